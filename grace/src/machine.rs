@@ -173,12 +173,8 @@ enum Step {
 pub struct Machine<P> {
     policy: P,
     sequence: Sequence,
-    /// The latest grace period requested.
-    needed: Cookie,
-    /// The latest requested with more than background urgency.
-    needed_normal: Cookie,
-    /// The latest requested with expedited urgency.
-    needed_expedited: Cookie,
+    /// The latest grace period requested with each [`Urgency`], or more.
+    needed: [Cookie; 3],
     step: Step,
     number: Number,
     number_mask: u32,
@@ -203,9 +199,7 @@ impl<P: Policy> Machine<P> {
         Self {
             policy,
             sequence: Sequence::after(start.sequence.ended()),
-            needed: nothing,
-            needed_normal: nothing,
-            needed_expedited: nothing,
+            needed: [nothing; 3],
             step: Step::Idle,
             number: Number(start.number.0 & number_mask),
             number_mask,
@@ -238,13 +232,8 @@ impl<P: Policy> Machine<P> {
     }
 
     fn need(&mut self, cookie: Cookie, urgency: Urgency) {
-        let levels = [
-            (Urgency::Background, &mut self.needed),
-            (Urgency::Normal, &mut self.needed_normal),
-            (Urgency::Expedited, &mut self.needed_expedited),
-        ];
-        for (level, needed) in levels {
-            if urgency >= level && cookie.is_at_or_after(*needed) {
+        for needed in &mut self.needed[..=urgency as usize] {
+            if cookie.is_at_or_after(*needed) {
                 *needed = cookie;
             }
         }
@@ -272,14 +261,19 @@ impl<P: Policy> Machine<P> {
 
     /// Whether a grace period is in progress or wanted.
     pub fn is_wanted(&self) -> bool {
-        self.step != Step::Idle || !self.sequence.is_done(self.needed)
+        self.step != Step::Idle || self.needs(Urgency::Background)
+    }
+
+    /// Whether a grace period that has not ended was requested with so much urgency, or more.
+    fn needs(&self, urgency: Urgency) -> bool {
+        !self.sequence.is_done(self.needed[urgency as usize])
     }
 
     /// The highest urgency with which the grace period in progress or a later one is wanted.
     pub fn urgency(&self) -> Urgency {
-        if !self.sequence.is_done(self.needed_expedited) {
+        if self.needs(Urgency::Expedited) {
             Urgency::Expedited
-        } else if !self.sequence.is_done(self.needed_normal) {
+        } else if self.needs(Urgency::Normal) {
             Urgency::Normal
         } else {
             Urgency::Background
@@ -290,8 +284,7 @@ impl<P: Policy> Machine<P> {
     /// exceptions that requests cause: an idle machine starts, or decides to start at the next
     /// tick, and the hint of a machine that waits may change.
     pub fn poll(&mut self) -> Action {
-        let is_wanted = !self.sequence.is_done(self.needed);
-        if matches!(self.step, Step::Idle | Step::Defer) && is_wanted {
+        if matches!(self.step, Step::Idle | Step::Defer) && self.needs(Urgency::Background) {
             match self.policy.begin(self.urgency()) {
                 Begin::Now => self.begin(),
                 Begin::AtTick => self.step = Step::Defer,

@@ -242,24 +242,36 @@ pub mod glossary {}
 #[doc = include_str!("../docs/TRANSFORMATIONS.md")]
 pub mod transformations {}
 
-/// What rooms do for rooms above them, by the room that asks.
+/// What rooms and modules do for those above them, which may not import them: a function for each
+/// occasion.
 struct Hooks {
-    gp: gp::hooks::Hooks,
-    reclaim: reclaim::domain_state::Hooks,
+    /// A domain, or something else that a `fork` must find, is used for the first time. Called
+    /// often, and under no lock.
+    first_use: fn(),
+    /// A thread has released all of the library's locks, after a grace period or after a domain was
+    /// used for the first time.
+    unlocked: fn(),
+    /// A grace period has not ended for too long. Called under no lock of a domain.
+    stalled: fn(gp::stall::Note),
+    /// The outermost section of a slot has ended, and a mark says that there is work to do then.
+    /// Called by the slot's owner.
+    section_ended: fn(&gp::slot::Slot),
+    /// A thread that has used the library ends.
+    thread_ends: fn(),
+    /// A domain that has been in use ends. Called under no lock.
+    domain_ends: fn(&reclaim::domain_state::DomainState),
+    /// A hazard domain ends: frees what waits in it.
+    hazard_domain_ends: fn(&reclaim::domain_state::DomainState),
 }
 
 static HOOKS: Hooks = Hooks {
-    gp: gp::hooks::Hooks {
-        first_use: process::fork::watch,
-        unlocked: report::stats_server::attend,
-        stalled: report::stall::reporter::send,
-        section_ended: reclaim::ends::section_ended,
-    },
-    reclaim: reclaim::domain_state::Hooks {
-        thread_ends: reclaim::ends::thread_ends,
-        domain_ends: reclaim::ends::domain_ends,
-        hazard_domain_ends: reclaim::hazards::end,
-    },
+    first_use: process::watch::watch,
+    unlocked: report::stats_server::attend,
+    stalled: report::stall::reporter::send,
+    section_ended: reclaim::ends::section_ended,
+    thread_ends: reclaim::ends::thread_ends,
+    domain_ends: reclaim::ends::domain_ends,
+    hazard_domain_ends: reclaim::hazards::end,
 };
 
 /// For the macro [`domain!`], and for tests of where user code runs.

@@ -18,7 +18,6 @@
 
 use std::ffi::c_void;
 use std::panic::Location;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 pub use crate::gp::gp_words::{Readers, Surroundings, Words};
@@ -41,8 +40,7 @@ use crate::reclaim::defer;
 use crate::reclaim::domain_state::{DomainState, Handle};
 use crate::reclaim::domains;
 use crate::reclaim::local;
-use crate::reclaim::thread_end;
-use crate::reclaim::thread_queue::{self, Queue};
+use crate::reclaim::thread_queue;
 
 /// The updater's half of an asymmetric fence, for protocols of a program's own, hazard pointers
 /// say: a full fence in every thread of the process, where it stands. The other half is a
@@ -171,8 +169,8 @@ impl LiburcuDomain {
     /// Whether closures and objects wait in the domain's queues: those of the calling thread, or of
     /// all.
     pub fn is_waiting(&'static self, own_only: bool) -> bool {
-        if own_only && thread_end::notice() {
-            self.own_queues().iter().any(|queue| !queue.is_empty())
+        if own_only && thread::notice_end() {
+            local::own_queues(&self.core).iter().any(|queue| !queue.is_empty())
         } else {
             !self.core.queues.is_empty()
         }
@@ -186,8 +184,9 @@ impl LiburcuDomain {
     /// caller sees to it that neither is so.
     pub fn wait_for_queues(&'static self, own_only: bool) {
         // A thread that ends adds to queues that all share.
-        if own_only && thread_end::notice() {
-            thread_queue::drain(&self.core, &self.own_queues(), &Me::this_thread, thread::token());
+        if own_only && thread::notice_end() {
+            let own = local::own_queues(&self.core);
+            thread_queue::drain(&self.core, &own, &Me::this_thread, thread::token());
         } else {
             self.core.queues.drain(&self.core, Me::this_thread, thread::token());
         }
@@ -218,11 +217,6 @@ impl LiburcuDomain {
     /// it is. Returns false where that is not so, or perhaps not: then nothing has been waited for.
     pub fn synchronize_alone(&'static self, registered: bool) -> bool {
         self.core.grace_periods.synchronize_alone(usize::from(registered))
-    }
-
-    fn own_queues(&self) -> Vec<Arc<Queue>> {
-        let own = [local::existing_objects(&self.core), local::existing_closures(&self.core)];
-        own.into_iter().flatten().collect()
     }
 
     /// Enters the calling thread as a reader. For QSBR: offline, its word 0; it comes online by

@@ -398,12 +398,12 @@ impl<K: DomainTag> Domain<K> {
     }
 
     fn named(&self, cookie: grace::Cookie) -> Cookie {
-        Cookie { cookie, domain: self.core().grace_periods.identity() }
+        Cookie { cookie, domain: self.core().grace_periods.observers.identity() }
     }
 
     pub(crate) fn own(&self, cookie: Cookie) -> grace::Cookie {
         assert!(
-            cookie.domain == self.core().grace_periods.identity(),
+            cookie.domain == self.core().grace_periods.observers.identity(),
             "quiescence: this cookie is another domain's"
         );
         cookie.cookie

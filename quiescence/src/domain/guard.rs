@@ -143,9 +143,7 @@ pub fn read() -> Guard<'static> {
 #[inline(always)]
 fn read_at(location: &'static Location<'static>) -> Guard<'static> {
     enter(thread::global_slot(), &GLOBAL, location, || {
-        let slot = local::implicit_slot(&GLOBAL, &Global);
-        local::make_global(slot);
-        slot
+        local::implicit_slot(&GLOBAL, &Global, thread::remember_global)
     })
 }
 
@@ -202,9 +200,8 @@ impl<'d, K: DomainTag> Guard<'d, K> {
     pub(crate) fn begin(tag: &'d K, location: &'static Location<'static>) -> Self {
         let core = tag.core();
         enter(thread::last_slot(&core.grace_periods), core, location, || {
-            let slot = local::implicit_slot(core, tag);
-            local::make_last(core, slot);
-            slot
+            let remember = |slot: &Slot| thread::remember_last(&core.grace_periods, slot);
+            local::implicit_slot(core, tag, remember)
         })
     }
 }

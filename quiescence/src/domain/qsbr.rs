@@ -207,8 +207,7 @@ impl<K: ThreadTag> Qsbr<K> {
 impl<K: ThreadTag> Drop for Qsbr<K> {
     fn drop(&mut self) {
         self.leave();
-        let tag = self.domain.tag();
-        local::release_other(tag.core(), tag, self.slot());
+        local::release_other(self.domain.tag().core(), self.slot());
     }
 }
 

@@ -11,7 +11,9 @@ use crate::reclaim::local;
 impl<K: ThreadTag> Domain<K> {
     /// Registers the calling thread with an explicit handle. Takes a lock.
     pub fn reader(&self) -> Reader<K> {
-        Reader::new(self.clone())
+        let slot = local::handle_slot(self.tag().core(), self.tag());
+        let fast = if slot.is_fast() { slot } else { NOT_READY };
+        Reader { fast, slot, domain: self.clone() }
     }
 }
 
@@ -42,13 +44,6 @@ pub struct Reader<K: ThreadTag = Global> {
 }
 
 impl<K: ThreadTag> Reader<K> {
-    pub(crate) fn new(domain: Domain<K>) -> Self {
-        let tag = domain.tag();
-        let slot = local::handle_slot(tag.core(), tag);
-        let fast = if slot.is_fast() { slot } else { NOT_READY };
-        Self { fast, slot, domain }
-    }
-
     /// Begins a read-side critical section. As [`crate::read`], without the check whether the
     /// thread is registered.
     ///
@@ -73,15 +68,15 @@ impl<K: ThreadTag> Reader<K> {
     }
 
     fn slot(&self) -> &Slot {
-        // SAFETY: registered in `new`, unregistered by `drop`; `self.domain` keeps the memory.
+        // SAFETY: registered by `Domain::reader`, unregistered by `drop`; `self.domain` keeps the
+        // memory.
         unsafe { &*self.slot }
     }
 }
 
 impl<K: ThreadTag> Drop for Reader<K> {
     fn drop(&mut self) {
-        let tag = self.domain.tag();
-        local::release_handle(tag.core(), tag, self.slot());
+        local::release_handle(self.slot());
     }
 }
 

@@ -294,7 +294,7 @@ unsafe impl DomainTag for Sleepable {
 
 impl fmt::Debug for Sleepable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Sleepable").field(&self.state().grace_periods.label()).finish()
+        f.debug_tuple("Sleepable").field(&self.state().grace_periods.observers.label()).finish()
     }
 }
 

@@ -231,7 +231,7 @@ impl<K: DomainTag> RoomWaiter<K> {
 fn ask_for_room<K: DomainTag>(tag: &K) -> Cookie {
     let domain = domains::known(tag);
     trace::limit_reached(domain.grace_periods.source(), true);
-    if let Some(queue) = local::existing_objects(domain) {
+    if let Some(queue) = local::own_objects(domain) {
         queue.close(domain, Urgency::Expedited);
     }
     let cookie = domain.grace_periods.request(Urgency::Expedited);

@@ -161,13 +161,7 @@ impl Words {
 #[derive(Debug)]
 pub(crate) struct Links {
     pub(crate) readers: Readers,
-    attached: OnceLock<Attached>,
-}
-
-#[derive(Debug)]
-struct Attached {
-    words: &'static Words,
-    surroundings: Surroundings,
+    attached: OnceLock<(&'static Words, Surroundings)>,
 }
 
 impl Links {
@@ -176,15 +170,15 @@ impl Links {
     }
 
     pub(crate) fn attach(&self, words: &'static Words, surroundings: Surroundings) {
-        self.attached.get_or_init(|| Attached { words, surroundings });
+        self.attached.get_or_init(|| (words, surroundings));
     }
 
     pub(crate) fn words(&self) -> Option<&'static Words> {
-        self.attached.get().map(|attached| attached.words)
+        self.attached.get().map(|(words, _)| *words)
     }
 
     pub(crate) fn surroundings(&self) -> Option<Surroundings> {
-        self.attached.get().map(|attached| attached.surroundings)
+        self.attached.get().map(|(_, surroundings)| *surroundings)
     }
 }
 

@@ -12,9 +12,7 @@
 //!
 //! The order of locks is in `os/lock_rank.rs`.
 
-use std::borrow::Cow;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::time::Duration;
 
 use grace::Event;
 use grace::policy::AnyPolicy;
@@ -34,7 +32,7 @@ use crate::gp::registry::Registry;
 use crate::gp::relay::Relay;
 use crate::gp::slot::{ReaderKind, Slot};
 use crate::gp::stall::Watch;
-use crate::gp::tuning;
+use crate::gp::tuning::{AtomicTuning, Kind};
 use crate::os::forking::{AtFork, Held};
 use crate::os::sync::{
     self, AtomicBool, AtomicU64, Condvar, Mutex, MutexGuard, Rank, const_unless_loom,
@@ -67,7 +65,7 @@ pub(crate) struct GracePeriods {
     /// The machine's sequence, to be read without the lock.
     completed: AtomicU64,
     registry: Mutex<Registry>,
-    pub(crate) tuning: tuning::AtomicTuning,
+    pub(crate) tuning: AtomicTuning,
     pub(crate) observers: Observers,
     /// Whether the last grace period to begin found no other reader: a hint, also for batch sizes.
     pub(crate) alone: AtomicBool,
@@ -219,7 +217,7 @@ impl GracePeriods {
                     AnyPolicy::Token(_) => Some(Relay::new()),
                     _ => None,
                 })),
-                tuning: tuning::AtomicTuning::new(),
+                tuning: AtomicTuning::new(Kind::Threads),
                 observers: Observers::new(),
                 alone: AtomicBool::new(false),
                 when_wanted: Attention::while_wanted(&settings.policy),
@@ -231,7 +229,7 @@ impl GracePeriods {
 
     /// Makes this a domain of liburcu readers.
     pub(crate) const fn make_liburcu(&mut self, readers: Readers) {
-        self.tuning = tuning::AtomicTuning::liburcu();
+        self.tuning = AtomicTuning::new(Kind::Liburcu);
         let links = Some(Links::new(readers));
         // The old value is `None`, forgotten because a constant may not drop it.
         std::mem::forget(std::mem::replace(&mut self.gp_words.liburcu, links));
@@ -246,17 +244,7 @@ impl GracePeriods {
     /// Makes this a domain of hazard pointers.
     pub(crate) const fn make_hazard(&mut self) {
         self.hazards = true;
-        self.tuning = tuning::AtomicTuning::hazard();
-    }
-
-    /// The domain's name for people: see [`Observers::label`].
-    pub(crate) fn label(&self) -> Cow<'_, str> {
-        self.observers.label()
-    }
-
-    /// A number that no other domain has, had or will have.
-    pub(crate) fn identity(&self) -> usize {
-        self.observers.identity()
+        self.tuning = AtomicTuning::new(Kind::Hazard);
     }
 
     /// This domain as the source of events.
@@ -279,7 +267,7 @@ impl GracePeriods {
         let slot = registry.register(std::ptr::from_ref(self).cast(), owner, reader_kind);
         // SAFETY: the registry frees no slot while `self` lives.
         let slot = unsafe { &*slot };
-        slot.set_alternate(alternate);
+        slot.alternate.set(alternate);
         drop(registry);
         // A full fence besides the lock [GP-5]: a reader that a scan or an `Alone` did not see sees
         // what was published before them.
@@ -303,7 +291,7 @@ impl GracePeriods {
         // SAFETY: by the contract.
         unsafe { registry.register_at(slot, std::ptr::from_ref(self).cast(), owner, reader_kind) };
         // SAFETY: by the contract.
-        unsafe { &*slot }.set_alternate(alternate);
+        unsafe { &*slot }.alternate.set(alternate);
         drop(registry);
         fence::full(); // as in `register` [GP-5]
     }
@@ -403,7 +391,7 @@ impl GracePeriods {
         if hurries && state.put_off_until_ns != 0 {
             state.put_off_until_ns = 0;
             if state.driven {
-                state.conduct.away.least = Duration::ZERO; // ends its nap
+                state.conduct.away.least_ns = 0; // ends its nap
                 self.turn.notify_all();
             }
         }
@@ -466,9 +454,7 @@ impl GracePeriods {
     pub(crate) fn synchronize(&self, urgency: Urgency, me: Me) -> bool {
         let mut state = sync::lock(&self.state);
         let cookie = self.request_locked(&mut state, urgency);
-        let is_over = self.wait_locked(state, cookie, me, Patience::NEW);
-        self.unlocked_again();
-        is_over
+        self.wait_locked(state, cookie, me, Patience::NEW)
     }
 
     /// Waits until `cookie` is done, driving the machine if no thread does. Returns false if it is
@@ -484,9 +470,7 @@ impl GracePeriods {
             drop(state);
             panic!("quiescence: {not_given}");
         }
-        let is_over = self.wait_locked(state, cookie, me, Patience::NEW);
-        self.unlocked_again();
-        is_over
+        self.wait_locked(state, cookie, me, Patience::NEW)
     }
 
     /// A grace period that has nothing to wait for: the only readers are `own` ones of the caller,
@@ -517,7 +501,7 @@ impl GracePeriods {
     pub(crate) fn unlocked_again(&self) {
         lock_rank::assert_none_held("what runs under no lock is done");
         trace::deliver();
-        (crate::HOOKS.gp.unlocked)();
+        (crate::HOOKS.unlocked)();
     }
 
     /// As [`synchronize`](Self::synchronize), for a caller that supersedes the drivers that it
@@ -538,7 +522,8 @@ impl GracePeriods {
         mut patience: Patience,
     ) -> bool {
         let until = Until::Done(cookie);
-        while !state.machine.sequence().is_done(cookie) {
+        let mut begins_section = false;
+        while !begins_section && !state.machine.sequence().is_done(cookie) {
             let driver;
             if state.driven {
                 //~ no-sharing
@@ -549,15 +534,13 @@ impl GracePeriods {
             if let Some(driver) = driver {
                 let woke;
                 (state, woke) = self.drive(state, driver);
-                if woke
-                    && !state.machine.sequence().is_done(cookie)
-                    && sync::lock(&self.registry).reads(me.owner)
-                {
-                    return false;
-                }
+                begins_section = woke && sync::lock(&self.registry).reads(me.owner);
             }
         }
-        true
+        let is_over = state.machine.sequence().is_done(cookie);
+        drop(state);
+        self.unlocked_again();
+        is_over
     }
 
     /// Takes those steps of the grace period in progress or wanted that need no waiting.
@@ -578,7 +561,7 @@ impl GracePeriods {
         let until = Until::MustWait { tick };
         let driver = match state.driven {
             false => Some(self.begin_term(until, me)),
-            true => self.take_over_in_passing(&mut state, (until, me)),
+            true => self.take_over_in_passing(clock::monotonic_ns(), &mut state, (until, me)),
         };
         if let Some(driver) = driver {
             drop(self.drive(state, driver).0);

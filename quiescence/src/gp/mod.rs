@@ -3,7 +3,7 @@
 //! - [`gp_words`]: what a domain shares with its readers.
 //! - [`slot`]: the word of a reader, and how a section begins and ends. `qsbr`: the same where the
 //!   reader says at which moments it is in none.
-//! - [`registry`]: the readers of a domain. `holdouts`: the scan of their words.
+//! - [`registry`]: the readers of a domain, and the scan of their words.
 //! - `thread`: the slots that a thread finds at once.
 //! - `record`: slots in memory of programs that were compiled against liburcu.
 //! - [`relay`]: QSBR readers that hand the number of a grace period on.
@@ -13,7 +13,6 @@
 //! - [`engine`]: the policy that says when grace periods start and how readers are scanned.
 //! - [`tuning`]: the parameters of a domain.
 //! - [`stall`]: when a grace period has taken too long.
-//! - `hooks`: what rooms below do for this one.
 //!
 //! May import: [`os`](crate::os), [`event`](crate::event), `percpu`.
 
@@ -21,8 +20,6 @@ pub(crate) mod by_number;
 pub(crate) mod engine;
 pub(crate) mod gp_words;
 pub(crate) mod grace_periods;
-mod holdouts;
-pub(crate) mod hooks;
 pub(crate) mod observers;
 mod qsbr;
 pub(crate) mod record;

@@ -1,10 +1,13 @@
-//! The registry of a domain: its readers. The scan in [`holdouts`](super::holdouts) finds which of
-//! them hold the grace period up.
+//! The registry of a domain: its readers; and the scan, which finds which of them hold the grace
+//! period up, and how they wake the driver that sleeps until they leave.
 //!
 //! Slots live in chunks that are never moved, and not freed while the domain lives, so a pointer to
 //! a slot stays valid. A chunk's are contiguous, so a scan of ten thousand runs at memory speed.
 //! Everything here is done under one lock, which no thread holds while it waits: threads register
 //! while a grace period waits for a stalled reader.
+//!
+//! The first scan under a number checks all readers. Those that it finds in a section that began
+//! before are the holdouts, and later scans check only these.
 //!
 //! **Invariant [RG-1]: a reader is in `readers` from before its first section to after its last.**
 //! The lock orders a registration before a scan, which then sees the reader, or after it, and then
@@ -15,13 +18,14 @@
 //! thread that holds this lock must not wait for `malloc`'s.
 
 use crate::gp::gp_words::GpWords;
+use crate::gp::record::Record;
 use crate::gp::relay::Relay;
-use crate::gp::slot::{ReaderKind, Slot};
+use crate::gp::slot::{ReaderKind, Slot, SlotRef};
 use crate::os::fence;
 use crate::os::sync::AtomicU64;
 use grace::Number;
 use grace::word::QUIESCENT;
-use std::ptr::NonNull;
+use std::ptr::{self, NonNull};
 
 /// Slots in a chunk: 64 of 128 bytes are two pages.
 const CHUNK: usize = if cfg!(loom) { 3 } else { 64 };
@@ -31,48 +35,28 @@ const CHUNK: usize = if cfg!(loom) { 3 } else { 64 };
 pub(crate) struct Registry {
     /// Each is a leaked box, as a box must not be moved while pointers into it exist.
     chunks: Vec<NonNull<[Slot]>>,
-    free: Vec<*const Slot>,
-    pub(super) readers: Vec<*const Slot>,
+    free: Vec<SlotRef>,
+    readers: Vec<SlotRef>,
     /// How many readers have light fences, so that the updater's must be heavy.
     light: usize,
     /// Readers that the pass under `pass` waits for.
-    pub(super) holdouts: Vec<*const Slot>,
+    holdouts: Vec<SlotRef>,
     /// The number that was last scanned; `None` before the first scan.
-    pub(super) pass: Option<Number>,
+    pass: Option<Number>,
     /// Whether the driver that sleeps, or slept last, has marked its holdouts and checked them a
     /// second time: each of them that holds it up still will report.
     pub(super) marked: bool,
     /// How the QSBR readers hand the number on, under the engine `token`.
-    pub(super) relay: Option<Relay>,
+    relay: Option<Relay>,
 }
 
 // SAFETY: the pointers lead into `chunks`, which move with the registry, or to liburcu readers'
 // slots, which are valid while registered; what they point to is Sync.
 unsafe impl Send for Registry {}
 
-/// Memory for more readers, allocated while the registry is not locked. After
+/// Memory for more readers and as many holdouts, allocated while the registry is not locked. After
 /// [`take_room`](Registry::take_room), the memory that the registry does not use any more.
-#[derive(Debug)]
-pub(crate) struct Room {
-    readers: Vec<*const Slot>,
-    holdouts: Vec<*const Slot>,
-}
-
-impl Room {
-    pub(crate) fn new(readers: usize) -> Self {
-        Self { readers: Vec::with_capacity(readers), holdouts: Vec::with_capacity(readers) }
-    }
-}
-
-/// If `larger` has more capacity, copies `list` to it and swaps the two. Allocates and frees
-/// nothing.
-fn exchange(list: &mut Vec<*const Slot>, larger: &mut Vec<*const Slot>) {
-    if larger.capacity() > list.capacity() {
-        larger.clear();
-        larger.extend_from_slice(list);
-        std::mem::swap(list, larger);
-    }
-}
+pub(super) type Room = [Vec<SlotRef>; 2];
 
 impl Registry {
     pub(crate) const fn new(relay: Option<Relay>) -> Self {
@@ -100,11 +84,12 @@ impl Registry {
             let chunk = NonNull::from(Box::leak(chunk));
             self.chunks.push(chunk);
             // SAFETY: leaked above, and freed by `drop` only.
-            self.free.extend(unsafe { chunk.as_ref() }.iter().rev().map(std::ptr::from_ref));
+            let slots = unsafe { chunk.as_ref() };
+            self.free.extend(slots.iter().rev().map(|slot| SlotRef(slot)));
         }
-        let slot = self.free.pop().expect("a chunk was added above");
+        let slot = self.free.pop().expect("a chunk was added above").0;
         // SAFETY: it leads into `chunks`, which only ever grows.
-        unsafe { self.enter(slot, core, owner, reader_kind) };
+        unsafe { self.register_at(slot, core, owner, reader_kind) };
         slot
     }
 
@@ -115,9 +100,14 @@ impl Registry {
 
     /// Uses the memory in `room` if it is larger. The caller drops `room` after it has released the
     /// lock.
-    pub(crate) fn take_room(&mut self, room: &mut Room) {
-        exchange(&mut self.readers, &mut room.readers);
-        exchange(&mut self.holdouts, &mut room.holdouts);
+    pub(super) fn take_room(&mut self, room: &mut Room) {
+        for (list, larger) in [&mut self.readers, &mut self.holdouts].into_iter().zip(room) {
+            if larger.capacity() > list.capacity() {
+                larger.clear();
+                larger.extend_from_slice(list);
+                std::mem::swap(list, larger);
+            }
+        }
     }
 
     /// As [`register`](Self::register), with a slot in the program's memory. Allocates nothing if
@@ -132,58 +122,42 @@ impl Registry {
         owner: usize,
         reader_kind: ReaderKind,
     ) {
-        // SAFETY: by the contract.
-        unsafe { self.enter(slot, core, owner, reader_kind) };
-    }
-
-    /// # Safety
-    /// `slot` is unused, and valid as long as it is in the list.
-    unsafe fn enter(
-        &mut self,
-        slot: *const Slot,
-        core: *const GpWords,
-        owner: usize,
-        reader_kind: ReaderKind,
-    ) {
         // The driver counts holdouts in a futex's word, which has 32 bits.
         assert!(
             self.readers.len() < u32::MAX as usize,
             "quiescence: 2^32 readers of one domain: handles are being leaked with mem::forget"
         );
-        // SAFETY: by the contract.
-        let entry = unsafe { &*slot };
+        let slot = SlotRef(slot);
         let relays = reader_kind == ReaderKind::Qsbr && self.relay.is_some();
-        entry.adopt(core, self.readers.len(), owner, reader_kind, relays);
+        slot.adopt(core, self.readers.len(), owner, reader_kind, relays);
         if relays && let Some(relay) = &mut self.relay {
             relay.add();
         }
         //~ no-registration {
         self.readers.push(slot);
-        self.light += usize::from(entry.has_light_fences());
+        self.light += usize::from(slot.has_light_fences());
         //~ }
     }
 
     /// Removes a reader, which is in no section.
     pub(crate) fn unregister(&mut self, slot: &Slot) {
-        let index = slot.index();
-        if self.readers.get(index).is_some_and(|reader| std::ptr::eq(*reader, slot)) {
+        let index = slot.index.get();
+        if self.readers.get(index).is_some_and(|reader| reader.is(slot)) {
             self.readers.swap_remove(index);
             if let Some(moved) = self.readers.get(index) {
-                // SAFETY: it is in the list, so valid: see `enter`.
-                unsafe { &**moved }.set_index(index);
+                moved.index.set(index);
             }
             self.light -= usize::from(slot.has_light_fences());
         }
         if slot.is_liburcu() {
             // The program may free its memory.
-            self.holdouts.retain(|holdout| !std::ptr::eq(*holdout, slot));
+            self.holdouts.retain(|holdout| !holdout.is(slot));
             return;
         }
         if let Some(relay) = &mut self.relay {
-            // SAFETY: see `register`.
-            unsafe { relay.remove(slot) };
+            relay.remove(slot);
         }
-        self.free.push(slot);
+        self.free.push(SlotRef(slot));
     }
 
     /// How many readers there are.
@@ -204,15 +178,12 @@ impl Registry {
 
     /// All readers.
     pub(crate) fn readers(&self) -> impl Iterator<Item = &Slot> {
-        // SAFETY: see `register`.
-        self.readers.iter().map(|slot| unsafe { &**slot })
+        self.readers.iter().map(|slot| &**slot)
     }
 
     /// The reader with this slot, if it is registered. The slot's memory may have been freed.
     pub(crate) fn registered(&self, slot: *const Slot) -> Option<&Slot> {
-        let found = self.readers.iter().find(|reader| std::ptr::eq(**reader, slot))?;
-        // SAFETY: see `register`.
-        Some(unsafe { &**found })
+        self.readers().find(|reader| ptr::eq(*reader, slot))
     }
 
     /// How many readers use light fences, so that the updater's must be heavy.
@@ -222,16 +193,78 @@ impl Registry {
 
     /// The fences of all slots, registered or not.
     pub(crate) fn fences(&self) -> impl Iterator<Item = &fence::Cell> {
-        // SAFETY: see `register`.
-        let chunks = self.chunks.iter().map(|chunk| unsafe { chunk.as_ref() });
-        chunks.flat_map(|chunk| chunk.iter().map(|slot| &slot.fence))
+        self.slots().map(|slot| &slot.fence)
     }
+
+    /// The slots of the chunks, registered or not.
+    fn slots(&self) -> impl Iterator<Item = &Slot> {
+        // SAFETY: leaked by `register`, and freed by `drop` only.
+        self.chunks.iter().flat_map(|chunk| unsafe { chunk.as_ref() })
+    }
+
+    // ---- the scan -----------------------------------------------------------------------------
+
+    /// Checks every reader in the first scan under `number`, and the holdouts in later ones. The
+    /// relay checks the QSBR readers that pass the number on. Returns the number of holdouts, plus
+    /// the number of the relay's chains that are not through.
+    pub(crate) fn scan(&mut self, number: Number, gp: &AtomicU64) -> usize {
+        //~ no-scan
+        if self.pass == Some(number) {
+            self.holdouts.retain(|slot| slot.is_holdout(number));
+        } else {
+            let relays = self.relay.is_some();
+            //~ skip-last-reader:
+            let holdouts = self.readers.iter().filter(|slot| {
+                // Those in a relay are its scan's.
+                !(relays && slot.is_qsbr()) && slot.is_holdout(number)
+            });
+            self.holdouts.clear();
+            self.holdouts.extend(holdouts);
+            self.pass = Some(number);
+        }
+        let resting = self.relay.as_mut().map_or(0, |relay| relay.scan(number, gp));
+        self.holdouts.len() + resting
+    }
+
+    /// The readers that the last scan found inside a section.
+    pub(crate) fn holdouts(&self) -> impl Iterator<Item = &Slot> {
+        self.holdouts.iter().map(|slot| &**slot)
+    }
+
+    /// Marks the holdouts of the last scan, so that each wakes the driver, which is about to sleep,
+    /// when it leaves. A liburcu reader that is not QSBR checks `gp.futex` without a mark.
+    pub(crate) fn mark_holdouts(&mut self) {
+        self.marked = false;
+        for holdout in &self.holdouts {
+            if !holdout.is_liburcu() {
+                holdout.mark_waited_for();
+            } else if holdout.is_qsbr() {
+                // SAFETY: it is registered, so its record is valid.
+                unsafe { Record::mark_waiting(holdout.0.cast()) };
+            }
+        }
+    }
+
+    /// Clears the marks of a superseded driver. Returns how many: those readers will not report.
+    pub(crate) fn withdraw_marks(&mut self) -> u32 {
+        self.marked = false;
+        let marked = self.holdouts().filter(|slot| !slot.is_liburcu() && slot.clear_waited_for());
+        marked.count() as u32
+    }
+
+    /// The readers that hold up the grace period under `number`: those that the last scan found and
+    /// that still do, and those that the relay waits for.
+    pub(crate) fn holding_up(&self, number: Number) -> impl Iterator<Item = &Slot> {
+        let resting = self.relay.iter().flat_map(move |relay| relay.resting(number));
+        self.holdouts().filter(move |slot| slot.is_holdout(number)).chain(resting)
+    }
+
+    // ---- the relay, fork -----------------------------------------------------------------------
 
     /// Links the relay's readers, before a number is announced.
     pub(crate) fn link(&mut self, gp: &AtomicU64) {
         if let Some(relay) = &mut self.relay {
-            // SAFETY: see `register`; `gp` is the domain's, which owns this registry.
-            unsafe { relay.link(&self.readers, gp) };
+            relay.link(&self.readers, gp);
         }
     }
 
@@ -240,23 +273,10 @@ impl Registry {
         self.holdouts.clear();
         self.pass = None;
         self.marked = false;
-        let gone: Vec<*const Slot> = self
-            .readers
-            .iter()
-            .copied()
-            // SAFETY: see `register`.
-            .filter(|slot| unsafe { &**slot }.owner() != owner)
-            .collect();
-        for reader in self.readers.iter() {
-            // SAFETY: see `register`.
-            let reader = unsafe { &**reader };
-            if reader.owner() == owner {
-                reader.note_thread(); // it has another id here
-            }
-        }
-        for slot in gone {
-            // SAFETY: see `register`.
-            let slot = unsafe { &*slot };
+        let (own, gone): (Vec<_>, Vec<_>) =
+            self.readers.iter().copied().partition(|slot| slot.owner() == owner);
+        own.iter().for_each(|slot| slot.note_thread()); // it has another id here
+        for slot in &gone {
             // A liburcu reader's record is its thread's, whose memory may be used again.
             if !slot.is_liburcu() {
                 slot.forget_section();
@@ -265,11 +285,8 @@ impl Registry {
         }
         // No thread sleeps in this process any more. A free slot may have a mark too, which its
         // next owner would report to a sleeper that did not set it.
-        for chunk in &self.chunks {
-            // SAFETY: see `register`.
-            for slot in unsafe { chunk.as_ref() } {
-                slot.clear_waited_for();
-            }
+        for slot in self.slots() {
+            slot.clear_waited_for();
         }
     }
 }
@@ -295,6 +312,10 @@ mod tests {
     use grace::Number;
     use grace::word;
 
+    fn room_for(readers: usize) -> Room {
+        [(); 2].map(|()| Vec::with_capacity(readers))
+    }
+
     #[test]
     fn room_that_was_made_ahead_is_what_readers_and_holdouts_use() {
         let mut core =
@@ -303,7 +324,7 @@ mod tests {
         let slots: Vec<Slot> = (0..100).map(|_| Slot::new(QUIESCENT)).collect();
         let mut registry = Registry::new(None);
         assert!(!registry.has_room_for(1));
-        registry.take_room(&mut Room::new(100));
+        registry.take_room(&mut room_for(100));
         let used = (registry.readers.as_ptr(), registry.holdouts.as_ptr());
         for slot in &slots {
             assert!(registry.has_room_for(registry.len() + 1));
@@ -320,17 +341,13 @@ mod tests {
             "the same memory"
         );
         // With readers registered: they and the holdouts stay, and no smaller memory is taken.
-        let mut room = Room::new(50);
+        let mut room = room_for(50);
         registry.take_room(&mut room);
         assert_eq!(used, (registry.readers.as_ptr(), registry.holdouts.as_ptr()));
-        let mut room = Room::new(200);
+        let mut room = room_for(200);
         registry.take_room(&mut room);
         assert!(registry.has_room_for(200));
-        assert_eq!(
-            used,
-            (room.readers.as_ptr(), room.holdouts.as_ptr()),
-            "to be dropped outside the lock"
-        );
+        assert_eq!(used, (room[0].as_ptr(), room[1].as_ptr()), "to be dropped outside the lock");
         assert_eq!((registry.len(), registry.holdouts().count()), (100, 100));
         for slot in &slots {
             slot.word().store(QUIESCENT, std::sync::atomic::Ordering::Relaxed);

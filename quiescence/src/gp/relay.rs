@@ -27,7 +27,7 @@
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
-use crate::gp::slot::Slot;
+use crate::gp::slot::{Slot, SlotRef};
 use crate::os::sync::AtomicU64;
 use grace::{Number, word};
 
@@ -38,8 +38,8 @@ const CHAIN: usize = if cfg!(loom) { 3 } else { 16 };
 /// The chains of a domain. Under the registry's lock.
 #[derive(Debug, Default)]
 pub(crate) struct Relay {
-    /// The readers in the order of their chains; null where one has unregistered.
-    stations: Vec<*const Slot>,
+    /// The readers in the order of their chains; `None` where one has unregistered.
+    stations: Vec<Option<SlotRef>>,
     /// For each chain the first station that has not been seen to have passed.
     next: Vec<usize>,
     /// Whether the links must be rebuilt before the next number is announced.
@@ -57,106 +57,82 @@ impl Relay {
     }
 
     /// A reader unregisters: the one that copied from it copies from its source.
-    ///
-    /// # Safety
-    /// The stations are slots that live.
-    pub(crate) unsafe fn remove(&mut self, slot: &Slot) {
-        let station = slot.station();
-        if self.stations.get(station).is_none_or(|other| !std::ptr::eq(*other, slot)) {
+    pub(crate) fn remove(&mut self, slot: &Slot) {
+        let station = slot.station.get();
+        if !matches!(self.stations.get(station), Some(Some(other)) if other.is(slot)) {
             return; // it had no place yet
         }
         self.is_stale = true;
-        // SAFETY: by the contract.
-        if let Some(successor) = unsafe { self.successor(station) }
+        let after = &self.stations[station + 1..self.end_of(station / CHAIN)];
+        // The reader that copies from this one.
+        if let Some(successor) = after.iter().flatten().next()
             && std::ptr::eq(successor.source(), slot.word())
         {
             successor.set_source(slot.source());
         }
-        self.stations[station] = std::ptr::null();
+        self.stations[station] = None;
     }
 
     /// Before a number is announced: every QSBR reader gets a place, and each chain begins at its
-    /// head.
-    ///
-    /// # Safety
-    /// The readers are slots that live, and so does `gp`, as long as they do.
-    pub(crate) unsafe fn link(&mut self, readers: &[*const Slot], gp: &AtomicU64) {
+    /// head. `gp` lives as long as the readers.
+    pub(super) fn link(&mut self, readers: &[SlotRef], gp: &AtomicU64) {
         if self.is_stale {
             self.is_stale = false;
-            // SAFETY: by the contract.
-            let is_qsbr = |slot: &&*const Slot| unsafe { &***slot }.is_qsbr();
             self.stations.clear();
-            self.stations.extend(readers.iter().filter(is_qsbr));
-            for (station, slot) in self.stations.iter().enumerate() {
-                // SAFETY: by the contract.
-                let slot = unsafe { &**slot };
-                let source = if station.is_multiple_of(CHAIN) {
-                    gp
-                } else {
-                    // SAFETY: by the contract.
-                    unsafe { &*self.stations[station - 1] }.word()
-                };
-                slot.set_station(station);
+            let mut source = gp;
+            for (station, slot) in readers.iter().filter(|slot| slot.is_qsbr()).enumerate() {
+                if station.is_multiple_of(CHAIN) {
+                    source = gp;
+                }
+                slot.station.set(station);
                 slot.set_source(source);
+                source = slot.word();
+                self.stations.push(Some(*slot));
             }
         }
         self.next.clear();
         self.next.extend((0..self.stations.len()).step_by(CHAIN));
     }
 
-    /// Looks for the token. Returns how many chains it has not run through yet.
-    ///
-    /// # Safety
-    /// The stations are slots that live, and so does `gp`, as long as they do.
-    pub(crate) unsafe fn scan(&mut self, number: Number, gp: &AtomicU64) -> usize {
-        // SAFETY: by the contract.
-        (0..self.next.len())
-            .filter(|chain| !unsafe { self.ran_through(*chain, number, gp) })
-            .count()
+    /// Looks for the token. Returns how many chains it has not run through yet. `gp` lives as long
+    /// as the readers.
+    pub(crate) fn scan(&mut self, number: Number, gp: &AtomicU64) -> usize {
+        (0..self.next.len()).filter(|chain| !self.ran_through(*chain, number, gp)).count()
     }
 
     /// For each chain that the token has not run through, the next online reader that has not
     /// passed. Changes nothing.
-    ///
-    /// # Safety
-    /// The stations are slots that live.
-    pub(crate) unsafe fn resting(&self, number: Number) -> impl Iterator<Item = &Slot> {
+    pub(crate) fn resting(&self, number: Number) -> impl Iterator<Item = &Slot> {
         self.next.iter().enumerate().filter_map(move |(chain, next)| {
-            let end = ((chain + 1) * CHAIN).min(self.stations.len());
-            self.stations.get(*next..end)?.iter().find_map(|slot| {
-                // SAFETY: by the contract.
-                let slot = unsafe { slot.as_ref() }?;
-                // Relaxed: it is reported, and decides nothing.
-                let is_online = word::nesting(slot.word().load(Relaxed)) != 0;
-                (is_online && !has_passed(slot, number)).then_some(slot)
-            })
+            let mut rest = self.stations.get(*next..self.end_of(chain))?.iter().flatten();
+            // Relaxed: it is reported, and decides nothing.
+            let is_online = |slot: &SlotRef| word::nesting(slot.word().load(Relaxed)) != 0;
+            rest.find(|slot| is_online(slot) && !has_passed(slot, number)).map(|slot| &**slot)
         })
+    }
+
+    /// The station after the last one of a chain.
+    fn end_of(&self, chain: usize) -> usize {
+        ((chain + 1) * CHAIN).min(self.stations.len())
     }
 
     /// Whether the token has run through `chain`. Skips readers that are offline, and lets the
     /// first other reader continue.
-    ///
-    /// # Safety
-    /// As `scan`.
-    unsafe fn ran_through(&mut self, chain: usize, number: Number, gp: &AtomicU64) -> bool {
-        let end = ((chain + 1) * CHAIN).min(self.stations.len());
+    fn ran_through(&mut self, chain: usize, number: Number, gp: &AtomicU64) -> bool {
+        let end = self.end_of(chain);
         // If the last one has passed, all have [RL-1].
-        // SAFETY: by the contract.
-        let last = unsafe { self.stations[end - 1].as_ref() };
-        if last.is_some_and(|last| has_passed(last, number)) {
+        if self.stations[end - 1].is_some_and(|last| has_passed(&last, number)) {
             self.next[chain] = end;
         }
         while self.next[chain] < end {
             let station = self.next[chain];
-            // SAFETY: by the contract.
-            if let Some(slot) = unsafe { self.stations[station].as_ref() }
-                && !has_passed(slot, number)
-            {
+            if let Some(slot) = self.stations[station]
+                && !has_passed(&slot, number)
                 // Acquire: pairs with the Release in `offline` [GP-2].
-                if word::nesting(slot.word().load(Acquire)) != 0 {
-                    self.let_through(slot, number, gp);
-                    return false;
-                }
+                && word::nesting(slot.word().load(Acquire)) != 0
+            {
+                self.let_through(&slot, number, gp);
+                return false;
             }
             self.next[chain] = station + 1;
         }
@@ -173,18 +149,6 @@ impl Relay {
             slot.set_source(gp);
             self.is_stale = true;
         }
-    }
-
-    /// The reader that copies from the one at `station`.
-    ///
-    /// # Safety
-    /// The stations are slots that live.
-    unsafe fn successor(&self, station: usize) -> Option<&Slot> {
-        let end = (station / CHAIN + 1) * CHAIN;
-        let end = end.min(self.stations.len());
-        let after = &self.stations[station + 1..end];
-        // SAFETY: by the contract.
-        after.iter().find_map(|slot| unsafe { slot.as_ref() })
     }
 }
 

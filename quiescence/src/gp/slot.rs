@@ -19,6 +19,7 @@
 //! would overflow into the number. And a thread that is not registered yet, or that must execute
 //! full fences, sees a slot whose nesting is always [`DEEPEST`]: [`NOT_READY`].
 
+use std::ops::Deref;
 use std::panic::Location;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
@@ -47,13 +48,13 @@ pub(crate) struct Slot {
     /// the slot under a reader.
     references: Cell<u64>,
     /// This slot's index in the registry's list. Under the registry's lock.
-    index: Cell<usize>,
+    pub(super) index: Cell<usize>,
     /// The owner's [token](crate::os::thread::token). Under the registry's lock.
     owner: Cell<usize>,
     /// The owner's id in the system; see `os::thread`. Under the registry's lock.
     thread: Cell<u32>,
     /// The owner's alternate signal stack. Under the registry's lock.
-    alternate: Cell<Alternate>,
+    pub(super) alternate: Cell<Alternate>,
     /// How the owner reads. Under the registry's lock.
     reader_kind: Cell<ReaderKind>,
     /// What a QSBR reader copies at a quiescent state: `gp.ctr`, or the word of its predecessor in
@@ -62,7 +63,7 @@ pub(crate) struct Slot {
     /// Whether it takes part in a relay. Set before the slot is handed out.
     pub(super) relays: Cell<bool>,
     /// Its index in the relay's stations. Under the registry's lock.
-    station: Cell<usize>,
+    pub(super) station: Cell<usize>,
     pub(crate) fence: fence::Cell,
 }
 
@@ -75,6 +76,27 @@ unsafe impl Sync for Slot {}
 // SAFETY: as above; slots are created by one thread and owned by others in turn, each hand-over
 // going through the registry's lock.
 unsafe impl Send for Slot {}
+
+/// A slot in the lists of a registry.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SlotRef(pub(super) *const Slot);
+
+impl SlotRef {
+    pub(super) fn is(self, slot: &Slot) -> bool {
+        std::ptr::eq(self.0, slot)
+    }
+}
+
+impl Deref for SlotRef {
+    type Target = Slot;
+
+    fn deref(&self) -> &Slot {
+        // SAFETY: it leads into a chunk of the registry, which is freed when the registry is
+        // dropped; or the caller of `Registry::register_at` keeps it valid until it is
+        // unregistered, and so out of the lists.
+        unsafe { &*self.0 }
+    }
+}
 
 /// How the owner of a slot reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -247,7 +269,7 @@ impl Slot {
         self.report_quiescent();
         // Relaxed: only the owner sets these marks.
         if self.attention.load(Relaxed) & (OVERDUE | LEAVING) != 0 {
-            (crate::HOOKS.gp.section_ended)(self);
+            (crate::HOOKS.section_ended)(self);
         }
     }
 
@@ -360,14 +382,6 @@ impl Slot {
         self.core.get()
     }
 
-    pub(crate) fn index(&self) -> usize {
-        self.index.get()
-    }
-
-    pub(crate) fn set_index(&self, index: usize) {
-        self.index.set(index);
-    }
-
     pub(crate) fn owner(&self) -> usize {
         self.owner.get()
     }
@@ -380,11 +394,6 @@ impl Slot {
     /// Stores the calling thread's id; it is the owner. Under the registry's lock.
     pub(crate) fn note_thread(&self) {
         self.thread.set(crate::os::thread::id());
-    }
-
-    /// Sets the owner's alternate signal stack. Under the registry's lock.
-    pub(crate) fn set_alternate(&self, alternate: Alternate) {
-        self.alternate.set(alternate);
     }
 
     /// The alternate signal stack that the owner had when it registered.
@@ -412,14 +421,6 @@ impl Slot {
 
     pub(crate) fn word(&self) -> &AtomicU64 {
         &self.word
-    }
-
-    pub(crate) fn station(&self) -> usize {
-        self.station.get()
-    }
-
-    pub(crate) fn set_station(&self, station: usize) {
-        self.station.set(station);
     }
 
     pub(crate) fn source(&self) -> &AtomicU64 {

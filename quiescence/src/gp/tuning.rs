@@ -80,7 +80,7 @@ pub struct Tuning {
 
 impl Default for Tuning {
     fn default() -> Self {
-        AtomicTuning::new().get()
+        AtomicTuning::new(Kind::Threads).get()
     }
 }
 
@@ -90,98 +90,75 @@ const BYTES_LEAST: u64 = 16 << 20;
 const BYTES_AN_OBJECT: u64 = 256;
 const OBJECTS: std::ops::RangeInclusive<u64> = 65_536..=1_048_576;
 
+/// A limit's place in a tuning.
+#[derive(Clone, Copy)]
+enum Limit {
+    ObjectsMax,
+    BytesMax,
+    LazyNs,
+    RunMin,
+    RunNs,
+    StallAfterNs,
+    StallAfterExpeditedNs,
+}
+
+/// The limits as numbers. Times are in nanoseconds; `u64::MAX` is never.
+type Values = [u64; 7];
+
+/// The domains that have defaults of their own.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Kind {
+    Threads,
+    Liburcu,
+    Hazard,
+}
+
 /// A tuning that threads may read while another thread changes it.
 #[derive(Debug)]
 pub(crate) struct AtomicTuning {
-    /// 0 means the default, which is not known before the program runs.
-    objects_max: AtomicU64,
-    bytes_max: AtomicU64,
-    /// `UNSET` means the default, here and for the stall limits.
-    lazy_ns: AtomicU64,
-    run_min: AtomicU64,
-    run_ns: AtomicU64,
-    /// `u64::MAX` for never.
-    stall_after_ns: AtomicU64,
-    stall_after_expedited_ns: AtomicU64,
+    kind: Kind,
+    words: [AtomicU64; 7],
 }
 
-/// Means the default; never stored by `set`.
+/// In a word: the default, which is not known before the program runs.
 const UNSET: u64 = u64::MAX - 1;
-/// The same for the limits of stall reports for [liburcu readers](crate::liburcu_readers).
-const UNSET_LIBURCU: u64 = u64::MAX - 2;
-/// The same for `lazy` in a hazard domain.
-const UNSET_HAZARD: u64 = u64::MAX - 3;
-/// All times that mean a default. A time that is set to one of them is stored as `u64::MAX`: never.
-const STAND_FOR_DEFAULTS: [u64; 3] = [UNSET, UNSET_LIBURCU, UNSET_HAZARD];
 
 impl AtomicTuning {
-    /// For a domain of liburcu readers.
-    pub(crate) const fn liburcu() -> Self {
-        Self {
-            stall_after_ns: AtomicU64::new(UNSET_LIBURCU),
-            stall_after_expedited_ns: AtomicU64::new(UNSET_LIBURCU),
-            ..Self::new()
-        }
+    pub(crate) const fn new(kind: Kind) -> Self {
+        Self { kind, words: [const { AtomicU64::new(UNSET) }; 7] }
     }
 
-    /// For a domain of hazard pointers.
-    pub(crate) const fn hazard() -> Self {
-        Self { lazy_ns: AtomicU64::new(UNSET_HAZARD), ..Self::new() }
-    }
-
-    pub(crate) const fn new() -> Self {
-        Self {
-            objects_max: AtomicU64::new(0),
-            bytes_max: AtomicU64::new(0),
-            lazy_ns: AtomicU64::new(UNSET),
-            run_min: AtomicU64::new(batch::RUN_MIN),
-            run_ns: AtomicU64::new(batch::RUN_NS),
-            stall_after_ns: AtomicU64::new(UNSET),
-            stall_after_expedited_ns: AtomicU64::new(UNSET),
-        }
-    }
-
-    // Relaxed, all of them: independent numbers, which order nothing.
-
-    pub(crate) fn objects_max(&self) -> u64 {
-        match self.objects_max.load(Relaxed) {
-            0 => defaults().objects_max,
+    fn value(&self, limit: Limit) -> u64 {
+        // Relaxed, here and in `set`: independent numbers, which order nothing.
+        match self.words[limit as usize].load(Relaxed) {
+            UNSET => defaults()[self.kind as usize][limit as usize],
             set => set,
         }
+    }
+
+    pub(crate) fn objects_max(&self) -> u64 {
+        self.value(Limit::ObjectsMax)
     }
 
     pub(crate) fn bytes_max(&self) -> u64 {
-        match self.bytes_max.load(Relaxed) {
-            0 => defaults().bytes_max,
-            set => set,
-        }
+        self.value(Limit::BytesMax)
     }
 
     pub(crate) fn lazy_ns(&self) -> u64 {
-        match self.lazy_ns.load(Relaxed) {
-            UNSET => defaults().lazy_ns,
-            UNSET_HAZARD => defaults().lazy_hazard_ns,
-            set => set,
-        }
+        self.value(Limit::LazyNs)
     }
 
     pub(crate) fn run_min(&self) -> u64 {
-        self.run_min.load(Relaxed)
+        self.value(Limit::RunMin)
     }
 
     pub(crate) fn run_ns(&self) -> u64 {
-        self.run_ns.load(Relaxed)
+        self.value(Limit::RunNs)
     }
 
     /// `u64::MAX` if it is off.
     pub(crate) fn stall_after_ns(&self, expedited: bool) -> u64 {
-        let kept = if expedited { &self.stall_after_expedited_ns } else { &self.stall_after_ns };
-        match kept.load(Relaxed) {
-            UNSET if expedited => defaults().stall_after_expedited_ns,
-            UNSET => defaults().stall_after_ns,
-            UNSET_LIBURCU => defaults().stall_after_liburcu_ns,
-            set => set,
-        }
+        self.value(if expedited { Limit::StallAfterExpeditedNs } else { Limit::StallAfterNs })
     }
 
     pub(crate) fn get(&self) -> Tuning {
@@ -198,17 +175,19 @@ impl AtomicTuning {
     }
 
     pub(crate) fn set(&self, tuning: Tuning) {
-        let after = |after: Option<Duration>| match after.map_or(u64::MAX, ns) {
-            ns if STAND_FOR_DEFAULTS.contains(&ns) => u64::MAX,
-            ns => ns,
-        };
-        self.objects_max.store(tuning.objects_max.max(1), Relaxed);
-        self.bytes_max.store(tuning.bytes_max.max(1), Relaxed);
-        self.lazy_ns.store(after(Some(tuning.lazy)), Relaxed);
-        self.run_min.store(u64::from(tuning.run_min.max(1)), Relaxed);
-        self.run_ns.store(ns(tuning.run_time), Relaxed);
-        self.stall_after_ns.store(after(tuning.stall_after), Relaxed);
-        self.stall_after_expedited_ns.store(after(tuning.stall_after_expedited), Relaxed);
+        let values: Values = [
+            tuning.objects_max.max(1),
+            tuning.bytes_max.max(1),
+            ns(tuning.lazy),
+            u64::from(tuning.run_min.max(1)),
+            ns(tuning.run_time),
+            tuning.stall_after.map_or(u64::MAX, ns),
+            tuning.stall_after_expedited.map_or(u64::MAX, ns),
+        ];
+        for (word, value) in self.words.iter().zip(values) {
+            // One more than `UNSET` is no other limit: centuries, or more than there is memory.
+            word.store(if value == UNSET { u64::MAX } else { value }, Relaxed);
+        }
     }
 }
 
@@ -216,57 +195,50 @@ fn ns(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// What applies unless the program sets it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Defaults {
-    objects_max: u64,
-    bytes_max: u64,
-    lazy_ns: u64,
-    lazy_hazard_ns: u64,
-    stall_after_ns: u64,
-    stall_after_expedited_ns: u64,
-    /// For either urgency. Programs that were compiled against liburcu have not asked for reports,
-    /// and cannot tune; and many of their expedited grace periods are not urgent to them.
-    stall_after_liburcu_ns: u64,
-}
-
 const MS: u64 = 1_000_000;
 
-impl Defaults {
-    /// The defaults under the variables that `value` reads; `complain` gets what cannot be
-    /// understood.
-    fn read(
-        value: impl Fn(&CStr) -> Option<String>,
-        mut complain: impl FnMut(&CStr, &str, &str),
-    ) -> Self {
-        let mut look = |name: &CStr, wanted: &str, parse: fn(&str) -> Option<u64>| {
-            let found = value(name)?;
-            let parsed = parse(&found);
-            if parsed.is_none() {
-                complain(name, &found, wanted);
-            }
-            parsed
-        };
-        let amount = "a whole number above 0, with K, M or G behind it or nothing";
-        let time = "a whole number of milliseconds";
-        let bytes = look(c"QUIESCENCE_LIMIT_BYTES", amount, parse_amount);
-        let objects = look(c"QUIESCENCE_LIMIT_OBJECTS", amount, parse_amount);
-        let lazy_ns = look(c"QUIESCENCE_LAZY_MS", time, parse_ms);
-        let stall_ns = look(c"QUIESCENCE_STALL_MS", time, parse_ms);
-        let stall_ns = stall_ns.map(|ns| if ns == 0 { u64::MAX } else { ns });
-        let available = || (os::memory::available_bytes() / SHARE).max(BYTES_LEAST);
-        let bytes_max = bytes.unwrap_or_else(available);
-        let fill = (bytes_max / BYTES_AN_OBJECT).clamp(*OBJECTS.start(), *OBJECTS.end());
-        Self {
-            objects_max: objects.unwrap_or(fill),
-            bytes_max,
-            lazy_ns: lazy_ns.unwrap_or(batch::LAZY_NS),
-            lazy_hazard_ns: lazy_ns.unwrap_or(batch::LAZY_HAZARD_NS),
-            stall_after_ns: stall_ns.unwrap_or(1_000 * MS),
-            stall_after_expedited_ns: stall_ns.unwrap_or(200 * MS),
-            stall_after_liburcu_ns: stall_ns.unwrap_or(10_000 * MS),
+/// What applies unless the program sets it, for each [`Kind`], under the variables that `value`
+/// reads. `complain` gets what cannot be understood.
+fn read_defaults(
+    value: impl Fn(&CStr) -> Option<String>,
+    mut complain: impl FnMut(&CStr, &str, &str),
+) -> [Values; 3] {
+    let mut look = |name: &CStr, wanted: &str, parse: fn(&str) -> Option<u64>| {
+        let found = value(name)?;
+        let parsed = parse(&found);
+        if parsed.is_none() {
+            complain(name, &found, wanted);
         }
-    }
+        parsed
+    };
+    let amount = "a whole number above 0, with K, M or G behind it or nothing";
+    let time = "a whole number of milliseconds";
+    let bytes = look(c"QUIESCENCE_LIMIT_BYTES", amount, parse_amount);
+    let objects = look(c"QUIESCENCE_LIMIT_OBJECTS", amount, parse_amount);
+    let lazy_ns = look(c"QUIESCENCE_LAZY_MS", time, parse_ms);
+    let stall_ns = look(c"QUIESCENCE_STALL_MS", time, parse_ms);
+    let stall_ns = stall_ns.map(|ns| if ns == 0 { u64::MAX } else { ns });
+    let available = || (os::memory::available_bytes() / SHARE).max(BYTES_LEAST);
+    let bytes_max = bytes.unwrap_or_else(available);
+    let fill = (bytes_max / BYTES_AN_OBJECT).clamp(*OBJECTS.start(), *OBJECTS.end());
+    let of = |lazy_default_ns, stall_default_ns, stall_expedited_default_ns| -> Values {
+        [
+            objects.unwrap_or(fill),
+            bytes_max,
+            lazy_ns.unwrap_or(lazy_default_ns),
+            batch::RUN_MIN,
+            batch::RUN_NS,
+            stall_ns.unwrap_or(stall_default_ns),
+            stall_ns.unwrap_or(stall_expedited_default_ns),
+        ]
+    };
+    [
+        of(batch::LAZY_NS, 1_000 * MS, 200 * MS),
+        // Programs that were compiled against liburcu have not asked for reports, and cannot tune;
+        // and many of their expedited grace periods are not urgent to them.
+        of(batch::LAZY_NS, 10_000 * MS, 10_000 * MS),
+        of(batch::LAZY_HAZARD_NS, 1_000 * MS, 200 * MS),
+    ]
 }
 
 /// A number above 0, as `5`, `64K`, `16M` or `2G`.
@@ -284,7 +256,7 @@ fn parse_amount(said: &str) -> Option<u64> {
 
 /// Milliseconds, in nanoseconds; `None` from some centuries on.
 fn parse_ms(said: &str) -> Option<u64> {
-    parse_number(said)?.checked_mul(MS).filter(|ns| *ns < UNSET_HAZARD)
+    parse_number(said)?.checked_mul(MS).filter(|ns| *ns < UNSET)
 }
 
 /// Digits only: no sign.
@@ -292,11 +264,11 @@ fn parse_number(said: &str) -> Option<u64> {
     said.bytes().all(|byte| byte.is_ascii_digit()).then(|| said.parse().ok())?
 }
 
-/// The defaults; determined once.
-fn defaults() -> &'static Defaults {
-    static DEFAULTS: OnceLock<Defaults> = OnceLock::new();
+/// The defaults, by kind; determined once.
+fn defaults() -> &'static [Values; 3] {
+    static DEFAULTS: OnceLock<[Values; 3]> = OnceLock::new();
     DEFAULTS.get_or_init(|| {
-        Defaults::read(os::environment::value, |name, found, wanted| {
+        read_defaults(os::environment::value, |name, found, wanted| {
             let name = name.to_string_lossy();
             eprintln!("quiescence: {name}={found} is not {wanted}: the default stays");
         })
@@ -305,7 +277,7 @@ fn defaults() -> &'static Defaults {
 
 /// The default of `bytes_max`; determined once.
 pub(crate) fn default_bytes() -> u64 {
-    defaults().bytes_max
+    defaults()[Kind::Threads as usize][Limit::BytesMax as usize]
 }
 
 #[cfg(test)]
@@ -314,7 +286,7 @@ mod tests {
 
     #[test]
     fn what_is_set_is_got_and_nonsense_is_made_sense_of() {
-        let words = AtomicTuning::new();
+        let words = AtomicTuning::new(Kind::Threads);
         let mut tuning = words.get();
         assert!(tuning.bytes_max >= BYTES_LEAST && OBJECTS.contains(&tuning.objects_max));
         tuning.objects_max = 7;
@@ -334,25 +306,27 @@ mod tests {
     /// ms.
     #[test]
     fn no_time_that_is_set_stands_for_a_default() {
-        for ns in STAND_FOR_DEFAULTS {
-            for words in [AtomicTuning::new(), AtomicTuning::liburcu(), AtomicTuning::hazard()] {
-                let time = Duration::from_nanos(ns);
+        for stands_for in [UNSET - 2, UNSET - 1, UNSET] {
+            let kinds = [Kind::Threads, Kind::Liburcu, Kind::Hazard];
+            for words in kinds.map(AtomicTuning::new) {
+                let ns = if stands_for == UNSET { u64::MAX } else { stands_for };
+                let time = Duration::from_nanos(stands_for);
                 let set = Tuning { lazy: time, stall_after: Some(time), ..words.get() };
                 words.set(Tuning { stall_after_expedited: Some(time), ..set });
-                assert_eq!((words.lazy_ns(), words.stall_after_ns(false)), (u64::MAX, u64::MAX));
-                assert_eq!(words.stall_after_ns(true), u64::MAX);
+                assert_eq!((words.lazy_ns(), words.stall_after_ns(false)), (ns, ns));
+                assert_eq!(words.stall_after_ns(true), ns);
             }
         }
     }
 
     /// The defaults in an environment of these variables, and the complaints.
-    fn read(variables: &[(&str, &str)]) -> (Defaults, Vec<String>) {
+    fn read(variables: &[(&str, &str)]) -> ([Values; 3], Vec<String>) {
         let mut complaints = Vec::new();
         let value = |name: &CStr| {
             let found = variables.iter().find(|(known, _)| name.to_str() == Ok(*known));
             found.map(|(_, value)| (*value).to_owned())
         };
-        let defaults = Defaults::read(value, |name, found, _wanted| {
+        let defaults = read_defaults(value, |name, found, _wanted| {
             complaints.push(format!("{}={found}", name.to_string_lossy()));
         });
         (defaults, complaints)
@@ -362,10 +336,13 @@ mod tests {
     fn the_environment_is_heard() {
         let (nothing, none) = read(&[]);
         assert!(none.is_empty());
-        assert!(nothing.bytes_max >= BYTES_LEAST && OBJECTS.contains(&nothing.objects_max));
-        assert_eq!((nothing.lazy_ns, nothing.stall_after_ns), (100 * MS, 1_000 * MS));
-        assert_eq!(nothing.stall_after_expedited_ns, 200 * MS);
-        assert_eq!(nothing.stall_after_liburcu_ns, 10_000 * MS);
+        let [threads, liburcu, hazard] = nothing;
+        let [objects_max, bytes_max, lazy_ns, run_min, run_ns, stall_ns, expedited_ns] = threads;
+        assert!(bytes_max >= BYTES_LEAST && OBJECTS.contains(&objects_max));
+        assert_eq!((run_min, run_ns), (batch::RUN_MIN, batch::RUN_NS));
+        assert_eq!((lazy_ns, stall_ns, expedited_ns), (100 * MS, 1_000 * MS, 200 * MS));
+        assert_eq!(liburcu[Limit::StallAfterNs as usize..], [10_000 * MS; 2]);
+        assert_eq!(hazard[Limit::LazyNs as usize], batch::LAZY_HAZARD_NS);
         let (said, none) = read(&[
             ("QUIESCENCE_LIMIT_BYTES", "64M"),
             ("QUIESCENCE_LIMIT_OBJECTS", "12"),
@@ -373,20 +350,13 @@ mod tests {
             ("QUIESCENCE_STALL_MS", "2500"),
         ]);
         assert!(none.is_empty());
-        let expected = Defaults {
-            objects_max: 12,
-            bytes_max: 64 << 20,
-            lazy_ns: 0,
-            lazy_hazard_ns: 0,
-            stall_after_ns: 2_500 * MS,
-            stall_after_expedited_ns: 2_500 * MS,
-            stall_after_liburcu_ns: 2_500 * MS,
-        };
-        assert_eq!(said, expected);
-        let (silent, _) = read(&[("QUIESCENCE_STALL_MS", "0")]);
-        assert_eq!((silent.stall_after_ns, silent.stall_after_expedited_ns), (u64::MAX, u64::MAX));
-        let (few, _) = read(&[("QUIESCENCE_LIMIT_BYTES", "5K")]);
-        assert_eq!((few.bytes_max, few.objects_max), (5 << 10, *OBJECTS.start()));
+        let stall_ns = 2_500 * MS;
+        let expected = [12, 64 << 20, 0, batch::RUN_MIN, batch::RUN_NS, stall_ns, stall_ns];
+        assert_eq!(said, [expected; 3]);
+        let ([silent, ..], _) = read(&[("QUIESCENCE_STALL_MS", "0")]);
+        assert_eq!(silent[Limit::StallAfterNs as usize..], [u64::MAX; 2]);
+        let ([few, ..], _) = read(&[("QUIESCENCE_LIMIT_BYTES", "5K")]);
+        assert_eq!(few[..=Limit::BytesMax as usize], [*OBJECTS.start(), 5 << 10]);
     }
 
     #[test]

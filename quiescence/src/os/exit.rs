@@ -9,27 +9,23 @@ use std::thread::JoinHandle;
 /// Has `f` called at the orderly end of the process, once for each call of this. In a child made by
 /// `fork` it is called as well. Returns whether the system had the memory to remember it.
 pub(crate) fn at_exit(f: extern "C" fn()) -> bool {
-    imp::install(f)
+    #[cfg(miri)]
+    return imp::install(f);
+    // SAFETY: a function of the right type that lives as long as the code it is part of.
+    #[cfg(all(unix, not(miri)))]
+    return unsafe { libc::atexit(f) } == 0;
+    // Not supported: callbacks that wait when the process ends are not run.
+    #[cfg(not(any(unix, miri)))]
+    return [f].len() == 1;
 }
 
 /// Has the orderly end of the process wait for the end of a thread, if the system (Miri) requires
 /// it.
 pub(crate) fn outlive(thread: JoinHandle<()>) {
-    imp::outlive(thread);
-}
-
-#[cfg(all(unix, not(miri)))]
-mod imp {
-    /// Registers the function for good.
-    pub(super) fn install(f: extern "C" fn()) -> bool {
-        // SAFETY: a function of the right type that lives as long as the code it is part of.
-        unsafe { libc::atexit(f) == 0 }
-    }
-
-    /// The process may end while the thread runs.
-    pub(super) fn outlive(thread: std::thread::JoinHandle<()>) {
-        drop(thread);
-    }
+    #[cfg(miri)]
+    return imp::outlive(thread);
+    #[cfg(not(miri))]
+    drop(thread);
 }
 
 /// Miri has no `atexit`. The destructor of a thread-local of the main thread takes its place: the
@@ -87,19 +83,6 @@ mod imp {
 
     pub(super) fn outlive(thread: JoinHandle<()>) {
         sync::lock(&THREADS).push(thread);
-    }
-}
-
-#[cfg(not(any(unix, miri)))]
-mod imp {
-    /// Not supported: callbacks that wait when the process ends are not run.
-    pub(super) fn install(f: extern "C" fn()) -> bool {
-        let _ = f;
-        true
-    }
-
-    pub(super) fn outlive(thread: std::thread::JoinHandle<()>) {
-        drop(thread);
     }
 }
 

@@ -11,9 +11,13 @@
 //! `QUIESCENCE_FENCES=portable` in the environment chooses the portable pair; any other value is
 //! reported on standard error.
 
+use std::ffi::CStr;
+use std::io;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, SeqCst};
 
+#[cfg(all(target_os = "linux", not(miri)))]
+use super::calls::membarrier as call;
 use super::environment;
 use super::sync::{const_unless_loom, fence};
 
@@ -28,38 +32,58 @@ pub enum Fences {
     Portable,
 }
 
+/// A choice between what the system has and a portable twin, which a variable may ask for. Made by
+/// the first use, which may be in a signal handler. Each thread that comes before it is made finds
+/// out for itself, and the first result stands: so no thread waits for another.
+pub(crate) struct Choice {
+    variable: &'static CStr,
+    chosen: AtomicU32,
+}
+
 const UNDECIDED: u32 = 0;
-const MEMBARRIER: u32 = 1;
+const SYSTEM: u32 = 1;
 const PORTABLE: u32 = 2;
 
-/// The choice for this process, made on the first call, which may be in a signal handler. Each
-/// thread that calls before it is made finds out for itself, and the first result stands: so no
-/// thread waits for another.
-#[inline]
-pub(crate) fn chosen() -> Fences {
-    static CHOSEN: AtomicU32 = AtomicU32::new(UNDECIDED);
-    // Acquire: pairs with the exchange in `choose`, before which the process was registered.
-    match CHOSEN.load(Acquire) {
-        UNDECIDED => choose(&CHOSEN),
-        MEMBARRIER => Fences::Membarrier,
-        _ => Fences::Portable,
+impl Choice {
+    pub(crate) const fn new(variable: &'static CStr) -> Self {
+        Self { variable, chosen: AtomicU32::new(UNDECIDED) }
+    }
+
+    /// Whether the portable twin is chosen: the variable says `portable`, or the system `lacks` the
+    /// other.
+    #[inline]
+    pub(crate) fn is_portable(&self, lacks: impl FnOnce() -> bool) -> bool {
+        // Acquire: pairs with the exchange in `choose`; what `lacks` has set up is done.
+        match self.chosen.load(Acquire) {
+            UNDECIDED => self.choose(lacks),
+            chosen => chosen == PORTABLE,
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn choose(&self, lacks: impl FnOnce() -> bool) -> bool {
+        let found =
+            if environment::is(self.variable, "portable") || lacks() { PORTABLE } else { SYSTEM };
+        // AcqRel: pairs with `is_portable`.
+        match self.chosen.compare_exchange(UNDECIDED, found, AcqRel, Acquire) {
+            Ok(_) => {
+                environment::complain_unless(self.variable, &["portable"]);
+                found == PORTABLE
+            }
+            Err(first) => first == PORTABLE,
+        }
     }
 }
 
-#[cold]
-#[inline(never)]
-fn choose(chosen: &AtomicU32) -> Fences {
-    let portable = environment::is(c"QUIESCENCE_FENCES", "portable") || !imp::register();
-    let found = if portable { PORTABLE } else { MEMBARRIER };
-    // AcqRel: pairs with `chosen`.
-    let stands = match chosen.compare_exchange(UNDECIDED, found, AcqRel, Acquire) {
-        Ok(_) => {
-            environment::complain_unless(c"QUIESCENCE_FENCES", &["portable"]);
-            found
-        }
-        Err(first) => first,
-    };
-    if stands == MEMBARRIER { Fences::Membarrier } else { Fences::Portable }
+/// The choice for this process, made on the first call: see [`Choice`].
+#[inline]
+pub(crate) fn chosen() -> Fences {
+    static CHOICE: Choice = Choice::new(c"QUIESCENCE_FENCES");
+    match CHOICE.is_portable(|| !(cfg!(loom) || register(FENCE))) {
+        false => Fences::Membarrier,
+        true => Fences::Portable,
+    }
 }
 
 /// Orders the fences of one reader with those of the updaters under loom; else it is empty.
@@ -129,7 +153,7 @@ pub(crate) fn heavy<'a>(cells: impl Iterator<Item = &'a Cell>) {
         return;
     }
     match chosen() {
-        Fences::Membarrier => imp::membarrier(),
+        Fences::Membarrier => membarrier(FENCE),
         Fences::Portable => full(),
     }
 }
@@ -137,90 +161,59 @@ pub(crate) fn heavy<'a>(cells: impl Iterator<Item = &'a Cell>) {
 /// In a child process: registers with the kernel again for heavy fences.
 pub(crate) fn register_after_fork() {
     if chosen() == Fences::Membarrier {
-        imp::register();
+        register(FENCE);
     }
 }
 
 /// Whether the kernel will run [`heavy_with_restarts`] for this process.
 pub(crate) fn register_restarts() -> bool {
-    imp::register_restarts()
+    register(FENCE_WITH_RESTARTS)
 }
 
 /// A heavy fence that also restarts every restartable sequence that is in progress in this process.
 /// Called only if [`register_restarts`] has returned true.
 pub(crate) fn heavy_with_restarts() {
-    imp::membarrier_with_restarts();
+    membarrier(FENCE_WITH_RESTARTS);
 }
 
-#[cfg(all(target_os = "linux", not(miri)))]
-mod imp {
-    use libc::{
-        MEMBARRIER_CMD_PRIVATE_EXPEDITED as FENCE,
-        MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ as FENCE_WITH_RESTARTS,
-        MEMBARRIER_CMD_QUERY as QUERY, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED as REGISTER,
-        MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ as REGISTER_RESTARTS,
-    };
+/// A command of `membarrier(2)`, and the one that registers the process for it, numbered as
+/// `linux/membarrier.h` does.
+type Command = [i32; 2];
 
-    use crate::os::calls::membarrier as call;
+/// `PRIVATE_EXPEDITED`.
+const FENCE: Command = [1 << 3, 1 << 4];
+/// `PRIVATE_EXPEDITED_RSEQ`.
+const FENCE_WITH_RESTARTS: Command = [1 << 7, 1 << 8];
+/// Which commands the kernel has.
+const QUERY: i32 = 0;
 
-    /// Whether the kernel has this command.
-    fn has(command: libc::c_int) -> bool {
-        call(QUERY).is_ok_and(|commands| commands & command != 0)
-    }
+/// Whether the kernel will run [`membarrier`] for this process.
+fn register([fence, registration]: Command) -> bool {
+    call(QUERY).is_ok_and(|commands| commands & fence != 0)
+        && call(registration).is_ok()
+        && call(fence).is_ok()
+}
 
-    /// Whether the kernel will run [`membarrier`] for this process.
-    pub(super) fn register() -> bool {
-        cfg!(loom) || has(FENCE) && call(REGISTER).is_ok() && call(FENCE).is_ok()
-    }
-
-    pub(super) fn membarrier() {
-        if let Err(error) = call(FENCE) {
-            lost(error);
-        }
-    }
-
-    /// Whether the kernel will run [`membarrier_with_restarts`] for this process.
-    pub(super) fn register_restarts() -> bool {
-        has(FENCE_WITH_RESTARTS)
-            && call(REGISTER_RESTARTS).is_ok()
-            && call(FENCE_WITH_RESTARTS).is_ok()
-    }
-
-    pub(super) fn membarrier_with_restarts() {
-        if let Err(error) = call(FENCE_WITH_RESTARTS) {
-            lost(error);
-        }
-    }
-
-    /// Readers rely on this fence, and nothing else in user space can replace it.
-    #[cold]
-    fn lost(error: std::io::Error) -> ! {
-        eprintln!(
-            "quiescence: membarrier(2), which worked when this process started, now fails: {error}. \
-             No grace period can be completed safely, so the process ends. If a seccomp filter is \
-             installed later on, allow membarrier in it or start with QUIESCENCE_FENCES=portable."
-        );
-        std::process::abort()
+fn membarrier([fence, _]: Command) {
+    if let Err(error) = call(fence) {
+        lost(error);
     }
 }
 
 #[cfg(any(not(target_os = "linux"), miri))]
-mod imp {
-    pub(super) fn register() -> bool {
-        cfg!(loom)
-    }
+fn call(_command: i32) -> io::Result<i32> {
+    Err(io::ErrorKind::Unsupported.into())
+}
 
-    pub(super) fn membarrier() {
-        unreachable!("chosen only where register() succeeds");
-    }
-
-    pub(super) fn register_restarts() -> bool {
-        false
-    }
-
-    pub(super) fn membarrier_with_restarts() {
-        unreachable!("chosen only where register_restarts() succeeds");
-    }
+/// Readers rely on this fence, and nothing else in user space can replace it.
+#[cold]
+fn lost(error: io::Error) -> ! {
+    eprintln!(
+        "quiescence: membarrier(2), which worked when this process started, now fails: {error}. \
+         No grace period can be completed safely, so the process ends. If a seccomp filter is \
+         installed later on, allow membarrier in it or start with QUIESCENCE_FENCES=portable."
+    );
+    std::process::abort()
 }
 
 #[cfg(test)]
@@ -229,6 +222,25 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use super::*;
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn commands_have_the_numbers_that_the_kernel_gives_them() {
+        assert_eq!(QUERY, libc::MEMBARRIER_CMD_QUERY);
+        assert_eq!(
+            [FENCE, FENCE_WITH_RESTARTS],
+            [
+                [
+                    libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED,
+                    libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED
+                ],
+                [
+                    libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ,
+                    libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ
+                ],
+            ]
+        );
+    }
 
     /// A word in a pair of cache lines of its own.
     #[derive(Default)]

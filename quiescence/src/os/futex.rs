@@ -13,107 +13,57 @@ use std::time::Duration;
 
 use super::sync::AtomicU32;
 
+#[cfg(target_os = "linux")]
+use super::calls::{futex_wait, futex_wake};
+#[cfg(target_os = "linux")]
+use super::fence::Choice;
+
 /// Whether this process uses the twin; decided by the first caller.
 #[cfg(target_os = "linux")]
 fn is_portable() -> bool {
-    use super::environment;
-    use std::sync::atomic::Ordering::Relaxed;
-
-    const VARIABLE: &std::ffi::CStr = c"QUIESCENCE_FUTEX";
-    const UNDECIDED: u32 = 0;
-    const KERNEL: u32 = 1;
-    const PORTABLE: u32 = 2;
-    static CHOSEN: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(UNDECIDED);
-
-    // Relaxed: the choice stands for itself; no other data is published with it.
-    match CHOSEN.load(Relaxed) {
-        UNDECIDED => {}
-        chosen => return chosen == PORTABLE,
-    }
-    let wanted =
-        if cfg!(loom) || environment::is(VARIABLE, "portable") { PORTABLE } else { KERNEL };
-    // Relaxed: as above. The first choice stands.
-    match CHOSEN.compare_exchange(UNDECIDED, wanted, Relaxed, Relaxed) {
-        Ok(_) => {
-            environment::complain_unless(VARIABLE, &["portable"]);
-            wanted == PORTABLE
-        }
-        Err(first) => first == PORTABLE,
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-use twin as imp;
-
-/// The kernel's futex, or the twin.
-#[cfg(target_os = "linux")]
-mod imp {
-    use super::{AtomicU32, Duration, is_portable, kernel, twin};
-
-    pub(super) fn wait(word: &AtomicU32, value: u32, most: Option<Duration>) -> bool {
-        if is_portable() { twin::wait(word, value, most) } else { kernel::wait(word, value, most) }
-    }
-
-    pub(super) fn wait_shared(word: &AtomicU32, value: u32, most: Option<Duration>) {
-        if is_portable() {
-            twin::wait_shared(word, value, most);
-        } else {
-            kernel::wait_shared(word, value, most);
-        }
-    }
-
-    pub(super) fn wake_shared(word: &AtomicU32) {
-        if is_portable() { twin::wake_shared(word) } else { kernel::wake_shared(word) }
-    }
-
-    pub(super) fn wake_all(word: &AtomicU32) {
-        if is_portable() { twin::wake_all(word) } else { kernel::wake_all(word) }
-    }
+    static CHOICE: Choice = Choice::new(c"QUIESCENCE_FUTEX");
+    CHOICE.is_portable(|| cfg!(loom))
 }
 
 /// Sleeps while `word` is `value`, but no longer than `most`; may return early. Call it in a loop.
 ///
 /// Returns whether it has slept until `most` ran out.
 pub(crate) fn wait(word: &AtomicU32, value: u32, most: Option<Duration>) -> bool {
-    imp::wait(word, value, most)
+    #[cfg(target_os = "linux")]
+    if !is_portable() {
+        return futex_wait(word, true, value, most);
+    }
+    twin::wait(word, value, most)
 }
 
 /// As [`wait`], for wake-ups from outside the library: the kernel takes the word as one that
 /// processes may share.
 pub(crate) fn wait_shared(word: &AtomicU32, value: u32, most: Option<Duration>) {
-    imp::wait_shared(word, value, most);
+    #[cfg(target_os = "linux")]
+    if !is_portable() {
+        futex_wait(word, false, value, most);
+        return;
+    }
+    let most = most.map_or(twin::POLL, |most| most.min(twin::POLL));
+    twin::wait(word, value, Some(most));
 }
 
 /// Wakes the threads that sleep in [`wait_shared`]. The word must have been changed before.
 pub(crate) fn wake_shared(word: &AtomicU32) {
-    imp::wake_shared(word);
+    wake(word, false);
 }
 
 /// Wakes the threads that sleep on `word`. The word must have been changed before.
 pub(crate) fn wake_all(word: &AtomicU32) {
-    imp::wake_all(word);
+    wake(word, true);
 }
 
-#[cfg(target_os = "linux")]
-mod kernel {
-    use super::{AtomicU32, Duration};
-    use crate::os::calls::{futex_wait, futex_wake};
-
-    pub(super) fn wait(word: &AtomicU32, value: u32, most: Option<Duration>) -> bool {
-        futex_wait(word, true, value, most)
+fn wake(_word: &AtomicU32, _is_private: bool) {
+    #[cfg(target_os = "linux")]
+    if !is_portable() {
+        return futex_wake(_word, _is_private);
     }
-
-    pub(super) fn wait_shared(word: &AtomicU32, value: u32, most: Option<Duration>) {
-        futex_wait(word, false, value, most);
-    }
-
-    pub(super) fn wake_shared(word: &AtomicU32) {
-        futex_wake(word, false);
-    }
-
-    pub(super) fn wake_all(word: &AtomicU32) {
-        futex_wake(word, true);
-    }
+    twin::wake();
 }
 
 pub(super) mod twin {
@@ -141,18 +91,9 @@ pub(super) mod twin {
 
     /// How often a sleeper loads its word if the wake-up may be the kernel's: a reader compiled
     /// against liburcu does not know the twin.
-    const POLL: Duration = Duration::from_millis(10);
+    pub(super) const POLL: Duration = Duration::from_millis(10);
 
-    pub(super) fn wait_shared(word: &AtomicU32, value: u32, most: Option<Duration>) {
-        let most = Some(most.map_or(POLL, |most| most.min(POLL)));
-        wait(word, value, most);
-    }
-
-    pub(super) fn wake_shared(word: &AtomicU32) {
-        wake_all(word);
-    }
-
-    pub(super) fn wake_all(_word: &AtomicU32) {
+    pub(super) fn wake() {
         drop(lock());
         CHANGED.notify_all();
     }

@@ -174,10 +174,7 @@ pub(crate) fn try_lock<T: ?Sized>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>>
 /// Waits for a notification; may return without one.
 #[cfg_attr(debug_assertions, track_caller)]
 pub(crate) fn wait<'a, T>(condvar: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
-    let MutexGuard { held, guard } = guard;
-    let wait = || condvar.wait(guard).unwrap_or_else(PoisonError::into_inner);
-    let (held, guard) = held.without(wait);
-    MutexGuard { held, guard }
+    wait_at_most(condvar, guard, None).0
 }
 
 /// Tells the CPU that the thread spins; under loom, yields.
@@ -193,14 +190,15 @@ pub(crate) fn wait_at_most<'a, T>(
     guard: MutexGuard<'a, T>,
     most: Option<Duration>,
 ) -> (MutexGuard<'a, T>, bool) {
-    match most {
+    let MutexGuard { held, guard } = guard;
+    let wait = || match most {
         Some(most) => {
-            let MutexGuard { held, guard } = guard;
-            let wait = || condvar.wait_timeout(guard, most);
-            let (held, waited) = held.without(wait);
+            let waited = condvar.wait_timeout(guard, most);
             let (guard, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
-            (MutexGuard { held, guard }, timeout.timed_out())
+            (guard, timeout.timed_out())
         }
-        None => (wait(condvar, guard), false),
-    }
+        None => (condvar.wait(guard).unwrap_or_else(PoisonError::into_inner), false),
+    };
+    let (held, (guard, late)) = held.without(wait);
+    (MutexGuard { held, guard }, late)
 }

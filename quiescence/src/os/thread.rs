@@ -1,5 +1,5 @@
 //! The calling thread: its token in the library and its id in the system, which each thread asks
-//! for once.
+//! for once; and what notices its end.
 
 use std::cell::Cell;
 use std::io;
@@ -33,6 +33,24 @@ pub(crate) fn id() -> u32 {
         ID.set(system_id());
     }
     ID.get()
+}
+
+thread_local! {
+    /// Dropped at the end of the thread, if the thread has used it.
+    static SENTINEL: Sentinel = const { Sentinel };
+}
+
+struct Sentinel;
+
+impl Drop for Sentinel {
+    fn drop(&mut self) {
+        (crate::HOOKS.thread_ends)();
+    }
+}
+
+/// Has the thread's end noticed. `false` if the thread is past it: the sentinel has been dropped.
+pub(crate) fn notice_end() -> bool {
+    SENTINEL.try_with(|_| ()).is_ok()
 }
 
 thread_local! {

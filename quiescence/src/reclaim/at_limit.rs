@@ -171,7 +171,7 @@ fn wait_for_room(
     loop {
         if !for_a_tick {
             // Waits for a grace period, however long that takes; so not with `Patience::Tick`.
-            settle(domain, local::existing_objects(domain).as_deref());
+            settle(domain, local::own_objects(domain));
         }
         if admit(domain, queue, amount) {
             return Ok(());

@@ -41,12 +41,6 @@ pub(crate) struct ByAddress<T> {
     index: Vec<u32>,
 }
 
-impl<T> Default for ByAddress<T> {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl<T> ByAddress<T> {
     pub(crate) const fn new() -> Self {
         Self { entries: Vec::new(), index: Vec::new() }
@@ -98,23 +92,29 @@ impl<T: HasAddress> ByAddress<T> {
         place
     }
 
+    /// Exchanges the entries at two places.
+    pub(crate) fn swap(&mut self, one: usize, other: usize) {
+        if !self.index.is_empty() {
+            let slots = [one, other].map(|place| self.slot_of(place));
+            self.index.swap(slots[0], slots[1]);
+        }
+        self.entries.swap(one, other);
+    }
+
     /// Removes an entry; the last one takes its place.
     pub(crate) fn remove(&mut self, address: *const T::Of) -> Option<T> {
         let place = self.place(address)?;
         let last = self.entries.len() - 1;
+        self.swap(place, last);
         if !self.index.is_empty() {
-            self.close_gap(self.slot_of(place));
-            if place != last {
-                let slot = self.slot_of(last);
-                self.index[slot] = to_slot(place);
-            }
+            self.close_gap(self.slot_of(last));
         }
-        let removed = self.entries.swap_remove(place);
+        let removed = self.entries.pop();
         // Not at each removal, so that a removal takes a constant number of steps on average.
         if 8 * self.entries.len() < self.index.len() {
             self.shrink();
         }
-        Some(removed)
+        removed
     }
 
     /// Removes the entries for which `keep` is false. Goes through the whole table.

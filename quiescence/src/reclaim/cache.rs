@@ -16,8 +16,8 @@ use std::alloc::{self, Layout};
 use std::cell::Cell;
 use std::ptr::{self, NonNull};
 
+use crate::os::thread;
 use crate::reclaim::debug_objects;
-use crate::reclaim::thread_end;
 
 /// The largest block that is kept.
 const SIZE_MAX: usize = 512;
@@ -116,7 +116,7 @@ fn take(size: usize) -> *mut Block {
             }
             // `notice` arranges for `clear` at the thread's end: a thread may make objects, and
             // free those of others, without ever reading or retiring.
-            None if shelf.missed.get() < KEEP && thread_end::notice() => {
+            None if shelf.missed.get() < KEEP && thread::notice_end() => {
                 shelf.missed.set(shelf.missed.get() + 1);
                 shelf.room.set(shelf.room.get() + 1);
             }

@@ -163,26 +163,15 @@ impl DomainState {
     }
 }
 
-/// Calls into modules that reclamation does not import, one for each event; see `gp/hooks.rs`.
-#[derive(Debug)]
-pub(crate) struct Hooks {
-    /// A thread that has used the library ends.
-    pub(crate) thread_ends: fn(),
-    /// A domain that has been in use ends. Called under no lock.
-    pub(crate) domain_ends: fn(&DomainState),
-    /// A hazard domain ends: frees what waits in it.
-    pub(crate) hazard_domain_ends: fn(&DomainState),
-}
-
 impl Drop for DomainState {
     fn drop(&mut self) {
         // First: callbacks run below may use the library, and must not find the ending domain.
         // Relaxed: no other thread has it any more.
         if self.known.load(Relaxed) {
-            (crate::HOOKS.reclaim.domain_ends)(self);
+            (crate::HOOKS.domain_ends)(self);
         }
         if self.grace_periods.hazards {
-            return (crate::HOOKS.reclaim.hazard_domain_ends)(self);
+            return (crate::HOOKS.hazard_domain_ends)(self);
         }
         self.queues.run_all(self);
     }

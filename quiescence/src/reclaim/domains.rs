@@ -29,13 +29,13 @@ pub(crate) fn known<N: Named + ?Sized>(name: &N) -> &DomainState {
 /// Adds a domain to the list, unless it is in it.
 #[cold]
 pub(crate) fn remember(handle: &Handle) {
-    (crate::HOOKS.gp.first_use)();
+    (crate::HOOKS.first_use)();
     let mut domains = DOMAINS.lock();
     if !handle.known.swap(true, Relaxed) {
         domains.insert(handle.downgrade());
     }
     drop(domains);
-    (crate::HOOKS.gp.unlocked)();
+    (crate::HOOKS.unlocked)();
 }
 
 /// A domain in the list ends. No lock of the library is held.
@@ -56,7 +56,7 @@ pub(crate) fn find(gp_words: *const GpWords, identity: usize) -> Option<Handle> 
     let handle = domains.get(DomainState::of(gp_words)).and_then(WeakHandle::upgrade);
     // Unlock before the handle may be dropped: it may be the last, and run callbacks.
     drop(domains);
-    handle.filter(|handle| handle.grace_periods.identity() == identity)
+    handle.filter(|handle| handle.grace_periods.observers.identity() == identity)
 }
 
 impl AtFork for ByAddress<WeakHandle> {

@@ -13,14 +13,14 @@ pub(crate) fn section_ended(slot: &Slot) {
         defer::settle_over_limit();
     }
     if slot.is_leaving() {
-        local::left_last_section(slot);
+        local::unregister_if_unused(slot);
     }
 }
 
 /// The thread ends: what it leaves behind in a domain becomes an orphan there.
 pub(crate) fn thread_ends() {
-    for (handle, objects, closures) in local::leave_thread() {
-        for queue in [objects, closures].iter().flatten() {
+    for (handle, queues) in local::leave_thread() {
+        for queue in queues.iter().flatten() {
             defer::orphan(&handle, queue);
         }
     }

@@ -8,9 +8,7 @@ use std::cell::Cell;
 use std::panic::Location;
 use std::ptr;
 use std::sync::Arc;
-use std::thread::LocalKey;
 
-use crate::gp::grace_periods::GracePeriods;
 use crate::gp::record;
 use crate::gp::slot::{ReaderKind, Slot};
 use crate::gp::thread as thread_slots;
@@ -25,12 +23,8 @@ pub(crate) use table::ended;
 use table::{Local, Table};
 
 thread_local! {
-    /// The table, or null. Without a destructor, so that it can be used until the very end.
-    static TABLE: Cell<*mut Table> = const { Cell::new(ptr::null_mut()) };
-    /// The queue of objects that this thread last added to.
-    static OBJECTS: Cell<Last> = const { Cell::new(Last::NONE) };
-    /// The queue of closures that this thread last added to.
-    static CLOSURES: Cell<Last> = const { Cell::new(Last::NONE) };
+    /// The queue of objects that this thread last added to, and that of closures.
+    static LAST: [Cell<Last>; 2] = const { [const { Cell::new(Last::NONE) }; 2] };
     /// False only if the thread is above the limit in no domain: its table lists none.
     static MAY_BE_OVER_LIMIT: Cell<bool> = const { Cell::new(false) };
 }
@@ -47,70 +41,61 @@ impl Last {
 }
 
 fn forget_last() {
-    OBJECTS.set(Last::NONE);
-    CLOSURES.set(Last::NONE);
+    LAST.with(|last| last.iter().for_each(|last| last.set(Last::NONE)));
     thread_slots::forget_last();
 }
 
-/// Has [`thread_slots::last_slot`] find the slot, unless the thread is exiting.
-pub(crate) fn make_last(domain: &DomainState, slot: &Slot) {
-    if !Table::get().exiting.get() {
-        thread_slots::remember_last(&domain.grace_periods, slot);
-    }
-}
-
-/// The slot for implicit sections in a domain; registers on first use.
+/// The slot for implicit sections in a domain; registers on first use. Unless the thread is
+/// exiting, has `remember` find it at once from then on.
 #[cold]
-pub(crate) fn implicit_slot<'c>(domain: &'c DomainState, tag: &dyn Named) -> &'c Slot {
-    let table = Table::get();
-    table.with_section(domain, tag, |local| {
+pub(crate) fn implicit_slot<'c>(
+    domain: &'c DomainState,
+    tag: &dyn Named,
+    remember: impl FnOnce(&'static Slot),
+) -> &'c Slot {
+    Table::get(|table| {
+        let exiting = table.exiting;
+        let local = table.watched_entry(domain, tag);
         let slot = local.slot(domain);
-        if table.exiting.get() {
+        if exiting {
             slot.mark_leaving();
-        } else if !local.implicit {
+            return slot;
+        }
+        if !local.implicit {
             local.implicit = true;
             slot.acquire(1);
         }
+        remember(slot);
         slot
     })
 }
 
 /// The slot of the thread's ordinary sections in a domain, if it is registered there.
 pub(crate) fn existing_slot(domain: &DomainState) -> Option<&Slot> {
-    let locals = Table::existing()?.locals();
-    let local = locals.get(domain)?;
+    let slot = Table::existing(|table| table.find(domain).map(|local| local.slot))??;
     // SAFETY: not null only while registered with the domain, which is alive.
-    unsafe { local.slot.as_ref() }
-}
-
-/// Has [`thread_slots::global_slot`] find the slot, unless the thread is exiting.
-pub(crate) fn make_global(slot: &'static Slot) {
-    if !Table::get().exiting.get() {
-        thread_slots::remember_global(slot);
-    }
+    unsafe { slot.as_ref() }
 }
 
 /// The slot of an explicit handle: the thread's ordinary one, kept registered for the handle.
 pub(crate) fn handle_slot<'c>(domain: &'c DomainState, tag: &dyn Named) -> &'c Slot {
-    Table::get().with_section(domain, tag, |local| {
-        let slot = local.slot(domain);
+    Table::get(|table| {
+        let slot = table.watched_entry(domain, tag).slot(domain);
         slot.acquire(1);
         slot
     })
 }
 
 /// Releases an explicit handle.
-pub(crate) fn release_handle(domain: &DomainState, tag: &dyn Named, slot: &Slot) {
+pub(crate) fn release_handle(slot: &Slot) {
     slot.release();
-    let table = Table::get();
-    table.with_local(domain, tag, |local| local.unregister_if_unused(&domain.grace_periods));
-    table.forget_unused(domain);
-    Table::free_if_empty();
+    unregister_if_unused(slot);
 }
 
 /// Registers a slot for one QSBR handle.
 pub(crate) fn qsbr_slot<'c>(domain: &'c DomainState, tag: &dyn Named) -> &'c Slot {
-    Table::get().with_section(domain, tag, |local| {
+    Table::get(|table| {
+        let local = table.watched_entry(domain, tag);
         let slot = domain.grace_periods.register(thread::token(), ReaderKind::Qsbr);
         local.others.push(slot);
         slot
@@ -118,29 +103,23 @@ pub(crate) fn qsbr_slot<'c>(domain: &'c DomainState, tag: &dyn Named) -> &'c Slo
 }
 
 /// Releases a QSBR handle, which is offline.
-pub(crate) fn release_other(domain: &DomainState, tag: &dyn Named, slot: &Slot) {
-    let table = Table::get();
-    table.with_local(domain, tag, |local| local.others.retain(|other| !ptr::eq(*other, slot)));
-    domain.grace_periods.unregister(slot);
-    table.forget_unused(domain);
-    Table::free_if_empty();
+pub(crate) fn release_other(domain: &DomainState, slot: &Slot) {
+    Table::existing(|table| {
+        table.release(domain, |local| {
+            local.others.retain(|other| !ptr::eq(*other, slot));
+            domain.grace_periods.unregister(slot);
+        });
+    });
 }
 
-/// The outermost section of a slot marked as leaving has ended.
-pub(crate) fn left_last_section(slot: &Slot) {
+/// Unregisters a slot of the thread's ordinary sections if it has no user and is in no section.
+pub(crate) fn unregister_if_unused(slot: &Slot) {
     let domain = DomainState::of(slot.core_ptr());
-    // SAFETY: the domain lives, since its slot can be reached; the pointer is from a reference.
-    let grace_periods = unsafe { &*GracePeriods::of(slot.core_ptr()) };
-    let table = Table::get();
-    if let Some(local) = table.locals().get_mut(domain) {
-        local.unregister_if_unused(grace_periods);
-    }
-    table.forget_unused(domain);
-    Table::free_if_empty();
+    Table::existing(|table| table.release(domain, Local::unregister_if_unused));
 }
 
-/// What a thread that ends leaves behind in a domain: its queues of objects and of closures.
-pub(crate) type Orphans = (Handle, Option<Arc<Queue>>, Option<Arc<Queue>>);
+/// What a thread that ends leaves behind in a domain: its queues.
+pub(crate) type Orphans = (Handle, [Option<Arc<Queue>>; 2]);
 
 /// The thread ends: unregisters its slots, one that is in a section when that ends. Returns its
 /// queues.
@@ -148,33 +127,29 @@ pub(crate) type Orphans = (Handle, Option<Arc<Queue>>, Option<Arc<Queue>>);
 /// A returned handle may be its domain's last. When it is dropped, the domain ends and runs
 /// callbacks: by then the table is not borrowed.
 pub(crate) fn leave_thread() -> Vec<Orphans> {
-    let Some(table) = Table::existing() else {
-        cache::clear();
-        return Vec::new();
-    };
-    table.exiting.set(true);
-    forget_last();
-    let mut orphans = Vec::new();
-    let mut locals = table.locals();
-    for local in locals.iter_mut() {
-        let Some(handle) = local.domain.upgrade() else {
-            continue;
-        };
-        // SAFETY: not null only while registered with the domain, which `handle` keeps alive.
-        if let Some(slot) = unsafe { local.slot.as_ref() } {
-            if std::mem::take(&mut local.implicit) {
-                slot.release();
+    let orphans = Table::existing(|table| {
+        table.exiting = true;
+        forget_last();
+        let mut orphans = Vec::new();
+        for local in table.iter_mut() {
+            let Some(handle) = local.domain.upgrade() else {
+                continue;
+            };
+            // SAFETY: not null only while registered with the domain, which `handle` keeps alive.
+            if let Some(slot) = unsafe { local.slot.as_ref() } {
+                if std::mem::take(&mut local.implicit) {
+                    slot.release();
+                }
+                slot.mark_leaving();
             }
-            slot.mark_leaving();
+            local.unregister_if_unused();
+            orphans.push((handle, std::mem::take(&mut local.queues)));
         }
-        local.unregister_if_unused(&handle.grace_periods);
-        orphans.push((handle, local.objects.take(), local.closures.take()));
-    }
-    locals.keep_used();
-    drop(locals);
-    Table::free_if_empty();
+        table.keep_used();
+        orphans
+    });
     cache::clear();
-    orphans
+    orphans.unwrap_or_default()
 }
 
 /// What the calling thread itself has registered in a domain.
@@ -198,10 +173,10 @@ pub(crate) struct Section {
 impl Own {
     pub(crate) fn in_domain(domain: &DomainState) -> Self {
         let mut own = Self::default();
-        if let Some(table) = Table::existing() {
-            let locals = table.locals();
-            locals.get(domain).into_iter().flat_map(Local::slots).for_each(|slot| own.count(slot));
-        }
+        Table::existing(|table| {
+            let slots = table.find(domain).into_iter().flat_map(Local::slots);
+            slots.for_each(|slot| own.count(slot));
+        });
         if domain.grace_periods.gp_words.liburcu.is_some() {
             record::own()
                 .filter(|slot| ptr::eq(slot.core_ptr(), &raw const domain.grace_periods.gp_words))
@@ -235,39 +210,40 @@ impl Own {
 /// `domain` is that of `tag`, given beside it so that the fast path makes no dynamic call.
 #[inline]
 pub(crate) fn objects<'c>(domain: &'c DomainState, tag: &dyn Named) -> Option<&'c Queue> {
-    last_or_find(&OBJECTS, domain, tag, Contents::Objects)
+    last_or_find(domain, tag, Contents::Objects)
 }
 
 /// The thread's queue of closures in a domain; as [`objects`].
 #[inline]
 pub(crate) fn closures<'c>(domain: &'c DomainState, tag: &dyn Named) -> Option<&'c Queue> {
-    last_or_find(&CLOSURES, domain, tag, Contents::Closures)
+    last_or_find(domain, tag, Contents::Closures)
 }
 
 /// The same, if it is the queue of closures that the thread last added to; else `None`.
 #[inline]
 pub(crate) fn last_closures(domain: &DomainState) -> Option<&Queue> {
-    let known = CLOSURES.get();
-    // SAFETY: as in `last_or_find`.
-    if ptr::eq(known.domain, domain) { unsafe { known.queue.as_ref() } } else { None }
+    last(domain, Contents::Closures)?
+}
+
+/// The thread's queue, or the lack of one, if the thread last asked for this domain's.
+#[inline]
+fn last(domain: &DomainState, contents: Contents) -> Option<Option<&Queue>> {
+    let known = LAST.with(|last| last[contents as usize].get());
+    if !ptr::eq(known.domain, domain) {
+        return None;
+    }
+    // SAFETY: the table holds the queue of a living domain until `leave_thread`. Whatever removes
+    // an ended domain from the table clears this pair as well; `domain` lives.
+    Some(unsafe { known.queue.as_ref() })
 }
 
 #[inline]
 fn last_or_find<'c>(
-    last: &'static LocalKey<Cell<Last>>,
     domain: &'c DomainState,
     tag: &dyn Named,
     contents: Contents,
 ) -> Option<&'c Queue> {
-    let known = last.get();
-    if ptr::eq(known.domain, domain) {
-        // SAFETY: the table holds the queue of a living domain until `leave_thread`. Whatever
-        // removes an ended domain from the table clears this pair as well; `domain` lives.
-        return unsafe { known.queue.as_ref() };
-    }
-    let queue = find_queue(domain, tag, contents);
-    last.set(Last { domain, queue: queue.map_or(ptr::null(), ptr::from_ref) });
-    queue
+    last(domain, contents).unwrap_or_else(|| find_queue(domain, tag, contents))
 }
 
 #[cold]
@@ -276,40 +252,33 @@ fn find_queue<'c>(
     tag: &dyn Named,
     contents: Contents,
 ) -> Option<&'c Queue> {
-    let table = Table::get();
-    if table.exiting.get() {
-        Table::free_if_empty();
-        return None;
-    }
-    let queue = table.with_local(domain, tag, |local| {
-        let queue = match contents {
-            Contents::Objects => &mut local.objects,
-            Contents::Closures => &mut local.closures,
-        };
-        Arc::as_ptr(
-            queue.get_or_insert_with(|| domain.queues.add(domain, thread::token(), contents)),
-        )
+    let queue = Table::get(|table| {
+        if table.exiting {
+            return ptr::null();
+        }
+        let queue = &mut table.entry(domain, tag).queues[contents as usize];
+        let add = || domain.queues.add(domain, thread::token(), contents);
+        Arc::as_ptr(queue.get_or_insert_with(add))
+    });
+    LAST.with(|last| last[contents as usize].set(Last { domain, queue }));
+    // SAFETY: null, or the table holds the queue until `leave_thread`, and while `domain` lives.
+    unsafe { queue.as_ref() }
+}
+
+/// The thread's queues in a domain, of those to which it ever added there.
+pub(crate) fn own_queues(domain: &DomainState) -> Vec<Arc<Queue>> {
+    let queues = |table: &mut Table| Some(table.find(domain)?.queues.clone());
+    Table::existing(queues).flatten().into_iter().flatten().flatten().collect()
+}
+
+/// The thread's queue of retired objects in a domain, if it ever retired anything there. Without a
+/// count: the calling thread's table holds it until the thread ends.
+pub(crate) fn own_objects(domain: &DomainState) -> Option<&Queue> {
+    let queue = Table::existing(|table| {
+        table.find(domain)?.queues[Contents::Objects as usize].as_ref().map(Arc::as_ptr)
     });
     // SAFETY: the table holds the queue until `leave_thread`, and while `domain` lives.
-    unsafe { queue.as_ref() }
-}
-
-/// The thread's queue of retired objects in a domain, if it ever retired anything there.
-pub(crate) fn existing_objects(domain: &DomainState) -> Option<Arc<Queue>> {
-    Table::existing()?.locals().get(domain)?.objects.clone()
-}
-
-/// The same, without a count: the calling thread's table holds it until the thread ends.
-pub(crate) fn own_objects(domain: &DomainState) -> Option<&Queue> {
-    let locals = Table::existing()?.locals();
-    let queue = Arc::as_ptr(locals.get(domain)?.objects.as_ref()?);
-    // SAFETY: the table holds the queue until `leave_thread`, and while `domain` lives.
-    unsafe { queue.as_ref() }
-}
-
-/// The thread's queue of closures in a domain, if it ever queued one there.
-pub(crate) fn existing_closures(domain: &DomainState) -> Option<Arc<Queue>> {
-    Table::existing()?.locals().get(domain)?.closures.clone()
+    unsafe { queue??.as_ref() }
 }
 
 /// Marks the sections that the thread is in, of any domain: it does its deferred work when they
@@ -321,14 +290,11 @@ pub(crate) fn make_overdue() {
 /// Marks the thread's online QSBR readers of a domain: it does its deferred work there at their
 /// next quiescent states.
 pub(crate) fn make_due(domain: &DomainState) {
-    if let Some(table) = Table::existing()
-        && let Some(local) = table.locals().get(domain)
-    {
-        local
-            .slots()
-            .filter(|slot| slot.is_qsbr() && !slot.is_quiescent())
-            .for_each(Slot::mark_overdue);
-    }
+    Table::existing(|table| {
+        let slots = table.find(domain).into_iter().flat_map(Local::slots);
+        let online = slots.filter(|slot| slot.is_qsbr() && !slot.is_quiescent());
+        online.for_each(Slot::mark_overdue);
+    });
 }
 
 /// Whether the thread may be above the limit in some domain, by an object or a closure. If it may,
@@ -341,40 +307,39 @@ pub(crate) fn may_be_over_limit() -> bool {
 /// Checks whether a domain now has room for what the thread holds above its limit: then the thread
 /// is within it again. Returns whether one of its two local stocks there is still above.
 pub(crate) fn refresh_over_limit(domain: &DomainState) -> bool {
-    let Some(table) = Table::existing() else { return false };
-    let locals = table.locals();
-    let queues = locals.get(domain).into_iter().flat_map(Local::queues);
-    // `count`, as each stock must be refreshed.
-    queues.filter(|queue| queue.local_stock().refresh_over_limit(domain)).count() != 0
+    let is_over_limit = Table::existing(|table| {
+        let queues = table.find(domain).into_iter().flat_map(Local::queues);
+        // `count`, as each stock must be refreshed.
+        queues.filter(|queue| queue.local_stock().refresh_over_limit(domain)).count() != 0
+    });
+    is_over_limit == Some(true)
 }
 
 /// Notes that the thread is above the limit in a domain, in which it has a queue.
 pub(crate) fn note_over_limit(domain: &DomainState) {
-    if let Some(table) = Table::existing() {
-        table.locals().note_over_limit(domain);
-        MAY_BE_OVER_LIMIT.set(true);
-    }
+    Table::existing(|table| table.watch_over_limit(domain));
+    MAY_BE_OVER_LIMIT.set(true);
 }
 
 /// Notes for [`may_be_over_limit`] whether one of the thread's local stocks is above the limit of
 /// its domain. Returns it.
 pub(crate) fn refresh_may_be_over_limit() -> bool {
-    let has =
-        Table::existing().is_some_and(|table| table.locals().queues_over_limit().next().is_some());
+    let has = Table::existing(|table| table.watched().any(Local::is_over_limit)) == Some(true);
     MAY_BE_OVER_LIMIT.set(has);
     has
 }
 
 /// The queues whose local stocks are above the limit, each with its domain.
 pub(crate) fn queues_over_limit() -> Vec<(Handle, Arc<Queue>)> {
-    let Some(table) = Table::existing() else { return Vec::new() };
-    let mut locals = table.locals();
-    let over_limit = locals.queues_over_limit().flat_map(|local| {
-        let queues = local.objects.iter().chain(&local.closures);
-        let over_limit = queues.filter(|queue| queue.local_stock().stock().is_over_limit());
-        over_limit.filter_map(|queue| Some((local.domain.upgrade()?, Arc::clone(queue))))
+    let queues = Table::existing(|table| {
+        let over_limit = table.watched().flat_map(|local| {
+            let queues = local.queues.iter().flatten();
+            let over_limit = queues.filter(|queue| queue.local_stock().stock().is_over_limit());
+            over_limit.filter_map(|queue| Some((local.domain.upgrade()?, Arc::clone(queue))))
+        });
+        over_limit.collect()
     });
-    over_limit.collect()
+    queues.unwrap_or_default()
 }
 
 /// What kind of sections a thread is in, of any domain.
@@ -409,10 +374,8 @@ fn each_section(mut f: impl FnMut(&Slot)) {
     // A domain must not end while its slots are read. Nor may it end under the borrow, since it
     // would run callbacks: so a handle here, which may become its last, is dropped after that.
     let mut handles = Vec::new();
-    if let Some(table) = Table::existing() {
-        let each = |local: &Local| local.slots().for_each(&mut if_section);
-        table.locals().each_watched(&mut handles, each);
-    }
+    let each = |local: &Local| local.slots().for_each(&mut if_section);
+    Table::existing(|table| table.each_watched(&mut handles, each));
     record::own().for_each(if_section);
 }
 

@@ -12,8 +12,7 @@
 //!   object. [`reserve`]: room for one, before it is unlinked.
 //! - [`retire`], [`weigh`]: what can be retired; the memory that a value owns. [`free`]: the kinds
 //!   of callbacks.
-//! - `ends`: what is left to do where a section, a thread
-//!   or a domain ends, called through `HOOKS`. `thread_end`: notices the end of a thread.
+//! - `ends`: what is left to do where a section, a thread or a domain ends, called through `HOOKS`.
 //! - [`running`]: the callbacks that a thread is running.
 //! - [`worker`]: the library's own thread, which runs callbacks and drives grace periods.
 //! - [`cache`]: blocks of memory that a thread keeps for the next object.
@@ -47,7 +46,6 @@ pub(crate) mod retire;
 pub(crate) mod running;
 pub(crate) mod sleepable;
 pub(crate) mod stream;
-pub(crate) mod thread_end;
 pub(crate) mod weigh;
 pub(crate) mod worker;
 

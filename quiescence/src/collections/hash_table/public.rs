@@ -177,7 +177,7 @@ impl<R: Protection> HashTable<R> {
         if !counts.iter().all(|count| count.is_power_of_two()) {
             return Err(TableError::NotPowersOfTwo);
         }
-        (crate::HOOKS.gp.first_use)();
+        (crate::HOOKS.first_use)();
         let table = Table::new(options, readers, source).ok_or(TableError::NoMemory)?;
         Ok(Self { table })
     }

@@ -198,14 +198,11 @@ impl GracePeriods {
             Needed::Heavy => self.heavy_fence(), // [GP-1]
             // Pairs with the full fence of a QSBR reader that comes online [GP-8], or with those of
             // readers that all execute full fences [GP-1].
-            Needed::Full => self.own_fence(),
+            Needed::Full => {
+                fence::full(); //~ no-own-fence
+            }
         }
         //~ point fenced
-    }
-
-    /// A fence of the calling thread alone.
-    fn own_fence(&self) {
-        fence::full(); //~ no-own-fence
     }
 
     pub(crate) fn heavy_fence(&self) {
@@ -224,7 +221,9 @@ impl GracePeriods {
         // Release: pairs with the Acquire in `Slot::enter_outermost`, `renew` and `online` [GP-3]:
         // a thread that records this number sees what was published before the fence.
         self.gp_words.gp.store(word::entered(number), Release);
-        self.announce_to_liburcu(word::entered(number));
+        if let Some(words) = self.gp_words.liburcu_words() {
+            words.ctr.store(word::entered(number), Release); // [GP-3]
+        }
         //~ point announced
     }
 
@@ -284,11 +283,9 @@ impl GracePeriods {
         self.gp_words.wake.0.left.fetch_add(registry.holdouts().count() as u32, Relaxed);
         registry.mark_holdouts();
         drop(registry);
-        if self.gp_words.readers_fence {
-            self.own_fence(); // [GP-6]
-        } else {
-            self.heavy_fence(); // [GP-6]
-        }
+        let readers_fence = self.gp_words.readers_fence;
+        // [GP-6]
+        self.fence(if readers_fence { Needed::Full } else { Needed::Heavy });
         //~ point marked
         let Some(mut registry) = self.registry_as(driver) else { return };
         let number = word::number(self.gp_words.gp.load(Relaxed)); // the driver's own store
@@ -298,7 +295,7 @@ impl GracePeriods {
                 self.gp_words.holdout_left();
             }
         }
-        registry.set_marked();
+        registry.marked = true;
         drop(registry);
         self.counters().sleeps.fetch_add(1, Relaxed);
         loop {

@@ -51,27 +51,23 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Away {
     /// The least time that it takes.
-    pub(crate) least: Duration,
+    pub(crate) least_ns: u64,
     /// Whether it then sleeps until readers leave.
     sleeps: bool,
 }
 
 impl Away {
     /// It fences, scans or spins.
-    pub(crate) const WORKS: Self = Self { least: Duration::ZERO, sleeps: false };
+    pub(crate) const WORKS: Self = Self { least_ns: 0, sleeps: false };
 
-    /// It naps for `least`.
-    pub(crate) const fn naps(least: Duration) -> Self {
-        Self { least, sleeps: false }
+    /// It naps for `nap`.
+    pub(crate) fn naps(nap: Duration) -> Self {
+        Self { least_ns: saturating_ns(nap), sleeps: false }
     }
 
     /// It naps for `nap`, then sleeps until readers leave.
-    pub(crate) const fn sleeps(nap: Duration) -> Self {
-        Self { least: nap, sleeps: true }
-    }
-
-    fn least_ns(self) -> u64 {
-        saturating_ns(self.least)
+    pub(crate) fn sleeps(nap: Duration) -> Self {
+        Self { sleeps: true, ..Self::naps(nap) }
     }
 }
 
@@ -112,26 +108,6 @@ impl Patience {
     #[cfg(loom)]
     pub(crate) const fn none(take_overs: u32) -> Self {
         Self { take_overs, ..Self::NEW }
-    }
-
-    /// How long the waiter is still to sleep before it checks the driver.
-    pub(crate) fn left(&mut self, core: &GracePeriods, state: &State) -> Duration {
-        let (progress, ended) = (core.progress(state), state.machine.sequence().ended());
-        let least_ns = state.conduct.away.least_ns();
-        let left_ns = self.of_waiter.left_ns(progress, ended, state.sleepers, least_ns);
-        Duration::from_nanos(left_ns)
-    }
-
-    /// The waiter has slept for `time` without being notified. Returns whether its patience has run
-    /// out.
-    pub(crate) fn slept(&mut self, core: &GracePeriods, state: &State, time: Duration) -> bool {
-        let least_ns = state.conduct.away.least_ns();
-        self.of_waiter.slept(core.progress(state), saturating_ns(time), least_ns) && state.driven
-    }
-
-    /// How long it sleeps on the driver's own word.
-    fn beside(&self) -> Option<Duration> {
-        Some(Duration::from_nanos(self.of_waiter.beside_ns()))
     }
 }
 
@@ -236,15 +212,23 @@ impl GracePeriods {
         let (note, left) = self.look_at_age(&mut state);
         if let Some(note) = note {
             // The grace period may have ended meanwhile: the caller checks first.
-            return (self.unlocked(state, || (crate::HOOKS.gp.stalled)(note)), None);
+            return (self.unlocked(state, || (crate::HOOKS.stalled)(note)), None);
         }
-        let patient = patience.left(self, &state);
+        let (progress, ended) = (self.progress(&state), state.machine.sequence().ended());
+        let least_ns = state.conduct.away.least_ns;
+        let patience_ns = patience.of_waiter.left_ns(progress, ended, state.sleepers, least_ns);
+        let patient = Duration::from_nanos(patience_ns);
         let most = [left, most].into_iter().flatten().fold(patient, Duration::min);
         state.sleepers += 1;
         let late;
         (state, late) = sync::wait_at_most(&self.turn, state, Some(most));
         state.sleepers = state.sleepers.saturating_sub(1); // a fork forgets sleepers
-        if !late || !patience.slept(self, &state, most) {
+        if !late {
+            return (state, None);
+        }
+        let (progress, least_ns) = (self.progress(&state), state.conduct.away.least_ns);
+        let has_run_out = patience.of_waiter.slept(progress, saturating_ns(most), least_ns);
+        if !has_run_out || !state.driven {
             return (state, None);
         }
         self.take_over_stalled(state, patience, aim)
@@ -265,7 +249,7 @@ impl GracePeriods {
                 Found::Stalled => break,
                 Found::Asleep(rung) => {
                     state.sleepers += 1;
-                    let longest = patience.beside();
+                    let longest = Some(Duration::from_nanos(patience.of_waiter.beside_ns()));
                     let mut late = false;
                     state =
                         self.unlocked(state, || late = self.gp_words.wake.0.wait(rung, longest));
@@ -291,7 +275,7 @@ impl GracePeriods {
         }
         match sync::try_lock(&self.registry) {
             None => return Found::Fine,
-            Some(registry) if !registry.is_marked() => return Found::Stalled,
+            Some(registry) if !registry.marked => return Found::Stalled,
             Some(_) => {}
         }
         match self.gp_words.liburcu_words() {
@@ -312,27 +296,23 @@ impl GracePeriods {
     /// Ends the term and the sleep of the driver at work. `None` if the registry's lock is held:
     /// perhaps by that driver, and then taking over gains nothing.
     fn take_over(&self, state: &mut State, until: Until, me: Me) -> Option<Driver> {
-        let registry = sync::try_lock(&self.registry)?;
+        let mut registry = sync::try_lock(&self.registry)?;
         let driver = Driver { term: self.next_term(), took_over: true, until, me };
         //~ marks-outlive-their-driver:
         if state.conduct.away.sleeps {
-            self.withdraw_marks(registry); // [HO-2]
+            let withdrawn = registry.withdraw_marks(); // [HO-2]
+            drop(registry);
+            match self.gp_words.liburcu_words() {
+                Some(words) => words.wake(),
+                None => {
+                    // AcqRel: one of the chain of decrements [GP-7].
+                    self.gp_words.wake.0.left.fetch_sub(withdrawn, AcqRel);
+                    self.gp_words.wake.0.ring(); //~ silent-take-over
+                }
+            }
         }
         state.conduct.superseded = state.conduct.superseded.saturating_add(1);
         Some(driver)
-    }
-
-    fn withdraw_marks(&self, mut registry: MutexGuard<'_, Registry>) {
-        let withdrawn = registry.withdraw_marks();
-        drop(registry);
-        match self.gp_words.liburcu_words() {
-            Some(words) => words.wake(),
-            None => {
-                // AcqRel: one of the chain of decrements [GP-7].
-                self.gp_words.wake.0.left.fetch_sub(withdrawn, AcqRel);
-                self.gp_words.wake.0.ring(); //~ silent-take-over
-            }
-        }
     }
 
     /// For a caller that does not wait: takes over from a driver that is not asleep and has made no
@@ -341,20 +321,12 @@ impl GracePeriods {
     /// How long that is: [`PassersPatience`].
     pub(crate) fn take_over_in_passing(
         &self,
-        state: &mut State,
-        (until, me): (Until, Me),
-    ) -> Option<Driver> {
-        self.take_over_in_passing_at(crate::os::clock::monotonic_ns(), state, (until, me))
-    }
-
-    fn take_over_in_passing_at(
-        &self,
         now_ns: u64,
         state: &mut State,
         (until, me): (Until, Me),
     ) -> Option<Driver> {
         let (progress, ended) = (self.progress(state), state.machine.sequence().ended());
-        let least_ns = state.conduct.away.least_ns();
+        let least_ns = state.conduct.away.least_ns;
         let passers = &mut state.conduct.passers;
         if !passers.has_run_out(now_ns, progress, ended, least_ns)
             || !matches!(self.look_at_driver(state), Found::Stalled)
@@ -392,11 +364,8 @@ mod tests {
         (0..callers)
             .map(|_| {
                 let since_ns = now_ns;
-                assert!(
-                    core.take_over_in_passing_at(now_ns, &mut state, aim).is_none(),
-                    "the look"
-                );
-                while core.take_over_in_passing_at(now_ns, &mut state, aim).is_none() {
+                assert!(core.take_over_in_passing(now_ns, &mut state, aim).is_none(), "the look");
+                while core.take_over_in_passing(now_ns, &mut state, aim).is_none() {
                     now_ns += 10_000;
                 }
                 Duration::from_nanos(now_ns - since_ns)

@@ -12,7 +12,7 @@
 //! an old mark, just as a new one is stored. So -1 is stored before any mark is, with a full fence
 //! between the two; the reader's own fence comes after it has cleared the mark.
 
-use std::sync::atomic::Ordering::{Relaxed, Release};
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use grace::word;
@@ -20,7 +20,7 @@ use grace::word;
 use super::handover::Away;
 use super::{Driver, GracePeriods, State};
 use crate::gp::gp_words::{ASLEEP, Links, Readers, Words};
-use crate::gp::registry::{Registry, Room};
+use crate::gp::registry::Registry;
 use crate::os::sync::{self, MutexGuard};
 use crate::os::{fence, futex, nap};
 
@@ -40,7 +40,7 @@ impl GracePeriods {
         if sync::lock(&self.registry).has_room_for(readers) {
             return;
         }
-        let mut room = Room::new(readers);
+        let mut room = [(); 2].map(|()| Vec::with_capacity(readers));
         sync::lock(&self.registry).take_room(&mut room);
         // The smaller memory is given back here, where nothing is locked.
     }
@@ -56,13 +56,6 @@ impl GracePeriods {
             }
             drop(registry);
             self.make_room(2 * readers + ROOM);
-        }
-    }
-
-    /// Shows liburcu readers the number of this grace period.
-    pub(super) fn announce_to_liburcu(&self, entered: u64) {
-        if let Some(words) = self.gp_words.liburcu_words() {
-            words.ctr.store(entered, Release); // [GP-3]
         }
     }
 
@@ -128,14 +121,12 @@ impl GracePeriods {
             words.futex.store(0, Relaxed); // so that no reader makes a system call
             return;
         }
-        registry.set_marked();
+        registry.marked = true;
         drop(registry);
         self.counters().sleeps.fetch_add(1, Relaxed);
         // Relaxed: the scan that follows loads the words themselves.
         while words.futex.load(Relaxed) == ASLEEP && !self.is_superseded(driver) {
-            let due = self.watched_asleep();
-            let most =
-                longest.map_or(due, |longest| Some(due.map_or(longest, |due| due.min(longest))));
+            let most = [self.watched_asleep(), longest].into_iter().flatten().min();
             futex::wait_shared(&words.futex, ASLEEP, most);
             if longest.is_some() {
                 break;

@@ -22,7 +22,7 @@ impl GracePeriods {
     ) -> (MutexGuard<'a, State>, Option<Duration>) {
         let (note, left) = self.look_at_age(&mut state);
         if let Some(note) = note {
-            state = self.unlocked(state, || (crate::HOOKS.gp.stalled)(note));
+            state = self.unlocked(state, || (crate::HOOKS.stalled)(note));
         }
         (state, left)
     }
@@ -40,7 +40,7 @@ impl GracePeriods {
             // It is in progress, so one more than have ended.
             let grace_period = state.machine.sequence().ended().wrapping_add(1);
             trace::stalled(self.source(), grace_period, age_ns, state.watch.holdouts as u64);
-            let (core, identity) = (std::ptr::from_ref(self).cast(), self.identity());
+            let (core, identity) = (std::ptr::from_ref(self).cast(), self.observers.identity());
             Note { core, identity, grace_period, age_ns, expedited }
         });
         let due_ns = state.watch.due_ns(since_ns, limit_ns);

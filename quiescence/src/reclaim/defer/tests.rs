@@ -36,7 +36,7 @@ fn the_end_of_a_section_waits_for_a_drop_of_its_objects_on_another_thread() {
         scope.spawn(|| {
             domain.retire(Box::new(Slow(Arc::clone(&in_drop)))).unwrap();
             let core = domain.tag().core();
-            sender.send(local::existing_objects(core).expect("it has retired")).unwrap();
+            sender.send(local::own_queues(core).pop().expect("it has retired")).unwrap();
             in_drop.wait(); // the worker is in it
             let guard = domain.read();
             value.store(1); // over the limit

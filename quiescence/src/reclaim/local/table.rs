@@ -2,23 +2,24 @@
 //!
 //! An entry is found by its domain's address ([`ByAddress`]). A domain may end while threads have
 //! entries for it. The thread that ends it removes its own ([`ended`]). Another thread sweeps its
-//! table ([`Locals::sweep`]) at a use that finds that enough domains have ended since the last
+//! table ([`Table::sweep`]) at a use that finds that enough domains have ended since the last
 //! sweep. So after each use: dead entries < max(entries / 2, `GARBAGE_MIN`).
 //!
-//! **Invariant [TT-1]: the domain of each section that the thread is in is in `watched`,** except
-//! liburcu readers'. A section begins with a slot from [`Table::with_section`], which adds the
-//! domain, or with the slot of a domain that stays in the list ([`Local::is_kept`]). So a thread
-//! finds its sections without going through all its domains.
+//! Some entries are *watched*. They stand before the others, so a thread goes through them without
+//! going through all its domains.
 //!
-//! **Invariant [TT-2]: each domain whose limit the thread exceeds is in `over_limit`.** Only
-//! [`crate::reclaim::at_limit`] borrows, and calls [`Locals::note_over_limit`].
+//! **Invariant [TT-1]: the domain of each section that the thread is in is watched,** except
+//! liburcu readers'. A section begins with a slot from [`Table::watched_entry`], or with the slot
+//! of a domain that stays watched ([`Local::is_kept`]).
+//!
+//! **Invariant [TT-2]: each domain whose limit the thread exceeds is watched.** Only
+//! [`crate::reclaim::at_limit`] borrows, and calls [`Table::watch_over_limit`].
 
-use std::cell::{Cell, RefCell, RefMut};
-use std::ops::{Deref, DerefMut};
+use std::cell::{Cell, RefCell};
 use std::ptr;
 use std::sync::Arc;
 
-use super::{TABLE, forget_last};
+use super::forget_last;
 use crate::gp::grace_periods::GracePeriods;
 use crate::gp::slot::{ReaderKind, Slot};
 use crate::gp::thread as thread_slots;
@@ -27,11 +28,12 @@ use crate::os::user_code::Borrow;
 use crate::reclaim::by_address::{ByAddress, HasAddress};
 use crate::reclaim::domain_state::{DomainState, Named, WeakHandle};
 use crate::reclaim::domains;
-use crate::reclaim::thread_end;
 use crate::reclaim::thread_queue::Queue;
 
-/// The place of a domain that is not in the list.
-const NOWHERE: u32 = u32::MAX;
+thread_local! {
+    /// The table, or null. Without a destructor, so that it can be used until the very end.
+    static TABLE: Cell<*mut RefCell<Table>> = const { Cell::new(ptr::null_mut()) };
+}
 
 /// What the thread has in one domain.
 pub(super) struct Local {
@@ -40,16 +42,10 @@ pub(super) struct Local {
     pub(super) slot: *const Slot,
     /// Whether `slot` is kept registered because [`crate::read`] was called.
     pub(super) implicit: bool,
-    /// The domain's place in `watched`, or [`NOWHERE`].
-    watched: u32,
-    /// Its place in `over_limit`, or [`NOWHERE`].
-    in_over_limit: u32,
     /// The slots of QSBR handles.
     pub(super) others: Vec<*const Slot>,
-    /// Retired objects.
-    pub(super) objects: Option<Arc<Queue>>,
-    /// Closures given to `call`.
-    pub(super) closures: Option<Arc<Queue>>,
+    /// The queues, by their `Contents`.
+    pub(super) queues: [Option<Arc<Queue>>; 2],
 }
 
 impl HasAddress for Local {
@@ -60,239 +56,170 @@ impl HasAddress for Local {
     }
 }
 
-/// A list of some of a table's domains, each once. An entry stores its place in it.
-struct Listed {
-    domains: Vec<*const DomainState>,
-    place: fn(&mut Local) -> &mut u32,
-}
-
-impl Listed {
-    fn add(&mut self, local: &mut Local) {
-        if *(self.place)(local) == NOWHERE {
-            *(self.place)(local) = self.domains.len() as u32;
-            self.domains.push(local.address());
-        }
-    }
-
-    /// Removes the domain of an entry that has left the table.
-    fn remove(&mut self, all: &mut ByAddress<Local>, local: &mut Local) {
-        let place = *(self.place)(local);
-        if place != NOWHERE {
-            self.domains.swap_remove(place as usize);
-            self.renumber(all, place as usize..self.domains.len().min(place as usize + 1));
-        }
-    }
-
-    /// Removes the domains for which `keep` returns false, and those that have left the table.
-    fn retain(&mut self, all: &mut ByAddress<Local>, mut keep: impl FnMut(&Local) -> bool) {
-        let before = self.domains.len();
-        self.domains.retain(|domain| {
-            let Some(local) = all.get_mut(*domain) else { return false };
-            let keep = keep(local);
-            if !keep {
-                *(self.place)(local) = NOWHERE;
-            }
-            keep
-        });
-        if self.domains.len() != before {
-            self.domains.shrink_to(2 * self.domains.len());
-            self.renumber(all, 0..self.domains.len());
-        }
-    }
-
-    /// Stores the places of the domains at `places`, which may have moved.
-    fn renumber(&self, all: &mut ByAddress<Local>, places: std::ops::Range<usize>) {
-        for place in places {
-            if let Some(local) = all.get_mut(self.domains[place]) {
-                *(self.place)(local) = place as u32;
-            }
-        }
-    }
-
-    fn iter<'l>(&self, all: &'l ByAddress<Local>) -> impl Iterator<Item = &'l Local> {
-        self.domains.iter().filter_map(|domain| all.get(*domain))
-    }
-}
-
-#[derive(Default)]
 pub(super) struct Table {
-    locals: RefCell<Locals>,
-    /// The thread's sentinel has been dropped: every registration ends with its section.
-    pub(super) exiting: Cell<bool>,
-}
-
-/// The contents of a table.
-pub(super) struct Locals {
-    all: ByAddress<Local>,
-    /// Domains in which the thread may be in a section [TT-1].
-    watched: Listed,
-    /// Domains whose limit it may exceed [TT-2].
-    over_limit: Listed,
+    entries: ByAddress<Local>,
+    /// How many entries are watched: the first ones.
+    watched: usize,
     /// How many domains had ended at the last sweep.
     ended: usize,
-}
-
-/// A borrow of the contents, under which no user code runs.
-pub(super) struct Borrowed<'t> {
-    locals: RefMut<'t, Locals>,
-    _is_one: Borrow,
-}
-
-impl Deref for Borrowed<'_> {
-    type Target = Locals;
-
-    fn deref(&self) -> &Locals {
-        &self.locals
-    }
-}
-
-impl DerefMut for Borrowed<'_> {
-    fn deref_mut(&mut self) -> &mut Locals {
-        &mut self.locals
-    }
+    /// The thread's sentinel has been dropped: every registration ends with its section.
+    pub(super) exiting: bool,
 }
 
 /// A domain has ended that may be in threads' tables. The calling thread, which does not borrow its
 /// table, forgets it.
 pub(crate) fn ended(domain: &DomainState) {
     thread_slots::note_end_of_domain();
-    if let Some(table) = Table::existing() {
-        table.borrow().forget(domain);
-        Table::free_if_empty();
-    }
+    Table::existing(|table| table.forget(domain));
 }
 
 impl Table {
-    /// The thread's table; makes it if there is none.
-    pub(super) fn get() -> &'static Self {
-        let table = TABLE.get();
-        if !table.is_null() {
-            // SAFETY: made below by this thread, and freed by `free_if_empty` only, which is not
-            // called while a reference to the table is in use.
-            return unsafe { &*table };
+    /// Calls `f` with the thread's table, which it makes if there is none; as
+    /// [`existing`](Self::existing).
+    pub(super) fn get<R>(f: impl FnOnce(&mut Self) -> R) -> R {
+        if TABLE.get().is_null() {
+            TABLE.set(Box::into_raw(Box::new(RefCell::new(Self {
+                entries: ByAddress::new(),
+                watched: 0,
+                ended: thread_slots::ended_so_far(),
+                exiting: !thread::notice_end(),
+            }))));
         }
-        let exiting = !thread_end::notice();
-        let table =
-            Box::into_raw(Box::new(Self { exiting: Cell::new(exiting), ..Self::default() }));
-        TABLE.set(table);
-        // SAFETY: as above.
-        unsafe { &*table }
+        Self::existing(f).expect("made above")
     }
 
-    /// The thread's table, if it has one.
-    pub(super) fn existing() -> Option<&'static Self> {
-        let table = TABLE.get();
-        // SAFETY: see `get`.
-        unsafe { table.as_ref() }
-    }
-
-    fn borrow(&self) -> Borrowed<'_> {
-        Borrowed { locals: self.locals.borrow_mut(), _is_one: Borrow::begin() }
-    }
-
-    /// The contents. Sweeps them first if enough domains have ended.
-    pub(super) fn locals(&self) -> Borrowed<'_> {
-        let mut locals = self.borrow();
-        if thread_slots::is_garbage(locals.ended, locals.all.len() / 2) {
-            locals.sweep();
+    /// Calls `f` with the thread's table, if it has one. `f` runs no user code. Sweeps the table
+    /// before if enough domains have ended; and frees it afterwards if the thread is exiting and
+    /// has nothing there.
+    pub(super) fn existing<R>(f: impl FnOnce(&mut Self) -> R) -> Option<R> {
+        let place = TABLE.get();
+        // SAFETY: null, or made by `get`. It is freed below only, by this thread when no other
+        // borrow of it exists.
+        let mut table = unsafe { place.as_ref() }?.borrow_mut();
+        let is_borrowed = Borrow::begin();
+        if thread_slots::is_garbage(table.ended, table.entries.len() / 2) {
+            table.sweep();
         }
-        locals
-    }
-
-    /// Calls `f` with a domain's entry, which it makes if there is none. `f` runs no user code.
-    pub(super) fn with_local<R>(
-        &self,
-        domain: &DomainState,
-        tag: &dyn Named,
-        f: impl FnOnce(&mut Local) -> R,
-    ) -> R {
-        let mut locals = self.locals();
-        let place = locals.find_or_insert(domain, tag);
-        f(locals.all.at_mut(place))
-    }
-
-    /// As [`with_local`](Self::with_local), if `f` returns a slot with which a section may begin:
-    /// adds the domain to `watched` [TT-1].
-    pub(super) fn with_section<R>(
-        &self,
-        domain: &DomainState,
-        tag: &dyn Named,
-        f: impl FnOnce(&mut Local) -> R,
-    ) -> R {
-        let mut locals = self.locals();
-        let place = locals.find_or_insert(domain, tag);
-        let Locals { all, watched, .. } = &mut *locals;
-        let local = all.at_mut(place);
-        if local.watched == NOWHERE {
-            watched.add(local);
+        let result = f(&mut table);
+        let is_done = table.exiting && table.entries.is_empty();
+        drop((table, is_borrowed));
+        if is_done {
+            TABLE.set(ptr::null_mut());
+            // SAFETY: from a box, and neither borrowed nor reachable any more.
+            drop(unsafe { Box::from_raw(place) });
         }
-        f(local)
+        Some(result)
     }
 
-    /// If the thread is exiting: forgets a domain if the thread has no slot left there.
-    pub(super) fn forget_unused(&self, domain: *const DomainState) {
-        if self.exiting.get() {
-            let mut locals = self.locals();
-            if locals.all.get(domain).is_some_and(Local::is_unused) {
-                locals.forget(domain);
-            }
-        }
+    /// A domain's entry, which it makes if there is none.
+    pub(super) fn entry(&mut self, domain: &DomainState, tag: &dyn Named) -> &mut Local {
+        let place = self.find_or_insert(domain, tag);
+        self.entries.at_mut(place)
     }
 
-    /// If the thread is exiting: frees the table if it is empty. The caller uses no reference to
-    /// the table afterwards.
-    pub(super) fn free_if_empty() {
-        let Some(table) = Self::existing().filter(|table| table.exiting.get()) else { return };
-        if table.locals.borrow().all.is_empty() {
-            let table = TABLE.replace(ptr::null_mut());
-            // SAFETY: made by `get` from a box, and not reachable any more.
-            drop(unsafe { Box::from_raw(table) });
-        }
+    /// As [`entry`](Self::entry), for a slot with which a section may begin [TT-1].
+    pub(super) fn watched_entry(&mut self, domain: &DomainState, tag: &dyn Named) -> &mut Local {
+        let place = self.find_or_insert(domain, tag);
+        let place = self.watch(place);
+        self.entries.at_mut(place)
     }
-}
 
-impl Default for Locals {
-    fn default() -> Self {
-        Self {
-            all: ByAddress::new(),
-            watched: Listed { domains: Vec::new(), place: |local| &mut local.watched },
-            over_limit: Listed { domains: Vec::new(), place: |local| &mut local.in_over_limit },
-            ended: thread_slots::ended_so_far(),
-        }
-    }
-}
-
-impl Locals {
     /// The place of a domain's entry, which it makes if there is none.
     fn find_or_insert(&mut self, domain: &DomainState, tag: &dyn Named) -> usize {
-        if let Some(place) = self.all.place(domain) {
+        if let Some(place) = self.entries.place(domain) {
             return place;
         }
         let handle = tag.handle();
         domains::remember(&handle);
-        self.all.insert(Local {
+        self.entries.insert(Local {
             domain: handle.downgrade(),
             slot: ptr::null(),
             implicit: false,
-            watched: NOWHERE,
-            in_over_limit: NOWHERE,
             others: Vec::new(),
-            objects: None,
-            closures: None,
+            queues: [None, None],
         })
     }
 
-    pub(super) fn get(&self, domain: &DomainState) -> Option<&Local> {
-        self.all.get(domain)
-    }
-
-    pub(super) fn get_mut(&mut self, domain: *const DomainState) -> Option<&mut Local> {
-        self.all.get_mut(domain)
+    pub(super) fn find(&self, domain: &DomainState) -> Option<&Local> {
+        self.entries.get(domain)
     }
 
     /// All entries: for an exiting thread.
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Local> {
-        self.all.iter_mut()
+        self.entries.iter_mut()
+    }
+
+    /// Watches an entry. Returns its new place.
+    fn watch(&mut self, place: usize) -> usize {
+        if place < self.watched {
+            return place;
+        }
+        self.entries.swap(place, self.watched);
+        self.watched += 1;
+        self.watched - 1
+    }
+
+    /// Watches an entry no more; another one takes its place.
+    fn unwatch(&mut self, place: usize) {
+        self.watched -= 1;
+        self.entries.swap(place, self.watched);
+    }
+
+    /// The thread is above the limit in a domain [TT-2].
+    pub(super) fn watch_over_limit(&mut self, domain: &DomainState) {
+        if let Some(place) = self.entries.place(domain) {
+            self.watch(place);
+        }
+    }
+
+    /// The domains in which the thread may be in a section, or above the limit.
+    pub(super) fn watched(&self) -> impl Iterator<Item = &Local> {
+        self.entries.iter().take(self.watched)
+    }
+
+    /// Calls `f`, which runs no user code, with the entry of each domain in which the thread may be
+    /// in a section. None of them ends while the handles exist that are added to `handles`. A
+    /// domain is not watched any more if the thread is in no section there, cannot begin one
+    /// without [`watched_entry`](Self::watched_entry), and is not above the limit.
+    pub(super) fn each_watched(
+        &mut self,
+        handles: &mut Vec<Arc<DomainState>>,
+        mut f: impl FnMut(&Local),
+    ) {
+        let mut place = 0;
+        while place < self.watched {
+            let local = self.entries.at_mut(place);
+            handles.extend(local.domain.keep());
+            let reads = local.domain.is_alive() && (local.is_kept() || local.has_section());
+            if reads {
+                f(local);
+            }
+            if reads || local.is_over_limit() {
+                place += 1;
+            } else {
+                self.unwatch(place);
+            }
+        }
+    }
+
+    /// Calls `f` with a domain's entry, to unregister a slot. If the thread is exiting and has no
+    /// slot left there, forgets the domain.
+    pub(super) fn release(&mut self, domain: *const DomainState, f: impl FnOnce(&mut Local)) {
+        let Some(local) = self.entries.get_mut(domain) else { return };
+        f(local);
+        if local.is_unused() && self.exiting {
+            self.forget(domain);
+        }
+    }
+
+    /// Forgets one domain.
+    fn forget(&mut self, domain: *const DomainState) {
+        let Some(place) = self.entries.place(domain) else { return };
+        forget_last();
+        if place < self.watched {
+            self.unwatch(place);
+        }
+        self.entries.remove(domain);
     }
 
     /// Forgets the domains in which the exiting thread has no slot left, and those that have ended.
@@ -308,55 +235,15 @@ impl Locals {
 
     fn retain(&mut self, keep: impl Fn(&Local) -> bool) {
         forget_last();
-        self.all.retain(|local| local.domain.is_alive() && keep(local));
-        let Self { all, watched, over_limit, .. } = self;
-        watched.retain(all, |_| true);
-        over_limit.retain(all, |_| true);
-    }
-
-    /// Forgets one domain.
-    fn forget(&mut self, domain: *const DomainState) {
-        if let Some(mut local) = self.all.remove(domain) {
-            forget_last();
-            self.watched.remove(&mut self.all, &mut local);
-            self.over_limit.remove(&mut self.all, &mut local);
-        }
-    }
-
-    /// Calls `f`, which runs no user code, with the entry of each domain in which the thread may be
-    /// in a section. None of them ends while the handles exist that are added to `handles`. Removes
-    /// from `watched` each domain in which the thread is in no section, and cannot begin one
-    /// without [`Table::with_section`].
-    pub(super) fn each_watched(
-        &mut self,
-        handles: &mut Vec<Arc<DomainState>>,
-        mut f: impl FnMut(&Local),
-    ) {
-        self.watched.retain(&mut self.all, |local| {
-            handles.extend(local.domain.keep());
-            let stays = local.domain.is_alive() && (local.is_kept() || local.has_section());
-            if stays {
-                f(local);
-            }
+        let keep = |local: &Local| local.domain.is_alive() && keep(local);
+        let (mut place, mut watched) = (0, 0);
+        self.entries.retain(|local| {
+            let stays = keep(local);
+            watched += usize::from(stays && place < self.watched);
+            place += 1;
             stays
         });
-    }
-
-    /// Notes that the thread is above the limit in a domain [TT-2].
-    pub(super) fn note_over_limit(&mut self, domain: &DomainState) {
-        if let Some(local) = self.all.get_mut(domain) {
-            self.over_limit.add(local);
-        }
-    }
-
-    /// The entries with a queue whose local stock is above the limit.
-    pub(super) fn queues_over_limit(&mut self) -> impl Iterator<Item = &Local> {
-        let Self { all, over_limit, .. } = self;
-        over_limit.retain(all, |local| {
-            local.domain.is_alive()
-                && local.queues().any(|queue| queue.local_stock().stock().is_over_limit())
-        });
-        over_limit.iter(all)
+        self.watched = watched;
     }
 }
 
@@ -371,16 +258,17 @@ impl Local {
         unsafe { &*self.slot }
     }
 
-    /// Unregisters the slot if it has no user and is in no section.
-    pub(super) fn unregister_if_unused(&mut self, grace_periods: &GracePeriods) {
-        // SAFETY: not null only while registered with the domain, which is alive.
+    /// Unregisters the slot if it has no user and is in no section. The domain must be alive.
+    pub(super) fn unregister_if_unused(&mut self) {
+        // SAFETY: not null only while registered; the domain is alive by this function's contract.
         if let Some(slot) = unsafe { self.slot.as_ref() }
             && slot.references() == 0
             && slot.is_quiescent()
         {
             thread_slots::forget(self.slot);
             self.slot = ptr::null();
-            grace_periods.unregister(slot);
+            // SAFETY: as above; the pointer is from a reference to the whole.
+            unsafe { &*GracePeriods::of(slot.core_ptr()) }.unregister(slot);
         }
     }
 
@@ -394,7 +282,12 @@ impl Local {
 
     /// The thread's queues there.
     pub(super) fn queues(&self) -> impl Iterator<Item = &Queue> {
-        self.objects.iter().chain(&self.closures).map(|queue| &**queue)
+        self.queues.iter().flatten().map(|queue| &**queue)
+    }
+
+    /// Whether the local stock of one of them is above the limit.
+    pub(super) fn is_over_limit(&self) -> bool {
+        self.domain.is_alive() && self.queues().any(|q| q.local_stock().stock().is_over_limit())
     }
 
     /// Whether the thread, which is exiting, has no slot left here.
@@ -426,16 +319,20 @@ mod tests {
     use crate::os::fence::{self, Fences};
     use crate::reclaim::local;
 
+    /// Looks at the calling thread's table, which is not swept for that.
+    fn peek<R>(f: impl FnOnce(&Table) -> R) -> R {
+        // SAFETY: null, or made by `get`, and not freed meanwhile.
+        let table = unsafe { TABLE.get().as_ref() }.expect("the thread has read");
+        f(&table.borrow())
+    }
+
     /// How many entries the calling thread has, and how many it checks to find its sections.
     fn entries() -> (usize, usize) {
-        let table = Table::existing().expect("the thread has read");
-        let locals = table.locals.borrow();
-        (locals.all.len(), locals.watched.domains.len())
+        peek(|table| (table.entries.len(), table.watched))
     }
 
     fn steps_to(domain: &Domain) -> usize {
-        let table = Table::existing().expect("the thread has read");
-        table.locals.borrow().all.steps_to(DomainTag::core(domain.tag()))
+        peek(|table| table.entries.steps_to(DomainTag::core(domain.tag())))
     }
 
     /// Runs `f` in a thread of its own, so with a table of its own.
@@ -467,7 +364,7 @@ mod tests {
     #[cfg_attr(miri, ignore = "thousands of domains")]
     fn sections_are_found_without_going_through_all_domains() {
         use local::Sections::{None, Ordinary};
-        let went_through_table = || Table::get().locals.borrow().ended;
+        let went_through_table = || peek(|table| table.ended);
         let in_section_and_entries = || (local::Sections::of_this_thread(), entries().1);
         let steps = || {
             let domains: Vec<_> = (0..2_000).map(|_| Domain::new()).collect();
@@ -524,8 +421,8 @@ mod tests {
         });
     }
 
-    /// The places in the lists stay right when entries move: removing a domain from any place
-    /// removes no other.
+    /// Entries move when one is watched or removed: removing a domain from any place removes no
+    /// other, and those that are watched stay so.
     #[test]
     fn lists_of_a_table_follow_its_entries() {
         apart(|| {
@@ -546,15 +443,16 @@ mod tests {
                     last
                 });
                 domains.iter().step_by(3).for_each(|domain| drop(domain.read()));
-                let table = Table::existing().expect("the thread has read");
-                let mut locals = table.locals.borrow_mut();
-                let Locals { all, watched, .. } = &mut *locals;
-                assert_eq!(all.len(), domains.len());
-                for (place, core) in watched.domains.iter().enumerate() {
-                    assert_eq!(all.get(*core).expect("it has not ended").watched, place as u32);
-                }
-                let listed = all.iter().filter(|local| local.watched != NOWHERE).count();
-                assert_eq!(listed, watched.domains.len());
+                peek(|table| {
+                    assert_eq!(table.entries.len(), domains.len());
+                    let watched: Vec<_> = table.watched().map(HasAddress::address).collect();
+                    for (at, domain) in domains.iter().enumerate() {
+                        let core: *const DomainState = DomainTag::core(domain.tag());
+                        let local = table.entries.get(core).expect("it has not ended");
+                        assert!(std::ptr::eq(local.address(), core));
+                        assert!(at % 3 != 0 || watched.contains(&core), "it may read again");
+                    }
+                });
             }
         });
     }

@@ -165,7 +165,7 @@ fn report(
         return None;
     }
     Some(StallReport {
-        domain: core.grace_periods.label().into_owned(),
+        domain: core.grace_periods.observers.label().into_owned(),
         grace_period: note.grace_period,
         age: Duration::from_nanos(note.age_ns),
         is_expedited: note.expedited,
@@ -304,7 +304,7 @@ mod tests {
         let cookie = domain.start_poll();
         let note = Note {
             core: &raw const core.grace_periods.gp_words,
-            identity: core.grace_periods.identity(),
+            identity: core.grace_periods.observers.identity(),
             grace_period: 1,
             age_ns: 1,
             expedited: false,

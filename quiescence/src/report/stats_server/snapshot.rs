@@ -60,8 +60,8 @@ fn of_domain(json: &mut Json, core: &DomainState) {
     let statistics = Statistics::of(core);
     let Look { engine, in_progress, longest_reader } = core.look();
     let tuning = core.grace_periods.tuning.get();
-    json.field("number", core.grace_periods.identity() as u64);
-    json.key("name").string(&core.grace_periods.label());
+    json.field("number", core.grace_periods.observers.identity() as u64);
+    json.key("name").string(&core.grace_periods.observers.label());
     json.key("engine").string(engine);
     for (key, count) in statistics.counts() {
         json.field(key, count);

@@ -1,14 +1,64 @@
-//! The orderly end of the process: waiting callbacks are run, and the library's threads end.
+//! What the system calls at a `fork` and at the end of the process.
+//!
+//! **Fork.** The child has the forking thread only, and finds every domain consistent.
+//! Before the fork every lock of the library that is in use is taken, in the order of their ranks
+//! (`os/lock_rank.rs`), so that no other thread is in the middle of a change when the memory is
+//! copied. Rooms that have such locks have entered them in the list of `os/forking.rs`. Parent and
+//! child release them. The child repairs what the missing threads left: their readers are
+//! unregistered, a grace period that one of them drove starts again from its fence, and their
+//! queues become orphans that the next `barrier` or the worker runs.
+//!
+//! **The orderly end.** Waiting callbacks are run, and the library's threads end.
 
-use crate::os::{clock, forking, nap, thread};
+use std::sync::Once;
+
+use crate::gp::tuning;
+use crate::os::{clock, exit, fence, forking, nap, percpu, thread};
 use crate::reclaim::{defer, domains};
+
+/// Complete once the handlers below are installed.
+static INSTALL: Once = Once::new();
+
+/// Installs handlers that the system calls at every fork and at the end of the process, if they are
+/// not installed yet. Called when a domain or table is used for the first time.
+pub(crate) fn watch() {
+    INSTALL.call_once(|| {
+        assert!(forking::install([prepare, parent, child]), "quiescence: pthread_atfork failed");
+        assert!(exit::at_exit(finish), "quiescence: atexit failed");
+    });
+}
+
+/// Before the fork, in the forking thread.
+extern "C" fn prepare() {
+    // An initialisation that is done once must not be in progress when the copy is made: in the
+    // child no thread would finish it.
+    INSTALL.call_once(|| ());
+    tuning::default_bytes();
+    clock::monotonic_ns();
+    forking::hold();
+}
+
+/// After the fork, in the parent.
+extern "C" fn parent() {
+    drop(forking::release());
+}
+
+/// After the fork, in the child.
+extern "C" fn child() {
+    let Some(kept) = forking::release() else { return };
+    fence::register_after_fork();
+    percpu::register_after_fork();
+    thread::after_fork();
+    forking::repair();
+    drop(kept);
+}
 
 /// The longest time for which the orderly end of a process waits for other threads.
 const FINISH_NS: u64 = 200_000_000;
 
 /// At an orderly end of the process: runs waiting callbacks, until none is left or [`FINISH_NS`]
 /// has passed.
-pub(super) extern "C" fn finish() {
+extern "C" fn finish() {
     let deadline_ns = clock::monotonic_ns().saturating_add(FINISH_NS);
     let (mut domains, _) = domains::list(usize::MAX);
     // Callbacks of C code are lost here, as with liburcu: what they access may be gone.
@@ -43,7 +93,8 @@ mod tests {
     use crate::os::forking::ForkMutex;
     use crate::os::sync::{self, Rank, const_unless_loom};
 
-    const TEST: &str = "process::end::tests::a_lock_that_is_never_let_go_does_not_hold_up_the_end";
+    const TEST: &str =
+        "process::watch::tests::a_lock_that_is_never_let_go_does_not_hold_up_the_end";
 
     const_unless_loom! {
         static STUCK: ForkMutex<()> = ForkMutex::new(Rank::Turn, ());
