@@ -261,10 +261,12 @@ fn parse_ms(said: &str) -> Option<u64> {
 
 /// Digits only: no sign.
 fn parse_number(said: &str) -> Option<u64> {
-    said.bytes().all(|byte| byte.is_ascii_digit()).then(|| said.parse().ok())?
+    let is_number = said.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| os::environment::parse(said.as_bytes()))?
 }
 
 /// The defaults, by kind; determined once.
+#[inline(never)]
 fn defaults() -> &'static [Values; 3] {
     static DEFAULTS: OnceLock<[Values; 3]> = OnceLock::new();
     DEFAULTS.get_or_init(|| {

@@ -40,7 +40,17 @@ pub(crate) fn complain(name: &CStr, found: &[u8], wanted: fmt::Arguments<'_>) {
 
 /// The number that the variable has, if it has one.
 pub(crate) fn number(name: &CStr) -> Option<u32> {
-    imp::with(name, |found| std::str::from_utf8(found).ok()?.parse().ok())
+    imp::with(name, parse)
+}
+
+/// The number that these digits are.
+pub(crate) fn parse<N: TryFrom<u64>>(digits: &[u8]) -> Option<N> {
+    parse_u64(digits)?.try_into().ok()
+}
+
+#[inline(never)]
+fn parse_u64(digits: &[u8]) -> Option<u64> {
+    std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
 /// What the variable says, if it says something.

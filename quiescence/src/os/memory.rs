@@ -24,10 +24,7 @@ pub(crate) fn map_zeroed(bytes: usize) -> Option<*mut u8> {
 /// # Safety
 /// It came from [`map_zeroed`], is of this length, and no thread uses it.
 #[cfg(all(target_os = "linux", not(miri)))]
-pub(crate) unsafe fn unmap(memory: *mut u8, bytes: usize) {
-    // SAFETY: by the contract; it does not fail for a whole mapping.
-    unsafe { calls::unmap(memory, bytes) };
-}
+pub(crate) use calls::unmap;
 
 /// Bytes of a huge page, which the system may give instead of small ones.
 #[cfg(all(target_os = "linux", not(miri)))]
@@ -107,7 +104,9 @@ pub(crate) fn available_bytes() -> u64 {
 #[cfg(all(target_os = "linux", not(miri)))]
 mod imp {
     use std::fs;
-    use std::path::Path;
+    use std::iter::successors;
+
+    use crate::os::environment;
 
     pub(super) fn machine_bytes() -> Option<u64> {
         // SAFETY: plain data, for which zero is a value.
@@ -122,15 +121,14 @@ mod imp {
     /// The limit of the control group that this process is in, or of a group around it: version 2,
     /// or the memory controller of version 1, where they are usually mounted.
     pub(super) fn group_bytes() -> Option<u64> {
-        let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
+        let groups = String::from_utf8(fs::read("/proc/self/cgroup").ok()?).ok()?;
         groups.lines().filter_map(limit_of).min()
     }
 
     /// The least limit on the way from a group, as a line of /proc/self/cgroup names it, to the
     /// root.
     fn limit_of(line: &str) -> Option<u64> {
-        let mut fields = line.splitn(3, ':').skip(1);
-        let (controllers, path) = (fields.next()?, fields.next()?);
+        let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
         let (root, file) = match controllers {
             "" => ("/sys/fs/cgroup", "memory.max"),
             _ if controllers.split(',').any(|name| name == "memory") => {
@@ -138,10 +136,11 @@ mod imp {
             }
             _ => return None,
         };
-        let path = Path::new(path.trim_start_matches('/'));
-        let limits = path.ancestors().filter_map(|group| {
-            let limit = fs::read_to_string(Path::new(root).join(group).join(file)).ok()?;
-            limit.trim().parse().ok() // "max" is no limit
+        // Of "/a/b": itself, "/a" and "".
+        let groups = successors(Some(path), |group| Some(group.rsplit_once('/')?.0));
+        let limits = groups.filter_map(|group| {
+            let limit = fs::read(format!("{root}{group}/{file}")).ok()?;
+            environment::parse(limit.trim_ascii()) // "max" is no limit
         });
         limits.min()
     }

@@ -222,6 +222,9 @@ pub(crate) fn register_after_fork() {
 
 #[cfg(target_os = "linux")]
 mod system {
+    #[cfg(not(miri))]
+    use crate::os::environment;
+
     /// One more than the greatest number that a CPU may have.
     pub(super) fn cpus() -> u32 {
         // Neither of the two is there under Miri, which has as many as it is given.
@@ -237,7 +240,7 @@ mod system {
         let mut text = [0; 1 << 10];
         let text = crate::os::calls::read_file(c"/sys/devices/system/cpu/possible", &mut text)?;
         let last = text.trim_ascii_end().rsplit(|byte| !byte.is_ascii_digit());
-        std::str::from_utf8(last.into_iter().next()?).ok()?.parse::<u32>().ok()?.checked_add(1)
+        environment::parse::<u32>(last.into_iter().next()?)?.checked_add(1)
     }
 
     /// Where there is no `/sys`: the kernel's masks of CPUs are as long as they have to be, in

@@ -3,6 +3,8 @@
 //! It is read from `/proc/self/task`, without disturbing the thread, and may have changed by the
 //! time it is reported.
 
+#![cfg_attr(not(target_os = "linux"), allow(dead_code))]
+
 use std::fmt;
 
 /// What a thread is doing, as the system tells.
@@ -48,38 +50,21 @@ pub(crate) struct Seen {
     pub(crate) sleeps_in: Option<String>,
 }
 
-/// Looks at a thread of this process.
-pub(crate) fn look_at(thread: u32) -> Seen {
-    imp::look_at(thread)
-}
-
-/// Whether a thread of this process blocks a signal, as far as the system tells.
-#[cfg_attr(not(all(feature = "stacks", target_os = "linux", target_env = "gnu")), allow(dead_code))]
-pub(crate) fn blocks(thread: u32, signal: i32) -> bool {
-    imp::blocks(thread, signal)
-}
-
-/// Signals that some thread of this process blocks which does not block everything: bit 0 is
-/// signal 1.
-#[cfg_attr(not(all(feature = "stacks", target_os = "linux", target_env = "gnu")), allow(dead_code))]
-pub(crate) fn blocked_apart() -> u64 {
-    imp::blocked_apart()
-}
-
-/// The stack pointer of a thread of this process, if it sleeps and the system tells.
-#[cfg_attr(not(all(feature = "stacks", target_os = "linux", target_env = "gnu")), allow(dead_code))]
-pub(crate) fn sleeps_at(thread: u32) -> Option<usize> {
-    imp::sleeps_at(thread)
-}
+#[cfg_attr(
+    not(all(feature = "stacks", target_os = "linux", target_env = "gnu")),
+    allow(unused)
+)]
+pub(crate) use imp::{blocked_apart, blocks, look_at, sleeps_at};
 
 #[cfg(target_os = "linux")]
 mod imp {
-    use std::fs;
+    use std::{fmt, fs, io};
 
     use super::{Seen, ThreadState, blocks_everything, parse_blocked, parse_call, parse_stat};
 
-    pub(super) fn look_at(thread: u32) -> Seen {
-        let stat = fs::read(format!("/proc/self/task/{thread}/stat"));
+    /// Looks at a thread of this process.
+    pub(crate) fn look_at(thread: u32) -> Seen {
+        let stat = read(thread, "stat");
         let (name, state) = match &stat {
             Ok(line) => parse_stat(line).unwrap_or((None, ThreadState::Unknown)),
             // Any other error: there is no /proc here.
@@ -88,34 +73,44 @@ mod imp {
             }
             Err(_) => (None, ThreadState::Unknown),
         };
-        let wchan = fs::read_to_string(format!("/proc/self/task/{thread}/wchan")).ok();
+        let wchan = read(thread, "wchan").ok().and_then(|name| String::from_utf8(name).ok());
         // "0" for a thread that runs, and for those who may not know.
         let sleeps_in = wchan.filter(|name| !matches!(name.as_str(), "" | "0"));
         Seen { name, state, sleeps_in }
+    }
+
+    /// What the system says of a thread in this file.
+    fn read(thread: impl fmt::Display, file: &str) -> io::Result<Vec<u8>> {
+        fs::read(format!("/proc/self/task/{thread}/{file}"))
     }
 
     fn has_proc() -> bool {
         fs::exists("/proc/self/task").unwrap_or(false)
     }
 
-    pub(super) fn blocks(thread: u32, signal: i32) -> bool {
-        let status = fs::read(format!("/proc/self/task/{thread}/status")).unwrap_or_default();
-        let blocked = parse_blocked(&status).unwrap_or(0);
+    /// Whether a thread of this process blocks a signal, as far as the system tells.
+    pub(crate) fn blocks(thread: u32, signal: i32) -> bool {
+        let blocked = read(thread, "status").ok().and_then(|status| parse_blocked(&status));
+        let blocked = blocked.unwrap_or(0);
         u32::try_from(signal - 1).is_ok_and(|bit| bit < 64 && blocked >> bit & 1 != 0)
     }
 
-    pub(super) fn blocked_apart() -> u64 {
-        let threads = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
-        let blocked = threads.filter_map(|thread| {
-            let status = fs::read(thread.path().join("status")).ok()?;
-            parse_blocked(&status).filter(|blocked| !blocks_everything(*blocked))
-        });
-        blocked.fold(0, |all, blocked| all | blocked)
+    /// Signals that some thread of this process blocks which does not block everything: bit 0 is
+    /// signal 1.
+    pub(crate) fn blocked_apart() -> u64 {
+        let mut all = 0;
+        for thread in fs::read_dir("/proc/self/task").into_iter().flatten().flatten() {
+            let number = thread.file_name();
+            let status = read(number.display(), "status").ok();
+            let blocked = status.and_then(|status| parse_blocked(&status));
+            all |= blocked.filter(|blocked| !blocks_everything(*blocked)).unwrap_or(0);
+        }
+        all
     }
 
-    pub(super) fn sleeps_at(thread: u32) -> Option<usize> {
-        let call = fs::read_to_string(format!("/proc/self/task/{thread}/syscall")).ok()?;
-        parse_call(&call)
+    /// The stack pointer of a thread of this process, if it sleeps and the system tells.
+    pub(crate) fn sleeps_at(thread: u32) -> Option<usize> {
+        parse_call(std::str::from_utf8(&read(thread, "syscall").ok()?).ok()?)
     }
 }
 
@@ -123,26 +118,25 @@ mod imp {
 mod imp {
     use super::{Seen, ThreadState};
 
-    pub(super) fn look_at(_thread: u32) -> Seen {
+    pub(crate) fn look_at(_thread: u32) -> Seen {
         Seen { name: None, state: ThreadState::Unknown, sleeps_in: None }
     }
 
-    pub(super) fn blocks(_thread: u32, _signal: i32) -> bool {
+    pub(crate) fn blocks(_thread: u32, _signal: i32) -> bool {
         false
     }
 
-    pub(super) fn blocked_apart() -> u64 {
+    pub(crate) fn blocked_apart() -> u64 {
         0
     }
 
-    pub(super) fn sleeps_at(_thread: u32) -> Option<usize> {
+    pub(crate) fn sleeps_at(_thread: u32) -> Option<usize> {
         None
     }
 }
 
 /// The name and the state from a line of `/proc/PID/task/TID/stat`: `TID (NAME) STATE ...`. A name
 /// may have spaces and parentheses of its own, so it ends at the last one.
-#[cfg_attr(not(target_os = "linux"), allow(dead_code))]
 fn parse_stat(line: &[u8]) -> Option<(Option<String>, ThreadState)> {
     let open = line.iter().position(|byte| *byte == b'(')?;
     let close = line.iter().rposition(|byte| *byte == b')')?;
@@ -163,12 +157,11 @@ fn parse_stat(line: &[u8]) -> Option<(Option<String>, ThreadState)> {
 }
 
 /// The set of blocked signals from `/proc/PID/task/TID/status`: bit 0 is signal 1.
-#[cfg_attr(not(target_os = "linux"), allow(dead_code))]
 fn parse_blocked(status: &[u8]) -> Option<u64> {
     let status = String::from_utf8_lossy(status);
     // A name with a line break in it is escaped there: no other line begins so.
     let set = status.lines().find_map(|line| line.strip_prefix("SigBlk:"))?;
-    u64::from_str_radix(set.trim(), 16).ok()
+    hexadecimal(set.trim_ascii())
 }
 
 /// Whether a thread with these signals blocked is one that is to handle none, as those of libraries
@@ -190,10 +183,14 @@ fn blocks_everything(blocked: u64) -> bool {
 
 /// The stack pointer from `/proc/PID/task/TID/syscall`: `CALL ARGUMENTS... SP PC`, or `-1 SP PC`,
 /// in hexadecimal; or `running`.
-#[cfg_attr(not(target_os = "linux"), allow(dead_code))]
 fn parse_call(call: &str) -> Option<usize> {
     let pointer = call.split_ascii_whitespace().rev().nth(1)?.strip_prefix("0x")?;
-    usize::from_str_radix(pointer, 16).ok()
+    hexadecimal(pointer)?.try_into().ok()
+}
+
+#[inline(never)]
+fn hexadecimal(digits: &str) -> Option<u64> {
+    u64::from_str_radix(digits, 16).ok()
 }
 
 #[cfg(test)]

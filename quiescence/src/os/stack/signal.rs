@@ -57,7 +57,7 @@ fn choose() -> i32 {
     }
     if let Some(said) = said {
         let may_be = |signal: &c_int| (1..=libc::SIGRTMAX()).contains(signal);
-        let signal = said.parse::<c_int>().ok().filter(may_be);
+        let signal = environment::parse::<c_int>(said.as_bytes()).filter(may_be);
         if let Some(signal) = signal.filter(|signal| install(*signal)) {
             return signal;
         }
