@@ -12,17 +12,16 @@ impl Statistics {
         let callbacks = core.queues.counts().plus(core.callback_queues.counts());
         // What is kept though no queue had it counts as queued and run, too.
         let unqueued = core.kept.unqueued();
-        Self {
-            grace_periods: core.grace_periods.sequence().ended(),
-            readers: core.grace_periods.readers() as u64,
-            waiters: core.grace_periods.waiters() as u64,
-            callbacks_queued: callbacks.queued + unqueued,
-            callbacks_run: (callbacks.run + unqueued).saturating_sub(kept.objects),
-            bytes_waiting: callbacks.bytes_waiting.saturating_add(kept.bytes),
-            objects_protected: kept.objects,
-            bytes_protected: kept.bytes,
-            worker_restarts: worker::restarts(),
-            ..core.grace_periods.counters().get()
-        }
+        let mut all = core.grace_periods.counters().get();
+        all.grace_periods = core.grace_periods.sequence().ended();
+        all.readers = core.grace_periods.readers() as u64;
+        all.waiters = core.grace_periods.waiters() as u64;
+        all.callbacks_queued = callbacks.queued + unqueued;
+        all.callbacks_run = (callbacks.run + unqueued).saturating_sub(kept.objects);
+        all.bytes_waiting = callbacks.bytes_waiting.saturating_add(kept.bytes);
+        all.objects_protected = kept.objects;
+        all.bytes_protected = kept.bytes;
+        all.worker_restarts = worker::restarts();
+        all
     }
 }

@@ -263,7 +263,7 @@ impl Callbacks {
     ///
     /// What is added between the two looks at a queue counts as waiting. A thread that is preempted
     /// there would find all that the queue's thread has added in a time slice, and run since.
-    pub(crate) fn steadiest(mut look: impl FnMut() -> Self, run: impl Fn() -> u64) -> Self {
+    pub(crate) fn steadiest(look: &mut dyn FnMut() -> Self, run: &dyn Fn() -> u64) -> Self {
         let mut best = look();
         let mut least = run().saturating_sub(best.run);
         for _ in 1..LOOKS_MAX {
@@ -402,7 +402,7 @@ mod tests {
         };
         let waiting = |meanwhile| {
             let meanwhile = Cell::new(meanwhile);
-            let seen = Callbacks::steadiest(|| look(&meanwhile), || run.get());
+            let seen = Callbacks::steadiest(&mut || look(&meanwhile), &|| run.get());
             seen.queued - seen.run
         };
         assert_eq!(waiting(&[]), 1);

@@ -52,14 +52,14 @@ impl<T> ByNumber<T> {
         let removed = self.entries[place].1.take()?;
         self.len -= 1;
         if self.entries.len() > 2 * self.len + SLACK {
-            self.retain(|_| true);
+            self.retain(&mut |_| true);
         }
         Some(removed)
     }
 
     /// Takes out the entries of which `keep` says no, oldest first.
-    pub(crate) fn retain(&mut self, mut keep: impl FnMut(&mut T) -> bool) {
-        self.entries.retain_mut(|(_, entry)| entry.as_mut().is_some_and(&mut keep));
+    pub(crate) fn retain(&mut self, keep: &mut dyn FnMut(&mut T) -> bool) {
+        self.entries.retain_mut(|(_, entry)| entry.as_mut().is_some_and(&mut *keep));
         self.len = self.entries.len();
         self.entries.shrink_to(2 * self.len + SLACK);
     }
@@ -99,7 +99,7 @@ mod tests {
                 4..=5 => assert_eq!(table.remove(number), map.remove(&number)),
                 6 => assert_eq!(table.get_mut(number), map.get_mut(&number)),
                 _ if step % 64 == 0 => {
-                    table.retain(|entry| *entry % 3 != 0);
+                    table.retain(&mut |entry| *entry % 3 != 0);
                     map.retain(|_, entry| *entry % 3 != 0);
                 }
                 _ => {}

@@ -4,6 +4,7 @@ use std::sync::OnceLock;
 use std::time::Instant;
 
 /// Time since the first call, in nanoseconds. Under loom no time passes.
+#[inline(never)]
 pub(crate) fn monotonic_ns() -> u64 {
     if cfg!(loom) {
         return 0;

@@ -66,6 +66,7 @@ impl<T: AtFork + 'static> ForkMutex<T> {
         }
     }
 
+    #[inline(never)] // many places lock one, none of them often
     #[cfg_attr(debug_assertions, track_caller)]
     pub(crate) fn lock(&'static self) -> MutexGuard<'static, T> {
         self.list();
@@ -91,14 +92,17 @@ fn enter(rank: Rank, lock: &'static Mutex<dyn AtFork>) {
     debug_assert!(before.is_none_or(|before| ptr::addr_eq(before, lock)), "two of one rank");
 }
 
-/// The locks that are in the list by now, in the order of their ranks.
-fn listed() -> Vec<(usize, &'static Mutex<dyn AtFork>)> {
-    let list = *sync::lock(&LOCKS);
-    list.iter().enumerate().filter_map(|(rank, lock)| Some((rank, (*lock)?))).collect()
+/// The locks that are in the list by now.
+fn listed() -> List {
+    *sync::lock(&LOCKS)
+}
+
+#[inline(never)]
+fn count(list: &[Option<&'static Mutex<dyn AtFork>>]) -> usize {
+    list.iter().flatten().count()
 }
 
 /// What the forking thread holds.
-#[derive(Default)]
 pub(crate) struct Held {
     /// Locks to be taken, by rank.
     wanted: Vec<Vec<&'static Mutex<dyn AtFork>>>,
@@ -112,6 +116,7 @@ pub(crate) struct Held {
 
 impl Held {
     /// Has a lock taken in its turn: its rank is higher than that of the lock that the caller has.
+    #[inline(never)]
     pub(crate) fn add(&mut self, rank: Rank, lock: &'static Mutex<dyn AtFork>) {
         self.wanted[rank as usize].push(lock);
     }
@@ -143,11 +148,12 @@ pub(crate) fn install([prepare, parent, child]: [extern "C" fn(); 3]) -> bool {
 pub(crate) fn hold() {
     let mut owners = Vec::new();
     loop {
-        let wanted = vec![Vec::new(); Rank::COUNT];
-        let mut held = Box::new(Held { wanted, owners, ..Held::default() });
+        let mut wanted = Vec::new();
+        wanted.resize_with(Rank::COUNT, Vec::new);
+        let mut held = Box::new(Held { wanted, locks: Vec::new(), list: None, owners });
         let known = listed();
-        known.iter().for_each(|(rank, lock)| held.wanted[*rank].push(lock));
-        for rank in 0..Rank::COUNT {
+        for (rank, lock) in known.iter().enumerate() {
+            held.wanted[rank].extend(lock);
             for lock in mem::take(&mut held.wanted[rank]) {
                 let value = sync::lock_another(lock);
                 value.hold(&mut held);
@@ -155,7 +161,7 @@ pub(crate) fn hold() {
             }
         }
         let list = held.list.insert(sync::lock(&LOCKS));
-        let is_whole = list.iter().flatten().count() == known.len();
+        let is_whole = count(&**list) == count(&known);
         if is_whole {
             return HELD.set(Some(ManuallyDrop::new(held)));
         }
@@ -180,7 +186,7 @@ pub(crate) fn is_here() -> bool {
 
 /// In the child, after the release.
 pub(crate) fn repair() {
-    listed().iter().rev().for_each(|(_, lock)| sync::lock(lock).in_child());
+    listed().iter().rev().flatten().for_each(|lock| sync::lock(lock).in_child());
 }
 
 /// At an orderly end of the process: asks the threads of all rooms to end. Returns whether any is
@@ -188,7 +194,7 @@ pub(crate) fn repair() {
 pub(crate) fn end_threads() -> bool {
     let is_there =
         |lock: &Mutex<dyn AtFork>| sync::try_lock(lock).is_none_or(|mut room| room.end());
-    listed().iter().filter(|(_, lock)| is_there(lock)).count() != 0
+    listed().iter().flatten().filter(|lock| is_there(lock)).count() != 0
 }
 
 #[cfg(all(test, target_os = "linux"))]

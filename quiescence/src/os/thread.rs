@@ -8,6 +8,10 @@ use super::{exit, signals};
 
 thread_local! {
     static TOKEN: u8 = const { 0 };
+    /// The id; 0 until it is asked for. Without a destructor, so that it can be used until the very
+    /// end.
+    static ID: Cell<u32> = const { Cell::new(0) };
+    static IS_OURS: Cell<bool> = const { Cell::new(false) };
 }
 
 /// A number that no other live thread has. It stays the same in a child process.
@@ -16,15 +20,10 @@ pub(crate) fn token() -> usize {
 }
 
 /// Starts a thread of the library, which takes no signal: handlers run on the program's threads.
-pub(crate) fn start(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<()> {
+pub(crate) fn start(name: &str, run: Box<dyn FnOnce() + Send>) -> io::Result<()> {
     let thread = std::thread::Builder::new().name(name.into());
     exit::outlive(signals::without(|| thread.spawn(run))?);
     Ok(())
-}
-
-thread_local! {
-    /// 0 until it is asked for. Without a destructor, so that it can be used until the very end.
-    static ID: Cell<u32> = const { Cell::new(0) };
 }
 
 /// The calling thread's id, which no other thread of the system has now; 0 except on Linux.
@@ -51,10 +50,6 @@ impl Drop for Sentinel {
 /// Has the thread's end noticed. `false` if the thread is past it: the sentinel has been dropped.
 pub(crate) fn notice_end() -> bool {
     SENTINEL.try_with(|_| ()).is_ok()
-}
-
-thread_local! {
-    static IS_OURS: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Marks the calling thread as one of the library's.

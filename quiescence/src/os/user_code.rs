@@ -20,6 +20,7 @@
 //! what an unwinding leaves. It searches for calls outside these places; at each place it has user
 //! code check by which one it was called, and do all that user code may do.
 
+use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// A place where user code runs.
@@ -98,16 +99,16 @@ pub(crate) fn caught(site: Site, f: impl FnOnce()) -> bool {
 
 /// As [`caught`], for code of the library, which panics only if the library has an error.
 pub(crate) fn is_whole(f: impl FnOnce()) -> bool {
-    match catch_unwind(AssertUnwindSafe(f)) {
-        Ok(()) => true,
-        Err(payload) => {
-            let drop_payload = || run(Site::Drop, || drop(payload));
-            // Its drop may panic, too. The payload of that panic is leaked, so that this ends.
-            if let Err(payload) = catch_unwind(AssertUnwindSafe(drop_payload)) {
-                std::mem::forget(payload);
-            }
-            false
-        }
+    catch_unwind(AssertUnwindSafe(f)).map_err(drop_payload).is_ok()
+}
+
+/// Drops what a thread has panicked with.
+#[cold]
+fn drop_payload(payload: Box<dyn Any + Send>) {
+    let drop_payload = || run(Site::Drop, || drop(payload));
+    // Its drop may panic, too. The payload of that panic is leaked, so that this ends.
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(drop_payload)) {
+        std::mem::forget(payload);
     }
 }
 

@@ -185,7 +185,7 @@ pub(crate) fn end_domain(handle: Handle) {
 fn start(mut state: MutexGuard<'static, State>) -> bool {
     let mut refused = Vec::new();
     if !state.started {
-        state.started = thread::start("quiescence", run).is_ok();
+        state.started = thread::start("quiescence", Box::new(run)).is_ok();
         if !state.started {
             let tasks = state.domains.take_all();
             refused.extend(tasks.into_iter().filter_map(|task| task.domain.upgrade()));

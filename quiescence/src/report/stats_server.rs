@@ -84,7 +84,7 @@ fn wanted(value: OsString) -> Result<Option<Place>, String> {
 }
 
 fn start(place: Place) {
-    if let Err(error) = thread::start("quiescence-stats", || run(place)) {
+    if let Err(error) = thread::start("quiescence-stats", Box::new(|| run(place))) {
         say(&format!("no thread: {error}"));
     }
 }

@@ -52,7 +52,7 @@ pub(crate) fn oldest(srcu_counts: usize) -> Option<(Live, usize)> {
 /// The domain has ended, and its guards with it: a leaked one is not to be taken for one of the
 /// next domain in its place.
 pub(crate) fn forget_all(srcu_counts: usize) {
-    LIVE.lock().retain(|(of_domain, _)| *of_domain != srcu_counts);
+    LIVE.lock().retain(&mut |(of_domain, _)| *of_domain != srcu_counts);
 }
 
 impl AtFork for ByNumber<(usize, Live)> {}

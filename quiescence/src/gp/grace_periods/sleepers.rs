@@ -69,9 +69,9 @@ impl Sleepers {
     }
 
     /// Takes out the tasks for which `told` is true. Returns their wakers, oldest first.
-    fn extract(&mut self, told: impl Fn(Wanted) -> bool) -> Vec<Waker> {
+    fn extract(&mut self, told: &dyn Fn(Wanted) -> bool) -> Vec<Waker> {
         let mut wakers = Vec::new();
-        self.waiting.retain(|sleeper| {
+        self.waiting.retain(&mut |sleeper| {
             let is_told = told(sleeper.wanted);
             wakers.extend(sleeper.waker.take_if(|_| is_told));
             !is_told
@@ -105,7 +105,7 @@ impl GracePeriods {
     /// A grace period has ended: its tasks are woken as soon as the driver has left.
     pub(crate) fn note_end_to_sleepers(&self, state: &mut State, sequence: Sequence) {
         if state.sleepers_to_tell.are_there() {
-            let due = state.sleepers_to_tell.extract(|wanted| wanted.is_done(sequence));
+            let due = state.sleepers_to_tell.extract(&|wanted| wanted.is_done(sequence));
             state.sleepers_to_tell.due.extend(due);
             self.count_sleepers(state);
         }
@@ -196,7 +196,7 @@ impl GracePeriods {
 
     #[cold]
     fn tell_each_of_room(&self, mut state: MutexGuard<'_, State>) {
-        let told = state.sleepers_to_tell.extract(|wanted| wanted.room);
+        let told = state.sleepers_to_tell.extract(&|wanted| wanted.room);
         self.count_sleepers(&state);
         drop(state);
         wake(told); //~ lost-waker

@@ -95,8 +95,9 @@ impl Tasks {
             task.is_some_and(|task| task.due == *due)
         };
         if schedule.len() > 2 * all.len() + SLACK {
-            let entries = all.iter().map(|task| Reverse((task.due, task.address().addr())));
-            *schedule = entries.collect();
+            schedule.clear();
+            schedule.shrink_to(2 * all.len() + SLACK);
+            all.iter().for_each(|task| schedule.push(Reverse((task.due, task.address().addr()))));
         }
         while schedule.peek().is_some_and(|first| !is_of_task(first)) {
             schedule.pop();

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::panic::Location;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::event::statistics::Statistics;
@@ -221,10 +221,13 @@ impl Holdout {
 fn describe_names(f: &mut fmt::Formatter<'_>, frames: &[StackFrame]) -> fmt::Result {
     let unnamed = frames.iter().filter(|frame| frame.function.is_none());
     let places = unnamed.filter_map(|frame| Some((frame.module.as_deref()?, frame.offset?)));
-    let mut modules: Vec<&Path> = places.clone().map(|(module, _)| module).collect();
-    modules.sort_unstable();
-    modules.dedup();
-    for module in modules {
+    let places = places.map(|(module, offset)| (module.as_os_str(), offset));
+    let mut named = Vec::new();
+    for (module, _) in places.clone() {
+        if named.contains(&module) {
+            continue;
+        }
+        named.push(module);
         write!(f, "\n      names: addr2line -Cfipe {}", module.display())?;
         let mut of_module = places.clone().filter(|(of, _)| *of == module);
         of_module.try_for_each(|(_, offset)| write!(f, " {offset:#x}"))?;

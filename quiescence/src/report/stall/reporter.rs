@@ -77,7 +77,7 @@ pub(crate) fn send(note: Note) {
 
 impl State {
     fn start(&mut self) {
-        self.started = thread::start("quiescence-stall", run).is_ok();
+        self.started = thread::start("quiescence-stall", Box::new(run)).is_ok();
     }
 }
 
@@ -160,6 +160,9 @@ fn report(
         }
         holdouts.push(holdout);
     }
+    let (sections, balances) =
+        unfinished.map_or((0, Vec::new()), |unfinished| (unfinished.sections, unfinished.balances));
+    let slot = |(cpu, begun, ended)| SlotBalance { cpu, begun, ended };
     // Stacks may take seconds.
     if is_over() {
         return None;
@@ -172,8 +175,8 @@ fn report(
         statistics: Statistics::of(core),
         holdouts,
         holdouts_unnamed: unnamed,
-        sections: unfinished.as_ref().map_or(0, |unfinished| unfinished.sections),
-        slots: unfinished.map_or_else(Vec::new, |unfinished| balances(&unfinished.balances)),
+        sections,
+        slots: balances.into_iter().map(slot).collect(),
         oldest_guard: core.oldest_guard().map(|(live, listed)| OldestGuard {
             location: live.location,
             thread_id: id(live.thread),
@@ -193,11 +196,6 @@ fn report(
 fn may_be_asked(core: &DomainState, state: ThreadState) -> bool {
     let is_liburcu = core.grace_periods.gp_words.liburcu.is_some(); //~ signal-to-sleepers
     !is_liburcu || state == ThreadState::Running
-}
-
-fn balances(counted: &[(Option<u32>, u64, u64)]) -> Vec<SlotBalance> {
-    let of_one = |&(cpu, begun, ended): &_| SlotBalance { cpu, begun, ended };
-    counted.iter().map(of_one).collect()
 }
 
 /// A reader as it was found.

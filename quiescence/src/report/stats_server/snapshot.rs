@@ -1,6 +1,5 @@
 //! What a process says of itself: the replies of [`super`]. Described in `docs/JSON.md`.
 
-use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::json::Json;
@@ -52,8 +51,8 @@ pub(super) fn of_mistake(mistake: &str) -> String {
 /// The name of the program's file.
 fn program() -> String {
     let path = std::env::current_exe().unwrap_or_default();
-    let name = path.file_name().or(path.as_os_str().into());
-    Path::new(name.unwrap_or_default()).display().to_string()
+    let path = path.to_string_lossy();
+    path.rsplit_once('/').map_or(&*path, |(_, name)| name).to_owned()
 }
 
 fn of_domain(json: &mut Json, core: &DomainState) {

@@ -100,7 +100,7 @@ impl CallbackQueues {
         let list = sync::lock(&self.list);
         let gone = self.gone.load(Relaxed);
         let none = Callbacks { queued: gone, run: gone, bytes_waiting: 0 };
-        let look = || {
+        let mut look = || {
             list.iter().fold(none, |all, callback_queue| {
                 // What has finished first: it is never more than what was pushed.
                 let run = callback_queue.finished.load(Acquire);
@@ -114,7 +114,7 @@ impl CallbackQueues {
             })
         };
         let run = || list.iter().fold(gone, |all, queue| all + queue.finished.load(Acquire));
-        Callbacks::steadiest(look, run)
+        Callbacks::steadiest(&mut look, &run)
     }
 
     /// [`CallbackQueue::hand_over`](crate::callback_queue::CallbackQueue::hand_over).

@@ -14,7 +14,7 @@ impl Queues {
         let gone = self.gone.load(Relaxed);
         let none = Callbacks { queued: gone, run: gone, bytes_waiting: 0 };
         // Under the lock to the end: meanwhile no callback moves from one queue to another.
-        let look = || {
+        let mut look = || {
             list.iter().fold(none, |all, queue| {
                 // `finished` is loaded before `written`, so `run <= queued`: what happens between
                 // the two loads is counted in `queued` only.
@@ -31,6 +31,6 @@ impl Queues {
             })
         };
         let run = || list.iter().fold(gone, |all, queue| all + queue.finished.load(Acquire));
-        Callbacks::steadiest(look, run)
+        Callbacks::steadiest(&mut look, &run)
     }
 }
