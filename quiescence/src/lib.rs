@@ -260,8 +260,6 @@ struct Hooks {
     thread_ends: fn(),
     /// A domain that has been in use ends. Called under no lock.
     domain_ends: fn(&reclaim::domain_state::DomainState),
-    /// A hazard domain ends: frees what waits in it.
-    hazard_domain_ends: fn(&reclaim::domain_state::DomainState),
 }
 
 static HOOKS: Hooks = Hooks {
@@ -271,7 +269,6 @@ static HOOKS: Hooks = Hooks {
     section_ended: reclaim::ends::section_ended,
     thread_ends: reclaim::ends::thread_ends,
     domain_ends: reclaim::ends::domain_ends,
-    hazard_domain_ends: reclaim::hazards::end,
 };
 
 /// For the macro [`domain!`], and for tests of where user code runs.

@@ -209,7 +209,7 @@ impl HazardDomain {
     #[cold]
     #[inline(never)]
     fn make_state(&self) -> NonNull<DomainState> {
-        let mut state = DomainState::hazard(self.name);
+        let mut state = DomainState::hazard(self.name, hazards::end);
         state.grace_periods.observers.number = Observers::next_number();
         let mine = Arc::into_raw(Arc::new(state)).cast_mut();
         // AcqRel: the thread that finds it finds it whole.

@@ -71,9 +71,10 @@ pub(crate) struct GracePeriods {
     pub(crate) alone: AtomicBool,
     /// What the worker is to do while a grace period is wanted here.
     when_wanted: Attention,
-    /// Whether hazard pointers protect the objects that wait here: then a grace period is a heavy
-    /// fence, and a scan of the hazard slots afterwards finds the protected ones.
-    pub(crate) hazards: bool,
+    /// If hazard pointers protect the objects that wait here: then a grace period is a heavy fence,
+    /// and this scan of the hazard slots afterwards finds the protected ones. (A program without
+    /// such a domain does not link it.)
+    pub(crate) hazards: Option<fn() -> Vec<usize>>,
     /// The readers of a sleepable domain.
     counted: Option<Box<dyn Counted>>,
 }
@@ -221,7 +222,7 @@ impl GracePeriods {
                 observers: Observers::new(),
                 alone: AtomicBool::new(false),
                 when_wanted: Attention::while_wanted(&settings.policy),
-                hazards: false,
+                hazards: None,
                 counted: None,
             }
         }
@@ -242,8 +243,8 @@ impl GracePeriods {
     }
 
     /// Makes this a domain of hazard pointers.
-    pub(crate) const fn make_hazard(&mut self) {
-        self.hazards = true;
+    pub(crate) const fn make_hazard(&mut self, scan: fn() -> Vec<usize>) {
+        self.hazards = Some(scan);
         self.tuning = AtomicTuning::new(Kind::Hazard);
     }
 

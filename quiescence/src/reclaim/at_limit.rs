@@ -72,7 +72,8 @@ pub(crate) fn make_room(
     patience: Patience,
 ) -> Result<(), NotQueued> {
     let domain = domains::known(tag);
-    if domain.grace_periods.hazards && domain.zone() != Zone::Free && may_free_here() {
+    let is_hazard = domain.grace_periods.hazards.is_some();
+    if is_hazard && domain.zone() != Zone::Free && may_free_here() {
         // Else what was kept and is protected no more is the worker's at the next tick, and what
         // the thread protects itself goes over the limit meanwhile.
         rescan::free_unprotected(domain);

@@ -23,6 +23,7 @@ use crate::gp::engine::{Engine, Settings};
 use crate::gp::gp_words::{GpWords, Readers};
 use crate::gp::grace_periods::GracePeriods;
 use crate::gp::observers::Observers;
+use crate::hazptr;
 use crate::os::sync::{AtomicBool, AtomicU64, const_unless_loom};
 use crate::reclaim::by_address::HasAddress;
 use crate::reclaim::kept::Kept;
@@ -51,6 +52,8 @@ pub struct DomainState {
     /// `clock::monotonic_ns`. Kept here, not by the worker, which forgets domains that need
     /// nothing.
     pub(crate) rests_until_ns: AtomicU64,
+    /// Called at its end: runs or frees what waits in it.
+    ends: fn(&Self),
     /// The section counts of a sleepable domain. Given back after `queues` have run what is left,
     /// which may read them.
     srcu_counts: Option<OwnSrcuCounts>,
@@ -79,6 +82,7 @@ impl DomainState {
                 known: AtomicBool::new(false),
                 budget: settings.budget,
                 rests_until_ns: AtomicU64::new(0),
+                ends: |domain| domain.queues.run_all(domain),
                 srcu_counts: None,
             }
         }
@@ -97,11 +101,12 @@ impl DomainState {
             domain
         }
 
-        /// A domain of hazard pointers.
-        pub(crate) fn hazard(name: Option<&'static str>) -> Self {
+        /// A domain of hazard pointers, at whose end `ends` is called.
+        pub(crate) fn hazard(name: Option<&'static str>, ends: fn(&Self)) -> Self {
             let mut domain = Self::new(Start::ZERO, Settings::DEFAULT);
             domain.grace_periods.observers.declared_name = name;
-            domain.grace_periods.make_hazard();
+            domain.grace_periods.make_hazard(hazptr::scan);
+            domain.ends = ends;
             domain
         }
     }
@@ -170,10 +175,7 @@ impl Drop for DomainState {
         if self.known.load(Relaxed) {
             (crate::HOOKS.domain_ends)(self);
         }
-        if self.grace_periods.hazards {
-            return (crate::HOOKS.hazard_domain_ends)(self);
-        }
-        self.queues.run_all(self);
+        (self.ends)(self);
     }
 }
 
@@ -217,6 +219,7 @@ pub(crate) enum WeakHandle {
 }
 
 impl WeakHandle {
+    #[inline(never)]
     pub(crate) fn upgrade(&self) -> Option<Handle> {
         match self {
             Self::Static(domain) => Some(Handle::Static(domain)),

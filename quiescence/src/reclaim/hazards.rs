@@ -15,7 +15,7 @@ use crate::reclaim::worker;
 
 const_unless_loom! {
     /// The hazard domain of the process, in which cells retire.
-    pub(crate) static HAZARDS: DomainState = DomainState::hazard(Some("hazard"));
+    pub(crate) static HAZARDS: DomainState = DomainState::hazard(Some("hazard"), end);
 }
 
 /// Names [`HAZARDS`].
@@ -70,7 +70,7 @@ unsafe fn free_or_keep<K: Named, P: Pointee>(tag: &K, address: Address<P>, amoun
     worker::announce(&tag.handle());
 }
 
-/// A hazard domain ends, called through `HOOKS`: frees what waits in it. What is protected outlives
+/// A hazard domain ends: frees what waits in it. What is protected outlives
 /// it, in [`HAZARDS`].
 pub(crate) fn end(domain: &DomainState) {
     domain.grace_periods.heavy_fence(); // [HP-1]

@@ -3,7 +3,6 @@
 use grace::driver::TICK_NS;
 use grace::limit::Amount;
 
-use crate::hazptr;
 use crate::os::user_code::{self, Site};
 use crate::os::{clock, nap};
 use crate::reclaim::domain_state::DomainState;
@@ -26,12 +25,12 @@ pub(crate) fn drain(domain: &DomainState) {
 /// Frees what is protected no more. Returns whether that was all there is: no other thread had
 /// taken some of it.
 pub(crate) fn free_unprotected(domain: &DomainState) -> bool {
-    if domain.kept.is_empty() {
+    let Some(scan) = domain.grace_periods.hazards.filter(|_| !domain.kept.is_empty()) else {
         return true;
-    }
+    };
     domain.kept.with_all(|in_hand, taken| {
         if !taken.objects.is_empty() {
-            free(domain, in_hand, put_back_protected(domain, in_hand, taken));
+            free(domain, in_hand, put_back_protected(domain, in_hand, taken, &scan()));
         }
     })
 }
@@ -42,8 +41,8 @@ fn put_back_protected(
     domain: &DomainState,
     in_hand: &InHand<'_>,
     taken: Taken,
+    protected: &[usize],
 ) -> Vec<Box<Object>> {
-    let protected = hazptr::scan();
     let now_ns = clock::monotonic_ns();
     let mut youngest_ns = REST_MAX_NS;
     let mut rest = Vec::new();

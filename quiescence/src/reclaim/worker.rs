@@ -306,7 +306,7 @@ fn attention_or_forget(domain: &DomainState, task: &mut Task) -> Attention {
     // See `retune`.
     task.close_at = task.close_at.min(after(now, domain.grace_periods.tuning.lazy_ns()));
     task.due = due(next_turn(asked, wants, hurried || task.has_more), now, task.close_at);
-    if domain.grace_periods.hazards && wants != Wants::Nothing {
+    if domain.grace_periods.hazards.is_some() && wants != Wants::Nothing {
         // Its grace periods wait for no reader: an object is freed within two turns (in the first
         // the worker may leave it to its thread), so within `2 * lazy_ns`.
         task.due = task.due.min(after(now, domain.grace_periods.tuning.lazy_ns()));

@@ -159,7 +159,7 @@ impl GracePeriods {
     /// calling thread. A reader that registers later sees what was published before [GP-5].
     fn fence_needed(&self, own: impl FnOnce(&Registry) -> usize) -> Option<Needed> {
         //~ hazard-no-fence:
-        if self.hazards {
+        if self.hazards.is_some() {
             return Some(Needed::Heavy); // for the slots of hazard pointers [HP-1]
         }
         let registry = sync::lock(&self.registry);

@@ -19,7 +19,7 @@ use crate::reclaim::worker;
 fn batch_of(domain: &DomainState, contents: Contents) -> u64 {
     if contents == Contents::Closures {
         BATCH
-    } else if domain.grace_periods.hazards {
+    } else if domain.grace_periods.hazards.is_some() {
         batch::BATCH_HAZARD
     // Relaxed: a hint.
     } else if domain.grace_periods.alone.load(Relaxed) {

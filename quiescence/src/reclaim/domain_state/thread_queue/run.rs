@@ -13,7 +13,6 @@ use grace::limit::Amount;
 
 use super::{BATCH, Inner, Queue};
 use crate::event::trace;
-use crate::hazptr;
 use crate::os::sync::{self, MutexGuard};
 use crate::os::user_code::{self, Site};
 use crate::os::{clock, thread};
@@ -23,7 +22,7 @@ use crate::reclaim::stream::{Cursor, Run};
 
 /// In a hazard domain: which of the ready callbacks' objects are protected, as the last scan of the
 /// slots found. It is valid for all callbacks that were ready before it, since an object that it
-/// does not find is never protected again ([`hazptr`], [HZ-A]). Empty in other domains.
+/// does not find is never protected again ([`hazptr`](crate::hazptr), [HZ-A]). Empty in other domains.
 #[derive(Debug, Default)]
 pub(super) struct Scanned {
     /// How many callbacks, from the front, were ready before the scan and have not run.
@@ -67,8 +66,8 @@ impl Inner {
 
     /// How many of the ready callbacks may be claimed now.
     fn claimable(&self, domain: &DomainState, queue: &Queue, ready: u64) -> u64 {
-        let hazards = domain.grace_periods.hazards;
-        let ready = if hazards { ready.min(self.scanned.covers) } else { ready };
+        let is_scanned = domain.grace_periods.hazards.is_some();
+        let ready = if is_scanned { ready.min(self.scanned.covers) } else { ready };
         // Relaxed: written under the lock.
         self.lost.map_or(ready, |lost| ready.min(lost.finished - queue.finished.load(Relaxed)))
     }
@@ -114,14 +113,16 @@ impl Queue {
                 break;
             }
             inner.runner = runner;
-            if domain.grace_periods.hazards && inner.scanned.covers == 0 {
+            if let Some(scan) = domain.grace_periods.hazards
+                && inner.scanned.covers == 0
+            {
                 // Without the lock, which other threads need: a scan reads the slots of all
                 // threads. The last scan's result is dropped without the lock as well.
                 let last = std::mem::take(&mut inner.scanned);
                 drop(inner);
                 drop(last);
                 // After the fence of the grace period that has made them ready [HP-1].
-                let protected = hazptr::scan();
+                let protected = scan();
                 inner = sync::lock(&self.inner);
                 inner.scanned = Scanned { covers: ready, protected };
             }
