@@ -214,7 +214,7 @@ fn the_order_of_locks_is_told_once() {
     assert!(lists.is_empty(), "lists of locks beside the one in {LOCK_RANKS}: {lists:#?}");
 }
 
-/// The ranks, as words: `SharedQueues` is "shared queues".
+/// The ranks, as words: `StatsServer` is "stats server".
 fn ranks(table: &str) -> Vec<String> {
     let (_, body) = table.split_once("enum Rank {").expect("the table");
     let (body, _) = body.split_once("\n}").expect("its end");

@@ -23,6 +23,7 @@ use crate::os::sync::{self, Mutex, Rank};
 use crate::os::thread;
 use crate::os::user_code::{self, Site};
 use crate::reclaim::at_limit;
+use crate::reclaim::defer;
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::domains;
 use crate::reclaim::local;
@@ -182,7 +183,9 @@ impl<K: DomainTag> RoomWaiter<K> {
                 if at_limit::context() == Outside
                     && let Some(queue) = local::own_objects(core)
                 {
-                    at_limit::run_ready(core, queue);
+                    // All that is ready, also where the domain is not near its limit any more: what
+                    // the task wants room for may be large.
+                    defer::run_share(core, queue, u64::MAX);
                 }
                 return Poll::Ready(attempt());
             }

@@ -15,7 +15,7 @@ use super::slot::{NOT_READY, Slot};
 
 thread_local! {
     static GLOBAL: Cell<*const Slot> = const { Cell::new(NOT_READY) };
-    /// Its domain is watched: `Locals::each_watched`.
+    /// Its domain is watched: `Table::each_watched`.
     static LAST: Cell<Last> = const { Cell::new(Last::NONE) };
 }
 

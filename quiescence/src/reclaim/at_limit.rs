@@ -288,7 +288,7 @@ pub(crate) fn settle(domain: &DomainState, queue: Option<&Queue>) -> bool {
 }
 
 /// Drops this thread's ready objects, in several runs while the domain is near its limit.
-pub(crate) fn run_ready(domain: &DomainState, queue: &Queue) {
+fn run_ready(domain: &DomainState, queue: &Queue) {
     // A drop may begin a section on this thread and leak it.
     while queue.run_some(domain, thread::token(), domain.grace_periods.tuning.run_min()) != 0
         && domain.zone() != Zone::Free

@@ -4,7 +4,7 @@
 //! ```text
 //! retire(object):                                   // this file: notes it, then
 //!     queue = this thread's, in the domain          // local
-//!     reserve: take it from the queue's local stock // reserve, charge
+//!     take: out of the queue's local stock          // charge
 //!     charge: else the domain admits it, or the thread waits,
 //!             goes over the limit, or gives it back // at_limit
 //!     queue.add(kind, object)                       // thread_queue, stream: the object waits here

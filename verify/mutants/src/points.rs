@@ -15,7 +15,8 @@ pub enum Point {
     Left,
     /// An updater has unlinked an object and not yet asked for a grace period.
     Unlinked,
-    /// The driver has fenced and not yet announced the number.
+    /// The driver has fenced: it has not yet announced the number, or, before it sleeps, not yet
+    /// checked its holdouts once more.
     Fenced,
     /// The driver has announced the number and not yet scanned.
     Announced,

@@ -82,7 +82,7 @@ pub(super) fn close_if_full(domain: &DomainState, queue: &Queue, batch: u64) -> 
 pub(crate) fn is_due(domain: &DomainState) -> bool {
     !running::in_callback()
         && (local::own_objects(domain).is_some_and(|queue| !queue.is_empty())
-            || local::refresh_may_be_over_limit())
+            || local::may_be_over_limit() && local::refresh_may_be_over_limit())
 }
 
 /// What a QSBR reader does then, offline: drops a few more ready objects than it has retired since
