@@ -164,22 +164,25 @@ fn rounds_are_saved_and_compared_with_later() {
     };
     let made = |name, ns| program(directory.path(), name, &[("quiescence", ns), ("seize", 1000)]);
     let (fast, slow) = (made("fast", 1000), made("slow", 1100));
-    // Of every fourth run the second figure is missing: the first one has all rounds.
-    let count = directory.path().join("count");
-    let lossy = program(directory.path(), "lossy", &[]);
-    let script = std::fs::read_to_string(&fast).unwrap();
-    let turns = r#"echo >> COUNT; spread='null,"missing":"disturbed"'
-        [ $(($(wc -l < COUNT) % 4)) = 0 ] || spread='{"median":1000,"low":1000,"high":1000}'"#
-        .replace("COUNT", count.to_str().unwrap());
-    let script = script.replacen("cat <<END", &format!("{turns}\ncat <<END"), 1);
-    let (first, second) = script.split_once("seize").unwrap();
-    let whole = r#"{"median":1000.$d,"low":1000.$d,"high":1000.$d}"#;
-    std::fs::write(&lossy, format!("{first}seize{}", second.replace(whole, "$spread"))).unwrap();
+    // The first figure is in all rounds, the second in those whose number in four `is` so.
+    let lossy = |name: &str, is: &str| {
+        let (lossy, count) = (program(directory.path(), name, &[]), directory.path().join("count"));
+        let script = std::fs::read_to_string(&fast).unwrap();
+        let turns = r#"echo >> COUNT; spread='null,"missing":"disturbed"'
+            [ $(($(wc -l < COUNT) % 4)) IS ] && spread='{"median":1000,"low":1000,"high":1000}'"#;
+        let turns = turns.replace("COUNT", count.to_str().unwrap()).replace("IS", is);
+        let script = script.replacen("cat <<END", &format!("{turns}\ncat <<END"), 1);
+        let (first, second) = script.split_once("seize").unwrap();
+        let whole = r#"{"median":1000.$d,"low":1000.$d,"high":1000.$d}"#;
+        let second = second.replace(whole, "$spread");
+        std::fs::write(&lossy, format!("{first}seize{second}")).unwrap();
+        lossy
+    };
     let with = |words: &[&str], candidate: &Path| {
         command(words).arg("--candidate").arg(candidate).output().unwrap()
     };
     let save = ["--save", "one", "bench read"];
-    let (stdout, _) = expect_code(&with(&save, &lossy), 0);
+    let (stdout, _) = expect_code(&with(&save, &lossy("most", "!= 0")), 0);
     assert!(stdout.contains("40 rounds are in"), "{stdout}");
     let saved = json(&folder.join("one.json"));
     assert_eq!(accepted_changes(&saved), [""; 0], "a file without provenance");
@@ -193,6 +196,11 @@ fn rounds_are_saved_and_compared_with_later() {
     assert!(stdout.contains("Verdict: same"), "{stdout}");
     let (stdout, _) = expect_code(&with(&again, &slow), 1);
     assert!(stdout.contains("Verdict: worse"), "{stdout}");
+    // A figure in ten rounds would never be decided, and is not kept.
+    let (_, stderr) = expect_code(&with(&save, &lossy("few", "= 0")), 0);
+    assert!(stderr.contains("seize: read is not saved: it has a figure in few"), "{stderr}");
+    let (stdout, _) = expect_code(&with(&again, &fast), 0);
+    assert!(stdout.contains("Verdict: same"), "{stdout}");
     let (_, stderr) = expect_code(&command(&["--baseline", "two"]).output().unwrap(), 2);
     assert!(stderr.contains("there are: one"), "{stderr}");
     let (_, stderr) =

@@ -565,3 +565,40 @@ fn a_drop_may_use_the_map() {
     }
     assert!(MAP.is_empty());
 }
+
+/// A permit of a pool, say: `f` may wait for one.
+struct Permit(Arc<AtomicUsize>);
+
+impl Weigh for Permit {}
+
+impl Permit {
+    fn take(live: &Arc<AtomicUsize>) -> Permit {
+        live.fetch_add(1, Relaxed);
+        Permit(Arc::clone(live))
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Relaxed);
+    }
+}
+
+#[test]
+fn a_value_that_came_too_late_is_dropped_before_the_next_one_is_made() {
+    let live = Arc::new(AtomicUsize::new(0));
+    let domain = Domain::new();
+    let map = IdMap::new_in(domain.clone());
+    let id = map.insert(Permit::take(&live));
+    // Keeps what is replaced.
+    let (mut seen, guard) = (Vec::new(), domain.read());
+    map.update(id, |_| {
+        seen.push(live.load(Relaxed));
+        if seen.len() <= 2 {
+            assert!(map.try_replace(id, Permit::take(&live)).is_ok());
+        }
+        Permit::take(&live)
+    });
+    drop(guard);
+    assert_eq!(seen, [1, 2, 3], "the one that is there, and those that were");
+}

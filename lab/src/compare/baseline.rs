@@ -33,7 +33,7 @@ pub(super) struct Baseline {
 /// The rounds of one load.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct Saved {
-    load: Load,
+    pub(super) load: Load,
     figures: Vec<SavedFigure>,
 }
 
@@ -53,15 +53,17 @@ impl Saved {
         Saved { load: load.clone(), figures: figures.collect() }
     }
 
-    pub(super) fn load(&self) -> &Load {
-        &self.load
-    }
-
     /// Adds a round.
     pub(super) fn add(&mut self, run: &Run) {
         for saved in &mut self.figures {
             saved.costs.push(run.cost_of(&saved.key).ok());
         }
+    }
+
+    /// Forgets the figures that are in too few rounds to decide anything. Returns their names.
+    pub(super) fn forget_few(&mut self) -> Vec<Key> {
+        let is_few = |figure: &mut SavedFigure| figure.costs.iter().flatten().count() < ROUNDS_MIN;
+        self.figures.extract_if(.., is_few).map(|figure| figure.key).collect()
     }
 }
 
@@ -88,11 +90,9 @@ impl Baseline {
         figures.map(|figure| figure.costs.len()).max().unwrap_or(0)
     }
 
-    /// The load of which no figure is in enough rounds to decide anything.
+    /// The load of which there is no figure.
     pub(super) fn undecidable(&self) -> Option<&Load> {
-        let known = |figure: &SavedFigure| figure.costs.iter().flatten().count();
-        let has_few = |saved: &&Saved| saved.figures.iter().all(|each| known(each) < ROUNDS_MIN);
-        self.loads.iter().find(has_few).map(Saved::load)
+        self.loads.iter().find(|saved| saved.figures.is_empty()).map(|saved| &saved.load)
     }
 
     fn saved(&self, load: &Load) -> Result<&Saved, Failure> {

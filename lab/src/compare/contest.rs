@@ -315,13 +315,13 @@ pub(super) fn save(
         let before = Instant::now();
         for each in &mut saved {
             output.check_reader()?;
-            progress.announce(each.load());
-            let mut run = each.load().measure(program)?;
+            progress.announce(&each.load);
+            let mut run = each.load.measure(program)?;
             for _ in 0..DRAWN_AGAIN_MAX {
                 if run.quality != Quality::Incomplete || output.interrupt().requested() {
                     break;
                 }
-                run = each.load().measure(program)?;
+                run = each.load.measure(program)?;
             }
             if output.interrupt().requested() {
                 return Err(Failure::Interrupted);
@@ -329,6 +329,9 @@ pub(super) fn save(
             each.add(&run);
         }
         progress.advance(before.elapsed());
+    }
+    for key in saved.iter_mut().flat_map(Saved::forget_few) {
+        output.note(format_args!("{key} is not saved: it has a figure in few rounds only"));
     }
     Ok(saved)
 }

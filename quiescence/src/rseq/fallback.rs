@@ -71,7 +71,8 @@ impl Fallback {
     }
 
     pub(super) fn current() -> &'static Self {
-        // Acquire: pairs with the Release in `Sections::in_child`, for threads that the child starts.
+        // Acquire: pairs with the Release in `Sections::in_child`, for threads that the child
+        // starts.
         // SAFETY: a static, or leaked.
         unsafe { &*CURRENT.load(Acquire) }
     }

@@ -96,8 +96,7 @@ fn layout(count: usize) -> Option<Layout> {
 /// Ends a table, and gives its memory back.
 ///
 /// # Safety
-/// It came from [`Source::place`] of its own source, no thread uses it any more, and no lock is
-/// held.
+/// It came from `Table::new`, no thread uses it any more, and no lock is held.
 pub(super) unsafe fn end(table: *mut dyn Work) {
     // SAFETY: valid until it is dropped below.
     let this = unsafe { &*table };

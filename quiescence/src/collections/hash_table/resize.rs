@@ -326,8 +326,8 @@ impl<R: Protection> Table<R> {
         }
         board.begin(self.as_work());
         drop(board);
-        // Where this thread panics, as one does that is to wait in a section, the table's thread does
-        // the rest.
+        // Where this thread panics, as one does that is to wait in a section, the table's thread
+        // does the rest.
         let at_work = OnDrop(|| {
             worker::end_use(self.as_work());
             let mut board = worker::lock();

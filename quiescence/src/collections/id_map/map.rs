@@ -366,20 +366,13 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
     pub fn update(&self, id: Id, mut f: impl FnMut(&V) -> V) -> bool {
         self.may_retire("replace");
         let section = self.section();
-        let mut refused: Option<Box<Entry<V>>> = None;
         let old = loop {
             let Some(current) = self.find(id, &section) else { break None };
             let value = user_code::run(Site::Update, || f(&current.value));
-            let new = match refused {
-                Some(mut new) => {
-                    user_code::run(Site::Drop, || new.value = value);
-                    new
-                }
-                None => boxed(id, value),
-            };
-            match self.replace_in(id, Some(current), new, &section) {
+            match self.replace_in(id, Some(current), boxed(id, value), &section) {
                 Ok(old) => break Some(old),
-                Err(new) => refused = Some(new),
+                // Before `f` is called again, which may wait for what the value has.
+                Err(refused) => user_code::run(Site::Drop, || drop(refused)),
             }
         };
         drop(section);

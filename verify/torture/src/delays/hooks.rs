@@ -101,6 +101,6 @@ const fn chances(point: Point) -> (u64, u64) {
         Point::NodeMissed => (4, 16),
         Point::BeforeMark | Point::Marked => (4, 8),
         Point::BeforeUnregister | Point::Unregistered | Point::Orphaned => (4, 8),
-        Point::TableHeld | Point::TableAwaited | Point::TableUsed => (4, 8),
+        Point::TableHeld | Point::TableAwaited | Point::TableUsed | Point::BucketClaimed => (4, 8),
     }
 }

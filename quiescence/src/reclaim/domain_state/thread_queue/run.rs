@@ -22,7 +22,8 @@ use crate::reclaim::stream::{Cursor, Run};
 
 /// In a hazard domain: which of the ready callbacks' objects are protected, as the last scan of the
 /// slots found. It is valid for all callbacks that were ready before it, since an object that it
-/// does not find is never protected again ([`hazptr`](crate::hazptr), [HZ-A]). Empty in other domains.
+/// does not find is never protected again ([`hazptr`](crate::hazptr), [HZ-A]). Empty in other
+/// domains.
 #[derive(Debug, Default)]
 pub(super) struct Scanned {
     /// How many callbacks, from the front, were ready before the scan and have not run.
