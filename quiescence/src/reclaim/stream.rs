@@ -32,6 +32,9 @@ const WORDS: usize = if cfg!(loom) { 6 } else { 510 };
 /// The longest payload, in words.
 pub(crate) const PAYLOAD_MAX: usize = 4;
 
+/// Empty pages that are kept for the writer.
+const SPARE_MAX: u64 = 32;
+
 /// A word of a page.
 pub(crate) type Word = MaybeUninit<*mut ()>;
 
@@ -99,8 +102,10 @@ static END: CallbackType = CallbackType {
 /// A page of the stream.
 #[derive(Debug)]
 struct Page {
-    /// The next page; null if there is none yet.
+    /// The next page; of a spare page, the spare page below it in the list.
     next: AtomicPtr<Page>,
+    /// Of a spare page: the length of the list from here on. Only its owner touches it.
+    spare: Cell<u64>,
     words: [std::cell::UnsafeCell<Word>; WORDS],
     tracked: Tracked<WORDS>,
 }
@@ -110,6 +115,7 @@ impl Page {
         let words = std::array::from_fn(|_| std::cell::UnsafeCell::new(Word::uninit()));
         Box::into_raw(Box::new(Self {
             next: AtomicPtr::new(ptr::null_mut()),
+            spare: Cell::new(0),
             words,
             tracked: Tracked::new(),
         }))
@@ -142,9 +148,11 @@ pub(crate) struct Stream {
     at: Cell<usize>,
     /// The kind of the last callback in this page; null if there is none yet.
     kind: Cell<*const CallbackType>,
+    /// Empty pages that only the writer knows of.
+    own_spare: Cell<*mut Page>,
     /// Callbacks written. The writer stores it, all threads read it.
     written: AtomicU64,
-    /// An empty page that the reader has given back; or null.
+    /// Empty pages that the reader has given back.
     spare: AtomicPtr<Page>,
 }
 
@@ -172,6 +180,7 @@ impl Stream {
             page: Cell::new(page),
             at: Cell::new(0),
             kind: Cell::new(ptr::null()),
+            own_spare: Cell::new(ptr::null_mut()),
             written: AtomicU64::new(0),
             spare: AtomicPtr::new(ptr::null_mut()),
         };
@@ -201,8 +210,31 @@ impl Stream {
         debug_assert!(size_of::<P>() <= kind.words * size_of::<Word>());
         debug_assert!(align_of::<P>() <= align_of::<Word>());
         let payload = std::mem::ManuallyDrop::new(payload);
-        // SAFETY: by the contract; nothing else uses the payload from now on.
-        unsafe { self.push_copy(kind, ptr::from_ref(&payload).cast(), size_of::<P>()) }
+        let named = ptr::eq(self.kind.get(), kind) && kind.pointer && {
+            // SAFETY: one initialised word, since it is a pointer.
+            let word = unsafe { ptr::from_ref(&payload).cast::<*mut ()>().read() };
+            word.addr() & KIND == 0
+        };
+        let mut at = self.at.get();
+        let needed = if named { 1 } else { 1 + kind.words };
+        // One word is left for `END`.
+        if at + needed >= WORDS {
+            self.turn_page();
+            // SAFETY: as for this call. The new page has room.
+            return unsafe { self.push(kind, std::mem::ManuallyDrop::into_inner(payload)) };
+        }
+        if !named {
+            self.put(at, ptr::from_ref(kind).cast_mut().cast::<()>().map_addr(|addr| addr | KIND));
+            self.kind.set(kind);
+            at += 1;
+        }
+        let place = self.place(at).cast::<std::mem::ManuallyDrop<P>>();
+        // SAFETY: in the page, by the check above; aligned; the writer's alone until it is counted.
+        unsafe { place.write(payload) };
+        self.at.set(at + if named { 1 } else { kind.words });
+        let written = self.written.load(Relaxed) + 1; // only the writer stores it
+        self.written.store(written, Release); // [DS-1] //~ relaxed-write
+        written
     }
 
     /// Writes callbacks that were read from another stream and are not run from it.
@@ -210,48 +242,29 @@ impl Stream {
     /// # Safety
     /// Only the writer, one at a time, calls this. The payload is as it was read.
     pub(crate) unsafe fn push_run(&self, run: &Run) {
+        let push = match run.kind.words {
+            1 => Self::push_words::<1>,
+            2 => Self::push_words::<2>,
+            3 => Self::push_words::<3>,
+            _ => Self::push_words::<PAYLOAD_MAX>,
+        };
         for index in 0..run.count as usize {
             // SAFETY: `count` payloads are adjacent; more than one only for kinds of one word.
             let payload = unsafe { run.payload.add(index) };
-            let bytes = run.kind.words * size_of::<Word>();
             // SAFETY: by the contract, and the payload has `kind.words` words.
-            unsafe { self.push_copy(run.kind, payload, bytes) };
+            unsafe { push(self, run.kind, payload) };
         }
     }
 
-    /// Writes a callback whose payload is copied: so many bytes of it.
+    /// Writes a callback whose payload is copied from elsewhere.
     ///
     /// # Safety
-    /// As [`push`](Self::push). The payload is aligned as a word, and not used any more.
-    #[inline(always)]
-    unsafe fn push_copy(
-        &self,
-        kind: &'static CallbackType,
-        payload: *const Word,
-        bytes: usize,
-    ) -> u64 {
-        let mut named = ptr::eq(self.kind.get(), kind) && kind.pointer && {
-            // SAFETY: one initialised word, since it is a pointer.
-            let word = unsafe { payload.cast::<*mut ()>().read() };
-            word.addr() & KIND == 0
-        };
-        // One word is left for `END`.
-        if self.at.get() + if named { 1 } else { 1 + kind.words } >= WORDS {
-            self.turn_page();
-            named = false;
-        }
-        let mut at = self.at.get();
-        if !named {
-            self.put(at, ptr::from_ref(kind).cast_mut().cast::<()>().map_addr(|addr| addr | KIND));
-            self.kind.set(kind);
-            at += 1;
-        }
-        // SAFETY: in the page, by the check above; the writer's alone until it is counted.
-        unsafe { self.place(at).cast::<u8>().copy_from_nonoverlapping(payload.cast(), bytes) };
-        self.at.set(at + if named { 1 } else { kind.words });
-        let written = self.written.load(Relaxed) + 1; // only the writer stores it
-        self.written.store(written, Release); // [DS-1] //~ relaxed-write
-        written
+    /// As [`push`](Self::push), for the `N` words that are read.
+    unsafe fn push_words<const N: usize>(&self, kind: &'static CallbackType, payload: *const Word) {
+        // SAFETY: by the contract, `N` words.
+        let payload = unsafe { payload.cast::<[Word; N]>().read() };
+        // SAFETY: by the contract.
+        unsafe { self.push(kind, payload) };
     }
 
     /// Stores one word in the writer's page.
@@ -270,19 +283,33 @@ impl Stream {
         page.from(at)
     }
 
-    /// Ends the page and begins another: the one that the reader has given back, or a new one.
+    /// Ends the page and begins another.
     #[cold]
     fn turn_page(&self) {
         self.put(self.at.get(), ptr::from_ref(&END).cast_mut().cast::<()>().map_addr(|a| a | KIND));
-        // Acquire: pairs with the Release in `give_back`; the reader has left the page.
-        let spare = self.spare.swap(ptr::null_mut(), Acquire);
-        let next = if spare.is_null() { Page::new() } else { spare };
+        let next = self.empty_page();
         // SAFETY: as in `place`.
         let page = unsafe { &*self.page.get() };
         page.next.store(next, Relaxed); // published by `written` [DS-1]
         self.page.set(next);
         self.at.set(0);
         self.kind.set(ptr::null());
+    }
+
+    fn empty_page(&self) -> *mut Page {
+        let mut page = self.own_spare.get();
+        if page.is_null() {
+            // Acquire: pairs with the Release in `give_back_one`; the reader has left the pages.
+            page = self.spare.swap(ptr::null_mut(), Acquire);
+        }
+        // SAFETY: an empty page that no other thread knows of, or null.
+        match unsafe { page.as_ref() } {
+            None => Page::new(),
+            Some(spare) => {
+                self.own_spare.set(spare.next.swap(ptr::null_mut(), Relaxed));
+                page
+            }
+        }
     }
 
     /// Takes back the pages between two positions of the reader. Until then they stay unchanged: in
@@ -294,14 +321,37 @@ impl Stream {
     pub(crate) unsafe fn give_back(&self, from: Cursor, to: Cursor) {
         let mut page = from.page;
         while !ptr::eq(page, to.page) {
-            // SAFETY: read, so it leads to the next one; only the reader has it.
-            let next = unsafe { &*page }.next.swap(ptr::null_mut(), Relaxed);
-            // AcqRel: the Release pairs with the Acquire in `turn_page`; the Acquire, with the
-            // Release of another thread that has read, whose page is freed here.
-            let spare = self.spare.swap(page, AcqRel);
-            // SAFETY: null, or a page that was given back and that no other thread has.
-            unsafe { free_list(spare) };
+            // SAFETY: read, so it leads to the next one.
+            let next = unsafe { &*page }.next.load(Relaxed);
+            self.give_back_one(page);
             page = next;
+        }
+    }
+
+    /// Keeps the page for the writer, or frees it if [`SPARE_MAX`] are kept already.
+    fn give_back_one(&self, page: *mut Page) {
+        // SAFETY: only the reader, which leaves it, has it.
+        let empty = unsafe { &*page };
+        let mut top = self.spare.load(Acquire);
+        loop {
+            // SAFETY: if it is not null, it was in the list. Only the writer takes pages out: the
+            // whole list, by a swap. It may be writing into this very page by now; it does not
+            // touch `spare` then, and a stale count does no harm, since the exchange fails. Only
+            // readers free pages, and this thread is the only reader.
+            let below = unsafe { top.as_ref() }.map_or(0, |top| top.spare.get());
+            if below >= SPARE_MAX {
+                empty.next.store(ptr::null_mut(), Relaxed);
+                // SAFETY: it is read, and no other thread knows of it.
+                return unsafe { free_list(page) };
+            }
+            empty.next.store(top, Relaxed);
+            empty.spare.set(below + 1);
+            // AcqRel: the Release pairs with the Acquire in `empty_page`; the Acquire lets the next
+            // round read `spare` in a page that another thread has given back.
+            match self.spare.compare_exchange_weak(top, page, AcqRel, Acquire) {
+                Ok(_) => return,
+                Err(other) => top = other,
+            }
         }
     }
 }
@@ -309,6 +359,8 @@ impl Stream {
 impl Drop for Stream {
     fn drop(&mut self) {
         // SAFETY: no thread writes or reads any more.
+        unsafe { free_list(self.own_spare.get()) };
+        // SAFETY: as above.
         unsafe { free_list(self.spare.load(Relaxed)) };
     }
 }
