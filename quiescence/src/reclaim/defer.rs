@@ -359,22 +359,44 @@ unsafe fn add<K: Named, P>(
     payload: P,
     bytes: u64,
 ) -> bool {
-    let domain = tag.core();
-    let due = match queue {
+    let is_due = match queue {
         // SAFETY: by the contract.
         Some(queue) => unsafe { queue.add(kind, payload, bytes) },
-        None => domains::known(tag).queues.with_shared(domain, contents, |queue| {
-            // SAFETY: by the contract; the thread that holds the lock is the thread that adds.
-            unsafe { queue.add(kind, payload, bytes) }
-        }),
+        // SAFETY: by the contract.
+        None => unsafe { add_shared(domains::known(tag), contents, kind, payload, bytes) },
     };
     //~ point added
-    // Relaxed: ordered by the fences in `add` and in `Queues::leave` [DQ-3].
+    // Relaxed: ordered by the fences in `Queue::add` and in `Queues::leave` [DQ-3].
     //~ no-announcement:
-    if !domain.queues.announced.load(Relaxed) {
-        worker::announce(&tag.handle());
+    if !tag.core().queues.announced.load(Relaxed) {
+        announce(tag);
     }
-    due
+    is_due
+}
+
+/// Adds to the queue that ending threads share.
+///
+/// # Safety
+/// As [`Queue::add`].
+#[cold]
+#[inline(never)]
+unsafe fn add_shared<P>(
+    domain: &DomainState,
+    contents: Contents,
+    kind: &'static CallbackType,
+    payload: P,
+    bytes: u64,
+) -> bool {
+    domain.queues.with_shared(domain, contents, |queue| {
+        // SAFETY: by the contract; the thread that holds the lock is the thread that adds.
+        unsafe { queue.add(kind, payload, bytes) }
+    })
+}
+
+/// Tells the worker that callbacks wait in the domain.
+#[cold]
+fn announce(tag: &dyn Named) {
+    worker::announce(&tag.handle());
 }
 
 /// Frees an object whose grace period has ended, in the same surroundings as a callback.
