@@ -73,8 +73,9 @@
 //! where the library compiles and is not tested.
 //!
 //! # Features and environment
-//! Features: `probes` (USDT probes, `docs/PROBES.md`) and `stacks` (stacks in stall reports), both
-//! by default; `tracing` (events of that crate); `serde` (cells, maps and sets, as what is in
+//! Features: `collections` (the modules [`collections`] and [`intrusive`]: without them the library
+//! is built in two thirds of the time), `probes` (USDT probes, `docs/PROBES.md`) and `stacks` (stacks
+//! in stall reports), all by default; `tracing` (events of that crate); `serde` (cells, maps and sets, as what is in
 //! them); `rayon` (maps that several threads go over); `tokio` (its workers as readers that cost a
 //! load: module `tokio`).
 //!
@@ -92,6 +93,9 @@
 //! `docs/ORDERINGS.md`. What waits when `main` returns is run then, as far as the sections of other
 //! threads allow.
 
+// What only collections use: memory that is reserved, objects out of the cache.
+#![cfg_attr(not(feature = "collections"), allow(dead_code, unused_imports))]
+
 // The rooms, in their order: each imports only those above it.
 mod os;
 mod event;
@@ -103,6 +107,7 @@ mod reclaim;
 mod rseq;
 mod domain;
 pub mod sync;
+#[cfg(feature = "collections")]
 pub mod collections;
 mod call_rcu;
 pub mod report;
@@ -117,6 +122,7 @@ mod expect;
 #[path = "../tests/common/limited.rs"]
 mod limited;
 
+#[cfg(feature = "collections")]
 pub use crate::collections::intrusive;
 #[cfg(feature = "tokio")]
 pub use crate::domain::tokio;
