@@ -189,15 +189,18 @@ impl Noise {
         Ok(())
     }
 
-    /// What is wrong of the figures. One of the idle machine is held against its other runs.
+    /// What is wrong of the figures. One of the idle machine is held against its other runs. Loads
+    /// take turns, so that a machine whose speed drifts is another one for all of them.
     fn costs(&self, program: &Path) -> Result<Vec<String>> {
-        let runs = |load: Load| -> Result<Vec<Costs>> {
-            (0..self.runs).map(|_| load.beside(|| costs(program))).collect()
-        };
-        let idle = runs(IDLE)?;
+        let mut seen = LOADS.map(|load| (load, Vec::new()));
+        for _ in 0..self.runs {
+            for (load, seen) in &mut seen {
+                seen.push(load.beside(|| costs(program))?);
+            }
+        }
+        let idle = seen[0].1.clone();
         let mut missed = Vec::new();
-        for load in LOADS {
-            let seen = if load == IDLE { idle.clone() } else { runs(load)? };
+        for (load, seen) in seen {
             let (mut right, mut without, mut alone, mut wrong) = (0, 0, 0, Vec::new());
             let mut most = 1.0_f64;
             for (run, costs) in seen.iter().enumerate() {
