@@ -40,12 +40,8 @@ pub(crate) fn soft(body: &mut Markup, text: impl Display) {
     body.leaf("p", &[("class", &"soft")], text);
 }
 
-/// A table that can be wider than the window.
-pub(crate) fn table(body: &mut Markup, fill: impl FnOnce(&mut Markup)) {
-    body.element("div", &[("class", &"scroll")], |div| div.element("table", &[], fill));
-}
-
-/// A table whose first column has names, and whose others have numbers.
+/// A table whose first column has names, and whose others have numbers. It can be wider than the
+/// window.
 pub(crate) fn figures<T: AsRef<str>>(
     body: &mut Markup,
     header: &[impl AsRef<str>],
@@ -55,7 +51,7 @@ pub(crate) fn figures<T: AsRef<str>>(
         let class: [Attribute<'_>; 1] = [("class", &"n")];
         row.leaf(name, if column > 0 { &class } else { &[] }, text);
     };
-    table(body, |table| {
+    let fill = |table: &mut Markup| {
         table.element("tr", &[], |row| {
             header.iter().enumerate().for_each(|(at, text)| cell(row, "th", at, text.as_ref()));
         });
@@ -65,7 +61,8 @@ pub(crate) fn figures<T: AsRef<str>>(
                 cells.for_each(|(at, text)| cell(row, "td", at, text.as_ref()));
             });
         }
-    });
+    };
+    body.element("div", &[("class", &"scroll")], |div| div.element("table", &[], fill));
 }
 
 /// A picture that is wider than the text.

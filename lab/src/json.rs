@@ -2,86 +2,53 @@
 
 use bench::slices::RunVerdict;
 use bench::statistics::{Ratio, Spread};
+use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
-/// `{"median": ..., "low": ..., "high": ...}`; low and high are the quartiles.
-#[derive(Serialize)]
-struct Middle {
-    median: f64,
-    low: f64,
-    high: f64,
-}
-
-/// Writes a spread as an object, and a missing one as `null`.
-pub(crate) fn spread<S: Serializer>(
-    value: &Option<Spread>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    value.map(|Spread { median, low, high }| Middle { median, low, high }).serialize(serializer)
-}
-
-/// Writes a spread that is there.
-pub(crate) fn all_of_spread<S: Serializer>(
-    value: &Spread,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    spread(&Some(*value), serializer)
-}
-
-/// Writes a ratio as an object. An interval without end has `"high": null`, since JSON knows no
+/// `{"median": ..., "low": ..., "high": ...}`: a spread, whose low and high are the quartiles, or a
+/// ratio with its interval. An interval without end has `"high": null`, since JSON knows no
 /// infinity.
-pub(crate) fn ratio<S: Serializer>(value: &Ratio, serializer: S) -> Result<S::Ok, S::Error> {
-    let Ratio { median, low, high } = *value;
-    Middle { median, low, high }.serialize(serializer)
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct Middle {
+    pub(crate) median: f64,
+    pub(crate) low: f64,
+    pub(crate) high: f64,
 }
 
-/// The same of one that there may not be.
-pub(crate) fn optional_ratio<S: Serializer>(
-    value: &Option<Ratio>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    match value {
-        Some(value) => ratio(value, serializer),
-        None => serializer.serialize_none(),
+impl From<Spread> for Middle {
+    fn from(Spread { median, low, high }: Spread) -> Self {
+        Self { median, low, high }
+    }
+}
+
+impl From<Ratio> for Middle {
+    fn from(Ratio { median, low, high }: Ratio) -> Self {
+        Self { median, low, high }
     }
 }
 
 /// How good the run was, in JSON.
-#[derive(Debug, Serialize)]
-pub(crate) struct RunOut {
-    verdict: &'static str,
-    sentence: String,
-    slices: u32,
-    slices_that_count: u32,
-    rows: u32,
-    rows_without_figure: u32,
-    met_percent: Option<f64>,
-    distance_ns: Option<f64>,
-    foreign_cpus: Option<f64>,
-    stolen_cpus: Option<f64>,
-    drift_percent: Option<f64>,
-    raised: bool,
-    pinned: bool,
-    seconds: f64,
-}
+#[derive(Debug)]
+pub(crate) struct RunOut(pub(crate) RunVerdict);
 
-impl From<&RunVerdict> for RunOut {
-    fn from(run: &RunVerdict) -> Self {
-        Self {
-            verdict: run.name(),
-            sentence: run.to_string(),
-            slices: run.drawn,
-            slices_that_count: run.counted,
-            rows: run.rows,
-            rows_without_figure: run.without_figure,
-            met_percent: run.met_percent,
-            distance_ns: run.distance_ns,
-            foreign_cpus: run.foreign_cpus,
-            stolen_cpus: run.stolen_cpus,
-            drift_percent: run.drift_percent,
-            raised: run.is_raised,
-            pinned: run.is_pinned,
-            seconds: run.seconds,
-        }
+impl Serialize for RunOut {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let run = &self.0;
+        let mut object = serializer.serialize_map(None)?;
+        object.serialize_entry("verdict", run.name())?;
+        object.serialize_entry("sentence", &run.to_string())?;
+        object.serialize_entry("slices", &run.drawn)?;
+        object.serialize_entry("slices_that_count", &run.counted)?;
+        object.serialize_entry("rows", &run.rows)?;
+        object.serialize_entry("rows_without_figure", &run.without_figure)?;
+        object.serialize_entry("met_percent", &run.met_percent)?;
+        object.serialize_entry("distance_ns", &run.distance_ns)?;
+        object.serialize_entry("foreign_cpus", &run.foreign_cpus)?;
+        object.serialize_entry("stolen_cpus", &run.stolen_cpus)?;
+        object.serialize_entry("drift_percent", &run.drift_percent)?;
+        object.serialize_entry("raised", &run.is_raised)?;
+        object.serialize_entry("pinned", &run.is_pinned)?;
+        object.serialize_entry("seconds", &run.seconds)?;
+        object.end()
     }
 }

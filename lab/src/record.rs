@@ -4,7 +4,7 @@
 use comfy_table::Table;
 
 use crate::html::{self, Markup};
-use crate::plot::{self, Axis, Bar, Interval};
+use crate::plot::{self, Axis, Interval, Line};
 
 /// One part of what was said, in its order.
 #[derive(Clone, Debug)]
@@ -17,11 +17,13 @@ pub(crate) enum Block {
         header: Vec<String>,
         rows: Vec<Vec<String>>,
     },
-    /// A plot, which only a page has.
-    Bars {
-        title: String,
-        unit: &'static str,
-        bars: Vec<Bar>,
+    /// The text of a program.
+    Code(String),
+    /// What all comes to. On a page it stands first, and in another colour if it is an alarm.
+    Conclusion {
+        heading: &'static str,
+        is_alarm: bool,
+        paragraphs: Vec<String>,
     },
     /// Figures with their intervals, which only a page has.
     Intervals {
@@ -29,6 +31,13 @@ pub(crate) enum Block {
         title: String,
         axis: Axis,
         rows: Vec<Interval>,
+    },
+    /// Lines over settings, which only a page has.
+    Lines {
+        title: &'static str,
+        unit: &'static str,
+        settings: Vec<String>,
+        lines: Vec<Line>,
     },
     /// A picture, which only a page has.
     Picture {
@@ -39,7 +48,7 @@ pub(crate) enum Block {
 
 impl Block {
     fn is_plot(&self) -> bool {
-        matches!(self, Block::Bars { .. } | Block::Intervals { .. } | Block::Picture { .. })
+        matches!(self, Block::Intervals { .. } | Block::Lines { .. } | Block::Picture { .. })
     }
 
     /// A table as its cells hold it, not as it is fitted to a window.
@@ -63,7 +72,11 @@ pub(crate) fn markdown(blocks: &[Block]) -> String {
         }
         match block {
             Block::Heading(heading) => text.push_str(&format!("## {heading}\n")),
-            Block::Paragraph(paragraph) => text.push_str(&format!("{paragraph}\n")),
+            Block::Paragraph(words) | Block::Code(words) => text.push_str(&format!("{words}\n")),
+            Block::Conclusion { heading, paragraphs, .. } => {
+                text.push_str(&format!("## {heading}\n"));
+                paragraphs.iter().for_each(|words| text.push_str(&format!("\n{words}\n")));
+            }
             Block::Entries(entries) => {
                 for (label, entry) in entries {
                     text.push_str(&format!("- **{}**: {entry}\n", label.trim()));
@@ -74,7 +87,8 @@ pub(crate) fn markdown(blocks: &[Block]) -> String {
                 text.push_str(&format!("|{}\n", "---|".repeat(header.len())));
                 rows.iter().for_each(|row| text.push_str(&markdown_row(row)));
             }
-            Block::Bars { .. } | Block::Intervals { .. } | Block::Picture { .. } => {}
+            // Left out above.
+            _ => {}
         }
     }
     text
@@ -121,18 +135,27 @@ fn csv_row(first: &str, cells: &[String]) -> String {
 /// The record as parts of a page.
 pub(crate) fn write_html(body: &mut Markup, blocks: &[Block]) {
     for block in blocks {
+        if let Block::Conclusion { is_alarm, paragraphs, .. } = block {
+            let class = if *is_alarm { "verdict alarm" } else { "verdict" };
+            body.element("div", &[("class", &class)], |verdict| {
+                paragraphs.iter().for_each(|words| verdict.leaf("p", &[], words));
+            });
+        }
+    }
+    for block in blocks {
         match block {
+            Block::Conclusion { .. } => {}
+            Block::Code(text) => body.leaf("pre", &[], text),
             Block::Heading(heading) => body.leaf("h2", &[], heading),
             Block::Paragraph(paragraph) => body.leaf("p", &[], paragraph),
             Block::Entries(entries) => html::definitions(body, entries),
             Block::Table { header, rows } => html::figures(body, header, rows),
-            Block::Bars { title, unit, bars } => {
-                html::soft(body, format_args!("{title}, in {unit}; whiskers: the quartiles."));
-                plot::bars(body, title, unit, bars);
-            }
             Block::Intervals { title, axis, rows } => {
                 html::soft(body, title);
                 plot::intervals(body, title, axis, rows);
+            }
+            Block::Lines { title, unit, settings, lines } => {
+                plot::lines(body, title, unit, settings, lines);
             }
             Block::Picture { title, picture } => {
                 body.leaf("h2", &[], title);

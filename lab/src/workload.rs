@@ -1,8 +1,8 @@
 //! What the threads do: described by flags, by a TOML file, or by neither.
 //!
-//! A workload as typed ([`Flags`], [`Description`]) and as resolved ([`Workload`]) are different
-//! types: the first two say only what the user said, the last one has an answer to everything.
-//! Flags override the file, the file overrides the defaults. Every value carries its limits in its
+//! A workload as typed ([`Description`]) and as resolved ([`Workload`]) are different types: the
+//! first says only what the user said, the other one has an answer to everything. Flags override
+//! the file, the file overrides the defaults. Every value carries its limits in its
 //! type, so that a flag and a line of a file are refused for the same reason in the same words.
 
 use std::fmt::{self, Display};
@@ -125,12 +125,18 @@ type Rounds = Whole<1, 1000>;
 type KeysMax = Whole<1, 10_000_000>;
 type Limit = Whole<1, 1_000_000_000>;
 
-/// The workload as typed on the command line.
-#[derive(clap::Args, Clone, Debug, Default)]
+/// The workload as typed, on the command line or in a TOML file: the names there are those of the
+/// flags.
+#[derive(clap::Args, Clone, Debug, Default, Deserialize)]
 #[command(next_help_heading = "Workload")]
-pub(crate) struct Flags {
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Description {
+    /// What the user calls it, in a file
+    #[arg(skip)]
+    name: Option<String>,
     /// Read the workload from a TOML file; the flags below override it
     #[arg(long, value_name = "FILE")]
+    #[serde(skip)]
     workload: Option<PathBuf>,
     /// The shape of the shared state [default: table]
     #[arg(long, value_enum)]
@@ -185,27 +191,6 @@ pub(crate) struct Flags {
     rounds: Option<Rounds>,
 }
 
-/// The workload as written in a TOML file. The names are those of the flags.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Description {
-    name: Option<String>,
-    kind: Option<Kind>,
-    threads: Option<Threads>,
-    reads: Option<Percent>,
-    churn: Option<Percent>,
-    exact: Option<bool>,
-    limit: Option<Limit>,
-    zipf: Option<Exponent>,
-    uniform: Option<bool>,
-    value_bytes: Option<ValueBytes>,
-    work: Option<Work>,
-    keys: Option<PathBuf>,
-    max_keys: Option<KeysMax>,
-    run_ms: Option<RunMs>,
-    rounds: Option<Rounds>,
-}
-
 /// Which keys are used how often.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -217,7 +202,7 @@ pub(crate) enum Popularity {
 }
 
 /// A workload with an answer to everything.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Workload {
     /// What the user calls it.
     pub(crate) name: String,
@@ -240,13 +225,15 @@ pub(crate) struct Workload {
     /// Words read inside a section.
     pub(crate) work: u32,
     /// Where the keys come from.
+    #[serde(skip)]
     pub(crate) keys: Source,
     /// How many keys at most.
     pub(crate) keys_max: u32,
     /// Whether a table that fits the caches is measured, too: nothing was said of keys.
+    #[serde(skip)]
     pub(crate) has_small_table: bool,
     /// What is measured of a design in a round.
-    pub(crate) run_for: Duration,
+    pub(crate) run_ms: u32,
     /// Rounds at most.
     pub(crate) rounds: u32,
 }
@@ -262,21 +249,20 @@ pub(crate) struct Defaults {
 
 impl Workload {
     /// Resolves what was typed: flags before the file before the defaults.
-    pub(crate) fn resolve(flags: &Flags, defaults: Defaults) -> Result<Workload, Failure> {
+    pub(crate) fn resolve(flags: &Description, defaults: Defaults) -> Result<Workload, Failure> {
         let file = match &flags.workload {
             None => Description::default(),
             Some(path) => Description::read(path)?,
         };
         let keys_of_file = file.keys.as_deref().map(|keys| beside(keys, flags.workload.as_deref()));
         let by_speed = |full: u32, quick: u32| if defaults.quick { quick } else { full };
-        let run_ms = flags.run_ms.or(file.run_ms).map_or(by_speed(40, 20), |ms| ms.0);
         let kind = flags.kind.or(file.kind).unwrap_or(Kind::Table);
         let workload = Workload {
             kind,
             threads: flags.threads.or(file.threads).map_or(defaults.cpus.max(1), |n| n.0),
             reads_percent: flags.reads.or(file.reads).map_or(kind.reads_percent(), |share| share.0),
             churn_percent: flags.churn.or(file.churn).map_or(0.0, |share| share.0),
-            exact: flags.exact || file.exact == Some(true),
+            exact: flags.exact || file.exact,
             limit: flags.limit.or(file.limit).map(|limit| limit.0),
             popularity: flags.popularity().or(file.popularity()).unwrap_or(Popularity::Zipf(0.99)),
             value_bytes: flags.value_bytes.or(file.value_bytes).map_or(64, |n| n.0),
@@ -286,7 +272,7 @@ impl Workload {
                 .max_keys
                 .or(file.max_keys)
                 .map_or(by_speed(KEYS_MAX_DEFAULT, 20_000), |n| n.0),
-            run_for: Duration::from_millis(u64::from(run_ms)),
+            run_ms: flags.run_ms.or(file.run_ms).map_or(by_speed(40, 20), |ms| ms.0),
             rounds: flags.rounds.or(file.rounds).map_or(12, |n| n.0),
             has_small_table: kind == Kind::Table
                 && flags.keys.as_ref().or(file.keys.as_ref()).is_none()
@@ -315,6 +301,11 @@ impl Workload {
                 .to_owned());
         }
         Ok(())
+    }
+
+    /// What is measured of a design in a round.
+    pub(crate) fn run_for(&self) -> Duration {
+        Duration::from_millis(self.run_ms.into())
     }
 
     /// What `bench` has to run.
@@ -353,22 +344,12 @@ impl Workload {
     }
 }
 
-impl Flags {
-    fn popularity(&self) -> Option<Popularity> {
-        match (self.uniform, self.zipf) {
-            (true, _) => Some(Popularity::Uniform),
-            (false, zipf) => zipf.map(|exponent| Popularity::Zipf(exponent.0)),
-        }
-    }
-}
-
 impl Description {
     fn read(path: &Path) -> Result<Description, Failure> {
         let text =
             std::fs::read_to_string(path).map_err(|error| Failure::file("read", path, error))?;
-        let description = Description::parse(&text)
-            .map_err(|message| Failure::Usage(format!("{}{message}", path.display())))?;
-        Ok(description)
+        Description::parse(&text)
+            .map_err(|message| Failure::Usage(format!("{}{message}", path.display())))
     }
 
     /// The error begins with the place, as in `, line 3: ...`.
@@ -385,7 +366,7 @@ impl Description {
                 }
             }
         })?;
-        if description.uniform == Some(true) && description.zipf.is_some() {
+        if description.uniform && description.zipf.is_some() {
             return Err(": `zipf` and `uniform = true` exclude each other".to_owned());
         }
         Ok(description)
@@ -393,8 +374,8 @@ impl Description {
 
     fn popularity(&self) -> Option<Popularity> {
         match (self.uniform, self.zipf) {
-            (Some(true), _) => Some(Popularity::Uniform),
-            (_, zipf) => zipf.map(|exponent| Popularity::Zipf(exponent.0)),
+            (true, _) => Some(Popularity::Uniform),
+            (false, zipf) => zipf.map(|exponent| Popularity::Zipf(exponent.0)),
         }
     }
 }
@@ -428,8 +409,7 @@ impl Display for Workload {
             let bytes = units::bytes(u64::from(self.value_bytes));
             write!(f, "; values of {bytes}, {} words read in a section", self.work)?;
         }
-        let ms = self.run_for.as_millis();
-        write!(f, "; {} rounds of {ms} ms for each design", self.rounds)
+        write!(f, "; {} rounds of {} ms for each design", self.rounds, self.run_ms)
     }
 }
 
@@ -441,12 +421,12 @@ mod tests {
 
     #[test]
     fn defaults_answer_everything_and_quick_is_shorter() {
-        let full = Workload::resolve(&Flags::default(), DEFAULTS).unwrap();
+        let full = Workload::resolve(&Description::default(), DEFAULTS).unwrap();
         assert_eq!((full.threads, full.reads_percent), (2, 99.0));
         assert_eq!(full.popularity, Popularity::Zipf(0.99));
         let quick = Defaults { quick: true, ..DEFAULTS };
-        let quick = Workload::resolve(&Flags::default(), quick).unwrap();
-        assert!(quick.run_for * quick.rounds < full.run_for * full.rounds);
+        let quick = Workload::resolve(&Description::default(), quick).unwrap();
+        assert!(quick.run_ms * quick.rounds < full.run_ms * full.rounds);
     }
 
     #[test]
@@ -454,7 +434,11 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("w.toml");
         std::fs::write(&path, "reads = 50\nuniform = true\nkeys = \"k.txt\"\n").unwrap();
-        let flags = Flags { workload: Some(path), reads: Some(Percent(90.0)), ..Flags::default() };
+        let flags = Description {
+            workload: Some(path),
+            reads: Some(Percent(90.0)),
+            ..Description::default()
+        };
         let workload = Workload::resolve(&flags, DEFAULTS).unwrap();
         assert_eq!(workload.reads_percent, 90.0);
         assert_eq!(workload.popularity, Popularity::Uniform);
@@ -467,7 +451,7 @@ mod tests {
             let directory = tempfile::tempdir().unwrap();
             let path = directory.path().join("w.toml");
             std::fs::write(&path, text).unwrap();
-            let flags = Flags { workload: Some(path), ..Flags::default() };
+            let flags = Description { workload: Some(path), ..Description::default() };
             Workload::resolve(&flags, DEFAULTS)
         };
         for (text, expected) in [

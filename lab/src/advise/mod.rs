@@ -4,11 +4,10 @@
 //! [`rank`] compares them by the rule of [`decide`] and the table of [`simplicity`], [`sweep`]
 //! changes one thing at a time, [`verdict`] puts it into words,
 //! with what [`tree`] says of counters and [`remarks`] of indexes, large values and code to paste;
-//! [`report`] shows it on a terminal, [`document`] as JSON, [`page`] with [`plot`] as HTML.
+//! [`report`] shows it, [`document`] writes it as JSON.
 
 mod decide;
 mod document;
-mod page;
 mod race;
 mod rank;
 mod remarks;
@@ -28,7 +27,7 @@ use crate::exit::{Exit, Failure};
 use crate::keys::{self, Keys};
 use crate::machine::Machine;
 use crate::output::Output;
-use crate::workload::{Defaults, Flags, Workload};
+use crate::workload::{Defaults, Description, Workload};
 use report::Report;
 use run::Run;
 
@@ -51,7 +50,7 @@ pub(crate) struct AdviseArgs {
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     html: Option<PathBuf>,
     #[command(flatten)]
-    workload: Flags,
+    workload: Description,
 }
 
 /// What can be left out.
@@ -74,15 +73,15 @@ pub(crate) fn run(args: &AdviseArgs, output: &mut Output) -> Result<Exit, Failur
     let machine = Machine::detect();
     let defaults = Defaults { cpus: machine.cpus.len() as u32, quick: args.quick };
     let workload = Workload::resolve(&args.workload, defaults)?;
-    let page = output.open("--html", args.html.as_deref())?;
+    output.expect_page(args.html.as_deref())?;
     machine.print(output)?;
     let keys = keys::read(&workload.keys, workload.keys_max)?;
     check_memory(&machine, &workload, &keys)?;
     let run = Run { start, args, machine: &machine, workload, keys };
     let report = run.measure(output)?;
     report.print(output)?;
-    output.json(document::SCHEMA, &document::document(&report))?;
-    output.write_page(page, |provenance| page::page(&report, provenance))?;
+    output.json(document::SCHEMA, &report)?;
+    output.tell_of_page(args.html.as_deref())?;
     Ok(verdict_of(&report))
 }
 

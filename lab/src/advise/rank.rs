@@ -3,13 +3,17 @@
 use bench::advise::{Design, designs};
 use bench::statistics::{Ratio, Spread, median, spread};
 use hdrhistogram::Histogram;
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
 
 use super::decide::{GIVEN_UP, Standing, ZONE, advantage, lost_percent_at_most};
 use super::race::Series;
+use super::report::reason;
 use super::simplicity::demands;
+use crate::json::Middle;
 
 /// What designs are ranked by.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum By {
     /// The time of slices that count.
@@ -53,15 +57,30 @@ impl By {
 }
 
 /// The order in which a table's designs came in.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Ranking {
     /// How many keys the table has.
     pub(super) keys: u64,
+    #[serde(rename = "ranked_by")]
     pub(super) by: By,
     /// By rank, and of one rank by simplicity.
+    #[serde(rename = "designs")]
     pub(super) places: Vec<Place>,
-    /// Those without a figure, and why.
-    pub(super) unranked: Vec<(&'static str, String)>,
+    pub(super) unranked: Vec<Unranked>,
+}
+
+/// A design without a figure, and why it has none.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Unranked {
+    pub(super) name: &'static str,
+    pub(super) missing: String,
+}
+
+impl Unranked {
+    fn of(series: &Series) -> Unranked {
+        let missing = series.missing.clone().unwrap_or_default();
+        Unranked { name: series.design.name, missing }
+    }
 }
 
 /// One design's place in a race.
@@ -100,8 +119,33 @@ impl Place {
     }
 }
 
+impl Serialize for Place {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let design = self.design;
+        let mut object = serializer.serialize_map(None)?;
+        object.serialize_entry("rank", &self.rank)?;
+        object.serialize_entry("name", design.name)?;
+        object.serialize_entry("family", design.family)?;
+        object.serialize_entry("ours", &design.ours)?;
+        object.serialize_entry("index", &design.index.map(bench::advise::KeyIndex::name))?;
+        object.serialize_entry("slices", &self.slices.len())?;
+        object.serialize_entry("operations_per_second_of_slices", &self.slices)?;
+        object.serialize_entry("operations_per_second", &Middle::from(self.throughput))?;
+        object.serialize_entry("best_is_faster", &Middle::from(self.best_is_faster))?;
+        object.serialize_entry("standing", &self.standing)?;
+        object.serialize_entry("lost_percent_at_most", &self.lost_percent_at_most)?;
+        object.serialize_entry("cpu_ns_per_operation", &Middle::from(self.cpu_ns))?;
+        object.serialize_entry("update_latency_ns", &self.update_ns)?;
+        object.serialize_entry("unreclaimed_peak", &self.unreclaimed_peak)?;
+        object.serialize_entry("checksum_errors", &self.checksum_errors)?;
+        object.serialize_entry("idea", design.idea)?;
+        object.serialize_entry("reason", &reason(self))?;
+        object.end()
+    }
+}
+
 /// How long updates took, in nanoseconds.
-#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) struct Latency {
     /// Updates measured.
     pub(super) count: u64,
@@ -144,15 +188,13 @@ pub(super) fn rank(series: &[Series], threads: u32, cpus: u32) -> Ranking {
         series.iter().map(|one| by.speeds(one, threads.min(cpus.max(1)))).collect();
     let mut ranking = Ranking { by, ..Ranking::default() };
     let Some(best) = fastest(&speeds) else {
-        let why = |one: &Series| (one.design.name, one.missing.clone().unwrap_or_default());
-        ranking.unranked = series.iter().map(why).collect();
+        ranking.unranked = series.iter().map(Unranked::of).collect();
         return ranking;
     };
     let mut order: Vec<(usize, Ratio)> = Vec::new();
     for (index, (one, own)) in series.iter().zip(&speeds).enumerate() {
         if own.is_empty() {
-            let why = one.missing.clone().unwrap_or_default();
-            ranking.unranked.push((one.design.name, why));
+            ranking.unranked.push(Unranked::of(one));
         } else if index == best {
             order.push((index, Ratio { median: 1.0, low: 1.0, high: 1.0 }));
         } else {
@@ -265,7 +307,7 @@ pub(super) mod tests {
         slow.cpu_ns = vec![4.0; 40];
         let ranking = rank(&[few, slow], 2, 2);
         assert_eq!((ranks(&ranking), ranking.by), (vec![(1, "quiescence")], By::Wall));
-        assert_eq!(ranking.unranked[0].0, "std-mutex", "its CPU time alone is far behind");
+        assert_eq!(ranking.unranked[0].name, "std-mutex", "its CPU time alone is far behind");
         assert!(rank(&[], 2, 2).places.is_empty());
     }
 

@@ -106,7 +106,8 @@ mod tests {
     #[test]
     fn large_values_are_explained_and_small_ones_are_not() {
         let defaults = crate::workload::Defaults { cpus: 2, quick: false };
-        let built_in = Workload::resolve(&crate::workload::Flags::default(), defaults).unwrap();
+        let built_in =
+            Workload::resolve(&crate::workload::Description::default(), defaults).unwrap();
         let of =
             |value_bytes, kind| large_values(&Workload { value_bytes, kind, ..built_in.clone() });
         assert_eq!(of(64, Kind::Table), None);

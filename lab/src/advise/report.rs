@@ -1,20 +1,24 @@
 //! All that a run of `rcu advise` found, and how a terminal shows it.
 //!
-//! The JSON document and the page are made from the same [`Report`], so that the three agree.
+//! The JSON document is made from the same [`Report`], and the page from what is said here, so that
+//! the three agree.
 
 use bench::costs::Costs;
 use bench::slices::RunVerdict;
 use bench::units;
 
 use crate::exit::Failure;
+use crate::html::{self, Markup};
 use crate::keys::Census;
 use crate::machine::Machine;
 use crate::output::{self, Output};
+use crate::plot::{Axis, Interval, Line, Scale};
+use crate::record::Block;
 use crate::workload::Workload;
 
 use super::decide::{self, ZONE};
-use super::rank::{Place, Ranking, spread_percent};
-use super::sweep::{Flip, Sweep};
+use super::rank::{Place, Ranking, Unranked, spread_percent};
+use super::sweep::{Flip, Point, Sweep};
 use super::verdict::Advice;
 use super::{remarks, tree, verdict};
 
@@ -170,8 +174,12 @@ impl Report {
             output.heading(self.title(table))?;
             output.paragraph(table.by.sentence())?;
             output.table(ranking_table(&table.places))?;
-            for (name, why) in &table.unranked {
-                output.paragraph(format!("{name} has no figure: {why}."))?;
+            output.plot(|| throughput_bars(&table.places));
+            if table.places.iter().any(|place| place.update_ns.is_some()) {
+                output.plot(|| latencies(&table.places));
+            }
+            for Unranked { name, missing } in &table.unranked {
+                output.paragraph(format!("{name} has no figure: {missing}."))?;
             }
         }
         if !self.places().is_empty() {
@@ -182,24 +190,26 @@ impl Report {
             output.heading("Why")?;
             let reason = |place: &Place| (place.design.name, sentence(place.design.reader_cost));
             output.entries(self.places().iter().map(reason))?;
+            output.plot(|| limits(self.places()));
         }
         if self.sweeps.iter().any(|sweep| !sweep.points.is_empty()) {
             output.heading("Where the answer flips")?;
             for sweep in self.sweeps.iter().filter(|sweep| !sweep.points.is_empty()) {
                 output.table(sweep_table(sweep))?;
+                if sweep.points.len() > 1 {
+                    output.plot(|| sweep_lines(sweep));
+                }
                 output.line("")?;
             }
             output.paragraph(format!("Millions of operations a second; {STAR_LEGEND}"))?;
         }
-        output.heading("Recommendation")?;
-        for paragraph in self.recommendation() {
-            output.paragraph(paragraph)?;
-        }
+        let is_alarm = self.checksum_errors() > 0 || self.too_noisy().is_some();
+        output.conclusion("Recommendation", is_alarm, self.recommendation())?;
         for choice in self.choices() {
             let (head, program) = remarks::code(choice);
             output.heading("Code to paste")?;
             output.paragraph(head)?;
-            output.line(program)?;
+            output.code(program)?;
         }
         Ok(())
     }
@@ -224,10 +234,13 @@ impl Report {
 }
 
 /// What the star of a sweep means.
-pub(super) const STAR_LEGEND: &str = "* is equal to the best there, within 15 %.";
+const STAR_LEGEND: &str = "* is equal to the best there, within 15 %.";
+
+/// What throughput is in.
+const THROUGHPUT: &str = "million operations a second";
 
 /// What the columns of the ranking mean.
-pub(super) const TABLE_LEGEND: &str = "Same rank: equal, within 15 % of the fastest of them; these are in the order of --help, the \
+const TABLE_LEGEND: &str = "Same rank: equal, within 15 % of the fastest of them; these are in the order of --help, the \
      simplest first. Mop/s: millions of operations a second, median over the slices. ±: from the \
      lower to the upper quartile, in per cent of the median. behind: how many times as fast the \
      fastest is. update: latency that one update in a thousand exceeds. waiting: replaced values \
@@ -247,7 +260,7 @@ fn sentence(text: &str) -> String {
 }
 
 /// How many keys of what.
-pub(super) fn describe_keys(keys: &Census) -> String {
+fn describe_keys(keys: &Census) -> String {
     let limit = if keys.truncated { "; there are more, see --max-keys" } else { "" };
     format!(
         "{} {} ({}, {} on average{limit})",
@@ -258,12 +271,8 @@ pub(super) fn describe_keys(keys: &Census) -> String {
     )
 }
 
-/// The header of the ranking, for the terminal and for the page.
-pub(super) const RANKING_HEADER: [&str; 8] =
-    ["#", "design", "Mop/s", "±", "behind", "update", "waiting", "CPU"];
-
 /// The cells of one line of the ranking.
-pub(super) fn ranking_cells(place: &Place) -> [String; 8] {
+fn ranking_cells(place: &Place) -> [String; 8] {
     let behind = match place.best_is_faster.median {
         1.0 => "–".to_owned(),
         times => format!("{}x", units::figures(times)),
@@ -284,7 +293,8 @@ pub(super) fn ranking_cells(place: &Place) -> [String; 8] {
 }
 
 fn ranking_table(places: &[Place]) -> comfy_table::Table {
-    let mut table = output::table(&RANKING_HEADER);
+    let header = ["#", "design", "Mop/s", "±", "behind", "update", "waiting", "CPU"];
+    let mut table = output::table(&header);
     for place in places {
         let cells = ranking_cells(place).map(comfy_table::Cell::new);
         let ours = place.design.ours;
@@ -297,33 +307,105 @@ fn ranking_table(places: &[Place]) -> comfy_table::Table {
     table
 }
 
-/// The header of a sweep's table: the design, then the settings.
-pub(super) fn sweep_header(sweep: &Sweep) -> Vec<String> {
-    let settings = sweep.points.iter().map(|point| sweep.over.column(point.value));
-    std::iter::once(sweep.over.title().to_owned()).chain(settings).collect()
-}
-
-/// A line of a sweep's table; a star marks those that are equal to the best.
-pub(super) fn sweep_cells(sweep: &Sweep, design: &str) -> Vec<String> {
-    let cell = |point: &super::sweep::Point| {
-        let place = point.places.iter().find(|place| place.design.name == design);
-        place.map_or_else(
-            || "–".to_owned(),
-            |place| {
-                let star = if place.standing.is_in_set() { "*" } else { " " };
-                format!("{}{star}", units::figures(place.throughput.median / 1e6))
-            },
-        )
+/// The throughput of each design, with its quartiles.
+fn throughput_bars(places: &[Place]) -> Block {
+    let bar = |place: &Place| Interval {
+        name: place.design.name.to_owned(),
+        value: place.throughput.median / 1e6,
+        low: place.throughput.low / 1e6,
+        high: place.throughput.high / 1e6,
+        rounds: Vec::new(),
+        published: None,
+        text: units::figures(place.throughput.median / 1e6),
+        ours: place.design.ours,
     };
-    std::iter::once(design.to_owned()).chain(sweep.points.iter().map(cell)).collect()
+    Block::Intervals {
+        title: "Throughput of each design; whiskers: the quartiles.".to_owned(),
+        axis: Axis {
+            title: THROUGHPUT.to_owned(),
+            scale: Scale::Bars,
+            label: units::figures,
+            guides: Vec::new(),
+        },
+        rows: places.iter().map(bar).collect(),
+    }
 }
 
+/// How long the updates of each design take.
+fn latencies(places: &[Place]) -> Block {
+    let row = |place: &Place| {
+        let [median, most, slowest] =
+            place.update_ns.map(|ns| [ns.p50, ns.p99, ns.p99_9].map(|ns| ns as f64))?;
+        Some(Interval {
+            name: place.design.name.to_owned(),
+            value: most,
+            low: median,
+            high: slowest,
+            rounds: Vec::new(),
+            published: None,
+            text: units::nanoseconds(slowest),
+            ours: place.design.ours,
+        })
+    };
+    let title = "Latency of updates: 99 %, whiskers at the median and at 99.9 %, which stands at \
+                 the right; logarithmic.";
+    Block::Intervals {
+        title: title.to_owned(),
+        axis: Axis {
+            title: "latency of an update".to_owned(),
+            scale: Scale::Logarithmic,
+            label: units::nanoseconds,
+            guides: Vec::new(),
+        },
+        rows: places.iter().filter_map(row).collect(),
+    }
+}
+
+/// What each design is not for.
+fn limits(places: &[Place]) -> Block {
+    let limits: Vec<_> = places.iter().map(|one| (one.design.name, one.design.limits)).collect();
+    let mut picture = Markup::default();
+    html::definitions(&mut picture, &limits);
+    Block::Picture { title: "What each is not for", picture }
+}
+
+/// The settings of a sweep, as heads of columns.
+fn settings(sweep: &Sweep) -> Vec<String> {
+    sweep.points.iter().map(|point| sweep.over.column(point.value)).collect()
+}
+
+/// A table of the sweep; a star marks those that are equal to the best.
 fn sweep_table(sweep: &Sweep) -> comfy_table::Table {
-    let header = sweep_header(sweep);
-    let mut table = output::table(&header.iter().map(String::as_str).collect::<Vec<_>>());
+    let settings = settings(sweep);
+    let header: Vec<&str> =
+        std::iter::once(sweep.over.title()).chain(settings.iter().map(String::as_str)).collect();
+    let mut table = output::table(&header);
     for design in sweep.designs() {
-        table.add_row(sweep_cells(sweep, design));
+        let cell = |place: &Place| {
+            let star = if place.standing.is_in_set() { "*" } else { " " };
+            format!("{}{star}", units::figures(place.throughput.median / 1e6))
+        };
+        let cells =
+            sweep.points.iter().map(|point| point.place(design).map_or("–".to_owned(), cell));
+        table.add_row(std::iter::once(design.to_owned()).chain(cells));
     }
     output::numeric(&mut table, 1..header.len());
     table
+}
+
+/// The sweep as lines.
+fn sweep_lines(sweep: &Sweep) -> Block {
+    let line = |name: &'static str| {
+        let of = |point: &Point| point.place(name).map(|place| place.throughput.median / 1e6);
+        let ours = sweep.points.iter().find_map(|point| point.place(name));
+        Line {
+            name: name.to_owned(),
+            values: sweep.points.iter().map(of).collect(),
+            ours: ours.is_some_and(|place| place.design.ours),
+        }
+    };
+    let mut lines: Vec<Line> = sweep.designs().into_iter().map(line).collect();
+    // The same order, and so the same colours, in every plot of the page.
+    lines.sort_by(|a, b| b.ours.cmp(&a.ours).then_with(|| a.name.cmp(&b.name)));
+    Block::Lines { title: sweep.over.title(), unit: THROUGHPUT, settings: settings(sweep), lines }
 }

@@ -91,7 +91,7 @@ impl Run<'_> {
             let contenders = track.prepare(self.workload.measured(), &plan)?;
             let mut filled = Filled { plan, contenders };
             let rounds = Rounds {
-                run_for: self.workload.run_for,
+                run_for: self.workload.run_for(),
                 least: self.workload.rounds.min(ROUNDS_MIN),
                 most: self.workload.rounds,
                 until: self.args.minutes.map(|minutes| {
@@ -207,7 +207,12 @@ impl Run<'_> {
     /// A sweep has fewer and shorter rounds than the ranking: there are many points.
     fn sweep_rounds(&self) -> Rounds {
         let rounds = if self.args.quick { 1 } else { self.workload.rounds.min(2) };
-        Rounds { run_for: self.workload.run_for / rounds, least: rounds, most: rounds, until: None }
+        Rounds {
+            run_for: self.workload.run_for() / rounds,
+            least: rounds,
+            most: rounds,
+            until: None,
+        }
     }
 
     /// When `after` will have passed since the start: never, where a time is given.
@@ -220,7 +225,7 @@ impl Run<'_> {
     fn duration(&self) -> Duration {
         let designs = bench::advise::designs(self.workload.measured()).len();
         let least = self.workload.rounds.min(ROUNDS_MIN);
-        let rounds = Rounds { run_for: self.workload.run_for, least, ..self.sweep_rounds() };
+        let rounds = Rounds { run_for: self.workload.run_for(), least, ..self.sweep_rounds() };
         let mut total = rounds.duration(designs) * self.tables().len() as u32;
         if let Some(minutes) = self.args.minutes {
             total = Duration::from_secs(60 * u64::from(minutes));

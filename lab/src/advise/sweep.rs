@@ -30,16 +30,24 @@ pub(super) enum Over {
 }
 
 /// One race of a sweep.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub(super) struct Point {
     /// The share or the number.
     pub(super) value: f64,
     /// Who came where.
+    #[serde(rename = "designs")]
     pub(super) places: Vec<Place>,
 }
 
+impl Point {
+    /// The place of the design of this name.
+    pub(super) fn place(&self, name: &str) -> Option<&Place> {
+        self.places.iter().find(|place| place.design.name == name)
+    }
+}
+
 /// The races over one changed thing.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub(super) struct Sweep {
     pub(super) over: Over,
     /// The value that the workload itself has.
@@ -189,8 +197,8 @@ impl Sweep {
         let flips = self.flips();
         let (mut same, mut simpler, mut faster) = (Vec::new(), Vec::new(), Vec::new());
         for point in self.points.iter().filter(|point| point.value != self.own) {
-            let place = point.places.iter().find(|place| place.design.name == choice);
-            let (Some(place), Some(there)) = (place, recommended(&point.places)) else { continue };
+            let there = recommended(&point.places);
+            let (Some(place), Some(there)) = (point.place(choice), there) else { continue };
             let setting = self.over.setting(point.value);
             if flips.iter().any(|flip| flip.value == point.value) {
                 // Said by the flip.

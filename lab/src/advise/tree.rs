@@ -125,7 +125,8 @@ mod tests {
 
     fn counter(limit: Option<u32>, exact: bool, reads_percent: f64) -> Workload {
         let defaults = crate::workload::Defaults { cpus: 2, quick: false };
-        let built_in = Workload::resolve(&crate::workload::Flags::default(), defaults).unwrap();
+        let built_in =
+            Workload::resolve(&crate::workload::Description::default(), defaults).unwrap();
         Workload { kind: Kind::Counter, limit, exact, reads_percent, ..built_in }
     }
 

@@ -1,11 +1,14 @@
 //! The JSON of `rcu bench`: every round of every metric, ratios and verdicts.
 
-use ::bench::statistics::{Ratio, Spread, difference_at_most};
-use ::bench::suites::promises::{Bound, Held, Verdict};
+use ::bench::statistics::difference_at_most;
+use ::bench::suites::promises::{Bound, Verdict};
 use ::bench::suites::rounds::{self, Case};
-use serde::Serialize;
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
 
-use super::report::unit_of;
+use super::report::{unit_of, verdict_on};
+use crate::json::{Middle, RunOut};
+use crate::machine::Machine;
 use crate::output::SchemaId;
 
 /// The version of the JSON; a reader of another one must not guess.
@@ -28,10 +31,10 @@ pub(super) struct Header {
 pub(super) struct Document<'a> {
     #[serde(flatten)]
     header: &'a Header,
-    machine: crate::machine::Machine,
-    run: Option<crate::json::RunOut>,
+    machine: Machine,
+    run: Option<RunOut>,
     cases: Vec<CaseOut>,
-    targets: Vec<TargetOut>,
+    targets: Vec<TargetOut<'a>>,
 }
 
 #[derive(Debug, Serialize)]
@@ -54,42 +57,50 @@ struct RivalOut {
 struct MetricOut {
     name: &'static str,
     unit: &'static str,
-    #[serde(serialize_with = "crate::json::spread")]
-    spread: Option<Spread>,
-    #[serde(serialize_with = "crate::json::optional_ratio")]
-    ratio_to_base: Option<Ratio>,
+    spread: Option<Middle>,
+    ratio_to_base: Option<Middle>,
     difference_at_most_percent: Option<f64>,
     missing: Option<String>,
     rounds: Vec<f64>,
 }
 
-#[derive(Debug, Serialize)]
-struct TargetOut {
-    case: &'static str,
-    metric: &'static str,
-    rival: &'static str,
-    base: Option<&'static str>,
-    at_most: Option<f64>,
-    at_least: Option<f64>,
-    or_figure_at_most: Option<f64>,
-    stands_on: f64,
-    #[serde(serialize_with = "crate::json::ratio")]
-    ratio: Ratio,
-    verdict: &'static str,
+#[derive(Debug)]
+struct TargetOut<'a>(&'a Verdict);
+
+impl Serialize for TargetOut<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Verdict { promise, metric, base, ratio, held } = self.0;
+        let (at_most, at_least) = match promise.bound {
+            Bound::AtMost(bound) => (Some(bound), None),
+            Bound::AtLeast(bound) => (None, Some(bound)),
+        };
+        let mut object = serializer.serialize_map(None)?;
+        object.serialize_entry("case", promise.case)?;
+        object.serialize_entry("metric", metric.name)?;
+        object.serialize_entry("rival", promise.rival)?;
+        object.serialize_entry("base", base)?;
+        object.serialize_entry("at_most", &at_most)?;
+        object.serialize_entry("at_least", &at_least)?;
+        object.serialize_entry("or_figure_at_most", &promise.or_at_most)?;
+        object.serialize_entry("stands_on", &promise.measured)?;
+        object.serialize_entry("ratio", &Middle::from(*ratio))?;
+        object.serialize_entry("verdict", verdict_on(*held).0)?;
+        object.end()
+    }
 }
 
 /// Puts the document together.
 pub(super) fn document<'a>(
     header: &'a Header,
     cases: &[Case],
-    verdicts: &[Verdict],
+    verdicts: &'a [Verdict],
 ) -> Document<'a> {
     Document {
         header,
-        machine: crate::machine::Machine::detect(),
-        run: rounds::verdict(cases).as_ref().map(Into::into),
+        machine: Machine::detect(),
+        run: rounds::verdict(cases).map(RunOut),
         cases: cases.iter().map(|case| case_out(case, header.base)).collect(),
-        targets: verdicts.iter().map(target_out).collect(),
+        targets: verdicts.iter().map(TargetOut).collect(),
     }
 }
 
@@ -102,9 +113,9 @@ fn case_out(case: &Case, base: &str) -> CaseOut {
             MetricOut {
                 name: metric.name,
                 unit: unit_of(metric),
-                spread: rival.spread(number),
+                spread: rival.spread(number).map(Middle::from),
                 missing: rival.missing.as_ref().map(ToString::to_string),
-                ratio_to_base: ratio,
+                ratio_to_base: ratio.map(Middle::from),
                 difference_at_most_percent: difference.map(|share| 100.0 * share),
                 rounds: rival.values[number].clone(),
             }
@@ -116,30 +127,6 @@ fn case_out(case: &Case, base: &str) -> CaseOut {
         title: case.title.clone().into_owned(),
         notes: case.notes.clone(),
         rivals: rivals.collect(),
-    }
-}
-
-fn target_out(Verdict { promise, metric, base, ratio, held }: &Verdict) -> TargetOut {
-    let (at_most, at_least) = match promise.bound {
-        Bound::AtMost(bound) => (Some(bound), None),
-        Bound::AtLeast(bound) => (None, Some(bound)),
-    };
-    TargetOut {
-        case: promise.case,
-        metric: metric.name,
-        rival: promise.rival,
-        base: *base,
-        at_most,
-        at_least,
-        or_figure_at_most: promise.or_at_most,
-        stands_on: promise.measured,
-        ratio: *ratio,
-        verdict: match held {
-            Held::Met => "met",
-            Held::Missed => "missed",
-            Held::TooClose => "too close to call",
-            Held::NoFigure => "no figure",
-        },
     }
 }
 

@@ -8,7 +8,7 @@ use comfy_table::{Cell, Color};
 
 use crate::exit::Failure;
 use crate::output::{self, Output};
-use crate::plot::{Axis, Bar, Interval, Scale};
+use crate::plot::{Axis, Interval, Scale};
 use crate::record::Block;
 
 /// Prints the table of one case, ratios to `base` last, and below it how much its ties are worth.
@@ -34,16 +34,14 @@ pub(super) fn print(case: &Case, base: &str, output: &mut Output) -> Result<(), 
     }
     output.table(table)?;
     for (number, metric) in case.metrics.iter().enumerate() {
-        output.plot(|| Block::Bars {
-            title: format!("{}: {}", case.title, metric.name),
-            unit: unit_of(metric),
-            bars: bars(case, number),
-        });
+        output.plot(|| plot(case, number, metric, Scale::Bars, "medians"));
     }
     if output.is_verbose() {
         print_rounds(case, output)?;
         for (number, metric) in case.metrics.iter().enumerate() {
-            output.plot(|| strips(case, number, metric));
+            let values = case.rivals.iter().flat_map(|rival| &rival.values[number]).copied();
+            let scale = Scale::for_values(values);
+            output.plot(|| plot(case, number, metric, scale, "every round"));
         }
     }
     for sentence in ties(case, base) {
@@ -60,19 +58,9 @@ pub(super) fn print(case: &Case, base: &str, output: &mut Output) -> Result<(), 
     Ok(())
 }
 
-/// The medians of one metric, with their quartiles as whiskers.
-fn bars(case: &Case, number: usize) -> Vec<Bar> {
-    let bar = |rival: &Series| {
-        let Spread { median, low, high } = rival.spread(number)?;
-        let text = number_of(&case.metrics[number], median);
-        Some(Bar { name: rival.name.to_owned(), value: median, low, high, text, ours: rival.ours })
-    };
-    case.rivals.iter().filter_map(bar).collect()
-}
-
-/// Every round of one metric as a dot, with the median and the quartiles.
-fn strips(case: &Case, number: usize, metric: &Metric) -> Block {
-    let row = |rival: &Series| {
+/// The medians of one metric, with their quartiles; nothing of those without a figure.
+fn intervals(case: &Case, number: usize) -> Vec<Interval> {
+    let interval = |rival: &Series| {
         let Spread { median, low, high } = rival.spread(number)?;
         Some(Interval {
             name: rival.name.to_owned(),
@@ -81,19 +69,23 @@ fn strips(case: &Case, number: usize, metric: &Metric) -> Block {
             high,
             rounds: rival.values[number].clone(),
             published: None,
-            text: number_of(metric, median),
+            text: number_of(&case.metrics[number], median),
             ours: rival.ours,
         })
     };
-    let values = case.rivals.iter().flat_map(|rival| &rival.values[number]).copied();
+    case.rivals.iter().filter_map(interval).collect()
+}
+
+/// One metric of all rivals, with the quartiles.
+fn plot(case: &Case, number: usize, metric: &Metric, scale: Scale, what: &str) -> Block {
     let axis = Axis {
         title: format!("{}, {}", metric.name, unit_of(metric)),
-        scale: Scale::for_values(values),
+        scale,
         label: units::figures,
         guides: Vec::new(),
     };
-    let title = format!("{}: {}, every round; whiskers: the quartiles.", case.title, metric.name);
-    Block::Intervals { title, axis, rows: case.rivals.iter().filter_map(row).collect() }
+    let title = format!("{}: {}, {what}; whiskers: the quartiles.", case.title, metric.name);
+    Block::Intervals { title, axis, rows: intervals(case, number) }
 }
 
 /// How the rounds are distributed, from the least to the greatest.
@@ -240,17 +232,22 @@ pub(super) fn print_verdicts(verdicts: &[Verdict], output: &mut Output) -> Resul
     let mut table = output::table(&["", "measured", "95 % interval", "target", ""]);
     output::numeric(&mut table, 1..4);
     for verdict @ Verdict { held, .. } in verdicts {
-        let (word, colour) = match held {
-            Held::Met => ("met", Color::Green),
-            Held::Missed => ("missed", Color::Red),
-            Held::TooClose => ("too close to call", Color::Yellow),
-            Held::NoFigure => ("no figure", Color::Yellow),
-        };
+        let (word, colour) = verdict_on(*held);
         let row = promised(verdict).into_iter().map(Cell::new);
         let row = row.chain([Cell::new(word).fg(colour)]);
         table.add_row(row.collect::<Vec<_>>());
     }
     output.table(table)
+}
+
+/// How a promise was kept, in words and in a colour.
+pub(super) fn verdict_on(held: Held) -> (&'static str, Color) {
+    match held {
+        Held::Met => ("met", Color::Green),
+        Held::Missed => ("missed", Color::Red),
+        Held::TooClose => ("too close to call", Color::Yellow),
+        Held::NoFigure => ("no figure", Color::Yellow),
+    }
 }
 
 /// What was promised, what was measured of it, how sure that is, and the target.
@@ -329,7 +326,7 @@ pub(super) mod tests {
         let cells = row(&case, &case.rivals[1], "a");
         assert_eq!(cells, ["b", "–", "–", "–", "–", "", ""]);
         assert_eq!(row(&case, &case.rivals[2], "b")[5..], ["", ""], "nor it with others");
-        assert_eq!((bars(&case, 0).len(), ties(&case, "a").len()), (3, 1));
+        assert_eq!((intervals(&case, 0).len(), ties(&case, "a").len()), (3, 1));
     }
 
     const TIMES: &[Metric] = &[

@@ -56,8 +56,14 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "DIR")]
     folder: Option<PathBuf>,
     /// A smaller difference than this is none
-    #[arg(long, value_name = "PERCENT", default_value = "2", allow_negative_numbers = true)]
-    threshold: Threshold,
+    #[arg(
+        long,
+        value_name = "PERCENT",
+        default_value = "2",
+        allow_negative_numbers = true,
+        value_parser = threshold
+    )]
+    threshold: f64,
     /// Decide by these metrics [default: the first of each case]
     #[arg(long = "metric", value_name = "A,B", value_delimiter = ',')]
     metrics: Vec<String>,
@@ -102,18 +108,10 @@ struct BaseArgs {
 }
 
 /// A difference in per cent.
-#[derive(Clone, Copy, Debug)]
-struct Threshold(f64);
-
-impl std::str::FromStr for Threshold {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text.parse() {
-            Ok(percent) if (0.1..=1_000.0).contains(&percent) => Ok(Threshold(percent)),
-            _ => Err(format!("{text} is no difference in per cent: at least 0.1, at most 1000")),
-        }
-    }
+fn threshold(text: &str) -> Result<f64, String> {
+    let percent = text.parse().ok().filter(|percent| (0.1..=1_000.0).contains(percent));
+    let wrong = || format!("{text} is no difference in per cent: at least 0.1, at most 1000");
+    percent.ok_or_else(wrong)
 }
 
 /// Runs `rcu compare`.
@@ -139,7 +137,7 @@ pub(crate) fn run(args: &CompareArgs, output: &mut Output) -> Result<Exit, Failu
         output.note("saved rounds do not share the noise of later ones: --with is surer");
         baseline.complaint().into_iter().for_each(|text| output.note(text));
     }
-    let (threshold_percent, seed) = (args.threshold.0, args.seed);
+    let (threshold_percent, seed) = (args.threshold, args.seed);
     let mut contest =
         Contest { new, base, matches: Vec::new(), runs: Runs::default(), threshold_percent, seed };
     contest.prepare(loads, &Heed { metrics: args.metrics.clone(), all_rivals: args.all_rivals })?;
@@ -212,9 +210,9 @@ mod tests {
 
     #[test]
     fn a_threshold_is_a_number_of_per_cent() {
-        assert_eq!("2.5".parse::<Threshold>().unwrap().0, 2.5);
+        assert_eq!(threshold("2.5").unwrap(), 2.5);
         for text in ["0", "-1", "nan", "much"] {
-            assert!(text.parse::<Threshold>().unwrap_err().contains("at least 0.1"), "{text}");
+            assert!(threshold(text).unwrap_err().contains("at least 0.1"), "{text}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! A comparison as tables and as JSON: the figures that decide, and what the change costs whom.
 
-use bench::statistics::{Ratio, Spread, spread};
+use bench::statistics::spread;
 use bench::suites::rounds::{Metric, Unit};
 use bench::units;
 use comfy_table::Cell;
@@ -11,6 +11,8 @@ use super::decide::Verdict;
 use super::load::Key;
 use crate::bench::report::number_of;
 use crate::exit::Failure;
+use crate::json::Middle;
+use crate::machine::Machine;
 use crate::output::{self, Output, SchemaId};
 use crate::plot::{Axis, Interval, Scale};
 use crate::record::Block;
@@ -202,7 +204,7 @@ fn sentence(contest: &Contest) -> String {
 #[derive(Debug, Serialize)]
 pub(super) struct Document<'a> {
     interrupted: bool,
-    machine: crate::machine::Machine,
+    machine: Machine,
     candidate: String,
     /// The program, or null where saved rounds were compared with.
     base: Option<String>,
@@ -222,16 +224,14 @@ struct FigureOut<'a> {
     verdict: Verdict,
     /// Why the last pair without this figure has none.
     missing: Option<&'a str>,
-    #[serde(serialize_with = "crate::json::optional_ratio")]
-    ratio: Option<Ratio>,
+    ratio: Option<Middle>,
     base: Costs<'a>,
     candidate: Costs<'a>,
 }
 
 #[derive(Debug, Serialize)]
 struct Costs<'a> {
-    #[serde(serialize_with = "crate::json::spread")]
-    cost: Option<Spread>,
+    cost: Option<Middle>,
     rounds: &'a [f64],
 }
 
@@ -240,14 +240,14 @@ pub(super) fn document(contest: &Contest, interrupted: bool) -> Document<'_> {
     let figures = contest.matches.iter().flat_map(|each| {
         each.pairs.iter().map(|pair| {
             let judged = pair.judged;
-            let costs = |rounds| Costs { cost: judged.map(|_| spread(rounds)), rounds };
+            let costs = |rounds| Costs { cost: judged.map(|_| spread(rounds).into()), rounds };
             FigureOut {
                 load: each.load.to_string(),
                 key: &pair.key,
                 decides: pair.decides,
                 verdict: pair.verdict(),
                 missing: pair.missing.as_deref(),
-                ratio: judged.map(|(ratio, _)| ratio),
+                ratio: judged.map(|(ratio, _)| ratio.into()),
                 base: costs(&pair.base),
                 candidate: costs(&pair.new),
             }
@@ -255,7 +255,7 @@ pub(super) fn document(contest: &Contest, interrupted: bool) -> Document<'_> {
     });
     Document {
         interrupted,
-        machine: crate::machine::Machine::detect(),
+        machine: Machine::detect(),
         candidate: contest.new.path.display().to_string(),
         base: match &contest.base {
             Base::Program(program) => Some(program.path.display().to_string()),

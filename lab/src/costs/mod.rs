@@ -11,10 +11,10 @@ pub(crate) mod table;
 use std::path::PathBuf;
 
 use ::bench::costs::{self, Costs};
-use ::bench::statistics::Spread;
 use serde::Serialize;
 
 use crate::exit::{Exit, Failure};
+use crate::json::{Middle, RunOut};
 use crate::machine::Machine;
 use crate::output::{Output, Progress, SchemaId, Watched};
 
@@ -28,8 +28,14 @@ pub(crate) struct CostsArgs {
     #[arg(long)]
     quick: bool,
     /// The critical section of the column "efficiency": how long its own work takes, in nanoseconds
-    #[arg(long, value_name = "NS", default_value = "100", allow_negative_numbers = true)]
-    section: SectionNs,
+    #[arg(
+        long,
+        value_name = "NS",
+        default_value = "100",
+        allow_negative_numbers = true,
+        value_parser = section_ns
+    )]
+    section: f64,
     /// Keep each thread on a CPU of its own while it measures
     #[arg(long)]
     pin: bool,
@@ -39,18 +45,10 @@ pub(crate) struct CostsArgs {
 }
 
 /// The length of a critical section, in nanoseconds.
-#[derive(Clone, Copy, Debug)]
-struct SectionNs(f64);
-
-impl std::str::FromStr for SectionNs {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text.parse::<f64>() {
-            Ok(ns) if ns > 0.0 && ns <= 1e9 => Ok(Self(ns)),
-            _ => Err("give a number of nanoseconds: more than 0, at most 1000000000".to_owned()),
-        }
-    }
+fn section_ns(text: &str) -> Result<f64, String> {
+    let ns = text.parse().ok().filter(|ns| *ns > 0.0 && *ns <= 1e9);
+    let wrong = "give a number of nanoseconds: more than 0, at most 1000000000";
+    ns.ok_or_else(|| wrong.to_owned())
 }
 
 /// The document that `--json` writes.
@@ -64,7 +62,7 @@ struct Document<'a> {
 /// The table in JSON.
 #[derive(Debug, Serialize)]
 pub(crate) struct CostsOut<'a> {
-    run: crate::json::RunOut,
+    run: RunOut,
     published: PublishedOut,
     section_ns: f64,
     rows: Vec<CostOut<'a>>,
@@ -83,8 +81,7 @@ struct CostOut<'a> {
     id: &'static str,
     name: &'a str,
     threads: usize,
-    #[serde(serialize_with = "crate::json::spread")]
-    ns: Option<Spread>,
+    ns: Option<Middle>,
     missing: Option<String>,
     published_ns: Option<f64>,
     efficiency: Option<f64>,
@@ -97,13 +94,13 @@ impl<'a> From<&'a Costs> for CostsOut<'a> {
             id: row.id,
             name: &row.name,
             threads: row.threads,
-            ns: row.ns,
+            ns: row.ns.map(Middle::from),
             missing: row.missing.as_ref().map(ToString::to_string),
             published_ns: row.published_ns,
             efficiency: row.efficiency(costs.section_ns),
         };
         Self {
-            run: (&costs.run).into(),
+            run: RunOut(costs.run.clone()),
             published: PublishedOut {
                 machine: published.machine,
                 year: published.year,
@@ -122,7 +119,7 @@ pub(crate) fn run(args: &CostsArgs, output: &mut Output) -> Result<Exit, Failure
     machine.print(output)?;
     let mut progress = output.progress(costs::duration(args.quick));
     let mut costs = measure(&machine, (args.quick, args.pin), output, &mut progress)?;
-    costs.section_ns = args.section.0;
+    costs.section_ns = args.section;
     drop(progress);
     table::print(&costs, output)?;
     let interrupted = output.interrupt().requested();

@@ -15,15 +15,23 @@ pub(crate) fn print(costs: &Costs, output: &mut Output) -> Result<(), Failure> {
     output.paragraph(costs.run.to_string())?;
     let year = costs.published.year.to_string();
     let mut table = output::table(&["operation", "here", "cycles", &year, "efficiency"]);
-    let cycle = cycle_ns(costs);
+    let cycle = costs.rows.iter().find(|row| row.id == "clock_cycle");
+    let cycle = cycle.and_then(|row| row.ns).map(|ns| ns.median);
     for row in &costs.rows {
         table.add_row(cells(costs, row, cycle));
     }
     output::numeric(&mut table, [1, 2, 3, 4]);
     output.table(table)?;
     output.plot(|| Block::Intervals {
-        title: plot_title(costs),
-        axis: axis(),
+        title: format!(
+            "Median here, whiskers at the quartiles; hollow: published in {year}; logarithmic."
+        ),
+        axis: Axis {
+            title: "time of one operation".to_owned(),
+            scale: Scale::Logarithmic,
+            label: units::nanoseconds,
+            guides: Vec::new(),
+        },
         rows: intervals(costs),
     });
     for remark in remarks(costs) {
@@ -32,24 +40,8 @@ pub(crate) fn print(costs: &Costs, output: &mut Output) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What the plot shows.
-pub(crate) fn plot_title(costs: &Costs) -> String {
-    let year = costs.published.year;
-    format!("Median here, whiskers at the quartiles; hollow: published in {year}; logarithmic.")
-}
-
-/// The axis of the plot.
-pub(crate) fn axis() -> Axis {
-    Axis {
-        title: "time of one operation".to_owned(),
-        scale: Scale::Logarithmic,
-        label: units::nanoseconds,
-        guides: Vec::new(),
-    }
-}
-
 /// The figures that were measured, for the plot.
-pub(crate) fn intervals(costs: &Costs) -> Vec<Interval> {
+fn intervals(costs: &Costs) -> Vec<Interval> {
     let row = |row: &Cost| {
         let ns = row.ns?;
         Some(Interval {
@@ -66,24 +58,16 @@ pub(crate) fn intervals(costs: &Costs) -> Vec<Interval> {
     costs.rows.iter().filter_map(row).collect()
 }
 
-/// What there is to say below the table.
-pub(crate) fn remarks(costs: &Costs) -> Vec<String> {
-    let mut remarks = missing(costs);
-    remarks.extend(explanations(costs));
-    remarks
-}
-
-/// What has no figure, and why: too long for a cell.
-fn missing(costs: &Costs) -> Vec<String> {
+/// What there is to say below the table. What has no figure, and why, is too long for a cell.
+fn remarks(costs: &Costs) -> Vec<String> {
     let one = |row: &Cost| Some(format!("{} ({})", row.name, row.missing.as_ref()?));
-    let all: Vec<String> = costs.rows.iter().filter_map(one).collect();
-    if all.is_empty() { Vec::new() } else { vec![format!("No figure: {}.", all.join("; "))] }
-}
-
-fn explanations(costs: &Costs) -> Vec<String> {
+    let missing: Vec<String> = costs.rows.iter().filter_map(one).collect();
     let published = costs.published;
-    let mut remarks =
-        vec![format!("{}: {} ({}).", published.year, published.machine, published.source)];
+    let mut remarks = Vec::new();
+    if !missing.is_empty() {
+        remarks.push(format!("No figure: {}.", missing.join("; ")));
+    }
+    remarks.push(format!("{}: {} ({}).", published.year, published.machine, published.source));
     remarks.push(format!(
         "efficiency: the share of the useful work, Tc / (Tc + Ta + Tr), of a critical section \
          whose own work takes Tc = {} (--section of rcu costs), with Ta to enter it and Tr to \
@@ -93,17 +77,8 @@ fn explanations(costs: &Costs) -> Vec<String> {
     remarks
 }
 
-/// The length of a clock cycle here.
-pub(crate) fn cycle_ns(costs: &Costs) -> Option<f64> {
-    median(costs, "clock_cycle")
-}
-
-fn median(costs: &Costs, id: &str) -> Option<f64> {
-    costs.rows.iter().find(|row| row.id == id)?.ns.map(|ns| ns.median)
-}
-
 /// The cells of its line: name, here, in cycles, then, and the efficiency of a section.
-pub(crate) fn cells(costs: &Costs, row: &Cost, cycle_ns: Option<f64>) -> [String; 5] {
+fn cells(costs: &Costs, row: &Cost, cycle_ns: Option<f64>) -> [String; 5] {
     let here = row.ns.map_or_else(|| "–".to_owned(), |ns| units::nanoseconds(ns.median));
     let cycles = match (&row.ns, cycle_ns) {
         (Some(ns), Some(cycle)) if cycle > 0.0 => units::figures(ns.median / cycle),

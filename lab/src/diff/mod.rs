@@ -101,12 +101,12 @@ pub(crate) fn run(args: &DiffArgs, output: &mut Output) -> Result<Exit, Failure>
         let message = "--work-a and --work-b are for files; a load tells its own work";
         return Err(Failure::Usage(message.to_owned()));
     }
-    let page = output.open("--html", args.html.as_deref())?;
+    output.expect_page(args.html.as_deref())?;
     let (sides, scale) = measure(args, inputs, output)?;
     let report = report::Report { names: [&args.a, &args.b], sides, scale };
     report.print(args.top, output)?;
     output.json(report::SCHEMA, &report.document())?;
-    output.write_page(page, |provenance| report.page(provenance))?;
+    output.tell_of_page(args.html.as_deref())?;
     Ok(Exit::Ok)
 }
 

@@ -9,7 +9,7 @@ use super::rank::{Growth, Side, rank};
 use crate::exit::Failure;
 use crate::html::{self, Markup};
 use crate::output::{self, Output, SchemaId};
-use crate::provenance::Provenance;
+use crate::record::Block;
 
 pub(super) const SCHEMA: SchemaId = SchemaId("quiescence/diff", 1);
 
@@ -101,7 +101,11 @@ impl Report<'_> {
             cells[0] = flame::shortened(&cells[0], NAME_MAX);
             table.add_row(cells);
         }
-        output.table(table)
+        output.table(table)?;
+        output.plot(|| self.graph("As wide as after (B): red grew, blue shrank", By::After));
+        output.plot(|| self.graph("As wide as before (A): blue shrank or is gone", By::Before));
+        output.plot(|| self.functions());
+        Ok(())
     }
 
     pub(super) fn document(&self) -> Document<'_> {
@@ -113,26 +117,19 @@ impl Report<'_> {
         Document { a: side(0), b: side(1), scale: self.scale, functions: rank(&self.sides) }
     }
 
-    /// One self-contained page.
-    pub(super) fn page(&self, provenance: &Provenance) -> String {
-        html::page("rcu diff", provenance, |body| self.fill(body))
+    fn graph(&self, title: &'static str, by: By) -> Block {
+        let mut picture = Markup::default();
+        flame::draw(&mut picture, &self.sides, by, &|cost| self.written(cost));
+        Block::Picture { title, picture }
     }
 
-    fn fill(&self, body: &mut Markup) {
+    /// More functions than a window has room for, with their whole names.
+    fn functions(&self) -> Block {
         /// Beyond that a table is nothing to read.
         const FUNCTIONS: usize = 40;
-        body.leaf("h1", &[], "What grew for a unit of work");
-        html::soft(body, self.explanation());
-        let written = |cost: f64| self.written(cost);
-        for (title, by) in [
-            ("As wide as after (B): red grew, blue shrank", By::After),
-            ("As wide as before (A): blue shrank or is gone", By::Before),
-        ] {
-            body.leaf("h2", &[], title);
-            html::wide(body, |body| flame::draw(body, &self.sides, by, &written));
-        }
-        body.leaf("h2", &[], "Functions");
+        let mut picture = Markup::default();
         let rows = self.ends(FUNCTIONS).into_iter().map(|each| self.cells(&each));
-        html::figures(body, &HEADER, rows);
+        html::figures(&mut picture, &HEADER, rows);
+        Block::Picture { title: "Functions", picture }
     }
 }

@@ -66,9 +66,4 @@ impl ResultFile {
         }
         self.file.write_all(bytes)
     }
-
-    /// Where it is.
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
 }

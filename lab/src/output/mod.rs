@@ -30,6 +30,7 @@ use file::Opened;
 pub(crate) use file::ResultFile;
 pub(crate) use progress::{Progress, Watched};
 pub(crate) use table::{numeric, table};
+pub(crate) use text::shortened;
 use text::{width, wrap};
 
 /// The options about output that every command takes.
@@ -191,17 +192,9 @@ impl Output {
         Ok(())
     }
 
-    /// Writes a page that the command draws itself, and says where it is, if one was asked for.
-    pub(crate) fn write_page(
-        &mut self,
-        file: Option<ResultFile>,
-        draw: impl FnOnce(&Provenance) -> String,
-    ) -> Result<(), Failure> {
-        let Some(mut file) = file else {
-            return Ok(());
-        };
-        file.write(&draw(&self.provenance))?;
-        self.line(format_args!("\nThe page is in {}.", file.path().display()))
+    /// Says where the page will be, if one was asked for.
+    pub(crate) fn tell_of_page(&mut self, path: Option<&Path>) -> Result<(), Failure> {
+        path.map_or(Ok(()), |path| self.line(format_args!("\nThe page is in {}.", path.display())))
     }
 
     /// Adds a plot to the page, if there is one.
@@ -271,6 +264,29 @@ impl Output {
         self.keep(|| Block::Paragraph(text.to_string()));
         let wrapped = wrap("", &text.to_string(), 0, self.width.into());
         self.write(&wrapped)
+    }
+
+    /// Writes the text of a program.
+    pub(crate) fn code(&mut self, text: &str) -> Result<(), Failure> {
+        self.keep(|| Block::Code(text.trim().to_owned()));
+        self.write(&format!("{text}\n"))
+    }
+
+    /// Writes a heading, and below it what all comes to.
+    pub(crate) fn conclusion(
+        &mut self,
+        heading: &'static str,
+        is_alarm: bool,
+        paragraphs: Vec<String>,
+    ) -> Result<(), Failure> {
+        let before = self.record.len();
+        self.heading(heading)?;
+        for paragraph in &paragraphs {
+            self.paragraph(paragraph)?;
+        }
+        self.record.truncate(before);
+        self.keep(|| Block::Conclusion { heading, is_alarm, paragraphs });
+        Ok(())
     }
 
     /// Writes one label, at most ten letters long, and beside it its text: for entries that are

@@ -31,6 +31,14 @@ pub(super) fn wrap(label: &str, text: &str, indent: usize, width: usize) -> Stri
     wrapped
 }
 
+/// As much of a text as so many characters have room for.
+pub(crate) fn shortened(text: &str, characters: usize) -> String {
+    if text.chars().count() <= characters {
+        return text.to_owned();
+    }
+    text.chars().take(characters - 1).chain(['…']).collect()
+}
+
 /// How wide text may be: the window's width, else `COLUMNS`, else [`WIDTH_DEFAULT`].
 pub(super) fn width() -> u16 {
     let window = rustix::termios::tcgetwinsize(io::stdout()).ok().map(|size| size.ws_col);

@@ -1,8 +1,9 @@
 //! Figures with their intervals, one a row over a common axis: what a change costs, what an
 //! operation takes, how rounds are distributed.
 
-use super::{BAR, LETTER, WIDTH, figure, room, round_step, shortened, svg};
-use crate::html::Markup;
+use super::{BAR, LETTER, NAME_LETTERS, WIDTH, figure, room, round_step, svg};
+use crate::html::{Attribute, Markup};
+use crate::output::shortened;
 
 /// One row: a value, its interval, and what else is known of it.
 #[derive(Clone, Debug)]
@@ -39,6 +40,8 @@ pub(crate) enum Scale {
     Linear,
     /// With a mark at each power of ten; of values above 0.
     Logarithmic,
+    /// From 0 on, with a bar up to the value; of values that are not below 0.
+    Bars,
 }
 
 impl Scale {
@@ -52,7 +55,7 @@ impl Scale {
 
     fn place(self, value: f64) -> f64 {
         match self {
-            Scale::Linear => value,
+            Scale::Linear | Scale::Bars => value,
             Scale::Logarithmic => value.max(f64::MIN_POSITIVE).log10(),
         }
     }
@@ -60,7 +63,7 @@ impl Scale {
     /// The marks, from the first to the last: all values lie between them.
     fn marks(self, least: f64, most: f64) -> Vec<f64> {
         match self {
-            Scale::Linear => {
+            Scale::Linear | Scale::Bars => {
                 let step = round_step((most - least) / 5.0);
                 let (first, last) = ((least / step).floor() as i64, (most / step).ceil() as i64);
                 (first..=last.max(first + 1)).map(|mark| mark as f64 * step).collect()
@@ -93,7 +96,8 @@ impl Frame<'_> {
 pub(crate) fn intervals(page: &mut Markup, title: &str, axis: &Axis, rows: &[Interval]) {
     // What could not be measured has no place.
     let rows: Vec<&Interval> = rows.iter().filter(|row| row.value.is_finite()).collect();
-    let shown = |value: &f64| value.is_finite() && (axis.scale == Scale::Linear || *value > 0.0);
+    let is_shown = |value: f64| axis.scale != Scale::Logarithmic || value > 0.0;
+    let shown = |value: &f64| value.is_finite() && is_shown(*value);
     let values = rows.iter().flat_map(|row| {
         let figures = [row.value, row.low, row.high].into_iter();
         figures.chain(row.published).chain(row.rounds.iter().copied())
@@ -102,7 +106,10 @@ pub(crate) fn intervals(page: &mut Markup, title: &str, axis: &Axis, rows: &[Int
     if values.is_empty() {
         return;
     }
-    let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let least = match axis.scale {
+        Scale::Bars => 0.0,
+        _ => values.iter().copied().fold(f64::INFINITY, f64::min),
+    };
     let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let left = room(rows.iter().map(|row| &*row.name));
     let text = rows.iter().map(|row| row.text.chars().count()).max().unwrap_or(0);
@@ -147,19 +154,38 @@ fn draw(svg: &mut Markup, frame: &Frame<'_>, row: &Interval, middle: f64) {
         let published = row.published.map(|value| format!("; published: {}", label(value)));
         let published = published.unwrap_or_default();
         group.leaf("title", &[], format_args!("{name}: {text} ({low} to {high}{published})"));
-        group.label(None, frame.left - 8.0, middle + 4.0, Some("end"), shortened(name));
-        for round in row.rounds.iter().filter(|round| round.is_finite()) {
-            group.circle("round", figure(frame.x(*round)), middle, "3");
-        }
-        if let Some(published) = row.published {
-            group.circle("other hollow", figure(frame.x(published)), middle, "4.5");
+        group.label(
+            None,
+            frame.left - 8.0,
+            middle + 4.0,
+            Some("end"),
+            shortened(name, NAME_LETTERS),
+        );
+        if frame.axis.scale == Scale::Bars {
+            let (top, width) = (middle - 9.0, figure((frame.x(row.value) - frame.left).max(1.0)));
+            let place: [Attribute<'_>; 6] = [
+                ("class", &class),
+                ("x", &frame.left),
+                ("y", &top),
+                ("height", &"18"),
+                ("rx", &"2"),
+                ("width", &width),
+            ];
+            group.empty("rect", &place);
+        } else {
+            for round in row.rounds.iter().filter(|round| round.is_finite()) {
+                group.circle("round", figure(frame.x(*round)), middle, "3");
+            }
+            if let Some(published) = row.published {
+                group.circle("other hollow", figure(frame.x(published)), middle, "4.5");
+            }
+            group.circle(class, figure(frame.x(row.value)), middle, "4.5");
         }
         let ends = [row.low, row.high].map(|end| figure(frame.x(end)));
         group.line("whisker", [&ends[0], &ends[1], &middle, &middle]);
         for end in &ends {
             group.line("whisker", [end, end, &(middle - 4.0), &(middle + 4.0)]);
         }
-        group.circle(class, figure(frame.x(row.value)), middle, "4.5");
         group.label(None, frame.right + 10.0, middle + 4.0, None, text);
     });
 }
@@ -213,5 +239,32 @@ mod tests {
         for name in ["x1", "x2", "cx"] {
             assert!(numbers(name).iter().all(|x| (0.0..=WIDTH).contains(x)), "{name}: {svg}");
         }
+    }
+
+    #[test]
+    fn a_bar_begins_at_0_its_text_is_escaped_and_places_are_numbers() {
+        let bar = Interval {
+            name: "<b>&".to_owned(),
+            value: 1.0,
+            low: 1.0,
+            high: 1.0,
+            rounds: Vec::new(),
+            published: None,
+            text: String::new(),
+            ours: false,
+        };
+        let axis = Axis {
+            title: "ns".to_owned(),
+            scale: Scale::Bars,
+            label: |value| format!("{value}"),
+            guides: Vec::new(),
+        };
+        let mut page = Markup::default();
+        let unknown = Interval { value: f64::NAN, low: f64::NAN, high: f64::NAN, ..bar.clone() };
+        intervals(&mut page, "t", &axis, &[bar, unknown]);
+        let svg = page.into_string();
+        assert!(svg.contains("&lt;b&gt;&amp;") && !svg.contains("<b>"), "{svg}");
+        assert!(!svg.contains("NaN"), "what could not be measured has no place: {svg}");
+        assert!(svg.contains("<rect class=\"other\"") && svg.contains(">0</text>"), "{svg}");
     }
 }

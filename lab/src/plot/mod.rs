@@ -9,129 +9,11 @@ use crate::html::{Attribute, Markup};
 pub(crate) use intervals::{Axis, Interval, Scale, intervals};
 
 const WIDTH: f64 = 720.0;
-/// Room for numbers on the right of a bar.
-const NUMBERS: f64 = 90.0;
 /// A letter is about so wide.
 const LETTER: f64 = 6.9;
 /// A longer name leaves no room for the plot.
 const NAME_LETTERS: usize = 50;
 const BAR: f64 = 26.0;
-
-/// One bar: a value, and the range it moved in.
-#[derive(Clone, Debug)]
-pub(crate) struct Bar {
-    pub(crate) name: String,
-    pub(crate) value: f64,
-    pub(crate) low: f64,
-    pub(crate) high: f64,
-    /// The value as it is written.
-    pub(crate) text: String,
-    /// Drawn in the accent's colour.
-    pub(crate) ours: bool,
-}
-
-/// Horizontal bars from zero, with whiskers from low to high, over an axis in `unit`. The pointer
-/// over a bar shows its figures.
-pub(crate) fn bars(page: &mut Markup, title: &str, unit: &str, bars: &[Bar]) {
-    // What could not be measured has no place.
-    let bars: Vec<&Bar> = bars.iter().filter(|bar| bar.value.is_finite()).collect();
-    let most = bars.iter().map(|bar| bar.high.max(bar.value)).fold(f64::MIN_POSITIVE, f64::max);
-    let names = room(bars.iter().map(|bar| &*bar.name));
-    let x = |value: f64| names + (WIDTH - names - NUMBERS) * (value / most).clamp(0.0, 1.0);
-    let bottom = BAR * bars.len() as f64 + 4.0;
-    svg(page, title, bottom + 38.0, |svg| {
-        let step = round_step(most / 4.0);
-        for mark in (0..=(most / step).floor() as usize).map(|mark| mark as f64 * step) {
-            let at = figure(x(mark));
-            svg.line("grid", [&at, &at, &"0", &bottom]);
-            let label = units::percent(mark);
-            svg.label(Some("scale"), &at, bottom + 16.0, Some("middle"), label);
-        }
-        let centre = figure((names + WIDTH - NUMBERS) / 2.0);
-        svg.label(Some("scale"), centre, bottom + 33.0, Some("middle"), unit);
-        for (row, bar) in bars.iter().enumerate() {
-            let top = BAR * row as f64 + 4.0;
-            let middle = top + 9.0;
-            svg.label(None, names - 8.0, middle + 4.0, Some("end"), shortened(&bar.name));
-            let class = if bar.ours { "ours" } else { "other" };
-            let width = figure((x(bar.value) - names).max(1.0));
-            let place: [Attribute<'_>; 4] =
-                [("class", &class), ("x", &names), ("y", &top), ("height", &"18")];
-            svg.element(
-                "rect",
-                &[&place[..], &[("rx", &"2"), ("width", &width)]].concat(),
-                |rect| {
-                    let Bar { name, text, low, high, .. } = bar;
-                    let [low, high] = [*low, *high].map(units::figures);
-                    rect.leaf(
-                        "title",
-                        &[],
-                        format_args!("{name}: {text} ({low} to {high} {unit})"),
-                    );
-                },
-            );
-            let (low, high) = (figure(x(bar.low)), figure(x(bar.high)));
-            svg.line("whisker", [&low, &high, &middle, &middle]);
-            for end in [&low, &high] {
-                svg.line("whisker", [end, end, &(middle - 4.0), &(middle + 4.0)]);
-            }
-            let right = figure(x(bar.high.max(bar.value)) + 8.0);
-            svg.label(None, right, middle + 4.0, None, &bar.text);
-        }
-    });
-}
-
-/// One row of dots on a logarithmic scale.
-#[derive(Clone, Debug)]
-pub(crate) struct Dots {
-    pub(crate) name: String,
-    /// From the left to the right: the first is drawn hollow, the last one full.
-    pub(crate) values: Vec<f64>,
-    pub(crate) text: String,
-    pub(crate) ours: bool,
-}
-
-/// Rows of dots joined by a line, on a logarithmic scale with a mark at each power of ten. The
-/// pointer over a dot shows its value.
-pub(crate) fn dots(page: &mut Markup, title: &str, rows: &[Dots], label: impl Fn(f64) -> String) {
-    let names = room(rows.iter().map(|row| &*row.name));
-    let all = || rows.iter().flat_map(|row| &row.values).copied().filter(|&value| value > 0.0);
-    let least = all().fold(f64::INFINITY, f64::min).log10().floor();
-    let most = all().fold(1.0, f64::max).log10().ceil().max(least + 1.0);
-    let x = |value: f64| {
-        let share = (value.max(f64::MIN_POSITIVE).log10() - least) / (most - least);
-        names + (WIDTH - names - NUMBERS) * share.clamp(0.0, 1.0)
-    };
-    let bottom = BAR * rows.len() as f64 + 4.0;
-    svg(page, title, bottom + 38.0, |svg| {
-        let centre = figure((names + WIDTH - NUMBERS) / 2.0);
-        svg.label(Some("scale"), centre, bottom + 33.0, Some("middle"), title);
-        for power in (least as i32)..=(most as i32) {
-            let value = 10_f64.powi(power);
-            let at = figure(x(value));
-            svg.line("grid", [&at, &at, &"0", &bottom]);
-            svg.label(Some("scale"), &at, bottom + 16.0, Some("middle"), label(value));
-        }
-        for (index, row) in rows.iter().enumerate() {
-            let middle = BAR * index as f64 + 14.0;
-            let class = if row.ours { "ours" } else { "other" };
-            svg.label(None, names - 8.0, middle + 4.0, Some("end"), shortened(&row.name));
-            let (Some(first), Some(last)) = (row.values.first(), row.values.last()) else {
-                continue;
-            };
-            let ends = [figure(x(*first)), figure(x(*last))];
-            svg.line(&format!("{class} join"), [&ends[0], &ends[1], &middle, &middle]);
-            for (place, value) in row.values.iter().enumerate() {
-                let hollow = if place == 0 { " hollow" } else { "" };
-                let radius = if place + 1 == row.values.len() { "5.5" } else { "4" };
-                let class = format!("{class}{hollow}");
-                let says = format!("{}: {}", row.name, label(*value));
-                dot(svg, &class, [x(*value), middle], radius, &says);
-            }
-            svg.label(None, figure(x(*last) + 11.0), middle + 4.0, None, &row.text);
-        }
-    });
-}
 
 /// One line of a plot over settings: a value, or none, for each.
 #[derive(Clone, Debug)]
@@ -204,14 +86,6 @@ fn room<'a>(names: impl Iterator<Item = &'a str>) -> f64 {
     (LETTER * letters.min(NAME_LETTERS) as f64 + 12.0).max(90.0)
 }
 
-/// As much of a name as there is room for.
-fn shortened(name: &str) -> String {
-    if name.chars().count() <= NAME_LETTERS {
-        return name.to_owned();
-    }
-    name.chars().take(NAME_LETTERS - 1).chain(['…']).collect()
-}
-
 /// A point, which says its figures under the pointer.
 fn dot(svg: &mut Markup, class: &str, [x, y]: [f64; 2], radius: &str, says: &str) {
     let (x, y) = (figure(x), figure(y));
@@ -273,13 +147,14 @@ fn joined(points: &[(f64, f64)]) -> String {
 }
 
 /// A coordinate with a tenth of a unit, which is less than a pixel.
-fn figure(value: f64) -> String {
+pub(crate) fn figure(value: f64) -> String {
     format!("{value:.1}")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::output::shortened;
 
     #[test]
     fn steps_are_round() {
@@ -319,25 +194,7 @@ mod tests {
     #[test]
     fn a_name_without_room_is_shortened_and_the_plot_keeps_its_room() {
         let long = "x".repeat(200);
-        assert_eq!(shortened(&long).chars().count(), NAME_LETTERS);
-        assert!(room([&*long].into_iter()) < WIDTH - NUMBERS - 200.0);
-    }
-
-    #[test]
-    fn text_in_plots_is_escaped_and_places_are_numbers() {
-        let bar = Bar {
-            name: "<b>&".to_owned(),
-            value: 1.0,
-            low: 1.0,
-            high: 1.0,
-            text: String::new(),
-            ours: false,
-        };
-        let mut page = Markup::default();
-        let unknown = Bar { value: f64::NAN, low: f64::NAN, high: f64::NAN, ..bar.clone() };
-        bars(&mut page, "t", "ns", &[bar, unknown]);
-        let svg = page.into_string();
-        assert!(svg.contains("&lt;b&gt;&amp;") && !svg.contains("<b>"), "{svg}");
-        assert!(!svg.contains("NaN"), "what could not be measured has no place: {svg}");
+        assert_eq!(shortened(&long, NAME_LETTERS).chars().count(), NAME_LETTERS);
+        assert!(room([&*long].into_iter()) < WIDTH - 290.0);
     }
 }

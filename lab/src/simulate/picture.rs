@@ -12,6 +12,8 @@ use bench::units;
 use simulate::timeline::{Doing, GracePeriod};
 
 use crate::html::{Attribute, Markup};
+use crate::output::shortened;
+use crate::plot::figure;
 
 const WIDTH: f64 = 1210.0;
 /// Room for names on the left and for the holdouts in words on the right.
@@ -24,36 +26,7 @@ const FOOT: f64 = 34.0;
 const TITLE_CHARACTERS: usize = 140;
 
 /// Every rule names the picture, so that it can stand in a page with rules of its own.
-const STYLE: &str = "\
-.timeline { color-scheme: light dark; background: #fcfcfb; color: #1d2126; \
-font: 12.5px system-ui, 'Segoe UI', 'Liberation Sans', sans-serif; }
-.timeline text { fill: #1d2126; }
-.timeline .title { font-weight: 600; font-size: 15px; }
-.timeline .soft { fill: #5c6570; font-size: 11.5px; }
-.timeline .grid { stroke: #dcdfe3; }
-.timeline .before { stroke-width: 2; }
-.timeline .rest { fill: #c9cfd6; }
-.timeline .open { stroke: #39424c; stroke-dasharray: 3 3; }
-.timeline .user { fill: #3c5fb8; stroke: #3c5fb8; }
-.timeline .calls { fill: #0b7a5d; stroke: #0b7a5d; }
-.timeline .kernel { fill: #b4541a; stroke: #b4541a; }
-.timeline .reading { fill: #8a3d8f; stroke: #8a3d8f; }
-.timeline .softirq { fill: #7a6a00; stroke: #7a6a00; }
-.timeline .idle { fill: #66717d; stroke: #66717d; }
-@media (prefers-color-scheme: dark) {
-.timeline { background: #15181c; color: #e6e8ea; }
-.timeline text { fill: #e6e8ea; }
-.timeline .soft { fill: #9aa4af; }
-.timeline .grid { stroke: #333a42; }
-.timeline .rest { fill: #566270; }
-.timeline .open { stroke: #d3d9df; }
-.timeline .user { fill: #8aa8f5; stroke: #8aa8f5; }
-.timeline .calls { fill: #3cc79b; stroke: #3cc79b; }
-.timeline .kernel { fill: #f0955c; stroke: #f0955c; }
-.timeline .reading { fill: #d68fdb; stroke: #d68fdb; }
-.timeline .softirq { fill: #d3c255; stroke: #d3c255; }
-.timeline .idle { fill: #a3adb8; stroke: #a3adb8; }
-}";
+const STYLE: &str = include_str!("../timeline.css");
 
 /// The timeline of one run.
 #[derive(Clone, Debug)]
@@ -97,7 +70,7 @@ fn picture(panels: &[Panel], of_root: &[Attribute<'_>]) -> Markup {
     ];
     let mut picture = Markup::default();
     picture.element("svg", &[of_root, &attributes].concat(), |svg| {
-        svg.element("style", &[], |style| style.literal(STYLE));
+        svg.element("style", &[], |style| style.literal(STYLE.trim_end()));
         for (panel, top) in panels.iter().zip(tops) {
             let transform = format!("translate(0 {top})");
             svg.element("g", &[("transform", &transform)], |group| panel.draw(group, span));
@@ -155,7 +128,7 @@ impl Panel {
         let scale = Scale { from, to: from + span };
         let bottom = HEAD + CALLBACK_QUEUE * self.grace_periods.len().max(1) as f64;
         let step = scale.step();
-        svg.label(Some("title"), 8, 22, None, shortened(&self.title));
+        svg.label(Some("title"), 8, 22, None, shortened(&self.title, TITLE_CHARACTERS));
         legend(svg, &self.grace_periods);
         if self.grace_periods.is_empty() {
             let words = "no grace period began in this time";
@@ -204,7 +177,7 @@ impl Panel {
             svg.line("open", [&figure(rest), &figure(ended), &middle, &middle]);
         }
         if let Some((held, since, until)) = held {
-            let class = class(held.doing_at_first);
+            let (class, _) = shown(held.doing_at_first);
             let ends = [figure(since), figure(began)];
             svg.line(&format!("before {class}"), [&ends[0], &ends[1], &middle, &middle]);
             bar(svg, class, began, top, until - began);
@@ -229,9 +202,9 @@ fn words(grace_period: &GracePeriod) -> String {
         None if grace_period.ended.is_some() => format!("{length}: nobody was waited for"),
         None => length,
         Some(held) => {
-            let mut words = format!("{length}: CPU {}, {}", held.cpu, name(held.doing_at_first));
+            let mut words = format!("{length}: CPU {}, {}", held.cpu, shown(held.doing_at_first).1);
             if held.doing != held.doing_at_first {
-                words = format!("{words}, then {}", name(held.doing));
+                words = format!("{words}, then {}", shown(held.doing).1);
             }
             // Otherwise it went on to the end, as far as can be seen.
             if after(held.until) != length {
@@ -260,7 +233,7 @@ fn legend(svg: &mut Markup, grace_periods: &[GracePeriod]) {
     let ends = grace_periods.iter().any(|each| each.ended.is_some());
     let rest = ends.then_some(("rest", "the engine ends it"));
     let mut x = NAMES;
-    for (class, name) in used.into_iter().map(|doing| (class(doing), name(doing))).chain(rest) {
+    for (class, name) in used.into_iter().map(shown).chain(rest) {
         let place: [Attribute<'_>; 5] =
             [("class", &class), ("x", &x), ("y", &33), ("width", &10), ("height", &10)];
         svg.empty("rect", &place);
@@ -269,40 +242,16 @@ fn legend(svg: &mut Markup, grace_periods: &[GracePeriod]) {
     }
 }
 
-/// What the holdout did, in words.
-const fn name(doing: Doing) -> &'static str {
+/// What the holdout did: the class of its colour, and in words.
+const fn shown(doing: Doing) -> (&'static str, &'static str) {
     match doing {
-        Doing::Idle => "idle",
-        Doing::User => "in user mode",
-        Doing::Calls => "in system calls",
-        Doing::Kernel => "in the kernel",
-        Doing::Reading => "reading",
-        Doing::Softirq => "in softirqs",
+        Doing::Idle => ("idle", "idle"),
+        Doing::User => ("user", "in user mode"),
+        Doing::Calls => ("calls", "in system calls"),
+        Doing::Kernel => ("kernel", "in the kernel"),
+        Doing::Reading => ("reading", "reading"),
+        Doing::Softirq => ("softirq", "in softirqs"),
     }
-}
-
-const fn class(doing: Doing) -> &'static str {
-    match doing {
-        Doing::Idle => "idle",
-        Doing::User => "user",
-        Doing::Calls => "calls",
-        Doing::Kernel => "kernel",
-        Doing::Reading => "reading",
-        Doing::Softirq => "softirq",
-    }
-}
-
-/// As much of a title as fits.
-fn shortened(title: &str) -> String {
-    if title.chars().count() <= TITLE_CHARACTERS {
-        return title.to_owned();
-    }
-    title.chars().take(TITLE_CHARACTERS - 1).chain(['…']).collect()
-}
-
-/// A coordinate with a tenth of a unit, which is less than a pixel.
-fn figure(value: f64) -> String {
-    format!("{value:.1}")
 }
 
 #[cfg(test)]

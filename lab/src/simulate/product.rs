@@ -179,19 +179,15 @@ fn first(args: &WhatIfArgs, base: &Base) -> Run {
 }
 
 /// Replaces each run by as many as there are values; no values leave what is there.
-fn vary<T>(
-    runs: &mut Vec<Run>,
+pub(super) fn vary<R: Clone, T>(
+    runs: &mut Vec<R>,
     values: &[T],
-    change: impl Fn(&mut Run, &T),
+    change: impl Fn(&mut R, &T),
 ) -> Result<(), Failure> {
     if values.is_empty() {
         return Ok(());
     }
-    if runs.len().saturating_mul(values.len()) > RUNS_MAX {
-        return Err(Failure::Usage(format!(
-            "more than {RUNS_MAX} combinations; give fewer values"
-        )));
-    }
+    check_count(runs.len().saturating_mul(values.len()))?;
     let varied = runs.iter().flat_map(|run| {
         values.iter().map(|value| {
             let mut run = run.clone();
@@ -201,6 +197,14 @@ fn vary<T>(
     });
     *runs = varied.collect();
     Ok(())
+}
+
+/// Refuses more combinations than can be shown.
+pub(super) fn check_count(runs: usize) -> Result<(), Failure> {
+    match runs {
+        0..=RUNS_MAX => Ok(()),
+        _ => Err(Failure::Usage(format!("more than {RUNS_MAX} combinations; give fewer values"))),
+    }
 }
 
 /// Refuses a number that belongs to none: no engine, no workload, nor the machine.

@@ -13,7 +13,8 @@ use std::time::Duration;
 
 use bench::units;
 use comfy_table::{Cell, CellAlignment, Color};
-use serde::Serialize;
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
 use simulate::replay::{self, Finding, Fit, Fitted, Part, Role, Row, typical_factor};
 
 use super::pool::{self, Job, Watch};
@@ -144,7 +145,7 @@ fn balance(rows: &[Row], fitted: &[Fitted]) -> String {
 }
 
 /// How many rows are of which kind.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 struct Counts {
     fits: usize,
     misses: usize,
@@ -295,85 +296,59 @@ struct Document<'a> {
     interrupted: bool,
     fit_low: f64,
     fit_high: f64,
-    fits: usize,
-    misses: usize,
-    not_compared: usize,
-    free: usize,
-    free_misses: usize,
+    #[serde(flatten)]
+    counts: Counts,
     typical_factor: Option<f64>,
-    fitted: Vec<FittedOut>,
+    fitted: Vec<Fitted>,
     rows: Vec<RowOut<'a>>,
 }
 
-#[derive(Debug, Serialize)]
-struct FittedOut {
-    source: &'static str,
-    parameter: &'static str,
-    on: &'static str,
-}
-
-#[derive(Debug, Serialize)]
-struct RowOut<'a> {
-    source: &'a str,
-    figure: &'a str,
-    kind: &'static str,
-    published: serde_json::Value,
-    ours: serde_json::Value,
-    unit: Option<&'a str>,
-    ratio: Option<f64>,
-    compared: Option<[f64; 2]>,
-    free_share: Option<f64>,
-    role: &'static str,
-    verdict: Option<&'static str>,
-    fitted_when_recorded: bool,
-    mechanism: &'a str,
-}
-
 fn document(rows: &[Row], interrupted: bool) -> Document<'_> {
-    let Counts { fits, misses, not_compared, free, free_misses } = Counts::of(rows);
-    let fitted = fitted().into_iter();
     Document {
         interrupted,
         fit_low: Row::FIT.0,
         fit_high: Row::FIT.1,
-        fits,
-        misses,
-        not_compared,
-        free,
-        free_misses,
+        counts: Counts::of(rows),
         typical_factor: typical_factor(rows),
-        fitted: fitted
-            .map(|Fitted { source, parameter, on }| FittedOut { source, parameter, on })
-            .collect(),
-        rows: rows.iter().map(row_out).collect(),
+        fitted: fitted(),
+        rows: rows.iter().map(RowOut).collect(),
     }
 }
 
-fn row_out(row: &Row) -> RowOut<'_> {
-    let (kind, published, ours, unit) = match &row.finding {
-        Finding::Number { published, ours, unit } => {
-            let kind = if row.is_difference() { "difference" } else { "number" };
-            (kind, (*published).into(), (*ours).into(), Some(*unit))
+#[derive(Debug)]
+struct RowOut<'a>(&'a Row);
+
+impl Serialize for RowOut<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let row = self.0;
+        let mut object = serializer.serialize_map(None)?;
+        object.serialize_entry("source", row.source)?;
+        object.serialize_entry("figure", &row.figure)?;
+        match &row.finding {
+            Finding::Number { published, ours, unit } => {
+                let kind = if row.is_difference() { "difference" } else { "number" };
+                object.serialize_entry("kind", kind)?;
+                object.serialize_entry("published", published)?;
+                object.serialize_entry("ours", ours)?;
+                object.serialize_entry("unit", unit)?;
+            }
+            Finding::Statement { published, ours, .. } => {
+                object.serialize_entry("kind", "statement")?;
+                object.serialize_entry("published", published)?;
+                object.serialize_entry("ours", ours)?;
+                object.serialize_entry("unit", &())?;
+            }
         }
-        Finding::Statement { published, ours, .. } => {
-            ("statement", published.as_str().into(), ours.as_str().into(), None)
-        }
-    };
-    let fit = row.fit();
-    RowOut {
-        source: row.source,
-        figure: &row.figure,
-        kind,
-        published,
-        ours,
-        unit,
-        ratio: row.ratio().filter(|_| fit != Fit::NotCompared),
-        compared: row.compared().map(|(published, ours)| [published, ours]),
-        free_share: row.free_share(),
-        role: role(row.role),
-        verdict: (fit != Fit::NotCompared).then_some(verdict(row).0),
-        fitted_when_recorded: !KNOWN_MISSES.contains(&(row.source, row.figure.as_str())),
-        mechanism: &row.mechanism,
+        let is_compared = row.fit() != Fit::NotCompared;
+        object.serialize_entry("ratio", &row.ratio().filter(|_| is_compared))?;
+        object.serialize_entry("compared", &row.compared())?;
+        object.serialize_entry("free_share", &row.free_share())?;
+        object.serialize_entry("role", role(row.role))?;
+        object.serialize_entry("verdict", &is_compared.then_some(verdict(row).0))?;
+        let is_known = KNOWN_MISSES.contains(&(row.source, row.figure.as_str()));
+        object.serialize_entry("fitted_when_recorded", &!is_known)?;
+        object.serialize_entry("mechanism", &row.mechanism)?;
+        object.end()
     }
 }
 

@@ -6,13 +6,15 @@ mod numbers;
 use std::time::Duration;
 
 use bench::units;
-use serde::Serialize;
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
 use simulate::srcu::{Options, Report, VARIANTS, variant};
 
 pub(super) use self::numbers::NUMBERS;
 use super::metric::percent;
 use super::options::{Switch, WhatIfArgs};
 use super::pool::{self, Job, Watch};
+use super::product::{check_count, vary};
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Output, SchemaId};
 
@@ -23,9 +25,6 @@ pub(super) const NAME: &str = "srcu";
 pub(super) const WHAT: &str = "SRCU: two indexes of counters, and a delay function (--variant)";
 
 const SCHEMA: SchemaId = SchemaId("quiescence/simulate-srcu", 1);
-
-/// The most combinations.
-const RUNS_MAX: usize = 1_000;
 
 /// Virtual time that a run may take at most: it ends there even if calls are left.
 const LIMIT_NS_MAX: u64 = 3_600_000_000_000;
@@ -61,17 +60,9 @@ pub(super) fn run(args: &WhatIfArgs, output: &mut Output) -> Result<Exit, Failur
     let runs = runs(args)?;
     let reports = pool::run(&runs, output)?;
     let interrupted = output.interrupt().requested();
-    output.json(
-        SCHEMA,
-        &super::Runs {
-            interrupted,
-            runs: runs
-                .iter()
-                .zip(&reports)
-                .map(|(run, report)| out(run, report.as_ref()))
-                .collect(),
-        },
-    )?;
+    let all = runs.iter().zip(&reports);
+    let all = all.map(|(run, report)| RunOut(run, report.as_ref())).collect();
+    output.json(SCHEMA, &super::Runs { interrupted, runs: all })?;
     print(args, &runs, &reports, output)?;
     Ok(if interrupted { Exit::Interrupted } else { Exit::Ok })
 }
@@ -83,11 +74,6 @@ fn runs(args: &WhatIfArgs) -> Result<Vec<Run>, Failure> {
     let given: Vec<&str> = given.iter().filter(|(_, none)| !none).map(|(name, _)| *name).collect();
     numbers::check(&args.set, &given)?;
     let mut bases = vec![(Options::reports_of_2022(of(VARIANTS[0], 250)?), Vec::new())];
-    let change = |base: &BaseRun, change: &dyn Fn(&mut Options)| {
-        let mut base = base.clone();
-        change(&mut base.0);
-        base
-    };
     if let Some(limit) = args.duration {
         if limit.0 > LIMIT_NS_MAX {
             return Err(Failure::Usage("SRCU runs for at most an hour of virtual time".into()));
@@ -95,28 +81,17 @@ fn runs(args: &WhatIfArgs) -> Result<Vec<Run>, Failure> {
         bases[0].0.limit_ns = limit.0;
     }
     for set in &args.set {
-        bases = vary(&bases, &set.values, |base, &value| {
-            let (options, mut sets) = base.clone();
-            sets.push((set.name.clone(), value));
-            (options, sets)
-        })?;
+        vary(&mut bases, &set.values, |(_, sets), &value| sets.push((set.name.clone(), value)))?;
     }
-    bases = vary(&bases, &args.seed, |base, &seed| change(base, &|to| to.seed = seed))?;
-    bases =
-        vary(&bases, &args.preemptible, |base, &Switch(on)| change(base, &|to| to.preempt = on))?;
-    bases = vary(&bases, &args.hz, |base, &hz| change(base, &|to| to.hz = hz))?;
-    bases = vary(&bases, &args.cpus, |base, &cpus| {
-        change(base, &|to| to.cpus = u32::try_from(cpus).unwrap_or(u32::MAX))
-    })?;
+    vary(&mut bases, &args.seed, |(to, _), &seed| to.seed = seed)?;
+    vary(&mut bases, &args.preemptible, |(to, _), &Switch(on)| to.preempt = on)?;
+    vary(&mut bases, &args.hz, |(to, _), &hz| to.hz = hz)?;
+    vary(&mut bases, &args.cpus, |(to, _), &cpus| to.cpus = cpus.try_into().unwrap_or(u32::MAX))?;
     let mut runs = Vec::new();
     for (options, sets) in &bases {
         runs.extend(of_variants(args, options, sets)?);
     }
-    if runs.len() > RUNS_MAX {
-        return Err(Failure::Usage(format!(
-            "more than {RUNS_MAX} combinations; give fewer values"
-        )));
-    }
+    check_count(runs.len())?;
     Ok(runs)
 }
 
@@ -182,27 +157,6 @@ fn refuse_what_it_has_not(args: &WhatIfArgs) -> Result<(), Failure> {
         ))),
         None => Ok(()),
     }
-}
-
-/// Options in the making, and the numbers that were set.
-type BaseRun = (Options, Vec<(String, u64)>);
-
-/// As many of each as there are values; no values leave what is there.
-fn vary<T>(
-    bases: &[BaseRun],
-    values: &[T],
-    change: impl Fn(&BaseRun, &T) -> BaseRun,
-) -> Result<Vec<BaseRun>, Failure> {
-    if values.is_empty() {
-        return Ok(bases.to_vec());
-    }
-    if bases.len().saturating_mul(values.len()) > RUNS_MAX {
-        return Err(Failure::Usage(format!(
-            "more than {RUNS_MAX} combinations; give fewer values"
-        )));
-    }
-    let change = &change;
-    Ok(bases.iter().flat_map(|base| values.iter().map(move |value| change(base, value))).collect())
 }
 
 /// Prints a line for each run; settings that all share stand above the table.
@@ -290,66 +244,22 @@ fn cells(report: &Report) -> [String; 8] {
     ]
 }
 
-#[derive(Debug, Serialize)]
-struct RunOut<'a> {
-    variant: &'a str,
-    cpus: u32,
-    hz: u32,
-    preemptible: bool,
-    seed: u64,
-    set: &'a [(String, u64)],
-    report: Option<ReportOut>,
-}
+/// A run and its report, which it has unless it was interrupted.
+#[derive(Debug)]
+struct RunOut<'a>(&'a Run, Option<&'a Report>);
 
-#[derive(Debug, Serialize)]
-struct ReportOut {
-    calls: u32,
-    calls_asked: u32,
-    elapsed_ns: u64,
-    latency_p50_ns: u64,
-    latency_p90_ns: u64,
-    latency_p99_ns: u64,
-    latency_max_ns: u64,
-    worker_ns: u64,
-    worker_awake_max_ns: u64,
-    runs: u64,
-    checks: u64,
-    checks_failed: u64,
-    sleeps: u64,
-    naps: u64,
-    pulls: u64,
-    grace_periods: u64,
-    callbacks_delayed: u64,
-}
-
-fn out<'a>(run: &'a Run, report: Option<&Report>) -> RunOut<'a> {
-    let report = report.map(|report| ReportOut {
-        calls: report.calls,
-        calls_asked: report.calls_asked,
-        elapsed_ns: report.elapsed_ns,
-        latency_p50_ns: report.latency_p50_ns,
-        latency_p90_ns: report.latency_p90_ns,
-        latency_p99_ns: report.latency_p99_ns,
-        latency_max_ns: report.latency_max_ns,
-        worker_ns: report.worker_ns,
-        worker_awake_max_ns: report.worker_awake_max_ns,
-        runs: report.runs,
-        checks: report.checks,
-        checks_failed: report.checks_failed,
-        sleeps: report.sleeps,
-        naps: report.naps,
-        pulls: report.pulls,
-        grace_periods: report.grace_periods,
-        callbacks_delayed: report.callbacks_delayed,
-    });
-    RunOut {
-        variant: &run.variant,
-        cpus: run.options.cpus,
-        hz: run.options.hz,
-        preemptible: run.options.preempt,
-        seed: run.options.seed,
-        set: &run.sets,
-        report,
+impl Serialize for RunOut<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let RunOut(Run { variant, options, sets }, report) = self;
+        let mut object = serializer.serialize_map(None)?;
+        object.serialize_entry("variant", variant)?;
+        object.serialize_entry("cpus", &options.cpus)?;
+        object.serialize_entry("hz", &options.hz)?;
+        object.serialize_entry("preemptible", &options.preempt)?;
+        object.serialize_entry("seed", &options.seed)?;
+        object.serialize_entry("set", sets)?;
+        object.serialize_entry("report", report)?;
+        object.end()
     }
 }
 

@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use bench::units;
 use comfy_table::{Cell, Color};
-use serde::Serialize;
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
 use simulate::ours::suite::{self, Aim, Case, Target};
 use simulate::ours::{self, Algorithm, Options, Report};
 
@@ -331,16 +332,7 @@ struct Document<'a> {
     judged: &'static str,
     reached: usize,
     not_reached: usize,
-    cases: Vec<CaseOut<'a>>,
-}
-
-#[derive(Debug, Serialize)]
-struct CaseOut<'a> {
-    name: &'a str,
-    what: &'a str,
-    cpus: usize,
-    targets: &'a [Target],
-    reports: Vec<ReportOut<'a>>,
+    cases: &'a [Judged],
 }
 
 #[derive(Debug, Serialize)]
@@ -362,23 +354,25 @@ fn document(judged: &[Judged], quick: bool, interrupted: bool) -> Document<'_> {
         judged: suite::JUDGED,
         reached: count(true),
         not_reached: count(false),
-        cases: judged.iter().map(case_out).collect(),
+        cases: judged,
     }
 }
 
-fn case_out<'j>(judged: &'j Judged) -> CaseOut<'j> {
-    let reports = Algorithm::NAMES.into_iter().zip(&judged.reports);
-    let out = |(engine, report): (&'static str, &'j Report)| ReportOut {
-        engine,
-        overhead_ppm: report.overhead_ppm(),
-        report,
-    };
-    CaseOut {
-        name: judged.case.workload.name,
-        what: judged.case.workload.what,
-        cpus: judged.case.options.cpus,
-        targets: &judged.targets,
-        reports: reports.map(out).collect(),
+impl Serialize for Judged {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Case { workload, options } = &self.case;
+        let reports = Algorithm::NAMES.into_iter().zip(&self.reports);
+        let reports = reports.map(|(engine, report)| {
+            let overhead_ppm = report.overhead_ppm();
+            ReportOut { engine, overhead_ppm, report }
+        });
+        let mut object = serializer.serialize_map(None)?;
+        object.serialize_entry("name", workload.name)?;
+        object.serialize_entry("what", workload.what)?;
+        object.serialize_entry("cpus", &options.cpus)?;
+        object.serialize_entry("targets", &self.targets)?;
+        object.serialize_entry("reports", &reports.collect::<Vec<_>>())?;
+        object.end()
     }
 }
 

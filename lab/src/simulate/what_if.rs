@@ -4,7 +4,9 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use bench::units;
-use serde::Serialize;
+use comfy_table::Table;
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
 use simulate::{EngineKind, Report, Setup, Workload, run_with_progress};
 
 use super::options::WhatIfArgs;
@@ -89,7 +91,9 @@ pub(super) fn run(args: &WhatIfArgs, output: &mut Output) -> Result<Exit, Failur
         svg.write(&picture::draw(&panels()))?;
     }
     let interrupted = output.interrupt().requested();
-    output.json(SCHEMA, &super::Runs { interrupted, runs: outs(&runs, &reports) })?;
+    let all = runs.iter().zip(&reports);
+    let all = all.map(|(run, report)| RunOut(run, report.as_ref())).collect();
+    output.json(SCHEMA, &super::Runs { interrupted, runs: all })?;
     print(&shape, &done, output)?;
     if !done.is_empty() {
         output.plot(|| Block::Picture {
@@ -234,21 +238,16 @@ fn print(shape: &Shape, done: &[(&Run, &Report)], output: &mut Output) -> Result
     ))?;
     for group in metric::GROUPS {
         output.heading(group.title)?;
-        if done.len() <= COLUMNS_MAX {
-            columns(shape, done, group, output)?;
+        output.table(if done.len() <= COLUMNS_MAX {
+            columns(shape, done, group)
         } else {
-            lines(shape, done, group, output)?;
-        }
+            lines(shape, done, group)
+        })?;
     }
     Ok(())
 }
 
-fn columns(
-    shape: &Shape,
-    done: &[(&Run, &Report)],
-    group: &metric::Group,
-    output: &mut Output,
-) -> Result<(), Failure> {
+fn columns(shape: &Shape, done: &[(&Run, &Report)], group: &metric::Group) -> Table {
     let names: Vec<String> = done
         .iter()
         .map(|(run, _)| match shape.varies.is_empty() {
@@ -263,15 +262,10 @@ fn columns(
         let cells = done.iter().map(|(_, report)| (metric.cell)(report));
         table.add_row(std::iter::once(metric.name.to_owned()).chain(cells));
     }
-    output.table(table)
+    table
 }
 
-fn lines(
-    shape: &Shape,
-    done: &[(&Run, &Report)],
-    group: &metric::Group,
-    output: &mut Output,
-) -> Result<(), Failure> {
+fn lines(shape: &Shape, done: &[(&Run, &Report)], group: &metric::Group) -> Table {
     let metrics = group.metrics.iter().map(|metric| metric.name);
     let header: Vec<&str> = shape.varies.iter().map(String::as_str).chain(metrics).collect();
     let mut table = output::table(&header);
@@ -280,36 +274,28 @@ fn lines(
         let cells = group.metrics.iter().map(|metric| (metric.cell)(report));
         table.add_row(shape.values(run).into_iter().chain(cells));
     }
-    output.table(table)
+    table
 }
 
-/// One run; without a report if it was interrupted.
-#[derive(Debug, Serialize)]
-struct RunOut<'a> {
-    costs: &'a str,
-    costs_ps: &'a simulate::cost::Costs,
-    budget_ppm: u32,
-    slice_ns: u64,
-    softirq_runs: u32,
-    ksoftirqd_percent: u32,
-    idle_look_every_ns: u64,
-    background_every_ns: u64,
-    report: Option<&'a Report>,
-}
+/// A run and its report, which it has unless it was interrupted.
+#[derive(Debug)]
+struct RunOut<'a>(&'a Run, Option<&'a Report>);
 
-fn outs<'a>(runs: &'a [Run], reports: &'a [Option<Report>]) -> Vec<RunOut<'a>> {
-    let out = |(run, report): (&'a Run, &'a Option<Report>)| RunOut {
-        costs: &run.costs,
-        costs_ps: &run.setup.costs,
-        budget_ppm: run.setup.budget_ppm,
-        slice_ns: run.setup.slice,
-        softirq_runs: run.setup.softirq_runs,
-        ksoftirqd_percent: run.setup.ksoftirqd_percent,
-        idle_look_every_ns: run.setup.idle_look_every,
-        background_every_ns: run.setup.background_every,
-        report: report.as_ref(),
-    };
-    runs.iter().zip(reports).map(out).collect()
+impl Serialize for RunOut<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let RunOut(Run { setup, costs, .. }, report) = self;
+        let mut object = serializer.serialize_map(None)?;
+        object.serialize_entry("costs", costs)?;
+        object.serialize_entry("costs_ps", &setup.costs)?;
+        object.serialize_entry("budget_ppm", &setup.budget_ppm)?;
+        object.serialize_entry("slice_ns", &setup.slice)?;
+        object.serialize_entry("softirq_runs", &setup.softirq_runs)?;
+        object.serialize_entry("ksoftirqd_percent", &setup.ksoftirqd_percent)?;
+        object.serialize_entry("idle_look_every_ns", &setup.idle_look_every)?;
+        object.serialize_entry("background_every_ns", &setup.background_every)?;
+        object.serialize_entry("report", report)?;
+        object.end()
+    }
 }
 
 #[cfg(test)]

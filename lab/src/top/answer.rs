@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::output::shortened;
+
 /// The replies that we can read.
 const SCHEMA: &str = "quiescence-stats/2";
 /// Characters of a domain's name that are shown: the table has other columns, too.
@@ -82,7 +84,9 @@ impl Answer {
         let mut process: Process =
             serde_json::from_value(came.clone()).map_err(|error| error.to_string())?;
         process.texts().for_each(make_printable);
-        process.domains.iter_mut().for_each(|domain| shorten(&mut domain.name));
+        process.domains.iter_mut().for_each(|domain| {
+            domain.name = shortened(&domain.name, NAME_MAX);
+        });
         Ok(Answer { came, process })
     }
 
@@ -118,13 +122,6 @@ impl Process {
 fn make_printable(text: &mut String) {
     if text.contains(char::is_control) {
         *text = text.replace(char::is_control, "?");
-    }
-}
-
-/// Leaves so much of a name as the table has room for.
-fn shorten(name: &mut String) {
-    if name.chars().count() > NAME_MAX {
-        *name = name.chars().take(NAME_MAX - 1).chain(['…']).collect();
     }
 }
 

@@ -20,7 +20,7 @@ pub mod usenix2003;
 pub use row::{Finding, Fit, Freedom, Role, Row, typical_factor};
 
 /// A number of a model that was chosen so that a published figure comes out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
 pub struct Fitted {
     /// The publication, as in [`Row::source`].
     pub source: &'static str,

@@ -6,7 +6,7 @@ use super::options::Options;
 use crate::events::Time;
 
 /// What came of a simulation. Times in nanoseconds of virtual time.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Serialize)]
 pub struct Report {
     /// Calls that came back.
     pub calls: u32,
@@ -23,6 +23,7 @@ pub struct Report {
     /// The longest.
     pub latency_max_ns: u64,
     /// The sum.
+    #[serde(skip)]
     pub latency_sum_ns: u64,
     /// The worker's CPU time.
     pub worker_ns: u64,

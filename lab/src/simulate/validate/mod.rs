@@ -11,7 +11,7 @@ mod real;
 
 use std::time::Duration;
 
-use ::bench::statistics::{Spread, spread};
+use ::bench::statistics::spread;
 use ::bench::units;
 use comfy_table::{Cell, Color};
 use serde::Serialize;
@@ -24,6 +24,7 @@ use super::costs::{self, Needs};
 use super::pool;
 use super::suite::Entry;
 use crate::exit::{Exit, Failure};
+use crate::json::Middle;
 use crate::machine::Machine;
 use crate::output::{self, Output, SchemaId};
 
@@ -125,8 +126,7 @@ impl From<&Report> for Counts {
 #[derive(Clone, Copy, Debug, Serialize)]
 struct Pair {
     figure: Figure,
-    #[serde(serialize_with = "crate::json::all_of_spread")]
-    seen: Spread,
+    seen: Middle,
     model: f64,
     /// The model's over the median of what was seen.
     ratio: f64,
@@ -250,7 +250,7 @@ fn pairs(seen: &[Counts], model: &Option<Counts>) -> Vec<Pair> {
             return None;
         }
         let figures: Vec<f64> = seen.iter().map(|counts| figure.of(counts).1).collect();
-        let seen = spread(&figures);
+        let seen = Middle::from(spread(&figures));
         let ratio = model / seen.median;
         Some(Pair { figure, seen, model, ratio, within: WITHIN.contains(&ratio) })
     };
