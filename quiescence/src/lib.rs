@@ -73,11 +73,11 @@
 //! where the library compiles and is not tested.
 //!
 //! # Features and environment
-//! Features: `collections` (the modules [`collections`] and [`intrusive`]: without them the library
-//! is built in two thirds of the time), `probes` (USDT probes, `docs/PROBES.md`) and `stacks` (stacks
-//! in stall reports), all by default; `tracing` (events of that crate); `serde` (cells, maps and sets, as what is in
-//! them); `rayon` (maps that several threads go over); `tokio` (its workers as readers that cost a
-//! load: module `tokio`).
+//! Features, by default: `collections` (the modules [`collections`] and [`intrusive`]: without them
+//! the library is built in two thirds of the time), `probes` (USDT probes, `docs/PROBES.md`) and
+//! `stacks` (stacks in stall reports). Others: `tracing` (events of that crate); `serde` (cells, maps
+//! and sets, as what is in them); `rayon` (maps that several threads go over); `tokio` (its workers
+//! as readers that cost a load: module `tokio`).
 //!
 //! | variable | effect |
 //! |---|---|
@@ -89,7 +89,7 @@
 //! | `QUIESCENCE_PERCPU=portable`, `=restartable` | no restartable sequences, or also beside a debugger: see [`tuning::per_cpu_path`] |
 //! | `QUIESCENCE_DEBUG=1` | callback heads that are queued twice are looked for: see [`callback_queue`] |
 //!
-//! What is promised, and which test holds it, is in `docs/GUARANTEES.md`; why it is right, in
+//! What is promised is in `docs/GUARANTEES.md`; why it is right, in
 //! `docs/ORDERINGS.md`. What waits when `main` returns is run then, as far as the sections of other
 //! threads allow.
 

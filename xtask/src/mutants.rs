@@ -10,12 +10,14 @@
 //! long as its mark goes with it.
 //!
 //! The copy is `target/mutants-tree`; builds go to `target/mutants` and `target/loom`. Changes that
-//! no choice at run time can make are made one at a time, in another copy ([`alone`]).
+//! no choice at run time can make are made one at a time, in another copy ([`alone`]). The table
+//! of what came of all is written to `target/mutants.md` as well.
 
 mod alone;
 mod copy;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -122,7 +124,8 @@ impl Run {
             }
             return Ok(());
         }
-        println!("| mutant | catcher | caught in |\n|---|---|---|");
+        let mut table = String::from("| mutant | catcher | caught in |\n|---|---|---|\n");
+        print!("{table}");
         let mut bench = Bench { copy: tree()?, ..Bench::default() };
         let mut missed = Vec::new();
         let mut row = |name: &str, catcher: &str, begun: Instant, outcome: Outcome| {
@@ -137,7 +140,9 @@ impl Run {
                     format!("**missed** {why}")
                 }
             };
-            println!("| {name} | {catcher} | {how} |");
+            let line = format!("| {name} | {catcher} | {how} |\n");
+            print!("{line}");
+            table.push_str(&line);
             std::io::stdout().flush()
         };
         for step in chosen {
@@ -152,6 +157,10 @@ impl Run {
             row(&entry.name, "the explorer", begun, outcome(entry.is_found()))?;
         }
         self.each_alone(&alone, row)?;
+        for one in &mutants::table().unbroken {
+            table.push_str(&format!("| {} | | not broken: {} |\n", one.promise, one.reason));
+        }
+        fs::write(root().join("target/mutants.md"), table).context("target/mutants.md")?;
         ensure!(missed.is_empty(), "not noticed:\n{}", missed.join("\n"));
         Ok(())
     }
@@ -413,6 +422,7 @@ pub(crate) fn tree() -> Result<PathBuf> {
 /// The folder of a package of the workspace, as the documents cite its tests.
 pub(crate) fn folder_of(package: &str) -> &str {
     match package {
+        "rcu" => "lab",
         "quiescence-verify" => "verify/explore",
         "quiescence-torture" => "verify/torture",
         _ => package.strip_prefix("quiescence-").unwrap_or(package),
@@ -440,23 +450,31 @@ mod tests {
         }
     }
 
-    /// A test that is named is there.
+    /// Whether a test is there. Of a unit test `target` is `lib`; else it is a file in `tests`, or
+    /// a folder there; or the file of a C or C++ program, which runs the case.
+    fn is_there(package: &str, target: &str, test: &str) -> bool {
+        let folder = root().join(folder_of(package));
+        if target.contains('.') {
+            let text = fs::read_to_string(folder.join("tests").join(target));
+            let text = text.unwrap_or_default();
+            let in_c = [format!("void {test}(void)"), format!("CASE({test})")];
+            let in_cpp = [format!("void {test}()"), format!("\t{test}();")];
+            return [in_c, in_cpp].iter().any(|parts| parts.iter().all(|part| text.contains(part)));
+        }
+        let function = format!("fn {}(", test.rsplit("::").next().unwrap_or_default());
+        let below = match target {
+            "lib" => folder.join("src"),
+            target => folder.join("tests").join(target),
+        };
+        let mut files = vec![below.with_extension("rs")];
+        files.extend(crate::tools::files_below(&below).unwrap_or_default());
+        let rust = files.iter().filter(|path| path.extension().is_some_and(|e| e == "rs"));
+        let mut texts = rust.filter_map(|path| fs::read_to_string(path).ok());
+        texts.any(|text| text.contains(&function))
+    }
+
     #[test]
     fn every_test_that_must_notice_exists() {
-        // Of a unit test `target` is `lib`; else it is a file in `tests`, or a folder there.
-        let is_there = |package: &str, target: &str, test: &str| {
-            let function = format!("fn {}(", test.rsplit("::").next().unwrap_or_default());
-            let folder = root().join(folder_of(package));
-            let below = match target {
-                "lib" => folder.join("src"),
-                target => folder.join("tests").join(target),
-            };
-            let mut files = vec![below.with_extension("rs")];
-            files.extend(crate::tools::files_below(&below).unwrap_or_default());
-            let rust = files.iter().filter(|path| path.extension().is_some_and(|e| e == "rs"));
-            let mut texts = rust.filter_map(|path| std::fs::read_to_string(path).ok());
-            texts.any(|text| text.contains(&function))
-        };
         let table = mutants::table();
         for catcher in table.step.iter().chain(&table.alone).flat_map(|step| &step.catchers) {
             match catcher {
@@ -470,6 +488,17 @@ mod tests {
                     }
                 }
                 _ => {}
+            }
+        }
+    }
+
+    #[test]
+    fn every_promise_has_tests_that_exist() {
+        for (promise, tests) in alone::tests::tests_of_promises() {
+            assert!(!tests.is_empty(), "{promise}");
+            for test in tests {
+                let (package, target, name) = mutants::parts(&test);
+                assert!(is_there(package, target, name), "{promise}: {test}");
             }
         }
     }

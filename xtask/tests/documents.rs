@@ -4,13 +4,11 @@
 //! - A link leads to a file of the workspace, and its fragment to a heading of that, by GitHub's
 //!   rules.
 //! - A name between backticks with a folder in it and the ending of a source is the end of a path
-//!   of the workspace; tests may be named by package and file. [`PATTERNS`] stand for others.
-//! - The table of broken promises has the changes and the tests of the table of steps.
+//!   of the workspace; tests may be named by package and file. [`PATTERNS`] stand for others. What
+//!   begins with `target/` is made by a command.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
-
-use mutants::Catcher;
 
 mod common;
 
@@ -177,6 +175,9 @@ fn files_that_are_named_are_there() {
         }
         for name in code_and_prose(text).0.into_iter().flat_map(files_named) {
             let plain = name.trim_start_matches("./").trim_start_matches("../");
+            if plain.starts_with("target/") {
+                continue;
+            }
             let (package, rest) = plain.split_once('/').expect("it has a folder");
             let of_tests = format!("{package}/tests/{rest}");
             let is_it = |path: &String| {
@@ -194,50 +195,6 @@ fn files_that_are_named_are_there() {
     }
     assert!(found > 100, "only {found} names found");
     assert!(gone.is_empty(), "no such files:\n{}", gone.join("\n"));
-}
-
-/// The changes that break a promise, as `docs/PROMISES.md` has them; in small letters, since a
-/// sentence begins with a capital one.
-fn broken_promises() -> Vec<String> {
-    let table = mutants::table();
-    let mut rows = Vec::new();
-    for step in table.step.iter().chain(&table.alone) {
-        let (about, file) = (step.about.trim_end_matches('.'), &step.edits[0].file);
-        for catcher in &step.catchers {
-            let Some(promise) = catcher.promise() else { continue };
-            let tests = match catcher {
-                Catcher::Test(test) => vec![test.test.clone()],
-                Catcher::Loom { tests, .. } => {
-                    tests.iter().map(|test| format!("quiescence/lib::{test}")).collect()
-                }
-                _ => Vec::new(),
-            };
-            let row = |test| format!("| {promise} | {about} (`{file}`) | `{test}` |");
-            rows.extend(tests.into_iter().map(row).map(|row| row.to_lowercase()));
-        }
-    }
-    rows
-}
-
-#[test]
-fn broken_promises_are_those_of_the_table_of_steps() {
-    let document = common::files().remove("docs/PROMISES.md").expect("it is there");
-    let lines = document.lines().filter(|line| line.starts_with("| ")).skip(1);
-    let mut left: Vec<String> = lines.map(str::to_lowercase).collect();
-    let mut missing = Vec::new();
-    for row in broken_promises() {
-        match left.iter().position(|line| line.starts_with(&row)) {
-            Some(at) => drop(left.remove(at)),
-            None => missing.push(row),
-        }
-    }
-    let words: Vec<&str> = document.split_whitespace().collect();
-    let document = words.join(" ");
-    let unbroken = mutants::table().unbroken.iter();
-    let reasons = unbroken.map(|one| format!("- {}: {}", one.promise, one.reason));
-    missing.extend(reasons.filter(|reason| !document.contains(reason)));
-    assert!(missing.is_empty(), "not in docs/PROMISES.md:\n{}", missing.join("\n"));
-    assert!(left.is_empty(), "in no table of steps:\n{}", left.join("\n"));
 }
 
 /// The rules notice what they are about.

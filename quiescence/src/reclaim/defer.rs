@@ -359,6 +359,7 @@ unsafe fn add<K: Named, P>(
     payload: P,
     bytes: u64,
 ) -> bool {
+    let domain = tag.core();
     let is_due = match queue {
         // SAFETY: by the contract.
         Some(queue) => unsafe { queue.add(kind, payload, bytes) },
@@ -368,7 +369,7 @@ unsafe fn add<K: Named, P>(
     //~ point added
     // Relaxed: ordered by the fences in `Queue::add` and in `Queues::leave` [DQ-3].
     //~ no-announcement:
-    if !tag.core().queues.announced.load(Relaxed) {
+    if !domain.queues.announced.load(Relaxed) {
         announce(tag);
     }
     is_due

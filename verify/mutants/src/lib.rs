@@ -20,4 +20,4 @@ mod table;
 pub use points::{Point, install, point};
 pub use quarantine::{free, with_quarantine_held};
 pub use switch::{HAS_HOOKS, SWITCH, id, is_removed, remove};
-pub use table::{Catcher, Edit, Hook, Step, Table, Test, Unbroken, all, named, table};
+pub use table::{Catcher, Edit, Hook, Step, Table, Test, Unbroken, all, named, parts, table};

@@ -168,17 +168,23 @@ impl Catcher {
     }
 }
 
+/// Of the name of a test the package, the file in its folder `tests` or `lib`, and the name with
+/// its modules.
+///
+/// # Panics
+/// If it has other parts, which a test would have found.
+pub fn parts(test: &str) -> (&str, &str, &str) {
+    let parts = test.split_once('/').and_then(|(package, rest)| {
+        let (target, name) = rest.split_once("::")?;
+        Some((package, target, name))
+    });
+    parts.unwrap_or_else(|| panic!("{test}: not PACKAGE/FILE::TEST"))
+}
+
 impl Test {
-    /// The package, the file in its folder `tests` or `lib`, and the name with its modules.
-    ///
-    /// # Panics
-    /// If the table has something else, which a test would have found.
+    /// As [`parts`].
     pub fn parts(&self) -> (&str, &str, &str) {
-        let parts = self.test.split_once('/').and_then(|(package, rest)| {
-            let (target, name) = rest.split_once("::")?;
-            Some((package, target, name))
-        });
-        parts.unwrap_or_else(|| panic!("{}: not PACKAGE/FILE::TEST", self.test))
+        parts(&self.test)
     }
 }
 

@@ -183,13 +183,19 @@ fn reason(status: ExitStatus, said: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::collections::BTreeSet;
 
     use mutants::Catcher;
 
     use super::*;
     use crate::compat::root;
+
+    /// The tests of `verify/mutants/promises.toml` that hold each promise.
+    pub(in super::super) fn tests_of_promises() -> BTreeMap<String, Vec<String>> {
+        let text = fs::read_to_string(root().join("verify/mutants/promises.toml")).unwrap();
+        toml::from_str(&text).unwrap()
+    }
 
     /// The names of the promises, but for what is not promised.
     fn named(document: &str) -> BTreeSet<&str> {
@@ -221,6 +227,9 @@ mod tests {
         assert_eq!(broken.intersection(&unbroken).collect::<Vec<_>>(), none);
         assert_eq!(known.difference(&document).collect::<Vec<_>>(), none, "no such");
         assert_eq!(document.difference(&known).collect::<Vec<_>>(), none, "left out");
+        let tests = tests_of_promises();
+        let tested: BTreeSet<&str> = tests.keys().map(String::as_str).collect();
+        assert_eq!(document.difference(&tested).collect::<Vec<_>>(), none, "without a test");
         for one in &table.unbroken {
             assert!(one.reason.len() > 20, "{}: {}", one.promise, one.reason);
         }
