@@ -375,7 +375,8 @@ unsafe fn add<K: Named, P>(
     is_due
 }
 
-/// Adds to the queue that ending threads share.
+/// Adds to the queue that ending threads share. Out of line: [`add`] is to be small enough to be
+/// compiled into its callers.
 ///
 /// # Safety
 /// As [`Queue::add`].
