@@ -74,7 +74,7 @@
 //!
 //! # Features and environment
 //! Features, by default: `collections` (the modules [`collections`] and [`intrusive`]: without them
-//! the library is built in two thirds of the time), `probes` (USDT probes, `docs/PROBES.md`) and
+//! the library is built in four fifths of the time), `probes` (USDT probes, `docs/PROBES.md`) and
 //! `stacks` (stacks in stall reports). Others: `tracing` (events of that crate); `serde` (cells,
 //! maps and sets, as what is in them); `rayon` (maps that several threads go over); `tokio` (its
 //! workers as readers that cost a load: module `tokio`).
