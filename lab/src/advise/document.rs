@@ -36,6 +36,7 @@ impl Serialize for Report {
         object.serialize_entry("rcu", env!("CARGO_PKG_VERSION"))?;
         object.serialize_entry("seed", &self.seed)?;
         object.serialize_entry("interrupted", &self.interrupted)?;
+        object.serialize_entry("cut_short", &self.cut_short)?;
         object.serialize_entry("run", &RunOut(self.run.clone()))?;
         object.serialize_entry("too_noisy", &self.too_noisy())?;
         object.serialize_entry("checksum_errors", &self.checksum_errors())?;
