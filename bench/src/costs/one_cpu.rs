@@ -28,10 +28,11 @@ fn with<T: Send + Sync + 'static>(
     once: impl Fn(&T) + Sync + 'static,
 ) -> Row<'static> {
     let thing = Apart(thing);
-    Row::new(threads, move |part| {
+    let row = Row::new(threads, move |part| {
         let thing = black_box(&thing.0);
         part.times(|| once(thing))
-    })
+    });
+    if threads == 1 { row.even() } else { row }
 }
 
 /// One instruction among others that do not wait for it.
@@ -42,7 +43,7 @@ pub(super) fn instruction() -> Row<'static> {
         black_box(state);
         took
     };
-    Row::new(1, body).of(STREAM)
+    Row::new(1, body).of(STREAM).even()
 }
 
 /// One clock cycle: a chain of additions and exclusive-ors, each of which waits for the last one.
@@ -59,7 +60,7 @@ pub(super) fn clock_cycle() -> Row<'static> {
         black_box((a, b));
         took
     };
-    Row::new(1, body).of(STEPS)
+    Row::new(1, body).of(STEPS).even()
 }
 
 /// One load that waits for the load before it, over this many bytes in an order that no
@@ -85,6 +86,7 @@ pub(super) fn dependent_load(bytes: u64) -> Row<'static> {
         place.store(at, Ordering::Relaxed);
         took
     })
+    .even()
 }
 
 /// A cycle through all lines of a buffer, and where it begins in it. The step is a linear
@@ -166,6 +168,7 @@ pub(super) fn rcu_read_with_reader() -> Row<'static> {
         let (value, reader) = (black_box(&value), quiescence::Domain::global().reader());
         part.times(|| _ = black_box(*value.load(&reader.read())))
     })
+    .even()
 }
 
 /// The instruction between two looks of a loop that spins.

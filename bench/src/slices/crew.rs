@@ -21,7 +21,7 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity}
 
 use super::control::{Ball, Control};
 use super::judge::Span;
-use super::{GAP, Part, Row, WARM_UP, verdict};
+use super::{Part, Row, TOLD, Told, WARM_UP, verdict};
 use crate::cases::clock::thread_cpu_time;
 
 /// Looks before a CPU is offered to others: the one that is waited for may need it.
@@ -212,7 +212,7 @@ impl<'a> Crew<'a> {
             None => 0,
         };
         let mut others_ran = others();
-        GAP.set(0.0);
+        TOLD.set(Told::NOTHING);
         let part = Part::new(me, count, slice, (&self.over, phase + 1));
         let before = Look::now(self.epoch);
         let took = self.part(row, &part, phase + 1);
@@ -227,7 +227,7 @@ impl<'a> Crew<'a> {
             switches: after.switches - before.switches,
             slept: row.blocks && after.sleeps > before.sleeps,
             cpus: [before.cpu, after.cpu],
-            gap: GAP.get(),
+            told: TOLD.get(),
             others: others_ran,
             waited_ns: None,
             at_once,

@@ -12,6 +12,8 @@ const OVERLAP_MIN_PERCENT: u64 = 95;
 /// A gap of this share of a slice is time that somebody stole. A tick is less, and a median of
 /// slices does not feel those that have one.
 const GAP_MAX: f64 = 0.08;
+/// Parts of operations that are all alike are so uneven that the CPU was slower in some.
+pub(super) const UNEVEN: f64 = 1.1;
 
 /// What one thread saw of a slice.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -30,8 +32,8 @@ pub(super) struct Span {
     pub(super) slept: bool,
     /// The CPU before and after.
     pub(super) cpus: [usize; 2],
-    /// The longest gap between two parts, as a share of all.
-    pub(super) gap: f64,
+    /// By its parts.
+    pub(super) told: Told,
     /// What instructions cost just before, while all threads of the row were at them, in ticks.
     pub(super) at_once: u64,
     /// How far the first two CPUs were apart just before, in ticks: to the first thread, if there
@@ -117,7 +119,7 @@ pub(super) fn judge(spans: &[Span], sleeps: bool) -> Result<(), Flaw> {
     if spans.iter().any(is_taken) {
         return Err(Flaw::Taken);
     }
-    if !sleeps && spans.iter().any(|span| span.gap > GAP_MAX) {
+    if !sleeps && spans.iter().any(|span| span.told.gap > GAP_MAX) {
         return Err(Flaw::Stolen);
     }
     if sleeps && spans.iter().any(|span| span.others > 0) {
@@ -141,16 +143,39 @@ pub(super) fn judge_scene(spans: &[Span], workers_ns: u64) -> Result<(), Flaw> {
     if spans.iter().any(is_taken) { Err(Flaw::Taken) } else { Ok(()) }
 }
 
-/// By how much the longest part is longer than the middle one, as a share of all; 0 unless it is
-/// more than twice as long: some operations take longer than others.
-pub(super) fn gap(parts: &mut [u64]) -> f64 {
-    parts.sort_unstable();
-    let parts = &parts[parts.partition_point(|part| *part == 0)..];
-    // Of few parts the middle one is that of chance.
-    let (Some(longest), true) = (parts.last(), parts.len() >= 16) else { return 0.0 };
-    let middle = parts[parts.len() / 2];
-    let more = longest.saturating_sub(middle);
-    if more > middle { more as f64 / parts.iter().sum::<u64>() as f64 } else { 0.0 }
+/// What the parts of a slice tell, by how long each took.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Told {
+    /// By how much the longest part is longer than the middle one, as a share of all; 0 unless it
+    /// is more than twice as long: some operations take longer than others.
+    pub(super) gap: f64,
+    /// How many times as long as the first quartile the third one is.
+    pub(super) uneven: f64,
+}
+
+impl Told {
+    /// What too few parts tell.
+    pub(super) const NOTHING: Told = Told { gap: 0.0, uneven: 1.0 };
+
+    pub(super) fn by(parts: &mut [u64]) -> Told {
+        parts.sort_unstable();
+        let parts = &parts[parts.partition_point(|part| *part == 0)..];
+        // Of few parts the middle one is that of chance.
+        let (Some(longest), true) = (parts.last(), parts.len() >= 16) else {
+            return Self::NOTHING;
+        };
+        let [first, middle, third] = [1, 2, 3].map(|quarter| parts[parts.len() * quarter / 4]);
+        let more = longest.saturating_sub(middle);
+        let sum = parts.iter().sum::<u64>() as f64;
+        let gap = if more > middle { more as f64 / sum } else { 0.0 };
+        Told { gap, uneven: third as f64 / first as f64 }
+    }
+}
+
+impl Default for Told {
+    fn default() -> Self {
+        Self::NOTHING
+    }
 }
 
 /// Why something has no figure. Each of them is what was seen.
@@ -241,6 +266,10 @@ mod tests {
         }
     }
 
+    fn gap_of(gap: f64) -> Told {
+        Told { gap, ..Told::NOTHING }
+    }
+
     #[test]
     fn a_slice_counts_whose_threads_had_their_cpus_at_once() {
         let two = [span(0, 0), span(1, 49_000)];
@@ -258,12 +287,12 @@ mod tests {
             (Span { cpu_ns: 959_000, ..span(1, 0) }, Flaw::Taken),
             (Span { switches: 1, ..span(1, 0) }, Flaw::Taken),
             (Span { cpus: [1, 2], ..span(1, 0) }, Flaw::Taken),
-            (Span { gap: 0.081, ..span(1, 0) }, Flaw::Stolen),
+            (Span { told: gap_of(0.081), ..span(1, 0) }, Flaw::Stolen),
         ] {
             assert_eq!(judge(&[good, bad], false), Err(flaw), "{bad:?}");
             assert_eq!(judge(&[bad], false), Err(flaw), "{bad:?}");
         }
-        assert_eq!(judge(&[Span { cpu_ns: 961_000, gap: 0.079, ..good }], false), Ok(()));
+        assert_eq!(judge(&[Span { cpu_ns: 961_000, told: gap_of(0.079), ..good }], false), Ok(()));
     }
 
     #[test]
@@ -276,7 +305,7 @@ mod tests {
 
     #[test]
     fn who_sleeps_of_its_own_accord_needs_a_machine_that_nobody_wants() {
-        let asleep = Span { cpu_ns: 10_000, cpus: [0, 1], gap: 0.5, ..span(0, 0) };
+        let asleep = Span { cpu_ns: 10_000, cpus: [0, 1], told: gap_of(0.5), ..span(0, 0) };
         assert_eq!(judge(&[asleep], true), Ok(()));
         assert_eq!(judge(&[Span { others: 1, ..asleep }], true), Err(Flaw::Others));
         let turns = Span { switches: 9, ..asleep };
@@ -295,6 +324,7 @@ mod tests {
 
     #[test]
     fn a_gap_is_a_part_that_is_much_longer_than_the_others() {
+        let gap = |parts: &mut [u64]| Told::by(parts).gap;
         let with = |longest| [vec![100; 63], vec![longest]].concat();
         assert_eq!(gap(&mut with(100)), 0.0);
         assert_eq!(gap(&mut with(199)), 0.0, "some operations take longer");
@@ -302,6 +332,15 @@ mod tests {
         assert_eq!(gap(&mut [1, 1, 1, 100]), 0.0, "too few parts to say");
         assert_eq!(gap(&mut [0; 64]), 0.0);
         assert!(gap(&mut [vec![0; 24], vec![10; 39], vec![100]].concat()) > GAP_MAX, "most empty");
+    }
+
+    #[test]
+    fn parts_are_uneven_where_a_quarter_of_them_is_longer() {
+        let with = |slower: usize| {
+            Told::by(&mut [vec![100; 64 - slower], vec![130; slower]].concat()).uneven
+        };
+        assert_eq!([0, 15, 17, 47, 49].map(with), [1.0, 1.0, 1.3, 1.3, 1.0]);
+        assert_eq!(Told::by(&mut [1, 1, 9, 9]), Told::NOTHING, "too few parts to say");
     }
 
     #[test]

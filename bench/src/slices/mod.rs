@@ -32,13 +32,14 @@ use rand::seq::{IndexedRandom, SliceRandom};
 
 use crate::Host;
 use crate::cases::clock::ticks;
-use control::{Control, Distances, Price, Prices, USUAL, USUAL_COMPARED};
+use control::{Control, Distances, Price, Prices};
 pub(crate) use control::{STREAM, stream};
+use control::{USUAL, USUAL_COMPARED, USUAL_OF_SEVERAL, Usual};
 pub(crate) use crew::Pinned;
 use crew::{Crew, Raised, RaisedSession, cores};
 pub use judge::Missing;
 pub(crate) use judge::{Flaw, Flaws, Judged, both};
-use judge::{Span, judge};
+use judge::{Span, Told, UNEVEN, judge};
 pub use scene::Speed;
 pub(crate) use scene::{Act, Cue, Played, Scene, usual_distance_ns};
 pub use verdict::RunVerdict;
@@ -67,8 +68,8 @@ const PATIENCE_MIN: Duration = Duration::from_millis(250);
 const PARTS: usize = 64;
 
 thread_local! {
-    /// The longest gap in the last [`timed`] of the thread, as a share of its time.
-    static GAP: Cell<f64> = const { Cell::new(0.0) };
+    /// What the parts of the last slice of the thread tell.
+    static TOLD: Cell<Told> = const { Cell::new(Told::NOTHING) };
 }
 
 /// Something that is timed.
@@ -86,6 +87,9 @@ pub(crate) struct Row<'a> {
     pub(crate) blocks: bool,
     /// Its figure is only compared with those of rows beside it, slice by slice.
     pub(crate) is_compared: bool,
+    /// All its operations are alike, so that parts of a slice that differ tell of a CPU that was
+    /// slower during some of them.
+    pub(crate) is_even: bool,
     /// Operations in one count of the body.
     pub(crate) operations: u64,
     /// Does its part; how long the operations took.
@@ -105,14 +109,24 @@ impl<'a> Row<'a> {
             sleeps: None,
             blocks: false,
             is_compared: false,
+            is_even: false,
             operations: 1,
             body: Box::new(body),
         }
     }
 
-    /// How many times the best price of the control is usual.
-    fn usual(&self) -> f64 {
-        if self.is_compared { USUAL_COMPARED } else { USUAL }
+    /// Which price of the control is usual.
+    fn usual(&self) -> Usual {
+        match self.threads {
+            _ if self.is_compared => USUAL_COMPARED,
+            1 => USUAL,
+            _ => USUAL_OF_SEVERAL,
+        }
+    }
+
+    /// The same, of operations that are all alike.
+    pub(crate) fn even(self) -> Row<'a> {
+        Row { is_even: true, ..self }
     }
 
     /// The same, of which one count has so many operations.
@@ -213,7 +227,7 @@ impl<'a> Part<'a> {
         }
         self.done(done);
         let sum = took.iter().sum();
-        GAP.set(judge::gap(&mut took));
+        TOLD.set(Told::by(&mut took));
         sum
     }
 }
@@ -449,6 +463,7 @@ impl Run<'_, '_> {
             price: before.worse(after),
             at_once: before.at_once(at_once),
             distance: spans[0].distance,
+            uneven: spans.iter().map(|span| span.told.uneven).fold(1.0, f64::max),
         };
         if let Some(ticks) = seen.distance.filter(|_| !self.prices.is_shared(seen.at_once)) {
             self.distances.add(ticks);
@@ -520,6 +535,8 @@ struct Seen {
     at_once: Price,
     /// Of the CPUs of the first two.
     distance: Option<u64>,
+    /// How uneven the parts were.
+    uneven: f64,
 }
 
 impl Seen {
@@ -538,7 +555,8 @@ impl Seen {
         if is_figure && self.distance.is_some_and(|ticks| !distances.is_usual(ticks)) {
             return Some(Flaw::Moved);
         }
-        (!prices.is_usual(self.price, row.usual())).then_some(Flaw::Control)
+        let is_slower = row.is_even && self.uneven > UNEVEN;
+        (is_slower || !prices.is_usual(self.price, row.usual())).then_some(Flaw::Control)
     }
 }
 
