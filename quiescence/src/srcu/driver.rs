@@ -90,6 +90,7 @@ impl Counted for Sections {
         driver: &Driver,
     ) -> MutexGuard<'a, State> {
         let srcu_counts = self.srcu_counts.get();
+        let mut has_put_off = false;
         while state.machine.poll() != grace::Action::Idle {
             let action = self.srcu().next(domain, &mut state);
             let event = match action {
@@ -101,6 +102,7 @@ impl Counted for Sections {
                     continue;
                 }
                 Action::Queue(wait) => {
+                    has_put_off = ns(wait) != 0;
                     state.put_off_until_ns = match ns(wait) {
                         0 => 0,
                         ns => clock::monotonic_ns().saturating_add(ns),
@@ -108,7 +110,12 @@ impl Counted for Sections {
                     Some(Event::Queued)
                 }
                 Action::Await => {
-                    let put_off = self.srcu().until_run(&state);
+                    let put_off = match driver.until {
+                        // However soon: where a check takes longer than the wait after it, a
+                        // thread that may not wait would check until the sections have ended.
+                        Until::MustWait { .. } if has_put_off => Some(Duration::ZERO),
+                        _ => self.srcu().until_run(&state),
+                    };
                     if let Some(left) = put_off {
                         state = domain.watched(state).0;
                         match driver.until {
