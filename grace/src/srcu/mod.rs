@@ -5,13 +5,13 @@
 //! when the sums over all CPUs are equal. Counts never go down, so that a reader may migrate.
 //!
 //! ```text
-//!   reader                          worker, to see whether an index has drained
-//!   b = current index                u = sum of the index's unlock counts
-//!   lock[b] on this cpu += 1  fence A
-//!   fence B                         l = sum of the index's lock counts
-//!     ... section ...               drained if u = l
+//!   reader                       worker, to see whether an index has drained
+//!   b = current index            u = sum of the index's unlock counts
+//!   lock[b] on this CPU += 1     fence A
+//!   fence B                      l = sum of the index's lock counts
+//!     ... section ...            drained if u = l
 //!   fence C
-//!   unlock[b] on any cpu += 1 flip: fence E; current = the other index; fence D
+//!   unlock[b] on any CPU += 1    flip: fence E; current = the other index; fence D
 //! ```
 //!
 //! A grace period is a scan of the index that is not current (a reader that looked up the index

@@ -1,6 +1,6 @@
 //! What tasks wait for, as futures: the end of a grace period, room at the limit, a barrier.
 //! [`crate::gp::grace_periods::sleepers`] says how they are told; what users call is in
-//! `tasks/domain.rs`, and in the `tasks.rs` of [`crate::domain::srcu`] and [`crate::domain::rcu`].
+//! `tasks/domain.rs`, and in the `tasks.rs` of [`crate::domain::rcu`].
 //!
 //! None of them needs a runtime, and none blocks the thread that polls it. Each may be dropped at
 //! any time: then its waker is forgotten, and no task is woken on its behalf.

@@ -3,18 +3,16 @@
 //! They have left their queue, whose other callbacks have run, and are charged to the domain as
 //! before. Their grace period is over: they need no other fence, only slots that do not name them
 //! any more ([`hazptr`](crate::hazptr), [HZ-A]). An object is kept once for each reference to it
-//! that
-//! was given up; so there may be more of them than slots in use, and the limit counts them.
+//! that was given up; so there may be more of them than slots in use, and the limit counts them.
 //!
 //! **Invariant: what is counted is what stands in the list or in some thread's hand.** A thread
 //! that has taken the list has an [`InHand`] until it has done with it, whatever it is in the midst
 //! of: a drop may fork, and the child counts what stands in the list and in this thread's hand.
 //!
-//! `rescan` frees them. The worker looks for them in the slots: at the next tick, and then after as
-//! long as they have been kept by then, and at least once a second. So an object whose protection
-//! has lasted long is
-//! freed later than one whose protection was short, and a process in which something is protected
-//! for ever wakes up once a second.
+//! `rescan` frees them. The worker looks for them in the slots at the next tick, and then after as
+//! long as the youngest of them has been kept by then, one second at most. So an object whose
+//! protection lasted long is freed later than one whose protection was short, and a process in
+//! which something is protected for ever wakes up once a second.
 
 use std::cell::Cell;
 use std::ptr;
@@ -214,8 +212,7 @@ impl Kept {
         self.bytes.fetch_sub(amount.bytes, Relaxed);
     }
 
-    /// Those that were put back are to be looked for at that time, unless a new one has come that
-    /// is
+    /// Those that were put back are to be looked for at `due_ns`, unless a new one has come that is
     /// to be looked for before.
     pub(crate) fn postpone(&self, taken_due_ns: u64, due_ns: u64) {
         // Relaxed: as in `add`.

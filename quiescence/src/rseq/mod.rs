@@ -12,24 +12,26 @@
 //! there are [RR-2].
 //!
 //! ```text
-//! fallback reader                 updater lock += 1                       pointer = new light
-//!   fence                     u = unlocks of each index load pointer, read              barrier:
-//!   heavy fence, and sequences begin anew  [RR-1] light fence                     l = locks of
-//!   each index unlock += 1                     u = l: no thread sees the old object; else a grace
-//!   period of that domain  [RR-2]
+//!   fallback reader        updater
+//!   lock += 1              pointer = new
+//!   light fence            u = unlocks of each index
+//!   load pointer, read     barrier: heavy fence, and sequences begin anew   [RR-1]
+//!   light fence            l = locks of each index
+//!   unlock += 1            u = l: no thread sees the old object;
+//!                          else a grace period of that domain               [RR-2]
 //! ```
 //!
 //! One look is enough, whatever the counts do meanwhile. A reader counts itself in and out in one
 //! index, and both indexes are looked at, so it does not matter which of them a reader finds
-//! current; flipping is there to end a *wait*, not to make a look right. Of each index: the thread
-//! that is seen to have left before the barrier is seen to have come after it, so `l` is never less
-//! than `u`, and if they are equal everybody who was seen to have come had left before the barrier.
-//! The thread that was not seen to have come loads the pointer after it.
+//! current: flipping serves to end a *wait*, not to make a look right. In each index, a thread that
+//! `u` counts as gone is counted as come by `l`, so `u <= l`. If `u == l`, every thread that `l`
+//! counts had left before the barrier. A thread that `l` does not count loads the pointer after the
+//! barrier.
 //!
-//! This file may touch the fallback domain and the barrier; what is read in a sequence is the
-//! affair of [`Snapshot`](crate::cell::Snapshot) and [`ArcCell`](crate::ArcCell). **No user code
-//! runs in a fallback section**, so none can store there and wait for itself. It would if a signal
-//! handler stored: it may load only, and fork ([`fallback`]).
+//! This file may touch the fallback domain and the barrier; what a sequence reads is the affair of
+//! [`Snapshot`](crate::cell::Snapshot). **No user code runs in a fallback section**, so none can
+//! store there and wait for itself. A signal handler that stored would: it may only load, and fork
+//! ([`fallback`]).
 //!
 //! May import: [`os`](crate::os), [`event`](crate::event), [`percpu`](crate::percpu),
 //! [`gp`](crate::gp), [`srcu`](crate::srcu), [`reclaim`](crate::reclaim).

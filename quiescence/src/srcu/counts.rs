@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!   reader                                    the thread that looks whether an index has drained
-//!   b = the current index                      u = sum of unlock[b]
-//!   lock[b] += 1, on this cpu           heavy fence [SR-1]
+//!   b = the current index                     u = sum of unlock[b]
+//!   lock[b] += 1, on this cpu                 heavy fence [SR-1]
 //!   light fence [SR-1]                        l = sum of lock[b]
 //!     ... section ...                         drained if u = l
 //!   light fence [SR-1]

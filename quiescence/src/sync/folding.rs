@@ -10,7 +10,7 @@
 //! ```text
 //!   addition, a sequence                   the thread that folds, one at a time
 //!     words = place; null: no              place = null
-//!     words[this cpu] += n           barrier                  [FD-1]
+//!     words[this cpu] += n                 barrier                  [FD-1]
 //!   told no:                               for each cpu: central += word, word = 0
 //!     central += n (or what else is right)   ... `central` is exact ...
 //!                                          place = words (Release)  [FD-2]
@@ -21,7 +21,7 @@
 //!
 //! ```text
 //!     words = place; null: no              place = null
-//!     word = words[this cpu]         for each cpu: central += swap(word, GONE)  [FD-1]
+//!     word = words[this cpu]               for each cpu: central += swap(word, GONE)  [FD-1]
 //!     GONE: no                               ...
 //!     word: from what it was to + n        for each cpu: word = 0;  place = words     [FD-2]
 //! ```

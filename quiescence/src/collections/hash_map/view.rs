@@ -123,9 +123,9 @@ impl<K: Hash + Eq, V, S: BuildHasher, D: DomainTag, G> HashMapRef<'_, K, V, S, D
 /// # Updates
 /// They are made in this section, and so wait for no grace period: at the domain's limit what the
 /// first one takes out goes over the limit, and the thread waits when its outermost section ends;
-/// the next one panics.
-/// (In a [sleepable domain](crate::Srcu#at-the-limit) each waits for 10 ms at most, and then goes
-/// over the limit.) The `try_` forms, which are the map's where there is none here, do neither.
+/// the next one panics. (In a [sleepable domain](crate::Srcu#at-the-limit) each waits for 10 ms at
+/// most, and then goes over the limit.) The `try_` forms, which are the map's where there is none
+/// here, do neither.
 impl<K, V, S, D, G> HashMapRef<'_, K, V, S, D, G>
 where
     K: Hash + Eq + Send + Sync + 'static,

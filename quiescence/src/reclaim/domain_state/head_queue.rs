@@ -68,7 +68,7 @@ const COMPANY: Duration = Duration::from_millis(10);
 
 /// From so many on it has had company. Where one thread allocates and the runner frees, both at
 /// once, each call of the allocator costs several times as much as where the runner frees many
-/// after each other: `docs/DESIGN.md`.
+/// after each other: `docs/DESIGN.md`, "Callback queues".
 const MANY: u64 = 16_384;
 
 /// How often the runner of a quiet callback queue looks, with nothing to do.
