@@ -207,20 +207,6 @@ fn every_mutant_is_in_the_document() {
     }
 }
 
-#[test]
-fn the_document_repeats_the_transcriptions_word_for_word() {
-    let text = document();
-    for file in ["world/reader", "world/updater", "world/driver", "limit/retire", "limit/run"] {
-        let path = workspace().join(format!("verify/explore/src/{file}.rs"));
-        let source = fs::read_to_string(path).expect("the source is there");
-        let block = source.split("//! ```").nth(1).expect("it has a transcription");
-        for line in block.lines().skip(1).filter(|line| !line.is_empty()) {
-            let line = line.trim_start_matches("//!").trim_start_matches(' ');
-            assert!(text.contains(line), "docs/ORDERINGS.md lacks the line of {file}: {line}");
-        }
-    }
-}
-
 /// Each fault of hazard pointers, and of the map's bucket, is in the document, under the name of
 /// its world.
 #[test]
