@@ -360,7 +360,7 @@ fn maps_are_clean() {
 #[test]
 fn everything_at_once_is_clean() {
     let seconds = std::env::var("RCU_TORTURE_SECONDS")
-        .map_or(20, |seconds| seconds.parse().expect("RCU_TORTURE_SECONDS is a number of seconds"));
+        .map_or(5, |seconds| seconds.parse().expect("RCU_TORTURE_SECONDS is a number of seconds"));
     let themes = "readers,floods,limits,quiet,stalls,churn,processes,sleepable,rseq-read,hazards,\
                   sequences,ids,tools,lists,maps";
     let report = defers(themes, seconds, &[]);
