@@ -101,7 +101,7 @@ fn a_full_disk_is_no_usage_error() {
 fn the_advice_and_the_documentation_count_the_same_stores() {
     let documentation = include_str!("../../quiescence/src/domain/guard.rs");
     assert!(documentation.contains("takes three stores to the thread's own cache line"));
-    let advice = include_str!("../../bench/src/rivals/quiescence/about.rs");
+    let advice = include_str!("../../bench/designs.toml");
     assert!(advice.contains("three plain stores to the thread's own cache line"));
 }
 

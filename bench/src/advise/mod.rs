@@ -17,8 +17,9 @@
 //! - `paste`: a program of ten lines for each design.
 //! - `run`: the race.
 //!
-//! A design is a rival that says something about itself: why a read costs what it costs there, and
-//! when not to use it. `rcu advise` prints these sentences as the reasons for its ranking.
+//! A design is a rival that solves a workload. `designs.toml` says of each why a read costs what it
+//! costs there, and when not to use it; `rcu advise` prints these sentences as the reasons for its
+//! ranking.
 
 mod buckets;
 mod copied;
@@ -38,6 +39,7 @@ mod workload;
 #[cfg(test)]
 mod wrong;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::LazyLock;
 
@@ -54,7 +56,9 @@ pub(crate) use subject::{Churned, Keyed};
 pub(crate) use value::Value;
 pub(crate) use workload::{Churn, Config, Hash, Index, PerKey, Placed, Table, Whole, hash};
 
-use crate::rivals::{self, Family, Make, Rival};
+use serde::Deserialize;
+
+use crate::rivals::{self, Make, Rival};
 
 /// A synchronisation design, as the user of a ranking sees it.
 #[derive(Debug)]
@@ -81,6 +85,29 @@ pub struct Design {
     pub program: &'static str,
     make: Make<Plan, dyn Prepared>,
 }
+
+/// What `designs.toml` says of the designs.
+#[derive(Debug, Deserialize)]
+#[serde(bound(deserialize = "'de: 'static"))]
+struct Known {
+    /// In the order in which a ranking introduces them.
+    families: Vec<&'static str>,
+    /// By the names of the rivals.
+    designs: BTreeMap<&'static str, About>,
+}
+
+/// What the fields of [`Design`] with these names say.
+#[derive(Debug, Deserialize)]
+struct About {
+    family: &'static str,
+    idea: &'static str,
+    reader_cost: &'static str,
+    limits: &'static str,
+}
+
+static KNOWN: LazyLock<Known> = LazyLock::new(|| {
+    toml::from_str(include_str!("../../designs.toml")).expect("the file is part of the program")
+});
 
 /// How a design finds the value of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,22 +143,10 @@ pub fn designs(workload: Workload) -> &'static [Design] {
 
 /// The designs that solve `workload` only if keys stay: their names.
 pub fn left_out_by_churn() -> Vec<&'static str> {
-    let needs_fixed_keys = |rival: &&Rival| rival.table.is_some() && rival.churn.is_none();
+    let needs_fixed_keys = |rival: &&Rival| {
+        rival.design(Workload::Table).is_some() && rival.design(Workload::Churn).is_none()
+    };
     rivals::all().filter(needs_fixed_keys).map(|rival| rival.name).collect()
-}
-
-/// How a rival solves a workload, if it does.
-fn solution(rival: &Rival, workload: Workload) -> Option<Make<Plan, dyn Prepared>> {
-    match workload {
-        Workload::Table => rival.table,
-        Workload::Churn => rival.churn,
-        Workload::Config => rival.config,
-        Workload::Counter => rival.counter,
-        Workload::ExactCounter => rival.counter.filter(|_| rival.is_exact),
-        Workload::LimitCounter => rival.limiter,
-        Workload::Queue => rival.queue,
-        Workload::Ids => rival.ids,
-    }
 }
 
 fn index(rival: &Rival, workload: Workload) -> Option<KeyIndex> {
@@ -145,10 +160,11 @@ fn index(rival: &Rival, workload: Workload) -> Option<KeyIndex> {
 
 fn solving(workload: Workload) -> Vec<Design> {
     let design = |rival: &Rival| {
-        let (about, make) = rival.about.zip(solution(rival, workload))?;
-        let design = Design {
+        let make = rival.design(workload)?;
+        let about = KNOWN.designs.get(rival.name)?;
+        Some(Design {
             name: rival.name,
-            family: about.family.name(),
+            family: about.family,
             idea: about.idea,
             reader_cost: about.reader_cost,
             limits: about.limits,
@@ -157,13 +173,12 @@ fn solving(workload: Workload) -> Vec<Design> {
             value_bytes_max: rival.is_copied.then_some(copied::BYTES_MAX),
             program: paste::program(workload, rival.name, rival.is_per_key).unwrap_or_default(),
             make,
-        };
-        Some((about.family, design))
+        })
     };
-    let mut designs: Vec<(Family, Design)> = rivals::all().filter_map(design).collect();
+    let mut designs: Vec<Design> = rivals::all().filter_map(design).collect();
     // Stable: within a family the order is that of the registry.
-    designs.sort_by_key(|(family, _)| *family);
-    designs.into_iter().map(|(_, design)| design).collect()
+    designs.sort_by_key(|design| KNOWN.families.iter().position(|known| *known == design.family));
+    designs
 }
 
 /// Fills a design with the plan's keys and values. It runs this plan, or those that differ in their

@@ -245,6 +245,19 @@ fn an_unknown_name_is_answered_with_the_known_ones() {
 }
 
 #[test]
+fn the_file_describes_each_design_and_nothing_else() {
+    let advised = rivals::all().filter(|rival| rival.is_advised()).map(|rival| rival.name);
+    let advised: HashSet<&str> = advised.collect();
+    for name in &advised {
+        assert!(KNOWN.designs.contains_key(name), "{name} is not described");
+    }
+    for (name, about) in &KNOWN.designs {
+        assert!(advised.contains(name) || rivals::left_out(name).is_some(), "{name} is no design");
+        assert!(KNOWN.families.contains(&about.family), "{name}: {}", about.family);
+    }
+}
+
+#[test]
 fn names_are_unique_and_descriptions_are_one_line() {
     for (number, workload) in Workload::ALL.into_iter().enumerate() {
         assert_eq!(workload as usize, number, "the list is in the order of the declaration");

@@ -34,7 +34,8 @@ pub struct Blocked {
 }
 
 /// The rivals that can be blocked.
-pub fn rivals() -> Vec<&'static Rival> {
+#[cfg(test)]
+pub(crate) fn rivals() -> Vec<&'static Rival> {
     super::those(|rival| rival.blocked.is_some())
 }
 

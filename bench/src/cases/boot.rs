@@ -41,14 +41,15 @@ pub struct Boot {
 }
 
 /// The rivals that can be booted on.
-pub fn rivals() -> Vec<&'static Rival> {
+#[cfg(test)]
+pub(crate) fn rivals() -> Vec<&'static Rival> {
     super::those(|rival| rival.boot.is_some())
 }
 
 /// Boots once: so many updates beside so many readers.
 ///
 /// # Panics
-/// If the rival is none of [`rivals`].
+/// If the rival does not serve it.
 pub fn measure(rival: &Rival, readers: usize, updates: u64) -> Boot {
     let _turn = Turn::wait();
     let site = &*(rival.boot.expect("only rivals that boot are asked"))();

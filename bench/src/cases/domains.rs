@@ -9,12 +9,15 @@ use std::mem;
 use std::sync::Barrier;
 use std::thread;
 
+use serde::Deserialize;
+
 use super::object::Turn;
 use crate::rivals::Rival;
 use crate::serve::Domain;
 
 /// What has been done with a domain.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
+#[serde(rename_all = "lowercase")]
 pub enum Used {
     /// Nothing.
     Never,
@@ -30,7 +33,8 @@ pub enum Used {
 const SECTIONS: usize = 100;
 
 /// The rivals of which there may be thousands.
-pub fn rivals() -> Vec<&'static Rival> {
+#[cfg(test)]
+pub(crate) fn rivals() -> Vec<&'static Rival> {
     super::those(|rival| rival.domain.is_some())
 }
 
@@ -39,7 +43,7 @@ pub fn rivals() -> Vec<&'static Rival> {
 /// Their memory is not given back. One measurement at a time in a process; others wait.
 ///
 /// # Panics
-/// If the rival is none of [`rivals`].
+/// If the rival does not serve it.
 pub fn measure(rival: &Rival, used: Used, count: usize) -> Option<f64> {
     let _turn = Turn::wait();
     (rival.domain.expect("only rivals that are domains are asked"))(used, count)

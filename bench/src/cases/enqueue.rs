@@ -5,12 +5,12 @@
 //! is measured. A callback has two words and adds them to a sum, so that it can be seen that all
 //! have run.
 
-use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::object::{Release, Turn};
-use super::replace::Site;
+use super::object::in_turn;
+use super::replace::{Site, while_held};
 use crate::rivals::Rival;
 use crate::statistics::spread;
 
@@ -18,7 +18,8 @@ use crate::statistics::spread;
 pub const BURST: u64 = 1024;
 
 /// The rivals that queue callbacks.
-pub fn rivals() -> Vec<&'static Rival> {
+#[cfg(test)]
+pub(crate) fn rivals() -> Vec<&'static Rival> {
     super::those(|rival| rival.enqueue.is_some())
 }
 
@@ -64,24 +65,14 @@ const PATIENCE: u32 = 10_000;
 /// # Panics
 /// If a callback has run twice, or within the burst.
 pub fn measure_call(rival: &Rival, bursts: u32) -> f64 {
-    in_turn(rival, |site, caller| {
+    after_a_burst(rival, |site, caller| {
         let burst = || {
             let before = caller.sum();
-            let (entered, release) = (AtomicI32::new(0), AtomicI32::new(0));
-            let elapsed = thread::scope(|scope| {
-                let holder = scope.spawn(|| site.reader().hold(&entered, &release));
-                // Acquire: pairs with the Release of the thread that has entered.
-                while entered.load(Ordering::Acquire) == 0 {
-                    assert!(!holder.is_finished(), "who holds a section does not panic");
-                    thread::yield_now();
-                }
-                let released = Release(&release);
+            let elapsed = while_held(site, 0, |_release| {
                 let begin = Instant::now();
                 caller.call(BURST);
                 let elapsed = begin.elapsed();
                 assert_eq!(caller.sum(), before, "{}: a callback ran too early", rival.name);
-                drop(released);
-                holder.join().expect("who holds a section does not panic");
                 elapsed
             });
             run_all(rival, caller, before + BURST);
@@ -106,7 +97,7 @@ fn median_ns(times: u32, once: impl FnMut() -> Duration) -> f64 {
 /// If it returns before the callback has run.
 pub fn measure_barrier(rival: &Rival, times: u32) -> Option<f64> {
     rival.has_barrier.then(|| {
-        in_turn(rival, |_, caller| {
+        after_a_burst(rival, |_, caller| {
             let barrier = || {
                 let before = caller.sum();
                 caller.call(1);
@@ -122,21 +113,17 @@ pub fn measure_barrier(rival: &Rival, times: u32) -> Option<f64> {
 }
 
 /// Runs the measurement in a thread of its own, after a burst that does not count.
-fn in_turn<R: Send>(
+fn after_a_burst<R: Send>(
     rival: &Rival,
     measure: impl FnOnce(&dyn Site, &mut dyn Caller) -> R + Send,
 ) -> R {
-    let _turn = Turn::wait();
-    thread::scope(|scope| {
-        let measured = scope.spawn(|| {
-            let queue = rival.enqueue.expect("only rivals that queue are asked");
-            let (site, mut caller) = ((queue.site)(), (queue.caller)());
-            let before = caller.sum();
-            caller.call(BURST);
-            run_all(rival, &mut *caller, before + BURST);
-            measure(&*site, &mut *caller)
-        });
-        measured.join().expect("a measurement does not panic")
+    in_turn(|| {
+        let queue = rival.enqueue.expect("only rivals that queue are asked");
+        let (site, mut caller) = ((queue.site)(), (queue.caller)());
+        let before = caller.sum();
+        caller.call(BURST);
+        run_all(rival, &mut *caller, before + BURST);
+        measure(&*site, &mut *caller)
     })
 }
 

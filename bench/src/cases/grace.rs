@@ -51,12 +51,14 @@ pub struct Contention {
 }
 
 /// The rivals that have grace periods.
-pub fn rivals() -> Vec<&'static Rival> {
+#[cfg(test)]
+pub(crate) fn rivals() -> Vec<&'static Rival> {
     super::those(|rival| rival.wait.is_some() && !rival.is_restartable)
 }
 
 /// The same, and those whose updaters wait for none.
-pub fn rivals_and_restartable() -> Vec<&'static Rival> {
+#[cfg(test)]
+pub(crate) fn rivals_and_restartable() -> Vec<&'static Rival> {
     super::those(|rival| rival.wait.is_some())
 }
 

@@ -9,7 +9,7 @@ use std::hash::{BuildHasher, Hasher};
 use std::thread;
 
 use super::maps::Map;
-use super::object::Turn;
+use super::object::in_turn;
 use crate::rivals::Rival;
 use crate::serve::Replace;
 use crate::slices::{Cue, Scene, Speed};
@@ -33,7 +33,8 @@ const OPERATIONS: usize = 1 << 13;
 const PAUSE: usize = 64;
 
 /// The rivals that have such a table.
-pub fn rivals() -> Vec<&'static Rival> {
+#[cfg(test)]
+pub(crate) fn rivals() -> Vec<&'static Rival> {
     super::those(|rival| rival.hash.is_some())
 }
 
@@ -51,28 +52,24 @@ pub fn measure(
     operations: usize,
     seed: u64,
 ) -> Speed {
-    let _turn = Turn::wait();
     let keys = keys();
     let rounds = operations.div_ceil(OPERATIONS).max(1);
-    thread::scope(|scope| {
-        let measured = scope.spawn(|| {
-            let table = (rival.hash.expect("only rivals with a table are asked"))(&keys);
-            // Helper threads start here, where they may run on every CPU.
-            let warm_up = draw(&keys, searches_percent, seed);
-            thread::scope(|scope| {
-                scope.spawn(|| table.run(&warm_up, 1)).join().expect("a warm-up does not panic");
-            });
-            table.flush();
-            let scene = Scene::of(threads, |number: usize, cue: &Cue<'_>| {
-                let drawn = draw(&keys, searches_percent, seed + 1 + number as u64);
-                table.run(&drawn, 0);
-                cue.work(|_| table.run(&drawn, rounds))
-            });
-            table.flush();
-            drop(table);
-            scene.speed((rounds * OPERATIONS) as f64)
+    in_turn(|| {
+        let table = (rival.hash.expect("only rivals with a table are asked"))(&keys);
+        // Helper threads start here, where they may run on every CPU.
+        let warm_up = draw(&keys, searches_percent, seed);
+        thread::scope(|scope| {
+            scope.spawn(|| table.run(&warm_up, 1)).join().expect("a warm-up does not panic");
         });
-        measured.join().expect("a measurement does not panic")
+        table.flush();
+        let scene = Scene::of(threads, |number: usize, cue: &Cue<'_>| {
+            let drawn = draw(&keys, searches_percent, seed + 1 + number as u64);
+            table.run(&drawn, 0);
+            cue.work(|_| table.run(&drawn, rounds))
+        });
+        table.flush();
+        drop(table);
+        scene.speed((rounds * OPERATIONS) as f64)
     })
 }
 

@@ -8,12 +8,47 @@ use std::cell::Cell;
 use std::hint::{black_box, spin_loop};
 use std::time::{Duration, Instant};
 
+use serde::Deserialize;
+
 use super::BATCH;
 use crate::slices::{Part, Row};
 
 /// From one write to the next, of those who write beside a reader: often for what is mostly read,
 /// and the same for all rivals, also for those whose writers wait for readers.
 const WRITE_EVERY: Duration = Duration::from_micros(10);
+
+/// What a rival does in a loop.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Looped {
+    /// A word that is read.
+    Read,
+    /// A word that is read inside another section.
+    Nested,
+    /// Four words that are read whole.
+    Cell,
+    /// Four words that are written.
+    CellStore,
+    /// What stands for an `Arc` in a place where it can be replaced, for as long as it is read.
+    Guard,
+    /// An `Arc` out of a place where it can be replaced.
+    Arc,
+    /// A pointer that a hazard pointer protects for as long as its word is read.
+    Protect,
+    /// A reference to something that stays.
+    Reference,
+    /// A counter.
+    Count,
+    /// A section in which a reader may sleep.
+    Sleepable,
+    /// A section, or a lock, that is cheap to enter for one thread.
+    Local,
+}
+
+impl Looped {
+    /// How many there are.
+    pub(crate) const COUNT: usize = Self::Local as usize + 1;
+}
 
 /// One operation of one rival, many times.
 #[derive(Clone, Copy, Debug)]
@@ -132,8 +167,9 @@ mod tests {
     use crate::{rivals, slices};
 
     /// Every rival does what is asked of it, alone, with another one, and beside its opposite.
-    fn all_work(of: fn(&rivals::Rival) -> Option<Loop>) {
-        for (name, looped) in rivals::all().filter_map(|rival| Some((rival.name, of(rival)?))) {
+    fn all_work(of: Looped) {
+        let loops = rivals::all().filter_map(|rival| Some((rival.name, rival.looped(of)?)));
+        for (name, looped) in loops {
             let beside = looped.opposite.map(|_| looped.row_beside(0.0));
             for row in [looped.row(1, 0.0), looped.row(2, 0.0)].into_iter().chain(beside) {
                 // What each of them gives is asserted within.
@@ -160,35 +196,35 @@ mod tests {
 
     #[test]
     fn every_rival_reads_the_word_as_often_as_it_is_told() {
-        all_work(|rival| rival.read);
-        all_work(|rival| rival.nested);
+        all_work(Looped::Read);
+        all_work(Looped::Nested);
     }
 
     #[test]
     fn every_cell_is_read_whole_also_beside_a_writer() {
-        all_work(|rival| rival.cell);
+        all_work(Looped::Cell);
     }
 
     #[test]
     fn every_cell_is_written_whole_also_beside_a_reader() {
-        all_work(|rival| rival.cell_store);
+        all_work(Looped::CellStore);
     }
 
     #[test]
     fn every_reference_count_gives_what_is_there() {
-        all_work(|rival| rival.arc);
-        all_work(|rival| rival.reference);
+        all_work(Looped::Arc);
+        all_work(Looped::Reference);
     }
 
     #[test]
     fn no_counter_loses_any() {
-        all_work(|rival| rival.count);
+        all_work(Looped::Count);
     }
 
     #[test]
     fn every_section_is_entered_and_left() {
-        all_work(|rival| rival.sleepable);
-        all_work(|rival| rival.local);
+        all_work(Looped::Sleepable);
+        all_work(Looped::Local);
     }
 
     #[test]

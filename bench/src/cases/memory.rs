@@ -4,12 +4,11 @@
 //! before and after. Rivals of which not everything waits then have nothing to be measured, and
 //! those who hold up the retirer would never end: only those that hoard are asked.
 
-use std::sync::atomic::{AtomicI32, Ordering};
 use std::thread;
 
 use super::allocator::bytes_in_use;
-use super::object::{LineGuard, Object, Turn};
-use super::replace::{Limit, drain, site, warm_up};
+use super::object::{LineGuard, Object, in_turn};
+use super::replace::{Limit, drain, site, warm_up, while_held};
 use crate::rivals::Rival;
 use crate::rivals::std_rwlock::StdRwLock;
 
@@ -22,46 +21,29 @@ use crate::rivals::std_rwlock::StdRwLock;
 /// # Panics
 /// If the rival panics.
 pub fn measure(rival: &Rival, objects: u64) -> Option<f64> {
-    let _turn = Turn::wait();
     if !rival.hoards {
         return None;
     }
-    thread::scope(|scope| {
-        let measured = scope.spawn(|| {
-            let plain = plain_bytes(objects)?;
-            let site = site(rival, Limit::High);
-            warm_up(&*site);
-            let (entered, release) = (AtomicI32::new(0), AtomicI32::new(0));
-            let freed_before = site.freed();
-            let bytes = thread::scope(|scope| {
-                let holder = scope.spawn(|| {
-                    let _line_guard = LineGuard::take(1);
-                    site.reader().hold(&entered, &release);
-                });
-                // Acquire: pairs with the Release of the thread that has entered.
-                while entered.load(Ordering::Acquire) == 0 {
-                    thread::yield_now();
-                }
-                let retire = || {
-                    let _line_guard = LineGuard::take(0);
-                    let mut updater = site.updater();
-                    let before = bytes_in_use();
-                    updater.replace(objects);
-                    before.zip(bytes_in_use()).map(|(before, after)| after.saturating_sub(before))
-                };
-                let bytes = scope.spawn(retire).join().expect("the updater does not panic");
-                let waiting = objects.saturating_sub(site.freed() - freed_before);
-                // Relaxed: it ends the section and publishes nothing.
-                release.store(1, Ordering::Relaxed);
-                // Joined for its last destructors too, which may free: the end of the scope would
-                // not wait for them, and the next measurement would see it.
-                holder.join().expect("who holds a section does not panic");
-                bytes.map(|bytes| bytes as f64 / waiting.max(1) as f64)
-            });
-            drain(&*site, freed_before, objects);
-            bytes.map(|bytes| bytes - plain)
+    in_turn(|| {
+        let plain = plain_bytes(objects)?;
+        let site = site(rival, Limit::High);
+        warm_up(&*site);
+        let freed_before = site.freed();
+        let bytes = while_held(&*site, 1, |_release| {
+            let retire = || {
+                let _line_guard = LineGuard::take(0);
+                let mut updater = site.updater();
+                let before = bytes_in_use();
+                updater.replace(objects);
+                before.zip(bytes_in_use()).map(|(before, after)| after.saturating_sub(before))
+            };
+            let bytes = thread::scope(|scope| scope.spawn(retire).join());
+            let waiting = objects.saturating_sub(site.freed() - freed_before);
+            let bytes = bytes.expect("the updater does not panic");
+            bytes.map(|bytes| bytes as f64 / waiting.max(1) as f64)
         });
-        measured.join().expect("a measurement does not panic")
+        drain(&*site, freed_before, objects);
+        bytes.map(|bytes| bytes - plain)
     })
 }
 

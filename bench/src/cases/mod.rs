@@ -17,8 +17,7 @@
 //! - `cache`: loads that are slow or fast by where their data lies in the caches.
 //! - [`engines`]: the engines of a domain on a path-lookup cache ([`path_cache`]).
 //!
-//! A case takes the rivals of the registry that serve it, in the order of the registry: each module
-//! has a function `rivals`.
+//! A case takes the rivals of the registry that serve it, in the order of the registry.
 
 mod allocator;
 #[cfg(test)]
@@ -33,6 +32,7 @@ mod crowd;
 pub mod domains;
 pub mod engines;
 pub mod enqueue;
+pub(crate) mod form;
 pub mod garbage;
 pub mod grace;
 pub mod hash;

@@ -10,6 +10,7 @@ use std::cell::Cell;
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
 
 use crate::serve::Replace;
 
@@ -96,6 +97,13 @@ impl Turn {
         // A measurement that panicked leaves nothing half done that the next one would see.
         Self(TURN.lock().unwrap_or_else(PoisonError::into_inner))
     }
+}
+
+/// Measures when it is the caller's turn, in a thread of its own: designs would leave in the
+/// caller's what they keep for threads.
+pub(crate) fn in_turn<R: Send>(measure: impl FnOnce() -> R + Send) -> R {
+    let _turn = Turn::wait();
+    thread::scope(|scope| scope.spawn(measure).join().expect("a measurement does not panic"))
 }
 
 /// Lets go who holds a section until this flag is set: dropped, also by a panic.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::clock::{ticks, ticks_since};
 pub use super::object::OBJECT_BYTES;
-use super::object::Object;
+use super::object::{LineGuard, Object, Release};
 use crate::rivals::Rival;
 use crate::serve::Replace;
 
@@ -37,7 +37,8 @@ pub(crate) enum Limit {
 }
 
 /// The rivals that replace and retire.
-pub fn rivals() -> Vec<&'static Rival> {
+#[cfg(test)]
+pub(crate) fn rivals() -> Vec<&'static Rival> {
     super::those(|rival| rival.replace.is_some())
 }
 
@@ -198,6 +199,27 @@ impl<S: Replace, const WORDS: usize> Reader for Worker<'_, S, WORDS> {
     }
 }
 
+/// Acts while another thread, in the line of this number, holds a section: until the act, or a
+/// panic of it, drops what it is given. When this returns, that thread's last destructors, which
+/// may free, have run.
+pub(crate) fn while_held<R>(site: &dyn Site, line: usize, act: impl FnOnce(Release<'_>) -> R) -> R {
+    let (entered, release) = (AtomicI32::new(0), AtomicI32::new(0));
+    thread::scope(|scope| {
+        let holder = scope.spawn(|| {
+            let _line_guard = LineGuard::take(line);
+            site.reader().hold(&entered, &release);
+        });
+        // Acquire: pairs with the Release of the thread that has entered.
+        while entered.load(Ordering::Acquire) == 0 {
+            assert!(!holder.is_finished(), "who holds a section does not panic");
+            thread::yield_now();
+        }
+        let result = act(Release(&release));
+        holder.join().expect("who holds a section does not panic");
+        result
+    })
+}
+
 /// Replaces a few objects in a thread of its own, and has them freed. So a library's helper threads
 /// start here, where they may run on every CPU, and not in a measurement that ties its threads
 /// to one.
@@ -271,16 +293,10 @@ mod tests {
         let _turn = Turn::wait();
         for rival in rivals().into_iter().filter(|rival| rival.hoards) {
             let site = super::site(rival, Limit::High);
-            let (entered, release) = (AtomicI32::new(0), AtomicI32::new(0));
-            thread::scope(|scope| {
-                scope.spawn(|| site.reader().hold(&entered, &release));
-                while entered.load(Ordering::Acquire) == 0 {
-                    thread::yield_now();
-                }
+            while_held(&*site, 0, |_release| {
                 let before = site.freed();
-                scope.spawn(|| site.updater().replace(1000)).join().unwrap();
+                thread::scope(|scope| scope.spawn(|| site.updater().replace(1000)).join().unwrap());
                 assert_eq!(site.freed(), before, "{}", rival.name);
-                release.store(1, Ordering::Relaxed);
             });
         }
     }

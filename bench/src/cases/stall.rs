@@ -8,8 +8,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::allocator::bytes_in_use;
-use super::object::{LineGuard, OBJECT_BYTES, Release, Turn};
-use super::replace::{Limit, Site, drain, site, warm_up};
+use super::object::{OBJECT_BYTES, Release, in_turn};
+use super::replace::{Limit, Site, drain, site, warm_up, while_held};
 use crate::rivals::Rival;
 use crate::slices::{Act, Judged, Scene, both};
 
@@ -49,24 +49,20 @@ pub struct Stall {
 /// # Panics
 /// If the rival panics.
 pub fn measure(rival: &Rival, stall: Duration) -> Stall {
-    let _turn = Turn::wait();
-    thread::scope(|scope| {
-        let measured = scope.spawn(|| {
-            let site = site(rival, Limit::Low);
-            warm_up(&*site);
-            let before = Phase::run(&*site, false, stall / BEFORE);
-            let during = Phase::run(&*site, true, stall);
-            Stall {
-                unreclaimed_peak: during.unreclaimed_peak,
-                bytes_peak: during.bytes_peak,
-                // Not a number if the reader got no CPU before.
-                reads_kept: during.reads_per_second / before.reads_per_second,
-                updates_per_second: during.updates_per_second,
-                stopped: during.stopped,
-                judged: both(before.judged, during.judged),
-            }
-        });
-        measured.join().expect("a measurement does not panic")
+    in_turn(|| {
+        let site = site(rival, Limit::Low);
+        warm_up(&*site);
+        let before = Phase::run(&*site, false, stall / BEFORE);
+        let during = Phase::run(&*site, true, stall);
+        Stall {
+            unreclaimed_peak: during.unreclaimed_peak,
+            bytes_peak: during.bytes_peak,
+            // Not a number if the reader got no CPU before.
+            reads_kept: during.reads_per_second / before.reads_per_second,
+            updates_per_second: during.updates_per_second,
+            stopped: during.stopped,
+            judged: both(before.judged, during.judged),
+        }
     })
 }
 
@@ -115,46 +111,35 @@ impl Watched<'_> {
 impl Phase {
     fn run(site: &dyn Site, stalled: bool, duration: Duration) -> Phase {
         let watched = Watched { site, freed_before: site.freed(), retired: AtomicU64::new(0) };
-        let (entered, release) = (AtomicI32::new(0), AtomicI32::new(0));
-        let mut phase = Phase::default();
-        thread::scope(|scope| {
-            let holder = stalled.then(|| {
-                let holder = scope.spawn(|| {
-                    let _line_guard = LineGuard::take(2);
-                    site.reader().hold(&entered, &release);
-                });
-                // Acquire: pairs with the Release of the thread that has entered.
-                while entered.load(Ordering::Acquire) == 0 {
-                    assert!(!holder.is_finished(), "who holds a section does not panic");
-                    thread::yield_now();
-                }
-                holder
-            });
-            let released = Release(&release);
-            let acts: Vec<Act<'_, u64>> = vec![
-                Box::new(|cue| cue.work(|stop| watched.update(stop))),
-                Box::new(|cue| {
-                    let mut reader = site.reader();
-                    cue.work(|stop| reader.read_until(stop))
-                }),
-            ];
-            let (scene, elapsed) = Scene::play(0, acts, |_| {
-                let elapsed = phase.watch(&watched, duration);
-                // Whom the stall has blocked continues now, and sees that it is to stop.
-                drop(released);
-                elapsed
-            });
-            // Joined, for its last destructors too, which may free.
-            if let Some(holder) = holder {
-                holder.join().expect("who holds a section does not panic");
-            }
-            let [updates, reads] = &scene.played[..] else { unreachable!("there are two acts") };
-            phase.unreclaimed_peak = phase.unreclaimed_peak.max(updates.result);
-            phase.reads_per_second = reads.result as f64 / reads.elapsed.as_secs_f64();
-            phase.updates_per_second /= elapsed.as_secs_f64();
-            phase.judged = scene.judged();
-        });
+        let phase = if stalled {
+            while_held(site, 2, |release| Phase::play(&watched, Some(release), duration))
+        } else {
+            Phase::play(&watched, None, duration)
+        };
         drain(site, watched.freed_before, watched.retired.into_inner());
+        phase
+    }
+
+    fn play(watched: &Watched<'_>, released: Option<Release<'_>>, duration: Duration) -> Phase {
+        let mut phase = Phase::default();
+        let acts: Vec<Act<'_, u64>> = vec![
+            Box::new(|cue| cue.work(|stop| watched.update(stop))),
+            Box::new(|cue| {
+                let mut reader = watched.site.reader();
+                cue.work(|stop| reader.read_until(stop))
+            }),
+        ];
+        let (scene, elapsed) = Scene::play(0, acts, |_| {
+            let elapsed = phase.watch(watched, duration);
+            // Whom the stall has blocked continues now, and sees that it is to stop.
+            drop(released);
+            elapsed
+        });
+        let [updates, reads] = &scene.played[..] else { unreachable!("there are two acts") };
+        phase.unreclaimed_peak = phase.unreclaimed_peak.max(updates.result);
+        phase.reads_per_second = reads.result as f64 / reads.elapsed.as_secs_f64();
+        phase.updates_per_second /= elapsed.as_secs_f64();
+        phase.judged = scene.judged();
         phase
     }
 

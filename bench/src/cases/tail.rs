@@ -1,10 +1,9 @@
 //! What updates do to readers: how long 64 reads take at worst, beside an updater without pause.
 
 use std::sync::atomic::Ordering;
-use std::thread;
 
 use super::clock::quantile_ns;
-use super::object::Turn;
+use super::object::in_turn;
 use super::replace::{Limit, drain, site, warm_up};
 use crate::rivals::Rival;
 use crate::slices::{Judged, Scene};
@@ -32,45 +31,41 @@ pub struct Tail {
 /// # Panics
 /// If the rival panics.
 pub fn measure(rival: &Rival, groups: usize) -> Tail {
-    let _turn = Turn::wait();
-    thread::scope(|scope| {
-        let measured = scope.spawn(|| {
-            let site = site(rival, Limit::Usual);
-            warm_up(&*site);
-            let before = site.freed();
-            let mut samples = vec![0; groups.max(1)];
-            let scene = Scene::beside(
-                1,
-                |cue| {
-                    let mut updater = site.updater();
-                    cue.work(|stop| {
-                        let mut updates = 0;
-                        // Relaxed: the flag ends the loop and publishes nothing.
-                        while stop.load(Ordering::Relaxed) == 0 {
-                            updater.replace(BATCH);
-                            updates += BATCH;
-                        }
-                        updates
-                    })
-                },
-                |cue| {
-                    let mut reader = site.reader();
-                    cue.work(|_| {
-                        reader.read_timed(&mut samples);
-                        0
-                    })
-                },
-            );
-            let updater = &scene.played[1];
-            drain(&*site, before, updater.result);
-            Tail {
-                p50_ns: quantile_ns(&mut samples, 0.5),
-                p99_9_ns: quantile_ns(&mut samples, 0.999),
-                updates_per_second: updater.result as f64 / updater.elapsed.as_secs_f64(),
-                judged: scene.judged(),
-            }
-        });
-        measured.join().expect("a measurement does not panic")
+    in_turn(|| {
+        let site = site(rival, Limit::Usual);
+        warm_up(&*site);
+        let before = site.freed();
+        let mut samples = vec![0; groups.max(1)];
+        let scene = Scene::beside(
+            1,
+            |cue| {
+                let mut updater = site.updater();
+                cue.work(|stop| {
+                    let mut updates = 0;
+                    // Relaxed: the flag ends the loop and publishes nothing.
+                    while stop.load(Ordering::Relaxed) == 0 {
+                        updater.replace(BATCH);
+                        updates += BATCH;
+                    }
+                    updates
+                })
+            },
+            |cue| {
+                let mut reader = site.reader();
+                cue.work(|_| {
+                    reader.read_timed(&mut samples);
+                    0
+                })
+            },
+        );
+        let updater = &scene.played[1];
+        drain(&*site, before, updater.result);
+        Tail {
+            p50_ns: quantile_ns(&mut samples, 0.5),
+            p99_9_ns: quantile_ns(&mut samples, 0.999),
+            updates_per_second: updater.result as f64 / updater.elapsed.as_secs_f64(),
+            judged: scene.judged(),
+        }
     })
 }
 

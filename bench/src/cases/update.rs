@@ -6,10 +6,8 @@
 //! included, until everything is freed that can be; but not the reader's, who reads all the time.
 //! (What readers free is not seen in it, but in their tail: [`super::tail`].)
 
-use std::thread;
-
 use super::clock::quantile_ns;
-use super::object::Turn;
+use super::object::in_turn;
 use super::replace::{Limit, Site, Updater, drain, site, warm_up};
 use crate::rivals::Rival;
 use crate::slices::{Cue, Judged, Played, Scene, both};
@@ -55,18 +53,13 @@ fn measure_site(
     updates: u64,
     timed: usize,
 ) -> Updates {
-    let _turn = Turn::wait();
-    // Not in the caller's thread, where schemes would leave what they keep for threads.
-    thread::scope(|scope| {
-        let measured = scope.spawn(|| {
-            let site = make();
-            warm_up(&*site);
-            let loops = Loops { site: &*site, readers };
-            let counted = loops.count(updates.div_ceil(BATCH).max(1));
-            let (p99_9_ns, judged) = loops.time(timed.max(1));
-            Updates { p99_9_ns, judged: both(counted.judged, judged), ..counted }
-        });
-        measured.join().expect("a measurement does not panic")
+    in_turn(|| {
+        let site = make();
+        warm_up(&*site);
+        let loops = Loops { site: &*site, readers };
+        let counted = loops.count(updates.div_ceil(BATCH).max(1));
+        let (p99_9_ns, judged) = loops.time(timed.max(1));
+        Updates { p99_9_ns, judged: both(counted.judged, judged), ..counted }
     })
 }
 

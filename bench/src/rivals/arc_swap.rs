@@ -7,21 +7,20 @@ use std::time::Duration;
 
 use arc_swap::{ArcSwap, Cache};
 
-use super::{About, Family, Rival};
+use super::Rival;
 use crate::advise::{Config, Placed, Value};
 use crate::cases::cells::{Words, sum, words};
-use crate::cases::loops::{repeat, timed};
+use crate::cases::loops::{Looped, repeat, timed};
 use crate::serve::{Cell, replace, StoreArc};
 
 pub(super) const RIVALS: &[Rival] = &[
     Rival::new("arc-swap")
-        .about(&ABOUT)
         .config::<Placed<Swapped>>()
         .per_key::<Swapped>()
-        .read(read_swapped)
+        .times(Looped::Read, read_swapped)
         .cell::<Swapped>()
-        .guard(read_swapped)
-        .arc(|batches| {
+        .times(Looped::Guard, read_swapped)
+        .times(Looped::Arc, |batches| {
             let slot = black_box(&*ONE);
             repeat(batches, || *slot.load_full())
         })
@@ -29,25 +28,10 @@ pub(super) const RIVALS: &[Rival] = &[
         .stored::<Swapped>()
         .replace::<Swapped>(),
     Rival::new("arc-swap-cache")
-        .about(&ABOUT_CACHED)
         .config::<Cached>()
-        .read(read_cached)
-        .guard(read_cached),
+        .times(Looped::Read, read_cached)
+        .times(Looped::Guard, read_cached),
 ];
-
-const ABOUT: About = About {
-    family: Family::ReferenceCount,
-    idea: "a pointer to a reference-counted value is swapped; readers note debts and not counts",
-    reader_cost: "a locked swap to note the debt and a compare-and-swap to pay it back",
-    limits: "frequent updates: each walks the debts of every thread that ever read",
-};
-
-const ABOUT_CACHED: About = About {
-    family: Family::ReferenceCount,
-    idea: "each thread keeps a reference and looks whether the shared pointer is still the same",
-    reader_cost: "one load and a comparison, as long as nothing was replaced",
-    limits: "every thread keeps an old value alive until it reads again; one cache per value",
-};
 
 /// A shared pointer to a counted object.
 #[derive(Debug)]

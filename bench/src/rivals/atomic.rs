@@ -6,25 +6,18 @@ use std::time::Duration;
 
 use crossbeam_utils::CachePadded;
 
-use super::{About, Family, Rival};
+use super::Rival;
 use crate::advise::{Counting, Limiting};
 use crate::cases::counters::counted;
+use crate::cases::loops::Looped;
 
 pub(super) const RIVALS: &[Rival] = &[
-    Rival::new("atomic-own").count(count_own),
+    Rival::new("atomic-own").times(Looped::Count, count_own),
     Rival::new("atomic-shared")
-        .about(&ABOUT)
         .counter::<CachePadded<AtomicU64>>()
         .limiter::<UpTo>()
-        .count(count_shared),
+        .times(Looped::Count, count_shared),
 ];
-
-const ABOUT: About = About {
-    family: Family::Atomic,
-    idea: "one atomic word for all",
-    reader_cost: "one load of the word, on a line that travels to each CPU that counts",
-    limits: "many CPUs that count often: each count waits for the line",
-};
 
 impl Counting for CachePadded<AtomicU64> {
     const EXACT: bool = true;

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use super::Rival;
 use crate::cases::cells::{Words, sum, words};
-use crate::cases::loops::{repeat, timed};
+use crate::cases::loops::{Looped, repeat, timed};
 use crate::cases::read::SLOT;
 use crate::serve::Cell;
 
 pub(super) const RIVALS: &[Rival] = &[
-    Rival::new("plain-load").read(read).cell::<Load>(),
-    Rival::new("arc-clone").arc(arc_clone).reference(arc_clone),
+    Rival::new("plain-load").times(Looped::Read, read).cell::<Load>(),
+    Rival::new("arc-clone").times(Looped::Arc, arc_clone).times(Looped::Reference, arc_clone),
 ];
 
 /// A load of a pointer to something that is never freed.

@@ -6,21 +6,14 @@ use std::time::Duration;
 use contatori::counters::unsigned::Unsigned;
 use contatori::counters::{CounterValue, Observable};
 
-use super::{About, Family, Rival};
+use super::Rival;
 use crate::advise::Counting;
 use crate::cases::counters::counted;
+use crate::cases::loops::Looped;
 
 pub(super) const RIVALS: &[Rival] = &[Rival::new("contatori")
-    .about(&ABOUT)
     .counter::<Unsigned>()
-    .count(count)];
-
-const ABOUT: About = About {
-    family: Family::PerCpu,
-    idea: "atomic additions to one of 64 words, chosen by thread",
-    reader_cost: "a load of all 64 words, whose lines travel",
-    limits: "sums of one moment; many counters: each has 64 lines",
-};
+    .times(Looped::Count, count)];
 
 impl Counting for Unsigned {
     const EXACT: bool = false;

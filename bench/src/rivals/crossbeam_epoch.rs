@@ -7,35 +7,29 @@ use std::time::Duration;
 
 use crossbeam_epoch::{Atomic, Collector, Guard, LocalHandle, Owned};
 
-use super::{About, Family, Rival};
+use super::Rival;
 use crate::advise::Placed;
 use crate::cases::enqueue::{Caller, callback, closures_run};
-use crate::cases::loops::timed;
+use crate::cases::loops::{Looped, timed};
 use crate::cases::replace::Replacements;
 use crate::cases::wait::{Flavour, Idle, Member, chain, sections};
 use crate::serve::replace;
 
 pub(super) const RIVALS: &[Rival] = &[
     Rival::new("crossbeam-epoch")
-        .about(&ABOUT)
         .config::<Placed<Epoch>>()
         .per_key::<Epoch>()
-        .read(read_epoch)
-        .nested(nested_epoch)
+        .times(Looped::Read, read_epoch)
+        .times(Looped::Nested, nested_epoch)
         .replace::<Epoch>()
         .hoards()
         .chains::<Epoch>()
         .wait(|| Arc::new(Epochs(Collector::new())))
         .enqueue(Replacements::<Epoch>::boxed, || Box::new(Deferred)),
-    Rival::new("crossbeam-handle").read(read_handle).nested(nested_handle),
+    Rival::new("crossbeam-handle")
+        .times(Looped::Read, read_handle)
+        .times(Looped::Nested, nested_handle),
 ];
-
-const ABOUT: About = About {
-    family: Family::Epoch,
-    idea: "readers pin an epoch; what is replaced is freed two epochs later",
-    reader_cost: "a full fence when the epoch is pinned, and collection at every 128th pin",
-    limits: "tail latency: readers run destructors; memory is not bounded when a reader stalls",
-};
 
 /// A collector with participants of its own.
 struct Epochs(Collector);

@@ -10,12 +10,12 @@ use crossbeam_utils::sync::ShardedLock;
 
 use super::Rival;
 use crate::cases::cells::{Words, sum, words};
-use crate::cases::loops::repeat;
+use crate::cases::loops::{Looped, repeat};
 use crate::serve::Cell;
 
 pub(super) const RIVALS: &[Rival] = &[
     Rival::new("crossbeam-cell").cell::<Striped>(),
-    Rival::new("crossbeam-sharded-lock").local(section),
+    Rival::new("crossbeam-sharded-lock").times(Looped::Local, section),
 ];
 
 struct Striped;

@@ -5,24 +5,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use dashmap::DashMap;
 
-use super::{About, Family, Rival};
+use super::Rival;
 use crate::advise::{Churn, Hash, Ids, Table, Value};
 use crate::cases::hash;
 use crate::cases::maps::maps;
 
 pub(super) const RIVALS: &[Rival] = &[Rival::new("dashmap")
-    .about(&ABOUT)
     .table::<DashMap<Box<[u8]>, Value, Hash>>()
     .ids::<Counted>()
     .map::<DashMap<u64, hash::Value, hash::Hash>>()
     .maps::<Dash>()];
-
-const ABOUT: About = About {
-    family: Family::ShardedLock,
-    idea: "a map whose keys are spread over reader-writer locks of its own, four for each CPU",
-    reader_cost: "two locked instructions, on a line that only readers of the same shard write",
-    limits: "a few hot keys; holding a reference while touching the map again deadlocks",
-};
 
 impl Table for DashMap<Box<[u8]>, Value, Hash> {
     type Thread<'a> = ();

@@ -7,15 +7,15 @@ use std::time::Duration;
 use haphazard::{AtomicPtr, Domain, HazardPointer};
 
 use super::Rival;
-use crate::cases::loops::timed;
+use crate::cases::loops::{Looped, timed};
 use crate::serve::{Replace, replace};
 
 pub(super) const RIVALS: &[Rival] =
     &[Rival::new("haphazard")
-        .read(read)
+        .times(Looped::Read, read)
         .replace::<Hazard>()
         .chains::<Hazard>()
-        .protect(protect)];
+        .times(Looped::Protect, protect)];
 
 /// Hazard pointers: a reader protects one object, not all that it might see.
 #[derive(Debug)]

@@ -7,22 +7,22 @@ use std::sync::{Arc, LazyLock};
 use hazarc::{AtomicArc, Cache};
 
 use super::Rival;
-use crate::cases::loops::{repeat, timed};
+use crate::cases::loops::{Looped, repeat, timed};
 use crate::serve::{replace, StoreArc};
 
 pub(super) const RIVALS: &[Rival] = &[
     Rival::new("hazarc")
-        .guard(|batches| {
+        .times(Looped::Guard, |batches| {
             let slot = black_box(&*ONE);
             repeat(batches, || **slot.load())
         })
-        .arc(|batches| {
+        .times(Looped::Arc, |batches| {
             let slot = black_box(&*ONE);
             repeat(batches, || *slot.load_owned())
         })
         .store::<Borrowed>()
         .stored::<Borrowed>(),
-    Rival::new("hazarc-cache").guard(|batches| {
+    Rival::new("hazarc-cache").times(Looped::Guard, |batches| {
         let mut cache = Cache::new(black_box(&*ONE));
         timed(batches, &mut cache, |cache| **cache.load(), |_| {})
     }),

@@ -7,11 +7,11 @@ use left_right::{Absorb, ReadHandle, ReadHandleFactory, WriteHandle};
 
 use super::Rival;
 use crate::cases::cells::{Words, sum, words};
-use crate::cases::loops::timed;
+use crate::cases::loops::{Looped, timed};
 use crate::serve::Cell;
 
 pub(super) const RIVALS: &[Rival] =
-    &[Rival::new("left-right").read(read).cell::<LeftRight>()];
+    &[Rival::new("left-right").times(Looped::Read, read).cell::<LeftRight>()];
 
 /// What left-right keeps two of.
 #[derive(Clone)]

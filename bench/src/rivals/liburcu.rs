@@ -19,20 +19,21 @@ use crate::cases::BATCH;
 use crate::cases::enqueue::BURST;
 use crate::cases::read::SLOT;
 use crate::cases::wait::{self, Idle, Member};
+use crate::cases::loops::Looped;
 
 pub(super) const RIVALS: &[Rival] = &[
     Rival::new("liburcu-memb")
-        .read(|batches| read(batches, &MEMB, |flavour| flavour.read))
-        .nested(|batches| read(batches, &MEMB, |flavour| flavour.read_nested))
+        .times(Looped::Read, |batches| read(batches, &MEMB, |flavour| flavour.read))
+        .times(Looped::Nested, |batches| read(batches, &MEMB, |flavour| flavour.read_nested))
         .hash_with(|keys| Box::new(Chains::memb(keys)))
         .wait(|| Arc::new(OneDomain(&MEMB))),
     Rival::new("liburcu-qsbr")
-        .read(|batches| read(batches, &QSBR, |flavour| flavour.read))
+        .times(Looped::Read, |batches| read(batches, &QSBR, |flavour| flavour.read))
         .hash_with(|keys| Box::new(Chains::qsbr(keys)))
         .wait(|| Arc::new(OneDomain(&QSBR))),
     Rival::new("liburcu-bp")
-        .read(|batches| read(batches, &BP, |flavour| flavour.read))
-        .nested(|batches| read(batches, &BP, |flavour| flavour.read_nested))
+        .times(Looped::Read, |batches| read(batches, &BP, |flavour| flavour.read))
+        .times(Looped::Nested, |batches| read(batches, &BP, |flavour| flavour.read_nested))
         .wait(|| Arc::new(OneDomain(&BP))),
     Rival::new("liburcu-call")
         .replace_with(|_| Box::new(Replaced::new(Way::Call)))

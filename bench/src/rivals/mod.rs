@@ -10,11 +10,11 @@ use std::time::Duration;
 
 use crate::advise::{
     Bounded, Buckets, Churn, Churned, Config, Copied, Copies, Counted, Counting, Ids, Keyed,
-    Limiting, Numbered, PerKey, Placed, Plan, Prepared, Queued, Queueing, Ready, Whole,
+    Limiting, Numbered, PerKey, Placed, Plan, Prepared, Queued, Queueing, Ready, Whole, Workload,
 };
 use crate::cases::domains::{self, Used};
 use crate::cases::hash::{self, Chains, Mapped};
-use crate::cases::loops::Loop;
+use crate::cases::loops::{Loop, Looped};
 use crate::cases::maps::{Kinds, Map, Maps};
 use crate::cases::replace::{Limit, Replacements, Site};
 use crate::cases::wait::Flavour;
@@ -113,32 +113,15 @@ pub struct Rival {
     pub has_barrier: bool,
     /// Whether no grace period waits for its readers.
     pub(crate) is_restartable: bool,
-    pub(crate) about: Option<&'static About>,
-    pub(crate) config: Option<Make<Plan, dyn Prepared>>,
+    /// What takes part in `rcu advise`, by [`Workload`].
+    designs: [Option<Make<Plan, dyn Prepared>>; Workload::ALL.len()],
     /// Its value is copied for each reader.
     pub(crate) is_copied: bool,
-    pub(crate) table: Option<Make<Plan, dyn Prepared>>,
     /// Its table is a fixed index of places.
     pub(crate) is_per_key: bool,
-    pub(crate) churn: Option<Make<Plan, dyn Prepared>>,
-    pub(crate) counter: Option<Make<Plan, dyn Prepared>>,
-    /// Its counter's sums are exact.
-    pub(crate) is_exact: bool,
-    pub(crate) limiter: Option<Make<Plan, dyn Prepared>>,
-    pub(crate) queue: Option<Make<Plan, dyn Prepared>>,
-    pub(crate) ids: Option<Make<Plan, dyn Prepared>>,
-    pub(crate) read: Option<Loop>,
-    pub(crate) nested: Option<Loop>,
-    pub(crate) cell: Option<Loop>,
-    pub(crate) cell_store: Option<Loop>,
-    pub(crate) guard: Option<Loop>,
-    pub(crate) arc: Option<Loop>,
+    /// By [`Looped`].
+    loops: [Option<Loop>; Looped::COUNT],
     pub(crate) stored: Option<fn() -> Box<dyn Site>>,
-    pub(crate) protect: Option<Loop>,
-    pub(crate) reference: Option<Loop>,
-    pub(crate) count: Option<Loop>,
-    pub(crate) sleepable: Option<Loop>,
-    pub(crate) local: Option<Loop>,
     pub(crate) replace: Option<fn(Limit) -> Box<dyn Site>>,
     pub(crate) hash: Option<Make<[u64], dyn hash::Table>>,
     pub(crate) maps: Option<Kinds>,
@@ -154,49 +137,6 @@ pub struct Rival {
     /// Fails if a map of it does not do what [`maps::Map`](crate::cases::maps::Map) says.
     #[cfg(test)]
     pub(crate) maps_checked: Option<fn(&str)>,
-}
-
-/// What a user of a ranking should know of a rival, each in one line.
-#[derive(Debug)]
-pub(crate) struct About {
-    /// What it has in common with others.
-    pub(crate) family: Family,
-    /// What it is.
-    pub(crate) idea: &'static str,
-    /// Why a read costs what it costs.
-    pub(crate) reader_cost: &'static str,
-    /// When not to use it.
-    pub(crate) limits: &'static str,
-}
-
-/// Families of designs, in the order in which a ranking introduces them.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub(crate) enum Family {
-    Lock,
-    ShardedLock,
-    Atomic,
-    PerCpu,
-    Copy,
-    ReferenceCount,
-    Epoch,
-    LockFree,
-    Rcu,
-}
-
-impl Family {
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Lock => "lock",
-            Self::ShardedLock => "sharded lock",
-            Self::Atomic => "atomic word",
-            Self::PerCpu => "word for each CPU or thread",
-            Self::Copy => "copy for each reader",
-            Self::ReferenceCount => "reference count",
-            Self::Epoch => "epoch",
-            Self::LockFree => "lock-free structure",
-            Self::Rcu => "rcu",
-        }
-    }
 }
 
 /// Makes what is measured, for the given input.
@@ -227,29 +167,11 @@ impl Rival {
             hoards: false,
             has_barrier: false,
             is_restartable: false,
-            about: None,
-            config: None,
+            designs: [None; Workload::ALL.len()],
             is_copied: false,
-            table: None,
             is_per_key: false,
-            churn: None,
-            counter: None,
-            is_exact: false,
-            limiter: None,
-            queue: None,
-            ids: None,
-            read: None,
-            nested: None,
-            cell: None,
-            cell_store: None,
-            guard: None,
-            arc: None,
+            loops: [None; Looped::COUNT],
             stored: None,
-            protect: None,
-            reference: None,
-            count: None,
-            sleepable: None,
-            local: None,
             replace: None,
             hash: None,
             maps: None,
@@ -271,133 +193,107 @@ impl Rival {
         Self { ours: true, ..Self::new(name) }
     }
 
-    /// Takes part in `rcu advise`, and says this of itself there.
-    const fn about(self, about: &'static About) -> Self {
-        Self { about: Some(about), ..self }
+    /// `rcu advise`: solves this workload.
+    const fn solves(self, workload: Workload, make: Make<Plan, dyn Prepared>) -> Self {
+        let mut this = self;
+        this.designs[workload as usize] = Some(make);
+        this
+    }
+
+    /// Whether `rcu advise` can run it on any workload.
+    #[cfg(test)]
+    pub(crate) fn is_advised(&self) -> bool {
+        self.designs.iter().any(Option::is_some)
+    }
+
+    /// How it solves a workload, if it does.
+    pub(crate) fn design(&self, workload: Workload) -> Option<Make<Plan, dyn Prepared>> {
+        self.designs[workload as usize]
     }
 
     /// `rcu advise`: one value that is replaced as a whole.
     const fn config<C: Config>(self) -> Self {
-        Self { config: Some(Ready::<Keyed<Whole<C>>>::boxed), ..self }
+        self.solves(Workload::Config, Ready::<Keyed<Whole<C>>>::boxed)
     }
 
     /// `rcu advise`: such a value, copied for each reader.
     const fn copied<C: Copied>(self) -> Self {
-        Self { config: Some(Ready::<Copies<C>>::boxed), is_copied: true, ..self }
+        let this = self.solves(Workload::Config, Ready::<Copies<C>>::boxed);
+        Self { is_copied: true, ..this }
     }
 
     /// `rcu advise`: a table with such a value for each key. Where keys come and go, a table of
     /// buckets.
     const fn per_key<R: serve::Replace>(self) -> Self {
-        Self { churn: Some(Ready::<Churned<Buckets<R>>>::boxed), ..self.fixed::<Placed<R>>() }
+        let this = self.solves(Workload::Churn, Ready::<Churned<Buckets<R>>>::boxed);
+        this.fixed::<Placed<R>>()
     }
 
     /// `rcu advise`: a table with such a value for each key, whose keys cannot come and go.
     const fn fixed<C: Config>(self) -> Self {
-        let table: Make<Plan, dyn Prepared> = Ready::<Keyed<PerKey<C>>>::boxed;
-        Self { table: Some(table), is_per_key: true, ..self }
+        let this = self.solves(Workload::Table, Ready::<Keyed<PerKey<C>>>::boxed);
+        Self { is_per_key: true, ..this }
     }
 
     /// `rcu advise`: a table of its own.
     const fn table<T: Churn>(self) -> Self {
-        Self {
-            table: Some(Ready::<Keyed<T>>::boxed),
-            churn: Some(Ready::<Churned<T>>::boxed),
-            ..self
-        }
+        let this = self.solves(Workload::Table, Ready::<Keyed<T>>::boxed);
+        this.solves(Workload::Churn, Ready::<Churned<T>>::boxed)
     }
 
     /// `rcu advise`: a counter of events.
     const fn counter<C: Counting>(self) -> Self {
-        Self { counter: Some(Ready::<Counted<C>>::boxed), is_exact: C::EXACT, ..self }
+        let make: Make<Plan, dyn Prepared> = Ready::<Counted<C>>::boxed;
+        let this = self.solves(Workload::Counter, make);
+        if C::EXACT { this.solves(Workload::ExactCounter, make) } else { this }
     }
 
     /// `rcu advise`: a counter with a limit.
     const fn limiter<C: Limiting>(self) -> Self {
-        Self { limiter: Some(Ready::<Bounded<C>>::boxed), ..self }
+        self.solves(Workload::LimitCounter, Ready::<Bounded<C>>::boxed)
     }
 
     /// `rcu advise`: a queue.
     const fn queue<Q: Queueing>(self) -> Self {
-        Self { queue: Some(Ready::<Queued<Q>>::boxed), ..self }
+        self.solves(Workload::Queue, Ready::<Queued<Q>>::boxed)
     }
 
     /// `rcu advise`: a table that gives out ids.
     const fn ids<T: Ids>(self) -> Self {
-        Self { ids: Some(Ready::<Numbered<T>>::boxed), ..self }
+        self.solves(Workload::Ids, Ready::<Numbered<T>>::boxed)
     }
 
-    /// Whether `rcu advise` can run it on any workload.
-    #[cfg(test)]
-    fn is_advised(&self) -> bool {
-        let kinds =
-            [self.config, self.table, self.churn, self.counter, self.limiter, self.queue, self.ids];
-        kinds.iter().any(Option::is_some)
+    /// Something in a loop: how long so many batches of it take.
+    const fn times(self, what: Looped, run: fn(batches: u64) -> Duration) -> Self {
+        self.with_loop(what, Loop::new(run))
     }
 
-    /// A word that is read.
-    const fn read(self, run: fn(batches: u64) -> Duration) -> Self {
-        Self { read: Some(Loop::new(run)), ..self }
+    const fn with_loop(self, what: Looped, looped: Loop) -> Self {
+        let mut this = self;
+        this.loops[what as usize] = Some(looped);
+        this
     }
 
-    /// A word that is read inside another section.
-    const fn nested(self, run: fn(batches: u64) -> Duration) -> Self {
-        Self { nested: Some(Loop::new(run)), ..self }
+    /// That loop, if it has it.
+    pub(crate) fn looped(&self, what: Looped) -> Option<Loop> {
+        self.loops[what as usize]
     }
 
     /// Four words that are read whole.
     const fn cell<C: serve::Cell>(self) -> Self {
-        Self {
-            cell: Some(Loop::new(C::load).with_writer(C::store)),
-            cell_store: Some(Loop::new(C::stores).with_reader(C::load)),
-            ..self
-        }
+        let this = self.with_loop(Looped::Cell, Loop::new(C::load).with_writer(C::store));
+        this.with_loop(Looped::CellStore, Loop::new(C::stores).with_reader(C::load))
     }
 
-    /// What stands for an `Arc` in a place where it can be replaced, for as long as it is read.
-    const fn guard(self, load: fn(batches: u64) -> Duration) -> Self {
-        Self { guard: Some(Loop::new(load)), ..self }
-    }
-
-    /// An `Arc` out of a place where it can be replaced.
-    const fn arc(self, get: fn(batches: u64) -> Duration) -> Self {
-        Self { arc: Some(Loop::new(get)), ..self }
-    }
-
-    /// Such an `Arc`, of one word, replaced by new ones.
+    /// An `Arc` in a place, of one word, replaced by new ones.
     const fn stored<R: serve::Replace>(self) -> Self {
         let this = Self { stored: Some(Replacements::<R, 1>::boxed), ..self };
         this.checked::<R>()
     }
 
-    /// A pointer that a hazard pointer protects for as long as its word is read.
-    const fn protect(self, protect: fn(batches: u64) -> Duration) -> Self {
-        Self { protect: Some(Loop::new(protect)), ..self }
-    }
-
     /// Such an `Arc`, replaced by one of two.
     const fn store<S: serve::StoreArc>(self) -> Self {
         Self { store: Some(Stored { load: S::load, store: S::store, flush: S::flush }), ..self }
-    }
-
-    /// A reference to something that stays.
-    const fn reference(self, get_and_put: fn(batches: u64) -> Duration) -> Self {
-        Self { reference: Some(Loop::new(get_and_put)), ..self }
-    }
-
-    /// A counter.
-    const fn count(self, run: fn(batches: u64) -> Duration) -> Self {
-        Self { count: Some(Loop::new(run)), ..self }
-    }
-
-    /// A section in which a reader may sleep.
-    const fn sleepable(self, run: fn(batches: u64) -> Duration) -> Self {
-        Self { sleepable: Some(Loop::new(run)), ..self }
-    }
-
-    /// A section, or a lock, that is cheap to enter for one thread.
-    const fn local(self, run: fn(batches: u64) -> Duration) -> Self {
-        Self { local: Some(Loop::new(run)), ..self }
     }
 
     /// An object that is replaced, and retired: updates, tails, stalls.
@@ -513,20 +409,8 @@ impl Rival {
     /// Whether it takes part in any case.
     #[cfg(test)]
     fn serves_any(&self) -> bool {
-        let loops = [
-            self.read,
-            self.nested,
-            self.cell,
-            self.guard,
-            self.arc,
-            self.protect,
-            self.reference,
-            self.count,
-            self.sleepable,
-            self.local,
-        ];
-        loops.iter().any(Option::is_some)
-            || (self.is_advised() && self.about.is_some())
+        self.loops.iter().any(Option::is_some)
+            || self.is_advised()
             || self.replace.is_some()
             || self.stored.is_some()
             || self.hash.is_some()
@@ -570,7 +454,6 @@ mod tests {
         for rival in all() {
             assert!(names.insert(rival.name), "{} is there twice", rival.name);
             assert!(rival.serves_any(), "{} serves nothing", rival.name);
-            assert_eq!(rival.about.is_some(), rival.is_advised(), "{}", rival.name);
             assert!(!rival.hoards || rival.replace.is_some(), "{}", rival.name);
             assert!(!rival.has_barrier || rival.enqueue.is_some(), "{}", rival.name);
         }

@@ -4,23 +4,15 @@ use std::collections::hash_map::RandomState;
 
 use papaya::{Guard, HashMap};
 
-use super::{About, Family, Rival};
+use super::Rival;
 use crate::advise::{Churn, Hash, Table, Value};
 use crate::cases::hash;
 use crate::cases::maps::maps;
 
 pub(super) const RIVALS: &[Rival] = &[Rival::new("papaya")
-    .about(&ABOUT)
     .table::<HashMap<Box<[u8]>, Value, Hash>>()
     .map::<HashMap<u64, hash::Value, hash::Hash>>()
     .maps::<Papaya>()];
-
-const ABOUT: About = About {
-    family: Family::LockFree,
-    idea: "a lock-free map with one pointer per entry; entries are reclaimed by seize",
-    reader_cost: "a locked swap when the guard is left, on the thread's own line",
-    limits: "memory is not bounded when a reader stalls; readers run the destructors of updates",
-};
 
 impl Table for HashMap<Box<[u8]>, Value, Hash> {
     type Thread<'a> = ();

@@ -10,18 +10,17 @@ use std::time::Duration;
 use parking_lot::{Mutex, RwLock};
 use slotmap::{DefaultKey, SlotMap};
 
-use super::{About, Family, Rival};
+use super::Rival;
 use crate::advise::{Index, Limited, Lock, Locked, Value};
 use crate::cases::boot::{self, Slots};
 use crate::cases::cells::{Words, sum, words};
-use crate::cases::loops::{repeat, timed};
+use crate::cases::loops::{Looped, repeat, timed};
 use crate::cases::maps::{Hashes, Key, LockedMap, Maps};
 use crate::cases::blocked;
 use crate::serve::{Cell, Domain, replace, StoreArc};
 
 pub(super) const RIVALS: &[Rival] = &[
     Rival::new("parking_lot-mutex")
-        .about(&MUTEX)
         .config::<Locked<Mutex<Value>>>()
         .table::<Locked<Mutex<Index<Value>>>>()
         .counter::<Locked<Mutex<u64>>>()
@@ -30,41 +29,23 @@ pub(super) const RIVALS: &[Rival] = &[
         .ids::<Locked<Mutex<SlotMap<DefaultKey, Value>>>>()
         .cell::<OneMutex>(),
     Rival::new("parking_lot-rwlock")
-        .about(&RWLOCK)
         .config::<Locked<RwLock<Value>>>()
         .table::<Locked<RwLock<Index<Value>>>>()
         .ids::<Locked<RwLock<SlotMap<DefaultKey, Value>>>>()
-        .read(read)
+        .times(Looped::Read, read)
         .cell::<OneRwLock>()
-        .guard(guard)
-        .arc(arc)
+        .times(Looped::Guard, guard)
+        .times(Looped::Arc, arc)
         .store::<OneRwLock>()
         .stored::<OneRwLock>()
         .chains::<OneRwLock>()
         .maps::<OneRwLock>()
-        .sleepable(section)
-        .local(section)
+        .times(Looped::Sleepable, section)
+        .times(Looped::Local, section)
         .boot(|| Box::new(RwLock::new(Slots::new(0))))
         .blocked(|| Box::new(RwLock::new(())))
         .domain::<RwLock<()>>(),
 ];
-
-const MUTEX: About = About {
-    family: Family::Lock,
-    idea: "one lock for all, readers included; spins before it sleeps",
-    reader_cost: "two locked instructions, on a line that every reader writes; readers also wait \
-                  for each other",
-    limits: "many readers: they take turns, and the lock's line travels between their CPUs",
-};
-
-const RWLOCK: About = About {
-    family: Family::Lock,
-    idea: "one lock for all; readers share it, a waiting update holds new readers off",
-    reader_cost: "two locked instructions, on a line that every reader writes: it travels between \
-                  their CPUs",
-    limits: "short reads on several CPUs: they do not wait for each other, and slow each other \
-             down all the same",
-};
 
 impl<T: Send> Lock<T> for Mutex<T> {
     fn new(value: T) -> Self {

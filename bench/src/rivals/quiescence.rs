@@ -1,7 +1,6 @@
 //! This project's library. Its own name stands for what a user takes first in each case: sections
 //! of the global domain, and beside them the sleepable domain, the cells and the tools.
 
-mod about;
 mod cells;
 mod maps;
 mod queues;
@@ -25,26 +24,25 @@ use self::threads::{
 use super::Rival;
 use crate::advise::{Hash, Placed, Value, Words};
 use crate::cases::enqueue::{Caller, callback, closures_run};
-use crate::cases::loops::{repeat, timed};
+use crate::cases::loops::{Looped, repeat, timed};
 use crate::cases::replace::{LIMIT_BYTES, Limit, Replacements, Site};
 
 pub(super) const RIVALS: &[Rival] = &[
     Rival::ours("quiescence")
-        .about(&about::PLAIN)
         .config::<Placed<Threads>>()
         .per_key::<Threads>()
-        .read(read_global)
-        .nested(nested_global)
+        .times(Looped::Read, read_global)
+        .times(Looped::Nested, nested_global)
         .cell::<FourWords>()
-        .guard(cells::guard)
-        .arc(cells::arc)
+        .times(Looped::Guard, cells::guard)
+        .times(Looped::Arc, cells::arc)
         .store::<InCell>()
         .stored::<InCell>()
-        .protect(cells::protect)
-        .reference(sync::reference)
-        .count(sync::count)
-        .sleepable(srcu::section)
-        .local(sync::section)
+        .times(Looped::Protect, cells::protect)
+        .times(Looped::Reference, sync::reference)
+        .times(Looped::Count, sync::count)
+        .times(Looped::Sleepable, srcu::section)
+        .times(Looped::Local, sync::section)
         .chains::<Threads>()
         .replace_with(limited)
         .hoards()
@@ -55,62 +53,56 @@ pub(super) const RIVALS: &[Rival] = &[
         .blocked(|| Box::new(Srcu::new()))
         .domain::<Srcu>(),
     Rival::ours("quiescence-hashmap")
-        .about(&about::HASH_MAP)
         .table::<HashMap<Box<[u8]>, Value, Hash>>()
         .maps::<maps::Own>(),
     Rival::ours("quiescence-intrusive").maps::<maps::Intrusive>(),
-    Rival::ours("quiescence-rcu").guard(read_global).stored::<Threads>(),
-    Rival::ours("quiescence-reader").read(read_explicit).nested(nested_explicit),
+    Rival::ours("quiescence-rcu").times(Looped::Guard, read_global).stored::<Threads>(),
+    Rival::ours("quiescence-reader")
+        .times(Looped::Read, read_explicit)
+        .times(Looped::Nested, nested_explicit),
     Rival::ours("quiescence-srcu")
-        .about(&about::SRCU)
         .config::<Placed<srcu::Sleepers>>()
         .per_key::<srcu::Sleepers>(),
     Rival::ours("quiescence-qsbr")
-        .about(&about::QSBR)
         .config::<Placed<Announcers>>()
         .per_key::<Announcers>()
-        .read(read_qsbr)
+        .times(Looped::Read, read_qsbr)
         .chains::<Announcers>()
         .replace_with(announced)
         .hoards()
         .wait(|| Arc::new(QuiescentStates(Domain::new()))),
     Rival::ours("quiescence-fencing")
-        .read(read_fencing)
+        .times(Looped::Read, read_fencing)
         .wait(|| Arc::new(Sections(fencing()))),
     Rival::ours("quiescence-busy")
         .boot(|| Box::new(InSrcu::new(Srcu::with_delay(&BUSY))))
         .blocked(|| Box::new(Srcu::with_delay(&BUSY))),
     Rival::ours("quiescence-thread")
-        .sleepable(section)
-        .local(section)
+        .times(Looped::Sleepable, section)
+        .times(Looped::Local, section)
         .boot(|| Box::new(InDomain::new()))
         .domain::<Domain>(),
     Rival::ours("quiescence-arc-cell")
-        .about(&about::ARC_CELL)
         .config::<Placed<InCell>>()
         .per_key::<InCell>(),
-    Rival::ours("quiescence-counter").about(&about::COUNTER).counter::<Counter>(),
+    Rival::ours("quiescence-counter").counter::<Counter>(),
     Rival::ours("quiescence-exact")
-        .about(&about::EXACT)
         .counter::<ExactCounter>()
-        .count(sync::count_exact),
+        .times(Looped::Count, sync::count_exact),
     Rival::ours("quiescence-limit")
-        .about(&about::LIMIT)
         .limiter::<LimitCounter>()
-        .count(sync::count_limited),
-    Rival::ours("quiescence-queue").about(&about::QUEUE).queue::<Fifo<Value>>(),
-    Rival::ours("quiescence-stack").about(&about::STACK).queue::<Stack<Value>>(),
-    Rival::ours("quiescence-idmap").about(&about::ID_MAP).ids::<IdMap<Value>>(),
+        .times(Looped::Count, sync::count_limited),
+    Rival::ours("quiescence-queue").queue::<Fifo<Value>>(),
+    Rival::ours("quiescence-stack").queue::<Stack<Value>>(),
+    Rival::ours("quiescence-idmap").ids::<IdMap<Value>>(),
     Rival::ours("quiescence-snapshot")
-        .about(&about::SNAPSHOT)
         .copied::<Snapshot<Words>>()
         .waits_for_none(|| Arc::new(Snapshots(Snapshot::new([1; 4])))),
     Rival::ours("quiescence-seqlock")
-        .about(&about::SEQ_LOCK)
         .copied::<SeqLock<Words>>()
         .cell::<cells::Sequence>(),
     Rival::ours("quiescence-latch").cell::<cells::TwoCopies>(),
-    Rival::ours("quiescence-cache").guard(cells::cache),
+    Rival::ours("quiescence-cache").times(Looped::Guard, cells::cache),
 ];
 
 /// The word that is read.

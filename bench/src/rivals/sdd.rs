@@ -9,13 +9,13 @@ use sdd::{AtomicOwned, Guard, Owned, Tag};
 
 use super::Rival;
 use crate::cases::enqueue::{Caller, callback, closures_run};
-use crate::cases::loops::repeat;
+use crate::cases::loops::{Looped, repeat};
 use crate::cases::replace::Replacements;
 use crate::serve::replace;
 
 pub(super) const RIVALS: &[Rival] = &[Rival::new("sdd")
-    .read(read)
-    .nested(nested)
+    .times(Looped::Read, read)
+    .times(Looped::Nested, nested)
     .replace::<Sdd>()
     .hoards()
     .chains::<Sdd>()

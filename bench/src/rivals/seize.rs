@@ -8,28 +8,20 @@ use std::time::Duration;
 
 use seize::{Collector, Guard, reclaim};
 
-use super::{About, Family, Rival};
+use super::Rival;
 use crate::advise::Placed;
-use crate::cases::loops::timed;
+use crate::cases::loops::{Looped, timed};
 use crate::cases::read::SLOT;
 use crate::serve::replace;
 
 pub(super) const RIVALS: &[Rival] = &[Rival::new("seize")
-    .about(&ABOUT)
     .config::<Placed<Hyaline>>()
     .per_key::<Hyaline>()
-    .read(read)
-    .nested(nested)
+    .times(Looped::Read, read)
+    .times(Looped::Nested, nested)
     .replace::<Hyaline>()
     .hoards()
     .chains::<Hyaline>()];
-
-const ABOUT: About = About {
-    family: Family::Epoch,
-    idea: "batches of replaced values are handed to all active readers; the last one frees them",
-    reader_cost: "a locked swap when the guard is left, to collect the batches handed over",
-    limits: "readers run destructors; batches of ended threads strand; memory is not bounded",
-};
 
 /// Batches are handed to the active readers, and the last one frees them.
 #[derive(Debug)]

@@ -7,21 +7,13 @@ use std::thread;
 
 use hashbrown::HashTable;
 
-use super::{About, Family, Rival};
+use super::Rival;
 use crate::advise::{Churn, Index, Table, Value, hash};
 use crate::cases::maps::{Hashes, Key, Map, Maps};
 
 pub(super) const RIVALS: &[Rival] = &[Rival::new("sharded-rwlock")
-    .about(&ABOUT)
     .table::<Sharded<Index<Value>>>()
     .maps::<InShards>()];
-
-const ABOUT: About = About {
-    family: Family::ShardedLock,
-    idea: "the keys are spread over reader-writer locks, several for each CPU",
-    reader_cost: "two locked instructions, on a line that only readers of the same shard write",
-    limits: "a few hot keys: their shard is one lock again; nothing is consistent across shards",
-};
 
 /// Several shards for each CPU, so that two threads seldom meet in one.
 const SHARDS_PER_CPU: usize = 8;

@@ -3,18 +3,11 @@
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, PoisonError};
 
-use super::{About, Family, Rival};
+use super::Rival;
 use crate::advise::{Queueing, Value};
 
 pub(super) const RIVALS: &[Rival] =
-    &[Rival::new("std-mpsc").about(&ABOUT).queue::<Channel>()];
-
-const ABOUT: About = About {
-    family: Family::LockFree,
-    idea: "the standard library's channel; takers share its one receiver by a mutex",
-    reader_cost: "the mutex of the takers, and a compare-and-swap of the head's counter",
-    limits: "several takers: they take turns. With one, it needs no mutex",
-};
+    &[Rival::new("std-mpsc").queue::<Channel>()];
 
 #[derive(Debug)]
 struct Channel {

@@ -9,46 +9,22 @@ use std::time::Duration;
 
 use slotmap::{DefaultKey, SlotMap};
 
-use super::{About, Family, Rival};
+use super::Rival;
 use crate::advise::{Churn, Index, Limited, Lock, Locked, Table, Value, hash};
-use crate::cases::loops::timed;
+use crate::cases::loops::{Looped, timed};
 
 pub(super) const RIVALS: &[Rival] = &[
     Rival::new("std-mutex")
-        .about(&ABOUT)
         .config::<Locked<Mutex<Value>>>()
         .table::<Locked<Mutex<Index<Value>>>>()
         .counter::<Locked<Mutex<u64>>>()
         .limiter::<Limited<Mutex<u64>>>()
         .queue::<Locked<Mutex<VecDeque<Value>>>>()
         .ids::<Locked<Mutex<SlotMap<DefaultKey, Value>>>>()
-        .read(read),
-    Rival::new("mutex-per-bucket").about(&PER_BUCKET).table::<Buckets>(),
-    Rival::new("mutex-per-value").about(&PER_VALUE).fixed::<Locked<Mutex<Value>>>(),
+        .times(Looped::Read, read),
+    Rival::new("mutex-per-bucket").table::<Buckets>(),
+    Rival::new("mutex-per-value").fixed::<Locked<Mutex<Value>>>(),
 ];
-
-const ABOUT: About = About {
-    family: Family::Lock,
-    idea: "one lock for all, readers included",
-    reader_cost: "two locked instructions, on a line that every reader writes; readers also wait \
-                  for each other",
-    limits: "many readers: they take turns, and the lock's line travels between their CPUs",
-};
-
-const PER_BUCKET: About = About {
-    family: Family::ShardedLock,
-    idea: "a lock for each bucket of a hash table, readers included",
-    reader_cost: "two locked instructions, on a line that only users of the same bucket write",
-    limits: "a few hot keys: their bucket is one lock again; the number of buckets stays, and \
-             nothing is consistent across them",
-};
-
-const PER_VALUE: About = About {
-    family: Family::ShardedLock,
-    idea: "a lock for each value, behind an index that never changes",
-    reader_cost: "two locked instructions, on the value's own line",
-    limits: "keys that come and go, since no lock protects the index; a few hot keys",
-};
 
 /// A hash table whose buckets are short lists under a lock of their own.
 #[derive(Debug)]

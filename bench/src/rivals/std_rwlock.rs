@@ -12,24 +12,23 @@ use std::time::Duration;
 
 use slotmap::{DefaultKey, SlotMap};
 
-use super::{About, Family, Rival};
+use super::Rival;
 use crate::advise::{Index, Lock, Locked, Value};
-use crate::cases::loops::{repeat, timed};
+use crate::cases::loops::{Looped, repeat, timed};
 use crate::cases::maps::{Hashes, Key, LockedMap, Maps};
 use crate::serve::replace;
 
 pub(super) const RIVALS: &[Rival] = &[Rival::new("std-rwlock")
-    .about(&ABOUT)
     .config::<Locked<RwLock<Value>>>()
     .table::<Locked<RwLock<Index<Value>>>>()
     .counter::<Locked<RwLock<u64>>>()
     .ids::<Locked<RwLock<SlotMap<DefaultKey, Value>>>>()
-    .read(read)
-    .guard(|batches| {
+    .times(Looped::Read, read)
+    .times(Looped::Guard, |batches| {
         let lock = black_box(&*COUNTED);
         repeat(batches, || **lock.read().expect("no reader panics"))
     })
-    .arc(|batches| {
+    .times(Looped::Arc, |batches| {
         let lock = black_box(&*COUNTED);
         repeat(batches, || {
             let taken = Arc::clone(&lock.read().expect("no reader panics"));
@@ -40,19 +39,10 @@ pub(super) const RIVALS: &[Rival] = &[Rival::new("std-rwlock")
     .replace::<StdRwLock>()
     .chains::<StdRwLock>()
     .maps::<StdRwLock>()
-    .sleepable(section)
-    .local(section)];
+    .times(Looped::Sleepable, section)
+    .times(Looped::Local, section)];
 
 static COUNTED: LazyLock<RwLock<Arc<u64>>> = LazyLock::new(|| RwLock::new(Arc::new(1)));
-
-const ABOUT: About = About {
-    family: Family::Lock,
-    idea: "one lock for all; readers share it, an update has it alone",
-    reader_cost: "two locked instructions, on a line that every reader writes: it travels between \
-                  their CPUs",
-    limits: "short reads on several CPUs: they do not wait for each other, and slow each other \
-             down all the same",
-};
 
 impl<T: Send + Sync> Lock<T> for RwLock<T> {
     fn new(value: T) -> Self {

@@ -8,21 +8,14 @@ use std::time::Duration;
 use crossbeam_utils::CachePadded;
 use thread_local::ThreadLocal;
 
-use super::{About, Family, Rival};
+use super::Rival;
 use crate::advise::Counting;
 use crate::cases::counters::counted;
+use crate::cases::loops::Looped;
 
 pub(super) const RIVALS: &[Rival] = &[Rival::new("thread-local")
-    .about(&ABOUT)
     .counter::<ThreadLocal<CachePadded<AtomicU64>>>()
-    .count(count)];
-
-const ABOUT: About = About {
-    family: Family::PerCpu,
-    idea: "a word for each thread, which only that thread writes",
-    reader_cost: "a load of the word of each thread that ever counted",
-    limits: "sums of one moment; thousands of threads, or many counters: each has a word of each",
-};
+    .times(Looped::Count, count)];
 
 impl Counting for ThreadLocal<CachePadded<AtomicU64>> {
     const EXACT: bool = false;

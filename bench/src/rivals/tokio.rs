@@ -8,12 +8,12 @@ use tokio::sync::RwLock;
 
 use super::Rival;
 use crate::cases::BATCH;
-use crate::cases::loops::repeat;
+use crate::cases::loops::{Looped, repeat};
 use crate::serve::Domain;
 
 pub(super) const RIVALS: &[Rival] = &[
-    Rival::new("tokio-rwlock-try").sleepable(section_try),
-    Rival::new("tokio-rwlock-await").sleepable(section_await),
+    Rival::new("tokio-rwlock-try").times(Looped::Sleepable, section_try),
+    Rival::new("tokio-rwlock-await").times(Looped::Sleepable, section_await),
     Rival::new("tokio-rwlock").domain::<RwLock<()>>(),
 ];
 

@@ -4,25 +4,17 @@
 
 use std::time::Duration;
 
-use super::rounds::{Case, Metric, Session, Unit};
-use super::{Group, Options, Suite};
+use serde::Deserialize;
+
+use super::listed::{SUITES, Scene};
+use super::rounds::{Case, Session};
+use super::{Options, Suite};
 use crate::Error;
 pub use crate::cases::cache::{Cache, Geometry};
-use crate::cases::cache::{Form, Load, alone, queue, shared};
+use crate::cases::cache::{Load, alone, queue, shared};
+use crate::cases::form::Form;
 use crate::costs;
 use crate::units;
-
-const METRICS: &[Metric] = &[Metric::new("operation", Unit::Nanoseconds)];
-
-/// What `--case` takes.
-pub const GROUPS: [Group; 6] = [
-    ("conflicts", "Objects a page apart, whose first lines share a set; and coloured"),
-    ("two-lines", "Objects that begin in the middle of a line; and at its beginning"),
-    ("false-sharing", "Two threads' own counters on one line; and apart"),
-    ("locks", "Two threads' own locks on one line; and apart"),
-    ("prefetch", "Wake-ups with two misses in a row; the first one fetched early; and both"),
-    ("sweep", "A table beside a sequential read: plain; past the caches; and in a small buffer"),
-];
 
 /// How long one form runs in one round.
 const BUDGET: Duration = Duration::from_millis(20);
@@ -33,91 +25,36 @@ const BUDGET_QUICK: Duration = Duration::from_millis(4);
 pub const WAKE_UP_2005: [f64; 2] = [0.7439, 0.6619];
 
 /// What was published of a lesson.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 enum Published {
     /// These rows of the table of 2005, by name, and what they are.
-    Costs(&'static [(&'static str, &'static str)]),
+    Costs(Vec<(String, String)>),
     /// [`WAKE_UP_2005`].
     WakeUp,
 }
 
 /// One lesson: a load in its forms.
-struct Lesson {
-    group: &'static str,
-    title: &'static str,
-    forms: &'static [Form],
-    make: fn(&Geometry) -> Box<dyn Load>,
+#[derive(Debug, Deserialize)]
+pub struct Lesson {
+    forms: Vec<Form>,
     published: Published,
     /// What it means for a Rust struct, in a sentence.
-    means: &'static str,
+    means: String,
 }
 
-const TWO: &[Form] = &[Form::Before, Form::After];
-
-const LESSONS: [Lesson; 6] = [
-    Lesson {
-        group: "conflicts",
-        title: "objects a way apart: all in one set (before), coloured (after)",
-        forms: TWO,
-        make: alone::Conflicts::boxed,
-        published: Published::Costs(&[("l2_hit", "an L2 hit, which each conflict costs")]),
-        means: "headers at the beginning of page-sized blocks compete for one set: keep them in a \
-                Vec of their own, or begin each block's data at another line",
-    },
-    Lesson {
-        group: "two-lines",
-        title: "objects as long as a line: on two lines (before), on one (after)",
-        forms: TWO,
-        make: alone::Lines::boxed,
-        published: Published::Costs(&[("l2_hit", "an L2 hit"), ("main_memory", "main memory")]),
-        means: "a struct of up to a line that is found by index or pointer gets \
-                #[repr(align(64))]; with the alignment of its fields it takes two lines, and half \
-                as many fit",
-    },
-    Lesson {
-        group: "false-sharing",
-        title: "two threads' own counters: on one line (before), apart (after)",
-        forms: TWO,
-        make: shared::Counters::boxed,
-        published: Published::Costs(&[
-            ("atomic_increment_cache_transfer", "an increment whose line comes from another CPU"),
-            ("atomic_increment", "an increment of one's own line"),
-        ]),
-        means: "fields that different threads write do not belong into one struct: give each a \
-                struct with #[repr(align(128))], as crossbeam_utils::CachePadded is",
-    },
-    Lesson {
-        group: "locks",
-        title: "two threads' own locks: on one line (before), apart (after)",
-        forms: TWO,
-        make: shared::Locks::boxed,
-        published: Published::Costs(&[
-            ("cmpxchg_cache_transfer_and_invalidate", "a compare-and-swap with a transfer"),
-            ("cpu_local_lock", "a lock of one CPU"),
-        ]),
-        means: "[Mutex<u64>; N] has several locks on a line: put each lock with the data it \
-                protects into an aligned struct, so that one line brings both, and only them",
-    },
-    Lesson {
-        group: "prefetch",
-        title: "wake-ups, two misses each: no prefetch (before), the first hop (halfway), both \
-                (after)",
-        forms: &Form::ALL,
-        make: queue::WakeUps::boxed,
-        published: Published::WakeUp,
-        means: "Vec<Box<T>> and Vec<Arc<T>> know the next miss early, and a Box inside T is a \
-                second one that they do not: keep what the loop needs in T itself, or fetch twice",
-    },
-    Lesson {
-        group: "sweep",
-        title: "look-ups after a sequential read: plain (before), with a non-temporal prefetch \
-                (halfway), as many bytes through 4 KiB (after)",
-        forms: &Form::ALL,
-        make: alone::Sweep::boxed,
-        published: Published::Costs(&[("l2_hit", "an L2 hit"), ("main_memory", "main memory")]),
-        means: "a Vec that is filled and read once displaces the tables that are looked up: read \
-                through a small buffer that is used again, as BufReader does",
-    },
-];
+/// The load of a lesson.
+fn load(lesson: &str, geometry: &Geometry) -> Box<dyn Load> {
+    match lesson {
+        "conflicts" => alone::Conflicts::boxed(geometry),
+        "two-lines" => alone::Lines::boxed(geometry),
+        "false-sharing" => shared::Counters::boxed(geometry),
+        "locks" => shared::Locks::boxed(geometry),
+        "prefetch" => queue::WakeUps::boxed(geometry),
+        "sweep" => alone::Sweep::boxed(geometry),
+        _ => unreachable!("{lesson} is no lesson"),
+    }
+}
 
 /// The suite, ready to run: the lessons of these names, or all if none is named.
 ///
@@ -125,13 +62,11 @@ const LESSONS: [Lesson; 6] = [
 /// If a form is named that there is not, or this process may use one CPU only and all that is
 /// asked for needs two.
 pub fn prepare(groups: &[String], geometry: &Geometry, options: &Options) -> Result<Suite, Error> {
-    let is_wanted =
-        |lesson: &Lesson| groups.is_empty() || groups.iter().any(|group| group == lesson.group);
-    let lessons: Vec<Lesson> = LESSONS.into_iter().filter(is_wanted).collect();
-    let (forms, base) = options.choose_by(&Form::ALL, |form| form.name(), &["before"])?;
+    let lessons = SUITES.cache.chosen(groups)?;
+    let (forms, base) = options.choose_by(&Form::ALL, |form| form.name(), &SUITES.cache.bases)?;
     let forms: Vec<Form> = forms.into_iter().copied().collect();
     let budget = if options.quick { BUDGET_QUICK } else { BUDGET };
-    let measured = |lesson: &Lesson| lesson.chosen(&forms).len() as u32;
+    let measured = |lesson: &&Scene<Lesson>| lesson.what.chosen(&forms).len() as u32;
     let measurements: u32 = lessons.iter().map(measured).sum();
     let geometry = *geometry;
     Ok(Suite {
@@ -139,9 +74,10 @@ pub fn prepare(groups: &[String], geometry: &Geometry, options: &Options) -> Res
         base,
         duration: budget * (options.rounds() * measurements),
         measure: Box::new(move |session| {
-            let cases = lessons.iter().map(|each| each.measure(&forms, &geometry, budget, session));
-            let mut cases: Vec<Case> =
-                cases.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect();
+            let mut cases: Vec<Case> = Vec::new();
+            for lesson in lessons {
+                cases.extend(measure(lesson, &forms, &geometry, budget, session)?);
+            }
             if let Some(first) = cases.first_mut() {
                 first.notes.insert(0, geometry.describe());
             }
@@ -155,30 +91,31 @@ impl Lesson {
     fn chosen(&self, forms: &[Form]) -> Vec<Form> {
         forms.iter().copied().filter(|form| self.forms.contains(form)).collect()
     }
+}
 
-    fn measure(
-        &self,
-        forms: &[Form],
-        geometry: &Geometry,
-        budget: Duration,
-        session: &mut Session<'_>,
-    ) -> Result<Option<Case>, Error> {
-        let forms = self.chosen(forms);
-        if forms.is_empty() || session.host.is_stopped() {
-            return Ok(None);
-        }
-        session.host.announce(&self.title);
-        let load = (self.make)(geometry);
-        let rows: Vec<_> = forms.iter().map(|form| load.row(*form)).collect();
-        let names = forms.iter().map(|form| (form.name(), *form == Form::After));
-        let case = Case::new(self.group, self.title, METRICS, names);
-        let case = session.slices(case, &rows, budget)?;
-        Ok(case.map(|mut case| {
-            case.notes.extend(self.published.sentence(&case));
-            case.notes.push(format!("for a Rust struct: {}", self.means));
-            case
-        }))
+fn measure(
+    scene: &'static Scene<Lesson>,
+    forms: &[Form],
+    geometry: &Geometry,
+    budget: Duration,
+    session: &mut Session<'_>,
+) -> Result<Option<Case>, Error> {
+    let Scene { id, title, what: lesson, .. } = scene;
+    let forms = lesson.chosen(forms);
+    if forms.is_empty() || session.host.is_stopped() {
+        return Ok(None);
     }
+    session.host.announce(title);
+    let load = load(id, geometry);
+    let rows: Vec<_> = forms.iter().map(|form| load.row(*form)).collect();
+    let names = forms.iter().map(|form| (form.name(), *form == Form::After));
+    let case = Case::new(*id, *title, SUITES.cache.metrics(scene), names);
+    let case = session.slices(case, &rows, budget)?;
+    Ok(case.map(|mut case| {
+        case.notes.extend(lesson.published.sentence(&case));
+        case.notes.push(format!("for a Rust struct: {}", lesson.means));
+        case
+    }))
 }
 
 impl Published {
@@ -187,7 +124,7 @@ impl Published {
         match self {
             Self::Costs(rows) => {
                 let table = costs::published();
-                let figure = |(id, what): &(&str, &str)| {
+                let figure = |(id, what): &(String, String)| {
                     Some(format!("{} for {what}", units::nanoseconds(table.ns(id)?)))
                 };
                 let figures: Vec<String> = rows.iter().filter_map(figure).collect();
@@ -210,13 +147,6 @@ impl Published {
     }
 }
 
-/// What a case measures, and of whom.
-#[cfg(test)]
-pub(crate) fn known(case: &str) -> Option<(&'static [Metric], Vec<&'static str>)> {
-    let lesson = LESSONS.into_iter().find(|lesson| lesson.group == case)?;
-    Some((METRICS, lesson.forms.iter().map(|form| form.name()).collect()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -230,11 +160,12 @@ mod tests {
         let (cases, verdicts) = suite.run(&mut Quiet::default(), &options).unwrap();
         assert!(verdicts.is_empty(), "nothing is promised of a machine");
         let ids: Vec<&str> = cases.iter().map(|case| &*case.id).collect();
-        assert_eq!(ids, GROUPS.map(|(name, _)| name));
+        let groups: Vec<&str> = SUITES.cache.groups.iter().map(|(name, _)| *name).collect();
+        assert_eq!(ids, groups);
         assert!(cases[0].notes[0].contains("4 ways of 16 sets"), "{:?}", cases[0].notes);
-        for case in &cases {
-            let (_, forms) = known(&case.id).unwrap();
+        for (case, lesson) in cases.iter().zip(&SUITES.cache.cases) {
             let measured: Vec<&str> = case.rivals.iter().map(|form| form.name).collect();
+            let forms: Vec<&str> = lesson.what.forms.iter().map(|form| form.name()).collect();
             assert_eq!(measured, forms);
             let has = |part: &str| case.notes.iter().any(|note| note.contains(part));
             assert!(has("for a Rust struct") && has("published in 2005"), "{:?}", case.notes);
@@ -262,8 +193,8 @@ mod tests {
 
     #[test]
     fn what_is_said_to_be_published_is_in_the_table() {
-        for lesson in LESSONS {
-            if let Published::Costs(rows) = lesson.published {
+        for lesson in &SUITES.cache.cases {
+            if let Published::Costs(rows) = &lesson.what.published {
                 assert!(rows.iter().all(|(id, _)| costs::published().ns(id).is_some()));
             }
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use quiescence::tuning::Engine;
 
 use super::rounds::{Case, Metric, Sample, Series, Session, Unit};
-use super::{Group, Options, Suite};
+use super::{Options, Suite};
 use crate::Error;
 use crate::cases::engines;
 use crate::cases::path_cache::Tree;
@@ -28,14 +28,6 @@ const LATENCIES: &[Metric] = &[
     Metric { name: "callback p50", unit: Unit::Nanoseconds },
     Metric { name: "callback p99", unit: Unit::Nanoseconds },
     Metric { name: "waiter p50", unit: Unit::Nanoseconds },
-];
-
-/// What `--case` takes. The worker is a thread: where readers keep all CPUs busy, it waits for one.
-pub const GROUPS: [Group; 4] = [
-    ("work", "Iterations and CPU time, as table 3 of 2003"),
-    ("latency", "Callbacks and waiters while readers keep every CPU busy, as figure 7 of 2003"),
-    ("latency-spare", "The same while one CPU is left to the worker"),
-    ("latency-crowded", "The same beside eight readers a CPU, which wait for it in turn"),
 ];
 
 /// How long one engine runs in one round of a case.
@@ -133,12 +125,12 @@ enum Of {
 
 /// What is measured with how many threads; all there is if no case is named.
 fn loads(cases: &[String], threads: usize, cpus: usize) -> Vec<(Measured, usize)> {
-    let [work, latency, spare, crowded] = GROUPS.map(|(name, _)| name);
+    // The worker is a thread: where readers keep all CPUs busy, it waits for one.
     let all = [
-        (work, Measured::Work, Some(threads)),
-        (latency, Measured::Latency(Of::Busy), Some(threads)),
-        (spare, Measured::Latency(Of::Spare), leaving_a_cpu(threads, cpus)),
-        (crowded, Measured::Latency(Of::Crowded), Some(threads.max(CROWD * cpus))),
+        ("work", Measured::Work, Some(threads)),
+        ("latency", Measured::Latency(Of::Busy), Some(threads)),
+        ("latency-spare", Measured::Latency(Of::Spare), leaving_a_cpu(threads, cpus)),
+        ("latency-crowded", Measured::Latency(Of::Crowded), Some(threads.max(CROWD * cpus))),
     ];
     let is_wanted = |name: &str| cases.is_empty() || cases.iter().any(|case| case == name);
     let wanted = all.into_iter().filter(|(name, ..)| is_wanted(name));

@@ -1,22 +1,18 @@
 //! `rcu bench map`: concurrent maps, of words and of strings, small and large, on mixes of look-ups
 //! and updates; what they take of memory, and what growing costs.
 
-mod promises;
-
 use std::time::Duration;
 
 #[cfg(feature = "all-rivals")]
 use super::rounds::alone;
 use super::rounds::{Case, Metric, Sample, Session, Unit};
-use super::{Group, Options, Suite};
+use super::{Options, Suite, by, in_threads, one_and_several};
 use crate::Error;
 #[cfg(feature = "all-rivals")]
 use crate::cases::maps::published;
 use crate::cases::maps::{self, Keys, Mix, Shape, Updates, growth, memory};
 use crate::rivals::Rival;
 use crate::units;
-
-pub(super) use self::promises::PROMISES;
 
 const MIXED: &[Metric] =
     &[Metric::new("operations", Unit::PerSecond), Metric::new("CPU", Unit::Nanoseconds)];
@@ -29,20 +25,6 @@ const GROWTH: &[Metric] = &[
 ];
 #[cfg(feature = "all-rivals")]
 const PUBLISHED: &[Metric] = &[Metric::new("operations", Unit::PerSecond)];
-
-/// What `--case` takes.
-pub const GROUPS: [Group; 7] = [
-    ("get", "Look-ups of keys that are there, drawn at random"),
-    ("replace", "99, 90 and 50 % look-ups, or --reads; the rest gives keys other values"),
-    ("churn", "The same; the rest removes keys, and inserts them again a little later"),
-    ("hash", "Look-ups by each map's own hash function; all else is by one that all are given"),
-    ("memory", "What an entry takes: of a map that has grown, and of one with room from the start"),
-    ("growth", "What single insertions take at worst while a map grows from nothing"),
-    (
-        "bustle",
-        "The crate bustle's ReadHeavy, Exchange and RapidGrow, of which figures are published",
-    ),
-];
 
 /// What to measure, if the user says so.
 #[derive(Clone, Debug, Default)]
@@ -145,15 +127,9 @@ pub fn prepare(groups: &[String], load: &Load, options: &Options) -> Result<Suit
     })
 }
 
-fn in_threads(threads: usize) -> String {
-    format!("{threads}-thread{}", if threads == 1 { "" } else { "s" })
-}
-
-/// All that there is to measure with this load, in the order of [`GROUPS`].
+/// All that there is to measure with this load, in the order of their groups.
 fn scenes(load: &Load, quick: bool) -> Vec<Scene> {
-    let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
-    let several = load.threads.map_or(cpus.max(2), |threads| threads as usize);
-    let threads: &[usize] = if several == 1 { &[1] } else { &[1, several] };
+    let threads = &one_and_several(load.threads)[..];
     let keys = if load.strings { Keys::Strings } else { Keys::Words };
     let or = |default: &[u64]| {
         if load.entries.is_empty() { default.to_vec() } else { load.entries.clone() }
@@ -230,10 +206,6 @@ fn suffix(keys: Keys) -> &'static str {
 fn of(entries: u64, keys: Keys) -> String {
     let kind = if keys == Keys::Strings { "strings" } else { "keys" };
     format!("{} {kind}", units::count(entries))
-}
-
-fn by(threads: usize) -> String {
-    if threads == 1 { "one thread".to_owned() } else { format!("{threads} threads") }
 }
 
 fn mixed(shape: Shape, updates: Option<Updates>) -> Scene {
@@ -401,6 +373,7 @@ pub(crate) fn known(case: &str) -> Option<(&'static [Metric], Vec<&'static str>)
 
 #[cfg(test)]
 mod tests {
+    use super::super::SUITES;
     use super::*;
     use crate::host::Quiet;
 
@@ -418,7 +391,7 @@ mod tests {
         let load = Load::default();
         let all = suite(&[], &load).duration;
         let is_there = |group: &&str| *group != "bustle" || cfg!(feature = "all-rivals");
-        let groups = GROUPS.map(|(group, _)| group).into_iter().filter(is_there);
+        let groups = SUITES.groups.map.iter().map(|(group, _)| *group).filter(is_there);
         let parts: Vec<_> = groups.map(|group| suite(&[group], &load).duration).collect();
         assert_eq!(parts.iter().sum::<Duration>(), all);
         assert!(parts.iter().all(|part| !part.is_zero()), "{parts:?}");

@@ -2,31 +2,27 @@
 //! has promised of them.
 //!
 //! - [`rounds`]: who is measured when; rounds are interleaved, the order drawn anew for each.
-//! - [`read`], [`gp`], [`update`], [`engines`], [`srcu`], [`percpu`], [`cells`], [`map`],
-//!   [`tools`], [`cache`], [`compat`]: the suites; [`readme`]: some tables of them, for README;
-//!   [`scenes`]: how six of them do it.
+//! - [`SUITES`]: the suites whose cases are listed; [`scenes`]: how six of them are measured.
+//! - [`engines`], [`map`], [`tools`], [`cache`], [`compat`]: the other suites; [`readme`]: some
+//!   tables of all of them, for README.
 //! - [`promises`]: what the project has promised, and whether it holds here.
 
 pub mod cache;
-pub mod cells;
 pub mod compat;
 pub mod engines;
-pub mod gp;
+mod listed;
 pub mod map;
-pub mod percpu;
 pub mod promises;
-pub mod read;
 pub mod readme;
 pub mod rounds;
 pub mod scenes;
-pub mod srcu;
 pub mod tools;
-pub mod update;
 
 use std::time::Duration;
 
 use crate::rivals::{self, Rival, SOURCES, Source};
 use crate::{Error, Host};
+pub use listed::{SUITES, Scenes, Suites};
 use promises::Verdict;
 use rounds::{Case, Session};
 
@@ -97,6 +93,25 @@ impl Options {
         };
         Ok((chosen, base))
     }
+}
+
+/// One thread, and so many, or one for each CPU, at least two.
+fn one_and_several(threads: Option<u32>) -> Vec<usize> {
+    let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
+    match threads.map_or(cpus.max(2), |threads| threads as usize) {
+        1 => vec![1],
+        several => vec![1, several],
+    }
+}
+
+/// So many threads, in the id of a case.
+fn in_threads(threads: usize) -> String {
+    format!("{threads}-thread{}", if threads == 1 { "" } else { "s" })
+}
+
+/// So many threads, in the title of a case.
+fn by(threads: usize) -> String {
+    if threads == 1 { "one thread".to_owned() } else { format!("{threads} threads") }
 }
 
 fn unknown(wanted: &str, known: &[&str]) -> Error {
@@ -175,15 +190,10 @@ mod tests {
     use super::*;
 
     /// All benchmarks of scenes.
-    pub(super) const ALL_SCENES: [&scenes::Scenes; 7] = [
-        &read::SCENES,
-        &gp::SCENES,
-        &gp::OVERSUBSCRIBED,
-        &update::SCENES,
-        &srcu::SCENES,
-        &percpu::SCENES,
-        &cells::SCENES,
-    ];
+    pub(super) fn all_scenes() -> [&'static Scenes<scenes::What>; 7] {
+        let Suites { read, gp, oversubscribed, update, srcu, percpu, cells, .. } = &*SUITES;
+        [read, gp, oversubscribed, update, srcu, percpu, cells]
+    }
 
     const KNOWN: &[&str] = &["a", "b", "c"];
 
@@ -228,7 +238,7 @@ mod tests {
         for source in SOURCES.iter().filter(|source| !source.is_compiled_in) {
             let name = source.module.replace('_', "-");
             let options = Options { only: vec![name.clone()], ..Options::default() };
-            let Err(Error::Unsupported(message)) = read::SCENES.prepare(&[], &options) else {
+            let Err(Error::Unsupported(message)) = SUITES.read.prepare(&[], &options) else {
                 panic!("{name} is compiled in, or another error");
             };
             let feature = source.feature.unwrap();

@@ -5,22 +5,27 @@
 //! more rounds may tell. Each stands on a figure that was measured and is kept in docs/MEASURED.md,
 //! "What is aimed at": no aim is stricter than that. What was never measured there has no aim.
 
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+
 use super::rounds::{Case, Metric, Series};
-use super::{map, tools};
-use crate::cases::replace::{LIMIT_BYTES, OBJECT_BYTES};
 use crate::statistics::{Ratio, paired_ratio};
 
 /// On which side of a number a ratio or a figure has to be.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
 pub enum Bound {
     /// It is not more than this.
+    #[serde(rename = "max")]
     AtMost(f64),
     /// It is not less than this.
+    #[serde(rename = "min")]
     AtLeast(f64),
 }
 
 /// With what a rival's figure is compared.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(from = "&'static str")]
 pub enum Against {
     /// With the figure of this one.
     Rival(&'static str),
@@ -31,8 +36,18 @@ pub enum Against {
     Nothing,
 }
 
+impl From<&'static str> for Against {
+    fn from(name: &'static str) -> Self {
+        match name {
+            "best" => Self::Best,
+            "nothing" => Self::Nothing,
+            rival => Self::Rival(rival),
+        }
+    }
+}
+
 /// One promise.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Deserialize)]
 pub struct Promise {
     /// In which case.
     pub case: &'static str,
@@ -47,6 +62,7 @@ pub struct Promise {
     /// The ratio, or the figure, that was measured; the page has it.
     pub measured: f64,
     /// It is kept, too, if the rival's own figure is at most this.
+    #[serde(default)]
     pub or_at_most: Option<f64>,
 }
 
@@ -78,153 +94,10 @@ pub struct Verdict {
     pub held: Held,
 }
 
-/// A promise, and the figure that it stands on.
-pub(super) const fn promise(
-    case: &'static str,
-    metric: &'static str,
-    rival: &'static str,
-    against: Against,
-    bound: Bound,
-    measured: f64,
-) -> Promise {
-    Promise { case, metric, rival, against, bound, measured, or_at_most: None }
-}
-
-/// Of the library's own figure in a case.
-const fn ours(
-    case: &'static str,
-    metric: &'static str,
-    against: Against,
-    bound: Bound,
-    measured: f64,
-) -> Promise {
-    promise(case, metric, "quiescence", against, bound, measured)
-}
-
-/// liburcu's default flavour, whose readers are inlined C.
-const MEMB: Against = Against::Rival("liburcu-memb");
-const CALL: Against = Against::Rival("liburcu-call");
-/// A waiter that never sleeps.
-const BUSY: Against = Against::Rival("quiescence-busy");
-const OURS: Against = Against::Rival("quiescence");
-const EPOCH: Against = Against::Rival("crossbeam-epoch");
-const PLAIN: Against = Against::Rival(UNPROTECTED);
-const SNAPSHOT: Against = Against::Rival("quiescence-snapshot");
-const SEQLOCK: &str = "quiescence-seqlock";
-
 /// What is measured beside the others to show the price of protection, and is no rival.
 const UNPROTECTED: &str = "plain-load";
 
-/// Debian's libraries, under the same program.
-const LIBURCU: Against = Against::Rival("liburcu");
-
-/// The pair of a reader that keeps to its thread.
-const THREAD_READER: Against = Against::Rival("quiescence-thread");
-
-/// Cells whose guards borrow a reference, as ours.
-const ARC_SWAP: Against = Against::Rival("arc-swap");
-const HAZARC: Against = Against::Rival("hazarc");
-
-/// What may wait at the limit: one object a thread more.
-const WAITING_MAX: f64 = (LIMIT_BYTES / OBJECT_BYTES as u64 + 1) as f64;
-
-use Against::{Best, Nothing};
 use Bound::{AtLeast, AtMost};
-
-/// The aims, and what was measured.
-static PROMISES: &[Promise] = &[
-    ours("read/1-thread", "read", MEMB, AtMost(1.05), 0.71),
-    promise("read/1-thread", "read", "quiescence-reader", MEMB, AtMost(1.05), 0.69),
-    promise("read/1-thread", "read", "quiescence-qsbr", PLAIN, AtMost(1.1), 1.0),
-    promise("read/1-thread", "read", "crossbeam-epoch", OURS, AtLeast(2.9), 2.99),
-    promise("read/1-thread", "read", "seize", OURS, AtLeast(3.0), 4.96),
-    ours("nested/1-thread", "read", MEMB, AtMost(1.2), 0.79),
-    promise("nested/1-thread", "read", "crossbeam-epoch", OURS, AtLeast(2.0), 2.22),
-    ours("gp/alone", "p50", MEMB, AtMost(0.3), 0.1),
-    ours("gp/busy-reader", "p50", MEMB, AtMost(0.65), 0.5),
-    promise("gp/busy-reader", "p50", "quiescence-fencing", EPOCH, AtMost(1.0), 0.36),
-    ours("gp/200-idle", "p50", MEMB, AtMost(0.8), 0.22),
-    ours("gp/10000-idle", "p50", MEMB, AtMost(0.5), 0.02),
-    ours("gp/oversubscribed", "reads per CPU s", MEMB, AtLeast(1.0), 1.27),
-    ours("update/no-reader", "updates", Best, AtLeast(0.7), 0.9),
-    ours("update/no-reader", "CPU", Best, AtMost(1.5), 1.27),
-    ours("update/no-reader", "p99.9", ARC_SWAP, AtMost(1.2), 0.94),
-    ours("update/1-reader", "updates", EPOCH, AtLeast(1.5), 2.17),
-    ours("update/1-reader", "updates", Against::Rival("sdd"), AtLeast(1.2), 1.75),
-    ours("update/1-reader", "CPU", Best, AtMost(3.0), 2.24),
-    promise("update/no-reader", "updates", "quiescence-qsbr", OURS, AtLeast(0.8), 0.93),
-    ours("tail/1-updater", "p99.9", CALL, AtMost(2.0), 1.79),
-    ours("tail/1-updater", "p99.9", Against::Rival("seize"), AtMost(0.2), 0.14),
-    ours("tail/1-updater", "p99.9", EPOCH, AtMost(0.2), 0.035),
-    ours("hash/99", "operations", Best, AtLeast(1.0), 1.14),
-    ours("hash/90", "operations", Best, AtLeast(1.0), 1.76),
-    ours("hash/50", "operations", Best, AtLeast(0.3), 0.34),
-    Promise { or_at_most: Some(25.0), ..ours("call/enqueue", "call", CALL, AtMost(0.2), 0.14) },
-    ours("memory/waiting", "memory", Nothing, AtMost(16.0), 8.0),
-    ours("stall/1-reader", "unreclaimed peak", Nothing, AtMost(WAITING_MAX), 14_563.0),
-    ours("barrier/1-callback", "barrier", CALL, AtMost(0.02), 0.000_027),
-    ours("stall/1-reader", "reads kept", Nothing, AtLeast(95.0), 105.0),
-    ours("pair/1-thread", "pair", THREAD_READER, AtMost(2.5), 2.32),
-    ours("pair/2-threads", "pair", THREAD_READER, AtMost(2.5), 2.33),
-    ours("boot/1-reader", "update", BUSY, AtMost(1.1), 1.02),
-    ours("boot/2-readers", "update", BUSY, AtMost(1.1), 0.71),
-    ours("blocked/1-reader", "CPU", Nothing, AtMost(1.0), 0.41),
-    ours("blocked/1-reader", "stretch", Nothing, AtMost(10e6), 290_000.0),
-    ours("snapshot/1-thread", "read", PLAIN, AtMost(4.0), 2.16),
-    ours("snapshot/2-threads", "read", PLAIN, AtMost(4.0), 2.15),
-    ours("snapshot/1-thread", "read", Best, AtMost(1.1), 1.07),
-    ours("snapshot/2-threads", "read", Best, AtMost(1.1), 1.07),
-    ours("snapshot/1-writer", "read", Best, AtMost(2.5), 2.38),
-    promise("snapshot/1-thread", "read", SEQLOCK, Best, AtMost(1.0), 0.95),
-    promise("snapshot/2-threads", "read", SEQLOCK, Best, AtMost(1.0), 0.95),
-    promise("snapshot/1-writer", "read", SEQLOCK, Best, AtMost(1.0), 0.95),
-    promise("snapshot/write", "write", SEQLOCK, Best, AtMost(1.1), 1.05),
-    ours("load/1-thread", "load", ARC_SWAP, AtMost(0.3), 0.25),
-    ours("load/2-threads", "load", ARC_SWAP, AtMost(0.3), 0.25),
-    ours("load/1-thread", "load", HAZARC, AtMost(0.4), 0.25),
-    ours("load/2-threads", "load", HAZARC, AtMost(0.4), 0.25),
-    ours("full/1-thread", "load", Against::Rival("arc-clone"), AtMost(1.15), 1.09),
-    ours("full/2-threads", "load", Against::Rival("arc-clone"), AtMost(1.5), 1.42),
-    ours("protect/1-thread", "pair", Against::Rival("haphazard"), AtMost(0.5), 0.4),
-    ours("protect/2-threads", "pair", Against::Rival("haphazard"), AtMost(0.5), 0.4),
-    ours("store/alone", "store", ARC_SWAP, AtMost(0.5), 0.48),
-    ours("store/1-reader", "store", ARC_SWAP, AtMost(0.5), 0.21),
-    ours("store/200-threads", "store", ARC_SWAP, AtMost(0.5), 0.003),
-    ours("garbage/last-store", "freed after", Nothing, AtMost(10e6), 6.2e6),
-    promise("grace/6-readers", "p50", "liburcu-memb", SNAPSHOT, AtLeast(1000.0), 1472.0),
-    ours("counter/1-thread", "add", Against::Rival("atomic-own"), AtMost(0.5), 0.39),
-    ours("counter/2-threads", "add", Against::Rival("atomic-own"), AtMost(0.5), 0.42),
-    ours("lock/1-thread", "pair", THREAD_READER, AtMost(1.5), 1.47),
-    ours("lock/2-threads", "pair", THREAD_READER, AtMost(1.6), 1.51),
-    ours("exported/memb", "pair", LIBURCU, AtMost(0.8), 0.67),
-    ours("synchronize/alone", "p50", LIBURCU, AtMost(0.5), 0.22),
-    ours("synchronize/busy-reader", "p50", LIBURCU, AtMost(0.7), 0.51),
-    ours("synchronize/1000-idle", "p50", LIBURCU, AtMost(0.5), 0.2),
-    ours("synchronize/bp-1000-idle", "p50", LIBURCU, AtMost(0.5), 0.45),
-    ours("synchronize/qsbr-alone", "p50", LIBURCU, AtMost(0.6), 0.54),
-    ours("synchronize/qsbr-reader", "p50", LIBURCU, AtMost(1.0), 0.93),
-    ours("callbacks/memb", "call", LIBURCU, AtMost(0.4), 0.38),
-    ours("callbacks/memb", "backlog", LIBURCU, AtMost(1.5), 1.16),
-    ours("callbacks/memb", "memory", LIBURCU, AtMost(1.0), 0.59),
-    ours("callbacks/memb", "barrier", LIBURCU, AtMost(1.0), 0.44),
-    ours("callbacks/qsbr", "call", LIBURCU, AtMost(0.5), 0.44),
-    ours("callbacks/qsbr", "backlog", LIBURCU, AtMost(1.0), 0.54),
-    ours("callbacks/qsbr", "memory", LIBURCU, AtMost(1.0), 0.48),
-    ours("callbacks/bp", "call", LIBURCU, AtMost(0.4), 0.37),
-    ours("callbacks/bp", "backlog", LIBURCU, AtMost(1.0), 0.61),
-    ours("callbacks/bp", "memory", LIBURCU, AtMost(1.0), 0.32),
-    ours("defer/memb", "call", LIBURCU, AtMost(0.8), 0.64),
-    ours("defer/memb", "CPU", LIBURCU, AtMost(0.8), 0.73),
-    ours("defer/qsbr", "call", LIBURCU, AtMost(0.8), 0.65),
-    ours("defer/bp", "call", LIBURCU, AtMost(0.8), 0.79),
-    ours("flood/producers", "reads", LIBURCU, AtLeast(0.95), 1.03),
-    ours("flood/few-producers", "reads", LIBURCU, AtLeast(0.95), 1.52),
-    ours("flood/few-producers", "least of most", LIBURCU, AtLeast(0.9), 1.3),
-    ours("flood/few-producers", "at the end", LIBURCU, AtMost(0.3), 0.033),
-    ours("callbacks/barrier", "call", LIBURCU, AtMost(0.02), 0.011),
-    ours("table/lookup", "operations", LIBURCU, AtLeast(1.0), 1.14),
-    ours("table/insert", "operations", LIBURCU, AtLeast(1.3), 1.74),
-];
 
 /// Judges the promises about what was measured; of the others it says nothing.
 pub fn judge(cases: &[Case]) -> Vec<Verdict> {
@@ -268,9 +141,18 @@ pub fn judge(cases: &[Case]) -> Vec<Verdict> {
     all().filter_map(verdict).collect()
 }
 
-/// All promises.
+/// All promises: those of `promises.toml`.
 pub fn all() -> impl Iterator<Item = &'static Promise> {
-    PROMISES.iter().chain(map::PROMISES).chain(tools::PROMISES)
+    #[derive(Deserialize)]
+    #[serde(bound(deserialize = "'de: 'static"))]
+    struct Listed {
+        promises: Vec<Promise>,
+    }
+    static LISTED: LazyLock<Listed> = LazyLock::new(|| {
+        toml::from_str(include_str!("../../promises.toml"))
+            .expect("the file is part of the program")
+    });
+    LISTED.promises.iter()
 }
 
 impl Promise {
@@ -320,9 +202,10 @@ impl Bound {
 #[cfg(test)]
 mod tests {
     use super::super::rounds::Unit;
-    use super::super::tests::ALL_SCENES;
-    use super::super::{compat, tools};
+    use super::super::tests::all_scenes;
+    use super::super::{compat, map, tools};
     use super::*;
+    use crate::cases::replace::{LIMIT_BYTES, OBJECT_BYTES};
     use crate::rivals::left_out;
     use crate::slices::Missing;
 
@@ -427,13 +310,24 @@ mod tests {
         }
     }
 
+    /// One object a thread more than the limit.
+    #[test]
+    fn what_may_wait_in_a_stall_follows_from_the_limit() {
+        let waits = |promise: &&Promise| {
+            (promise.case, promise.metric) == ("stall/1-reader", "unreclaimed peak")
+        };
+        let bound = all().find(waits).map(|promise| promise.bound);
+        let objects = LIMIT_BYTES / OBJECT_BYTES as u64 + 1;
+        assert_eq!(bound, Some(AtMost(objects as f64)));
+    }
+
     #[test]
     fn promises_name_metrics_and_rivals_that_can_be_measured() {
         for Promise { case, metric, rival, against, .. } in all() {
             let known = [map::known, compat::known, tools::known].into_iter();
             let (metrics, known) = known
                 .map(|known| known(case))
-                .chain(ALL_SCENES.map(|scenes| scenes.known(case)))
+                .chain(all_scenes().map(|scenes| scenes.known(case)))
                 .find_map(|known| known)
                 .unwrap_or_else(|| panic!("no suite measures {case}"));
             assert!(metrics.iter().any(|known| known.name == *metric), "{case}: {metric}");

@@ -1,14 +1,17 @@
 //! `rcu bench readme`: the figures of the tables in README, all in nanoseconds.
 //!
 //! Some tables of other suites, of the rivals that README names. What a row or a column of README
-//! is stands here; the command writes it down.
+//! is stands in `suites.toml`; the command writes it down.
 
-use super::{Group, Options, Suite, map, read, update};
+use serde::Deserialize;
+
+use super::listed::SUITES;
+use super::{Group, Options, Suite, map};
 use crate::rivals;
 use crate::{Error, suites};
 
 /// A column of a table: its heading, and the case and the metric that fill it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Deserialize)]
 pub struct Column {
     /// What stands above it.
     pub heading: &'static str,
@@ -20,29 +23,31 @@ pub struct Column {
 }
 
 /// A row of a table: its label, and who is measured for its columns.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Deserialize)]
 pub struct Row {
     /// What stands before it.
     pub label: &'static str,
     /// Who reads, or looks up.
-    reads: Option<&'static str>,
+    reads: &'static str,
     /// Who replaces.
+    #[serde(default)]
     replaces: Option<&'static str>,
 }
 
 /// One table.
-#[derive(Debug)]
+#[derive(Debug, Deserialize)]
 pub struct Table {
     /// What stands above its labels.
     pub heading: &'static str,
     /// Its columns.
-    pub columns: &'static [Column],
+    pub columns: Vec<Column>,
     /// Its rows.
-    pub rows: &'static [Row],
+    pub rows: Vec<Row>,
 }
 
 /// The suite that a column is of.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
+#[serde(rename_all = "lowercase")]
 enum Part {
     Read,
     Update,
@@ -51,76 +56,20 @@ enum Part {
 
 const PARTS: [Part; 3] = [Part::Read, Part::Update, Part::Map];
 
-const fn column(
-    heading: &'static str,
-    case: &'static str,
-    metric: &'static str,
-    part: Part,
-) -> Column {
-    Column { heading, case, metric, part }
-}
-
-const fn row(
-    label: &'static str,
-    reads: Option<&'static str>,
-    replaces: Option<&'static str>,
-) -> Row {
-    Row { label, reads, replaces }
-}
-
 /// Entries of the maps, the fewest that `rcu bench map` has.
 const ENTRIES: u64 = 1000;
-
-/// The tables of README.
-pub static TABLES: [Table; 2] = [
-    Table {
-        heading: "ns, lower is better",
-        columns: &[
-            column("read, 1 thread", "read/1-thread", "read", Part::Read),
-            column("read, 2 threads", "read/2-threads", "read", Part::Read),
-            column("replace, no reader", "update/no-reader", "CPU", Part::Update),
-            column("replace, 1 reader", "update/1-reader", "CPU", Part::Update),
-        ],
-        rows: &[
-            row("no protection: a plain load", Some("plain-load"), None),
-            row("**quiescence** `Qsbr`", Some("quiescence-qsbr"), Some("quiescence-qsbr")),
-            row("**quiescence** `Reader`", Some("quiescence-reader"), None),
-            row("**quiescence** `read()`", Some("quiescence"), Some("quiescence")),
-            row("liburcu memb, `call_rcu`", Some("liburcu-memb"), Some("liburcu-call")),
-            row("arc-swap `Cache`", Some("arc-swap-cache"), None),
-            row("arc-swap `load`, `store`", Some("arc-swap"), Some("arc-swap")),
-            row("haphazard", Some("haphazard"), Some("haphazard")),
-            row("seize", Some("seize"), Some("seize")),
-            row("crossbeam-epoch", Some("crossbeam-epoch"), Some("crossbeam-epoch")),
-            row("left-right", Some("left-right"), None),
-            row("std `RwLock`", Some("std-rwlock"), Some("std-rwlock")),
-        ],
-    },
-    Table {
-        heading: "ns, lower is better",
-        columns: &[
-            column("look-up, 1 thread", "get/1000/1-thread", "CPU", Part::Map),
-            column("look-up, 2 threads", "get/1000/2-threads", "CPU", Part::Map),
-        ],
-        rows: &[
-            row("**quiescence** `HashMap`", Some("quiescence-hashmap"), None),
-            row("papaya", Some("papaya"), None),
-            row("dashmap", Some("dashmap"), None),
-        ],
-    },
-];
 
 impl Row {
     /// Who is measured for this column, if there is one.
     pub fn rival(&self, column: &Column) -> Option<&'static str> {
-        if column.part == Part::Update { self.replaces } else { self.reads }
+        if column.part == Part::Update { self.replaces } else { Some(self.reads) }
     }
 }
 
 /// All rivals of a part, or of all of them.
 fn names(of: Option<Part>) -> Vec<&'static str> {
     let mut names: Vec<&str> = Vec::new();
-    for table in &TABLES {
+    for table in &SUITES.readme {
         let columns = table.columns.iter().filter(|column| of.is_none_or(|of| of == column.part));
         for column in columns {
             for name in table.rows.iter().filter_map(|row| row.rival(column)) {
@@ -179,12 +128,12 @@ impl Part {
         let options = Options { only, base: None, ..options.clone() };
         let group = |groups: &[Group]| vec![groups[0].0.to_owned()];
         let suite = match self {
-            Self::Read => read::SCENES.prepare(&group(read::SCENES.groups), &options),
-            Self::Update => update::SCENES.prepare(&group(update::SCENES.groups), &options),
+            Self::Read => SUITES.read.prepare(&group(&SUITES.read.groups), &options),
+            Self::Update => SUITES.update.prepare(&group(&SUITES.update.groups), &options),
             Self::Map => {
                 let load =
                     map::Load { entries: vec![ENTRIES], threads: Some(2), ..map::Load::default() };
-                map::prepare(&group(&map::GROUPS), &load, &options)
+                map::prepare(&group(&SUITES.groups.map), &load, &options)
             }
         };
         suite.map(Some)
@@ -212,7 +161,7 @@ mod tests {
         let options = Options { quick: true, rounds: Some(1), only, ..Options::default() };
         let suite = prepare(&options).unwrap();
         let (cases, _) = suite.run(&mut Quiet::default(), &options).unwrap();
-        for column in TABLES.iter().flat_map(|table| table.columns) {
+        for column in SUITES.readme.iter().flat_map(|table| &table.columns) {
             let case = cases.iter().find(|case| case.id == column.case).expect(column.case);
             let metric = case.metrics.iter().find(|metric| metric.name == column.metric);
             assert_eq!(metric.map(|metric| metric.unit), Some(Unit::Nanoseconds), "{column:?}");

@@ -11,6 +11,7 @@ use std::time::Duration;
 use rand::rngs::ChaCha8Rng;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
+use serde::Deserialize;
 
 use crate::rivals::Rival;
 use crate::slices::{self, COUNTED_MIN, Flaws, Judged, Missing, Row, RunVerdict, Wanted, Watch};
@@ -23,11 +24,14 @@ const TRIES: u32 = 25;
 const TRIES_MIN: u32 = 2;
 
 /// What a number counts, and so how it is written.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
+#[serde(rename_all = "lowercase")]
 pub enum Unit {
     /// A time in nanoseconds.
+    #[serde(rename = "ns")]
     Nanoseconds,
     /// Something done so often in a second.
+    #[serde(rename = "per second")]
     PerSecond,
     /// A number of objects.
     Objects,
@@ -38,7 +42,7 @@ pub enum Unit {
 }
 
 /// One thing that is measured of every rival.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Deserialize)]
 pub struct Metric {
     /// Its name in tables and in JSON.
     pub name: &'static str,

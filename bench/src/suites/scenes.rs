@@ -1,71 +1,40 @@
-//! Tables of a benchmark that has several, in groups of which `--case` picks: what [`read`],
-//! [`gp`], [`update`], [`srcu`], [`percpu`] and [`cells`] have in common.
+//! Tables of a benchmark that has several, in groups of which `--case` picks: how `read`, `gp`,
+//! `update`, `srcu`, `percpu` and `cells` are measured. `suites.toml` lists them.
 //!
 //! Each table has rivals of its own, of which `--only` picks. Its name begins with its group's.
-//!
-//! [`read`]: super::read
-//! [`gp`]: super::gp
-//! [`update`]: super::update
-//! [`srcu`]: super::srcu
-//! [`percpu`]: super::percpu
-//! [`cells`]: super::cells
 
 use std::time::Duration;
 
-use super::rounds::{Case, Metric, Sample, Session, alone};
-use super::{Group, Options, Suite};
+use serde::Deserialize;
+
+use super::listed::{SUITES, Scene, Scenes};
+#[cfg(test)]
+use super::rounds::Metric;
+use super::rounds::{Case, Sample, Session, alone};
+use super::{Options, Suite};
 use crate::Error;
 use crate::cases::domains::Used;
 use crate::cases::grace::{IdleThreads, steps_for};
-use crate::cases::loops::Loop;
+use crate::cases::loops::{Loop, Looped};
 use crate::cases::store::Loaders;
 use crate::cases::update::Updates;
 use crate::cases::{blocked, boot, domains, enqueue, garbage, hash, memory, stall, tail, update};
 use crate::rivals::{self, Rival};
 use crate::units;
 
-/// All tables of a benchmark.
-#[derive(Debug)]
-pub struct Scenes {
-    /// The name of the benchmark.
-    pub(crate) bench: &'static str,
-    /// With whom the others are compared: the first of them that is measured.
-    pub(crate) bases: &'static [&'static str],
-    /// What `--case` takes.
-    pub groups: &'static [Group],
-    pub(crate) all: &'static [Scene],
-}
-
-/// One table.
-#[derive(Debug)]
-pub(crate) struct Scene {
-    id: &'static str,
-    title: &'static str,
-    metrics: &'static [Metric],
-    what: What,
-}
-
-/// The loop of a rival that is measured, if it has it.
-pub(crate) type Of = fn(&Rival) -> Option<Loop>;
-
-/// The thread that works at the same time.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Threads {
-    /// So many, all of which do the same.
-    Same(usize),
-    /// One, and another one that does the opposite: writes, or reads.
-    Beside,
-}
-
 /// What is measured, and of whom.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum What {
-    /// One operation in a loop.
-    Loop(Of, Threads),
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum What {
+    /// One operation in a loop, in so many threads.
+    Loop(Looped, usize),
+    /// The same in one thread, beside another one that does the opposite: writes, or reads.
+    Beside(Looped),
     /// Grace periods with so many idle threads, beside so many busy readers.
     Wait {
         /// Threads that are registered, and do nothing.
         idle: usize,
+        /// Threads that read.
         readers: usize,
     },
     /// Grace periods beside so many readers with sections of a microsecond.
@@ -100,18 +69,9 @@ pub(crate) enum What {
     Barrier,
 }
 
-pub(crate) const fn scene(
-    id: &'static str,
-    title: &'static str,
-    metrics: &'static [Metric],
-    what: What,
-) -> Scene {
-    Scene { id, title, metrics, what }
-}
-
 /// How much is measured at a time: the same for all rivals, since peaks depend on it.
-#[derive(Clone, Copy, Debug)]
-struct Amounts {
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub(crate) struct Amounts {
     looped: Duration,
     waits: Duration,
     grace: Duration,
@@ -128,46 +88,7 @@ struct Amounts {
     objects: u64,
     stall: Duration,
     barriers: u32,
-    seed: u64,
 }
-
-const AMOUNTS: Amounts = Amounts {
-    looped: Duration::from_millis(20),
-    waits: Duration::from_millis(30),
-    grace: Duration::from_millis(400),
-    boots: 9000,
-    blocked: Duration::from_secs(10),
-    domains: 10_000,
-    stores: 200_000,
-    stores_timed: 50_000,
-    updates: 400_000,
-    updates_timed: 200_000,
-    reads_timed: 200_000,
-    table_operations: 400_000,
-    bursts: 10,
-    objects: 100_000,
-    stall: Duration::from_secs(1),
-    barriers: 9,
-    seed: 1,
-};
-
-const AMOUNTS_QUICK: Amounts = Amounts {
-    looped: Duration::from_millis(4),
-    waits: Duration::from_millis(10),
-    grace: Duration::from_millis(150),
-    boots: 1500,
-    blocked: Duration::from_secs(2),
-    stores: 50_000,
-    stores_timed: 10_000,
-    updates: 100_000,
-    updates_timed: 50_000,
-    reads_timed: 50_000,
-    table_operations: 100_000,
-    bursts: 3,
-    stall: Duration::from_millis(100),
-    barriers: 3,
-    ..AMOUNTS
-};
 
 /// How long a reader's section is beside grace periods.
 const SECTION: Duration = Duration::from_micros(1);
@@ -184,37 +105,32 @@ const ROUNDS_STALL_QUICK: u32 = 3;
 
 /// What is to be measured of whom.
 struct Choice {
-    scenes: Vec<&'static Scene>,
+    suite: &'static Scenes<What>,
+    scenes: Vec<&'static Scene<What>>,
     rivals: Vec<&'static Rival>,
     amounts: Amounts,
     rounds: u32,
     quick: bool,
+    seed: u64,
 }
 
-impl Scenes {
+impl Scenes<What> {
     /// The suite, ready to run: the tables of these groups, or all if none is named.
     ///
     /// # Errors
     /// If a group or a rival is named that there is not.
     pub fn prepare(&'static self, groups: &[String], options: &Options) -> Result<Suite, Error> {
-        let known: Vec<&str> = self.groups.iter().map(|(name, _)| *name).collect();
-        if let Some(wrong) = groups.iter().find(|group| !known.contains(&group.as_str())) {
-            let known = known.join(", ");
-            return Err(Error::Usage(format!("there is no case {wrong:?}: {known}")));
-        }
-        let is_wanted = |scene: &&Scene| {
-            groups.is_empty() || groups.iter().any(|group| scene.group() == group.as_str())
-        };
-        let scenes: Vec<_> = self.all.iter().filter(is_wanted).collect();
+        let scenes = self.chosen(groups)?;
         let known = rivals_of(|rival| scenes.iter().any(|scene| scene.what.is_served_by(rival)));
-        let (rivals, base) = options.choose(&known, self.bases)?;
-        let amounts = if options.quick { AMOUNTS_QUICK } else { AMOUNTS };
+        let (rivals, base) = options.choose(&known, &self.bases)?;
         let choice = Choice {
+            suite: self,
             scenes,
             rivals,
-            amounts: Amounts { seed: options.seed, ..amounts },
+            amounts: SUITES.amounts[usize::from(options.quick)],
             rounds: options.rounds(),
             quick: options.quick,
+            seed: options.seed,
         };
         Ok(Suite {
             name: self.bench,
@@ -229,10 +145,10 @@ impl Scenes {
 
     /// What a case measures, and of whom.
     #[cfg(test)]
-    pub(crate) fn known(&self, case: &str) -> Option<(&'static [Metric], Vec<&'static str>)> {
-        let scene = self.all.iter().find(|scene| scene.id == case)?;
+    pub(crate) fn known(&self, case: &str) -> Option<(&[Metric], Vec<&'static str>)> {
+        let scene = self.cases.iter().find(|scene| scene.id == case)?;
         let rivals = rivals_of(|rival| scene.what.is_served_by(rival));
-        Some((scene.metrics, rivals.into_iter().map(|rival| rival.name).collect()))
+        Some((self.metrics(scene), rivals.into_iter().map(|rival| rival.name).collect()))
     }
 }
 
@@ -241,17 +157,10 @@ fn rivals_of(serves: impl Fn(&Rival) -> bool) -> Vec<&'static Rival> {
     rivals::all().filter(|rival| serves(rival)).collect()
 }
 
-impl Scene {
-    /// The part of the name that `--case` takes.
-    fn group(&self) -> &'static str {
-        self.id.split('/').next().unwrap_or(self.id)
-    }
-}
-
 impl What {
     fn is_served_by(self, rival: &Rival) -> bool {
         match self {
-            Self::Loop(of, _) => of(rival).is_some(),
+            Self::Loop(of, _) | Self::Beside(of) => rival.looped(of).is_some(),
             Self::Wait { .. } | Self::Contended(_) => rival.wait.is_some() && !rival.is_restartable,
             Self::Grace(_) => rival.wait.is_some(),
             Self::Boot(_) => rival.boot.is_some(),
@@ -276,25 +185,25 @@ impl What {
 impl Choice {
     fn measure(
         &self,
-        scene: &'static Scene,
+        scene: &'static Scene<What>,
         session: &mut Session<'_>,
     ) -> Result<Option<Case>, Error> {
-        let Scene { id, title, metrics, what } = *scene;
+        let Scene { id, title, what, .. } = *scene;
         let rivals = self.rivals_of(scene);
         if rivals.is_empty() || session.host.is_stopped() {
             return Ok(None);
         }
-        let case = Case::of(id, title, metrics, &rivals);
+        let case = Case::of(id, title, self.suite.metrics(scene), &rivals);
         let budget = self.budget(what);
         match what {
-            What::Loop(of, threads) => {
+            What::Loop(of, _) | What::Beside(of) => {
                 let percent = session.planted_percent;
-                let row = |looped: Loop| match threads {
-                    Threads::Same(threads) => looped.row(threads, percent),
-                    Threads::Beside => looped.row_beside(percent),
+                let row = |looped: Loop| match what {
+                    What::Loop(_, threads) => looped.row(threads, percent),
+                    _ => looped.row_beside(percent),
                 };
-                let rows: Vec<_> = rivals.iter().filter_map(|rival| of(rival)).map(row).collect();
-                session.slices(case, &rows, budget)
+                let loops = rivals.iter().filter_map(|rival| rival.looped(of));
+                session.slices(case, &loops.map(row).collect::<Vec<_>>(), budget)
             }
             What::Store(threads) => match Loaders::gather(threads) {
                 Ok(loaders) => {
@@ -365,8 +274,8 @@ impl Choice {
                 Sample::new([seen.p99_9_ns, seen.p50_ns, seen.updates_per_second], seen.judged)
             }
             What::Hash(percent) => {
-                let (operations, seed) = (amounts.table_operations, amounts.seed);
-                let seen = hash::measure(rival, TABLE_THREADS, percent, operations, seed);
+                let operations = amounts.table_operations;
+                let seen = hash::measure(rival, TABLE_THREADS, percent, operations, self.seed);
                 Sample::new([seen.operations_per_second, seen.cpu_ns], seen.judged)
             }
             What::Call => alone(enqueue::measure_call(rival, amounts.bursts)),
@@ -376,6 +285,7 @@ impl Choice {
                 alone(ns.expect("only rivals that have one are asked"))
             }
             What::Loop(..)
+            | What::Beside(_)
             | What::Store(_)
             | What::Wait { .. }
             | What::Grace(_)
@@ -435,7 +345,7 @@ impl Choice {
         let amounts = &self.amounts;
         let about = |ns: u64, count: u64| Duration::from_nanos(ns * count);
         match what {
-            What::Loop(..) | What::Store(_) => amounts.looped,
+            What::Loop(..) | What::Beside(_) | What::Store(_) => amounts.looped,
             // Shorter than a time slice, so that the readers can be there from its beginning to its
             // end also where others want their CPUs.
             What::Wait { readers, .. } => amounts.waits / if readers > 0 { 8 } else { 1 },
@@ -468,12 +378,12 @@ impl Choice {
         })
     }
 
-    fn duration(&self, scene: &Scene) -> Duration {
+    fn duration(&self, scene: &Scene<What>) -> Duration {
         let rivals = self.rivals_of(scene).len();
         self.budget(scene.what) * self.rounds_of(scene.what) * rivals as u32
     }
 
-    fn rivals_of(&self, scene: &Scene) -> Vec<&'static Rival> {
+    fn rivals_of(&self, scene: &Scene<What>) -> Vec<&'static Rival> {
         self.rivals.iter().copied().filter(|rival| scene.what.is_served_by(rival)).collect()
     }
 }
@@ -484,8 +394,8 @@ fn sample_updates(seen: &Updates, first: f64) -> Sample {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::ALL_SCENES as ALL;
-    use super::super::{ROUNDS_QUICK, update};
+    use super::super::ROUNDS_QUICK;
+    use super::super::tests::all_scenes;
     use super::*;
     use crate::host::Quiet;
 
@@ -497,51 +407,60 @@ mod tests {
     fn every_rival_of_every_case_gives_a_figure_for_each_metric() {
         // A stall looks at all memory of the process, and 10,000 threads take their time.
         let is_small =
-            |scene: &&Scene| !matches!(scene.what, What::Stall) && scene.what.idle() < 1000;
-        let choice = Choice {
-            rivals: rivals::all().collect(),
-            scenes: ALL.iter().flat_map(|scenes| scenes.all).filter(is_small).collect(),
-            amounts: Amounts {
-                looped: Duration::ZERO,
-                waits: Duration::ZERO,
-                grace: Duration::from_nanos(1),
-                boots: 50,
-                blocked: Duration::from_millis(3),
-                domains: 20,
-                stores: 200,
-                stores_timed: 20,
-                updates: 128,
-                updates_timed: 64,
-                reads_timed: 64,
-                table_operations: 1,
-                bursts: 1,
-                objects: 2000,
-                barriers: 1,
-                ..AMOUNTS_QUICK
-            },
-            rounds: 1,
-            quick: true,
+            |scene: &&Scene<What>| !matches!(scene.what, What::Stall) && scene.what.idle() < 1000;
+        let amounts = Amounts {
+            looped: Duration::ZERO,
+            waits: Duration::ZERO,
+            grace: Duration::from_nanos(1),
+            boots: 50,
+            blocked: Duration::from_millis(3),
+            domains: 20,
+            stores: 200,
+            stores_timed: 20,
+            updates: 128,
+            updates_timed: 64,
+            reads_timed: 64,
+            table_operations: 1,
+            bursts: 1,
+            objects: 2000,
+            barriers: 1,
+            ..SUITES.amounts[1]
         };
         let mut host = Quiet::default();
         let mut session = Session::new(&mut host, 1, 1);
-        for scene in &choice.scenes {
-            let case = choice.measure(scene, &mut session).unwrap().expect("it is measured");
-            assert_eq!(case.rivals.len(), choice.rivals_of(scene).len(), "{}", scene.id);
-            let may_be_unknown = matches!(scene.what, What::Memory);
-            for rival in &case.rivals {
-                for (metric, values) in case.metrics.iter().zip(&rival.values) {
-                    let is_one = |value: &f64| value.is_finite() && *value >= 0.0 || may_be_unknown;
-                    let is_figure =
-                        values.iter().all(is_one) && values.is_empty() == rival.missing.is_some();
-                    assert!(is_figure, "{}: {}: {metric:?}: {values:?}", scene.id, rival.name);
-                }
+        for suite in all_scenes() {
+            let choice = Choice {
+                suite,
+                rivals: rivals::all().collect(),
+                scenes: suite.cases.iter().filter(is_small).collect(),
+                amounts,
+                rounds: 1,
+                quick: true,
+                seed: 1,
+            };
+            for scene in &choice.scenes {
+                let case = choice.measure(scene, &mut session).unwrap().expect("it is measured");
+                assert_eq!(case.rivals.len(), choice.rivals_of(scene).len(), "{}", scene.id);
+                is_measured(&case, matches!(scene.what, What::Memory));
+            }
+        }
+    }
+
+    /// Each rival has a figure for each metric, or a reason why not.
+    fn is_measured(case: &Case, may_be_unknown: bool) {
+        for rival in &case.rivals {
+            for (metric, values) in case.metrics.iter().zip(&rival.values) {
+                let is_one = |value: &f64| value.is_finite() && *value >= 0.0 || may_be_unknown;
+                let is_figure =
+                    values.iter().all(is_one) && values.is_empty() == rival.missing.is_some();
+                assert!(is_figure, "{}: {}: {metric:?}: {values:?}", case.id, rival.name);
             }
         }
     }
 
     #[test]
     fn all_cases_are_measured_unless_some_are_named() {
-        for scenes in ALL {
+        for scenes in all_scenes() {
             let duration = |groups: &[String]| {
                 scenes.prepare(groups, &options()).expect("well-formed").duration
             };
@@ -561,7 +480,7 @@ mod tests {
             let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
             let options = Options { only: names(only), ..options() };
             let cases: Vec<String> = names(cases);
-            let suite = update::SCENES.prepare(&cases, &options);
+            let suite = SUITES.update.prepare(&cases, &options);
             suite.map(|suite| suite.base).map_err(|error| error.to_string())
         };
         assert_eq!(base_of(&[], &["papaya", "quiescence"]), Ok("quiescence"));
@@ -573,11 +492,13 @@ mod tests {
     #[test]
     fn what_takes_long_is_measured_in_fewer_rounds() {
         let mut choice = Choice {
+            suite: &SUITES.srcu,
             scenes: Vec::new(),
             rivals: Vec::new(),
-            amounts: AMOUNTS,
+            amounts: SUITES.amounts[0],
             rounds: ROUNDS_QUICK,
             quick: true,
+            seed: 1,
         };
         let rounds = |choice: &Choice| {
             [What::Boot(1), What::Blocked, What::Domains(Used::Never)].map(|w| choice.rounds_of(w))

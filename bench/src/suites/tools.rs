@@ -4,29 +4,37 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::promises::Bound::AtLeast;
-use super::promises::{Against, Promise, promise};
-use super::rounds::{Case, Metric, Sample, Session, Unit};
-use super::{Group, Options, Suite};
+use serde::Deserialize;
+
+use super::listed::{SUITES, Scene};
+#[cfg(test)]
+use super::rounds::Metric;
+use super::rounds::{Case, Sample, Session};
+use super::{Options, Suite, by, in_threads, one_and_several};
 use crate::Error;
-use crate::cases::tools::{Form, PROGRAMS, Program, Published};
+use crate::cases::form::Form;
+#[cfg(test)]
+use crate::cases::tools::PROGRAMS;
+use crate::cases::tools::Program;
 use crate::units;
 
-const METRICS: &[Metric] =
-    &[Metric::new("operations", Unit::PerSecond), Metric::new("CPU", Unit::Nanoseconds)];
+/// A transformation.
+#[derive(Debug, Deserialize)]
+pub struct Tool {
+    /// What was measured of such a pair elsewhere.
+    published: Option<Published>,
+}
 
-/// What `--case` takes.
-pub const GROUPS: [Group; 9] = [
-    ("data-locking", "One lock of the code, or a lock of each bucket of the data"),
-    ("lock-pairs", "One lock, or the locks of both accounts in the order of their addresses"),
-    ("shipping", "Locks that all threads take, or one owner to whom functions are shipped"),
-    ("rcu", "A reader-writer lock, or RCU"),
-    ("deleted-flag", "A lock held as long as something is in use, or a flag that says it is gone"),
-    ("publish", "Several fields under a lock, or a copy of them that is published"),
-    ("when-to-stop", "Where the lock was no large part, and nothing is gained"),
-    ("directory-cache", "Look-ups of paths and renames under one lock, or without a lock"),
-    ("semaphores", "System V semaphores under one lock, or in an id table with a lock each"),
-];
+/// A published pair of figures.
+#[derive(Debug, Deserialize)]
+struct Published {
+    /// The machine it was measured on.
+    machine: String,
+    /// Where it is written.
+    source: String,
+    /// Seconds that the program took, before and after.
+    seconds: [f64; 2],
+}
 
 /// How long one form runs in one round.
 const BUDGET: Duration = Duration::from_millis(40);
@@ -38,15 +46,11 @@ const BUDGET_QUICK: Duration = Duration::from_millis(8);
 /// # Errors
 /// If a form is named that there is not.
 pub fn prepare(groups: &[String], threads: Option<u32>, options: &Options) -> Result<Suite, Error> {
-    let is_wanted =
-        |program: &&Program| groups.is_empty() || groups.iter().any(|group| group == program.name);
-    let programs: Vec<&Program> = PROGRAMS.iter().filter(is_wanted).collect();
-    let (forms, base) = options.choose_by(&Form::ALL, |form| form.name(), &["before"])?;
-    let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
-    let several = threads.map_or(cpus.max(2), |threads| threads as usize);
-    let threads = if several == 1 { vec![1] } else { vec![1, several] };
+    let scenes = SUITES.tools.chosen(groups)?;
+    let (forms, base) = options.choose_by(&Form::BOTH, |form| form.name(), &SUITES.tools.bases)?;
+    let threads = one_and_several(threads);
     let budget = if options.quick { BUDGET_QUICK } else { BUDGET };
-    let cases = (programs.len() * threads.len()) as u32;
+    let cases = (scenes.len() * threads.len()) as u32;
     let seed = options.seed;
     Ok(Suite {
         name: "tools",
@@ -54,10 +58,10 @@ pub fn prepare(groups: &[String], threads: Option<u32>, options: &Options) -> Re
         duration: budget * (options.rounds() * forms.len() as u32 * cases),
         measure: Box::new(move |session| {
             let mut cases = Vec::new();
-            for program in programs {
+            for scene in scenes {
                 for &threads in &threads {
                     let forms: Vec<Form> = forms.iter().map(|form| **form).collect();
-                    cases.extend(measure(program, threads, &forms, budget, seed, session)?);
+                    cases.extend(measure(scene, threads, &forms, budget, seed, session)?);
                 }
             }
             Ok(cases)
@@ -65,25 +69,26 @@ pub fn prepare(groups: &[String], threads: Option<u32>, options: &Options) -> Re
     })
 }
 
-fn id(program: &Program, threads: usize) -> String {
-    format!("{}/{threads}-thread{}", program.name, if threads == 1 { "" } else { "s" })
+fn id(scene: &Scene<Tool>, threads: usize) -> String {
+    format!("{}/{}", scene.id, in_threads(threads))
 }
 
 fn measure(
-    program: &Program,
+    scene: &'static Scene<Tool>,
     threads: usize,
     forms: &[Form],
     budget: Duration,
     seed: u64,
     session: &mut Session<'_>,
 ) -> Result<Option<Case>, Error> {
-    let by = if threads == 1 { "one thread".to_owned() } else { format!("{threads} threads") };
     let rivals = forms.iter().map(|form| (form.name(), *form == Form::After));
-    let case = Case::new(id(program, threads), format!("{}; {by}", program.title), METRICS, rivals);
+    let (id, title) = (id(scene, threads), format!("{}; {}", scene.title, by(threads)));
+    let case = Case::new(id, title, SUITES.tools.metrics(scene), rivals);
     if session.host.is_stopped() {
         return Ok(None);
     }
     session.host.announce(&case.title);
+    let program = Program::of(scene.id);
     let operations = program.operations_in(threads, budget);
     // What each round's operations return is the same in both forms.
     let mut sums: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
@@ -93,12 +98,12 @@ fn measure(
         measured += 1;
         let seen = program.measure(forms[number], threads, operations, seed);
         let first = sums.entry(seed).or_insert_with(|| seen.sums.clone());
-        assert_eq!(*first, seen.sums, "both forms of {} do the same", program.name);
+        assert_eq!(*first, seen.sums, "both forms of {} do the same", scene.id);
         let speed = seen.speed;
         Sample::new([speed.operations_per_second, speed.cpu_ns], speed.judged)
     })?;
     Ok(case.map(|mut case| {
-        case.notes.extend(program.published.and_then(|published| beside(published, &case)));
+        case.notes.extend(scene.what.published.as_ref().and_then(|known| beside(known, &case)));
         case
     }))
 }
@@ -114,19 +119,12 @@ fn beside(published: &Published, case: &Case) -> Option<String> {
     ))
 }
 
-pub(super) static PROMISES: &[Promise] =
-    &[semaphores("semaphores/1-thread", 0.94, 0.9), semaphores("semaphores/2-threads", 1.35, 1.0)];
-
-const fn semaphores(case: &'static str, measured: f64, at_least: f64) -> Promise {
-    let (before, after) = (Against::Rival(Form::Before.name()), Form::After.name());
-    promise(case, "operations", after, before, AtLeast(at_least), measured)
-}
-
 /// What a case measures, and of whom.
 #[cfg(test)]
 pub(crate) fn known(case: &str) -> Option<(&'static [Metric], Vec<&'static str>)> {
-    let is_case = |program: &Program| [1, 2].iter().any(|&threads| id(program, threads) == case);
-    PROGRAMS.iter().any(is_case).then(|| (METRICS, Form::ALL.map(Form::name).to_vec()))
+    let is_case = |scene: &&Scene<Tool>| [1, 2].iter().any(|&threads| id(scene, threads) == case);
+    let scene = SUITES.tools.cases.iter().find(is_case)?;
+    Some((SUITES.tools.metrics(scene), Form::BOTH.map(Form::name).to_vec()))
 }
 
 #[cfg(test)]
@@ -137,7 +135,8 @@ mod tests {
     #[test]
     fn every_program_is_a_case_and_every_case_a_program() {
         let programs: Vec<_> = PROGRAMS.iter().map(|program| program.name).collect();
-        assert_eq!(programs, GROUPS.map(|(group, _)| group));
+        let cases: Vec<_> = SUITES.tools.cases.iter().map(|scene| scene.id).collect();
+        assert_eq!(programs, cases);
     }
 
     #[test]
@@ -162,6 +161,15 @@ mod tests {
                 assert!(figures.all(|figure| *figure > 0.0), "{}: {form:?}", case.id);
             }
         }
+    }
+
+    #[test]
+    fn what_was_published_is_what_the_reference_says() {
+        let published = SUITES.tools.cases.iter().filter_map(|scene| scene.what.published.as_ref());
+        let published: Vec<_> = published.collect();
+        assert_eq!(published.len(), 1);
+        let [before, after] = published[0].seconds;
+        assert_eq!((before / after * 10.0).round(), 110.0, "eleven times as fast");
     }
 
     #[test]

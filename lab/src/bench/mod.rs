@@ -12,9 +12,7 @@ use std::path::PathBuf;
 
 use ::bench::suites::promises::{Held, Verdict};
 use ::bench::suites::rounds::{self, Case};
-use ::bench::suites::{
-    self, Group, Suite, cache, cells, compat, engines, gp, map, percpu, read, srcu, tools, update,
-};
+use ::bench::suites::{self, Group, SUITES, Suite, cache, compat, engines, map, tools};
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use quiescence::tuning::PerCpuPath;
 
@@ -34,42 +32,42 @@ pub(crate) struct BenchArgs {
 enum What {
     /// A read: enter a section, load the pointer, read its word, leave; one thread and two, and
     /// inside another section
-    #[command(mut_arg("cases", |arg| arg.value_parser(parser(read::SCENES.groups))))]
+    #[command(mut_arg("cases", |arg| arg.value_parser(parser(&SUITES.read.groups))))]
     Read(Cases),
     /// A grace period: alone, beside a busy reader, with 200 and with 10,000 idle threads
     Gp(GpArgs),
     /// An update: replace an object of 64 bytes and retire the old one; and all that comes with it:
     /// readers' tails, a hash table, callbacks, memory, a reader that stalls
-    #[command(mut_arg("cases", |arg| arg.value_parser(parser(update::SCENES.groups))))]
+    #[command(mut_arg("cases", |arg| arg.value_parser(parser(&SUITES.update.groups))))]
     Update(Cases),
     /// The engines of a domain on a path-lookup cache: time, CPU share and latencies of each
-    #[command(mut_arg("cases", |arg| arg.value_parser(parser(&engines::GROUPS))))]
+    #[command(mut_arg("cases", |arg| arg.value_parser(parser(&SUITES.groups.engines))))]
     Engines(EnginesArgs),
     /// Sleepable domains (SRCU): sections, a burst of grace periods, a reader that stays, memory
-    #[command(mut_arg("cases", |arg| arg.value_parser(parser(srcu::SCENES.groups))))]
+    #[command(mut_arg("cases", |arg| arg.value_parser(parser(&SUITES.srcu.groups))))]
     Srcu(Cases),
     /// What is done on the CPU's own words: reads that no grace period waits for, counters, locks,
     /// references
-    #[command(mut_arg("cases", |arg| arg.value_parser(parser(percpu::SCENES.groups))))]
+    #[command(mut_arg("cases", |arg| arg.value_parser(parser(&SUITES.percpu.groups))))]
     Percpu(Cases),
     /// An Arc in a place where it can be replaced, and hazard pointers: loads, stores, what waits
-    #[command(mut_arg("cases", |arg| arg.value_parser(parser(cells::SCENES.groups))))]
+    #[command(mut_arg("cases", |arg| arg.value_parser(parser(&SUITES.cells.groups))))]
     Cells(Cases),
     /// Concurrent maps: look-ups and updates of a thousand keys and of a million, memory, growth
-    #[command(mut_arg("cases", |arg| arg.value_parser(parser(&map::GROUPS))))]
+    #[command(mut_arg("cases", |arg| arg.value_parser(parser(&SUITES.groups.map))))]
     Map(MapArgs),
     /// Transformations from a lock to the right tool: programs before and after each of them
-    #[command(mut_arg("cases", |arg| arg.value_parser(parser(&tools::GROUPS))))]
+    #[command(mut_arg("cases", |arg| arg.value_parser(parser(&SUITES.tools.groups))))]
     Tools(ToolsArgs),
     /// What the place of data in the caches costs: conflicts, false sharing, prefetch and more,
     /// each with what it means for a Rust struct
-    #[command(mut_arg("cases", |arg| arg.value_parser(parser(&cache::GROUPS))))]
+    #[command(mut_arg("cases", |arg| arg.value_parser(parser(&SUITES.cache.groups))))]
     Cache(Cases),
     /// The tables of README in nanoseconds, as Markdown: reads, replacing and look-ups of those
     /// that are named there
     Readme(ReadmeArgs),
     /// The liburcu-compatible libraries beside Debian's, under the same C program
-    #[command(mut_arg("cases", |arg| arg.value_parser(parser(&compat::GROUPS))))]
+    #[command(mut_arg("cases", |arg| arg.value_parser(parser(&SUITES.compat.groups))))]
     Compat(CompatArgs),
 }
 
@@ -252,12 +250,10 @@ impl What {
 
     fn prepare(&self, options: &suites::Options) -> Result<Suite, ::bench::Error> {
         match self {
-            Self::Read(args) => read::SCENES.prepare(&args.cases, options),
-            Self::Gp(GpArgs { oversubscribed: true, .. }) => {
-                gp::OVERSUBSCRIBED.prepare(&[], options)
-            }
-            Self::Gp(_) => gp::SCENES.prepare(&[], options),
-            Self::Update(args) => update::SCENES.prepare(&args.cases, options),
+            Self::Read(args) => SUITES.read.prepare(&args.cases, options),
+            Self::Gp(args) if args.oversubscribed => SUITES.oversubscribed.prepare(&[], options),
+            Self::Gp(_) => SUITES.gp.prepare(&[], options),
+            Self::Update(args) => SUITES.update.prepare(&args.cases, options),
             Self::Engines(args) => {
                 let load = engines::Load {
                     tree: args.tree.clone(),
@@ -267,9 +263,9 @@ impl What {
                 };
                 engines::prepare(&args.of.cases, &load, options)
             }
-            Self::Srcu(args) => srcu::SCENES.prepare(&args.cases, options),
-            Self::Percpu(args) => percpu::SCENES.prepare(&args.cases, options),
-            Self::Cells(args) => cells::SCENES.prepare(&args.cases, options),
+            Self::Srcu(args) => SUITES.srcu.prepare(&args.cases, options),
+            Self::Percpu(args) => SUITES.percpu.prepare(&args.cases, options),
+            Self::Cells(args) => SUITES.cells.prepare(&args.cases, options),
             Self::Map(args) => {
                 let load = map::Load {
                     entries: args.keys.clone(),

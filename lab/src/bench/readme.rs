@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use ::bench::suites::readme::{Column, Row, TABLES};
+use ::bench::suites::SUITES;
+use ::bench::suites::readme::{Column, Row};
 use ::bench::suites::rounds::Case;
 use ::bench::units;
 
@@ -27,11 +28,11 @@ pub(super) fn block(cases: &[Case], machine: &Machine) -> String {
          the\nquartiles.",
         machine.cpus.len()
     );
-    for table in &TABLES {
+    for table in &SUITES.readme {
         let headings: Vec<&str> = table.columns.iter().map(|column| column.heading).collect();
         let _ = writeln!(text, "\n| {} | {} |", table.heading, headings.join(" | "));
         let _ = writeln!(text, "|---|{}", "---:|".repeat(headings.len()));
-        for row in table.rows {
+        for row in &table.rows {
             let cells: Vec<String> =
                 table.columns.iter().map(|column| cell(cases, row, column)).collect();
             let _ = writeln!(text, "| {} | {} |", row.label, cells.join(" | "));

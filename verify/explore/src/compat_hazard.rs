@@ -22,16 +22,14 @@
 //!           compare-exchange(state, LOOKING, ASLEEP): else again; sleep while ASLEEP
 //! ```
 
-use core::marker::PhantomData;
-use core::sync::atomic::Ordering::{self, AcqRel, Acquire, Relaxed, Release};
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use crate::choice::Choice;
-use crate::explore::{self, Model, Verdict};
-use crate::harness::{self, World as Harnessed, kebab};
-use crate::memory::tso::Tso;
-use crate::memory::weak::Weak;
+use crate::explore::{Model, Verdict};
+use crate::harness::{self, World as Harnessed};
 use crate::memory::{LOCATIONS, Layout, Location, Memory, OBJECTS};
-use crate::system::{self, Outcome};
+use crate::program::{self, Program, Threads};
+use crate::system::Outcome;
 
 const READERS_MAX: usize = 2;
 const UPDATER: usize = READERS_MAX;
@@ -90,13 +88,6 @@ pub enum Mutant {
     BlindSleep,
 }
 
-impl Mutant {
-    /// Its name.
-    pub fn name(self) -> String {
-        format!("compat-hazard-{}", kebab(&self))
-    }
-}
-
 /// What is known about a mutant.
 pub type Fault = harness::Fault<Mutant>;
 
@@ -116,27 +107,6 @@ harness::faults! {
     RelaxedPush Unsafe WeakOnly "two-reads"
         "the runner frees an object of which it has not seen all";
     RelaxedTake Harmless Neither "two-readers" "the heavy fence is an acquire fence as well";
-}
-
-/// Every scenario, with membarrier and without.
-pub fn scenarios() -> Vec<Scenario> {
-    let of = |name, reads, updates, portable| Scenario { name, reads, updates, portable };
-    vec![
-        of("two-readers", [1, 1], 1, false),
-        of("two-reads", [2, 0], 2, false),
-        of("three-updates", [0, 1], 3, false),
-        of("portable-two-readers", [1, 1], 1, true),
-        of("portable-two-reads", [2, 0], 2, true),
-        of("portable-three-updates", [0, 1], 3, true),
-    ]
-}
-
-/// Explores every state of a scenario, at most `limit` of them.
-pub fn explore(scenario: Scenario, model: Model, mutant: Option<Mutant>, limit: usize) -> Verdict {
-    match model {
-        Model::Tso => explore::run(&System::<Tso>::new(scenario, mutant), limit),
-        Model::Weak => explore::run(&System::<Weak>::new(scenario, mutant), limit),
-    }
 }
 
 /// Where a reader stands; with what it believes to be published, as it stands in its place.
@@ -172,7 +142,7 @@ enum Runner {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct World<M> {
+pub(crate) struct World<M> {
     memory: M,
     readers: [(Reader, u8); READERS_MAX],
     updater: (Updater, u8),
@@ -187,26 +157,9 @@ struct World<M> {
     freed: u8,
 }
 
-struct System<M> {
-    scenario: Scenario,
-    mutant: Option<Mutant>,
-    memory: PhantomData<M>,
-}
+type System<M> = Program<M, Scenario, Mutant>;
 
 impl<M: Memory> System<M> {
-    fn new(scenario: Scenario, mutant: Option<Mutant>) -> Self {
-        assert!(usize::from(scenario.updates) < OBJECTS, "each update has an object");
-        Self { scenario, mutant, memory: PhantomData }
-    }
-
-    fn is(&self, mutant: Mutant) -> bool {
-        self.mutant == Some(mutant)
-    }
-
-    fn unless(&self, mutant: Mutant, order: Ordering) -> Ordering {
-        if self.is(mutant) { Relaxed } else { order }
-    }
-
     fn read(&self, world: &mut World<M>, me: usize, choice: &mut Choice) -> Outcome {
         let (at, left) = world.readers[me];
         let place = Location::Word(me as u8);
@@ -401,10 +354,14 @@ impl<M: Memory> System<M> {
     }
 }
 
-impl<M: Memory> system::System for System<M> {
-    type State = World<M>;
+impl<M: Memory> Threads for System<M> {
+    type Memory = M;
+    type World = World<M>;
+
+    const NAMES: &'static [&'static str] = &["reader 0", "reader 1", "updater", "runner"];
 
     fn first(&self) -> World<M> {
+        assert!(usize::from(self.scenario.updates) < OBJECTS, "each update has an object");
         let mut initial = [0; LOCATIONS];
         initial[STATE.index()] = ASLEEP;
         let mut loaders = [0; LOCATIONS];
@@ -426,38 +383,24 @@ impl<M: Memory> system::System for System<M> {
         }
     }
 
-    /// One of each thread, and one of each thread's memory.
-    fn steps(&self) -> u16 {
-        2 * (RUNNER as u16 + 1)
+    fn memory(world: &mut World<M>) -> &mut M {
+        &mut world.memory
     }
 
-    fn take(
-        &self,
-        world: &mut World<M>,
-        step: u16,
-        choice: &mut Choice,
-        told: Option<&mut String>,
-    ) -> Outcome {
-        let (me, is_drain) = (usize::from(step / 2), step % 2 == 1);
-        let outcome = match me {
-            _ if is_drain => match world.memory.drain(me) {
-                Some(_) => Outcome::Moved,
-                None => Outcome::Blocked,
-            },
+    fn step(&self, world: &mut World<M>, me: usize, choice: &mut Choice) -> Outcome {
+        match me {
             UPDATER => self.update(world),
             RUNNER => self.run(world, choice),
             _ => self.read(world, me, choice),
-        };
-        world.memory.settle((1 << (RUNNER + 1)) - 1);
-        if let Some(told) = told {
-            let who = ["reader 0", "reader 1", "updater", "runner"][me];
-            let memory = if is_drain { " (its store is seen)" } else { "" };
-            *told = format!(
-                "{who}{memory}: {:?} {:?} {:?}",
-                world.readers, world.updater, world.runner
-            );
         }
-        outcome
+    }
+
+    fn active(&self, _world: &World<M>) -> u8 {
+        (1 << (RUNNER + 1)) - 1
+    }
+
+    fn tell(&self, world: &World<M>) -> String {
+        format!("{:?} {:?} {:?}", world.readers, world.updater, world.runner)
     }
 
     fn is_end(&self, world: &World<M>) -> bool {
@@ -485,20 +428,25 @@ impl Harnessed for Hazard {
     type Scenario = Scenario;
 
     const FAULTS: &'static [Fault] = FAULTS;
+    const PREFIX: &'static str = "compat-hazard-";
 
     fn scenarios() -> Vec<Scenario> {
-        scenarios()
+        let of = |name, reads, updates, portable| Scenario { name, reads, updates, portable };
+        vec![
+            of("two-readers", [1, 1], 1, false),
+            of("two-reads", [2, 0], 2, false),
+            of("three-updates", [0, 1], 3, false),
+            of("portable-two-readers", [1, 1], 1, true),
+            of("portable-two-reads", [2, 0], 2, true),
+            of("portable-three-updates", [0, 1], 3, true),
+        ]
     }
 
     fn scenario_name(scenario: &Scenario) -> &str {
         scenario.name
     }
 
-    fn mutant_name(mutant: Mutant) -> String {
-        mutant.name()
-    }
-
     fn explore(scenario: &Scenario, model: Model, mutant: Option<Mutant>, limit: usize) -> Verdict {
-        explore(*scenario, model, mutant, limit)
+        program::explore(*scenario, model, mutant, limit)
     }
 }

@@ -46,13 +46,13 @@ pub struct Fault<M> {
 }
 
 /// A world's table of faults, `FAULTS`, of its own `Mutant`: a line for each, with the scenario, or
-/// those, in which it is noticed.
+/// those, in which it is noticed. A variant that has a name in it is written with that name.
 macro_rules! faults {
-    ($($mutant:ident $kind:ident $models:ident [$($scenario:literal)+] $reason:literal;)*) => {
+    (@ $($mutant:expr, $kind:ident $models:ident [$($scenario:literal)+] $reason:literal;)*) => {
         /// Every mutant, in each scenario where it is noticed.
         pub const FAULTS: &[$crate::harness::Fault<Mutant>] = &[
             $($($crate::harness::Fault {
-                mutant: Mutant::$mutant,
+                mutant: $mutant,
                 kind: $crate::harness::Kind::$kind,
                 scenario: $scenario,
                 models: $crate::harness::Models::$models,
@@ -60,8 +60,16 @@ macro_rules! faults {
             },)+)*
         ];
     };
-    ($($mutant:ident $kind:ident $models:ident $scenario:literal $reason:literal;)*) => {
-        $crate::harness::faults! { $($mutant $kind $models [$scenario] $reason;)* }
+    ($($mutant:ident $kind:ident $models:ident [$($scenario:literal)+] $reason:literal;)*) => {
+        $crate::harness::faults! {
+            @ $(Mutant::$mutant, $kind $models [$($scenario)+] $reason;)*
+        }
+    };
+    ($($mutant:ident $(($named:literal))? $kind:ident $models:ident $scenario:literal
+       $reason:literal;)*) => {
+        $crate::harness::faults! {
+            @ $(Mutant::$mutant $(($named))?, $kind $models [$scenario] $reason;)*
+        }
     };
 }
 pub(crate) use faults;
@@ -93,6 +101,8 @@ pub trait World {
     const MODELS: &'static [Model] = &Model::ALL;
     /// Every mutant, in each scenario where it is noticed.
     const FAULTS: &'static [Fault<Self::Mutant>];
+    /// What the names of its mutants begin with, if they are those of the variants.
+    const PREFIX: &'static str = "";
 
     /// The scenarios that are explored in seconds each.
     fn scenarios() -> Vec<Self::Scenario>;
@@ -102,7 +112,9 @@ pub trait World {
 
     /// The name of a mutant: that of the registry, `verify/mutants/mutants.toml`, if the step is
     /// one of the code, too.
-    fn mutant_name(mutant: Self::Mutant) -> String;
+    fn mutant_name(mutant: Self::Mutant) -> String {
+        format!("{}{}", Self::PREFIX, kebab(&mutant))
+    }
 
     /// Explores every state of a scenario, at most `limit` of them.
     fn explore(

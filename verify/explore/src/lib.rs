@@ -101,8 +101,8 @@
 //!
 //! Reading order: `memory` (what a step may see), `scenario` (who does what), `world` (the
 //! transcriptions), `system` and `explore`, `mutant`, [`harness`], [`scenarios`], [`litmus`]; then
-//! [`engines`], [`limit`], [`srcu`], [`rseq_read`], [`hazard`], [`compat_hazard`], [`sequence`],
-//! [`bucket`]; [`catalogue`].
+//! `program` and what is written with it: [`hazard`], [`compat_hazard`], [`sequence`], [`bucket`];
+//! [`engines`], [`limit`], [`srcu`], [`rseq_read`]; [`catalogue`].
 #![forbid(unsafe_code)]
 
 pub mod bucket;
@@ -118,6 +118,7 @@ pub mod limit;
 pub mod litmus;
 mod memory;
 mod mutant;
+mod program;
 pub mod rseq_read;
 mod scenario;
 pub mod scenarios;

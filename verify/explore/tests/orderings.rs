@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use check::harness::World;
+use check::sequence::Sequence;
 use check::{Kind, MUTANTS};
 use mutants::Catcher;
 
@@ -173,9 +175,9 @@ fn the_mutants_that_are_named_exist() {
                 MUTANTS.iter().any(|fault| fault.mutant.name() == name)
                     || mutants::named(name).is_some()
                     || check::scenarios::named(name).is_some()
-                    || check::sequence::FAULTS
-                        .iter()
-                        .any(|fault| fault.kind != Kind::Harmless && fault.mutant.name() == name)
+                    || Sequence::FAULTS.iter().any(|fault| {
+                        fault.kind != Kind::Harmless && Sequence::mutant_name(fault.mutant) == name
+                    })
             }
             _ => continue,
         };

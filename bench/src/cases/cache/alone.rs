@@ -9,7 +9,8 @@ use rand::rngs::ChaCha8Rng;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 
-use super::{Form, Geometry, Load, prefetch_once};
+use super::{Geometry, Load, prefetch_once};
+use crate::cases::form::Form;
 use crate::slices::{Part, Row};
 
 /// Bytes that a form of [`Sweep`] reads through, again and again.

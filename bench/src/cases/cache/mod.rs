@@ -8,33 +8,9 @@ pub(crate) mod alone;
 pub(crate) mod queue;
 pub(crate) mod shared;
 
+use super::form::Form;
 use crate::slices::Row;
 use crate::units;
-
-/// The form of a load.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Form {
-    /// As one writes it without a thought of the cache.
-    Before,
-    /// A part of the remedy, or another one.
-    Halfway,
-    /// The remedy.
-    After,
-}
-
-impl Form {
-    /// All of them, in the order of the tables.
-    pub(crate) const ALL: [Form; 3] = [Form::Before, Form::Halfway, Form::After];
-
-    /// Its name in tables and in JSON.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Before => "before",
-            Self::Halfway => "halfway",
-            Self::After => "after",
-        }
-    }
-}
 
 /// One cache of the first CPU.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

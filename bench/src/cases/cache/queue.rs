@@ -11,7 +11,8 @@ use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
 use rand::seq::SliceRandom;
 
-use super::{Form, Geometry, Load, prefetch};
+use super::{Geometry, Load, prefetch};
+use crate::cases::form::Form;
 use crate::slices::Row;
 
 /// How many wake-ups early each hop is fetched: the second one when the first has come.

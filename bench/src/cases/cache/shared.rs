@@ -4,7 +4,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use super::{Form, Geometry, Load};
+use super::{Geometry, Load};
+use crate::cases::form::Form;
 use crate::slices::Row;
 
 /// The two of a pair on one line.

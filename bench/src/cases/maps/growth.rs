@@ -1,13 +1,12 @@
 //! What single insertions take while a map grows from nothing, each timed by itself.
 
 use std::ops::Range;
-use std::thread;
 
 use hdrhistogram::Histogram;
 
 use super::{Key, Keys, Map};
 use crate::cases::clock::{ns_of, ticks};
-use crate::cases::object::Turn;
+use crate::cases::object::in_turn;
 use crate::rivals::Rival;
 use crate::slices::{Cue, Judged, Scene};
 
@@ -38,40 +37,36 @@ pub struct Growth {
 /// # Panics
 /// If the rival has no maps.
 pub fn measure(rival: &Rival, keys: Keys, entries: u64, threads: usize) -> Growth {
-    let _turn = Turn::wait();
     let kinds = rival.maps.expect("only rivals with maps are asked");
-    thread::scope(|scope| {
-        let measured = scope.spawn(|| {
-            // What has to begin with the first entries of all begins with those of another map.
-            let warm_up = kinds.make(keys, 0);
-            warm_up.fill(0..1000);
-            drop(warm_up);
-            let table = kinds.make(keys, 0);
-            let each = entries.div_ceil(threads as u64);
-            let part = |number: usize| {
-                let first = each * number as u64;
-                first.min(entries)..(first + each).min(entries)
-            };
-            let scene = Scene::of(threads, |number: usize, cue: &Cue<'_>| {
-                let mut ticks = latencies();
-                cue.work(|_| {
-                    table.fill_timed(part(number), &mut ticks);
-                    ticks
-                })
-            });
-            let mut all = latencies();
-            for played in &scene.played {
-                all.add(&played.result).expect("all histograms have the same bounds");
-            }
-            assert_eq!(all.len(), entries, "each insertion is recorded");
-            Growth {
-                p99_9_ns: ns_of(all.value_at_quantile(0.999)),
-                worst_ns: ns_of(all.max()),
-                per_second: scene.speed(each as f64).operations_per_second,
-                judged: scene.judged(),
-            }
+    in_turn(|| {
+        // What has to begin with the first entries of all begins with those of another map.
+        let warm_up = kinds.make(keys, 0);
+        warm_up.fill(0..1000);
+        drop(warm_up);
+        let table = kinds.make(keys, 0);
+        let each = entries.div_ceil(threads as u64);
+        let part = |number: usize| {
+            let first = each * number as u64;
+            first.min(entries)..(first + each).min(entries)
+        };
+        let scene = Scene::of(threads, |number: usize, cue: &Cue<'_>| {
+            let mut ticks = latencies();
+            cue.work(|_| {
+                table.fill_timed(part(number), &mut ticks);
+                ticks
+            })
         });
-        measured.join().expect("a measurement does not panic")
+        let mut all = latencies();
+        for played in &scene.played {
+            all.add(&played.result).expect("all histograms have the same bounds");
+        }
+        assert_eq!(all.len(), entries, "each insertion is recorded");
+        Growth {
+            p99_9_ns: ns_of(all.value_at_quantile(0.999)),
+            worst_ns: ns_of(all.max()),
+            per_second: scene.speed(each as f64).operations_per_second,
+            judged: scene.judged(),
+        }
     })
 }
 

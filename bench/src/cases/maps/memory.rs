@@ -4,11 +4,9 @@
 //! besides: some maps have their tables from the kernel. What the process has in memory would say
 //! less: an allocator that has given one map's memory to the next one takes none for it.
 
-use std::thread;
-
 use super::Keys;
 use crate::cases::allocator::bytes_in_use_and_mapped;
-use crate::cases::object::Turn;
+use crate::cases::object::in_turn;
 use crate::rivals::Rival;
 
 /// Small maps that come and go before a large one is measured.
@@ -31,14 +29,10 @@ pub struct Entry {
 /// # Panics
 /// If the rival has no maps.
 pub fn measure(rival: &Rival, keys: Keys, entries: u64) -> Option<Entry> {
-    let _turn = Turn::wait();
-    thread::scope(|scope| {
-        let measured = scope.spawn(|| {
-            let grown = bytes(rival, keys, entries, 0)?;
-            let reserved = bytes(rival, keys, entries, entries as usize)?;
-            Some(Entry { grown, reserved })
-        });
-        measured.join().expect("a measurement does not panic")
+    in_turn(|| {
+        let grown = bytes(rival, keys, entries, 0)?;
+        let reserved = bytes(rival, keys, entries, entries as usize)?;
+        Some(Entry { grown, reserved })
     })
 }
 

@@ -5,11 +5,10 @@
 
 use std::collections::VecDeque;
 use std::hint::black_box;
-use std::thread;
 use std::time::Duration;
 
 use super::{Key, Keys, Map, Table};
-use crate::cases::object::Turn;
+use crate::cases::object::in_turn;
 use crate::rivals::Rival;
 use crate::slices::{Cue, Scene, Speed};
 
@@ -103,20 +102,16 @@ impl Shape {
 /// # Panics
 /// If a look-up finds another value than one of its key, or misses a key that is there.
 pub fn measure(map: &Ready, shape: &Shape, operations: u64, seed: u64) -> Speed {
-    let _turn = Turn::wait();
     let table = &*map.0;
     let seed_of = |number: usize| seed.wrapping_mul(1 << 20).wrapping_add(2 * number as u64);
-    thread::scope(|scope| {
-        let measured = scope.spawn(|| {
-            let scene = Scene::of(shape.threads, |number: usize, cue: &Cue<'_>| {
-                table.work(&shape.share(number, operations / 4, seed_of(number)));
-                let share = shape.share(number, operations, seed_of(number) + 1);
-                cue.work(|_| table.work(&share))
-            });
-            table.flush();
-            scene.speed(operations as f64)
+    in_turn(|| {
+        let scene = Scene::of(shape.threads, |number: usize, cue: &Cue<'_>| {
+            table.work(&shape.share(number, operations / 4, seed_of(number)));
+            let share = shape.share(number, operations, seed_of(number) + 1);
+            cue.work(|_| table.work(&share))
         });
-        measured.join().expect("a measurement does not panic")
+        table.flush();
+        scene.speed(operations as f64)
     })
 }
 

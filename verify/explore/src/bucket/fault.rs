@@ -1,6 +1,6 @@
 //! Steps that are left out or weakened, and what comes of each.
 
-use crate::harness::{self, kebab};
+use crate::harness;
 
 /// A step that is left out or weakened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -61,13 +61,6 @@ pub enum Mutant {
     NoNull,
     /// Boxed: a slot's byte is free before its pointer is null.
     FreeFirst,
-}
-
-impl Mutant {
-    /// Its name.
-    pub fn name(self) -> String {
-        format!("map-{}", kebab(&self))
-    }
 }
 
 /// What is known about a mutant.

@@ -36,13 +36,11 @@ mod reader;
 mod updater;
 mod world;
 
-use crate::explore::{self, Model, Verdict};
+use crate::explore::{Model, Verdict};
 use crate::harness::World as Harnessed;
-use crate::memory::tso::Tso;
-use crate::memory::weak::Weak;
+use crate::program;
 
 pub use fault::{FAULTS, Fault, Mutant};
-use world::System;
 
 /// A key. What else is in a bucket does not matter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -228,21 +226,6 @@ const TIMED: [&str; SCENARIOS.len()] = [
     "timed-two-updaters",
 ];
 
-/// Every scenario.
-pub fn scenarios() -> Vec<Scenario> {
-    let timed = SCENARIOS.into_iter().zip(TIMED);
-    let timed = timed.map(|(scenario, name)| Scenario { name, is_timed: true, ..scenario });
-    SCENARIOS.into_iter().chain(timed).chain([BOXED]).collect()
-}
-
-/// Explores every state of a scenario, at most `limit` of them.
-pub fn explore(scenario: Scenario, model: Model, mutant: Option<Mutant>, limit: usize) -> Verdict {
-    match model {
-        Model::Tso => explore::run(&System::<Tso>::new(scenario, mutant), limit),
-        Model::Weak => explore::run(&System::<Weak>::new(scenario, mutant), limit),
-    }
-}
-
 /// The bucket, as a world.
 #[derive(Clone, Copy, Debug)]
 pub struct Bucket;
@@ -252,20 +235,19 @@ impl Harnessed for Bucket {
     type Scenario = Scenario;
 
     const FAULTS: &'static [Fault] = FAULTS;
+    const PREFIX: &'static str = "map-";
 
     fn scenarios() -> Vec<Scenario> {
-        scenarios()
+        let timed = SCENARIOS.into_iter().zip(TIMED);
+        let timed = timed.map(|(scenario, name)| Scenario { name, is_timed: true, ..scenario });
+        SCENARIOS.into_iter().chain(timed).chain([BOXED]).collect()
     }
 
     fn scenario_name(scenario: &Scenario) -> &str {
         scenario.name
     }
 
-    fn mutant_name(mutant: Mutant) -> String {
-        mutant.name()
-    }
-
     fn explore(scenario: &Scenario, model: Model, mutant: Option<Mutant>, limit: usize) -> Verdict {
-        explore(*scenario, model, mutant, limit)
+        program::explore(*scenario, model, mutant, limit)
     }
 }

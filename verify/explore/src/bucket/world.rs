@@ -6,8 +6,7 @@
 //!           waits until those sections have ended; completed = a number more (Release)
 //! ```
 
-use core::marker::PhantomData;
-use core::sync::atomic::Ordering::{self, Relaxed, Release};
+use core::sync::atomic::Ordering::{Relaxed, Release};
 
 use super::fault::Mutant;
 use super::reader::Reader;
@@ -15,7 +14,8 @@ use super::updater::{Slot, Updater};
 use super::{DEAD, FREE, Key, Kind, Op, STAMPED, Scenario, TAGS};
 use crate::choice::Choice;
 use crate::memory::{LOCATIONS, Layout, Location, Lock, Memory};
-use crate::system::{self, Outcome};
+use crate::program::{Program, Threads};
+use crate::system::Outcome;
 
 const DRIVER: usize = 0;
 pub(super) const UPDATER: usize = 1;
@@ -115,7 +115,7 @@ struct Truth {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct World<M> {
+pub(crate) struct World<M> {
     pub(super) memory: M,
     pub(super) updaters: [Updater; 2],
     readers: [Reader; 2],
@@ -142,11 +142,7 @@ enum Driving {
     Complete,
 }
 
-pub(super) struct System<M> {
-    pub(super) scenario: Scenario,
-    pub(super) mutant: Option<Mutant>,
-    memory: PhantomData<M>,
-}
+pub(super) type System<M> = Program<M, Scenario, Mutant>;
 
 impl<M: Memory> World<M> {
     /// A look-up begins.
@@ -228,20 +224,6 @@ impl<M: Memory> World<M> {
 }
 
 impl<M: Memory> System<M> {
-    pub(super) fn new(scenario: Scenario, mutant: Option<Mutant>) -> Self {
-        let has_second = !scenario.updaters[1].is_empty();
-        assert!(!has_second || scenario.readers[1].is_empty(), "one thread is one of the two");
-        Self { scenario, mutant, memory: PhantomData }
-    }
-
-    pub(super) fn is(&self, mutant: Mutant) -> bool {
-        self.mutant == Some(mutant)
-    }
-
-    pub(super) fn unless(&self, mutant: Mutant, order: Ordering) -> Ordering {
-        if self.is(mutant) { Relaxed } else { order }
-    }
-
     pub(super) fn is_boxed(&self) -> bool {
         self.scenario.kind == Kind::Boxed
     }
@@ -324,21 +306,6 @@ impl<M: Memory> System<M> {
         }
     }
 
-    fn step(&self, world: &mut World<M>, thread: usize, choice: &mut Choice) -> Outcome {
-        if let Some(it) = self.updater_of(thread) {
-            return self.update(world, thread, it, choice);
-        }
-        let Some(it) = self.reader_of(thread) else { return self.drive(world, choice) };
-        let mut reader = world.readers[it];
-        let outcome = self.read(world, thread, &mut reader, self.scenario.readers[it], choice);
-        let has_left = world.readers[it].is_inside() && !reader.is_inside();
-        world.readers[it] = reader;
-        if has_left {
-            Self::left(world, thread);
-        }
-        outcome
-    }
-
     fn put(&self, world: &mut World<M>, initial: &mut [u64; LOCATIONS], key: Key, slot: Slot) {
         let value = 1;
         let truth = &mut world.truth[key as usize];
@@ -351,10 +318,16 @@ impl<M: Memory> System<M> {
     }
 }
 
-impl<M: Memory> system::System for System<M> {
-    type State = World<M>;
+impl<M: Memory> Threads for System<M> {
+    type Memory = M;
+    type World = World<M>;
+
+    const NAMES: &'static [&'static str] = &["driver", "updater", "second", "reader"];
 
     fn first(&self) -> World<M> {
+        let has_second = !self.scenario.updaters[1].is_empty();
+        let is_one = !has_second || self.scenario.readers[1].is_empty();
+        assert!(is_one, "one thread is one of the two");
         let mut initial = [0; LOCATIONS];
         let layout = |initial, loaders| Layout { threads: THREADS, initial, loaders };
         let mut world = World {
@@ -410,37 +383,33 @@ impl<M: Memory> system::System for System<M> {
         world
     }
 
-    /// One of each thread, and one of each thread's memory.
-    fn steps(&self) -> u16 {
-        2 * THREADS as u16
+    fn memory(world: &mut World<M>) -> &mut M {
+        &mut world.memory
     }
 
-    fn take(
-        &self,
-        world: &mut World<M>,
-        step: u16,
-        choice: &mut Choice,
-        told: Option<&mut String>,
-    ) -> Outcome {
-        let (me, is_drain) = (usize::from(step / 2), step % 2 == 1);
-        let outcome = match (is_drain, is_drain && world.memory.drain(me).is_some()) {
-            (false, _) => self.step(world, me, choice),
-            (true, true) => Outcome::Moved,
-            (true, false) => Outcome::Blocked,
-        };
-        let active = (1..THREADS).filter(|thread| !self.is_over(world, *thread));
-        let active = active.fold(1 << DRIVER, |active, thread| active | 1 << thread);
-        world.memory.settle(active);
-        if let Some(told) = told {
-            let thread = ["driver", "updater", "second", "reader"][me];
-            let memory = if is_drain { " (its store is seen)" } else { "" };
-            let World { updaters, readers, driving, .. } = &world;
-            *told = format!(
-                "{thread}{memory}: {driving:?} {:?} {:?} {readers:?}",
-                updaters[0], updaters[1].at
-            );
+    fn step(&self, world: &mut World<M>, thread: usize, choice: &mut Choice) -> Outcome {
+        if let Some(it) = self.updater_of(thread) {
+            return self.update(world, thread, it, choice);
+        }
+        let Some(it) = self.reader_of(thread) else { return self.drive(world, choice) };
+        let mut reader = world.readers[it];
+        let outcome = self.read(world, thread, &mut reader, self.scenario.readers[it], choice);
+        let has_left = world.readers[it].is_inside() && !reader.is_inside();
+        world.readers[it] = reader;
+        if has_left {
+            Self::left(world, thread);
         }
         outcome
+    }
+
+    fn active(&self, world: &World<M>) -> u8 {
+        let active = (1..THREADS).filter(|thread| !self.is_over(world, *thread));
+        active.fold(1 << DRIVER, |active, thread| active | 1 << thread)
+    }
+
+    fn tell(&self, world: &World<M>) -> String {
+        let World { updaters, readers, driving, .. } = world;
+        format!("{driving:?} {:?} {:?} {readers:?}", updaters[0], updaters[1].at)
     }
 
     fn is_end(&self, world: &World<M>) -> bool {

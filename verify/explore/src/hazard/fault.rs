@@ -1,6 +1,6 @@
 //! Steps that are left out or weakened, and what comes of each.
 
-use crate::harness::{self, kebab};
+use crate::harness;
 
 /// A step that is left out or weakened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -55,13 +55,6 @@ pub enum Mutant {
     LateCount,
     /// In place of a reference, a second slot gets the object; then the first is given back.
     CopiedProtection,
-}
-
-impl Mutant {
-    /// Its name.
-    pub fn name(self) -> String {
-        format!("hazard-{}", kebab(&self))
-    }
 }
 
 /// What is known about a mutant.

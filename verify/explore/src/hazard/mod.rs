@@ -28,13 +28,11 @@ mod fault;
 mod reader;
 mod world;
 
-use crate::explore::{self, Model, Verdict};
+use crate::explore::{Model, Verdict};
 use crate::harness::World as Harnessed;
-use crate::memory::tso::Tso;
-use crate::memory::weak::Weak;
+use crate::program;
 
 pub use fault::{FAULTS, Fault, Mutant};
-use world::System;
 
 pub(crate) const READERS: usize = 2;
 /// Slots of a block, at most.
@@ -145,21 +143,6 @@ const PORTABLE: [&str; SCENARIOS.len()] = [
     "portable-clone",
 ];
 
-/// Every scenario, with membarrier and without.
-pub fn scenarios() -> Vec<Scenario> {
-    let portable = SCENARIOS.into_iter().zip(PORTABLE);
-    let portable = portable.map(|(scenario, name)| Scenario { name, portable: true, ..scenario });
-    SCENARIOS.into_iter().chain(portable).collect()
-}
-
-/// Explores every state of a scenario, at most `limit` of them.
-pub fn explore(scenario: Scenario, model: Model, mutant: Option<Mutant>, limit: usize) -> Verdict {
-    match model {
-        Model::Tso => explore::run(&System::<Tso>::new(scenario, mutant), limit),
-        Model::Weak => explore::run(&System::<Weak>::new(scenario, mutant), limit),
-    }
-}
-
 /// Hazard pointers, as a world.
 #[derive(Clone, Copy, Debug)]
 pub struct Hazard;
@@ -169,20 +152,20 @@ impl Harnessed for Hazard {
     type Scenario = Scenario;
 
     const FAULTS: &'static [Fault] = FAULTS;
+    const PREFIX: &'static str = "hazard-";
 
     fn scenarios() -> Vec<Scenario> {
-        scenarios()
+        let portable = SCENARIOS.into_iter().zip(PORTABLE);
+        let portable =
+            portable.map(|(scenario, name)| Scenario { name, portable: true, ..scenario });
+        SCENARIOS.into_iter().chain(portable).collect()
     }
 
     fn scenario_name(scenario: &Scenario) -> &str {
         scenario.name
     }
 
-    fn mutant_name(mutant: Mutant) -> String {
-        mutant.name()
-    }
-
     fn explore(scenario: &Scenario, model: Model, mutant: Option<Mutant>, limit: usize) -> Verdict {
-        explore(*scenario, model, mutant, limit)
+        program::explore(*scenario, model, mutant, limit)
     }
 }

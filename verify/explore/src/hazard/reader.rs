@@ -91,7 +91,7 @@ impl<M: Memory> System<M> {
                 reader.at = At::Use;
             }
             At::Look => {
-                let order = self.unless_one_of([Mutant::RelaxedOwner, Mutant::Reuse], Acquire);
+                let order = self.unless_one_of(&[Mutant::RelaxedOwner, Mutant::Reuse], Acquire);
                 if memory.load(me, at_slot, order, choice) == NONE {
                     reader.at = At::Load;
                 } else {
@@ -104,7 +104,7 @@ impl<M: Memory> System<M> {
                 reader.at = At::Protect(memory.load(me, SOURCE, order, choice) + 1);
             }
             At::Protect(object) => {
-                let order = self.unless_one_of([Mutant::RelaxedProtect, Mutant::Reuse], Release);
+                let order = self.unless_one_of(&[Mutant::RelaxedProtect, Mutant::Reuse], Release);
                 memory.store(me, at_slot, object, order);
                 reader.at = At::Fence(object);
             }
@@ -148,7 +148,7 @@ impl<M: Memory> System<M> {
                 reader.at = At::End;
             }
             At::End => {
-                let order = self.unless_one_of([Mutant::RelaxedRelease, Mutant::Release], Release);
+                let order = self.unless_one_of(&[Mutant::RelaxedRelease, Mutant::Release], Release);
                 memory.store(me, at_slot, NONE, order);
                 match op {
                     Op::Clone if self.is(Mutant::LateCount) => reader.at = At::Count,

@@ -12,14 +12,14 @@
 //!           each slot again, with no fence (Acquire), until it keeps none             [HP-2]
 //! ```
 
-use core::marker::PhantomData;
-use core::sync::atomic::Ordering::{self, AcqRel, Acquire, Relaxed, Release};
+use core::sync::atomic::Ordering::{self, AcqRel, Acquire, Release};
 
 use super::fault::Mutant;
 use super::reader::{At, Reader};
 use super::{Driver, Op, READERS, SLOTS, Scenario};
 use crate::choice::Choice;
 use crate::memory::{LOCATIONS, Layout, Location, Memory, OBJECTS};
+use crate::program::{self, Program};
 use crate::system::{self, Outcome};
 
 const UPDATER: usize = READERS;
@@ -85,7 +85,7 @@ enum Scan {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct World<M> {
+pub(crate) struct World<M> {
     pub(super) memory: M,
     pub(super) readers: [Reader; READERS],
     updater: Updater,
@@ -105,11 +105,7 @@ pub(super) struct World<M> {
     blocks: u8,
 }
 
-pub(super) struct System<M> {
-    pub(super) scenario: Scenario,
-    mutant: Option<Mutant>,
-    memory: PhantomData<M>,
-}
+pub(super) type System<M> = Program<M, Scenario, Mutant>;
 
 impl<M: Memory> World<M> {
     /// A thread looks into an object that it has a guard of, or a reference to.
@@ -132,26 +128,6 @@ impl<M: Memory> World<M> {
 }
 
 impl<M: Memory> System<M> {
-    pub(super) fn new(scenario: Scenario, mutant: Option<Mutant>) -> Self {
-        assert!(usize::from(scenario.updates) < OBJECTS, "each update has an object");
-        assert_eq!(scenario.updates % scenario.batch, 0, "the last batch is closed");
-        let is_free = scenario.driver != Driver::Third || scenario.readers[THIRD].is_empty();
-        assert!(is_free, "who drives does nothing else");
-        Self { scenario, mutant, memory: PhantomData }
-    }
-
-    pub(super) fn is(&self, mutant: Mutant) -> bool {
-        self.mutant == Some(mutant)
-    }
-
-    pub(super) fn unless(&self, mutant: Mutant, order: Ordering) -> Ordering {
-        if self.is(mutant) { Relaxed } else { order }
-    }
-
-    pub(super) fn unless_one_of(&self, mutants: [Mutant; 2], order: Ordering) -> Ordering {
-        if mutants.into_iter().any(|mutant| self.is(mutant)) { Relaxed } else { order }
-    }
-
     /// Whether references to the first object are counted.
     fn counts(&self) -> bool {
         self.scenario.readers.iter().any(|ops| ops.contains(&Op::Clone))
@@ -224,7 +200,7 @@ impl<M: Memory> System<M> {
                 None => self.waited(world),
             },
             Updater::Scan(scan) => {
-                let order = self.unless_one_of([Mutant::RelaxedScan, Mutant::Release], Acquire);
+                let order = self.unless_one_of(&[Mutant::RelaxedScan, Mutant::Release], Acquire);
                 match self.scan(memory, UPDATER, order, scan, choice) {
                     (Some(Scan::Slots(blocks, _)), NONE) if self.takes_blocks_first(scan) => {
                         world.blocks = blocks;
@@ -332,7 +308,7 @@ impl<M: Memory> System<M> {
                 if is_blind { Worker::Sort } else { Worker::Scan(Scan::Blocks) }
             }
             Worker::Scan(scan) => {
-                let order = self.unless_one_of([Mutant::RelaxedRescan, Mutant::Release], Acquire);
+                let order = self.unless_one_of(&[Mutant::RelaxedRescan, Mutant::Release], Acquire);
                 let (next, named) = self.scan(memory, WORKER, order, scan, choice);
                 world.found_again |= bit(named);
                 next.map_or(Worker::Sort, Worker::Scan)
@@ -431,6 +407,11 @@ impl<M: Memory> system::System for System<M> {
     type State = World<M>;
 
     fn first(&self) -> World<M> {
+        let scenario = &self.scenario;
+        assert!(usize::from(scenario.updates) < OBJECTS, "each update has an object");
+        assert_eq!(scenario.updates % scenario.batch, 0, "the last batch is closed");
+        let is_free = scenario.driver != Driver::Third || scenario.readers[THIRD].is_empty();
+        assert!(is_free, "who drives does nothing else");
         let readers = (1 << READERS) - 1;
         let scanners = 1 << UPDATER | 1 << WORKER;
         let mut initial = [0; LOCATIONS];
@@ -485,10 +466,7 @@ impl<M: Memory> system::System for System<M> {
         let is_busy = self.driver() == Some(WORKER)
             && if is_drive { world.worker != Worker::Idle } else { world.driving != Driving::Idle };
         let outcome = match me {
-            _ if is_drain => match world.memory.drain(me) {
-                Some(_) => Outcome::Moved,
-                None => Outcome::Blocked,
-            },
+            _ if is_drain => program::drain(&mut world.memory, me),
             WORKER if is_busy => Outcome::Blocked,
             _ if is_drive => self.drive(world, me, choice),
             UPDATER => self.update(world, choice),
@@ -504,7 +482,7 @@ impl<M: Memory> system::System for System<M> {
         world.memory.settle(active);
         if let Some(told) = told {
             let thread = ["reader 0", "reader 1", "updater", "worker"][me];
-            let memory = if is_drain { " (its store is seen)" } else { "" };
+            let memory = program::seen(is_drain);
             let World { readers: [first, second], updater, driving, worker, .. } = &world;
             *told = format!(
                 "{thread}{memory}: {first:?} {second:?} {updater:?} {driving:?} {worker:?}"

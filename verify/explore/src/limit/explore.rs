@@ -67,6 +67,7 @@ impl Harnessed for Limited {
 
     const MODELS: &'static [Model] = &[Model::Tso];
     const FAULTS: &'static [Fault<Mutant>] = FAULTS;
+    const PREFIX: &'static str = "limit-";
 
     fn scenarios() -> Vec<Scenario> {
         scenarios()
@@ -74,10 +75,6 @@ impl Harnessed for Limited {
 
     fn scenario_name(scenario: &Scenario) -> &str {
         scenario.name
-    }
-
-    fn mutant_name(mutant: Mutant) -> String {
-        mutant.name()
     }
 
     fn explore(

@@ -1,6 +1,6 @@
 //! Faults: bounded memory with one rule left out, and what comes of it.
 
-use crate::harness::{self, Kind, Models, kebab};
+use crate::harness;
 
 /// What is left out or done wrongly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -59,105 +59,45 @@ pub enum Mutant {
     RunnerLeavesOrphan,
 }
 
-impl Mutant {
-    /// Its name.
-    pub fn name(self) -> String {
-        format!("limit-{}", kebab(&self))
-    }
-}
-
-/// What is known about a mutant. [`Kind::Unsafe`] is any promise that is broken.
+/// What is known about a mutant. [`Kind::Unsafe`](crate::Kind::Unsafe) is any promise that is
+/// broken.
 pub type Fault = harness::Fault<Mutant>;
 
-const fn fault(mutant: Mutant, kind: Kind, scenario: &'static str, reason: &'static str) -> Fault {
-    let models = match kind {
-        Kind::Harmless => Models::Neither,
-        _ => Models::Both,
-    };
-    Fault { mutant, kind, scenario, models, reason }
+harness::faults! {
+    NoUndo Unsafe Both "two-threads" "room is lost for ever";
+    UndoObjectsOnly Unsafe Both "two-words" "bytes are lost for ever";
+    UndoWholeObject Unsafe Both "two-words"
+        "a thread that had some left takes back more than it charged";
+    LookThenAdd Unsafe Both "two-threads" "two threads see the same room";
+    ObjectsOnly Unsafe Both "two-words" "few objects, many bytes";
+    BytesOnly Unsafe Both "two-words" "few bytes, many objects";
+    HugeAnytime Unsafe Both "huge" "beside all that waits";
+    HugeKeepsStock Harmless Neither "huge"
+        "it does not fit beside its own thread's stock: it is freed after a wait";
+    GiveBackTwice Unsafe Both "stocks" "the same room is used twice";
+    WorkerFillsStock Unsafe Both "stocks" "a thread that has ended gives nothing back";
+    GiveBackEarly Unsafe Both "two-threads" "more waits than is charged";
+    NoUncharged Unsafe Both "again"
+        "a callback runs inside of itself, as often as it queues itself";
+    WaitInSection Stuck Both "two-threads" "for itself";
+    FreeInSection Unsafe Both "two-threads" "under its own section";
+    FreeWithoutWaiting Unsafe Both "two-threads" "under another's section";
+    WaitForRoom Stuck Both "blocked" "all of it may be what a callback that blocks was charged";
+    WaitForRunner Stuck Both "blocked"
+        "the callback that is run there may wait for this very thread";
+    NoRunAfterWaiting Harmless Neither "two-threads"
+        "each object at the limit costs a grace period: slower, that is all";
+    SecondLoan Unsafe Both "one-section" "a section retires without bound";
+    LoanNotOwed Unsafe Both "one-section" "the same";
+    LookBeforeLoan Unsafe Both "one-section"
+        "without the loan the limit holds: a relaxed load must not find what its own thread has \
+         replaced";
+    NoSettling Harmless Neither "one-section"
+        "the thread remembers, and borrows no more until it has paid: over the limit for longer";
+    OverLimitForgotten Unsafe Both "one-section" "each section borrows anew";
+    ExitWithoutRunning Unsafe Both "short-threads"
+        "each of many short threads leaves an object over the limit";
+    ExitKeepsStock Unsafe Both "stocks" "room is lost for ever";
+    RunnerLeavesOrphan Unsafe Both "short-threads"
+        "the same as ending without running, if the queue was being run just then";
 }
-
-/// Every mutant.
-pub const FAULTS: &[Fault] = &[
-    fault(Mutant::NoUndo, Kind::Unsafe, "two-threads", "room is lost for ever"),
-    fault(Mutant::UndoObjectsOnly, Kind::Unsafe, "two-words", "bytes are lost for ever"),
-    fault(
-        Mutant::UndoWholeObject,
-        Kind::Unsafe,
-        "two-words",
-        "a thread that had some left takes back more than it charged",
-    ),
-    fault(Mutant::LookThenAdd, Kind::Unsafe, "two-threads", "two threads see the same room"),
-    fault(Mutant::ObjectsOnly, Kind::Unsafe, "two-words", "few objects, many bytes"),
-    fault(Mutant::BytesOnly, Kind::Unsafe, "two-words", "few bytes, many objects"),
-    fault(Mutant::HugeAnytime, Kind::Unsafe, "huge", "beside all that waits"),
-    fault(
-        Mutant::HugeKeepsStock,
-        Kind::Harmless,
-        "huge",
-        "it does not fit beside its own thread's stock: it is freed after a wait",
-    ),
-    fault(Mutant::GiveBackTwice, Kind::Unsafe, "stocks", "the same room is used twice"),
-    fault(
-        Mutant::WorkerFillsStock,
-        Kind::Unsafe,
-        "stocks",
-        "a thread that has ended gives nothing back",
-    ),
-    fault(Mutant::GiveBackEarly, Kind::Unsafe, "two-threads", "more waits than is charged"),
-    fault(
-        Mutant::NoUncharged,
-        Kind::Unsafe,
-        "again",
-        "a callback runs inside of itself, as often as it queues itself",
-    ),
-    fault(Mutant::WaitInSection, Kind::Stuck, "two-threads", "for itself"),
-    fault(Mutant::FreeInSection, Kind::Unsafe, "two-threads", "under its own section"),
-    fault(Mutant::FreeWithoutWaiting, Kind::Unsafe, "two-threads", "under another's section"),
-    fault(
-        Mutant::WaitForRoom,
-        Kind::Stuck,
-        "blocked",
-        "all of it may be what a callback that blocks was charged",
-    ),
-    fault(
-        Mutant::WaitForRunner,
-        Kind::Stuck,
-        "blocked",
-        "the callback that is run there may wait for this very thread",
-    ),
-    fault(
-        Mutant::NoRunAfterWaiting,
-        Kind::Harmless,
-        "two-threads",
-        "each object at the limit costs a grace period: slower, that is all",
-    ),
-    fault(Mutant::SecondLoan, Kind::Unsafe, "one-section", "a section retires without bound"),
-    fault(Mutant::LoanNotOwed, Kind::Unsafe, "one-section", "the same"),
-    fault(
-        Mutant::LookBeforeLoan,
-        Kind::Unsafe,
-        "one-section",
-        "without the loan the limit holds: a relaxed load must not find what its own thread has replaced",
-    ),
-    fault(
-        Mutant::NoSettling,
-        Kind::Harmless,
-        "one-section",
-        "the thread remembers, and borrows no more until it has paid: over the limit for longer",
-    ),
-    fault(Mutant::OverLimitForgotten, Kind::Unsafe, "one-section", "each section borrows anew"),
-    fault(
-        Mutant::ExitWithoutRunning,
-        Kind::Unsafe,
-        "short-threads",
-        "each of many short threads leaves an object over the limit",
-    ),
-    fault(Mutant::ExitKeepsStock, Kind::Unsafe, "stocks", "room is lost for ever"),
-    fault(
-        Mutant::RunnerLeavesOrphan,
-        Kind::Unsafe,
-        "short-threads",
-        "the same as ending without running, if the queue was being run just then",
-    ),
-];

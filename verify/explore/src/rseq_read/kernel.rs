@@ -1,6 +1,5 @@
 //! What the kernel does to threads: aborts, preemption, signals, page faults, memory barriers.
-//! `world` says
-//! how, and what is left out.
+//! `world` says how, and what is left out.
 
 use core::sync::atomic::Ordering::Relaxed;
 

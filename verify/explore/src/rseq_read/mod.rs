@@ -1,8 +1,8 @@
 //! Restartable sequences, explored: reads that a barrier sends back to their beginning, and what
 //! is built on sections that look at a flag and count.
 //!
-//! Threads run on CPUs, are preempted at any instruction, go on on another CPU, and get
-//! signals; a *section* of a thread that is preempted, gets a signal, or is interrupted by
+//! Threads run on CPUs, are preempted at any instruction, go on on another CPU, and get signals; a
+//! *section* of a thread that is preempted, gets a signal, or is interrupted by
 //! `membarrier(PRIVATE_EXPEDITED_RSEQ)` is aborted (`world` says how exactly). The subjects:
 //!
 //! - [`Subject::Snapshot`] (`read`): the whole read is one section, and a writer frees what it has
@@ -26,15 +26,14 @@
 //!
 //! **It may be unmapped at once but for page faults** ([`Mutant::UnmappedAtOnce`]): one that began
 //! before the barrier may look for the mapping after it, and only then would the kernel abort the
-//! section. So memory
-//! that may be paged out, or shared after a fork, must stay mapped.
+//! section. So memory that may be paged out, or shared after a fork, must stay mapped.
 //!
 //! **The section is as long as its protection.** It begins with the instruction after the store to
 //! `rseq_cs` ([`Mutant::PointerBeforeStart`]: before that the kernel only clears `rseq_cs`), and an
 //! abort goes back to before that store ([`Mutant::AbortToStart`]: the kernel has cleared it).
 //! The barrier stops those who run, and preemption has stopped the others; both are needed, also
-//! where reader and writer share a CPU. That signals abort is needed only for
-//! sections that write in more than one instruction ([`Mutant::NoAbortBySignal`]).
+//! where reader and writer share a CPU. That signals abort is needed only for sections that write
+//! in more than one instruction ([`Mutant::NoAbortBySignal`]).
 //!
 //! **One barrier and one look are enough for guards**: unlocks are summed, then the barrier, then
 //! locks. Unlocks may be summed after the barrier as well, but never after locks, and locks never
@@ -42,8 +41,8 @@
 //! release.
 //!
 //! **The pointer to words of CPUs is loaded for each of the two sums**
-//! ([`Mutant::CountersOnce`]); if the
-//! publication before is a locked instruction, x86 would get by with one load.
+//! ([`Mutant::CountersOnce`]); if the publication before is a locked instruction, x86 would get by
+//! with one load.
 //!
 //! **The order of the two sums of a `LocalGlobalLock` does not matter while readers mark in
 //! sections** ([`Mutant::MarksFirst`]): no thread marks after the barrier. Where a reader marks

@@ -8,9 +8,9 @@
 //! if its program counter is in the section, it continues at the abort's place. So nothing protects
 //! code between the store to `rseq_cs` and the section's first instruction.
 //!
-//! `membarrier` is a full fence of the caller, an interrupt of every other CPU, in any order
-//! and each at a moment of its own, and a full fence. A CPU that runs no thread is passed over
-//! by the kernel, which is the same as interrupting it: a thread that comes later executes the full
+//! `membarrier` is a full fence of the caller, an interrupt of every other CPU, in any order and
+//! each at a moment of its own, and a full fence. A CPU that runs no thread is passed over by the
+//! kernel, which is the same as interrupting it: a thread that comes later executes the full
 //! barrier of a context switch, and one that has gone has executed it. Memory barriers of several
 //! callers come one after the other (the kernel's `membarrier_ipi_mutex`).
 //!
@@ -19,8 +19,8 @@
 //!
 //! **Page faults.** A touch may find the page missing (swapped out, say, or not copied since a
 //! fork). Then the thread is in the kernel, on behalf of an access that has not happened; an abort
-//! waits until it comes
-//! back. By then the object may be freed; what matters is whether its memory is still mapped.
+//! waits until it comes back. By then the object may be freed; what matters is whether its memory
+//! is still mapped.
 
 use grace::srcu::{AnyDelay, Published, Sequence, SrcuMachine};
 use grace::steps::Steps;

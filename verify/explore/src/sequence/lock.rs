@@ -4,16 +4,13 @@
 //! A thread that does not get the lock at once is at the end of its looks. The futex compares the
 //! newest value once, and then waits for a wake-up.
 
-use core::marker::PhantomData;
-use core::sync::atomic::Ordering::{self, Acquire, Relaxed, Release};
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use super::Mutant;
 use crate::choice::Choice;
-use crate::explore::{self, Model, Verdict};
-use crate::memory::tso::Tso;
-use crate::memory::weak::Weak;
 use crate::memory::{LOCATIONS, Layout, Location, Memory};
-use crate::system::{self, Outcome};
+use crate::program::{Program, Threads};
+use crate::system::Outcome;
 
 const THREADS: usize = 3;
 
@@ -30,23 +27,6 @@ const TAKEN: Location = Location::Completed;
 const FREE: u64 = 0;
 const HELD: u64 = 1;
 const HANDED: u64 = 2;
-
-pub(super) fn explore(
-    times: [u8; THREADS],
-    portable: bool,
-    model: Model,
-    mutant: Option<Mutant>,
-    limit: usize,
-) -> Verdict {
-    match model {
-        Model::Tso => {
-            explore::run(&System::<Tso> { times, portable, mutant, memory: PhantomData }, limit)
-        }
-        Model::Weak => {
-            explore::run(&System::<Weak> { times, portable, mutant, memory: PhantomData }, limit)
-        }
-    }
-}
 
 /// Where a thread stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -83,29 +63,22 @@ enum At {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct World<M> {
+pub(crate) struct World<M> {
     memory: M,
     threads: [(At, u8); THREADS],
     holder: Option<u8>,
     taken: u64,
 }
 
-struct System<M> {
-    times: [u8; THREADS],
-    portable: bool,
-    mutant: Option<Mutant>,
-    memory: PhantomData<M>,
+/// How often each thread takes the lock.
+pub(super) struct Takers {
+    pub(super) times: [u8; THREADS],
+    pub(super) portable: bool,
 }
 
+type System<M> = Program<M, Takers, Mutant>;
+
 impl<M: Memory> System<M> {
-    fn is(&self, mutant: Mutant) -> bool {
-        self.mutant == Some(mutant)
-    }
-
-    fn unless(&self, mutant: Mutant, order: Ordering) -> Ordering {
-        if self.is(mutant) { Relaxed } else { order }
-    }
-
     /// The lock is this thread's, which stands at `next` then.
     fn taken(world: &mut World<M>, me: usize, next: At) -> Outcome {
         if let Some(holder) = world.holder {
@@ -143,6 +116,30 @@ impl<M: Memory> System<M> {
         world.threads[me].0 = next;
         Outcome::Moved
     }
+}
+
+impl<M: Memory> Threads for System<M> {
+    type Memory = M;
+    type World = World<M>;
+
+    const NAMES: &'static [&'static str] = &["thread 0", "thread 1", "thread 2"];
+
+    fn first(&self) -> World<M> {
+        let mut loaders = [0; LOCATIONS];
+        for at in [STATE, HUNGRY, CAME, LEFT, WAKES, TAKEN] {
+            loaders[at.index()] = (1 << THREADS) - 1;
+        }
+        World {
+            memory: M::new(&Layout { threads: THREADS, initial: [0; LOCATIONS], loaders }),
+            threads: self.scenario.times.map(|times| (At::Take, times)),
+            holder: None,
+            taken: 0,
+        }
+    }
+
+    fn memory(world: &mut World<M>) -> &mut M {
+        &mut world.memory
+    }
 
     fn step(&self, world: &mut World<M>, me: usize, choice: &mut Choice) -> Outcome {
         let (at, left) = world.threads[me];
@@ -155,7 +152,7 @@ impl<M: Memory> System<M> {
                 let turn = memory.update(me, CAME, Relaxed, |old, by| old + by, 1);
                 if self.is(Mutant::NoWritersFence) {
                     At::Turn(turn)
-                } else if self.portable {
+                } else if self.scenario.portable {
                     memory.fence(me);
                     At::Turn(turn)
                 } else {
@@ -263,7 +260,7 @@ impl<M: Memory> System<M> {
                 if at == At::HandOver { At::Wake } else { At::LightFence }
             }
             At::LightFence => {
-                if self.portable && !self.is(Mutant::WritersNoLightFence) {
+                if self.scenario.portable && !self.is(Mutant::WritersNoLightFence) {
                     memory.fence(me);
                 }
                 At::LookCame
@@ -290,54 +287,13 @@ impl<M: Memory> System<M> {
         world.threads[me].0 = next;
         Outcome::Moved
     }
-}
 
-impl<M: Memory> system::System for System<M> {
-    type State = World<M>;
-
-    fn first(&self) -> World<M> {
-        let mut loaders = [0; LOCATIONS];
-        for at in [STATE, HUNGRY, CAME, LEFT, WAKES, TAKEN] {
-            loaders[at.index()] = (1 << THREADS) - 1;
-        }
-        World {
-            memory: M::new(&Layout { threads: THREADS, initial: [0; LOCATIONS], loaders }),
-            threads: self.times.map(|times| (At::Take, times)),
-            holder: None,
-            taken: 0,
-        }
-    }
-
-    /// One of each thread, and one of each thread's memory.
-    fn steps(&self) -> u16 {
-        2 * THREADS as u16
-    }
-
-    fn take(
-        &self,
-        world: &mut World<M>,
-        step: u16,
-        choice: &mut Choice,
-        told: Option<&mut String>,
-    ) -> Outcome {
-        let (me, is_drain) = (usize::from(step / 2), step % 2 == 1);
-        let outcome = if !is_drain {
-            self.step(world, me, choice)
-        } else if world.memory.drain(me).is_some() {
-            Outcome::Moved
-        } else {
-            Outcome::Blocked
-        };
+    fn active(&self, world: &World<M>) -> u8 {
         let active = (0..THREADS).filter(|thread| world.threads[*thread] != (At::Take, 0));
-        world.memory.settle(active.fold(0, |active, thread| active | 1 << thread));
-        if let Some(told) = told {
-            let memory = if is_drain { " (its store is seen)" } else { "" };
-            *told = format!("thread {me}{memory}: {:?}", world.threads);
-        }
-        outcome
+        active.fold(0, |active, thread| active | 1 << thread)
     }
 
-    fn is_end(&self, world: &World<M>) -> bool {
-        world.threads.iter().all(|thread| *thread == (At::Take, 0))
+    fn tell(&self, world: &World<M>) -> String {
+        format!("{:?}", world.threads)
     }
 }

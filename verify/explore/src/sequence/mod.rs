@@ -9,7 +9,8 @@ mod lock;
 mod words;
 
 use crate::explore::{Model, Verdict};
-use crate::harness::{self, World as Harnessed, kebab};
+use crate::harness::{self, World as Harnessed};
+use crate::program;
 
 /// What is looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,13 +97,6 @@ pub enum Mutant {
     WritersRelaxedLetGo,
 }
 
-impl Mutant {
-    /// Its name.
-    pub fn name(self) -> String {
-        kebab(&self)
-    }
-}
-
 /// What is known about a mutant.
 pub type Fault = harness::Fault<Mutant>;
 
@@ -139,25 +133,6 @@ harness::faults! {
     WritersRelaxedLetGo Unsafe WeakOnly "writers-two" "the same";
 }
 
-/// Every scenario, with membarrier and without.
-pub fn scenarios() -> Vec<Scenario> {
-    let of = |name, what, portable| Scenario { name, what, portable };
-    vec![
-        of("seq-one-each", What::SeqLock([1, 0], [1, 0]), false),
-        of("seq-two-writers", What::SeqLock([1, 1], [2, 0]), false),
-        of("seq-two-readers", What::SeqLock([2, 0], [1, 1]), false),
-        of("latch-one-each", What::Latch([1, 0], [1, 0]), false),
-        of("latch-two-writes", What::Latch([2, 0], [1, 0]), false),
-        of("latch-two-writers", What::Latch([1, 1], [2, 0]), false),
-        of("latch-two-readers", What::Latch([1, 0], [1, 1]), false),
-        of("writers-two", What::Writers([1, 2, 0]), false),
-        of("writers-handed", What::Writers([1, 3, 0]), false),
-        of("writers-three", What::Writers([1, 1, 1]), false),
-        of("writers-two-portable", What::Writers([1, 2, 0]), true),
-        of("writers-three-portable", What::Writers([1, 1, 1]), true),
-    ]
-}
-
 /// Sequence locks, latches and the lock among their writers, as a world.
 #[derive(Clone, Copy, Debug)]
 pub struct Sequence;
@@ -169,26 +144,38 @@ impl Harnessed for Sequence {
     const FAULTS: &'static [Fault] = FAULTS;
 
     fn scenarios() -> Vec<Scenario> {
-        scenarios()
+        let of = |name, what, portable| Scenario { name, what, portable };
+        vec![
+            of("seq-one-each", What::SeqLock([1, 0], [1, 0]), false),
+            of("seq-two-writers", What::SeqLock([1, 1], [2, 0]), false),
+            of("seq-two-readers", What::SeqLock([2, 0], [1, 1]), false),
+            of("latch-one-each", What::Latch([1, 0], [1, 0]), false),
+            of("latch-two-writes", What::Latch([2, 0], [1, 0]), false),
+            of("latch-two-writers", What::Latch([1, 1], [2, 0]), false),
+            of("latch-two-readers", What::Latch([1, 0], [1, 1]), false),
+            of("writers-two", What::Writers([1, 2, 0]), false),
+            of("writers-handed", What::Writers([1, 3, 0]), false),
+            of("writers-three", What::Writers([1, 1, 1]), false),
+            of("writers-two-portable", What::Writers([1, 2, 0]), true),
+            of("writers-three-portable", What::Writers([1, 1, 1]), true),
+        ]
     }
 
     fn scenario_name(scenario: &Scenario) -> &str {
         scenario.name
     }
 
-    fn mutant_name(mutant: Mutant) -> String {
-        mutant.name()
-    }
-
     fn explore(scenario: &Scenario, model: Model, mutant: Option<Mutant>, limit: usize) -> Verdict {
+        let words = |kind, writes, reads| {
+            program::explore(words::Words { kind, writes, reads }, model, mutant, limit)
+        };
         match scenario.what {
-            What::SeqLock(writes, reads) => {
-                words::explore(words::Kind::SeqLock, (writes, reads), model, mutant, limit)
+            What::SeqLock(writes, reads) => words(words::Kind::SeqLock, writes, reads),
+            What::Latch(writes, reads) => words(words::Kind::Latch, writes, reads),
+            What::Writers(times) => {
+                let takers = lock::Takers { times, portable: scenario.portable };
+                program::explore(takers, model, mutant, limit)
             }
-            What::Latch(writes, reads) => {
-                words::explore(words::Kind::Latch, (writes, reads), model, mutant, limit)
-            }
-            What::Writers(times) => lock::explore(times, scenario.portable, model, mutant, limit),
         }
     }
 }

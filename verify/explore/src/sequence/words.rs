@@ -5,16 +5,13 @@
 //! for. Of a pinned reader it is asked as well whether its reads are ordered before the write that
 //! follows: each copy is an object of the memory to that end.
 
-use core::marker::PhantomData;
-use core::sync::atomic::Ordering::{self, Acquire, Relaxed, Release};
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use super::Mutant;
 use crate::choice::Choice;
-use crate::explore::{self, Model, Verdict};
-use crate::memory::tso::Tso;
-use crate::memory::weak::Weak;
 use crate::memory::{LOCATIONS, Layout, Location, Lock, Memory};
-use crate::system::{self, Outcome};
+use crate::program::{Program, Threads};
+use crate::system::Outcome;
 
 /// Threads 0 and 1 write, 2 and 3 read.
 const WRITERS: usize = 2;
@@ -31,24 +28,6 @@ fn word(copy: u8, word: u8) -> Location {
 pub(super) enum Kind {
     SeqLock,
     Latch,
-}
-
-pub(super) fn explore(
-    kind: Kind,
-    (writes, reads): ([u8; WRITERS], [u8; READERS]),
-    model: Model,
-    mutant: Option<Mutant>,
-    limit: usize,
-) -> Verdict {
-    match model {
-        Model::Tso => {
-            explore::run(&System::<Tso> { kind, writes, reads, mutant, memory: PhantomData }, limit)
-        }
-        Model::Weak => explore::run(
-            &System::<Weak> { kind, writes, reads, mutant, memory: PhantomData },
-            limit,
-        ),
-    }
 }
 
 /// Where a writer stands: at which copy, with which sequence before its write.
@@ -86,7 +65,7 @@ enum Reader {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct World<M> {
+pub(crate) struct World<M> {
     memory: M,
     held: Option<u8>,
     /// The number of the write under the lock, or of the last one.
@@ -96,23 +75,16 @@ struct World<M> {
     readers: [(Reader, u8, u64); READERS],
 }
 
-struct System<M> {
-    kind: Kind,
-    writes: [u8; WRITERS],
-    reads: [u8; READERS],
-    mutant: Option<Mutant>,
-    memory: PhantomData<M>,
+/// How often each thread writes, or reads.
+pub(super) struct Words {
+    pub(super) kind: Kind,
+    pub(super) writes: [u8; WRITERS],
+    pub(super) reads: [u8; READERS],
 }
 
+type System<M> = Program<M, Words, Mutant>;
+
 impl<M: Memory> System<M> {
-    fn is(&self, mutant: Mutant) -> bool {
-        self.mutant == Some(mutant)
-    }
-
-    fn unless(&self, mutant: Mutant, order: Ordering) -> Ordering {
-        if self.is(mutant) { Relaxed } else { order }
-    }
-
     fn write(&self, world: &mut World<M>, me: usize, choice: &mut Choice) -> Outcome {
         let (at, left) = world.writers[me];
         let (memory, number) = (&mut world.memory, world.number);
@@ -125,7 +97,7 @@ impl<M: Memory> System<M> {
                 Writer::Load
             }
             Writer::Load => Writer::Announce(0, memory.load(me, SEQUENCE, Relaxed, choice)),
-            Writer::Announce(copy, before) if self.kind == Kind::SeqLock => {
+            Writer::Announce(copy, before) if self.scenario.kind == Kind::SeqLock => {
                 if !self.is(Mutant::SeqNoOdd) {
                     memory.update(me, SEQUENCE, Acquire, |_, by| by, before + 1);
                 }
@@ -164,7 +136,7 @@ impl<M: Memory> System<M> {
             }
             Writer::Word(copy, which, before) => {
                 memory.store(me, word(copy, which), number, Relaxed);
-                match (which, self.kind, copy) {
+                match (which, self.scenario.kind, copy) {
                     (0, ..) => Writer::Word(copy, 1, before),
                     (_, Kind::SeqLock, _) => Writer::Even(before + 2),
                     (_, Kind::Latch, 0) => Writer::Announce(1, before),
@@ -188,7 +160,7 @@ impl<M: Memory> System<M> {
 
     /// The copy that a reader takes.
     fn copy(&self, sequence: u64) -> u8 {
-        if self.kind == Kind::Latch { (sequence & 1) as u8 } else { 0 }
+        if self.scenario.kind == Kind::Latch { (sequence & 1) as u8 } else { 0 }
     }
 
     fn read(&self, world: &mut World<M>, number: usize, choice: &mut Choice) -> Outcome {
@@ -215,13 +187,13 @@ impl<M: Memory> System<M> {
                 Reader::Again(before, first, second)
             }
             Reader::Again(before, first, second) => {
-                let wanted = match self.kind {
+                let wanted = match self.scenario.kind {
                     Kind::SeqLock if !self.is(Mutant::SeqIgnoresOdd) => before & !1,
                     _ => before,
                 };
                 let is_whole = memory.load(me, SEQUENCE, Relaxed, choice) == wanted
                     || self.is(self.of_kind(Mutant::SeqNoRecheck, Mutant::LatchNoRecheck));
-                match self.kind {
+                match self.scenario.kind {
                     _ if is_whole => return Self::end(world, number, first, second),
                     Kind::SeqLock if self.is(Mutant::SeqNoLock) => Reader::Locked,
                     Kind::SeqLock => Reader::Lock,
@@ -272,7 +244,7 @@ impl<M: Memory> System<M> {
     }
 
     fn of_kind(&self, of_lock: Mutant, of_latch: Mutant) -> Mutant {
-        if self.kind == Kind::SeqLock { of_lock } else { of_latch }
+        if self.scenario.kind == Kind::SeqLock { of_lock } else { of_latch }
     }
 
     /// The reader has these words.
@@ -289,8 +261,11 @@ impl<M: Memory> System<M> {
     }
 }
 
-impl<M: Memory> system::System for System<M> {
-    type State = World<M>;
+impl<M: Memory> Threads for System<M> {
+    type Memory = M;
+    type World = World<M>;
+
+    const NAMES: &'static [&'static str] = &["writer 0", "writer 1", "reader 0", "reader 1"];
 
     fn first(&self) -> World<M> {
         let readers = ((1 << READERS) - 1) << WRITERS;
@@ -308,32 +283,23 @@ impl<M: Memory> system::System for System<M> {
             memory: M::new(&Layout { threads, initial: [0; LOCATIONS], loaders }),
             held: None,
             number: 0,
-            writers: self.writes.map(|writes| (Writer::Lock, writes)),
-            readers: self.reads.map(|reads| (Reader::Begin, reads, 0)),
+            writers: self.scenario.writes.map(|writes| (Writer::Lock, writes)),
+            readers: self.scenario.reads.map(|reads| (Reader::Begin, reads, 0)),
         }
     }
 
-    /// One of each thread, and one of each thread's memory.
-    fn steps(&self) -> u16 {
-        2 * (WRITERS + READERS) as u16
+    fn memory(world: &mut World<M>) -> &mut M {
+        &mut world.memory
     }
 
-    fn take(
-        &self,
-        world: &mut World<M>,
-        step: u16,
-        choice: &mut Choice,
-        told: Option<&mut String>,
-    ) -> Outcome {
-        let (me, is_drain) = (usize::from(step / 2), step % 2 == 1);
-        let outcome = match me {
-            _ if is_drain => match world.memory.drain(me) {
-                Some(_) => Outcome::Moved,
-                None => Outcome::Blocked,
-            },
+    fn step(&self, world: &mut World<M>, me: usize, choice: &mut Choice) -> Outcome {
+        match me {
             0..WRITERS => self.write(world, me, choice),
             _ => self.read(world, me - WRITERS, choice),
-        };
+        }
+    }
+
+    fn active(&self, world: &World<M>) -> u8 {
         let mut active = 0;
         for me in 0..WRITERS {
             active |= u8::from(world.writers[me] != (Writer::Lock, 0)) << me;
@@ -342,18 +308,11 @@ impl<M: Memory> system::System for System<M> {
             let (at, left, _) = world.readers[number];
             active |= u8::from((at, left) != (Reader::Begin, 0)) << (WRITERS + number);
         }
-        world.memory.settle(active);
-        if let Some(told) = told {
-            let who = ["writer 0", "writer 1", "reader 0", "reader 1"][me];
-            let memory = if is_drain { " (its store is seen)" } else { "" };
-            *told = format!("{who}{memory}: {:?} {:?}", world.writers, world.readers);
-        }
-        outcome
+        active
     }
 
-    fn is_end(&self, world: &World<M>) -> bool {
-        world.writers.iter().all(|writer| *writer == (Writer::Lock, 0))
-            && world.readers.iter().all(|(at, left, _)| (*at, *left) == (Reader::Begin, 0))
+    fn tell(&self, world: &World<M>) -> String {
+        format!("{:?} {:?}", world.writers, world.readers)
     }
 }
 

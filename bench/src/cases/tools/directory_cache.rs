@@ -1,1 +1,0 @@
-../../../../quiescence/examples/directory_cache/cache.rs

@@ -1,1 +1,0 @@
-../../../../quiescence/examples/semaphores/semaphores.rs
