@@ -34,7 +34,7 @@ use crate::Host;
 use crate::cases::clock::ticks;
 use control::{Control, Distances, Price, Prices};
 pub(crate) use control::{STREAM, stream};
-use control::{USUAL, USUAL_COMPARED, USUAL_OF_SEVERAL, Usual};
+use control::{USUAL, USUAL_COMPARED, USUAL_EVEN, Usual};
 pub(crate) use crew::Pinned;
 use crew::{Crew, Raised, RaisedSession, cores};
 pub use judge::Missing;
@@ -117,10 +117,10 @@ impl<'a> Row<'a> {
 
     /// Which price of the control is usual.
     fn usual(&self) -> Usual {
-        match self.threads {
-            _ if self.is_compared => USUAL_COMPARED,
-            1 => USUAL,
-            _ => USUAL_OF_SEVERAL,
+        match (self.is_compared, self.is_even) {
+            (true, _) => USUAL_COMPARED,
+            (false, true) => USUAL_EVEN,
+            (false, false) => USUAL,
         }
     }
 
