@@ -155,7 +155,7 @@ impl Drop for Place {
 /// The tests that compare with 0.15 where there is one.
 fn tests(root: &Path) -> Result<()> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let tests = ["--test", "headers", "--test", "abi", "--test", "programs"];
+    let tests = ["--test", "c", "--", "headers::", "abi::", "programs::"];
     let status = Command::new(cargo)
         .current_dir(compat::root())
         .args(["test", "--package", "quiescence-compat"])

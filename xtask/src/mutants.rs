@@ -450,8 +450,8 @@ mod tests {
         }
     }
 
-    /// Whether a test is there. Of a unit test `target` is `lib`; else it is a file in `tests`, or
-    /// a folder there; or the file of a C or C++ program, which runs the case.
+    /// Whether a test is there. Of a unit test `target` is `lib`; else it is a test program, or the
+    /// file of a C or C++ program, which runs the case.
     fn is_there(package: &str, target: &str, test: &str) -> bool {
         let folder = root().join(folder_of(package));
         if target.contains('.') {
@@ -461,16 +461,20 @@ mod tests {
             let in_cpp = [format!("void {test}()"), format!("\t{test}();")];
             return [in_c, in_cpp].iter().any(|parts| parts.iter().all(|part| text.contains(part)));
         }
-        let function = format!("fn {}(", test.rsplit("::").next().unwrap_or_default());
-        let below = match target {
+        let mut module = match target {
             "lib" => folder.join("src"),
             target => folder.join("tests").join(target),
         };
-        let mut files = vec![below.with_extension("rs")];
-        files.extend(crate::tools::files_below(&below).unwrap_or_default());
-        let rust = files.iter().filter(|path| path.extension().is_some_and(|e| e == "rs"));
-        let mut texts = rust.filter_map(|path| fs::read_to_string(path).ok());
-        texts.any(|text| text.contains(&function))
+        let (modules, function) = test.rsplit_once("::").unwrap_or(("", test));
+        let function = format!("fn {function}(");
+        // It is in the file of its module, or of one around that.
+        std::iter::once("").chain(modules.split("::")).any(|name| {
+            module.push(name);
+            let files =
+                [module.with_extension("rs"), module.join("mod.rs"), module.join("main.rs")];
+            let mut texts = files.iter().filter_map(|file| fs::read_to_string(file).ok());
+            texts.any(|text| text.contains(&function))
+        })
     }
 
     #[test]

@@ -2,8 +2,8 @@
 //! it holds here.
 //!
 //! A promise is met or missed when the whole interval says so; else it is too close to call, and
-//! more rounds may tell. Each stands on a figure that was measured and is kept in docs/MEASURED.md,
-//! "What is aimed at": no aim is stricter than that. What was never measured there has no aim.
+//! more rounds may tell. Each stands on a figure that was measured and is kept beside it: no aim is
+//! stricter than that. What was never measured has no aim.
 
 use std::sync::LazyLock;
 
@@ -59,7 +59,7 @@ pub struct Promise {
     pub against: Against,
     /// What is promised of the ratio, or of the figure.
     pub bound: Bound,
-    /// The ratio, or the figure, that was measured; the page has it.
+    /// The ratio, or the figure, that was measured.
     pub measured: f64,
     /// It is kept, too, if the rival's own figure is at most this.
     #[serde(default)]

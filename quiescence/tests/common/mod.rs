@@ -4,6 +4,9 @@
 
 pub(crate) mod expect;
 pub(crate) mod limited;
+#[cfg(target_os = "linux")]
+pub(crate) mod shuffle;
+pub(crate) mod storm;
 pub(crate) mod user_types;
 
 use std::process::{Command, Output};
@@ -78,7 +81,7 @@ pub(crate) fn in_child(f: impl FnOnce()) {
 
 const ROLE: &str = "ROLE";
 
-/// Runs one test of this file in a new process, in which it finds its role set to `role`.
+/// Runs one test of this program in a new process, in which it finds its role set to `role`.
 pub(crate) fn again(test: &str, role: &str, environment: &[(&str, &str)]) -> Output {
     Command::new(std::env::current_exe().unwrap())
         .args([test, "--exact", "--nocapture", "--test-threads=1"])

@@ -1,9 +1,7 @@
 //! Threads that are moved from CPU to CPU all the time, and the same tests once more in other
 //! processes.
 
-#![allow(dead_code)]
-
-use std::process::{Command, Output};
+use std::process::Command;
 use std::sync::Barrier;
 use std::thread;
 
@@ -55,26 +53,19 @@ pub(crate) fn random(thread: usize, round: usize) -> u64 {
     word.wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 32
 }
 
-/// This test binary again.
-fn again(arguments: &[&str], environment: &[(&str, &str)]) -> Output {
-    Command::new(std::env::current_exe().unwrap())
-        .args(arguments)
-        .envs(environment.iter().copied())
-        .output()
-        .unwrap()
-}
-
-/// All tests of this binary, but those whose names end so, in processes that count portably; `test`
-/// is one of them.
-pub(crate) fn all_but_in_other_processes(test: &str) {
-    for environment in [
+/// All tests of a module, but those whose names end so, in processes that count portably; `test` is
+/// one of them.
+pub(crate) fn all_but_in_other_processes(module: &str, test: &str) {
+    for (name, value) in [
         ("QUIESCENCE_PERCPU", "portable"),
         ("QUIESCENCE_FENCES", "portable"),
         ("GLIBC_TUNABLES", "glibc.pthread.rseq=0"),
     ] {
-        let output = again(&["--skip", "in_other_processes"], &[environment]);
-        assert!(output.status.success(), "{environment:?}: {output:?}");
+        let mut again = Command::new(std::env::current_exe().unwrap());
+        again.arg(format!("{module}::")).args(["--skip", "in_other_processes"]).env(name, value);
+        let output = again.output().unwrap();
+        assert!(output.status.success(), "{name}={value}: {output:?}");
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert!(said.contains(&format!("test {test} ... ok")), "{said}");
+        assert!(said.contains(&format!("test {module}::{test} ... ok")), "{said}");
     }
 }

@@ -1,7 +1,5 @@
 //! Signals in great number, and the same tests once more in a process with another environment.
 
-#![allow(dead_code)]
-
 use std::process::Command;
 #[cfg(unix)]
 use std::sync::OnceLock;
@@ -50,18 +48,15 @@ pub(crate) fn storm(signal: libc::c_int, targets: &[&Target], enough: impl Fn() 
     }
 }
 
-/// Runs all other tests of this file once more in a process with this in its environment, unless
-/// that is where we are. Those whose names contain one of `not` are left out.
-pub(crate) fn again_in_a_process_with(name: &str, value: &str, not: &[&str]) {
+/// Runs all other tests of a module once more in a process with this in its environment, unless
+/// that is where we are.
+pub(crate) fn again_in_a_process_with(module: &str, name: &str, value: &str) {
     const MARK: &str = "QUIESCENCE_TESTED_AGAIN";
     if std::env::var_os(MARK).is_some() {
         return;
     }
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.env(name, value).env(MARK, "1");
-    for not in not {
-        command.args(["--skip", not]);
-    }
+    command.arg(format!("{module}::")).env(name, value).env(MARK, "1");
     let output = command.output().unwrap();
     let told = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "with {name}={value}: {told}");

@@ -1,7 +1,5 @@
 //! What users give the library to work with, for tests of what it does with that.
 
-#![allow(dead_code)]
-
 use std::hash::Hasher;
 use std::marker::PhantomData;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Faults that were found from outside, each with the test that fails without its mend.
 //!
 //! A module is one kind of fault, a function is one fault. Tests of the same kind for the C and C++
-//! libraries are in `compat/tests/regressions.rs`.
+//! libraries are in `compat/tests/c/regressions.rs`.
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -135,7 +135,7 @@ fn on_demand_holds() {
     holds(|cpus| on_demand(cpus, Intact));
 }
 
-/// Its own tests, with mutants, are in `tests/tree.rs`.
+/// Its own tests, with mutants, are in `tests/simulate/tree.rs`.
 #[test]
 fn the_tree_holds() {
     use tree::{Options, Tree, Variant};

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use check::harness::World;
+use check::limit::FAULTS;
 use check::sequence::Sequence;
 use check::{Kind, MUTANTS};
 use mutants::Catcher;
@@ -220,5 +221,19 @@ fn every_mutant_of_hazard_pointers_and_buckets_is_in_the_document() {
     let bucket = check::bucket::FAULTS.iter().map(|f| format!("`bucket::{:?}`", f.mutant));
     for name in library.chain(compat).chain(bucket) {
         assert!(text.contains(&name), "{name} is missing");
+    }
+}
+
+#[test]
+fn the_document_names_faults_that_do_harm() {
+    let text = document();
+    let section = text.split("\n## The limit\n").nth(1).expect("it has a section");
+    let section = section.split("\n## ").next().unwrap_or_default();
+    let quoted = section.split('`').skip(1).step_by(2);
+    let named: Vec<&str> = quoted.filter(|word| word.chars().all(char::is_alphabetic)).collect();
+    assert!(named.len() > 10, "{named:?}");
+    for name in named {
+        let fault = FAULTS.iter().find(|fault| format!("{:?}", fault.mutant) == name);
+        assert!(fault.is_some_and(|fault| fault.kind != Kind::Harmless), "{name}");
     }
 }

@@ -103,8 +103,8 @@ pub enum Catcher {
 #[derive(Debug, Deserialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields)]
 pub struct Test {
-    /// The package, the file in its folder `tests`, or `lib` for a unit test, and the name with its
-    /// modules: `quiescence/updates::name`.
+    /// The package, the test program, or `lib` for a unit test, and the name with its modules:
+    /// `quiescence/domain::updates::name`.
     pub test: String,
     /// How the process must count per CPU: a value of `QUIESCENCE_PERCPU`; empty for the best way.
     #[serde(default)]
@@ -168,8 +168,7 @@ impl Catcher {
     }
 }
 
-/// Of the name of a test the package, the file in its folder `tests` or `lib`, and the name with
-/// its modules.
+/// Of the name of a test the package, the test program or `lib`, and the name with its modules.
 ///
 /// # Panics
 /// If it has other parts, which a test would have found.
@@ -178,7 +177,7 @@ pub fn parts(test: &str) -> (&str, &str, &str) {
         let (target, name) = rest.split_once("::")?;
         Some((package, target, name))
     });
-    parts.unwrap_or_else(|| panic!("{test}: not PACKAGE/FILE::TEST"))
+    parts.unwrap_or_else(|| panic!("{test}: not PACKAGE/PROGRAM::TEST"))
 }
 
 impl Test {

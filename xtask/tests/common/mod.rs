@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 pub(crate) fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is in the workspace").to_owned()
@@ -45,4 +45,19 @@ pub(crate) fn files() -> BTreeMap<String, String> {
     let files: BTreeMap<String, String> = texts.collect();
     assert!(files.len() > 400, "only {} files found", files.len());
     files
+}
+
+/// The path that a file names from its own folder on, without `.` and `..`; `None` if it leads out
+/// of the workspace.
+pub(crate) fn resolved(from: &str, target: &str) -> Option<String> {
+    let mut path = PathBuf::new();
+    for component in Path::new(from).parent()?.join(target).components() {
+        match component {
+            Component::Normal(name) => path.push(name),
+            Component::CurDir => {}
+            Component::ParentDir if path.pop() => {}
+            _ => return None,
+        }
+    }
+    Some(path.to_str()?.to_owned())
 }

@@ -1,0 +1,522 @@
+//! What the libraries look like from outside, side by side with Debian's: symbols, their kinds and
+//! sizes, sonames, layouts. And the traps into which a replacement falls: data that executables
+//! have copied into themselves, libraries that are loaded while the program runs, a worker that its
+//! program joins.
+
+mod elf;
+mod program;
+
+use std::path::PathBuf;
+
+use elf::{dynamic, exports, relocations, segments, values};
+use program::{Whose, compile, run, run_and_abort, scratch};
+use xtask::needs::Need::{Liburcu, Liburcu15};
+use xtask::needs::{self, debian_libraries, libraries_0_15};
+
+const LIBRARIES: [&str; 8] = ["", "-memb", "-mb", "-qsbr", "-bp", "-signal", "-cds", "-common"];
+const FLAVORS: [&str; 5] = ["memb", "mb", "qsbr", "bp", "signal"];
+
+fn soname(suffix: &str) -> String {
+    format!("liburcu{suffix}.so.8")
+}
+
+fn ours(soname: &str) -> PathBuf {
+    xtask::compat::built().join("lib").join(soname)
+}
+
+/// Ours; and Debian's, if they are there.
+fn sides() -> Vec<Whose<'static>> {
+    let debians = needs::met_for("with Debian's headers and libraries", &[Liburcu]);
+    [Whose::Ours].into_iter().chain(debians.then_some(Whose::Debians)).collect()
+}
+
+/// What we export beyond Debian 12's libraries: what liburcu 0.14, 0.15 and what comes after it
+/// have added.
+fn is_later(name: &str) -> bool {
+    const OF_A_FLAVOR: [&str; 3] =
+        ["start_poll_synchronize_rcu", "poll_state_synchronize_rcu", "exit"];
+    const OF_TABLES: [&str; 2] = ["cds_lfht_node_init_deleted", "_cds_lfht_new_with_alloc"];
+    let rest = |flavor: &&str| name.strip_prefix("urcu_")?.strip_prefix(*flavor)?.strip_prefix('_');
+    let of_a_flavor = FLAVORS.iter().filter_map(rest);
+    name == "rcu_dereference_sym2"
+        || OF_TABLES.contains(&name)
+        || of_a_flavor.into_iter().any(|rest| OF_A_FLAVOR.contains(&rest))
+}
+
+#[test]
+fn exported_symbols_are_debians() {
+    if !needs::met(&[Liburcu]) {
+        return;
+    }
+    for soname in LIBRARIES.map(soname) {
+        let (theirs, ours) = (exports(&debian_libraries().join(&soname)), exports(&ours(&soname)));
+        assert!(theirs.len() > 40, "{soname}: Debian's exports {} symbols only", theirs.len());
+        for (name, symbol) in &theirs {
+            assert_eq!(ours.get(name), Some(symbol), "{soname}: {name}, ours against Debian's");
+        }
+        let more = ours.keys().filter(|name| !theirs.contains_key(*name));
+        let unknown: Vec<_> = more.filter(|name| !is_later(name)).collect();
+        assert!(unknown.is_empty(), "{soname} exports what is not in the interface: {unknown:?}");
+    }
+}
+
+/// Every symbol of 0.15 is there, with its kind and size: but for the flavour's structure, which
+/// has the size that programs of 0.13 know, and the signal flavour, which 0.15 has not got.
+#[test]
+fn exported_symbols_are_debian_13s() {
+    if !needs::met(&[Liburcu15]) {
+        return;
+    }
+    for soname in LIBRARIES.map(soname).into_iter().filter(|name| !name.contains("signal")) {
+        let (theirs, ours) = (exports(&libraries_0_15().join(&soname)), exports(&ours(&soname)));
+        assert!(theirs.len() > 40, "{soname}: Debian 13's exports {} symbols only", theirs.len());
+        for (name, symbol) in &theirs {
+            let mut wanted = symbol.clone();
+            if name.ends_with("_flavor") {
+                assert_eq!(wanted.size, 128, "{soname}: {name}");
+                wanted.size = 112;
+            }
+            assert_eq!(ours.get(name), Some(&wanted), "{soname}: {name}, ours against Debian 13's");
+        }
+    }
+}
+
+/// The linker is given a library that says how big the structure is now, so that executables copy
+/// all of it; else they would read behind their copies.
+#[test]
+fn programs_that_are_linked_now_copy_the_whole_structure() {
+    if !needs::met(&[]) {
+        return;
+    }
+    for flavor in FLAVORS {
+        let name = format!("urcu_{flavor}_flavor");
+        let linked = exports(&ours(&format!("liburcu-{flavor}.so")));
+        let run = exports(&ours(&soname(&format!("-{flavor}"))));
+        assert_eq!((linked[&name].size, run[&name].size), (128, 112), "{name}");
+        // It is the other library otherwise.
+        let names = |of: &std::collections::BTreeMap<String, elf::Symbol>| {
+            of.keys().cloned().collect::<Vec<_>>()
+        };
+        assert_eq!(names(&linked), names(&run), "liburcu-{flavor}");
+        let entries = dynamic(&ours(&format!("liburcu-{flavor}.so")));
+        assert_eq!(values(&entries, "SONAME"), [&soname(&format!("-{flavor}"))]);
+    }
+}
+
+#[test]
+fn the_polling_of_0_14_is_in_every_flavour() {
+    if !needs::met(&[]) {
+        return;
+    }
+    for flavor in FLAVORS {
+        let ours = exports(&ours(&soname(&format!("-{flavor}"))));
+        let polls = ours.keys().filter(|name| name.ends_with("_poll_synchronize_rcu")).count()
+            + ours.keys().filter(|name| name.ends_with("_poll_state_synchronize_rcu")).count();
+        assert_eq!(polls, 2, "liburcu-{flavor}");
+    }
+}
+
+#[test]
+fn the_dereference_of_the_next_liburcu_is_in_every_flavour() {
+    if !needs::met(&[]) {
+        return;
+    }
+    for flavor in FLAVORS {
+        let ours = exports(&ours(&soname(&format!("-{flavor}"))));
+        let (before, next) = (&ours["rcu_dereference_sym"], &ours["rcu_dereference_sym2"]);
+        assert_eq!(before, next, "liburcu-{flavor}");
+    }
+}
+
+#[test]
+fn the_core_exports_its_own_names_only() {
+    if !needs::met(&[]) {
+        return;
+    }
+    let names = exports(&ours("libquiescence.so.0"));
+    assert!(names.len() > 100, "{} symbols", names.len());
+    let foreign: Vec<_> = names.keys().filter(|name| !name.starts_with("quiescence_")).collect();
+    assert!(foreign.is_empty(), "{foreign:?}");
+}
+
+/// What the dynamic linker finds in each library.
+#[test]
+fn libraries_are_linked_as_they_must_be() {
+    if !needs::met(&[]) {
+        return;
+    }
+    for soname in LIBRARIES.map(soname).into_iter().chain(["libquiescence.so.0".to_owned()]) {
+        let file = ours(&soname);
+        let entries = dynamic(&file);
+        let flags = format!("{:?} {:?}", values(&entries, "FLAGS"), values(&entries, "FLAGS_1"));
+        assert_eq!(values(&entries, "SONAME"), [&soname]);
+        // Data that an executable has copied is found through the table that the dynamic linker
+        // fills.
+        assert!(
+            !flags.contains("SYMBOLIC") && values(&entries, "SYMBOLIC").is_empty(),
+            "{soname}: {flags}"
+        );
+        // With it, a library cannot be loaded once the space for thread-local storage is used up.
+        assert!(!flags.contains("STATIC_TLS"), "{soname}: {flags}");
+        assert!(
+            !flags.contains("TEXTREL") && values(&entries, "TEXTREL").is_empty(),
+            "{soname}: {flags}"
+        );
+        // Threads and records outlive a dlclose; a reader does not bind in its first section.
+        assert!(flags.contains("NODELETE") && flags.contains("NOW"), "{soname}: {flags}");
+        // liburcu's symbols have no versions.
+        assert!(values(&entries, "VERDEF").is_empty(), "{soname}");
+        let segments = segments(&file);
+        assert!(segments.iter().any(|line| line.starts_with("GNU_RELRO")), "{soname}");
+        let stack = segments
+            .iter()
+            .find(|line| line.starts_with("GNU_STACK"))
+            .expect("a segment for the stack");
+        assert!(!stack.contains("RWE"), "{soname}: {stack}");
+        if soname.starts_with("liburcu") {
+            assert!(values(&entries, "NEEDED").contains(&"libquiescence.so.0"), "{soname}");
+            assert_eq!(values(&entries, "RUNPATH"), ["$ORIGIN"], "{soname}");
+        }
+    }
+}
+
+#[test]
+fn thread_local_readers_are_reached_by_descriptors() {
+    if !needs::met(&[]) {
+        return;
+    }
+    for flavor in FLAVORS {
+        let library = ours(&soname(&format!("-{flavor}")));
+        let reader = format!("urcu_{flavor}_reader");
+        let kinds: Vec<_> =
+            relocations(&library).into_iter().filter(|(_, symbol)| *symbol == reader).collect();
+        let descriptor =
+            if cfg!(target_arch = "x86_64") { "R_X86_64_TLSDESC" } else { "R_AARCH64_TLSDESC" };
+        assert_eq!(kinds, [(descriptor.to_owned(), reader)]);
+    }
+}
+
+#[test]
+fn layouts_and_numbers_are_debians() {
+    if !needs::met(&[Liburcu]) {
+        return;
+    }
+    let directory = scratch("layouts");
+    let inline = &["-lurcu-memb", "-lurcu-bp", "-lurcu-qsbr"];
+    let theirs =
+        run(&compile(&directory, "layouts.c", Whose::Debians, inline), Whose::Debians, &[]);
+    let ours = run(&compile(&directory, "layouts.c", Whose::Ours, inline), Whose::Ours, &[]);
+    assert!(theirs.lines().count() > 70, "{theirs}");
+    // What 0.14 has added is behind what 0.13 has.
+    let theirs =
+        theirs.replace("struct rcu_flavor_struct 112 8\n", "struct rcu_flavor_struct 128 8\n");
+    for (ours, theirs) in ours.lines().zip(theirs.lines()) {
+        assert_eq!(ours, theirs, "ours against Debian's");
+    }
+    assert_eq!(ours, theirs);
+}
+
+/// Trap 1. Each way of compiling an executable that makes copies, with either headers, on either
+/// libraries.
+#[test]
+fn data_that_an_executable_has_copied_is_the_data() {
+    if !needs::met(&[]) {
+        return;
+    }
+    let copied = ["urcu_memb_gp", "urcu_memb_has_sys_membarrier", "urcu_memb_flavor"];
+    let sides = sides();
+    let ways = sides.iter().flat_map(|headers| [(*headers, "-pie"), (*headers, "-no-pie")]);
+    for (headers, pie) in ways {
+        let directory = scratch(&format!("copied-{headers:?}{pie}"));
+        let options = if pie == "-pie" {
+            ["-fPIE", "-pie", "-lurcu-memb"]
+        } else {
+            ["-fno-pie", pie, "-lurcu-memb"]
+        };
+        let program = compile(&directory, "copied.c", headers, &options);
+        let relocations = relocations(&program);
+        for symbol in copied {
+            let is_copied =
+                relocations.iter().any(|(kind, name)| kind.ends_with("_COPY") && name == symbol);
+            assert!(
+                is_copied,
+                "this test needs an executable with a copy of {symbol}: {relocations:?}"
+            );
+        }
+        for &libraries in &sides {
+            assert_eq!(run(&program, libraries, &[]), "ok\n");
+        }
+    }
+}
+
+/// Whichever version an executable was linked with: its copy of the flavour's structure has all
+/// that it has room for, what is behind it is left alone, and the dynamic linker says nothing. Also
+/// where the copy is made read-only before the library is initialised, as lld has it.
+#[test]
+fn copies_of_the_flavour_s_structure_are_completed() {
+    if !needs::met(&[]) {
+        return;
+    }
+    let sides = sides()
+        .into_iter()
+        .chain(needs::met_for("with 0.15's headers", &[Liburcu15]).then_some(Whose::Debian13s));
+    let lld = lld();
+    if lld.is_none() {
+        needs::skipped("lld of the Rust toolchain", "a toolchain with rust-lld");
+    }
+    for headers in sides {
+        for flavor in ["memb", "mb", "qsbr", "bp"] {
+            let define = format!("-DFLAVOR_{}", flavor.to_uppercase());
+            let library = format!("-lurcu-{flavor}");
+            let ways = [&["-fPIE", "-pie"][..], &["-fno-pie", "-no-pie"]].into_iter();
+            let by_lld = lld.as_deref().map(|place| vec!["-fPIE", "-pie", "-fuse-ld=lld", place]);
+            for way in ways.map(<[_]>::to_vec).chain(by_lld) {
+                let directory = scratch(&format!("flavor-{headers:?}-{flavor}-{}", way.len()));
+                let members = (headers != Whose::Debians).then_some("-DMEMBERS_OF_0_14");
+                let options: Vec<&str> =
+                    way.iter().copied().chain(members).chain([&*define, &*library]).collect();
+                let program = compile(&directory, "flavor_copy.c", headers, &options);
+                let symbol = format!("urcu_{flavor}_flavor");
+                assert!(
+                    relocations(&program)
+                        .iter()
+                        .any(|(kind, name)| kind.ends_with("_COPY") && *name == symbol),
+                    "this test needs an executable with a copy of {symbol}"
+                );
+                let size = if headers == Whose::Debians { "112" } else { "128" };
+                assert_eq!(run(&program, Whose::Ours, &[size]), "ok\n", "{headers:?} {way:?}");
+            }
+        }
+    }
+}
+
+/// The option of gcc that names the Rust toolchain's lld, if there is one.
+fn lld() -> Option<String> {
+    let output = std::process::Command::new("rustc").args(["--print", "sysroot"]).output().ok()?;
+    let root = String::from_utf8(output.stdout).ok()?;
+    let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+    let place = PathBuf::from(root.trim()).join("lib/rustlib").join(target).join("bin/gcc-ld");
+    place.join("ld.lld").exists().then(|| format!("-B{}", place.display()))
+}
+
+/// The tests above and below see what they are there for: with a step left out, they fail.
+mod mutants {
+    use super::*;
+    use xtask::compat::{Step, build_without};
+
+    #[test]
+    fn a_library_that_looks_at_its_own_data() {
+        if !needs::met(&[]) {
+            return;
+        }
+        let directory = scratch("without-table");
+        let libraries =
+            build_without(Step::DataThroughTheTable, &directory).expect("it can be built");
+        let program = compile(&directory, "copied.c", Whose::Ours, &["-lurcu-memb"]);
+        let said = run_and_abort(&program, Whose::In(&libraries), &[], &[]);
+        assert!(said.contains("copied.c"), "{said}");
+    }
+
+    #[test]
+    fn copies_that_are_left_as_they_are() {
+        if !needs::met(&[]) {
+            return;
+        }
+        let directory = scratch("without-completing");
+        let libraries = build_without(Step::CompleteCopies, &directory).expect("it can be built");
+        let options = ["-DFLAVOR_MEMB", "-lurcu-memb"];
+        let program = compile(&directory, "flavor_copy.c", Whose::Ours, &options);
+        assert_eq!(run(&program, Whose::Ours, &["128"]), "ok\n");
+        let said = run_and_abort(&program, Whose::In(&libraries), &["128"], &[]);
+        assert!(said.contains("members[i] != NULL"), "{said}");
+    }
+
+    #[test]
+    fn two_copies_of_one_flavour() {
+        if !needs::met(&[]) {
+            return;
+        }
+        let directory = scratch("without-auxiliary");
+        let libraries = build_without(Step::OneOfTwo, &directory).expect("it can be built");
+        let program = compile(&directory, "dlopened.c", Whose::Ours, &["-ldl"]);
+        let pair = ["--one", "liburcu.so.8", "liburcu-memb.so.8"];
+        let said = run_and_abort(&program, Whose::In(&libraries), &pair, &[]);
+        // The core names it, where it would otherwise have readers that no updater waits for.
+        assert!(said.contains("two copies of this flavour in one process"), "{said}");
+    }
+
+    #[test]
+    fn thread_local_storage_that_must_be_there_at_the_start() {
+        if !needs::met(&[]) {
+            return;
+        }
+        let libraries = build_without(Step::Descriptors, &scratch("without-descriptors"));
+        let library = libraries.expect("it can be built").join("liburcu-memb.so.8");
+        assert!(
+            values(&dynamic(&library), "FLAGS").iter().any(|flags| flags.contains("STATIC_TLS"))
+        );
+        let reader =
+            relocations(&library).into_iter().find(|(_, symbol)| symbol == "urcu_memb_reader");
+        assert!(reader.is_some_and(|(kind, _)| !kind.contains("TLSDESC")));
+    }
+}
+
+/// Trap 2. By a program that is linked with none of them, from threads that are older.
+#[test]
+fn each_library_can_be_loaded_while_a_program_runs() {
+    if !needs::met(&[]) {
+        return;
+    }
+    let program = compile(&scratch("dlopened"), "dlopened.c", Whose::Ours, &["-ldl"]);
+    for flavor in FLAVORS {
+        let library = soname(&format!("-{flavor}"));
+        assert_eq!(run(&program, Whose::Ours, &[&library, flavor]), "1 used\nok\n", "{library}");
+    }
+    assert_eq!(run(&program, Whose::Ours, &["liburcu.so.8", "memb"]), "1 used\nok\n");
+    for library in ["liburcu-cds.so.8", "liburcu-common.so.8"] {
+        assert_eq!(run(&program, Whose::Ours, &[library, "-"]), "0 used\nok\n", "{library}");
+    }
+}
+
+#[test]
+fn all_libraries_can_be_loaded_into_one_program() {
+    if !needs::met(&[]) {
+        return;
+    }
+    let program = compile(&scratch("dlopened-all"), "dlopened.c", Whose::Ours, &["-ldl"]);
+    let mut arguments: Vec<String> = Vec::new();
+    for flavor in FLAVORS {
+        arguments.extend([soname(&format!("-{flavor}")), flavor.to_owned()]);
+    }
+    arguments.extend(
+        ["liburcu.so.8", "memb", "liburcu-cds.so.8", "-", "liburcu-common.so.8", "-"]
+            .map(str::to_owned),
+    );
+    let forward: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    assert_eq!(run(&program, Whose::Ours, &forward), "6 used\nok\n");
+    let backward: Vec<&str> = forward.chunks(2).rev().flatten().copied().collect();
+    assert_eq!(run(&program, Whose::Ours, &backward), "6 used\nok\n");
+}
+
+#[test]
+fn a_library_that_is_unloaded_stays() {
+    if !needs::met(&[]) {
+        return;
+    }
+    let program = compile(&scratch("closed"), "dlopened.c", Whose::Ours, &["-ldl"]);
+    for flavor in FLAVORS {
+        let library = soname(&format!("-{flavor}"));
+        assert_eq!(
+            run(&program, Whose::Ours, &["--closed", &library, flavor]),
+            "ok\n",
+            "{library}"
+        );
+    }
+}
+
+/// liburcu and liburcu-memb have the same symbols. Two plugins may bring one each; the core has one
+/// domain for both.
+#[test]
+fn liburcu_and_liburcu_memb_are_one_in_a_process() {
+    if !needs::met(&[]) {
+        return;
+    }
+    let program = compile(&scratch("one"), "dlopened.c", Whose::Ours, &["-ldl"]);
+    for pair in [["liburcu.so.8", "liburcu-memb.so.8"], ["liburcu-memb.so.8", "liburcu.so.8"]] {
+        assert_eq!(run(&program, Whose::Ours, &["--one", pair[0], pair[1]]), "ok\n");
+    }
+}
+
+/// Trap 3.
+#[test]
+fn a_freed_worker_s_thread_is_joined_by_its_program() {
+    if !needs::met(&[]) {
+        return;
+    }
+    let sides = sides();
+    for &headers in &sides {
+        let program = compile(
+            &scratch(&format!("joinable-{headers:?}")),
+            "joinable.c",
+            headers,
+            &["-lurcu-memb"],
+        );
+        for &libraries in &sides {
+            assert_eq!(run(&program, libraries, &[]), "ok\n");
+        }
+    }
+}
+
+/// Trap 4.
+#[test]
+fn the_futex_of_the_interface_waits_and_wakes() {
+    if !needs::met(&[]) {
+        return;
+    }
+    let sides = sides();
+    for &headers in &sides {
+        let program =
+            compile(&scratch(&format!("futex-{headers:?}")), "futex.c", headers, &["-lurcu-memb"]);
+        for &libraries in &sides {
+            let whose = if libraries == Whose::Ours { "ours" } else { "stock" };
+            assert_eq!(run(&program, libraries, &[whose]), "ok\n");
+        }
+    }
+}
+
+/// Clients compiled with liburcu's assertions look at marks in the reader's record that only the
+/// library sets.
+#[test]
+fn readers_compiled_with_assertions_find_themselves_registered() {
+    if !needs::met(&[]) {
+        return;
+    }
+    let sides = sides();
+    for flavor in ["memb", "mb", "qsbr", "signal"] {
+        for &headers in &sides {
+            let define = format!("-DFLAVOR_{}", flavor.to_uppercase());
+            let library = format!("-lurcu-{flavor}");
+            let directory = scratch(&format!("asserting-{flavor}-{headers:?}"));
+            let program =
+                compile(&directory, "asserting.c", headers, &["-DDEBUG_RCU", &define, &library]);
+            for &libraries in &sides {
+                assert_eq!(run(&program, libraries, &["registered"]), "ok\n");
+                // The assertions are compiled in: this program fails without the mark.
+                let said = run_and_abort(&program, libraries, &["unregistered"], &[]);
+                assert!(said.contains("registered"), "{flavor} with {headers:?} headers: {said}");
+            }
+        }
+    }
+}
+
+/// In the exported functions, which see what inlined ones cannot.
+#[test]
+fn misuse_of_exported_readers_is_named() {
+    if !needs::met(&[]) {
+        return;
+    }
+    let debugging = [("QUIESCENCE_DEBUG", "1")];
+    for flavor in FLAVORS {
+        let define = format!("-DFLAVOR_{}", flavor.to_uppercase());
+        let library = format!("-lurcu-{flavor}");
+        let program = compile(
+            &scratch(&format!("misuse-{flavor}")),
+            "misuse.c",
+            Whose::Ours,
+            &[&define, &library],
+        );
+        assert_eq!(run(&program, Whose::Ours, &["none"]), "ok\n");
+        if flavor != "qsbr" {
+            let said = run_and_abort(&program, Whose::Ours, &["unlock"], &debugging);
+            let expected =
+                format!("urcu_{flavor}: rcu_read_unlock() outside a read-side critical section");
+            assert!(said.contains(&expected), "{said}");
+        }
+        if flavor != "bp" {
+            let said = run_and_abort(&program, Whose::Ours, &["lock"], &debugging);
+            let expected =
+                format!("urcu_{flavor}: rcu_read_lock() by a thread that is not registered");
+            assert!(said.contains(&expected), "{said}");
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! C++26's `<rcu>` and `<hazard_pointer>`: their programs in `cpp/`, compiled as C++17 (what of it
+//! needs no later one), C++20 and C++23 against our headers, run with our libraries; and that a
+//! program is refused where the standard says so.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::Duration;
+
+use xtask::limited;
+use xtask::needs;
+use xtask::needs::Need::Gxx;
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cpp")
+}
+
+fn compile(standard: &str, source: &Path, into: &Path) -> Output {
+    let built = xtask::compat::built();
+    Command::new("g++")
+        .args(["-O2", "-pthread", "-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Werror"])
+        .arg(format!("-std={standard}"))
+        .arg(format!("-I{}", built.join("include").display()))
+        .arg(source)
+        .arg(format!("-L{}", built.join("lib").display()))
+        .args(["-lurcu-memb", "-lquiescence", "-o"])
+        .arg(into)
+        .output()
+        .expect("g++ runs")
+}
+
+fn run(program: &Path) -> Output {
+    let mut command = Command::new(program);
+    command.env("LD_LIBRARY_PATH", xtask::compat::built().join("lib"));
+    limited::output(&mut command, Duration::from_secs(120)).expect("it runs")
+}
+
+fn compiled_and_run(name: &str, standards: &[&str]) {
+    let directory = tempfile::tempdir().unwrap();
+    for &standard in standards {
+        let program = directory.path().join(standard);
+        let output = compile(standard, &folder().join(name), &program);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && said.is_empty(), "{standard}: {said}");
+        let output = run(&program);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{standard}: {:?}: {said}", output.status);
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "ok\n");
+    }
+}
+
+#[test]
+fn rcu() {
+    if !needs::met(&[Gxx]) {
+        return;
+    }
+    compiled_and_run("rcu.cpp", &["c++20", "c++23"]);
+    compiled_and_run("saferecl_rcu.cpp", &["c++20", "c++23"]);
+}
+
+#[test]
+fn hazard_pointers() {
+    if !needs::met(&[Gxx]) {
+        return;
+    }
+    compiled_and_run("hazard_pointer.cpp", &["c++17", "c++20", "c++23"]);
+    compiled_and_run("saferecl_hp.cpp", &["c++17", "c++20", "c++23"]);
+}
+
+/// The tables of `docs/C.md` name a test for each paragraph, and each test of the two programs.
+#[test]
+fn each_paragraph_of_the_standard_has_its_test() {
+    let read = |path: &str| {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+        std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    };
+    let of_refusals = read("tests/c/cpp.rs");
+    let sources = ["hazard_pointer.cpp", "rcu.cpp", "saferecl_hp.cpp", "saferecl_rcu.cpp"];
+    let sources = sources.map(|name| (name, read(&format!("tests/cpp/{name}"))));
+    let guide = read("../docs/C.md");
+    let rows: Vec<&str> = guide.lines().filter(|line| line.starts_with("| [saferecl")).collect();
+    assert!(rows.len() > 30, "{} rows", rows.len());
+    let mut listed = std::collections::BTreeSet::new();
+    for row in rows {
+        let cell = row.split('|').nth(3).unwrap_or_else(|| panic!("no third column: {row}"));
+        let names: Vec<&str> = cell.split('`').skip(1).step_by(2).collect();
+        assert!(!names.is_empty() || cell.contains('–'), "no test: {row}");
+        for name in names {
+            let is_there = |text: &str| text.contains(&format!("{name}()"));
+            let is_test = is_there(&of_refusals) || sources.iter().any(|(_, text)| is_there(text));
+            assert!(is_test, "no test {name}: {row}");
+            listed.insert(name);
+        }
+    }
+    for (name, text) in sources.iter().filter(|(name, _)| name.starts_with("saferecl")) {
+        let (_, called) = text.split_once("int main()").expect("a program");
+        let tests = called.lines().filter_map(|line| line.trim().strip_suffix("();"));
+        for test in tests {
+            assert!(listed.contains(test), "{name}: no paragraph has {test}");
+        }
+    }
+}
+
+/// The inlined reader executes no locked instruction on its fast path, and calls nothing.
+#[test]
+fn a_section_is_a_few_plain_instructions() {
+    if !needs::met(&[Gxx]) {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let source = directory.path().join("section.cpp");
+    std::fs::write(
+        &source,
+        "#include <rcu>\nextern \"C\" int section(int *const &p)\n{\n\tauto &domain = std::rcu_default_domain();\n\
+         \tdomain.lock();\n\tint found = *p;\n\tdomain.unlock();\n\treturn found;\n}\nint main() {}\n",
+    )
+    .unwrap();
+    let program = directory.path().join("section");
+    let output = compile("c++20", &source, &program);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let output = Command::new("objdump")
+        .args(["-d", "--no-show-raw-insn", "--disassemble=section"])
+        .arg(&program)
+        .output()
+        .expect("objdump runs");
+    let text = String::from_utf8_lossy(&output.stdout);
+    // What is likely comes first, up to the first return; what is not stands behind it.
+    let fast: Vec<&str> = text
+        .lines()
+        .skip_while(|line| !line.ends_with("<section>:"))
+        .skip(1)
+        .take_while(|line| !line.contains("\tret"))
+        .collect();
+    assert!((10..40).contains(&fast.len()), "{text}");
+    if cfg!(target_arch = "x86_64") {
+        let costly = |line: &&&str| {
+            ["lock ", "mfence", "xchg", "call"].iter().any(|instruction| line.contains(instruction))
+        };
+        assert_eq!(fast.iter().filter(costly).count(), 0, "{text}");
+    }
+}
+
+/// What an object is not to be, of the base `BASE`; `retire` or another use of it comes after. And
+/// what its deleter is not.
+const NOT_PROTECTABLE: &[&str] = &[
+    "struct A : private BASE<A> {}; BASE<A> &b = (BASE<A> &)*new A;",
+    "struct A : virtual BASE<A> {}; BASE<A> &b = *new A;",
+    "struct A {}; struct B : BASE<A> {}; BASE<A> &b = *new B;",
+    "struct D { void operator()(void *) const {} }; struct A : BASE<A>, BASE<A, D> {}; \
+     BASE<A> &b = *new A;",
+    "struct A : BASE<A> {}; struct B : A, BASE<B> {}; BASE<B> &b = *new B;",
+];
+
+#[test]
+fn what_the_standard_forbids_is_refused() {
+    if !needs::met(&[Gxx]) {
+        return;
+    }
+    let mut cases: Vec<(&str, String, &str)> = [
+        ("rcu", "std::rcu_domain mine;", "private"),
+        ("rcu", "auto copy = std::rcu_default_domain();", "deleted"),
+        ("rcu", "struct No {}; std::rcu_retire(new int, No());", "d(p) is to be well-formed"),
+        (
+            "rcu",
+            "struct No {}; struct A : std::rcu_obj_base<A, No> {}; (new A)->retire();",
+            "d(p) is to be well-formed",
+        ),
+        (
+            "rcu",
+            "struct D { D() = default; D(D &&) = delete; void operator()(int *) {} }; \
+             std::rcu_retire(new int, D());",
+            "the deleter is moved to where it waits",
+        ),
+        (
+            "hazard_pointer",
+            "struct No {}; struct A : std::hazard_pointer_obj_base<A, No> {}; (new A)->retire();",
+            "d(p) is to be well-formed",
+        ),
+        ("hazard_pointer", "std::hazard_pointer a; auto b = a;", "deleted"),
+    ]
+    .map(|(header, statement, complaint)| (header, statement.to_owned(), complaint))
+    .into();
+    for (header, base) in
+        [("rcu", "std::rcu_obj_base"), ("hazard_pointer", "std::hazard_pointer_obj_base")]
+    {
+        let retired = |text: &&str| format!("{} b.retire();", text.replace("BASE", base));
+        let statements = NOT_PROTECTABLE.iter().map(retired);
+        cases.extend(statements.map(|statement| (header, statement, "once, publicly")));
+    }
+    for used in ["p.protect(s)", "A *a = s; p.try_protect(a, s)", "p.reset_protection(s.load())"] {
+        for object in ["struct A : No {};", "struct A : private O {};", "struct A {};"] {
+            let statement = format!(
+                "struct No : std::hazard_pointer_obj_base<No> {{}}; struct A; \
+                 using O = std::hazard_pointer_obj_base<A>; {object} \
+                 std::atomic<A *> s{{new A}}; auto p = std::make_hazard_pointer(); {used};"
+            );
+            cases.push(("hazard_pointer", statement, "once, publicly"));
+        }
+    }
+    let directory = tempfile::tempdir().unwrap();
+    for (number, (header, statement, complaint)) in cases.iter().enumerate() {
+        let source = directory.path().join(format!("{number}.cpp"));
+        let text = format!("#include <{header}>\nint main() {{ {statement} }}\n");
+        std::fs::write(&source, text).unwrap();
+        let output = compile("c++20", &source, &directory.path().join("refused"));
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && said.contains(complaint), "{statement}: {said}");
+    }
+}

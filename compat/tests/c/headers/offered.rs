@@ -1,0 +1,206 @@
+//! What a header offers: the names of its macros, functions, variables, types and constants, read
+//! from the output of the preprocessor. Only what stands in headers of liburcu counts, not what
+//! they include of the system's.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::tree::Tree;
+
+/// The names.
+#[derive(Debug, Default)]
+pub(crate) struct Offered {
+    /// With the number of parameters; -1 for a macro without parentheses, -2 for as many as one
+    /// likes.
+    pub(crate) macros: BTreeMap<String, i32>,
+    /// All others.
+    pub(crate) names: BTreeSet<String>,
+}
+
+/// What `header` offers in `tree`, to a program with these switches.
+pub(crate) fn offered(tree: &Tree, header: &str, switches: &[&str]) -> Offered {
+    let mut options = vec!["-E", "-dD"];
+    options.extend(switches);
+    let source = format!("#include <{header}>\n");
+    let output = tree.compile("gcc -std=gnu11 -x c", &options, &source);
+    assert!(output.ok, "{header}: {}", output.err);
+    let mut offered = Offered::default();
+    let mut text = String::new();
+    let mut inside = false;
+    for line in output.out.lines() {
+        if let Some(marker) = line.strip_prefix("# ") {
+            let file = marker.split('"').nth(1).unwrap_or("");
+            inside = file
+                .strip_prefix(tree.root.to_str().expect("a path in ASCII"))
+                .is_some_and(|rest| rest.starts_with("/urcu"));
+        } else if !inside {
+            continue;
+        } else if let Some(definition) = line.strip_prefix("#define ") {
+            let (name, parameters) = parse_macro(definition);
+            offered.macros.insert(name, parameters);
+        } else if let Some(name) = line.strip_prefix("#undef ") {
+            offered.macros.remove(name);
+        } else if !line.starts_with('#') {
+            text.push_str(line);
+            text.push('\n');
+        }
+    }
+    offered.names = declared(&tokens(&text));
+    offered
+}
+
+fn parse_macro(definition: &str) -> (String, i32) {
+    let end = definition
+        .find(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+        .unwrap_or(definition.len());
+    let (name, rest) = definition.split_at(end);
+    let parameters = match rest.strip_prefix('(') {
+        None => -1,
+        Some(rest) => {
+            let inner = rest.split(')').next().unwrap_or("").trim();
+            if inner.is_empty() {
+                0
+            } else if inner.contains("...") {
+                -2
+            } else {
+                i32::try_from(inner.split(',').count()).expect("few parameters")
+            }
+        }
+    };
+    (name.to_owned(), parameters)
+}
+
+/// Identifiers, and punctuation of one character each. Numbers and strings play no part.
+fn tokens(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        if c == '"' {
+            while let Some(c) = rest.next() {
+                if c == '\\' {
+                    rest.next();
+                } else if c == '"' {
+                    break;
+                }
+            }
+        } else if c.is_ascii_alphanumeric() || c == '_' {
+            let mut word = String::from(c);
+            while let Some(&c) = rest.peek().filter(|c| c.is_ascii_alphanumeric() || **c == '_') {
+                word.push(c);
+                rest.next();
+            }
+            if !c.is_ascii_digit() {
+                found.push(word);
+            }
+        } else if !c.is_whitespace() {
+            found.push(c.to_string());
+        }
+    }
+    found
+}
+
+fn is_word(token: &str) -> bool {
+    token.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+}
+
+/// Words of the language that are followed by a parenthesis.
+const ATTRIBUTES: [&str; 6] =
+    ["__attribute__", "__typeof__", "__asm__", "__extension__", "__alignof__", "sizeof"];
+
+/// What is declared at the top: tags and enumerators wherever they are, and the name of each
+/// declaration.
+fn declared(tokens: &[String]) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    let mut statement: Vec<&str> = Vec::new();
+    let (mut braces, mut parentheses) = (0, 0);
+    let mut enumerators = false;
+    for (at, token) in tokens.iter().enumerate() {
+        let next = tokens.get(at + 1).map_or("", String::as_str);
+        let before = |by: usize| at.checked_sub(by).map_or("", |at| tokens[at].as_str());
+        match token.as_str() {
+            "{" => {
+                enumerators = before(1) == "enum" || before(2) == "enum";
+                braces += 1;
+            }
+            "}" => {
+                enumerators = false;
+                braces -= 1;
+                let is_function = braces == 0 && statement.contains(&"(") && next != ";";
+                if is_function && !statement.contains(&"typedef") && !statement.contains(&"=") {
+                    names.extend(name_of(&statement));
+                    statement.clear();
+                }
+            }
+            ";" if braces == 0 => {
+                names.extend(name_of(&statement));
+                statement.clear();
+            }
+            "struct" | "union" | "enum" if is_word(next) && at + 2 < tokens.len() => {
+                if tokens[at + 2] == "{" {
+                    names.insert(next.to_owned());
+                }
+                statement.push(token);
+            }
+            "(" | ")" => {
+                parentheses += if token == "(" { 1 } else { -1 };
+                if braces == 0 {
+                    statement.push(token);
+                }
+            }
+            _ => {
+                if enumerators
+                    && is_word(token)
+                    && parentheses == 0
+                    && ["{", ","].contains(&before(1))
+                {
+                    names.insert(token.clone());
+                }
+                if braces == 0 {
+                    statement.push(token);
+                }
+            }
+        }
+    }
+    names
+}
+
+/// The name that a declaration gives: of a function, what stands before its parentheses; of a
+/// pointer to one, what the first parentheses hold; of all others, the last word. A structure alone
+/// has been counted by its tag.
+fn name_of(statement: &[&str]) -> Option<String> {
+    let plain = without_attributes(statement);
+    if let Some(open) = plain.iter().position(|token| *token == "(") {
+        let name = if plain.get(open + 1) == Some(&"*") {
+            plain.get(open + 2)
+        } else {
+            plain.get(open - 1)
+        };
+        return name.filter(|name| is_word(name)).map(|name| (*name).to_owned());
+    }
+    let tag_alone = plain.len() == 2 && ["struct", "union", "enum"].contains(&plain[0]);
+    let last = plain.iter().rev().find(|token| is_word(token))?;
+    (!tag_alone && plain.len() > 1).then(|| (*last).to_owned())
+}
+
+fn without_attributes<'a>(statement: &[&'a str]) -> Vec<&'a str> {
+    let mut plain = Vec::new();
+    let mut rest = statement.iter().peekable();
+    while let Some(token) = rest.next() {
+        if !ATTRIBUTES.contains(token) {
+            plain.push(*token);
+            continue;
+        }
+        let mut depth = 0;
+        while rest.peek() == Some(&&"(") || depth > 0 {
+            match rest.next() {
+                Some(&"(") => depth += 1,
+                Some(&")") => depth -= 1,
+                None => break,
+                _ => {}
+            }
+            if depth == 0 {
+                break;
+            }
+        }
+    }
+    plain
+}

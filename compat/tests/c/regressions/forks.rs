@@ -1,0 +1,58 @@
+//! Children made by `fork` beside what other threads were doing.
+
+use xtask::needs;
+use xtask::needs::Need::{Gcc, Gxx};
+
+use super::liburcu::compiled_for;
+use super::program::{compile, scratch, succeeds};
+
+fn succeeds_for(flavors: &[&str], case: &str) {
+    if !needs::met(&[Gcc]) {
+        return;
+    }
+    for flavor in flavors {
+        assert_eq!(succeeds(&compiled_for(flavor, "forks.c"), &[&case]), "ok\n", "{flavor}");
+    }
+}
+
+/// In the child no thread was there to end the pause: no callback ran, and `rcu_barrier` hung.
+#[test]
+fn another_threads_pause_lasts_for_ever_in_the_child() {
+    succeeds_for(&["memb", "qsbr"], "beside-hooks");
+    succeeds_for(&["bp"], "beside-hooks-without");
+}
+
+/// It ran callbacks in the midst of the fork: the child did not have those that were being run.
+#[test]
+fn a_worker_made_between_the_hooks_does_not_stand_still() {
+    succeeds_for(&["memb", "bp"], "made-meanwhile");
+    succeeds_for(&["mb", "qsbr"], "default-made-meanwhile");
+}
+
+/// No thread of the child looked at its callbacks before a barrier did.
+#[test]
+fn a_worker_that_is_being_freed_keeps_its_callbacks_from_the_child() {
+    succeeds_for(&["memb"], "freed");
+}
+
+/// They registered the forking thread with bp, whose pool that thread had locked.
+#[test]
+fn hooks_of_an_older_handler_deadlock() {
+    if !needs::met(&[Gcc]) {
+        return;
+    }
+    let directory = scratch("older-handler");
+    let program = compile(&directory, "older_handler.c", "program", &["-Wl,--as-needed"]);
+    assert_eq!(succeeds(&program, &[&"liburcu-bp.so.8"]), "ok\n");
+}
+
+/// No handler of `fork` was installed for them: the child waited for a thread that it had not got.
+#[test]
+fn without_a_flavour_a_child_frees_no_object_that_it_retires() {
+    if !needs::met(&[Gxx]) {
+        return;
+    }
+    let directory = scratch("retires-in-child");
+    let program = compile(&directory, "retires_in_child.cpp", "program", &["-Wl,--as-needed"]);
+    assert_eq!(succeeds(&program, &[]), "ok\n");
+}

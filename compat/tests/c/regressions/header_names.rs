@@ -1,0 +1,227 @@
+//! What a program may define as a macro before it includes a header of ours: all that is not
+//! reserved, nor the standard's or the interface's. The headers named parameters, variables and
+//! types of their own with ordinary words.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use xtask::needs;
+use xtask::needs::Need::{Gxx, Liburcu, Liburcu15};
+
+use super::program::{compile, scratch};
+
+/// Words of C and C++ that no program may define.
+const KEYWORDS: &str = "alignas auto bool char class const const_cast constexpr decltype \
+    default define defined delete do double elif else endif enum explicit extern false for friend \
+    if ifdef ifndef inline int int16_t int32_t int64_t int8_t long namespace new nodiscard \
+    noexcept nullptr operator private protected public reinterpret_cast return short signed \
+    sizeof static static_assert \
+    static_cast struct switch template this thread_local throw true typedef typename uint16_t uint32_t \
+    uint64_t uint8_t undef union unsigned using virtual void volatile while";
+
+/// What the headers of C++ take from the standard library, and what they give.
+const STANDARD: &str = "atomic bad_alloc default_delete empty exchange hazard_pointer hazard_pointer_obj_base \
+    is_empty_v is_final_v is_invocable_v is_move_constructible_v is_same_v load lock \
+    make_hazard_pointer memory_order_acquire memory_order_relaxed move nullptr_t protect rcu \
+    rcu_barrier rcu_default_domain rcu_domain rcu_obj_base rcu_retire rcu_synchronize remove_cv_t \
+    reset_protection retire std swap timespec try_lock try_protect unique_ptr unlock version \
+    void_t";
+
+/// The names in a header, without comments, texts, and what it includes.
+fn names(text: &str) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let skip = if rest.starts_with("/*") {
+            rest.find("*/").map_or(rest.len(), |end| end + 2)
+        } else if rest.starts_with("//") {
+            rest.find('\n').unwrap_or(rest.len())
+        } else if first == '"' {
+            rest[1..].find('"').map_or(rest.len(), |end| end + 2)
+        } else if first == '#'
+            && is_directive(rest, &["include", "include_next", "error", "pragma"])
+        {
+            rest.find('\n').unwrap_or(rest.len())
+        } else if first.is_ascii_alphanumeric() || first == '_' {
+            let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+            let word = &rest[..end.unwrap_or(rest.len())];
+            if !first.is_ascii_digit() {
+                found.insert(word.to_owned());
+            }
+            word.len()
+        } else {
+            first.len_utf8()
+        };
+        rest = &rest[skip..];
+    }
+    found
+}
+
+fn is_directive(line: &str, words: &[&str]) -> bool {
+    let word = line[1..].trim_start().split(|c: char| !c.is_ascii_alphabetic() && c != '_').next();
+    words.contains(&word.unwrap_or_default())
+}
+
+fn is_reserved(name: &str) -> bool {
+    let mut letters = name.chars();
+    letters.next() == Some('_')
+        && letters.next().is_some_and(|c| c == '_' || c.is_ascii_uppercase())
+}
+
+/// What is ours by its beginning, and documented: names that a program cannot have taken for
+/// something else.
+fn is_ours(name: &str) -> bool {
+    [
+        "syscall",
+        "quiescence",
+        "QUIESCENCE_",
+        "urcu_",
+        "_urcu_",
+        "_cds_",
+        "_uatomic_",
+        "compat_futex_",
+        "rcu_head",
+    ]
+    .iter()
+    .any(|start| name.starts_with(start))
+}
+
+fn ordinary(text: &str, allowed: &BTreeSet<String>) -> Vec<String> {
+    let all = names(text).into_iter();
+    all.filter(|name| !is_reserved(name) && !is_ours(name) && !allowed.contains(name)).collect()
+}
+
+fn words(text: &str) -> impl Iterator<Item = String> {
+    text.split_whitespace().map(str::to_owned)
+}
+
+fn headers_below(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).expect("a folder of headers") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            headers_below(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "h") {
+            found.push(path);
+        }
+    }
+}
+
+fn include() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("include")
+}
+
+#[test]
+fn the_headers_of_cpp_use_ordinary_words() {
+    let allowed: BTreeSet<String> = words(KEYWORDS).chain(words(STANDARD)).collect();
+    for header in ["rcu", "hazard_pointer"] {
+        let text = fs::read_to_string(include().join(header)).expect("a header");
+        assert_eq!(ordinary(&text, &allowed), [""; 0], "<{header}>");
+    }
+    // The words are looked for: in code, and not in comments.
+    let text = "// of node\n#include <link>\n#define _Q(p) \"take\" p /* set */\nint __a, value;";
+    assert_eq!(ordinary(text, &allowed), ["p", "value"]);
+}
+
+/// By the compiler: each word is a macro that is no program.
+#[test]
+fn a_macro_of_the_programs_breaks_the_headers_of_cpp() {
+    if !needs::met(&[Gxx]) {
+        return;
+    }
+    let mut program = String::from(
+        "#include <atomic>\n#include <cstddef>\n#include <memory>\n#include <new>\n\
+         #include <type_traits>\n#include <utility>\n",
+    );
+    let letters = ('a'..='z').chain('A'..='Z').map(String::from);
+    let others = "acquire add awaited base cache call clear cold count current deleter deleter_of domain \
+    ended expected first flavor found func function futex futex_of gnu gp head heavy_fence \
+    in_use kept last light_fence link list lists memb mine most nesting next node noinline \
+    object one operation other own place places protects ptr push reclaim record records \
+    release retired run self set shared sorted src store take the_domain timeout value \
+    wake waiting word";
+    for word in letters.chain(words(others)) {
+        program.push_str(&format!("#define {word} (no program)\n"));
+    }
+    program.push_str(
+        "#include <hazard_pointer>\n#include <rcu>\n\
+         struct Read : std::rcu_obj_base<Read> {};\n\
+         struct Held : std::hazard_pointer_obj_base<Held> {};\n\
+         int main()\n{\n\
+         \tstd::rcu_default_domain().lock();\n\tstd::rcu_default_domain().unlock();\n\
+         \t(new Read)->retire();\n\tstd::rcu_retire(new int);\n\tstd::rcu_synchronize();\n\tstd::rcu_barrier();\n\
+         \tstd::atomic<Held *> source{nullptr};\n\tauto pointer = std::make_hazard_pointer();\n\
+         \tpointer.protect(source);\n\tpointer.reset_protection();\n\tauto second = std::move(pointer);\n\
+         \tswap(second, pointer);\n\t(new Held)->retire();\n}\n",
+    );
+    let directory = scratch("macros");
+    let source = directory.join("macros.cpp");
+    fs::write(&source, program).expect("the source is written");
+    compile(&directory, source.to_str().expect("UTF-8"), "program", &[]);
+}
+
+/// Names that ours have and liburcu's have from 0.15 on. (Where the machine has those headers,
+/// a test holds that they do.)
+const OF_0_15: &str = "\
+    CAA_COMBINE_TOKENS CMM_ACQUIRE CMM_ACQ_REL CMM_ANNOTATE_LOAD CMM_ANNOTATE_MB \
+    CMM_ANNOTATE_STORE CMM_ANNOTATE_VOID CMM_CONSUME CMM_RELAXED CMM_RELEASE \
+    CMM_SANITIZE_THREAD CMM_SEQ_CST CMM_SEQ_CST_FENCE CONFIG_RCU_EMIT_LEGACY_MB NDEBUG \
+    UATOMIC_HAS_ATOMIC_INT UATOMIC_HAS_ATOMIC_LLONG _ aligned_alloc alignment c_identifier_msg \
+    caa_container_of_check_null cds_lfht_alloc cds_lfht_entry cds_lfht_new_with_flavor_alloc \
+    cds_lfht_node_init_deleted cds_lfs_stack_cast cds_lfs_stack_const_cast \
+    cds_lfs_stack_const_ptr_t cds_wfcq_head_const_cast cds_wfcq_head_const_ptr_t \
+    cds_wfs_stack_cast cds_wfs_stack_const_cast cds_wfs_stack_const_ptr_t cmm_annotate \
+    cmm_annotate_define cmm_annotate_group_mb_acquire cmm_annotate_group_mb_release \
+    cmm_annotate_group_mem_acquire cmm_annotate_group_mem_release cmm_annotate_mem_acquire \
+    cmm_annotate_mem_release cmm_annotate_t cmm_cast_volatile cmm_emit_legacy_smp_mb \
+    cmm_memorder cmm_ptr_eq cmm_seq_cst_fence_after_atomic cmm_to_c11 counter dflt group mask \
+    mem mo mof mos nmemb predicate prefix realloc size_t uatomic_add_mo uatomic_add_return_mo \
+    uatomic_and_mo uatomic_cmpxchg_mo uatomic_dec_mo uatomic_inc_mo uatomic_load \
+    uatomic_load_mo uatomic_or_mo uatomic_store uatomic_store_mo uatomic_sub_mo \
+    uatomic_sub_return_mo uatomic_xchg_mo update_poll_state_synchronize_rcu \
+    update_start_poll_synchronize_rcu";
+
+/// Words that liburcu's headers use themselves are the interface's, or would break a program there
+/// as well.
+#[test]
+fn the_headers_of_c_use_words_that_liburcus_do_not() {
+    if !needs::met(&[Liburcu]) {
+        return;
+    }
+    let mut allowed: BTreeSet<String> = words(KEYWORDS).collect();
+    let poll = "grace_period_id poll_state_synchronize_rcu start_poll_synchronize_rcu"; // of 0.14
+    allowed.extend(words(poll));
+    allowed.extend(words("rcu_dereference_sym2")); // of the next one
+    allowed.extend(words("fprintf stderr")); // for who defines CONFIG_RCU_FORCE_SYS_MEMBARRIER
+    allowed.extend(words(OF_0_15));
+    let mut theirs = Vec::new();
+    headers_below(&needs::debian_headers().join("urcu"), &mut theirs);
+    theirs.extend(
+        ["urcu.h", "urcu-bp.h", "urcu-qsbr.h"].map(|name| needs::debian_headers().join(name)),
+    );
+    for header in theirs {
+        allowed.extend(names(&fs::read_to_string(&header).expect("a header")));
+    }
+    let mut ours = Vec::new();
+    headers_below(&include(), &mut ours);
+    assert!(ours.len() > 70);
+    for header in ours {
+        let text = fs::read_to_string(&header).expect("a header");
+        assert_eq!(ordinary(&text, &allowed), [""; 0], "{}", header.display());
+    }
+}
+
+#[test]
+fn the_names_of_0_15_are_in_its_headers() {
+    if !needs::met(&[Liburcu15]) {
+        return;
+    }
+    let headers = needs::root_0_15().join("usr/include");
+    let mut theirs = Vec::new();
+    headers_below(&headers, &mut theirs);
+    theirs.retain(|header| header.components().any(|part| part.as_os_str() == "urcu"));
+    let texts = theirs.iter().map(|header| fs::read_to_string(header).expect("a header"));
+    let named: BTreeSet<String> = texts.flat_map(|text| names(&text)).collect();
+    let others: Vec<_> = words(OF_0_15).filter(|name| !named.contains(name)).collect();
+    assert_eq!(others, [""; 0]);
+}

@@ -1,0 +1,204 @@
+//! The examples of `compat/examples`, built as their README says: by make, CMake and meson, shared
+//! and static. Each checks its own result.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::Duration;
+
+use crate::common;
+use xtask::limited;
+use xtask::needs;
+use xtask::needs::Need::{Cmake, Gxx, Make, Meson, PkgConfig};
+
+/// What all of them print.
+const ALL: [&str; 7] = ["readers", "qsbr", "call_rcu", "defer", "table", "cxx", "plugin"];
+
+/// A copy of the examples: they are built where they are.
+fn copied(name: &str) -> PathBuf {
+    let directory = common::scratch("examples", name);
+    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+    for entry in fs::read_dir(from).expect("the examples") {
+        let entry = entry.expect("an example");
+        fs::copy(entry.path(), directory.join(entry.file_name())).expect("it is copied");
+    }
+    directory
+}
+
+/// Where all that is built finds the libraries, and nothing else that the environment has of them.
+fn command(program: impl AsRef<OsStr>, directory: &Path) -> Command {
+    let tree = xtask::compat::built();
+    let mut command = Command::new(program);
+    command.current_dir(directory);
+    command.env("PKG_CONFIG_PATH", tree.join("lib/pkgconfig")).env("CMAKE_PREFIX_PATH", &tree);
+    for name in ["LD_LIBRARY_PATH", "MAKEFLAGS", "CFLAGS", "CXXFLAGS", "LDFLAGS"] {
+        command.env_remove(name);
+    }
+    command
+}
+
+fn text(output: &Output) -> String {
+    let [out, err] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
+    format!("{out}{err}")
+}
+
+/// What a program has said by its end; one that hangs is ended.
+fn ended(command: &mut Command) -> Output {
+    limited::output(command, Duration::from_secs(300))
+        .unwrap_or_else(|error| panic!("{command:?}: {error}"))
+}
+
+fn succeeds(command: &mut Command) -> String {
+    let output = ended(command);
+    assert!(output.status.success(), "{command:?}: {}\n{}", output.status, text(&output));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Which libraries of ours, or of liburcu, a program would get.
+fn libraries(program: &Path) -> Vec<String> {
+    let said = succeeds(command(program, Path::new("/")).env("LD_TRACE_LOADED_OBJECTS", "1"));
+    let of_interest = said.lines().filter(|line| line.contains("urcu") || line.contains("libquie"));
+    of_interest.filter_map(|line| line.split_once("=> ")).map(|(_, path)| path.to_owned()).collect()
+}
+
+#[test]
+fn make_builds_all_examples_and_they_hold() {
+    if !needs::met(&[Gxx, Make, PkgConfig]) {
+        return;
+    }
+    let directory = copied("make");
+    let said = succeeds(command("make", &directory).arg("check"));
+    for name in ALL {
+        assert!(said.lines().any(|line| line == format!("{name}: ok")), "{name}:\n{said}");
+    }
+    assert!(!said.contains("warning"), "{said}");
+    // Without a word of the environment they run on ours.
+    let ours = xtask::compat::built().join("lib").canonicalize().expect("the libraries");
+    let found = libraries(&directory.join("build/readers"));
+    assert!(!found.is_empty());
+    for library in found {
+        let path = library.split(' ').next().expect("a path");
+        let path = Path::new(path).canonicalize().expect("it is there");
+        assert!(path.starts_with(&ours), "{library}");
+    }
+}
+
+#[test]
+fn make_builds_static_examples_and_they_hold() {
+    if !needs::met(&[Gxx, Make, PkgConfig]) {
+        return;
+    }
+    let directory = copied("static");
+    let said = succeeds(command("make", &directory).args(["STATIC=1", "check"]));
+    for name in &ALL[..6] {
+        assert!(said.lines().any(|line| line == format!("{name}: ok")), "{name}:\n{said}");
+        let program = directory.join("build-static").join(name);
+        let notes = succeeds(command("readelf", &directory).arg("--notes").arg(&program));
+        assert!(notes.contains(".note.quiescence"), "{name} is not ours:\n{notes}");
+        let segments = succeeds(command("readelf", &directory).arg("--segments").arg(&program));
+        assert!(!segments.contains("INTERP"), "{name} is not static:\n{segments}");
+    }
+}
+
+/// The example of a bound notices if there is none.
+#[test]
+fn the_example_of_a_bound_fails_without_one() {
+    if !needs::met(&[Make, PkgConfig]) {
+        return;
+    }
+    let directory = copied("bound");
+    succeeds(command("make", &directory).arg("build/call_rcu"));
+    let mut program = command(directory.join("build/call_rcu"), &directory);
+    // A reader that a machine with one CPU lets run for long is no matter: the limit is.
+    let output = ended(program.env("QUIESCENCE_LIMIT_OBJECTS", "1000000"));
+    assert!(!output.status.success() && text(&output).contains("waiting_max"), "{}", text(&output));
+}
+
+#[test]
+fn cmake_finds_the_libraries_and_its_programs_hold() {
+    if !needs::met(&[Gxx, Cmake]) {
+        return;
+    }
+    let directory = copied("cmake");
+    for (build, option, count) in [("shared", "-DSTATIC=OFF", 7), ("static", "-DSTATIC=ON", 5)] {
+        succeeds(command("cmake", &directory).args(["-S", ".", "-B", build, option]));
+        let said = succeeds(command("cmake", &directory).args(["--build", build]));
+        assert!(!said.contains("warning"), "{said}");
+        let said = succeeds(command("ctest", &directory).args(["--test-dir", build]));
+        assert!(said.contains(&format!("0 tests failed out of {count}")), "{said}");
+    }
+    let notes = succeeds(command("readelf", &directory).args(["--notes", "static/readers"]));
+    assert!(notes.contains(".note.quiescence"), "{notes}");
+    assert!(!libraries(&directory.join("shared/readers")).is_empty());
+}
+
+#[test]
+fn cmake_is_told_of_a_version_or_a_component_that_is_not_there() {
+    if !needs::met(&[Cmake]) {
+        return;
+    }
+    for (wanted, complaint) in [
+        ("0.1 COMPONENTS memb", None),
+        ("", None),
+        ("0.2", Some("version: 0.1.0")),
+        ("1", Some("version: 0.1.0")),
+        ("0.1 COMPONENTS urcu", Some("there is no component urcu; there are: cds memb")),
+    ] {
+        let directory = common::scratch("examples", "find");
+        let text_of_it = format!(
+            "cmake_minimum_required(VERSION 3.16)\nproject(find C)\n\
+             find_package(quiescence {wanted} REQUIRED)\n\
+             message(\"found ${{quiescence_VERSION}}\")\n"
+        );
+        fs::write(directory.join("CMakeLists.txt"), text_of_it).expect("it is written");
+        let output = ended(command("cmake", &directory).args(["-S", ".", "-B", "build"]));
+        let said = text(&output);
+        assert_eq!(output.status.success(), complaint.is_none(), "{wanted}: {said}");
+        let expected = complaint.unwrap_or(concat!("found ", env!("CARGO_PKG_VERSION")));
+        // It breaks lines as it likes.
+        let words = said.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words.contains(expected), "{wanted}: {said}");
+    }
+}
+
+#[test]
+fn meson_finds_the_libraries_and_its_programs_hold() {
+    if !needs::met(&[Gxx, Meson, PkgConfig]) {
+        return;
+    }
+    let directory = copied("meson");
+    succeeds(command("meson", &directory).args(["setup", "build"]));
+    let said = succeeds(command("meson", &directory).args(["test", "-C", "build"]));
+    let passed = said.lines().find_map(|line| line.strip_prefix("Ok:"));
+    assert_eq!(passed.map(str::trim), Some("7"), "{said}");
+}
+
+/// Each library has a file under liburcu's name, and one under a name of ours.
+#[test]
+fn pkg_config_says_the_same_under_both_names_but_for_where_the_libraries_are() {
+    if !needs::met(&[PkgConfig]) {
+        return;
+    }
+    let ask = |arguments: &[&str]| {
+        let said = succeeds(command("pkg-config", Path::new("/")).args(arguments));
+        said.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+    };
+    for flavor in ["memb", "mb", "qsbr", "bp", "signal", "cds"] {
+        let [theirs, ours] = [format!("liburcu-{flavor}"), format!("quiescence-{flavor}")];
+        for options in [&["--cflags"][..], &["--libs"], &["--static", "--libs"]] {
+            let mut said = ask(&[options, &[&*ours]].concat());
+            if options.contains(&"--libs") {
+                assert!(said.iter().any(|word| word.starts_with("-Wl,-rpath,/")), "{said:?}");
+                said.retain(|word| !word.starts_with("-Wl,-rpath,"));
+            }
+            assert_eq!(said, ask(&[options, &[&*theirs]].concat()), "{flavor}");
+        }
+        let all = ask(&["--static", "--libs", &ours]);
+        let place = |name: &str| all.iter().rposition(|word| word == name);
+        assert!(place("-lquiescence") > place(&format!("-lurcu-{flavor}")), "{all:?}");
+        assert_eq!(ask(&["--modversion", &ours]), [env!("CARGO_PKG_VERSION")]);
+    }
+    assert_eq!(ask(&["--modversion", "quiescence"]), [env!("CARGO_PKG_VERSION")]);
+    assert!(ask(&["--libs", "quiescence"]).contains(&"-lurcu-memb".to_owned()));
+}

@@ -1,0 +1,159 @@
+//! `rcu bench srcu`, `percpu`, `cells`, `map`, `tools` and `engines` as a user runs them: tables,
+//! verdicts, JSON, exit codes.
+
+use crate::common::schema::hold;
+use crate::common::{rcu, told};
+use serde_json::Value;
+
+/// Runs the benchmark in so many rounds; the document, and what was said about it.
+fn document(args: &[&str], rounds: &str, path: Option<&str>) -> (i32, Value, String) {
+    let mut command = rcu(["bench"].iter().chain(args));
+    command.args(["--quick", "--rounds", rounds, "--json", "-"]);
+    if let Some(path) = path {
+        command.env("QUIESCENCE_PERCPU", path);
+    }
+    let (code, stdout, stderr) = told(&command.output().expect("the command starts"));
+    let document = serde_json::from_str(&stdout).expect("nothing but JSON");
+    hold(&document);
+    (code, document, stderr)
+}
+
+fn names<'v>(list: &'v Value, key: &str) -> Vec<&'v str> {
+    let list = list.as_array().expect("a list");
+    list.iter().map(|item| item[key].as_str().expect("a name")).collect()
+}
+
+#[test]
+fn a_missed_aim_is_told_and_ends_a_run_badly_for_a_gate_alone() {
+    let args = ["percpu", "--case", "counter,lock", "--only", "quiescence,atomic-own,std-rwlock"];
+    let (code, json, _) = document(&args, "3", None);
+    assert_eq!(code, 0, "{:#}", json["targets"]);
+    assert_eq!(json["schema"], "quiescence/bench");
+    assert_eq!((&json["bench"], &json["base"]), (&"percpu".into(), &"quiescence".into()));
+    let cases = ["counter/1-thread", "counter/2-threads", "lock/1-thread", "lock/2-threads"];
+    assert_eq!(names(&json["cases"], "id"), cases);
+    assert_eq!(names(&json["cases"][0]["rivals"], "name"), ["quiescence", "atomic-own"]);
+    assert_eq!(names(&json["cases"][2]["rivals"], "name"), ["quiescence", "std-rwlock"]);
+    // Of the lock nothing is promised against what was measured.
+    assert_eq!(names(&json["targets"], "case"), cases[..2]);
+    let (code, json, _) = document(&[&args[..], &["--gate"]].concat(), "3", None);
+    let verdicts = names(&json["targets"], "verdict");
+    let expected = match () {
+        () if verdicts.contains(&"missed") => 1,
+        () if verdicts.iter().any(|verdict| *verdict != "met") => 3,
+        () => 0,
+    };
+    assert_eq!(code, expected, "{verdicts:?}");
+}
+
+#[test]
+fn cells_are_measured_beside_their_rivals_and_judged() {
+    let args = ["cells", "--case", "load,garbage", "--only", "quiescence,arc-swap"];
+    let (_, document, _) = document(&args, "3", None);
+    assert_eq!((&document["bench"], &document["base"]), (&"cells".into(), &"quiescence".into()));
+    let cases = ["load/1-thread", "load/2-threads", "garbage/last-store"];
+    assert_eq!(names(&document["cases"], "id"), cases);
+    for case in document["cases"].as_array().expect("a list") {
+        assert_eq!(names(&case["rivals"], "name"), ["quiescence", "arc-swap"]);
+    }
+    assert_eq!(names(&document["targets"], "case"), cases);
+}
+
+#[test]
+fn maps_are_measured_on_the_keys_that_are_asked_for() {
+    let args = "map --case get,churn,memory --keys 1000,2000 --threads 3 --only \
+                quiescence-intrusive,dashmap";
+    let args: Vec<&str> = args.split_whitespace().collect();
+    let (_, json, _) = document(&args, "2", None);
+    assert_eq!((&json["bench"], &json["base"]), (&"map".into(), &"quiescence-intrusive".into()));
+    let ids = names(&json["cases"], "id");
+    assert_eq!(ids.len(), 2 * 2 * 4 + 2, "{ids:?}");
+    for id in ["get/1000/1-thread", "get/2000/3-threads", "churn-50/2000/1-thread", "memory/2000"] {
+        assert!(ids.contains(&id), "{ids:?}");
+    }
+    for case in json["cases"].as_array().expect("a list") {
+        assert_eq!(names(&case["rivals"], "name"), ["quiescence-intrusive", "dashmap"]);
+    }
+    let strings = ["map", "--case", "get", "--strings", "--keys", "1000", "--only", "dashmap"];
+    let (_, json, _) = document(&strings, "1", None);
+    assert!(names(&json["cases"], "id").contains(&"get-strings/1000/1-thread"));
+}
+
+#[test]
+fn each_transformation_is_measured_before_and_after() {
+    let (_, json, _) = document(&["tools", "--case", "rcu,publish"], "2", None);
+    assert_eq!((&json["bench"], &json["base"]), (&"tools".into(), &"before".into()));
+    let ids = names(&json["cases"], "id");
+    assert_eq!(ids.len(), 4, "{ids:?}");
+    assert_eq!((ids[0], ids[2]), ("rcu/1-thread", "publish/1-thread"));
+    for case in json["cases"].as_array().expect("a list") {
+        assert_eq!(names(&case["rivals"], "name"), ["before", "after"]);
+    }
+}
+
+#[test]
+fn the_portable_path_is_measured_when_it_is_asked_for_and_said_to_be() {
+    let args = ["srcu", "--case", "pair", "--only", "quiescence,quiescence-thread"];
+    let (_, document, stderr) = document(&args, "3", Some("portable"));
+    assert_eq!(document["per_cpu_path"], "portable");
+    assert!(stderr.contains("portable"), "{stderr}");
+    assert_eq!(names(&document["targets"], "case"), ["pair/1-thread", "pair/2-threads"]);
+    for case in document["cases"].as_array().expect("a list") {
+        for rival in case["rivals"].as_array().expect("a list") {
+            let metric = &rival["metrics"][0];
+            let rounds = metric["rounds"].as_array().expect("a list");
+            // On a machine that does something else there may be too few.
+            assert_eq!(rounds.is_empty(), metric["missing"].is_string(), "{rival}");
+            assert!(rounds.iter().all(|ns| ns.as_f64() > Some(0.0)), "{rival}");
+        }
+    }
+}
+
+#[test]
+fn a_reader_that_stays_is_waited_for_without_burning_the_cpu() {
+    let args = ["srcu", "--case", "blocked", "--only", "quiescence"];
+    let (_, document, _) = document(&args, "1", None);
+    let metrics = &document["cases"][0]["rivals"][0]["metrics"];
+    assert_eq!(names(metrics, "name"), ["CPU", "stretch", "sleeps", "answer"]);
+    let sleeps = metrics[2]["spread"]["median"].as_f64();
+    // Or the kernel does not say.
+    assert!(sleeps.is_none_or(|sleeps| sleeps > 0.0), "{metrics:#}");
+    let targets = ["blocked/1-reader", "blocked/1-reader"];
+    assert_eq!(names(&document["targets"], "case"), targets);
+}
+
+#[test]
+fn engines_are_told_apart_or_the_document_says_by_how_much_they_can_differ() {
+    let args = "engines --case work,latency --only poll,tick --tree . --quiescent-every 400";
+    let args: Vec<&str> = args.split_whitespace().collect();
+    let (code, document, stderr) = document(&args, "6", None);
+    assert_eq!(code, 0, "nothing is promised of engines");
+    assert_eq!((&document["version"], &document["base"]), (&3.into(), &"tick".into()));
+    assert!(stderr.contains("every 400 look-ups"), "{stderr}");
+    let cases = document["cases"].as_array().expect("a list");
+    assert_eq!(names(&document["cases"], "id"), ["engines/work", "engines/latency"]);
+    for (case, metrics) in cases.iter().zip([
+        &["iteration", "CPU each", "CPU", "grace periods"][..],
+        &["callback p50", "callback p99", "waiter p50"],
+    ]) {
+        assert_eq!(names(&case["rivals"], "name"), ["poll", "tick"]);
+        let [poll, tick] = [0, 1].map(|rival| &case["rivals"][rival]["metrics"]);
+        assert_eq!(names(poll, "name"), metrics);
+        let [few, many] = [poll, tick].map(|of| of[0]["rounds"].as_array().expect("a list").len());
+        let is_judged = case["id"] == "engines/work";
+        let all = if is_judged { 4 * 6 } else { 6 };
+        // On a machine that does something else there may be too few.
+        assert!(few.max(many) <= all && (is_judged || few.min(many) == all), "{few}, {many}");
+        if few.min(many) < 6 {
+            continue;
+        }
+        for (poll, tick) in poll.as_array().unwrap().iter().zip(tick.as_array().unwrap()) {
+            assert!(tick["difference_at_most_percent"].is_null(), "the base: {tick}");
+            let end = |name| poll["ratio_to_base"][name].as_f64().expect("six rounds");
+            let is_tie = end("low") <= 1.0 && 1.0 <= end("high");
+            let most = poll["difference_at_most_percent"].as_f64();
+            assert_eq!(is_tie, most.is_some(), "{poll}");
+            assert!(most.is_none_or(|most| most >= 100.0 * (end("high") - 1.0) - 1e-6), "{poll}");
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! `rcu compare`: verdicts and exit codes, saved rounds, other programs, what is refused.
+//!
+//! Which verdict a busy machine allows is not what these tests are about: changes are made so large
+//! that no noise hides them, or are undone by a threshold that no noise passes.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use crate::common::schema::{accepted_changes, hold};
+use crate::common::{expect_code, file, json, rcu, run, told};
+
+/// A program that writes the document of a benchmark with these nanoseconds, by whatever words it
+/// is run; each run adds a digit of its own, as noise does.
+fn program(directory: &Path, name: &str, ns: &[(&str, u32)]) -> PathBuf {
+    let metric = |(rival, ns): &(&str, u32)| {
+        format!(
+            r#"{{"name":"{rival}","ours":true,"metrics":[{{"name":"read","unit":"ns",
+            "spread":{{"median":{ns}.$d,"low":{ns}.$d,"high":{ns}.$d}}}}]}}"#
+        )
+    };
+    let rivals: Vec<String> = ns.iter().map(metric).collect();
+    let script = format!(
+        "#!/bin/sh\nd=$(($$ % 10))\ncat <<END\n{{\"schema\":\"quiescence/bench\",\"cases\":\
+         [{{\"id\":\"read/1-thread\",\"rivals\":[{}]}}]}}\nEND\n",
+        rivals.join(",")
+    );
+    let path = file(directory, name, script);
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    path
+}
+
+/// Compares two programs; the exit code, what was written, and the document.
+fn compare(base: &Path, candidate: &Path, more: &[&str]) -> (i32, String, serde_json::Value) {
+    let directory = tempfile::tempdir().unwrap();
+    let document = directory.path().join("out.json");
+    let mut command = rcu(["compare", "bench read", "--rounds", "20"]);
+    command.args(more).arg("--with").arg(base).arg("--candidate").arg(candidate);
+    command.arg("--json").arg(&document);
+    let (code, stdout, stderr) = told(&command.output().unwrap());
+    assert!(stderr.is_empty(), "{stderr}");
+    let document = json(&document);
+    hold(&document);
+    (code, stdout, document)
+}
+
+#[test]
+fn the_exit_code_is_the_verdict() {
+    let directory = tempfile::tempdir().unwrap();
+    let made = |name, ns| program(directory.path(), name, &[("quiescence", ns)]);
+    let (fast, slow) = (made("fast", 1000), made("slow", 1100));
+    let (code, stdout, document) = compare(&fast, &slow, &[]);
+    assert_eq!((code, &document["verdict"]), (1, &"worse".into()), "{stdout}");
+    assert_eq!(document["schema"], "quiescence/compare");
+    assert!(stdout.contains("Verdict: worse") && stdout.contains("+10.0 %"), "{stdout}");
+    let figure = &document["figures"][0];
+    assert_eq!(figure["base"]["rounds"].as_array().unwrap().len(), 15, "decided at the first look");
+    assert!(figure["ratio"]["low"].as_f64().unwrap() > 1.09, "{figure}");
+    let (code, _, document) = compare(&slow, &fast, &[]);
+    assert_eq!((code, &document["verdict"]), (0, &"better".into()));
+    let (code, _, document) = compare(&fast, &fast, &[]);
+    assert_eq!((code, &document["verdict"]), (0, &"same".into()));
+    let (code, _, document) = compare(&fast, &slow, &["--threshold", "20"]);
+    assert_eq!((code, &document["verdict"]), (0, &"same".into()), "less than the threshold");
+}
+
+#[test]
+fn a_change_that_helps_one_and_hurts_another_is_worse_and_the_matrix_says_whom() {
+    let directory = tempfile::tempdir().unwrap();
+    let before = program(directory.path(), "before", &[("domain", 1000), ("cell", 1000)]);
+    let after = program(directory.path(), "after", &[("domain", 800), ("cell", 1300)]);
+    let (code, stdout, document) = compare(&before, &after, &[]);
+    assert_eq!(code, 1, "{stdout}");
+    let verdicts: Vec<_> = (0..2).map(|n| document["figures"][n]["verdict"].clone()).collect();
+    assert_eq!(verdicts, ["better", "worse"]);
+    let page = directory.path().join("page.html");
+    compare(&before, &after, &["--html", page.to_str().unwrap()]);
+    let page = std::fs::read_to_string(page).unwrap();
+    let expected = [
+        "<title>read/1-thread domain: read: -20.",
+        "change of the cost, % of the base's",
+        "class=\"guide\"",
+        "What the change costs whom",
+        "Where this comes from",
+    ];
+    for expected in expected {
+        assert!(page.contains(expected), "{expected}: {page}");
+    }
+    let matrix = stdout.split_once("costs whom").expect("a matrix").1;
+    assert!(matrix.contains("better") && matrix.contains("% worse"), "{matrix}");
+}
+
+#[test]
+fn what_cannot_be_measured_is_skipped_and_not_condemned() {
+    let directory = tempfile::tempdir().unwrap();
+    let good = program(directory.path(), "good", &[("quiescence", 1000)]);
+    let broken =
+        file(directory.path(), "broken", "#!/bin/sh\necho 'error: no such case' >&2\nexit 2");
+    std::fs::set_permissions(&broken, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let with = |base: &Path, candidate: &Path| {
+        let mut command = rcu(["compare", "bench read", "--with"]);
+        command.arg(base).arg("--candidate").arg(candidate).output().unwrap()
+    };
+    let (_, stderr) = expect_code(&with(&good, &broken), 125);
+    assert!(stderr.contains("no such case"), "{stderr}");
+    // What is known to work does not: then the words are wrong.
+    expect_code(&with(&broken, &good), 2);
+    // The runs take once and twice as long by turns of their own.
+    let script = std::fs::read_to_string(&good).unwrap();
+    let count = directory.path().join("count");
+    let turns = format!(
+        "echo >> {0}; d=0; case $(($(wc -l < {0}) % 4)) in 0|1) x=1000 ;; *) x=2000 ;; esac",
+        count.display()
+    );
+    let noisy = program(directory.path(), "noisy", &[]);
+    let script = script.replace("d=$(($$ % 10))", &turns).replace("1000.$d", "$x.$d");
+    std::fs::write(&noisy, script).unwrap();
+    let (code, stdout, _) = compare(&noisy, &noisy, &["--rounds", "20"]);
+    assert!(code == 125 && stdout.contains("too noisy"), "{code}: {stdout}");
+}
+
+#[test]
+fn a_figure_that_is_missing_is_told_with_its_reason_and_runs_are_counted() {
+    let directory = tempfile::tempdir().unwrap();
+    let whole = program(directory.path(), "whole", &[("cell", 1000), ("domain", 1000)]);
+    let script = std::fs::read_to_string(&whole).unwrap();
+    // Of the first figure nothing counted.
+    let missing = script.replacen(
+        r#""spread":{"median":1000.$d,"low":1000.$d,"high":1000.$d}"#,
+        r#""spread":null,"missing":"threads never ran at once""#,
+        1,
+    );
+    let missing = missing.replace(r#","cases""#, r#","run":{"verdict":"incomplete"},"cases""#);
+    let half = program(directory.path(), "half", &[]);
+    std::fs::write(&half, missing).unwrap();
+    let (code, stdout, document) = compare(&whole, &half, &[]);
+    assert_eq!(code, 125, "one figure decides, and is not known: {stdout}");
+    let first = stdout.lines().find(|line| !line.is_empty()).unwrap();
+    assert!(
+        first.starts_with("Of 160 runs 0 were calm, 0 disturbed, 80 incomplete; 80"),
+        "{first}"
+    );
+    assert!(stdout.contains("cell: read: no figure: threads never ran at once"), "{stdout}");
+    assert_eq!(document["runs"]["incomplete"], 80, "20 pairs, each drawn three times more");
+    let figures = &document["figures"];
+    let of = |number: usize, member: &str| figures[number][member].clone();
+    let [domain, cell] =
+        [of(0, "rival"), of(1, "rival")].map(|name| name.as_str().unwrap().to_owned());
+    assert_eq!((&*domain, &*cell), ("domain", "cell"), "{figures}");
+    assert_eq!((of(0, "verdict"), of(0, "missing")), ("same".into(), serde_json::Value::Null));
+    assert!(of(1, "ratio").is_null() && of(1, "base")["cost"].is_null(), "{figures}");
+    assert_eq!(of(1, "missing"), "threads never ran at once");
+}
+
+#[test]
+fn rounds_are_saved_and_compared_with_later() {
+    let directory = tempfile::tempdir().unwrap();
+    let folder = directory.path().join("made/when/needed");
+    let command = |words: &[&str]| {
+        let mut command = rcu(["compare"]);
+        command.args(words).arg("--folder").arg(&folder);
+        command
+    };
+    let made = |name, ns| program(directory.path(), name, &[("quiescence", ns), ("seize", 1000)]);
+    let (fast, slow) = (made("fast", 1000), made("slow", 1100));
+    // The first figure is in all rounds, the second in those whose number in four `is` so.
+    let lossy = |name: &str, is: &str| {
+        let (lossy, count) = (program(directory.path(), name, &[]), directory.path().join("count"));
+        let script = std::fs::read_to_string(&fast).unwrap();
+        let turns = r#"echo >> COUNT; spread='null,"missing":"disturbed"'
+            [ $(($(wc -l < COUNT) % 4)) IS ] && spread='{"median":1000,"low":1000,"high":1000}'"#;
+        let turns = turns.replace("COUNT", count.to_str().unwrap()).replace("IS", is);
+        let script = script.replacen("cat <<END", &format!("{turns}\ncat <<END"), 1);
+        let (first, second) = script.split_once("seize").unwrap();
+        let whole = r#"{"median":1000.$d,"low":1000.$d,"high":1000.$d}"#;
+        let second = second.replace(whole, "$spread");
+        std::fs::write(&lossy, format!("{first}seize{second}")).unwrap();
+        lossy
+    };
+    let with = |words: &[&str], candidate: &Path| {
+        command(words).arg("--candidate").arg(candidate).output().unwrap()
+    };
+    let save = ["--save", "one", "bench read"];
+    let (stdout, _) = expect_code(&with(&save, &lossy("most", "!= 0")), 0);
+    assert!(stdout.contains("40 rounds are in"), "{stdout}");
+    let saved = json(&folder.join("one.json"));
+    assert_eq!(accepted_changes(&saved), [""; 0], "a file without provenance");
+    assert_eq!((&saved["schema"], &saved["version"]), (&"quiescence/baseline".into(), &2.into()));
+    let costs = |n: usize| saved["loads"][0]["figures"][n]["costs"].as_array().unwrap();
+    let known = |n| costs(n).iter().filter(|cost| !cost.is_null()).count();
+    assert_eq!([costs(0).len(), known(0), costs(1).len(), known(1)], [40, 40, 40, 30]);
+    // The loads are those of the baseline.
+    let again = ["--baseline", "one"];
+    let (stdout, _) = expect_code(&with(&again, &fast), 0);
+    assert!(stdout.contains("Verdict: same"), "{stdout}");
+    let (stdout, _) = expect_code(&with(&again, &slow), 1);
+    assert!(stdout.contains("Verdict: worse"), "{stdout}");
+    // A figure in ten rounds would never be decided, and is not kept.
+    let (_, stderr) = expect_code(&with(&save, &lossy("few", "= 0")), 0);
+    assert!(stderr.contains("seize: read is not saved: it has a figure in few"), "{stderr}");
+    let (stdout, _) = expect_code(&with(&again, &fast), 0);
+    assert!(stdout.contains("Verdict: same"), "{stdout}");
+    let (_, stderr) = expect_code(&command(&["--baseline", "two"]).output().unwrap(), 2);
+    assert!(stderr.contains("there are: one"), "{stderr}");
+    let (_, stderr) =
+        expect_code(&command(&["--baseline", "one", "bench gp"]).output().unwrap(), 2);
+    assert!(stderr.contains("it has: bench read"), "{stderr}");
+    std::fs::write(folder.join("bad.json"), "{}").unwrap();
+    let (_, stderr) = expect_code(&command(&["--baseline", "bad"]).output().unwrap(), 2);
+    assert!(stderr.contains("bad.json: no baseline of rcu compare"), "{stderr}");
+}
+
+#[test]
+fn rounds_without_figures_are_not_saved() {
+    let directory = tempfile::tempdir().unwrap();
+    let whole = program(directory.path(), "whole", &[("quiescence", 1000)]);
+    let none = std::fs::read_to_string(&whole).unwrap().replace(
+        r#"{"median":1000.$d,"low":1000.$d,"high":1000.$d}"#,
+        r#"null,"missing":"threads never ran at once""#,
+    );
+    let never = program(directory.path(), "never", &[]);
+    std::fs::write(&never, none).unwrap();
+    let mut command = rcu(["compare", "--save", "one", "--rounds", "15", "--time", "1"]);
+    command.arg("bench read").arg("--folder").arg(directory.path());
+    let output = command.arg("--candidate").arg(&never).output().unwrap();
+    let (_, stderr) = expect_code(&output, 125);
+    assert!(stderr.contains("no figure is in 15 rounds: nothing is saved"), "{stderr}");
+    assert!(!directory.path().join("one.json").exists());
+}
+
+#[test]
+fn planted_work_is_found() {
+    // Twenty-one times the work is found at the first look beside any noise, unless nothing can be
+    // measured: other tests run beside this one.
+    let own = Path::new(env!("CARGO_BIN_EXE_rcu"));
+    let words = "bench read --case nested --only quiescence";
+    let mut command = rcu(["compare", words, "--plant", "2000", "--threshold", "50"]);
+    command.args(["--time", "20", "--with"]).arg(own);
+    let (found, stdout, stderr) = told(&command.output().unwrap());
+    let is_found = found == 1 && stdout.contains("Verdict: worse");
+    assert!(is_found || found == 125, "{found}: {stdout}{stderr}");
+}
+
+#[test]
+fn bad_arguments_are_refused_before_anything_is_measured() {
+    let cases: &[(&[&str], &str)] = &[
+        (&[], "--with"),
+        (&["--save", "../x"], "letters, digits"),
+        (&["--save", "x", "read"], "a load begins with `bench` or `advise`"),
+        (&["--save", "x", "bench read --json f"], "--json is not for a load"),
+        (&["--save", "x", "bench speed"], "unrecognized subcommand"),
+        (&["--save", "x", "--with", "rcu"], "cannot be used with"),
+        (&["--with", "/nowhere/rcu"], "cannot run /nowhere/rcu"),
+        (&["--with", "x", "--threshold", "0"], "at least 0.1"),
+        (&["--with", "x", "--rounds", "9"], "9 is not in 15..=10000"),
+    ];
+    for (args, expected) in cases {
+        let output = run(["compare"].iter().chain(*args));
+        let (_, stderr) = expect_code(&output, 2);
+        assert!(stderr.contains(expected), "{args:?}: {stderr}");
+    }
+}

@@ -1,0 +1,87 @@
+//! `rcu diff`: profiles of other programs, loads that are sampled here, pages, what is refused.
+
+use crate::common::schema::hold;
+use crate::common::{expect_code, file, json, rcu, run, told};
+
+const BEFORE: &str = "main;read 60\nmain;lock 40\n";
+const AFTER: &str = "main;read 60\nmain;lock;wait 140\n";
+
+#[test]
+fn files_are_compared_for_a_unit_of_work() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    let (a, b) = (file(directory.path(), "a.txt", BEFORE), file(directory.path(), "b.txt", AFTER));
+    let mut command = rcu(["diff", "--work-a", "100", "--work-b", "100"]);
+    command.args([&a, &b]).arg("--json").arg(path("out.json")).arg("--html").arg(path("out.html"));
+    let (stdout, _) = expect_code(&command.output().unwrap(), 0);
+    let document = json(&path("out.json"));
+    hold(&document);
+    assert_eq!(
+        (&document["schema"], &document["scale"]),
+        (&"quiescence/diff".into(), &"samples-per-unit".into())
+    );
+    let functions = document["functions"].as_array().unwrap();
+    let names: Vec<_> = functions.iter().map(|each| each["function"].as_str().unwrap()).collect();
+    assert_eq!((names[0], names[3]), ("wait", "lock"), "grew most, shrank most");
+    assert_eq!((&functions[0]["after"], &functions[3]["before"]), (&1.4.into(), &0.4.into()));
+    assert!(stdout.contains("wait") && stdout.contains("+1.40"), "{stdout}");
+    assert!(!stdout.contains("read"), "what did not grow is not shown: {stdout}");
+    let page = std::fs::read_to_string(path("out.html")).unwrap();
+    assert_eq!(page.matches("<svg").count(), 2, "as wide as before, and as after");
+    assert!(page.contains("wait: 0.00 before, 1.40 after"), "{page}");
+    assert!(page.contains("Where this comes from") && page.contains("<dt>date</dt>"), "{page}");
+    // Without units of work: shares.
+    let mut command = rcu(["diff", "--within", "lock"]);
+    let (stdout, _) = expect_code(&command.args([&a, &b]).output().unwrap(), 0);
+    assert!(stdout.contains("per cent of all samples") && stdout.contains("+100 %"), "{stdout}");
+}
+
+/// The timer's signal works everywhere, also where perf is not permitted.
+#[test]
+fn loads_are_sampled_and_their_cost_is_shared_out() {
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().join("out.json");
+    let load = |rival: &str| format!("bench read --case read --rounds 60 --quick --only {rival}");
+    let mut command = rcu(["diff", "--sampler", "signal"]);
+    command.args([load("quiescence"), load("std-rwlock")]).arg("--json").arg(&out);
+    let (code, _, stderr) = told(&command.output().unwrap());
+    if code == 4 {
+        // Tests of the workspace have the feature; those of this package alone have not.
+        assert!(stderr.contains("--features sampling"), "{stderr}");
+        return;
+    }
+    assert_eq!(code, 0, "{stderr}");
+    let document = json(&out);
+    assert_eq!(document["scale"], "nanoseconds-per-operation");
+    for (side, number) in [("a", "before"), ("b", "after")] {
+        let cost = document[side]["unit_cost"].as_f64().unwrap();
+        assert!(document[side]["samples"].as_u64().unwrap() > 0, "{document}");
+        let functions = document["functions"].as_array().unwrap();
+        let sum: f64 = functions.iter().map(|each| each[number].as_f64().unwrap()).sum();
+        assert!((sum / cost - 1.0).abs() < 1e-6, "{sum} of {cost}");
+    }
+}
+
+#[test]
+fn what_is_neither_a_file_nor_a_load_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let good = file(directory.path(), "good", BEFORE);
+    let good = good.to_str().unwrap();
+    let bad = file(directory.path(), "bad", "main 1\nhello\n");
+    let data = file(directory.path(), "data", "PERFILE2....");
+    let cases: &[(&[&str], &str)] = &[
+        (&[good], "required arguments"),
+        (&[good, "/nowhere"], "neither a file nor a load"),
+        (&[good, bad.to_str().unwrap()], "line 2: neither perf script"),
+        (&[good, data.to_str().unwrap()], "perf script -i"),
+        (&[good, good, "--work-a", "5"], "--work-b"),
+        (&[good, good, "--html", "-"], "--html takes a file"),
+        (&[good, good, "--within", "absent"], "no sample is within"),
+        (&[good, "bench read", "--work-a", "5", "--work-b", "5"], "a load tells its own work"),
+        (&["bench speed", "bench gp", "--sampler", "signal"], "unrecognized subcommand"),
+    ];
+    for (args, expected) in cases {
+        let (_, stderr) = expect_code(&run(["diff"].iter().chain(*args)), 2);
+        assert!(stderr.contains(expected), "{args:?}: {stderr}");
+    }
+}

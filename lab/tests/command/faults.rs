@@ -1,0 +1,142 @@
+//! Faults of the command that users met, each held by the test that its mending began with.
+
+use std::fs::OpenOptions;
+
+use crate::common::{advised, expect_code, file, json, rcu, run, tiny};
+
+#[test]
+fn two_kinds_of_results_do_not_share_a_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("result");
+    let other = directory.path().join(".").join("result");
+    let (path, other) = (path.to_str().unwrap(), other.to_str().unwrap());
+    for second in ["--html", "--markdown", "--csv"] {
+        let (_, stderr) =
+            expect_code(&run(["--run-ms", "60000", "--json", path, second, other]), 2);
+        assert!(stderr.contains("give each a file of its own"), "{second}: {stderr}");
+    }
+}
+
+#[test]
+fn a_file_of_costs_that_is_binary_is_not_called_missing() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = file(directory.path(), "binary", b"\xff\xfe\x00\x80");
+    let (_, stderr) = expect_code(&run(["simulate", "--costs", path.to_str().unwrap()]), 2);
+    assert!(stderr.contains("is not text") && !stderr.contains("no such file"), "{stderr}");
+}
+
+#[test]
+fn a_negative_number_is_refused_with_the_limits() {
+    for args in
+        [&["--threads", "-3"][..], &["--value-bytes", "-3"], &["bench", "map", "--threads", "-3"]]
+    {
+        let (_, stderr) = expect_code(&run(args), 2);
+        assert!(stderr.contains("-3") && !stderr.contains("unexpected"), "{args:?}: {stderr}");
+    }
+}
+
+#[test]
+fn a_number_below_zero_is_too_small_and_not_something_else() {
+    let cases: &[&[&str]] = &[
+        &["--seed", "-1"],
+        &["bench", "read", "--seed", "-1"],
+        &["compare", "--with", "rcu", "--seed", "-1"],
+        &["diff", "a", "b", "--top", "-1"],
+        &["simulate", "--cpus", "-1"],
+        &["simulate", "--cpus", "2,-1"],
+        &["simulate", "--hz", "-1"],
+        &["simulate", "--seed", "-1"],
+        &["simulate", "--timeline", "-1"],
+        &["simulate", "--duration", "-1ms"],
+        &["simulate", "--set", "bytes=-1"],
+        &["simulate", "--suite", "--on-cpus", "-1"],
+        &["torture", "--seed", "-1"],
+    ];
+    for args in cases {
+        let (_, stderr) = expect_code(&run(*args), 2);
+        assert!(stderr.contains("-1 is too small"), "{args:?}: {stderr}");
+    }
+}
+
+#[test]
+fn words_of_rust_do_not_reach_the_user() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = file(directory.path(), "w.toml", "reads = \"most\"\n");
+    let workload = path.to_str().unwrap();
+    let cases: [&[&str]; 5] = [
+        &["--workload", workload],
+        &["--reads", "most"],
+        &["--threads", "many"],
+        &["bench", "read", "--rounds", "many"],
+        &["top", "1", "--interval", "soon"],
+    ];
+    for args in cases {
+        let (_, stderr) = expect_code(&run(args), 2);
+        for word in ["f64", "float literal", "invalid digit", "i64", "u32"] {
+            assert!(!stderr.contains(word), "{args:?}: {stderr}");
+        }
+        assert!(stderr.contains("number"), "{args:?}: {stderr}");
+    }
+}
+
+#[test]
+fn output_begins_with_words() {
+    let (stdout, _) = advised(&tiny(&[]).output().unwrap());
+    assert!(!stdout.starts_with('\n'), "{stdout}");
+}
+
+#[test]
+fn a_full_disk_is_no_usage_error() {
+    let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let output = rcu(["completions", "bash"]).stdout(full).output().unwrap();
+    let (_, stderr) = expect_code(&output, 5);
+    assert!(stderr.contains("cannot write to standard output"), "{stderr}");
+    let (_, stderr) = expect_code(&tiny(&["--json", "/dev/full"]).output().unwrap(), 5);
+    assert!(stderr.contains("cannot write /dev/full"), "{stderr}");
+}
+
+#[test]
+fn the_advice_and_the_documentation_count_the_same_stores() {
+    let documentation = include_str!("../../../quiescence/src/domain/guard.rs");
+    assert!(documentation.contains("takes three stores to the thread's own cache line"));
+    let advice = include_str!("../../../bench/designs.toml");
+    assert!(advice.contains("three plain stores to the thread's own cache line"));
+}
+
+#[test]
+fn every_document_says_where_it_comes_from() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    let (document, page, text, values) = (at("a.json"), at("a.html"), at("a.md"), at("a.csv"));
+    let files = ["--json", &document, "--html", &page, "--markdown", &text, "--csv", &values];
+    advised(&tiny(&files).output().unwrap());
+    let found = json(document.as_ref());
+    let provenance = &found["provenance"];
+    for member in ["date", "host_class", "cpu", "command_line", "version", "commit"] {
+        assert!(provenance[member].as_str().is_some_and(|text| !text.is_empty()), "{member}");
+    }
+    assert!(provenance.get("host_name").is_none());
+    for path in [&page, &text] {
+        let text = std::fs::read_to_string(path).unwrap();
+        assert!(text.contains(provenance["date"].as_str().unwrap()), "{path}");
+    }
+    let values = std::fs::read_to_string(values).unwrap();
+    assert!(values.starts_with("table,") && values.contains("Ranking"), "{values}");
+}
+
+#[test]
+fn the_command_describes_itself_to_shells_and_to_man() {
+    for shell in ["bash", "zsh", "fish"] {
+        let (script, _) = expect_code(&run(["completions", shell]), 0);
+        assert!(script.contains("simulate") && script.contains("torture"), "{shell}");
+    }
+    let (page, _) = expect_code(&run(["man"]), 0);
+    assert!(page.contains(".TH rcu 1") && page.contains("simulate"), "{page}");
+    let directory = tempfile::tempdir().unwrap();
+    expect_code(&run(["man", "--dir", directory.path().to_str().unwrap()]), 0);
+    for page in ["rcu.1", "rcu-bench.1", "rcu-bench-read.1"] {
+        assert!(directory.path().join(page).is_file(), "{page}");
+    }
+    let (version, _) = expect_code(&run(["--version"]), 0);
+    assert!(version.contains("(commit "), "{version}");
+}

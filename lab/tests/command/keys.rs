@@ -1,0 +1,82 @@
+//! Keys as they come: any line ends, any bytes, any number, from a file, a pipe or `/usr`.
+
+use std::io::Write;
+use std::process::Stdio;
+
+use crate::common::{advised, expect_code, file, json, tiny, told};
+use serde_json::Value;
+
+/// Runs on these bytes as a key file, and gives back the JSON and standard error.
+fn with_keys(bytes: &[u8]) -> (Value, String) {
+    let directory = tempfile::tempdir().unwrap();
+    let keys = file(directory.path(), "keys.txt", bytes);
+    let out = directory.path().join("out.json");
+    let args = ["--keys", keys.to_str().unwrap(), "--json", out.to_str().unwrap()];
+    let output = tiny(&args).output().unwrap();
+    advised(&output);
+    let (_, _, stderr) = told(&output);
+    (json(&out), stderr)
+}
+
+#[test]
+fn line_ends_of_windows_are_no_part_of_a_key() {
+    let (report, stderr) = with_keys(b"one\r\ntwo\r\nthree\r\n");
+    assert_eq!(report["keys"]["count"], 3);
+    assert_eq!(report["keys"]["bytes"], 11);
+    assert!(!stderr.contains("note:"), "nothing odd here: {stderr}");
+}
+
+#[test]
+fn odd_lines_are_told_and_stop_nothing() {
+    let (report, stderr) = with_keys(b"a\n\nb\na\n\xff\xfe\n\nlast");
+    let keys = &report["keys"];
+    assert_eq!((&keys["count"], &keys["duplicates"]), (&4.into(), &1.into()));
+    assert_eq!((&keys["empty_lines"], &keys["not_utf8"]), (&2.into(), &1.into()));
+    for expected in ["1 duplicate key", "2 empty lines", "1 key that is not UTF-8"] {
+        assert!(stderr.contains(expected), "{expected}: {stderr}");
+    }
+}
+
+#[test]
+fn one_key_is_enough() {
+    assert_eq!(with_keys(b"only").0["keys"]["count"], 1);
+}
+
+#[test]
+fn no_key_at_all_is_an_error_that_says_so() {
+    let directory = tempfile::tempdir().unwrap();
+    for bytes in [&b""[..], b"\n\r\n\n"] {
+        let keys = file(directory.path(), "empty.txt", bytes);
+        let output = tiny(&["--keys", keys.to_str().unwrap()]).output().unwrap();
+        let (_, stderr) = expect_code(&output, 2);
+        assert!(stderr.contains("no keys") && stderr.contains("empty.txt"), "{stderr}");
+    }
+    let (_, stderr) = expect_code(&tiny(&["--keys", "/nowhere"]).output().unwrap(), 2);
+    assert!(stderr.contains("cannot read /nowhere"), "{stderr}");
+    let (_, stderr) = expect_code(&tiny(&["--keys", "/"]).output().unwrap(), 2);
+    assert!(stderr.contains("cannot read /"), "{stderr}");
+}
+
+#[test]
+fn keys_come_from_a_pipe_too() {
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().join("out.json");
+    let mut child = tiny(&["--keys", "-", "--json", out.to_str().unwrap()])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(b"x\ny\n").unwrap();
+    assert!([Some(0), Some(3)].contains(&child.wait().unwrap().code()));
+    let report = json(&out);
+    assert_eq!(report["keys"]["count"], 2);
+    assert_eq!(report["keys"]["source"], "lines of standard input");
+}
+
+#[test]
+fn without_a_file_they_are_path_names_up_to_the_limit_which_is_said() {
+    let output = tiny(&[]).output().unwrap();
+    let (stdout, _) = advised(&output);
+    assert!(stdout.contains("50 path names under /usr"), "{stdout}");
+    assert!(stdout.contains("--max-keys"), "{stdout}");
+}

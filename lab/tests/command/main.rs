@@ -1,0 +1,16 @@
+//! The command, run as a user would run it.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod bench;
+mod compare;
+mod diff;
+mod faults;
+mod keys;
+mod readme;
+mod report;
+mod simulate;
+mod top;
+mod torture;
+mod usage;

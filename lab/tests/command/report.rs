@@ -1,0 +1,287 @@
+//! What a run tells: on the terminal, as JSON, as a page; and when it is stopped.
+
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
+use crate::common::schema::hold;
+use crate::common::{TINY, advised, expect_code, file, json, rcu, run, tiny};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+fn names(designs: &Value) -> BTreeSet<&str> {
+    designs.as_array().unwrap().iter().map(|design| design["name"].as_str().unwrap()).collect()
+}
+
+/// On a busy machine time may be up before every setting was tried.
+fn is_cut_short(report: &Value) -> bool {
+    report["cut_short"].as_bool().unwrap()
+}
+
+#[test]
+fn json_on_standard_output_is_alone_there_and_has_every_design() {
+    use bench::advise::Workload;
+    for (arguments, workload) in [
+        ("table", Workload::Table),
+        ("table --churn 50", Workload::Churn),
+        ("config", Workload::Config),
+        ("counter", Workload::Counter),
+        ("counter --exact", Workload::ExactCounter),
+        ("counter --limit 100", Workload::LimitCounter),
+        ("queue", Workload::Queue),
+        ("ids", Workload::Ids),
+    ] {
+        let arguments: Vec<&str> = arguments.split(' ').collect();
+        let kind = arguments[0];
+        let all = [&["--json", "-", "--kind"][..], &arguments].concat();
+        let (stdout, is_noisy) = advised(&tiny(&all).output().unwrap());
+        let report: Value = serde_json::from_str(&stdout).expect("nothing but JSON");
+        hold(&report);
+        assert_eq!(
+            (&report["schema"], &report["version"]),
+            (&"quiescence/advise".into(), &2.into())
+        );
+        let expected: BTreeSet<&str> =
+            bench::advise::designs(workload).iter().map(|design| design.name).collect();
+        let ranked = names(&report["designs"]);
+        // On a machine that does something else some may have no figure.
+        assert_eq!(&ranked | &names(&report["unranked"]), expected);
+        assert_eq!(report["workload"]["kind"], kind);
+        assert_eq!(report["decision"].is_null(), kind != "counter");
+        let program = report["program"].as_str();
+        assert_eq!(program.is_some_and(|text| text.contains("fn main()")), !is_noisy);
+        assert_eq!(report["too_noisy"].is_null(), !is_noisy);
+        let disclosed = report["disclosures"].to_string();
+        assert_eq!(disclosed.contains("fixed index"), workload == Workload::Table);
+        assert_eq!(disclosed.contains("Left out: mutex-per-value"), workload == Workload::Churn);
+        assert_eq!(
+            (&report["checksum_errors"], &report["interrupted"]),
+            (&0.into(), &false.into())
+        );
+        for design in report["designs"].as_array().unwrap() {
+            let throughput = &design["operations_per_second"];
+            assert!(throughput["high"].as_f64() >= throughput["median"].as_f64(), "{design}");
+        }
+        if let Some(first) = report["designs"].as_array().unwrap().first() {
+            assert!(first["operations_per_second"]["high"].as_f64().unwrap() > 0.0);
+            assert_eq!(first["rank"], 1);
+        }
+        assert!(!report["recommendation"].as_array().unwrap().is_empty());
+    }
+}
+
+#[test]
+fn a_whole_run_has_costs_a_ranking_sweeps_and_a_recommendation() {
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().join("out.json");
+    let args = TINY.iter().copied().chain(["--quick", "--json", out.to_str().unwrap()]);
+    let output = run(args);
+    let (stdout, is_noisy) = advised(&output);
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    for expected in
+        ["Machine", "2005", "Workload: built-in", "This run was ", "Ranking", "Recommendation"]
+    {
+        assert!(stdout.contains(expected), "{expected} is missing:\n{stdout}");
+    }
+    assert!(!(stdout.clone() + &stderr).contains('\u{1b}'), "escape codes in a pipe:\n{stdout}");
+    assert!(!stderr.contains("left"), "a progress bar in a pipe: {stderr}");
+    let report = json(&out);
+    hold(&report);
+    assert_eq!(report["costs"]["rows"][0]["id"], "instruction");
+    if is_noisy || is_cut_short(&report) {
+        return;
+    }
+    assert!(stdout.contains("Where the answer flips"), "{stdout}");
+    let points = report["sweeps"][0]["points"].as_array().unwrap();
+    let shares: Vec<f64> = points.iter().map(|point| point["value"].as_f64().unwrap()).collect();
+    assert_eq!(shares, [100.0, 99.9, 99.0, 90.0, 50.0]);
+    // A design has no figure at a point where too few of its slices counted.
+    let swept: BTreeSet<&str> = points.iter().flat_map(|point| names(&point["designs"])).collect();
+    assert!(swept.len() >= 3 && swept.is_subset(&names(&report["designs"])), "{swept:?}");
+}
+
+#[test]
+fn threads_are_swept_too_unless_in_a_hurry() {
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().join("out.json");
+    let args = ["--skip", "costs", "--threads", "3", "--json", out.to_str().unwrap()];
+    let (_, is_noisy) = advised(&run(TINY.iter().copied().chain(args)));
+    let report = json(&out);
+    if is_noisy || is_cut_short(&report) {
+        return;
+    }
+    let sweep = &report["sweeps"][1];
+    assert_eq!((&sweep["over"], sweep["own"].as_f64()), (&"threads".into(), Some(3.0)));
+    let counts: BTreeSet<u64> = sweep["points"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|p| p["value"].as_f64().unwrap() as u64)
+        .collect();
+    assert!(counts.contains(&1) && counts.contains(&3), "{counts:?}");
+}
+
+#[test]
+fn the_page_is_self_contained_and_light_and_dark() {
+    let directory = tempfile::tempdir().unwrap();
+    let (out, path) = (directory.path().join("out.json"), directory.path().join("page.html"));
+    let files = ["--json", out.to_str().unwrap(), "--html", path.to_str().unwrap()];
+    let (_, is_noisy) = advised(&run([&TINY[..], &["--skip", "costs"], &files].concat()));
+    let (report, page) = (json(&out), std::fs::read_to_string(path).unwrap());
+    for design in bench::advise::designs(bench::advise::Workload::Table) {
+        assert!(page.contains(design.name), "{} is missing", design.name);
+    }
+    for absent in ["http:", "https:", "<script", "src=", "href=", "@import", "url("] {
+        assert!(!page.contains(absent), "{absent} in a page that should need nothing");
+    }
+    assert!(page.contains("prefers-color-scheme: dark"));
+    let sweeps = report["sweeps"].as_array().unwrap();
+    assert_eq!(sweeps.len(), if is_noisy { 0 } else { 2 });
+    let is_line = |sweep: &&Value| sweep["points"].as_array().unwrap().len() > 1;
+    let lines = sweeps.iter().filter(is_line).count();
+    assert!(lines == sweeps.len() || is_cut_short(&report), "{lines}");
+    let says_values = page.contains(" million operations a second</title></circle>");
+    assert!(says_values || lines == 0, "points say values");
+    assert_eq!(page.matches("<svg").count(), 2 + lines, "throughput, latency, and the sweeps");
+    assert!(!page.contains("NaN") && !page.contains("inf\""), "a plot without a number");
+}
+
+#[test]
+fn names_from_the_user_are_text_and_not_markup() {
+    let directory = tempfile::tempdir().unwrap();
+    let workload = file(directory.path(), "w.toml", "name = \"<script>&\"\n");
+    let path = directory.path().join("page.html");
+    let args = ["--workload", workload.to_str().unwrap(), "--html", path.to_str().unwrap()];
+    advised(&tiny(&args).output().unwrap());
+    let page = std::fs::read_to_string(path).unwrap();
+    assert!(page.contains("&lt;script&gt;&amp;") && !page.contains("<script>"));
+}
+
+#[test]
+fn without_updates_there_is_no_latency_and_that_is_fine() {
+    let directory = tempfile::tempdir().unwrap();
+    let (out, page) = (directory.path().join("o.json"), directory.path().join("o.html"));
+    let args =
+        ["--reads", "100", "--json", out.to_str().unwrap(), "--html", page.to_str().unwrap()];
+    advised(&tiny(&args).output().unwrap());
+    assert_eq!(json(&out)["designs"][0]["update_latency_ns"], Value::Null);
+}
+
+/// More threads than CPUs never have them at once.
+#[test]
+fn without_slices_that_count_all_are_ranked_by_cpu_time() {
+    let cpus = std::thread::available_parallelism().unwrap().get();
+    let threads = (cpus + 1).to_string();
+    let (stdout, _) = advised(&tiny(&["--threads", &threads, "--json", "-"]).output().unwrap());
+    let report: Value = serde_json::from_str(&stdout).unwrap();
+    hold(&report);
+    assert_eq!(report["ranked_by"], "cpu");
+    assert!(report["simplicity"][0]["because"].is_string());
+}
+
+#[test]
+fn every_shipped_workload_runs() {
+    let shipped = concat!(env!("CARGO_MANIFEST_DIR"), "/../workloads");
+    let mut count = 0;
+    for entry in std::fs::read_dir(shipped).unwrap() {
+        let path = entry.unwrap().path();
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.starts_with('#'), "{} says nothing about itself", path.display());
+        advised(&tiny(&["--workload", path.to_str().unwrap()]).output().unwrap());
+        count += 1;
+    }
+    assert!(count >= 6, "{count} workloads");
+}
+
+/// Runs for hours, unless something ends it.
+fn endless(args: &[&str]) -> std::process::Command {
+    let mut all = vec!["--minutes", "600", "--run-ms", "1000", "--skip", "costs"];
+    all.extend(args);
+    rcu(all)
+}
+
+#[test]
+fn ctrl_c_writes_what_there_is_and_exits_130() {
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().join("out.json");
+    let page = directory.path().join("out.html");
+    let mut child = endless(&["--json", out.to_str().unwrap(), "--html", page.to_str().unwrap()])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    lines.find(|line| line.as_ref().unwrap().starts_with("Workload")).expect("a heading").unwrap();
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let rest: Vec<String> = lines.map(Result::unwrap).collect();
+    assert_eq!(child.wait().unwrap().code(), Some(130), "{rest:?}");
+    assert!(rest.iter().any(|line| line.starts_with("Interrupted")), "{rest:?}");
+    let report = json(&out);
+    hold(&report);
+    assert_eq!(report["interrupted"], true);
+    assert_eq!(report["keys"]["count"], 100_000.min(report["keys"]["count"].as_u64().unwrap()));
+    assert!(std::fs::read_to_string(page).unwrap().contains("Interrupted"));
+}
+
+#[test]
+fn a_closed_pipe_is_no_error_and_ends_the_run() {
+    let mut child = endless(&[]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut first = String::new();
+    let mut reader = BufReader::new(child.stdout.take().unwrap());
+    // As `head` does: reads something, and goes.
+    while first.trim().is_empty() {
+        first.clear();
+        assert_ne!(reader.read_line(&mut first).unwrap(), 0, "it ended before its first line");
+    }
+    drop(reader);
+    let output = child.wait_with_output().unwrap();
+    let (_, stderr) = expect_code(&output, 0);
+    assert_eq!(stderr, "");
+}
+
+#[test]
+fn a_closed_pipe_does_not_cost_the_file_that_was_asked_for() {
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().join("out.json");
+    let mut child =
+        tiny(&["--json", out.to_str().unwrap()]).stdout(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    assert!(matches!(child.wait().unwrap().code(), Some(0 | 3)), "too noisy is no fault");
+    assert!(json(&out)["designs"].is_array());
+}
+
+#[test]
+fn results_replace_an_older_longer_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let out = file(directory.path(), "out.json", vec![b'x'; 1 << 20]);
+    advised(&tiny(&["--json", out.to_str().unwrap()]).output().unwrap());
+    assert_eq!(json(&out)["schema"], "quiescence/advise");
+}
+
+#[test]
+fn costs_alone_have_json_and_a_page_too() {
+    let directory = tempfile::tempdir().unwrap();
+    let page = directory.path().join("page.html");
+    let args = ["costs", "--quick", "--json", "-", "--html", page.to_str().unwrap()];
+    let (stdout, _) = expect_code(&run(args), 0);
+    let report: Value = serde_json::from_str(&stdout).unwrap();
+    hold(&report);
+    assert_eq!(report["schema"], "quiescence/costs");
+    let page = std::fs::read_to_string(page).unwrap();
+    // On a machine that does something else no figure may be left to draw.
+    let has_l1 = report["costs"]["rows"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .any(|row| row["id"] == "l1_hit" && !row["ns"].is_null());
+    let drawn: &[&str] = &["<title>L1 hit", "time of one operation", "whisker"];
+    for expected in ["Where this comes from"].iter().chain(drawn.iter().filter(|_| has_l1)) {
+        assert!(page.contains(expected), "{expected}: {page}");
+    }
+    for row in report["costs"]["rows"].as_array().unwrap() {
+        let (ns, missing) = (&row["ns"], &row["missing"]);
+        assert!(ns.is_null() != missing.is_null(), "measured or missing: {row}");
+        if !ns.is_null() {
+            assert!(ns["median"].as_f64().unwrap() > 0.0, "{row}");
+        }
+    }
+}

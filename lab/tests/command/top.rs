@@ -1,0 +1,247 @@
+//! `rcu top`: of a process that serves its statistics, of one that does not, and of none.
+#![cfg(target_os = "linux")]
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::Barrier;
+use std::sync::atomic::AtomicPtr;
+use std::sync::atomic::Ordering::AcqRel;
+use std::thread;
+
+use crate::common::schema::accepted_changes;
+use crate::common::{expect_code, rcu};
+use quiescence::Domain;
+use quiescence::hazard::{HazardDomain, HazardPointer};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A program that uses the library: a test of this file, run in a process of its own.
+struct Program {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    /// Kept, so that it can write.
+    _stdout: BufReader<ChildStdout>,
+}
+
+impl Program {
+    fn start(test: &str, environment: &[(&str, &Path)]) -> Program {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args([test, "--exact", "--nocapture", "--test-threads=1"]);
+        command.env("ROLE", "program").env_remove("QUIESCENCE_STATS");
+        command.envs(environment.iter().copied());
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let (stdin, stdout) = (child.stdin.take(), child.stdout.take().unwrap());
+        let mut stdout = BufReader::new(stdout);
+        let mut line = String::new();
+        while !line.contains("ready") {
+            line.clear();
+            assert_ne!(stdout.read_line(&mut line).unwrap(), 0, "it ended before it was ready");
+        }
+        Program { child, stdin, _stdout: stdout }
+    }
+
+    fn pid(&self) -> String {
+        self.child.id().to_string()
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        drop(self.stdin.take());
+        let status = self.child.wait().unwrap();
+        assert!(thread::panicking() || status.success(), "{status}");
+    }
+}
+
+/// In the program: tells the test, and stays until it has seen enough.
+fn ready() {
+    println!("ready");
+    std::io::stdin().read_line(&mut String::new()).unwrap();
+}
+
+fn has_role() -> bool {
+    std::env::var_os("ROLE").is_some()
+}
+
+fn runtime_directory() -> TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o700)).unwrap();
+    directory
+}
+
+/// Runs `rcu top`, which finds the programs of this directory without arguments.
+fn top(runtime: &Path, args: &[&str]) -> std::process::Output {
+    let mut command = rcu(["top", "--interval", "0.1"].iter().chain(args));
+    command.env("XDG_RUNTIME_DIR", runtime).output().expect("the command starts")
+}
+
+/// Waits until the program's thread has made its socket.
+fn wait_for(socket: &Path) {
+    while std::os::unix::net::UnixStream::connect(socket).is_err() {
+        thread::yield_now();
+    }
+}
+
+#[test]
+fn what_hazard_pointers_protect_is_shown() {
+    if has_role() {
+        static NODES: HazardDomain = HazardDomain::named("nodes");
+        let place = AtomicPtr::new(Box::into_raw(Box::new([0_u8; 100])));
+        let mut holder = HazardPointer::new();
+        // SAFETY: from a box, and retired below, after it was taken out.
+        let protected = unsafe { holder.protect(&place) };
+        let old = place.swap(std::ptr::null_mut(), AcqRel);
+        // SAFETY: from a box, and no thread finds it any more.
+        NODES.retire(unsafe { Box::from_raw(old) });
+        NODES.barrier();
+        ready();
+        return drop(protected);
+    }
+    let runtime = runtime_directory();
+    let environment = [("QUIESCENCE_STATS", Path::new("1")), ("XDG_RUNTIME_DIR", runtime.path())];
+    let program = Program::start("top::what_hazard_pointers_protect_is_shown", &environment);
+    let pid = program.pid();
+    wait_for(&runtime.path().join(format!("quiescence/{pid}.sock")));
+    let (document, _) = expect_code(&top(runtime.path(), &[&pid, "--json", "-"]), 0);
+    let document: Value = serde_json::from_str(&document).unwrap();
+    let domain = &document["processes"][0]["domains"][0];
+    assert_eq!((&domain["name"], &domain["objects_protected"]), (&"nodes".into(), &1.into()));
+    assert!(domain["bytes_protected"].as_u64().unwrap() >= 100, "{domain}");
+    let (shown, _) = expect_code(&top(runtime.path(), &[&pid]), 0);
+    assert!(shown.contains("kept by hazard pointers"), "{shown}");
+    assert!(shown.contains("1 object"), "{shown}");
+}
+
+#[test]
+fn a_process_that_serves_is_shown() {
+    if has_role() {
+        let domain = Domain::builder().name("routes").build();
+        let (inside, outside) = (Barrier::new(2), Barrier::new(2));
+        return thread::scope(|scope| {
+            let reader = thread::Builder::new().name("lookup".into());
+            let reads = || {
+                let _guard = domain.read();
+                inside.wait();
+                outside.wait();
+            };
+            reader.spawn_scoped(scope, reads).unwrap();
+            inside.wait();
+            let waiter = scope.spawn(|| domain.synchronize());
+            while domain.statistics().sleeps == 0 {
+                thread::yield_now();
+            }
+            domain.call(|| ()).unwrap();
+            ready();
+            outside.wait();
+            waiter.join().unwrap();
+        });
+    }
+    let runtime = runtime_directory();
+    let environment = [("QUIESCENCE_STATS", Path::new("1")), ("XDG_RUNTIME_DIR", runtime.path())];
+    let program = Program::start("top::a_process_that_serves_is_shown", &environment);
+    let pid = program.pid();
+    wait_for(&runtime.path().join(format!("quiescence/{pid}.sock")));
+
+    // Found by its own environment, wherever we would look.
+    let elsewhere = runtime_directory();
+    let (document, _) = expect_code(&top(elsewhere.path(), &[&pid, "--json", "-"]), 0);
+    let document: Value = serde_json::from_str(&document).unwrap();
+    assert_eq!((&document["schema"], &document["version"]), (&"quiescence/top".into(), &1.into()));
+    // A newer library may serve more.
+    let accepted = accepted_changes(&document);
+    let is_more = |words: &String| {
+        words.starts_with("/processes /0") && words.ends_with(" with a member more")
+    };
+    assert!(!accepted.is_empty() && accepted.iter().all(is_more), "{accepted:?}");
+    let process = &document["processes"][0];
+    assert_eq!(process["pid"], program.child.id());
+    let domain = &process["domains"][0];
+    assert_eq!((&domain["name"], &domain["callbacks_waiting"]), (&"routes".into(), &1.into()));
+    assert_eq!(domain["longest_reader"]["thread_name"], "lookup");
+
+    // Not a terminal: one line a domain, and the end.
+    let (shown, _) = expect_code(&top(elsewhere.path(), &[&pid]), 0);
+    let expected = ["periods/s", "routes", "adaptive", "lookup (", "at least", "top.rs:"];
+    for expected in expected {
+        assert!(shown.contains(expected), "{expected}: {shown}");
+    }
+    assert_eq!(shown.lines().count(), 1, "{shown}");
+
+    // Listed, where one looks for it.
+    let (listed, _) = expect_code(&top(runtime.path(), &[]), 0);
+    assert!(listed.lines().any(|line| line.trim_start().starts_with(&pid)), "{listed}");
+    let (document, _) = expect_code(&top(runtime.path(), &["--json", "-"]), 0);
+    let document: Value = serde_json::from_str(&document).unwrap();
+    let mut listed = document["processes"].as_array().unwrap().iter();
+    assert!(listed.any(|process| process["pid"] == program.child.id()), "{document}");
+}
+
+#[test]
+fn a_process_that_does_not_serve_is_told_how_it_would() {
+    if has_role() {
+        quiescence::synchronize();
+        return ready();
+    }
+    let runtime = runtime_directory();
+    let test = "top::a_process_that_does_not_serve_is_told_how_it_would";
+    let program = Program::start(test, &[("XDG_RUNTIME_DIR", runtime.path())]);
+    let (shown, said) = expect_code(&top(runtime.path(), &[&program.pid()]), 4);
+    assert!(said.contains("QUIESCENCE_STATS=1"), "{said}");
+    assert!(shown.is_empty(), "{shown}");
+    // A socket without anybody behind it is no better.
+    let directory = runtime.path().join("quiescence");
+    fs::create_dir(&directory).unwrap();
+    let path = directory.join(format!("{}.sock", program.pid()));
+    drop(UnixListener::bind(&path).unwrap());
+    let (_, said) = expect_code(&top(runtime.path(), &[&program.pid()]), 4);
+    assert!(said.contains("QUIESCENCE_STATS=1"), "{said}");
+}
+
+#[test]
+fn who_answers_nonsense_is_not_believed() {
+    let runtime = runtime_directory();
+    let directory = runtime.path().join("quiescence");
+    fs::create_dir(&directory).unwrap();
+    let pid = std::process::id().to_string();
+    let listener = UnixListener::bind(directory.join(format!("{pid}.sock"))).unwrap();
+    let answers = ["{}\n", "", "{\"schema\": \"quiescence-stats/9\"}\n"];
+    let liar = thread::spawn(move || {
+        for answer in answers {
+            let (mut client, _) = listener.accept().unwrap();
+            let mut request = String::new();
+            BufReader::new(client.try_clone().unwrap()).read_line(&mut request).unwrap();
+            assert_eq!(request, "statistics\n");
+            std::io::Write::write_all(&mut client, answer.as_bytes()).unwrap();
+        }
+    });
+    for reason in ["cannot read", "without an answer", "cannot read"] {
+        let (shown, said) = expect_code(&top(runtime.path(), &[&pid]), 4);
+        assert!(said.contains(reason) && shown.is_empty(), "{said}");
+    }
+    liar.join().unwrap();
+}
+
+#[test]
+fn processes_that_are_not_there_or_not_ours_are_named() {
+    let runtime = runtime_directory();
+    let beyond_all = "4194305";
+    let (_, said) = expect_code(&top(runtime.path(), &[beyond_all]), 2);
+    assert!(said.contains("there is no process 4194305"), "{said}");
+    for nonsense in ["0", "-1", "init", "4294967296"] {
+        expect_code(&top(runtime.path(), &[nonsense]), 2);
+    }
+    expect_code(&top(runtime.path(), &["--interval", "0"]), 2);
+    // Unless we are the same user as the first process.
+    let of_first = fs::metadata("/proc/1").map(|found| std::os::unix::fs::MetadataExt::uid(&found));
+    let ours = fs::metadata("/proc/self").map(|found| std::os::unix::fs::MetadataExt::uid(&found));
+    if let (Ok(of_first), Ok(ours)) = (of_first, ours)
+        && of_first != ours
+    {
+        let (_, said) = expect_code(&top(runtime.path(), &["1"]), 2);
+        assert!(said.contains("another user"), "{said}");
+    }
+}

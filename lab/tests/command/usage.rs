@@ -1,0 +1,140 @@
+//! Every bad value is refused at once, with what is wrong, where, and exit code 2.
+
+use std::collections::BTreeMap;
+
+use crate::common::{expect_code, file, run};
+use serde_json::Value;
+
+#[test]
+fn bad_flags_are_refused_with_the_limits() {
+    let cases: &[(&[&str], &str)] = &[
+        (&["--threads", "0"], "0 is out of range: at least 1, at most 1024"),
+        (&["--threads", "many"], "is not a whole number"),
+        (&["--threads", "99999999999999999999"], "too large"),
+        (&["--reads", "100.5"], "100.5 is out of range: at least 0, at most 100"),
+        (&["--reads", "nan"], "out of range"),
+        (&["--zipf", "0"], "0 is out of range: more than 0, at most 5"),
+        (&["--zipf", "-1"], "-1 is out of range: more than 0, at most 5"),
+        (&["--reads", "-1"], "-1 is out of range: at least 0, at most 100"),
+        (&["--html", "-"], "--html takes a file"),
+        (&["torture", "--seconds", "0"], "0 is not in 1..=31536000"),
+        (&["--zipf", "1", "--uniform"], "cannot be used with"),
+        (&["--value-bytes", "0"], "0 is out of range: at least 1"),
+        (&["--work", "-1"], "-1"),
+        (&["--run-ms", "0"], "0 is out of range: at least 1"),
+        (&["--rounds", "0"], "0 is out of range: at least 1"),
+        (&["--max-keys", "0"], "0 is out of range: at least 1"),
+        (&["--kind", "tree"], "possible values: table, config"),
+        (&["--minutes", "0"], "0 is not in 1..=1440"),
+        (&["--skip", "lunch"], "possible values: costs, sweep"),
+        (&["--seed", "-1"], "-1"),
+        (&["--workload"], "a value is required"),
+        (&["--unknown"], "unexpected argument"),
+        (&["fly"], "unrecognized subcommand"),
+        (&["costs", "--threads", "2"], "unexpected argument"),
+        (&["bench", "srcu", "--case", "speed"], "possible values: pair, boot, blocked, domains"),
+        (&["bench", "percpu", "--case", "pair"], "possible values: snapshot, counter, lock"),
+        (&["bench", "cells", "--case", "pair"], "possible values: load, full, protect, store"),
+        (&["bench", "percpu", "--rounds", "0"], "0 is not in 1..=10000"),
+        (&["bench", "srcu", "--case", "pair", "--only", "papaya"], "there are: quiescence"),
+        (&["bench", "cells", "--only", "arc-clone", "--base", "arc-swap"], "--base arc-swap"),
+    ];
+    for (args, expected) in cases {
+        let (stdout, stderr) = expect_code(&run(*args), 2);
+        assert!(stderr.contains(expected), "{args:?}: {stderr}");
+        assert!(stdout.is_empty(), "{args:?} printed before it was refused: {stdout}");
+    }
+}
+
+#[test]
+fn a_bad_workload_file_is_refused_with_its_name_and_line() {
+    let directory = tempfile::tempdir().unwrap();
+    let cases = [
+        ("reads = 99\nthreads = 0\n", "line 2: 0 is out of range: at least 1, at most 1024"),
+        ("# comment\n\nreads = \"most\"\n", "line 3: invalid type: string"),
+        ("speed = 3\n", "line 1: unknown field `speed`"),
+        ("kind = \"heap\"\n", "line 1: unknown variant `heap`"),
+        ("work = 1.5\n", "line 1: invalid type: floating point"),
+        ("zipf = 1\nuniform = true\n", "exclude each other"),
+        ("reads 5\n", "line 1:"),
+        ("[table]\nreads = 5\n", "line 1: unknown field `table`"),
+    ];
+    for (text, expected) in cases {
+        let path = file(directory.path(), "bad.toml", text);
+        let (stdout, stderr) = expect_code(&run(["--workload".as_ref(), path.as_os_str()]), 2);
+        assert!(stderr.contains("bad.toml"), "{text:?}: {stderr}");
+        assert!(stderr.contains(expected), "{text:?}: {stderr}");
+        assert!(stdout.is_empty());
+    }
+}
+
+#[test]
+fn a_workload_file_that_is_missing_or_not_text_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let (_, stderr) = expect_code(&run(["--workload", "/nowhere/w.toml"]), 2);
+    assert!(stderr.contains("cannot read /nowhere/w.toml"), "{stderr}");
+    let path = file(directory.path(), "bytes.toml", b"\xff\xfe\x00");
+    let (_, stderr) = expect_code(&run(["--workload".as_ref(), path.as_os_str()]), 2);
+    assert!(stderr.contains("bytes.toml"), "{stderr}");
+}
+
+#[test]
+fn files_that_cannot_be_written_are_refused_before_anything_is_measured() {
+    for flag in ["--json", "--html"] {
+        // Without the flag's early check this run would take most of an hour.
+        let args = [flag, "/nowhere/result", "--run-ms", "60000"];
+        let (stdout, stderr) = expect_code(&run(args), 2);
+        assert!(stderr.contains("cannot write /nowhere/result"), "{stderr}");
+        assert!(stdout.is_empty(), "{stdout}");
+    }
+}
+
+#[test]
+fn a_workload_that_does_not_fit_into_memory_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let lines: String = (0..500_000).map(|line| format!("{line}\n")).collect();
+    let path = file(directory.path(), "keys.txt", lines);
+    let keys = path.to_str().unwrap();
+    let args = ["--keys", keys, "--max-keys", "500000", "--value-bytes", "1048576"];
+    let (_, stderr) = expect_code(&run(args), 2);
+    assert!(stderr.contains("--max-keys") && stderr.contains("are available"), "{stderr}");
+}
+
+#[test]
+fn every_schema_is_printed_and_agrees_with_the_others_on_what_they_share() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/schema");
+    let (listed, _) = expect_code(&run(["schema"]), 0);
+    let mut shared: BTreeMap<String, Value> = BTreeMap::new();
+    let mut count = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let file = path.file_name().and_then(|name| name.to_str()).unwrap();
+        let name = file.strip_suffix(".schema.json").expect("a schema");
+        let (printed, _) = expect_code(&run(["schema", name]), 0);
+        assert_eq!(printed, std::fs::read_to_string(&path).unwrap());
+        let schema: Value = serde_json::from_str(&printed).unwrap();
+        let of_document = format!("quiescence/{name}");
+        assert_eq!(schema["properties"]["schema"]["const"], of_document.as_str());
+        assert!(listed.lines().any(|line| line.trim_start().starts_with(name)), "{listed}");
+        for (name, definition) in schema["$defs"].as_object().into_iter().flatten() {
+            let known = shared.entry(name.clone()).or_insert_with(|| definition.clone());
+            assert_eq!(known, definition, "{name} in {file}");
+        }
+        count += 1;
+    }
+    assert_eq!(listed.lines().count(), count + 3, "a header, one line for each, and a hint");
+    let (_, stderr) = expect_code(&run(["schema", "tea"]), 2);
+    assert!(stderr.contains("possible values: advise, baseline"), "{stderr}");
+}
+
+#[test]
+fn help_shows_examples_and_exit_codes() {
+    for args in [&["--help"][..], &["advise", "--help"]] {
+        let (stdout, _) = expect_code(&run(args), 0);
+        for expected in ["Examples:", "Exit codes:", "--workload", "--json"] {
+            assert!(stdout.contains(expected), "{expected} is missing:\n{stdout}");
+        }
+    }
+    let (stdout, _) = expect_code(&run(["--version"]), 0);
+    assert!(stdout.starts_with("rcu "));
+}

@@ -1,0 +1,558 @@
+//! Callback queues: order, grace periods, barriers, the limit, runners that come and go, forks.
+
+#![cfg(target_os = "linux")]
+
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use crate::common;
+use quiescence::Domain;
+use quiescence::callback_queue::{self, CallbackQueue, Left, Wakes};
+use quiescence::raw::Head;
+
+/// What is pushed in these tests: calls a closure, with its own address in case it wants to be
+/// pushed again.
+#[repr(C)]
+struct Work {
+    head: Head,
+    run: Option<Box<dyn FnMut(*mut Head) -> bool + Send>>,
+}
+
+unsafe extern "C" fn run(head: *mut Head) {
+    let work = head.cast::<Work>();
+    // SAFETY: the head comes first in a work that `push` has boxed.
+    let mut run = unsafe { (*work).run.take() }.expect("pushed with one");
+    if run(head) {
+        // SAFETY: as above; it is not pushed again.
+        drop(unsafe { Box::from_raw(work) });
+    } else {
+        // SAFETY: as above; it was pushed again, and its callback queue's runner is this thread.
+        unsafe { (*work).run = Some(run) };
+    }
+}
+
+fn boxed(f: impl FnMut(*mut Head) -> bool + Send + 'static) -> *mut Head {
+    Box::into_raw(Box::new(Work { head: Head::new(), run: Some(Box::new(f)) })).cast()
+}
+
+fn push(
+    callback_queue: &CallbackQueue,
+    mut f: impl FnMut() + Send + 'static,
+) -> callback_queue::Pushed {
+    let head = boxed(move |_| {
+        f();
+        true
+    });
+    // SAFETY: a box, which `run` frees; the closure may be called anywhere.
+    unsafe { callback_queue.push(head, run) }.unwrap()
+}
+
+fn spawn(callback_queue: &Arc<CallbackQueue>, idle_after: Option<Duration>) -> JoinHandle<Left> {
+    let callback_queue = Arc::clone(callback_queue);
+    thread::spawn(move || callback_queue.attend(idle_after).unwrap())
+}
+
+/// A callback queue with a runner, until `f` has returned.
+fn attended<R>(domain: &Domain, wakes: Wakes, f: impl FnOnce(&Arc<CallbackQueue>) -> R) -> R {
+    let callback_queue = Arc::new(CallbackQueue::new(domain, wakes));
+    let runner = spawn(&callback_queue, None);
+    let result = f(&callback_queue);
+    callback_queue.stop();
+    assert_eq!(runner.join().unwrap(), Left::Stopped);
+    result
+}
+
+fn waits_nothing(domain: &Domain) {
+    let statistics = domain.statistics();
+    assert_eq!(statistics.callbacks_waiting(), 0);
+    assert_eq!(statistics.bytes_waiting, 0);
+}
+
+/// Each thread's heads in order, all of them before the barrier returns.
+#[test]
+fn everything_runs_in_order_before_a_barrier_returns() {
+    const EACH: u64 = common::rounds(2_000, 20);
+    let domain = Domain::new();
+    for wakes in [Wakes::Runner, Wakes::Never] {
+        attended(&domain, wakes, |callback_queue| {
+            let next: Arc<[AtomicU64; 3]> = Arc::default();
+            thread::scope(|scope| {
+                for thread in 0..3 {
+                    let next = &next;
+                    scope.spawn(move || {
+                        for number in 0..EACH {
+                            let next = Arc::clone(next);
+                            let _: callback_queue::Pushed = push(callback_queue, move || {
+                                assert_eq!(next[thread].fetch_add(1, SeqCst), number);
+                            });
+                        }
+                    });
+                }
+            });
+            domain.barrier();
+            assert_eq!(next.each_ref().map(|count| count.load(SeqCst)), [EACH; 3]);
+            assert!(callback_queue.is_empty());
+            waits_nothing(&domain);
+        });
+    }
+    assert_eq!(domain.statistics().callbacks_run, 2 * 3 * EACH);
+}
+
+fn nothing_runs_while_a_section_lasts() {
+    let domain = Domain::new();
+    attended(&domain, Wakes::Runner, |callback_queue| {
+        let ran = Arc::new(AtomicU64::new(0));
+        common::beside_a_section(&domain, |leave| {
+            let pushed = Arc::clone(&ran);
+            let _: callback_queue::Pushed =
+                push(callback_queue, move || _ = pushed.fetch_add(1, SeqCst));
+            common::until_an_updater_sleeps(&domain);
+            assert_eq!(ran.load(SeqCst), 0, "run beside a section");
+            leave();
+        });
+        domain.barrier();
+        assert_eq!(ran.load(SeqCst), 1);
+    });
+}
+
+#[test]
+fn heads_wait_for_sections() {
+    nothing_runs_while_a_section_lasts();
+}
+
+/// With no barrier, and no further push. It waits for no company, so that each push finds it
+/// asleep.
+#[test]
+fn a_runner_that_sleeps_is_woken() {
+    let domain = Domain::new();
+    let mut tuning = domain.tuning();
+    tuning.lazy = Duration::ZERO;
+    domain.tune(tuning);
+    attended(&domain, Wakes::Runner, |callback_queue| {
+        for _ in 0..50 {
+            let (ran, has_run) = mpsc::channel();
+            let _: callback_queue::Pushed = push(callback_queue, move || {
+                // SAFETY: asks who this is.
+                let runner = if cfg!(miri) { 0 } else { unsafe { libc::gettid() } };
+                ran.send(runner.cast_unsigned()).unwrap();
+            });
+            let runner = has_run.recv().unwrap();
+            while !cfg!(miri) && !common::sleeps_or_is_gone(runner) {
+                thread::yield_now();
+            }
+        }
+    });
+}
+
+/// A barrier runs what no thread attends to. (What one runner has left its successor finds.)
+#[test]
+fn a_barrier_attends_where_nobody_does() {
+    let domain = Domain::new();
+    let callback_queue = CallbackQueue::new(&domain, Wakes::Runner);
+    let ran = Arc::new(AtomicU64::new(0));
+    let add = |number| {
+        let ran = Arc::clone(&ran);
+        push(&callback_queue, move || assert_eq!(ran.fetch_add(1, SeqCst), number))
+    };
+    assert!(add(0).unattended, "the first is told");
+    assert!(!add(1).unattended, "and the others are not");
+    domain.barrier();
+    assert_eq!(ran.load(SeqCst), 2);
+    assert!(add(2).unattended, "the barrier has left");
+    callback_queue.neglect().unwrap();
+    assert!(add(3).unattended, "told again");
+    callback_queue.stop();
+    assert_eq!(callback_queue.attend(None).unwrap(), Left::Stopped);
+    callback_queue.restart();
+    assert!(!callback_queue.is_empty() && add(4).unattended);
+    assert_eq!(callback_queue.attend(Some(Duration::ZERO)).unwrap(), Left::Idle);
+    assert_eq!(ran.load(SeqCst), 5);
+    waits_nothing(&domain);
+}
+
+/// A barrier leaves the callback queue to a runner that is to come.
+#[test]
+fn a_barrier_waits_for_a_runner_that_is_expected() {
+    let domain = Domain::new();
+    let callback_queue = Arc::new(CallbackQueue::new(&domain, Wakes::Runner));
+    let (on, was_on) = mpsc::channel();
+    assert!(push(&callback_queue, move || on.send(thread::current().id()).unwrap()).unattended);
+    callback_queue.expect();
+    thread::scope(|scope| {
+        scope.spawn(|| domain.barrier());
+        let runner = spawn(&callback_queue, None);
+        assert_eq!(was_on.recv().unwrap(), runner.thread().id());
+        callback_queue.stop();
+        runner.join().unwrap();
+    });
+}
+
+#[test]
+fn one_runner_at_a_time() {
+    let domain = Domain::new();
+    attended(&domain, Wakes::Runner, |callback_queue| {
+        while !callback_queue.is_attended() {
+            thread::yield_now();
+        }
+        assert!(!callback_queue.is_attended_here());
+        assert_eq!(callback_queue.attend(None).unwrap(), Left::Taken);
+    });
+}
+
+#[test]
+fn a_callback_queue_is_handed_over_in_order() {
+    let domain = Domain::new();
+    let (from, to) =
+        (CallbackQueue::new(&domain, Wakes::Runner), CallbackQueue::new(&domain, Wakes::Runner));
+    let ran = Arc::new(Mutex::new(Vec::new()));
+    let add = |callback_queue: &CallbackQueue, number: u64| {
+        let ran = Arc::clone(&ran);
+        push(callback_queue, move || ran.lock().unwrap().push(number))
+    };
+    let _: [callback_queue::Pushed; 2] = [add(&to, 0), add(&from, 1)];
+    const MANY: u64 = common::rounds(1_000, 30);
+    for number in 2..MANY {
+        let _: callback_queue::Pushed = add(&from, number);
+    }
+    assert!(!from.hand_over(&to).unwrap().unattended, "it was told before");
+    drop(from);
+    let statistics = domain.statistics();
+    assert_eq!((statistics.callbacks_queued, statistics.callbacks_run), (MANY, 0));
+    domain.barrier();
+    assert!(ran.lock().unwrap().iter().copied().eq(0..MANY));
+    waits_nothing(&domain);
+}
+
+/// A callback queue that ends leaves what it has to the worker.
+#[test]
+fn a_callback_queue_that_ends_loses_nothing() {
+    let domain = Domain::new();
+    let ran = Arc::new(AtomicU64::new(0));
+    let callback_queue = CallbackQueue::new(&domain, Wakes::Runner);
+    for number in 0..100 {
+        let ran = Arc::clone(&ran);
+        let _: callback_queue::Pushed =
+            push(&callback_queue, move || assert_eq!(ran.fetch_add(1, SeqCst), number));
+    }
+    drop(callback_queue);
+    domain.barrier();
+    assert_eq!(ran.load(SeqCst), 100);
+    waits_nothing(&domain);
+    assert_eq!(domain.statistics().callbacks_run, 100);
+}
+
+/// A barrier beside a runner that is asked to stop, and a callback queue that is handed over.
+#[test]
+fn barriers_beside_callback_queues_that_end() {
+    let domain = Domain::new();
+    let stays = CallbackQueue::new(&domain, Wakes::Runner);
+    for _ in 0..common::rounds(100, 4) {
+        let callback_queue = Arc::new(CallbackQueue::new(&domain, Wakes::Runner));
+        let runner = spawn(&callback_queue, None);
+        let ran = Arc::new(AtomicU64::new(0));
+        let pushed = Arc::clone(&ran);
+        let _: callback_queue::Pushed =
+            push(&callback_queue, move || _ = pushed.fetch_add(1, SeqCst));
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                domain.barrier();
+                assert_eq!(ran.load(SeqCst), 1);
+            });
+            callback_queue.stop();
+            runner.join().unwrap();
+            let handed = callback_queue.hand_over(&stays).unwrap();
+            assert!(!handed.crowded);
+        });
+    }
+    domain.barrier();
+    waits_nothing(&domain);
+}
+
+/// A barrier beside a callback queue that ends, in the midst of what it leaves to the worker.
+#[test]
+fn a_barrier_in_the_midst_of_an_end() {
+    const HEADS: u64 = common::rounds(30_000, 20);
+    let domain = Domain::new();
+    for _ in 0..5 {
+        let callback_queue = CallbackQueue::new(&domain, Wakes::Runner);
+        let ran = Arc::new(AtomicU64::new(0));
+        let ended = AtomicU64::new(0);
+        let queued = domain.statistics().callbacks_queued;
+        for number in 0..HEADS {
+            let ran = Arc::clone(&ran);
+            let _: callback_queue::Pushed =
+                push(&callback_queue, move || assert_eq!(ran.fetch_add(1, SeqCst), number));
+        }
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                // What is on its way is counted neither in the callback queue nor in a queue.
+                // What threads have pushed and not counted is less than that.
+                while domain.statistics().callbacks_queued > queued + HEADS / 2
+                    && ended.load(SeqCst) == 0
+                {
+                    thread::yield_now();
+                }
+                domain.barrier();
+                assert_eq!(ran.load(SeqCst), HEADS);
+            });
+            drop(callback_queue);
+            ended.store(1, SeqCst);
+        });
+        domain.barrier(); // for what the other one has itself sent
+        waits_nothing(&domain);
+    }
+}
+
+/// A barrier that attends itself ends, whatever is pushed meanwhile; and who pushes is notified
+/// that no thread attends.
+#[test]
+fn a_barrier_that_attends_ends() {
+    const MOST: u64 = common::rounds(100, 10);
+    let domain = Domain::new();
+    let callback_queue = Arc::new(CallbackQueue::new(&domain, Wakes::Runner));
+    let ran = Arc::new(AtomicU64::new(0));
+    let (count, again) = (Arc::clone(&ran), Arc::downgrade(&callback_queue));
+    let head = boxed(move |head| {
+        if count.fetch_add(1, SeqCst) + 1 == MOST {
+            return true;
+        }
+        // SAFETY: a box; its function has been called, and does not use it after this.
+        let pushed = unsafe { again.upgrade().unwrap().push(head, run) }.unwrap();
+        assert!(pushed.unattended, "nobody attends once the barrier has returned");
+        false
+    });
+    // SAFETY: as in `push`.
+    assert!(unsafe { callback_queue.push(head, run) }.unwrap().unattended);
+    for barriers in 1..=MOST {
+        domain.barrier();
+        assert_eq!(ran.load(SeqCst), barriers, "run though the barrier need not wait for it");
+    }
+    waits_nothing(&domain);
+}
+
+/// A head that its function pushes again, to its own callback queue: it waits for one grace period
+/// each time.
+#[test]
+fn a_head_is_pushed_again_by_its_function() {
+    let domain = Domain::new();
+    attended(&domain, Wakes::Runner, |callback_queue| {
+        let (done, is_done) = mpsc::channel();
+        let (mut left, again) = (20, Arc::downgrade(callback_queue));
+        let head = boxed(move |head| {
+            assert!(callback_queue::in_callback());
+            left -= 1;
+            if left == 0 {
+                done.send(()).unwrap();
+                return true;
+            }
+            let callback_queue = again.upgrade().unwrap();
+            // SAFETY: a box; its function has been called, and does not use it after this.
+            assert!(!unsafe { callback_queue.push(head, run) }.unwrap().unattended);
+            false
+        });
+        // SAFETY: as in `push`.
+        assert!(!unsafe { callback_queue.push(head, run) }.unwrap().crowded);
+        is_done.recv().unwrap();
+        assert!(domain.statistics().grace_periods >= 20);
+    });
+}
+
+/// What is over the limit is never refused; a thread that may waits for room, and only so long.
+#[test]
+#[cfg_attr(miri, ignore = "naps by the tick: too slow")]
+fn the_limit_slows_down_and_refuses_nothing() {
+    let domain = common::domain_with_limit(100, 1 << 30);
+    let callback_queue = Arc::new(CallbackQueue::new(&domain, Wakes::Runner));
+    let ran = Arc::new(AtomicU64::new(0));
+    let add = || {
+        let ran = Arc::clone(&ran);
+        push(&callback_queue, move || _ = ran.fetch_add(1, SeqCst))
+    };
+    let crowded: Vec<bool> = (0..103).map(|_| add().crowded).collect();
+    assert_eq!(crowded.iter().position(|crowded| *crowded), Some(100), "as many as the limit says");
+    assert!(crowded[100..].iter().all(|crowded| *crowded));
+    assert_eq!(domain.statistics().bytes_waiting, 103 * 256);
+    let guard = domain.read();
+    callback_queue::wait_for_room(&domain); // nothing may be waited for in a section
+    drop(guard);
+    assert_eq!((domain.statistics().limit_waits, domain.statistics().limit_refusals), (0, 1));
+    callback_queue::wait_for_room(&domain); // no thread makes room: for a tick
+    assert_eq!(domain.statistics().limit_waits, 1);
+    let runner = spawn(&callback_queue, None);
+    while add().crowded {
+        callback_queue::wait_for_room(&domain);
+    }
+    domain.barrier();
+    waits_nothing(&domain);
+    let quiet = CallbackQueue::new(&domain, Wakes::Never);
+    let count = (0..200).filter(|_| push(&quiet, || ()).crowded).count();
+    assert_eq!(count, 0, "threads of a quiet callback queue never wait");
+    drop(quiet);
+    callback_queue.stop();
+    runner.join().unwrap();
+    drop(callback_queue);
+    domain.barrier();
+    // All that was charged is free again.
+    let other = CallbackQueue::new(&domain, Wakes::Runner);
+    let room = (0..100).filter(|_| !push(&other, || ()).crowded).count();
+    assert_eq!(room, 100);
+    domain.barrier();
+}
+
+/// A limit of bytes: a head counts for 256.
+#[test]
+fn heads_count_for_bytes() {
+    let domain = common::domain_with_limit(1 << 20, 10 * 256);
+    let callback_queue = CallbackQueue::new(&domain, Wakes::Runner);
+    let crowded: Vec<bool> = (0..12).map(|_| push(&callback_queue, || ()).crowded).collect();
+    assert_eq!(crowded.iter().position(|crowded| *crowded), Some(10));
+    domain.barrier();
+}
+
+#[test]
+fn a_head_that_is_queued_twice_is_named() {
+    let domain = Domain::new();
+    let callback_queue = CallbackQueue::new(&domain, Wakes::Runner);
+    let ran = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&ran);
+    let first = boxed(move |_| counted.fetch_add(1, SeqCst) == 0);
+    // SAFETY: the second push is refused, which is what is tested; else as in `push`.
+    let push_first = || unsafe { callback_queue.push(first, run) };
+    assert!(push_first().is_ok());
+    let error = push_first().unwrap_err();
+    assert!(error.to_string().contains(&format!("{first:p}")), "{error}");
+    let _: callback_queue::Pushed = push(&callback_queue, || ());
+    if callback_queue::remembers_heads() {
+        assert_eq!(push_first().unwrap_err(), error, "wherever it waits");
+    }
+    domain.barrier();
+    assert_eq!(ran.load(SeqCst), 1);
+}
+
+/// Callbacks are not begun during a pause; what waits does.
+#[test]
+fn a_pause_holds_callbacks_up() {
+    let domain = Domain::new();
+    attended(&domain, Wakes::Runner, |callback_queue| {
+        let ran = Arc::new(AtomicU64::new(0));
+        callback_queue.pause();
+        let before = domain.statistics().grace_periods;
+        let pushed = Arc::clone(&ran);
+        let _: callback_queue::Pushed =
+            push(callback_queue, move || _ = pushed.fetch_add(1, SeqCst));
+        while domain.statistics().grace_periods == before {
+            thread::yield_now(); // until the runner has got that far
+        }
+        assert_eq!(ran.load(SeqCst), 0);
+        callback_queue.resume();
+        domain.barrier();
+        assert_eq!(ran.load(SeqCst), 1);
+    });
+}
+
+/// The child has no runner, but what waited, and nothing twice.
+#[test]
+#[cfg_attr(miri, ignore = "child processes")]
+fn a_child_finds_what_waits() {
+    let domain = common::domain_with_limit(1_000, 1 << 30);
+    let ran = Arc::new(AtomicU64::new(0));
+    attended(&domain, Wakes::Runner, |callback_queue| {
+        let add = || {
+            let ran = Arc::clone(&ran);
+            push(callback_queue, move || _ = ran.fetch_add(1, SeqCst))
+        };
+        for waits_in_the_callback_queue in [false, true] {
+            ran.store(0, SeqCst);
+            common::beside_a_section(&domain, |leave| {
+                let sleeps = domain.statistics().sleeps;
+                (0..10).for_each(|_| assert!(!add().crowded));
+                if waits_in_the_callback_queue {
+                    while domain.statistics().sleeps == sleeps {
+                        thread::yield_now(); // until the runner has taken them
+                    }
+                }
+                common::in_child(|| {
+                    assert!(!callback_queue.is_attended() && !callback_queue.is_empty());
+                    domain.barrier();
+                    assert_eq!(ran.load(SeqCst), 10);
+                    assert!(add().unattended, "somebody is to attend to it again");
+                    assert_eq!(domain.statistics().callbacks_waiting(), 1);
+                    let crowded = (0..1_000).filter(|_| add().crowded).count();
+                    assert_eq!(crowded, 1, "what is charged is what waits");
+                    let runner = spawn(callback_queue, None);
+                    domain.barrier();
+                    assert_eq!(ran.load(SeqCst), 1_011);
+                    callback_queue.stop();
+                    runner.join().unwrap();
+                });
+                leave();
+            });
+            domain.barrier();
+            assert_eq!(ran.load(SeqCst), 10);
+        }
+    });
+}
+
+/// Forks beside threads that push and a runner that runs.
+#[test]
+#[cfg_attr(miri, ignore = "child processes")]
+fn forks_beside_pushes() {
+    let domain = common::domain_with_limit(2_000, 1 << 30);
+    let stop = AtomicU64::new(0);
+    attended(&domain, Wakes::Runner, |callback_queue| {
+        thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    while stop.load(Relaxed) == 0 {
+                        if push(callback_queue, || ()).crowded {
+                            callback_queue::wait_for_room(&domain);
+                        }
+                    }
+                });
+            }
+            for _ in 0..30 {
+                callback_queue.pause();
+                common::in_child(|| {
+                    callback_queue.resume();
+                    let ran = Arc::new(AtomicU64::new(0));
+                    let pushed = Arc::clone(&ran);
+                    let _: callback_queue::Pushed =
+                        push(callback_queue, move || _ = pushed.fetch_add(1, SeqCst));
+                    domain.barrier();
+                    assert_eq!(ran.load(SeqCst), 1);
+                    waits_nothing(&domain);
+                });
+                callback_queue.resume();
+            }
+            stop.store(1, Relaxed);
+        });
+        domain.barrier();
+        waits_nothing(&domain);
+    });
+}
+
+/// A runner waits for the section with what was pushed in it, however little patience it has.
+#[test]
+fn nothing_runs_beside_a_section() {
+    let domain = Domain::new();
+    let callback_queue = Arc::new(CallbackQueue::new(&domain, Wakes::Runner));
+    let ran = Arc::new(AtomicU64::new(0));
+    let runner = common::beside_a_section(&domain, |leave| {
+        let pushed = Arc::clone(&ran);
+        let _: callback_queue::Pushed =
+            push(&callback_queue, move || _ = pushed.fetch_add(1, SeqCst));
+        let runner = spawn(&callback_queue, Some(Duration::ZERO));
+        while domain.statistics().sleeps == 0 && !runner.is_finished() {
+            thread::yield_now();
+        }
+        let early = ran.load(SeqCst);
+        leave();
+        assert_eq!(early, 0, "run beside a section");
+        runner
+    });
+    assert_eq!(runner.join().unwrap(), Left::Idle);
+    assert_eq!(ran.load(SeqCst), 1);
+}

@@ -1,0 +1,564 @@
+//! `ArcCell` and its kin: exact counts, exact drops, under updaters, signals and `fork`, with light
+//! fences and with portable ones.
+
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use crate::common;
+use crate::common::storm;
+use quiescence::cell::{Access, Cache, Constant, DynAccess, Map};
+use quiescence::{
+    ArcCell, Weigh,
+    cell::{ArcCellOption, ArcCellWeak, ArcGuard},
+    hazard,
+    tuning::Fences,
+};
+
+#[cfg(unix)]
+use storm::Target;
+
+/// A number, and a mark that is gone once it has been dropped.
+#[derive(Debug)]
+struct Counted {
+    number: u64,
+    mark: u64,
+    drops: &'static AtomicU64,
+}
+
+impl Weigh for Counted {}
+
+const MARK: u64 = 0x600d_600d_600d_600d;
+
+impl Counted {
+    fn new(number: u64, drops: &'static AtomicU64) -> Arc<Self> {
+        Arc::new(Self { number, mark: MARK, drops })
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        assert_eq!(self.mark, MARK, "dropped twice");
+        self.mark = 0;
+        self.drops.fetch_add(1, Relaxed);
+    }
+}
+
+/// The count once what was given up has been dropped.
+fn counted<T>(arc: &Arc<T>) -> usize {
+    hazard::barrier();
+    Arc::strong_count(arc)
+}
+
+#[test]
+fn the_cell_holds_one_reference_and_lets_go_of_it() {
+    let first = Arc::new(1);
+    let cell = ArcCell::new(first.clone());
+    assert_eq!(Arc::strong_count(&first), 2);
+    let loaded = cell.load();
+    assert!(Arc::ptr_eq(&first, ArcGuard::as_inner(&loaded)));
+    assert_eq!(Arc::strong_count(&first), 2, "a guard counts nothing");
+    drop(loaded);
+    assert_eq!(*cell.load_full(), 1);
+    let second = Arc::new(2);
+    let old = cell.swap(second.clone());
+    assert!(Arc::ptr_eq(&first, &old));
+    assert_eq!((counted(&first), counted(&second)), (2, 2));
+    cell.store(first.clone());
+    assert_eq!((counted(&first), counted(&second)), (3, 1));
+    drop(old);
+    assert!(Arc::ptr_eq(&first, &cell.into_inner()));
+    assert_eq!(counted(&first), 1);
+    drop(ArcCell::new(first.clone()));
+    assert_eq!(counted(&first), 1);
+}
+
+#[test]
+fn a_guard_outlives_what_becomes_of_its_cell() {
+    let first = Arc::new(String::from("first"));
+    let cell = ArcCell::new(first.clone());
+    let (stays, goes) = (cell.load(), cell.load());
+    cell.store(Arc::new(String::from("second")));
+    hazard::barrier();
+    assert_eq!((&**stays, Arc::strong_count(&first)), ("first", 2), "the cell's reference is kept");
+    // A guard is another thread's to drop, and a reference of its own can be made of it.
+    thread::spawn(move || assert_eq!(*goes, "first")).join().unwrap();
+    assert_eq!(counted(&first), 2, "one protects it still");
+    let full = ArcGuard::into_inner(stays);
+    assert_eq!(counted(&first), 2, "its own, and not the cell's any more");
+    drop(cell);
+    drop(full);
+    assert_eq!(counted(&first), 1);
+    let made = ArcGuard::from_inner(first.clone());
+    assert_eq!((counted(&first), made.len()), (2, 5));
+    drop(made);
+    assert_eq!(counted(&first), 1);
+}
+
+/// Eight are protected by slots, and the others count.
+#[test]
+fn a_thread_may_have_any_number_of_guards() {
+    let value = Arc::new(7);
+    let cell = ArcCell::new(value.clone());
+    let mut guards: Vec<_> = (0..20).map(|_| cell.load()).collect();
+    assert_eq!(Arc::strong_count(&value), 2 + 12);
+    cell.store(Arc::new(8));
+    hazard::barrier();
+    assert!(guards.iter().all(|guard| **guard == 7));
+    guards.drain(..8);
+    let again: Vec<_> = (0..8).map(|_| cell.load()).collect();
+    assert!(again.iter().all(|guard| **guard == 8), "the slots are free again");
+    drop(guards);
+    assert_eq!(counted(&value), 1);
+}
+
+#[test]
+fn compare_and_swap_goes_by_the_address() {
+    let (first, second) = (Arc::new(7), Arc::new(7));
+    let cell = ArcCell::new(first.clone());
+    let seen = cell.compare_and_swap(&second, Arc::new(8));
+    assert!(Arc::ptr_eq(&seen, &first), "an equal value elsewhere is not what is there");
+    assert!(Arc::ptr_eq(&cell.load_full(), &first));
+    drop(seen);
+    assert_eq!(counted(&first), 2);
+    let seen = cell.compare_and_swap(&first, second.clone());
+    assert!(Arc::ptr_eq(&seen, &first));
+    assert!(Arc::ptr_eq(&cell.load_full(), &second));
+    drop(seen);
+    assert_eq!((counted(&first), counted(&second)), (1, 2));
+    // What comes back is the same: the thread that holds it cannot tell, and need not.
+    cell.store(first.clone());
+    cell.store(second.clone());
+    assert!(Arc::ptr_eq(&cell.compare_and_swap(&second, first.clone()), &second));
+    assert_eq!((counted(&first), counted(&second)), (2, 1));
+    // By a guard, and by an address.
+    let guard = cell.load();
+    assert!(Arc::ptr_eq(&cell.compare_and_swap(&guard, second.clone()), &first));
+    assert!(Arc::ptr_eq(&cell.compare_and_swap(guard, first.clone()), &second));
+    let address = Arc::as_ptr(&second);
+    assert!(Arc::ptr_eq(&cell.compare_and_swap(address, first.clone()), &second));
+    assert_eq!((counted(&first), counted(&second)), (2, 1));
+}
+
+#[test]
+fn a_cache_has_the_newest_value_and_drops_the_one_before() {
+    let (first, second) = (Arc::new((1, 2)), Arc::new((3, 4)));
+    let cell = Arc::new(ArcCell::new(first.clone()));
+    let mut cache = Cache::new(Arc::clone(&cell));
+    let mut part = Cache::new(&*cell).map(|pair| &pair.1);
+    assert_eq!((cache.load().clone(), *part.load()), (first.clone(), 2));
+    cell.store(second.clone());
+    assert_eq!(counted(&first), 3, "the two caches have it");
+    assert_eq!((cache.load().0, *part.load()), (3, 4));
+    assert_eq!((counted(&first), Arc::ptr_eq(cache.cell(), &cell)), (1, true));
+    drop((cache.into_inner(), part.into_inner()));
+    assert_eq!(counted(&second), 2);
+}
+
+#[test]
+fn parts_are_had_from_cells_from_constants_and_from_parts() {
+    fn length(name: &impl Access<String>) -> usize {
+        name.load().len()
+    }
+    let cell = Arc::new(ArcCell::from_pointee((1, String::from("four"))));
+    let name = cell.map(|pair: &(i32, String)| &pair.1);
+    assert_eq!((length(&name), length(&Constant(String::from("six!!!")))), (4, 6));
+    let owned = Map::new(Arc::clone(&cell), |pair: &(i32, String)| &pair.1);
+    let bytes = Map::new(owned.clone(), |name: &String| name.as_bytes());
+    let any: Box<dyn DynAccess<[u8]>> = Box::new(bytes);
+    let before = any.load();
+    cell.store(Arc::new((2, String::from("seven"))));
+    assert_eq!((&*before, &*any.load(), length(&owned)), (&b"four"[..], &b"seven"[..], 5));
+}
+
+#[test]
+fn a_weak_cell_keeps_no_value() {
+    let value = Arc::new(String::from("value"));
+    let cell = ArcCellWeak::new(Arc::downgrade(&value));
+    let guard = cell.load();
+    assert_eq!(guard.upgrade(), Some(value.clone()));
+    drop(value);
+    assert!(guard.upgrade().is_none() && cell.load().upgrade().is_none());
+    cell.store(std::sync::Weak::new());
+    assert!(cell.load().upgrade().is_none() && guard.upgrade().is_none());
+}
+
+#[test]
+fn an_option_may_be_empty_at_any_time() {
+    static PLACE: ArcCellOption<String> = ArcCellOption::empty();
+    assert!(PLACE.load().is_none());
+    assert!(PLACE.compare_and_swap(&None, Some(Arc::new(String::from("a")))).is_none());
+    let a = PLACE.load_full().unwrap();
+    assert_eq!((*a).as_str(), "a");
+    let kept = PLACE.compare_and_swap(&None, Some(Arc::new(String::from("b"))));
+    assert!(Arc::ptr_eq(&kept.unwrap(), &a), "it was not empty");
+    assert!(Arc::ptr_eq(&PLACE.compare_and_swap(&Some(a.clone()), None).unwrap(), &a));
+    assert!(PLACE.load_full().is_none());
+    assert_eq!(counted(&a), 1);
+    PLACE.store(Some(a.clone()));
+    assert!(Arc::ptr_eq(&PLACE.take().unwrap(), &a));
+    assert!(PLACE.take().is_none());
+    assert!(PLACE.rcu(|old| old.is_none().then(|| a.clone())).is_none());
+    assert!(PLACE.rcu(|_| Arc::new(String::from("c"))).is_some_and(|old| *old == "a"));
+    PLACE.store(None);
+    let place = ArcCellOption::from_pointee(5);
+    assert_eq!(place.into_inner().as_deref(), Some(&5));
+    assert!(ArcCellOption::<u8>::from_pointee(None).load().is_none());
+    assert!(ArcCellOption::<u8>::default().into_inner().is_none());
+    let (five, none) =
+        (ArcCellOption::from(Arc::new(5)), ArcCellOption::<u8>::from(None::<Arc<u8>>));
+    assert_eq!(format!("{five:?} {none:?}"), "ArcCell(Some(5)) ArcCell(None)");
+}
+
+#[test]
+fn it_is_shown_as_what_is_in_it() {
+    let cell = ArcCell::from(Arc::new(1.5));
+    assert_eq!(format!("{cell} {cell:?}"), "1.5 ArcCell(1.5)");
+    assert_eq!(*ArcCell::<String>::default().load(), "");
+}
+
+#[test]
+fn rcu_takes_a_value_or_an_arc_and_begins_anew() {
+    let cell = ArcCell::from_pointee(1_u64);
+    assert_eq!(*cell.rcu(|old| **old + 1), 1);
+    assert_eq!(*cell.rcu(|old| Arc::new(**old + 1)), 2);
+    let calls = Cell::new(0);
+    cell.rcu(|old| {
+        calls.set(calls.get() + 1);
+        if calls.get() == 1 {
+            cell.store(Arc::new(100));
+        }
+        **old + 1
+    });
+    assert_eq!((calls.get(), *cell.load()), (2, 101));
+    let panicked = catch_unwind(AssertUnwindSafe(|| cell.rcu::<u64>(|_| panic!("no new value"))));
+    assert!(panicked.is_err());
+    assert_eq!(counted(&cell.load_full()), 2);
+}
+
+#[test]
+fn values_of_every_alignment_are_counted_right() {
+    macro_rules! aligned {
+        ($($align:literal)*) => { $({
+            #[repr(align($align))]
+            struct Value(u16);
+            impl Weigh for Value {}
+            let cell = ArcCell::from_pointee(Value($align));
+            let loaded: Vec<_> = (0..3).map(|_| cell.load_full()).collect();
+            assert_eq!(Arc::strong_count(&loaded[0]), 4, "{}", $align);
+            assert!(loaded.iter().all(|value| value.0 == $align));
+        })* };
+    }
+    // The last is bigger than any whose count has been looked for.
+    aligned!(1 2 4 8 16 32 64 128 256 512 1024 2048 4096 8192);
+    let big = ArcCell::from_pointee([7_u8; 1 << 17]); // loaded in sections
+    assert_eq!((Arc::strong_count(&big.load_full()), big.load()[1 << 16]), (2, 7));
+    big.store(Arc::new([8; 1 << 17]));
+    assert_eq!(big.load()[0], 8);
+    let nothing = ArcCell::from_pointee(());
+    assert_eq!(Arc::strong_count(&nothing.load_full()), 2);
+    assert!(!Arc::ptr_eq(&nothing.swap(Arc::new(())), &nothing.load_full()));
+}
+
+/// Loads that are kept for a while beside updates of all kinds: all that was made is dropped once,
+/// and nothing is loaded that has been.
+fn readers_beside_updaters(readers: usize, updaters: usize, updates: u64) {
+    let made = AtomicU64::new(1);
+    let drops: &'static AtomicU64 = Box::leak(Box::default());
+    let make = |number| {
+        made.fetch_add(1, Relaxed);
+        Counted::new(number, drops)
+    };
+    let cell = ArcCell::new(Counted::new(0, drops));
+    let (stop, loads) = (AtomicBool::new(false), AtomicUsize::new(0));
+    thread::scope(|scope| {
+        for _ in 0..readers {
+            scope.spawn(|| {
+                let mut kept = Vec::new();
+                while !stop.load(Relaxed) {
+                    let loaded = cell.load();
+                    assert_eq!(loaded.mark, MARK, "dropped and loaded");
+                    kept.push(loaded);
+                    if kept.len() == 12 {
+                        assert!(kept.iter().all(|kept| kept.mark == MARK));
+                        kept.clear();
+                    }
+                    loads.fetch_add(1, Relaxed);
+                }
+            });
+        }
+        let updaters: Vec<_> = (0..updaters)
+            .map(|_| {
+                scope.spawn(|| {
+                    for update in 0..updates {
+                        // Each adds one, and only one of two ways takes it from a value that
+                        // somebody else put there.
+                        match update % 3 {
+                            0 => drop(cell.rcu(|old| make(old.number + 1))),
+                            1 => loop {
+                                let old = cell.load();
+                                let new = make(old.number + 1);
+                                let was = cell.compare_and_swap(&old, new);
+                                if Arc::ptr_eq(&was, ArcGuard::as_inner(&old)) {
+                                    break;
+                                }
+                            },
+                            _ => drop(cell.rcu(|old| old.clone())), // the same again
+                        }
+                    }
+                })
+            })
+            .collect();
+        for updater in updaters {
+            updater.join().unwrap();
+        }
+        while readers > 0 && loads.load(Relaxed) == 0 {
+            thread::yield_now();
+        }
+        stop.store(true, Relaxed);
+    });
+    let last = cell.into_inner();
+    let changes = updates - updates / 3;
+    assert_eq!(last.number, changes * updaters as u64, "an update was lost");
+    assert_eq!(counted(&last), 1, "a reference is left over");
+    assert_eq!(drops.load(Relaxed) + 1, made.load(Relaxed));
+    drop(last);
+    assert_eq!(drops.load(Relaxed), made.load(Relaxed));
+}
+
+#[test]
+fn counts_are_exact_and_everything_is_dropped_once() {
+    for (readers, updaters, updates) in [(4, 3, 999), (0, 4, 1_500), (6, 1, 3_000)] {
+        readers_beside_updaters(readers, updaters, common::rounds(updates, 9));
+    }
+}
+
+#[test]
+fn swaps_hand_each_reference_to_one_thread() {
+    const EACH: u64 = common::rounds(1_000, 20);
+    static DROPS: AtomicU64 = AtomicU64::new(0);
+    let drops = &DROPS;
+    let place = ArcCellOption::<Counted>::empty();
+    let seen = Mutex::new(Vec::new());
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let (place, seen, stop) = (&place, &seen, &stop);
+        scope.spawn(move || {
+            while !stop.load(Relaxed) {
+                if let Some(loaded) = &*place.load() {
+                    assert_eq!(loaded.mark, MARK);
+                }
+            }
+        });
+        let updaters: Vec<_> = (0..3)
+            .map(|updater| {
+                scope.spawn(move || {
+                    let mut mine = Vec::new();
+                    for n in 0..EACH {
+                        let new = (n % 4 != 3).then(|| Counted::new(updater * EACH + n, drops));
+                        mine.extend(place.swap(new).map(|old| old.number));
+                    }
+                    seen.lock().unwrap().append(&mut mine);
+                })
+            })
+            .collect();
+        updaters.into_iter().for_each(|updater| updater.join().unwrap());
+        stop.store(true, Relaxed);
+    });
+    let mut seen = seen.into_inner().unwrap();
+    seen.extend(place.into_inner().map(|last| last.number));
+    hazard::barrier();
+    seen.sort_unstable();
+    let all: Vec<u64> = (0..3 * EACH).filter(|n| n % 4 != 3).collect();
+    assert_eq!(seen, all, "each came out once");
+    assert_eq!(drops.load(Relaxed), all.len() as u64);
+}
+
+#[test]
+fn a_drop_may_use_the_place_and_may_panic() {
+    static PLACE: ArcCellOption<Busy> = ArcCellOption::empty();
+    static DROPS: AtomicU64 = AtomicU64::new(0);
+    struct Busy(u64);
+    impl Weigh for Busy {}
+    impl Drop for Busy {
+        fn drop(&mut self) {
+            DROPS.fetch_add(1, Relaxed);
+            assert!(
+                PLACE.load().as_ref().is_none_or(|there| there.0 != self.0),
+                "it is out of its place"
+            );
+            if self.0 > 0 {
+                PLACE.store(Some(Arc::new(Self(self.0 - 1))));
+            }
+        }
+    }
+    PLACE.store(Some(Arc::new(Busy(3))));
+    // Drops 3, which puts 2 there.
+    PLACE.store(None);
+    hazard::barrier();
+    assert_eq!(DROPS.load(Relaxed), 1);
+    assert_eq!(PLACE.load().as_ref().map(|there| there.0), Some(2));
+    // Drops 2, which puts 1 in place of 9, which puts 8 in place of 1, which puts 0 in place of 8,
+    // which puts 7 in place of 0, which ends it. What a drop has given up waits in its turn.
+    PLACE.store(Some(Arc::new(Busy(9))));
+    (0..5).for_each(|_| hazard::barrier());
+    assert_eq!(DROPS.load(Relaxed), 6);
+    assert_eq!(PLACE.load().as_ref().map(|there| there.0), Some(7));
+
+    static PANICS: AtomicBool = AtomicBool::new(true);
+    struct Panics;
+    impl Weigh for Panics {}
+    impl Drop for Panics {
+        fn drop(&mut self) {
+            assert!(!PANICS.load(Relaxed), "a drop panics");
+        }
+    }
+    let panicked = hazard::global().statistics().callbacks_panicked;
+    let place = ArcCellOption::from_pointee(Panics);
+    place.store(None);
+    hazard::barrier();
+    assert!(
+        hazard::global().statistics().callbacks_panicked > panicked,
+        "it is counted, and ends nothing"
+    );
+    assert!(place.load().is_none(), "the place is whole");
+    place.store(Some(Arc::new(Panics)));
+    let panicked = catch_unwind(AssertUnwindSafe(|| {
+        drop(place.compare_and_swap(&None, Some(Arc::new(Panics))));
+    }));
+    assert!(panicked.is_err(), "what was not put there is dropped");
+    PANICS.store(false, Relaxed);
+    assert!(place.into_inner().is_some());
+}
+
+#[cfg(unix)]
+static CONFIG: ArcCellOption<[u64; 2]> = ArcCellOption::empty();
+#[cfg(unix)]
+static BAD: AtomicU64 = AtomicU64::new(0);
+#[cfg(unix)]
+static HANDLED: AtomicU64 = AtomicU64::new(0);
+
+/// Loads, on a thread that has loaded before.
+#[cfg(unix)]
+extern "C" fn load_in_handler(_signal: libc::c_int) {
+    if let Some(loaded) = &*CONFIG.load() {
+        BAD.fetch_add(u64::from(loaded[1] != !loaded[0]), Relaxed);
+    }
+    HANDLED.fetch_add(1, Relaxed);
+}
+
+#[test]
+#[cfg(unix)]
+#[cfg_attr(miri, ignore = "signals")]
+fn signal_handlers_load_whatever_they_interrupt() {
+    storm::handle(libc::SIGUSR1, load_in_handler);
+    let all: Vec<Arc<_>> = (0..64_u64).map(|n| Arc::new([n, !n])).collect();
+    let stop = AtomicBool::new(false);
+    let (reader, updater) = (Target::default(), Target::default());
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            drop(CONFIG.load());
+            reader.is_here();
+            while !stop.load(Relaxed) {
+                drop(CONFIG.load());
+            }
+        });
+        scope.spawn(|| {
+            drop(CONFIG.load());
+            updater.is_here();
+            for n in (0..all.len()).cycle() {
+                CONFIG.store((n % 5 != 0).then(|| all[n].clone()));
+                if stop.load(Relaxed) {
+                    break;
+                }
+            }
+        });
+        storm::storm(libc::SIGUSR1, &[&reader, &updater], || HANDLED.load(Relaxed) >= 2_000);
+        stop.store(true, Relaxed);
+    });
+    CONFIG.store(None);
+    assert_eq!(BAD.load(Relaxed), 0);
+    hazard::barrier();
+    assert!(all.iter().all(|arc| Arc::strong_count(arc) == 1), "a count is wrong");
+}
+
+#[test]
+#[cfg(unix)]
+#[cfg_attr(miri, ignore = "child processes")]
+fn children_made_by_fork_beside_loads_and_stores_load_and_store() {
+    let cell = ArcCell::from_pointee(0);
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !stop.load(Relaxed) {
+                    drop(cell.load());
+                }
+            });
+        }
+        scope.spawn(|| {
+            for n in 0.. {
+                cell.store(Arc::new(n));
+                if stop.load(Relaxed) {
+                    break;
+                }
+            }
+        });
+        for _ in 0..20 {
+            common::in_child(|| {
+                let seen = cell.load();
+                let old = cell.swap(Arc::new(-1));
+                assert!(*old >= *seen && Arc::strong_count(&cell.load_full()) == 2);
+            });
+        }
+        stop.store(true, Relaxed);
+    });
+}
+
+#[test]
+fn stores_reach_no_reader_that_has_ended_and_every_one_that_begins() {
+    // A load after a store has returned, in whatever thread, gives the new value or a newer one.
+    let cell = ArcCell::from_pointee(0_u64);
+    let stored = AtomicU64::new(0);
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                while !stop.load(Relaxed) {
+                    let at_least = stored.load(std::sync::atomic::Ordering::Acquire);
+                    assert!(*cell.load() >= at_least);
+                }
+            });
+        }
+        for n in 1..common::rounds(3_000, 30) {
+            cell.store(Arc::new(n));
+            stored.store(n, std::sync::atomic::Ordering::Release);
+        }
+        stop.store(true, Relaxed);
+    });
+}
+
+#[test]
+fn it_can_be_shared_exactly_where_an_arc_can() {
+    fn shared<T: Send + Sync>() {}
+    shared::<ArcCell<u8>>();
+    shared::<ArcCellOption<Mutex<Vec<u8>>>>();
+    shared::<ArcGuard<Arc<u8>>>();
+    // Which do not does not compile: `RefCnt` is of `Arc`s that may go to other threads only.
+}
+
+#[test]
+fn the_fences_are_those_that_were_asked_for() {
+    if std::env::var("QUIESCENCE_FENCES").is_ok_and(|value| value == "portable") {
+        assert_eq!(quiescence::tuning::fences(), Fences::Portable);
+    }
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "child processes")]
+fn all_of_this_holds_with_portable_fences() {
+    storm::again_in_a_process_with("arc_cell", "QUIESCENCE_FENCES", "portable");
+}

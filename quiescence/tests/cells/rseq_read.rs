@@ -1,0 +1,389 @@
+//! `Snapshot`: values of all kinds, whole, under updaters, signals and `fork`, on both paths.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::num::NonZeroU32;
+#[cfg(unix)]
+use std::sync::LazyLock;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::thread;
+
+use crate::common;
+use crate::common::storm;
+use quiescence::cell::Snapshot;
+#[cfg(unix)]
+use quiescence::tuning::PerCpuPath;
+
+#[cfg(unix)]
+use storm::Target;
+
+/// The next of some numbers that follow no simple rule (xorshift64).
+fn next(seed: &mut u64) -> u64 {
+    *seed ^= *seed << 13;
+    *seed ^= *seed >> 7;
+    *seed ^= *seed << 17;
+    *seed
+}
+
+#[test]
+fn what_is_stored_is_loaded() {
+    let snapshot = Snapshot::new(1_u32);
+    assert_eq!(snapshot.load(), 1);
+    snapshot.store(2);
+    assert_eq!(snapshot.swap(3), 2);
+    assert_eq!(snapshot.update(|old| old * 10), 3);
+    assert_eq!(format!("{snapshot:?}"), "Snapshot(30)");
+    let mut snapshot = snapshot;
+    *snapshot.get_mut() += 1;
+    assert_eq!(snapshot.load(), 31);
+    assert_eq!(snapshot.into_inner(), 31);
+    assert_eq!(Snapshot::<u64>::default().load(), 0);
+    assert_eq!(Snapshot::from('x').load(), 'x');
+}
+
+/// Bytes in any number, as far as the biggest class.
+fn bytes<const N: usize>(seed: &mut u64) {
+    if cfg!(miri) && N > 129 {
+        return;
+    }
+    let mut value = || [(); N].map(|()| next(seed) as u8);
+    let first = value();
+    let snapshot = Snapshot::new(first);
+    assert_eq!(snapshot.load(), first, "{N}");
+    for _ in 0..3 {
+        let new = value();
+        snapshot.store(new);
+        assert_eq!(snapshot.load(), new, "{N}");
+    }
+}
+
+#[test]
+fn values_of_every_size_come_back_as_they_were() {
+    let seed = &mut 0x5eed;
+    macro_rules! all {
+        ($($n:literal)*) => { $(bytes::<$n>(seed);)* };
+    }
+    // Every number of words with an arm of its own, one byte less, and one more.
+    all!(0 1 2 3 4 5 6 7 8 9 15 16 17 23 24 25 31 32 33 39 40 41 47 48 49 55 56 57 63 64 65);
+    all!(71 72 73 79 80 81 87 88 89 95 96 97 103 104 105 111 112 113 119 120 121 127 128 129);
+    all!(159 160 161 191 192 193 223 224 225 255 256 257 319 320 321 383 384 385 447 448 449);
+    all!(511 512 513 639 640 641 767 768 769 895 896 897 1023 1024 1025 1279 1280 1281);
+    all!(1535 1536 1537 1791 1792 1793 2047 2048 2049 2560 3072 3584 4095 4096 4097);
+    all!(5120 6144 7168 8191 8192);
+}
+
+#[test]
+fn values_with_padding_niches_and_pointers_come_back_as_they_were() {
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    struct Padded {
+        small: u8,
+        big: u64,
+        last: u16,
+    }
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    #[repr(align(64))]
+    struct Wide(u8);
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    struct Nothing;
+
+    let padded = Padded { small: 1, big: u64::MAX, last: 3 };
+    let snapshot = Snapshot::new(padded);
+    assert_eq!(snapshot.load(), padded);
+    let mut wide = Snapshot::new(Wide(1));
+    wide.store(Wide(2));
+    assert_eq!(wide.load(), Wide(2));
+    assert_eq!(std::ptr::from_mut(wide.get_mut()).align_offset(64), 0);
+    let nothing = Snapshot::new(Nothing);
+    nothing.store(Nothing);
+    assert_eq!(nothing.load(), Nothing);
+    let flag = Snapshot::new(None::<bool>);
+    for value in [Some(true), Some(false), None] {
+        flag.store(value);
+        assert_eq!(flag.load(), value);
+    }
+    let number = Snapshot::new(NonZeroU32::new(7));
+    assert_eq!(number.swap(None), NonZeroU32::new(7));
+    assert_eq!(number.load(), None);
+    let float = Snapshot::new(-0.0_f64);
+    assert!(float.load().is_sign_negative());
+    float.store(f64::NAN);
+    assert!(float.load().is_nan());
+    let text = Snapshot::new("first");
+    text.store("second");
+    assert_eq!(text.load(), "second");
+    let function = Snapshot::new(u64::wrapping_add as fn(u64, u64) -> u64);
+    function.store(u64::wrapping_mul);
+    assert_eq!(function.load()(6, 7), 42);
+}
+
+/// Threads that store `[n; 4]`, with one that adds, and readers that see nothing else.
+fn readers_beside_updaters(readers: usize, updaters: usize, updates: u64) {
+    let snapshot = Snapshot::new([0_u64; 4]);
+    let stop = AtomicBool::new(false);
+    let loads = AtomicU64::new(0);
+    thread::scope(|scope| {
+        for _ in 0..readers {
+            scope.spawn(|| {
+                let mut last = 0;
+                while !stop.load(Relaxed) {
+                    let seen = snapshot.load();
+                    assert_eq!(seen, [seen[0]; 4], "torn");
+                    assert!(seen[0] >= last, "the value went back");
+                    last = seen[0];
+                    loads.fetch_add(1, Relaxed);
+                }
+            });
+        }
+        let updaters: Vec<_> = (0..updaters)
+            .map(|_| {
+                scope.spawn(|| {
+                    for _ in 0..updates {
+                        snapshot.update(|[n, ..]| [n + 1; 4]);
+                    }
+                })
+            })
+            .collect();
+        for updater in updaters {
+            updater.join().unwrap();
+        }
+        while readers > 0 && loads.load(Relaxed) == 0 {
+            thread::yield_now();
+        }
+        stop.store(true, Relaxed);
+    });
+    assert_eq!(snapshot.into_inner(), [updates * updaters as u64; 4], "an update was lost");
+}
+
+#[test]
+fn loads_are_whole_and_no_update_is_lost() {
+    for (readers, updaters, updates) in [(4, 3, 1_000), (0, 4, 2_000), (6, 1, 3_000)] {
+        readers_beside_updaters(readers, updaters, common::rounds(updates, 9));
+    }
+}
+
+#[test]
+fn big_values_are_whole_too() {
+    /// As many as a snapshot may have: a load takes as long as a store without its barrier.
+    const WORDS: usize = if cfg!(miri) { 600 } else { 1024 };
+    let snapshot = Snapshot::new([0_u64; WORDS]);
+    let (stop, torn) = (AtomicBool::new(false), AtomicBool::new(false));
+    let loads = AtomicU64::new(0);
+    thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                while !stop.load(Relaxed) {
+                    let seen = snapshot.load();
+                    if seen.iter().any(|word| *word != seen[0]) {
+                        torn.store(true, Relaxed);
+                    }
+                    loads.fetch_add(1, Relaxed);
+                }
+            });
+        }
+        // As long as it takes for loads to come in between: an updater by itself is done before
+        // readers have begun.
+        let (updates, enough) = (common::rounds(30_000, 8), common::rounds(300_000, 24));
+        let mut update = 0;
+        while update < updates || loads.load(Relaxed) < enough {
+            snapshot.store([update; WORDS]);
+            assert_eq!(snapshot.load()[WORDS - 1], update, "whoever stores reads what he stored");
+            update += 1;
+        }
+        stop.store(true, Relaxed);
+    });
+    assert!(!torn.into_inner(), "torn");
+}
+
+#[test]
+fn an_update_may_be_abandoned_and_nested() {
+    let snapshot = Snapshot::new(1);
+    let panicked = std::panic::catch_unwind(|| snapshot.update(|_| panic!("no new value")));
+    assert!(panicked.is_err());
+    assert_eq!(snapshot.load(), 1);
+    let mut calls = 0;
+    snapshot.update(|seen| {
+        calls += 1;
+        if calls == 1 {
+            snapshot.store(10); // so it is begun anew
+        }
+        seen + 1
+    });
+    assert_eq!((calls, snapshot.load()), (2, 11));
+}
+
+#[test]
+fn a_value_that_comes_back_is_a_change_all_the_same() {
+    // The buffer of the first value is the one that the third is in.
+    let snapshot = Snapshot::new([1; 8]);
+    let mut calls = 0;
+    snapshot.update(|seen| {
+        calls += 1;
+        if calls == 1 {
+            snapshot.store([2; 8]);
+            snapshot.store([3; 8]);
+        }
+        [seen[0] + 1; 8]
+    });
+    assert_eq!((calls, snapshot.load()), (2, [4; 8]));
+}
+
+#[cfg(unix)]
+static CLOCK: LazyLock<Snapshot<[u64; 5]>> = LazyLock::new(|| Snapshot::new([1; 5]));
+#[cfg(unix)]
+static TORN: AtomicU64 = AtomicU64::new(0);
+#[cfg(unix)]
+static HANDLED: AtomicU64 = AtomicU64::new(0);
+
+#[cfg(unix)]
+extern "C" fn load_in_handler(_signal: libc::c_int) {
+    let seen = CLOCK.load();
+    if seen != [seen[0]; 5] {
+        TORN.fetch_add(1, Relaxed);
+    }
+    HANDLED.fetch_add(1, Relaxed);
+}
+
+#[test]
+#[cfg(unix)]
+#[cfg_attr(miri, ignore = "signals")]
+fn signal_handlers_load_whatever_they_interrupt() {
+    LazyLock::force(&CLOCK);
+    // `arc_cell`, in the same process, has another handler of SIGUSR1.
+    storm::handle(libc::SIGURG, load_in_handler);
+    let stop = AtomicBool::new(false);
+    let (reader, updater) = (Target::default(), Target::default());
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            reader.is_here();
+            while !stop.load(Relaxed) {
+                let seen = CLOCK.load();
+                assert_eq!(seen, [seen[0]; 5], "torn");
+            }
+        });
+        scope.spawn(|| {
+            updater.is_here();
+            while !stop.load(Relaxed) {
+                CLOCK.update(|[n, ..]| [n + 1; 5]);
+            }
+        });
+        storm::storm(libc::SIGURG, &[&reader, &updater], || HANDLED.load(Relaxed) >= 2_000);
+        stop.store(true, Relaxed);
+    });
+    assert_eq!(TORN.load(Relaxed), 0);
+}
+
+#[test]
+#[cfg(unix)]
+#[cfg_attr(miri, ignore = "child processes")]
+fn a_child_made_by_fork_loads_and_stores() {
+    let snapshot = Snapshot::new([1_u64; 3]);
+    common::in_child(|| {
+        assert_eq!(snapshot.load(), [1; 3]);
+        snapshot.store([2; 3]);
+        assert_eq!(snapshot.load(), [2; 3]);
+    });
+    assert_eq!(snapshot.load(), [1; 3]);
+}
+
+/// Counts what each thread allocates.
+struct Counting;
+
+thread_local! {
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+// SAFETY: the system's, and a count.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
+        // SAFETY: the caller's promise.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promise.
+        unsafe { System.dealloc(memory, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+#[test]
+fn stores_allocate_nothing_once_there_is_a_buffer_for_each_updater() {
+    let snapshot = Snapshot::new([0_u64; 100]);
+    for update in 0..100 {
+        snapshot.store([update; 100]);
+    }
+    let before = ALLOCATIONS.get();
+    for update in 0..100 {
+        snapshot.store([update; 100]);
+    }
+    assert_eq!(ALLOCATIONS.get(), before);
+    let another = Snapshot::new([0_u64; 100]);
+    assert!(ALLOCATIONS.get() > before, "the count counts");
+    assert_eq!((snapshot.into_inner()[0], another.into_inner()[0]), (99, 0));
+}
+
+#[cfg(unix)]
+static HELD: AtomicU64 = AtomicU64::new(0);
+#[cfg(unix)]
+static RELEASED: AtomicU64 = AtomicU64::new(0);
+
+/// Stays until it is released.
+#[cfg(unix)]
+extern "C" fn stay_in_handler(_signal: libc::c_int) {
+    let held = HELD.fetch_add(1, Relaxed) + 1;
+    while RELEASED.load(Relaxed) < held {
+        // SAFETY: for signal handlers.
+        unsafe { libc::sched_yield() };
+    }
+}
+
+#[test]
+#[cfg(unix)]
+#[cfg_attr(miri, ignore = "signals")]
+fn a_reader_that_is_stopped_in_a_load_holds_up_no_updater() {
+    // Without sequences it would.
+    if !common::expect::sequences(quiescence::tuning::per_cpu_path() == PerCpuPath::Restartable) {
+        return;
+    }
+    let snapshot = Snapshot::new([0_u64; 64]);
+    let (reader, stop) = (Target::default(), AtomicBool::new(false));
+    storm::handle(libc::SIGUSR2, stay_in_handler);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            reader.is_here();
+            while !stop.load(Relaxed) {
+                let seen = snapshot.load();
+                assert_eq!(seen, [seen[0]; 64], "torn");
+            }
+        });
+        for stopped in 1..=200 {
+            reader.send(libc::SIGUSR2);
+            while HELD.load(Relaxed) < stopped {
+                thread::yield_now();
+            }
+            // It is stopped, most often in the midst of a load.
+            snapshot.update(|[n, ..]| [n + 1; 64]);
+            snapshot.update(|[n, ..]| [n + 1; 64]);
+            RELEASED.store(stopped, Relaxed);
+        }
+        stop.store(true, Relaxed);
+    });
+    assert_eq!(snapshot.load(), [400; 64]);
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "child processes")]
+fn all_of_this_holds_on_the_portable_path() {
+    storm::again_in_a_process_with("rseq_read", "QUIESCENCE_PERCPU", "portable");
+    storm::again_in_a_process_with("rseq_read", "QUIESCENCE_FENCES", "portable");
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "child processes")]
+fn and_where_the_c_library_has_no_sequences() {
+    storm::again_in_a_process_with("rseq_read", "GLIBC_TUNABLES", "glibc.pthread.rseq=0");
+}

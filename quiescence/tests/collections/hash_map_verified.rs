@@ -1,0 +1,272 @@
+//! What a map costs where keys collide, what waits under churn, and that no update deadlocks with a
+//! reader or with a function of the user's.
+
+use std::cell::Cell;
+use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+use std::thread;
+
+use quiescence::collections::HashMap;
+use quiescence::collections::hash_map::{Compute, Operation};
+use quiescence::{Domain, Weigh, tag::Private, tuning::Tuning};
+
+use crate::common::user_types::Constant;
+
+thread_local! {
+    static COMPARED: Cell<u64> = const { Cell::new(0) };
+    static HASHED: Cell<u64> = const { Cell::new(0) };
+}
+
+/// A key that counts how often it is compared and hashed.
+#[derive(Clone, Debug)]
+struct Counting(u64);
+
+impl Weigh for Counting {}
+
+impl PartialEq for Counting {
+    fn eq(&self, other: &Self) -> bool {
+        COMPARED.set(COMPARED.get() + 1);
+        self.0 == other.0
+    }
+}
+
+impl Eq for Counting {}
+
+impl Hash for Counting {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        HASHED.set(HASHED.get() + 1);
+        self.0.hash(state);
+    }
+}
+
+/// Comparisons and hashes of a look-up.
+fn cost<S: BuildHasher>(map: &HashMap<Counting, u64, S>, key: u64) -> (u64, u64) {
+    let (compared, hashed) = (COMPARED.get(), HASHED.get());
+    let found = map.read().get(&Counting(key)).copied();
+    let cost = (COMPARED.get() - compared, HASHED.get() - hashed);
+    assert!(found.is_none_or(|value| value == key));
+    cost
+}
+
+/// A number is its own hash.
+#[derive(Default)]
+struct Itself(u64);
+
+impl Hasher for Itself {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0 << 8 | u64::from(*byte);
+        }
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = number;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+/// A map of so many keys, each `step` after the one before.
+fn map_of<S: BuildHasher + Default>(count: u64, step: u64) -> HashMap<Counting, u64, S> {
+    let map = HashMap::with_hasher(S::default());
+    for key in (0..count).map(|number| number * step) {
+        assert!(map.insert(Counting(key), key));
+    }
+    map
+}
+
+/// The slots of a bucket: keys in them are compared again where there is a node.
+const SLOTS: u64 = 7;
+
+/// Look-ups compare each colliding key once, but for some of the first ones, and hash one key.
+fn a_look_up_is_linear<S: BuildHasher + Default>(step: u64) {
+    for count in [10, 100, 400] {
+        let map = map_of::<S>(count, step);
+        let costs: Vec<_> = (0..count).map(|number| cost(&map, number * step)).collect();
+        assert!(costs.iter().all(|(compared, _)| *compared <= count + SLOTS), "{costs:?}");
+        assert!(costs.iter().all(|(_, hashed)| *hashed == 1), "{costs:?}");
+        let all: u64 = costs.iter().map(|(compared, _)| compared).sum();
+        assert!(all <= count * (count + 1) / 2 + count * SLOTS, "{all} for {count}");
+        let (compared, hashed) = cost(&map, count * step);
+        assert!((count..=count + SLOTS).contains(&compared), "{compared} for one that is missing");
+        assert_eq!(hashed, 1);
+        // A table does not grow because of a bucket that is full.
+        assert!(map.capacity() as u64 <= 16 * count, "{} for {count}", map.capacity());
+    }
+}
+
+#[test]
+fn look_ups_are_linear_in_colliding_keys() {
+    a_look_up_is_linear::<BuildHasherDefault<Constant>>(1);
+}
+
+#[test]
+fn look_ups_are_linear_in_keys_with_equal_low_bits() {
+    a_look_up_is_linear::<BuildHasherDefault<Itself>>(1 << 32);
+}
+
+#[test]
+fn keys_cannot_be_chosen_so_that_they_collide_under_the_default_hasher() {
+    let count = if cfg!(miri) { 200 } else { 20_000 };
+    for step in [1, 1 << 32, 1 << 44, 0x1_0001] {
+        let map = map_of::<std::hash::RandomState>(count, step);
+        let most = (0..2 * count).map(|number| cost(&map, number * step).0).max();
+        // Seven slots on average eleven sixteenths full, of which one in 250 has the tag by chance.
+        assert!(most <= Some(6), "{most:?} comparisons for a look-up, keys {step} apart");
+    }
+}
+
+/// Has threads replace and remove keys in a small domain, beside one that reads now and then.
+fn the_limit_is_kept_under_churn<T, S>(of: impl Fn(u64) -> T + Sync)
+where
+    T: Hash + Eq + Weigh + Send + Sync + 'static,
+    S: BuildHasher + Default + Send + Sync,
+{
+    const BYTES_MAX: u64 = 32 << 10;
+    // What each of three threads may have beyond, by MP-4: ten nodes of a bucket of so many
+    // entries, which are words, or pointers to boxes.
+    const KEYS: u64 = 40;
+    const NODE: u64 = 64 + (4 * KEYS + 16) * (16 + 1);
+    const BEYOND: u64 = 3 * 10 * NODE;
+    let updates: u64 = if cfg!(miri) { 100 } else { 20_000 };
+    let mut tuning = Tuning::default();
+    tuning.bytes_max = BYTES_MAX;
+    let domain: Domain<Private> = Domain::builder().tuning(tuning).build();
+    let builder = HashMap::<T, T>::builder().hasher(S::default()).domain(domain.clone());
+    let map = builder.build();
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let updater = |first: u64| {
+            let (map, domain, of) = (&map, &domain, &of);
+            move || {
+                for number in 0..updates {
+                    let key = (first + number) % KEYS;
+                    match number % 3 {
+                        0 => drop(map.remove(&of(key))),
+                        _ => drop(map.insert(of(key), of(number))),
+                    }
+                    let waiting = domain.statistics().bytes_waiting;
+                    assert!(waiting <= BYTES_MAX + BEYOND, "{waiting} bytes wait");
+                }
+            }
+        };
+        let threads = [scope.spawn(updater(0)), scope.spawn(updater(17))];
+        scope.spawn(|| {
+            while !is_over.load(Relaxed) {
+                let view = map.read();
+                let found: Vec<_> = (0..KEYS).filter_map(|key| view.get(&of(key))).collect();
+                thread::yield_now();
+                drop(found);
+            }
+        });
+        let results = threads.map(|thread| thread.join());
+        is_over.store(true, Relaxed);
+        results.into_iter().for_each(|result| result.expect("the limit is kept"));
+    });
+    drop(map);
+    domain.barrier();
+    assert_eq!(domain.statistics().bytes_waiting, 0);
+}
+
+#[test]
+fn the_limit_is_kept_where_entries_in_boxes_are_replaced() {
+    the_limit_is_kept_under_churn::<_, std::hash::RandomState>(|number| number.to_string());
+    the_limit_is_kept_under_churn::<_, BuildHasherDefault<Constant>>(|number| number.to_string());
+}
+
+#[test]
+fn the_limit_is_kept_where_nodes_are_replaced() {
+    the_limit_is_kept_under_churn::<_, BuildHasherDefault<Constant>>(|number| number);
+}
+
+#[test]
+fn a_thread_updates_what_it_reads_and_has_references_to() {
+    let map: HashMap<u64, String> = (0..100).map(|key| (key, key.to_string())).collect();
+    let view = map.read();
+    let kept: Vec<_> = (0..100).filter_map(|key| view.get(&key)).collect();
+    // Under a walk, under a reader, with references out of the map: in all ways there are.
+    for (key, value) in &view {
+        assert_eq!(*value, key.to_string());
+        match key % 5 {
+            0 => assert!(map.remove(key)),
+            1 => assert!(view.remove(key).is_some()),
+            2 => assert!(!map.insert(*key, "new".into())),
+            3 => assert!(map.update(key, |old| format!("{old}, new"))),
+            _ => assert!(view.insert(*key, "new".into()).is_some()),
+        }
+    }
+    map.retain(|key, _| key % 5 != 2);
+    map.reserve(10_000);
+    map.clear();
+    map.shrink_to_fit();
+    assert!(kept.iter().enumerate().all(|(key, value)| **value == key.to_string()));
+    drop(view);
+    assert!(map.is_empty());
+}
+
+#[test]
+fn threads_that_hold_references_update_the_same_keys() {
+    let rounds = if cfg!(miri) { 5 } else { 2_000 };
+    let map: HashMap<u64, String> = (0..4).map(|key| (key, "first".into())).collect();
+    thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                for round in 0..rounds {
+                    let view = map.read();
+                    let found = view.get(&(round % 4)).cloned();
+                    let reference = view.get(&(round % 4));
+                    map.insert(round % 4, "other".into());
+                    view.compute((round + 1) % 4, |_| Operation::<_, ()>::Insert("third".into()));
+                    drop((found, reference));
+                }
+            });
+        }
+    });
+    assert_eq!(map.len(), 4);
+}
+
+#[test]
+fn functions_of_the_user_may_use_the_map() {
+    let map: HashMap<u64, u64, BuildHasherDefault<Constant>> = HashMap::default();
+    map.extend((0..10).map(|key| (key, 0)));
+    // Each changes the key that is being decided about, once: so it is called again.
+    let change = |key: u64, calls: &mut u64| {
+        *calls += 1;
+        if *calls == 1 {
+            map.insert(key, 7);
+            map.update(&key, |value| value + 1);
+            assert!(map.remove(&9) || *calls > 1);
+            map.insert(9, 0);
+        }
+    };
+    let view = map.read();
+    let mut calls = 0;
+    let computed = view.compute(3, |entry| {
+        change(3, &mut calls);
+        Operation::<_, ()>::Insert(entry.map_or(0, |(_, value)| *value) + 1)
+    });
+    assert!(matches!(computed, Compute::Updated { old: (_, &8), new: (_, &9) }), "{computed:?}");
+    assert_eq!(calls, 2);
+    calls = 0;
+    let updated = view.update(&4, |value| {
+        change(4, &mut calls);
+        value + 1
+    });
+    assert_eq!((updated, calls), (Some(&9), 2));
+    let found = view.get_or_insert_with(20, || {
+        assert!(map.insert(20, 5));
+        6
+    });
+    assert_eq!(*found, 5, "the other one came first");
+    calls = 0;
+    map.retain(|key, _| {
+        if *key == 5 {
+            change(5, &mut calls);
+        }
+        *key != 5
+    });
+    assert_eq!((map.read().get(&5), calls), (None, 2));
+}

@@ -1,0 +1,347 @@
+//! `#[derive(Weigh)]`: each kind of type, and what the compiler says where it is missing.
+
+#![allow(dead_code, reason = "types that are weighed, not used")]
+
+use std::marker::PhantomData;
+
+use quiescence::{Copied, Rcu, Weigh};
+
+#[derive(Weigh)]
+struct Table {
+    name: String,
+    /// Documented.
+    rows: Vec<[u64; 8]>,
+    version: u64,
+}
+
+#[derive(Weigh)]
+struct Pair(String, pub(crate) Vec<u8>);
+
+#[derive(Weigh)]
+struct Parenthesised(pub (u64, String));
+
+#[derive(Weigh)]
+struct PublicTuple(pub (crate::derive::Pair, String));
+
+#[derive(Weigh)]
+struct Unit;
+
+#[derive(Weigh)]
+struct Empty {}
+
+#[derive(Clone, Copy, Weigh)]
+#[weigh(copied)]
+struct Point {
+    x: i32,
+    y: i32,
+}
+
+#[derive(Weigh)]
+enum Shape {
+    None,
+    Circle(f64),
+    Named { name: String, r#type: Vec<u8> },
+    Tagged(String, Box<u64>),
+}
+
+#[derive(Weigh)]
+#[repr(u8)]
+enum Numbered {
+    One = 1,
+    Two = { 1 + 1 },
+    Four = 1 << 2,
+    Eight = if 3 < 2 { 7 } else { first::<u8, u16>(8, 9) },
+    Sixteen = <u8 as Constant<u8, u16>>::OF << 1,
+    Last = u8::MAX,
+}
+
+const fn first<A: Copy, B: Copy>(first: A, _: B) -> A {
+    first
+}
+
+trait Constant<A, B> {
+    const OF: u8;
+}
+
+impl Constant<u8, u16> for u8 {
+    const OF: u8 = 8;
+}
+
+#[derive(Weigh)]
+#[repr(u8)]
+enum Shifted {
+    Text(String) = 1 << 2,
+    Bytes { bytes: Vec<u8> } = 1 << 3,
+}
+
+#[derive(Weigh)]
+enum Never {}
+
+#[derive(Weigh)]
+struct Generic<'a, T: Clone, U: ?Sized, const N: usize = 4>
+where
+    T: PartialEq,
+    for<'b> fn(&'b U) -> bool: Clone,
+{
+    values: [T; N],
+    name: &'a str,
+    kind: PhantomData<fn(T) -> u8>,
+    last: Box<U>,
+}
+
+#[derive(Weigh)]
+struct Defaults<T = Vec<u8>, U = (T, Option<T>)>(T, U)
+where
+    T: Clone;
+
+#[derive(Weigh)]
+struct Last<T: ?Sized> {
+    number: u64,
+    last: T,
+}
+
+#[derive(Weigh)]
+struct Calls<F: Fn(u8) -> Vec<u8>, T: Clone = u8>(PhantomData<F>, T);
+
+/// A list of its own kind.
+#[derive(Weigh)]
+struct Node {
+    name: String,
+    next: Option<Box<Self>>,
+}
+
+macro_rules! make {
+    ($name:ident, $field:ident, $type:ty) => {
+        #[derive(Weigh)]
+        struct $name {
+            $field: $type,
+            field_0: $crate::derive::Pair,
+        }
+    };
+}
+make! { Made, inside, Option<Vec<(u8, String)>> }
+
+macro_rules! declare {
+    ($(#[$meta:meta])* $vis:vis struct $name:ident { $($of:vis $field:ident: $type:ty),* }) => {
+        #[derive(Weigh)]
+        $(#[$meta])*
+        $vis struct $name { $($of $field: $type),* }
+    };
+    ($(#[$meta:meta])* $vis:vis struct $name:ident($($of:vis $type:ty),*);) => {
+        #[derive(Weigh)]
+        $(#[$meta])*
+        $vis struct $name($($of $type),*);
+    };
+}
+declare! {
+    /// Documented.
+    pub(crate) struct Declared { pub name: String, pub(crate) bytes: Vec<u8>, number: u64 }
+}
+declare! { struct DeclaredTuple(pub String, (u8, String)); }
+declare! { #[derive(Clone, Copy)] #[weigh(copied)] struct DeclaredPoint(i32, i32); }
+
+#[derive(Weigh)]
+struct Conditional {
+    #[cfg(not(panic = "unwind"))]
+    gone: Unknown,
+    #[cfg(panic = "unwind")]
+    there: String,
+}
+
+fn text(bytes: usize) -> String {
+    String::with_capacity(bytes)
+}
+
+#[test]
+fn what_the_fields_own_is_added_up() {
+    let table = Table { name: text(10), rows: Vec::with_capacity(4), version: 1 };
+    assert_eq!((table.owned(), table.weight()), (10 + 256, 266 + size_of::<Table>()));
+    assert_eq!(Pair(text(3), Vec::with_capacity(4)).owned(), 7);
+    assert_eq!(Parenthesised((1, text(9))).owned(), 9);
+    assert_eq!((Unit.owned(), Empty {}.owned(), Point { x: 1, y: 2 }.owned()), (0, 0, 0));
+    let shapes = [
+        Shape::None,
+        Shape::Circle(1.0),
+        Shape::Named { name: text(2), r#type: Vec::with_capacity(3) },
+        Shape::Tagged(text(5), Box::new(1)),
+    ];
+    assert_eq!(shapes.map(|shape| shape.owned()), [0, 0, 5, 13]);
+    assert_eq!(Numbered::One.owned() + Numbered::Two.owned(), 0);
+    assert_eq!(Shifted::Text(text(2)).owned(), 2);
+    assert_eq!(Shifted::Bytes { bytes: Vec::with_capacity(3) }.owned(), 3);
+    assert_eq!(PublicTuple((Pair(text(1), Vec::new()), text(2))).owned(), 3);
+    assert_eq!(Calls::<fn(u8) -> Vec<u8>, _>(PhantomData, text(4)).owned(), 4);
+    let declared = Declared { name: text(1), bytes: Vec::with_capacity(2), number: 3 };
+    assert_eq!((declared.owned(), DeclaredTuple(text(4), (5, text(6))).owned()), (3, 10));
+    assert_eq!(Conditional { there: text(6) }.owned(), 6);
+    let made = Made { inside: Some(Vec::with_capacity(2)), field_0: Pair(text(1), Vec::new()) };
+    assert_eq!(made.owned(), 2 * size_of::<(u8, String)>() + 1);
+    let next = Some(Box::new(Node { name: text(2), next: None }));
+    assert_eq!(Node { name: text(1), next }.owned(), 1 + size_of::<Node>() + 2);
+}
+
+#[test]
+fn generics_are_weighed_by_what_they_are() {
+    let kind = PhantomData;
+    let last: Box<[u8]> = Box::from([0; 5]);
+    let values = [text(1), text(2)];
+    let generic: Generic<'_, String, [u8], 2> = Generic { values, name: "no", kind, last };
+    assert_eq!(generic.owned(), 3 + 5);
+    let bytes = |count| Vec::<u8>::with_capacity(count);
+    assert_eq!(Defaults(bytes(1), (bytes(2), Some(bytes(3)))).owned(), 6);
+    let last: Box<Last<[String]>> = Box::new(Last { number: 1, last: [text(3), text(4)] });
+    assert_eq!(Weigh::owned(&*last), 7);
+}
+
+#[test]
+fn a_type_owns_if_a_field_does() {
+    assert_eq!([Table::OWNS, Shape::OWNS, Node::OWNS, Made::OWNS], [true; 4]);
+    let nothing = [Unit::OWNS, Empty::OWNS, Point::OWNS, Never::OWNS, Numbered::OWNS];
+    assert_eq!(nothing, [false; 5]);
+    assert_eq!([Last::<Vec<u8>>::OWNS, Last::<u8>::OWNS], [true, false]);
+    assert!(Copied::<Point>::is_yes(&Point::COPIED) && DeclaredPoint::COPIED.is_yes());
+    assert!(!Table::COPIED.is_yes());
+}
+
+#[test]
+fn an_own_struct_is_published() {
+    let table = Rcu::new(Table { name: "routes".into(), rows: Vec::new(), version: 1 });
+    table.update(|old| Table {
+        name: old.name.clone(),
+        rows: Vec::new(),
+        version: old.version + 1,
+    });
+    assert_eq!(table.read().version, 2);
+}
+
+/// What the compiler says of a program.
+#[cfg(unix)]
+fn complaint(program: &str) -> String {
+    use std::process::{Command, Stdio};
+    use std::{env, fs, io::Write};
+
+    // Beside this test: the library that it was linked with, the newest one that there is.
+    let test = env::current_exe().unwrap();
+    let beside = test.parent().unwrap();
+    let libraries = fs::read_dir(beside).unwrap().filter_map(|entry| {
+        let entry = entry.ok()?;
+        let name = entry.file_name().into_string().ok()?;
+        let is_it = name.starts_with("libquiescence-") && name.ends_with(".rlib");
+        is_it.then(|| (entry.metadata().and_then(|about| about.modified()).ok(), entry.path()))
+    });
+    let (_, library) = libraries.max().expect("the library is beside its tests");
+    let directory = tempfile::tempdir().unwrap();
+    let mut compiler = Command::new(env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()))
+        .args(["--edition=2024", "--crate-type=lib", "--emit=metadata", "--color=never", "-"])
+        .arg(format!("-Ldependency={}", beside.display()))
+        .arg(format!("--extern=quiescence={}", library.display()))
+        .arg("--out-dir")
+        .arg(directory.path())
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("there is a compiler where tests are compiled");
+    compiler.stdin.take().unwrap().write_all(program.as_bytes()).unwrap();
+    let output = compiler.wait_with_output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success(), "it compiles: {program}");
+    said
+}
+
+/// A field may be deprecated, names of primitives taken, and a discriminant anything.
+#[test]
+#[deny(deprecated)]
+#[allow(clippy::builtin_type_shadow, clippy::unnecessary_cast)]
+fn what_the_derive_writes_warns_of_nothing_and_takes_no_names() {
+    #[allow(non_camel_case_types)]
+    mod inner {
+        #[deprecated]
+        #[derive(quiescence::Weigh)]
+        pub(super) struct Old(String);
+        #[derive(quiescence::Weigh)]
+        #[allow(deprecated)]
+        pub(super) struct Has {
+            pub(super) old: Option<Old>,
+        }
+        #[derive(quiescence::Weigh)]
+        pub(super) struct Taken<usize>(pub(super) Vec<usize>);
+        pub(super) trait Of<A, B> {
+            const X: isize;
+        }
+        impl Of<u8, u16> for u8 {
+            const X: isize = 3;
+        }
+        #[derive(quiescence::Weigh)]
+        #[repr(isize)]
+        pub(super) enum Numbered {
+            First = 60 as isize + <u8 as Of<u8, u16>>::X,
+            Second(String) = if true { 1 } else { 2 },
+        }
+    }
+    assert_eq!(inner::Has { old: None }.owned(), 0);
+    assert_eq!(inner::Taken(vec![0_u8; 7]).owned(), 7);
+    assert_eq!(inner::Numbered::First.owned(), 0);
+    assert_eq!(inner::Numbered::Second("four".into()).owned(), 4);
+}
+
+/// A pattern that is a name stands for the constant of that name, if there is one.
+#[test]
+fn constants_of_the_user_are_no_patterns() {
+    #[allow(non_upper_case_globals, dead_code)]
+    const field_0: &str = "";
+    #[derive(Weigh)]
+    struct Named {
+        name: String,
+    }
+    assert_eq!(Named { name: String::with_capacity(9) }.owned(), 9);
+}
+
+/// The first note names the derive, wherever `Weigh` is asked for; and the compiler suggests no
+/// borrow.
+#[test]
+#[cfg(unix)]
+#[cfg_attr(miri, ignore = "runs the compiler")]
+fn where_weigh_is_missing_the_first_note_names_the_derive() {
+    let uses = [
+        "quiescence::Rcu::new(Config)",
+        "quiescence::RcuOption::<Config>::new(Config)",
+        "quiescence::ArcCell::<Config>::new(std::sync::Arc::new(Config))",
+        "quiescence::collections::HashMap::<u64, Config>::new()",
+        "quiescence::collections::HashSet::<Config>::new()",
+        "quiescence::collections::IdMap::<Config>::new()",
+        "quiescence::collections::List::<Config>::new()",
+    ];
+    for expression in uses {
+        let program = format!("pub struct Config; pub fn f() {{ let _ = {expression}; }}");
+        let said = complaint(&program);
+        let derive = "#[derive(quiescence::Weigh)]";
+        let of_weigh = said.find("does not say how much memory it owns");
+        let of_weigh = &said[of_weigh.unwrap_or_else(|| panic!("{expression}: {said}"))..];
+        assert!(of_weigh.lines().next().unwrap().contains(derive), "{expression}: {said}");
+        let note = of_weigh.lines().find(|line| line.trim_start().starts_with("= note:"));
+        assert!(note.is_some_and(|note| note.contains(derive)), "{expression}: {said}");
+        assert!(!said.contains("consider borrowing"), "{expression}: {said}");
+    }
+}
+
+#[test]
+#[cfg(unix)]
+#[cfg_attr(miri, ignore = "runs the compiler")]
+fn what_cannot_be_derived_is_told() {
+    for (item, told) in [
+        ("union U { a: u8, b: u8 }", "a union does not know its field"),
+        ("#[weigh(copy)] struct S;", "the attribute is #[weigh(copied)]"),
+        ("struct S(std::process::Child);", "`Child` does not say how much memory it owns"),
+        (
+            "struct S<T>(T); pub fn f(s: S<std::process::Child>) { quiescence::Weigh::owned(&s); }",
+            "Child",
+        ),
+        ("#[weigh(copied)] struct S;", "Copy"),
+        ("struct S { #[weigh(copied)] a: u8 }", "belongs above the type"),
+        ("enum E { #[weigh(copied)] A, B }", "belongs above the type"),
+        ("struct S(#[weigh(copied)] u8);", "belongs above the type"),
+    ] {
+        let said = complaint(&format!("#[derive(quiescence::Weigh)] {item}"));
+        assert!(said.contains(told), "{item}: {said}");
+    }
+}

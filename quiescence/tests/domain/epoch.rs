@@ -1,0 +1,508 @@
+//! `epoch`: what programs written for crossbeam-epoch rely on, and the limit, which they have not.
+
+use std::cell::RefCell;
+use std::mem::MaybeUninit;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
+use std::sync::{Arc, Barrier};
+use std::thread;
+
+use crate::common::{beside_a_section, domain_with_limit, rounds};
+use quiescence::Domain;
+use quiescence::epoch::{self, Atomic, Collector, Guard, Owned, Pointable, Shared};
+
+/// Counts its drops.
+struct Counted(Arc<AtomicUsize>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, SeqCst);
+    }
+}
+
+fn defer_counted(guard: &Guard, drops: &Arc<AtomicUsize>) {
+    let object = Owned::new(Counted(Arc::clone(drops))).into_shared(guard);
+    // SAFETY: no other thread knows of it.
+    unsafe { guard.defer_destroy(object) };
+}
+
+fn pinned_elsewhere<R>(collector: &Collector, f: impl FnOnce(&dyn Fn()) -> R) -> R {
+    let (pinned, leave) = (Barrier::new(2), Barrier::new(2));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let handle = collector.register();
+            let guard = handle.pin();
+            pinned.wait();
+            leave.wait();
+            drop(guard);
+        });
+        pinned.wait();
+        f(&|| {
+            leave.wait();
+        })
+    })
+}
+
+#[test]
+fn guards_nest_and_outlive_their_handle_and_collector() {
+    let collector = Collector::new();
+    let (handle, other) = (collector.register(), collector.register());
+    assert_eq!((handle.collector(), handle.is_pinned()), (&collector, false));
+    let outer = handle.pin();
+    let inner = handle.pin();
+    assert!(handle.is_pinned() && !other.is_pinned());
+    drop(outer);
+    assert!(handle.is_pinned());
+    drop((handle, other));
+    assert_eq!(inner.collector(), Some(&collector));
+    let drops = Arc::new(AtomicUsize::new(0));
+    defer_counted(&inner, &drops);
+    drop(collector);
+    assert_eq!(drops.load(SeqCst), 0);
+    drop(inner);
+    assert_eq!(drops.load(SeqCst), 1, "the last of all is gone");
+}
+
+#[test]
+fn collectors_are_told_apart() {
+    let (one, other) = (Collector::new(), Collector::default());
+    assert_eq!(one, one.clone());
+    assert_ne!(one, other);
+    assert_ne!(&one, epoch::default_collector());
+    assert_eq!(epoch::pin().collector(), Some(epoch::default_collector()));
+    let handle = epoch::default_collector().register();
+    let guard = handle.pin();
+    assert_eq!(guard.collector(), Some(epoch::default_collector()));
+    assert!(epoch::is_pinned());
+}
+
+#[test]
+fn is_pinned_says_what_the_thread_is() {
+    thread::spawn(|| {
+        assert!(!epoch::is_pinned());
+        let guard = epoch::pin();
+        assert!(epoch::is_pinned());
+        drop(guard);
+        assert!(!epoch::is_pinned());
+    })
+    .join()
+    .unwrap();
+}
+
+#[test]
+fn what_is_deferred_waits_for_guards_that_live() {
+    let collector = Collector::new();
+    let handle = collector.register();
+    let drops = Arc::new(AtomicUsize::new(0));
+    pinned_elsewhere(&collector, |leave| {
+        for _ in 0..rounds(1_000, 50) {
+            let guard = handle.pin();
+            defer_counted(&guard, &drops);
+            guard.flush();
+        }
+        assert_eq!(drops.load(SeqCst), 0);
+        leave();
+    });
+    handle.pin().flush();
+    while drops.load(SeqCst) != rounds(1_000, 50) {
+        handle.pin().flush();
+    }
+}
+
+/// Two flushes, each under a guard of its own, are what tests of structures wait for.
+#[test]
+fn flushes_of_a_lone_thread_run_all() {
+    let collector = Collector::new();
+    let handle = collector.register();
+    let drops = Arc::new(AtomicUsize::new(0));
+    let guard = handle.pin();
+    (0..8).for_each(|_| defer_counted(&guard, &drops));
+    assert_eq!(drops.load(SeqCst), 0);
+    drop(guard);
+    handle.pin().flush();
+    handle.pin().flush();
+    assert_eq!(drops.load(SeqCst), 8);
+}
+
+#[test]
+fn flushes_run_what_an_ended_thread_has_deferred() {
+    let collector = Collector::new();
+    let drops = Arc::new(AtomicUsize::new(0));
+    let (theirs, counts) = (collector.clone(), Arc::clone(&drops));
+    thread::spawn(move || defer_counted(&theirs.register().pin(), &counts)).join().unwrap();
+    let handle = collector.register();
+    handle.pin().flush();
+    handle.pin().flush();
+    assert_eq!(drops.load(SeqCst), 1);
+}
+
+#[test]
+fn closures_of_all_sizes_run_once() {
+    let sum = Arc::new(AtomicUsize::new(0));
+    let collector = Collector::new();
+    {
+        let handle = collector.register();
+        let guard = handle.pin();
+        let small = Arc::clone(&sum);
+        guard.defer(move || small.fetch_add(1, SeqCst));
+        let (large, numbers) = (Arc::clone(&sum), [1_usize; 20]);
+        guard.defer(move || large.fetch_add(numbers.iter().sum(), SeqCst));
+        static EMPTY: AtomicUsize = AtomicUsize::new(0);
+        guard.defer(|| EMPTY.fetch_add(1, SeqCst));
+        #[repr(align(64))]
+        struct Aligned(Arc<AtomicUsize>);
+        let aligned = Aligned(Arc::clone(&sum));
+        guard.defer(move || {
+            let aligned = aligned;
+            assert_eq!((&raw const aligned).addr() % 64, 0);
+            aligned.0.fetch_add(300, SeqCst);
+        });
+        drop(guard);
+        drop((handle, collector));
+        assert_eq!(EMPTY.load(SeqCst), 1);
+    }
+    assert_eq!(sum.load(SeqCst), 321);
+    assert_eq!(Arc::strong_count(&sum), 1, "what they had is dropped");
+}
+
+#[test]
+fn a_deferred_function_may_defer() {
+    fn again(collector: Collector, left: usize, ran: Arc<AtomicUsize>) {
+        ran.fetch_add(1, SeqCst);
+        if left != 0 {
+            let handle = collector.register();
+            let guard = handle.pin();
+            guard.defer(move || again(collector, left - 1, ran));
+            guard.flush();
+        }
+    }
+    let ran = Arc::new(AtomicUsize::new(0));
+    let collector = Collector::new();
+    again(collector.clone(), 5, Arc::clone(&ran));
+    let handle = collector.register();
+    while ran.load(SeqCst) != 6 {
+        handle.pin().flush();
+    }
+}
+
+#[test]
+fn a_panic_stays_in_the_deferred_function() {
+    let domain = Domain::new();
+    let collector = Collector::new_in(domain.clone());
+    let handle = collector.register();
+    handle.pin().defer(|| panic!("on purpose"));
+    drop(handle);
+    drop(collector);
+    assert_eq!(domain.statistics().callbacks_panicked, 1);
+}
+
+#[test]
+fn repin_lets_go_of_what_was_seen() {
+    let collector = Collector::new();
+    let handle = collector.register();
+    let drops = Arc::new(AtomicUsize::new(0));
+    let mut guard = handle.pin();
+    defer_counted(&guard, &drops);
+    guard.flush();
+    while drops.load(SeqCst) == 0 {
+        guard.repin();
+        guard.flush();
+    }
+    // Not where another guard lives.
+    let inner = handle.pin();
+    defer_counted(&guard, &drops);
+    guard.flush();
+    guard.repin();
+    assert_eq!(drops.load(SeqCst), 1);
+    drop(inner);
+    guard.repin();
+    guard.flush();
+    drop(guard);
+    assert_eq!(drops.load(SeqCst), 2);
+}
+
+#[test]
+fn repin_after_pins_anew_also_after_a_panic() {
+    let collector = Collector::new();
+    let handle = collector.register();
+    let mut guard = handle.pin();
+    let seen = guard.repin_after(|| handle.is_pinned());
+    assert!(!seen && handle.is_pinned());
+    let panicked = catch_unwind(AssertUnwindSafe(|| guard.repin_after(|| panic!("on purpose"))));
+    assert!(panicked.is_err() && handle.is_pinned());
+    let drops = Arc::new(AtomicUsize::new(0));
+    let (theirs, counts) = (collector.clone(), Arc::clone(&drops));
+    thread::spawn(move || {
+        let guard = theirs.register().pin();
+        defer_counted(&guard, &counts);
+        guard.flush();
+    })
+    .join()
+    .unwrap();
+    assert_eq!(drops.load(SeqCst), 0, "it is pinned");
+    drop(guard);
+    assert!(!handle.is_pinned());
+    // The handle may go while the guard is unpinned.
+    let mut guard = handle.pin();
+    guard.repin_after(|| drop(handle));
+    assert!(guard.collector() == Some(&collector));
+}
+
+#[test]
+fn unprotected_runs_at_once() {
+    let drops = Arc::new(AtomicUsize::new(0));
+    // SAFETY: no other thread is in sight.
+    let guard = unsafe { epoch::unprotected() };
+    defer_counted(guard, &drops);
+    assert_eq!(drops.load(SeqCst), 1);
+    guard.defer(|| {});
+    guard.flush();
+    assert!(guard.collector().is_none());
+}
+
+#[test]
+fn tags_are_below_the_alignment() {
+    let guard = &epoch::pin();
+    let pointer = Owned::new(7_u64).with_tag(0b1_0011).into_shared(guard);
+    assert_eq!((pointer.tag(), pointer.with_tag(5).tag()), (3, 5));
+    let place = Atomic::from(pointer);
+    assert_eq!(place.fetch_or(4, AcqRel, guard).tag(), 3);
+    assert_eq!(place.fetch_and(6, AcqRel, guard).tag(), 7);
+    assert_eq!(place.fetch_xor(1, AcqRel, guard).tag(), 6);
+    let seen = place.load(Acquire, guard);
+    assert_eq!((seen.tag(), seen.as_raw()), (7, pointer.as_raw()));
+    assert_eq!(place.load_consume(guard), seen);
+    // SAFETY: it lives.
+    assert_eq!(unsafe { seen.deref() }, &7);
+    // SAFETY: owned by none but this.
+    assert_eq!(*unsafe { place.into_owned() }.into_box(), 7);
+    // A byte leaves no room for a tag.
+    assert_eq!(Owned::new(1_u8).with_tag(1).tag(), 0);
+    assert!(Shared::<u64>::null().with_tag(1).is_null());
+}
+
+#[test]
+fn exchanges_give_back_what_was_not_taken() {
+    let guard = &epoch::pin();
+    let drops = Arc::new(AtomicUsize::new(0));
+    let place = Atomic::new(Counted(Arc::clone(&drops)));
+    let old = place.load(Acquire, guard);
+    let new = Owned::new(Counted(Arc::clone(&drops)));
+    let error = place.compare_exchange(Shared::null(), new, AcqRel, Acquire, guard).unwrap_err();
+    assert!(error.current == old && drops.load(SeqCst) == 0);
+    let now = place.compare_exchange(old, error.new, AcqRel, Acquire, guard).unwrap();
+    assert!(now == place.load(Acquire, guard));
+    let updated = place.fetch_update(AcqRel, Acquire, guard, |seen| Some(seen.with_tag(1)));
+    assert!(updated == Ok(now) && place.load(Relaxed, guard).tag() == 1);
+    assert!(place.fetch_update(AcqRel, Acquire, guard, |_| None).is_err());
+    let last = place.swap(Shared::null(), AcqRel, guard);
+    for ours in [old, last] {
+        // SAFETY: no other pointer leads to it.
+        drop(unsafe { ours.into_owned() });
+    }
+    assert_eq!(drops.load(SeqCst), 2);
+    assert!(place.load(Relaxed, guard).is_null());
+}
+
+#[test]
+#[expect(deprecated)]
+fn older_names_do_the_same() {
+    let guard = &epoch::pin();
+    let place = Atomic::<u64>::null();
+    place.compare_and_set(Shared::null(), Owned::new(1), AcqRel, guard).unwrap();
+    let one = place.load(Acquire, guard);
+    let orders = (Release, Relaxed);
+    assert!(place.compare_and_set(Shared::null(), Owned::new(2), orders, guard).is_err());
+    while place.compare_and_set_weak(one, Shared::null(), SeqCst, guard).is_err() {}
+    // SAFETY: ours alone.
+    drop(unsafe { one.into_owned() });
+}
+
+#[test]
+fn arrays_know_their_length() {
+    let collector = Collector::new();
+    let handle = collector.register();
+    for len in [0, 1, 1_000] {
+        let mut array = Owned::<[MaybeUninit<u16>]>::init(len);
+        assert_eq!(array.len(), len);
+        array.iter_mut().enumerate().for_each(|(at, element)| _ = element.write(at as u16));
+        let guard = handle.pin();
+        let place = Atomic::<[MaybeUninit<u16>]>::from(array);
+        let shared = place.load(Acquire, &guard);
+        // SAFETY: written above, and unlinked nowhere.
+        let written = unsafe { shared.deref() }.iter().map(|element| unsafe { *element.as_ptr() });
+        assert!(written.eq(0..len as u16));
+        // SAFETY: no other thread knows of it.
+        unsafe { guard.defer_destroy(shared) };
+    }
+    assert_eq!(<[MaybeUninit<u16>] as Pointable>::ALIGN, align_of::<usize>());
+    #[repr(align(32))]
+    struct Wide;
+    assert_eq!(<[MaybeUninit<Wide>] as Pointable>::ALIGN, 32);
+    let wide = Owned::<[MaybeUninit<Wide>]>::init(3).with_tag(31);
+    assert_eq!((wide.tag(), wide.len(), wide.as_ptr().addr() % 32), (31, 3, 0));
+}
+
+#[test]
+#[should_panic(expected = "unaligned pointer")]
+fn an_unaligned_pointer_is_refused() {
+    let _pointer = Shared::from(std::ptr::without_provenance::<u64>(1));
+}
+
+/// Destructors of thread-locals pin as well, also after the library's own have run.
+#[test]
+fn a_thread_that_ends_may_pin() {
+    struct Last(Arc<AtomicUsize>);
+    impl Drop for Last {
+        fn drop(&mut self) {
+            let guard = epoch::pin();
+            defer_counted(&guard, &self.0);
+            let collector = Collector::new();
+            defer_counted(&collector.register().pin(), &self.0);
+        }
+    }
+    thread_local! {
+        static BEFORE: RefCell<Option<Last>> = const { RefCell::new(None) };
+        static AFTER: RefCell<Option<Last>> = const { RefCell::new(None) };
+    }
+    let drops = Arc::new(AtomicUsize::new(0));
+    let counts = Arc::clone(&drops);
+    thread::spawn(move || {
+        BEFORE.set(Some(Last(Arc::clone(&counts))));
+        epoch::pin().defer(|| {});
+        AFTER.set(Some(Last(counts)));
+    })
+    .join()
+    .unwrap();
+    while drops.load(SeqCst) != 4 {
+        quiescence::barrier();
+    }
+}
+
+#[test]
+fn the_end_of_a_collector_in_a_pinned_thread_waits_for_nothing() {
+    let drops = Arc::new(AtomicUsize::new(0));
+    let collector = Collector::new();
+    let other = Collector::new().register();
+    defer_counted(&collector.register().pin(), &drops);
+    let guard = other.pin();
+    drop(collector);
+    drop(guard);
+    while drops.load(SeqCst) == 0 {
+        thread::yield_now();
+    }
+}
+
+/// crossbeam-rs/crossbeam#566: while a thread is pinned, memory of the others grew without end.
+#[test]
+fn beside_a_pinned_thread_what_waits_keeps_the_limit() {
+    const OBJECTS: u64 = 100;
+    let domain = domain_with_limit(OBJECTS, 1 << 20);
+    let drops = Arc::new(AtomicUsize::new(0));
+    let count = rounds(2_000, 300);
+    let threads = beside_a_section(&domain, |leave| {
+        let threads: Vec<_> = (0..2)
+            .map(|_| {
+                let (collector, drops) = (Collector::new_in(domain.clone()), Arc::clone(&drops));
+                thread::spawn(move || {
+                    let handle = collector.register();
+                    (0..count).for_each(|_| defer_counted(&handle.pin(), &drops));
+                })
+            })
+            .collect();
+        while domain.statistics().limit_overruns < 2 {
+            thread::yield_now();
+        }
+        // Each waits at the end of a guard, with one object over the limit.
+        let statistics = domain.statistics();
+        assert!(statistics.callbacks_waiting() <= OBJECTS + 2, "{statistics:?}");
+        assert_eq!(drops.load(SeqCst), 0);
+        leave();
+        threads
+    });
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    domain.barrier();
+    assert_eq!(drops.load(SeqCst), 2 * count);
+}
+
+/// Without another thread in the way a thread drops itself what it has deferred, as it continues.
+#[test]
+fn a_thread_runs_what_it_has_deferred() {
+    thread_local! {
+        static HERE: AtomicUsize = const { AtomicUsize::new(0) };
+    }
+    struct Here;
+    impl Drop for Here {
+        fn drop(&mut self) {
+            HERE.with(|here| here.fetch_add(1, Relaxed));
+        }
+    }
+    // A batch is an eighth of the limit.
+    let handle = Collector::new_in(domain_with_limit(400, 1 << 20)).register();
+    let count = rounds(10_000, 500);
+    for _ in 0..count {
+        let guard = handle.pin();
+        let object = Owned::new(Here).into_shared(&guard);
+        // SAFETY: no other thread knows of it.
+        unsafe { guard.defer_destroy(object) };
+    }
+    let here = HERE.with(|here| here.load(Relaxed));
+    assert!(here != 0, "the worker has dropped all of {count}");
+}
+
+/// A stack (Treiber 1986) whose nodes are deferred by those who pop them.
+#[test]
+fn a_stack_gives_each_value_once() {
+    struct Node {
+        value: usize,
+        next: Atomic<Node>,
+    }
+    let (head, taken) = (Atomic::<Node>::null(), AtomicUsize::new(0));
+    let (threads, each) = (4, rounds(20_000, 100));
+    let pop = || {
+        let guard = epoch::pin();
+        loop {
+            let top = head.load(Acquire, &guard);
+            // SAFETY: loaded under the guard, published by Release.
+            let node = unsafe { top.as_ref() }?;
+            let next = node.next.load(Relaxed, &guard);
+            if head.compare_exchange(top, next, AcqRel, Relaxed, &guard).is_ok() {
+                let value = node.value;
+                // SAFETY: this thread has unlinked it.
+                unsafe { guard.defer_destroy(top) };
+                return Some(value);
+            }
+        }
+    };
+    let push = |value| {
+        let guard = epoch::pin();
+        let mut node = Owned::new(Node { value, next: Atomic::null() });
+        loop {
+            let top = head.load(Relaxed, &guard);
+            node.next.store(top, Relaxed);
+            match head.compare_exchange(top, node, Release, Relaxed, &guard) {
+                Ok(_) => return,
+                Err(error) => node = error.new,
+            }
+        }
+    };
+    thread::scope(|scope| {
+        for thread in 0..threads {
+            let (push, pop, taken) = (&push, &pop, &taken);
+            scope.spawn(move || {
+                for number in 0..each {
+                    push(1 + thread + number % 3);
+                    if let Some(value) = pop() {
+                        taken.fetch_add(value, Relaxed);
+                    }
+                }
+            });
+        }
+    });
+    while let Some(value) = pop() {
+        taken.fetch_add(value, Relaxed);
+    }
+    let expected: usize = (0..threads).flat_map(|t| (0..each).map(move |n| 1 + t + n % 3)).sum();
+    assert_eq!(taken.into_inner(), expected);
+}

@@ -1,0 +1,441 @@
+//! Bounded memory: what happens near the limit, at it, and where no thread may wait.
+
+use std::cell::RefCell;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Barrier};
+use std::thread;
+
+use crate::common::{beside_a_section, domain_with_limit, rounds, until_an_updater_sleeps};
+use quiescence::{Domain, Rcu};
+
+/// Counts those that wait or are about to, and the most there ever were.
+#[derive(Debug, Default)]
+struct Live {
+    now: AtomicUsize,
+    most: AtomicUsize,
+}
+
+#[derive(Debug)]
+struct Counted(Arc<Live>);
+
+impl Counted {
+    fn new(live: &Arc<Live>) -> Self {
+        let now = live.now.fetch_add(1, SeqCst) + 1;
+        live.most.fetch_max(now, SeqCst);
+        Self(Arc::clone(live))
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.now.fetch_sub(1, SeqCst);
+    }
+}
+
+fn small() -> Domain {
+    domain_with_limit(8, 1 << 30)
+}
+
+#[test]
+fn try_retire_hands_the_object_back_at_the_limit() {
+    let (domain, live) = (small(), Arc::new(Live::default()));
+    beside_a_section(&domain, |leave| {
+        let mut refused = Vec::new();
+        for _ in 0..20 {
+            refused.extend(domain.try_retire(Box::new(Counted::new(&live))).err());
+        }
+        assert_eq!(refused.len(), 12);
+        assert_eq!(domain.statistics().limit_refusals, 12);
+        let objects: Vec<Box<Counted>> =
+            refused.into_iter().map(quiescence::AtLimit::into_inner).collect();
+        assert_eq!(live.now.load(SeqCst), 20, "nothing is lost, nothing is dropped");
+        drop(objects);
+        assert!(domain.try_call(|| ()).is_err(), "closures count as well");
+        leave();
+    });
+    domain.barrier();
+    assert_eq!(live.now.load(SeqCst), 0);
+    assert!(domain.try_retire(Box::new(Counted::new(&live))).is_ok(), "there is room again");
+}
+
+#[test]
+fn what_is_refused_and_dropped_is_retired_all_the_same() {
+    let (domain, live) = (small(), Arc::new(Live::default()));
+    beside_a_section(&domain, |leave| {
+        for _ in 0..20 {
+            drop(domain.try_retire(Box::new(Counted::new(&live))));
+        }
+        assert_eq!(live.now.load(SeqCst), 20, "readers may see them");
+        leave();
+    });
+    domain.barrier();
+    assert_eq!(live.now.load(SeqCst), 0);
+}
+
+#[test]
+fn bytes_are_bounded_as_objects_are() {
+    let domain = domain_with_limit(1 << 20, 1 << 20);
+    beside_a_section(&domain, |leave| {
+        for _ in 0..4 {
+            domain.try_retire(vec![0_u8; (1 << 18) - 40]).unwrap(); // and five words of the library's
+        }
+        assert_eq!(domain.statistics().bytes_waiting, 1 << 20);
+        assert!(domain.try_retire(Box::new([0_u8; 64])).is_err());
+        leave();
+    });
+    domain.barrier();
+    assert_eq!(domain.statistics().bytes_waiting, 0);
+    domain.retire_sized((), 1 << 19).unwrap();
+    assert_eq!(domain.statistics().bytes_waiting, (1 << 19) + 24, "as it was told, and words");
+    domain.barrier();
+    domain.retire(vec![0_u8; 1 << 24]).unwrap(); // larger than the limit: it waits alone
+    domain.barrier();
+    assert_eq!(domain.statistics().bytes_waiting, 0);
+}
+
+#[test]
+fn an_updater_waits_at_the_limit_and_exceeds_it_by_no_object() {
+    let (domain, live) = (small(), Arc::new(Live::default()));
+    beside_a_section(&domain, |leave| {
+        thread::scope(|scope| {
+            let updater = scope.spawn(|| {
+                for _ in 0..rounds(1_000, 20) {
+                    domain.retire(Box::new(Counted::new(&live))).unwrap();
+                }
+            });
+            until_an_updater_sleeps(&domain);
+            assert!(!updater.is_finished());
+            leave();
+            updater.join().unwrap();
+        });
+    });
+    // One more is in the hands of the thread that waits.
+    assert!(live.most.load(SeqCst) <= 9, "{live:?}");
+    assert!(domain.statistics().limit_waits > 0);
+    domain.barrier();
+    assert_eq!(live.now.load(SeqCst), 0);
+}
+
+#[test]
+fn in_a_section_one_object_goes_over_the_limit_and_is_paid_for_when_it_ends() {
+    let (domain, live) = (small(), Arc::new(Live::default()));
+    let guard = domain.read();
+    for _ in 0..9 {
+        domain.retire(Box::new(Counted::new(&live))).expect("eight fit, and one goes over");
+    }
+    let refused = domain.retire(Box::new(Counted::new(&live))).unwrap_err();
+    assert!(refused.to_string().contains("outside of sections"), "{refused}");
+    drop(refused.into_inner());
+    let inner = domain.read();
+    drop(guard);
+    assert_eq!(live.now.load(SeqCst), 9, "still in a section");
+    drop(inner);
+    // The worker may have come first, and be at the last ones.
+    let left = live.now.load(SeqCst);
+    assert!(left <= 8, "waited for, and dropped, until the limit was kept: {left} are left");
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "the worker comes first, where time is counted in instructions")]
+fn the_debt_is_paid_when_the_last_section_of_whatever_domain_ends() {
+    let (domain, other, live) = (small(), Domain::new(), Arc::new(Live::default()));
+    let outer = other.read();
+    for _ in 0..9 {
+        domain.retire(Box::new(Counted::new(&live))).unwrap();
+    }
+    drop(domain.read());
+    assert_eq!(live.now.load(SeqCst), 9, "it is in a section of the other domain");
+    drop(outer);
+    assert!(live.now.load(SeqCst) <= 8, "paid, by this thread or by the worker");
+}
+
+#[test]
+fn a_store_in_a_section_is_refused_before_anything_is_changed() {
+    let domain = small();
+    let value = Rcu::new_in(0, domain.clone());
+    let guard = domain.read();
+    for number in 1..=9 {
+        value.store(number);
+    }
+    assert_eq!(value.try_store(10).map_err(quiescence::AtLimit::into_inner), Err(10));
+    assert_eq!(*value.load(&guard), 9);
+    let refused = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| value.store(11)));
+    let message = refused.unwrap_err();
+    let message = message.downcast_ref::<String>().unwrap();
+    assert!(message.contains("try_store()"), "{message}");
+    let refused =
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| value.update(|old| old + 1)));
+    assert!(refused.is_err());
+    assert_eq!(*value.load(&guard), 9);
+    drop(guard);
+    value.store(12);
+    assert_eq!(value.into_inner(), 12);
+}
+
+/// Retires more when it is dropped.
+struct Family {
+    domain: Domain,
+    children: usize,
+    generations: usize,
+    _counted: Counted,
+}
+
+impl Family {
+    fn new(domain: &Domain, children: usize, generations: usize, live: &Arc<Live>) -> Self {
+        let domain = domain.clone();
+        Self { domain, children, generations, _counted: Counted::new(live) }
+    }
+}
+
+impl Drop for Family {
+    fn drop(&mut self) {
+        if self.generations != 0 {
+            for _ in 0..self.children {
+                let Self { domain, children, generations, _counted } = self;
+                let child = Self::new(domain, *children, *generations - 1, &_counted.0);
+                self.domain.retire(Box::new(child)).unwrap();
+            }
+        }
+    }
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "too slow: 364 objects, each of which waits")]
+fn drops_that_retire_more_stay_within_the_limit() {
+    let (domain, live) = (small(), Arc::new(Live::default()));
+    // Three children each, five generations: 364 objects, and room for eight.
+    domain.retire(Box::new(Family::new(&domain, 3, 5, &live))).unwrap();
+    while live.now.load(SeqCst) != 0 {
+        domain.barrier();
+    }
+    // Eight that wait; and of each generation one that is being dropped, and its child.
+    assert!(live.most.load(SeqCst) <= 8 + 2 * 6, "{live:?}");
+}
+
+#[test]
+fn a_chain_of_drops_does_not_use_up_the_stack() {
+    let (domain, live) = (domain_with_limit(1, 1 << 30), Arc::new(Live::default()));
+    domain.retire(Box::new(Family::new(&domain, 1, rounds(20_000, 60), &live))).unwrap();
+    domain.retire(Box::new(Family::new(&domain, 1, rounds(20_000, 60), &live))).unwrap();
+    while live.now.load(SeqCst) != 0 {
+        domain.barrier();
+    }
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "child processes")]
+fn closures_that_queue_themselves_find_the_room_they_had() {
+    fn again(domain: Domain, left: usize, run: Arc<AtomicUsize>) {
+        run.fetch_add(1, SeqCst);
+        if left != 0 {
+            let next = domain.clone();
+            domain.call(move || again(next, left - 1, run)).expect("the room it had");
+        }
+    }
+    let (domain, run) = (small(), Arc::new(AtomicUsize::new(0)));
+    for _ in 0..8 {
+        let (inside, run) = (domain.clone(), Arc::clone(&run));
+        domain.call(move || again(inside, 100, run)).unwrap();
+    }
+    while run.load(SeqCst) != 8 * 101 {
+        domain.barrier();
+    }
+    assert_eq!(domain.statistics().callbacks_waiting(), 0);
+}
+
+#[test]
+fn in_a_callback_a_second_closure_for_one_is_refused_at_the_limit() {
+    let domain = small();
+    let refused = Arc::new(AtomicUsize::new(0));
+    for _ in 0..8 {
+        let (inside, refused) = (domain.clone(), Arc::clone(&refused));
+        domain
+            .call(move || {
+                for _ in 0..2 {
+                    refused.fetch_add(usize::from(inside.call(|| ()).is_err()), SeqCst);
+                }
+            })
+            .unwrap();
+    }
+    domain.barrier();
+    assert!(refused.load(SeqCst) > 0, "sixteen for eight");
+    domain.barrier();
+    assert_eq!(domain.statistics().callbacks_waiting(), 0);
+}
+
+#[test]
+fn closures_wait_for_room_until_the_worker_has_made_some() {
+    let (domain, run) = (small(), Arc::new(AtomicUsize::new(0)));
+    const MANY: usize = rounds(1_000, 50);
+    for _ in 0..MANY {
+        let run = Arc::clone(&run);
+        domain
+            .call(move || {
+                run.fetch_add(1, SeqCst);
+            })
+            .unwrap();
+    }
+    domain.barrier();
+    assert_eq!(run.load(SeqCst), MANY);
+}
+
+#[test]
+fn a_thread_that_ends_leaves_its_stock_and_what_waits_to_others() {
+    let (domain, live) = (domain_with_limit(1_000, 1 << 30), Arc::new(Live::default()));
+    for _ in 0..rounds(200, 5) {
+        let (inside, counted) = (domain.clone(), Counted::new(&live));
+        thread::spawn(move || inside.retire(Box::new(counted)).unwrap()).join().unwrap();
+    }
+    domain.barrier();
+    assert_eq!(live.now.load(SeqCst), 0);
+    beside_a_section(&domain, |leave| {
+        let admitted = (0..2_000).take_while(|_| domain.try_retire(Box::new(1)).is_ok()).count();
+        assert_eq!(admitted, 1_000, "all of the limit is there");
+        leave();
+    });
+}
+
+/// Retires what it has when its thread ends.
+#[derive(Default)]
+struct Last(RefCell<Option<(Domain, Vec<Counted>)>>);
+
+impl Drop for Last {
+    fn drop(&mut self) {
+        if let Some((domain, objects)) = self.0.take() {
+            for object in objects {
+                domain.retire(Box::new(object)).unwrap();
+            }
+        }
+    }
+}
+
+thread_local! {
+    static LAST: Last = Last::default();
+}
+
+#[test]
+fn a_thread_locals_destructor_may_retire_at_the_limit() {
+    let (domain, live) = (small(), Arc::new(Live::default()));
+    let (inside, counted) = (domain.clone(), Arc::clone(&live));
+    thread::spawn(move || {
+        // Made before the library's own thread-locals, and so destroyed after them.
+        let objects = (0..100).map(|_| Counted::new(&counted)).collect();
+        LAST.with(|last| last.0.replace(Some((inside.clone(), objects))));
+        inside.retire(Box::new(1)).unwrap();
+    })
+    .join()
+    .unwrap();
+    domain.barrier();
+    assert_eq!(live.now.load(SeqCst), 0);
+}
+
+#[test]
+fn a_limit_that_is_lowered_holds_from_then_on() {
+    let domain = domain_with_limit(1_000, 1 << 30);
+    beside_a_section(&domain, |leave| {
+        for _ in 0..100 {
+            domain.retire(Box::new(1)).unwrap();
+        }
+        let mut tuning = domain.tuning();
+        tuning.objects_max = 10;
+        domain.tune(tuning);
+        let admitted = (0..1_000).take_while(|_| domain.try_retire(Box::new(1)).is_ok()).count();
+        assert!(admitted < 10, "what it was allowed already, {admitted}, and no more");
+        leave();
+    });
+    domain.barrier();
+    assert_eq!(domain.statistics().callbacks_waiting(), 0);
+}
+
+/// The reads of others go on while an updater waits at its limit.
+#[test]
+fn readers_do_not_notice_the_limit() {
+    let (domain, live) = (small(), Arc::new(Live::default()));
+    let (read, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let started = Barrier::new(2);
+    beside_a_section(&domain, |leave| {
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                started.wait();
+                while !stop.load(SeqCst) {
+                    drop(domain.read());
+                    read.fetch_add(1, SeqCst);
+                }
+            });
+            let updater = scope.spawn(|| {
+                for _ in 0..20 {
+                    domain.retire(Box::new(Counted::new(&live))).unwrap();
+                }
+            });
+            started.wait();
+            until_an_updater_sleeps(&domain);
+            let before = read.load(SeqCst);
+            while read.load(SeqCst) < before + rounds(10_000, 50) {
+                thread::yield_now();
+            }
+            assert!(!updater.is_finished());
+            leave();
+            updater.join().unwrap();
+            stop.store(true, SeqCst);
+        });
+    });
+}
+
+#[test]
+fn a_size_beyond_all_reason_harms_nobody() {
+    let domain = small();
+    domain.retire_sized((), 1 << 50).unwrap();
+    domain.barrier();
+    domain.retire_sized((), usize::MAX).unwrap();
+    domain.barrier();
+    assert_eq!(domain.statistics().bytes_waiting, 0);
+    domain.try_retire(Box::new(1)).expect("what was charged was given back");
+}
+
+/// A panic in a section keeps its thread from settling then; it does so before it ends.
+#[test]
+fn threads_that_panic_in_debt_pay_before_they_end() {
+    let (domain, live) = (domain_with_limit(1, 1 << 30), Arc::new(Live::default()));
+    let busy = Arc::new(Barrier::new(2));
+    let inside = Arc::clone(&busy);
+    // The worker is busy all the while. Called from elsewhere, since it takes up the limit.
+    let elsewhere = Domain::new();
+    elsewhere.call_hurry(move || _ = inside.wait()).unwrap();
+    for _ in 0..10 {
+        let (inside, live) = (domain.clone(), Arc::clone(&live));
+        let panicked = thread::spawn(move || {
+            let _guard = inside.read();
+            for _ in 0..2 {
+                if let Err(refused) = inside.retire(Box::new(Counted::new(&live))) {
+                    drop(refused.into_inner());
+                }
+            }
+            panic!("on purpose");
+        });
+        panicked.join().unwrap_err();
+    }
+    let waiting = live.now.load(SeqCst);
+    assert!(waiting <= 1, "{waiting} wait");
+    busy.wait();
+}
+
+/// The thread that joins a thread may hold a lock that the thread's closures take.
+#[test]
+fn a_thread_that_ends_in_debt_of_a_closure_does_not_run_it() {
+    let domain = domain_with_limit(1, 1 << 30);
+    let lock = Arc::new(std::sync::Mutex::new(0));
+    let held = lock.lock().unwrap();
+    let (inside, taken) = (domain.clone(), Arc::clone(&lock));
+    thread::spawn(move || {
+        let _guard = inside.read();
+        for _ in 0..2 {
+            let taken = Arc::clone(&taken);
+            inside.call(move || *taken.lock().unwrap() += 1).expect("one fits, and one goes over");
+        }
+    })
+    .join()
+    .unwrap();
+    drop(held);
+    domain.barrier();
+    assert_eq!(*lock.lock().unwrap(), 2);
+}

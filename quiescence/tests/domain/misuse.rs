@@ -1,0 +1,657 @@
+//! Mistakes are refused with a message that names the places, never undefined behaviour.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use std::sync::{Arc, Barrier, mpsc};
+use std::thread;
+
+use quiescence::{Domain, Rcu, RcuOption, raw};
+
+/// The message of the panic that `f` ends with.
+fn message(f: impl FnOnce()) -> String {
+    let payload = catch_unwind(AssertUnwindSafe(f)).expect_err("must panic");
+    match payload.downcast::<String>() {
+        Ok(message) => *message,
+        Err(payload) => payload.downcast_ref::<&str>().expect("a message").to_string(),
+    }
+}
+
+#[test]
+fn synchronize_inside_a_section_names_both_places() {
+    let domain = Domain::new();
+    let begun = line!() + 1;
+    let guard = domain.read();
+    let called = line!() + 1;
+    let said = message(|| domain.synchronize());
+    assert!(said.contains(&format!("misuse.rs:{begun}:")), "{said}");
+    assert!(said.contains(&format!("misuse.rs:{called}:")), "{said}");
+    assert!(said.contains("synchronize"), "{said}");
+    // So do the others that wait, and the domain still works afterwards.
+    assert!(message(|| domain.synchronize_expedited()).contains("misuse.rs"));
+    assert!(message(|| domain.barrier()).contains("barrier"));
+    let cookie = domain.cookie();
+    assert!(message(|| domain.wait(cookie)).contains("wait"));
+    drop(guard);
+    domain.synchronize();
+    domain.barrier();
+    domain.wait(cookie);
+}
+
+#[test]
+fn the_section_of_an_explicit_reader_and_of_the_global_domain_are_found_too() {
+    let domain = Domain::new();
+    let reader = domain.reader();
+    let guard = reader.read();
+    assert!(message(|| domain.synchronize()).contains("read-side"));
+    drop(guard);
+    domain.synchronize();
+    let guard = quiescence::read();
+    assert!(message(quiescence::synchronize).contains("read-side"));
+    // Another domain is another matter.
+    domain.synchronize();
+    drop(guard);
+    quiescence::synchronize();
+}
+
+#[test]
+fn synchronize_of_an_online_qsbr_reader_says_what_to_do() {
+    let domain = Domain::new();
+    let mut reader = domain.qsbr();
+    let said = message(|| domain.synchronize());
+    assert!(said.contains("Qsbr::synchronize") && said.contains("misuse.rs"), "{said}");
+    reader.synchronize();
+    reader.while_offline(|| domain.synchronize());
+    drop(reader.offline());
+}
+
+#[test]
+fn a_guard_of_another_domain_is_refused() {
+    let (mine, other) = (Domain::new(), Domain::new());
+    let value = Rcu::new_in(1, mine.clone());
+    let option = RcuOption::new_in(Some(1), mine.clone());
+    let guard = other.read();
+    assert!(message(|| drop(value.load(&guard).to_string())).contains("another domain"));
+    assert!(
+        message(|| drop(option.load(&guard).copied().map(Box::new))).contains("another domain")
+    );
+    let qsbr = other.qsbr();
+    assert!(message(|| drop(value.load(&qsbr.read()).to_string())).contains("another domain"));
+    assert_eq!(*value.load(&mine.read()), 1);
+}
+
+#[test]
+fn a_cookie_of_another_domain_is_refused() {
+    let (mine, other) = (Domain::new(), Domain::new());
+    let cookie = other.start_poll();
+    assert!(message(|| drop(mine.poll(cookie).to_string())).contains("another domain"));
+    assert!(message(|| mine.wait(cookie)).contains("another domain"));
+    assert!(other.poll(cookie));
+}
+
+/// A domain that has ended leaves its address to others, and its cookies to no thread.
+#[test]
+fn a_cookie_of_a_domain_that_has_ended_is_refused() {
+    for _ in 0..if cfg!(miri) { 5 } else { 100 } {
+        let ended = Domain::new();
+        ended.synchronize();
+        let cookie = ended.cookie();
+        drop(ended);
+        Domain::new().synchronize();
+        let others: [_; 8] = std::array::from_fn(|_| Domain::new());
+        for other in &others {
+            let said = message(|| assert!(!other.poll(cookie)));
+            assert!(said.contains("another domain's"), "{said}");
+        }
+    }
+}
+
+/// What a kind gives out for the macro `domain!` tells nothing of other threads' registrations.
+#[test]
+fn no_debug_output_looks_into_the_slots() {
+    let _reader = quiescence::Domain::global().reader();
+    let shown = format!("{:?}", quiescence::tag::DomainTag::handle(&quiescence::tag::Global));
+    assert!(shown.contains("DomainState") && !shown.contains("references"), "{shown}");
+}
+
+#[test]
+fn a_callback_that_panics_is_counted_and_the_rest_run() {
+    let domain = Domain::new();
+    let run = Arc::new(AtomicU32::new(0));
+    for number in 0..10 {
+        let run = Arc::clone(&run);
+        domain
+            .call(move || {
+                assert!(number != 4, "callback 4 panics, as it should in this test");
+                run.fetch_add(1, SeqCst);
+            })
+            .unwrap();
+    }
+    domain.barrier();
+    let statistics = domain.statistics();
+    assert_eq!(run.load(SeqCst), 9);
+    assert_eq!((statistics.callbacks_run, statistics.callbacks_panicked), (10, 1));
+}
+
+/// Says when it is dropped, and panics in the drop if it is to.
+struct Fragile {
+    dropped: Arc<AtomicU32>,
+    panics: bool,
+    /// Given back twice if this is dropped twice, which allocators notice.
+    #[allow(dead_code)]
+    content: Box<u32>,
+}
+
+impl quiescence::Weigh for Fragile {}
+
+impl Fragile {
+    fn new(dropped: &Arc<AtomicU32>, panics: bool) -> Self {
+        Self { dropped: Arc::clone(dropped), panics, content: Box::new(7) }
+    }
+}
+
+impl Drop for Fragile {
+    fn drop(&mut self) {
+        self.dropped.fetch_add(1, SeqCst);
+        assert!(!self.panics, "this drop panics, as it should in this test");
+    }
+}
+
+/// Neither the updater that drops earlier objects while it retires, nor who waits in `barrier`,
+/// hears of a drop that panics.
+#[test]
+fn an_object_whose_drop_panics_is_counted_and_the_rest_are_dropped() {
+    const MANY: u32 = if cfg!(miri) { 40 } else { 2_000 };
+    let domain = Domain::new();
+    let dropped = Arc::new(AtomicU32::new(0));
+    for number in 0..MANY {
+        domain.retire(Box::new(Fragile::new(&dropped, number % (MANY / 4) == 4))).unwrap();
+    }
+    domain.barrier();
+    let statistics = domain.statistics();
+    assert_eq!(dropped.load(SeqCst), MANY);
+    assert_eq!((statistics.callbacks_run, statistics.callbacks_panicked), (MANY.into(), 4));
+}
+
+#[test]
+fn a_value_whose_drop_panics_is_counted_and_the_rest_are_dropped() {
+    let domain = Domain::new();
+    let dropped = Arc::new(AtomicU32::new(0));
+    let value = Rcu::new_in(Fragile::new(&dropped, false), domain.clone());
+    for number in 1..10 {
+        value.store(Fragile::new(&dropped, number == 4));
+    }
+    domain.barrier();
+    assert_eq!((dropped.load(SeqCst), domain.statistics().callbacks_panicked), (9, 1));
+}
+
+/// What a closure has captured is dropped once, whether it panics before it has used it, or while
+/// that is dropped.
+#[test]
+fn a_closure_that_panics_drops_what_it_captured() {
+    let domain = Domain::new();
+    let dropped = Arc::new(AtomicU32::new(0));
+    let large = [7_u64; 100]; // no closure that is kept in a few words
+    for number in 0..9 {
+        let captured = Fragile::new(&dropped, number == 5);
+        let panics = number % 3 == 1;
+        if number < 6 {
+            domain
+                .call(move || {
+                    assert!(!panics, "callback {number} panics, as it should in this test");
+                    drop(captured);
+                })
+                .unwrap();
+        } else {
+            domain
+                .call(move || {
+                    assert!(!panics || large[0] != 7, "it panics, as it should in this test");
+                    drop(captured);
+                })
+                .unwrap();
+        }
+    }
+    domain.barrier();
+    let statistics = domain.statistics();
+    assert_eq!(dropped.load(SeqCst), 9);
+    // 1, 4 and 7 by themselves, 5 by what it has captured.
+    assert_eq!((statistics.callbacks_run, statistics.callbacks_panicked), (9, 4));
+}
+
+/// No thread waits here: it is the worker that continues.
+#[test]
+fn the_worker_survives_callbacks_that_panic() {
+    let domain = Domain::new();
+    let run = Arc::new(AtomicU32::new(0));
+    for round in 1..=2 {
+        domain.retire(Box::new(Fragile::new(&Arc::default(), true))).unwrap();
+        domain.call(|| panic!("a callback panics, as it should in this test")).unwrap();
+        let inside = Arc::clone(&run);
+        domain
+            .call(move || {
+                inside.fetch_add(1, SeqCst);
+            })
+            .unwrap();
+        while run.load(SeqCst) < round
+            || domain.statistics().callbacks_panicked < 2 * u64::from(round)
+        {
+            thread::yield_now();
+        }
+    }
+}
+
+#[test]
+fn the_end_of_a_domain_survives_callbacks_that_panic() {
+    let domain = Domain::new();
+    let dropped = Arc::new(AtomicU32::new(0));
+    // A section that never ends: the worker runs nothing, the domain's end does.
+    raw::read_lock(&domain);
+    for number in 0..6 {
+        domain.retire(Box::new(Fragile::new(&dropped, number % 2 == 0))).unwrap();
+        let captured = Fragile::new(&dropped, false);
+        domain
+            .call(move || {
+                assert!(number % 2 == 0, "a callback panics, as it should in this test");
+                drop(captured);
+            })
+            .unwrap();
+    }
+    drop(domain);
+    while dropped.load(SeqCst) < 12 {
+        thread::yield_now(); // the worker may have had the last handle
+    }
+}
+
+/// Runs one test of this file in a new process, in which it finds `ROLE` set, and returns what that
+/// one said to standard error.
+fn errors_of(test: &str) -> String {
+    let mut again = Command::new(std::env::current_exe().unwrap());
+    again.args([test, "--exact", "--nocapture", "--test-threads=1"]).env("ROLE", "child");
+    let output = again.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn is_child() -> bool {
+    std::env::var_os("ROLE").is_some()
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "child processes")]
+fn callbacks_that_panic_are_reported() {
+    struct Loud;
+    impl Drop for Loud {
+        fn drop(&mut self) {
+            panic!("the object has panicked");
+        }
+    }
+    if is_child() {
+        let captured = Box::new(4);
+        quiescence::call(|| panic!("the closure has panicked")).unwrap();
+        quiescence::call(move || panic!("the closure with {captured} has panicked")).unwrap();
+        quiescence::retire(Box::new(Loud)).unwrap();
+        return quiescence::barrier();
+    }
+    let said = errors_of("misuse::callbacks_that_panic_are_reported");
+    for what in ["the closure", "the closure with 4", "the object"] {
+        assert_eq!(said.matches(&format!("{what} has panicked")).count(), 1, "{said}");
+    }
+}
+
+/// A payload whose drop panics must not take the runner down.
+struct Bomb;
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        panic!("the payload of a panic panics, as it should in this test");
+    }
+}
+
+#[test]
+fn a_callback_whose_panic_panics_harms_nobody() {
+    let domain = Domain::new();
+    domain.call(|| std::panic::panic_any(Bomb)).unwrap();
+    domain.call(|| ()).unwrap();
+    domain.barrier();
+    assert_eq!(domain.statistics().callbacks_run, 2);
+}
+
+#[test]
+fn a_barrier_inside_a_callback_is_refused() {
+    let domain = Domain::new();
+    let (inside, said) = (domain.clone(), Arc::new(std::sync::Mutex::new(String::new())));
+    let note = Arc::clone(&said);
+    domain.call(move || *note.lock().unwrap() = message(|| inside.barrier())).unwrap();
+    domain.barrier();
+    assert!(said.lock().unwrap().contains("call()"), "{said:?}");
+}
+
+/// A callback that `barrier` runs leaks a section on the very thread that continues to wait: that
+/// section must not be taken for a quiescent reader of the waiter's own.
+#[test]
+fn a_section_that_a_callback_leaks_into_a_barrier_is_found() {
+    let domain = Domain::new();
+    let mut tuning = domain.tuning();
+    tuning.objects_max = 1_024; // small batches
+    domain.tune(tuning);
+    drop(domain.read()); // registers: a quiescent reader of this thread
+    let (release, released) = mpsc::channel::<()>();
+    occupy_the_worker(released);
+    let (entered, leave) = (Barrier::new(2), Barrier::new(2));
+    let dropped = Arc::new(AtomicU32::new(0));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let guard = domain.read();
+            entered.wait();
+            leave.wait();
+            while domain.statistics().waiters == 0 {
+                thread::yield_now(); // until the barrier waits
+            }
+            drop(guard);
+        });
+        entered.wait();
+        // In the first queue: ready after the grace period that waits for that section.
+        let inside = domain.clone();
+        domain.call(move || std::mem::forget(inside.read())).unwrap();
+        while domain.statistics().batches == 0 {
+            domain.call(|| ()).unwrap();
+        }
+        // In the second: ready after the next one.
+        let count = Arc::clone(&dropped);
+        let call = || _ = domain.call(move || _ = count.fetch_add(1, SeqCst));
+        scope.spawn(call).join().unwrap();
+        leave.wait();
+        let said = message(|| domain.barrier());
+        assert!(said.contains("barrier"), "{said}");
+    });
+    assert!(message(|| domain.synchronize()).contains("misuse.rs"), "the section is there");
+    assert_eq!(dropped.load(SeqCst), 0, "run while a section is open");
+    drop(release);
+}
+
+/// Has the worker wait, so that it runs no callbacks, until the other end of the channel is gone.
+fn occupy_the_worker(released: mpsc::Receiver<()>) {
+    let (occupied, is_occupied) = mpsc::channel();
+    let wait = move || {
+        occupied.send(()).unwrap();
+        _ = released.recv();
+    };
+    let domain = Domain::new(); // its end would run it
+    domain.call_hurry(wait).unwrap();
+    is_occupied.recv().unwrap();
+}
+
+#[test]
+fn leaked_guards_are_sections_that_never_end() {
+    let domain = Domain::new();
+    let inside = domain.clone();
+    thread::spawn(move || std::mem::forget(inside.read())).join().unwrap();
+    let cookie = domain.start_poll();
+    assert!(!domain.poll(cookie));
+    // Retiring continues, waiting does not make sense; the end of the domain frees what waits.
+    let dropped = Arc::new(AtomicU32::new(0));
+    let noted = Arc::clone(&dropped);
+    domain
+        .call(move || {
+            noted.fetch_add(1, SeqCst);
+        })
+        .unwrap();
+    assert_eq!(dropped.load(SeqCst), 0);
+    drop(domain);
+    while dropped.load(SeqCst) == 0 {
+        thread::yield_now(); // the worker may have had the last handle
+    }
+}
+
+// ---- what only unsafe code can do
+// wrong -------------------------------------------------------------
+
+#[test]
+fn sections_without_guards_are_sections() {
+    let domain = Domain::new();
+    let value = Rcu::new_in(1, domain.clone());
+    let begun = line!() + 1;
+    raw::read_lock(&domain);
+    let guard = domain.read();
+    let seen = value.load(&guard);
+    let cookie = domain.start_poll();
+    raw::read_lock(&domain);
+    assert_eq!((raw::nesting(&domain), *seen), (3, 1));
+    drop(guard);
+    // SAFETY: begun above; what was loaded is not used any more.
+    unsafe { raw::read_unlock(&domain) };
+    assert_eq!(raw::nesting(&domain), 1);
+    assert!(!domain.poll(cookie));
+    let said = message(|| domain.synchronize());
+    assert!(said.contains(&format!("misuse.rs:{begun}:")), "{said}");
+    // Neither another thread's nor another domain's section is this one's.
+    assert_eq!(raw::nesting(&Domain::global()), 0);
+    thread::scope(|scope| {
+        scope.spawn(|| assert_eq!(raw::nesting(&domain), 0));
+    });
+    // SAFETY: begun above.
+    unsafe { raw::read_unlock(&domain) };
+    assert!(domain.poll(cookie));
+    domain.synchronize();
+    // So it is with the global domain, whose fast path is another.
+    let global = Domain::global();
+    for _ in 0..2 {
+        raw::read_lock(&global);
+        raw::read_lock(&global);
+        assert_eq!(raw::nesting(&global), 2);
+        assert!(message(quiescence::synchronize).contains("read-side"));
+        // SAFETY: begun above.
+        unsafe { raw::read_unlock(&global) };
+        // SAFETY: begun above.
+        unsafe { raw::read_unlock(&global) };
+        assert_eq!(raw::nesting(&global), 0);
+        quiescence::synchronize();
+    }
+}
+
+#[test]
+fn an_unlock_too_many_is_refused_and_its_place_named() {
+    let (domain, other) = (Domain::new(), Domain::new());
+    let refused = |domain: &Domain| {
+        let place = line!() + 2;
+        // SAFETY: none; it is refused.
+        let said = message(|| unsafe { raw::read_unlock(domain) });
+        assert!(said.contains(&format!("misuse.rs:{place}:")), "{said}");
+        assert!(said.contains("unbalanced"), "{said}");
+    };
+    refused(&domain); // never registered
+    raw::read_lock(&domain);
+    refused(&other);
+    thread::scope(|scope| {
+        scope.spawn(|| refused(&domain)); // another thread's section
+    });
+    // SAFETY: begun above.
+    unsafe { raw::read_unlock(&domain) };
+    refused(&domain);
+    // SAFETY: none; it is refused.
+    let said = message(|| unsafe { raw::read_unlock(&Domain::global()) });
+    assert!(said.contains("unbalanced"), "{said}");
+    // All of that has changed nothing.
+    for domain in [&domain, &other] {
+        drop(domain.read());
+        domain.synchronize();
+    }
+}
+
+#[cfg(debug_assertions)]
+#[test]
+fn an_unlock_of_a_guards_section_is_refused() {
+    let domain = Domain::new();
+    let guard = domain.read();
+    // SAFETY: none; it is refused.
+    let said = message(|| unsafe { raw::read_unlock(&domain) });
+    assert!(said.contains("guards"), "{said}");
+    assert_eq!(raw::nesting(&domain), 1);
+    drop(guard);
+    domain.synchronize();
+}
+
+/// An object with a head in it, as C has it.
+#[repr(C)]
+struct Node {
+    head: raw::Head,
+    ended: Arc<AtomicU32>,
+}
+
+impl Node {
+    fn new(ended: &Arc<AtomicU32>) -> *mut Self {
+        Box::into_raw(Box::new(Self { head: raw::Head::new(), ended: Arc::clone(ended) }))
+    }
+}
+
+unsafe extern "C" fn end_node(head: *mut raw::Head) {
+    // SAFETY: the head is the first in a node, which is from a box.
+    let node = unsafe { Box::from_raw(head.cast::<Node>()) };
+    node.ended.fetch_add(1, SeqCst);
+}
+
+/// Ends it the second time.
+unsafe extern "C" fn queue_again(head: *mut raw::Head) {
+    // SAFETY: a head whose time has come is free to wait again.
+    unsafe { raw::call_head(&Domain::global(), head, end_node) };
+}
+
+#[test]
+fn heads_are_called_once_each_and_may_be_queued_again_from_there() {
+    const MANY: u32 = if cfg!(miri) { 40 } else { 1_000 };
+    let domain = Domain::new();
+    let ended = Arc::new(AtomicU32::new(0));
+    let guard = domain.read();
+    for _ in 0..MANY {
+        // SAFETY: a node of its own, that no thread can reach.
+        unsafe { raw::call_head(&domain, Node::new(&ended).cast(), end_node) };
+    }
+    assert_eq!(ended.load(SeqCst), 0, "a reader holds the grace period up");
+    drop(guard);
+    domain.barrier();
+    assert_eq!((ended.load(SeqCst), domain.statistics().callbacks_run), (MANY, MANY.into()));
+    // SAFETY: as above.
+    unsafe { raw::call_head(&domain, Node::new(&ended).cast(), queue_again) };
+    domain.barrier();
+    quiescence::barrier();
+    assert_eq!(ended.load(SeqCst), MANY + 1);
+}
+
+#[cfg(debug_assertions)]
+#[test]
+fn a_head_that_is_queued_twice_is_refused_and_named() {
+    let domain = Domain::new();
+    let ended = Arc::new(AtomicU32::new(0));
+    let guard = domain.read();
+    let node = Node::new(&ended);
+    // SAFETY: a node that no thread can reach.
+    unsafe { raw::call_head(&domain, node.cast(), end_node) };
+    let place = line!() + 2;
+    // SAFETY: none; it is refused.
+    let said = message(|| unsafe { raw::call_head(&domain, node.cast(), end_node) });
+    assert!(said.contains(&format!("{node:p}")) && said.contains("queued twice"), "{said}");
+    assert!(said.contains(&format!("misuse.rs:{place}:")), "{said}");
+    // A copy of a head that waits does not, nor does memory that holds anything.
+    let copy = Node::new(&ended);
+    // SAFETY: both heads are there, and no thread writes them.
+    unsafe { node.cast::<[usize; 2]>().copy_to(copy.cast(), 1) };
+    // SAFETY: a node that no thread can reach.
+    unsafe { raw::call_head(&domain, copy.cast(), end_node) };
+    drop(guard);
+    domain.barrier();
+    assert_eq!(ended.load(SeqCst), 2);
+}
+
+unsafe fn end_fragile(object: *mut ()) {
+    // SAFETY: from such a box.
+    drop(unsafe { Box::from_raw(object.cast::<Fragile>()) });
+}
+
+#[test]
+fn objects_of_user_code_are_ended_once_each() {
+    let domain = Domain::new();
+    let dropped = Arc::new(AtomicU32::new(0));
+    let guard = domain.read();
+    for number in 0..100 {
+        let object = Box::into_raw(Box::new(Fragile::new(&dropped, number == 4)));
+        // SAFETY: from a box, and no thread can reach it.
+        unsafe { raw::retire_with(&domain, object, size_of::<Fragile>(), end_fragile) };
+    }
+    assert_eq!(dropped.load(SeqCst), 0, "a reader holds the grace period up");
+    drop(guard);
+    domain.barrier();
+    let statistics = domain.statistics();
+    assert_eq!((dropped.load(SeqCst), statistics.callbacks_panicked), (100, 1));
+}
+
+#[cfg(debug_assertions)]
+#[test]
+fn an_object_that_is_retired_twice_is_refused_and_both_places_named() {
+    let domain = Domain::new();
+    let dropped = Arc::new(AtomicU32::new(0));
+    let guard = domain.read();
+    let object = Box::into_raw(Box::new(Fragile::new(&dropped, false)));
+    let retire = || {
+        // SAFETY: from a box; the second time is refused.
+        unsafe { raw::retire_with(&domain, object, size_of::<Fragile>(), end_fragile) }
+    };
+    retire();
+    let place = line!() - 3;
+    let said = message(retire);
+    assert!(said.contains(&format!("{object:p}")) && said.contains("retired twice"), "{said}");
+    assert_eq!(said.matches(&format!("misuse.rs:{place}:")).count(), 2, "{said}");
+    drop(guard);
+    domain.barrier();
+    assert_eq!(dropped.load(SeqCst), 1);
+}
+
+/// The mistake that grace periods do not forgive: a reader can still find what is about to be
+/// freed.
+#[cfg(debug_assertions)]
+#[test]
+#[cfg_attr(miri, ignore = "undefined on purpose")]
+fn an_object_that_is_retired_while_it_can_be_reached_is_found_by_the_next_reader() {
+    let domain = Domain::new();
+    let dropped = Arc::new(AtomicU32::new(0));
+    let value = Rcu::new_in(Fragile::new(&dropped, false), domain.clone());
+    let option = RcuOption::new_in(Some(Fragile::new(&dropped, false)), domain.clone());
+    let guard = domain.read();
+    let objects = [value.load(&guard), option.load(&guard).unwrap()];
+    let objects = objects.map(|object| std::ptr::from_ref(object).cast_mut());
+    let retired = line!() + 3;
+    for object in objects {
+        // SAFETY: from a box; that readers still find it is the mistake, and the section keeps it.
+        unsafe { raw::retire_with(&domain, object, size_of::<Fragile>(), end_fragile) };
+    }
+    let said = message(|| _ = value.load(&guard));
+    assert!(said.contains(&format!("{:p}", objects[0])), "{said}");
+    assert!(said.contains(&format!("misuse.rs:{retired}:")), "{said}");
+    assert!(message(|| _ = option.load(&guard)).contains("can still be reached"));
+    // To replace it now would free it twice, and is refused like any second retirement.
+    assert!(message(|| value.store(Fragile::new(&dropped, false))).contains("retired twice"));
+    assert!(message(|| option.store(None)).contains("retired twice"));
+    // Now no thread finds them any more.
+    assert!(!value.load(&guard).panics && option.load(&guard).is_none());
+    drop(guard);
+    domain.barrier();
+    assert_eq!(dropped.load(SeqCst), 2);
+}
+
+/// A box that unsafe code has made a second owner of.
+#[cfg(debug_assertions)]
+#[test]
+#[cfg_attr(miri, ignore = "undefined on purpose")]
+fn a_box_that_is_retired_twice_is_refused() {
+    let domain = Domain::new();
+    let dropped = Arc::new(AtomicU32::new(0));
+    let guard = domain.read();
+    let object = Box::into_raw(Box::new(Fragile::new(&dropped, false)));
+    // SAFETY: from a box.
+    domain.retire(unsafe { Box::from_raw(object) }).unwrap();
+    // SAFETY: none; it is refused, and the second owner forgotten.
+    let said = message(|| domain.retire(unsafe { Box::from_raw(object) }).unwrap());
+    assert!(said.contains(&format!("{object:p}")) && said.contains("retired twice"), "{said}");
+    drop(guard);
+    domain.barrier();
+    assert_eq!(dropped.load(SeqCst), 1);
+}

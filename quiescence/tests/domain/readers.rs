@@ -1,0 +1,424 @@
+//! Sections, registration and the end of threads.
+
+use std::cell::RefCell;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
+use std::sync::{Arc, Barrier, mpsc};
+use std::thread;
+
+use crate::common;
+use crate::common::{beside_a_section, rounds, until_an_updater_sleeps};
+use quiescence::{Domain, Guard, Rcu, tuning::Fences};
+
+/// An object that notes when it is dropped.
+struct Noted(Arc<AtomicU32>);
+
+impl quiescence::Weigh for Noted {}
+
+impl Drop for Noted {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, SeqCst);
+    }
+}
+
+#[test]
+fn a_section_holds_up_a_grace_period_until_its_outermost_guard_goes() {
+    let domain = Domain::new();
+    let outer = domain.read();
+    let inner = domain.read();
+    let cookie = domain.start_poll();
+    assert!(!domain.poll(cookie));
+    drop(outer); // in any order: the other guard still is a section
+    assert!(!domain.poll(cookie));
+    drop(inner);
+    assert!(domain.poll(cookie));
+}
+
+#[test]
+fn a_section_that_begins_later_holds_nothing_up() {
+    let domain = Domain::new();
+    let (before, begun, after) = (Barrier::new(2), Barrier::new(2), Barrier::new(2));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let first = domain.read();
+            before.wait();
+            drop(first);
+            let _second = domain.read();
+            begun.wait();
+            after.wait();
+        });
+        before.wait();
+        begun.wait();
+        // The first grace period meets the second section and waits; so ask without waiting.
+        let cookie = domain.start_poll();
+        assert!(!domain.poll(cookie), "a section of before the request must be waited for");
+        after.wait();
+        domain.wait(cookie);
+    });
+}
+
+#[test]
+fn threads_register_on_first_use_and_unregister_at_exit() {
+    let domain = Domain::new();
+    assert_eq!(domain.statistics().readers, 0);
+    thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            drop(domain.read());
+            drop(domain.read());
+            assert_eq!(domain.statistics().readers, 1);
+        });
+        thread.join().unwrap();
+    });
+    assert_eq!(domain.statistics().readers, 0);
+}
+
+#[test]
+fn the_explicit_handle_shares_the_word_and_unregisters_when_dropped() {
+    let domain = Domain::new();
+    let reader = domain.reader();
+    let second = domain.reader();
+    assert_eq!(domain.statistics().readers, 1);
+    let guard = reader.read();
+    let nested = second.read();
+    let cookie = domain.start_poll();
+    drop(guard);
+    assert!(!domain.poll(cookie));
+    drop(nested);
+    assert!(domain.poll(cookie));
+    drop(reader);
+    assert_eq!(domain.statistics().readers, 1);
+    drop(second);
+    assert_eq!(domain.statistics().readers, 0);
+}
+
+#[test]
+fn a_thread_that_registers_while_a_grace_period_waits_is_not_kept_waiting() {
+    let domain = Domain::new();
+    beside_a_section(&domain, |leave| {
+        thread::scope(|scope| {
+            let waiter = scope.spawn(|| domain.synchronize());
+            until_an_updater_sleeps(&domain);
+            // A new reader comes and goes meanwhile.
+            scope.spawn(|| drop(domain.read())).join().unwrap();
+            assert!(!waiter.is_finished());
+            leave();
+            waiter.join().unwrap();
+        });
+    });
+}
+
+#[test]
+fn the_last_holdout_wakes_a_sleeping_updater() {
+    let domain = Domain::new();
+    let (entered, leave) = (Barrier::new(4), Barrier::new(4));
+    thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                let guard = domain.read();
+                entered.wait();
+                leave.wait();
+                drop(guard);
+            });
+        }
+        entered.wait();
+        let waiter = scope.spawn(|| domain.synchronize());
+        until_an_updater_sleeps(&domain);
+        assert!(!waiter.is_finished());
+        leave.wait();
+        waiter.join().unwrap(); // a lost wake-up would hang here
+    });
+}
+
+thread_local! {
+    static LATE: RefCell<Option<Late>> = const { RefCell::new(None) };
+}
+
+/// Reads in its destructor, which runs while the thread's locals are being destroyed.
+struct Late {
+    domain: Domain,
+    result: mpsc::Sender<u64>,
+}
+
+impl Drop for Late {
+    fn drop(&mut self) {
+        let value = Rcu::new_in(5, self.domain.clone());
+        let (outer, inner) = (self.domain.read(), self.domain.read());
+        let sum = *value.load(&outer) + *value.load(&inner);
+        drop((outer, inner));
+        let global = Rcu::new(6);
+        let (outer, inner) = (quiescence::read(), quiescence::read());
+        let sum = sum + *global.load(&outer) + *global.load(&inner);
+        drop((outer, inner));
+        // Retiring works as well; nothing of it is lost.
+        let (run, result) = (Arc::new(AtomicU32::new(0)), self.result.clone());
+        self.domain.retire(Box::new(Noted(run.clone()))).unwrap();
+        result.send(sum).unwrap();
+        let domain = self.domain.clone();
+        let checker = thread::spawn(move || {
+            domain.barrier();
+            assert_eq!(run.load(SeqCst), 1);
+        });
+        checker.join().unwrap();
+    }
+}
+
+/// Both orders: our own thread-local is destroyed before `LATE`, or is made only by it.
+fn read_in_a_destructor(register_before: bool, register_after: bool) {
+    let domain = Domain::new();
+    let (sender, receiver) = mpsc::channel();
+    let inside = domain.clone();
+    thread::spawn(move || {
+        if register_before {
+            drop(inside.read());
+            drop(quiescence::read());
+        }
+        LATE.with(|late| {
+            *late.borrow_mut() = Some(Late { domain: inside.clone(), result: sender });
+        });
+        if register_after {
+            drop(inside.read());
+            drop(quiescence::read());
+        }
+    })
+    .join()
+    .unwrap();
+    assert_eq!(receiver.recv().unwrap(), 22);
+    assert_eq!(domain.statistics().readers, 0, "the thread is gone and must not be registered");
+    domain.synchronize();
+    domain.barrier();
+}
+
+#[test]
+fn reading_in_the_destructor_of_a_thread_local() {
+    read_in_a_destructor(false, false);
+    read_in_a_destructor(true, false);
+    read_in_a_destructor(false, true);
+}
+
+thread_local! {
+    static KEPT: RefCell<Option<Guard<'static>>> = const { RefCell::new(None) };
+}
+
+#[test]
+fn a_guard_that_a_thread_local_keeps_ends_with_the_thread() {
+    for register_first in [false, true] {
+        thread::spawn(move || {
+            if register_first {
+                drop(quiescence::read());
+            }
+            KEPT.with(|kept| *kept.borrow_mut() = Some(quiescence::read()));
+        })
+        .join()
+        .unwrap();
+        quiescence::synchronize(); // would hang if the section had not ended
+    }
+}
+
+#[test]
+fn a_panic_ends_the_section() {
+    let domain = Domain::new();
+    let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        let _guard = domain.read();
+        panic!("inside a section");
+    }));
+    assert!(result.is_err());
+    domain.synchronize();
+}
+
+#[test]
+fn qsbr_readers_hold_up_grace_periods_until_they_say_so() {
+    let domain = Domain::new();
+    let value = Rcu::new_in(1, domain.clone());
+    let (dropped, stop) = (Arc::new(AtomicU32::new(0)), AtomicBool::new(false));
+    let (ready, go) = (Barrier::new(2), Barrier::new(2));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut reader = domain.qsbr();
+            ready.wait();
+            while !stop.load(Acquire) {
+                let section = reader.read();
+                assert!(*value.load(&section) > 0);
+                reader.quiescent_state();
+            }
+            reader.while_offline(|| go.wait());
+            let offline = reader.offline();
+            go.wait();
+            drop(offline.online());
+        });
+        ready.wait();
+        let noted = Rcu::new_in(Noted(dropped.clone()), domain.clone());
+        for new in 2..common::rounds(200, 10) {
+            value.store(new);
+            domain.synchronize();
+        }
+        noted.store(Noted(Arc::default()));
+        domain.barrier();
+        assert_eq!(dropped.load(SeqCst), 1);
+        stop.store(true, Release);
+        // Offline and blocked, the reader holds nothing up.
+        domain.synchronize();
+        go.wait();
+        domain.synchronize();
+        go.wait();
+    });
+    assert_eq!(domain.statistics().readers, 0);
+}
+
+#[test]
+fn an_online_qsbr_reader_that_does_nothing_holds_up() {
+    let domain = Domain::new();
+    let mut reader = domain.qsbr();
+    let cookie = domain.start_poll();
+    assert!(!domain.poll(cookie));
+    reader.quiescent_state();
+    assert!(domain.poll(cookie));
+    let cookie = domain.start_poll();
+    assert!(!domain.poll(cookie));
+    reader.while_offline(|| assert!(domain.poll(cookie)));
+    reader.synchronize();
+}
+
+#[test]
+fn a_qsbr_domain_needs_no_membarrier() {
+    let domain = Domain::new();
+    let (ready, stop) = (Barrier::new(2), AtomicBool::new(false));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut reader = domain.qsbr();
+            ready.wait();
+            while !stop.load(Acquire) {
+                reader.quiescent_state();
+            }
+        });
+        ready.wait();
+        let before = domain.statistics();
+        for _ in 0..100 {
+            domain.synchronize();
+        }
+        let after = domain.statistics();
+        stop.store(true, Release);
+        assert!(after.grace_periods >= before.grace_periods + 100);
+        // Only a driver that went to sleep executes one.
+        assert!(after.heavy_fences <= after.sleeps);
+    });
+    drop(Domain::global().qsbr());
+}
+
+#[test]
+fn nobody_else_registered_means_no_fence() {
+    let domain = Domain::new();
+    domain.synchronize();
+    drop(domain.read()); // registers this very thread
+    domain.synchronize();
+    assert_eq!(domain.statistics().heavy_fences, 0);
+    assert_eq!(domain.statistics().grace_periods, 2);
+}
+
+#[test]
+fn one_heavy_fence_a_grace_period() {
+    let domain = Domain::new();
+    let (ready, finish) = (Barrier::new(2), Barrier::new(2));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            drop(domain.read());
+            ready.wait();
+            finish.wait();
+        });
+        ready.wait();
+        for _ in 0..10 {
+            domain.synchronize();
+        }
+        let statistics = domain.statistics();
+        finish.wait();
+        assert_eq!((statistics.grace_periods, statistics.heavy_fences), (10, 10));
+    });
+}
+
+#[test]
+fn concurrent_synchronizers_share_grace_periods() {
+    const THREADS: u64 = 12;
+    let domain = Domain::new();
+    beside_a_section(&domain, |leave| {
+        thread::scope(|scope| {
+            let synchronize = || domain.synchronize();
+            let waiters: Vec<_> = (0..THREADS).map(|_| scope.spawn(synchronize)).collect();
+            while domain.statistics().waiters < THREADS {
+                thread::yield_now();
+            }
+            assert_eq!(domain.statistics().grace_periods, 0);
+            leave();
+            waiters.into_iter().for_each(|waiter| waiter.join().unwrap());
+        });
+    });
+    // One that the first of them began, and one for all that came while it lasted.
+    assert_eq!(domain.statistics().grace_periods, 2);
+}
+
+/// Busy ordinary readers, a nested one and a QSBR one, with updaters that wait, some asleep.
+#[test]
+fn a_domain_whose_readers_fence_executes_no_membarrier() {
+    let domain = Domain::builder().fences(Fences::Portable).build();
+    let value = Rcu::new_in(Box::new(7_u64), domain.clone());
+    let (ready, stop) = (Barrier::new(4), AtomicBool::new(false));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            ready.wait();
+            while !stop.load(Acquire) {
+                let outer = domain.read();
+                let inner = domain.read();
+                assert_eq!(**value.load(&inner), 7);
+                drop(outer);
+                assert_eq!(**value.load(&inner), 7);
+            }
+        });
+        scope.spawn(|| {
+            let reader = domain.reader();
+            ready.wait();
+            while !stop.load(Acquire) {
+                assert_eq!(**value.load(&reader.read()), 7);
+            }
+        });
+        scope.spawn(|| {
+            let mut reader = domain.qsbr();
+            ready.wait();
+            while !stop.load(Acquire) {
+                assert_eq!(**value.load(&reader.read()), 7);
+                reader.quiescent_state();
+            }
+        });
+        ready.wait();
+        for _ in 0..rounds(200, 3) {
+            value.store(Box::new(7));
+            domain.synchronize();
+        }
+        stop.store(true, Release);
+    });
+    // One that sleeps until a reader leaves.
+    beside_a_section(&domain, |guard_goes| {
+        let waiter = thread::spawn({
+            let domain = domain.clone();
+            move || domain.synchronize()
+        });
+        until_an_updater_sleeps(&domain);
+        guard_goes();
+        waiter.join().unwrap();
+    });
+    let statistics = domain.statistics();
+    assert!(statistics.sleeps != 0 && statistics.grace_periods != 0);
+    assert_eq!(statistics.heavy_fences, 0);
+}
+
+#[test]
+fn a_section_that_fences_holds_up_a_grace_period() {
+    let domain = Domain::builder().fences(Fences::Portable).build();
+    let elsewhere = |cookie| {
+        let domain = domain.clone();
+        thread::spawn(move || domain.poll(cookie)).join().unwrap()
+    };
+    let guard = domain.read();
+    let nested = domain.read();
+    let cookie = domain.start_poll();
+    drop(guard);
+    assert!(!elsewhere(cookie));
+    drop(nested);
+    assert!(elsewhere(cookie));
+}

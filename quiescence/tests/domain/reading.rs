@@ -1,0 +1,371 @@
+//! References that are their own sections: [`RcuRef`], [`OwnedRcuRef`], `with`; and what the
+//! compiler says of a guard that leaves its thread.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, LazyLock, Weak, mpsc};
+use std::thread;
+
+use crate::common;
+use crate::common::expect;
+use quiescence::{
+    Domain, OwnedRcuRef, Rcu, RcuOption, RcuRef, Srcu, Weigh,
+    tag::{DomainTag, Global, Sleepable},
+};
+
+quiescence::domain! {
+    /// Of these tests.
+    struct Declared;
+}
+
+/// Has a part, and says when it is dropped.
+struct Value {
+    name: String,
+    alive: Arc<()>,
+}
+
+impl Weigh for Value {}
+
+impl Value {
+    fn new(name: &str) -> (Self, Weak<()>) {
+        let alive = Arc::new(());
+        let witness = Arc::downgrade(&alive);
+        (Self { name: name.to_owned(), alive }, witness)
+    }
+}
+
+fn is_alive(witness: &Weak<()>) -> bool {
+    witness.strong_count() > 0
+}
+
+/// A reference protects what it refers to, and nothing else does.
+fn protects<K: DomainTag>(domain: &Domain<K>) {
+    let (first, witness) = Value::new("first");
+    let place = Rcu::new_in(first, domain.clone());
+
+    let seen = place.read();
+    let cookie = domain.start_poll();
+    place.store(Value::new("second").0);
+    assert!(!domain.poll(cookie), "the reference is a section");
+    // What is retired is dropped by other calls; none may drop this.
+    for _ in 0..100 {
+        domain.try_call(|| ()).expect("far from the limit");
+        assert!(!domain.poll(cookie));
+    }
+    assert_eq!((seen.name.as_str(), place.read().name.as_str()), ("first", "second"));
+    assert!(is_alive(&witness));
+
+    // A part of it protects the whole.
+    let part = RcuRef::map(seen, |value| value.name.as_str());
+    assert!(!domain.poll(cookie) && is_alive(&witness));
+    let Err(part) = RcuRef::filter_map(part, |name| name.get(100..)) else {
+        panic!("it is not so long");
+    };
+    let part = RcuRef::filter_map(part, |name| name.get(1..)).expect("it has it");
+    assert!(!domain.poll(cookie) && is_alive(&witness));
+    assert_eq!((&*part, part.to_string()), ("irst", "irst".to_owned()));
+
+    drop(part);
+    domain.barrier();
+    assert!(!is_alive(&witness), "nothing else keeps it");
+}
+
+#[test]
+fn a_reference_is_a_section_in_every_kind_of_domain() {
+    protects(&Domain::global());
+    protects(&Domain::of(Declared));
+    protects(&Domain::new());
+    protects(&Srcu::new().domain());
+}
+
+#[test]
+fn an_empty_place_gives_none_and_leaves_no_section() {
+    let domain = Domain::new();
+    let place: RcuOption<Value> = RcuOption::empty();
+    assert!(place.read().is_none() && place.with(|value| value.is_none()));
+    let place = RcuOption::new_in(None::<u64>, domain.clone());
+    assert!(place.read().is_none());
+    domain.synchronize(); // would panic in a section
+    place.store(Some(7));
+    assert_eq!(place.read().as_deref(), Some(&7));
+    assert_eq!(place.with(|value| value.copied()), Some(7));
+    domain.synchronize();
+
+    let place = Arc::new(RcuOption::new_in(None::<u64>, Srcu::new().domain()));
+    assert!(place.read_owned().is_none());
+    place.domain().synchronize(); // would wait for ever
+    place.store(Some(7));
+    assert_eq!(place.read_owned().as_deref(), Some(&7));
+}
+
+#[test]
+fn the_section_of_with_ends_also_by_a_panic() {
+    let domain = Domain::new();
+    let place = Rcu::new_in(String::from("value"), domain.clone());
+    let length = place.with(|value| {
+        let waits = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| domain.synchronize()));
+        assert!(waits.is_err(), "in a section");
+        value.len()
+    });
+    assert_eq!(length, 5);
+    let panics = std::panic::AssertUnwindSafe(|| place.with(|_| panic!("in the section")));
+    assert!(std::panic::catch_unwind(panics).is_err());
+    let panics = || drop(RcuRef::map(place.read(), |_| -> &str { panic!("in the section") }));
+    assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(panics)).is_err());
+    domain.synchronize(); // would panic in a section
+}
+
+/// Borrows its owner and no guard.
+struct Server {
+    value: Rcu<Value>,
+}
+
+impl Server {
+    fn value(&self) -> RcuRef<'_, Value> {
+        self.value.read()
+    }
+
+    fn name(&self) -> RcuRef<'_, str> {
+        RcuRef::map(self.value(), |value| value.name.as_str())
+    }
+}
+
+#[test]
+fn a_function_returns_a_reference() {
+    let server = Server { value: Rcu::new(Value::new("first").0) };
+    let (value, name) = (server.value(), server.name());
+    server.value.store(Value::new("second").0);
+    assert_eq!((value.name.as_str(), &*name, &*server.name()), ("first", "first", "second"));
+    assert_eq!(Arc::strong_count(&value.alive), 1);
+    assert_eq!(
+        format!("{:?} {name}", RcuRef::map(server.value(), |v| &v.name)),
+        "\"second\" first"
+    );
+}
+
+static EMPTY: RcuOption<u64, Declared> = RcuOption::empty_in(Domain::of(Declared));
+static LAZY: LazyLock<Rcu<Value, Sleepable>> =
+    LazyLock::new(|| Srcu::named("lazy").rcu(Value::new("first").0));
+
+#[test]
+fn places_in_statics() {
+    assert!(EMPTY.read().is_none());
+    EMPTY.store(Some(7));
+    assert_eq!(*EMPTY.read().expect("stored above"), 7);
+
+    let seen: RcuRef<'static, Value, Sleepable> = LAZY.read();
+    LAZY.store(Value::new("second").0);
+    let name = thread::spawn(move || seen.name.clone()).join().expect("no panic");
+    assert_eq!(name, "first", "it went to another thread, and ended there");
+    LAZY.domain().synchronize();
+}
+
+#[test]
+fn an_owned_reference_keeps_the_value_the_place_and_the_domain() {
+    let (value, witness) = Value::new("only");
+    let place = Arc::new(Rcu::sleepable(value));
+    let part = OwnedRcuRef::map(place.read_owned(), |value| value.name.as_str());
+    let Err(part) = OwnedRcuRef::filter_map(part, |name| name.get(9..)) else {
+        panic!("it is not so long");
+    };
+    drop(place); // the last handle but that of the reference
+    let (hand, handed) = mpsc::channel::<OwnedRcuRef<str>>();
+    let other = thread::spawn(move || {
+        let part = handed.recv().expect("it comes");
+        let part = OwnedRcuRef::filter_map(part, |name| name.get(..2)).expect("it has it");
+        format!("{part} {part:?}")
+    });
+    assert!(is_alive(&witness));
+    hand.send(part).expect("it listens");
+    assert_eq!(other.join().expect("no panic"), "on \"on\"");
+    assert!(!is_alive(&witness), "the place went with the reference, and the value with the place");
+}
+
+#[test]
+fn an_owned_reference_protects_until_it_is_dropped_wherever_that_is() {
+    let domain = Srcu::new();
+    let (first, witness) = Value::new("first");
+    let place = Arc::new(domain.rcu(first));
+    let seen = place.read_owned();
+    assert_eq!(domain.statistics().readers, 1, "it is a section of that domain");
+    let cookie = domain.start_poll();
+    place.store(Value::new("second").0);
+    let seen = thread::spawn(move || seen).join().expect("no panic");
+    assert!(!domain.poll(cookie) && is_alive(&witness));
+    assert_eq!(seen.name, "first");
+    thread::spawn(move || drop(seen)).join().expect("no panic");
+    domain.barrier();
+    assert!(domain.poll(cookie) && !is_alive(&witness));
+}
+
+#[test]
+fn values_of_one_srcu_share_its_sections_and_others_do_not() {
+    let domain = Srcu::new();
+    let (one, two, alone) = (domain.rcu(1), domain.rcu(2), Rcu::sleepable(3));
+    let guard = domain.read();
+    assert_eq!((*one.load(&guard), *two.load(&guard)), (1, 2));
+    let other = std::panic::AssertUnwindSafe(|| *alone.load(&guard));
+    assert!(std::panic::catch_unwind(other).is_err(), "a domain of its own");
+    alone.domain().synchronize(); // does not wait for `guard`
+    assert_eq!(*alone.read(), 3);
+}
+
+/// Extractors make owned references; handlers hold them across `.await`, on any thread.
+#[test]
+fn tasks_hold_references_across_awaits_while_the_value_is_replaced() {
+    const TASKS: usize = common::rounds(200, 10);
+    let place = Arc::new(Rcu::sleepable(Value::new("0").0));
+    let live = Arc::new(AtomicUsize::new(0));
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
+    runtime.block_on(async {
+        let handle = |seen: OwnedRcuRef<Value>, live: Arc<AtomicUsize>| async move {
+            let name = seen.name.clone();
+            live.fetch_add(1, SeqCst);
+            for _ in 0..10 {
+                tokio::task::yield_now().await;
+                assert_eq!((seen.name.as_str(), Arc::strong_count(&seen.alive)), (&*name, 1));
+            }
+        };
+        let mut tasks = Vec::new();
+        for number in 1..=TASKS {
+            tasks.push(tokio::spawn(handle(place.read_owned(), Arc::clone(&live))));
+            place.store_async(Value::new(&number.to_string()).0).await;
+        }
+        for task in tasks {
+            task.await.expect("no panic");
+        }
+        place.domain().barrier_async().await;
+    });
+    assert_eq!(live.load(SeqCst), TASKS);
+    assert_eq!(place.read().name, TASKS.to_string());
+    assert_eq!(place.domain().statistics().readers, 0);
+}
+
+#[test]
+fn references_go_where_the_guards_of_their_domain_may() {
+    fn is_send<T: Send>() {}
+    fn is_sync<T: Sync>() {}
+    is_send::<RcuRef<'static, u64, Sleepable>>();
+    is_sync::<RcuRef<'static, str, Sleepable>>();
+    is_send::<OwnedRcuRef<str>>();
+    is_sync::<OwnedRcuRef<u64>>();
+    // That `RcuRef<u64, Global>` is neither is said in the test below.
+    let _ = size_of::<RcuRef<'static, u64, Global>>();
+}
+
+/// A program, and what the compiler is to say of it: nothing, if it is fine.
+const PROGRAMS: [(&str, &str, &[&str]); 5] = [
+    (
+        "a guard of a sleepable domain goes to another thread",
+        "static S: quiescence::Srcu = quiescence::Srcu::new();
+         pub fn f() { let guard = S.read(); std::thread::spawn(move || drop(guard)); }",
+        &[],
+    ),
+    (
+        "a guard goes to another thread",
+        "pub fn f() { let guard = quiescence::read(); std::thread::spawn(move || drop(guard)); }",
+        &["stays on the thread that began the section", "UnlikeSrcu", "`Srcu::rcu`", "Global"],
+    ),
+    (
+        "a guard of a domain made at run time is shared with another thread",
+        "pub fn f(domain: &quiescence::Domain) {
+             let guard = domain.read();
+             std::thread::scope(|scope| { scope.spawn(|| drop(&guard)); });
+         }",
+        &["stays on the thread that began the section", "`Srcu::rcu`", "Private"],
+    ),
+    (
+        "a guard is held across an await",
+        "fn is_send<T: Send>(_: T) {}
+         pub fn f() {
+             is_send(async {
+                 let guard = quiescence::read();
+                 std::future::ready(()).await;
+                 drop(guard);
+             });
+         }",
+        &["future cannot be sent between threads safely", "`Srcu::rcu`", "across an await"],
+    ),
+    (
+        "a reference is held across an await",
+        "fn is_send<T: Send>(_: T) {}
+         pub async fn f(value: &quiescence::Rcu<u64>) {
+             let seen = value.read();
+             std::future::ready(()).await;
+             drop(seen);
+         }
+         pub fn g(value: &'static quiescence::Rcu<u64>) { is_send(f(value)); }",
+        &["future cannot be sent between threads safely", "`Srcu::rcu`", "across an await"],
+    ),
+];
+
+#[test]
+#[cfg_attr(miri, ignore = "runs the compiler")]
+fn the_compiler_names_srcu_where_a_guard_leaves_its_thread() {
+    let Some(compiler) = Compiler::find() else {
+        expect::say("rustc of this build", "", "have the toolchain in the PATH");
+        return;
+    };
+    for (what, program, said) in PROGRAMS {
+        match compiler.compile(program) {
+            Ok(()) => assert!(said.is_empty(), "{what}: it compiles"),
+            Err(errors) => {
+                assert!(!said.is_empty(), "{what}: {errors}");
+                for said in said {
+                    assert!(errors.contains(said), "{what}: no {said:?} in {errors}");
+                }
+                assert!(!errors.contains("`*mut ()`"), "{what}: {errors}");
+            }
+        }
+    }
+}
+
+/// The compiler that this test was built with, and the library that is there for tests.
+struct Compiler {
+    program: String,
+    library: PathBuf,
+    folder: tempfile::TempDir,
+}
+
+impl Compiler {
+    /// `None` where there is no compiler, or one that cannot use what this test was linked with.
+    fn find() -> Option<Self> {
+        let program = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned());
+        Command::new(&program).arg("-V").output().ok()?;
+        let library = newest_library(std::env::current_exe().ok()?.parent()?)?;
+        let compiler = Self { program, library, folder: tempfile::tempdir().ok()? };
+        let plain = "pub fn f() { drop(quiescence::read()); }";
+        compiler.compile(plain).is_ok().then_some(compiler)
+    }
+
+    fn compile(&self, program: &str) -> Result<(), String> {
+        let source = self.folder.path().join("program.rs");
+        fs::write(&source, program).map_err(|error| error.to_string())?;
+        let output = Command::new(&self.program)
+            .args(["--edition=2024", "--crate-type=lib", "--emit=metadata"])
+            .arg("--extern")
+            .arg(format!("quiescence={}", self.library.display()))
+            .arg("-L")
+            .arg(format!("dependency={}", self.library.parent().expect("a file").display()))
+            .arg("--out-dir")
+            .arg(self.folder.path())
+            .arg(&source)
+            .output()
+            .map_err(|error| error.to_string())?;
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        if output.status.success() { Ok(()) } else { Err(errors) }
+    }
+}
+
+/// What cargo has built last for tests: this test depends on it, so none is newer in that folder
+/// but by another build that runs now.
+fn newest_library(folder: &Path) -> Option<PathBuf> {
+    let entries = fs::read_dir(folder).ok()?.flatten();
+    let is_library = |name: &str| name.starts_with("libquiescence-") && name.ends_with(".rlib");
+    entries
+        .filter(|entry| entry.file_name().to_str().is_some_and(is_library))
+        .max_by_key(|entry| entry.metadata().and_then(|file| file.modified()).ok())
+        .map(|entry| entry.path())
+}

@@ -1,0 +1,519 @@
+//! Values behind RCU pointers, cookies, callbacks.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::*};
+use std::sync::{Arc, Barrier, Mutex};
+use std::thread;
+
+use crate::common::{beside_a_section, rounds, until_an_updater_sleeps};
+use quiescence::{Domain, Rcu, RcuOption};
+
+/// Counts how many of its kind live.
+#[derive(Debug)]
+struct Counted {
+    value: u64,
+    check: u64,
+    live: Arc<AtomicUsize>,
+}
+
+impl quiescence::Weigh for Counted {}
+
+impl Counted {
+    fn new(value: u64, live: &Arc<AtomicUsize>) -> Self {
+        live.fetch_add(1, SeqCst);
+        Self { value, check: !value, live: Arc::clone(live) }
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        assert_eq!(self.check, !self.value, "dropped twice or torn");
+        self.check = 0;
+        self.live.fetch_sub(1, SeqCst);
+    }
+}
+
+#[test]
+fn readers_see_whole_values_and_each_is_dropped_once() {
+    const UPDATES: u64 = rounds(if cfg!(debug_assertions) { 20_000 } else { 200_000 }, 60);
+    let live = Arc::new(AtomicUsize::new(0));
+    let domain = Domain::new();
+    let value = Rcu::new_in(Counted::new(0, &live), domain.clone());
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let (reader, mut last) = (domain.reader(), 0);
+                while !stop.load(Relaxed) {
+                    let guard = reader.read();
+                    let seen = value.load(&guard);
+                    assert_eq!(seen.check, !seen.value);
+                    assert!(seen.value >= last, "time does not run backwards");
+                    last = seen.value;
+                }
+            });
+        }
+        for new in 1..=UPDATES {
+            value.store(Counted::new(new, &live));
+        }
+        stop.store(true, Relaxed);
+    });
+    domain.barrier();
+    assert_eq!(live.load(SeqCst), 1);
+    assert_eq!(domain.statistics().callbacks_waiting(), 0);
+    drop(value);
+    assert_eq!(live.load(SeqCst), 0);
+}
+
+#[test]
+fn concurrent_updates_lose_nothing() {
+    const EACH: u64 = rounds(2_000, 20);
+    let domain = Domain::new();
+    let live = Arc::new(AtomicUsize::new(0));
+    let value = Rcu::new_in(Counted::new(0, &live), domain.clone());
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..EACH {
+                    value.update(|old| Counted::new(old.value + 1, &live));
+                }
+            });
+        }
+    });
+    assert_eq!(value.load(&domain.read()).value, 4 * EACH);
+    domain.barrier();
+    assert_eq!(live.load(SeqCst), 1);
+}
+
+#[test]
+fn compare_exchange_refuses_what_has_changed() {
+    let value = Rcu::new(String::from("a"));
+    let guard = quiescence::read();
+    let a = value.load(&guard);
+    let old = value.compare_exchange(&guard, a, Box::new("b".into())).expect("still a");
+    assert_eq!(*old, "a");
+    let refused = value.compare_exchange(&guard, a, Box::new("c".into())).unwrap_err();
+    assert_eq!(*refused, "c");
+    assert_eq!(value.load(&guard), "b");
+    let old = value.update_in(&guard, |b| format!("{b}!"));
+    assert_eq!(*old, "b");
+    assert_eq!(a, "a", "still readable in this section");
+    drop(guard);
+    assert_eq!(old.into_inner(), "b");
+}
+
+#[test]
+fn an_empty_place_takes_part_in_comparisons() {
+    let live = Arc::new(AtomicUsize::new(0));
+    let mut place = RcuOption::empty();
+    let guard = quiescence::read();
+    let one = Some(Box::new(Counted::new(1, &live)));
+    assert!(place.compare_exchange(&guard, None, one).expect("empty").is_none());
+    let two = Some(Box::new(Counted::new(2, &live)));
+    let refused = place.compare_exchange(&guard, None, two).unwrap_err();
+    assert_eq!(refused.as_ref().unwrap().value, 2);
+    let one = place.load(&guard);
+    let old = place.compare_exchange(&guard, one, refused).expect("still one").unwrap();
+    assert_eq!((old.value, one.unwrap().value), (1, 1));
+    let two = place.load(&guard);
+    assert!(place.compare_exchange(&guard, two, None).expect("still two").is_some());
+    assert!(place.compare_exchange(&guard, None, None).expect("empty").is_none());
+    drop(guard);
+    drop(old);
+    assert!(place.get_mut().is_none());
+    place.store(Some(Counted::new(3, &live)));
+    assert_eq!(place.get_mut().unwrap().value, 3);
+    assert_eq!(place.into_inner().unwrap().value, 3);
+    let mut value = Rcu::from(Counted::new(4, &live));
+    assert_eq!(value.get_mut().value, 4);
+    assert_eq!(value.into_inner().value, 4);
+    assert!(RcuOption::<Counted>::default().into_inner().is_none());
+    quiescence::barrier();
+    assert_eq!(live.load(SeqCst), 0);
+}
+
+#[test]
+fn what_is_taken_out_is_read_until_the_grace_period_is_over() {
+    let domain = Domain::new();
+    let option = RcuOption::new_in(Some(vec![1, 2, 3]), domain.clone());
+    let guard = domain.read();
+    let seen = option.load(&guard).unwrap();
+    let taken = option.take().unwrap();
+    assert!(option.load(&guard).is_none());
+    assert_eq!(*taken, *seen);
+    drop(guard);
+    assert_eq!(taken.into_inner(), [1, 2, 3]);
+    assert!(option.take().is_none());
+    assert!(option.swap(Some(vec![4])).is_none());
+    option.store(None);
+    assert!(option.load(&domain.read()).is_none());
+    assert!(RcuOption::<u8>::empty().take().is_none());
+}
+
+#[test]
+fn cookies_stand_for_full_grace_periods() {
+    let domain = Domain::new();
+    let later = domain.cookie();
+    assert!(!domain.poll(later), "nobody has asked for it");
+    domain.synchronize();
+    assert!(domain.poll(later));
+    let cookie = domain.start_poll();
+    assert!(domain.poll(cookie), "no reader: over at once");
+    beside_a_section(&domain, |leave| {
+        let first = domain.start_poll();
+        let second = domain.cookie();
+        assert_ne!(first, second, "one in progress does not serve a request of now");
+        assert!(!domain.poll(first) && !domain.poll(second));
+        leave();
+        domain.wait(first);
+        assert!(domain.poll(first));
+        domain.wait(second);
+        assert!(domain.poll(second) && domain.poll(first) && domain.poll(later));
+    });
+}
+
+#[test]
+fn a_section_from_before_a_wrap_is_waited_for() {
+    use grace::{Number, Sequence, Start};
+    for (number, number_bits) in [(u32::MAX - 3, 32), (0, 2), (2, 2), (1, 1)] {
+        let sequence = Sequence::after((1 << 63) - 4);
+        let start = Start { sequence, number: Number(number), number_bits };
+        let domain = Domain::builder().starting_at(start).build();
+        let first = domain.start_poll();
+        domain.wait(first);
+        // The numbers come round in the midst of it, and so does the sequence.
+        for round in 0..rounds(12, 6) {
+            beside_a_section(&domain, |leave| {
+                let cookie = domain.start_poll();
+                assert!(!domain.poll(cookie), "a reader in a section, round {round} of {start:?}");
+                leave();
+                domain.wait(cookie);
+                assert!(domain.poll(cookie));
+            });
+            assert!(domain.poll(first), "done stays done, round {round} of {start:?}");
+        }
+    }
+}
+
+#[test]
+fn counters_may_wrap() {
+    use grace::{Number, Sequence, Start};
+    for number in [u32::MAX - 3, 0] {
+        let start = Start {
+            sequence: Sequence::after((1 << 63) - 4),
+            number: Number(number),
+            number_bits: if number == 0 { 2 } else { 32 },
+        };
+        let domain = Domain::builder().starting_at(start).build();
+        let live = Arc::new(AtomicUsize::new(0));
+        let value = Rcu::new_in(Counted::new(0, &live), domain.clone());
+        let stop = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                while !stop.load(Relaxed) {
+                    let guard = domain.read();
+                    let seen = value.load(&guard);
+                    assert_eq!(seen.check, !seen.value);
+                }
+            });
+            for new in 1..rounds(50, 10) {
+                let old = value.swap(Counted::new(new, &live)).into_inner();
+                assert_eq!(old.value, new - 1);
+            }
+            stop.store(true, Relaxed);
+        });
+    }
+}
+
+#[test]
+fn callbacks_of_a_thread_run_in_order() {
+    let domain = Domain::new();
+    let order = Arc::new(Mutex::new(Vec::new()));
+    let guard = domain.read();
+    const MANY: u64 = rounds(1_000, 50);
+    for number in 0..MANY {
+        let order = Arc::clone(&order);
+        domain.call(move || order.lock().unwrap().push(number)).unwrap();
+    }
+    assert!(order.lock().unwrap().is_empty(), "a reader holds the grace period up");
+    drop(guard);
+    domain.barrier();
+    assert!(order.lock().unwrap().iter().copied().eq(0..MANY));
+}
+
+#[test]
+fn a_callback_may_queue_and_synchronize() {
+    let domain = Domain::new();
+    let sum = Arc::new(AtomicU64::new(0));
+    let (inside, inner_sum) = (domain.clone(), Arc::clone(&sum));
+    domain
+        .call(move || {
+            inner_sum.fetch_add(1, SeqCst);
+            inside.synchronize();
+            let again = Arc::clone(&inner_sum);
+            inside
+                .call(move || {
+                    again.fetch_add(10, SeqCst);
+                })
+                .unwrap();
+            inside.retire(Box::new(5)).unwrap();
+        })
+        .unwrap();
+    domain.barrier();
+    assert!(sum.load(SeqCst) >= 1);
+    domain.barrier();
+    assert_eq!(sum.load(SeqCst), 11);
+}
+
+#[test]
+fn barrier_waits_for_the_callbacks_of_all_threads_dead_or_alive() {
+    const EACH: usize = rounds(100, 5);
+    let domain = Domain::new();
+    let run = Arc::new(AtomicUsize::new(0));
+    thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                for _ in 0..EACH {
+                    let run = Arc::clone(&run);
+                    domain
+                        .call(move || {
+                            run.fetch_add(1, SeqCst);
+                        })
+                        .unwrap();
+                }
+            });
+        }
+    });
+    domain.barrier();
+    assert_eq!(run.load(SeqCst), 8 * EACH);
+}
+
+#[test]
+fn without_any_further_call_everything_is_freed() {
+    let live = Arc::new(AtomicUsize::new(0));
+    for value in 0..rounds(1_000, 50) {
+        quiescence::retire(Box::new(Counted::new(value, &live))).unwrap();
+    }
+    // The worker does it; how soon is its own affair.
+    while live.load(SeqCst) != 0 {
+        thread::yield_now();
+    }
+}
+
+#[test]
+fn what_is_retired_waits_for_sections_that_had_begun() {
+    const OBJECTS: usize = rounds(1_000, 140);
+    let domain = Domain::new();
+    // A batch is an eighth of what may wait: so some are closed while the section lasts, which is
+    // when the thread would run what does not wait. One of the usual size is not.
+    let mut tuning = domain.tuning();
+    tuning.objects_max = 2 * OBJECTS as u64;
+    domain.tune(tuning);
+    let live = Arc::new(AtomicUsize::new(0));
+    beside_a_section(&domain, |leave| {
+        // The thread looks after its queue meanwhile, again and again.
+        for value in 0..OBJECTS as u64 {
+            domain.retire(Box::new(Counted::new(value, &live))).unwrap();
+        }
+        let in_time = live.load(SeqCst);
+        let batches = domain.statistics().batches;
+        leave();
+        assert!(batches >= 2, "{batches}: nothing was asked for that could have come too early");
+        assert_eq!(in_time, OBJECTS, "freed while a section lasted that had begun before");
+    });
+    domain.barrier();
+    assert_eq!(live.load(SeqCst), 0);
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "70,000 objects")]
+fn a_section_never_frees_and_retiring_inside_one_never_waits() {
+    let domain = Domain::new();
+    let live = Arc::new(AtomicUsize::new(0));
+    let guard = domain.read();
+    for value in 0..70_000 {
+        domain.retire(Box::new(Counted::new(value, &live))).unwrap();
+    }
+    assert_eq!(live.load(SeqCst), 70_000, "freed under a reader");
+    drop(guard);
+    domain.barrier();
+    assert_eq!(live.load(SeqCst), 0);
+}
+
+/// Lets `retire` retire 200,000 objects while a section lasts: it waits when 65,536 do, or near
+/// that.
+fn bounded(retire: impl Fn(&Domain, &Arc<AtomicUsize>) + Send + Sync) {
+    let domain = Domain::new();
+    let mut tuning = domain.tuning();
+    tuning.objects_max = 65_536;
+    domain.tune(tuning);
+    let live = Arc::new(AtomicUsize::new(0));
+    beside_a_section(&domain, |leave| {
+        thread::scope(|scope| {
+            let updater = scope.spawn(|| retire(&domain, &live));
+            while live.load(SeqCst) < 48_000 {
+                thread::yield_now();
+            }
+            until_an_updater_sleeps(&domain);
+            assert!(!updater.is_finished());
+            let most = live.load(SeqCst);
+            assert!(most <= 65_537, "the updater waits at its limit: {most}");
+            leave();
+            updater.join().unwrap();
+        });
+    });
+    domain.barrier();
+    assert_eq!(live.load(SeqCst), 0);
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "65,536 objects wait")]
+fn memory_that_waits_is_bounded_where_the_updater_may_wait() {
+    bounded(|domain, live| {
+        for value in 0..200_000 {
+            domain.retire(Box::new(Counted::new(value, live))).unwrap();
+        }
+    });
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "65,536 objects wait")]
+fn a_qsbr_updater_waits_at_its_limit_in_a_quiescent_state() {
+    bounded(|domain, live| {
+        let mut reader = domain.qsbr();
+        for value in 0..200_000 {
+            domain.retire(Box::new(Counted::new(value, live))).unwrap();
+            reader.quiescent_state();
+        }
+    });
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "100,000 objects")]
+fn a_slow_closure_holds_up_no_object() {
+    let domain = Domain::new();
+    let live = Arc::new(AtomicUsize::new(0));
+    let finish = Arc::new(Barrier::new(2));
+    let inside = Arc::clone(&finish);
+    domain
+        .call(move || {
+            inside.wait();
+        })
+        .unwrap();
+    let mut most = 0;
+    for value in 0..100_000 {
+        domain.retire(Box::new(Counted::new(value, &live))).unwrap();
+        most = most.max(live.load(SeqCst));
+    }
+    assert!(most < 65_536, "{most} waited behind a closure");
+    finish.wait();
+    domain.barrier();
+    assert_eq!(live.load(SeqCst), 0);
+}
+
+/// Fails if it is dropped by a thread that is in a section, which a flag shows it.
+struct NotInSection {
+    updater: thread::ThreadId,
+    in_section: Arc<AtomicBool>,
+    failed: Arc<AtomicUsize>,
+}
+
+impl Drop for NotInSection {
+    fn drop(&mut self) {
+        if thread::current().id() == self.updater && self.in_section.load(SeqCst) {
+            self.failed.fetch_add(1, SeqCst);
+        }
+    }
+}
+
+#[test]
+fn a_section_of_another_domain_frees_nothing_either() {
+    let (mine, other) = (Domain::new(), Domain::new());
+    let (in_section, failed) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+    let updater = thread::current().id();
+    let retire = |count| {
+        for _ in 0..count {
+            let (in_section, failed) = (Arc::clone(&in_section), Arc::clone(&failed));
+            mine.retire(Box::new(NotInSection { updater, in_section, failed })).unwrap();
+        }
+    };
+    retire(rounds(2_000, 20));
+    let guard = other.read();
+    in_section.store(true, SeqCst);
+    retire(rounds(20_000, 100));
+    in_section.store(false, SeqCst);
+    drop(guard);
+    let reader = other.qsbr();
+    in_section.store(true, SeqCst);
+    retire(rounds(20_000, 100));
+    in_section.store(false, SeqCst);
+    drop(reader);
+    mine.barrier();
+    assert_eq!(failed.load(SeqCst), 0);
+}
+
+#[test]
+fn the_end_of_a_domain_frees_what_waits_in_it() {
+    let live = Arc::new(AtomicUsize::new(0));
+    let fill = |domain: &Domain| {
+        for value in 0..rounds(100, 12) {
+            domain.retire(Box::new(Counted::new(value, &live))).unwrap();
+            let captured = Counted::new(value, &live);
+            domain.call(move || drop(captured)).unwrap();
+        }
+    };
+    // One that the worker has not looked after, and would not for long.
+    let domain = Domain::new();
+    let mut tuning = domain.tuning();
+    tuning.lazy = std::time::Duration::from_secs(3_600);
+    domain.tune(tuning);
+    fill(&domain);
+    drop(domain);
+    while live.load(SeqCst) != 0 {
+        thread::yield_now(); // the worker may have had a handle just then, and ends it
+    }
+    let domain = Domain::new();
+    fill(&domain);
+    // An object that holds its own domain is no obstacle.
+    struct Holder(#[allow(dead_code)] Domain, #[allow(dead_code)] Counted);
+    domain.retire(Box::new(Holder(domain.clone(), Counted::new(100, &live)))).unwrap();
+    drop(domain);
+    while live.load(SeqCst) != 0 {
+        thread::yield_now();
+    }
+}
+
+quiescence::domain! {
+    /// Declared by a type.
+    pub struct Zones;
+}
+
+#[test]
+fn domains_made_at_run_time_are_apart() {
+    let (stalled, other) = (Domain::new(), Domain::new());
+    beside_a_section(&stalled, |leave| {
+        let cookie = stalled.start_poll();
+        other.synchronize();
+        other.retire(Box::new(7)).unwrap();
+        other.barrier();
+        assert!(!stalled.poll(cookie), "its own section holds it up");
+        leave();
+        stalled.wait(cookie);
+    });
+}
+
+#[test]
+fn declared_domains_are_apart() {
+    let zones = Domain::of(Zones);
+    let serial = Rcu::new_in(1, zones);
+    let _global = quiescence::read();
+    zones.synchronize(); // a global section is no obstacle
+    let guard = zones.read();
+    assert_eq!(*serial.load(&guard), 1);
+    let cookie = zones.start_poll();
+    assert!(!zones.poll(cookie));
+    drop(guard);
+    assert!(zones.poll(cookie));
+    let mut qsbr = zones.qsbr();
+    assert_eq!(*serial.load(&qsbr.read()), 1);
+    qsbr.quiescent_state();
+}

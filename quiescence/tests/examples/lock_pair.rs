@@ -1,0 +1,76 @@
+//! `lock_pair` of `examples/lock_pair.rs`: the order in which it locks, and what it refuses.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+use std::thread;
+
+use crate::common;
+use crate::common::rounds;
+use crate::transformations::chapters::lock_pair::lock_pair;
+
+/// Whichever is named first.
+#[test]
+#[cfg(target_os = "linux")]
+#[cfg_attr(miri, ignore = "looks at /proc")]
+fn the_lock_with_the_lower_address_comes_first() {
+    use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+
+    // In the order of their addresses.
+    let locks = [Mutex::new("low"), Mutex::new("high")];
+    for (first, second) in [(0, 1), (1, 0)] {
+        let low = locks[0].lock().unwrap();
+        let number = AtomicU32::new(0);
+        thread::scope(|scope| {
+            let pair = scope.spawn(|| {
+                // SAFETY: asks for a number.
+                number.store(unsafe { libc::gettid() } as u32, SeqCst);
+                let (first, second) = lock_pair(&locks[first], &locks[second]).unwrap();
+                (*first, *second)
+            });
+            while !common::sleeps_or_is_gone(number.load(SeqCst)) {
+                thread::yield_now();
+            }
+            assert!(locks[1].try_lock().is_ok(), "locked before the other one is had");
+            drop(low);
+            let expected = if first == 0 { ("low", "high") } else { ("high", "low") };
+            assert_eq!(pair.join().unwrap(), expected, "guards in the order of the arguments");
+        });
+    }
+}
+
+#[test]
+fn pairs_in_opposite_directions_do_not_deadlock() {
+    let locks = [Mutex::new(0_u64), Mutex::new(0)];
+    let rounds = rounds(10_000, 50);
+    thread::scope(|scope| {
+        for thread in 0..4 {
+            let locks = &locks;
+            scope.spawn(move || {
+                for _ in 0..rounds {
+                    let (one, other) = (thread % 2, 1 - thread % 2);
+                    let (mut from, mut to) = lock_pair(&locks[one], &locks[other]).unwrap();
+                    *from += one as u64;
+                    *to += other as u64;
+                }
+            });
+        }
+    });
+    assert_eq!(locks.map(|lock| lock.into_inner().unwrap()), [0, 4 * rounds]);
+}
+
+#[test]
+fn the_same_lock_twice_is_refused_and_a_poisoned_one_is_given() {
+    let (good, bad) = (Mutex::new(1), Mutex::new("two"));
+    let same = catch_unwind(AssertUnwindSafe(|| drop(lock_pair(&good, &good))));
+    let message = *same.unwrap_err().downcast::<String>().unwrap();
+    assert!(message.contains("a mutex with itself"), "{message}");
+    assert!(good.try_lock().is_ok(), "nothing was locked");
+
+    let poisoned = catch_unwind(AssertUnwindSafe(|| {
+        let _held = bad.lock().unwrap();
+        panic!("under the lock");
+    }));
+    assert!(poisoned.is_err());
+    let (bad, good) = lock_pair(&bad, &good).unwrap_err().into_inner();
+    assert_eq!((*bad, *good), ("two", 1));
+}

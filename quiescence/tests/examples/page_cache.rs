@@ -1,0 +1,224 @@
+//! The page cache of `examples/page_cache`.
+
+#[path = "../../examples/page_cache/page_cache.rs"]
+mod cache;
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Barrier, Mutex};
+use std::thread;
+
+use crate::common;
+use cache::{Bytes, DIRTY, File, PAGE, Storage, TO_WRITE, WRITEBACK};
+
+const ROUNDS: usize = if cfg!(miri) { 10 } else { 2_000 };
+
+/// A disk that counts what is written to it.
+#[derive(Debug, Default)]
+struct Disk {
+    bytes: Mutex<Vec<u8>>,
+    writes: AtomicU64,
+}
+
+impl Storage for Disk {
+    fn read(&self, page: u32, into: &mut Bytes) {
+        let disk = self.bytes.lock().unwrap();
+        let from = (page as usize * PAGE).min(disk.len());
+        let count = (disk.len() - from).min(PAGE);
+        into[..count].copy_from_slice(&disk[from..from + count]);
+    }
+
+    fn write(&self, page: u32, bytes: &Bytes) {
+        let mut disk = self.bytes.lock().unwrap();
+        let from = page as usize * PAGE;
+        let length = disk.len().max(from + PAGE);
+        disk.resize(length, 0);
+        disk[from..from + PAGE].copy_from_slice(bytes);
+        self.writes.fetch_add(1, Relaxed);
+    }
+
+    fn truncate(&self, length: u64) {
+        self.bytes.lock().unwrap().truncate(length as usize);
+    }
+}
+
+fn random(state: &mut u64) -> u64 {
+    *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    *state >> 33
+}
+
+#[test]
+fn it_does_what_an_array_does() {
+    let file = File::new(Disk::default(), 0, 8);
+    let (mut array, mut state) = (Vec::<u8>::new(), 1);
+    for round in 0..ROUNDS {
+        let offset = random(&mut state) % (40 * PAGE as u64);
+        let count = (random(&mut state) % (3 * PAGE as u64)) as usize;
+        match random(&mut state) % 16 {
+            0..8 => {
+                let mut read = vec![0xee; count];
+                let got = file.read(offset, &mut read);
+                let from = array.len().min(offset as usize);
+                let expected = &array[from..array.len().min(from + count)];
+                assert_eq!(&read[..got], expected, "round {round}: {count} bytes at {offset}");
+            }
+            8..14 => {
+                let bytes = vec![round as u8; count];
+                file.write(offset, &bytes);
+                if count > 0 {
+                    array.resize(array.len().max(offset as usize + count), 0);
+                    array[offset as usize..][..count].copy_from_slice(&bytes);
+                }
+            }
+            14 => {
+                file.truncate(offset);
+                array.resize(offset as usize, 0);
+            }
+            _ => {
+                file.sync();
+                assert_eq!([DIRTY, WRITEBACK, TO_WRITE].map(|mark| file.marked(mark)), [0; 3]);
+                let mut disk = file.storage().bytes.lock().unwrap().clone();
+                disk.resize(array.len(), 0);
+                assert!(disk == array, "round {round}: the disk has another file");
+            }
+        }
+        assert_eq!(file.len(), array.len() as u64);
+        assert!(file.resident() <= 8 + 1, "{} pages", file.resident());
+    }
+}
+
+#[test]
+fn what_is_written_back_is_what_is_marked() {
+    let file = File::new(Disk::default(), 1 << 20, 1_000);
+    let mut byte = [0];
+    for page in 0..100 {
+        file.read(page * PAGE as u64, &mut byte);
+    }
+    for page in (0..100).step_by(7) {
+        file.write(page * PAGE as u64 + 5, &[1]);
+        file.write(page * PAGE as u64 + 9, &[2]);
+    }
+    assert_eq!((file.marked(DIRTY), file.resident()), (15, 100));
+    assert_eq!(file.write_back(), 15);
+    assert_eq!(file.storage().writes.load(Relaxed), 15);
+    assert_eq!((file.marked(DIRTY), file.marked(WRITEBACK)), (0, 0));
+    assert_eq!(file.write_back(), 0);
+    // A page that is truncated is not written back.
+    file.write(50 * PAGE as u64, &[3]);
+    file.truncate(20 * PAGE as u64);
+    assert_eq!((file.write_back(), file.resident()), (0, 20));
+}
+
+/// Threads that each write to pages of their own, and read them again, while others write back and
+/// the memory is too small for all.
+#[test]
+fn no_write_is_lost_beside_write_back_and_eviction() {
+    const THREADS: u64 = 3;
+    let file = File::new(Disk::default(), 0, 6);
+    let done = AtomicBool::new(false);
+    let start = Barrier::new(THREADS as usize);
+    thread::scope(|scope| {
+        let cleaner = scope.spawn(|| {
+            while !done.load(Relaxed) {
+                file.write_back();
+                file.sync();
+            }
+        });
+        let writers: Vec<_> = (0..THREADS)
+            .map(|thread| {
+                let (file, start) = (&file, &start);
+                scope.spawn(move || {
+                    let (mut latest, mut state) = ([0_u8; 8], thread + 1);
+                    start.wait();
+                    for round in 0..ROUNDS {
+                        let mine = (random(&mut state) % 8) as usize;
+                        let offset = (mine as u64 * THREADS + thread) * PAGE as u64 + 100;
+                        if random(&mut state).is_multiple_of(2) {
+                            latest[mine] = round as u8;
+                            file.write(offset, &[round as u8; 16]);
+                        } else if latest[mine] != 0 {
+                            let mut read = [0; 16];
+                            assert_eq!(file.read(offset, &mut read), 16);
+                            assert_eq!(read, [latest[mine]; 16], "page {mine} of {thread}");
+                        }
+                    }
+                    latest
+                })
+            })
+            .collect();
+        let latest: Vec<_> = writers.into_iter().map(|writer| writer.join().unwrap()).collect();
+        done.store(true, Relaxed);
+        cleaner.join().unwrap();
+        file.sync();
+        let disk = file.storage().bytes.lock().unwrap();
+        for (thread, latest) in latest.iter().enumerate() {
+            for (mine, value) in latest.iter().enumerate().filter(|(_, value)| **value != 0) {
+                let offset = (mine * THREADS as usize + thread) * PAGE + 100;
+                assert_eq!(disk[offset..offset + 16], [*value; 16]);
+            }
+        }
+    });
+}
+
+/// What was cut off is gone for all, whatever readers and write-back were about to do with it.
+#[test]
+fn what_was_truncated_does_not_come_back() {
+    let pages = 12_u64;
+    let file = File::new(Disk::default(), 0, 1_000);
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let (mut bytes, mut state) = ([0; PAGE], 5);
+                while !done.load(Relaxed) {
+                    let count = file.read(random(&mut state) % pages * PAGE as u64, &mut bytes);
+                    let first = bytes[0];
+                    assert!(bytes[..count].iter().all(|byte| *byte == first), "a torn page");
+                }
+            });
+        }
+        scope.spawn(|| {
+            while !done.load(Relaxed) {
+                file.write_back();
+            }
+        });
+        let mut bytes = [0xff; PAGE];
+        for round in 1..=ROUNDS / 4 {
+            for page in 0..pages {
+                file.write(page * PAGE as u64, &[(round % 250 + 1) as u8; PAGE]);
+            }
+            file.truncate(3 * PAGE as u64);
+            assert_eq!(file.read(5 * PAGE as u64, &mut bytes), 0);
+            file.truncate(pages * PAGE as u64);
+            for page in 3..pages {
+                assert_eq!(file.read(page * PAGE as u64, &mut bytes), PAGE);
+                assert!(bytes == [0; PAGE], "round {round}: page {page} has {}", bytes[0]);
+            }
+        }
+        done.store(true, Relaxed);
+    });
+}
+
+/// What was replaced and removed waits within the limit, also while a reader stays in a section. In
+/// a process of its own, whose limit no other test shares.
+#[test]
+#[cfg_attr(miri, ignore = "child processes")]
+fn memory_is_limited() {
+    if common::role().is_none() {
+        let output = common::again("page_cache::memory_is_limited", "limited", &[]);
+        assert!(output.status.success(), "{output:?}");
+        return;
+    }
+    let domain = quiescence::Domain::global();
+    let mut tuning = domain.tuning();
+    tuning.bytes_max = 64 * PAGE as u64;
+    domain.tune(tuning);
+    let file = File::new(Disk::default(), 0, 16);
+    let mut most = 0;
+    for round in 0..ROUNDS as u64 {
+        file.write(round % 64 * PAGE as u64, &[round as u8; PAGE]);
+        most = most.max(quiescence::Domain::global().statistics().bytes_waiting);
+        assert!(file.resident() <= 17);
+    }
+    // Other tests of this file share the domain, which each of their threads may overrun by one.
+    assert!(most <= tuning.bytes_max + 8 * 2 * PAGE as u64, "{most} bytes waited");
+}

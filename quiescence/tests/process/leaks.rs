@@ -1,0 +1,282 @@
+//! An orderly end of the process leaves nothing behind: what waits for a grace period is dropped,
+//! once.
+//!
+//! Each test runs itself in a process of its own, which ends with objects waiting; each drop there
+//! writes one byte to standard output, past all buffers.
+#![cfg(target_os = "linux")]
+
+use std::cell::RefCell;
+use std::process::{Command, Output};
+use std::sync::{Arc, Barrier, OnceLock};
+use std::thread;
+
+use quiescence::{Domain, Rcu, RcuOption, raw};
+
+/// What a drop says. Nothing else in the output of the test harness.
+const DROPPED: u8 = b'~';
+
+/// Says so when it is dropped.
+struct Told(#[allow(dead_code)] [u64; 4]);
+
+impl quiescence::Weigh for Told {
+    const OWNS: bool = false;
+}
+
+fn told() -> Told {
+    Told([7; 4])
+}
+
+impl Drop for Told {
+    fn drop(&mut self) {
+        say();
+    }
+}
+
+fn say() {
+    let byte = [DROPPED];
+    // SAFETY: one byte that is there.
+    let written = unsafe { libc::write(libc::STDOUT_FILENO, byte.as_ptr().cast(), 1) };
+    assert_eq!(written, 1, "{}", std::io::Error::last_os_error());
+}
+
+/// In the parent, runs `test` again in a child, for which `f` is called; the child must end with
+/// `code`, and have said so many drops.
+fn in_process(test: &str, code: i32, drops: usize, f: impl FnOnce()) {
+    if std::env::var_os("ROLE").is_some() {
+        return f();
+    }
+    let output = again(test);
+    assert_eq!(output.status.code(), Some(code), "{output:?}");
+    let said = output.stdout.iter().filter(|byte| **byte == DROPPED).count();
+    assert_eq!(said, drops, "drops, in {output:?}");
+}
+
+fn again(test: &str) -> Output {
+    Command::new(std::env::current_exe().unwrap())
+        .args([test, "--exact", "--nocapture", "--test-threads=1"])
+        .env("ROLE", "child")
+        .output()
+        .unwrap()
+}
+
+#[test]
+fn what_the_main_thread_retired_is_dropped_at_the_end() {
+    in_process("leaks::what_the_main_thread_retired_is_dropped_at_the_end", 0, 1_000, || {
+        (0..1_000).for_each(|_| quiescence::retire(Box::new(told())).unwrap());
+    });
+}
+
+#[test]
+fn what_was_replaced_is_dropped_at_the_end() {
+    static OPTION: RcuOption<Told> = RcuOption::empty();
+    in_process("leaks::what_was_replaced_is_dropped_at_the_end", 0, 99 + 100, || {
+        // The last one is a static's, and those are not dropped.
+        (0..100).for_each(|_| OPTION.store(Some(told())));
+        let value = Rcu::new(told());
+        (1..100).for_each(|_| value.store(told()));
+    });
+}
+
+#[test]
+fn what_threads_retired_that_have_ended_is_dropped_at_the_end() {
+    in_process("leaks::what_threads_retired_that_have_ended_is_dropped_at_the_end", 0, 200, || {
+        for _ in 0..20 {
+            let retire = || (0..10).for_each(|_| quiescence::retire(Box::new(told())).unwrap());
+            thread::spawn(retire).join().unwrap();
+        }
+    });
+}
+
+#[test]
+fn what_threads_retired_that_still_run_is_dropped_at_the_end() {
+    in_process("leaks::what_threads_retired_that_still_run_is_dropped_at_the_end", 0, 30, || {
+        let ready = Arc::new(Barrier::new(4));
+        for _ in 0..3 {
+            let ready = Arc::clone(&ready);
+            thread::spawn(move || {
+                (0..10).for_each(|_| quiescence::retire(Box::new(told())).unwrap());
+                ready.wait();
+                loop {
+                    thread::park();
+                }
+            });
+        }
+        ready.wait();
+    });
+}
+
+#[test]
+fn closures_run_at_the_end_with_what_they_captured() {
+    in_process("leaks::closures_run_at_the_end_with_what_they_captured", 0, 100 + 100, || {
+        for _ in 0..100 {
+            let captured = told();
+            quiescence::call(move || {
+                say();
+                drop(captured);
+            })
+            .unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_domain_that_is_never_dropped_is_emptied_at_the_end() {
+    static DOMAIN: OnceLock<Domain> = OnceLock::new();
+    in_process("leaks::a_domain_that_is_never_dropped_is_emptied_at_the_end", 0, 50, || {
+        let domain = DOMAIN.get_or_init(Domain::new);
+        (0..50).for_each(|_| domain.retire(Box::new(told())).unwrap());
+    });
+}
+
+#[test]
+fn heads_and_objects_of_user_code_are_ended_at_the_end() {
+    unsafe extern "C" fn end_head(head: *mut raw::Head) {
+        // SAFETY: from a box, below.
+        drop(unsafe { Box::from_raw(head) });
+        say();
+    }
+    unsafe fn end(object: *mut ()) {
+        // SAFETY: from a box, below.
+        drop(unsafe { Box::from_raw(object.cast::<Told>()) });
+    }
+    in_process("leaks::heads_and_objects_of_user_code_are_ended_at_the_end", 0, 20, || {
+        let domain = Domain::global();
+        for _ in 0..10 {
+            let head = Box::into_raw(Box::new(raw::Head::new()));
+            // SAFETY: a head of its own, that no other thread can reach.
+            unsafe { raw::call_head(&domain, head, end_head) };
+            let object = Box::into_raw(Box::new(told()));
+            // SAFETY: a box, that no other thread can reach.
+            unsafe { raw::retire_with(&domain, object, size_of::<Told>(), end) };
+        }
+    });
+}
+
+/// Retires another one when it is dropped, so many times.
+struct Chain(u32, #[allow(dead_code)] Told);
+
+impl Drop for Chain {
+    fn drop(&mut self) {
+        if self.0 > 0 {
+            quiescence::retire(Box::new(Self(self.0 - 1, told()))).unwrap();
+        }
+    }
+}
+
+#[test]
+fn what_drops_retire_at_the_end_is_dropped_as_well() {
+    in_process("leaks::what_drops_retire_at_the_end_is_dropped_as_well", 0, 4 * 10, || {
+        (0..10).for_each(|_| quiescence::retire(Box::new(Chain(3, told()))).unwrap());
+    });
+}
+
+/// Retires what it has when its thread ends.
+struct AtThreadEnd(Vec<Told>);
+
+impl Drop for AtThreadEnd {
+    fn drop(&mut self) {
+        self.0.drain(..).for_each(|late| quiescence::retire(Box::new(late)).unwrap());
+    }
+}
+
+thread_local! {
+    static LATE: RefCell<AtThreadEnd> = const { RefCell::new(AtThreadEnd(Vec::new())) };
+}
+
+fn retire_late() {
+    // First, so that the library's own thread-local goes before it.
+    LATE.with_borrow_mut(|late| late.0.extend((0..10).map(|_| told())));
+    quiescence::retire(Box::new(told())).unwrap();
+}
+
+#[test]
+fn what_destructors_of_thread_locals_retire_is_dropped_at_the_end() {
+    in_process(
+        "leaks::what_destructors_of_thread_locals_retire_is_dropped_at_the_end",
+        0,
+        22,
+        || {
+            thread::spawn(retire_late).join().unwrap();
+            retire_late(); // of the thread that ends the process
+        },
+    );
+}
+
+#[test]
+fn any_thread_may_end_the_process() {
+    in_process("leaks::any_thread_may_end_the_process", 17, 20, || {
+        (0..10).for_each(|_| quiescence::retire(Box::new(told())).unwrap());
+        let end = || -> () {
+            (0..10).for_each(|_| quiescence::retire(Box::new(told())).unwrap());
+            std::process::exit(17)
+        };
+        let _ = thread::spawn(end).join();
+    });
+}
+
+/// No thread may wait for a section of the very thread that ends the process: it ends, and what was
+/// retired before stays.
+#[test]
+fn a_process_that_ends_in_a_section_ends() {
+    in_process("leaks::a_process_that_ends_in_a_section_ends", 18, 0, || {
+        let _guard = quiescence::read();
+        (0..10).for_each(|_| quiescence::retire(Box::new(told())).unwrap());
+        std::process::exit(18);
+    });
+}
+
+/// A callback that ends the process is not waited for, wherever it runs.
+#[test]
+fn a_process_that_ends_in_a_callback_ends() {
+    in_process("leaks::a_process_that_ends_in_a_callback_ends", 19, 1, || {
+        quiescence::call(|| {
+            say();
+            std::process::exit(19)
+        })
+        .unwrap();
+        quiescence::barrier();
+        loop {
+            thread::park(); // the worker may be the one that ends it
+        }
+    });
+}
+
+/// `exec` and `_exit` are no orderly end: nothing is run, and no thread waits.
+#[test]
+fn a_process_that_ends_at_once_runs_nothing() {
+    in_process("leaks::a_process_that_ends_at_once_runs_nothing", 20, 0, || {
+        let guard = quiescence::read();
+        (0..10).for_each(|_| quiescence::retire(Box::new(told())).unwrap());
+        std::mem::forget(guard);
+        // SAFETY: ends the process.
+        unsafe { libc::_exit(20) }
+    });
+}
+
+/// The library's own threads that the system knows of.
+fn own_threads() -> usize {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+    let names = tasks.filter_map(|task| std::fs::read(task.ok()?.path().join("comm")).ok());
+    names.filter(|name| name.starts_with(b"quiescence")).count()
+}
+
+/// What the program tears down at its end, the worker does not use meanwhile.
+#[test]
+fn the_worker_ends_before_what_the_program_tears_down() {
+    extern "C" fn is_called_after_the_library() {
+        // SAFETY: asks for a signal, which ends a process whose worker stays.
+        unsafe { libc::alarm(60) };
+        while own_threads() != 0 {
+            thread::yield_now();
+        }
+        say();
+    }
+    in_process("leaks::the_worker_ends_before_what_the_program_tears_down", 0, 1, || {
+        // SAFETY: a function that lives as long as the program.
+        assert_eq!(unsafe { libc::atexit(is_called_after_the_library) }, 0);
+        quiescence::call(|| ()).unwrap();
+        while own_threads() == 0 {
+            thread::yield_now();
+        }
+    });
+}

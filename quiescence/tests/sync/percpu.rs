@@ -1,0 +1,529 @@
+//! Counts by CPU, in all environments: each test that needs one of its own runs in a process of its
+//! own, where everything is counted exactly and grace periods end.
+#![cfg(target_os = "linux")]
+
+use std::os::unix::process::ExitStatusExt;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
+use std::sync::{Arc, Barrier};
+use std::{ptr, thread};
+
+use crate::common::{again, expect, in_child, role};
+use quiescence::sync::Counter;
+use quiescence::{
+    ArcCell, Srcu,
+    cell::Snapshot,
+    tuning::{Fences, PerCpuPath},
+};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+/// Runs a test once more with each of these environments, and expects it to pass.
+fn again_and_again(test: &str, environments: &[&[(&str, &str)]]) {
+    for environment in environments {
+        let output = again(test, "child", environment);
+        assert!(output.status.success(), "{environment:?}: {output:?}");
+    }
+}
+
+/// Both paths, as far as this process has both.
+const BOTH: &[&[(&str, &str)]] = &[&[], &[("QUIESCENCE_PERCPU", "portable")]];
+
+fn restartable() -> bool {
+    expect::sequences(quiescence::tuning::per_cpu_path() == PerCpuPath::Restartable)
+}
+
+/// What threads count, and what they read; `count` is to be called as often as they like.
+#[derive(Default)]
+struct Shared {
+    counter: Counter,
+    domain: Srcu,
+    words: Snapshot<[u64; 3]>,
+    cell: ArcCell<u64>,
+    expected: AtomicI64,
+}
+
+impl Shared {
+    /// A little of everything that counts by CPU.
+    fn count(&self, amount: i64) {
+        let guard = self.domain.read();
+        self.counter.add(1);
+        self.counter.add(amount);
+        let words = self.words.load();
+        assert_eq!(words, [words[0]; 3], "torn");
+        assert!(*self.cell.load() < 1 << 40);
+        drop(guard);
+        self.expected.fetch_add(1 + amount, Relaxed);
+    }
+
+    /// Replaces what is read, and waits until no thread reads what was.
+    fn replace(&self, round: u64) {
+        self.words.store([round; 3]);
+        self.cell.store(Arc::new(round));
+        self.domain.synchronize_expedited();
+    }
+
+    /// Nothing was lost or counted twice, and no thread is in a section.
+    fn check(&self) {
+        self.domain.synchronize();
+        assert_eq!(self.counter.sum(), self.expected.load(Relaxed));
+        assert_eq!(Arc::strong_count(&self.cell.load_full()), 2, "the cell's and this one");
+    }
+}
+
+/// More threads than CPUs count, while one replaces what they read. `begin` is called by each of
+/// them first.
+fn exercise_after(begin: impl Fn(usize) + Sync) {
+    let shared = Shared::default();
+    let running = AtomicU32::new(4);
+    thread::scope(|scope| {
+        for thread in 0..4 {
+            let (shared, running, begin) = (&shared, &running, &begin);
+            scope.spawn(move || {
+                begin(thread);
+                (0..20_000).for_each(|round| shared.count(round & 7));
+                running.fetch_sub(1, Release);
+            });
+        }
+        let mut round = 0;
+        while running.load(Acquire) != 0 {
+            round += 1;
+            shared.replace(round);
+        }
+    });
+    shared.check();
+}
+
+fn exercise() {
+    exercise_after(|_| ());
+}
+
+#[test]
+fn here_it_is_exact_on_both_paths() {
+    if role().is_some() {
+        return exercise();
+    }
+    again_and_again("percpu::here_it_is_exact_on_both_paths", BOTH);
+}
+
+/// What the environment forbids is not used.
+#[test]
+fn the_environment_chooses_the_portable_path() {
+    if role().is_some() {
+        assert_eq!(quiescence::tuning::per_cpu_path(), PerCpuPath::Portable);
+        let portable = std::env::var_os("QUIESCENCE_FENCES").is_some();
+        assert!(!portable || quiescence::tuning::fences() == Fences::Portable);
+        return exercise();
+    }
+    again_and_again(
+        "percpu::the_environment_chooses_the_portable_path",
+        &[
+            &[("QUIESCENCE_PERCPU", "portable")],
+            &[("QUIESCENCE_FENCES", "portable")],
+            &[("GLIBC_TUNABLES", "glibc.pthread.rseq=0")],
+        ],
+    );
+}
+
+/// From now on this system call fails with EPERM in this process; if `first` is given, only with
+/// such a first argument.
+fn forbid(call: libc::c_long, first: Option<u32>) {
+    let statement = |code, k| libc::sock_filter { code, jt: 0, jf: 0, k };
+    let unless = |k, skip| libc::sock_filter { code: 0x15, jt: 0, jf: skip, k };
+    let mut filter =
+        vec![statement(0x20, 0), unless(call as u32, if first.is_some() { 3 } else { 1 })];
+    if let Some(first) = first {
+        filter.extend([statement(0x20, 16), unless(first, 1)]); // the low half of the argument
+    }
+    filter.push(statement(0x06, 0x0005_0000 | libc::EPERM as u32)); // fail
+    filter.push(statement(0x06, 0x7fff_0000)); // allow
+    let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
+    // SAFETY: a plain flag of the process.
+    assert_eq!(unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) }, 0);
+    let (mode, flags) = (libc::SECCOMP_SET_MODE_FILTER, libc::SECCOMP_FILTER_FLAG_TSYNC);
+    // SAFETY: the program outlives the call, which copies it.
+    assert_eq!(unsafe { libc::syscall(libc::SYS_seccomp, mode, flags, &raw const program) }, 0);
+}
+
+const RESTART: u32 = libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ as u32;
+const REGISTER_RESTART: u32 = libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ as u32;
+
+#[test]
+fn what_is_forbidden_at_the_beginning_is_not_used() {
+    let Some(role) = role() else {
+        // Elsewhere the C library's own threads are made by `clone`, too.
+        let clone = cfg!(target_arch = "x86_64").then_some("clone");
+        for role in ["membarrier", "restart", "register"].into_iter().chain(clone) {
+            let output = again("percpu::what_is_forbidden_at_the_beginning_is_not_used", role, &[]);
+            assert!(output.status.success(), "{role}: {output:?}");
+        }
+        return;
+    };
+    match role.as_str() {
+        "membarrier" => forbid(libc::SYS_membarrier, None),
+        "restart" => forbid(libc::SYS_membarrier, Some(RESTART)),
+        "register" => forbid(libc::SYS_membarrier, Some(REGISTER_RESTART)),
+        // The trial needs a thread, and makes it by this call. (The C library uses another one.)
+        _ => forbid(libc::SYS_clone, None),
+    }
+    assert_eq!(quiescence::tuning::per_cpu_path(), PerCpuPath::Portable);
+    assert!(role != "membarrier" || quiescence::tuning::fences() == Fences::Portable);
+    exercise();
+    // At once: a sanitizer would start a process to look for leaks, which is forbidden.
+    // SAFETY: ends the process.
+    unsafe { libc::_exit(0) }
+}
+
+#[test]
+fn what_is_forbidden_later_ends_the_process_with_the_reason() {
+    let test = "percpu::what_is_forbidden_later_ends_the_process_with_the_reason";
+    if let Some(role) = role() {
+        if restartable() {
+            forbid(libc::SYS_membarrier, (role == "restart").then_some(RESTART));
+            Snapshot::new([0_u64; 2]).store([1; 2]);
+        } else {
+            eprintln!("QUIESCENCE_FENCES=portable"); // nothing to lose where it never was
+            std::process::abort();
+        }
+    }
+    for role in ["membarrier", "restart"] {
+        let output = again(test, role, &[]);
+        assert_eq!(output.status.signal(), Some(libc::SIGABRT), "{role}: {output:?}");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(said.contains("QUIESCENCE_FENCES=portable"), "{said}");
+    }
+}
+
+/// Where CPUs have numbers that are too great for words of their own.
+#[test]
+fn cpus_without_words_count_in_those_that_all_share() {
+    if role().is_some() {
+        return exercise();
+    }
+    let one = ("QUIESCENCE_PERCPU_SLOTS", "1");
+    again_and_again(
+        "percpu::cpus_without_words_count_in_those_that_all_share",
+        &[&[one], &[one, ("QUIESCENCE_PERCPU", "portable")]],
+    );
+}
+
+/// CPUs that this thread may run on.
+fn allowed() -> Vec<usize> {
+    let set = sched_getaffinity(None).unwrap();
+    (0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect()
+}
+
+/// From now on this thread runs there.
+fn move_to(cpu: usize) {
+    let mut set = CpuSet::new();
+    set.set(cpu);
+    sched_setaffinity(None, &set).unwrap();
+}
+
+#[test]
+fn threads_that_are_moved_about_count_exactly() {
+    if role().is_none() {
+        return again_and_again("percpu::threads_that_are_moved_about_count_exactly", BOTH);
+    }
+    let shared = Shared::default();
+    let cpus = allowed();
+    thread::scope(|scope| {
+        for thread in 0..4 {
+            let (shared, cpus) = (&shared, &cpus);
+            scope.spawn(move || {
+                for round in 0..500 {
+                    move_to(cpus[(round + thread) % cpus.len()]);
+                    (0..20).for_each(|amount| shared.count(amount));
+                }
+            });
+        }
+        // Others move them, too.
+        (0..100).for_each(|round| shared.replace(round));
+    });
+    shared.check();
+}
+
+#[test]
+fn threads_on_one_cpu_count_exactly() {
+    if role().is_none() {
+        return again_and_again("percpu::threads_on_one_cpu_count_exactly", BOTH);
+    }
+    let last = *allowed().last().unwrap();
+    move_to(last); // also while the choice is made
+    exercise_after(|_| move_to(last));
+}
+
+/// Takes a CPU away while threads count on it, and gives it back. Only if it is asked for, since
+/// that is everybody's: `QUIESCENCE_TEST_HOTPLUG=1`, as root.
+#[test]
+fn cpus_may_come_and_go() {
+    let file = "/sys/devices/system/cpu/cpu1/online";
+    if std::env::var_os("QUIESCENCE_TEST_HOTPLUG").is_none() {
+        let remedy = "set QUIESCENCE_TEST_HOTPLUG=1, as root";
+        return expect::skip("hotplug", "leave to take CPUs away", "", remedy);
+    }
+    let shared = Shared::default();
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                while !stop.load(Relaxed) {
+                    shared.count(1);
+                }
+            });
+        }
+        for round in 0..6 {
+            std::fs::write(file, if round % 2 == 0 { "0" } else { "1" }).unwrap();
+            (0..100).for_each(|round| shared.replace(round));
+        }
+        stop.store(true, Relaxed);
+    });
+    shared.check();
+}
+
+unsafe extern "C" {
+    /// From the thread pointer to where glibc has a thread's area for the kernel.
+    #[cfg(all(target_env = "gnu", target_arch = "x86_64"))]
+    static __rseq_offset: isize;
+}
+
+/// Takes the calling thread's area from the kernel, as in a thread that was made without the C
+/// library.
+#[cfg(all(target_env = "gnu", target_arch = "x86_64"))]
+fn unregister() {
+    const FLAG_UNREGISTER: i32 = 1;
+    let pointer: usize;
+    // SAFETY: loads the thread pointer.
+    unsafe { std::arch::asm!("mov {}, qword ptr fs:[0]", out(reg) pointer) };
+    // SAFETY: glibc's constant.
+    let area = pointer.wrapping_add_signed(unsafe { __rseq_offset });
+    // SAFETY: the thread's own area, with the length and the signature that it was registered with.
+    let done = unsafe { libc::syscall(libc::SYS_rseq, area, 32, FLAG_UNREGISTER, 0x5305_3053) };
+    assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
+}
+
+#[test]
+#[cfg(all(target_env = "gnu", target_arch = "x86_64"))]
+fn threads_without_an_area_count_with_the_others() {
+    if role().is_none() {
+        let test = "percpu::threads_without_an_area_count_with_the_others";
+        return again_and_again(test, &[&[]]);
+    }
+    if restartable() {
+        exercise_after(|thread| {
+            if thread % 2 == 0 {
+                unregister();
+            }
+        });
+    }
+}
+
+#[test]
+fn a_child_made_by_fork_goes_on_counting() {
+    if role().is_none() {
+        return again_and_again("percpu::a_child_made_by_fork_goes_on_counting", BOTH);
+    }
+    let shared = Shared::default();
+    let (go_on, stop) = (Barrier::new(2), AtomicBool::new(false));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            go_on.wait();
+            while !stop.load(Relaxed) {
+                let grown = Counter::new(); // places come and go
+                (0..200).for_each(|_| grown.add(1));
+            }
+        });
+        go_on.wait();
+        (0..1_000).for_each(|amount| shared.count(amount));
+        for _ in 0..20 {
+            in_child(|| {
+                (0..1_000).for_each(|amount| shared.count(amount));
+                shared.replace(5);
+                let more: Vec<_> = (0..100).map(|_| Counter::new()).collect();
+                for counter in &more {
+                    (0..200).for_each(|_| counter.add(1));
+                    assert_eq!(counter.sum(), 200);
+                }
+                drop(more);
+                shared.check();
+                exercise(); // with threads
+            });
+        }
+        shared.check();
+        stop.store(true, Relaxed);
+    });
+}
+
+/// In a process that forks while another thread makes the choice, the child makes its own.
+#[test]
+fn a_fork_in_the_midst_of_the_choice_leaves_nothing_half_done() {
+    if role().is_none() {
+        let test = "percpu::a_fork_in_the_midst_of_the_choice_leaves_nothing_half_done";
+        return (0..10).for_each(|_| again_and_again(test, &[&[]]));
+    }
+    let begin = Barrier::new(2);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            begin.wait();
+            quiescence::tuning::per_cpu_path()
+        });
+        begin.wait();
+        in_child(|| {
+            let path = quiescence::tuning::per_cpu_path();
+            assert_eq!(path, quiescence::tuning::per_cpu_path());
+            exercise();
+        });
+    });
+}
+
+/// What the handler counts in.
+static IN_HANDLER: AtomicPtr<Shared> = AtomicPtr::new(ptr::null_mut());
+static HANDLED: AtomicU32 = AtomicU32::new(0);
+
+/// Counts, and reads, in a handler; but takes no `Arc`, which it might be the last to have.
+extern "C" fn handle(_: libc::c_int) {
+    HANDLED.fetch_add(1, Relaxed);
+    // SAFETY: null, or what a test shares as long as there are signals.
+    let Some(shared) = (unsafe { IN_HANDLER.load(Acquire).as_ref() }) else { return };
+    let guard = shared.domain.read();
+    shared.counter.add(1);
+    let words = shared.words.load();
+    if words != [words[0]; 3] {
+        std::process::abort();
+    }
+    drop(guard);
+    shared.expected.fetch_add(1, Relaxed);
+}
+
+fn install() {
+    // SAFETY: a plain structure.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    action.sa_sigaction = handle as *const () as usize;
+    action.sa_flags = libc::SA_RESTART;
+    // SAFETY: the handler does what handlers may.
+    assert_eq!(unsafe { libc::sigaction(libc::SIGUSR1, &raw const action, ptr::null_mut()) }, 0);
+}
+
+fn errno() -> &'static mut libc::c_int {
+    // SAFETY: asks for the place of the thread's own word.
+    let place = unsafe { libc::__errno_location() };
+    // SAFETY: there for as long as the thread.
+    unsafe { &mut *place }
+}
+
+#[test]
+fn a_handler_may_be_the_first_who_counts() {
+    if role().is_none() {
+        return again_and_again("percpu::a_handler_may_be_the_first_who_counts", BOTH);
+    }
+    install();
+    let shared = Shared::default();
+    IN_HANDLER.store((&raw const shared).cast_mut(), Release);
+    *errno() = 77;
+    for _ in 0..500 {
+        // SAFETY: a signal for this thread, whose handler is installed.
+        assert_eq!(unsafe { libc::raise(libc::SIGUSR1) }, 0);
+    }
+    assert_eq!(*errno(), 77, "a handler that counts leaves errno as it is");
+    quiescence::tuning::per_cpu_path();
+    (0..500).for_each(|amount| shared.count(amount));
+    assert_eq!(*errno(), 77);
+    IN_HANDLER.store(ptr::null_mut(), Release);
+    shared.check();
+}
+
+#[test]
+fn handlers_count_in_between() {
+    if role().is_none() {
+        return again_and_again("percpu::handlers_count_in_between", BOTH);
+    }
+    install();
+    let shared = Shared::default();
+    IN_HANDLER.store((&raw const shared).cast_mut(), Release);
+    let (ready, running) = (Barrier::new(4), AtomicU32::new(3));
+    let threads = [const { AtomicU64::new(0) }; 3];
+    thread::scope(|scope| {
+        let counts = |number: &AtomicU64| {
+            // SAFETY: asks for a number.
+            number.store(unsafe { libc::pthread_self() }, Relaxed);
+            ready.wait();
+            let handled = HANDLED.load(Relaxed);
+            // As long as it takes for signals to come in between.
+            let mut round = 0;
+            while round < 20_000 || HANDLED.load(Relaxed) - handled < 1_000 {
+                shared.count(round & 7);
+                let place = Counter::new(); // a handler may come while it grows, too
+                (0..70).for_each(|_| place.add(1));
+                assert_eq!(place.sum(), 70);
+                round += 1;
+            }
+            running.fetch_sub(1, Release);
+            ready.wait(); // a thread that is sent a signal is there
+        };
+        for number in &threads {
+            scope.spawn(move || counts(number));
+        }
+        ready.wait();
+        let mut round = 0;
+        while running.load(Acquire) != 0 {
+            for number in &threads {
+                // SAFETY: it waits for us before it ends.
+                unsafe { libc::pthread_kill(number.load(Relaxed), libc::SIGUSR1) };
+            }
+            round += 1;
+            shared.replace(round);
+        }
+        ready.wait();
+    });
+    IN_HANDLER.store(ptr::null_mut(), Release);
+    assert!(HANDLED.load(Relaxed) > 1_000);
+    shared.check();
+}
+
+/// Where the system has no memory, counters stay small, and are right.
+#[test]
+fn without_memory_counters_stay_small() {
+    if role().is_none() {
+        return again_and_again("percpu::without_memory_counters_stay_small", BOTH);
+    }
+    static COUNTER: Counter = Counter::new();
+    let none = libc::rlimit { rlim_cur: 1 << 20, rlim_max: libc::RLIM_INFINITY };
+    // SAFETY: reads the limit.
+    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &raw const none) }, 0);
+    (0..1_000).for_each(|_| COUNTER.add(1));
+    let all = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
+    // SAFETY: as above.
+    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &raw const all) }, 0);
+    assert_eq!(COUNTER.sum(), 1_000);
+    (0..1_000).for_each(|_| COUNTER.add(1)); // there is memory again
+    assert_eq!(COUNTER.sum(), 2_000);
+}
+
+/// Pages of memory that this process has.
+fn resident_bytes() -> usize {
+    let sizes = std::fs::read_to_string("/proc/self/statm").unwrap();
+    let pages: usize = sizes.split(' ').nth(1).unwrap().parse().unwrap();
+    pages * 4_096
+}
+
+/// Counters are small: the words of many stand side by side in each CPU's pages.
+#[test]
+fn two_thousand_counters_take_little_memory() {
+    const COUNTERS: usize = 2_000;
+    if role().is_none() {
+        return again_and_again("percpu::two_thousand_counters_take_little_memory", BOTH);
+    }
+    let counters: Vec<Counter> = (0..COUNTERS).map(|_| Counter::new()).collect();
+    let first = Counter::new();
+    (0..1_000).for_each(|_| first.add(1));
+    let before = resident_bytes();
+    let cpus = allowed();
+    for cpu in &cpus {
+        move_to(*cpu);
+        counters.iter().for_each(|counter| (0..200).for_each(|_| counter.add(1)));
+    }
+    let taken = resident_bytes().saturating_sub(before);
+    let sum: i64 = counters.iter().map(Counter::sum).sum();
+    assert_eq!(sum, (COUNTERS * 200 * cpus.len()) as i64);
+    // 8 bytes each on each CPU, in whole pages; and what else a process does meanwhile.
+    let words = (COUNTERS * 8).next_multiple_of(4_096) + 4_096;
+    assert!(taken <= words * cpus.len() + (256 << 10), "{taken} bytes");
+}

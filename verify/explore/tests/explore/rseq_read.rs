@@ -1,0 +1,136 @@
+//! Restartable reads, their fallback, counts, locks and references are safe and cannot get stuck;
+//! each fault is found where the table says.
+//!
+//! The normal run explores every scenario under TSO, and those that are not big under the weak
+//! model, too. Every row of the table is looked for: in a big scenario, what both models find is
+//! looked for under TSO alone, and what the weak one alone finds under both; so each row that does
+//! harm is found at least once. `cargo test -p quiescence-verify --test explore rseq_read:: --
+//! --ignored` does the rest.
+
+use check::harness::{scenario_of, unsafe_scenarios, wrong_faults};
+use check::rseq_read::{FAULTS, Fault, Mutant, Restart, Scenario, explore, named};
+use check::{Kind, Model, Models, Verdict};
+
+/// Far above what any of these needs: reaching it is a failure.
+const LIMIT: usize = 1_500_000;
+
+/// Those that take a second or more each under the weak model.
+const BIG: &[&str] = &[
+    "snapshot-two-updates",
+    "snapshot-two-writers",
+    "arc-cell-two-updates",
+    "arc-cell-two-writers",
+    "guard-two-reads",
+    "guard-portable-two-readers",
+    "counts-in-two-steps",
+    "growing-small",
+    "growing-portable",
+    "local-global-two-readers",
+    "local-global-portable-two-readers",
+    "local-global-stranger",
+    "big-ref-two-who-stay",
+    "fold-lock-again",
+];
+
+/// Those that have too many states under the weak model.
+const TSO_ONLY: &[&str] = &[
+    "arc-cell-two-readers",
+    "guard-two-readers",
+    "growing",
+    "growing-two-sections",
+    "growing-two-readers",
+    "big-ref-two-holders",
+    "fold-lock-two-readers",
+];
+
+fn is_big(scenario: &Scenario) -> bool {
+    BIG.contains(&scenario.name) || TSO_ONLY.contains(&scenario.name)
+}
+
+/// Whether the normal run looks for a fault under this model.
+fn is_quick(fault: &Fault, model: Model) -> bool {
+    let is_big = is_big(&scenario_of::<Restart>(fault));
+    model == Model::Tso || fault.models != Models::Both || !is_big
+}
+
+#[test]
+fn every_scenario_is_safe() {
+    let is_asked = |scenario: &Scenario, model| model == Model::Tso || !is_big(scenario);
+    let found = unsafe_scenarios::<Restart>(LIMIT, is_asked);
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+#[test]
+#[ignore = "a minute or two"]
+fn the_big_scenarios_are_safe_under_weaker_memory() {
+    for name in BIG {
+        let scenario = named(name).expect("it exists");
+        let verdict = explore(&scenario, Model::Weak, None, 2 * LIMIT);
+        println!("{name}: {verdict}");
+        assert!(verdict.is_safe(), "{name}: {verdict}");
+    }
+}
+
+#[test]
+fn every_fault_is_found_where_the_table_says() {
+    let wrong = wrong_faults::<Restart>(LIMIT, is_quick);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+#[ignore = "half a minute"]
+fn faults_of_the_big_scenarios_are_found_under_weaker_memory() {
+    let is_asked = |fault: &Fault, model| model == Model::Weak && !is_quick(fault, model);
+    let wrong = wrong_faults::<Restart>(LIMIT, is_asked);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn the_table_has_every_mutant() {
+    for mutant in Mutant::ALL {
+        assert!(FAULTS.iter().any(|fault| fault.mutant == *mutant), "{mutant:?}");
+    }
+}
+
+/// What the table calls harmless changes something all the same, or it would not be a mutant.
+#[test]
+fn a_harmless_fault_is_not_the_same_program() {
+    for fault in FAULTS.iter().filter(|fault| fault.kind == Kind::Harmless) {
+        let scenario = named(fault.scenario).expect("the table names a scenario");
+        // The smaller model first: the other one is explored where that does not tell them apart.
+        let differs = Model::ALL.iter().any(|model| {
+            let [whole, without] =
+                [None, Some(fault.mutant)].map(|mutant| explore(&scenario, *model, mutant, LIMIT));
+            whole != without
+        });
+        assert!(differs, "{:?} in {}", fault.mutant, fault.scenario);
+    }
+}
+
+#[test]
+fn the_controls_of_a_restartable_read_fail() {
+    let scenario = named("snapshot").expect("it exists");
+    for model in Model::ALL {
+        assert!(explore(&scenario, model, None, LIMIT).is_safe());
+        for mutant in [Mutant::NoBarrier, Mutant::PlainBarrier, Mutant::NoAbortAtPreemption] {
+            let verdict = explore(&scenario, model, Some(mutant), LIMIT);
+            assert!(matches!(verdict, Verdict::Violation { .. }), "{mutant:?}: {verdict}");
+        }
+    }
+}
+
+#[test]
+fn a_trace_reads_step_by_step() {
+    let scenario = named("snapshot").expect("it exists");
+    let verdict = explore(&scenario, Model::Tso, Some(Mutant::PlainBarrier), LIMIT);
+    let Verdict::Violation { what, trace } = verdict else { panic!("the section goes on") };
+    assert_eq!(what, "object 0 is touched by a reader after it was freed");
+    assert_eq!(trace.first().map(String::as_str), Some("reader 0 on cpu 0: rseq_cs = section"));
+    assert_eq!(trace.last().map(String::as_str), Some("reader 0 on cpu 0: touches object 0"));
+}
+
+#[test]
+fn too_many_states_are_said_to_be_so() {
+    let scenario = named("snapshot").expect("it exists");
+    assert_eq!(explore(&scenario, Model::Tso, None, 10), Verdict::LimitReached);
+}
