@@ -224,8 +224,11 @@ pub fn measure(
     }
     let (measured, mut run) = slices::run(&rows, &wanted(quick, pin), host)?;
     for (place, measured) in places.into_iter().zip(measured) {
-        costs[place].missing = measured.missing;
-        costs[place].ns = (!measured.values.is_empty()).then(|| spread(&measured.values));
+        let cost = &mut costs[place];
+        let changed = possible::change_midway(&measured.values, cost.threads);
+        run.without_figure += u32::from(changed.is_some());
+        cost.missing = measured.missing.or(changed);
+        cost.ns = cost.missing.is_none().then(|| spread(&measured.values));
     }
     run.without_figure += possible::throw_away(&mut costs);
     Ok(Costs { published: published(), rows: costs, run, section_ns: SECTION_NS })

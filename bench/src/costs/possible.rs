@@ -2,13 +2,19 @@
 
 use super::Cost;
 use crate::slices::Missing;
+use crate::statistics::spread;
 use crate::units;
 
-/// An L1 hit takes so long, in nanoseconds, on any CPU of these decades.
-const L1_NS: (f64, f64) = (0.5, 10.0);
+/// How long a hit of each cache takes, in nanoseconds, on any CPU of these decades: at least, and at
+/// most.
+const HITS_NS: [(&str, f64, f64); 2] = [("l1_hit", 0.5, 10.0), ("l2_hit", 1.0, 50.0)];
 /// A price whose quartiles differ by more than this factor is two: of a machine that is now slower,
 /// or of pages that lie now here, now there.
 const STEADY: f64 = 1.5;
+/// The medians of a run's first half and of its second half differ by less than this factor, of one
+/// thread and of several. Neighbours on the host use memory and caches for seconds on end; within
+/// each half the price is steady then.
+const HALVES: [f64; 2] = [1.05, 1.10];
 /// Two figures that may be equal differ by this factor.
 const EQUAL: f64 = 0.9;
 
@@ -23,6 +29,17 @@ const NO_LESS: [(&str, &str); 8] = [
     ("shared_read_lock", "read_lock"),
     ("shared_rcu_read", "rcu_read"),
 ];
+
+/// That the price changed in the middle of the run, of a figure of so many threads whose slices
+/// cost this, in the order in which they were drawn.
+pub(super) fn change_midway(values: &[f64], threads: usize) -> Option<Missing> {
+    let (first, second) = values.split_at(values.len() / 2);
+    let medians =
+        [first, second].map(|half| if half.is_empty() { 0.0 } else { spread(half).median });
+    let [low, high] = [medians[0].min(medians[1]), medians[0].max(medians[1])];
+    let is_steady = first.is_empty() || high <= HALVES[usize::from(threads > 1)] * low;
+    (!is_steady).then_some(Missing::Unsteady { between: [low, high] })
+}
 
 /// Throws away the figures that cannot be, and says why in their place; how many these are.
 pub(super) fn throw_away(costs: &mut [Cost]) -> u32 {
@@ -41,9 +58,10 @@ pub(super) fn throw_away(costs: &mut [Cost]) -> u32 {
                 (None, Some(Missing::Unsteady { between: [ns.low, ns.high] }));
         }
     }
-    if let Some(hit) = ns(costs, "l1_hit").filter(|ns| *ns < L1_NS.0 || *ns > L1_NS.1) {
-        let why = format!("{} for an L1 hit", units::nanoseconds(hit));
-        drop(costs, "l1_hit", why);
+    for (id, least, most) in HITS_NS {
+        if let Some(hit) = ns(costs, id).filter(|ns| *ns < least || *ns > most) {
+            drop(costs, id, format!("{} for a hit of a cache", units::nanoseconds(hit)));
+        }
     }
     for (more, less) in NO_LESS {
         if let (Some(more_ns), Some(less_ns)) = (ns(costs, more), ns(costs, less))
@@ -62,16 +80,27 @@ mod tests {
     use super::*;
     use crate::statistics::Spread;
 
-    #[test]
-    fn what_cannot_be_is_thrown_away_and_said() {
-        let cost = |id, ns: f64| Cost {
+    fn cost(id: &'static str, ns: f64) -> Cost {
+        Cost {
             id,
             name: id.to_owned(),
             threads: 1,
             ns: Some(Spread { median: ns, low: ns, high: ns }),
             missing: None,
             published_ns: None,
-        };
+        }
+    }
+
+    #[test]
+    fn a_hit_of_the_second_cache_does_not_take_as_long_as_memory() {
+        let mut costs = [cost("l1_hit", 1.5), cost("l2_hit", 620.0), cost("main_memory", 700.0)];
+        assert_eq!(throw_away(&mut costs), 1);
+        let why = costs[1].missing.as_ref().unwrap().to_string();
+        assert_eq!(why, "thrown away: 620 ns for a hit of a cache");
+    }
+
+    #[test]
+    fn what_cannot_be_is_thrown_away_and_said() {
         let mut costs = [
             cost("l1_hit", 307.0),
             cost("l2_hit", 4.0),
@@ -91,6 +120,20 @@ mod tests {
         assert_eq!(why, "thrown away: 5.00 ns, less than atomic_increment with 8.00 ns");
         let why = costs[7].missing.as_ref().unwrap().to_string();
         assert_eq!(why, "it had no one price: 25.0 ns as often as 50.0 ns");
+    }
+
+    #[test]
+    fn a_price_that_changes_in_the_middle_of_a_run_is_no_figure() {
+        let values = [188.0, 190.0, 189.0, 240.0, 241.0, 239.0];
+        let changed = Some(Missing::Unsteady { between: [189.0, 240.0] });
+        assert_eq!(change_midway(&values, 1), changed);
+        assert_eq!(change_midway(&[188.0, 240.0, 189.0, 241.0], 1), None, "it goes both ways");
+        for (threads, is_steady) in [(1, false), (2, true)] {
+            assert_eq!(change_midway(&[100.0, 108.0], threads).is_none(), is_steady);
+        }
+        for few in [&[][..], &[7.0]] {
+            assert_eq!(change_midway(few, 1), None);
+        }
     }
 
     #[test]
