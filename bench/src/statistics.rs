@@ -13,7 +13,7 @@
 //!   rounds always give the same verdict.
 
 /// A median with the quartiles around it.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Spread {
     /// The middle value.
     pub median: f64,
@@ -24,7 +24,7 @@ pub struct Spread {
 }
 
 /// A median of ratios with the interval that holds the true one.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Ratio {
     /// The median of the ratios taken round by round.
     pub median: f64,

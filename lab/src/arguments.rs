@@ -11,7 +11,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, CommandFactory, FromArgMatches};
 use clap_complete::Shell;
 
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, Result};
 use crate::number;
 use crate::output::Output;
 
@@ -76,7 +76,7 @@ fn in_plain_words(error: clap::Error, command: &mut Command) -> clap::Error {
 pub(crate) fn completions<C: CommandFactory>(
     args: &CompletionsArgs,
     output: &mut Output,
-) -> Result<Exit, Failure> {
+) -> Result<Exit> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut grammar::<C>(), "rcu", &mut script);
     output.line(String::from_utf8_lossy(&script).trim_end())?;
@@ -84,10 +84,7 @@ pub(crate) fn completions<C: CommandFactory>(
 }
 
 /// Writes the manual page, or all pages into a directory.
-pub(crate) fn manual<C: CommandFactory>(
-    args: &ManArgs,
-    output: &mut Output,
-) -> Result<Exit, Failure> {
+pub(crate) fn manual<C: CommandFactory>(args: &ManArgs, output: &mut Output) -> Result<Exit> {
     let command = grammar::<C>().styles(Styles::plain());
     let Some(directory) = &args.dir else {
         let mut page = Vec::new();

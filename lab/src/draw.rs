@@ -12,7 +12,7 @@ use rand::seq::{SliceRandom, index};
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, Zipf};
 
-use crate::workload::Popularity;
+use crate::workload::{Popularity, Workload};
 
 /// Operations drawn for each thread, run again from the start when they are used up: enough that
 /// the order is not learnt by the branch predictor, few enough to stay in the second-level cache.
@@ -22,23 +22,12 @@ const OPERATIONS_PER_THREAD: usize = 1 << 16;
 /// have gone.
 const KEYS_AWAY: usize = 64;
 
-/// What the threads do, in shares of all that they do.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Mix {
-    /// Reads among the operations.
-    pub(crate) reads_percent: f64,
-    /// Removals and inserts, as many of one as of the other, among the other operations.
-    pub(crate) churn_percent: f64,
-    /// Which keys are read and replaced how often. Those that come and go are drawn alike.
-    pub(crate) popularity: Popularity,
-}
-
-/// The operations of each thread, for `keys` keys.
-pub(crate) fn operations(keys: u32, threads: u32, mix: Mix, seed: u64) -> Arc<[Box<[Operation]>]> {
+/// The operations of each thread of this workload, for `keys` keys.
+pub(crate) fn operations(keys: u32, of: &Workload, seed: u64) -> Arc<[Box<[Operation]>]> {
     let mut generator = ChaCha8Rng::seed_from_u64(seed);
     let order = popular_first(keys, &mut generator);
-    let updates = counts_of_updates(threads, mix.reads_percent, &mut generator);
-    updates.into_iter().map(|updates| one_thread(&order, updates, mix, &mut generator)).collect()
+    let updates = counts_of_updates(of.threads, of.reads_percent, &mut generator);
+    updates.into_iter().map(|updates| one_thread(&order, updates, of, &mut generator)).collect()
 }
 
 /// The keys by popularity. Shuffled, so that popular keys are not neighbours in memory only
@@ -66,10 +55,10 @@ fn counts_of_updates(threads: u32, reads_percent: f64, generator: &mut ChaCha8Rn
 fn one_thread(
     order: &[u32],
     updates: usize,
-    mix: Mix,
+    of: &Workload,
     generator: &mut ChaCha8Rng,
 ) -> Box<[Operation]> {
-    let zipf = match mix.popularity {
+    let zipf = match of.popularity {
         Popularity::Uniform => None,
         Popularity::Zipf(exponent) => Zipf::new(order.len() as f64, exponent).ok(),
     };
@@ -86,7 +75,7 @@ fn one_thread(
     for &place in &places {
         operations[place] = Operation::update(operations[place].key());
     }
-    places.truncate(2 * pairs(updates, mix.churn_percent));
+    places.truncate(2 * pairs(updates, of.churn_percent));
     places.sort_unstable();
     come_and_go(&mut operations, &places, order.len() as u32, generator);
     operations
@@ -122,8 +111,8 @@ fn come_and_go(
 mod tests {
     use super::*;
 
-    fn mix(reads_percent: f64, popularity: Popularity) -> Mix {
-        Mix { reads_percent, churn_percent: 0.0, popularity }
+    fn mix(threads: u32, reads_percent: f64, popularity: Popularity) -> Workload {
+        Workload { threads, reads_percent, popularity, ..Workload::built_in() }
     }
 
     fn updates(operations: &[Box<[Operation]>]) -> usize {
@@ -132,14 +121,14 @@ mod tests {
 
     #[test]
     fn the_same_seed_draws_the_same_and_another_does_not() {
-        let draw = |seed| operations(1000, 2, mix(90.0, Popularity::Zipf(0.99)), seed);
+        let draw = |seed| operations(1000, &mix(2, 90.0, Popularity::Zipf(0.99)), seed);
         assert_eq!(draw(1), draw(1));
         assert_ne!(draw(1), draw(2));
     }
 
     #[test]
     fn the_share_is_exact_and_never_rounded_to_none() {
-        let total = |reads| updates(&operations(10, 3, mix(reads, Popularity::Uniform), 1));
+        let total = |reads| updates(&operations(10, &mix(3, reads, Popularity::Uniform), 1));
         assert_eq!(total(100.0), 0);
         assert_eq!(total(0.0), 3 * OPERATIONS_PER_THREAD);
         assert_eq!(total(50.0), 3 * OPERATIONS_PER_THREAD / 2);
@@ -148,8 +137,8 @@ mod tests {
 
     #[test]
     fn keys_that_go_come_back_and_the_table_keeps_its_size() {
-        let churned = Mix { churn_percent: 40.0, ..mix(80.0, Popularity::Uniform) };
-        let operations = operations(5000, 2, churned, 1);
+        let churned = Workload { churn_percent: 40.0, ..mix(2, 80.0, Popularity::Uniform) };
+        let operations = operations(5000, &churned, 1);
         let changes = updates(&operations);
         let removals =
             operations.iter().flatten().filter(|operation| operation.is_remove()).count();
@@ -175,7 +164,7 @@ mod tests {
     #[test]
     fn zipf_makes_few_keys_popular_and_uniform_none() {
         let share_of_top = |popularity| {
-            let operations = operations(1000, 1, mix(100.0, popularity), 7);
+            let operations = operations(1000, &mix(1, 100.0, popularity), 7);
             let mut counts = vec![0_usize; 1000];
             operations[0].iter().for_each(|operation| counts[operation.key() as usize] += 1);
             counts.sort_unstable_by(|a, b| b.cmp(a));
@@ -190,7 +179,7 @@ mod tests {
 
     #[test]
     fn one_key_is_enough() {
-        let operations = operations(1, 1, mix(50.0, Popularity::Zipf(2.0)), 3);
+        let operations = operations(1, &mix(1, 50.0, Popularity::Zipf(2.0)), 3);
         assert!(operations[0].iter().all(|operation| operation.key() == 0));
     }
 }

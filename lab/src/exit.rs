@@ -1,6 +1,6 @@
 //! How the command ends: the one place for exit codes and for what is no error at all.
 //!
-//! Every subcommand returns `Result<Exit, Failure>`. An [`Exit`] is a verdict on what was measured;
+//! Every subcommand returns `Result<Exit>`. An [`Exit`] is a verdict on what was measured;
 //! a [`Failure`] is why nothing could be. A closed pipe (`rcu advise | head -1`) is neither: the
 //! reader has what it wanted, so the command ends quietly and well.
 
@@ -36,6 +36,9 @@ impl From<Exit> for ExitCode {
         ExitCode::from(exit as u8)
     }
 }
+
+/// What comes of a part of a command.
+pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
 
 /// Why a command could not do what was asked.
 #[derive(Debug)]
@@ -94,6 +97,11 @@ impl Failure {
     }
 }
 
+/// The text of a file that the user named.
+pub(crate) fn text_of(path: &Path) -> Result<String> {
+    std::fs::read_to_string(path).map_err(|error| Failure::file("read", path, error))
+}
+
 /// Whether the disk refuses, and not what the user named.
 fn is_of_the_disk(error: &io::Error) -> bool {
     use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
@@ -109,6 +117,24 @@ impl From<bench::Error> for Failure {
             bench::Error::Unsupported(message) => Failure::Unsupported(message),
             bench::Error::Io { doing, error } => Failure::io(doing, error),
         }
+    }
+}
+
+/// What the system said, for those who know of no other failures.
+impl From<Failure> for io::Error {
+    fn from(failure: Failure) -> io::Error {
+        match failure {
+            Failure::Io { error, .. } => error,
+            Failure::BrokenPipe => io::ErrorKind::BrokenPipe.into(),
+            Failure::Interrupted => io::ErrorKind::Interrupted.into(),
+            other => io::Error::other(other),
+        }
+    }
+}
+
+impl From<simulate::Impossible> for Failure {
+    fn from(error: simulate::Impossible) -> Failure {
+        Failure::Usage(error.to_string())
     }
 }
 

@@ -35,11 +35,6 @@ pub(crate) fn page(title: &str, provenance: &Provenance, fill: impl FnOnce(&mut 
     page.into_string()
 }
 
-/// A remark.
-pub(crate) fn soft(body: &mut Markup, text: impl Display) {
-    body.leaf("p", &[("class", &"soft")], text);
-}
-
 /// A table whose first column has names, and whose others have numbers. It can be wider than the
 /// window.
 pub(crate) fn figures<T: AsRef<str>>(
@@ -63,11 +58,6 @@ pub(crate) fn figures<T: AsRef<str>>(
         }
     };
     body.element("div", &[("class", &"scroll")], |div| div.element("table", &[], fill));
-}
-
-/// A picture that is wider than the text.
-pub(crate) fn wide(body: &mut Markup, draw: impl FnOnce(&mut Markup)) {
-    body.element("div", &[("class", &"wide")], draw);
 }
 
 /// Terms, and what there is to say of each.
@@ -143,6 +133,16 @@ impl Markup {
     /// A line of a picture, from and to these coordinates: both x, then both y.
     pub(crate) fn line(&mut self, class: &str, [x1, x2, y1, y2]: [&dyn Display; 4]) {
         self.empty("line", &[("class", &class), ("x1", x1), ("x2", x2), ("y1", y1), ("y2", y2)]);
+    }
+
+    /// A rectangle of a picture, with what else there is to say of it.
+    pub(crate) fn rect(
+        &mut self,
+        more: &[Attribute<'_>],
+        [x, y, width, height]: [&dyn Display; 4],
+    ) {
+        let place: [Attribute<'_>; 4] = [("x", x), ("y", y), ("height", height), ("width", width)];
+        self.empty("rect", &[more, &place].concat());
     }
 
     /// A circle of a picture.

@@ -11,7 +11,7 @@ use bench::suites::cache::Geometry;
 use rustix::thread::{CpuSet, MembarrierCommand, membarrier_query, sched_getaffinity};
 use serde::Serialize;
 
-use crate::exit::Failure;
+use crate::exit::Result;
 use crate::output::Output;
 
 /// Where the kernel describes the caches of the first CPU.
@@ -96,7 +96,7 @@ impl Machine {
     }
 
     /// Prints the machine, a line for each thing that matters.
-    pub(crate) fn print(&self, output: &mut Output) -> Result<(), Failure> {
+    pub(crate) fn print(&self, output: &mut Output) -> Result<()> {
         output.heading("Machine")?;
         output.entries(self.rows())
     }

@@ -1,12 +1,13 @@
 //! The command `rcu`: measures a machine and a workload, and says which synchronisation fits.
 //!
 //! Reading order: [`exit`], [`interrupt`], [`output`] and [`json`] are what every command shares;
-//! [`schema`] prints what the documents look like, and [`number`] says what is wrong with one that
-//! was typed; [`machine`] and [`costs`] describe where we run; [`keys`], [`workload`] and [`draw`]
-//! make the input; [`advise`] runs every design on it; [`bench`] measures what the library
-//! promises, [`compare`] holds two versions of it against each other, [`diff`] says which functions
-//! differ, [`torture`] tries to break it, and [`top`] watches it in a running process. [`record`],
-//! [`html`] and [`plot`] make pages and other forms of what was said.
+//! [`schema`] prints what the documents look like, [`number`] says what is wrong with one that was
+//! typed, and [`distinct`] lists things once; [`machine`] and [`costs`] describe where we run;
+//! [`keys`], [`workload`] and [`draw`] make the input; [`advise`] runs every design on it;
+//! [`bench`] measures what the library promises, [`compare`] holds two versions of it against each
+//! other, [`diff`] says which functions differ, [`torture`] tries to break it, and [`top`] watches
+//! it in a running process. [`record`], [`html`] and [`plot`] make pages and other forms of what
+//! was said.
 
 #![forbid(unsafe_code)]
 
@@ -16,6 +17,7 @@ mod bench;
 mod compare;
 mod costs;
 mod diff;
+mod distinct;
 mod draw;
 mod exit;
 mod html;
@@ -39,7 +41,7 @@ use std::process::ExitCode;
 use ::bench::sampling::Samples;
 use clap::{Parser, Subcommand};
 
-use exit::{Exit, Failure};
+use exit::{Exit, Failure, Result};
 use interrupt::Interrupt;
 use output::{Output, OutputArgs};
 
@@ -94,27 +96,7 @@ enum Command {
     Man(arguments::ManArgs),
 }
 
-const EXAMPLES: &str = "\
-Examples:
-  rcu                                   the built-in workload, about a minute
-  rcu --quick --html report.html        a first impression, with plots
-  rcu --reads 95 --threads 8            your own share of reads and threads
-  rcu --workload workloads/dns-zone.toml --json -
-  rcu --churn 20                        a table whose keys come and go
-  rcu --kind counter --limit 1000       which counter, with the decision tree of 2005
-  cut -f1 routes.tsv | rcu --keys -     your own keys, one a line
-  rcu costs                             what synchronisation costs here
-  rcu bench read                        single operations beside those of rivals
-  rcu bench percpu --case counter       counters, reads and locks on the CPU's own words
-  rcu bench cells --case load,store     an Arc that is loaded and replaced
-  rcu compare --with ../old/rcu         is this version slower than that one?
-  rcu simulate --published              published figures, simulated
-  rcu torture                           try to catch the library in a mistake
-  rcu top                               processes that serve their statistics
-
-Exit codes: 0 ok; 1 a wrong value, or an aim missed with --gate; 2 usage; 3 too noisy
-to tell; 4 not supported here; 5 results not written, as on a full disk; 125 a comparison
-is undecided; 130 interrupted, what was measured is written.";
+const EXAMPLES: &str = include_str!("help/rcu.txt").trim_ascii_end();
 
 /// The examples, and what is simplest.
 fn long_help() -> String {
@@ -134,7 +116,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(cli: &Cli) -> Result<Exit, Failure> {
+fn run(cli: &Cli) -> Result<Exit> {
     let interrupt =
         Interrupt::install().map_err(|error| Failure::io("cannot handle Ctrl-C", error))?;
     let mut output = Output::new(&cli.output, interrupt)?;
@@ -151,7 +133,7 @@ fn run(cli: &Cli) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
-fn dispatch(cli: &Cli, output: &mut Output) -> Result<Exit, Failure> {
+fn dispatch(cli: &Cli, output: &mut Output) -> Result<Exit> {
     match &cli.command {
         None => advise::run(&cli.advise, output),
         Some(Command::Advise(args)) => advise::run(args, output),

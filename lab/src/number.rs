@@ -4,6 +4,14 @@
 //! of a flag or of a workload file is read here, so that all of them are refused alike.
 
 use std::num::IntErrorKind;
+use std::ops::RangeInclusive;
+
+use clap::builder::RangedI64ValueParser;
+
+/// Takes whole numbers within these limits as the values of a flag.
+pub(crate) fn within(limits: RangeInclusive<i64>) -> RangedI64ValueParser<u32> {
+    RangedI64ValueParser::new().range(limits)
+}
 
 /// A whole number; its limits are the caller's.
 pub(crate) fn whole(text: &str) -> Result<i64, String> {

@@ -151,7 +151,7 @@ pub(crate) fn write_html(body: &mut Markup, blocks: &[Block]) {
             Block::Entries(entries) => html::definitions(body, entries),
             Block::Table { header, rows } => html::figures(body, header, rows),
             Block::Intervals { title, axis, rows } => {
-                html::soft(body, title);
+                body.leaf("p", &[("class", &"soft")], title);
                 plot::intervals(body, title, axis, rows);
             }
             Block::Lines { title, unit, settings, lines } => {
@@ -159,7 +159,7 @@ pub(crate) fn write_html(body: &mut Markup, blocks: &[Block]) {
             }
             Block::Picture { title, picture } => {
                 body.leaf("h2", &[], title);
-                html::wide(body, |body| body.append(picture));
+                body.element("div", &[("class", &"wide")], |wide| wide.append(picture));
             }
         }
     }

@@ -4,7 +4,7 @@
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Result};
 use crate::output::{self, Output};
 
 /// A schema, and the command that writes such documents.
@@ -59,15 +59,12 @@ fn parser() -> impl TypedValueParser<Value = Schema> {
 }
 
 /// Prints a schema, or which there are.
-pub(crate) fn run(args: &SchemaArgs, output: &mut Output) -> Result<Exit, Failure> {
+pub(crate) fn run(args: &SchemaArgs, output: &mut Output) -> Result<Exit> {
     match args.name {
         Some(schema) => output.line(schema.text.trim_end())?,
         None => {
-            let mut table = output::table(&["schema", "written as JSON by"]);
-            for Schema { name, command, .. } in ALL {
-                table.add_row([name, command]);
-            }
-            output.table(table)?;
+            let rows = ALL.map(|Schema { name, command, .. }| [name, command]);
+            output.table(output::table(&["schema", "written as JSON by"], [], rows))?;
             output.line("rcu schema NAME prints one of them.")?;
         }
     }

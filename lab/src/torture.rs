@@ -9,11 +9,11 @@ pub(crate) use quiescence_torture::TortureArgs;
 use quiescence_torture::screen::{self, Screen, Table};
 use quiescence_torture::{Report, Verdict};
 
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, Result};
 use crate::output::{self, Output, Progress};
 
 /// Tortures the library and reports.
-pub(crate) fn run(args: &TortureArgs, output: &mut Output) -> Result<Exit, Failure> {
+pub(crate) fn run(args: &TortureArgs, output: &mut Output) -> Result<Exit> {
     let verdict = quiescence_torture::run(args, output).map_err(|failure| match failure {
         screen::Failure::Usage(message) => Failure::Usage(message),
         screen::Failure::Io { doing, error } => Failure::io(doing, error),
@@ -25,43 +25,26 @@ pub(crate) fn run(args: &TortureArgs, output: &mut Output) -> Result<Exit, Failu
     })
 }
 
-/// What the system said.
-fn cause(failure: Failure) -> io::Error {
-    match failure {
-        Failure::Io { error, .. } => error,
-        Failure::BrokenPipe => io::ErrorKind::BrokenPipe.into(),
-        Failure::Interrupted => io::ErrorKind::Interrupted.into(),
-        Failure::Usage(message)
-        | Failure::Unsupported(message)
-        | Failure::Noisy(message)
-        | Failure::Undecided(message) => io::Error::other(message),
-    }
-}
-
 impl Screen for Output {
     fn line(&mut self, text: &str) -> io::Result<()> {
-        self.line(text).map_err(cause)
+        Ok(self.line(text)?)
     }
 
     fn heading(&mut self, text: &str) -> io::Result<()> {
-        self.heading(text).map_err(cause)
+        Ok(self.heading(text)?)
     }
 
     fn paragraph(&mut self, text: &str) -> io::Result<()> {
-        self.paragraph(text).map_err(cause)
+        Ok(self.paragraph(text)?)
     }
 
     fn entry(&mut self, label: &str, text: &str) -> io::Result<()> {
-        self.entry(label, text).map_err(cause)
+        Ok(self.entry(label, text)?)
     }
 
     fn table(&mut self, table: Table) -> io::Result<()> {
-        let mut ours = output::table(&table.header);
-        output::numeric(&mut ours, table.numbers_from..table.header.len());
-        for row in table.rows {
-            ours.add_row(row);
-        }
-        self.table(ours).map_err(cause)
+        let Table { header, numbers_from, rows } = table;
+        Ok(self.table(output::table(&header, numbers_from.., rows))?)
     }
 
     fn count(&self, count: u64) -> String {
@@ -69,11 +52,11 @@ impl Screen for Output {
     }
 
     fn json(&mut self, report: &Report<'_>) -> io::Result<()> {
-        self.json(None, report).map_err(cause)
+        Ok(self.json(None, report)?)
     }
 
     fn check_reader(&mut self) -> io::Result<()> {
-        self.check_reader().map_err(cause)
+        Ok(self.check_reader()?)
     }
 
     fn interrupt(&self) -> Arc<AtomicBool> {
@@ -81,7 +64,7 @@ impl Screen for Output {
     }
 
     fn progress(&self, total: Duration) -> Box<dyn screen::Progress> {
-        Box::new(self.progress(total))
+        Box::new(Progress::new(total))
     }
 }
 

@@ -13,7 +13,7 @@ use std::time::Duration;
 use bench::units;
 use serde::{Deserialize, Serialize};
 
-use crate::exit::Failure;
+use crate::exit::{Failure, Result, text_of};
 use crate::keys::{KEYS_MAX_DEFAULT, Source};
 use crate::number;
 
@@ -74,49 +74,39 @@ impl<const MIN: u32, const MAX: u32> FromStr for Whole<MIN, MAX> {
     }
 }
 
-/// Declares a number with limits, read alike from a flag and from a file.
-macro_rules! real {
-    ($(#[$doc:meta])* $name:ident, $holds:expr, $limits:literal) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
-        #[serde(try_from = "f64")]
-        pub(crate) struct $name(f64);
+/// A number from `MIN`, or from what is above it, to `MAX`.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(try_from = "f64")]
+pub(crate) struct Real<const IS_ABOVE: bool, const MIN: u32, const MAX: u32>(f64);
 
-        impl TryFrom<f64> for $name {
-            type Error = String;
+impl<const IS_ABOVE: bool, const MIN: u32, const MAX: u32> TryFrom<f64>
+    for Real<IS_ABOVE, MIN, MAX>
+{
+    type Error = String;
 
-            fn try_from(value: f64) -> Result<Self, String> {
-                let holds: fn(f64) -> bool = $holds;
-                if holds(value) {
-                    return Ok($name(value));
-                }
-                Err(format!(concat!("{} is out of range: ", $limits), value))
-            }
+    fn try_from(value: f64) -> Result<Self, String> {
+        if (f64::from(MIN)..=f64::from(MAX)).contains(&value)
+            && !(IS_ABOVE && value == f64::from(MIN))
+        {
+            return Ok(Real(value));
         }
-
-        impl FromStr for $name {
-            type Err = String;
-
-            fn from_str(text: &str) -> Result<Self, String> {
-                $name::try_from(number::real(text)?)
-            }
-        }
-    };
+        let least = if IS_ABOVE { "more than" } else { "at least" };
+        Err(format!("{value} is out of range: {least} {MIN}, at most {MAX}"))
+    }
 }
 
-real!(
-    /// A share in per cent.
-    Percent,
-    |value| (0.0..=100.0).contains(&value),
-    "at least 0, at most 100 (per cent)"
-);
-real!(
-    /// The exponent of Zipf's law.
-    Exponent,
-    |value| value > 0.0 && value <= 5.0,
-    "more than 0, at most 5"
-);
+impl<const IS_ABOVE: bool, const MIN: u32, const MAX: u32> FromStr for Real<IS_ABOVE, MIN, MAX> {
+    type Err = String;
 
+    fn from_str(text: &str) -> Result<Self, String> {
+        Real::try_from(number::real(text)?)
+    }
+}
+
+/// A share in per cent.
+type Percent = Real<false, 0, 100>;
+/// The exponent of Zipf's law.
+type Exponent = Real<true, 0, 5>;
 type Threads = Whole<1, 1024>;
 type ValueBytes = Whole<1, 1_048_576>;
 type Work = Whole<0, 1_000_000>;
@@ -146,11 +136,11 @@ pub(crate) struct Description {
     threads: Option<Threads>,
     /// Reads among the operations, in per cent; the rest are updates [default: 99; of a counter,
     /// whose sum is read seldom, 1]
-    #[arg(long, value_name = "PERCENT", allow_negative_numbers = true)]
+    #[arg(long, value_name = "PERCENT")]
     reads: Option<Percent>,
     /// Keys come and go: inserts and removals among the updates of a table, in per cent
     /// [default: 0]
-    #[arg(long, value_name = "PERCENT", allow_negative_numbers = true)]
+    #[arg(long, value_name = "PERCENT")]
     churn: Option<Percent>,
     /// Each sum of the counter has to be the value that it had at one moment
     #[arg(long)]
@@ -159,12 +149,7 @@ pub(crate) struct Description {
     #[arg(long, value_name = "N")]
     limit: Option<Limit>,
     /// Draw keys by Zipf's law with this exponent: few keys are popular [default: 0.99]
-    #[arg(
-        long,
-        value_name = "EXPONENT",
-        conflicts_with = "uniform",
-        allow_negative_numbers = true
-    )]
+    #[arg(long, value_name = "EXPONENT", conflicts_with = "uniform")]
     zipf: Option<Exponent>,
     /// Draw all keys equally often
     #[arg(long)]
@@ -249,7 +234,7 @@ pub(crate) struct Defaults {
 
 impl Workload {
     /// Resolves what was typed: flags before the file before the defaults.
-    pub(crate) fn resolve(flags: &Description, defaults: Defaults) -> Result<Workload, Failure> {
+    pub(crate) fn resolve(flags: &Description, defaults: Defaults) -> Result<Workload> {
         let file = match &flags.workload {
             None => Description::default(),
             Some(path) => Description::read(path)?,
@@ -283,17 +268,23 @@ impl Workload {
         Ok(workload)
     }
 
+    /// The one of those who say nothing, on two CPUs.
+    #[cfg(test)]
+    pub(crate) fn built_in() -> Workload {
+        let defaults = Defaults { cpus: 2, quick: false };
+        Workload::resolve(&Description::default(), defaults).expect("the defaults go together")
+    }
+
     /// What says something that its kind has no use for would be measured as if it were not said.
     fn check(&self) -> Result<(), String> {
-        let only_for = |what: &str, kind: &str| Err(format!("{what} is for --kind {kind} only"));
-        if self.churn_percent > 0.0 && self.kind != Kind::Table {
-            return only_for("--churn", "table");
-        }
-        if self.exact && self.kind != Kind::Counter {
-            return only_for("--exact", "counter");
-        }
-        if self.limit.is_some() && self.kind != Kind::Counter {
-            return only_for("--limit", "counter");
+        let only = [
+            (self.churn_percent > 0.0, "--churn", Kind::Table, "table"),
+            (self.exact, "--exact", Kind::Counter, "counter"),
+            (self.limit.is_some(), "--limit", Kind::Counter, "counter"),
+        ];
+        let wrong = only.iter().find(|(is_said, _, kind, _)| *is_said && self.kind != *kind);
+        if let Some((_, what, _, kind)) = wrong {
+            return Err(format!("{what} is for --kind {kind} only"));
         }
         if self.kind == Kind::Queue && self.reads_percent != Kind::Queue.reads_percent() {
             return Err("a queue has as many values put in as taken out: leave --reads out, or \
@@ -345,10 +336,8 @@ impl Workload {
 }
 
 impl Description {
-    fn read(path: &Path) -> Result<Description, Failure> {
-        let text =
-            std::fs::read_to_string(path).map_err(|error| Failure::file("read", path, error))?;
-        Description::parse(&text)
+    fn read(path: &Path) -> Result<Description> {
+        Description::parse(&text_of(path)?)
             .map_err(|message| Failure::Usage(format!("{}{message}", path.display())))
     }
 
@@ -434,11 +423,8 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("w.toml");
         std::fs::write(&path, "reads = 50\nuniform = true\nkeys = \"k.txt\"\n").unwrap();
-        let flags = Description {
-            workload: Some(path),
-            reads: Some(Percent(90.0)),
-            ..Description::default()
-        };
+        let flags =
+            Description { workload: Some(path), reads: Some(Real(90.0)), ..Description::default() };
         let workload = Workload::resolve(&flags, DEFAULTS).unwrap();
         assert_eq!(workload.reads_percent, 90.0);
         assert_eq!(workload.popularity, Popularity::Uniform);
@@ -471,35 +457,5 @@ mod tests {
         let limited = resolve("kind = \"counter\"\nexact = true\nlimit = 9").unwrap();
         assert_eq!(limited.measured(), bench::advise::Workload::LimitCounter);
         assert_eq!(resolve("churn = 1").unwrap().measured(), bench::advise::Workload::Churn);
-    }
-
-    #[test]
-    fn a_bad_line_is_named() {
-        let cases = [
-            ("threads = 2\nreads = 101\n", ", line 2: 101 is out of range"),
-            ("reads = 50\n\nthreads = 0", ", line 3: 0 is out of range"),
-            ("# c\nspeed = 1", ", line 2: unknown field `speed`"),
-            ("reads = \"many\"", ", line 1: invalid type: string"),
-            ("threads = 1.5", ", line 1: invalid type: floating point"),
-            ("kind = \"tree\"", ", line 1: unknown variant `tree`"),
-            ("zipf = 0", ", line 1: 0 is out of range"),
-            ("zipf = 1.0\nuniform = true", "exclude each other"),
-            ("reads = ", ", line 1:"),
-            ("reads = 1\nreads = 2", ", line 2:"),
-        ];
-        for (text, expected) in cases {
-            let error = Description::parse(text).unwrap_err();
-            assert!(error.contains(expected), "{text:?}: {error}");
-        }
-    }
-
-    #[test]
-    fn limits_hold_for_flags_too() {
-        assert!(Threads::from_str("0").unwrap_err().contains("at least 1"));
-        assert!(Threads::from_str("-1").unwrap_err().contains("at least 1"));
-        assert!(Threads::from_str("two").is_err());
-        assert!(Percent::from_str("nan").is_err());
-        assert!(Exponent::from_str("inf").is_err());
-        assert_eq!(Percent::from_str("99.9"), Ok(Percent(99.9)));
     }
 }

@@ -18,14 +18,14 @@ mod sweep;
 mod tree;
 mod verdict;
 
-use std::path::PathBuf;
 use std::time::Instant;
 
 use bench::units;
 
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, Result};
 use crate::keys::{self, Keys};
 use crate::machine::Machine;
+use crate::number::within;
 use crate::output::Output;
 use crate::workload::{Defaults, Description, Workload};
 use report::Report;
@@ -44,11 +44,8 @@ pub(crate) struct AdviseArgs {
     #[arg(long, value_name = "PART", value_enum)]
     skip: Vec<Part>,
     /// Measure for so many minutes, unless it is clear before which designs are equal
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1440))]
+    #[arg(long, value_name = "N", value_parser = within(1..=1440))]
     minutes: Option<u32>,
-    /// Also write the report as one self-contained page to FILE
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
-    html: Option<PathBuf>,
     #[command(flatten)]
     workload: Description,
 }
@@ -68,12 +65,11 @@ pub(crate) fn simplest() -> String {
 }
 
 /// Runs `rcu advise`.
-pub(crate) fn run(args: &AdviseArgs, output: &mut Output) -> Result<Exit, Failure> {
+pub(crate) fn run(args: &AdviseArgs, output: &mut Output) -> Result<Exit> {
     let start = Instant::now();
     let machine = Machine::detect();
     let defaults = Defaults { cpus: machine.cpus.len() as u32, quick: args.quick };
     let workload = Workload::resolve(&args.workload, defaults)?;
-    output.expect_page(args.html.as_deref())?;
     machine.print(output)?;
     let keys = keys::read(&workload.keys, workload.keys_max)?;
     check_memory(&machine, &workload, &keys)?;
@@ -81,7 +77,6 @@ pub(crate) fn run(args: &AdviseArgs, output: &mut Output) -> Result<Exit, Failur
     let report = run.measure(output)?;
     report.print(output)?;
     output.json(document::SCHEMA, &report)?;
-    output.tell_of_page(args.html.as_deref())?;
     Ok(verdict_of(&report))
 }
 
@@ -99,7 +94,7 @@ fn verdict_of(report: &Report) -> Exit {
 
 /// All designs are filled at once, since their slices are interleaved. Says beforehand when that
 /// does not fit, and what would.
-fn check_memory(machine: &Machine, workload: &Workload, keys: &Keys) -> Result<(), Failure> {
+fn check_memory(machine: &Machine, workload: &Workload, keys: &Keys) -> Result<()> {
     /// What a design keeps for a key besides its value, generously: buckets, counts, pointers.
     const BYTES_BESIDE_VALUE: u64 = 256;
     let designs = bench::advise::designs(workload.measured()).len() as u64;

@@ -10,8 +10,8 @@ use hdrhistogram::Histogram;
 
 use super::decide::{GIVEN_UP, Standing, advantage, is_decided};
 use super::rank::{self, By, Ranking};
-use crate::exit::Failure;
-use crate::output::{Output, Progress, Watched};
+use crate::exit::{Failure, Result};
+use crate::output::Output;
 
 /// What the slices of one design gave.
 #[derive(Clone, Debug)]
@@ -64,7 +64,6 @@ impl Series {
 /// What a race needs besides its contenders.
 pub(super) struct Track<'a> {
     pub(super) output: &'a mut Output,
-    pub(super) progress: &'a mut Progress,
     /// The order of the slices is drawn from this.
     pub(super) seed: u64,
     /// CPUs that this process may use.
@@ -111,11 +110,7 @@ impl Track<'_> {
     }
 
     /// Fills these designs; fewer after Ctrl-C.
-    pub(super) fn prepare(
-        &mut self,
-        kind: Workload,
-        plan: &Plan,
-    ) -> Result<Vec<Contender>, Failure> {
+    pub(super) fn prepare(&mut self, kind: Workload, plan: &Plan) -> Result<Vec<Contender>> {
         let mut contenders = Vec::new();
         let fits =
             |design: &&Design| design.value_bytes_max.is_none_or(|most| plan.value_bytes <= most);
@@ -124,7 +119,7 @@ impl Track<'_> {
                 break;
             }
             self.output.check_reader()?;
-            self.progress.announce(format!("preparing {}", design.name));
+            self.output.progress.announce(format!("preparing {}", design.name));
             let filled = Contender::filled(kind, design.name, plan);
             contenders.push(filled.map_err(|unknown| Failure::Usage(unknown.to_string()))?);
         }
@@ -141,7 +136,7 @@ impl Track<'_> {
         chosen: Option<&BTreeSet<&str>>,
         plan: &Plan,
         rounds: Rounds,
-    ) -> Result<(Ranking, RunVerdict), Failure> {
+    ) -> Result<(Ranking, RunVerdict)> {
         let is_chosen =
             |one: &&mut Contender| chosen.is_none_or(|names| names.contains(one.design.name));
         let mut contenders: Vec<&mut Contender> = contenders.iter_mut().filter(is_chosen).collect();
@@ -161,7 +156,7 @@ impl Track<'_> {
                 break;
             }
             if round >= rounds.least {
-                self.progress.expect_more(cost);
+                self.output.progress.expect_more(cost);
             }
             let mut racing: Vec<&Contender> = Vec::new();
             for contender in &mut contenders {
@@ -173,8 +168,7 @@ impl Track<'_> {
                 }
             }
             let seed = self.seed.wrapping_add(round.into());
-            let mut host = Watched::new(self.output, self.progress);
-            let (heats, of_round) = race(&racing, plan, rounds.slices(), seed, &mut host)
+            let (heats, of_round) = race(&racing, plan, rounds.slices(), seed, self.output)
                 .map_err(|error| Failure::io("cannot write to standard output", error))?;
             let series = all.iter_mut().filter(|one| open.contains(one.design.name));
             series.zip(heats).for_each(|(series, heat)| series.add(heat));

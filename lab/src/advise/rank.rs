@@ -3,14 +3,13 @@
 use bench::advise::{Design, designs};
 use bench::statistics::{Ratio, Spread, median, spread};
 use hdrhistogram::Histogram;
-use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
 use super::decide::{GIVEN_UP, Standing, ZONE, advantage, lost_percent_at_most};
 use super::race::Series;
 use super::report::reason;
 use super::simplicity::demands;
-use crate::json::Middle;
+use crate::json::object;
 
 /// What designs are ranked by.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
@@ -57,14 +56,12 @@ impl By {
 }
 
 /// The order in which a table's designs came in.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Ranking {
     /// How many keys the table has.
     pub(super) keys: u64,
-    #[serde(rename = "ranked_by")]
     pub(super) by: By,
     /// By rank, and of one rank by simplicity.
-    #[serde(rename = "designs")]
     pub(super) places: Vec<Place>,
     pub(super) unranked: Vec<Unranked>,
 }
@@ -122,25 +119,26 @@ impl Place {
 impl Serialize for Place {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let design = self.design;
-        let mut object = serializer.serialize_map(None)?;
-        object.serialize_entry("rank", &self.rank)?;
-        object.serialize_entry("name", design.name)?;
-        object.serialize_entry("family", design.family)?;
-        object.serialize_entry("ours", &design.ours)?;
-        object.serialize_entry("index", &design.index.map(bench::advise::KeyIndex::name))?;
-        object.serialize_entry("slices", &self.slices.len())?;
-        object.serialize_entry("operations_per_second_of_slices", &self.slices)?;
-        object.serialize_entry("operations_per_second", &Middle::from(self.throughput))?;
-        object.serialize_entry("best_is_faster", &Middle::from(self.best_is_faster))?;
-        object.serialize_entry("standing", &self.standing)?;
-        object.serialize_entry("lost_percent_at_most", &self.lost_percent_at_most)?;
-        object.serialize_entry("cpu_ns_per_operation", &Middle::from(self.cpu_ns))?;
-        object.serialize_entry("update_latency_ns", &self.update_ns)?;
-        object.serialize_entry("unreclaimed_peak", &self.unreclaimed_peak)?;
-        object.serialize_entry("checksum_errors", &self.checksum_errors)?;
-        object.serialize_entry("idea", design.idea)?;
-        object.serialize_entry("reason", &reason(self))?;
-        object.end()
+        object! {
+            "rank": self.rank,
+            "name": design.name,
+            "family": design.family,
+            "ours": design.ours,
+            "index": design.index.map(bench::advise::KeyIndex::name),
+            "slices": self.slices.len(),
+            "operations_per_second_of_slices": &self.slices,
+            "operations_per_second": self.throughput,
+            "best_is_faster": self.best_is_faster,
+            "standing": self.standing,
+            "lost_percent_at_most": self.lost_percent_at_most,
+            "cpu_ns_per_operation": self.cpu_ns,
+            "update_latency_ns": self.update_ns,
+            "unreclaimed_peak": self.unreclaimed_peak,
+            "checksum_errors": self.checksum_errors,
+            "idea": design.idea,
+            "reason": reason(self),
+        }
+        .serialize(serializer)
     }
 }
 
@@ -259,6 +257,26 @@ pub(super) fn spread_percent(spread: &Spread) -> f64 {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+
+    /// A place that is equal to the best if it is the first, and else half as fast.
+    pub(in crate::advise) fn place(name: &str, rank: usize, throughput: f64) -> Place {
+        let mut all = bench::advise::Workload::ALL.into_iter().flat_map(designs);
+        let same = |value| Spread { median: value, low: value, high: value };
+        let behind = if rank == 1 { 1.0 } else { 2.0 };
+        Place {
+            design: all.find(|design| design.name == name).expect(name),
+            rank,
+            throughput: same(throughput),
+            standing: if rank == 1 { Standing::In } else { Standing::Out },
+            best_is_faster: Ratio { median: behind, low: behind, high: behind },
+            lost_percent_at_most: Some(0.0),
+            cpu_ns: same(1.0),
+            update_ns: None,
+            unreclaimed_peak: 0,
+            checksum_errors: 0,
+            slices: vec![throughput; 5],
+        }
+    }
 
     fn series(name: &str, ns: f64, noise: f64, count: usize) -> Series {
         let all = designs(bench::advise::Workload::Table);

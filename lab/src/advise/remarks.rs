@@ -105,11 +105,9 @@ mod tests {
 
     #[test]
     fn large_values_are_explained_and_small_ones_are_not() {
-        let defaults = crate::workload::Defaults { cpus: 2, quick: false };
-        let built_in =
-            Workload::resolve(&crate::workload::Description::default(), defaults).unwrap();
-        let of =
-            |value_bytes, kind| large_values(&Workload { value_bytes, kind, ..built_in.clone() });
+        let of = |value_bytes, kind| {
+            large_values(&Workload { value_bytes, kind, ..Workload::built_in() })
+        };
         assert_eq!(of(64, Kind::Table), None);
         assert_eq!(of(4096, Kind::Counter), None);
         let text = of(4096, Kind::Config).unwrap();

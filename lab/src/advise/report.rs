@@ -5,9 +5,10 @@
 
 use bench::costs::Costs;
 use bench::slices::RunVerdict;
+use bench::statistics::Spread;
 use bench::units;
 
-use crate::exit::Failure;
+use crate::exit::Result;
 use crate::html::{self, Markup};
 use crate::keys::Census;
 use crate::machine::Machine;
@@ -18,7 +19,7 @@ use crate::workload::Workload;
 
 use super::decide::{self, ZONE};
 use super::rank::{Place, Ranking, Unranked, spread_percent};
-use super::sweep::{Flip, Point, Sweep};
+use super::sweep::{Point, Sweep};
 use super::verdict::Advice;
 use super::{remarks, tree, verdict};
 
@@ -67,11 +68,6 @@ impl Report {
         }
     }
 
-    /// Where the answer flips.
-    pub(super) fn flips(&self) -> Vec<Flip> {
-        self.sweeps.iter().flat_map(Sweep::flips).collect()
-    }
-
     /// What to do, a paragraph for each thing to know; why there is nothing to say otherwise.
     pub(super) fn recommendation(&self) -> Vec<String> {
         let mut paragraphs = Vec::new();
@@ -97,7 +93,7 @@ impl Report {
         }
         let advice = self.advice();
         paragraphs.extend(verdict::paragraphs(&advice, &self.sweeps, self.workload.value_bytes));
-        if let Some(path) = self.decision() {
+        if let Some(path) = tree::path(&self.workload) {
             paragraphs.extend(path.paragraphs(self.places()));
         }
         paragraphs.extend(remarks::large_values(&self.workload));
@@ -143,18 +139,8 @@ impl Report {
         known
     }
 
-    /// The path through the decision tree, if the kind has one.
-    pub(super) fn decision(&self) -> Option<tree::Path> {
-        tree::path(&self.workload)
-    }
-
-    /// What the ranking does not show by itself.
-    pub(super) fn disclosures(&self) -> Vec<String> {
-        remarks::disclosures(&self.workload, self.places())
-    }
-
     /// Prints what the ranking is about; before anything is measured.
-    pub(super) fn print_input(&self, output: &mut Output) -> Result<(), Failure> {
+    pub(super) fn print_input(&self, output: &mut Output) -> Result<()> {
         output.heading(format!("Workload: {}", self.workload.name))?;
         output.entries([
             ("what", self.workload.to_string()),
@@ -168,7 +154,7 @@ impl Report {
     }
 
     /// Prints everything after the costs.
-    pub(super) fn print(&self, output: &mut Output) -> Result<(), Failure> {
+    pub(super) fn print(&self, output: &mut Output) -> Result<()> {
         output.paragraph(self.run.to_string())?;
         for table in &self.tables {
             output.heading(self.title(table))?;
@@ -184,7 +170,7 @@ impl Report {
         }
         if !self.places().is_empty() {
             output.paragraph(TABLE_LEGEND)?;
-            for remark in self.disclosures() {
+            for remark in remarks::disclosures(&self.workload, self.places()) {
                 output.paragraph(remark)?;
             }
             output.heading("Why")?;
@@ -294,39 +280,27 @@ fn ranking_cells(place: &Place) -> [String; 8] {
 
 fn ranking_table(places: &[Place]) -> comfy_table::Table {
     let header = ["#", "design", "Mop/s", "±", "behind", "update", "waiting", "CPU"];
-    let mut table = output::table(&header);
-    for place in places {
+    let row = |place: &Place| {
         let cells = ranking_cells(place).map(comfy_table::Cell::new);
-        let ours = place.design.ours;
-        table.add_row(cells.map(|cell| match ours {
+        cells.map(|cell| match place.design.ours {
             true => cell.add_attribute(comfy_table::Attribute::Bold),
             false => cell,
-        }));
-    }
-    output::numeric(&mut table, [0, 2, 3, 4, 5, 6, 7]);
-    table
+        })
+    };
+    output::table(&header, [0, 2, 3, 4, 5, 6, 7], places.iter().map(row))
 }
 
 /// The throughput of each design, with its quartiles.
 fn throughput_bars(places: &[Place]) -> Block {
-    let bar = |place: &Place| Interval {
-        name: place.design.name.to_owned(),
-        value: place.throughput.median / 1e6,
-        low: place.throughput.low / 1e6,
-        high: place.throughput.high / 1e6,
-        rounds: Vec::new(),
-        published: None,
-        text: units::figures(place.throughput.median / 1e6),
-        ours: place.design.ours,
+    let bar = |place: &Place| {
+        let Spread { median, low, high } = place.throughput;
+        let figures = [median, low, high].map(|each| each / 1e6);
+        let text = units::figures(figures[0]);
+        Interval { ours: place.design.ours, ..Interval::of(place.design.name, figures, text) }
     };
     Block::Intervals {
         title: "Throughput of each design; whiskers: the quartiles.".to_owned(),
-        axis: Axis {
-            title: THROUGHPUT.to_owned(),
-            scale: Scale::Bars,
-            label: units::figures,
-            guides: Vec::new(),
-        },
+        axis: Axis::new(THROUGHPUT, Scale::Bars, units::figures),
         rows: places.iter().map(bar).collect(),
     }
 }
@@ -336,27 +310,15 @@ fn latencies(places: &[Place]) -> Block {
     let row = |place: &Place| {
         let [median, most, slowest] =
             place.update_ns.map(|ns| [ns.p50, ns.p99, ns.p99_9].map(|ns| ns as f64))?;
-        Some(Interval {
-            name: place.design.name.to_owned(),
-            value: most,
-            low: median,
-            high: slowest,
-            rounds: Vec::new(),
-            published: None,
-            text: units::nanoseconds(slowest),
-            ours: place.design.ours,
-        })
+        let (name, text) = (place.design.name, units::nanoseconds(slowest));
+        let interval = Interval::of(name, [most, median, slowest], text);
+        Some(Interval { ours: place.design.ours, ..interval })
     };
     let title = "Latency of updates: 99 %, whiskers at the median and at 99.9 %, which stands at \
                  the right; logarithmic.";
     Block::Intervals {
         title: title.to_owned(),
-        axis: Axis {
-            title: "latency of an update".to_owned(),
-            scale: Scale::Logarithmic,
-            label: units::nanoseconds,
-            guides: Vec::new(),
-        },
+        axis: Axis::new("latency of an update", Scale::Logarithmic, units::nanoseconds),
         rows: places.iter().filter_map(row).collect(),
     }
 }
@@ -379,18 +341,16 @@ fn sweep_table(sweep: &Sweep) -> comfy_table::Table {
     let settings = settings(sweep);
     let header: Vec<&str> =
         std::iter::once(sweep.over.title()).chain(settings.iter().map(String::as_str)).collect();
-    let mut table = output::table(&header);
-    for design in sweep.designs() {
+    let row = |design: &'static str| {
         let cell = |place: &Place| {
             let star = if place.standing.is_in_set() { "*" } else { " " };
             format!("{}{star}", units::figures(place.throughput.median / 1e6))
         };
         let cells =
             sweep.points.iter().map(|point| point.place(design).map_or("–".to_owned(), cell));
-        table.add_row(std::iter::once(design.to_owned()).chain(cells));
-    }
-    output::numeric(&mut table, 1..header.len());
-    table
+        std::iter::once(design.to_owned()).chain(cells).collect::<Vec<_>>()
+    };
+    output::table(&header, 1.., sweep.designs().into_iter().map(row))
 }
 
 /// The sweep as lines.

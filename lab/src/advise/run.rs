@@ -10,10 +10,10 @@ use super::race::{Rounds, Track};
 use super::report::Report;
 use super::sweep::{self, Over, Point, Sweep};
 use super::{AdviseArgs, Part};
-use crate::exit::Failure;
+use crate::exit::Result;
 use crate::keys::Keys;
 use crate::machine::Machine;
-use crate::output::{Output, Progress};
+use crate::output::Output;
 use crate::workload::{Kind, Workload};
 use crate::{costs, draw};
 
@@ -46,7 +46,7 @@ pub(super) struct Run<'a> {
 
 impl Run<'_> {
     /// Measures everything; after Ctrl-C, what it could.
-    pub(super) fn measure(&self, output: &mut Output) -> Result<Report, Failure> {
+    pub(super) fn measure(&self, output: &mut Output) -> Result<Report> {
         let mut report = Report {
             seed: self.args.seed,
             interrupted: false,
@@ -60,34 +60,29 @@ impl Run<'_> {
             cut_short: false,
             checksum_errors_in_sweeps: 0,
         };
-        let mut progress = output.progress(self.duration());
+        output.progress.begin(self.duration());
         if !self.args.skip.contains(&Part::Costs) {
-            let costs =
-                costs::measure(self.machine, (self.args.quick, false), output, &mut progress)?;
-            progress.suspend(|| costs::table::print(&costs, output))?;
+            let costs = costs::measure(self.machine, (self.args.quick, false), output)?;
+            costs::table::print(&costs, output)?;
             report.costs = Some(costs);
         }
-        progress.suspend(|| report.print_input(output))?;
-        self.race(&mut report, output, &mut progress)?;
+        report.print_input(output)?;
+        self.race(&mut report, output)?;
+        output.progress.end();
         report.interrupted = output.interrupt().requested();
         Ok(report)
     }
 
     /// The rankings and the sweeps.
-    fn race(
-        &self,
-        report: &mut Report,
-        output: &mut Output,
-        progress: &mut Progress,
-    ) -> Result<(), Failure> {
+    fn race(&self, report: &mut Report, output: &mut Output) -> Result<()> {
         let cpus = self.machine.cpus.len() as u32;
         let deadline = self.deadline(QUICK_RANKING);
         let (seed, lost) = (self.args.seed, Duration::ZERO);
-        let mut track = Track { output, progress, seed, cpus, deadline, lost };
+        let mut track = Track { output, seed, cpus, deadline, lost };
         let mut first = None;
         let tables = self.tables();
         for (number, keys) in (1..).zip(&tables) {
-            let plan = self.plan(keys, self.workload.threads, self.workload.reads_percent);
+            let plan = self.plan(keys, &self.workload);
             let contenders = track.prepare(self.workload.measured(), &plan)?;
             let mut filled = Filled { plan, contenders };
             let rounds = Rounds {
@@ -139,19 +134,12 @@ impl Run<'_> {
         report: &mut Report,
         filled: &mut Filled,
         track: &mut Track<'_>,
-    ) -> Result<(), Failure> {
+    ) -> Result<()> {
         let leaders = sweep::leaders(&report.tables[0].places, self.args.quick);
         let rounds = self.sweep_rounds();
         let mut points: Vec<Point> = Vec::new();
-        let own = match over {
-            Over::ReadsPercent => self.workload.reads_percent,
-            Over::Threads => f64::from(self.workload.threads),
-        };
+        let own = over.of(&self.workload);
         for value in sweep::running_order(values, own) {
-            let (threads, reads) = match over {
-                Over::ReadsPercent => (self.workload.threads, value),
-                Over::Threads => (value as u32, self.workload.reads_percent),
-            };
             if track.output.interrupt().requested() {
                 break;
             }
@@ -159,7 +147,7 @@ impl Run<'_> {
                 report.cut_short = true;
                 break;
             }
-            let plan = self.plan(&filled.plan.keys, threads, reads);
+            let plan = self.plan(&filled.plan.keys, &over.at(value, &self.workload));
             let (ranking, _) = track.race(&mut filled.contenders, Some(&leaders), &plan, rounds)?;
             report.checksum_errors_in_sweeps +=
                 ranking.places.iter().map(|place| place.checksum_errors).sum::<u64>();
@@ -172,22 +160,13 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn plan(&self, keys: &Arc<[Box<[u8]>]>, threads: u32, reads_percent: f64) -> Plan {
-        let (count, mix) = (keys.len() as u32, self.mix(reads_percent));
+    fn plan(&self, keys: &Arc<[Box<[u8]>]>, workload: &Workload) -> Plan {
         Plan {
             keys: Arc::clone(keys),
-            value_bytes: self.workload.value_bytes as usize,
-            work: self.workload.work,
-            operations: draw::operations(count, threads, mix, self.args.seed),
-            limit: self.workload.limit.map_or(u64::MAX, u64::from),
-        }
-    }
-
-    fn mix(&self, reads_percent: f64) -> draw::Mix {
-        draw::Mix {
-            reads_percent,
-            churn_percent: self.workload.churn_percent,
-            popularity: self.workload.popularity,
+            value_bytes: workload.value_bytes as usize,
+            work: workload.work,
+            operations: draw::operations(keys.len() as u32, workload, self.args.seed),
+            limit: workload.limit.map_or(u64::MAX, u64::from),
         }
     }
 

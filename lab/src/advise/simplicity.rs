@@ -1,69 +1,32 @@
-//! What is simplest: one table, from what asks least of its users to what asks most.
+//! What is simplest: one table, `simplicity.toml`, from what asks least of its users to what asks
+//! most.
 //!
 //! Among designs of one set the first in this table is recommended, and of one step the first in
 //! the list of designs: equals are always in the same order.
 
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
 use bench::advise::Design;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// A step of the table.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct Step {
-    /// A family of designs, or the name of one of them.
-    pub(super) what: &'static str,
-    /// Why it is no simpler than the step before.
-    pub(super) because: &'static str,
-    /// Whether readers may still use a value after it has been replaced.
-    pub(super) defers: bool,
+    what: String,
+    because: String,
+    defers: bool,
 }
 
-/// The table.
-pub(super) const TABLE: [Step; 8] = [
-    Step {
-        what: "lock",
-        because: "one rule, known to all; readers see the newest value",
-        defers: false,
-    },
-    Step {
-        what: "atomic word",
-        because: "nothing to release, but memory orderings, and one word is all it holds",
-        defers: false,
-    },
-    Step {
-        what: "sharded lock",
-        because: "a lock for each part: to see the whole, all have to be taken in one order",
-        defers: false,
-    },
-    Step {
-        what: "word for each CPU or thread",
-        because: "a sum takes a pass over all words, and may never have been the count",
-        defers: false,
-    },
-    Step {
-        what: "copy for each reader",
-        because: "a reader has a copy, which costs more the larger the value is, and may be old",
-        defers: false,
-    },
-    Step {
-        what: "reference count",
-        because: "a reader may hold a value that has been replaced, for as long as it likes",
-        defers: true,
-    },
-    Step {
-        what: OTHERS,
-        because: "old values also wait to be freed, and a reader that stays in its section holds \
-                  them all up",
-        defers: true,
-    },
-    Step {
-        what: "quiescence-qsbr",
-        because: "each thread must announce quiescent states, or nothing is ever freed",
-        defers: true,
-    },
-];
-
-/// Families that the table does not name: epochs, hazard pointers, lock-free maps, RCU.
+/// The families that the table does not name.
 const OTHERS: &str = "any other";
+
+/// The table.
+pub(super) static TABLE: LazyLock<Vec<Step>> = LazyLock::new(|| {
+    let mut file: BTreeMap<String, Vec<Step>> =
+        toml::from_str(include_str!("simplicity.toml")).expect("a test reads it, too");
+    file.remove("step").unwrap_or_default()
+});
 
 /// How much a design asks of its users: its place in the table.
 pub(super) fn demands(design: &Design) -> usize {
@@ -85,7 +48,7 @@ pub(super) fn help() -> String {
         "Of the designs that are equal to the best the simplest is taken, in this order, and \
          within a line in that of the list of designs:\n",
     );
-    for step in &TABLE {
+    for step in &*TABLE {
         text.push_str(&format!("  {}: {}\n", step.what, step.because));
     }
     text

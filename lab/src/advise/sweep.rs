@@ -11,6 +11,7 @@ use serde::Serialize;
 use super::rank::{Place, best};
 use super::simplicity::demands;
 use super::verdict::{listed, recommended};
+use crate::workload::Workload;
 
 /// Shares of reads that are tried, in per cent.
 const READ_SHARES: [f64; 5] = [100.0, 99.9, 99.0, 90.0, 50.0];
@@ -73,6 +74,24 @@ pub(super) struct Flip {
 }
 
 impl Over {
+    /// What the workload itself has.
+    pub(super) fn of(self, workload: &Workload) -> f64 {
+        match self {
+            Over::ReadsPercent => workload.reads_percent,
+            Over::Threads => f64::from(workload.threads),
+        }
+    }
+
+    /// The workload with this changed.
+    pub(super) fn at(self, value: f64, workload: &Workload) -> Workload {
+        let mut changed = workload.clone();
+        match self {
+            Over::ReadsPercent => changed.reads_percent = value,
+            Over::Threads => changed.threads = value as u32,
+        }
+        changed
+    }
+
     /// The setting in words: "at 90 % reads", "with 4 threads".
     pub(super) fn setting(self, value: f64) -> String {
         match self {
@@ -251,27 +270,11 @@ fn names_of_set(point: &Point) -> impl Iterator<Item = &'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::advise::decide::Standing;
-    use bench::statistics::{Ratio, Spread};
+    use crate::advise::rank;
 
     fn place(index: usize, rank: usize, throughput: f64) -> Place {
-        let same = |value| Spread { median: value, low: value, high: value };
-        Place {
-            design: &bench::advise::designs(bench::advise::Workload::Table)[index],
-            rank,
-            throughput: same(throughput),
-            standing: if rank == 1 { Standing::In } else { Standing::Out },
-            lost_percent_at_most: None,
-            best_is_faster: match rank {
-                1 => Ratio { median: 1.0, low: 1.0, high: 1.0 },
-                _ => Ratio { median: 2.0, low: 2.0, high: 2.0 },
-            },
-            cpu_ns: same(1.0),
-            update_ns: None,
-            unreclaimed_peak: 0,
-            checksum_errors: 0,
-            slices: vec![throughput; 5],
-        }
+        let designs = bench::advise::designs(bench::advise::Workload::Table);
+        rank::tests::place(designs[index].name, rank, throughput)
     }
 
     fn sweep(points: Vec<(f64, Vec<Place>)>) -> Sweep {

@@ -118,16 +118,11 @@ impl Path {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::advise::rank;
     use bench::advise::designs;
-    use bench::statistics::{Ratio, Spread};
-
-    use crate::advise::decide::Standing;
 
     fn counter(limit: Option<u32>, exact: bool, reads_percent: f64) -> Workload {
-        let defaults = crate::workload::Defaults { cpus: 2, quick: false };
-        let built_in =
-            Workload::resolve(&crate::workload::Description::default(), defaults).unwrap();
-        Workload { kind: Kind::Counter, limit, exact, reads_percent, ..built_in }
+        Workload { kind: Kind::Counter, limit, exact, reads_percent, ..Workload::built_in() }
     }
 
     #[test]
@@ -152,22 +147,7 @@ mod tests {
     #[test]
     fn whether_the_measurement_agrees_is_said() {
         let workload = counter(None, false, 1.0);
-        let place = |name: &str, rank| {
-            let same = |value| Spread { median: value, low: value, high: value };
-            Place {
-                design: designs(workload.measured()).iter().find(|d| d.name == name).unwrap(),
-                rank,
-                standing: if rank == 1 { Standing::In } else { Standing::Out },
-                throughput: same(1.0),
-                best_is_faster: Ratio { median: 2.0, low: 2.0, high: 2.0 },
-                lost_percent_at_most: Some(50.0),
-                cpu_ns: same(1.0),
-                update_ns: None,
-                unreclaimed_peak: 0,
-                checksum_errors: 0,
-                slices: vec![1.0; 5],
-            }
-        };
+        let place = |name, rank| rank::tests::place(name, rank, 1.0);
         let path = path(&workload).unwrap();
         let agrees = path.paragraphs(&[place("quiescence-counter", 1), place("std-mutex", 2)]);
         assert!(agrees[1].contains("agrees"), "{agrees:?}");

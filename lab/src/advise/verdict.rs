@@ -192,10 +192,9 @@ pub(super) fn listed<S: AsRef<str>>(names: &[S]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::advise::decide::Standing;
     use crate::advise::rank::Latency;
+    use crate::advise::rank::tests::place;
     use crate::advise::sweep::{Over, Point};
-    use bench::statistics::{Ratio, Spread};
 
     fn table(places: &[Place]) -> Vec<Ranking> {
         let mut places = places.to_vec();
@@ -205,24 +204,6 @@ mod tests {
 
     fn told(places: &[Place], sweeps: &[Sweep]) -> String {
         paragraphs(&advice(&table(places)), sweeps, 64).join("\n")
-    }
-
-    fn place(name: &str, rank: usize, throughput: f64) -> Place {
-        let designs = bench::advise::designs(bench::advise::Workload::Table);
-        let same = |value| Spread { median: value, low: value, high: value };
-        Place {
-            design: designs.iter().find(|design| design.name == name).expect(name),
-            rank,
-            throughput: same(throughput),
-            standing: if rank == 1 { Standing::In } else { Standing::Out },
-            best_is_faster: Ratio { median: 1.0, low: 1.0, high: 1.0 },
-            lost_percent_at_most: Some(0.0),
-            cpu_ns: same(1.0),
-            update_ns: None,
-            unreclaimed_peak: 0,
-            checksum_errors: 0,
-            slices: vec![throughput; 5],
-        }
     }
 
     #[test]

@@ -16,9 +16,10 @@ use ::bench::suites::{self, Group, SUITES, Suite, cache, compat, engines, map, t
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use quiescence::tuning::PerCpuPath;
 
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Result};
 use crate::machine::{self, Machine};
-use crate::output::{Output, Watched};
+use crate::number::within;
+use crate::output::Output;
 
 /// The arguments of `rcu bench`.
 #[derive(clap::Args, Clone, Debug)]
@@ -78,7 +79,7 @@ struct Options {
     #[arg(long)]
     quick: bool,
     /// Measure every rival so often [default: 15, with --quick 7]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, value_name = "N", value_parser = within(1..=10_000))]
     rounds: Option<u32>,
     /// Draw the order within the rounds from this seed
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -102,9 +103,6 @@ struct Options {
     /// `rcu compare`
     #[arg(long, value_name = "PERCENT", default_value_t = 0.0, hide = true)]
     plant: f64,
-    /// Also write the results as one self-contained page to FILE
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
-    html: Option<PathBuf>,
 }
 
 /// The arguments of a benchmark that has nothing of its own but cases.
@@ -137,23 +135,13 @@ struct EnginesArgs {
     tree: Option<PathBuf>,
     /// Entries of the tree that are taken, level by level; more than the caches of a CPU hold make
     /// the figures of iterations depend on where memory lies
-    #[arg(
-        long,
-        value_name = "N",
-        default_value_t = 4_000,
-        value_parser = clap::value_parser!(u32).range(2..=1_000_000)
-    )]
+    #[arg(long, value_name = "N", default_value_t = 4_000, value_parser = within(2..=1_000_000))]
     entries: u32,
     /// Threads that look up [default: one for each CPU]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    #[arg(long, value_name = "N", value_parser = within(1..=1024))]
     threads: Option<u32>,
     /// Look-ups of a thread from one quiescent state to the next; 4000: one in each iteration
-    #[arg(
-        long,
-        value_name = "N",
-        default_value_t = 16,
-        value_parser = clap::value_parser!(u32).range(1..=4_000)
-    )]
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = within(1..=4_000))]
     quiescent_every: u32,
 }
 
@@ -172,19 +160,14 @@ struct MapArgs {
     )]
     keys: Vec<u64>,
     /// Look-ups in a hundred operations of replace and churn [default: 99,90,50]
-    #[arg(
-        long,
-        value_name = "P,Q",
-        value_delimiter = ',',
-        value_parser = clap::value_parser!(u32).range(0..=99)
-    )]
+    #[arg(long, value_name = "P,Q", value_delimiter = ',', value_parser = within(0..=99))]
     reads: Vec<u32>,
     /// Keys are strings of 20 bytes, and not words
     #[arg(long)]
     strings: bool,
     /// Threads, where there are several; all is measured with one thread, too [default: one for
     /// each CPU, at least 2]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    #[arg(long, value_name = "N", value_parser = within(1..=1024))]
     threads: Option<u32>,
 }
 
@@ -194,7 +177,7 @@ struct ToolsArgs {
     of: Cases,
     /// Threads, where there are several; all is measured with one thread, too [default: one for
     /// each CPU, at least 2]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    #[arg(long, value_name = "N", value_parser = within(1..=1024))]
     threads: Option<u32>,
 }
 
@@ -224,8 +207,7 @@ fn parser(groups: &[Group]) -> PossibleValuesParser {
 
 impl From<&Options> for suites::Options {
     fn from(options: &Options) -> Self {
-        let Options { quick, rounds, seed, only, base, plant, pin, gate: _, html: _ } =
-            options.clone();
+        let Options { quick, rounds, seed, only, base, plant, pin, gate: _ } = options.clone();
         Self { quick, rounds, seed, only, base, planted_percent: plant, pin }
     }
 }
@@ -284,10 +266,9 @@ impl What {
 }
 
 /// Runs `rcu bench`. It prints which aims are missed; only with `--gate` is that the exit code.
-pub(crate) fn run(args: &BenchArgs, output: &mut Output) -> Result<Exit, Failure> {
+pub(crate) fn run(args: &BenchArgs, output: &mut Output) -> Result<Exit> {
     // Bad names are told before anything is measured.
     let options = suites::Options::from(args.what.options());
-    output.expect_page(args.what.options().html.as_deref())?;
     if let What::Readme(ReadmeArgs { into: Some(path), .. }) = &args.what {
         readme::check(path, &Machine::detect())?;
     }
@@ -303,9 +284,9 @@ pub(crate) fn run(args: &BenchArgs, output: &mut Output) -> Result<Exit, Failure
         output.note(format_args!("the library's path for words of a CPU: {}", per_cpu_path()));
     }
     let (name, base) = (suite.name, suite.base);
-    let mut progress = output.progress(suite.duration);
-    let (cases, verdicts) = suite.run(&mut Watched::new(output, &mut progress), &options)?;
-    drop(progress);
+    output.progress.begin(suite.duration);
+    let (cases, verdicts) = suite.run(output, &options)?;
+    output.progress.end();
     let interrupted = output.interrupt().requested();
     // README has figures and no targets: none is missed there.
     let is_judged = !matches!(args.what, What::Readme(_));
@@ -339,7 +320,7 @@ fn print_readme(
     cases: &[Case],
     interrupted: bool,
     output: &mut Output,
-) -> Result<(), Failure> {
+) -> Result<()> {
     let machine = Machine::detect();
     let block = readme::block(cases, &machine);
     output.line(&block)?;

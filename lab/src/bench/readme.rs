@@ -11,7 +11,7 @@ use ::bench::suites::rounds::Case;
 use ::bench::units;
 
 use super::report::half_spread;
-use crate::exit::Failure;
+use crate::exit::{Failure, Result, text_of};
 use crate::machine::Machine;
 
 /// What stands where there is no figure.
@@ -67,15 +67,15 @@ fn end(cpu: &str) -> String {
 
 /// Puts the block into the file: in the place of this CPU's last one, or after the last one of
 /// another CPU.
-pub(super) fn put_into(path: &Path, block: &str, machine: &Machine) -> Result<(), Failure> {
-    let text = fs::read_to_string(path).map_err(|error| Failure::file("read", path, error))?;
+pub(super) fn put_into(path: &Path, block: &str, machine: &Machine) -> Result<()> {
+    let text = text_of(path)?;
     let text = replaced(&text, block, &cpu(machine)).ok_or_else(|| no_markers(path, machine))?;
     fs::write(path, text).map_err(|error| Failure::file("write", path, error))
 }
 
 /// Fails if the file has no place for the block: told before anything is measured.
-pub(super) fn check(path: &Path, machine: &Machine) -> Result<(), Failure> {
-    let text = fs::read_to_string(path).map_err(|error| Failure::file("read", path, error))?;
+pub(super) fn check(path: &Path, machine: &Machine) -> Result<()> {
+    let text = text_of(path)?;
     let found = replaced(&text, "", &cpu(machine));
     found.map(|_| ()).ok_or_else(|| no_markers(path, machine))
 }

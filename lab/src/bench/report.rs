@@ -6,13 +6,13 @@ use ::bench::suites::rounds::{Case, Metric, Series, Unit};
 use ::bench::units;
 use comfy_table::{Cell, Color};
 
-use crate::exit::Failure;
+use crate::exit::Result;
 use crate::output::{self, Output};
 use crate::plot::{Axis, Interval, Scale};
 use crate::record::Block;
 
 /// Prints the table of one case, ratios to `base` last, and below it how much its ties are worth.
-pub(super) fn print(case: &Case, base: &str, output: &mut Output) -> Result<(), Failure> {
+pub(super) fn print(case: &Case, base: &str, output: &mut Output) -> Result<()> {
     output.heading(format_args!("{} ({})", case.title, how_often(case)))?;
     let compared = &case.metrics[..case.compared];
     let ratios: Vec<_> = compared.iter().map(|each| format!("{} / {base}", each.name)).collect();
@@ -27,12 +27,8 @@ pub(super) fn print(case: &Case, base: &str, output: &mut Output) -> Result<(), 
     if compared.len() == 1 {
         header.push("95 % interval");
     }
-    let mut table = output::table(&header);
-    output::numeric(&mut table, 1..header.len());
-    for rival in &case.rivals {
-        table.add_row(row(case, rival, base));
-    }
-    output.table(table)?;
+    let rows = case.rivals.iter().map(|rival| row(case, rival, base));
+    output.table(output::table(&header, 1.., rows))?;
     for (number, metric) in case.metrics.iter().enumerate() {
         output.plot(|| plot(case, number, metric, Scale::Bars, "medians"));
     }
@@ -62,15 +58,11 @@ pub(super) fn print(case: &Case, base: &str, output: &mut Output) -> Result<(), 
 fn intervals(case: &Case, number: usize) -> Vec<Interval> {
     let interval = |rival: &Series| {
         let Spread { median, low, high } = rival.spread(number)?;
+        let text = number_of(&case.metrics[number], median);
         Some(Interval {
-            name: rival.name.to_owned(),
-            value: median,
-            low,
-            high,
             rounds: rival.values[number].clone(),
-            published: None,
-            text: number_of(&case.metrics[number], median),
             ours: rival.ours,
+            ..Interval::of(rival.name, [median, low, high], text)
         })
     };
     case.rivals.iter().filter_map(interval).collect()
@@ -78,21 +70,16 @@ fn intervals(case: &Case, number: usize) -> Vec<Interval> {
 
 /// One metric of all rivals, with the quartiles.
 fn plot(case: &Case, number: usize, metric: &Metric, scale: Scale, what: &str) -> Block {
-    let axis = Axis {
-        title: format!("{}, {}", metric.name, unit_of(metric)),
-        scale,
-        label: units::figures,
-        guides: Vec::new(),
-    };
+    let axis = format!("{}, {}", metric.name, unit_of(metric));
+    let axis = Axis::new(axis, scale, units::figures);
     let title = format!("{}: {}, {what}; whiskers: the quartiles.", case.title, metric.name);
     Block::Intervals { title, axis, rows: intervals(case, number) }
 }
 
 /// How the rounds are distributed, from the least to the greatest.
-fn print_rounds(case: &Case, output: &mut Output) -> Result<(), Failure> {
-    let mut table =
-        output::table(&["rounds of", "metric", "least", "25 %", "50 %", "75 %", "most"]);
-    output::numeric(&mut table, 2..7);
+fn print_rounds(case: &Case, output: &mut Output) -> Result<()> {
+    let header = ["rounds of", "metric", "least", "25 %", "50 %", "75 %", "most"];
+    let mut table = output::table::<[&str; 0]>(&header, 2.., []);
     for rival in &case.rivals {
         for (number, metric) in case.metrics.iter().enumerate() {
             let mut values = rival.values[number].clone();
@@ -224,20 +211,18 @@ fn interval(ratio: &Ratio) -> String {
 }
 
 /// Prints how the promises were kept.
-pub(super) fn print_verdicts(verdicts: &[Verdict], output: &mut Output) -> Result<(), Failure> {
+pub(super) fn print_verdicts(verdicts: &[Verdict], output: &mut Output) -> Result<()> {
     if verdicts.is_empty() {
         return Ok(());
     }
     output.heading("Targets")?;
-    let mut table = output::table(&["", "measured", "95 % interval", "target", ""]);
-    output::numeric(&mut table, 1..4);
-    for verdict @ Verdict { held, .. } in verdicts {
-        let (word, colour) = verdict_on(*held);
+    let row = |verdict: &Verdict| {
+        let (word, colour) = verdict_on(verdict.held);
         let row = promised(verdict).into_iter().map(Cell::new);
-        let row = row.chain([Cell::new(word).fg(colour)]);
-        table.add_row(row.collect::<Vec<_>>());
-    }
-    output.table(table)
+        row.chain([Cell::new(word).fg(colour)]).collect::<Vec<_>>()
+    };
+    let header = ["", "measured", "95 % interval", "target", ""];
+    output.table(output::table(&header, 1..4, verdicts.iter().map(row)))
 }
 
 /// How a promise was kept, in words and in a colour.

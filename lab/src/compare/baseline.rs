@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::decide::ROUNDS_MIN;
 use super::load::{Figure, Key, Load, Run};
-use crate::exit::Failure;
+use crate::exit::{Failure, Result};
 use crate::machine::Machine;
 use crate::output::SchemaId;
 
@@ -95,7 +95,7 @@ impl Baseline {
         self.loads.iter().find(|saved| saved.figures.is_empty()).map(|saved| &saved.load)
     }
 
-    fn saved(&self, load: &Load) -> Result<&Saved, Failure> {
+    fn saved(&self, load: &Load) -> Result<&Saved> {
         self.loads.iter().find(|saved| saved.load == *load).ok_or_else(|| {
             let known: Vec<String> =
                 self.loads.iter().map(|saved| saved.load.to_string()).collect();
@@ -104,12 +104,12 @@ impl Baseline {
         })
     }
 
-    pub(super) fn keys(&self, load: &Load) -> Result<Vec<Key>, Failure> {
+    pub(super) fn keys(&self, load: &Load) -> Result<Vec<Key>> {
         Ok(self.saved(load)?.figures.iter().map(|figure| figure.key.clone()).collect())
     }
 
     /// The figures of one round.
-    pub(super) fn round(&self, load: &Load, round: usize) -> Result<Run, Failure> {
+    pub(super) fn round(&self, load: &Load, round: usize) -> Result<Run> {
         let mut run = Run::default();
         for SavedFigure { key, costs } in &self.saved(load)?.figures {
             match costs.get(round).copied().flatten() {
@@ -138,7 +138,7 @@ impl Baseline {
     }
 
     /// Writes the file as a whole or not at all.
-    pub(super) fn write(&self, path: &Path) -> Result<(), Failure> {
+    pub(super) fn write(&self, path: &Path) -> Result<()> {
         let cannot = |error| Failure::file("write", path, error);
         let text = serde_json::to_string_pretty(self).map_err(|error| cannot(error.into()))?;
         if let Some(folder) = path.parent() {
@@ -149,7 +149,7 @@ impl Baseline {
     }
 
     /// Reads the baseline of this name.
-    pub(super) fn read(folder: &Path, name: &Name) -> Result<Baseline, Failure> {
+    pub(super) fn read(folder: &Path, name: &Name) -> Result<Baseline> {
         let path = name.path(folder);
         let text = fs::read_to_string(&path).map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound => Failure::Usage(none_called(name, folder)),
@@ -198,12 +198,6 @@ impl std::str::FromStr for Name {
     }
 }
 
-impl std::fmt::Display for Name {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
 impl Name {
     pub(super) fn path(&self, folder: &Path) -> PathBuf {
         folder.join(format!("{}.json", self.0))
@@ -211,7 +205,7 @@ impl Name {
 }
 
 /// Where baselines are, unless another folder is named.
-pub(super) fn folder() -> Result<PathBuf, Failure> {
+pub(super) fn folder() -> Result<PathBuf> {
     let of = |variable| std::env::var_os(variable).map(PathBuf::from);
     let data = of("XDG_DATA_HOME").filter(|path| path.is_absolute());
     let data = data.or_else(|| Some(of("HOME")?.join(".local/share")));

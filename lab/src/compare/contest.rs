@@ -13,8 +13,8 @@ use serde::Serialize;
 use super::baseline::{Baseline, Saved};
 use super::decide::{Rule, Verdict, next_look};
 use super::load::{Key, Load, Program, Quality, Run};
-use crate::exit::{Exit, Failure};
-use crate::output::{Output, Progress};
+use crate::exit::{Exit, Failure, Result};
+use crate::output::Output;
 
 /// With whom the new program is compared.
 #[derive(Debug)]
@@ -86,7 +86,7 @@ pub(super) struct Limits {
 
 impl Contest {
     /// Measures each load once on both sides: fills caches, and shows which figures both have.
-    pub(super) fn prepare(&mut self, loads: Vec<Load>, heed: &Heed) -> Result<(), Failure> {
+    pub(super) fn prepare(&mut self, loads: Vec<Load>, heed: &Heed) -> Result<()> {
         for load in loads {
             let base: Vec<Key> = match &self.base {
                 // The base is what is known to work: if it does not, then the words are wrong.
@@ -112,12 +112,7 @@ impl Contest {
     }
 
     /// Measures pairs until every figure that decides is decided.
-    pub(super) fn run(
-        &mut self,
-        limits: Limits,
-        output: &mut Output,
-        progress: &mut Progress,
-    ) -> Result<(), Failure> {
+    pub(super) fn run(&mut self, limits: Limits, output: &mut Output) -> Result<()> {
         let begin = Instant::now();
         let mut generator = ChaCha8Rng::seed_from_u64(self.seed);
         let (mut rounds, mut look) = (0, next_look(0));
@@ -128,14 +123,14 @@ impl Contest {
                     continue;
                 }
                 output.check_reader()?;
-                progress.announce(&self.matches[number].load);
+                output.progress.announce(&self.matches[number].load);
                 if !self.measure(number, rounds, generator.random(), output)? {
                     self.judge();
                     return Ok(());
                 }
             }
             rounds += 1;
-            progress.advance(before.elapsed());
+            output.progress.advance(before.elapsed());
             if rounds == look {
                 self.judge();
                 look = next_look(rounds);
@@ -152,32 +147,26 @@ impl Contest {
         round: usize,
         new_first: bool,
         output: &Output,
-    ) -> Result<bool, Failure> {
-        let fight = &self.matches[number];
+    ) -> Result<bool> {
+        let load = &self.matches[number].load;
         let base_side = || match &self.base {
-            Base::Program(program) => fight.load.measure(program),
-            Base::Saved(baseline) => baseline.round(&fight.load, round),
+            Base::Program(program) => load.measure(program),
+            Base::Saved(baseline) => baseline.round(load, round),
         };
-        let mut again = 0;
-        let (base, new) = loop {
+        let new_side = || load.measure(&self.new);
+        let [base, new] = match whole(output, || {
             let sides = if new_first {
-                fight.load.measure(&self.new).and_then(|new| Ok((base_side()?, new)))
+                let new = new_side()?;
+                [base_side()?, new]
             } else {
-                base_side().and_then(|base| Ok((base, fight.load.measure(&self.new)?)))
+                [base_side()?, new_side()?]
             };
-            let (base, new) = match sides {
-                _ if output.interrupt().requested() => return Ok(false),
-                Err(Failure::Interrupted) => return Ok(false),
-                other => other?,
-            };
-            if let Base::Program(_) = self.base {
-                self.runs.add(base.quality);
-            }
-            self.runs.add(new.quality);
-            if !is_incomplete([&base, &new]) || again == DRAWN_AGAIN_MAX {
-                break (base, new);
-            }
-            again += 1;
+            let first = usize::from(matches!(self.base, Base::Saved(_)));
+            sides[first..].iter().for_each(|run| self.runs.add(run.quality));
+            Ok(sides)
+        }) {
+            Err(Failure::Interrupted) => return Ok(false),
+            sides => sides?,
         };
         for pair in &mut self.matches[number].pairs {
             pair.add(&base, &new);
@@ -241,8 +230,26 @@ impl Runs {
     }
 }
 
-fn is_incomplete(sides: [&Run; 2]) -> bool {
-    sides.iter().any(|run| run.quality == Quality::Incomplete)
+fn is_incomplete(runs: &[Run]) -> bool {
+    runs.iter().any(|run| run.quality == Quality::Incomplete)
+}
+
+/// Runs that belong together, drawn again some times while one of them is incomplete.
+fn whole<const N: usize>(
+    output: &Output,
+    mut draw: impl FnMut() -> Result<[Run; N]>,
+) -> Result<[Run; N]> {
+    let mut again = 0;
+    loop {
+        let runs = match draw() {
+            _ if output.interrupt().requested() => return Err(Failure::Interrupted),
+            runs => runs?,
+        };
+        if again == DRAWN_AGAIN_MAX || !is_incomplete(&runs) {
+            return Ok(runs);
+        }
+        again += 1;
+    }
 }
 
 impl Pair {
@@ -300,8 +307,7 @@ pub(super) fn save(
     loads: &[Load],
     limits: Limits,
     output: &mut Output,
-    progress: &mut Progress,
-) -> Result<Vec<Saved>, Failure> {
+) -> Result<Vec<Saved>> {
     let begin = Instant::now();
     let mut saved: Vec<Saved> = Vec::new();
     for load in loads {
@@ -315,20 +321,11 @@ pub(super) fn save(
         let before = Instant::now();
         for each in &mut saved {
             output.check_reader()?;
-            progress.announce(&each.load);
-            let mut run = each.load.measure(program)?;
-            for _ in 0..DRAWN_AGAIN_MAX {
-                if run.quality != Quality::Incomplete || output.interrupt().requested() {
-                    break;
-                }
-                run = each.load.measure(program)?;
-            }
-            if output.interrupt().requested() {
-                return Err(Failure::Interrupted);
-            }
+            output.progress.announce(&each.load);
+            let [run] = whole(output, || Ok([each.load.measure(program)?]))?;
             each.add(&run);
         }
-        progress.advance(before.elapsed());
+        output.progress.advance(before.elapsed());
     }
     for key in saved.iter_mut().flat_map(Saved::forget_few) {
         output.note(format_args!("{key} is not saved: it has a figure in few rounds only"));
@@ -415,8 +412,8 @@ mod tests {
         pair.add(&whole, &half);
         assert!(pair.base.is_empty() && pair.new.is_empty(), "{pair:?}");
         assert_eq!(pair.missing.as_deref(), Some("threads never ran at once"));
-        assert!(is_incomplete([&whole, &half]) && !is_incomplete([&whole, &whole]));
         pair.add(&whole, &whole);
+        assert!(!is_incomplete(&[whole.clone(), whole.clone()]) && is_incomplete(&[whole, half]));
         assert_eq!((&pair.base[..], &pair.new[..]), (&[2.0][..], &[2.0][..]));
         let mut contest = contest(vec![pair]);
         contest.judge();

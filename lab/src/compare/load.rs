@@ -12,7 +12,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, Result};
 
 /// What is measured, as typed after `rcu`.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
@@ -159,7 +159,7 @@ impl Load {
     }
 
     /// Runs it once with this program.
-    pub(crate) fn measure(&self, program: &Program) -> Result<Run, Failure> {
+    pub(crate) fn measure(&self, program: &Program) -> Result<Run> {
         let mut command = Command::new(&program.path);
         if let Some(percent) = program.planted_percent.filter(|_| self.words[0] == "bench") {
             command.args(self.arguments()).args(["--plant", &percent.to_string()]);
@@ -174,7 +174,7 @@ impl Load {
     }
 
     /// What a process has told that has ended.
-    fn read(&self, program: &Program, output: &Output) -> Result<Run, Failure> {
+    fn read(&self, program: &Program, output: &Output) -> Result<Run> {
         if output.status.code() == Some(Exit::Interrupted as i32) {
             return Err(Failure::Interrupted);
         }
@@ -200,14 +200,14 @@ pub(crate) struct Program {
 
 impl Program {
     /// The program that runs.
-    pub(crate) fn own() -> Result<Program, Failure> {
+    pub(crate) fn own() -> Result<Program> {
         let path = std::env::current_exe()
             .map_err(|error| Failure::io("cannot find the program that runs", error))?;
         Ok(Program { path, planted_percent: None })
     }
 
     /// The one in this file.
-    pub(crate) fn at(path: &Path) -> Result<Program, Failure> {
+    pub(crate) fn at(path: &Path) -> Result<Program> {
         let path = path.canonicalize().map_err(|error| Failure::file("run", path, error))?;
         Ok(Program { path, planted_percent: None })
     }

@@ -13,7 +13,8 @@ mod report;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, Result};
+use crate::number::within;
 use crate::output::Output;
 use baseline::{Baseline, Name};
 use contest::{Base, Contest, Heed, Limits, Runs};
@@ -28,17 +29,7 @@ const LOADS: [&str; 4] = [
     "bench update --case update --only quiescence",
 ];
 
-pub(crate) const HELP: &str = "\
-Examples:
-  rcu compare --with ../old/rcu                    both programs, in pairs
-  rcu compare --save monday                        keep rounds
-  rcu compare --baseline monday                    compare with them later
-  rcu compare --with ../old/rcu \"bench read\" \"advise --workload dns-zone.toml\"
-  git bisect run sh -c 'cargo build --release || exit 125;
-    /tmp/good/rcu compare --with /tmp/good/rcu --candidate target/release/rcu'
-
-Exit codes: 0 nothing that decides is worse; 1 something is; 125 undecided: too noisy, or the
-candidate cannot run a load (git bisect run skips such a commit); 2 usage; 130 interrupted.";
+pub(crate) const HELP: &str = include_str!("../help/compare.txt").trim_ascii_end();
 
 /// The arguments of `rcu compare`.
 #[derive(clap::Args, Clone, Debug)]
@@ -56,13 +47,7 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "DIR")]
     folder: Option<PathBuf>,
     /// A smaller difference than this is none
-    #[arg(
-        long,
-        value_name = "PERCENT",
-        default_value = "2",
-        allow_negative_numbers = true,
-        value_parser = threshold
-    )]
+    #[arg(long, value_name = "PERCENT", default_value = "2", value_parser = threshold)]
     threshold: f64,
     /// Decide by these metrics [default: the first of each case]
     #[arg(long = "metric", value_name = "A,B", value_delimiter = ',')]
@@ -71,22 +56,14 @@ pub(crate) struct CompareArgs {
     #[arg(long)]
     all_rivals: bool,
     /// Give up after so many seconds
-    #[arg(
-        long,
-        value_name = "SECONDS",
-        default_value_t = 120,
-        value_parser = clap::value_parser!(u32).range(1..=86_400)
-    )]
+    #[arg(long, value_name = "SECONDS", default_value_t = 120, value_parser = within(1..=86_400))]
     time: u32,
     /// Measure at most so many pairs [default: 400; --save: 40]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(15..=10_000))]
+    #[arg(long, value_name = "N", value_parser = within(15..=10_000))]
     rounds: Option<u32>,
     /// Draw the order within the pairs, and the intervals, from this seed
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Also write the results as one self-contained page to FILE
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
-    html: Option<PathBuf>,
     /// Let the candidate do so many per cent more work than it counts: for trials of this command
     #[arg(long, value_name = "PERCENT", hide = true)]
     plant: Option<f64>,
@@ -115,8 +92,7 @@ fn threshold(text: &str) -> Result<f64, String> {
 }
 
 /// Runs `rcu compare`.
-pub(crate) fn run(args: &CompareArgs, output: &mut Output) -> Result<Exit, Failure> {
-    output.expect_page(args.html.as_deref())?;
+pub(crate) fn run(args: &CompareArgs, output: &mut Output) -> Result<Exit> {
     let folder = || args.folder.clone().map_or_else(baseline::folder, Ok);
     let new = match &args.candidate {
         None => Program::own()?,
@@ -141,9 +117,9 @@ pub(crate) fn run(args: &CompareArgs, output: &mut Output) -> Result<Exit, Failu
     let mut contest =
         Contest { new, base, matches: Vec::new(), runs: Runs::default(), threshold_percent, seed };
     contest.prepare(loads, &Heed { metrics: args.metrics.clone(), all_rivals: args.all_rivals })?;
-    let mut progress = output.progress(limits.time);
-    contest.run(limits, output, &mut progress)?;
-    drop(progress);
+    output.progress.begin(limits.time);
+    contest.run(limits, output)?;
+    output.progress.end();
     let interrupted = output.interrupt().requested();
     report::print(&contest, output)?;
     output.json(report::SCHEMA, &report::document(&contest, interrupted))?;
@@ -174,19 +150,14 @@ fn default_loads() -> Vec<Load> {
     LOADS.iter().map(|text| text.parse().expect("the built-in loads are well-formed")).collect()
 }
 
-fn save(
-    args: &CompareArgs,
-    program: &Program,
-    path: PathBuf,
-    output: &mut Output,
-) -> Result<Exit, Failure> {
+fn save(args: &CompareArgs, program: &Program, path: PathBuf, output: &mut Output) -> Result<Exit> {
     const ROUNDS: u32 = 40;
     let loads = if args.loads.is_empty() { default_loads() } else { args.loads.clone() };
     let time = Duration::from_secs(args.time.into());
     let limits = Limits { time, rounds_max: args.rounds.unwrap_or(ROUNDS) as usize };
-    let mut progress = output.progress(time);
-    let saved = contest::save(program, &loads, limits, output, &mut progress)?;
-    drop(progress);
+    output.progress.begin(time);
+    let saved = contest::save(program, &loads, limits, output)?;
+    output.progress.end();
     let baseline = Baseline::new(saved);
     if let Some(load) = baseline.undecidable() {
         let few = format!("{load}: no figure is in {} rounds", decide::ROUNDS_MIN);

@@ -8,10 +8,11 @@ use serde::Serialize;
 
 use super::contest::{Base, Contest, Match, Pair, Runs};
 use super::decide::Verdict;
-use super::load::Key;
+use super::load::{Key, Load};
 use crate::bench::report::number_of;
-use crate::exit::Failure;
-use crate::json::Middle;
+use crate::distinct::distinct;
+use crate::exit::Result;
+use crate::json::object;
 use crate::machine::Machine;
 use crate::output::{self, Output, SchemaId};
 use crate::plot::{Axis, Interval, Scale};
@@ -20,7 +21,7 @@ use crate::record::Block;
 pub(super) const SCHEMA: SchemaId = SchemaId("quiescence/compare", 2);
 
 /// Prints how good the runs were, what decides, then all figures as a matrix, then the verdict.
-pub(super) fn print(contest: &Contest, output: &mut Output) -> Result<(), Failure> {
+pub(super) fn print(contest: &Contest, output: &mut Output) -> Result<()> {
     output.paragraph(runs(&contest.runs))?;
     for each in &contest.matches {
         output.heading(&each.load)?;
@@ -54,15 +55,11 @@ fn runs(runs: &Runs) -> String {
 
 fn deciding(each: &Match) -> comfy_table::Table {
     let header = ["", "base", "candidate", "change", "interval", "pairs", "verdict"];
-    let mut table = output::table(&header);
-    output::numeric(&mut table, 1..6);
-    for pair in each.pairs.iter().filter(|pair| pair.decides) {
-        let Some((ratio, verdict)) = pair.judged else {
-            continue;
-        };
+    let row = |pair: &Pair| {
+        let (ratio, verdict) = pair.judged?;
         let [base, new] = [&pair.base, &pair.new].map(|costs| shown(&pair.key, costs));
         let interval = format!("{} to {}", change(ratio.low), change(ratio.high));
-        table.add_row([
+        Some([
             pair.key.to_string(),
             base,
             new,
@@ -70,9 +67,10 @@ fn deciding(each: &Match) -> comfy_table::Table {
             interval,
             pair.base.len().to_string(),
             verdict.words().to_owned(),
-        ]);
-    }
-    table
+        ])
+    };
+    let deciding = each.pairs.iter().filter(|pair| pair.decides);
+    output::table(&header, 1..6, deciding.filter_map(row))
 }
 
 /// The changes of one load with their intervals, and the threshold beside none.
@@ -80,16 +78,10 @@ fn changes(each: &Match, threshold_percent: f64) -> Block {
     let percent = |ratio: f64| 100.0 * (ratio - 1.0);
     let row = |pair: &Pair| {
         let (ratio, verdict) = pair.judged.filter(|(ratio, _)| ratio.median.is_finite())?;
-        Some(Interval {
-            name: pair.key.to_string(),
-            value: percent(ratio.median),
-            low: percent(ratio.low),
-            high: percent(ratio.high),
-            rounds: Vec::new(),
-            published: None,
-            text: format!("{} {}", change(ratio.median), verdict.words()),
-            ours: pair.decides,
-        })
+        let text = format!("{} {}", change(ratio.median), verdict.words());
+        let figures = [ratio.median, ratio.low, ratio.high].map(percent);
+        let interval = Interval::of(pair.key.to_string(), figures, text);
+        Some(Interval { ours: pair.decides, ..interval })
     };
     let axis = Axis {
         title: "change of the cost, % of the base's".to_owned(),
@@ -131,24 +123,13 @@ fn shown(key: &Key, costs: &[f64]) -> String {
 
 /// Loads, cases and designs down, metrics across.
 fn matrix(contest: &Contest) -> comfy_table::Table {
-    let mut metrics: Vec<&str> = Vec::new();
-    for pair in contest.pairs() {
-        if !metrics.contains(&&*pair.key.metric) {
-            metrics.push(&pair.key.metric);
-        }
-    }
+    let metrics = distinct(contest.pairs().map(|pair| &*pair.key.metric));
     let mut header = vec!["", "of"];
     header.extend(&metrics);
-    let mut table = output::table(&header);
+    let mut table = output::table::<[&str; 0]>(&header, [], []);
     for each in &contest.matches {
-        let mut rows: Vec<(&str, &str)> = Vec::new();
-        for pair in &each.pairs {
-            let row = (&*pair.key.case, &*pair.key.rival);
-            if !rows.contains(&row) {
-                rows.push(row);
-            }
-        }
-        for (case, rival) in rows {
+        let rows = each.pairs.iter().map(|pair| (&*pair.key.case, &*pair.key.rival));
+        for (case, rival) in distinct(rows) {
             let of = |metric: &&str| {
                 let is_it = |pair: &&Pair| {
                     (&*pair.key.case, &*pair.key.rival, &*pair.key.metric) == (case, rival, *metric)
@@ -200,71 +181,45 @@ fn sentence(contest: &Contest) -> String {
     text
 }
 
-/// The document that `--json` writes.
-#[derive(Debug, Serialize)]
-pub(super) struct Document<'a> {
-    interrupted: bool,
-    machine: Machine,
-    candidate: String,
-    /// The program, or null where saved rounds were compared with.
-    base: Option<String>,
-    threshold_percent: f64,
-    seed: u64,
-    runs: &'a Runs,
-    verdict: Verdict,
-    figures: Vec<FigureOut<'a>>,
-}
-
-#[derive(Debug, Serialize)]
-struct FigureOut<'a> {
-    load: String,
-    #[serde(flatten)]
-    key: &'a Key,
-    decides: bool,
-    verdict: Verdict,
-    /// Why the last pair without this figure has none.
-    missing: Option<&'a str>,
-    ratio: Option<Middle>,
-    base: Costs<'a>,
-    candidate: Costs<'a>,
-}
-
-#[derive(Debug, Serialize)]
-struct Costs<'a> {
-    cost: Option<Middle>,
-    rounds: &'a [f64],
-}
-
 /// The document of a comparison.
-pub(super) fn document(contest: &Contest, interrupted: bool) -> Document<'_> {
-    let figures = contest.matches.iter().flat_map(|each| {
-        each.pairs.iter().map(|pair| {
-            let judged = pair.judged;
-            let costs = |rounds| Costs { cost: judged.map(|_| spread(rounds).into()), rounds };
-            FigureOut {
-                load: each.load.to_string(),
-                key: &pair.key,
-                decides: pair.decides,
-                verdict: pair.verdict(),
-                missing: pair.missing.as_deref(),
-                ratio: judged.map(|(ratio, _)| ratio.into()),
-                base: costs(&pair.base),
-                candidate: costs(&pair.new),
-            }
-        })
-    });
-    Document {
-        interrupted,
-        machine: Machine::detect(),
-        candidate: contest.new.path.display().to_string(),
-        base: match &contest.base {
+pub(super) fn document(contest: &Contest, interrupted: bool) -> impl Serialize {
+    let figure = |(load, pair): (&Load, &Pair)| {
+        let costs = |rounds: &[f64]| {
+            let cost = pair.judged.map(|_| spread(rounds));
+            object! { "cost": cost, "rounds": rounds.to_vec(), }
+        };
+        object! {
+            "load": load.to_string(),
+            "case": pair.key.case.clone(),
+            "rival": pair.key.rival.clone(),
+            "ours": pair.key.ours,
+            "metric": pair.key.metric.clone(),
+            "unit": pair.key.unit.clone(),
+            "is_first": pair.key.is_first,
+            "decides": pair.decides,
+            "verdict": pair.verdict(),
+            // Why the last pair without this figure has none.
+            "missing": pair.missing.clone(),
+            "ratio": pair.judged.map(|(ratio, _)| ratio),
+            "base": costs(&pair.base),
+            "candidate": costs(&pair.new),
+        }
+    };
+    let figures = contest.matches.iter();
+    let figures = figures.flat_map(|each| each.pairs.iter().map(|pair| (&each.load, pair)));
+    object! {
+        "interrupted": interrupted,
+        "machine": Machine::detect(),
+        "candidate": contest.new.path.display().to_string(),
+        // The program, or null where saved rounds were compared with.
+        "base": match &contest.base {
             Base::Program(program) => Some(program.path.display().to_string()),
             Base::Saved(_) => None,
         },
-        threshold_percent: contest.threshold_percent,
-        seed: contest.seed,
-        runs: &contest.runs,
-        verdict: contest.verdict(),
-        figures: figures.collect(),
+        "threshold_percent": contest.threshold_percent,
+        "seed": contest.seed,
+        "runs": &contest.runs,
+        "verdict": contest.verdict(),
+        "figures": figures.map(figure).collect::<Vec<_>>(),
     }
 }

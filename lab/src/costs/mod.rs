@@ -8,15 +8,13 @@
 
 pub(crate) mod table;
 
-use std::path::PathBuf;
-
 use ::bench::costs::{self, Costs};
 use serde::Serialize;
 
-use crate::exit::{Exit, Failure};
-use crate::json::{Middle, RunOut};
+use crate::exit::{Exit, Failure, Result};
+use crate::json::{self, object};
 use crate::machine::Machine;
-use crate::output::{Output, Progress, SchemaId, Watched};
+use crate::output::{Output, SchemaId};
 
 /// The JSON that this command writes, and its version; see `docs/JSON.md`.
 pub(crate) const SCHEMA: SchemaId = SchemaId("quiescence/costs", 1);
@@ -28,20 +26,11 @@ pub(crate) struct CostsArgs {
     #[arg(long)]
     quick: bool,
     /// The critical section of the column "efficiency": how long its own work takes, in nanoseconds
-    #[arg(
-        long,
-        value_name = "NS",
-        default_value = "100",
-        allow_negative_numbers = true,
-        value_parser = section_ns
-    )]
+    #[arg(long, value_name = "NS", default_value = "100", value_parser = section_ns)]
     section: f64,
     /// Keep each thread on a CPU of its own while it measures
     #[arg(long)]
     pin: bool,
-    /// Also write the results as one self-contained page to FILE
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
-    html: Option<PathBuf>,
 }
 
 /// The length of a critical section, in nanoseconds.
@@ -51,82 +40,48 @@ fn section_ns(text: &str) -> Result<f64, String> {
     ns.ok_or_else(|| wrong.to_owned())
 }
 
-/// The document that `--json` writes.
-#[derive(Debug, Serialize)]
-struct Document<'a> {
-    interrupted: bool,
-    machine: &'a Machine,
-    costs: CostsOut<'a>,
-}
-
 /// The table in JSON.
-#[derive(Debug, Serialize)]
-pub(crate) struct CostsOut<'a> {
-    run: RunOut,
-    published: PublishedOut,
-    section_ns: f64,
-    rows: Vec<CostOut<'a>>,
-}
-
-/// Where the other column comes from.
-#[derive(Debug, Serialize)]
-struct PublishedOut {
-    machine: &'static str,
-    year: u32,
-    source: &'static str,
-}
-
-#[derive(Debug, Serialize)]
-struct CostOut<'a> {
-    id: &'static str,
-    name: &'a str,
-    threads: usize,
-    ns: Option<Middle>,
-    missing: Option<String>,
-    published_ns: Option<f64>,
-    efficiency: Option<f64>,
-}
-
-impl<'a> From<&'a Costs> for CostsOut<'a> {
-    fn from(costs: &'a Costs) -> Self {
-        let published = costs.published;
-        let row = |row: &'a costs::Cost| CostOut {
-            id: row.id,
-            name: &row.name,
-            threads: row.threads,
-            ns: row.ns.map(Middle::from),
-            missing: row.missing.as_ref().map(ToString::to_string),
-            published_ns: row.published_ns,
-            efficiency: row.efficiency(costs.section_ns),
-        };
-        Self {
-            run: RunOut(costs.run.clone()),
-            published: PublishedOut {
-                machine: published.machine,
-                year: published.year,
-                source: published.source,
-            },
-            section_ns: costs.section_ns,
-            rows: costs.rows.iter().map(row).collect(),
+pub(crate) fn table_out(costs: &Costs) -> impl Serialize {
+    let published = costs.published;
+    let row = |row: &costs::Cost| {
+        object! {
+            "id": row.id,
+            "name": row.name.clone(),
+            "threads": row.threads,
+            "ns": row.ns,
+            "missing": row.missing.as_ref().map(ToString::to_string),
+            "published_ns": row.published_ns,
+            "efficiency": row.efficiency(costs.section_ns),
         }
+    };
+    object! {
+        "run": json::run(&costs.run),
+        "published": object! {
+            "machine": published.machine,
+            "year": published.year,
+            "source": published.source,
+        },
+        "section_ns": costs.section_ns,
+        "rows": costs.rows.iter().map(row).collect::<Vec<_>>(),
     }
 }
 
 /// Runs `rcu costs`.
-pub(crate) fn run(args: &CostsArgs, output: &mut Output) -> Result<Exit, Failure> {
-    output.expect_page(args.html.as_deref())?;
+pub(crate) fn run(args: &CostsArgs, output: &mut Output) -> Result<Exit> {
     let machine = Machine::detect();
     machine.print(output)?;
-    let mut progress = output.progress(costs::duration(args.quick));
-    let mut costs = measure(&machine, (args.quick, args.pin), output, &mut progress)?;
+    output.progress.begin(costs::duration(args.quick));
+    let mut costs = measure(&machine, (args.quick, args.pin), output)?;
     costs.section_ns = args.section;
-    drop(progress);
+    output.progress.end();
     table::print(&costs, output)?;
     let interrupted = output.interrupt().requested();
-    output.json(
-        SCHEMA,
-        &Document { interrupted, machine: &machine, costs: CostsOut::from(&costs) },
-    )?;
+    let document = object! {
+        "interrupted": interrupted,
+        "machine": &machine,
+        "costs": table_out(&costs),
+    };
+    output.json(SCHEMA, &document)?;
     Ok(if interrupted { Exit::Interrupted } else { Exit::Ok })
 }
 
@@ -135,13 +90,12 @@ pub(crate) fn measure(
     machine: &Machine,
     (quick, pin): (bool, bool),
     output: &mut Output,
-    progress: &mut Progress,
-) -> Result<Costs, Failure> {
+) -> Result<Costs> {
     let machine = costs::Machine {
         cpus: machine.cpus.clone(),
         cache_bytes: [machine.cache_bytes(1), machine.cache_bytes(2), machine.last_cache_bytes()],
         memory_available_bytes: machine.memory_available_bytes,
     };
-    costs::measure(&machine, quick, pin, &mut Watched::new(output, progress))
+    costs::measure(&machine, quick, pin, output)
         .map_err(|error| Failure::io("cannot write to standard output", error))
 }

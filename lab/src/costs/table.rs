@@ -4,58 +4,42 @@
 use ::bench::costs::{Cost, Costs};
 use ::bench::units;
 
-use crate::exit::Failure;
+use crate::exit::Result;
 use crate::output::{self, Output};
 use crate::plot::{Axis, Interval, Scale};
 use crate::record::Block;
 
 /// Prints the table.
-pub(crate) fn print(costs: &Costs, output: &mut Output) -> Result<(), Failure> {
+pub(crate) fn print(costs: &Costs, output: &mut Output) -> Result<()> {
     output.heading("What synchronisation costs here")?;
     output.paragraph(costs.run.to_string())?;
     let year = costs.published.year.to_string();
-    let mut table = output::table(&["operation", "here", "cycles", &year, "efficiency"]);
     let cycle = costs.rows.iter().find(|row| row.id == "clock_cycle");
     let cycle = cycle.and_then(|row| row.ns).map(|ns| ns.median);
-    for row in &costs.rows {
-        table.add_row(cells(costs, row, cycle));
-    }
-    output::numeric(&mut table, [1, 2, 3, 4]);
-    output.table(table)?;
+    let rows = costs.rows.iter().map(|row| cells(costs, row, cycle));
+    let header = ["operation", "here", "cycles", &year, "efficiency"];
+    output.table(output::table(&header, 1.., rows))?;
+    // The figures that were measured.
+    let interval = |row: &Cost| {
+        let ns = row.ns?;
+        let figures = [ns.median, ns.low, ns.high];
+        Some(Interval {
+            published: row.published_ns,
+            ours: true,
+            ..Interval::of(&*row.name, figures, units::nanoseconds(ns.median))
+        })
+    };
     output.plot(|| Block::Intervals {
         title: format!(
             "Median here, whiskers at the quartiles; hollow: published in {year}; logarithmic."
         ),
-        axis: Axis {
-            title: "time of one operation".to_owned(),
-            scale: Scale::Logarithmic,
-            label: units::nanoseconds,
-            guides: Vec::new(),
-        },
-        rows: intervals(costs),
+        axis: Axis::new("time of one operation", Scale::Logarithmic, units::nanoseconds),
+        rows: costs.rows.iter().filter_map(interval).collect(),
     });
     for remark in remarks(costs) {
         output.paragraph(remark)?;
     }
     Ok(())
-}
-
-/// The figures that were measured, for the plot.
-fn intervals(costs: &Costs) -> Vec<Interval> {
-    let row = |row: &Cost| {
-        let ns = row.ns?;
-        Some(Interval {
-            name: row.name.clone(),
-            value: ns.median,
-            low: ns.low,
-            high: ns.high,
-            rounds: Vec::new(),
-            published: row.published_ns,
-            text: units::nanoseconds(ns.median),
-            ours: true,
-        })
-    };
-    costs.rows.iter().filter_map(row).collect()
 }
 
 /// What there is to say below the table. What has no figure, and why, is too long for a cell.

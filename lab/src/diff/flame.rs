@@ -84,17 +84,7 @@ impl Picture<'_> {
             group.leaf("title", &[], format_args!("{name}: {before} before, {after} after"));
             let place = [x, width].map(|number| format!("{number:.1}"));
             let fill = colour(node.cost);
-            let height = ROW - 1;
-            group.empty(
-                "rect",
-                &[
-                    ("x", &place[0]),
-                    ("y", &y),
-                    ("width", &place[1]),
-                    ("height", &height),
-                    ("fill", &fill),
-                ],
-            );
+            group.rect(&[("fill", &fill)], [&place[0], &y, &place[1], &(ROW - 1)]);
             let letters = (width / LETTER) as usize;
             if letters > 3 {
                 let text = shortened(name, letters);

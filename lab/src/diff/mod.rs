@@ -15,18 +15,13 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use crate::compare::load::{Key, Load, Program, Run};
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, Result};
 use crate::output::Output;
 use rank::Side;
 use sample::Sampler;
 use stacks::Profile;
 
-pub(crate) const HELP: &str = "\
-Examples:
-  rcu diff \"bench tools --case rcu --only before\" \"bench tools --case rcu --only after\"
-  rcu diff \"advise --threads 1\" \"advise --threads 8\" --html diff.html
-  rcu diff --program-a ../old/rcu \"bench gp\" \"bench gp\"
-  perf script -i a.data > a.txt; perf script -i b.data > b.txt; rcu diff a.txt b.txt";
+pub(crate) const HELP: &str = include_str!("../help/diff.txt").trim_ascii_end();
 
 /// The arguments of `rcu diff`.
 #[derive(clap::Args, Clone, Debug)]
@@ -67,9 +62,6 @@ pub(crate) struct DiffArgs {
     /// Show so many functions that grew, and as many that shrank
     #[arg(long, value_name = "N", default_value_t = 15)]
     top: usize,
-    /// Also write a page with differential flame graphs to FILE
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
-    html: Option<PathBuf>,
 }
 
 /// What costs are in.
@@ -92,7 +84,7 @@ enum Input {
 }
 
 /// Runs `rcu diff`.
-pub(crate) fn run(args: &DiffArgs, output: &mut Output) -> Result<Exit, Failure> {
+pub(crate) fn run(args: &DiffArgs, output: &mut Output) -> Result<Exit> {
     let inputs = [
         Input::of(&args.a, args.program_a.as_deref())?,
         Input::of(&args.b, args.program_b.as_deref())?,
@@ -101,17 +93,15 @@ pub(crate) fn run(args: &DiffArgs, output: &mut Output) -> Result<Exit, Failure>
         let message = "--work-a and --work-b are for files; a load tells its own work";
         return Err(Failure::Usage(message.to_owned()));
     }
-    output.expect_page(args.html.as_deref())?;
     let (sides, scale) = measure(args, inputs, output)?;
     let report = report::Report { names: [&args.a, &args.b], sides, scale };
     report.print(args.top, output)?;
     output.json(report::SCHEMA, &report.document())?;
-    output.tell_of_page(args.html.as_deref())?;
     Ok(Exit::Ok)
 }
 
 impl Input {
-    fn of(text: &str, program: Option<&Path>) -> Result<Input, Failure> {
+    fn of(text: &str, program: Option<&Path>) -> Result<Input> {
         if let Ok(load) = text.parse() {
             let program = program.map_or_else(Program::own, Program::at)?;
             return Ok(Input::Load(load, program));
@@ -127,11 +117,7 @@ impl Input {
     }
 }
 
-fn measure(
-    args: &DiffArgs,
-    inputs: [Input; 2],
-    output: &mut Output,
-) -> Result<([Side; 2], Scale), Failure> {
+fn measure(args: &DiffArgs, inputs: [Input; 2], output: &mut Output) -> Result<([Side; 2], Scale)> {
     let loads = inputs.iter().filter(|input| matches!(input, Input::Load(..))).count();
     let scale = match (loads, args.work_a) {
         (2, _) => Scale::NanosecondsPerOperation,
@@ -177,7 +163,7 @@ fn measure(
 
 /// The CPU time of the first operation in a document, or the time that it takes: samples are of CPU
 /// time.
-fn cost_of_operation(told: &Run, output: &mut Output) -> Result<f64, Failure> {
+fn cost_of_operation(told: &Run, output: &mut Output) -> Result<f64> {
     let first = told.keys().find(|key| key.is_first).expect("a document has a first metric");
     let is_of_first = |key: &&Key| (&key.case, &key.rival) == (&first.case, &first.rival);
     let cpu = told.keys().filter(is_of_first).find(|key| key.metric == "CPU");

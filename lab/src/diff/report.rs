@@ -6,8 +6,9 @@ use serde::Serialize;
 use super::Scale;
 use super::flame::{self, By};
 use super::rank::{Growth, Side, rank};
-use crate::exit::Failure;
+use crate::exit::Result;
 use crate::html::{self, Markup};
+use crate::json::object;
 use crate::output::{self, Output, SchemaId};
 use crate::record::Block;
 
@@ -19,22 +20,6 @@ pub(super) struct Report<'a> {
     pub(super) names: [&'a str; 2],
     pub(super) sides: [Side; 2],
     pub(super) scale: Scale,
-}
-
-/// The document that `--json` writes.
-#[derive(Debug, Serialize)]
-pub(super) struct Document<'a> {
-    a: SideOut<'a>,
-    b: SideOut<'a>,
-    scale: Scale,
-    functions: Vec<Growth>,
-}
-
-#[derive(Debug, Serialize)]
-struct SideOut<'a> {
-    name: &'a str,
-    samples: u64,
-    unit_cost: f64,
 }
 
 const HEADER: [&str; 6] = ["", "A", "B", "growth", "±", "with callees"];
@@ -90,31 +75,36 @@ impl Report<'_> {
         ]
     }
 
-    pub(super) fn print(&self, top: usize, output: &mut Output) -> Result<(), Failure> {
+    pub(super) fn print(&self, top: usize, output: &mut Output) -> Result<()> {
         /// A longer name leaves no room for figures.
         const NAME_MAX: usize = 46;
         output.paragraph(self.explanation())?;
-        let mut table = output::table(&HEADER);
-        output::numeric(&mut table, 1..HEADER.len());
-        for each in self.ends(top) {
+        let row = |each: Growth| {
             let mut cells = self.cells(&each);
             cells[0] = flame::shortened(&cells[0], NAME_MAX);
-            table.add_row(cells);
-        }
-        output.table(table)?;
+            cells
+        };
+        output.table(output::table(&HEADER, 1.., self.ends(top).into_iter().map(row)))?;
         output.plot(|| self.graph("As wide as after (B): red grew, blue shrank", By::After));
         output.plot(|| self.graph("As wide as before (A): blue shrank or is gone", By::Before));
         output.plot(|| self.functions());
         Ok(())
     }
 
-    pub(super) fn document(&self) -> Document<'_> {
-        let side = |number: usize| SideOut {
-            name: self.names[number],
-            samples: self.sides[number].profile.samples(),
-            unit_cost: self.sides[number].unit_cost,
+    pub(super) fn document(&self) -> impl Serialize {
+        let side = |number: usize| {
+            object! {
+                "name": self.names[number].to_owned(),
+                "samples": self.sides[number].profile.samples(),
+                "unit_cost": self.sides[number].unit_cost,
+            }
         };
-        Document { a: side(0), b: side(1), scale: self.scale, functions: rank(&self.sides) }
+        object! {
+            "a": side(0),
+            "b": side(1),
+            "scale": self.scale,
+            "functions": rank(&self.sides),
+        }
     }
 
     fn graph(&self, title: &'static str, by: By) -> Block {

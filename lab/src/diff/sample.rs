@@ -9,7 +9,7 @@ use std::process::{Command, Output, Stdio};
 
 use super::stacks::Profile;
 use crate::compare::load::{Load, Program, Run};
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, Result};
 
 /// How samples are taken.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, clap::ValueEnum)]
@@ -39,7 +39,7 @@ impl Sampler {
         load: &Load,
         program: &Program,
         folder: &Path,
-    ) -> Result<(Profile, Run), Failure> {
+    ) -> Result<(Profile, Run)> {
         let data = folder.join("samples");
         let mut command = match self {
             Sampler::Perf => {
@@ -76,7 +76,7 @@ impl Sampler {
     }
 }
 
-fn run(command: &mut Command) -> Result<Output, Failure> {
+fn run(command: &mut Command) -> Result<Output> {
     let program = command.get_program().to_owned();
     command
         .stdin(Stdio::null())

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::exit::Failure;
+use crate::exit::{Failure, Result};
 
 /// A profile: how many samples saw which stack, the outermost function first.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -13,7 +13,7 @@ pub(super) struct Profile {
 
 impl Profile {
     /// Reads a file of either kind.
-    pub(super) fn read(path: &Path) -> Result<Profile, Failure> {
+    pub(super) fn read(path: &Path) -> Result<Profile> {
         let bytes = std::fs::read(path).map_err(|error| Failure::file("read", path, error))?;
         let wrong = |reason: &str| Failure::Usage(format!("{}: {reason}", path.display()));
         if bytes.starts_with(b"PERFILE2") {

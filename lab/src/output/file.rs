@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use crate::exit::Failure;
+use crate::exit::{Failure, Result};
 
 /// The files for results that a command has opened, so that each is for one kind of results only.
 #[derive(Debug, Default)]
@@ -22,7 +22,7 @@ impl Opened {
 
     /// Opens the file that the option `flag` names, without emptying it yet: a bad path costs no
     /// minute of measuring. `-` is refused: standard output has the text.
-    pub(super) fn open(&mut self, flag: &str, path: &Path) -> Result<ResultFile, Failure> {
+    pub(super) fn open(&mut self, flag: &str, path: &Path) -> Result<ResultFile> {
         if path == Path::new("-") {
             return Err(Failure::Usage(format!(
                 "{flag} takes a file, not `-`: standard output has the text"
@@ -55,8 +55,12 @@ pub(crate) struct ResultFile {
 }
 
 impl ResultFile {
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Empties the file if it is one, not a pipe or a device, and writes the results.
-    pub(crate) fn write(&mut self, results: &str) -> Result<(), Failure> {
+    pub(crate) fn write(&mut self, results: &str) -> Result<()> {
         self.replace(results.as_bytes()).map_err(|error| Failure::file("write", &self.path, error))
     }
 

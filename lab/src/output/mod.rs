@@ -21,15 +21,15 @@ use comfy_table::Table;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
 
-use crate::exit::Failure;
+use crate::exit::{Failure, Result};
 use crate::html;
 use crate::interrupt::Interrupt;
 use crate::provenance::Provenance;
 use crate::record::{self, Block};
 use file::Opened;
 pub(crate) use file::ResultFile;
-pub(crate) use progress::{Progress, Watched};
-pub(crate) use table::{numeric, table};
+pub(crate) use progress::Progress;
+pub(crate) use table::table;
 pub(crate) use text::shortened;
 use text::{width, wrap};
 
@@ -39,6 +39,9 @@ pub(crate) struct OutputArgs {
     /// Also write the results as JSON to FILE; `-` is standard output, which then carries only that
     #[arg(long, value_name = "FILE", global = true, help_heading = "Output")]
     pub(crate) json: Option<PathBuf>,
+    /// Also write text, tables and plots as one self-contained page to FILE
+    #[arg(long, value_name = "FILE", global = true, help_heading = "Output")]
+    pub(crate) html: Option<PathBuf>,
     /// Also write text and tables as Markdown to FILE
     #[arg(long, value_name = "FILE", global = true, help_heading = "Output")]
     pub(crate) markdown: Option<PathBuf>,
@@ -113,6 +116,7 @@ pub(crate) struct Output {
     width: u16,
     provenance: Provenance,
     interrupt: Interrupt,
+    pub(crate) progress: Progress,
 }
 
 impl std::fmt::Debug for Output {
@@ -123,7 +127,7 @@ impl std::fmt::Debug for Output {
 
 impl Output {
     /// Opens the sinks.
-    pub(crate) fn new(args: &OutputArgs, interrupt: Interrupt) -> Result<Output, Failure> {
+    pub(crate) fn new(args: &OutputArgs, interrupt: Interrupt) -> Result<Output> {
         let mut opened = Opened::default();
         let json = match &args.json {
             None => None,
@@ -131,9 +135,11 @@ impl Output {
             Some(path) => Some(Sink::File(opened.open("--json", path)?)),
         };
         let mut forms = Vec::new();
-        for (form, flag, path) in
-            [(Form::Markdown, "--markdown", &args.markdown), (Form::Csv, "--csv", &args.csv)]
-        {
+        for (form, flag, path) in [
+            (Form::Page, "--html", &args.html),
+            (Form::Markdown, "--markdown", &args.markdown),
+            (Form::Csv, "--csv", &args.csv),
+        ] {
             if let Some(path) = path {
                 forms.push((form, opened.open(flag, path)?));
             }
@@ -153,6 +159,7 @@ impl Output {
             width: width(),
             provenance,
             interrupt,
+            progress: Progress::new(Duration::ZERO),
         })
     }
 
@@ -167,11 +174,7 @@ impl Output {
     }
 
     /// Opens the file for results that the option `flag` names, if it is given.
-    pub(crate) fn open(
-        &mut self,
-        flag: &str,
-        path: Option<&Path>,
-    ) -> Result<Option<ResultFile>, Failure> {
+    pub(crate) fn open(&mut self, flag: &str, path: Option<&Path>) -> Result<Option<ResultFile>> {
         path.map(|path| self.opened.open(flag, path)).transpose()
     }
 
@@ -185,18 +188,6 @@ impl Output {
         self.is_verbose
     }
 
-    /// Asks for a page with all that is said from now on, at `path`, if there is one.
-    pub(crate) fn expect_page(&mut self, path: Option<&Path>) -> Result<(), Failure> {
-        let page = self.open("--html", path)?;
-        self.forms.extend(page.map(|file| (Form::Page, file)));
-        Ok(())
-    }
-
-    /// Says where the page will be, if one was asked for.
-    pub(crate) fn tell_of_page(&mut self, path: Option<&Path>) -> Result<(), Failure> {
-        path.map_or(Ok(()), |path| self.line(format_args!("\nThe page is in {}.", path.display())))
-    }
-
     /// Adds a plot to the page, if there is one.
     pub(crate) fn plot(&mut self, plot: impl FnOnce() -> Block) {
         if self.forms.iter().any(|(form, _)| matches!(form, Form::Page)) {
@@ -205,7 +196,7 @@ impl Output {
     }
 
     /// Writes the record in the forms that were asked for. The last call of a command.
-    pub(crate) fn finish(&mut self) -> Result<(), Failure> {
+    pub(crate) fn finish(&mut self) -> Result<()> {
         if self.is_verbose {
             self.heading("Where this comes from")?;
             self.entries(self.provenance.rows())?;
@@ -232,7 +223,10 @@ impl Output {
             };
             file.write(&text)?;
         }
-        Ok(())
+        let is_page = |(form, _): &&(Form, ResultFile)| matches!(form, Form::Page);
+        let page =
+            self.forms.iter().find(is_page).map(|(_, file)| file.path().display().to_string());
+        page.map_or(Ok(()), |page| self.write(&format!("\nThe page is in {page}.\n")))
     }
 
     /// Keeps a part of what is said, if a form of the record is asked for.
@@ -243,7 +237,7 @@ impl Output {
     }
 
     /// Writes one line of text.
-    pub(crate) fn line(&mut self, text: impl Display) -> Result<(), Failure> {
+    pub(crate) fn line(&mut self, text: impl Display) -> Result<()> {
         let text = text.to_string();
         if !text.trim().is_empty() {
             self.keep(|| Block::Paragraph(text.trim().to_owned()));
@@ -252,7 +246,7 @@ impl Output {
     }
 
     /// Writes a heading, and before it an empty line unless it is the first.
-    pub(crate) fn heading(&mut self, text: impl Display) -> Result<(), Failure> {
+    pub(crate) fn heading(&mut self, text: impl Display) -> Result<()> {
         self.keep(|| Block::Heading(text.to_string()));
         let bold = Style::new().bold();
         let space = if self.has_written { "\n" } else { "" };
@@ -260,14 +254,14 @@ impl Output {
     }
 
     /// Writes a paragraph, wrapped at the width of the window.
-    pub(crate) fn paragraph(&mut self, text: impl Display) -> Result<(), Failure> {
+    pub(crate) fn paragraph(&mut self, text: impl Display) -> Result<()> {
         self.keep(|| Block::Paragraph(text.to_string()));
         let wrapped = wrap("", &text.to_string(), 0, self.width.into());
         self.write(&wrapped)
     }
 
     /// Writes the text of a program.
-    pub(crate) fn code(&mut self, text: &str) -> Result<(), Failure> {
+    pub(crate) fn code(&mut self, text: &str) -> Result<()> {
         self.keep(|| Block::Code(text.trim().to_owned()));
         self.write(&format!("{text}\n"))
     }
@@ -278,7 +272,7 @@ impl Output {
         heading: &'static str,
         is_alarm: bool,
         paragraphs: Vec<String>,
-    ) -> Result<(), Failure> {
+    ) -> Result<()> {
         let before = self.record.len();
         self.heading(heading)?;
         for paragraph in &paragraphs {
@@ -291,7 +285,7 @@ impl Output {
 
     /// Writes one label, at most ten letters long, and beside it its text: for entries that are
     /// not known all at once, whose columns nevertheless agree.
-    pub(crate) fn entry(&mut self, label: &str, text: impl Display) -> Result<(), Failure> {
+    pub(crate) fn entry(&mut self, label: &str, text: impl Display) -> Result<()> {
         const INDENT: usize = 12;
         self.keep(|| Block::Entries(vec![(label.to_owned(), text.to_string())]));
         let wrapped = wrap(label, &text.to_string(), INDENT, self.width.into());
@@ -303,7 +297,7 @@ impl Output {
     pub(crate) fn entries<L: AsRef<str>, T: Display>(
         &mut self,
         entries: impl IntoIterator<Item = (L, T)>,
-    ) -> Result<(), Failure> {
+    ) -> Result<()> {
         let entries: Vec<(L, T)> = entries.into_iter().collect();
         self.keep(|| {
             let texts = |(label, text): &(L, T)| (label.as_ref().to_owned(), text.to_string());
@@ -319,7 +313,7 @@ impl Output {
     }
 
     /// Writes a table, fitted to the width of the window.
-    pub(crate) fn table(&mut self, mut table: Table) -> Result<(), Failure> {
+    pub(crate) fn table(&mut self, mut table: Table) -> Result<()> {
         self.keep(|| Block::of_table(&table));
         table.set_width(self.width);
         table::keep_words_whole(&mut table, self.width);
@@ -333,12 +327,8 @@ impl Output {
     pub(crate) fn note(&mut self, text: impl Display) {
         let style = Style::new().bold().fg_color(Some(AnsiColor::Yellow.into()));
         // A note that cannot be written has no thread to read it.
-        let _ = writeln!(self.stderr, "{style}note:{style:#} {text}");
-    }
-
-    /// A progress bar for a run of about `total`, on standard error and only on a terminal.
-    pub(crate) fn progress(&self, total: Duration) -> Progress {
-        Progress::new(total)
+        let stderr = &mut self.stderr;
+        let _ = self.progress.suspend(|| writeln!(stderr, "{style}note:{style:#} {text}"));
     }
 
     /// Writes `document` to the JSON sink, if there is one, with the member `"provenance"`; and
@@ -347,7 +337,7 @@ impl Output {
         &mut self,
         schema: impl Into<Option<SchemaId>>,
         document: &impl Serialize,
-    ) -> Result<(), Failure> {
+    ) -> Result<()> {
         let Some(sink) = &mut self.json else {
             return Ok(());
         };
@@ -369,7 +359,7 @@ impl Output {
 
     /// Fails with [`Failure::BrokenPipe`] when no thread reads the results any more, so that
     /// `rcu advise | head -1` does not go on measuring for a minute.
-    pub(crate) fn check_reader(&mut self) -> Result<(), Failure> {
+    pub(crate) fn check_reader(&mut self) -> Result<()> {
         let stdout = io::stdout();
         let mut fds = [PollFd::new(&stdout, PollFlags::empty())];
         let gone = poll(&mut fds, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
@@ -377,7 +367,7 @@ impl Output {
         if gone { self.reader_gone() } else { Ok(()) }
     }
 
-    fn reader_gone(&mut self) -> Result<(), Failure> {
+    fn reader_gone(&mut self) -> Result<()> {
         if !self.opened.is_empty() {
             self.muted = true;
             return Ok(());
@@ -385,12 +375,14 @@ impl Output {
         Err(Failure::BrokenPipe)
     }
 
-    fn write(&mut self, text: &str) -> Result<(), Failure> {
+    fn write(&mut self, text: &str) -> Result<()> {
         self.has_written = true;
         if self.muted {
             return Ok(());
         }
-        let written = self.stdout.write_all(text.as_bytes()).and_then(|()| self.stdout.flush());
+        let stdout = &mut self.stdout;
+        let write = || stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+        let written = self.progress.suspend(write);
         match written.map_err(|error| Failure::io("cannot write to standard output", error)) {
             Err(Failure::BrokenPipe) => self.reader_gone(),
             other => other,

@@ -9,30 +9,15 @@ use bench::Host;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::Output;
-use crate::exit::Failure;
 
-/// The output and the progress as those who measure see them.
-pub(crate) struct Watched<'a> {
-    output: &'a mut Output,
-    progress: &'a mut Progress,
-}
-
-impl<'a> Watched<'a> {
-    pub(crate) fn new(output: &'a mut Output, progress: &'a mut Progress) -> Self {
-        Self { output, progress }
-    }
-}
-
-impl Host for Watched<'_> {
+/// The output as those who measure see it.
+impl Host for Output {
     fn stop(&self) -> &AtomicBool {
-        self.output.interrupt.as_ref()
+        self.interrupt.as_ref()
     }
 
     fn check(&mut self) -> io::Result<()> {
-        self.output.check_reader().map_err(|failure| match failure {
-            Failure::BrokenPipe => io::ErrorKind::BrokenPipe.into(),
-            other => io::Error::other(other),
-        })
+        Ok(self.check_reader()?)
     }
 
     fn announce(&mut self, what: &dyn Display) {
@@ -44,8 +29,7 @@ impl Host for Watched<'_> {
     }
 
     fn note(&mut self, text: &dyn Display) {
-        let output = &mut *self.output;
-        self.progress.suspend(|| output.note(text));
+        Output::note(self, text);
     }
 }
 
@@ -62,8 +46,9 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    pub(super) fn new(total: Duration) -> Progress {
-        let target = if io::stderr().is_terminal() {
+    /// Of a run of about `total`; nothing is drawn of one that takes no time.
+    pub(crate) fn new(total: Duration) -> Progress {
+        let target = if !total.is_zero() && io::stderr().is_terminal() {
             ProgressDrawTarget::stderr()
         } else {
             ProgressDrawTarget::hidden()
@@ -73,6 +58,16 @@ impl Progress {
             bar.set_style(style);
         }
         Progress { bar, start: Instant::now(), total, done: Duration::ZERO }
+    }
+
+    /// Shows a run of about `total`.
+    pub(crate) fn begin(&mut self, total: Duration) {
+        *self = Progress::new(total);
+    }
+
+    /// The run is over.
+    pub(crate) fn end(&mut self) {
+        *self = Progress::new(Duration::ZERO);
     }
 
     /// Says what is being done now.
@@ -103,7 +98,7 @@ impl Progress {
     }
 
     /// Takes the bar off the screen while something else is written.
-    pub(crate) fn suspend<R>(&self, write: impl FnOnce() -> R) -> R {
+    pub(super) fn suspend<R>(&self, write: impl FnOnce() -> R) -> R {
         self.bar.suspend(write)
     }
 }

@@ -1,15 +1,21 @@
 //! Tables of text: the house's style, and columns wide enough for whole words and numbers.
 
 use comfy_table::{
-    Cell, CellAlignment, Column, ColumnConstraint, ContentArrangement, Table, TableStyle, Width,
+    Cell, CellAlignment, Column, ColumnConstraint, ContentArrangement, Row, Table, TableStyle,
+    Width,
 };
 
 /// One line under the header and no other rules: the columns carry the table.
 const TABLE_STYLE: TableStyle = comfy_table::presets::NOTHING
     .header_separator(comfy_table::LineStyle::none().fill('─').junction('─'));
 
-/// A table in the house's style with this header. Call [`numeric`] for columns of numbers.
-pub(crate) fn table(header: &[&str]) -> Table {
+/// A table in the house's style with this header and these rows. `numbers` are the columns, of
+/// those that there are, that are aligned to the right, as numbers are read.
+pub(crate) fn table<R: Into<Row>>(
+    header: &[&str],
+    numbers: impl IntoIterator<Item = usize>,
+    rows: impl IntoIterator<Item = R>,
+) -> Table {
     let mut table = Table::new();
     table.load_style(TABLE_STYLE).set_content_arrangement(ContentArrangement::Dynamic);
     table.set_header(header.iter().map(Cell::new).collect::<Vec<_>>());
@@ -17,16 +23,12 @@ pub(crate) fn table(header: &[&str]) -> Table {
     if let Some(names) = table.column_mut(0) {
         names.set_constraint(ColumnConstraint::ContentWidth);
     }
-    table
-}
-
-/// Aligns these columns to the right, as numbers are read.
-pub(crate) fn numeric(table: &mut Table, columns: impl IntoIterator<Item = usize>) {
-    for column in columns {
-        if let Some(column) = table.column_mut(column) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
+    for column in numbers {
+        let Some(column) = table.column_mut(column) else { break };
+        column.set_cell_alignment(CellAlignment::Right);
     }
+    table.add_rows(rows);
+    table
 }
 
 /// Cells of at most so many characters are a number with its unit: one word.
@@ -84,9 +86,11 @@ mod tests {
     #[test]
     fn neither_words_nor_numbers_are_broken_while_there_is_room() {
         let lines = |width: u16| -> Vec<String> {
-            let mut table = table(&["", "locks taken", "of them contended", "p50"]);
-            table.add_row(["adaptive", "1,612,571", "48,084", "19.73 µs"]);
-            table.add_row(["a name that is long", "a sentence of some length", "0", "–"]);
+            let rows = [
+                ["adaptive", "1,612,571", "48,084", "19.73 µs"],
+                ["a name that is long", "a sentence of some length", "0", "–"],
+            ];
+            let mut table = table(&["", "locks taken", "of them contended", "p50"], [], rows);
             table.set_width(width);
             keep_words_whole(&mut table, width);
             table.lines().collect()

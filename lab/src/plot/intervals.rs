@@ -1,8 +1,10 @@
 //! Figures with their intervals, one a row over a common axis: what a change costs, what an
 //! operation takes, how rounds are distributed.
 
+use std::fmt::Display;
+
 use super::{BAR, LETTER, NAME_LETTERS, WIDTH, figure, room, round_step, svg};
-use crate::html::{Attribute, Markup};
+use crate::html::Markup;
 use crate::output::shortened;
 
 /// One row: a value, its interval, and what else is known of it.
@@ -20,6 +22,18 @@ pub(crate) struct Interval {
     pub(crate) text: String,
     /// Drawn in the accent's colour.
     pub(crate) ours: bool,
+}
+
+impl Interval {
+    /// A value with the ends of its interval, and how it is written.
+    pub(crate) fn of(
+        name: impl Into<String>,
+        [value, low, high]: [f64; 3],
+        text: String,
+    ) -> Interval {
+        let (name, rounds) = (name.into(), Vec::new());
+        Interval { name, value, low, high, rounds, published: None, text, ours: false }
+    }
 }
 
 /// The axis that all rows share.
@@ -42,6 +56,13 @@ pub(crate) enum Scale {
     Logarithmic,
     /// From 0 on, with a bar up to the value; of values that are not below 0.
     Bars,
+}
+
+impl Axis {
+    /// Without lines of its own.
+    pub(crate) fn new(title: impl Into<String>, scale: Scale, label: fn(f64) -> String) -> Axis {
+        Axis { title: title.into(), scale, label, guides: Vec::new() }
+    }
 }
 
 impl Scale {
@@ -163,15 +184,8 @@ fn draw(svg: &mut Markup, frame: &Frame<'_>, row: &Interval, middle: f64) {
         );
         if frame.axis.scale == Scale::Bars {
             let (top, width) = (middle - 9.0, figure((frame.x(row.value) - frame.left).max(1.0)));
-            let place: [Attribute<'_>; 6] = [
-                ("class", &class),
-                ("x", &frame.left),
-                ("y", &top),
-                ("height", &"18"),
-                ("rx", &"2"),
-                ("width", &width),
-            ];
-            group.empty("rect", &place);
+            let place: [&dyn Display; 4] = [&frame.left, &top, &width, &"18"];
+            group.rect(&[("class", &class), ("rx", &"2")], place);
         } else {
             for round in row.rounds.iter().filter(|round| round.is_finite()) {
                 group.circle("round", figure(frame.x(*round)), middle, "3");
@@ -208,21 +222,13 @@ mod tests {
     #[test]
     fn an_interval_without_an_end_stays_inside_and_says_its_figures() {
         let row = Interval {
-            name: "<a>".to_owned(),
-            value: 1.0,
-            low: -2.0,
-            high: f64::INFINITY,
             rounds: vec![0.0, f64::NAN, 2.0],
             published: Some(-1.0),
-            text: "+1 %".to_owned(),
             ours: true,
+            ..Interval::of("<a>", [1.0, -2.0, f64::INFINITY], "+1 %".to_owned())
         };
-        let axis = Axis {
-            title: "change, %".to_owned(),
-            scale: Scale::Linear,
-            label: |value| format!("{value}"),
-            guides: vec![2.0],
-        };
+        let mut axis = Axis::new("change, %", Scale::Linear, |value| format!("{value}"));
+        axis.guides.push(2.0);
         let mut page = Markup::default();
         let unknown = Interval { value: f64::NAN, ..row.clone() };
         intervals(&mut page, "t", &axis, &[row, unknown]);
@@ -243,25 +249,10 @@ mod tests {
 
     #[test]
     fn a_bar_begins_at_0_its_text_is_escaped_and_places_are_numbers() {
-        let bar = Interval {
-            name: "<b>&".to_owned(),
-            value: 1.0,
-            low: 1.0,
-            high: 1.0,
-            rounds: Vec::new(),
-            published: None,
-            text: String::new(),
-            ours: false,
-        };
-        let axis = Axis {
-            title: "ns".to_owned(),
-            scale: Scale::Bars,
-            label: |value| format!("{value}"),
-            guides: Vec::new(),
-        };
+        let bar = |value| Interval::of("<b>&", [value; 3], String::new());
+        let axis = Axis::new("ns", Scale::Bars, |value| format!("{value}"));
         let mut page = Markup::default();
-        let unknown = Interval { value: f64::NAN, low: f64::NAN, high: f64::NAN, ..bar.clone() };
-        intervals(&mut page, "t", &axis, &[bar, unknown]);
+        intervals(&mut page, "t", &axis, &[bar(1.0), bar(f64::NAN)]);
         let svg = page.into_string();
         assert!(svg.contains("&lt;b&gt;&amp;") && !svg.contains("<b>"), "{svg}");
         assert!(!svg.contains("NaN"), "what could not be measured has no place: {svg}");

@@ -5,11 +5,11 @@ use std::path::Path;
 
 use bench::costs::duration;
 use bench::slices::Missing;
-use serde::Deserialize;
+use serde_json::Value;
 use simulate::cost::{Costs, Measured, MeasuredKernel, Picos};
 
 use crate::costs::measure;
-use crate::exit::Failure;
+use crate::exit::{Failure, Result};
 use crate::machine::Machine;
 use crate::output::{Output, SchemaId};
 
@@ -30,7 +30,7 @@ pub(super) const MEASURED: &str = "measured";
 ///
 /// # Errors
 /// If it is no preset, nor a file with the costs of a machine; or measuring was interrupted.
-pub(super) fn by_name(name: &str, output: &mut Output) -> Result<Named, Failure> {
+pub(super) fn by_name(name: &str, output: &mut Output) -> Result<Named> {
     let known = ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, known)| known);
     if let Some(costs) = Costs::named(known) {
         return Ok(Named { name: known.to_owned(), costs });
@@ -56,15 +56,11 @@ pub(super) enum Needs {
 /// # Errors
 /// If it lacks what a figure that is needed is measured with, or was too busy to measure it; or the
 /// run was interrupted.
-pub(super) fn measure_here(
-    quick: bool,
-    needs: Needs,
-    output: &mut Output,
-) -> Result<Measured, Failure> {
+pub(super) fn measure_here(quick: bool, needs: Needs, output: &mut Output) -> Result<Measured> {
     let machine = Machine::detect();
-    let mut progress = output.progress(duration(quick));
-    let costs = measure(&machine, (quick, false), output, &mut progress)?;
-    drop(progress);
+    output.progress.begin(duration(quick));
+    let costs = measure(&machine, (quick, false), output)?;
+    output.progress.end();
     if output.interrupt().requested() {
         return Err(Failure::Interrupted);
     }
@@ -89,31 +85,7 @@ fn without(id: &str, why: Option<&Missing>) -> Failure {
     }
 }
 
-/// The part that matters of a document of `rcu costs`.
-#[derive(Debug, Deserialize)]
-struct Document {
-    schema: String,
-    version: u32,
-    costs: Table,
-}
-
-#[derive(Debug, Deserialize)]
-struct Table {
-    rows: Vec<Row>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Row {
-    id: String,
-    ns: Option<Spread>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Spread {
-    median: f64,
-}
-
-fn from_file(path: &Path) -> Result<Measured, Failure> {
+fn from_file(path: &Path) -> Result<Measured> {
     let shown = path.display();
     let text = std::fs::read_to_string(path).map_err(|error| {
         if error.kind() == std::io::ErrorKind::InvalidData {
@@ -132,17 +104,20 @@ fn from_file(path: &Path) -> Result<Measured, Failure> {
         ))
     })?;
     let wrong = |reason: String| Failure::Usage(format!("{shown}: {reason}"));
-    let document: Document = serde_json::from_str(&text)
-        .map_err(|error| wrong(format!("not the JSON of `rcu costs`: {error}")))?;
+    let no_costs = |reason: &str| wrong(format!("not the JSON of `rcu costs`: {reason}"));
+    let document: Value =
+        serde_json::from_str(&text).map_err(|error| no_costs(&error.to_string()))?;
+    let Some(rows) = document["costs"]["rows"].as_array() else {
+        return Err(no_costs("it has no rows of costs"));
+    };
     let SchemaId(schema, version) = crate::costs::SCHEMA;
-    if document.schema != schema || document.version != version {
+    if document["schema"] != schema || document["version"] != version {
         return Err(wrong(format!(
-            "{} version {}, where {schema} version {version} is wanted",
-            document.schema, document.version
+            "{} version {}, where {schema:?} version {version} is wanted",
+            document["schema"], document["version"]
         )));
     }
-    let rows = &document.costs.rows;
-    let ns = |id: &str| rows.iter().find(|row| row.id == id)?.ns.as_ref().map(|ns| ns.median);
+    let ns = |id: &str| rows.iter().find(|row| row["id"] == id)?["ns"]["median"].as_f64();
     of_rows(ns, Needs::Memory).map_err(|id| {
         wrong(format!("{id} is missing, or no cost of memory; what is simulated needs it"))
     })

@@ -7,11 +7,11 @@ use simulate::srcu::VARIANTS;
 use simulate::{EngineKind, Setup, Workload};
 
 use super::{costs, product, srcu};
-use crate::exit::Failure;
+use crate::exit::Result;
 use crate::output::Output;
 
 /// Prints all of it.
-pub(super) fn print(output: &mut Output) -> Result<(), Failure> {
+pub(super) fn print(output: &mut Output) -> Result<()> {
     output.heading("Engines (--engine)")?;
     let engines = EngineKind::all();
     let lines = engines.iter().map(|engine| (engine.name(), engine.what()));

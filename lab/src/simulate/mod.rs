@@ -2,8 +2,8 @@
 //!
 //! - [`options`]: what can be typed; [`product`]: what is run for it; [`pool`]: running it on all
 //!   CPUs; [`costs`]: what things cost on the simulated machine.
-//! - [`what_if`]: engines on virtual machines, with [`metric`] for the tables and [`picture`] for
-//!   the timeline; [`srcu`]: the same for SRCU.
+//! - [`what_if`]: engines on virtual machines, with [`shape`] and [`metric`] for the tables, and
+//!   [`picture`] for the timeline; [`srcu`]: the same for SRCU.
 //! - [`published`]: published figures beside ours; [`suite`]: the library's engines and liburcu's
 //!   algorithm on workloads of user space; [`validate`]: some of these for real, beside the model.
 //! - [`list`]: what there is.
@@ -16,6 +16,7 @@ mod picture;
 mod pool;
 mod product;
 mod published;
+mod shape;
 mod srcu;
 mod suite;
 mod validate;
@@ -23,21 +24,20 @@ mod what_if;
 
 pub(crate) use options::SimulateArgs;
 
-use serde::Serialize;
-
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, Result};
 use crate::output::Output;
 
-/// The document of runs that `--json` writes.
-#[derive(Debug, Serialize)]
-struct Runs<R> {
-    interrupted: bool,
-    runs: Vec<R>,
+/// How a run ends, which may have been interrupted, or have found something broken.
+fn exit(interrupted: bool, is_broken: bool) -> Exit {
+    match (interrupted, is_broken) {
+        (true, _) => Exit::Interrupted,
+        (false, true) => Exit::Violation,
+        (false, false) => Exit::Ok,
+    }
 }
 
 /// Runs `rcu simulate`.
-pub(crate) fn run(args: &SimulateArgs, output: &mut Output) -> Result<Exit, Failure> {
-    output.expect_page(args.html.as_deref())?;
+pub(crate) fn run(args: &SimulateArgs, output: &mut Output) -> Result<Exit> {
     if args.list {
         if output.has_json() {
             return Err(Failure::Usage("--list is text; it has no JSON".to_owned()));

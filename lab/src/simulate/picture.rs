@@ -189,9 +189,7 @@ impl Panel {
 /// A part of a callback queue.
 fn bar(svg: &mut Markup, class: &str, x: f64, top: f64, width: f64) {
     let (x, y, width) = (figure(x), figure(top + 4.0), figure(width.max(0.6)));
-    let place: [Attribute<'_>; 5] =
-        [("class", &class), ("x", &x), ("y", &y), ("height", &10), ("width", &width)];
-    svg.empty("rect", &place);
+    svg.rect(&[("class", &class)], [&x, &y, &width, &10]);
 }
 
 /// The callback queue in words: how long, and who was waited for last.
@@ -234,9 +232,7 @@ fn legend(svg: &mut Markup, grace_periods: &[GracePeriod]) {
     let rest = ends.then_some(("rest", "the engine ends it"));
     let mut x = NAMES;
     for (class, name) in used.into_iter().map(shown).chain(rest) {
-        let place: [Attribute<'_>; 5] =
-            [("class", &class), ("x", &x), ("y", &33), ("width", &10), ("height", &10)];
-        svg.empty("rect", &place);
+        svg.rect(&[("class", &class)], [&x, &33, &10, &10]);
         svg.label(Some("soft"), x + 15.0, 42, None, name);
         x += BESIDE + LETTER * name.chars().count() as f64;
     }

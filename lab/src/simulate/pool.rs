@@ -5,61 +5,63 @@
 //! thread only listens, draws the progress and looks whether anybody still wants the results.
 
 use std::num::NonZeroUsize;
-use std::sync::Mutex;
-use std::sync::PoisonError;
+use std::ops::ControlFlow;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::Duration;
 
-use crate::exit::Failure;
+use crate::exit::Result;
 use crate::interrupt::Interrupt;
-use crate::output::{Output, Progress};
+use crate::output::Output;
 
 /// One thing to run.
-pub(super) trait Job: Sync {
-    /// What comes out.
-    type Result: Send;
+pub(super) struct Job<'a, R> {
     /// What it is called in the progress bar.
-    fn name(&self) -> String;
+    pub(super) name: String,
     /// About how long it takes on a CPU of its own.
-    fn about(&self) -> Duration;
+    pub(super) about: Duration,
     /// Runs it; `None` if it was asked to stop before its end.
-    fn run(&self, watch: &Watch<'_>) -> Option<Self::Result>;
+    pub(super) run: Box<Run<'a, R>>,
 }
+
+type Run<'a, R> = dyn Fn(&mut Watch<'_>) -> Option<R> + Sync + 'a;
 
 /// Whom a job tells how far it is, and who tells it to stop.
 #[derive(Debug)]
 pub(super) struct Watch<'a> {
     job: usize,
+    /// How far it was when that was told last.
+    told: u16,
     news: Sender<News>,
     interrupt: &'a Interrupt,
     given_up: &'a AtomicBool,
 }
 
-/// What the main thread receives.
-#[derive(Debug)]
-enum News {
-    Began(usize),
-    /// So many thousandths of the job are done.
-    Reached(usize, u16),
-    Ended(usize),
-}
+/// Which job is how far, in thousandths: 0 when it begins.
+type News = (usize, u16);
 
 impl Watch<'_> {
-    /// Tells how far the job is, in thousandths. Returns whether it should go on.
-    pub(super) fn reached(&self, permille: u16) -> bool {
-        self.tell(News::Reached(self.job, permille));
-        !self.should_stop()
+    /// Tells that the job is at `now` of `end`. Returns whether it should go on.
+    pub(super) fn at(&mut self, now: u64, end: u64) -> ControlFlow<()> {
+        let permille = u128::from(now) * 1_000 / u128::from(end.max(1));
+        let permille = permille.min(1_000) as u16;
+        // A bar of 30 places need not hear of everything.
+        if permille >= self.told + 10 {
+            self.told = permille;
+            self.tell(permille);
+        }
+        if self.should_stop() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
-    fn tell(&self, news: News) {
+    fn tell(&self, permille: u16) {
         // No thread listens any more only when the run is being given up.
-        let _ = self.news.send(news);
+        let _ = self.news.send((self.job, permille));
     }
 
     /// Whether the user or a closed pipe wants the job to stop.
-    pub(super) fn should_stop(&self) -> bool {
+    fn should_stop(&self) -> bool {
         // Relaxed: the flags carry no data; they only have to be seen soon.
         self.interrupt.requested() || self.given_up.load(Ordering::Relaxed)
     }
@@ -69,18 +71,18 @@ impl Watch<'_> {
 /// ending.
 ///
 /// # Errors
-/// [`Failure::BrokenPipe`] when no process reads the results any more.
-pub(super) fn run<J: Job>(
-    jobs: &[J],
+/// [`BrokenPipe`](crate::exit::Failure::BrokenPipe) when no process reads the results any more.
+pub(super) fn run<R: Send + Sync>(
+    jobs: &[Job<'_, R>],
     output: &mut Output,
-) -> Result<Vec<Option<J::Result>>, Failure> {
+) -> Result<Vec<Option<R>>> {
     let threads = thread::available_parallelism().map_or(1, NonZeroUsize::get).min(jobs.len());
-    let total: Duration = jobs.iter().map(Job::about).sum();
-    let progress = output.progress(total / threads.max(1) as u32);
+    let total: Duration = jobs.iter().map(|job| job.about).sum();
+    output.progress.begin(total / threads.max(1) as u32);
     let interrupt = output.interrupt().clone();
     let given_up = AtomicBool::new(false);
     let next = AtomicUsize::new(0);
-    let results: Vec<Mutex<Option<J::Result>>> = jobs.iter().map(|_| Mutex::new(None)).collect();
+    let results: Vec<OnceLock<R>> = jobs.iter().map(|_| OnceLock::new()).collect();
     let (news, listening) = mpsc::channel();
     let listened = thread::scope(|scope| {
         for _ in 0..threads {
@@ -88,54 +90,48 @@ pub(super) fn run<J: Job>(
             let (next, results, interrupt, given_up) = (&next, &results, &interrupt, &given_up);
             scope.spawn(move || {
                 loop {
-                    // Relaxed: each number is given out once; the results are under locks.
+                    // Relaxed: each number is given out once; each result is written once.
                     let job = next.fetch_add(1, Ordering::Relaxed);
-                    let watch = Watch { job, news: news.clone(), interrupt, given_up };
+                    let mut watch = Watch { job, told: 0, news: news.clone(), interrupt, given_up };
                     if job >= jobs.len() || watch.should_stop() {
                         return;
                     }
-                    watch.tell(News::Began(job));
-                    let result = jobs[job].run(&watch);
-                    *results[job].lock().unwrap_or_else(PoisonError::into_inner) = result;
-                    watch.tell(News::Ended(job));
+                    watch.tell(0);
+                    if let Some(result) = (jobs[job].run)(&mut watch) {
+                        let _ = results[job].set(result);
+                    }
+                    watch.tell(1_000);
                 }
             });
         }
         drop(news);
-        listen(jobs, &listening, progress, threads, output)
+        listen(jobs, &listening, threads, output)
             // Relaxed: as above.
             .inspect_err(|_| given_up.store(true, Ordering::Relaxed))
     });
+    output.progress.end();
     listened?;
-    let into_result = |place: Mutex<Option<J::Result>>| {
-        place.into_inner().unwrap_or_else(PoisonError::into_inner)
-    };
-    Ok(results.into_iter().map(into_result).collect())
+    Ok(results.into_iter().map(OnceLock::into_inner).collect())
 }
 
 /// Draws the progress until every thread has ended.
-fn listen<J: Job>(
-    jobs: &[J],
+fn listen<R>(
+    jobs: &[Job<'_, R>],
     news: &Receiver<News>,
-    mut progress: Progress,
     threads: usize,
     output: &mut Output,
-) -> Result<(), Failure> {
+) -> Result<()> {
     let mut done = vec![Duration::ZERO; jobs.len()];
     let share = |job: usize, permille: u16| {
-        jobs[job].about() / threads.max(1) as u32 * u32::from(permille.min(1_000)) / 1_000
+        jobs[job].about / threads.max(1) as u32 * u32::from(permille.min(1_000)) / 1_000
     };
-    while let Ok(news) = news.recv() {
+    while let Ok((job, permille)) = news.recv() {
         output.check_reader()?;
-        let (job, reached) = match news {
-            News::Began(job) => {
-                progress.announce(jobs[job].name());
-                (job, Duration::ZERO)
-            }
-            News::Reached(job, permille) => (job, share(job, permille)),
-            News::Ended(job) => (job, share(job, 1_000)),
-        };
-        progress.advance(reached.saturating_sub(done[job]));
+        if permille == 0 {
+            output.progress.announce(&jobs[job].name);
+        }
+        let reached = share(job, permille);
+        output.progress.advance(reached.saturating_sub(done[job]));
         done[job] = done[job].max(reached);
     }
     Ok(())
@@ -146,33 +142,19 @@ mod tests {
     use super::*;
     use crate::output::OutputArgs;
 
-    /// Gives its number back; the first ones only after all the others.
-    struct Slow<'a> {
-        number: usize,
-        others_done: &'a AtomicUsize,
-    }
-
-    impl Job for Slow<'_> {
-        type Result = usize;
-
-        fn name(&self) -> String {
-            self.number.to_string()
-        }
-
-        fn about(&self) -> Duration {
-            Duration::from_millis(1)
-        }
-
-        fn run(&self, watch: &Watch<'_>) -> Option<usize> {
+    /// Gives its number back; the first one only after all the others.
+    fn slow(number: usize, others_done: &AtomicUsize) -> Job<'_, usize> {
+        let run = move |watch: &mut Watch<'_>| {
             let threads = thread::available_parallelism().map_or(1, NonZeroUsize::get);
-            if threads > 1 && self.number == 0 {
-                while self.others_done.load(Ordering::Relaxed) < 9 {
+            if threads > 1 && number == 0 {
+                while others_done.load(Ordering::Relaxed) < 9 {
                     thread::yield_now();
                 }
             }
-            self.others_done.fetch_add(1, Ordering::Relaxed);
-            watch.reached(500).then_some(self.number * 10)
-        }
+            others_done.fetch_add(1, Ordering::Relaxed);
+            watch.at(1, 2).is_continue().then_some(number * 10)
+        };
+        Job { name: number.to_string(), about: Duration::from_millis(1), run: Box::new(run) }
     }
 
     #[test]
@@ -180,8 +162,7 @@ mod tests {
         let interrupt = Interrupt::install().unwrap();
         let mut output = Output::new(&OutputArgs::default(), interrupt).unwrap();
         let others_done = AtomicUsize::new(0);
-        let jobs: Vec<Slow<'_>> =
-            (0..10).map(|number| Slow { number, others_done: &others_done }).collect();
+        let jobs: Vec<_> = (0..10).map(|number| slow(number, &others_done)).collect();
         let results = run(&jobs, &mut output).unwrap();
         let expected: Vec<Option<usize>> = (0..10).map(|number| Some(number * 10)).collect();
         assert_eq!(results, expected);

@@ -13,12 +13,14 @@ use std::time::Duration;
 
 use bench::units;
 use comfy_table::{Cell, CellAlignment, Color};
-use serde::ser::SerializeMap;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
+use serde_json::json;
 use simulate::replay::{self, Finding, Fit, Fitted, Part, Role, Row, typical_factor};
 
-use super::pool::{self, Job, Watch};
-use crate::exit::{Exit, Failure};
+use super::pool::{self, Job};
+use crate::distinct::distinct;
+use crate::exit::{Exit, Result};
+use crate::json::object;
 use crate::output::{self, Output, SchemaId};
 
 const SCHEMA: SchemaId = SchemaId("quiescence/simulate-published", 2);
@@ -33,25 +35,15 @@ const KNOWN_MISSES: &[(&str, &str)] = &[
     ("lwn2014", "3.16-rc loses throughput to contention in the slab allocator"),
 ];
 
-impl Job for Part {
-    type Result = Vec<Row>;
-
-    fn name(&self) -> String {
-        format!("replaying {}", self.source)
-    }
-
-    fn about(&self) -> Duration {
-        Duration::from_millis(self.about_ms)
-    }
-
-    fn run(&self, _: &Watch<'_>) -> Option<Vec<Row>> {
-        Some((self.rows)())
-    }
-}
-
 /// Replays everything and tells.
-pub(super) fn run(output: &mut Output) -> Result<Exit, Failure> {
-    let results = pool::run(replay::PARTS, output)?;
+pub(super) fn run(output: &mut Output) -> Result<Exit> {
+    let job = |part: &'static Part| Job {
+        name: format!("replaying {}", part.source),
+        about: Duration::from_millis(part.about_ms),
+        run: Box::new(|_| Some((part.rows)())),
+    };
+    let jobs: Vec<Job<'_, Vec<Row>>> = replay::PARTS.iter().map(job).collect();
+    let results = pool::run(&jobs, output)?;
     let rows = by_source(results.into_iter().flatten().flatten().collect());
     let broken: Vec<&Row> = rows.iter().filter(|row| is_broken(row, KNOWN_MISSES)).collect();
     let interrupted = output.interrupt().requested();
@@ -60,21 +52,12 @@ pub(super) fn run(output: &mut Output) -> Result<Exit, Failure> {
     for row in &broken {
         output.note(format!("{}: {} fitted when it was recorded", row.source, row.figure));
     }
-    Ok(match (interrupted, broken.is_empty()) {
-        (true, _) => Exit::Interrupted,
-        (false, true) => Exit::Ok,
-        (false, false) => Exit::Violation,
-    })
+    Ok(super::exit(interrupted, !broken.is_empty()))
 }
 
 /// Rows of one source together, the sources in the order in which they came first.
 fn by_source(mut rows: Vec<Row>) -> Vec<Row> {
-    let mut sources: Vec<&'static str> = Vec::new();
-    for row in &rows {
-        if !sources.contains(&row.source) {
-            sources.push(row.source);
-        }
-    }
+    let sources = distinct(rows.iter().map(|row| row.source));
     // The sort is stable.
     rows.sort_by_key(|row| sources.iter().position(|source| *source == row.source));
     rows
@@ -93,19 +76,16 @@ fn fitted() -> Vec<Fitted> {
 
 /// Prints a table for each source, what brings its numbers about and what was fitted on it below
 /// it, and how many rows fit.
-fn print(rows: &[Row], output: &mut Output) -> Result<(), Failure> {
+fn print(rows: &[Row], output: &mut Output) -> Result<()> {
     let fitted = fitted();
-    let mut rest = rows;
-    while let Some(first) = rest.first() {
-        let length = rest.iter().take_while(|row| row.source == first.source).count();
-        let (own, others) = rest.split_at(length);
-        let mechanisms = mechanisms(own);
-        output.heading(first.source)?;
+    for own in rows.chunk_by(|a, b| a.source == b.source) {
+        let (source, mechanisms) = (own[0].source, mechanisms(own));
+        output.heading(source)?;
         output.table(table(own, &mechanisms))?;
         let marks = mechanisms.iter().enumerate().map(|(place, text)| (mark(place), text));
         output.entries(marks)?;
         let own_fitted: Vec<Fitted> =
-            fitted.iter().filter(|one| one.source == first.source).copied().collect();
+            fitted.iter().filter(|one| one.source == source).copied().collect();
         if own.iter().any(|row| row.fit() != Fit::NotCompared) {
             let names: Vec<&str> = own_fitted.iter().map(|one| one.parameter).collect();
             let names = match names.len() {
@@ -114,7 +94,6 @@ fn print(rows: &[Row], output: &mut Output) -> Result<(), Failure> {
             };
             output.paragraph(balance(own, &own_fitted) + &names)?;
         }
-        rest = others;
     }
     output.heading("Together")?;
     output.paragraph(balance(rows, &fitted))?;
@@ -145,7 +124,7 @@ fn balance(rows: &[Row], fitted: &[Fitted]) -> String {
 }
 
 /// How many rows are of which kind.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Counts {
     fits: usize,
     misses: usize,
@@ -177,13 +156,7 @@ impl Counts {
 
 /// What brings these rows about, each once: too long for a cell, and often the same.
 fn mechanisms(rows: &[Row]) -> Vec<&str> {
-    let mut all: Vec<&str> = Vec::new();
-    for row in rows {
-        if !all.contains(&row.mechanism.as_str()) {
-            all.push(&row.mechanism);
-        }
-    }
-    all
+    distinct(rows.iter().map(|row| row.mechanism.as_str()))
 }
 
 /// What a mechanism is called in the table: a, b, ... z, aa, ab, ...
@@ -199,13 +172,7 @@ fn mark(place: usize) -> String {
 const NAME_MAX: usize = 40;
 
 fn table(rows: &[Row], mechanisms: &[&str]) -> comfy_table::Table {
-    let mut table =
-        output::table(&["figure", "published", "ours", "ratio", "", "role", "free", "why"]);
-    let is_sentence = rows.iter().any(|row| row.figure.chars().count() > NAME_MAX);
-    if let Some(column) = table.column_mut(0).filter(|_| is_sentence) {
-        column.remove_constraint();
-    }
-    for row in rows {
+    let line = |row: &Row| {
         let [published, ours, ratio] = numbers(row);
         let (word, colour) = verdict(row);
         let right = |text: String| match row.finding {
@@ -214,7 +181,7 @@ fn table(rows: &[Row], mechanisms: &[&str]) -> comfy_table::Table {
         };
         let word = colour.map_or(Cell::new(word), |colour| Cell::new(word).fg(colour));
         let place = mechanisms.iter().position(|text| *text == row.mechanism);
-        table.add_row([
+        [
             Cell::new(&row.figure),
             right(published),
             right(ours),
@@ -223,7 +190,13 @@ fn table(rows: &[Row], mechanisms: &[&str]) -> comfy_table::Table {
             Cell::new(role(row.role)),
             Cell::new(free(row)).set_alignment(CellAlignment::Right),
             Cell::new(place.map_or(String::new(), mark)),
-        ]);
+        ]
+    };
+    let header = ["figure", "published", "ours", "ratio", "", "role", "free", "why"];
+    let mut table = output::table(&header, [], rows.iter().map(line));
+    let is_sentence = rows.iter().any(|row| row.figure.chars().count() > NAME_MAX);
+    if let Some(column) = table.column_mut(0).filter(|_| is_sentence) {
+        column.remove_constraint();
     }
     table
 }
@@ -291,64 +264,48 @@ const fn role(role: Role) -> &'static str {
 }
 
 /// The document that `--json` writes.
-#[derive(Debug, Serialize)]
-struct Document<'a> {
-    interrupted: bool,
-    fit_low: f64,
-    fit_high: f64,
-    #[serde(flatten)]
-    counts: Counts,
-    typical_factor: Option<f64>,
-    fitted: Vec<Fitted>,
-    rows: Vec<RowOut<'a>>,
-}
-
-fn document(rows: &[Row], interrupted: bool) -> Document<'_> {
-    Document {
-        interrupted,
-        fit_low: Row::FIT.0,
-        fit_high: Row::FIT.1,
-        counts: Counts::of(rows),
-        typical_factor: typical_factor(rows),
-        fitted: fitted(),
-        rows: rows.iter().map(RowOut).collect(),
+fn document(rows: &[Row], interrupted: bool) -> impl Serialize {
+    let Counts { fits, misses, not_compared, free, free_misses } = Counts::of(rows);
+    object! {
+        "interrupted": interrupted,
+        "fit_low": Row::FIT.0,
+        "fit_high": Row::FIT.1,
+        "fits": fits,
+        "misses": misses,
+        "not_compared": not_compared,
+        "free": free,
+        "free_misses": free_misses,
+        "typical_factor": typical_factor(rows),
+        "fitted": fitted(),
+        "rows": rows.iter().map(row_out).collect::<Vec<_>>(),
     }
 }
 
-#[derive(Debug)]
-struct RowOut<'a>(&'a Row);
-
-impl Serialize for RowOut<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let row = self.0;
-        let mut object = serializer.serialize_map(None)?;
-        object.serialize_entry("source", row.source)?;
-        object.serialize_entry("figure", &row.figure)?;
-        match &row.finding {
-            Finding::Number { published, ours, unit } => {
-                let kind = if row.is_difference() { "difference" } else { "number" };
-                object.serialize_entry("kind", kind)?;
-                object.serialize_entry("published", published)?;
-                object.serialize_entry("ours", ours)?;
-                object.serialize_entry("unit", unit)?;
-            }
-            Finding::Statement { published, ours, .. } => {
-                object.serialize_entry("kind", "statement")?;
-                object.serialize_entry("published", published)?;
-                object.serialize_entry("ours", ours)?;
-                object.serialize_entry("unit", &())?;
-            }
+fn row_out(row: &Row) -> impl Serialize {
+    let (kind, published, ours, unit) = match &row.finding {
+        Finding::Number { published, ours, unit } => {
+            let kind = if row.is_difference() { "difference" } else { "number" };
+            (kind, json!(published), json!(ours), Some(unit))
         }
-        let is_compared = row.fit() != Fit::NotCompared;
-        object.serialize_entry("ratio", &row.ratio().filter(|_| is_compared))?;
-        object.serialize_entry("compared", &row.compared())?;
-        object.serialize_entry("free_share", &row.free_share())?;
-        object.serialize_entry("role", role(row.role))?;
-        object.serialize_entry("verdict", &is_compared.then_some(verdict(row).0))?;
-        let is_known = KNOWN_MISSES.contains(&(row.source, row.figure.as_str()));
-        object.serialize_entry("fitted_when_recorded", &!is_known)?;
-        object.serialize_entry("mechanism", &row.mechanism)?;
-        object.end()
+        Finding::Statement { published, ours, .. } => {
+            ("statement", json!(published), json!(ours), None)
+        }
+    };
+    let is_compared = row.fit() != Fit::NotCompared;
+    object! {
+        "source": row.source,
+        "figure": &row.figure,
+        "kind": kind,
+        "published": published,
+        "ours": ours,
+        "unit": unit,
+        "ratio": row.ratio().filter(|_| is_compared),
+        "compared": row.compared(),
+        "free_share": row.free_share(),
+        "role": role(row.role),
+        "verdict": is_compared.then_some(verdict(row).0),
+        "fitted_when_recorded": !KNOWN_MISSES.contains(&(row.source, row.figure.as_str())),
+        "mechanism": &row.mechanism,
     }
 }
 

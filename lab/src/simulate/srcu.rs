@@ -6,16 +6,17 @@ mod numbers;
 use std::time::Duration;
 
 use bench::units;
-use serde::ser::SerializeMap;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use simulate::srcu::{Options, Report, VARIANTS, variant};
 
 pub(super) use self::numbers::NUMBERS;
 use super::metric::percent;
-use super::options::{Switch, WhatIfArgs};
-use super::pool::{self, Job, Watch};
+use super::options::WhatIfArgs;
+use super::pool::{self, Job};
 use super::product::{check_count, vary};
-use crate::exit::{Exit, Failure};
+use super::shape::{self, Setting, Shape};
+use crate::exit::{Exit, Failure, Result};
+use crate::json::object;
 use crate::output::{self, Output, SchemaId};
 
 /// The engine's name.
@@ -37,38 +38,31 @@ struct Run {
     sets: Vec<(String, u64)>,
 }
 
-impl Job for Run {
-    type Result = Report;
-
-    fn name(&self) -> String {
-        format!("SRCU, {}", self.variant)
-    }
-
-    fn about(&self) -> Duration {
+fn job(run: &Run) -> Job<'_, Report> {
+    Job {
+        name: format!("SRCU, {}", run.variant),
         // A run that never sleeps takes longest; most sleep.
-        Duration::from_micros(20 * u64::from(self.options.calls)).max(Duration::from_millis(1))
-    }
-
-    fn run(&self, _: &Watch<'_>) -> Option<Report> {
+        about: Duration::from_micros(20 * u64::from(run.options.calls))
+            .max(Duration::from_millis(1)),
         // What is impossible was refused before anything ran.
-        simulate::srcu::run(&self.options).ok()
+        run: Box::new(|_| simulate::srcu::run(&run.options).ok()),
     }
 }
 
 /// Runs every combination and tells.
-pub(super) fn run(args: &WhatIfArgs, output: &mut Output) -> Result<Exit, Failure> {
+pub(super) fn run(args: &WhatIfArgs, output: &mut Output) -> Result<Exit> {
     let runs = runs(args)?;
-    let reports = pool::run(&runs, output)?;
+    let jobs: Vec<_> = runs.iter().map(job).collect();
+    let reports = pool::run(&jobs, output)?;
     let interrupted = output.interrupt().requested();
-    let all = runs.iter().zip(&reports);
-    let all = all.map(|(run, report)| RunOut(run, report.as_ref())).collect();
-    output.json(SCHEMA, &super::Runs { interrupted, runs: all })?;
-    print(args, &runs, &reports, output)?;
+    let all: Vec<_> = runs.iter().zip(&reports).map(run_out).collect();
+    output.json(SCHEMA, &object! { "interrupted": interrupted, "runs": all, })?;
+    print(&runs, &reports, output)?;
     Ok(if interrupted { Exit::Interrupted } else { Exit::Ok })
 }
 
 /// Every combination; the delay function varies fastest.
-fn runs(args: &WhatIfArgs) -> Result<Vec<Run>, Failure> {
+fn runs(args: &WhatIfArgs) -> Result<Vec<Run>> {
     refuse_what_it_has_not(args)?;
     let given = [("hz", args.hz.is_empty()), ("cpus", args.cpus.is_empty())];
     let given: Vec<&str> = given.iter().filter(|(_, none)| !none).map(|(name, _)| *name).collect();
@@ -84,7 +78,7 @@ fn runs(args: &WhatIfArgs) -> Result<Vec<Run>, Failure> {
         vary(&mut bases, &set.values, |(_, sets), &value| sets.push((set.name.clone(), value)))?;
     }
     vary(&mut bases, &args.seed, |(to, _), &seed| to.seed = seed)?;
-    vary(&mut bases, &args.preemptible, |(to, _), &Switch(on)| to.preempt = on)?;
+    vary(&mut bases, &args.preemptible, |(to, _), &on| to.preempt = on)?;
     vary(&mut bases, &args.hz, |(to, _), &hz| to.hz = hz)?;
     vary(&mut bases, &args.cpus, |(to, _), &cpus| to.cpus = cpus.try_into().unwrap_or(u32::MAX))?;
     let mut runs = Vec::new();
@@ -96,11 +90,7 @@ fn runs(args: &WhatIfArgs) -> Result<Vec<Run>, Failure> {
 }
 
 /// A run for each delay function that is named; if none is, for each that has these numbers.
-fn of_variants(
-    args: &WhatIfArgs,
-    options: &Options,
-    sets: &[(String, u64)],
-) -> Result<Vec<Run>, Failure> {
+fn of_variants(args: &WhatIfArgs, options: &Options, sets: &[(String, u64)]) -> Result<Vec<Run>> {
     // A delay function may depend on the ticks a second.
     let hz = sets.iter().find(|(name, _)| name == "hz").map_or(options.hz.into(), |(_, hz)| *hz);
     let hz = u32::try_from(hz).unwrap_or(u32::MAX);
@@ -130,7 +120,7 @@ fn of_variants(
     Ok(runs)
 }
 
-fn of(name: &str, hz: u32) -> Result<simulate::srcu::DelayFunction, Failure> {
+fn of(name: &str, hz: u32) -> Result<simulate::srcu::DelayFunction> {
     variant(name, hz).ok_or_else(|| {
         Failure::Usage(format!(
             "no delay function is called {name:?}; there are {}",
@@ -140,7 +130,7 @@ fn of(name: &str, hz: u32) -> Result<simulate::srcu::DelayFunction, Failure> {
 }
 
 /// Options of other engines' machines.
-fn refuse_what_it_has_not(args: &WhatIfArgs) -> Result<(), Failure> {
+fn refuse_what_it_has_not(args: &WhatIfArgs) -> Result<()> {
     let given = [
         ("another engine", args.engine.len() > 1),
         ("--workload", !args.workload.is_empty()),
@@ -159,75 +149,48 @@ fn refuse_what_it_has_not(args: &WhatIfArgs) -> Result<(), Failure> {
     }
 }
 
+/// What can tell runs apart besides their delay function.
+fn settings(Run { options, sets, .. }: &Run) -> Vec<Setting> {
+    let machine = [
+        shape::count("calls", options.calls.into()),
+        shape::count("CPUs", options.cpus.into()),
+        shape::count("Hz", options.hz.into()),
+        shape::plain("kernel", if options.preempt { "preemptible" } else { "not preemptible" }),
+        shape::named("seed", options.seed),
+    ];
+    let others = sets.iter().filter(|(name, _)| !["calls", "cpus", "hz"].contains(&&**name));
+    let others = others.map(|(name, value)| shape::named(name, value));
+    machine.into_iter().chain(others).collect()
+}
+
 /// Prints a line for each run; settings that all share stand above the table.
-fn print(
-    args: &WhatIfArgs,
-    runs: &[Run],
-    reports: &[Option<Report>],
-    output: &mut Output,
-) -> Result<(), Failure> {
+fn print(runs: &[Run], reports: &[Option<Report>], output: &mut Output) -> Result<()> {
     const METRICS: [&str; 8] =
         ["seconds", "p50", "p99", "max", "worker", "awake", "sleeps", "pulls"];
     output.heading("SRCU: grace periods, one after the other")?;
-    let (with_hz, with_preempt) = (args.hz.len() > 1, args.preemptible.len() > 1);
-    let (with_cpus, with_seed) = (args.cpus.len() > 1, args.seed.len() > 1);
-    let is_swept = |name: &str| args.set.iter().any(|set| set.name == name && set.values.len() > 1);
-    if let Some(Run { options, sets, .. }) = runs.first() {
-        let counts = [
-            ("calls", options.calls, "calls", false),
-            ("cpus", options.cpus, "CPUs", with_cpus),
-            ("hz", options.hz, "Hz", with_hz),
-        ];
-        let of_all = counts.iter().filter(|(name, _, _, swept)| !swept && !is_swept(name));
-        let mut shared: Vec<String> = of_all
-            .map(|(_, count, unit, _)| format!("{} {unit}", units::count(u64::from(*count))))
-            .collect();
-        shared.extend((!with_preempt).then(|| kernel(options).to_owned()));
-        let is_count = |name: &str| counts.iter().any(|(count, ..)| *count == name);
-        let others = sets.iter().filter(|(name, _)| !is_count(name) && !is_swept(name));
-        shared.extend(others.map(|(name, value)| format!("{name} {value}")));
-        output.line(shared.join(", "))?;
-    }
-    let mut names = vec!["delay function"];
-    names.extend(with_cpus.then_some("CPUs"));
-    names.extend(with_seed.then_some("seed"));
-    names.extend(with_hz.then_some("Hz"));
-    names.extend(with_preempt.then_some("kernel"));
-    names.extend(args.set.iter().map(|set| set.name.as_str()).filter(|name| is_swept(name)));
-    let header: Vec<&str> = names.iter().copied().chain(METRICS).collect();
-    let mut table = output::table(&header);
-    output::numeric(&mut table, names.len()..header.len());
-    let mut incomplete = Vec::new();
-    for (run, report) in runs.iter().zip(reports) {
-        let Some(report) = report else { continue };
-        let mut row = vec![run.variant.clone()];
-        row.extend(with_cpus.then(|| run.options.cpus.to_string()));
-        row.extend(with_seed.then(|| run.options.seed.to_string()));
-        row.extend(with_hz.then(|| run.options.hz.to_string()));
-        row.extend(with_preempt.then(|| kernel(&run.options).to_owned()));
-        let swept = run.sets.iter().filter(|(name, _)| is_swept(name));
-        row.extend(swept.map(|(_, value)| value.to_string()));
-        row.extend(cells(report));
-        table.add_row(row);
-        if !report.is_complete() {
-            incomplete.push(run.variant.as_str());
-        }
-    }
-    output.table(table)?;
+    let shape = Shape::of(&runs.iter().map(settings).collect::<Vec<_>>());
+    output.line(shape.shared.join(", "))?;
+    let varies = shape.varies.iter().map(String::as_str);
+    let header: Vec<&str> = ["delay function"].into_iter().chain(varies).chain(METRICS).collect();
+    let done =
+        || runs.iter().zip(reports).filter_map(|(run, report)| Some((run, report.as_ref()?)));
+    let row = |(run, report): (&Run, &Report)| {
+        let names = [run.variant.clone()].into_iter().chain(shape.values(&settings(run)));
+        names.chain(cells(report)).collect::<Vec<_>>()
+    };
+    output.table(output::table(&header, shape.varies.len() + 1.., done().map(row)))?;
     output.entries([
         ("p50, p99, max", "latency of a call"),
         ("worker", "its share of one CPU"),
         ("awake", "its longest time without sleeping"),
         ("pulls", "how often an idle CPU took the preempted caller over"),
     ])?;
+    let incomplete = done().filter(|(_, report)| !report.is_complete());
+    let incomplete: Vec<&str> = incomplete.map(|(run, _)| run.variant.as_str()).collect();
     if !incomplete.is_empty() {
         output.note(format!("not all calls came back in time: {}", incomplete.join(", ")));
     }
     Ok(())
-}
-
-const fn kernel(options: &Options) -> &'static str {
-    if options.preempt { "preemptible" } else { "not preemptible" }
 }
 
 fn cells(report: &Report) -> [String; 8] {
@@ -245,21 +208,15 @@ fn cells(report: &Report) -> [String; 8] {
 }
 
 /// A run and its report, which it has unless it was interrupted.
-#[derive(Debug)]
-struct RunOut<'a>(&'a Run, Option<&'a Report>);
-
-impl Serialize for RunOut<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let RunOut(Run { variant, options, sets }, report) = self;
-        let mut object = serializer.serialize_map(None)?;
-        object.serialize_entry("variant", variant)?;
-        object.serialize_entry("cpus", &options.cpus)?;
-        object.serialize_entry("hz", &options.hz)?;
-        object.serialize_entry("preemptible", &options.preempt)?;
-        object.serialize_entry("seed", &options.seed)?;
-        object.serialize_entry("set", sets)?;
-        object.serialize_entry("report", report)?;
-        object.end()
+fn run_out((Run { variant, options, sets }, report): (&Run, &Option<Report>)) -> impl Serialize {
+    object! {
+        "variant": variant,
+        "cpus": options.cpus,
+        "hz": options.hz,
+        "preemptible": options.preempt,
+        "seed": options.seed,
+        "set": sets,
+        "report": report,
     }
 }
 
@@ -318,34 +275,5 @@ mod tests {
         assert!(runs.iter().all(|run| run.variant != "adaptive"));
         let named = WhatIfArgs { set, variant: vec!["final".into(), "adaptive".into()], ..args() };
         assert!(resolve(&named).unwrap_err().contains("adaptive has no number looks"));
-    }
-
-    #[test]
-    fn what_cannot_be_is_refused_with_the_known_names() {
-        let set = |text: &str| text.parse().unwrap();
-        let cases = [
-            (WhatIfArgs { variant: vec!["6.0".into()], ..args() }, "5.19-rc1"),
-            (WhatIfArgs { set: vec![set("tea=1")], ..args() }, "check_ns"),
-            (WhatIfArgs { set: vec![set("calls=0")], ..args() }, "calls"),
-            (WhatIfArgs { set: vec![set("calls=99999999999")], ..args() }, "at most 4294967294"),
-            (WhatIfArgs { set: vec![set("expedited=2")], ..args() }, "at most 1"),
-            (WhatIfArgs { set: vec![set("age=3")], ..args() }, "at most 2"),
-            (WhatIfArgs { set: vec![set("hz=0")], ..args() }, "10 to 10,000"),
-            (WhatIfArgs { set: vec![set("cpus=0")], ..args() }, "1 to 4,096"),
-            (WhatIfArgs { set: vec![set("cpus=1"), set("apart=1")], ..args() }, "second CPU"),
-            (WhatIfArgs { set: vec![set("looks=1"), set("looks=2")], ..args() }, "looks=A,B"),
-            (WhatIfArgs { set: vec![set("hz=100")], hz: vec![250], ..args() }, "given twice"),
-            (WhatIfArgs { set: vec![set("cpus=4")], cpus: vec![8], ..args() }, "given twice"),
-            (WhatIfArgs { set: vec![set("looks=1"), set("nap_us=1")], ..args() }, "the kernel's"),
-            (WhatIfArgs { hz: vec![0], ..args() }, "hz"),
-            (WhatIfArgs { cpus: vec![usize::MAX], ..args() }, "1 to 4,096"),
-            (WhatIfArgs { workload: vec!["dbench".into()], ..args() }, "--workload"),
-            (WhatIfArgs { engine: vec![NAME.into(), "tick".into()], ..args() }, "another engine"),
-            (WhatIfArgs { seed: (0..1_001).collect(), ..args() }, "1000 combinations"),
-        ];
-        for (args, expected) in cases {
-            let message = resolve(&args).unwrap_err();
-            assert!(message.contains(expected), "{message}");
-        }
     }
 }

@@ -6,19 +6,18 @@
 //! since a simulation gives the same bytes on every machine, another one is a change for the worse,
 //! and the exit code is 1.
 
-use std::ops::ControlFlow;
 use std::time::Duration;
 
 use bench::units;
 use comfy_table::{Cell, Color};
-use serde::ser::SerializeMap;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use simulate::ours::suite::{self, Aim, Case, Target};
 use simulate::ours::{self, Algorithm, Options, Report};
 
 use super::options::SimulateArgs;
-use super::pool::{self, Job, Watch};
-use crate::exit::{Exit, Failure};
+use super::pool::{self, Job};
+use crate::exit::{Exit, Failure, Result};
+use crate::json::object;
 use crate::output::{self, Output, SchemaId};
 
 const SCHEMA: SchemaId = SchemaId("quiescence/simulate-suite", 3);
@@ -39,35 +38,16 @@ const KNOWN_MISSES: &[(&str, Aim)] = &[
     ("stalled-reader", Aim::Updates),
 ];
 
-/// A case with one engine.
-#[derive(Clone, Debug)]
-pub(super) struct Entry {
-    /// The case's place.
-    pub(super) case: usize,
-    pub(super) name: String,
-    /// They can be simulated.
-    pub(super) options: Options,
-}
-
-impl Job for Entry {
-    type Result = Report;
-
-    fn name(&self) -> String {
-        self.name.clone()
-    }
-
-    fn about(&self) -> Duration {
+/// A run with these options, which can be simulated.
+pub(super) fn job(name: String, options: Options) -> Job<'static, Report> {
+    Job {
+        name,
         // Most of them take as long as a few hundredths of their virtual time.
-        Duration::from_nanos(self.options.duration / 10).max(Duration::from_millis(10))
-    }
-
-    fn run(&self, watch: &Watch<'_>) -> Option<Report> {
-        let end = self.options.warm_up + self.options.duration;
-        let progress = &mut |now: u64| {
-            let permille = u16::try_from(now.saturating_mul(1_000) / end).unwrap_or(1_000);
-            if watch.reached(permille) { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-        };
-        ours::run_with_progress(&self.options, progress).ok().flatten()
+        about: Duration::from_nanos(options.duration / 10).max(Duration::from_millis(10)),
+        run: Box::new(move |watch| {
+            let progress = &mut |now| watch.at(now, options.warm_up + options.duration);
+            ours::run_with_progress(&options, progress).ok().flatten()
+        }),
     }
 }
 
@@ -80,12 +60,11 @@ struct Judged {
 }
 
 /// Runs the suite and tells.
-pub(super) fn run(args: &SimulateArgs, output: &mut Output) -> Result<Exit, Failure> {
+pub(super) fn run(args: &SimulateArgs, output: &mut Output) -> Result<Exit> {
     let quick = args.quick;
     let cases = cases(args)?;
-    let entries = entries(&cases);
-    let reports = pool::run(&entries, output)?;
-    let judged = judge(cases, &entries, reports);
+    let reports = pool::run(&jobs(&cases), output)?;
+    let judged = judge(cases, &reports);
     let interrupted = output.interrupt().requested();
     output.json(SCHEMA, &document(&judged, quick, interrupted))?;
     print(&judged, output)?;
@@ -95,17 +74,13 @@ pub(super) fn run(args: &SimulateArgs, output: &mut Output) -> Result<Exit, Fail
         Some(_) => Vec::new(),
     };
     for (case, target) in &broken {
-        output.note(format!("{case}: {} was met when it was recorded", name(target.aim)));
+        output.note(format!("{case}: {} was met when it was recorded", words(target.aim).0));
     }
-    Ok(match (interrupted, broken.is_empty()) {
-        (true, _) => Exit::Interrupted,
-        (false, true) => Exit::Ok,
-        (false, false) => Exit::Violation,
-    })
+    Ok(super::exit(interrupted, !broken.is_empty()))
 }
 
 /// The cases that were asked for.
-fn cases(args: &SimulateArgs) -> Result<Vec<Case>, Failure> {
+fn cases(args: &SimulateArgs) -> Result<Vec<Case>> {
     let all = suite::cases(args.quick);
     let names: Vec<&str> = all.iter().map(|case| case.workload.name).collect();
     if let Some(unknown) = args.only.iter().find(|only| !names.contains(&only.as_str())) {
@@ -130,31 +105,27 @@ fn cases(args: &SimulateArgs) -> Result<Vec<Case>, Failure> {
     all.into_iter().filter(is_asked_for).map(on_machine).collect()
 }
 
-fn entries(cases: &[Case]) -> Vec<Entry> {
-    let of = |(place, case): (usize, &Case)| {
-        let entry = |name: &str| {
+/// Each case with each engine.
+fn jobs(cases: &[Case]) -> Vec<Job<'static, Report>> {
+    let of = |case: &Case| {
+        let of_engine = |name: &str| {
             let algorithm = Algorithm::named(name)?;
-            let name = format!("{}, {name}", case.workload.name);
-            Some(Entry { case: place, name, options: case.under(algorithm) })
+            Some(job(format!("{}, {name}", case.workload.name), case.under(algorithm)))
         };
-        Algorithm::NAMES.into_iter().filter_map(entry).collect::<Vec<_>>()
+        Algorithm::NAMES.into_iter().filter_map(of_engine).collect::<Vec<_>>()
     };
-    cases.iter().enumerate().flat_map(of).collect()
+    cases.iter().flat_map(of).collect()
 }
 
-/// Puts together what belongs together. A case that was interrupted is left out: a best engine that
-/// has not run cannot be compared with.
-fn judge(cases: Vec<Case>, entries: &[Entry], reports: Vec<Option<Report>>) -> Vec<Judged> {
-    let mut own: Vec<Vec<Option<Report>>> = cases.iter().map(|_| Vec::new()).collect();
-    for (entry, report) in entries.iter().zip(reports) {
-        own[entry.case].push(report);
-    }
-    let judged = |(case, reports): (Case, Vec<Option<Report>>)| {
-        let reports = reports.into_iter().collect::<Option<Vec<Report>>>()?;
+/// Puts together what belongs together: each case has a report of each engine. One that was
+/// interrupted is left out: a best engine that has not run cannot be compared with.
+fn judge(cases: Vec<Case>, reports: &[Option<Report>]) -> Vec<Judged> {
+    let judged = |(case, reports): (Case, &[Option<Report>])| {
+        let reports = reports.iter().cloned().collect::<Option<Vec<Report>>>()?;
         let targets = suite::judge(&case, &reports);
         Some(Judged { case, reports, targets })
     };
-    cases.into_iter().zip(own).filter_map(judged).collect()
+    cases.into_iter().zip(reports.chunks(Algorithm::NAMES.len())).filter_map(judged).collect()
 }
 
 /// Aims that are not reached and were when they were recorded.
@@ -168,33 +139,20 @@ fn broken<'a>(judged: &'a [Judged], known: &[(&str, Aim)]) -> Vec<(&'a str, &'a 
     judged.iter().flat_map(of).filter(is_broken).collect()
 }
 
-/// In words.
-const fn name(aim: Aim) -> &'static str {
+/// In words, and as the head of its column.
+const fn words(aim: Aim) -> (&'static str, &'static str) {
     match aim {
-        Aim::Updates => "updates",
-        Aim::Reads => "sections read",
-        Aim::WaitP50 => "median wait",
-        Aim::WaitMean => "mean wait",
-        Aim::WaitP99 => "wait of 99 in 100",
-        Aim::ExpeditedMean => "mean expedited wait",
-        Aim::Cpu => "CPU time of grace periods",
+        Aim::Updates => ("updates", "updates"),
+        Aim::Reads => ("sections read", "reads"),
+        Aim::WaitP50 => ("median wait", "p50"),
+        Aim::WaitMean => ("mean wait", "mean"),
+        Aim::WaitP99 => ("wait of 99 in 100", "p99"),
+        Aim::ExpeditedMean => ("mean expedited wait", "hurried"),
+        Aim::Cpu => ("CPU time of grace periods", "CPU"),
     }
 }
 
-/// The head of its column.
-const fn column(aim: Aim) -> &'static str {
-    match aim {
-        Aim::Updates => "updates",
-        Aim::Reads => "reads",
-        Aim::WaitP50 => "p50",
-        Aim::WaitMean => "mean",
-        Aim::WaitP99 => "p99",
-        Aim::ExpeditedMean => "hurried",
-        Aim::Cpu => "CPU",
-    }
-}
-
-fn print(judged: &[Judged], output: &mut Output) -> Result<(), Failure> {
+fn print(judged: &[Judged], output: &mut Output) -> Result<()> {
     for judged in judged {
         let Case { workload, options } = &judged.case;
         let larger = if options.cpus == workload.cpus { "" } else { "in proportion on " };
@@ -243,7 +201,7 @@ fn miss(judged: &Judged, target: &Target) -> String {
     format!(
         "missed: {}: {} {} of {}'s; {} {} is asked",
         judged.case.workload.name,
-        name(target.aim),
+        words(target.aim).0,
         ratio(target.ratio_permille),
         target.against,
         if target.aim.is_throughput() { "at least" } else { "at most" },
@@ -255,12 +213,8 @@ fn miss(judged: &Judged, target: &Target) -> String {
 fn figures(judged: &Judged) -> comfy_table::Table {
     let header =
         ["engine", "updates/s", "reads/s", "wait p50", "p99", "max", "CPU", "fences/s", "memory"];
-    let mut table = output::table(&header);
-    output::numeric(&mut table, 1..header.len());
-    for (engine, report) in Algorithm::NAMES.into_iter().zip(&judged.reports) {
-        table.add_row(row(engine, report));
-    }
-    table
+    let reports = Algorithm::NAMES.into_iter().zip(&judged.reports);
+    output::table(&header, 1.., reports.map(|(engine, report)| row(engine, report)))
 }
 
 fn row(engine: &str, report: &Report) -> Vec<String> {
@@ -290,10 +244,8 @@ fn row(engine: &str, report: &Report) -> Vec<String> {
 
 fn table(judged: &[Judged]) -> comfy_table::Table {
     let header: Vec<&str> =
-        ["workload"].into_iter().chain(Aim::ALL.map(column)).chain(["aims"]).collect();
-    let mut table = output::table(&header);
-    output::numeric(&mut table, 1..=Aim::ALL.len());
-    for judged in judged {
+        ["workload"].into_iter().chain(Aim::ALL.map(|aim| words(aim).1)).chain(["aims"]).collect();
+    let row = |judged: &Judged| {
         let mut row = vec![Cell::new(judged.case.workload.name)];
         let target = |aim| judged.targets.iter().find(|target| target.aim == aim);
         row.extend(Aim::ALL.map(|aim| cell(target(aim))));
@@ -302,9 +254,9 @@ fn table(judged: &[Judged]) -> comfy_table::Table {
             true => Cell::new("met").fg(Color::Green),
             false => Cell::new("missed").fg(Color::Red),
         });
-        table.add_row(row);
-    }
-    table
+        row
+    };
+    output::table(&header, 1..=Aim::ALL.len(), judged.iter().map(row))
 }
 
 fn cell(target: Option<&Target>) -> Cell {
@@ -325,14 +277,19 @@ fn ratio(permille: u64) -> String {
 }
 
 /// The document that `--json` writes.
-#[derive(Debug, Serialize)]
-struct Document<'a> {
-    interrupted: bool,
-    quick: bool,
-    judged: &'static str,
-    reached: usize,
-    not_reached: usize,
-    cases: &'a [Judged],
+fn document(judged: &[Judged], quick: bool, interrupted: bool) -> impl Serialize {
+    let count = |reached| {
+        let all = judged.iter().flat_map(|judged| &judged.targets);
+        all.filter(|target| target.reached == reached).count()
+    };
+    object! {
+        "interrupted": interrupted,
+        "quick": quick,
+        "judged": suite::JUDGED,
+        "reached": count(true),
+        "not_reached": count(false),
+        "cases": judged.iter().map(case_out).collect::<Vec<_>>(),
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -343,36 +300,20 @@ struct ReportOut<'a> {
     report: &'a Report,
 }
 
-fn document(judged: &[Judged], quick: bool, interrupted: bool) -> Document<'_> {
-    let count = |reached| {
-        let all = judged.iter().flat_map(|judged| &judged.targets);
-        all.filter(|target| target.reached == reached).count()
-    };
-    Document {
-        interrupted,
-        quick,
-        judged: suite::JUDGED,
-        reached: count(true),
-        not_reached: count(false),
-        cases: judged,
-    }
-}
-
-impl Serialize for Judged {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Case { workload, options } = &self.case;
-        let reports = Algorithm::NAMES.into_iter().zip(&self.reports);
-        let reports = reports.map(|(engine, report)| {
-            let overhead_ppm = report.overhead_ppm();
-            ReportOut { engine, overhead_ppm, report }
-        });
-        let mut object = serializer.serialize_map(None)?;
-        object.serialize_entry("name", workload.name)?;
-        object.serialize_entry("what", workload.what)?;
-        object.serialize_entry("cpus", &options.cpus)?;
-        object.serialize_entry("targets", &self.targets)?;
-        object.serialize_entry("reports", &reports.collect::<Vec<_>>())?;
-        object.end()
+fn case_out(
+    Judged { case: Case { workload, options }, targets, reports }: &Judged,
+) -> impl Serialize {
+    let reports = Algorithm::NAMES.into_iter().zip(reports);
+    let reports = reports.map(|(engine, report)| {
+        let overhead_ppm = report.overhead_ppm();
+        ReportOut { engine, overhead_ppm, report }
+    });
+    object! {
+        "name": workload.name,
+        "what": workload.what,
+        "cpus": options.cpus,
+        "targets": targets,
+        "reports": reports.collect::<Vec<_>>(),
     }
 }
 
@@ -409,10 +350,8 @@ mod tests {
     #[test]
     fn a_case_without_all_its_engines_is_left_out() {
         let cases: Vec<Case> = suite::cases(true).into_iter().take(1).collect();
-        let entries = entries(&cases);
-        assert_eq!(entries.len(), Algorithm::NAMES.len());
-        let reports = entries.iter().map(|_| None).collect();
-        assert!(judge(cases, &entries, reports).is_empty());
+        assert_eq!(jobs(&cases).len(), Algorithm::NAMES.len());
+        assert!(judge(cases, &[const { None }; Algorithm::NAMES.len()]).is_empty());
     }
 
     #[test]

@@ -12,7 +12,7 @@ use std::time::Duration;
 use rustix::process::{Pid, geteuid, test_kill_process};
 
 use super::answer::Answer;
-use crate::exit::Failure;
+use crate::exit::{Failure, Result};
 
 /// How long an answer may take: others may be asking, and each has two seconds.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -77,7 +77,7 @@ pub(super) fn is_alive(pid: u32) -> bool {
 }
 
 /// The socket that a process serves on; or why there is none.
-pub(super) fn socket_of(pid: u32) -> Result<PathBuf, Failure> {
+pub(super) fn socket_of(pid: u32) -> Result<PathBuf> {
     if !is_alive(pid) {
         return Err(Failure::Usage(format!("there is no process {pid}")));
     }

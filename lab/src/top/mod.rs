@@ -12,11 +12,11 @@ mod view;
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-use serde::Serialize;
 use serde_json::Value;
 
-use crate::exit::{Exit, Failure};
-use crate::number;
+use crate::exit::{Exit, Failure, Result};
+use crate::json::object;
+use crate::number::{self, within};
 use crate::output::{Output, SchemaId};
 use answer::Answer;
 use terminal::Keyboard;
@@ -32,7 +32,7 @@ const MOMENT: Duration = Duration::from_millis(20);
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct TopArgs {
     /// The process to look at; without it, those that serve are listed
-    #[arg(value_name = "PID", value_parser = clap::value_parser!(u32).range(1..=i64::from(i32::MAX)))]
+    #[arg(value_name = "PID", value_parser = within(1..=i64::from(i32::MAX)))]
     pid: Option<u32>,
     /// Time between two looks
     #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
@@ -40,13 +40,6 @@ pub(crate) struct TopArgs {
     /// The domains' order; on a terminal the key `s` takes the next one
     #[arg(long, value_name = "ORDER", value_enum, default_value = "none")]
     sort: Order,
-}
-
-/// The document of `--json`.
-#[derive(Debug, Serialize)]
-struct Document<'a> {
-    /// What the processes answered, as it came.
-    processes: Vec<&'a Value>,
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {
@@ -59,7 +52,7 @@ fn seconds(text: &str) -> Result<Duration, String> {
 }
 
 /// Runs the command.
-pub(crate) fn run(args: &TopArgs, output: &mut Output) -> Result<Exit, Failure> {
+pub(crate) fn run(args: &TopArgs, output: &mut Output) -> Result<Exit> {
     let Some(pid) = args.pid else {
         let processes = find::all();
         document(processes.iter(), output)?;
@@ -88,13 +81,11 @@ pub(crate) fn run(args: &TopArgs, output: &mut Output) -> Result<Exit, Failure> 
             }
             Err(error) => return Err(find::explain(pid, error)),
         };
-        if is_live {
-            clear().map_err(|error| Failure::io("cannot write to standard output", error))?;
-        }
         if !is_live {
             view::lines(&earlier, &later, order, output)?;
             return Ok(Exit::Ok);
         }
+        clear().map_err(|error| Failure::io("cannot write to standard output", error))?;
         view::process(&earlier, &later, order, output)?;
         output.line("q ends this, s sorts.")?;
         earlier = later;
@@ -135,12 +126,10 @@ fn clear() -> io::Result<()> {
     stdout.flush()
 }
 
-fn document<'a>(
-    answers: impl Iterator<Item = &'a Answer>,
-    output: &mut Output,
-) -> Result<(), Failure> {
-    let processes = answers.map(Answer::as_it_came).collect();
-    output.json(SCHEMA, &Document { processes })
+fn document<'a>(answers: impl Iterator<Item = &'a Answer>, output: &mut Output) -> Result<()> {
+    // What the processes answered, as it came.
+    let processes: Vec<&Value> = answers.map(Answer::as_it_came).collect();
+    output.json(SCHEMA, &object! { "processes": processes, })
 }
 
 #[cfg(test)]

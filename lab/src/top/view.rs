@@ -4,13 +4,14 @@
 use std::cmp::Reverse;
 
 use bench::units;
+use clap::ValueEnum;
 
 use super::answer::{Answer, Domain, Process, Reader};
-use crate::exit::Failure;
+use crate::exit::Result;
 use crate::output::{self, Output};
 
 /// The processes that serve.
-pub(super) fn list(answers: &[Answer], output: &mut Output) -> Result<(), Failure> {
+pub(super) fn list(answers: &[Answer], output: &mut Output) -> Result<()> {
     if answers.is_empty() {
         return output.paragraph(
             "No process of this user serves its statistics here. Start one with \
@@ -18,24 +19,21 @@ pub(super) fn list(answers: &[Answer], output: &mut Output) -> Result<(), Failur
         );
     }
     let header = ["pid", "program", "domains", "grace periods", "waiting", "stalls"];
-    let mut table = output::table(&header);
-    output::numeric(&mut table, [0, 2, 3, 4, 5]);
-    for Process { pid, program, domains_total, domains, .. } in
-        answers.iter().map(|answer| &answer.process)
-    {
+    let row = |answer: &Answer| {
+        let Process { pid, program, domains_total, domains, .. } = &answer.process;
         let sum = |count: fn(&Domain) -> u64| {
             units::count(domains.iter().map(count).fold(0, u64::saturating_add))
         };
-        table.add_row([
+        [
             pid.to_string(),
             program.clone(),
             units::count(*domains_total),
             sum(|domain| domain.grace_periods),
             sum(|domain| domain.callbacks_waiting),
             sum(|domain| domain.stalls),
-        ]);
-    }
-    output.table(table)?;
+        ]
+    };
+    output.table(output::table(&header, [0, 2, 3, 4, 5], answers.iter().map(row)))?;
     output.line("rcu top PID shows one of them.")
 }
 
@@ -56,13 +54,8 @@ pub(super) enum Order {
 
 impl Order {
     pub(super) fn next(self) -> Order {
-        match self {
-            Order::None => Order::Name,
-            Order::Name => Order::Waiting,
-            Order::Waiting => Order::Bytes,
-            Order::Bytes => Order::Stalls,
-            Order::Stalls => Order::None,
-        }
+        let all = Order::value_variants();
+        all[(self as usize + 1) % all.len()]
     }
 
     fn sorted(self, process: &Process) -> Vec<&Domain> {
@@ -134,7 +127,7 @@ pub(super) fn lines(
     later: &Answer,
     order: Order,
     output: &mut Output,
-) -> Result<(), Failure> {
+) -> Result<()> {
     let (domains, rows) = rows(&earlier.process, &later.process, order);
     for (domain, row) in domains.into_iter().zip(rows) {
         let cells = COLUMNS.iter().zip(row).map(|((title, _), cell)| format!("{title}: {cell}"));
@@ -154,7 +147,7 @@ pub(super) fn process(
     later: &Answer,
     order: Order,
     output: &mut Output,
-) -> Result<(), Failure> {
+) -> Result<()> {
     let (earlier, later) = (&earlier.process, &later.process);
     output.paragraph(format_args!(
         "{} (process {}), {} fences, {} {}",
@@ -171,13 +164,10 @@ pub(super) fn process(
     let (domains, rows) = rows(earlier, later, order);
     let kept = columns_that_fit(&rows, output.width());
     let header: Vec<&str> = kept.iter().map(|&column| COLUMNS[column].0).collect();
-    let mut table = output::table(&header);
     let is_number = |place: &usize| kept[*place] >= 2;
-    output::numeric(&mut table, (0..kept.len()).filter(is_number));
-    for row in rows {
-        table.add_row(kept.iter().map(|&column| row[column].clone()).collect::<Vec<_>>());
-    }
-    output.table(table)?;
+    let numbers = (0..kept.len()).filter(is_number);
+    let rows = rows.iter().map(|row| kept.iter().map(|&column| &row[column]));
+    output.table(output::table(&header, numbers, rows))?;
     output.line("")?;
     let readers = domains.iter().filter_map(|domain| {
         let longest = domain.longest_reader.as_ref()?;

@@ -24,7 +24,12 @@ fn program(directory: &Path, name: &str, ns: &[(&str, u32)]) -> PathBuf {
          [{{\"id\":\"read/1-thread\",\"rivals\":[{}]}}]}}\nEND\n",
         rivals.join(",")
     );
-    let path = file(directory, name, script);
+    executable(directory, name, script)
+}
+
+/// A program with this text.
+fn executable(directory: &Path, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
+    let path = file(directory, name, text);
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
     path
 }
@@ -93,9 +98,8 @@ fn a_change_that_helps_one_and_hurts_another_is_worse_and_the_matrix_says_whom()
 fn what_cannot_be_measured_is_skipped_and_not_condemned() {
     let directory = tempfile::tempdir().unwrap();
     let good = program(directory.path(), "good", &[("quiescence", 1000)]);
-    let broken =
-        file(directory.path(), "broken", "#!/bin/sh\necho 'error: no such case' >&2\nexit 2");
-    std::fs::set_permissions(&broken, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let broken = "#!/bin/sh\necho 'error: no such case' >&2\nexit 2";
+    let broken = executable(directory.path(), "broken", broken);
     let with = |base: &Path, candidate: &Path| {
         let mut command = rcu(["compare", "bench read", "--with"]);
         command.arg(base).arg("--candidate").arg(candidate).output().unwrap()
@@ -111,9 +115,8 @@ fn what_cannot_be_measured_is_skipped_and_not_condemned() {
         "echo >> {0}; d=0; case $(($(wc -l < {0}) % 4)) in 0|1) x=1000 ;; *) x=2000 ;; esac",
         count.display()
     );
-    let noisy = program(directory.path(), "noisy", &[]);
     let script = script.replace("d=$(($$ % 10))", &turns).replace("1000.$d", "$x.$d");
-    std::fs::write(&noisy, script).unwrap();
+    let noisy = executable(directory.path(), "noisy", script);
     let (code, stdout, _) = compare(&noisy, &noisy, &["--rounds", "20"]);
     assert!(code == 125 && stdout.contains("too noisy"), "{code}: {stdout}");
 }
@@ -130,8 +133,7 @@ fn a_figure_that_is_missing_is_told_with_its_reason_and_runs_are_counted() {
         1,
     );
     let missing = missing.replace(r#","cases""#, r#","run":{"verdict":"incomplete"},"cases""#);
-    let half = program(directory.path(), "half", &[]);
-    std::fs::write(&half, missing).unwrap();
+    let half = executable(directory.path(), "half", missing);
     let (code, stdout, document) = compare(&whole, &half, &[]);
     assert_eq!(code, 125, "one figure decides, and is not known: {stdout}");
     let first = stdout.lines().find(|line| !line.is_empty()).unwrap();
@@ -164,7 +166,7 @@ fn rounds_are_saved_and_compared_with_later() {
     let (fast, slow) = (made("fast", 1000), made("slow", 1100));
     // The first figure is in all rounds, the second in those whose number in four `is` so.
     let lossy = |name: &str, is: &str| {
-        let (lossy, count) = (program(directory.path(), name, &[]), directory.path().join("count"));
+        let count = directory.path().join("count");
         let script = std::fs::read_to_string(&fast).unwrap();
         let turns = r#"echo >> COUNT; spread='null,"missing":"disturbed"'
             [ $(($(wc -l < COUNT) % 4)) IS ] && spread='{"median":1000,"low":1000,"high":1000}'"#;
@@ -173,8 +175,7 @@ fn rounds_are_saved_and_compared_with_later() {
         let (first, second) = script.split_once("seize").unwrap();
         let whole = r#"{"median":1000.$d,"low":1000.$d,"high":1000.$d}"#;
         let second = second.replace(whole, "$spread");
-        std::fs::write(&lossy, format!("{first}seize{second}")).unwrap();
-        lossy
+        executable(directory.path(), name, format!("{first}seize{second}"))
     };
     let with = |words: &[&str], candidate: &Path| {
         command(words).arg("--candidate").arg(candidate).output().unwrap()
@@ -217,8 +218,7 @@ fn rounds_without_figures_are_not_saved() {
         r#"{"median":1000.$d,"low":1000.$d,"high":1000.$d}"#,
         r#"null,"missing":"threads never ran at once""#,
     );
-    let never = program(directory.path(), "never", &[]);
-    std::fs::write(&never, none).unwrap();
+    let never = executable(directory.path(), "never", none);
     let mut command = rcu(["compare", "--save", "one", "--rounds", "15", "--time", "1"]);
     command.arg("bench read").arg("--folder").arg(directory.path());
     let output = command.arg("--candidate").arg(&never).output().unwrap();

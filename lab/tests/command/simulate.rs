@@ -1,7 +1,7 @@
 //! `rcu simulate` as a user runs it: what-if machines, the picture, refusals, and that it repeats.
 
 use crate::common::schema::hold;
-use crate::common::{expect_code, file, json, rcu, run};
+use crate::common::{expect_code, file, held, json, parsed, rcu, run};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use simulate::replay::lwn2014::FITTED;
@@ -12,6 +12,15 @@ const SHORT: [&str; 7] =
 
 fn short(args: &[&str]) -> std::process::Output {
     run(SHORT.iter().chain(args))
+}
+
+/// The document of a run with these words.
+fn of_words(words: &str) -> Value {
+    held(&run(format!("simulate {words} --json -").split_whitespace()))
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().expect("a list")
 }
 
 #[test]
@@ -29,7 +38,7 @@ fn engines_stand_side_by_side_on_the_same_machine() {
     let document = json(&document);
     hold(&document);
     assert_eq!(document["schema"], "quiescence/simulate");
-    let runs = document["runs"].as_array().expect("a list");
+    let runs = list(&document["runs"]);
     let engines: Vec<_> = runs.iter().map(|run| &run["report"]["engine"]["name"]).collect();
     assert_eq!(engines, ["poll", "tick"]);
     for run in runs {
@@ -63,7 +72,7 @@ fn the_same_options_give_the_same_bytes_in_the_given_order() {
     let (first, stdout) = results(&args);
     assert_eq!(first, results(&args).0);
     let document: Value = serde_json::from_str(&stdout).expect("nothing but JSON");
-    let runs = document["runs"].as_array().expect("a list");
+    let runs = list(&document["runs"]);
     let seen: Vec<_> = runs
         .iter()
         .map(|run| {
@@ -91,9 +100,8 @@ fn numbers_of_the_machine_are_set_by_name() {
     let args = "--engine token --tickless off --set idle_look_every_ns=0,4600 --set softirq_runs=1 \
                 --set ksoftirqd_percent=10 --set background_every_us=1000 --json -";
     let args: Vec<&str> = args.split_whitespace().collect();
-    let (stdout, _) = expect_code(&short(&args), 0);
-    let document: Value = serde_json::from_str(&stdout).expect("nothing but JSON");
-    let runs = document["runs"].as_array().expect("a list");
+    let document = parsed(&short(&args));
+    let runs = list(&document["runs"]);
     assert_eq!(runs.len(), 2);
     for (run, look_ns) in runs.iter().zip([0, 4_600]) {
         assert_eq!(run["idle_look_every_ns"], look_ns);
@@ -116,20 +124,7 @@ fn a_sweep_of_many_runs_has_a_line_for_each() {
 
 #[test]
 fn srcu_runs_on_its_own_machine() {
-    let args = [
-        "simulate",
-        "--engine",
-        "srcu",
-        "--variant",
-        "5.18,5.19-rc1",
-        "--set",
-        "calls=50",
-        "--json",
-        "-",
-    ];
-    let (stdout, _) = expect_code(&run(args), 0);
-    let document: Value = serde_json::from_str(&stdout).expect("nothing but JSON");
-    hold(&document);
+    let document = of_words("--engine srcu --variant 5.18,5.19-rc1 --set calls=50");
     assert_eq!(document["schema"], "quiescence/simulate-srcu");
     let elapsed = |run: usize| document["runs"][run]["report"]["elapsed_ns"].as_u64().unwrap();
     // The regression of 2022: more than ten times as long.
@@ -138,12 +133,11 @@ fn srcu_runs_on_its_own_machine() {
 
 #[test]
 fn boots_of_ones_own_can_be_tried() {
-    let args = "simulate --engine srcu --variant first-diff --set calls=200 --set looks=20,1000 \
-                --set looks_each=0 --set pause_us=200 --set limit=0 --set callbacks_at_once=1 \
-                --cpus 1,128 --json -";
-    let (stdout, _) = expect_code(&run(args.split_whitespace()), 0);
-    let document: Value = serde_json::from_str(&stdout).expect("nothing but JSON");
-    let runs = document["runs"].as_array().expect("a list");
+    let words = "--engine srcu --variant first-diff --set calls=200 --set looks=20,1000 --set \
+                 looks_each=0 --set pause_us=200 --set limit=0 --set callbacks_at_once=1 --cpus \
+                 1,128";
+    let document = of_words(words);
+    let runs = list(&document["runs"]);
     assert_eq!(runs.len(), 4);
     for run in runs {
         let (cpus, pulls) = (&run["cpus"], run["report"]["pulls"].as_u64().unwrap());
@@ -160,36 +154,24 @@ fn boots_of_ones_own_can_be_tried() {
 #[test]
 fn costs_come_from_a_file_too() {
     let directory = tempfile::tempdir().unwrap();
-    let rows: Vec<Value> = [
-        ("instruction", 0.2),
-        ("l1_hit", 1.0),
-        ("atomic_increment", 7.0),
-        ("atomic_increment_cache_transfer", 47.5),
-        ("cmpxchg_blind_cache_transfer", 47.5),
-        ("cmpxchg_cache_transfer_and_invalidate", 101.9),
-        ("cpu_local_lock", 15.4),
-        ("membarrier", 500.0),
-        ("membarrier_beside_reader", 3_000.0),
-        ("interrupt", 900.0),
-        ("system_call", 100.0),
-        ("pause", 40.0),
-        ("allocate", 30.0),
-        ("switch", 1_500.0),
-        ("wake_up", 1_000.0),
-        ("wake_up_latency", 4_000.0),
-        ("sleep_overrun", 60_000.0),
-        ("thread_start", 20_000.0),
-    ]
-    .iter()
-    .map(|(id, ns)| serde_json::json!({"id": id, "ns": {"median": ns, "low": ns, "high": ns}}))
-    .collect();
+    let figures = "instruction 0.2 l1_hit 1.0 atomic_increment 7.0 \
+                   atomic_increment_cache_transfer 47.5 cmpxchg_blind_cache_transfer 47.5 \
+                   cmpxchg_cache_transfer_and_invalidate 101.9 cpu_local_lock 15.4 \
+                   membarrier 500.0 membarrier_beside_reader 3000.0 interrupt 900.0 \
+                   system_call 100.0 pause 40.0 allocate 30.0 switch 1500.0 wake_up 1000.0 \
+                   wake_up_latency 4000.0 sleep_overrun 60000.0 thread_start 20000.0";
+    let words: Vec<&str> = figures.split_whitespace().collect();
+    let row = |pair: &[&str]| {
+        let ns: f64 = pair[1].parse().unwrap();
+        serde_json::json!({"id": pair[0], "ns": {"median": ns, "low": ns, "high": ns}})
+    };
+    let rows: Vec<Value> = words.chunks(2).map(row).collect();
     let document = serde_json::json!({
         "schema": "quiescence/costs", "version": 1, "costs": {"rows": rows}
     });
     let path = file(directory.path(), "costs.json", document.to_string());
     let args = ["--engine", "poll", "--costs", path.to_str().unwrap(), "--json", "-"];
-    let (stdout, _) = expect_code(&short(&args), 0);
-    let document: Value = serde_json::from_str(&stdout).expect("nothing but JSON");
+    let document = parsed(&short(&args));
     assert_eq!(document["runs"][0]["costs_ps"]["atomic_transfer"], 47_500);
     assert_eq!(document["runs"][0]["costs_ps"]["read_transfer"], 54_400);
     assert_eq!(document["runs"][0]["costs_ps"]["interrupt"], 900_000);
@@ -197,43 +179,80 @@ fn costs_come_from_a_file_too() {
 
 #[test]
 fn what_is_impossible_is_refused_with_the_reason_or_the_known_names() {
-    let cases: &[(&[&str], &str)] = &[
-        (&["--hz", "0"], "100 to 1000"),
-        (&["--cpus", "0"], "at least 1"),
-        (&["--cpus", "100000"], "at most 4096"),
-        (&["--duration", "0s"], "must last"),
-        (&["--duration", "2h"], "ns, us, ms or s"),
-        (&["--duration", "3000s", "--cpus", "4096"], "h of CPU time"),
-        (&["--engine", "steam"], "poll, poll-per-cpu, tick"),
-        (&["--workload", "tea"], "idle, dbench"),
-        (&["--set", "milk=1"], "kernel_percent"),
-        (&["--set", "kernel_percent=101"], "0 to 100"),
-        (&["--set", "period=64"], "only tree-v0 would"),
-        (&["--set", "idle_look=4600"], "idle_look_every_ns"),
-        (&["--set", "idle_look_every_ns=1"], "1000 to 3600000000000"),
-        (&["--set", "softirq_runs=0"], "1 to 1000"),
-        (&["--engine", "tree-v2", "--set", "ready_shift=65"], "0 to 64"),
-        (&["--workload", "waiter", "--set", "waiters=5"], "there are 4 CPUs"),
-        (&["--cpus", "-1"], "invalid value '-1' for '--cpus"),
-        (&["--list", "--json", "-"], "no JSON"),
-        (&["--costs", "abacus"], "modern, p3-xeon-700mhz"),
-        (&["--variant", "final"], "--engine srcu"),
-        (&["--engine", "srcu", "--variant", "6.0"], "5.19-rc1"),
-        (&["--engine", "srcu", "--workload", "dbench"], "--variant"),
-        (&["--engine", "srcu", "--cpus", "0"], "1 to 4,096"),
-        (&["--engine", "srcu", "--set", "looks=many"], "is not a whole number"),
-        (&["--engine", "srcu", "--set", "looks=1", "--set", "looks=2"], "given twice"),
-        (&["--engine", "srcu", "--variant", "adaptive", "--set", "looks=9"], "has no number looks"),
-        (&["--svg", "-"], "--svg takes a file"),
-        (&["--svg", "/nowhere/t.svg"], "cannot write /nowhere/t.svg"),
-        (&["--published", "--cpus", "4"], "cannot be used with"),
-        (&["--published", "--suite"], "cannot be used with"),
-        (&["--quick"], "--suite"),
-        (&["--suite", "--only", "tea"], "lone-updater"),
-        (&["--suite", "--only", "idle", "--on-cpus", "5000"], "1 to 4096"),
+    let seeds = (0..1_001).map(|seed| seed.to_string()).collect::<Vec<_>>().join(",");
+    let many = ["", "--engine srcu"].map(|engine| format!("{engine} --seed {seeds}"));
+    let cases = [
+        ("--hz 0", "100 to 1000"),
+        ("--cpus 0", "at least 1"),
+        ("--cpus 100000", "at most 4096"),
+        ("--duration 0s", "must last"),
+        ("--duration 2h", "ns, us, ms or s"),
+        ("--duration 3000s --cpus 4096", "h of CPU time"),
+        ("--engine steam", "poll, poll-per-cpu, tick"),
+        ("--workload tea", "idle, dbench"),
+        ("--set milk=1", "kernel_percent"),
+        ("--set kernel_percent=101", "0 to 100"),
+        ("--set period=64", "only tree-v0 would"),
+        ("--set idle_look=4600", "idle_look_every_ns"),
+        ("--set idle_look_every_ns=1", "1000 to 3600000000000"),
+        ("--set softirq_runs=0", "1 to 1000"),
+        ("--cpus 5000", "at most 4096"),
+        ("--set busy_us=0", "busy_us = 0"),
+        ("--set budget_ppm=2000000", "1000000"),
+        ("--set softirq_runs=4294967297", "1 to 1000"),
+        ("--set ksoftirqd_percent=101", "1 to 100"),
+        ("--set idle_look_every_ns=999", "1000 to"),
+        ("--set background_every_us=9", "10000 to"),
+        ("--set slice_us=18446744073709551615", "slice"),
+        ("--engine tree-v2 --set ready_shift=65", "0 to 64"),
+        ("--workload waiter --set waiters=5", "there are 4 CPUs"),
+        ("--cpus -1", "invalid value '-1' for '--cpus"),
+        ("--list --json -", "no JSON"),
+        ("--costs abacus", "modern, p3-xeon-700mhz"),
+        ("--variant final", "--engine srcu"),
+        ("--engine srcu --variant 6.0", "5.19-rc1"),
+        ("--engine srcu --workload dbench", "--variant"),
+        ("--engine srcu --cpus 0", "1 to 4,096"),
+        ("--engine srcu --set looks=many", "is not a whole number"),
+        ("--engine srcu --set looks=1 --set looks=2", "given twice"),
+        ("--engine srcu --variant adaptive --set looks=9", "has no number looks"),
+        ("--engine srcu --set tea=1", "check_ns"),
+        ("--engine srcu --set calls=0", "calls"),
+        ("--engine srcu --set calls=99999999999", "at most 4294967294"),
+        ("--engine srcu --set expedited=2", "at most 1"),
+        ("--engine srcu --set age=3", "at most 2"),
+        ("--engine srcu --set hz=0", "10 to 10,000"),
+        ("--engine srcu --set cpus=0", "1 to 4,096"),
+        ("--engine srcu --set cpus=1 --set apart=1", "second CPU"),
+        ("--engine srcu --set looks=1 --set looks=2", "looks=A,B"),
+        ("--engine srcu --set hz=100 --hz 250", "given twice"),
+        ("--engine srcu --set cpus=4 --cpus 8", "given twice"),
+        ("--engine srcu --set looks=1 --set nap_us=1", "the kernel's"),
+        ("--engine srcu --hz 0", "hz"),
+        ("--engine srcu --cpus 18446744073709551615", "1 to 4,096"),
+        ("--engine srcu --workload dbench", "--workload"),
+        ("--engine srcu,tick", "another engine"),
+        ("--svg -", "--svg takes a file"),
+        ("--svg /nowhere/t.svg", "cannot write /nowhere/t.svg"),
+        ("--published --cpus 4", "cannot be used with"),
+        ("--published --suite", "cannot be used with"),
+        ("--quick", "--suite"),
+        ("--published --validate", "cannot be used with"),
+        ("--suite --validate", "cannot be used with"),
+        ("--validate --cpus 4", "cannot be used with"),
+        ("--suite --engine poll", "cannot be used with"),
+        ("--list --hz 100", "cannot be used with"),
+        ("--validate --only idle", "cannot be used with"),
+        ("--on-cpus 64", "--suite"),
+        ("--tickless maybe", "possible values: on, off"),
+        ("--cpus many", "is not a whole number"),
+        ("--duration 10", "ns, us, ms or s"),
+        ("--suite --only tea", "lone-updater"),
+        ("--suite --only idle --on-cpus 5000", "1 to 4096"),
     ];
-    for (args, expected) in cases {
-        let args: Vec<&str> = std::iter::once("simulate").chain(args.iter().copied()).collect();
+    let many = many.iter().map(|args| (&**args, "1000 combinations"));
+    for (args, expected) in cases.into_iter().chain(many) {
+        let args: Vec<&str> = std::iter::once("simulate").chain(args.split_whitespace()).collect();
         let (stdout, stderr) = expect_code(&run(&args), 2);
         assert!(stderr.contains(expected), "{args:?}: {stderr}");
         assert!(stdout.is_empty(), "{args:?} printed before it was refused: {stdout}");
@@ -242,13 +261,8 @@ fn what_is_impossible_is_refused_with_the_reason_or_the_known_names() {
 
 #[test]
 fn one_workload_of_the_suite_runs_on_a_larger_machine() {
-    let args =
-        ["simulate", "--suite", "--quick", "--only", "lone-updater,churn", "--on-cpus", "32"];
-    let args = args.iter().chain(&["--json", "-"]);
-    let (stdout, _) = expect_code(&run(args.copied()), 0);
-    let document: Value = serde_json::from_str(&stdout).expect("nothing but JSON");
-    hold(&document);
-    let cases = document["cases"].as_array().expect("two cases");
+    let document = of_words("--suite --quick --only lone-updater,churn --on-cpus 32");
+    let cases = list(&document["cases"]);
     assert_eq!(cases.len(), 2);
     let [alone, crowd] = [&cases[0], &cases[1]];
     assert_eq!((&alone["cpus"], &crowd["cpus"]), (&32.into(), &32.into()));
@@ -294,7 +308,7 @@ fn every_published_figure_is_there_and_none_that_fitted_is_broken() {
     assert!(!stderr.contains("fitted when it was recorded"), "{stderr}");
     let document: Value = serde_json::from_str(&stdout).expect("nothing but JSON");
     hold(&document);
-    let rows = document["rows"].as_array().expect("a list");
+    let rows = list(&document["rows"]);
     let is_of = |row: &Value, source: &str| {
         row["source"].as_str().is_some_and(|own| own.starts_with(source))
     };

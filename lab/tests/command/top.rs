@@ -4,7 +4,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::UnixListener;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Barrier;
@@ -13,10 +13,9 @@ use std::sync::atomic::Ordering::AcqRel;
 use std::thread;
 
 use crate::common::schema::accepted_changes;
-use crate::common::{expect_code, rcu};
+use crate::common::{expect_code, parsed, rcu};
 use quiescence::Domain;
 use quiescence::hazard::{HazardDomain, HazardPointer};
-use serde_json::Value;
 use tempfile::TempDir;
 
 /// A program that uses the library: a test of this file, run in a process of its own.
@@ -42,6 +41,17 @@ impl Program {
             assert_ne!(stdout.read_line(&mut line).unwrap(), 0, "it ended before it was ready");
         }
         Program { child, stdin, _stdout: stdout }
+    }
+
+    /// One that serves its statistics below this directory, and has made its socket.
+    fn serving(test: &str, runtime: &Path) -> Program {
+        let environment = [("QUIESCENCE_STATS", Path::new("1")), ("XDG_RUNTIME_DIR", runtime)];
+        let program = Program::start(test, &environment);
+        let socket = runtime.join(format!("quiescence/{}.sock", program.pid()));
+        while UnixStream::connect(&socket).is_err() {
+            thread::yield_now();
+        }
+        program
     }
 
     fn pid(&self) -> String {
@@ -79,13 +89,6 @@ fn top(runtime: &Path, args: &[&str]) -> std::process::Output {
     command.env("XDG_RUNTIME_DIR", runtime).output().expect("the command starts")
 }
 
-/// Waits until the program's thread has made its socket.
-fn wait_for(socket: &Path) {
-    while std::os::unix::net::UnixStream::connect(socket).is_err() {
-        thread::yield_now();
-    }
-}
-
 #[test]
 fn what_hazard_pointers_protect_is_shown() {
     if has_role() {
@@ -102,12 +105,9 @@ fn what_hazard_pointers_protect_is_shown() {
         return drop(protected);
     }
     let runtime = runtime_directory();
-    let environment = [("QUIESCENCE_STATS", Path::new("1")), ("XDG_RUNTIME_DIR", runtime.path())];
-    let program = Program::start("top::what_hazard_pointers_protect_is_shown", &environment);
+    let program = Program::serving("top::what_hazard_pointers_protect_is_shown", runtime.path());
     let pid = program.pid();
-    wait_for(&runtime.path().join(format!("quiescence/{pid}.sock")));
-    let (document, _) = expect_code(&top(runtime.path(), &[&pid, "--json", "-"]), 0);
-    let document: Value = serde_json::from_str(&document).unwrap();
+    let document = parsed(&top(runtime.path(), &[&pid, "--json", "-"]));
     let domain = &document["processes"][0]["domains"][0];
     assert_eq!((&domain["name"], &domain["objects_protected"]), (&"nodes".into(), &1.into()));
     assert!(domain["bytes_protected"].as_u64().unwrap() >= 100, "{domain}");
@@ -141,15 +141,12 @@ fn a_process_that_serves_is_shown() {
         });
     }
     let runtime = runtime_directory();
-    let environment = [("QUIESCENCE_STATS", Path::new("1")), ("XDG_RUNTIME_DIR", runtime.path())];
-    let program = Program::start("top::a_process_that_serves_is_shown", &environment);
+    let program = Program::serving("top::a_process_that_serves_is_shown", runtime.path());
     let pid = program.pid();
-    wait_for(&runtime.path().join(format!("quiescence/{pid}.sock")));
 
     // Found by its own environment, wherever we would look.
     let elsewhere = runtime_directory();
-    let (document, _) = expect_code(&top(elsewhere.path(), &[&pid, "--json", "-"]), 0);
-    let document: Value = serde_json::from_str(&document).unwrap();
+    let document = parsed(&top(elsewhere.path(), &[&pid, "--json", "-"]));
     assert_eq!((&document["schema"], &document["version"]), (&"quiescence/top".into(), &1.into()));
     // A newer library may serve more.
     let accepted = accepted_changes(&document);
@@ -174,8 +171,7 @@ fn a_process_that_serves_is_shown() {
     // Listed, where one looks for it.
     let (listed, _) = expect_code(&top(runtime.path(), &[]), 0);
     assert!(listed.lines().any(|line| line.trim_start().starts_with(&pid)), "{listed}");
-    let (document, _) = expect_code(&top(runtime.path(), &["--json", "-"]), 0);
-    let document: Value = serde_json::from_str(&document).unwrap();
+    let document = parsed(&top(runtime.path(), &["--json", "-"]));
     let mut listed = document["processes"].as_array().unwrap().iter();
     assert!(listed.any(|process| process["pid"] == program.child.id()), "{document}");
 }

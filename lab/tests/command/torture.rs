@@ -1,8 +1,6 @@
 //! `rcu torture` is the package `quiescence-torture`, whose tests are there.
 
-use crate::common::schema::hold;
-use crate::common::{expect_code, run};
-use serde_json::Value;
+use crate::common::{expect_code, held, run};
 
 #[test]
 fn a_run_is_written_as_text_and_as_json() {
@@ -11,9 +9,7 @@ fn a_run_is_written_as_text_and_as_json() {
     assert!(stdout.starts_with("seed"), "{stdout}");
     assert!(stdout.contains("clean: "), "{stdout}");
     let args = format!("{args} --json -");
-    let (stdout, _) = expect_code(&run(args.split(' ')), 0);
-    let report: Value = serde_json::from_str(&stdout).expect("nothing but JSON");
-    hold(&report);
+    let report = held(&run(args.split(' ')));
     assert_eq!(report["schema"], "quiescence/torture");
     assert_eq!(report["verdict"], "clean");
     let children = report["deferred"].as_array().expect("a list");

@@ -53,6 +53,19 @@ pub(crate) fn expect_code(output: &Output, code: i32) -> (String, String) {
     (stdout, stderr)
 }
 
+/// The document that a command wrote to standard output, where all went well.
+pub(crate) fn parsed(output: &Output) -> Value {
+    let (stdout, _) = expect_code(output, 0);
+    serde_json::from_str(&stdout).expect("nothing but JSON")
+}
+
+/// The same, which has its schema.
+pub(crate) fn held(output: &Output) -> Value {
+    let document = parsed(output);
+    schema::hold(&document);
+    document
+}
+
 /// A file with these bytes in a directory of the test's own.
 pub(crate) fn file(directory: &Path, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
     let path = directory.join(name);

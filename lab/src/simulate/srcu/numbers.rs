@@ -5,7 +5,7 @@ use grace::srcu::{AdaptiveDelay, Age, CallbackDelay, Published};
 use simulate::srcu::{Blocked, DelayFunction, Options, Placement};
 
 use super::super::options::Set;
-use crate::exit::Failure;
+use crate::exit::{Failure, Result};
 
 /// A number that can be set.
 #[derive(Debug)]
@@ -215,7 +215,7 @@ fn interval_max(options: &mut Options) -> &mut u32 {
 }
 
 /// Refuses what no run could take: unknown names, values that are too large, a name twice.
-pub(super) fn check(sets: &[Set], also_set: &[&str]) -> Result<(), Failure> {
+pub(super) fn check(sets: &[Set], also_set: &[&str]) -> Result<()> {
     for (place, Set { name, values }) in sets.iter().enumerate() {
         let number = find(name)?;
         if let Some(value) = values.iter().find(|value| **value > number.max) {
@@ -232,7 +232,7 @@ pub(super) fn check(sets: &[Set], also_set: &[&str]) -> Result<(), Failure> {
     Ok(())
 }
 
-fn find(name: &str) -> Result<&'static Number, Failure> {
+fn find(name: &str) -> Result<&'static Number> {
     NUMBERS.iter().find(|number| number.name == name).ok_or_else(|| {
         let known: Vec<&str> = NUMBERS.iter().map(|number| number.name).collect();
         Failure::Usage(format!(

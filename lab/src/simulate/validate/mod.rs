@@ -11,7 +11,7 @@ mod real;
 
 use std::time::Duration;
 
-use ::bench::statistics::spread;
+use ::bench::statistics::{Spread, spread};
 use ::bench::units;
 use comfy_table::{Cell, Color};
 use serde::Serialize;
@@ -22,9 +22,9 @@ use simulate::srcu::SchedulerTimes;
 
 use super::costs::{self, Needs};
 use super::pool;
-use super::suite::Entry;
-use crate::exit::{Exit, Failure};
-use crate::json::Middle;
+use super::suite;
+use crate::exit::{Exit, Failure, Result};
+use crate::json::object;
 use crate::machine::Machine;
 use crate::output::{self, Output, SchemaId};
 
@@ -41,55 +41,33 @@ const ROUNDS: u64 = 5;
 const ROUNDS_QUICK: u64 = 2;
 
 /// A figure of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-enum Figure {
-    Updates,
-    Reads,
-    GracePeriods,
-    Membarriers,
-    WaitP50,
-    WaitP99,
+#[derive(Debug)]
+struct Figure {
+    /// Its name in JSON.
+    id: &'static str,
+    name: &'static str,
+    /// How a value is written.
+    show: fn(f64) -> String,
+    /// How many events it is made of, and the figure: nanoseconds, or a rate in a second.
+    of: fn(&Counts) -> (u64, f64),
 }
 
-impl Figure {
-    const ALL: [Self; 6] = [
-        Self::Updates,
-        Self::Reads,
-        Self::GracePeriods,
-        Self::Membarriers,
-        Self::WaitP50,
-        Self::WaitP99,
-    ];
+const FIGURES: [Figure; 6] = [
+    // Updates whose callbacks have not run are not finished.
+    rate("updates", "updates/s", |run| run.rate(run.updates.saturating_sub(run.callbacks_left))),
+    rate("reads", "reads/s", |run| run.rate(run.reads)),
+    rate("grace-periods", "grace periods/s", |run| run.rate(run.grace_periods)),
+    rate("membarriers", "fences/s", |run| run.rate(run.membarriers)),
+    time("wait-p50", "wait p50", |run| (run.waits, run.wait_p50_ns as f64)),
+    time("wait-p99", "wait p99", |run| (run.waits, run.wait_p99_ns as f64)),
+];
 
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Updates => "updates/s",
-            Self::Reads => "reads/s",
-            Self::GracePeriods => "grace periods/s",
-            Self::Membarriers => "fences/s",
-            Self::WaitP50 => "wait p50",
-            Self::WaitP99 => "wait p99",
-        }
-    }
+const fn rate(id: &'static str, name: &'static str, of: fn(&Counts) -> (u64, f64)) -> Figure {
+    Figure { id, name, show: units::figures, of }
+}
 
-    const fn is_time(self) -> bool {
-        matches!(self, Self::WaitP50 | Self::WaitP99)
-    }
-
-    /// How many events it is made of, and the figure: nanoseconds, or a rate in a second. Updates
-    /// whose callbacks have not run are not finished.
-    fn of(self, run: &Counts) -> (u64, f64) {
-        let rate = |count: u64| (count, count as f64 / run.seconds);
-        match self {
-            Self::Updates => rate(run.updates.saturating_sub(run.callbacks_left)),
-            Self::Reads => rate(run.reads),
-            Self::GracePeriods => rate(run.grace_periods),
-            Self::Membarriers => rate(run.membarriers),
-            Self::WaitP50 => (run.waits, run.wait_p50_ns as f64),
-            Self::WaitP99 => (run.waits, run.wait_p99_ns as f64),
-        }
-    }
+const fn time(id: &'static str, name: &'static str, of: fn(&Counts) -> (u64, f64)) -> Figure {
+    Figure { id, name, show: units::nanoseconds, of }
 }
 
 /// What figures are taken from, of either kind of run.
@@ -104,6 +82,12 @@ struct Counts {
     waits: u64,
     wait_p50_ns: u64,
     wait_p99_ns: u64,
+}
+
+impl Counts {
+    fn rate(&self, count: u64) -> (u64, f64) {
+        (count, count as f64 / self.seconds)
+    }
 }
 
 impl From<&Report> for Counts {
@@ -123,10 +107,10 @@ impl From<&Report> for Counts {
 }
 
 /// A figure as it was seen, and as the model has it.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug)]
 struct Pair {
-    figure: Figure,
-    seen: Middle,
+    figure: &'static Figure,
+    seen: Spread,
     model: f64,
     /// The model's over the median of what was seen.
     ratio: f64,
@@ -143,7 +127,7 @@ struct Case {
 }
 
 /// Runs both and tells.
-pub(super) fn run(quick: bool, output: &mut Output) -> Result<Exit, Failure> {
+pub(super) fn run(quick: bool, output: &mut Output) -> Result<Exit> {
     let machine = Machine::detect();
     machine.print(output)?;
     let measured = costs::measure_here(quick, Needs::Kernel, output)?;
@@ -198,17 +182,17 @@ fn cases(machine: &Machine, costs: Costs, quick: bool) -> Vec<Case> {
 }
 
 /// Round by round, so that what disturbs the machine disturbs all.
-fn run_for_real(cases: &mut [Case], rounds: u64, output: &mut Output) -> Result<(), Failure> {
+fn run_for_real(cases: &mut [Case], rounds: u64, output: &mut Output) -> Result<()> {
     let about = |case: &Case| Duration::from_nanos(case.options.warm_up + case.options.duration);
     let total: Duration = cases.iter().map(about).sum();
-    let mut progress = output.progress(total * rounds as u32);
+    output.progress.begin(total * rounds as u32);
     for round in 0..rounds {
         for case in cases.iter_mut() {
             if output.interrupt().requested() {
                 return Ok(());
             }
             output.check_reader()?;
-            progress.announce(format!("{}, {}", case.workload.name, case.engine));
+            output.progress.announce(format!("{}, {}", case.workload.name, case.engine));
             let engine = real::engine(case.options.algorithm);
             let options = Options { seed: round + 1, ..case.options.clone() };
             if let Some(engine) = engine {
@@ -216,72 +200,66 @@ fn run_for_real(cases: &mut [Case], rounds: u64, output: &mut Output) -> Result<
                     .map_err(|error| Failure::io("cannot start a thread", error))?;
                 case.seen.push(seen);
             }
-            progress.advance(about(case));
+            output.progress.advance(about(case));
         }
     }
+    output.progress.end();
     Ok(())
 }
 
 /// The model of each case, for as long as all rounds together; none where Ctrl-C came first.
-fn models(
-    cases: &[Case],
-    rounds: u64,
-    output: &mut Output,
-) -> Result<Vec<Option<Counts>>, Failure> {
-    let entry = |(case, modelled): (usize, &Case)| Entry {
-        case,
-        name: format!("{}, {}, in the model", modelled.workload.name, modelled.engine),
-        options: Options {
-            duration: modelled.options.duration * rounds,
-            ..modelled.options.clone()
-        },
+fn models(cases: &[Case], rounds: u64, output: &mut Output) -> Result<Vec<Option<Counts>>> {
+    let job = |case: &Case| {
+        let duration = case.options.duration * rounds;
+        let name = format!("{}, {}, in the model", case.workload.name, case.engine);
+        suite::job(name, Options { duration, ..case.options.clone() })
     };
-    let entries: Vec<Entry> = cases.iter().enumerate().map(entry).collect();
-    let reports = pool::run(&entries, output)?;
+    let jobs: Vec<_> = cases.iter().map(job).collect();
+    let reports = pool::run(&jobs, output)?;
     Ok(reports.iter().map(|report| report.as_ref().map(Counts::from)).collect())
 }
 
 /// The figures that say something on both sides.
 fn pairs(seen: &[Counts], model: &Option<Counts>) -> Vec<Pair> {
-    let pair = |figure: Figure| {
-        let (modelled_events, model) = figure.of(model.as_ref()?);
-        let events: u64 = seen.iter().map(|counts| figure.of(counts).0).sum();
+    let pair = |figure: &'static Figure| {
+        let (modelled_events, model) = (figure.of)(model.as_ref()?);
+        let events: u64 = seen.iter().map(|counts| (figure.of)(counts).0).sum();
         if modelled_events.max(events) < COUNT_MIN {
             return None;
         }
-        let figures: Vec<f64> = seen.iter().map(|counts| figure.of(counts).1).collect();
-        let seen = Middle::from(spread(&figures));
+        let figures: Vec<f64> = seen.iter().map(|counts| (figure.of)(counts).1).collect();
+        let seen = spread(&figures);
         let ratio = model / seen.median;
         Some(Pair { figure, seen, model, ratio, within: WITHIN.contains(&ratio) })
     };
-    Figure::ALL.into_iter().filter_map(pair).collect()
+    FIGURES.iter().filter_map(pair).collect()
 }
 
-fn print(told: &[(&Case, Vec<Pair>)], output: &mut Output) -> Result<(), Failure> {
-    let all = || told.iter().flat_map(|(case, pairs)| pairs.iter().map(move |pair| (*case, pair)));
-    let mut rest = told;
-    while let Some((first, _)) = rest.first() {
-        let workload = &first.workload;
-        let same = |(case, _): &&(&Case, Vec<Pair>)| case.workload.name == workload.name;
-        let count = rest.iter().take_while(same).count();
+/// Each figure, with what it is of.
+fn all<'a>(told: &'a [(&Case, Vec<Pair>)]) -> impl Iterator<Item = (&'a Case, &'a Pair)> {
+    told.iter().flat_map(|(case, pairs)| pairs.iter().map(move |pair| (*case, pair)))
+}
+
+fn print(told: &[(&Case, Vec<Pair>)], output: &mut Output) -> Result<()> {
+    for own in told.chunk_by(|(a, _), (b, _)| a.workload.name == b.workload.name) {
+        let workload = &own[0].0.workload;
         output.heading(format!("{}: {}", workload.name, workload.what))?;
-        output.table(table(&rest[..count]))?;
-        rest = &rest[count..];
+        output.table(table(own))?;
     }
     output.heading("Together")?;
-    let within = all().filter(|(_, pair)| pair.within).count();
+    let within = all(told).filter(|(_, pair)| pair.within).count();
     output.paragraph(format!(
         "Of {} latencies and rates the model's is within {} to {} of what was seen for {within}.",
-        all().count(),
+        all(told).count(),
         WITHIN.start(),
         WITHIN.end()
     ))?;
-    for (case, pair) in all().filter(|(_, pair)| !pair.within) {
+    for (case, pair) in all(told).filter(|(_, pair)| !pair.within) {
         output.line(format!(
             "missed: {}, {}: {} {} of what was seen",
             case.workload.name,
             case.engine,
-            pair.figure.name(),
+            pair.figure.name,
             units::figures(pair.ratio)
         ))?;
     }
@@ -290,70 +268,54 @@ fn print(told: &[(&Case, Vec<Pair>)], output: &mut Output) -> Result<(), Failure
 
 fn table(told: &[(&Case, Vec<Pair>)]) -> comfy_table::Table {
     let header = ["engine", "figure", "here", "quartiles", "model", "model/here"];
-    let mut table = output::table(&header);
-    output::numeric(&mut table, 2..header.len());
-    for (case, pairs) in told {
-        for pair in pairs {
-            let show = |value: f64| match pair.figure.is_time() {
-                true => units::nanoseconds(value),
-                false => units::figures(value),
-            };
-            let seen = &pair.seen;
-            let ratio = Cell::new(units::figures(pair.ratio));
-            table.add_row(vec![
-                Cell::new(case.engine),
-                Cell::new(pair.figure.name()),
-                Cell::new(show(seen.median)),
-                Cell::new(format!("{}–{}", show(seen.low), show(seen.high))),
-                Cell::new(show(pair.model)),
-                if pair.within { ratio } else { ratio.fg(Color::Red) },
-            ]);
-        }
-    }
-    table
+    let row = |(case, pair): (&Case, &Pair)| {
+        let (Figure { name, show, .. }, seen) = (pair.figure, &pair.seen);
+        let ratio = Cell::new(units::figures(pair.ratio));
+        [
+            Cell::new(case.engine),
+            Cell::new(name),
+            Cell::new(show(seen.median)),
+            Cell::new(format!("{}–{}", show(seen.low), show(seen.high))),
+            Cell::new(show(pair.model)),
+            if pair.within { ratio } else { ratio.fg(Color::Red) },
+        ]
+    };
+    output::table(&header, 2.., all(told).map(row))
 }
 
 /// The document that `--json` writes.
-#[derive(Debug, Serialize)]
-struct Document<'a> {
-    interrupted: bool,
-    machine: &'a Machine,
-    costs_ps: &'a Costs,
-    within: [f64; 2],
-    others_share: Option<f64>,
-    cases: Vec<CaseOut<'a>>,
-}
-
-#[derive(Debug, Serialize)]
-struct CaseOut<'a> {
-    workload: &'a str,
-    what: &'a str,
-    engine: &'a str,
-    rounds: usize,
-    figures: &'a [Pair],
-}
-
-fn document<'a>(
-    machine: &'a Machine,
-    costs: &'a Costs,
-    told: &'a [(&Case, Vec<Pair>)],
+fn document(
+    machine: &Machine,
+    costs: &Costs,
+    told: &[(&Case, Vec<Pair>)],
     others_share: Option<f64>,
     interrupted: bool,
-) -> Document<'a> {
-    let case = |(case, pairs): &'a (&Case, Vec<Pair>)| CaseOut {
-        workload: case.workload.name,
-        what: case.workload.what,
-        engine: case.engine,
-        rounds: case.seen.len(),
-        figures: pairs,
+) -> impl Serialize {
+    let figure = |pair: &Pair| {
+        object! {
+            "figure": pair.figure.id,
+            "seen": pair.seen,
+            "model": pair.model,
+            "ratio": pair.ratio,
+            "within": pair.within,
+        }
     };
-    Document {
-        interrupted,
-        machine,
-        costs_ps: costs,
-        within: [*WITHIN.start(), *WITHIN.end()],
-        others_share,
-        cases: told.iter().map(case).collect(),
+    let case = |(case, pairs): &(&Case, Vec<Pair>)| {
+        object! {
+            "workload": case.workload.name,
+            "what": case.workload.what,
+            "engine": case.engine,
+            "rounds": case.seen.len(),
+            "figures": pairs.iter().map(figure).collect::<Vec<_>>(),
+        }
+    };
+    object! {
+        "interrupted": interrupted,
+        "machine": machine,
+        "costs_ps": costs,
+        "within": [*WITHIN.start(), *WITHIN.end()],
+        "others_share": others_share,
+        "cases": told.iter().map(case).collect::<Vec<_>>(),
     }
 }
 
@@ -378,16 +340,16 @@ mod tests {
     fn figures_are_compared_where_both_sides_have_them() {
         let slower = Counts { wait_p50_ns: 8_000, grace_periods: 900, ..COUNTS };
         let pairs = pairs(&[COUNTS; 3], &Some(slower));
-        let found = |figure| pairs.iter().find(|pair: &&Pair| pair.figure == figure);
-        let updates = found(Figure::Updates).expect("there are enough");
+        let found = |id| pairs.iter().find(|pair: &&Pair| pair.figure.id == id);
+        let updates = found("updates").expect("there are enough");
         assert_eq!((updates.seen.median, updates.ratio), (400.0, 1.0));
         assert!(updates.within);
-        let wait = found(Figure::WaitP50).expect("there are enough");
+        let wait = found("wait-p50").expect("there are enough");
         assert!(wait.ratio == 2.0 && !wait.within);
-        let grace_periods = found(Figure::GracePeriods).expect("there are enough");
+        let grace_periods = found("grace-periods").expect("there are enough");
         assert!(grace_periods.ratio == 1.5 && grace_periods.within, "both ends are within");
-        assert!(found(Figure::Reads).is_none(), "there are no reads");
-        assert!(found(Figure::Membarriers).is_some(), "150 in three rounds");
+        assert!(found("reads").is_none(), "there are no reads");
+        assert!(found("membarriers").is_some(), "150 in three rounds");
     }
 
     #[test]
@@ -411,7 +373,7 @@ mod tests {
     fn what_the_model_has_and_was_never_seen_is_a_miss() {
         let none = Counts { membarriers: 0, ..COUNTS };
         let pairs = pairs(&[none], &Some(Counts { membarriers: 500, ..COUNTS }));
-        let fences = pairs.iter().find(|pair| pair.figure == Figure::Membarriers);
+        let fences = pairs.iter().find(|pair| pair.figure.id == "membarriers");
         assert!(fences.is_some_and(|pair| !pair.within));
     }
 }

@@ -211,6 +211,12 @@ impl<'r> Thread<'r> {
         self.looked = Instant::now();
     }
 
+    /// Waits until all threads are there.
+    fn arrive(&mut self) {
+        self.run.arrive();
+        self.resume();
+    }
+
     /// Works for so long; what it did since it was resumed counts.
     fn work(&mut self, ns: u64) {
         self.until_ns += ns;
@@ -279,8 +285,7 @@ impl<'r> Thread<'r> {
     /// Registers; begins when all threads are there.
     fn begin(&mut self) -> Reader<Private> {
         let reader = self.run.domain.reader();
-        self.run.arrive();
-        self.resume();
+        self.arrive();
         reader
     }
 
@@ -323,8 +328,7 @@ impl<'r> Thread<'r> {
 
     fn loops(&mut self, turn_ns: u64, run_ns: u64, sleep_ns: u64) {
         let mut qsbr = self.run.domain.qsbr();
-        self.run.arrive();
-        self.resume();
+        self.arrive();
         self.repeat(|thread| {
             let ends = thread.end_of_spell(run_ns);
             thread.repeat_until(ends, |thread| {
@@ -356,8 +360,7 @@ impl<'r> Thread<'r> {
     }
 
     fn wait_for_grace_periods(&mut self, work_ns: u64, expedited_ppm: u32, sleeps: bool) {
-        self.run.arrive();
-        self.resume();
+        self.arrive();
         self.repeat(|thread| {
             if sleeps {
                 thread.sleep(work_ns);
@@ -383,8 +386,7 @@ impl<'r> Thread<'r> {
     }
 
     fn retire(&mut self, work_ns: u64, bytes: u64, burst: u32, sleep_ns: u64) {
-        self.run.arrive();
-        self.resume();
+        self.arrive();
         let mut left = burst;
         self.repeat(|thread| {
             // To allocate what is retired is part of the work.
