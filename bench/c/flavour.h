@@ -11,10 +11,10 @@
 /* As on the Rust side: sections between two announcements of a quiescent state. */
 #define BATCH 1024
 
-void NAME(register)(void) { rcu_register_thread(); }
-void NAME(unregister)(void) { rcu_unregister_thread(); }
-void NAME(offline)(void) { rcu_thread_offline(); }
-void NAME(synchronize)(void) { synchronize_rcu(); }
+static void NAME(register)(void) { rcu_register_thread(); }
+static void NAME(unregister)(void) { rcu_unregister_thread(); }
+static void NAME(offline)(void) { rcu_thread_offline(); }
+static void NAME(synchronize)(void) { synchronize_rcu(); }
 
 static inline uint64_t NAME(batch)(uint64_t **slot)
 {
@@ -29,7 +29,7 @@ static inline uint64_t NAME(batch)(uint64_t **slot)
 }
 
 /* `batches` times BATCH sections: enter, load the pointer, read its word, leave. */
-uint64_t NAME(read)(uint64_t batches, uint64_t **slot)
+static uint64_t NAME(read)(uint64_t batches, uint64_t **slot)
 {
 	uint64_t sum = 0;
 
@@ -41,7 +41,7 @@ uint64_t NAME(read)(uint64_t batches, uint64_t **slot)
 }
 
 /* The same inside another section. */
-uint64_t NAME(read_nested)(uint64_t batches, uint64_t **slot)
+static uint64_t NAME(read_nested)(uint64_t batches, uint64_t **slot)
 {
 	uint64_t sum = 0;
 
@@ -53,7 +53,7 @@ uint64_t NAME(read_nested)(uint64_t batches, uint64_t **slot)
 }
 
 /* Sections of `steps` dependent steps each until told to stop; how many there were. */
-uint64_t NAME(read_until)(const int32_t *stop, uint32_t steps, uint64_t *chain)
+static uint64_t NAME(read_until)(const int32_t *stop, uint32_t steps, uint64_t *chain)
 {
 	uint64_t sections = 0;
 	uint64_t x = *chain;
@@ -71,3 +71,19 @@ uint64_t NAME(read_until)(const int32_t *stop, uint32_t steps, uint64_t *chain)
 	*chain = x;
 	return sections;
 }
+
+/* As on the Rust side. */
+struct flavour {
+	void (*begin)(void);
+	void (*end)(void);
+	void (*offline)(void);
+	void (*synchronize)(void);
+	uint64_t (*read)(uint64_t batches, uint64_t **slot);
+	uint64_t (*read_nested)(uint64_t batches, uint64_t **slot);
+	uint64_t (*read_until)(const int32_t *stop, uint32_t steps, uint64_t *chain);
+};
+
+const struct flavour NAME(flavour) = {
+	NAME(register), NAME(unregister), NAME(offline), NAME(synchronize),
+	NAME(read), NAME(read_nested), NAME(read_until),
+};

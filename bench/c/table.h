@@ -52,7 +52,7 @@ static void free_node(struct rcu_head *head)
 	free(caa_container_of(head, struct node, head));
 }
 
-struct table *NAME(table_new)(uint64_t buckets, const uint64_t *keys, uint64_t count)
+static struct table *NAME(table_new)(uint64_t buckets, const uint64_t *keys, uint64_t count)
 {
 	struct table *table = calloc(1, sizeof(*table) + buckets * sizeof(*table->chains));
 
@@ -66,18 +66,18 @@ struct table *NAME(table_new)(uint64_t buckets, const uint64_t *keys, uint64_t c
 	return table;
 }
 
-void NAME(table_free)(struct table *table)
+static void NAME(table_free)(struct table *table)
 {
 	for (uint64_t i = 0; i < table->buckets; i++)
 		free(table->chains[i]);
 	free(table);
 }
 
-void NAME(table_barrier)(void) { rcu_barrier(); }
+static void NAME(table_barrier)(void) { rcu_barrier(); }
 
 /* Runs the operations so often; not 0 if a search did not find the value of its key. */
-uint64_t NAME(table_run)(struct table *table, const struct operation *operations,
-			 uint64_t count, uint64_t rounds)
+static uint64_t NAME(table_run)(struct table *table, const struct operation *operations,
+				uint64_t count, uint64_t rounds)
 {
 	uint64_t wrong = 0;
 
@@ -104,3 +104,17 @@ uint64_t NAME(table_run)(struct table *table, const struct operation *operations
 	}
 	return wrong;
 }
+
+/* As on the Rust side. */
+struct table_functions {
+	const struct flavour *flavour;
+	struct table *(*new)(uint64_t buckets, const uint64_t *keys, uint64_t count);
+	void (*free)(struct table *table);
+	uint64_t (*run)(struct table *table, const struct operation *operations,
+			uint64_t count, uint64_t rounds);
+	void (*barrier)(void);
+};
+
+const struct table_functions NAME(table) = {
+	&NAME(flavour), NAME(table_new), NAME(table_free), NAME(table_run), NAME(table_barrier),
+};

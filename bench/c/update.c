@@ -21,8 +21,8 @@ struct object {
 
 static struct object *current;
 
-/* Each has one writer at a time: call_rcu's one worker, and the thread that has defer_rcu's lock. So the
- * count costs no locked instruction, as on the Rust side. */
+/* Each has one writer at a time: call_rcu's one worker, and the thread that has defer_rcu's lock.
+ * So the count costs no locked instruction, as on the Rust side. */
 static uint64_t freed_by_call, freed_by_defer;
 
 static inline void count(uint64_t *counter)
@@ -56,12 +56,12 @@ static void free_deferred(void *object)
 }
 
 /* How many objects have been freed since the process began. */
-uint64_t rivals_update_freed_by_call(void)
+static uint64_t freed_by_call_now(void)
 {
 	return __atomic_load_n(&freed_by_call, __ATOMIC_RELAXED);
 }
 
-uint64_t rivals_update_freed_by_defer(void)
+static uint64_t freed_by_defer_now(void)
 {
 	return __atomic_load_n(&freed_by_defer, __ATOMIC_RELAXED);
 }
@@ -84,14 +84,16 @@ void rivals_update_end(void)
 
 void rivals_update_barrier(void) { rcu_barrier(); }
 
-void rivals_update_register_defer(void)
+static void begin_to_defer(void)
 {
 	if (rcu_defer_register_thread())
 		abort();
 }
 
 /* Waits until what the thread has deferred is freed. */
-void rivals_update_unregister_defer(void) { rcu_defer_unregister_thread(); }
+static void end_to_defer(void) { rcu_defer_unregister_thread(); }
+
+static void nothing(void) {}
 
 static inline void replace_by_call(void)
 {
@@ -110,20 +112,20 @@ static inline void replace_by_defer(void)
 	defer_rcu(free_deferred, old);
 }
 
-void rivals_update_call(uint64_t count)
+static void call(uint64_t count)
 {
 	for (uint64_t i = 0; i < count; i++)
 		replace_by_call();
 }
 
-void rivals_update_defer(uint64_t count)
+static void defer(uint64_t count)
 {
 	for (uint64_t i = 0; i < count; i++)
 		replace_by_defer();
 }
 
 /* The same with the time that each takes. */
-void rivals_update_call_timed(uint32_t *samples, uint64_t count)
+static void call_timed(uint32_t *samples, uint64_t count)
 {
 	for (uint64_t i = 0; i < count; i++) {
 		uint64_t begin = rivals_ticks();
@@ -133,7 +135,7 @@ void rivals_update_call_timed(uint32_t *samples, uint64_t count)
 	}
 }
 
-void rivals_update_defer_timed(uint32_t *samples, uint64_t count)
+static void defer_timed(uint32_t *samples, uint64_t count)
 {
 	for (uint64_t i = 0; i < count; i++) {
 		uint64_t begin = rivals_ticks();
@@ -142,6 +144,21 @@ void rivals_update_defer_timed(uint32_t *samples, uint64_t count)
 		samples[i] = rivals_ticks_since(begin);
 	}
 }
+
+/* A way to retire, as on the Rust side: what a thread does before it updates and afterwards; so
+ * many updates; and how many objects were freed. */
+struct way {
+	void (*begin)(void);
+	void (*end)(void);
+	void (*replace)(uint64_t count);
+	void (*replace_timed)(uint32_t *samples, uint64_t count);
+	uint64_t (*freed)(void);
+};
+
+const struct way rivals_by_call = { nothing, nothing, call, call_timed, freed_by_call_now };
+const struct way rivals_by_defer = {
+	begin_to_defer, end_to_defer, defer, defer_timed, freed_by_defer_now,
+};
 
 static inline uint64_t read_one(void)
 {

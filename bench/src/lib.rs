@@ -1,12 +1,14 @@
 //! What `rcu advise`, `rcu bench` and `rcu costs` measure: rivals, cases and costs.
 //!
-//! - [`rivals`]: the designs that are compared, one file each, which says what it can serve, and a
-//!   registry with a line for each; `serve`: the traits that they serve cases by.
-//! - [`cases`]: what is measured of a rival, and how; all unsafe code that measuring takes stays
-//!   there and with the rivals.
 //! - [`suites`]: the cases of `rcu bench`, which rounds are run in which order, and what the
 //!   project has promised of them.
-//! - [`advise`]: the two workloads of `rcu advise`, and the designs that solve them.
+//! - [`advise`]: the workloads of `rcu advise`, and the designs that solve them.
+//! - `rivals`: the designs that are compared, one file each, which says what it can serve, and a
+//!   registry with a line for each.
+//! - `cases`: what is measured of a rival, and how; all unsafe code that measuring takes stays
+//!   there and with the rivals.
+//! - `serve` and `shapes`: the traits that rivals serve cases by, and those of `rcu advise`;
+//!   `locks`: what those with a lock have in common.
 //! - [`slices`]: the one way in which loops are timed, and when a figure counts.
 //! - [`costs`]: what single operations cost on this machine.
 //! - [`sampling`]: stacks of this process, for `rcu diff`.
@@ -15,12 +17,15 @@
 //! The command parses options and prints. While it measures, it is a [`Host`].
 
 pub mod advise;
-pub mod cases;
+mod cases;
 pub mod costs;
 mod host;
-pub mod rivals;
+mod locks;
+mod rivals;
+mod sample;
 pub mod sampling;
 mod serve;
+mod shapes;
 pub mod slices;
 pub mod statistics;
 pub mod suites;

@@ -1,58 +1,110 @@
-//! What a rival can serve: a trait for each kind of case that is more than one loop. (Of a loop, as
-//! of sections or of counts, the registry takes a function: how long so many batches took.)
+//! What a rival can serve: a trait for each kind of case that more than one of them has. (Of a loop
+//! of its own the registry takes a function that makes it.)
 //!
 //! A measurement is compiled once for each rival, so that none pays for a call that another one
-//! saves. Two more traits stand beside their only user: [`Config`](crate::advise::Config) and
-//! [`Table`](crate::advise::Table), the workloads of `rcu advise`; and so do those whose calls are
-//! virtual: [`Flavour`](crate::cases::wait::Flavour), [`Caller`](crate::cases::enqueue::Caller) and
-//! the sites of [`boot`](crate::cases::boot) and [`blocked`](crate::cases::blocked).
+//! saves. More traits are those of `rcu advise`, in [`shapes`](crate::shapes); and beside their
+//! only user those whose calls are virtual: [`Flavour`](crate::cases::wait::Flavour),
+//! [`Caller`](crate::cases::enqueue::Caller) and the sites of [`boot`](crate::cases::boot) and
+//! [`blocked`](crate::cases::blocked).
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use crate::cases::loops::repeat;
 use crate::cases::object::Freed;
 
-/// Reads four words whole, which are now and then replaced: see
-/// [`cases::cells`](crate::cases::cells).
-pub(crate) trait Cell {
-    /// Loads in so many batches; how long that took.
-    ///
-    /// # Panics
-    /// If the words of one load were not of one store.
-    fn load(batches: u64) -> Duration;
-
-    /// Stores [`words(number)`](crate::cases::cells::words).
-    fn store(number: u64);
-
-    /// Stores in so many batches; how long that took.
-    ///
-    /// # Panics
-    /// If something else is there afterwards than was stored by somebody.
-    fn stores(batches: u64) -> Duration {
-        let number = std::cell::Cell::new(0);
-        let elapsed = repeat(batches, || {
-            number.set(number.get() + 1);
-            Self::store(number.get());
-            1
-        });
-        Self::load(1);
-        elapsed
-    }
+/// Words in a place that is read and written whole.
+pub(crate) trait Copied<const WORDS: usize>: Send + Sync + 'static {
+    fn new(words: [u64; WORDS]) -> Self;
+    fn read(&self) -> [u64; WORDS];
+    fn write(&self, words: [u64; WORDS]);
 }
 
-/// A place with an `Arc` in it, which is replaced.
-pub(crate) trait StoreArc {
-    /// The number behind the `Arc`.
-    fn load() -> u64;
+/// [`Copied`] for places of an array, by what is their own: an expression for each method.
+macro_rules! copied {
+    ($($place:ident: |$reads:ident| $read:expr, |$writes:ident, $words:ident| $write:expr;)*) => {$(
+        impl<const WORDS: usize> $crate::serve::Copied<WORDS> for $place<[u64; WORDS]> {
+            fn new(words: [u64; WORDS]) -> Self {
+                Self::new(words)
+            }
+
+            #[inline(always)]
+            fn read(&self) -> [u64; WORDS] {
+                let $reads = self;
+                $read
+            }
+
+            #[inline(always)]
+            fn write(&self, $words: [u64; WORDS]) {
+                let $writes = self;
+                $write;
+            }
+        }
+    )*};
+}
+pub(crate) use copied;
+
+/// A place with an `Arc` of a number in it, which is replaced.
+pub(crate) trait Arcs: Send + Sync + 'static {
+    fn new(arc: Arc<u64>) -> Self
+    where
+        Self: Sized;
+    /// The number, by what stands for the `Arc` as long as it is read.
+    fn read(&self) -> u64;
+    /// The number, by an `Arc` of one's own.
+    fn read_full(&self) -> u64;
     /// Replaces the `Arc`.
-    fn store(arc: Arc<u64>);
+    fn store(&self, arc: Arc<u64>);
     /// Has the references that were replaced given up, if the design can be asked to.
-    fn flush() {}
+    fn flush(&self) {}
 }
+
+/// [`Arcs`] and [`Replace`] for a cell of an `Arc`, which has `new`, `load`, `store` and a method
+/// that gives an `Arc`.
+macro_rules! arcs {
+    ($scheme:ident => $cell:ident, $load_full:ident $(, flush: $flush:expr)?) => {
+        impl $crate::serve::Arcs for $cell<u64> {
+            fn new(arc: ::std::sync::Arc<u64>) -> Self {
+                Self::new(arc)
+            }
+
+            #[inline(always)]
+            fn read(&self) -> u64 {
+                let number: &u64 = &self.load();
+                *number
+            }
+
+            #[inline(always)]
+            fn read_full(&self) -> u64 {
+                *self.$load_full()
+            }
+
+            fn store(&self, arc: ::std::sync::Arc<u64>) {
+                self.store(arc);
+            }
+
+            $(fn flush(&self) {
+                $flush;
+            })?
+        }
+
+        /// The pointer to a counted object.
+        #[derive(Debug)]
+        pub(super) struct $scheme;
+
+        $crate::serve::replace! {
+            $scheme => $cell<T>, ();
+            new: Self;
+            place: |_, value| $cell::new(::std::sync::Arc::new(value));
+            thread: |_| ();
+            read: |_, _, place, look| look(&place.load());
+            replace: |_, place, value| place.store(::std::sync::Arc::new(value));
+            $(flush: |_| $flush;)?
+        }
+    };
+}
+pub(crate) use arcs;
 
 /// A domain, or a lock, of which there may be thousands.
-pub(crate) trait Domain: Sync {
+pub(crate) trait Domain: Send + Sync + 'static {
     /// One that was not used yet.
     fn new() -> Self;
     /// Enters a section and leaves it.
@@ -106,7 +158,7 @@ pub(crate) trait Replace: Sized + Send + Sync + 'static {
 /// expression for each method. Its freed objects are counted apart.
 macro_rules! replace {
     (
-        $(const $constant:ident: $of:ty,)? $name:ty => $place:ty, $thread:ty;
+        $(@[$($generics:tt)*])? $name:ty => $place:ty, $thread:ty;
         new: $new:expr;
         place: |$place_in:pat_param, $object:ident| $make:expr;
         thread: |$thread_in:pat_param| $register:expr;
@@ -115,7 +167,7 @@ macro_rules! replace {
         $(pause: |$pauses:ident| $pause:expr;)?
         $(flush: |$flush_in:pat_param| $flush:expr;)?
     ) => {
-        impl $(<const $constant: $of>)? $crate::serve::Replace for $name {
+        impl $(<$($generics)*>)? $crate::serve::Replace for $name {
             type Place<T: Send + Sync + 'static> = $place;
             type Thread<'a> = $thread;
 

@@ -57,11 +57,13 @@ pub fn median(values: &mut [f64]) -> f64 {
 pub fn spread(values: &[f64]) -> Spread {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
-    Spread {
-        median: quantile(&sorted, 0.5),
-        low: quantile(&sorted, 0.25),
-        high: quantile(&sorted, 0.75),
-    }
+    let [low, median, high] = [0.25, 0.5, 0.75].map(|at| quantile(&sorted, at));
+    Spread { median, low, high }
+}
+
+fn ratios(a: &[f64], b: &[f64]) -> Vec<f64> {
+    assert_eq!(a.len(), b.len(), "a paired ratio needs both sides of every round");
+    a.iter().zip(b).map(|(a, b)| a / b).collect()
 }
 
 /// The median of `a[i] / b[i]` over the rounds, with the interval of that median.
@@ -73,8 +75,7 @@ pub fn spread(values: &[f64]) -> Spread {
 /// # Panics
 /// On no values, and when the two sides do not have one value for each round.
 pub fn paired_ratio(a: &[f64], b: &[f64]) -> Ratio {
-    assert_eq!(a.len(), b.len(), "a paired ratio needs both sides of every round");
-    let mut ratios: Vec<f64> = a.iter().zip(b).map(|(a, b)| a / b).collect();
+    let mut ratios = ratios(a, b);
     let middle = median(&mut ratios);
     if ratios.len() < ROUNDS_MIN {
         return Ratio { median: middle, low: 0.0, high: f64::INFINITY };
@@ -94,8 +95,7 @@ pub fn paired_ratio(a: &[f64], b: &[f64]) -> Ratio {
 /// # Panics
 /// On no values, and when the two sides do not have one value for each round.
 pub fn bootstrap_ratio(a: &[f64], b: &[f64], confidence: f64) -> Ratio {
-    assert_eq!(a.len(), b.len(), "a paired ratio needs both sides of every round");
-    let mut ratios: Vec<f64> = a.iter().zip(b).map(|(a, b)| a / b).collect();
+    let mut ratios = ratios(a, b);
     let middle = median(&mut ratios);
     let rank = bootstrap_rank(ratios.len(), (1.0 - confidence) / 2.0);
     Ratio { median: middle, low: ratios[rank], high: ratios[ratios.len() - 1 - rank] }
@@ -108,8 +108,7 @@ pub fn bootstrap_ratio(a: &[f64], b: &[f64], confidence: f64) -> Ratio {
 /// # Panics
 /// When the two sides do not have one value for each round.
 pub fn student_ratio(a: &[f64], b: &[f64], confidence: f64) -> Ratio {
-    assert_eq!(a.len(), b.len(), "a paired ratio needs both sides of every round");
-    let logarithms: Vec<f64> = a.iter().zip(b).map(|(a, b)| (a / b).ln()).collect();
+    let logarithms: Vec<f64> = ratios(a, b).into_iter().map(f64::ln).collect();
     let rounds = logarithms.len() as f64;
     let mean = logarithms.iter().sum::<f64>() / rounds;
     let squares: f64 = logarithms.iter().map(|one| (one - mean).powi(2)).sum();

@@ -1,64 +1,28 @@
-//! The workloads of `rcu advise`, and the designs that solve them.
+//! What `rcu advise` ranks: the designs that solve a workload, and their race.
 //!
-//! A workload ([`Workload`]) is solved behind one small trait by every design that can, and all are
-//! run by the same loop on the same operations. The loop is compiled once per design, so that no
-//! design pays for a call that another one saves.
+//! A design is a rival that solves a [`Workload`], by one of the traits of `shapes`. `designs.toml`
+//! says of each why a read costs what it costs there, and when not to use it; `rcu advise` prints
+//! these sentences as the reasons for its ranking.
 //!
-//! In reading order:
-//! - `plan`: what to run.
-//! - `value`: the objects that are read and replaced; they notice when they are torn or freed.
-//! - `ledger`: how many of them have been replaced, and how many freed.
-//! - `workload`: the traits of tables and of single values, and the index that keyed designs share;
-//!   `buckets`: the index of those without one, where keys come and go.
-//! - `copied`: a value that is copied for each reader.
-//! - `counter`, `queue`, `ids`: the traits of the other shapes.
-//! - `locked`: what the designs with one lock have in common.
-//! - `subject`: what the loop sees of all that.
 //! - `paste`: a program of ten lines for each design.
-//! - `run`: the race.
-//!
-//! A design is a rival that solves a workload. `designs.toml` says of each why a read costs what it
-//! costs there, and when not to use it; `rcu advise` prints these sentences as the reasons for its
-//! ranking.
+//! - `race`: all of them on the same operations.
 
-mod buckets;
-mod copied;
-mod counter;
-mod ids;
-mod ledger;
-mod locked;
 mod paste;
-mod plan;
-mod queue;
-mod run;
-mod subject;
+mod race;
 #[cfg(test)]
 mod tests;
-mod value;
-mod workload;
-#[cfg(test)]
-mod wrong;
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::LazyLock;
 
-pub(crate) use buckets::Buckets;
-pub(crate) use copied::{Copied, Copies, Words};
-pub(crate) use counter::{Bounded, Counted, Counting, Limiting};
-pub(crate) use ids::{Ids, Numbered};
-pub(crate) use locked::{Limited, Lock, Locked};
-pub use plan::{Operation, Plan, Workload};
-pub(crate) use queue::{Queued, Queueing, queueing};
-pub use run::{Contender, Heat, race, race_duration};
-pub(crate) use run::{Prepared, Ready};
-pub(crate) use subject::{Churned, Keyed};
-pub(crate) use value::Value;
-pub(crate) use workload::{Churn, Config, Hash, Index, PerKey, Placed, Table, Whole, hash};
-
 use serde::Deserialize;
 
 use crate::rivals::{self, Make, Rival};
+use crate::shapes::{COPIED_BYTES_MAX, Prepared};
+
+pub use crate::shapes::{Operation, Plan, Workload};
+pub use race::{Contender, Heat, race, race_duration};
 
 /// A synchronisation design, as the user of a ranking sees it.
 #[derive(Debug)]
@@ -170,7 +134,7 @@ fn solving(workload: Workload) -> Vec<Design> {
             limits: about.limits,
             ours: rival.ours,
             index: index(rival, workload),
-            value_bytes_max: rival.is_copied.then_some(copied::BYTES_MAX),
+            value_bytes_max: rival.is_copied.then_some(COPIED_BYTES_MAX),
             program: paste::program(workload, rival.name, rival.is_per_key).unwrap_or_default(),
             make,
         })

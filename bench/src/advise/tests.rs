@@ -1,10 +1,13 @@
 //! Every design, on every workload, is right; and being wrong is noticed.
 
+mod wrong;
+
 use std::collections::HashSet;
 use std::thread;
 
-use super::run::Seat;
 use super::*;
+use crate::serve::Copied;
+use crate::shapes::*;
 use crate::slices::Part;
 
 const KEYS: u32 = 100;
@@ -221,18 +224,20 @@ fn a_race_gives_every_design_figures_or_a_reason_and_can_be_repeated() {
 #[test]
 fn freeing_at_once_is_noticed() {
     let plan = plan();
-    let whole = round_of(&*Ready::<Keyed<Whole<wrong::FreesAtOnce>>>::boxed(&plan), &plan, 2000);
+    let whole =
+        round_of(&*Ready::<Keyed<wrong::FreesAtOnce<false>, false>>::boxed(&plan), &plan, 2000);
     assert!(whole.checksum_errors > 0);
-    let keyed = round_of(&*Ready::<Keyed<PerKey<wrong::FreesAtOnce>>>::boxed(&plan), &plan, 20_000);
+    let keyed =
+        round_of(&*Ready::<Keyed<wrong::FreesAtOnce<true>, false>>::boxed(&plan), &plan, 20_000);
     assert!(keyed.checksum_errors > 0);
 }
 
 #[test]
 fn tearing_is_noticed() {
     let plan = plan();
-    let whole = round_of(&*Ready::<Keyed<Whole<wrong::Tears>>>::boxed(&plan), &plan, 2000);
+    let whole = round_of(&*Ready::<Keyed<wrong::Tears<false>, false>>::boxed(&plan), &plan, 2000);
     assert!(whole.checksum_errors > 0);
-    let keyed = round_of(&*Ready::<Keyed<PerKey<wrong::Tears>>>::boxed(&plan), &plan, 20_000);
+    let keyed = round_of(&*Ready::<Keyed<wrong::Tears<true>, false>>::boxed(&plan), &plan, 20_000);
     assert!(keyed.checksum_errors > 0);
 }
 
@@ -396,18 +401,18 @@ fn designs_with_a_value_for_each_key_say_what_their_index_is() {
 }
 
 /// Every second write leaves the last word as it was.
-struct HalfWritten(std::sync::Mutex<Words>);
+struct HalfWritten(std::sync::Mutex<[u64; WORDS]>);
 
-impl Copied for HalfWritten {
-    fn new(words: Words) -> Self {
+impl Copied<{ WORDS }> for HalfWritten {
+    fn new(words: [u64; WORDS]) -> Self {
         Self(words.into())
     }
 
-    fn read(&self) -> Words {
+    fn read(&self) -> [u64; WORDS] {
         *self.0.lock().unwrap()
     }
 
-    fn write(&self, words: Words) {
+    fn write(&self, words: [u64; WORDS]) {
         let mut place = self.0.lock().unwrap();
         let kept = if words[0].is_multiple_of(2) { place.len() - 1 } else { place.len() };
         place[..kept].copy_from_slice(&words[..kept]);

@@ -14,24 +14,11 @@ use std::time::{Duration, Instant};
 use super::object::Turn;
 use crate::cases::clock::{cpu_time, thread_cpu_time};
 use crate::rivals::Rival;
+use crate::sample::Sample;
 
 /// From one look at the threads to the next. A stretch may be taken for longer than it was by what
 /// the thread ran between two looks, never for shorter.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
-
-/// What [`measure`] saw of the waiting side.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Blocked {
-    /// Its CPU time, in per cent of one CPU.
-    pub cpu_percent: f64,
-    /// The longest CPU time of one thread between two sleeps, in nanoseconds. Not a number where
-    /// the kernel does not say.
-    pub stretch_ns: f64,
-    /// Sleeps by the second, of all its threads. Not a number where the kernel does not say.
-    pub sleeps_per_second: f64,
-    /// From the end of the section until the waiter knew it, in nanoseconds.
-    pub answer_ns: f64,
-}
 
 /// The rivals that can be blocked.
 #[cfg(test)]
@@ -47,11 +34,14 @@ pub(crate) trait Site: Sync {
     fn wait(&self);
 }
 
-/// Waits for one reader that stays in its section for so long.
+/// Waits for one reader that stays in its section for so long. Of the waiting side: its CPU time,
+/// in per cent of one CPU; the longest CPU time of one thread between two sleeps, in nanoseconds;
+/// sleeps by the second, of all its threads; and nanoseconds from the end of the section until it
+/// knew it.
 ///
 /// # Panics
 /// If the waiter came back while the reader was in its section.
-pub fn measure(rival: &Rival, blocked_for: Duration) -> Blocked {
+pub(crate) fn measure(rival: &Rival, blocked_for: Duration) -> Sample {
     let _turn = Turn::wait();
     let site = &*(rival.blocked.expect("only rivals that wait are asked"))();
     let is_over = AtomicBool::new(false);
@@ -77,13 +67,13 @@ pub fn measure(rival: &Rival, blocked_for: Duration) -> Blocked {
         let left = Instant::now();
         let answered = waiter.map(|waiter| waiter.join().expect("the waiter does not panic"));
         let answer = answered.map(|at| at.saturating_duration_since(left)).unwrap_or_default();
-        let seen: Blocked = seen.expect("the section was entered");
-        Blocked { answer_ns: answer.as_nanos() as f64, ..seen }
+        let [cpu, stretch, sleeps] = seen.expect("the section was entered");
+        Sample::new([cpu, stretch, sleeps, answer.as_nanos() as f64], None)
     })
 }
 
 /// Looks at all other threads until so much time has passed.
-fn look_on(duration: Duration) -> Blocked {
+fn look_on(duration: Duration) -> [f64; 3] {
     let begin = Instant::now();
     let others_cpu = || cpu_time().saturating_sub(thread_cpu_time());
     let cpu_before = others_cpu();
@@ -95,12 +85,9 @@ fn look_on(duration: Duration) -> Blocked {
     }
     let cpu = others_cpu().saturating_sub(cpu_before);
     let elapsed = begin.elapsed().as_secs_f64();
-    Blocked {
-        cpu_percent: 100.0 * cpu.as_secs_f64() / elapsed,
-        stretch_ns: watch.stretch_ns().map_or(f64::NAN, |ns| ns as f64),
-        sleeps_per_second: watch.sleeps().map_or(f64::NAN, |sleeps| sleeps as f64 / elapsed),
-        answer_ns: f64::NAN,
-    }
+    let stretch_ns = watch.stretch_ns().map_or(f64::NAN, |ns| ns as f64);
+    let sleeps = watch.sleeps().map_or(f64::NAN, |sleeps| sleeps as f64);
+    [100.0 * cpu.as_secs_f64() / elapsed, stretch_ns, sleeps / elapsed]
 }
 
 /// What the threads of this process do, but for the one that looks.
@@ -184,7 +171,8 @@ mod tests {
         for rival in rivals() {
             // That it waits is asserted within.
             let seen = measure(rival, Duration::from_millis(5));
-            assert!(seen.cpu_percent >= 0.0 && seen.answer_ns >= 0.0, "{}: {seen:?}", rival.name);
+            let [cpu_percent, .., answer_ns] = seen.values[..] else { unreachable!() };
+            assert!(cpu_percent >= 0.0 && answer_ns >= 0.0, "{}: {seen:?}", rival.name);
         }
     }
 

@@ -13,7 +13,8 @@ use std::time::Duration;
 use super::object::Turn;
 use super::wait::chain;
 use crate::rivals::Rival;
-use crate::slices::{Cue, Judged, Played, Scene};
+use crate::sample::Sample;
+use crate::slices::{Cue, Played, Scene};
 
 /// Slots of a table.
 const SLOTS: u64 = 64;
@@ -27,30 +28,18 @@ const LOOK_UPS: u64 = 32;
 /// Steps of a reader between two sections.
 const AWAY_STEPS: u32 = 256;
 
-/// What [`measure`] saw.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Boot {
-    /// Nanoseconds for an update with its grace period.
-    pub ns: f64,
-    /// Nanoseconds of CPU time for an update, of all threads but the readers.
-    pub cpu_ns: f64,
-    /// Look-ups of all readers by the second, meanwhile.
-    pub look_ups_per_second: f64,
-    /// Whether it counts.
-    pub(crate) judged: Judged,
-}
-
 /// The rivals that can be booted on.
 #[cfg(test)]
 pub(crate) fn rivals() -> Vec<&'static Rival> {
     super::those(|rival| rival.boot.is_some())
 }
 
-/// Boots once: so many updates beside so many readers.
+/// Boots once: so many updates beside so many readers. Nanoseconds for an update with its grace
+/// period; of CPU time for it, of all threads but the readers; and their look-ups by the second.
 ///
 /// # Panics
 /// If the rival does not serve it.
-pub fn measure(rival: &Rival, readers: usize, updates: u64) -> Boot {
+pub(crate) fn measure(rival: &Rival, readers: usize, updates: u64) -> Sample {
     let _turn = Turn::wait();
     let site = &*(rival.boot.expect("only rivals that boot are asked"))();
     let look_ups = |stop: &AtomicI32| {
@@ -75,16 +64,10 @@ pub fn measure(rival: &Rival, readers: usize, updates: u64) -> Boot {
     let scene = Scene::beside(readers, |cue| cue.work(look_ups), boot);
     let (boot, readers) = scene.front();
     let look_ups = |reader: &Played<u64>| reader.result as f64 / reader.elapsed.as_secs_f64();
-    Boot {
-        ns: per_update(boot.elapsed, updates),
-        cpu_ns: per_update(boot.cpu() + scene.workers_cpu(), updates),
-        look_ups_per_second: readers.iter().map(look_ups).sum(),
-        judged: scene.judged(),
-    }
-}
-
-fn per_update(time: Duration, updates: u64) -> f64 {
-    time.as_nanos() as f64 / updates.max(1) as f64
+    let per_update = |time: Duration| time.as_nanos() as f64 / updates.max(1) as f64;
+    let cpu_ns = per_update(boot.cpu() + scene.workers_cpu());
+    let look_ups_per_second = readers.iter().map(look_ups).sum();
+    Sample::new([per_update(boot.elapsed), cpu_ns, look_ups_per_second], scene.judged())
 }
 
 /// A range of a guest's pages, and where they are.
@@ -148,10 +131,11 @@ mod tests {
             for readers in [1, 2] {
                 let cpu_before = cpu_time();
                 let boot = measure(rival, readers, 50);
-                assert!(boot.ns > 0.0 && boot.ns.is_finite(), "{}: {boot:?}", rival.name);
-                assert!(boot.look_ups_per_second > 0.0, "{}: {boot:?}", rival.name);
+                let [ns, cpu_ns, look_ups_per_second] = boot.values[..] else { unreachable!() };
+                assert!(ns > 0.0 && ns.is_finite(), "{}: {boot:?}", rival.name);
+                assert!(look_ups_per_second > 0.0, "{}: {boot:?}", rival.name);
                 let cpu = cpu_time().saturating_sub(cpu_before).as_nanos() as f64;
-                assert!(boot.cpu_ns * 50.0 <= cpu, "{}: {boot:?}", rival.name);
+                assert!(cpu_ns * 50.0 <= cpu, "{}: {boot:?}", rival.name);
             }
         }
     }

@@ -3,6 +3,12 @@
 //! Four words whose sum is always 1: a reader that sees half of one value and half of another finds
 //! another sum, and the loop says so. A writer beside readers writes every 10 microseconds.
 
+use std::hint::black_box;
+use std::sync::Arc;
+
+use super::loops::{Loop, repeat};
+use crate::serve::Copied;
+
 /// What a cell holds.
 pub(crate) type Words = [u64; 4];
 
@@ -17,6 +23,29 @@ pub(crate) const fn words(number: u64) -> Words {
 #[inline(always)]
 pub(crate) fn sum(words: &Words) -> u64 {
     words.iter().fold(0, |sum, word| sum.wrapping_add(*word))
+}
+
+/// Reads of a cell, and something that writes it.
+pub(crate) fn loads<C: Copied<4>>() -> Loop {
+    let (reads, write) = halves::<C, false>();
+    reads.with_writer(write)
+}
+
+/// Writes to a cell, and something that reads it.
+pub(crate) fn stores<C: Copied<4>>() -> Loop {
+    let (reads, write) = halves::<C, true>();
+    Loop::writing(write, reads)
+}
+
+/// Compiled for each of the two apart, or what they share is a call in both.
+fn halves<C: Copied<4>, const IS_TIMED: bool>() -> (Loop, impl Fn(u64) + Send + Sync + 'static) {
+    let cell = Arc::new(C::new(words(0)));
+    let read = Arc::clone(&cell);
+    let reads = Loop::new(move |batches| {
+        let cell = black_box(&*read);
+        repeat(batches, || sum(&cell.read()))
+    });
+    (reads, move |number| black_box(&*cell).write(words(number)))
 }
 
 #[cfg(test)]

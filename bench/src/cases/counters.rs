@@ -2,21 +2,30 @@
 //!
 //! `atomic-own` is the measure: an atomic addition to a word that no other thread touches.
 
+use std::hint::black_box;
 use std::time::Duration;
 
 use super::BATCH;
-use super::loops::repeat;
+use super::loops::{Loop, repeat};
+use crate::shapes::Counting;
 
-/// Adds so many ones by `add` and checks, by `sum`, that all of them are there at least: others add
-/// to the same counter.
+/// Additions to a counter of all threads.
+pub(crate) fn counts<C: Counting>() -> Loop {
+    let counter = C::new();
+    Loop::new(move |batches| counted(batches, &counter))
+}
+
+/// Adds so many ones and checks that all of them are there at least: others add to the same
+/// counter.
 #[inline(always)]
-pub(crate) fn counted(batches: u64, add: impl Fn(), sum: impl Fn() -> u64) -> Duration {
-    let before = sum();
+pub(crate) fn counted<C: Counting>(batches: u64, counter: &C) -> Duration {
+    let counter = black_box(counter);
+    let before = counter.sum();
     let elapsed = repeat(batches, || {
-        add();
+        counter.add();
         1
     });
-    let added = sum().wrapping_sub(before);
+    let added = counter.sum().wrapping_sub(before);
     assert!(added >= batches * BATCH, "{added} of {batches} batches were counted");
     elapsed
 }
@@ -27,10 +36,27 @@ mod tests {
 
     use super::*;
 
+    struct Forgets(AtomicU64);
+
+    impl Counting for Forgets {
+        const EXACT: bool = false;
+
+        fn new() -> Self {
+            Self(0.into())
+        }
+
+        fn add(&self) {
+            self.0.store(1, Ordering::Relaxed);
+        }
+
+        fn sum(&self) -> u64 {
+            self.0.load(Ordering::Relaxed)
+        }
+    }
+
     #[test]
     #[should_panic(expected = "were counted")]
     fn a_counter_that_loses_some_is_found_out() {
-        let word = AtomicU64::new(0);
-        counted(1, || word.store(1, Ordering::Relaxed), || word.load(Ordering::Relaxed));
+        counted(1, &Forgets::new());
     }
 }

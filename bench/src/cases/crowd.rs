@@ -50,10 +50,6 @@ impl Crowd {
         }
         Ok(crowd)
     }
-
-    pub(crate) fn len(&self) -> usize {
-        self.threads.len()
-    }
 }
 
 impl Drop for Crowd {
@@ -88,7 +84,7 @@ mod tests {
             }
         };
         let crowd = Crowd::gather(5, come).expect("five threads");
-        assert_eq!((held.load(Ordering::Relaxed), crowd.len()), (5, 5));
+        assert_eq!((held.load(Ordering::Relaxed), crowd.threads.len()), (5, 5));
         drop(crowd);
         assert_eq!(Arc::strong_count(&held), 1);
     }

@@ -13,6 +13,7 @@ use serde::Deserialize;
 
 use super::object::Turn;
 use crate::rivals::Rival;
+use crate::sample::{Sample, alone};
 use crate::serve::Domain;
 
 /// What has been done with a domain.
@@ -38,15 +39,16 @@ pub(crate) fn rivals() -> Vec<&'static Rival> {
     super::those(|rival| rival.domain.is_some())
 }
 
-/// Bytes of memory for each of so many domains. Nothing where the kernel does not say.
+/// Bytes of memory for each of so many domains.
 ///
 /// Their memory is not given back. One measurement at a time in a process; others wait.
 ///
 /// # Panics
 /// If the rival does not serve it.
-pub fn measure(rival: &Rival, used: Used, count: usize) -> Option<f64> {
+pub(crate) fn measure(rival: &Rival, used: Used, count: usize) -> Sample {
     let _turn = Turn::wait();
-    (rival.domain.expect("only rivals that are domains are asked"))(used, count)
+    let memory = rival.domain.expect("only rivals that are domains are asked");
+    alone(memory(used, count).unwrap_or(f64::NAN))
 }
 
 pub(crate) fn memory<P: Domain>(used: Used, count: usize) -> Option<f64> {
@@ -101,7 +103,7 @@ fn resident_bytes() -> Option<u64> {
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
-    use super::super::alone::is_alone;
+    use super::super::tests::is_alone;
     use super::*;
 
     const TEST: &str = "cases::domains::tests::memory_is_counted_when_it_is_used";
@@ -140,7 +142,7 @@ mod tests {
     fn every_domain_can_be_used_in_every_way() {
         for rival in rivals() {
             for used in [Used::Never, Used::Read, Used::Contended, Used::Waited] {
-                let bytes = measure(rival, used, 10).expect("the kernel says");
+                let bytes = measure(rival, used, 10).values[0];
                 assert!(bytes.is_finite(), "{}, {used:?}: {bytes}", rival.name);
             }
         }

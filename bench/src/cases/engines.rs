@@ -24,10 +24,11 @@ use hdrhistogram::Histogram;
 use quiescence::{Domain, Qsbr, tag::Private, tuning::Engine};
 
 use super::path_cache::{Id, PathCache, Tree};
-use crate::slices::{Act, Cue, Judged, Played, Scene};
+use crate::sample::Sample;
+use crate::slices::{Act, Cue, Played, Scene};
 
 /// Look-ups in one iteration.
-pub const LOOK_UPS: usize = 4_000;
+pub(crate) const LOOK_UPS: usize = 4_000;
 /// Look-ups between two changes of a thread: dcachebench's renames and unlinks beside look-ups.
 const LOOK_UPS_PER_CHANGE: usize = 50;
 /// Look-ups between two callbacks that say how long they took.
@@ -41,74 +42,53 @@ const WAITER_PAUSE: Duration = Duration::from_millis(2);
 const LATENCY_MAX_NS: u64 = 600_000_000_000;
 
 /// What the engines work under.
-#[derive(Clone, Copy, Debug)]
-pub struct Load<'t> {
+#[derive(Clone, Debug)]
+pub(crate) struct Load {
     /// The tree whose paths are looked up.
-    pub tree: &'t Tree,
+    pub(crate) tree: Arc<Tree>,
     /// Threads that look up, at least one.
-    pub threads: usize,
+    pub(crate) threads: usize,
     /// Look-ups of a thread from one quiescent state to the next. There is one at the end of each
     /// iteration besides.
-    pub quiescent_every: usize,
-}
-
-/// What [`work`] saw.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Work {
-    /// Nanoseconds from the beginning of an iteration to its end, its pause not included; the mean
-    /// of all threads. The time that a thread was kept from its CPU counts as far as this process's
-    /// other threads, such as the worker, were the cause.
-    pub ns_per_iteration: f64,
-    /// CPU time of the whole process, in per cent of all CPUs.
-    pub cpu_percent: f64,
-    /// CPU time of the whole process for an iteration, in nanoseconds.
-    pub cpu_ns_per_iteration: f64,
-    /// Grace periods in a second.
-    pub grace_periods_per_second: f64,
-    /// Whether it counts.
-    pub(crate) judged: Judged,
-}
-
-/// What [`latencies`] saw.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Latencies {
-    /// Nanoseconds from `call` to the call, the median.
-    pub callback_p50_ns: f64,
-    /// What one callback in a hundred exceeds.
-    pub callback_p99_ns: f64,
-    /// Nanoseconds that `synchronize` took, the median.
-    pub waiter_ns: f64,
-    /// Callbacks that were measured.
-    pub callbacks: u64,
+    pub(crate) quiescent_every: usize,
 }
 
 /// Runs the cache in a domain with this engine for about `duration`: what iterations cost. The only
-/// callbacks are the cache's own, and no thread waits for grace periods.
+/// callbacks are the cache's own, and no thread waits for grace periods. Nanoseconds of an
+/// iteration of a thread, of CPU time for it, the process's share of the CPUs in per cent, and
+/// grace periods by the second.
 ///
 /// # Panics
 /// If a look-up of an entry that no thread touches fails, which would be a fault of ours.
-pub fn work(engine: Engine, load: &Load<'_>, duration: Duration) -> Work {
+pub(crate) fn work(engine: Engine, load: &Load, duration: Duration) -> Sample {
     let bench = Bench::new(engine, load, false);
     let (ran, ()) = bench.run(|_| thread::sleep(duration));
     let iterations = ran.sum(|reader| reader.iterations.into());
     let elapsed_s = ran.elapsed.as_secs_f64();
     let cpu_s = ran.process_cpu.as_secs_f64();
-    Work {
-        ns_per_iteration: 1e9 * ran.sum(|reader| reader.busy.as_secs_f64()) / iterations,
-        cpu_percent: 100.0 * cpu_s / (elapsed_s * cpus(bench.load.threads)),
-        cpu_ns_per_iteration: 1e9 * cpu_s / iterations,
-        grace_periods_per_second: ran.grace_periods as f64 / elapsed_s,
-        judged: ran.scene.judged(),
-    }
+    let ns_each = 1e9 * ran.sum(|reader| reader.busy.as_secs_f64()) / iterations;
+    let cpu_percent = 100.0 * cpu_s / (elapsed_s * cpus(bench.load.threads));
+    let grace_periods_per_second = ran.grace_periods as f64 / elapsed_s;
+    let values = [ns_each, 1e9 * cpu_s / iterations, cpu_percent, grace_periods_per_second];
+    Sample::new(values, ran.scene.judged())
 }
 
 /// The same load: how long callbacks take, many of which are queued for two thirds of `duration`;
 /// then, once all of these have run, how long a thread beside the readers waits for grace periods.
-/// (At the same time the grace periods of the one would serve the others.)
+/// (At the same time the grace periods of the one would serve the others.) Nanoseconds of the
+/// median callback, those that one in a hundred exceeds, and of the median wait.
 ///
 /// # Panics
 /// As [`work`].
-pub fn latencies(engine: Engine, load: &Load<'_>, duration: Duration) -> Latencies {
+pub(crate) fn latencies(engine: Engine, load: &Load, duration: Duration) -> Sample {
+    let [callbacks, waits] = histograms(engine, load, duration);
+    let [p50, p99] = [0.50, 0.99].map(|at| callbacks.value_at_quantile(at));
+    let all = [p50, p99, waits.value_at_quantile(0.50)];
+    Sample::new(all.map(|ns| ns as f64), None)
+}
+
+/// Of the callbacks, and of the waits.
+fn histograms(engine: Engine, load: &Load, duration: Duration) -> [Histogram<u64>; 2] {
     let bench = Bench::new(engine, load, true);
     let (_, waits) = bench.run(|stop| {
         thread::sleep(duration * 2 / 3);
@@ -121,12 +101,7 @@ pub fn latencies(engine: Engine, load: &Load<'_>, duration: Duration) -> Latenci
     for probes in &bench.probes {
         callbacks += &*probes.times();
     }
-    Latencies {
-        callback_p50_ns: callbacks.value_at_quantile(0.50) as f64,
-        callback_p99_ns: callbacks.value_at_quantile(0.99) as f64,
-        waiter_ns: waits.value_at_quantile(0.50) as f64,
-        callbacks: callbacks.len(),
-    }
+    [callbacks, waits]
 }
 
 fn histogram() -> Histogram<u64> {
@@ -137,7 +112,7 @@ fn histogram() -> Histogram<u64> {
 struct Bench<'t> {
     cache: PathCache,
     domain: Domain,
-    load: Load<'t>,
+    load: &'t Load,
     /// Whether readers queue callbacks that say how long they took.
     is_probing: AtomicBool,
     /// Of each reader.
@@ -192,18 +167,17 @@ impl Ran {
 }
 
 impl<'t> Bench<'t> {
-    fn new(engine: Engine, load: &Load<'t>, is_probing: bool) -> Self {
+    fn new(engine: Engine, load: &'t Load, is_probing: bool) -> Self {
         let domain = Domain::builder().engine(engine).build();
         let mut tuning = domain.tuning();
         tuning.lazy = Duration::ZERO;
         domain.tune(tuning);
-        let threads = load.threads.max(1);
         Self {
-            cache: PathCache::new(load.tree, &domain),
+            cache: PathCache::new(&load.tree, &domain),
             domain,
-            load: Load { threads, ..*load },
+            load,
             is_probing: AtomicBool::new(is_probing),
-            probes: (0..threads).map(|_| Arc::new(Probes::new())).collect(),
+            probes: (0..load.threads).map(|_| Arc::new(Probes::new())).collect(),
         }
     }
 
@@ -299,7 +273,7 @@ impl OwnFile {
 
 impl<'b> Reader<'b> {
     fn new(bench: &'b Bench<'_>, number: usize) -> Self {
-        let tree = bench.load.tree;
+        let tree = &bench.load.tree;
         // Of each so many files one is touched, by one thread.
         let stride = 2 * bench.load.threads;
         let own = tree.files().iter().skip(2 * number).step_by(stride);
@@ -414,18 +388,16 @@ mod tests {
 
     #[test]
     fn every_engine_looks_up_what_is_there_and_ends_grace_periods() {
-        let tree = tree();
+        let tree = Arc::new(tree());
         for engine in Engine::ALL {
             for quiescent_every in [16, LOOK_UPS] {
-                let load = Load { tree: &tree, threads: 2, quiescent_every };
+                let load = Load { tree: Arc::clone(&tree), threads: 2, quiescent_every };
                 let work = work(engine, &load, Duration::from_millis(30));
-                assert!(work.ns_per_iteration > 0.0 && work.cpu_percent > 0.0, "{engine}");
-                assert!(work.cpu_ns_per_iteration > 0.0, "{engine}");
+                assert!(work.values[..3].iter().all(|value| *value > 0.0), "{engine}: {work:?}");
                 let seen = latencies(engine, &load, Duration::from_millis(30));
-                assert!(seen.callbacks >= load.threads as u64, "{engine}: {seen:?}");
-                assert!(0.0 < seen.callback_p50_ns, "{engine}");
-                assert!(seen.callback_p50_ns <= seen.callback_p99_ns, "{engine}");
-                assert!(seen.waiter_ns > 0.0, "{engine}");
+                let [p50_ns, p99_ns, waiter_ns] = seen.values[..] else { unreachable!() };
+                assert!(0.0 < p50_ns && p50_ns <= p99_ns, "{engine}: {seen:?}");
+                assert!(waiter_ns > 0.0, "{engine}: {seen:?}");
             }
         }
     }
@@ -433,16 +405,16 @@ mod tests {
     /// A reader that got no CPU within the time was measured as if it had no callbacks.
     #[test]
     fn callbacks_of_each_reader_are_measured_however_short_the_time() {
-        let tree = tree();
-        let load = Load { tree: &tree, threads: 8, quiescent_every: 16 };
-        let seen = latencies(Engine::ALL[0], &load, Duration::ZERO);
-        assert!(seen.callbacks >= 8, "{seen:?}");
+        let tree = Arc::new(tree());
+        let load = Load { tree: Arc::clone(&tree), threads: 8, quiescent_every: 16 };
+        let [callbacks, _] = histograms(Engine::ALL[0], &load, Duration::ZERO);
+        assert!(callbacks.len() >= 8, "{}", callbacks.len());
     }
 
     #[test]
     fn nothing_is_lazy() {
-        let tree = tree();
-        let load = Load { tree: &tree, threads: 1, quiescent_every: 16 };
+        let tree = Arc::new(tree());
+        let load = Load { tree: Arc::clone(&tree), threads: 1, quiescent_every: 16 };
         for engine in Engine::ALL {
             let bench = Bench::new(engine, &load, true);
             assert_eq!(bench.domain.tuning().lazy, Duration::ZERO);

@@ -12,10 +12,11 @@ use std::time::{Duration, Instant};
 use super::object::in_turn;
 use super::replace::{Site, while_held};
 use crate::rivals::Rival;
+use crate::sample::{Sample, alone};
 use crate::statistics::spread;
 
 /// Callbacks of a burst: few enough that no thread's queue is at a limit.
-pub const BURST: u64 = 1024;
+pub(crate) const BURST: u64 = 1024;
 
 /// The rivals that queue callbacks.
 #[cfg(test)]
@@ -39,12 +40,6 @@ const WORDS: (u64, u64) = (u64::MAX - 1, 3);
 /// What the callbacks on this side of the language border have added up.
 static SUM: AtomicU64 = AtomicU64::new(0);
 
-/// How many closures have run since the process began.
-pub(crate) fn closures_run() -> u64 {
-    // Relaxed: a count that orders nothing.
-    SUM.load(Ordering::Relaxed)
-}
-
 /// The closure that all of them queue.
 #[inline(always)]
 pub(crate) fn callback() -> impl FnOnce() + Send + 'static {
@@ -52,6 +47,24 @@ pub(crate) fn callback() -> impl FnOnce() + Send + 'static {
     move || {
         // Relaxed: a count that orders nothing.
         SUM.fetch_add(a.wrapping_add(b), Ordering::Relaxed);
+    }
+}
+
+/// Queues [`callback`] by the first, and finishes by the second.
+pub(crate) struct Closures<C, F>(pub(crate) C, pub(crate) F);
+
+impl<C: Fn(), F: Fn()> Caller for Closures<C, F> {
+    fn call(&mut self, count: u64) {
+        (0..count).for_each(|_| self.0());
+    }
+
+    fn finish(&mut self) {
+        self.1();
+    }
+
+    fn sum(&self) -> u64 {
+        // Relaxed: a count that orders nothing.
+        SUM.load(Ordering::Relaxed)
     }
 }
 
@@ -64,7 +77,7 @@ const PATIENCE: u32 = 10_000;
 ///
 /// # Panics
 /// If a callback has run twice, or within the burst.
-pub fn measure_call(rival: &Rival, bursts: u32) -> f64 {
+pub(crate) fn measure_call(rival: &Rival, bursts: u32) -> Sample {
     after_a_burst(rival, |site, caller| {
         let burst = || {
             let before = caller.sum();
@@ -78,7 +91,7 @@ pub fn measure_call(rival: &Rival, bursts: u32) -> f64 {
             run_all(rival, caller, before + BURST);
             elapsed
         };
-        median_ns(bursts, burst) / BURST as f64
+        alone(median_ns(bursts, burst) / BURST as f64)
     })
 }
 
@@ -88,35 +101,32 @@ fn median_ns(times: u32, once: impl FnMut() -> Duration) -> f64 {
     spread(&all.map(|elapsed| elapsed.as_nanos() as f64).collect::<Vec<_>>()).median
 }
 
-/// Nanoseconds until a barrier after one callback returns, the median of so many. Nothing if the
-/// rival has none.
+/// Nanoseconds until a barrier after one callback returns, the median of so many.
 ///
 /// One measurement at a time in a process; others wait.
 ///
 /// # Panics
 /// If it returns before the callback has run.
-pub fn measure_barrier(rival: &Rival, times: u32) -> Option<f64> {
-    rival.has_barrier.then(|| {
-        after_a_burst(rival, |_, caller| {
-            let barrier = || {
-                let before = caller.sum();
-                caller.call(1);
-                let begin = Instant::now();
-                caller.finish();
-                let elapsed = begin.elapsed();
-                assert_eq!(caller.sum(), before + 1, "{}: a barrier is one", rival.name);
-                elapsed
-            };
-            median_ns(times, barrier)
-        })
+pub(crate) fn measure_barrier(rival: &Rival, times: u32) -> Sample {
+    after_a_burst(rival, |_, caller| {
+        let barrier = || {
+            let before = caller.sum();
+            caller.call(1);
+            let begin = Instant::now();
+            caller.finish();
+            let elapsed = begin.elapsed();
+            assert_eq!(caller.sum(), before + 1, "{}: a barrier is one", rival.name);
+            elapsed
+        };
+        alone(median_ns(times, barrier))
     })
 }
 
 /// Runs the measurement in a thread of its own, after a burst that does not count.
-fn after_a_burst<R: Send>(
+fn after_a_burst(
     rival: &Rival,
-    measure: impl FnOnce(&dyn Site, &mut dyn Caller) -> R + Send,
-) -> R {
+    measure: impl FnOnce(&dyn Site, &mut dyn Caller) -> Sample + Send,
+) -> Sample {
     in_turn(|| {
         let queue = rival.enqueue.expect("only rivals that queue are asked");
         let (site, mut caller) = ((queue.site)(), (queue.caller)());
@@ -146,11 +156,12 @@ mod tests {
     fn every_rival_runs_each_callback_once_and_not_too_early() {
         for rival in rivals() {
             // That they run once, and after the section, is asserted within.
-            let ns = measure_call(rival, 2);
+            let ns = measure_call(rival, 2).values[0];
             assert!(ns > 0.0 && ns.is_finite(), "{}: {ns}", rival.name);
-            let barrier = measure_barrier(rival, 2);
-            assert_eq!(barrier.is_some(), rival.has_barrier, "{}", rival.name);
-            assert!(barrier.is_none_or(|ns| ns > 0.0), "{}: {barrier:?}", rival.name);
+            if rival.has_barrier {
+                let ns = measure_barrier(rival, 2).values[0];
+                assert!(ns > 0.0, "{}: {ns}", rival.name);
+            }
         }
     }
 }

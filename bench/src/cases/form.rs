@@ -5,7 +5,7 @@ use serde::Deserialize;
 /// A form.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
 #[serde(rename_all = "lowercase")]
-pub enum Form {
+pub(crate) enum Form {
     /// As one writes it without a thought of what is taught.
     Before,
     /// With a part of the remedy, or another one.

@@ -9,32 +9,23 @@ use super::allocator::bytes_in_use;
 use super::object::{LineGuard, Turn};
 use super::replace::warm_up;
 use crate::rivals::Rival;
+use crate::sample::Sample;
 
 /// From one look at what is left to the next.
 const LOOK: Duration = Duration::from_micros(20);
 
 /// What is not freed after this time is taken for never freed.
-pub const PATIENCE: Duration = Duration::from_secs(1);
+const PATIENCE: Duration = Duration::from_secs(1);
 
-/// What [`measure`] saw.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Garbage {
-    /// From the last store until all values that were replaced were freed; [`PATIENCE`] or more if
-    /// they were not.
-    pub freed_after: Duration,
-    /// Values that waited after the last store.
-    pub waiting: u64,
-    /// Bytes of memory that were taken then and not before. Nothing if the allocator does not say.
-    pub bytes: Option<u64>,
-}
-
-/// Stores so many times in a row into a cell of this rival.
+/// Stores so many times in a row into a cell of this rival. Nanoseconds from the last store until
+/// all values that were replaced were freed, [`PATIENCE`] or more if they were not; values that
+/// waited after it; and bytes of memory that were taken then and not before.
 ///
 /// One measurement at a time in a process; others wait.
 ///
 /// # Panics
 /// If the rival has no cell, or panics.
-pub fn measure(rival: &Rival, stores: u64) -> Garbage {
+pub(crate) fn measure(rival: &Rival, stores: u64) -> Sample {
     let _turn = Turn::wait();
     let make = rival.stored.expect("only rivals with a cell are asked");
     let site = make();
@@ -50,7 +41,8 @@ pub fn measure(rival: &Rival, stores: u64) -> Garbage {
             let before = bytes_in_use();
             updater.replace(stores);
             let last = Instant::now();
-            let bytes = before.zip(bytes_in_use()).map(|(before, now)| now.saturating_sub(before));
+            let bytes = before.zip(bytes_in_use());
+            let bytes = bytes.map_or(f64::NAN, |(before, now)| now.saturating_sub(before) as f64);
             stored.send((last, bytes)).expect("the measurement waits");
             // It ends when the other half is dropped.
             let _ = may_leave.recv();
@@ -63,7 +55,7 @@ pub fn measure(rival: &Rival, stores: u64) -> Garbage {
         }
         let freed_after = last.elapsed();
         drop(leave);
-        Garbage { freed_after, waiting, bytes }
+        Sample::new([freed_after.as_nanos() as f64, waiting as f64, bytes], None)
     })
 }
 
@@ -77,9 +69,10 @@ mod tests {
         assert!(with_cells.len() > 3);
         for rival in with_cells {
             let seen = measure(rival, 10_000);
-            assert!(seen.waiting <= 10_000, "{}: {seen:?}", rival.name);
+            let waiting = seen.values[1];
+            assert!(waiting <= 10_000.0, "{}: {seen:?}", rival.name);
             if rival.name.ends_with("rwlock") {
-                assert_eq!(seen.waiting, 0, "{}: {seen:?}", rival.name);
+                assert_eq!(waiting, 0.0, "{}: {seen:?}", rival.name);
             }
         }
     }

@@ -17,6 +17,7 @@ use super::object::Turn;
 use super::wait::{Flavour, chain};
 use crate::cases::clock::cpu_time;
 use crate::rivals::Rival;
+use crate::sample::Sample;
 use crate::slices::{Cue, Judged, Scene};
 
 /// Grace periods before the first one that counts.
@@ -24,31 +25,6 @@ const WARM_UP: usize = 8;
 
 /// The longest grace period that is distinguished from longer ones.
 const LATENCY_MAX_NS: u64 = 60_000_000_000;
-
-/// What [`IdleThreads::measure`] saw.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Latency {
-    /// Grace periods that were waited for.
-    pub count: u64,
-    /// The median, in nanoseconds, without the cost of reading the clock.
-    pub p50_ns: f64,
-    /// Exceeded by one grace period in a hundred.
-    pub p99_ns: f64,
-    /// Whether it counts.
-    pub(crate) judged: Judged,
-}
-
-/// What [`IdleThreads::contend`] saw.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Contention {
-    /// Sections of all readers, from the start of the first to the end of the last.
-    pub reads_per_second: f64,
-    /// The same for each second of CPU time that the process used, readers and updater together:
-    /// what is left of it when somebody else wants the CPUs too.
-    pub reads_per_cpu_second: f64,
-    /// Grace periods of the one updater, once all readers ran.
-    pub grace_periods_per_second: f64,
-}
 
 /// The rivals that have grace periods.
 #[cfg(test)]
@@ -67,16 +43,10 @@ fn domain(rival: &Rival) -> Arc<dyn Flavour> {
 }
 
 /// Idle threads that are registered with every rival, and one domain of each rival.
-pub struct IdleThreads {
+pub(crate) struct IdleThreads {
     flavours: Vec<(&'static str, Arc<dyn Flavour>)>,
-    idle: Crowd,
+    _idle: Crowd,
     clock_ns: u64,
-}
-
-impl std::fmt::Debug for IdleThreads {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Idle threads").field("idle", &self.idle.len()).finish_non_exhaustive()
-    }
 }
 
 impl IdleThreads {
@@ -87,37 +57,45 @@ impl IdleThreads {
     ///
     /// # Errors
     /// When the system does not give so many threads.
-    pub fn gather(rivals: &[&Rival], idle: usize) -> io::Result<Self> {
+    pub(crate) fn gather(rivals: &[&Rival], idle: usize) -> io::Result<Self> {
         let flavours: Vec<_> = rivals.iter().map(|rival| (rival.name, domain(rival))).collect();
         let all: Vec<_> = flavours.iter().map(|(_, flavour)| Arc::clone(flavour)).collect();
         let enrol = move |rest: &dyn Fn()| {
             let _idle: Vec<_> = all.iter().map(|flavour| flavour.enrol_idle()).collect();
             rest();
         };
-        Ok(Self { flavours, idle: Crowd::gather(idle, enrol)?, clock_ns: clock_ns() })
+        Ok(Self { flavours, _idle: Crowd::gather(idle, enrol)?, clock_ns: clock_ns() })
     }
 
     /// Waits for grace periods one after another until `budget` is used up, while `readers` threads
-    /// read without pause. The thread that waits is registered with the rival.
+    /// enter and leave sections, each of so many steps of a [`chain`]: the median time of one in
+    /// nanoseconds, and what one in a hundred exceeds. With no steps readers never hold up a grace
+    /// period for long; with some, it waits for them to arrive as long again.
     ///
     /// # Panics
-    /// When the idle threads were gathered without this rival.
-    pub fn measure(&self, rival: &Rival, readers: usize, budget: Duration) -> Latency {
-        self.measure_sections(rival, readers, 0, budget)
-    }
-
-    /// The same beside readers whose sections take so many steps: see [`steps_for`]. Before it
-    /// counts, grace periods are waited for for as long again.
-    ///
-    /// # Panics
-    /// As [`measure`](Self::measure).
-    pub fn measure_sections(
+    /// If the idle threads were not gathered for this rival.
+    pub(crate) fn measure(
         &self,
         rival: &Rival,
         readers: usize,
         steps: u32,
         budget: Duration,
-    ) -> Latency {
+    ) -> Sample {
+        let (waits, judged) = self.waits(rival, readers, steps, budget);
+        let quantile = |at| {
+            let ns: u64 = waits.value_at_quantile(at);
+            ns.saturating_sub(self.clock_ns).max(1) as f64
+        };
+        Sample::new([0.50, 0.99].map(quantile), judged)
+    }
+
+    fn waits(
+        &self,
+        rival: &Rival,
+        readers: usize,
+        steps: u32,
+        budget: Duration,
+    ) -> (Histogram<u64>, Judged) {
         let mut waits = Histogram::<u64>::new_with_bounds(1, LATENCY_MAX_NS, 3)
             .expect("the bounds are constants in range");
         let (_, judged) = self.beside_readers(rival, readers, steps, |synchronize| {
@@ -144,13 +122,7 @@ impl IdleThreads {
                 }
             }
         });
-        let without_clock = |ns: u64| ns.saturating_sub(self.clock_ns).max(1) as f64;
-        Latency {
-            count: waits.len(),
-            p50_ns: without_clock(waits.value_at_quantile(0.50)),
-            p99_ns: without_clock(waits.value_at_quantile(0.99)),
-            judged,
-        }
+        (waits, judged)
     }
 
     /// Lets `readers` threads read in sections of `steps` steps (see [`steps_for`]), and one
@@ -158,13 +130,13 @@ impl IdleThreads {
     ///
     /// # Panics
     /// When the idle threads were gathered without this rival.
-    pub fn contend(
+    pub(crate) fn contend(
         &self,
         rival: &Rival,
         readers: usize,
         steps: u32,
         run_for: Duration,
-    ) -> Contention {
+    ) -> Sample {
         let mut grace_periods_per_second = 0.0;
         let cpu_before = cpu_time();
         let begin = Instant::now();
@@ -182,7 +154,9 @@ impl IdleThreads {
         let reads_per_second = reads as f64 / begin.elapsed().as_secs_f64();
         let cpu = cpu_time().saturating_sub(cpu_before);
         let reads_per_cpu_second = reads as f64 / cpu.as_secs_f64();
-        Contention { reads_per_second, reads_per_cpu_second, grace_periods_per_second }
+        // Readers waiting for a CPU are the point here.
+        let values = [reads_per_cpu_second, reads_per_second, grace_periods_per_second];
+        Sample::new(values, None)
     }
 
     /// Runs `update` beside so many readers; counts their sections, and tells whether it counts.
@@ -215,7 +189,7 @@ impl IdleThreads {
 }
 
 /// How many steps of a section take this long here, as measured now.
-pub fn steps_for(section: Duration) -> u32 {
+pub(crate) fn steps_for(section: Duration) -> u32 {
     const STEPS: u32 = 1 << 14;
     let mut x = 1;
     // The fastest of many short runs: in none of the others did more than that get done.
@@ -263,9 +237,10 @@ mod tests {
             let idle_threads = IdleThreads::gather(&everybody, idle).unwrap();
             for rival in everybody {
                 for readers in [0, 1] {
-                    let latency = idle_threads.measure(rival, readers, Duration::ZERO);
-                    assert_eq!(latency.count, 1, "{}: a budget of nothing is one", rival.name);
-                    assert!(latency.p50_ns <= latency.p99_ns);
+                    let (waits, _) = idle_threads.waits(rival, readers, 0, Duration::ZERO);
+                    assert_eq!(waits.len(), 1, "{}: a budget of nothing is one", rival.name);
+                    let latency = idle_threads.measure(rival, readers, 0, Duration::ZERO);
+                    assert!(latency.values[0] <= latency.values[1]);
                 }
             }
         }
@@ -277,7 +252,7 @@ mod tests {
         let idle_threads = IdleThreads::gather(&everybody(), 0).unwrap();
         for rival in rivals() {
             let contention = idle_threads.contend(rival, 3, 100, Duration::from_nanos(1));
-            assert!(contention.grace_periods_per_second > 0.0, "{}", rival.name);
+            assert!(contention.values[2] > 0.0, "{}", rival.name);
         }
     }
 

@@ -8,14 +8,15 @@
 use std::hash::{BuildHasher, Hasher};
 use std::thread;
 
-use super::maps::Map;
+use super::maps::{Map, Random};
 use super::object::in_turn;
 use crate::rivals::Rival;
+use crate::sample::Sample;
 use crate::serve::Replace;
-use crate::slices::{Cue, Scene, Speed};
+use crate::slices::{Cue, Scene};
 
 /// Keys of the table.
-pub const KEYS: usize = 1000;
+pub(crate) const KEYS: usize = 1000;
 
 /// Chains of the table: a power of two, so that each key can have one of its own.
 pub(crate) const BUCKETS: usize = 1024;
@@ -45,13 +46,13 @@ pub(crate) fn rivals() -> Vec<&'static Rival> {
 ///
 /// # Panics
 /// If a search does not find the value of its key.
-pub fn measure(
+pub(crate) fn measure(
     rival: &Rival,
     threads: usize,
     searches_percent: u32,
     operations: usize,
     seed: u64,
-) -> Speed {
+) -> Sample {
     let keys = keys();
     let rounds = operations.div_ceil(OPERATIONS).max(1);
     in_turn(|| {
@@ -69,7 +70,7 @@ pub fn measure(
         });
         table.flush();
         drop(table);
-        scene.speed((rounds * OPERATIONS) as f64)
+        Sample::of(scene.speed((rounds * OPERATIONS) as f64))
     })
 }
 
@@ -148,17 +149,11 @@ fn keys() -> Vec<u64> {
 /// Operations with so many searches in a hundred.
 fn draw(keys: &[u64], searches_percent: u32, seed: u64) -> Vec<Operation> {
     // SplitMix64: Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014.
-    let mut state = seed;
-    let mut next = || {
-        state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
-    };
+    let mut random = Random(seed);
     (0..OPERATIONS)
         .map(|_| Operation {
-            key: keys[(next() % keys.len() as u64) as usize],
-            replaces: next() % 100 >= u64::from(searches_percent),
+            key: keys[(random.next() % keys.len() as u64) as usize],
+            replaces: random.next() % 100 >= u64::from(searches_percent),
         })
         .collect()
 }
@@ -299,8 +294,9 @@ mod tests {
             for share in [99, 50] {
                 // That every search finds its value is asserted within.
                 let speed = measure(rival, 2, share, 1, 5);
-                assert!(speed.operations_per_second > 0.0, "{}: {speed:?}", rival.name);
-                assert!(speed.cpu_ns > 0.0 && speed.cpu_ns.is_finite(), "{}", rival.name);
+                let [operations_per_second, cpu_ns] = speed.values[..] else { unreachable!() };
+                assert!(operations_per_second > 0.0, "{}: {speed:?}", rival.name);
+                assert!(cpu_ns > 0.0 && cpu_ns.is_finite(), "{}", rival.name);
             }
         }
     }

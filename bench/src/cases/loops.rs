@@ -6,11 +6,13 @@
 
 use std::cell::Cell;
 use std::hint::{black_box, spin_loop};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 
 use super::BATCH;
+use crate::serve::Domain;
 use crate::slices::{Part, Row};
 
 /// From one write to the next, of those who write beside a reader: often for what is mostly read,
@@ -50,37 +52,59 @@ impl Looped {
     pub(crate) const COUNT: usize = Self::Local as usize + 1;
 }
 
-/// One operation of one rival, many times.
-#[derive(Clone, Copy, Debug)]
-pub struct Loop {
-    /// Does it in so many batches; how long that took.
-    run: fn(batches: u64) -> Duration,
+/// Does something in so many batches, in one of the threads that share it; how long that took.
+type Run = Arc<dyn Fn(u64) -> Duration + Send + Sync>;
+
+/// One operation of one rival, many times, and what its threads share.
+pub(crate) struct Loop {
+    run: Run,
     opposite: Option<Opposite>,
 }
 
 /// What another thread does meanwhile.
-#[derive(Clone, Copy, Debug)]
 enum Opposite {
     /// Writes what is read, another value for each number, every 10 microseconds.
-    Write(fn(number: u64)),
+    Write(Box<dyn Fn(u64) + Send + Sync>),
     /// Reads what is written, in so many batches, all the time.
-    Read(fn(batches: u64) -> Duration),
+    Read(Run),
 }
 
 impl Loop {
     /// A loop that no thread does the opposite beside.
-    pub(crate) const fn new(run: fn(u64) -> Duration) -> Self {
-        Self { run, opposite: None }
+    pub(crate) fn new(run: impl Fn(u64) -> Duration + Send + Sync + 'static) -> Self {
+        Self { run: Arc::new(run), opposite: None }
+    }
+
+    /// One that does this to what is shared, again and again.
+    pub(crate) fn of<T: Send + Sync + 'static>(
+        shared: T,
+        once: impl Fn(&T) -> u64 + Send + Sync + 'static,
+    ) -> Self {
+        Self::new(move |batches| {
+            let shared = black_box(&shared);
+            repeat(batches, || once(shared))
+        })
     }
 
     /// The same with something that writes.
-    pub(crate) const fn with_writer(self, write: fn(u64)) -> Self {
-        Self { opposite: Some(Opposite::Write(write)), ..self }
+    pub(crate) fn with_writer(self, write: impl Fn(u64) + Send + Sync + 'static) -> Self {
+        Self { opposite: Some(Opposite::Write(Box::new(write))), ..self }
     }
 
-    /// A loop that writes, with something that reads.
-    pub(crate) const fn with_reader(self, read: fn(u64) -> Duration) -> Self {
-        Self { opposite: Some(Opposite::Read(read)), ..self }
+    /// A loop that writes another value each time, with one that reads: beside it, and at its end.
+    pub(crate) fn writing(write: impl Fn(u64) + Send + Sync + 'static, reads: Loop) -> Self {
+        let read = Arc::clone(&reads.run);
+        let writes = Self::new(move |batches| {
+            let number = Cell::new(0);
+            let elapsed = repeat(batches, || {
+                number.set(number.get() + 1);
+                write(number.get());
+                1
+            });
+            read(1);
+            elapsed
+        });
+        Self { opposite: Some(Opposite::Read(reads.run)), ..writes }
     }
 
     /// It in so many threads at once. So many per cent are done besides, and not counted.
@@ -103,10 +127,10 @@ impl Loop {
     ///
     /// # Panics
     /// If the rival has no opposite.
-    pub(crate) fn row_beside(self, planted_percent: f64) -> Row<'static> {
-        let opposite = self.opposite.expect("only those that have one are asked");
+    pub(crate) fn row_beside(mut self, planted_percent: f64) -> Row<'static> {
+        let opposite = self.opposite.take().expect("only those that have one are asked");
         let alone = self.row(1, planted_percent);
-        let body = move |part: &Part<'_>| match (part.me, opposite) {
+        let body = move |part: &Part<'_>| match (part.me, &opposite) {
             (0, _) => (alone.body)(part),
             (_, Opposite::Write(write)) => write_until_over(part, write),
             (_, Opposite::Read(read)) => part.until_over(|| _ = read(1)),
@@ -116,7 +140,7 @@ impl Loop {
 }
 
 /// Writes on the dot until the part is over. What was missed is not made up for.
-fn write_until_over(part: &Part<'_>, write: fn(u64)) -> Duration {
+fn write_until_over(part: &Part<'_>, write: impl Fn(u64)) -> Duration {
     let (mut writes, mut next) = (0, Instant::now());
     part.until_over(|| {
         if Instant::now() >= next {
@@ -126,6 +150,14 @@ fn write_until_over(part: &Part<'_>, write: fn(u64)) -> Duration {
         } else {
             spin_loop();
         }
+    })
+}
+
+/// Entering a section of a domain, or a lock, and leaving it.
+pub(crate) fn sections<D: Domain>() -> Loop {
+    Loop::of(D::new(), |domain| {
+        domain.read();
+        1
     })
 }
 
@@ -169,9 +201,9 @@ mod tests {
     /// Every rival does what is asked of it, alone, with another one, and beside its opposite.
     fn all_work(of: Looped) {
         let loops = rivals::all().filter_map(|rival| Some((rival.name, rival.looped(of)?)));
-        for (name, looped) in loops {
-            let beside = looped.opposite.map(|_| looped.row_beside(0.0));
-            for row in [looped.row(1, 0.0), looped.row(2, 0.0)].into_iter().chain(beside) {
+        for (name, make) in loops {
+            let beside = make().opposite.is_some().then(|| make().row_beside(0.0));
+            for row in [make().row(1, 0.0), make().row(2, 0.0)].into_iter().chain(beside) {
                 // What each of them gives is asserted within.
                 let ns = slices::once(&row, 16);
                 assert!(ns > 0.0 && ns.is_finite(), "{name}: {ns}");

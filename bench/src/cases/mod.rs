@@ -20,34 +20,34 @@
 //! A case takes the rivals of the registry that serve it, in the order of the registry.
 
 mod allocator;
-#[cfg(test)]
-mod alone;
-pub mod blocked;
-pub mod boot;
+pub(crate) mod blocked;
+pub(crate) mod boot;
 pub(crate) mod cache;
 pub(crate) mod cells;
 pub(crate) mod clock;
 pub(crate) mod counters;
 mod crowd;
-pub mod domains;
-pub mod engines;
-pub mod enqueue;
+pub(crate) mod domains;
+pub(crate) mod engines;
+pub(crate) mod enqueue;
 pub(crate) mod form;
-pub mod garbage;
-pub mod grace;
-pub mod hash;
-pub mod loops;
-pub mod maps;
-pub mod memory;
+pub(crate) mod garbage;
+pub(crate) mod grace;
+pub(crate) mod hash;
+pub(crate) mod loops;
+pub(crate) mod maps;
+pub(crate) mod memory;
 pub(crate) mod object;
-pub mod path_cache;
+pub(crate) mod path_cache;
 pub(crate) mod read;
-pub mod replace;
-pub mod stall;
-pub mod store;
-pub mod tail;
-pub mod tools;
-pub mod update;
+pub(crate) mod replace;
+pub(crate) mod stall;
+pub(crate) mod store;
+pub(crate) mod tail;
+#[cfg(test)]
+mod tests;
+pub(crate) mod tools;
+pub(crate) mod update;
 pub(crate) mod wait;
 
 use crate::rivals::{self, Rival};

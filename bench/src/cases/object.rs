@@ -15,7 +15,7 @@ use std::thread;
 use crate::serve::Replace;
 
 /// Bytes of an object.
-pub const OBJECT_BYTES: usize = 64;
+pub(crate) const OBJECT_BYTES: usize = 64;
 
 /// Threads of a measurement that have a line of their own.
 const LINE_GUARDS: usize = 8;
@@ -139,25 +139,34 @@ impl Drop for LineGuard {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rivals::std_rwlock::StdRwLock;
+    use crate::locks::{InPlace, Locks};
     use crate::serve::Replace;
+
+    struct Standard;
+
+    impl Locks for Standard {
+        type Of<T: Send + Sync + 'static> = std::sync::RwLock<T>;
+    }
 
     #[test]
     fn every_drop_is_counted_whoever_drops() {
         let _turn = Turn::wait();
-        assert_eq!(size_of::<Object<StdRwLock>>(), OBJECT_BYTES);
-        let before = StdRwLock::freed().count();
+        assert_eq!(size_of::<Object<InPlace<Standard>>>(), OBJECT_BYTES);
+        let before = InPlace::<Standard>::freed().count();
         std::thread::scope(|scope| {
             for number in 0..LINE_GUARDS + 2 {
                 scope.spawn(move || {
                     let _line_guard = LineGuard::take(number);
                     for _ in 0..1000 {
-                        drop(Object::<StdRwLock, 8>::new());
+                        drop(Object::<InPlace<Standard>, 8>::new());
                     }
                 });
             }
         });
-        drop(Object::<StdRwLock, 8>::new());
-        assert_eq!(StdRwLock::freed().count() - before, 1000 * (LINE_GUARDS as u64 + 2) + 1);
+        drop(Object::<InPlace<Standard>, 8>::new());
+        assert_eq!(
+            InPlace::<Standard>::freed().count() - before,
+            1000 * (LINE_GUARDS as u64 + 2) + 1
+        );
     }
 }

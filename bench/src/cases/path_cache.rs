@@ -23,11 +23,11 @@ use quiescence::{
 };
 
 /// An entry's number; the root's is 0.
-pub type Id = u32;
+pub(crate) type Id = u32;
 
 /// The names of a real directory tree.
 #[derive(Debug, Default)]
-pub struct Tree {
+pub(crate) struct Tree {
     /// Parent and name of each entry but the root, whose numbers begin with 1; parents come first.
     entries: Vec<(Id, Box<str>)>,
     /// The entries that are no directories.
@@ -40,7 +40,7 @@ impl Tree {
     ///
     /// # Errors
     /// If `root` itself cannot be read, or holds no file within that many entries.
-    pub fn read(root: &Path, entries_max: usize) -> io::Result<Self> {
+    pub(crate) fn read(root: &Path, entries_max: usize) -> io::Result<Self> {
         let mut tree = Self::default();
         let mut folders = VecDeque::from([(0, fs::read_dir(root)?)]);
         while let Some((parent, folder)) = folders.pop_front() {
@@ -66,28 +66,23 @@ impl Tree {
     }
 
     /// How many entries there are.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
-    }
-
     /// The entries that are no directories.
-    pub fn files(&self) -> &[Id] {
+    pub(crate) fn files(&self) -> &[Id] {
         &self.files
     }
 
     /// Parent and name of an entry.
-    pub fn entry(&self, id: Id) -> (Id, &str) {
+    pub(crate) fn entry(&self, id: Id) -> (Id, &str) {
         let (parent, name) = &self.entries[id as usize - 1];
         (*parent, name)
     }
 
     /// The names from the root to this entry.
-    pub fn path(&self, mut id: Id) -> Vec<&str> {
+    pub(crate) fn path(&self, mut id: Id) -> Vec<&str> {
         let mut path = Vec::new();
         while id != 0 {
             let (parent, name) = self.entry(id);
@@ -112,7 +107,7 @@ type Bucket = Vec<Entry>;
 
 /// The cache. See the module.
 #[derive(Debug)]
-pub struct PathCache {
+pub(crate) struct PathCache {
     buckets: Box<[Rcu<Bucket, Private>]>,
     hasher: FixedState,
     /// Odd while a rename is under way.
@@ -123,7 +118,7 @@ pub struct PathCache {
 
 impl PathCache {
     /// A cache that knows the whole tree, about two entries to a bucket.
-    pub fn new(tree: &Tree, domain: &Domain) -> Self {
+    pub(crate) fn new(tree: &Tree, domain: &Domain) -> Self {
         let hasher = FixedState::default();
         let mut buckets = vec![Bucket::new(); (tree.len() / 2).next_power_of_two()];
         let mask = buckets.len() - 1;
@@ -142,7 +137,7 @@ impl PathCache {
     }
 
     /// The entry at this path. Lock-free: tries again only if a rename was under way.
-    pub fn look_up(&self, section: &impl Section<Private>, path: &[&str]) -> Option<Id> {
+    pub(crate) fn look_up(&self, section: &impl Section<Private>, path: &[&str]) -> Option<Id> {
         loop {
             // Acquire: what the walk finds is no older than this; pairs with the Release in
             // `rename`.
@@ -165,7 +160,7 @@ impl PathCache {
     }
 
     /// Gives an entry another name in the same directory.
-    pub fn rename(
+    pub(crate) fn rename(
         &self,
         section: &impl Section<Private>,
         parent: Id,
@@ -184,13 +179,13 @@ impl PathCache {
     }
 
     /// Forgets an entry. Returns whether it was there.
-    pub fn unlink(&self, section: &impl Section<Private>, parent: Id, name: &str) -> bool {
+    pub(crate) fn unlink(&self, section: &impl Section<Private>, parent: Id, name: &str) -> bool {
         let _changing = self.change();
         self.remove_locked(section, parent, name)
     }
 
     /// Adds an entry that is not there.
-    pub fn link(&self, section: &impl Section<Private>, parent: Id, name: &str, id: Id) {
+    pub(crate) fn link(&self, section: &impl Section<Private>, parent: Id, name: &str, id: Id) {
         let _changing = self.change();
         self.insert_locked(section, parent, name, id);
     }

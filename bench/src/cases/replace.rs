@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::clock::{ticks, ticks_since};
-pub use super::object::OBJECT_BYTES;
+pub(crate) use super::object::OBJECT_BYTES;
 use super::object::{LineGuard, Object, Release};
 use crate::rivals::Rival;
 use crate::serve::Replace;
@@ -20,7 +20,7 @@ pub(crate) const READS: u64 = 64;
 const PAUSE: u64 = 64;
 
 /// What our limit is where a reader stalls, in bytes of objects.
-pub const LIMIT_BYTES: u64 = 1 << 20;
+pub(crate) const LIMIT_BYTES: u64 = 1 << 20;
 
 /// How often who holds a section looks whether to leave it: `c/update.c` looks as often.
 const HOLD_LOOK: Duration = Duration::from_millis(2);

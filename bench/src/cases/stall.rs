@@ -11,10 +11,11 @@ use super::allocator::bytes_in_use;
 use super::object::{OBJECT_BYTES, Release, in_turn};
 use super::replace::{Limit, Site, drain, site, warm_up, while_held};
 use crate::rivals::Rival;
+use crate::sample::Sample;
 use crate::slices::{Act, Judged, Scene, both};
 
 /// As much memory as a rival may take until it is stopped.
-pub const BYTES_MAX: u64 = 1 << 30;
+pub(crate) const BYTES_MAX: u64 = 1 << 30;
 
 /// How often it is looked how much memory there is: the fastest rival takes 20 MiB meanwhile.
 const LOOK: Duration = Duration::from_millis(5);
@@ -25,44 +26,26 @@ const BEFORE: u32 = 4;
 /// Replacements between two of the updater's own looks at what waits.
 const BATCH: u64 = 64;
 
-/// What [`measure`] saw.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Stall {
-    /// Objects replaced and not yet freed, the most that was seen.
-    pub unreclaimed_peak: u64,
-    /// The most memory that was taken meanwhile, all that the rival needs for its objects included.
-    pub bytes_peak: u64,
-    /// Reads of the third thread during the stall, for each read in the same time before.
-    pub reads_kept: f64,
-    /// Objects retired in a second of the stall.
-    pub updates_per_second: f64,
-    /// Whether the rival was stopped at [`BYTES_MAX`] before the time was over.
-    pub stopped: bool,
-    /// Whether it counts.
-    pub(crate) judged: Judged,
-}
-
-/// Lets one reader stall for so long.
+/// Lets one reader stall for so long. Objects that were replaced and not yet freed, and bytes of
+/// memory that were taken, the most that was seen, up to [`BYTES_MAX`], where the rival is stopped;
+/// reads of the third thread, in per cent of those in the same time before; and objects retired by
+/// the second.
 ///
 /// One measurement at a time in a process; others wait.
 ///
 /// # Panics
 /// If the rival panics.
-pub fn measure(rival: &Rival, stall: Duration) -> Stall {
+pub(crate) fn measure(rival: &Rival, stall: Duration) -> Sample {
     in_turn(|| {
         let site = site(rival, Limit::Low);
         warm_up(&*site);
         let before = Phase::run(&*site, false, stall / BEFORE);
         let during = Phase::run(&*site, true, stall);
-        Stall {
-            unreclaimed_peak: during.unreclaimed_peak,
-            bytes_peak: during.bytes_peak,
-            // Not a number if the reader got no CPU before.
-            reads_kept: during.reads_per_second / before.reads_per_second,
-            updates_per_second: during.updates_per_second,
-            stopped: during.stopped,
-            judged: both(before.judged, during.judged),
-        }
+        let peaks = [during.unreclaimed_peak, during.bytes_peak].map(|peak| peak as f64);
+        // Not a number if the reader got no CPU before.
+        let reads_percent = 100.0 * during.reads_per_second / before.reads_per_second;
+        let values = [peaks[0], peaks[1], reads_percent, during.updates_per_second];
+        Sample::new(values, both(before.judged, during.judged))
     })
 }
 
@@ -164,8 +147,8 @@ impl Phase {
 
 #[cfg(test)]
 mod tests {
-    use super::super::alone::is_alone;
     use super::super::replace::rivals;
+    use super::super::tests::is_alone;
     use super::*;
 
     const TEST: &str = "cases::stall::tests::what_a_stalled_reader_holds_up_is_seen";
@@ -180,9 +163,9 @@ mod tests {
         for rival in rivals() {
             // An updater without a CPU retires nothing; and who watches without one sees the memory
             // too early. Either may be so in one try, and not in all.
-            let is_seen = |seen: &Stall| {
-                let bytes_min = seen.unreclaimed_peak / 2 * OBJECT_BYTES as u64;
-                seen.unreclaimed_peak >= BATCH && seen.bytes_peak >= bytes_min
+            let is_seen = |seen: &Sample| {
+                let bytes_min = seen.values[0] / 2.0 * OBJECT_BYTES as f64;
+                seen.values[0] >= BATCH as f64 && seen.values[1] >= bytes_min
             };
             let mut seen = measure(rival, STALL);
             for _ in 0..200 {
@@ -191,16 +174,19 @@ mod tests {
                 }
                 seen = measure(rival, STALL);
             }
-            assert!(!seen.stopped, "{}: a GiB in 20 ms: {seen:?}", rival.name);
-            assert!(seen.reads_kept.is_nan() || seen.reads_kept >= 0.0, "{}: {seen:?}", rival.name);
+            let [unreclaimed_peak, bytes_peak, reads_percent, _] = seen.values[..] else {
+                unreachable!()
+            };
+            assert!(bytes_peak < BYTES_MAX as f64, "{}: a GiB in 20 ms: {seen:?}", rival.name);
+            assert!(reads_percent.is_nan() || reads_percent >= 0.0, "{}: {seen:?}", rival.name);
             // Each of the two readers holds one object at most, and one is being replaced.
             if ["arc-swap", "std-rwlock"].contains(&rival.name) {
-                assert!(seen.unreclaimed_peak <= 3, "{}: {seen:?}", rival.name);
+                assert!(unreclaimed_peak <= 3.0, "{}: {seen:?}", rival.name);
             }
             assert!(!rival.hoards || is_seen(&seen), "{}: {seen:?}", rival.name);
             if rival.ours {
                 let objects_max = super::super::replace::LIMIT_BYTES / OBJECT_BYTES as u64;
-                assert!(seen.unreclaimed_peak <= objects_max + 1, "{seen:?}");
+                assert!(unreclaimed_peak <= (objects_max + 1) as f64, "{seen:?}");
             }
         }
     }

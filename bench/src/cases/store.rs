@@ -1,4 +1,5 @@
-//! Replacing an `Arc` that many threads have loaded: they live, and rest.
+//! An `Arc` in a place: getting it, and replacing it while many threads that have loaded it live,
+//! and rest.
 //!
 //! Some designs look through something for each thread that has ever read. The place holds one of
 //! two `Arc`s in turn, so that nothing is allocated or freed.
@@ -8,21 +9,37 @@ use std::io;
 use std::sync::Arc;
 
 use super::crowd::Crowd;
-use crate::rivals::{Rival, Stored};
+use super::loops::Loop;
+use crate::rivals::Rival;
+use crate::serve::Arcs;
 use crate::slices::Row;
 
+/// Getting what stands for the `Arc` as long as its number is read.
+pub(crate) fn guards<A: Arcs>() -> Loop {
+    Loop::of(A::new(Arc::new(1)), A::read)
+}
+
+/// Getting an `Arc` of one's own, and giving it back.
+pub(crate) fn arcs<A: Arcs>() -> Loop {
+    Loop::of(A::new(Arc::new(1)), A::read_full)
+}
+
+/// A place with a 1 in it.
+pub(crate) fn boxed<A: Arcs>() -> Box<dyn Arcs> {
+    Box::new(A::new(Arc::new(1)))
+}
+
 /// The rivals whose `Arc`s are replaced.
-pub fn rivals() -> Vec<&'static Rival> {
+pub(crate) fn rivals() -> Vec<&'static Rival> {
     super::those(|rival| rival.store.is_some())
 }
 
-fn places() -> Vec<Stored> {
-    rivals().iter().filter_map(|rival| rival.store).collect()
+/// The place of each of them, and threads that have loaded once from every one, and rest until this
+/// is dropped.
+pub(crate) struct Loaders {
+    _crowd: Crowd,
+    places: Arc<[(&'static str, Box<dyn Arcs>)]>,
 }
-
-/// Threads that have loaded once from every place, and rest until this is dropped.
-#[derive(Debug)]
-pub struct Loaders(#[expect(dead_code, reason = "held")] Crowd);
 
 impl Loaders {
     /// Gathers so many threads; all have loaded when this returns.
@@ -32,28 +49,30 @@ impl Loaders {
     ///
     /// # Panics
     /// The threads do then, not the caller.
-    pub fn gather(threads: usize) -> io::Result<Self> {
-        let load = |rest: &dyn Fn()| {
-            let places = places();
-            let loaded: u64 = places.iter().map(|place| (place.load)()).sum();
-            assert_eq!(loaded, places.len() as u64, "every place holds a 1");
+    pub(crate) fn gather(threads: usize) -> io::Result<Self> {
+        let place = |rival: &Rival| Some((rival.name, rival.store?()));
+        let places: Arc<[_]> = rivals().into_iter().filter_map(place).collect();
+        let loaded = Arc::clone(&places);
+        let load = move |rest: &dyn Fn()| {
+            assert!(loaded.iter().all(|(_, place)| place.read() == 1), "every place holds a 1");
             rest();
         };
-        Ok(Self(Crowd::gather(threads, load)?))
+        Ok(Self { _crowd: Crowd::gather(threads, load)?, places })
     }
 
     /// A store beside them, which asserts that what was stored last is what is loaded afterwards.
     pub(crate) fn row<'a>(&'a self, rival: &'a Rival) -> Row<'a> {
-        let place = rival.store.expect("only rivals that store are asked");
+        let place = self.places.iter().find(|(name, _)| *name == rival.name);
+        let (_, place) = place.expect("only rivals that store are asked");
         Row::new(1, move |part| {
             let arcs = [Arc::new(1), Arc::new(1)];
             let mut number = 0;
             let took = part.times(|| {
-                (place.store)(Arc::clone(black_box(&arcs[number % 2])));
+                place.store(Arc::clone(black_box(&arcs[number % 2])));
                 number += 1;
             });
-            (place.flush)();
-            assert_eq!((place.load)(), 1, "{} holds a 1", rival.name);
+            place.flush();
+            assert_eq!(place.read(), 1, "{} holds a 1", rival.name);
             let held = arcs.iter().map(|arc| Arc::strong_count(arc) - 1).sum::<usize>();
             assert_eq!(held, 1, "{} holds the last one", rival.name);
             took

@@ -6,31 +6,20 @@ use super::clock::quantile_ns;
 use super::object::in_turn;
 use super::replace::{Limit, drain, site, warm_up};
 use crate::rivals::Rival;
-use crate::slices::{Judged, Scene};
+use crate::sample::Sample;
+use crate::slices::Scene;
 
 /// Replacements between two looks of the updater whether to stop.
 const BATCH: u64 = 64;
 
-/// What [`measure`] saw.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Tail {
-    /// The median time of 64 reads, in nanoseconds.
-    pub p50_ns: f64,
-    /// Exceeded by one group of 64 in a thousand.
-    pub p99_9_ns: f64,
-    /// Updates in a second meanwhile.
-    pub updates_per_second: f64,
-    /// Whether it counts.
-    pub(crate) judged: Judged,
-}
-
-/// Reads `groups` times 64 times while one thread replaces and retires without pause.
+/// Reads `groups` times 64 times while one thread replaces and retires without pause. Nanoseconds
+/// that one group of 64 in a thousand exceeds, those of the median one, and updates by the second.
 ///
 /// One measurement at a time in a process; others wait.
 ///
 /// # Panics
 /// If the rival panics.
-pub fn measure(rival: &Rival, groups: usize) -> Tail {
+pub(crate) fn measure(rival: &Rival, groups: usize) -> Sample {
     in_turn(|| {
         let site = site(rival, Limit::Usual);
         warm_up(&*site);
@@ -60,12 +49,9 @@ pub fn measure(rival: &Rival, groups: usize) -> Tail {
         );
         let updater = &scene.played[1];
         drain(&*site, before, updater.result);
-        Tail {
-            p50_ns: quantile_ns(&mut samples, 0.5),
-            p99_9_ns: quantile_ns(&mut samples, 0.999),
-            updates_per_second: updater.result as f64 / updater.elapsed.as_secs_f64(),
-            judged: scene.judged(),
-        }
+        let [p99_9_ns, p50_ns] = [0.999, 0.5].map(|at| quantile_ns(&mut samples, at));
+        let updates_per_second = updater.result as f64 / updater.elapsed.as_secs_f64();
+        Sample::new([p99_9_ns, p50_ns, updates_per_second], scene.judged())
     })
 }
 
@@ -78,8 +64,9 @@ mod tests {
     fn every_rivals_readers_are_timed_while_somebody_updates() {
         for rival in rivals() {
             let seen = measure(rival, 200);
-            assert!(seen.p50_ns > 1.0 && seen.p99_9_ns >= seen.p50_ns, "{}: {seen:?}", rival.name);
-            assert!(seen.updates_per_second >= 0.0, "{}: {seen:?}", rival.name);
+            let [p99_9_ns, p50_ns, updates_per_second] = seen.values[..] else { unreachable!() };
+            assert!(p50_ns > 1.0 && p99_9_ns >= p50_ns, "{}: {seen:?}", rival.name);
+            assert!(updates_per_second >= 0.0, "{}: {seen:?}", rival.name);
         }
     }
 }

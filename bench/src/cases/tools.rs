@@ -29,7 +29,7 @@ use crate::slices::{Cue, Scene, Speed};
 
 /// A program.
 #[derive(Clone, Copy, Debug)]
-pub struct Program {
+pub(crate) struct Program {
     /// Its name.
     pub name: &'static str,
     /// Its form before, and after.
@@ -59,7 +59,7 @@ macro_rules! program {
 }
 
 /// All programs.
-pub static PROGRAMS: &[Program] = &[
+pub(crate) static PROGRAMS: &[Program] = &[
     program!("data-locking", data_locking::Table, 4096),
     program!("lock-pairs", lock_pairs::Accounts, 1024),
     program!("shipping", shipping::Records, 4096),
@@ -73,7 +73,7 @@ pub static PROGRAMS: &[Program] = &[
 
 /// What [`Program::measure`] saw.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Seen {
+pub(crate) struct Seen {
     /// How fast its threads were.
     pub speed: Speed,
     /// What the operations of each thread returned: of both forms the same.
@@ -85,7 +85,7 @@ impl Program {
     ///
     /// # Panics
     /// If there is none.
-    pub fn of(name: &str) -> &'static Program {
+    pub(crate) fn of(name: &str) -> &'static Program {
         PROGRAMS.iter().find(|program| program.name == name).expect("it is listed")
     }
 
@@ -96,7 +96,7 @@ impl Program {
     ///
     /// # Panics
     /// If the program does.
-    pub fn measure(&self, form: Form, threads: usize, operations: usize, seed: u64) -> Seen {
+    pub(crate) fn measure(&self, form: Form, threads: usize, operations: usize, seed: u64) -> Seen {
         in_turn(|| {
             let run = (self.forms[usize::from(form != Form::Before)])();
             // Helper threads start here, where they may run on every CPU.
@@ -116,7 +116,7 @@ impl Program {
     ///
     /// # Panics
     /// If the program does.
-    pub fn operations_in(&self, threads: usize, budget: Duration) -> usize {
+    pub(crate) fn operations_in(&self, threads: usize, budget: Duration) -> usize {
         const TRIAL: usize = 256;
         let operations = Form::BOTH.map(|form| {
             let speed = self.measure(form, threads, TRIAL, 0).speed;

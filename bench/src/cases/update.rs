@@ -10,41 +10,32 @@ use super::clock::quantile_ns;
 use super::object::in_turn;
 use super::replace::{Limit, Site, Updater, drain, site, warm_up};
 use crate::rivals::Rival;
+use crate::sample::Sample;
 use crate::slices::{Cue, Judged, Played, Scene, both};
 
 /// Replacements between two samples of what waits.
 const BATCH: u64 = 64;
 
-/// What [`measure`] saw.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Updates {
-    /// Nanoseconds for each update, as its thread pays them.
-    pub ns: f64,
-    /// CPU time for each update, of all threads that have to do with it.
-    pub cpu_ns: f64,
-    /// Exceeded by one update in a thousand, in nanoseconds.
-    pub p99_9_ns: f64,
-    /// Objects replaced and not yet freed, the most that was seen.
-    pub unreclaimed_peak: u64,
-    /// Whether it counts.
-    pub(crate) judged: Judged,
-}
-
 /// Replaces `updates` objects, rounded up to whole batches of 64, while `readers` threads read;
-/// then `timed` more of them, one by one. One measurement at a time in a process; others wait.
+/// then `timed` more of them, one by one. Updates by the second; CPU time for each, of all threads
+/// that have to do with it; nanoseconds that one in a thousand exceeds; and objects that were
+/// replaced and not yet freed, the most that was seen.
+///
+/// One measurement at a time in a process; others wait.
 ///
 /// # Panics
 /// If the rival panics.
-pub fn measure(rival: &Rival, readers: usize, updates: u64, timed: usize) -> Updates {
-    measure_site(|| site(rival, Limit::Usual), readers, updates, timed)
+pub(crate) fn measure(rival: &Rival, readers: usize, updates: u64, timed: usize) -> Sample {
+    measure_site(|| site(rival, Limit::Usual), readers, updates, timed, |ns| 1e9 / ns)
 }
 
-/// The same of the `Arc` in a cell.
+/// The same of the `Arc` in a cell, but for the first: nanoseconds for each update.
 ///
 /// # Panics
 /// If the rival has none, or panics.
-pub fn measure_cell(rival: &Rival, readers: usize, updates: u64, timed: usize) -> Updates {
-    measure_site(rival.stored.expect("only rivals with a cell are asked"), readers, updates, timed)
+pub(crate) fn measure_cell(rival: &Rival, readers: usize, updates: u64, timed: usize) -> Sample {
+    let make = rival.stored.expect("only rivals with a cell are asked");
+    measure_site(make, readers, updates, timed, |ns| ns)
 }
 
 fn measure_site(
@@ -52,14 +43,15 @@ fn measure_site(
     readers: usize,
     updates: u64,
     timed: usize,
-) -> Updates {
+    first: fn(f64) -> f64,
+) -> Sample {
     in_turn(|| {
         let site = make();
         warm_up(&*site);
         let loops = Loops { site: &*site, readers };
-        let counted = loops.count(updates.div_ceil(BATCH).max(1));
+        let ([ns, cpu_ns, peak], counted) = loops.count(updates.div_ceil(BATCH).max(1));
         let (p99_9_ns, judged) = loops.time(timed.max(1));
-        Updates { p99_9_ns, judged: both(counted.judged, judged), ..counted }
+        Sample::new([first(ns), cpu_ns, p99_9_ns, peak], both(counted, judged))
     })
 }
 
@@ -70,7 +62,7 @@ struct Loops<'a> {
 }
 
 impl Loops<'_> {
-    fn count(&self, batches: u64) -> Updates {
+    fn count(&self, batches: u64) -> ([f64; 3], Judged) {
         let site = self.site;
         let before = site.freed();
         let scene = Scene::beside(
@@ -84,13 +76,9 @@ impl Loops<'_> {
         let (updater, _) = scene.front();
         let updates = (batches * BATCH) as f64;
         drain(site, before, batches * BATCH + READY);
-        Updates {
-            ns: updater.elapsed.as_nanos() as f64 / updates,
-            cpu_ns: scene.cpu_since_it_began().as_nanos() as f64 / updates,
-            p99_9_ns: f64::NAN,
-            unreclaimed_peak: updater.result,
-            judged: scene.judged(),
-        }
+        let times = [updater.elapsed, scene.cpu_since_it_began()];
+        let [ns, cpu_ns] = times.map(|time| time.as_nanos() as f64 / updates);
+        ([ns, cpu_ns, updater.result as f64], scene.judged())
     }
 
     fn time(&self, updates: usize) -> (f64, Judged) {
@@ -150,11 +138,13 @@ mod tests {
         for rival in rivals() {
             for readers in [0, 1] {
                 let seen = measure(rival, readers, 10 * BATCH, 100);
-                assert!(seen.ns > 0.0 && seen.cpu_ns > 0.0, "{}: {seen:?}", rival.name);
-                assert!(seen.p99_9_ns > 0.0 && seen.p99_9_ns.is_finite(), "{}", rival.name);
-                assert!(seen.unreclaimed_peak <= 10 * BATCH, "{}: {seen:?}", rival.name);
+                let [per_second, cpu_ns, p99_9_ns, peak] = seen.values[..] else { unreachable!() };
+                assert!(per_second > 0.0 && cpu_ns > 0.0, "{}: {seen:?}", rival.name);
+                assert!(per_second.is_finite(), "{}: {seen:?}", rival.name);
+                assert!(p99_9_ns > 0.0 && p99_9_ns.is_finite(), "{}", rival.name);
+                assert!(peak <= 10.0 * BATCH as f64, "{}: {seen:?}", rival.name);
                 if rival.name == "std-rwlock" {
-                    assert_eq!(seen.unreclaimed_peak, 0);
+                    assert_eq!(peak, 0.0);
                 }
             }
         }

@@ -11,11 +11,15 @@ pub(crate) trait Flavour: Send + Sync {
 
     /// Registers the calling thread, until the result is dropped, and says that it will not read,
     /// where that has to be said.
-    fn enrol_idle(&self) -> Box<dyn Idle + '_>;
+    fn enrol_idle(&self) -> Box<dyn Idle + '_> {
+        Box::new(self.enrol())
+    }
 }
 
 /// A registered thread that does not read. Dropping it unregisters.
 pub(crate) trait Idle {}
+
+impl<T> Idle for T {}
 
 /// A registered thread.
 pub(crate) trait Member {

@@ -2,120 +2,90 @@
 //! counts on the fast path; with and without the cache that each thread may keep of it.
 
 use std::hint::black_box;
-use std::sync::{Arc, LazyLock};
-use std::time::Duration;
+use std::sync::Arc;
 
 use arc_swap::{ArcSwap, Cache};
 
 use super::Rival;
-use crate::advise::{Config, Placed, Value};
-use crate::cases::cells::{Words, sum, words};
-use crate::cases::loops::{Looped, repeat, timed};
-use crate::serve::{Cell, replace, StoreArc};
+use crate::cases::loops::{Loop, Looped, timed};
+use crate::cases::read::reads;
+use crate::cases::store;
+use crate::serve::{Copied, arcs};
+use crate::shapes::{Table, Value, Whole};
 
 pub(super) const RIVALS: &[Rival] = &[
     Rival::new("arc-swap")
-        .config::<Placed<Swapped>>()
+        .config::<Whole<Swapped>>()
         .per_key::<Swapped>()
-        .times(Looped::Read, read_swapped)
-        .cell::<Swapped>()
-        .times(Looped::Guard, read_swapped)
-        .times(Looped::Arc, |batches| {
-            let slot = black_box(&*ONE);
-            repeat(batches, || *slot.load_full())
-        })
-        .store::<Swapped>()
+        .times(Looped::Read, reads::<Swapped>)
+        .cell::<ArcSwap<[u64; 4]>>()
+        .times(Looped::Guard, store::guards::<ArcSwap<u64>>)
+        .times(Looped::Arc, store::arcs::<ArcSwap<u64>>)
+        .store::<ArcSwap<u64>>()
         .stored::<Swapped>()
         .replace::<Swapped>(),
     Rival::new("arc-swap-cache")
         .config::<Cached>()
-        .times(Looped::Read, read_cached)
-        .times(Looped::Guard, read_cached),
+        .times(Looped::Read, cached)
+        .times(Looped::Guard, cached),
 ];
 
-/// A shared pointer to a counted object.
+arcs!(Swapped => ArcSwap, load_full);
+
+impl<const WORDS: usize> Copied<WORDS> for ArcSwap<[u64; WORDS]> {
+    fn new(words: [u64; WORDS]) -> Self {
+        Self::from_pointee(words)
+    }
+
+    #[inline(always)]
+    fn read(&self) -> [u64; WORDS] {
+        **self.load()
+    }
+
+    #[inline(always)]
+    fn write(&self, words: [u64; WORDS]) {
+        self.store(Arc::new(words));
+    }
+}
+
+fn cached() -> Loop {
+    let place = ArcSwap::from_pointee(1);
+    Loop::new(move |batches| {
+        let mut cache = Cache::new(black_box(&place));
+        timed(batches, &mut cache, |cache| **cache.load(), |_| {})
+    })
+}
+
+/// One value, of which each thread keeps a cache.
 #[derive(Debug)]
-struct Swapped;
+struct Cached(ArcSwap<Value>);
 
-static ONE: LazyLock<ArcSwap<u64>> = LazyLock::new(|| ArcSwap::from_pointee(1));
+impl Table for Cached {
+    const KEYED: bool = false;
+    type Thread<'a> = Cache<&'a ArcSwap<Value>, Arc<Value>>;
 
-fn read_swapped(batches: u64) -> Duration {
-    let slot = black_box(&*ONE);
-    timed(batches, &mut (), |()| **slot.load(), |()| {})
-}
-
-static WORDS: LazyLock<ArcSwap<Words>> = LazyLock::new(|| ArcSwap::from_pointee(words(0)));
-
-impl Cell for Swapped {
-    fn load(batches: u64) -> Duration {
-        let slot = black_box(&*WORDS);
-        repeat(batches, || sum(&slot.load()))
+    fn new(mut entries: impl Iterator<Item = (Box<[u8]>, Value)>) -> Self {
+        let (_, value) = entries.next().expect("a config has one value");
+        Self(ArcSwap::from_pointee(value))
     }
 
-    fn store(number: u64) {
-        WORDS.store(words(number).into());
-    }
-}
-
-static STORED: LazyLock<ArcSwap<u64>> = LazyLock::new(|| ArcSwap::from_pointee(1));
-
-impl StoreArc for Swapped {
-    fn load() -> u64 {
-        **STORED.load()
-    }
-
-    fn store(arc: Arc<u64>) {
-        STORED.store(arc);
-    }
-}
-
-replace! {
-    Swapped => ArcSwap<T>, ();
-    new: Self;
-    place: |_, value| ArcSwap::from_pointee(value);
-    thread: |_| ();
-    read: |_, _, place, look| look(&place.load());
-    replace: |_, place, value| place.store(Arc::new(value));
-}
-
-/// Shared with the caches, which do not borrow.
-type Shared = Arc<ArcSwap<Value>>;
-
-#[derive(Debug)]
-struct Cached(Shared);
-
-fn read_cached(batches: u64) -> Duration {
-    let mut cache = Cache::new(black_box(&*ONE));
-    timed(batches, &mut cache, |cache| **cache.load(), |_| {})
-}
-
-impl Config for Cached {
-    type Domain = ();
-    /// Filled at the first read.
-    type Thread<'a> = Option<Cache<Shared, Arc<Value>>>;
-
-    fn domain() {}
-
-    fn new(_domain: &(), value: Value) -> Self {
-        Self(Arc::new(ArcSwap::from_pointee(value)))
-    }
-
-    fn thread(_domain: &()) -> Self::Thread<'_> {
-        None
+    fn thread(&self) -> Self::Thread<'_> {
+        Cache::new(&self.0)
     }
 
     #[inline]
     fn read<R>(
         &self,
-        _domain: &(),
         thread: &mut Self::Thread<'_>,
+        _key: &[u8],
         look: impl FnOnce(&Value) -> R,
-    ) -> R {
-        look(thread.get_or_insert_with(|| Cache::new(Arc::clone(&self.0))).load())
+    ) -> Option<R> {
+        Some(look(thread.load()))
     }
 
     #[inline]
-    fn update(&self, _domain: &(), _thread: &mut Self::Thread<'_>, value: Value) {
+    fn put(&self, _thread: &mut Self::Thread<'_>, _key: &[u8], value: Value) -> bool {
         self.0.store(Arc::new(value));
+        true
     }
 }

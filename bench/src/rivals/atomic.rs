@@ -1,22 +1,23 @@
 //! A counter that is one atomic word: a thread's own, which is the measure, or one for all.
 
-use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use crossbeam_utils::CachePadded;
 
 use super::Rival;
-use crate::advise::{Counting, Limiting};
-use crate::cases::counters::counted;
-use crate::cases::loops::Looped;
+use crate::cases::counters::{counted, counts};
+use crate::cases::loops::{Loop, Looped};
+use crate::shapes::{Counting, Limiting};
 
 pub(super) const RIVALS: &[Rival] = &[
-    Rival::new("atomic-own").times(Looped::Count, count_own),
+    // A word of the calling thread's own, added to as if it were shared.
+    Rival::new("atomic-own").times(Looped::Count, || {
+        Loop::new(|batches| counted(batches, &CachePadded::<AtomicU64>::default()))
+    }),
     Rival::new("atomic-shared")
         .counter::<CachePadded<AtomicU64>>()
         .limiter::<UpTo>()
-        .times(Looped::Count, count_shared),
+        .times(Looped::Count, counts::<CachePadded<AtomicU64>>),
 ];
 
 impl Counting for CachePadded<AtomicU64> {
@@ -65,24 +66,4 @@ impl Limiting for UpTo {
     fn value(&self) -> u64 {
         self.count.load(Ordering::Relaxed)
     }
-}
-
-/// A word of the calling thread's own, added to as if it were shared.
-fn count_own(batches: u64) -> Duration {
-    let own = CachePadded::new(AtomicU64::new(0));
-    let word = black_box(&own);
-    let add = || {
-        word.fetch_add(1, Ordering::Relaxed);
-    };
-    counted(batches, add, || word.load(Ordering::Relaxed))
-}
-
-/// One word for all.
-fn count_shared(batches: u64) -> Duration {
-    static WORD: CachePadded<AtomicU64> = CachePadded::new(AtomicU64::new(0));
-    let word = black_box(&WORD);
-    let add = || {
-        word.fetch_add(1, Ordering::Relaxed);
-    };
-    counted(batches, add, || word.load(Ordering::Relaxed))
 }

@@ -1,60 +1,63 @@
 //! What it costs without any protection: the measure for all others, and no design to use.
 
 use std::hint::black_box;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, Ordering};
-use std::sync::{Arc, LazyLock};
-use std::time::Duration;
 
 use super::Rival;
-use crate::cases::cells::{Words, sum, words};
-use crate::cases::loops::{Looped, repeat, timed};
+use crate::cases::cells;
+use crate::cases::loops::{Loop, Looped, repeat};
 use crate::cases::read::SLOT;
-use crate::serve::Cell;
+use crate::serve::Copied;
 
 pub(super) const RIVALS: &[Rival] = &[
-    Rival::new("plain-load").times(Looped::Read, read).cell::<Load>(),
+    Rival::new("plain-load").times(Looped::Read, read).cell::<Plain>(),
     Rival::new("arc-clone").times(Looped::Arc, arc_clone).times(Looped::Reference, arc_clone),
 ];
 
 /// A load of a pointer to something that is never freed.
-struct Load;
-
-fn read(batches: u64) -> Duration {
-    let slot = black_box(&SLOT);
-    let read = |_: &mut ()| {
-        let word = slot.load(Ordering::Acquire);
-        // SAFETY: the slot points to a static word, always.
-        unsafe { *word }
-    };
-    timed(batches, &mut (), read, |()| {})
+fn read() -> Loop {
+    Loop::new(|batches| {
+        let slot = black_box(&SLOT);
+        repeat(batches, || {
+            let word = slot.load(Ordering::Acquire);
+            // SAFETY: the slot points to a static word, always.
+            unsafe { *word }
+        })
+    })
 }
 
 /// Nothing is ever written again, so nothing has to be waited for.
-static FIXED: [Words; 2] = [words(1), words(2)];
-static PLAIN: AtomicPtr<Words> = AtomicPtr::new((&raw const FIXED[0]).cast_mut());
+static FIXED: [[u64; 4]; 2] = [cells::words(0), cells::words(1)];
 
-impl Cell for Load {
-    fn load(batches: u64) -> Duration {
-        let plain = black_box(&PLAIN);
-        repeat(batches, || {
-            // Acquire: pairs with the Release in `store`, as it would for words that are written.
-            let words = plain.load(Ordering::Acquire);
-            // SAFETY: it points to one of the two, which are static and never written.
-            sum(unsafe { &*words })
-        })
+/// A pointer to one of the two, by the parity of the first word.
+struct Plain(AtomicPtr<[u64; 4]>);
+
+impl Copied<4> for Plain {
+    fn new(words: [u64; 4]) -> Self {
+        let plain = Self(AtomicPtr::default());
+        plain.write(words);
+        plain
     }
 
-    fn store(number: u64) {
-        let words = &raw const FIXED[(number % 2) as usize];
-        // Release: pairs with the Acquire in `load`.
-        PLAIN.store(words.cast_mut(), Ordering::Release);
+    #[inline(always)]
+    fn read(&self) -> [u64; 4] {
+        // Acquire: pairs with the Release in `write`, as it would for words that are written.
+        let words = self.0.load(Ordering::Acquire);
+        // SAFETY: it points to one of the two, which are static and never written.
+        unsafe { *words }
+    }
+
+    #[inline(always)]
+    fn write(&self, words: [u64; 4]) {
+        let words = &raw const FIXED[(words[0] % 2) as usize];
+        // Release: pairs with the Acquire in `read`.
+        self.0.store(words.cast_mut(), Ordering::Release);
     }
 }
 
 /// The bare `Arc`, cloned and dropped.
-fn arc_clone(batches: u64) -> Duration {
-    static ARC: LazyLock<Arc<u64>> = LazyLock::new(|| Arc::new(1));
-    let arc = black_box(&*ARC);
+fn arc_clone() -> Loop {
     // Or the compiler takes the count up and down at once, and so not at all.
-    repeat(batches, || *black_box(Arc::clone(arc)))
+    Loop::of(Arc::new(1), |arc| *black_box(Arc::clone(arc)))
 }

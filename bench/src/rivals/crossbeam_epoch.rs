@@ -1,48 +1,44 @@
 //! crossbeam-epoch: epoch-based reclamation, with the collector that all its users share.
 
 use std::hint::black_box;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
-use std::sync::{Arc, LazyLock};
-use std::time::Duration;
 
 use crossbeam_epoch::{Atomic, Collector, Guard, LocalHandle, Owned};
 
 use super::Rival;
-use crate::advise::Placed;
-use crate::cases::enqueue::{Caller, callback, closures_run};
-use crate::cases::loops::{Looped, timed};
+use crate::cases::enqueue::{Closures, callback};
+use crate::cases::loops::{Loop, Looped, repeat};
+use crate::cases::read::{nested, reads};
 use crate::cases::replace::Replacements;
-use crate::cases::wait::{Flavour, Idle, Member, chain, sections};
-use crate::serve::replace;
+use crate::cases::wait::{Flavour, Member, chain, sections};
+use crate::serve::{Replace, replace};
+use crate::shapes::Whole;
 
 pub(super) const RIVALS: &[Rival] = &[
     Rival::new("crossbeam-epoch")
-        .config::<Placed<Epoch>>()
+        .config::<Whole<Epoch>>()
         .per_key::<Epoch>()
-        .times(Looped::Read, read_epoch)
-        .times(Looped::Nested, nested_epoch)
+        .times(Looped::Read, reads::<Epoch>)
+        .times(Looped::Nested, nested::<Epoch>)
         .replace::<Epoch>()
         .hoards()
         .chains::<Epoch>()
         .wait(|| Arc::new(Epochs(Collector::new())))
-        .enqueue(Replacements::<Epoch>::boxed, || Box::new(Deferred)),
+        .enqueue(Replacements::<Epoch>::boxed, || {
+            let pin = crossbeam_epoch::pin;
+            Box::new(Closures(move || pin().defer(callback()), move || pin().flush()))
+        }),
     Rival::new("crossbeam-handle")
-        .times(Looped::Read, read_handle)
-        .times(Looped::Nested, nested_handle),
+        .times(Looped::Read, by_handle::<false>)
+        .times(Looped::Nested, by_handle::<true>),
 ];
 
 /// A collector with participants of its own.
 struct Epochs(Collector);
 
-/// One that does not read.
-impl Idle for LocalHandle {}
-
 impl Flavour for Epochs {
     fn enrol(&self) -> Box<dyn Member + '_> {
-        Box::new(self.0.register())
-    }
-
-    fn enrol_idle(&self) -> Box<dyn Idle + '_> {
         Box::new(self.0.register())
     }
 }
@@ -72,75 +68,37 @@ impl Member for LocalHandle {
 #[derive(Debug)]
 struct Epoch;
 
-/// The word that is read.
-static SLOT: LazyLock<Atomic<u64>> = LazyLock::new(|| Atomic::new(1));
-
-fn read_epoch(batches: u64) -> Duration {
-    read(batches, crossbeam_epoch::pin)
-}
-
-fn nested_epoch(batches: u64) -> Duration {
-    let _outer = crossbeam_epoch::pin();
-    read_epoch(batches)
-}
-
-/// The same by a handle of the thread's, without the look into thread-local storage.
-fn read_handle(batches: u64) -> Duration {
-    let handle = crossbeam_epoch::default_collector().register();
-    read(batches, || handle.pin())
-}
-
-fn nested_handle(batches: u64) -> Duration {
-    let handle = crossbeam_epoch::default_collector().register();
-    let _outer = handle.pin();
-    read(batches, || handle.pin())
-}
-
-#[inline(always)]
-fn read(batches: u64, pin: impl Fn() -> Guard) -> Duration {
-    let slot = black_box(&*SLOT);
-    let read = |_: &mut ()| {
-        let guard = pin();
-        // SAFETY: the slot points to a word that is never freed.
-        unsafe { *slot.load(Ordering::Acquire, &guard).deref() }
-    };
-    timed(batches, &mut (), read, |()| {})
-}
-
-struct Deferred;
-
-impl Caller for Deferred {
-    fn call(&mut self, count: u64) {
-        for _ in 0..count {
-            crossbeam_epoch::pin().defer(callback());
-        }
-    }
-
-    fn finish(&mut self) {
-        crossbeam_epoch::pin().flush();
-    }
-
-    fn sum(&self) -> u64 {
-        closures_run()
-    }
+/// Reads by a handle of the thread's, without the look into thread-local storage.
+fn by_handle<const IS_NESTED: bool>() -> Loop {
+    let place = Epoch.place(1);
+    Loop::new(move |batches| {
+        let handle = crossbeam_epoch::default_collector().register();
+        let _outer = IS_NESTED.then(|| handle.pin());
+        let place = black_box(&place);
+        repeat(batches, || place.read(&handle.pin(), |word| *word))
+    })
 }
 
 /// A pointer that frees its object when it is dropped, which crossbeam's own does not.
 #[derive(Debug)]
 struct Place<T>(Atomic<T>);
 
+impl<T> Place<T> {
+    #[inline(always)]
+    fn read<R>(&self, guard: &Guard, look: impl FnOnce(&T) -> R) -> R {
+        // Acquire: pairs with the swap in `replace`; the object is seen as it was made.
+        let object = self.0.load(Ordering::Acquire, guard);
+        // SAFETY: a place always points to an object, whose destruction waits for this guard.
+        look(unsafe { object.deref() })
+    }
+}
+
 replace! {
     Epoch => Place<T>, ();
     new: Self;
     place: |_, value| Place(Atomic::new(value));
     thread: |_| ();
-    read: |_, _, place, look| {
-        let guard = crossbeam_epoch::pin();
-        // Acquire: pairs with the swap in `replace`; the object is seen as it was made.
-        let object = place.0.load(Ordering::Acquire, &guard);
-        // SAFETY: a place always points to an object, whose destruction waits for this guard.
-        look(unsafe { object.deref() })
-    };
+    read: |_, _, place, look| place.read(&crossbeam_epoch::pin(), look);
     replace: |_, place, value| {
         let guard = crossbeam_epoch::pin();
         // AcqRel: publishes the new object to the Acquire in `read`, and sees the old one whole.

@@ -3,9 +3,8 @@
 use crossbeam_queue::SegQueue;
 
 use super::Rival;
-use crate::advise::{Value, queueing};
+use crate::shapes::{Value, queueing};
 
-pub(super) const RIVALS: &[Rival] =
-    &[Rival::new("crossbeam-queue").queue::<SegQueue<Value>>()];
+pub(super) const RIVALS: &[Rival] = &[Rival::new("crossbeam-queue").queue::<SegQueue<Value>>()];
 
 queueing!(SegQueue);

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use dashmap::DashMap;
 
 use super::Rival;
-use crate::advise::{Churn, Hash, Ids, Table, Value};
 use crate::cases::hash;
 use crate::cases::maps::maps;
+use crate::shapes::{Hash, Ids, Value, table};
 
 pub(super) const RIVALS: &[Rival] = &[Rival::new("dashmap")
     .table::<DashMap<Box<[u8]>, Value, Hash>>()
@@ -16,42 +16,15 @@ pub(super) const RIVALS: &[Rival] = &[Rival::new("dashmap")
     .map::<DashMap<u64, hash::Value, hash::Hash>>()
     .maps::<Dash>()];
 
-impl Table for DashMap<Box<[u8]>, Value, Hash> {
-    type Thread<'a> = ();
-
-    fn new(entries: impl Iterator<Item = (Box<[u8]>, Value)>) -> Self {
-        let map = Self::with_capacity_and_hasher(entries.size_hint().0, Hash::default());
-        for (key, value) in entries {
-            map.insert(key, value);
-        }
-        map
-    }
-
-    fn thread(&self) {}
-
-    #[inline]
-    fn read<R>(&self, _thread: &mut (), key: &[u8], look: impl FnOnce(&Value) -> R) -> Option<R> {
-        self.get(key).map(|value| look(&value))
-    }
-
-    #[inline]
-    fn update(&self, _thread: &mut (), key: &[u8], value: Value) {
-        // Through the slot and not by `insert`, which would need a copy of the key.
-        let old = self.get_mut(key).map(|mut slot| std::mem::replace(&mut *slot, value));
-        drop(old);
-    }
-}
-
-impl Churn for DashMap<Box<[u8]>, Value, Hash> {
-    #[inline]
-    fn put(&self, _thread: &mut (), key: &[u8], value: Value) -> bool {
-        self.insert(key.into(), value).is_some()
-    }
-
-    #[inline]
-    fn remove(&self, _thread: &mut (), key: &[u8]) -> bool {
-        self.remove(key).is_some()
-    }
+table! {
+    DashMap;
+    read: |map, key, look| map.get(key).map(|value| look(&value));
+    put: |map, key, value| map.insert(key.into(), value).is_some();
+    // The old value is freed when the shard's lock is free again.
+    update: |map, key, value| {
+        drop(map.get_mut(key).map(|mut slot| std::mem::replace(&mut *slot, value)));
+    };
+    remove: |map, key| map.remove(key).is_some();
 }
 
 /// Ids are numbers that are counted up.

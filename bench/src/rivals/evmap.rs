@@ -36,6 +36,16 @@ impl<K: Key, S: Hashes> Published<K, S> {
     fn writer(&self) -> MutexGuard<'_, Writer<K, S>> {
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    #[inline(always)]
+    fn if_there(&self, key: &K, change: impl FnOnce(&mut Writer<K, S>)) -> bool {
+        let mut writer = self.writer();
+        let is_there = writer.contains_key(key);
+        if is_there {
+            change(&mut writer);
+        }
+        is_there
+    }
 }
 
 impl<K: Key, S: Hashes> Map<K> for Published<K, S> {
@@ -76,22 +86,12 @@ impl<K: Key, S: Hashes> Map<K> for Published<K, S> {
 
     #[inline(always)]
     fn update(&self, _thread: &mut Self::Thread, key: &K, value: u64) -> bool {
-        let mut writer = self.writer();
-        let is_there = writer.contains_key(key);
-        if is_there {
-            writer.update(key.clone(), value).publish();
-        }
-        is_there
+        self.if_there(key, |writer| _ = writer.update(key.clone(), value).publish())
     }
 
     #[inline(always)]
     fn remove(&self, _thread: &mut Self::Thread, key: &K) -> bool {
-        let mut writer = self.writer();
-        let is_there = writer.contains_key(key);
-        if is_there {
-            writer.remove_entry(key.clone()).publish();
-        }
-        is_there
+        self.if_there(key, |writer| _ = writer.remove_entry(key.clone()).publish())
     }
 
     /// Published in one go.

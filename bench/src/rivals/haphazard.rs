@@ -1,23 +1,20 @@
 //! haphazard: hazard pointers, in the domain that all its users share.
 
-use std::hint::black_box;
-use std::sync::LazyLock;
-use std::time::Duration;
-
 use haphazard::{AtomicPtr, Domain, HazardPointer};
 
 use super::Rival;
-use crate::cases::loops::{Looped, timed};
-use crate::serve::{Replace, replace};
+use crate::cases::loops::Looped;
+use crate::cases::read::reads;
+use crate::serve::replace;
 
-pub(super) const RIVALS: &[Rival] =
-    &[Rival::new("haphazard")
-        .times(Looped::Read, read)
-        .replace::<Hazard>()
-        .chains::<Hazard>()
-        .times(Looped::Protect, protect)];
+pub(super) const RIVALS: &[Rival] = &[Rival::new("haphazard")
+    .times(Looped::Read, reads::<Hazard>)
+    .replace::<Hazard>()
+    .chains::<Hazard>()
+    .times(Looped::Protect, reads::<Hazard>)];
 
-/// Hazard pointers: a reader protects one object, not all that it might see.
+/// Hazard pointers: a reader protects one object, not all that it might see. They stay, as its
+/// documentation has it: no allocation or list in the loop.
 #[derive(Debug)]
 struct Hazard;
 
@@ -30,23 +27,6 @@ impl<T: Send + 'static> Place<T> {
     fn pointer(&self) -> &AtomicPtr<T> {
         self.0.as_ref().expect("only drop empties a place")
     }
-}
-
-/// A hazard pointer that stays, as its documentation has it: no allocation or list in the loop.
-fn protect(batches: u64) -> Duration {
-    static PLACE: LazyLock<Place<u64>> = LazyLock::new(|| Hazard.place(1));
-    let pointer = black_box(&*PLACE).pointer();
-    let once = |hazard: &mut HazardPointer<'static>| {
-        let word = *pointer.safe_load(hazard).expect("a place is never empty");
-        hazard.reset_protection();
-        word
-    };
-    timed(batches, &mut HazardPointer::new(), once, |_| {})
-}
-
-/// A section of one object: its hazard pointer protects it, and is reset.
-fn read(batches: u64) -> Duration {
-    protect(batches)
 }
 
 replace! {

@@ -2,55 +2,27 @@
 //! and without the cache that each thread may keep of it.
 
 use std::hint::black_box;
-use std::sync::{Arc, LazyLock};
 
 use hazarc::{AtomicArc, Cache};
 
 use super::Rival;
-use crate::cases::loops::{Looped, repeat, timed};
-use crate::serve::{replace, StoreArc};
+use crate::cases::loops::{Loop, Looped, timed};
+use crate::cases::store;
+use crate::serve::arcs;
 
 pub(super) const RIVALS: &[Rival] = &[
     Rival::new("hazarc")
-        .times(Looped::Guard, |batches| {
-            let slot = black_box(&*ONE);
-            repeat(batches, || **slot.load())
-        })
-        .times(Looped::Arc, |batches| {
-            let slot = black_box(&*ONE);
-            repeat(batches, || *slot.load_owned())
-        })
-        .store::<Borrowed>()
+        .times(Looped::Guard, store::guards::<AtomicArc<u64>>)
+        .times(Looped::Arc, store::arcs::<AtomicArc<u64>>)
+        .store::<AtomicArc<u64>>()
         .stored::<Borrowed>(),
-    Rival::new("hazarc-cache").times(Looped::Guard, |batches| {
-        let mut cache = Cache::new(black_box(&*ONE));
-        timed(batches, &mut cache, |cache| **cache.load(), |_| {})
+    Rival::new("hazarc-cache").times(Looped::Guard, || {
+        let place = AtomicArc::<u64>::from(1);
+        Loop::new(move |batches| {
+            let mut cache = Cache::new(black_box(&place));
+            timed(batches, &mut cache, |cache| **cache.load(), |_| {})
+        })
     }),
 ];
 
-static ONE: LazyLock<AtomicArc<u64>> = LazyLock::new(|| AtomicArc::from(1));
-
-/// A pointer that readers borrow from.
-#[derive(Debug)]
-struct Borrowed;
-
-static STORED: LazyLock<AtomicArc<u64>> = LazyLock::new(|| AtomicArc::from(1));
-
-impl StoreArc for Borrowed {
-    fn load() -> u64 {
-        **STORED.load()
-    }
-
-    fn store(arc: Arc<u64>) {
-        STORED.store(arc);
-    }
-}
-
-replace! {
-    Borrowed => AtomicArc<T>, ();
-    new: Self;
-    place: |_, value| AtomicArc::from(value);
-    thread: |_| ();
-    read: |_, _, place, look| look(&place.load());
-    replace: |_, place, value| place.store(Arc::new(value));
-}
+arcs!(Borrowed => AtomicArc, load_owned);

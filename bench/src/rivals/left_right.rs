@@ -1,24 +1,30 @@
 //! left-right: two copies, of which readers have one and the writer the other.
 
-use std::sync::{LazyLock, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use left_right::{Absorb, ReadHandle, ReadHandleFactory, WriteHandle};
+use left_right::{Absorb, ReadHandle};
 
 use super::Rival;
-use crate::cases::cells::{Words, sum, words};
-use crate::cases::loops::{Looped, timed};
-use crate::serve::Cell;
+use crate::cases::cells::{sum, words};
+use crate::cases::loops::{Loop, Looped, timed};
 
-pub(super) const RIVALS: &[Rival] =
-    &[Rival::new("left-right").times(Looped::Read, read).cell::<LeftRight>()];
+pub(super) const RIVALS: &[Rival] = &[Rival::new("left-right")
+    .times(Looped::Read, || halves(1, |_| 1, |word| *word).0)
+    .times(Looped::Cell, || {
+        let (reads, write) = halves(words(0), words, sum);
+        reads.with_writer(write)
+    })
+    .times(Looped::CellStore, || {
+        let (reads, write) = halves(words(0), words, sum);
+        Loop::writing(write, reads)
+    })];
 
 /// What left-right keeps two of.
 #[derive(Clone)]
-struct Held(Words);
+struct Held<T>(T);
 
-impl Absorb<Words> for Held {
-    fn absorb_first(&mut self, operation: &mut Words, _: &Self) {
+impl<T: Copy> Absorb<T> for Held<T> {
+    fn absorb_first(&mut self, operation: &mut T, _: &Self) {
         self.0 = *operation;
     }
 
@@ -27,52 +33,26 @@ impl Absorb<Words> for Held {
     }
 }
 
-/// One word, of which it keeps two as well.
-#[derive(Clone)]
-struct Word(u64);
-
-impl Absorb<u64> for Word {
-    fn absorb_first(&mut self, operation: &mut u64, _: &Self) {
-        self.0 = *operation;
-    }
-
-    fn sync_with(&mut self, first: &Self) {
-        self.0 = first.0;
-    }
-}
-
-/// The handle that writes, and where readers come from.
-struct LeftRight {
-    writer: Mutex<WriteHandle<Held, Words>>,
-    readers: ReadHandleFactory<Held>,
-}
-
-static LEFT_RIGHT: LazyLock<LeftRight> = LazyLock::new(|| {
-    let (writer, reader) = left_right::new_from_empty(Held(words(0)));
-    LeftRight { writer: Mutex::new(writer), readers: reader.factory() }
-});
-
-fn read(batches: u64) -> Duration {
-    static WORD: LazyLock<ReadHandleFactory<Word>> = LazyLock::new(|| {
-        let (writer, reader) = left_right::new_from_empty(Word(1));
-        // Readers of a writer that is gone find nothing; this one stays, and never writes.
-        std::mem::forget(writer);
-        reader.factory()
-    });
-    let read = |reader: &mut ReadHandle<Word>| reader.enter().map_or(0, |guard| guard.0);
-    timed(batches, &mut WORD.handle(), read, |_| {})
-}
-
-impl Cell for LeftRight {
-    fn load(batches: u64) -> Duration {
+/// Reads of what is held, and what writes it.
+fn halves<T: Copy + Send + Sync + 'static>(
+    held: T,
+    make: fn(u64) -> T,
+    look: impl Fn(&T) -> u64 + Copy + Send + Sync + 'static,
+) -> (Loop, impl Fn(u64) + Send + Sync + 'static) {
+    let (writer, reader) = left_right::new_from_empty(Held(held));
+    let (writer, readers) = (Arc::new(Mutex::new(writer)), reader.factory());
+    // Readers of a writer that is gone find nothing.
+    let stays = Arc::clone(&writer);
+    let reads = Loop::new(move |batches| {
+        let _stays = &stays;
         let read =
-            |reader: &mut ReadHandle<Held>| reader.enter().map_or(0, |guard| sum(&guard.0));
-        timed(batches, &mut LEFT_RIGHT.readers.handle(), read, |_| {})
-    }
-
-    fn store(number: u64) {
-        let mut writer = LEFT_RIGHT.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        writer.append(words(number));
+            |reader: &mut ReadHandle<Held<T>>| reader.enter().map_or(0, |guard| look(&guard.0));
+        timed(batches, &mut readers.handle(), read, |_| {})
+    });
+    let write = move |number| {
+        let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
+        writer.append(make(number));
         writer.publish();
-    }
+    };
+    (reads, write)
 }

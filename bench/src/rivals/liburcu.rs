@@ -10,53 +10,56 @@ use std::hint::black_box;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicPtr};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use self::table::Chains;
-use self::update::{Calls, Replaced, Way};
+use self::update::{BY_CALL, BY_DEFER, Calls, Replaced};
 use super::Rival;
 use crate::cases::BATCH;
 use crate::cases::enqueue::BURST;
+use crate::cases::loops::{Loop, Looped};
 use crate::cases::read::SLOT;
 use crate::cases::wait::{self, Idle, Member};
-use crate::cases::loops::Looped;
 
 pub(super) const RIVALS: &[Rival] = &[
     Rival::new("liburcu-memb")
-        .times(Looped::Read, |batches| read(batches, &MEMB, |flavour| flavour.read))
-        .times(Looped::Nested, |batches| read(batches, &MEMB, |flavour| flavour.read_nested))
-        .hash_with(|keys| Box::new(Chains::memb(keys)))
+        .times(Looped::Read, || read(&MEMB, |flavour| flavour.read))
+        .times(Looped::Nested, || read(&MEMB, |flavour| flavour.read_nested))
+        .hash_with(|keys| Box::new(Chains::new(keys, &table::MEMB)))
         .wait(|| Arc::new(OneDomain(&MEMB))),
     Rival::new("liburcu-qsbr")
-        .times(Looped::Read, |batches| read(batches, &QSBR, |flavour| flavour.read))
-        .hash_with(|keys| Box::new(Chains::qsbr(keys)))
+        .times(Looped::Read, || read(&QSBR, |flavour| flavour.read))
+        .hash_with(|keys| Box::new(Chains::new(keys, &table::QSBR)))
         .wait(|| Arc::new(OneDomain(&QSBR))),
     Rival::new("liburcu-bp")
-        .times(Looped::Read, |batches| read(batches, &BP, |flavour| flavour.read))
-        .times(Looped::Nested, |batches| read(batches, &BP, |flavour| flavour.read_nested))
+        .times(Looped::Read, || read(&BP, |flavour| flavour.read))
+        .times(Looped::Nested, || read(&BP, |flavour| flavour.read_nested))
         .wait(|| Arc::new(OneDomain(&BP))),
     Rival::new("liburcu-call")
-        .replace_with(|_| Box::new(Replaced::new(Way::Call)))
+        .replace_with(|_| Box::new(Replaced::new(&BY_CALL)))
         .hoards()
-        .enqueue(|| Box::new(Replaced::new(Way::Call)), || Box::new(Calls::new(BURST)))
+        .enqueue(|| Box::new(Replaced::new(&BY_CALL)), || Box::new(Calls::new(BURST)))
         .has_barrier(),
     // Its queue has 4,096 places, and a thread that finds it full waits: it does not hoard.
-    Rival::new("liburcu-defer").replace_with(|_| Box::new(Replaced::new(Way::Defer))),
+    Rival::new("liburcu-defer").replace_with(|_| Box::new(Replaced::new(&BY_DEFER))),
 ];
 
-fn read(batches: u64, flavour: &'static Flavour, which: fn(&Flavour) -> Reads) -> Duration {
-    let mut registered = Registered::new(flavour);
-    let begin = Instant::now();
-    let sum = registered.read(which, batches, black_box(&SLOT));
-    let elapsed = begin.elapsed();
-    assert_eq!(sum, batches * BATCH, "every read saw the word");
-    elapsed
+fn read(flavour: &'static Flavour, which: fn(&Flavour) -> Reads) -> Loop {
+    Loop::new(move |batches| {
+        let mut registered = Registered::new(flavour);
+        let begin = Instant::now();
+        let sum = registered.read(which, batches, black_box(&SLOT));
+        let elapsed = begin.elapsed();
+        assert_eq!(sum, batches * BATCH, "every read saw the word");
+        elapsed
+    })
 }
 
 /// So many batches of sections, and the sum of the words that were read.
 type Reads = unsafe extern "C" fn(u64, *const AtomicPtr<u64>) -> u64;
 
-/// The C functions of one flavour.
+/// The C functions of one flavour, as in `c/flavour.h`.
+#[repr(C)]
 pub(super) struct Flavour {
     register: unsafe extern "C" fn(),
     unregister: unsafe extern "C" fn(),
@@ -67,39 +70,14 @@ pub(super) struct Flavour {
     read_until: unsafe extern "C" fn(*const AtomicI32, u32, *mut u64) -> u64,
 }
 
-macro_rules! flavour {
-    ($name:ident: $register:ident $unregister:ident $offline:ident $synchronize:ident $read:ident $read_nested:ident
-        $read_until:ident) => {
-        unsafe extern "C" {
-            fn $register();
-            fn $unregister();
-            fn $offline();
-            fn $synchronize();
-            fn $read(batches: u64, slot: *const AtomicPtr<u64>) -> u64;
-            fn $read_nested(batches: u64, slot: *const AtomicPtr<u64>) -> u64;
-            fn $read_until(stop: *const AtomicI32, steps: u32, chain: *mut u64) -> u64;
-        }
-        pub(super) static $name: Flavour = Flavour {
-            register: $register,
-            unregister: $unregister,
-            offline: $offline,
-            synchronize: $synchronize,
-            read: $read,
-            read_nested: $read_nested,
-            read_until: $read_until,
-        };
-    };
+unsafe extern "C" {
+    #[link_name = "rivals_memb_flavour"]
+    pub(super) safe static MEMB: Flavour;
+    #[link_name = "rivals_qsbr_flavour"]
+    safe static QSBR: Flavour;
+    #[link_name = "rivals_bp_flavour"]
+    safe static BP: Flavour;
 }
-
-flavour!(MEMB: rivals_memb_register rivals_memb_unregister rivals_memb_offline
-    rivals_memb_synchronize rivals_memb_read rivals_memb_read_nested
-    rivals_memb_read_until);
-flavour!(QSBR: rivals_qsbr_register rivals_qsbr_unregister rivals_qsbr_offline
-    rivals_qsbr_synchronize rivals_qsbr_read rivals_qsbr_read_nested
-    rivals_qsbr_read_until);
-flavour!(BP: rivals_bp_register rivals_bp_unregister rivals_bp_offline
-    rivals_bp_synchronize rivals_bp_read rivals_bp_read_nested
-    rivals_bp_read_until);
 
 /// This thread's registration with a flavour. At most one per thread and flavour; online.
 pub(super) struct Registered {
@@ -116,35 +94,12 @@ impl Registered {
         Self { flavour, _not_send: PhantomData }
     }
 
-    pub(super) fn offline(&mut self) {
-        // SAFETY: this thread is registered, and by `&mut self` outside every section.
-        unsafe { (self.flavour.offline)() };
-    }
-
-    pub(super) fn synchronize(&mut self) {
-        // SAFETY: by `&mut self` this thread is outside every section, so it cannot wait for
-        // itself; memb and bp count that, and qsbr takes the caller offline meanwhile.
-        unsafe { (self.flavour.synchronize)() };
-    }
-
     /// So many batches of [`BATCH`] sections; the sum of the words read.
-    fn read(
-        &mut self,
-        which: fn(&Flavour) -> Reads,
-        batches: u64,
-        slot: &AtomicPtr<u64>,
-    ) -> u64 {
+    fn read(&mut self, which: fn(&Flavour) -> Reads, batches: u64, slot: &AtomicPtr<u64>) -> u64 {
         let read = which(self.flavour);
         // SAFETY: this thread is registered with the flavour; the slot is alive and points to a
         // word that is never freed (the only caller's is static); C reads it with a volatile load.
         unsafe { read(batches, slot) }
-    }
-
-    /// Sections of `steps` steps until `stop` is not 0; how many there were.
-    pub(super) fn read_until(&mut self, stop: &AtomicI32, steps: u32, chain: &mut u64) -> u64 {
-        // SAFETY: this thread is registered; both references outlive the call, and C reads the
-        // flag with an atomic load.
-        unsafe { (self.flavour.read_until)(stop, steps, chain) }
     }
 }
 
@@ -164,20 +119,23 @@ impl wait::Flavour for OneDomain {
     }
 
     fn enrol_idle(&self) -> Box<dyn Idle + '_> {
-        let mut registered = Registered::new(self.0);
-        registered.offline();
+        let registered = Registered::new(self.0);
+        // SAFETY: this thread is registered, and outside every section.
+        unsafe { (self.0.offline)() };
         Box::new(registered)
     }
 }
 
-impl Idle for Registered {}
-
 impl Member for Registered {
     fn synchronize(&mut self) {
-        Self::synchronize(self);
+        // SAFETY: by `&mut self` this thread is outside every section, so it cannot wait for
+        // itself; memb and bp count that, and qsbr takes the caller offline meanwhile.
+        unsafe { (self.flavour.synchronize)() };
     }
 
     fn read_until(&mut self, stop: &AtomicI32, steps: u32, x: &mut u64) -> u64 {
-        Self::read_until(self, stop, steps, x)
+        // SAFETY: this thread is registered; both references outlive the call, and C reads the
+        // flag with an atomic load.
+        unsafe { (self.flavour.read_until)(stop, steps, x) }
     }
 }

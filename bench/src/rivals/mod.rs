@@ -1,29 +1,72 @@
 //! The rivals: one file each, and one line each in the registry below.
 //!
 //! A file has a constant `RIVALS`: the names that its design goes by, and for each of them the
-//! traits of `serve` that it implements, which is the cases it takes part in. Every
-//! list of rivals, that of `rcu advise` as well as those of `rcu bench`, is taken from here, in
-//! this order. How to add a rival is in the crate's README.
+//! traits of `serve` and `shapes` that it implements, which is the cases it takes part in. Every
+//! list of rivals, that of `rcu advise` as well as those of `rcu bench`, is taken from the
+//! registry, in its order. How to add a rival is in the crate's README.
 
+mod arc_swap;
+mod atomic;
+mod bare;
+#[cfg(feature = "all-rivals")]
+mod contatori;
+mod crossbeam_epoch;
+mod crossbeam_queue;
+mod crossbeam_utils;
+mod dashmap;
+#[cfg(feature = "all-rivals")]
+mod evmap;
+#[cfg(feature = "all-rivals")]
+mod flurry;
+#[cfg(feature = "all-rivals")]
+mod haphazard;
+#[cfg(feature = "all-rivals")]
+mod hazarc;
+#[cfg(feature = "all-rivals")]
+mod left_right;
+#[cfg(feature = "liburcu")]
+mod liburcu;
+mod papaya;
+mod parking_lot;
+mod quiescence;
+#[cfg(feature = "all-rivals")]
+mod scc;
+#[cfg(feature = "all-rivals")]
+mod sdd;
+mod seize;
+#[cfg(feature = "all-rivals")]
+mod seqlock;
+mod sharded_rwlock;
+mod std_mpsc;
+mod std_mutex;
+mod std_rwlock;
+#[cfg(feature = "all-rivals")]
+mod thread_local;
+#[cfg(feature = "all-rivals")]
+mod tokio;
+
+use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Duration;
 
-use crate::advise::{
-    Bounded, Buckets, Churn, Churned, Config, Copied, Copies, Counted, Counting, Ids, Keyed,
-    Limiting, Numbered, PerKey, Placed, Plan, Prepared, Queued, Queueing, Ready, Whole, Workload,
-};
+use slotmap::{DefaultKey, SlotMap};
+
 use crate::cases::domains::{self, Used};
 use crate::cases::hash::{self, Chains, Mapped};
 use crate::cases::loops::{Loop, Looped};
 use crate::cases::maps::{Kinds, Map, Maps};
 use crate::cases::replace::{Limit, Replacements, Site};
 use crate::cases::wait::Flavour;
-use crate::cases::{blocked, boot, enqueue};
+use crate::cases::{blocked, boot, cells, enqueue, store};
+use crate::locks::{InPlace, Locked, Locks};
 use crate::serve;
+use crate::shapes::{
+    Bounded, Buckets, Copies, Counted, Counting, Ids, Index, Keyed, Limited, Limiting, Numbered,
+    PerKey, Plan, Prepared, Queued, Queueing, Ready, Table, Value, WORDS, Whole, Workload,
+};
 
 /// A file of a rival.
 #[derive(Clone, Copy, Debug)]
-pub struct Source {
+pub(crate) struct Source {
     /// The name of its module.
     pub module: &'static str,
     /// The feature of this crate without which it is left out.
@@ -41,12 +84,10 @@ const fn feature(named: &[&'static str]) -> Option<&'static str> {
 
 macro_rules! registry {
     ($($(#[cfg(feature = $feature:literal)])? $rival:ident,)*) => {
-        $($(#[cfg(feature = $feature)])? pub(crate) mod $rival;)*
-
         static REGISTRY: &[&[Rival]] = &[$($(#[cfg(feature = $feature)])? $rival::RIVALS,)*];
 
         /// The file of each rival, whether it is compiled in or not.
-        pub static SOURCES: &[Source] = &[$(Source {
+        pub(crate) static SOURCES: &[Source] = &[$(Source {
             module: stringify!($rival),
             feature: feature(&[$($feature)?]),
             is_compiled_in: true $(&& cfg!(feature = $feature))?,
@@ -85,7 +126,7 @@ registry! {
 }
 
 /// All rivals that are compiled in, in the order of the registry.
-pub fn all() -> impl Iterator<Item = &'static Rival> {
+pub(crate) fn all() -> impl Iterator<Item = &'static Rival> {
     REGISTRY.iter().copied().flatten()
 }
 
@@ -101,7 +142,7 @@ pub(crate) fn left_out(name: &str) -> Option<&'static Source> {
 
 /// One rival: its name, and what it can serve.
 #[derive(Clone, Copy, Debug)]
-pub struct Rival {
+pub(crate) struct Rival {
     /// The name by which it is chosen.
     pub name: &'static str,
     /// Whether it is this project's own.
@@ -120,7 +161,7 @@ pub struct Rival {
     /// Its table is a fixed index of places.
     pub(crate) is_per_key: bool,
     /// By [`Looped`].
-    loops: [Option<Loop>; Looped::COUNT],
+    loops: [Option<fn() -> Loop>; Looped::COUNT],
     pub(crate) stored: Option<fn() -> Box<dyn Site>>,
     pub(crate) replace: Option<fn(Limit) -> Box<dyn Site>>,
     pub(crate) hash: Option<Make<[u64], dyn hash::Table>>,
@@ -130,7 +171,7 @@ pub struct Rival {
     pub(crate) boot: Option<fn() -> Box<dyn boot::Site>>,
     pub(crate) blocked: Option<fn() -> Box<dyn blocked::Site>>,
     pub(crate) domain: Option<fn(Used, usize) -> Option<f64>>,
-    pub(crate) store: Option<Stored>,
+    pub(crate) store: Option<fn() -> Box<dyn serve::Arcs>>,
     /// Fails if the design does not keep what [`serve::Replace`] says.
     #[cfg(test)]
     pub(crate) keeps_its_word: Option<fn(&'static str)>,
@@ -147,14 +188,6 @@ pub(crate) type Make<I, T> = fn(&I) -> Box<T>;
 pub(crate) struct Queue {
     pub(crate) site: fn() -> Box<dyn Site>,
     pub(crate) caller: fn() -> Box<dyn enqueue::Caller>,
-}
-
-/// A place of [`serve::StoreArc`].
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Stored {
-    pub(crate) load: fn() -> u64,
-    pub(crate) store: fn(Arc<u64>),
-    pub(crate) flush: fn(),
 }
 
 /// What a rival serves: each method adds one case, and asks for the trait that the case needs.
@@ -212,12 +245,12 @@ impl Rival {
     }
 
     /// `rcu advise`: one value that is replaced as a whole.
-    const fn config<C: Config>(self) -> Self {
-        self.solves(Workload::Config, Ready::<Keyed<Whole<C>>>::boxed)
+    const fn config<T: Table>(self) -> Self {
+        self.solves(Workload::Config, Ready::<Keyed<T, false>>::boxed)
     }
 
     /// `rcu advise`: such a value, copied for each reader.
-    const fn copied<C: Copied>(self) -> Self {
+    const fn copied<C: serve::Copied<WORDS>>(self) -> Self {
         let this = self.solves(Workload::Config, Ready::<Copies<C>>::boxed);
         Self { is_copied: true, ..this }
     }
@@ -225,20 +258,34 @@ impl Rival {
     /// `rcu advise`: a table with such a value for each key. Where keys come and go, a table of
     /// buckets.
     const fn per_key<R: serve::Replace>(self) -> Self {
-        let this = self.solves(Workload::Churn, Ready::<Churned<Buckets<R>>>::boxed);
-        this.fixed::<Placed<R>>()
+        let this = self.solves(Workload::Churn, Ready::<Keyed<Buckets<R>, true>>::boxed);
+        this.fixed::<R>()
     }
 
     /// `rcu advise`: a table with such a value for each key, whose keys cannot come and go.
-    const fn fixed<C: Config>(self) -> Self {
-        let this = self.solves(Workload::Table, Ready::<Keyed<PerKey<C>>>::boxed);
+    const fn fixed<R: serve::Replace>(self) -> Self {
+        let this = self.solves(Workload::Table, Ready::<Keyed<PerKey<R>, false>>::boxed);
         Self { is_per_key: true, ..this }
     }
 
     /// `rcu advise`: a table of its own.
-    const fn table<T: Churn>(self) -> Self {
-        let this = self.solves(Workload::Table, Ready::<Keyed<T>>::boxed);
-        this.solves(Workload::Churn, Ready::<Churned<T>>::boxed)
+    const fn table<T: Table>(self) -> Self {
+        let this = self.solves(Workload::Table, Ready::<Keyed<T, false>>::boxed);
+        this.solves(Workload::Churn, Ready::<Keyed<T, true>>::boxed)
+    }
+
+    /// `rcu advise`: one lock of this kind around a value, a table, and what gives out ids.
+    const fn locked<L: Locks>(self) -> Self {
+        self.config::<Whole<InPlace<L>>>()
+            .table::<Locked<L::Of<Index<Value>>>>()
+            .ids::<Locked<L::Of<SlotMap<DefaultKey, Value>>>>()
+    }
+
+    /// `rcu advise`: one around what each thread changes, none of which is only read.
+    const fn locked_alone<L: Locks>(self) -> Self {
+        self.counter::<Locked<L::Of<u64>>>()
+            .limiter::<Limited<L::Of<u64>>>()
+            .queue::<Locked<L::Of<VecDeque<Value>>>>()
     }
 
     /// `rcu advise`: a counter of events.
@@ -263,26 +310,21 @@ impl Rival {
         self.solves(Workload::Ids, Ready::<Numbered<T>>::boxed)
     }
 
-    /// Something in a loop: how long so many batches of it take.
-    const fn times(self, what: Looped, run: fn(batches: u64) -> Duration) -> Self {
-        self.with_loop(what, Loop::new(run))
-    }
-
-    const fn with_loop(self, what: Looped, looped: Loop) -> Self {
+    /// Something in a loop.
+    const fn times(self, what: Looped, make: fn() -> Loop) -> Self {
         let mut this = self;
-        this.loops[what as usize] = Some(looped);
+        this.loops[what as usize] = Some(make);
         this
     }
 
-    /// That loop, if it has it.
-    pub(crate) fn looped(&self, what: Looped) -> Option<Loop> {
+    /// What makes that loop, if it has it.
+    pub(crate) fn looped(&self, what: Looped) -> Option<fn() -> Loop> {
         self.loops[what as usize]
     }
 
     /// Four words that are read whole.
-    const fn cell<C: serve::Cell>(self) -> Self {
-        let this = self.with_loop(Looped::Cell, Loop::new(C::load).with_writer(C::store));
-        this.with_loop(Looped::CellStore, Loop::new(C::stores).with_reader(C::load))
+    const fn cell<C: serve::Copied<4>>(self) -> Self {
+        self.times(Looped::Cell, cells::loads::<C>).times(Looped::CellStore, cells::stores::<C>)
     }
 
     /// An `Arc` in a place, of one word, replaced by new ones.
@@ -292,8 +334,8 @@ impl Rival {
     }
 
     /// Such an `Arc`, replaced by one of two.
-    const fn store<S: serve::StoreArc>(self) -> Self {
-        Self { store: Some(Stored { load: S::load, store: S::store, flush: S::flush }), ..self }
+    const fn store<A: serve::Arcs>(self) -> Self {
+        Self { store: Some(store::boxed::<A>), ..self }
     }
 
     /// An object that is replaced, and retired: updates, tails, stalls.

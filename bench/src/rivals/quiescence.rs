@@ -9,86 +9,86 @@ mod sync;
 mod threads;
 
 use std::hint::black_box;
-use std::sync::{Arc, LazyLock};
-use std::time::Duration;
+use std::sync::Arc;
 
 use quiescence::collections::{HashMap, IdMap, Queue as Fifo, Stack};
-use quiescence::sync::{Counter, ExactCounter, LimitCounter, SeqLock};
-use quiescence::{Domain, Qsbr, Rcu, Srcu, cell::Snapshot, tag::Private, tuning::Fences};
+use quiescence::sync::{Counter, ExactCounter, Latch, LimitCounter, SeqLock};
+use quiescence::{ArcCell, Domain, Rcu, Srcu, cell::Snapshot, tag::ThreadTag, tuning::Fences};
 
-use self::cells::{FourWords, InCell, Snapshots};
-use self::srcu::{BUSY, InSrcu};
-use self::threads::{
-    Announcers, InDomain, Limited, LimitedAnnouncers, QuiescentStates, Sections, Threads,
-};
+use self::cells::{InCell, Snapshots};
+use self::srcu::BUSY;
+use self::threads::{Announcers, Limited, LimitedAnnouncers, QuiescentStates, Sections, Threads};
 use super::Rival;
-use crate::advise::{Hash, Placed, Value, Words};
-use crate::cases::enqueue::{Caller, callback, closures_run};
-use crate::cases::loops::{Looped, repeat, timed};
+use crate::cases::boot::Slots;
+use crate::cases::counters::counts;
+use crate::cases::enqueue::{Closures, callback};
+use crate::cases::loops::{Loop, Looped, sections, timed};
+use crate::cases::read::{nested, reads};
 use crate::cases::replace::{LIMIT_BYTES, Limit, Replacements, Site};
+use crate::cases::store;
+use crate::shapes::{Hash, Value, WORDS, Whole};
 
 pub(super) const RIVALS: &[Rival] = &[
     Rival::ours("quiescence")
-        .config::<Placed<Threads>>()
+        .config::<Whole<Threads>>()
         .per_key::<Threads>()
-        .times(Looped::Read, read_global)
-        .times(Looped::Nested, nested_global)
-        .cell::<FourWords>()
-        .times(Looped::Guard, cells::guard)
-        .times(Looped::Arc, cells::arc)
-        .store::<InCell>()
+        .times(Looped::Read, reads::<Threads>)
+        .times(Looped::Nested, nested::<Threads>)
+        .cell::<Snapshot<[u64; 4]>>()
+        .times(Looped::Guard, store::guards::<ArcCell<u64>>)
+        .times(Looped::Arc, store::arcs::<ArcCell<u64>>)
+        .store::<ArcCell<u64>>()
         .stored::<InCell>()
         .times(Looped::Protect, cells::protect)
         .times(Looped::Reference, sync::reference)
-        .times(Looped::Count, sync::count)
-        .times(Looped::Sleepable, srcu::section)
+        .times(Looped::Count, counts::<Counter>)
+        .times(Looped::Sleepable, sections::<Srcu>)
         .times(Looped::Local, sync::section)
         .chains::<Threads>()
         .replace_with(limited)
         .hoards()
-        .enqueue(Replacements::<Threads>::boxed, || Box::new(Calls))
+        .enqueue(Replacements::<Threads>::boxed, || {
+            let call = || quiescence::call(callback()).expect("outside of sections there is room");
+            Box::new(Closures(call, quiescence::barrier))
+        })
         .has_barrier()
         .wait(|| Arc::new(Sections(Domain::new())))
-        .boot(|| Box::new(InSrcu::new(Srcu::new())))
+        .boot(|| Box::new(Rcu::new_in(Slots::new(0), Srcu::new().domain())))
         .blocked(|| Box::new(Srcu::new()))
         .domain::<Srcu>(),
     Rival::ours("quiescence-hashmap")
         .table::<HashMap<Box<[u8]>, Value, Hash>>()
         .maps::<maps::Own>(),
     Rival::ours("quiescence-intrusive").maps::<maps::Intrusive>(),
-    Rival::ours("quiescence-rcu").times(Looped::Guard, read_global).stored::<Threads>(),
+    Rival::ours("quiescence-rcu").times(Looped::Guard, reads::<Threads>).stored::<Threads>(),
     Rival::ours("quiescence-reader")
-        .times(Looped::Read, read_explicit)
-        .times(Looped::Nested, nested_explicit),
-    Rival::ours("quiescence-srcu")
-        .config::<Placed<srcu::Sleepers>>()
-        .per_key::<srcu::Sleepers>(),
+        .times(Looped::Read, || by_reader(Rcu::new(1), false))
+        .times(Looped::Nested, || by_reader(Rcu::new(1), true)),
+    Rival::ours("quiescence-srcu").config::<Whole<srcu::Sleepers>>().per_key::<srcu::Sleepers>(),
     Rival::ours("quiescence-qsbr")
-        .config::<Placed<Announcers>>()
+        .config::<Whole<Announcers>>()
         .per_key::<Announcers>()
-        .times(Looped::Read, read_qsbr)
+        .times(Looped::Read, reads::<Announcers>)
         .chains::<Announcers>()
         .replace_with(announced)
         .hoards()
         .wait(|| Arc::new(QuiescentStates(Domain::new()))),
     Rival::ours("quiescence-fencing")
-        .times(Looped::Read, read_fencing)
+        .times(Looped::Read, || by_reader(Rcu::new_in(1, fencing()), false))
         .wait(|| Arc::new(Sections(fencing()))),
     Rival::ours("quiescence-busy")
-        .boot(|| Box::new(InSrcu::new(Srcu::with_delay(&BUSY))))
+        .boot(|| Box::new(Rcu::new_in(Slots::new(0), Srcu::with_delay(&BUSY).domain())))
         .blocked(|| Box::new(Srcu::with_delay(&BUSY))),
     Rival::ours("quiescence-thread")
         .times(Looped::Sleepable, section)
         .times(Looped::Local, section)
-        .boot(|| Box::new(InDomain::new()))
+        .boot(|| Box::new(Rcu::new_in(Slots::new(0), Domain::new())))
         .domain::<Domain>(),
-    Rival::ours("quiescence-arc-cell")
-        .config::<Placed<InCell>>()
-        .per_key::<InCell>(),
+    Rival::ours("quiescence-arc-cell").config::<Whole<InCell>>().per_key::<InCell>(),
     Rival::ours("quiescence-counter").counter::<Counter>(),
     Rival::ours("quiescence-exact")
         .counter::<ExactCounter>()
-        .times(Looped::Count, sync::count_exact),
+        .times(Looped::Count, counts::<ExactCounter>),
     Rival::ours("quiescence-limit")
         .limiter::<LimitCounter>()
         .times(Looped::Count, sync::count_limited),
@@ -96,70 +96,33 @@ pub(super) const RIVALS: &[Rival] = &[
     Rival::ours("quiescence-stack").queue::<Stack<Value>>(),
     Rival::ours("quiescence-idmap").ids::<IdMap<Value>>(),
     Rival::ours("quiescence-snapshot")
-        .copied::<Snapshot<Words>>()
+        .copied::<Snapshot<[u64; WORDS]>>()
         .waits_for_none(|| Arc::new(Snapshots(Snapshot::new([1; 4])))),
-    Rival::ours("quiescence-seqlock")
-        .copied::<SeqLock<Words>>()
-        .cell::<cells::Sequence>(),
-    Rival::ours("quiescence-latch").cell::<cells::TwoCopies>(),
+    Rival::ours("quiescence-seqlock").copied::<SeqLock<[u64; WORDS]>>().cell::<SeqLock<[u64; 4]>>(),
+    Rival::ours("quiescence-latch").cell::<Latch<[u64; 4]>>(),
     Rival::ours("quiescence-cache").times(Looped::Guard, cells::cache),
 ];
 
-/// The word that is read.
-static WORD: LazyLock<Rcu<u64>> = LazyLock::new(|| Rcu::new(1));
-
-/// A section of the global domain.
-fn read_global(batches: u64) -> Duration {
-    let rcu = black_box(&*WORD);
-    let read = |_: &mut ()| {
-        let guard = quiescence::read();
-        *rcu.load(&guard)
-    };
-    timed(batches, &mut (), read, |()| {})
-}
-
-fn nested_global(batches: u64) -> Duration {
-    let _outer = quiescence::read();
-    read_global(batches)
-}
-
-fn section(batches: u64) -> Duration {
-    repeat(batches, || {
+/// A section of the global domain, without a word that is read.
+fn section() -> Loop {
+    Loop::of((), |()| {
         drop(quiescence::read());
         1
     })
 }
 
-/// The same by an explicit reader.
-fn read_explicit(batches: u64) -> Duration {
-    let rcu = black_box(&*WORD);
-    let mut reader = quiescence::Domain::global().reader();
-    timed(batches, &mut reader, |reader| *rcu.load(&reader.read()), |_| {})
-}
-
-fn nested_explicit(batches: u64) -> Duration {
-    let _outer = quiescence::read();
-    read_explicit(batches)
+/// Reads by an explicit reader; also inside a section of the global domain.
+fn by_reader<K: ThreadTag>(word: Rcu<u64, K>, is_nested: bool) -> Loop {
+    Loop::new(move |batches| {
+        let _outer = is_nested.then(quiescence::read);
+        let (rcu, mut reader) = (black_box(&word), word.domain().reader());
+        timed(batches, &mut reader, |reader| *rcu.load(&reader.read()), |_| {})
+    })
 }
 
 /// A domain whose readers fence.
 fn fencing() -> Domain {
     Domain::builder().fences(Fences::Portable).build()
-}
-
-/// A section of such a domain.
-fn read_fencing(batches: u64) -> Duration {
-    static WORD: LazyLock<Rcu<u64, Private>> = LazyLock::new(|| Rcu::new_in(1, fencing()));
-    let rcu = black_box(&*WORD);
-    let mut reader = rcu.domain().reader();
-    timed(batches, &mut reader, |reader| *rcu.load(&reader.read()), |_| {})
-}
-
-/// A reader that announces quiescent states.
-fn read_qsbr(batches: u64) -> Duration {
-    let rcu = black_box(&*WORD);
-    let mut qsbr = Domain::global().qsbr();
-    timed(batches, &mut qsbr, |qsbr| *rcu.load(&qsbr.read()), Qsbr::quiescent_state)
 }
 
 fn limited(limit: Limit) -> Box<dyn Site> {
@@ -175,24 +138,5 @@ fn announced(limit: Limit) -> Box<dyn Site> {
         Limit::Usual => Replacements::<Announcers>::boxed(),
         Limit::Low => Replacements::<LimitedAnnouncers<LIMIT_BYTES>>::boxed(),
         Limit::High => Replacements::<LimitedAnnouncers<{ u64::MAX }>>::boxed(),
-    }
-}
-
-/// Callbacks of the global domain.
-struct Calls;
-
-impl Caller for Calls {
-    fn call(&mut self, count: u64) {
-        for _ in 0..count {
-            quiescence::call(callback()).expect("outside of sections there is always room");
-        }
-    }
-
-    fn finish(&mut self) {
-        quiescence::barrier();
-    }
-
-    fn sum(&self) -> u64 {
-        closures_run()
     }
 }

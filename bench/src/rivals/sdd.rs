@@ -1,43 +1,29 @@
 //! sdd, the epochs below scc's tables.
 
-use std::hint::black_box;
-use std::sync::LazyLock;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use sdd::{AtomicOwned, Guard, Owned, Tag};
 
 use super::Rival;
-use crate::cases::enqueue::{Caller, callback, closures_run};
-use crate::cases::loops::{Looped, repeat};
+use crate::cases::enqueue::{Closures, callback};
+use crate::cases::loops::Looped;
+use crate::cases::read::{nested, reads};
 use crate::cases::replace::Replacements;
 use crate::serve::replace;
 
 pub(super) const RIVALS: &[Rival] = &[Rival::new("sdd")
-    .times(Looped::Read, read)
-    .times(Looped::Nested, nested)
+    .times(Looped::Read, reads::<Sdd>)
+    .times(Looped::Nested, nested::<Sdd>)
     .replace::<Sdd>()
     .hoards()
     .chains::<Sdd>()
-    .enqueue(Replacements::<Sdd>::boxed, || Box::new(Deferred))];
+    .enqueue(Replacements::<Sdd>::boxed, || {
+        Box::new(Closures(|| Guard::new().defer_execute(callback()), advance))
+    })];
 
 /// Epochs, with garbage in the retiring thread's hands.
 #[derive(Debug)]
 struct Sdd;
-
-fn read(batches: u64) -> Duration {
-    static PLACE: LazyLock<AtomicOwned<u64>> = LazyLock::new(|| AtomicOwned::new(1));
-    let place = black_box(&*PLACE);
-    repeat(batches, || {
-        let guard = Guard::new();
-        *place.load(Ordering::Acquire, &guard).as_ref().expect("it is never taken out")
-    })
-}
-
-fn nested(batches: u64) -> Duration {
-    let _outer = Guard::new();
-    read(batches)
-}
 
 /// Advances the epoch if no thread is behind. Garbage of ended threads is freed by the thread that
 /// gets it.
@@ -45,24 +31,6 @@ pub(super) fn advance() {
     let guard = Guard::new();
     guard.set_has_garbage();
     guard.accelerate();
-}
-
-struct Deferred;
-
-impl Caller for Deferred {
-    fn call(&mut self, count: u64) {
-        for _ in 0..count {
-            Guard::new().defer_execute(callback());
-        }
-    }
-
-    fn finish(&mut self) {
-        advance();
-    }
-
-    fn sum(&self) -> u64 {
-        closures_run()
-    }
 }
 
 replace! {

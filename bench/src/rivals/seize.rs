@@ -1,24 +1,21 @@
 //! seize: reclamation by batches that are handed to the active threads (Hyaline), with a collector
 //! of its own for each measurement.
 
-use std::hint::black_box;
-use std::sync::LazyLock;
 use std::sync::atomic::{AtomicPtr, Ordering};
-use std::time::Duration;
 
 use seize::{Collector, Guard, reclaim};
 
 use super::Rival;
-use crate::advise::Placed;
-use crate::cases::loops::{Looped, timed};
-use crate::cases::read::SLOT;
+use crate::cases::loops::Looped;
+use crate::cases::read::{nested, reads};
 use crate::serve::replace;
+use crate::shapes::Whole;
 
 pub(super) const RIVALS: &[Rival] = &[Rival::new("seize")
-    .config::<Placed<Hyaline>>()
+    .config::<Whole<Hyaline>>()
     .per_key::<Hyaline>()
-    .times(Looped::Read, read)
-    .times(Looped::Nested, nested)
+    .times(Looped::Read, reads::<Hyaline>)
+    .times(Looped::Nested, nested::<Hyaline>)
     .replace::<Hyaline>()
     .hoards()
     .chains::<Hyaline>()];
@@ -26,26 +23,6 @@ pub(super) const RIVALS: &[Rival] = &[Rival::new("seize")
 /// Batches are handed to the active readers, and the last one frees them.
 #[derive(Debug)]
 struct Hyaline(Collector);
-
-/// That of the word that is read.
-static COLLECTOR: LazyLock<Collector> = LazyLock::new(Collector::new);
-
-fn nested(batches: u64) -> Duration {
-    let _outer = COLLECTOR.enter();
-    read(batches)
-}
-
-fn read(batches: u64) -> Duration {
-    let collector = black_box(&*COLLECTOR);
-    let slot = black_box(&SLOT);
-    let read = |_: &mut ()| {
-        let guard = collector.enter();
-        let word = guard.protect(slot, Ordering::Acquire);
-        // SAFETY: the slot points to a static word, always.
-        unsafe { *word }
-    };
-    timed(batches, &mut (), read, |()| {})
-}
 
 /// A pointer that frees its object when it is dropped.
 #[derive(Debug)]

@@ -1,19 +1,18 @@
 //! A reader-writer lock for each share of the keys, chosen by the hash.
 
 use std::collections::hash_map::RandomState;
-use std::mem;
-use std::sync::{PoisonError, RwLock};
+use std::sync::RwLock;
 use std::thread;
 
 use hashbrown::HashTable;
 
 use super::Rival;
-use crate::advise::{Churn, Index, Table, Value, hash};
 use crate::cases::maps::{Hashes, Key, Map, Maps};
+use crate::locks::Lock;
+use crate::shapes::{Index, Table, Value, hash};
 
-pub(super) const RIVALS: &[Rival] = &[Rival::new("sharded-rwlock")
-    .table::<Sharded<Index<Value>>>()
-    .maps::<InShards>()];
+pub(super) const RIVALS: &[Rival] =
+    &[Rival::new("sharded-rwlock").table::<Sharded<Index<Value>>>().maps::<InShards>()];
 
 /// Several shards for each CPU, so that two threads seldom meet in one.
 const SHARDS_PER_CPU: usize = 8;
@@ -41,17 +40,17 @@ fn count() -> usize {
     (cpus * SHARDS_PER_CPU).next_power_of_two()
 }
 
-impl<T> Sharded<T> {
+impl<T: Send + Sync + 'static> Sharded<T> {
     #[inline]
     fn read<R>(&self, hash: u64, look: impl FnOnce(&T) -> R) -> R {
         let Shard(lock) = &self.shards[number(hash, self.shards.len())];
-        look(&lock.read().unwrap_or_else(PoisonError::into_inner))
+        Lock::read(lock, look)
     }
 
     #[inline]
     fn write<R>(&self, hash: u64, change: impl FnOnce(&mut T) -> R) -> R {
         let Shard(lock) = &self.shards[number(hash, self.shards.len())];
-        change(&mut lock.write().unwrap_or_else(PoisonError::into_inner))
+        Lock::write(lock, change)
     }
 }
 
@@ -77,17 +76,6 @@ impl Table for Sharded<Index<Value>> {
         self.read(hash, |index| index.get(hash, key).map(look))
     }
 
-    #[inline]
-    fn update(&self, _thread: &mut (), key: &[u8], value: Value) {
-        let hash = hash(key);
-        // The lock is free again when the old value is: no thread waits for the allocator.
-        drop(self.write(hash, |index| {
-            index.get_mut(hash, key).map(|slot| mem::replace(slot, value))
-        }));
-    }
-}
-
-impl Churn for Sharded<Index<Value>> {
     #[inline]
     fn put(&self, _thread: &mut (), key: &[u8], value: Value) -> bool {
         let hash = hash(key);

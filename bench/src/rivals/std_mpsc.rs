@@ -4,10 +4,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, PoisonError};
 
 use super::Rival;
-use crate::advise::{Queueing, Value};
+use crate::shapes::{Queueing, Value};
 
-pub(super) const RIVALS: &[Rival] =
-    &[Rival::new("std-mpsc").queue::<Channel>()];
+pub(super) const RIVALS: &[Rival] = &[Rival::new("std-mpsc").queue::<Channel>()];
 
 #[derive(Debug)]
 struct Channel {

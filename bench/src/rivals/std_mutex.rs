@@ -2,28 +2,21 @@
 //!
 //! McKenney's ladder of 2005: code locking, then data locking, ever finer.
 
-use std::collections::VecDeque;
-use std::hint::black_box;
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
-
-use slotmap::{DefaultKey, SlotMap};
 
 use super::Rival;
-use crate::advise::{Churn, Index, Limited, Lock, Locked, Table, Value, hash};
-use crate::cases::loops::{Looped, timed};
+use crate::cases::loops::Looped;
+use crate::cases::read::reads;
+use crate::locks::{InPlace, Lock, lock};
+use crate::shapes::{Table, Value, hash};
 
 pub(super) const RIVALS: &[Rival] = &[
     Rival::new("std-mutex")
-        .config::<Locked<Mutex<Value>>>()
-        .table::<Locked<Mutex<Index<Value>>>>()
-        .counter::<Locked<Mutex<u64>>>()
-        .limiter::<Limited<Mutex<u64>>>()
-        .queue::<Locked<Mutex<VecDeque<Value>>>>()
-        .ids::<Locked<Mutex<SlotMap<DefaultKey, Value>>>>()
-        .times(Looped::Read, read),
+        .locked::<Mutexes>()
+        .locked_alone::<Mutexes>()
+        .times(Looped::Read, reads::<InPlace<Mutexes>>),
     Rival::new("mutex-per-bucket").table::<Buckets>(),
-    Rival::new("mutex-per-value").fixed::<Locked<Mutex<Value>>>(),
+    Rival::new("mutex-per-value").fixed::<InPlace<Mutexes>>(),
 ];
 
 /// A hash table whose buckets are short lists under a lock of their own.
@@ -63,24 +56,16 @@ impl Table for Buckets {
     }
 
     #[inline]
-    fn update(&self, thread: &mut (), key: &[u8], value: Value) {
-        self.put(thread, key, value);
-    }
-}
-
-impl Churn for Buckets {
-    #[inline]
     fn put(&self, _thread: &mut (), key: &[u8], value: Value) -> bool {
         // The old value is freed when the lock is free again.
-        let old = self.locked(key, |bucket| {
-            match bucket.iter_mut().find(|(known, _)| **known == *key) {
+        let old =
+            self.locked(key, |bucket| match bucket.iter_mut().find(|(known, _)| **known == *key) {
                 Some((_, slot)) => Some(std::mem::replace(slot, value)),
                 None => {
                     bucket.push((key.into(), value));
                     None
                 }
-            }
-        });
+            });
         old.is_some()
     }
 
@@ -94,24 +79,4 @@ impl Churn for Buckets {
     }
 }
 
-impl<T: Send> Lock<T> for Mutex<T> {
-    fn new(value: T) -> Self {
-        Self::new(value)
-    }
-
-    #[inline]
-    fn read<R>(&self, look: impl FnOnce(&T) -> R) -> R {
-        look(&self.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    #[inline]
-    fn write<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
-        change(&mut self.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
-fn read(batches: u64) -> Duration {
-    static LOCK: Mutex<u64> = Mutex::new(1);
-    let lock = black_box(&LOCK);
-    timed(batches, &mut (), |()| *lock.lock().expect("no reader panics"), |()| {})
-}
+lock!(Mutexes => Mutex<T: Send>, lock, lock, PoisonError::into_inner);

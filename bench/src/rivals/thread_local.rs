@@ -1,23 +1,22 @@
 //! The crate `thread_local`: a word for each thread, which only that one writes. It is how cheap a
 //! counter could be, for those who can give each thread a word for good.
 
-use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use crossbeam_utils::CachePadded;
 use thread_local::ThreadLocal;
 
 use super::Rival;
-use crate::advise::Counting;
-use crate::cases::counters::counted;
+use crate::cases::counters::counts;
 use crate::cases::loops::Looped;
+use crate::shapes::Counting;
 
-pub(super) const RIVALS: &[Rival] = &[Rival::new("thread-local")
-    .counter::<ThreadLocal<CachePadded<AtomicU64>>>()
-    .times(Looped::Count, count)];
+type Words = ThreadLocal<CachePadded<AtomicU64>>;
 
-impl Counting for ThreadLocal<CachePadded<AtomicU64>> {
+pub(super) const RIVALS: &[Rival] =
+    &[Rival::new("thread-local").counter::<Words>().times(Looped::Count, counts::<Words>)];
+
+impl Counting for Words {
     const EXACT: bool = false;
 
     fn new() -> Self {
@@ -35,15 +34,4 @@ impl Counting for ThreadLocal<CachePadded<AtomicU64>> {
     fn sum(&self) -> u64 {
         self.iter().map(|word| word.load(Ordering::Relaxed)).sum()
     }
-}
-
-fn count(batches: u64) -> Duration {
-    static WORDS: ThreadLocal<CachePadded<AtomicU64>> = ThreadLocal::new();
-    let words = black_box(&WORDS);
-    let add = || {
-        let word = words.get_or_default();
-        // Relaxed, as the loads in the sum: a count that orders nothing.
-        word.store(word.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-    };
-    counted(batches, add, || words.iter().map(|word| word.load(Ordering::Relaxed)).sum())
 }

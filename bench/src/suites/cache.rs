@@ -2,13 +2,15 @@
 //! taught in 2005; beside the published figure where there is one, and with what it means for a
 //! Rust struct.
 
+use std::sync::Mutex;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use serde::Deserialize;
 
 use super::listed::{SUITES, Scene};
-use super::rounds::{Case, Session};
-use super::{Options, Suite};
+use super::rounds::Case;
+use super::{Options, Planned, Suite};
 use crate::Error;
 pub use crate::cases::cache::{Cache, Geometry};
 use crate::cases::cache::{Load, alone, queue, shared};
@@ -48,8 +50,8 @@ fn load(lesson: &str, geometry: &Geometry) -> Box<dyn Load> {
     match lesson {
         "conflicts" => alone::Conflicts::boxed(geometry),
         "two-lines" => alone::Lines::boxed(geometry),
-        "false-sharing" => shared::Counters::boxed(geometry),
-        "locks" => shared::Locks::boxed(geometry),
+        "false-sharing" => shared::Own::<AtomicU64>::boxed(geometry),
+        "locks" => shared::Own::<Mutex<u64>>::boxed(geometry),
         "prefetch" => queue::WakeUps::boxed(geometry),
         "sweep" => alone::Sweep::boxed(geometry),
         _ => unreachable!("{lesson} is no lesson"),
@@ -63,27 +65,18 @@ fn load(lesson: &str, geometry: &Geometry) -> Box<dyn Load> {
 /// asked for needs two.
 pub fn prepare(groups: &[String], geometry: &Geometry, options: &Options) -> Result<Suite, Error> {
     let lessons = SUITES.cache.chosen(groups)?;
-    let (forms, base) = options.choose_by(&Form::ALL, |form| form.name(), &SUITES.cache.bases)?;
-    let forms: Vec<Form> = forms.into_iter().copied().collect();
-    let budget = if options.quick { BUDGET_QUICK } else { BUDGET };
-    let measured = |lesson: &&Scene<Lesson>| lesson.what.chosen(&forms).len() as u32;
-    let measurements: u32 = lessons.iter().map(measured).sum();
-    let geometry = *geometry;
-    Ok(Suite {
-        name: "cache",
-        base,
-        duration: budget * (options.rounds() * measurements),
-        measure: Box::new(move |session| {
-            let mut cases: Vec<Case> = Vec::new();
-            for lesson in lessons {
-                cases.extend(measure(lesson, &forms, &geometry, budget, session)?);
-            }
-            if let Some(first) = cases.first_mut() {
-                first.notes.insert(0, geometry.describe());
-            }
-            Ok(cases)
-        }),
-    })
+    let (chosen, base) = options.choose_by(&Form::ALL, |form| form.name(), &SUITES.cache.bases)?;
+    let timing = (options.rounds(), if options.quick { BUDGET_QUICK } else { BUDGET });
+    let planned = lessons.into_iter().filter_map(|lesson| {
+        let forms: Vec<Form> = chosen.iter().map(|form| **form).collect();
+        let forms = lesson.what.chosen(&forms);
+        (!forms.is_empty()).then(|| plan(lesson, forms, *geometry, timing))
+    });
+    let mut planned: Vec<Planned> = planned.collect();
+    if let Some(first) = planned.first_mut() {
+        first.case.notes.push(geometry.describe());
+    }
+    Ok(Suite::new("cache", base, planned))
 }
 
 impl Lesson {
@@ -93,29 +86,25 @@ impl Lesson {
     }
 }
 
-fn measure(
+fn plan(
     scene: &'static Scene<Lesson>,
-    forms: &[Form],
-    geometry: &Geometry,
-    budget: Duration,
-    session: &mut Session<'_>,
-) -> Result<Option<Case>, Error> {
+    forms: Vec<Form>,
+    geometry: Geometry,
+    timing: (u32, Duration),
+) -> Planned {
     let Scene { id, title, what: lesson, .. } = scene;
-    let forms = lesson.chosen(forms);
-    if forms.is_empty() || session.host.is_stopped() {
-        return Ok(None);
-    }
-    session.host.announce(title);
-    let load = load(id, geometry);
-    let rows: Vec<_> = forms.iter().map(|form| load.row(*form)).collect();
     let names = forms.iter().map(|form| (form.name(), *form == Form::After));
     let case = Case::new(*id, *title, SUITES.cache.metrics(scene), names);
-    let case = session.slices(case, &rows, budget)?;
-    Ok(case.map(|mut case| {
-        case.notes.extend(lesson.published.sentence(&case));
-        case.notes.push(format!("for a Rust struct: {}", lesson.means));
-        case
-    }))
+    let planned = Planned::new(case, timing, move |session, case| {
+        let load = load(id, &geometry);
+        let rows: Vec<_> = forms.iter().map(|form| load.row(*form)).collect();
+        session.slices(case, &rows, timing.1)
+    });
+    planned.noting(|case| {
+        let published = lesson.published.sentence(case);
+        let means = format!("for a Rust struct: {}", lesson.means);
+        published.into_iter().chain([means]).collect()
+    })
 }
 
 impl Published {

@@ -6,20 +6,22 @@
 //! and the caches that a user's program begins with, and what drifts meets both.
 
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::time::Duration;
 
 use serde::Deserialize;
 
 use super::listed::{SUITES, Scene};
+use super::rounds::Case;
 #[cfg(test)]
 use super::rounds::Metric;
-use super::rounds::{Case, Sample, Session};
-use super::{Options, Suite};
+use super::{Options, Planned, Suite};
 use crate::Error;
+use crate::sample::Sample;
 
 mod process;
 
-use process::{Flavor, Programs};
+use process::Programs;
 
 /// The two sides.
 pub(crate) const RIVALS: [&str; 2] = ["liburcu", "quiescence"];
@@ -27,7 +29,7 @@ pub(crate) const RIVALS: [&str; 2] = ["liburcu", "quiescence"];
 /// What the program is asked for.
 #[derive(Debug, Deserialize)]
 pub struct Asked {
-    flavor: Flavor,
+    flavor: &'static str,
     measurement: &'static str,
     /// So often; and quickly.
     amount: u64,
@@ -58,23 +60,9 @@ pub fn prepare(groups: &[String], libraries: &Path, options: &Options) -> Result
     let scenes = SUITES.compat.chosen(groups)?;
     let (names, base) = options.choose_by(&RIVALS, |name| *name, &SUITES.compat.bases)?;
     let names: Vec<&'static str> = names.into_iter().copied().collect();
-    let (quick, rounds) = (options.quick, options.rounds());
-    let ours = ours(libraries)?;
-    let programs = Programs::compile()?;
-    Ok(Suite {
-        name: "compat",
-        base,
-        duration: scenes.iter().map(|scene| scene.what.budget(quick)).sum::<Duration>()
-            * rounds
-            * names.len() as u32,
-        measure: Box::new(move |session| {
-            let mut cases = Vec::new();
-            for scene in scenes {
-                cases.extend(measure(scene, &names, quick, &programs, &ours, session)?);
-            }
-            Ok(cases)
-        }),
-    })
+    let sides = Rc::new((ours(libraries)?, Programs::compile()?));
+    let planned = scenes.into_iter().map(|scene| plan(scene, names.clone(), &sides, options));
+    Ok(Suite::new("compat", base, planned.collect()))
 }
 
 /// The directory of our libraries, if they are there.
@@ -83,42 +71,42 @@ fn ours(libraries: &Path) -> Result<PathBuf, Error> {
     match libraries.canonicalize() {
         Ok(directory) if library.exists() => Ok(directory),
         _ => Err(Error::Unsupported(format!(
-            "there is no {}: build the libraries with `cargo xtask compat`, or name their directory \
-             with --libraries DIR",
+            "there is no {}: build the libraries with `cargo xtask compat`, or name their \
+             directory with --libraries DIR",
             library.display()
         ))),
     }
 }
 
-fn measure(
+fn plan(
     scene: &'static Scene<Asked>,
-    names: &[&'static str],
-    quick: bool,
-    programs: &Programs,
-    ours: &Path,
-    session: &mut Session<'_>,
-) -> Result<Option<Case>, Error> {
+    names: Vec<&'static str>,
+    sides: &Rc<(PathBuf, Programs)>,
+    options: &Options,
+) -> Planned {
     let is_ours = |name: &str| name == "quiescence";
     let rivals = names.iter().map(|&name| (name, is_ours(name)));
     let (asked, metrics) = (&scene.what, SUITES.compat.metrics(scene));
     let case = Case::new(scene.id, scene.title, metrics, rivals).comparing(metrics.len());
     let environment = if scene.group() == "flood" { FLOOD_LIMIT } else { &[] };
-    let question = (asked.measurement, asked.amount(quick));
-    let mut failed = None;
-    let case = session.interleave(session.rounds, case, asked.budget(quick), |number| {
-        let ours = is_ours(names[number]).then_some(ours);
-        let answer = programs.measure(asked.flavor, ours, question, environment, metrics.len());
-        // What has failed is reported when the round is over.
-        let values = answer.unwrap_or_else(|failure| {
-            failed.get_or_insert(failure);
-            vec![f64::NAN; metrics.len()]
-        });
-        Sample::new(values, None)
-    })?;
-    match failed {
-        Some(failure) => Err(failure),
-        None => Ok(case),
-    }
+    let question = (asked.measurement, asked.amount(options.quick));
+    let (rounds, budget) = (options.rounds(), asked.budget(options.quick));
+    let sides = Rc::clone(sides);
+    Planned::new(case, (rounds, budget), move |session, case| {
+        let (ours, programs) = &*sides;
+        let mut failed = None;
+        let case = session.interleave(rounds, case, budget, |number| {
+            let ours = is_ours(names[number]).then_some(&**ours);
+            let answer = programs.measure(asked.flavor, ours, question, environment, metrics.len());
+            // What has failed is reported when the round is over.
+            let values = answer.unwrap_or_else(|failure| {
+                failed.get_or_insert(failure);
+                vec![f64::NAN; metrics.len()]
+            });
+            Sample::new(values, None)
+        })?;
+        failed.map_or(Ok(case), Err)
+    })
 }
 
 /// What a case measures, and of whom.
@@ -135,7 +123,8 @@ mod tests {
     #[test]
     fn every_table_is_quicker_in_a_hurry() {
         for scene in &SUITES.compat.cases {
-            let Asked { amount, quick, .. } = scene.what;
+            let Asked { flavor, amount, quick, .. } = scene.what;
+            assert!(process::FLAVORS.contains(&flavor), "{}", scene.id);
             assert!(quick <= amount && quick != 0, "{}", scene.id);
         }
     }

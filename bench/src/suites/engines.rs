@@ -2,33 +2,21 @@
 //! other. Table 3 and figure 7 of the paper of 2003, with engines for threads.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use quiescence::tuning::Engine;
 
-use super::rounds::{Case, Metric, Sample, Series, Session, Unit};
-use super::{Options, Suite};
+use super::listed::SUITES;
+use super::rounds::{Case, Series};
+use super::{Options, Planned, Suite};
 use crate::Error;
-use crate::cases::engines;
+use crate::cases::engines::{self, Load as Loaded};
 use crate::cases::path_cache::Tree;
 use crate::units;
 
-/// What table 3 of the paper has, for an iteration too.
-const WORK: &[Metric] = &[
-    Metric { name: "iteration", unit: Unit::Nanoseconds },
-    Metric { name: "CPU each", unit: Unit::Nanoseconds },
-    Metric { name: "CPU", unit: Unit::Percent },
-    Metric { name: "grace periods", unit: Unit::PerSecond },
-];
-/// Of these, those whose ratios to the base are shown.
+/// Of the metrics of work, those whose ratios to the base are shown.
 const WORK_COMPARED: usize = 2;
-
-/// What figure 7 has, and what the engines do for a thread that waits.
-const LATENCIES: &[Metric] = &[
-    Metric { name: "callback p50", unit: Unit::Nanoseconds },
-    Metric { name: "callback p99", unit: Unit::Nanoseconds },
-    Metric { name: "waiter p50", unit: Unit::Nanoseconds },
-];
 
 /// How long one engine runs in one round of a case.
 const DURATION: Duration = Duration::from_millis(240);
@@ -74,9 +62,9 @@ pub struct Load {
 /// needs a CPU to spare, and there is none.
 pub fn prepare(cases: &[String], load: &Load, options: &Options) -> Result<Suite, Error> {
     let (engines, base) = options.choose_by(&Engine::ALL, |engine| engine.name(), &["tick"])?;
-    let tree = tree(load)?;
+    let tree = Arc::new(tree(load)?);
     let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
-    let threads = load.threads.map_or(cpus, |threads| threads as usize);
+    let threads = load.threads.map_or(cpus, |threads| threads as usize).max(1);
     let quiescent_every = load.quiescent_every.max(1) as usize;
     let duration = if options.quick { DURATION_QUICK } else { DURATION };
     let loads = loads(cases, threads, cpus);
@@ -85,63 +73,39 @@ pub fn prepare(cases: &[String], load: &Load, options: &Options) -> Result<Suite
             format!("with {threads} threads on {cpus} CPUs there is none to leave, or one is");
         return Err(Error::Unsupported(format!("{what} left anyway: take --case latency")));
     }
-    let rounds = loads.iter().map(|(measured, _)| measured.rounds(options.rounds()));
-    Ok(Suite {
-        name: "engines",
-        base,
-        duration: duration * rounds.sum::<u32>() * engines.len() as u32,
-        measure: Box::new(move |session| {
-            announce(&tree, threads, quiescent_every, session);
-            let mut cases = Vec::new();
-            for (measured, threads) in loads {
-                let load = engines::Load { tree: &tree, threads, quiescent_every };
-                cases.extend(match measured {
-                    Measured::Work => work(&engines, &load, duration, session)?,
-                    Measured::Latency(of) => latencies(of, &engines, &load, duration, session)?,
-                });
-            }
-            Ok(cases)
-        }),
-    })
+    let planned = loads.into_iter().map(|(case, threads)| {
+        let (engines, tree) = (engines.iter().map(|engine| **engine).collect(), Arc::clone(&tree));
+        plan(case, engines, Loaded { tree, threads, quiescent_every }, duration, options.rounds())
+    });
+    let suite = Suite::new("engines", base, planned.collect());
+    Ok(Suite { note: Some(note(&tree, threads, quiescent_every)), ..suite })
 }
 
-/// What a case measures.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Measured {
-    Work,
-    Latency(Of),
-}
+/// A case: its name, and its title.
+type Listed = (&'static str, &'static str);
 
-/// The readers beside which latencies are measured.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Of {
-    /// As many as are asked for.
-    Busy,
-    /// One fewer than CPUs.
-    Spare,
-    /// [`CROWD`] times as many as CPUs.
-    Crowded,
-}
+const WORK_CASE: Listed =
+    ("work", "as table 3 of 2003: path look-ups beside renames and unlinks, QSBR threads");
+/// With as many threads as are asked for.
+const BUSY: Listed =
+    ("latency", "as figure 7 of 2003: latencies while readers keep every CPU busy");
+/// With one thread fewer than CPUs.
+const SPARE: Listed = ("latency-spare", "the same latencies while one CPU is left to the worker");
+/// With [`CROWD`] times as many as CPUs.
+const CROWDED: Listed = ("latency-crowded", "the same latencies beside eight readers a CPU");
 
 /// What is measured with how many threads; all there is if no case is named.
-fn loads(cases: &[String], threads: usize, cpus: usize) -> Vec<(Measured, usize)> {
+fn loads(cases: &[String], threads: usize, cpus: usize) -> Vec<(Listed, usize)> {
     // The worker is a thread: where readers keep all CPUs busy, it waits for one.
     let all = [
-        ("work", Measured::Work, Some(threads)),
-        ("latency", Measured::Latency(Of::Busy), Some(threads)),
-        ("latency-spare", Measured::Latency(Of::Spare), leaving_a_cpu(threads, cpus)),
-        ("latency-crowded", Measured::Latency(Of::Crowded), Some(threads.max(CROWD * cpus))),
+        (WORK_CASE, Some(threads)),
+        (BUSY, Some(threads)),
+        (SPARE, leaving_a_cpu(threads, cpus)),
+        (CROWDED, Some(threads.max(CROWD * cpus))),
     ];
     let is_wanted = |name: &str| cases.is_empty() || cases.iter().any(|case| case == name);
-    let wanted = all.into_iter().filter(|(name, ..)| is_wanted(name));
-    wanted.filter_map(|(_, measured, threads)| Some((measured, threads?))).collect()
-}
-
-impl Measured {
-    /// In how many rounds, of so many.
-    fn rounds(self, rounds: u32) -> u32 {
-        if self == Self::Latency(Of::Crowded) { rounds.min(CROWDED_ROUNDS_MAX) } else { rounds }
-    }
+    let wanted = all.into_iter().filter(|((name, _), _)| is_wanted(name));
+    wanted.filter_map(|(case, threads)| Some((case, threads?))).collect()
 }
 
 /// So many threads that one CPU is left for the worker, where there are CPUs for that, and fewer
@@ -163,8 +127,8 @@ fn tree(load: &Load) -> Result<Tree, Error> {
     }
 }
 
-fn announce(tree: &Tree, threads: usize, quiescent_every: usize, session: &mut Session<'_>) {
-    session.host.note(&format_args!(
+fn note(tree: &Tree, threads: usize, quiescent_every: usize) -> String {
+    format!(
         "a tree of {} entries, {} of them files; {} threads, each with a quiescent state every {} \
          look-ups. An iteration is {} look-ups of a thread; CPU each is the whole process's time \
          for one, CPU of all CPUs; a callback takes from call() to being run, a waiter as long as \
@@ -174,64 +138,39 @@ fn announce(tree: &Tree, threads: usize, quiescent_every: usize, session: &mut S
         threads,
         units::count(quiescent_every as u64),
         units::count(engines::LOOK_UPS as u64)
-    ));
+    )
 }
 
-fn work(
-    engines: &[&Engine],
-    load: &engines::Load<'_>,
+fn plan(
+    (name, title): Listed,
+    engines: Vec<Engine>,
+    load: Loaded,
     duration: Duration,
-    session: &mut Session<'_>,
-) -> Result<Option<Case>, Error> {
-    let title = "as table 3 of 2003: path look-ups beside renames and unlinks, QSBR threads";
+    rounds: u32,
+) -> Planned {
+    let id = format!("engines/{name}");
     let rivals = engines.iter().map(|engine| (engine.name(), true));
-    let case = Case::new("engines/work", title, WORK, rivals).comparing(WORK_COMPARED);
-    let duration = duration / WORK_PARTS;
-    // It takes no time to begin: a machine whose speed changes by steps spoils the rounds in which
-    // it does, and they are fewer of all.
-    let rounds = session.rounds.saturating_mul(WORK_PARTS);
-    session.interleave(rounds, case, duration, |number| {
-        let seen = engines::work(*engines[number], load, duration);
-        let values = [
-            seen.ns_per_iteration,
-            seen.cpu_ns_per_iteration,
-            seen.cpu_percent,
-            seen.grace_periods_per_second,
-        ];
-        Sample::new(values, seen.judged)
+    if name == WORK_CASE.0 {
+        let case = Case::new(id, title, &SUITES.metrics["work"], rivals).comparing(WORK_COMPARED);
+        // It takes no time to begin: a machine whose speed changes by steps spoils the rounds in
+        // which it does, and more of them are spared if they are short.
+        let duration = duration / WORK_PARTS;
+        return Planned::sampled(
+            case,
+            (rounds.saturating_mul(WORK_PARTS), duration),
+            move |number| engines::work(engines[number], &load, duration),
+        );
+    }
+    let metrics = &SUITES.metrics["latency"];
+    let case = Case::new(id, title, metrics, rivals).comparing(metrics.len());
+    let rounds = if name == CROWDED.0 { rounds.min(CROWDED_ROUNDS_MAX) } else { rounds };
+    let planned = Planned::sampled(case, (rounds, duration), move |number| {
+        engines::latencies(engines[number], &load, duration)
+    });
+    planned.noting(move |case| {
+        let paper = (name == BUSY.0).then(|| PAPER.to_owned());
+        apart(case).into_iter().chain(paper).collect()
     })
-}
-
-fn latencies(
-    of: Of,
-    engines: &[&Engine],
-    load: &engines::Load<'_>,
-    duration: Duration,
-    session: &mut Session<'_>,
-) -> Result<Option<Case>, Error> {
-    let rivals = engines.iter().map(|engine| (engine.name(), true));
-    let (id, title) = match of {
-        Of::Busy => {
-            ("engines/latency", "as figure 7 of 2003: latencies while readers keep every CPU busy")
-        }
-        Of::Spare => {
-            ("engines/latency-spare", "the same latencies while one CPU is left to the worker")
-        }
-        Of::Crowded => ("engines/latency-crowded", "the same latencies beside eight readers a CPU"),
-    };
-    let case = Case::new(id, title, LATENCIES, rivals).comparing(LATENCIES.len());
-    let rounds_max = Measured::Latency(of).rounds(u32::MAX);
-    let case = session.interleave(session.rounds.min(rounds_max), case, duration, |number| {
-        let seen = engines::latencies(*engines[number], load, duration);
-        Sample::new([seen.callback_p50_ns, seen.callback_p99_ns, seen.waiter_ns], None)
-    })?;
-    Ok(case.map(|mut case| {
-        case.notes.extend(apart(&case));
-        if of == Of::Busy {
-            case.notes.push(PAPER.to_owned());
-        }
-        case
-    }))
 }
 
 /// How far apart the engines are; nothing of a single one.
@@ -285,12 +224,11 @@ mod tests {
         let of = |cases: &[&str], threads, cpus| {
             loads(&cases.iter().map(|&case| case.to_owned()).collect::<Vec<_>>(), threads, cpus)
         };
-        let [busy, spare, crowded] = [Of::Busy, Of::Spare, Of::Crowded].map(Measured::Latency);
-        let all = [(Measured::Work, 4), (busy, 4), (spare, 3), (crowded, 32)];
+        let all = [(WORK_CASE, 4), (BUSY, 4), (SPARE, 3), (CROWDED, 32)];
         assert_eq!(of(&[], 4, 4), all);
-        assert_eq!(of(&[], 1, 1), [(Measured::Work, 1), (busy, 1), (crowded, 8)]);
-        assert_eq!(of(&["latency-spare", "work"], 16, 2), [(Measured::Work, 16), (spare, 1)]);
-        assert_eq!(of(&["latency-crowded"], 100, 2), [(crowded, 100)]);
+        assert_eq!(of(&[], 1, 1), [(WORK_CASE, 1), (BUSY, 1), (CROWDED, 8)]);
+        assert_eq!(of(&["latency-spare", "work"], 16, 2), [(WORK_CASE, 16), (SPARE, 1)]);
+        assert_eq!(of(&["latency-crowded"], 100, 2), [(CROWDED, 100)]);
         assert_eq!(of(&["latency-spare"], 3, 4), []);
     }
 
@@ -304,9 +242,9 @@ mod tests {
     #[test]
     fn the_note_says_how_far_apart_the_engines_are() {
         let names = [("poll", true), ("token", true), ("tick", true)];
-        let mut case = Case::new("engines/latency", "", LATENCIES, names);
+        let mut case = Case::new("engines/latency", "", &SUITES.metrics["latency"], names);
         for (series, ns) in case.rivals.iter_mut().zip([2e3, 8e6, 4e6]) {
-            series.values = vec![vec![ns]; LATENCIES.len()];
+            series.values = vec![vec![ns]; 3];
         }
         let note = apart(&case).expect("three engines");
         assert!(note.contains("4000 times as long under token as under poll"), "{note}");

@@ -35,6 +35,8 @@ pub struct Suites {
     pub tools: Scenes<tools::Tool>,
     /// Of the suites whose cases are computed.
     pub groups: Groups,
+    /// What is measured there.
+    pub(super) metrics: BTreeMap<&'static str, Vec<Metric>>,
     /// Usually, and quickly.
     pub(super) amounts: [scenes::Amounts; 2],
     /// The tables of README.

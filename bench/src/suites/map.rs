@@ -3,28 +3,18 @@
 
 use std::time::Duration;
 
-#[cfg(feature = "all-rivals")]
-use super::rounds::alone;
-use super::rounds::{Case, Metric, Sample, Session, Unit};
-use super::{Options, Suite, by, in_threads, one_and_several};
+use super::listed::SUITES;
+use super::rounds::{Case, Metric};
+use super::{Options, Planned, Suite, by, in_threads, one_and_several};
 use crate::Error;
 #[cfg(feature = "all-rivals")]
 use crate::cases::maps::published;
 use crate::cases::maps::{self, Keys, Mix, Shape, Updates, growth, memory};
 use crate::rivals::Rival;
-use crate::units;
-
-const MIXED: &[Metric] =
-    &[Metric::new("operations", Unit::PerSecond), Metric::new("CPU", Unit::Nanoseconds)];
-const MEMORY: &[Metric] =
-    &[Metric::new("grown", Unit::Bytes), Metric::new("reserved", Unit::Bytes)];
-const GROWTH: &[Metric] = &[
-    Metric::new("p99.9", Unit::Nanoseconds),
-    Metric::new("worst", Unit::Nanoseconds),
-    Metric::new("insertions", Unit::PerSecond),
-];
+use crate::sample::Sample;
 #[cfg(feature = "all-rivals")]
-const PUBLISHED: &[Metric] = &[Metric::new("operations", Unit::PerSecond)];
+use crate::sample::alone;
+use crate::units;
 
 /// What to measure, if the user says so.
 #[derive(Clone, Debug, Default)]
@@ -87,15 +77,6 @@ enum What {
     Published(published::Mix, u8, usize),
 }
 
-/// What is to be measured of whom.
-struct Choice {
-    scenes: Vec<Scene>,
-    rivals: Vec<&'static Rival>,
-    rounds: u32,
-    quick: bool,
-    seed: u64,
-}
-
 /// The suite, ready to run: the cases of these groups, or all if none is named.
 ///
 /// # Errors
@@ -109,22 +90,9 @@ pub fn prepare(groups: &[String], load: &Load, options: &Options) -> Result<Suit
         |scene: &Scene| groups.is_empty() || groups.iter().any(|group| group == scene.group);
     let known = maps::rivals();
     let (rivals, base) = options.choose(&known, &["quiescence-hashmap", "quiescence-intrusive"])?;
-    let choice = Choice {
-        scenes: scenes(load, options.quick).into_iter().filter(is_wanted).collect(),
-        rivals,
-        rounds: options.rounds(),
-        quick: options.quick,
-        seed: options.seed,
-    };
-    Ok(Suite {
-        name: "map",
-        base,
-        duration: choice.scenes.iter().map(|scene| choice.duration(scene)).sum(),
-        measure: Box::new(move |session| {
-            let cases = choice.scenes.iter().map(|scene| choice.measure(scene, session));
-            Ok(cases.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
-        }),
-    })
+    let scenes = scenes(load, options.quick).into_iter().filter(is_wanted);
+    let planned = scenes.map(|scene| plan(scene, rivals.clone(), options));
+    Ok(Suite::new("map", base, planned.collect()))
 }
 
 /// All that there is to measure with this load, in the order of their groups.
@@ -137,26 +105,22 @@ fn scenes(load: &Load, quick: bool) -> Vec<Scene> {
     let mut all = Vec::new();
     let mixes =
         if load.reads_percent.is_empty() { &READS_PERCENT[..] } else { &load.reads_percent };
+    let gets = Mix { reads_percent: 100, updates: Updates::Replace };
     for (updates, shares) in
         [(None, &[100][..]), (Some(Updates::Replace), mixes), (Some(Updates::Churn), mixes)]
     {
         for &reads_percent in shares {
-            let mix = Mix { reads_percent, updates: updates.unwrap_or(Updates::Replace) };
-            for &entries in &or(&ENTRIES) {
-                all.extend(
-                    threads
-                        .iter()
-                        .map(|&threads| mixed(Shape { entries, keys, threads, mix }, updates)),
-                );
+            let mix = updates.map_or(gets, |updates| Mix { reads_percent, updates });
+            for entries in or(&ENTRIES) {
+                for &threads in threads {
+                    all.push(mixed(Shape { entries, keys, threads, mix }, updates));
+                }
             }
         }
     }
-    let gets = Mix { reads_percent: 100, updates: Updates::Replace };
     if keys == Keys::Words {
-        all.extend(or(&ENTRIES).into_iter().map(|entries| {
-            let shape = Shape { entries, keys: Keys::OwnHash, threads: 1, mix: gets };
-            mixed(shape, None)
-        }));
+        let shape = |entries| Shape { entries, keys: Keys::OwnHash, threads: 1, mix: gets };
+        all.extend(or(&ENTRIES).into_iter().map(|entries| mixed(shape(entries), None)));
     }
     let default = if quick { ENTRIES_LARGE / 10 } else { ENTRIES_LARGE };
     all.extend(or(&[default]).into_iter().map(|entries| Scene {
@@ -230,137 +194,105 @@ fn mixed(shape: Shape, updates: Option<Updates>) -> Scene {
 }
 
 impl What {
-    const fn metrics(self) -> &'static [Metric] {
-        match self {
-            Self::Mixed(_) => MIXED,
-            Self::Memory(..) => MEMORY,
-            Self::Growth(..) => GROWTH,
+    fn metrics(self) -> &'static [Metric] {
+        let name = match self {
+            Self::Mixed(_) => "mixed",
+            Self::Memory(..) => "memory",
+            Self::Growth(..) => "growth",
             #[cfg(feature = "all-rivals")]
-            Self::Published(..) => PUBLISHED,
-        }
+            Self::Published(..) => "bustle",
+        };
+        &SUITES.metrics[name]
     }
 
     /// Whether the map is built anew for each measurement.
     fn is_built_anew(self) -> bool {
         !matches!(self, Self::Mixed(shape) if shape.entries <= KEPT_MAX)
     }
-}
 
-impl Choice {
-    fn measure(&self, scene: &Scene, session: &mut Session<'_>) -> Result<Option<Case>, Error> {
-        let what = scene.what;
-        let case = Case::of(scene.id.clone(), scene.title.clone(), what.metrics(), &self.rivals);
-        if let What::Mixed(shape) = what
-            && !what.is_built_anew()
-        {
-            return self.mixed(case, &shape, session);
-        }
-        let case = if matches!(what, What::Growth(..)) { case.comparing(2) } else { case };
-        let mut round = 0;
-        session.interleave(self.rounds_of(what), case, self.budget(what), |number| {
-            round += 1;
-            self.sample(what, self.rivals[number], self.seed + round / self.rivals.len() as u64)
-        })
-    }
-
-    /// Of maps that stay: all rivals' at once.
-    fn mixed(
-        &self,
-        case: Case,
-        shape: &Shape,
-        session: &mut Session<'_>,
-    ) -> Result<Option<Case>, Error> {
-        let budget = self.work(shape);
-        let mut maps = Vec::new();
-        for rival in &self.rivals {
-            if session.host.is_stopped() {
-                return Ok(None);
+    /// About how long one measurement takes, for the progress bar.
+    fn budget(self, quick: bool) -> Duration {
+        let built = |entries: u64| ABOUT * entries.min(u64::from(u32::MAX)) as u32;
+        match self {
+            Self::Mixed(shape) if self.is_built_anew() => {
+                built(shape.entries) + work(&shape, quick) * 3 / 2
             }
-            session.host.announce(&format_args!("{}: {} is filled", case.title, rival.name));
-            let map = shape.build(rival);
-            let operations = maps::operations_in(&map, shape, budget);
-            maps.push((map, operations));
+            Self::Mixed(shape) => work(&shape, quick) * 5 / 4,
+            Self::Memory(_, entries) => 2 * built(entries),
+            Self::Growth(_, entries, _) => built(entries),
+            #[cfg(feature = "all-rivals")]
+            Self::Published(_, room_log2, _) => 2 * built(1 << room_log2),
         }
-        let mut seed = self.seed;
-        session.interleave(session.rounds, case, self.budget(What::Mixed(*shape)), |number| {
-            let (map, operations) = &maps[number];
-            seed += 1;
-            sample_mixed(map, shape, *operations, seed)
-        })
     }
 
     /// One measurement of what is built for it, and dropped.
-    fn sample(&self, what: What, rival: &Rival, seed: u64) -> Sample {
-        match what {
-            What::Mixed(shape) => {
+    fn sample(self, rival: &Rival, quick: bool, seed: u64) -> Sample {
+        match self {
+            Self::Mixed(shape) => {
                 let map = shape.build(rival);
-                let operations = maps::operations_in(&map, &shape, self.work(&shape));
-                sample_mixed(&map, &shape, operations, seed)
+                let operations = maps::operations_in(&map, &shape, work(&shape, quick));
+                Sample::of(maps::measure(&map, &shape, operations, seed))
             }
-            What::Memory(keys, entries) => {
-                // Where the allocator does not say, there is nothing to be compared.
-                let seen = memory::measure(rival, keys, entries);
-                let values = seen.map_or([f64::NAN; 2], |seen| [seen.grown, seen.reserved]);
-                Sample::new(values, None)
-            }
-            What::Growth(keys, entries, threads) => {
-                let seen = growth::measure(rival, keys, entries, threads);
-                Sample::new([seen.p99_9_ns, seen.worst_ns, seen.per_second], seen.judged)
-            }
+            Self::Memory(keys, entries) => memory::measure(rival, keys, entries),
+            Self::Growth(keys, entries, threads) => growth::measure(rival, keys, entries, threads),
             #[cfg(feature = "all-rivals")]
-            What::Published(mix, room_log2, threads) => {
+            Self::Published(mix, room_log2, threads) => {
                 alone(published::measure(rival, mix, room_log2, threads, seed))
             }
         }
     }
+}
 
-    /// How long a thread works in one measurement.
-    fn work(&self, shape: &Shape) -> Duration {
-        match (shape.entries >= ENTRIES_LARGE / 10, self.quick) {
-            (false, false) => BUDGET,
-            (false, true) => BUDGET_QUICK,
-            (true, false) => BUDGET_LARGE,
-            (true, true) => BUDGET_LARGE_QUICK,
-        }
-    }
-
-    /// About how long one measurement takes, for the progress bar.
-    fn budget(&self, what: What) -> Duration {
-        let built = |entries: u64| ABOUT * entries.min(u64::from(u32::MAX)) as u32;
-        match what {
-            What::Mixed(shape) if what.is_built_anew() => {
-                built(shape.entries) + self.work(&shape) * 3 / 2
-            }
-            What::Mixed(shape) => self.work(&shape) * 5 / 4,
-            What::Memory(_, entries) => 2 * built(entries),
-            What::Growth(_, entries, _) => built(entries),
-            #[cfg(feature = "all-rivals")]
-            What::Published(_, room_log2, _) => 2 * built(1 << room_log2),
-        }
-    }
-
-    fn rounds_of(&self, what: What) -> u32 {
-        let most = match (what.is_built_anew(), self.quick) {
-            (false, _) => u32::MAX,
-            (true, true) => ROUNDS_BUILT_QUICK,
-            (true, false) => ROUNDS_BUILT,
-        };
-        self.rounds.min(most)
-    }
-
-    fn duration(&self, scene: &Scene) -> Duration {
-        let rivals = self.rivals.len() as u32;
-        let filled = match scene.what {
-            What::Mixed(shape) if !scene.what.is_built_anew() => ABOUT * shape.entries as u32,
-            _ => Duration::ZERO,
-        };
-        (self.budget(scene.what) * self.rounds_of(scene.what) + filled) * rivals
+/// How long a thread works in one measurement.
+fn work(shape: &Shape, quick: bool) -> Duration {
+    match (shape.entries >= ENTRIES_LARGE / 10, quick) {
+        (false, false) => BUDGET,
+        (false, true) => BUDGET_QUICK,
+        (true, false) => BUDGET_LARGE,
+        (true, true) => BUDGET_LARGE_QUICK,
     }
 }
 
-fn sample_mixed(map: &maps::Ready, shape: &Shape, operations: u64, seed: u64) -> Sample {
-    let seen = maps::measure(map, shape, operations, seed);
-    Sample::new([seen.operations_per_second, seen.cpu_ns], seen.judged)
+fn plan(scene: Scene, rivals: Vec<&'static Rival>, options: &Options) -> Planned {
+    let Scene { id, title, what, .. } = scene;
+    let (quick, mut seed, rounds) = (options.quick, options.seed, options.rounds());
+    let case = Case::of(id, title, what.metrics(), &rivals);
+    let budget = what.budget(quick);
+    match what {
+        What::Mixed(shape) if !what.is_built_anew() => {
+            let filling = ABOUT * (shape.entries * rivals.len() as u64) as u32;
+            let planned = Planned::new(case, (rounds, budget), move |session, case| {
+                // Of maps that stay: all rivals' at once.
+                let mut maps = Vec::new();
+                for rival in rivals {
+                    if session.host.is_stopped() {
+                        return Ok(None);
+                    }
+                    session
+                        .host
+                        .announce(&format_args!("{}: {} is filled", case.title, rival.name));
+                    let map = shape.build(rival);
+                    let operations = maps::operations_in(&map, &shape, work(&shape, quick));
+                    maps.push((map, operations));
+                }
+                session.interleave(rounds, case, budget, |number| {
+                    let (map, operations) = &maps[number];
+                    seed += 1;
+                    Sample::of(maps::measure(map, &shape, *operations, seed))
+                })
+            });
+            Planned { duration: planned.duration + filling, ..planned }
+        }
+        _ => {
+            let case = if matches!(what, What::Growth(..)) { case.comparing(2) } else { case };
+            let rounds = rounds.min(if quick { ROUNDS_BUILT_QUICK } else { ROUNDS_BUILT });
+            let mut round = 0;
+            Planned::sampled(case, (rounds, budget), move |number| {
+                round += 1;
+                what.sample(rivals[number], quick, seed + round / rivals.len() as u64)
+            })
+        }
+    }
 }
 
 /// What a case measures, and of whom.
@@ -373,7 +305,7 @@ pub(crate) fn known(case: &str) -> Option<(&'static [Metric], Vec<&'static str>)
 
 #[cfg(test)]
 mod tests {
-    use super::super::SUITES;
+    use super::super::rounds::Session;
     use super::*;
     use crate::host::Quiet;
 
@@ -434,20 +366,15 @@ mod tests {
     fn every_case_gives_a_figure_for_each_metric_of_each_rival() {
         let load = Load { entries: vec![1000], threads: Some(2), ..Load::default() };
         let mut host = Quiet::default();
-        let choice = Choice {
-            scenes: scenes(&load, true),
-            rivals: maps::rivals(),
-            rounds: 1,
-            quick: true,
-            seed: 1,
-        };
+        let options = Options { quick: true, rounds: Some(1), seed: 1, ..Options::default() };
         // The mixes are one case, as far as that goes.
-        let is_other = |scene: &&Scene| {
+        let is_other = |scene: &Scene| {
             !matches!(scene.group, "replace" | "churn") || scene.id.contains("-90/")
         };
-        for scene in choice.scenes.iter().filter(is_other) {
+        for scene in scenes(&load, true).into_iter().filter(is_other) {
             let mut session = Session::new(&mut host, 1, 1);
-            let case = choice.measure(scene, &mut session).unwrap().expect("it is measured");
+            let planned = plan(scene.clone(), maps::rivals(), &options);
+            let case = planned.measure(&mut session).unwrap().expect("it is measured");
             assert_eq!(case.id, scene.id);
             for rival in &case.rivals {
                 for (metric, values) in case.metrics.iter().zip(&rival.values) {

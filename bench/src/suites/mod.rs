@@ -21,6 +21,7 @@ pub mod tools;
 use std::time::Duration;
 
 use crate::rivals::{self, Rival, SOURCES, Source};
+use crate::sample::Sample;
 use crate::{Error, Host};
 pub use listed::{SUITES, Scenes, Suites};
 use promises::Verdict;
@@ -155,7 +156,9 @@ pub struct Suite {
     pub base: &'static str,
     /// About how long it takes.
     pub duration: Duration,
-    measure: Measure,
+    planned: Vec<Planned>,
+    /// What is said before.
+    note: Option<String>,
 }
 
 impl std::fmt::Debug for Suite {
@@ -164,10 +167,12 @@ impl std::fmt::Debug for Suite {
     }
 }
 
-/// Measures all cases that it has time for; after a stop there may be none.
-type Measure = Box<dyn FnOnce(&mut Session<'_>) -> Result<Vec<Case>, Error>>;
-
 impl Suite {
+    fn new(name: &'static str, base: &'static str, planned: Vec<Planned>) -> Self {
+        let duration = planned.iter().map(|planned| planned.duration).sum();
+        Self { name, base, duration, planned, note: None }
+    }
+
     /// Measures, and judges what was promised of what was measured.
     ///
     /// # Errors
@@ -179,9 +184,70 @@ impl Suite {
     ) -> Result<(Vec<Case>, Vec<Verdict>), Error> {
         let mut session = Session::new(host, options.rounds(), options.seed);
         (session.planted_percent, session.pin) = (options.planted_percent, options.pin);
-        let cases = (self.measure)(&mut session)?;
+        if let Some(note) = self.note {
+            session.host.note(&note);
+        }
+        let mut cases = Vec::new();
+        for planned in self.planned {
+            cases.extend(planned.measure(&mut session)?);
+        }
         let verdicts = promises::judge(&cases);
         Ok((cases, verdicts))
+    }
+}
+
+/// A case that is ready to be measured.
+struct Planned {
+    case: Case,
+    /// About how long it takes.
+    duration: Duration,
+    measure: Measure,
+    notes: Notes,
+}
+
+/// Gives the case its figures. After a stop there may be none.
+type Measure = Box<dyn FnOnce(&mut Session<'_>, Case) -> Result<Option<Case>, Error>>;
+
+/// What is to be said of its figures.
+type Notes = Box<dyn FnOnce(&Case) -> Vec<String>>;
+
+impl Planned {
+    /// A case of which each rival is measured in so many rounds, for about so long.
+    fn new(
+        case: Case,
+        (rounds, budget): (u32, Duration),
+        measure: impl FnOnce(&mut Session<'_>, Case) -> Result<Option<Case>, Error> + 'static,
+    ) -> Self {
+        let duration = budget * rounds * case.rivals.len() as u32;
+        Self { case, duration, measure: Box::new(measure), notes: Box::new(|_| Vec::new()) }
+    }
+
+    /// The same, where `sample` is all that it takes to measure a rival.
+    fn sampled(
+        case: Case,
+        (rounds, budget): (u32, Duration),
+        sample: impl FnMut(usize) -> Sample + 'static,
+    ) -> Self {
+        Self::new(case, (rounds, budget), move |session, case| {
+            session.interleave(rounds, case, budget, sample)
+        })
+    }
+
+    /// Says this of the figures.
+    fn noting(self, notes: impl FnOnce(&Case) -> Vec<String> + 'static) -> Self {
+        Self { notes: Box::new(notes), ..self }
+    }
+
+    fn measure(self, session: &mut Session<'_>) -> Result<Option<Case>, Error> {
+        if session.host.is_stopped() || self.case.rivals.is_empty() {
+            return Ok(None);
+        }
+        session.host.announce(&self.case.title);
+        let mut case = (self.measure)(session, self.case)?;
+        if let Some(case) = &mut case {
+            case.notes.extend((self.notes)(case));
+        }
+        Ok(case)
     }
 }
 

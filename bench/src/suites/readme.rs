@@ -98,18 +98,8 @@ pub fn prepare(options: &Options) -> Result<Suite, Error> {
         .iter()
         .filter_map(|part| part.prepare(options).transpose())
         .collect::<Result<_, _>>()?;
-    Ok(Suite {
-        name: "readme",
-        base: "quiescence",
-        duration: parts.iter().map(|part| part.duration).sum(),
-        measure: Box::new(move |session| {
-            let mut cases = Vec::new();
-            for part in parts {
-                cases.extend((part.measure)(session)?);
-            }
-            Ok(cases)
-        }),
-    })
+    let planned = parts.into_iter().flat_map(|part| part.planned).collect();
+    Ok(Suite::new("readme", "quiescence", planned))
 }
 
 impl Part {

@@ -14,7 +14,8 @@ use rand::{RngExt, SeedableRng};
 use serde::Deserialize;
 
 use crate::rivals::Rival;
-use crate::slices::{self, COUNTED_MIN, Flaws, Judged, Missing, Row, RunVerdict, Wanted, Watch};
+use crate::sample::Sample;
+use crate::slices::{self, COUNTED_MIN, Flaws, Missing, Row, RunVerdict, Wanted, Watch};
 use crate::statistics::{Ratio, Spread, paired_ratio, spread};
 use crate::{Error, Host};
 
@@ -50,17 +51,6 @@ pub struct Metric {
     pub unit: Unit,
 }
 
-impl Metric {
-    pub(crate) const fn new(name: &'static str, unit: Unit) -> Self {
-        Self { name, unit }
-    }
-}
-
-/// A figure that is not judged.
-pub(crate) fn alone(value: f64) -> Sample {
-    Sample::new([value], None)
-}
-
 /// All that was measured under the same conditions.
 #[derive(Debug)]
 pub struct Case {
@@ -78,20 +68,6 @@ pub struct Case {
     pub run: Option<RunVerdict>,
     /// What is to be known of the figures, for people.
     pub notes: Vec<String>,
-}
-
-/// One measurement of one rival.
-#[derive(Debug)]
-pub(crate) struct Sample {
-    /// One value for each metric.
-    pub(crate) values: Vec<f64>,
-    judged: Judged,
-}
-
-impl Sample {
-    pub(crate) fn new(values: impl Into<Vec<f64>>, judged: Judged) -> Sample {
-        Sample { values: values.into(), judged }
-    }
 }
 
 /// What was measured of one rival.
@@ -329,7 +305,7 @@ impl Series {
 mod tests {
     use super::*;
     use crate::host::Quiet;
-    use crate::slices::Flaw;
+    use crate::slices::{Flaw, Judged};
 
     const METRICS: &[Metric] = &[
         Metric { name: "time", unit: Unit::Nanoseconds },

@@ -3,6 +3,7 @@
 //!
 //! Each table has rivals of its own, of which `--only` picks. Its name begins with its group's.
 
+use std::io;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -10,16 +11,16 @@ use serde::Deserialize;
 use super::listed::{SUITES, Scene, Scenes};
 #[cfg(test)]
 use super::rounds::Metric;
-use super::rounds::{Case, Sample, Session, alone};
-use super::{Options, Suite};
+use super::rounds::{Case, Series, Session};
+use super::{Options, Planned, Suite};
 use crate::Error;
 use crate::cases::domains::Used;
 use crate::cases::grace::{IdleThreads, steps_for};
 use crate::cases::loops::{Loop, Looped};
 use crate::cases::store::Loaders;
-use crate::cases::update::Updates;
 use crate::cases::{blocked, boot, domains, enqueue, garbage, hash, memory, stall, tail, update};
 use crate::rivals::{self, Rival};
+use crate::sample::Sample;
 use crate::units;
 
 /// What is measured, and of whom.
@@ -88,31 +89,15 @@ pub(crate) struct Amounts {
     objects: u64,
     stall: Duration,
     barriers: u32,
+    rounds_blocked: u32,
+    rounds_domains: u32,
+    rounds_stall: u32,
 }
 
 /// How long a reader's section is beside grace periods.
 const SECTION: Duration = Duration::from_micros(1);
 /// Threads of the hash table.
 const TABLE_THREADS: usize = 2;
-
-/// What takes long is measured in fewer rounds: a reader that stays, domains, and stalls, of which
-/// what they fill takes as long again to be freed.
-const ROUNDS_BLOCKED: u32 = 6;
-const ROUNDS_BLOCKED_QUICK: u32 = 3;
-const ROUNDS_DOMAINS: u32 = 3;
-const ROUNDS_STALL: u32 = 5;
-const ROUNDS_STALL_QUICK: u32 = 3;
-
-/// What is to be measured of whom.
-struct Choice {
-    suite: &'static Scenes<What>,
-    scenes: Vec<&'static Scene<What>>,
-    rivals: Vec<&'static Rival>,
-    amounts: Amounts,
-    rounds: u32,
-    quick: bool,
-    seed: u64,
-}
 
 impl Scenes<What> {
     /// The suite, ready to run: the tables of these groups, or all if none is named.
@@ -123,24 +108,69 @@ impl Scenes<What> {
         let scenes = self.chosen(groups)?;
         let known = rivals_of(|rival| scenes.iter().any(|scene| scene.what.is_served_by(rival)));
         let (rivals, base) = options.choose(&known, &self.bases)?;
-        let choice = Choice {
-            suite: self,
-            scenes,
-            rivals,
-            amounts: SUITES.amounts[usize::from(options.quick)],
-            rounds: options.rounds(),
-            quick: options.quick,
-            seed: options.seed,
-        };
-        Ok(Suite {
-            name: self.bench,
-            base,
-            duration: choice.scenes.iter().map(|scene| choice.duration(scene)).sum(),
-            measure: Box::new(move |session| {
-                let cases = choice.scenes.iter().map(|scene| choice.measure(scene, session));
-                Ok(cases.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
+        let amounts = &SUITES.amounts[usize::from(options.quick)];
+        let planned = scenes.into_iter().map(|scene| self.plan(scene, &rivals, amounts, options));
+        Ok(Suite::new(self.bench, base, planned.collect()))
+    }
+
+    /// A table of those of the rivals that take part in it.
+    fn plan(
+        &'static self,
+        scene: &'static Scene<What>,
+        rivals: &[&'static Rival],
+        amounts: &Amounts,
+        options: &Options,
+    ) -> Planned {
+        let what = scene.what;
+        let rivals: Vec<&Rival> =
+            rivals.iter().copied().filter(|rival| what.is_served_by(rival)).collect();
+        let case = Case::of(scene.id, scene.title, self.metrics(scene), &rivals);
+        let (amounts, seed) = (*amounts, options.seed);
+        let rounds = options.rounds().min(what.rounds_max(&amounts));
+        let budget = what.budget(&amounts);
+        match what {
+            What::Loop(of, _) | What::Beside(of) => {
+                Planned::new(case, (rounds, budget), move |session, case| {
+                    let percent = session.planted_percent;
+                    let row = |looped: Loop| match what {
+                        What::Loop(_, threads) => looped.row(threads, percent),
+                        _ => looped.row_beside(percent),
+                    };
+                    let loops = rivals.iter().filter_map(|rival| Some(rival.looped(of)?()));
+                    session.slices(case, &loops.map(row).collect::<Vec<_>>(), budget)
+                })
+            }
+            What::Store(threads) => Planned::new(case, (rounds, budget), move |session, case| {
+                let Some(loaders) = gathered(session, &case, Loaders::gather(threads)) else {
+                    return Ok(None);
+                };
+                let rows: Vec<_> = rivals.iter().map(|rival| loaders.row(rival)).collect();
+                session.slices(case, &rows, budget)
             }),
-        })
+            What::Wait { .. } | What::Grace(_) | What::Contended(_) => {
+                let idle = if let What::Wait { idle, .. } = what { idle } else { 0 };
+                Planned::new(case, (rounds, budget), move |session, case| {
+                    let idle = IdleThreads::gather(&rivals, idle);
+                    let Some(idle) = gathered(session, &case, idle) else { return Ok(None) };
+                    let steps = steps_for(SECTION);
+                    session.interleave(rounds, case, budget, |number| {
+                        let rival = rivals[number];
+                        match what {
+                            What::Wait { readers, .. } => idle.measure(rival, readers, 0, budget),
+                            What::Grace(readers) => idle.measure(rival, readers, steps, budget / 2),
+                            What::Contended(readers) => idle.contend(rival, readers, steps, budget),
+                            _ => unreachable!("these are the three that wait"),
+                        }
+                    })
+                })
+            }
+            _ => {
+                let planned = Planned::sampled(case, (rounds, budget), move |number| {
+                    what.sample(rivals[number], &amounts, seed)
+                });
+                if let What::Stall = what { planned.noting(full) } else { planned }
+            }
+        }
     }
 
     /// What a case measures, and of whom.
@@ -155,6 +185,23 @@ impl Scenes<What> {
 /// The rivals of which this holds, in the order of the registry.
 fn rivals_of(serves: impl Fn(&Rival) -> bool) -> Vec<&'static Rival> {
     rivals::all().filter(|rival| serves(rival)).collect()
+}
+
+/// The threads of a case, which is left out if there are not so many.
+fn gathered<T>(session: &mut Session<'_>, case: &Case, threads: io::Result<T>) -> Option<T> {
+    threads
+        .inspect_err(|error| {
+            session.host.note(&format_args!("{}: left out: {error}", case.title));
+        })
+        .ok()
+}
+
+/// Who has filled the memory up to the bound.
+fn full(case: &Case) -> Vec<String> {
+    let is_full = |rival: &&Series| rival.values[1].iter().any(|&b| b >= stall::BYTES_MAX as f64);
+    let full: Vec<&str> = case.rivals.iter().filter(is_full).map(|rival| rival.name).collect();
+    let bytes = units::bytes(stall::BYTES_MAX);
+    if full.is_empty() { vec![] } else { vec![format!("stopped at {bytes}: {}", full.join(", "))] }
 }
 
 impl What {
@@ -176,220 +223,67 @@ impl What {
         }
     }
 
-    /// Threads that are registered besides.
-    fn idle(self) -> usize {
-        if let Self::Wait { idle, .. } = self { idle } else { 0 }
-    }
-}
-
-impl Choice {
-    fn measure(
-        &self,
-        scene: &'static Scene<What>,
-        session: &mut Session<'_>,
-    ) -> Result<Option<Case>, Error> {
-        let Scene { id, title, what, .. } = *scene;
-        let rivals = self.rivals_of(scene);
-        if rivals.is_empty() || session.host.is_stopped() {
-            return Ok(None);
-        }
-        let case = Case::of(id, title, self.suite.metrics(scene), &rivals);
-        let budget = self.budget(what);
-        match what {
-            What::Loop(of, _) | What::Beside(of) => {
-                let percent = session.planted_percent;
-                let row = |looped: Loop| match what {
-                    What::Loop(_, threads) => looped.row(threads, percent),
-                    _ => looped.row_beside(percent),
-                };
-                let loops = rivals.iter().filter_map(|rival| rival.looped(of));
-                session.slices(case, &loops.map(row).collect::<Vec<_>>(), budget)
-            }
-            What::Store(threads) => match Loaders::gather(threads) {
-                Ok(loaders) => {
-                    let rows: Vec<_> = rivals.iter().map(|rival| loaders.row(rival)).collect();
-                    session.slices(case, &rows, budget)
-                }
-                Err(error) => {
-                    session.host.note(&format_args!("{title}: left out: {error}"));
-                    Ok(None)
-                }
-            },
-            What::Wait { .. } | What::Grace(_) | What::Contended(_) => {
-                let idle_threads = match IdleThreads::gather(&rivals, what.idle()) {
-                    Ok(idle_threads) => idle_threads,
-                    Err(error) => {
-                        session.host.note(&format_args!("{title}: left out: {error}"));
-                        return Ok(None);
-                    }
-                };
-                let steps = steps_for(SECTION);
-                session.interleave(self.rounds_of(what), case, budget, |number| {
-                    self.sample_waits(what, rivals[number], &idle_threads, steps)
-                })
-            }
-            What::Stall => self.stall(case, &rivals, budget, session),
-            _ => session.interleave(self.rounds_of(what), case, budget, |number| {
-                self.sample(what, rivals[number])
-            }),
-        }
-    }
-
     /// One measurement of what needs nothing beside its rival.
-    fn sample(&self, what: What, rival: &Rival) -> Sample {
-        let amounts = &self.amounts;
-        match what {
-            What::Boot(readers) => {
-                let seen = boot::measure(rival, readers, amounts.boots);
-                Sample::new([seen.ns, seen.cpu_ns, seen.look_ups_per_second], seen.judged)
+    fn sample(self, rival: &Rival, amounts: &Amounts, seed: u64) -> Sample {
+        match self {
+            Self::Boot(readers) => boot::measure(rival, readers, amounts.boots),
+            Self::Blocked => blocked::measure(rival, amounts.blocked),
+            Self::Domains(used) => domains::measure(rival, used, amounts.domains),
+            Self::StoreNew(readers) => {
+                update::measure_cell(rival, readers, amounts.stores, amounts.stores_timed)
             }
-            What::Blocked => {
-                let seen = blocked::measure(rival, amounts.blocked);
-                let [cpu, stretch] = [seen.cpu_percent, seen.stretch_ns];
-                Sample::new([cpu, stretch, seen.sleeps_per_second, seen.answer_ns], None)
+            Self::Garbage => garbage::measure(rival, amounts.stores),
+            Self::Update(readers) => {
+                update::measure(rival, readers, amounts.updates, amounts.updates_timed)
             }
-            What::Domains(used) => {
-                // Here and below: where the allocator or the kernel does not say, there is nothing
-                // to be compared.
-                alone(domains::measure(rival, used, amounts.domains).unwrap_or(f64::NAN))
+            Self::Tail => tail::measure(rival, amounts.reads_timed),
+            Self::Hash(percent) => {
+                hash::measure(rival, TABLE_THREADS, percent, amounts.table_operations, seed)
             }
-            What::StoreNew(readers) => {
-                let (stores, timed) = (amounts.stores, amounts.stores_timed);
-                let seen = update::measure_cell(rival, readers, stores, timed);
-                sample_updates(&seen, seen.ns)
-            }
-            What::Garbage => {
-                let seen = garbage::measure(rival, amounts.stores);
-                let bytes = seen.bytes.map_or(f64::NAN, |bytes| bytes as f64);
-                let freed_after = seen.freed_after.as_nanos() as f64;
-                Sample::new([freed_after, seen.waiting as f64, bytes], None)
-            }
-            What::Update(readers) => {
-                let (updates, timed) = (amounts.updates, amounts.updates_timed);
-                let seen = update::measure(rival, readers, updates, timed);
-                sample_updates(&seen, 1e9 / seen.ns)
-            }
-            What::Tail => {
-                let seen = tail::measure(rival, amounts.reads_timed);
-                Sample::new([seen.p99_9_ns, seen.p50_ns, seen.updates_per_second], seen.judged)
-            }
-            What::Hash(percent) => {
-                let operations = amounts.table_operations;
-                let seen = hash::measure(rival, TABLE_THREADS, percent, operations, self.seed);
-                Sample::new([seen.operations_per_second, seen.cpu_ns], seen.judged)
-            }
-            What::Call => alone(enqueue::measure_call(rival, amounts.bursts)),
-            What::Memory => alone(memory::measure(rival, amounts.objects).unwrap_or(f64::NAN)),
-            What::Barrier => {
-                let ns = enqueue::measure_barrier(rival, amounts.barriers);
-                alone(ns.expect("only rivals that have one are asked"))
-            }
-            What::Loop(..)
-            | What::Beside(_)
-            | What::Store(_)
-            | What::Wait { .. }
-            | What::Grace(_)
-            | What::Contended(_)
-            | What::Stall => unreachable!("it needs more than its rival"),
+            Self::Call => enqueue::measure_call(rival, amounts.bursts),
+            Self::Memory => memory::measure(rival, amounts.objects),
+            Self::Stall => stall::measure(rival, amounts.stall),
+            Self::Barrier => enqueue::measure_barrier(rival, amounts.barriers),
+            _ => unreachable!("it needs more than its rival"),
         }
-    }
-
-    fn sample_waits(&self, what: What, rival: &Rival, idle: &IdleThreads, steps: u32) -> Sample {
-        let budget = self.budget(what);
-        let seen = match what {
-            What::Contended(readers) => {
-                let seen = idle.contend(rival, readers, steps, budget);
-                let reads = [seen.reads_per_cpu_second, seen.reads_per_second];
-                let values = [reads[0], reads[1], seen.grace_periods_per_second];
-                // Readers waiting for a CPU are the point here.
-                return Sample::new(values, None);
-            }
-            What::Wait { readers, .. } => idle.measure(rival, readers, budget),
-            What::Grace(readers) => idle.measure_sections(rival, readers, steps, budget / 2),
-            _ => unreachable!("these are the three that wait"),
-        };
-        Sample::new([seen.p50_ns, seen.p99_ns], seen.judged)
-    }
-
-    /// A rival that fills the memory up to the bound is named in a note.
-    fn stall(
-        &self,
-        case: Case,
-        rivals: &[&Rival],
-        budget: Duration,
-        session: &mut Session<'_>,
-    ) -> Result<Option<Case>, Error> {
-        let mut stopped = vec![false; rivals.len()];
-        let measure = |number: usize| {
-            let seen = stall::measure(rivals[number], self.amounts.stall);
-            stopped[number] |= seen.stopped;
-            let [objects, bytes] = [seen.unreclaimed_peak, seen.bytes_peak].map(|peak| peak as f64);
-            let values = [objects, bytes, 100.0 * seen.reads_kept, seen.updates_per_second];
-            Sample::new(values, seen.judged)
-        };
-        let rounds = self.rounds_of(What::Stall);
-        let case = session.interleave(rounds, case, budget, measure)?;
-        Ok(case.map(|mut case| {
-            let full = rivals.iter().zip(&stopped).filter(|(_, stopped)| **stopped);
-            let full: Vec<&str> = full.map(|(rival, _)| rival.name).collect();
-            if !full.is_empty() {
-                let bytes = units::bytes(stall::BYTES_MAX);
-                case.notes.push(format!("stopped at {bytes}: {}", full.join(", ")));
-            }
-            case
-        }))
     }
 
     /// About how long one measurement of a rival takes.
-    fn budget(&self, what: What) -> Duration {
-        let amounts = &self.amounts;
+    fn budget(self, amounts: &Amounts) -> Duration {
         let about = |ns: u64, count: u64| Duration::from_nanos(ns * count);
-        match what {
-            What::Loop(..) | What::Beside(_) | What::Store(_) => amounts.looped,
+        match self {
+            Self::Loop(..) | Self::Beside(_) | Self::Store(_) => amounts.looped,
             // Shorter than a time slice, so that the readers can be there from its beginning to its
             // end also where others want their CPUs.
-            What::Wait { readers, .. } => amounts.waits / if readers > 0 { 8 } else { 1 },
+            Self::Wait { readers, .. } => amounts.waits / if readers > 0 { 8 } else { 1 },
             // Half of it is for the readers to arrive.
-            What::Grace(_) => 2 * amounts.grace,
+            Self::Grace(_) => 2 * amounts.grace,
             // Here a grace period may take many time slices.
-            What::Contended(_) => amounts.grace,
-            What::Boot(_) => about(20_000, amounts.boots),
-            What::Blocked => amounts.blocked,
-            What::Domains(_) => about(10_000, amounts.domains as u64),
-            What::StoreNew(_) | What::Garbage => about(300, amounts.stores),
-            What::Update(_) => about(150, amounts.updates + amounts.updates_timed as u64),
-            What::Tail => about(300, amounts.reads_timed as u64),
-            What::Hash(_) => about(150, amounts.table_operations as u64),
-            What::Call => about(10_000_000, amounts.bursts.into()),
-            What::Memory => about(300, amounts.objects),
-            What::Stall => amounts.stall * 3 / 2,
-            What::Barrier => about(10_000_000, amounts.barriers.into()),
+            Self::Contended(_) => amounts.grace,
+            Self::Boot(_) => about(20_000, amounts.boots),
+            Self::Blocked => amounts.blocked,
+            Self::Domains(_) => about(10_000, amounts.domains as u64),
+            Self::StoreNew(_) | Self::Garbage => about(300, amounts.stores),
+            Self::Update(_) => about(150, amounts.updates + amounts.updates_timed as u64),
+            Self::Tail => about(300, amounts.reads_timed as u64),
+            Self::Hash(_) => about(150, amounts.table_operations as u64),
+            Self::Call => about(10_000_000, amounts.bursts.into()),
+            Self::Memory => about(300, amounts.objects),
+            Self::Stall => amounts.stall * 3 / 2,
+            Self::Barrier => about(10_000_000, amounts.barriers.into()),
         }
     }
 
-    fn rounds_of(&self, what: What) -> u32 {
-        self.rounds.min(match what {
-            What::Blocked if self.quick => ROUNDS_BLOCKED_QUICK,
-            What::Blocked => ROUNDS_BLOCKED,
-            What::Domains(_) => ROUNDS_DOMAINS,
-            What::Stall if self.quick => ROUNDS_STALL_QUICK,
-            What::Stall => ROUNDS_STALL,
+    /// What takes long is measured in fewer rounds: a reader that stays, domains, and stalls, of
+    /// which what they fill takes as long again to be freed.
+    fn rounds_max(self, amounts: &Amounts) -> u32 {
+        match self {
+            Self::Blocked => amounts.rounds_blocked,
+            Self::Domains(_) => amounts.rounds_domains,
+            Self::Stall => amounts.rounds_stall,
             _ => u32::MAX,
-        })
+        }
     }
-
-    fn duration(&self, scene: &Scene<What>) -> Duration {
-        let rivals = self.rivals_of(scene).len();
-        self.budget(scene.what) * self.rounds_of(scene.what) * rivals as u32
-    }
-
-    fn rivals_of(&self, scene: &Scene<What>) -> Vec<&'static Rival> {
-        self.rivals.iter().copied().filter(|rival| scene.what.is_served_by(rival)).collect()
-    }
-}
-
-fn sample_updates(seen: &Updates, first: f64) -> Sample {
-    Sample::new([first, seen.cpu_ns, seen.p99_9_ns, seen.unreclaimed_peak as f64], seen.judged)
 }
 
 #[cfg(test)]
@@ -406,8 +300,9 @@ mod tests {
     #[test]
     fn every_rival_of_every_case_gives_a_figure_for_each_metric() {
         // A stall looks at all memory of the process, and 10,000 threads take their time.
-        let is_small =
-            |scene: &&Scene<What>| !matches!(scene.what, What::Stall) && scene.what.idle() < 1000;
+        let is_small = |scene: &&Scene<What>| {
+            !matches!(scene.what, What::Stall | What::Wait { idle: 1000.., .. })
+        };
         let amounts = Amounts {
             looped: Duration::ZERO,
             waits: Duration::ZERO,
@@ -427,20 +322,14 @@ mod tests {
             ..SUITES.amounts[1]
         };
         let mut host = Quiet::default();
+        let options = Options { rounds: Some(1), seed: 1, ..options() };
         let mut session = Session::new(&mut host, 1, 1);
         for suite in all_scenes() {
-            let choice = Choice {
-                suite,
-                rivals: rivals::all().collect(),
-                scenes: suite.cases.iter().filter(is_small).collect(),
-                amounts,
-                rounds: 1,
-                quick: true,
-                seed: 1,
-            };
-            for scene in &choice.scenes {
-                let case = choice.measure(scene, &mut session).unwrap().expect("it is measured");
-                assert_eq!(case.rivals.len(), choice.rivals_of(scene).len(), "{}", scene.id);
+            for scene in suite.cases.iter().filter(is_small) {
+                let known = rivals_of(|rival| scene.what.is_served_by(rival));
+                let planned = suite.plan(scene, &known, &amounts, &options);
+                let case = planned.measure(&mut session).unwrap().expect("it is measured");
+                assert_eq!(case.rivals.len(), known.len(), "{}", scene.id);
                 is_measured(&case, matches!(scene.what, What::Memory));
             }
         }
@@ -491,21 +380,15 @@ mod tests {
 
     #[test]
     fn what_takes_long_is_measured_in_fewer_rounds() {
-        let mut choice = Choice {
-            suite: &SUITES.srcu,
-            scenes: Vec::new(),
-            rivals: Vec::new(),
-            amounts: SUITES.amounts[0],
-            rounds: ROUNDS_QUICK,
-            quick: true,
-            seed: 1,
+        let most = |quick: usize| {
+            let all = [What::Boot(1), What::Blocked, What::Domains(Used::Never), What::Stall];
+            all.map(|what| what.rounds_max(&SUITES.amounts[quick]))
         };
-        let rounds = |choice: &Choice| {
-            [What::Boot(1), What::Blocked, What::Domains(Used::Never)].map(|w| choice.rounds_of(w))
+        assert_eq!([most(0), most(1)], [[u32::MAX, 6, 3, 5], [u32::MAX, 3, 3, 3]]);
+        let duration = |rounds| {
+            let options = Options { rounds: Some(rounds), ..options() };
+            SUITES.srcu.prepare(&["blocked".to_owned()], &options).expect("well-formed").duration
         };
-        assert_eq!(rounds(&choice), [ROUNDS_QUICK, ROUNDS_BLOCKED_QUICK, ROUNDS_DOMAINS]);
-        choice.quick = false;
-        choice.rounds = 2;
-        assert_eq!(rounds(&choice), [2, 2, 2]);
+        assert_eq!([duration(1) * 2, duration(1) * 3], [duration(2), duration(ROUNDS_QUICK)]);
     }
 }

@@ -7,15 +7,16 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::listed::{SUITES, Scene};
+use super::rounds::Case;
 #[cfg(test)]
 use super::rounds::Metric;
-use super::rounds::{Case, Sample, Session};
-use super::{Options, Suite, by, in_threads, one_and_several};
+use super::{Options, Planned, Suite, by, in_threads, one_and_several};
 use crate::Error;
 use crate::cases::form::Form;
 #[cfg(test)]
 use crate::cases::tools::PROGRAMS;
 use crate::cases::tools::Program;
+use crate::sample::Sample;
 use crate::units;
 
 /// A transformation.
@@ -48,64 +49,49 @@ const BUDGET_QUICK: Duration = Duration::from_millis(8);
 pub fn prepare(groups: &[String], threads: Option<u32>, options: &Options) -> Result<Suite, Error> {
     let scenes = SUITES.tools.chosen(groups)?;
     let (forms, base) = options.choose_by(&Form::BOTH, |form| form.name(), &SUITES.tools.bases)?;
-    let threads = one_and_several(threads);
-    let budget = if options.quick { BUDGET_QUICK } else { BUDGET };
-    let cases = (scenes.len() * threads.len()) as u32;
-    let seed = options.seed;
-    Ok(Suite {
-        name: "tools",
-        base,
-        duration: budget * (options.rounds() * forms.len() as u32 * cases),
-        measure: Box::new(move |session| {
-            let mut cases = Vec::new();
-            for scene in scenes {
-                for &threads in &threads {
-                    let forms: Vec<Form> = forms.iter().map(|form| **form).collect();
-                    cases.extend(measure(scene, threads, &forms, budget, seed, session)?);
-                }
-            }
-            Ok(cases)
-        }),
-    })
+    let forms: Vec<Form> = forms.into_iter().copied().collect();
+    let mut planned = Vec::new();
+    for scene in scenes {
+        let threads = one_and_several(threads).into_iter();
+        planned.extend(threads.map(|threads| plan(scene, threads, forms.clone(), options)));
+    }
+    Ok(Suite::new("tools", base, planned))
 }
 
 fn id(scene: &Scene<Tool>, threads: usize) -> String {
     format!("{}/{}", scene.id, in_threads(threads))
 }
 
-fn measure(
+fn plan(
     scene: &'static Scene<Tool>,
     threads: usize,
-    forms: &[Form],
-    budget: Duration,
-    seed: u64,
-    session: &mut Session<'_>,
-) -> Result<Option<Case>, Error> {
+    forms: Vec<Form>,
+    options: &Options,
+) -> Planned {
     let rivals = forms.iter().map(|form| (form.name(), *form == Form::After));
     let (id, title) = (id(scene, threads), format!("{}; {}", scene.title, by(threads)));
     let case = Case::new(id, title, SUITES.tools.metrics(scene), rivals);
-    if session.host.is_stopped() {
-        return Ok(None);
-    }
-    session.host.announce(&case.title);
-    let program = Program::of(scene.id);
-    let operations = program.operations_in(threads, budget);
-    // What each round's operations return is the same in both forms.
-    let mut sums: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
-    let mut measured = 0;
-    let case = session.interleave(session.rounds, case, budget, |number| {
-        let seed = seed + measured / forms.len() as u64;
-        measured += 1;
-        let seen = program.measure(forms[number], threads, operations, seed);
-        let first = sums.entry(seed).or_insert_with(|| seen.sums.clone());
-        assert_eq!(*first, seen.sums, "both forms of {} do the same", scene.id);
-        let speed = seen.speed;
-        Sample::new([speed.operations_per_second, speed.cpu_ns], speed.judged)
-    })?;
-    Ok(case.map(|mut case| {
-        case.notes.extend(scene.what.published.as_ref().and_then(|known| beside(known, &case)));
-        case
-    }))
+    let (rounds, seed) = (options.rounds(), options.seed);
+    let budget = if options.quick { BUDGET_QUICK } else { BUDGET };
+    let planned = Planned::new(case, (rounds, budget), move |session, case| {
+        let program = Program::of(scene.id);
+        let operations = program.operations_in(threads, budget);
+        // What each round's threads have added up in their first form.
+        let mut sums: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
+        let mut measured = 0;
+        session.interleave(rounds, case, budget, |number| {
+            let seed = seed + measured / forms.len() as u64;
+            measured += 1;
+            let seen = program.measure(forms[number], threads, operations, seed);
+            let first = sums.entry(seed).or_insert_with(|| seen.sums.clone());
+            assert_eq!(*first, seen.sums, "both forms of {} do the same", scene.id);
+            Sample::of(seen.speed)
+        })
+    });
+    planned.noting(|case| {
+        let published = scene.what.published.as_ref();
+        published.and_then(|known| beside(known, case)).into_iter().collect()
+    })
 }
 
 /// The published figures, and ours. Nothing if only one form was measured.

@@ -9,7 +9,7 @@ use rand::rngs::ChaCha8Rng;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 
-use super::{Geometry, Load, prefetch_once};
+use super::{Geometry, Load, prefetch};
 use crate::cases::form::Form;
 use crate::slices::{Part, Row};
 
@@ -165,7 +165,7 @@ impl Sweep {
                 let mut all = 0;
                 for (number, line) in self.stream.chunks(self.line_words).enumerate() {
                     if let Some(ahead) = self.stream.get((number + AHEAD_LINES) * self.line_words) {
-                        prefetch_once(ahead);
+                        prefetch::<true, _>(ahead);
                     }
                     all += sum(line);
                 }

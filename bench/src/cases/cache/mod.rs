@@ -86,30 +86,23 @@ pub(crate) trait Load: Sync {
     fn row(&self, form: Form) -> Row<'_>;
 }
 
-/// Fetches the line of this place into all caches, without waiting for it.
+/// Fetches the line of this place, without waiting for it: into all caches, or for one use, past
+/// those that others need, where the CPU has an instruction for it.
 #[inline(always)]
-fn prefetch<T>(place: &T) {
+fn prefetch<const ONCE: bool, T>(place: &T) {
     #[cfg(target_arch = "x86_64")]
     {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a prefetch changes nothing that a program can see, and SSE is in every x86-64.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(place).cast()) };
+        use std::arch::x86_64::{_MM_HINT_NTA, _MM_HINT_T0, _mm_prefetch};
+        let place = std::ptr::from_ref(place).cast();
+        if ONCE {
+            // SAFETY: a prefetch changes nothing that a program can see, and each x86-64 has SSE.
+            unsafe { _mm_prefetch::<_MM_HINT_NTA>(place) };
+        } else {
+            // SAFETY: as above.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(place) };
+        }
     }
-    // Elsewhere there is no stable intrinsic: both forms are the same loop, and the table says so.
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = place;
-}
-
-/// Fetches the line of this place for one use, past the caches that others need, where the CPU has
-/// an instruction for it.
-#[inline(always)]
-fn prefetch_once<T>(place: &T) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        use std::arch::x86_64::{_MM_HINT_NTA, _mm_prefetch};
-        // SAFETY: a prefetch changes nothing that a program can see, and SSE is in every x86-64.
-        unsafe { _mm_prefetch::<_MM_HINT_NTA>(std::ptr::from_ref(place).cast()) };
-    }
+    // Elsewhere there is no stable intrinsic: all forms are the same loop, and the table says so.
     #[cfg(not(target_arch = "x86_64"))]
     let _ = place;
 }

@@ -71,10 +71,10 @@ impl WakeUps {
         let task = |entry: usize| Some(&self.tasks[*self.queue.get(entry)? as usize]);
         for entry in part {
             if first && let Some(early) = task(entry + FIRST_AHEAD) {
-                prefetch(early);
+                prefetch::<false, _>(early);
             }
             if second && let Some(early) = task(entry + SECOND_AHEAD) {
-                prefetch(&self.run_queues[early.run_queue]);
+                prefetch::<false, _>(&self.run_queues[early.run_queue]);
             }
             let task = &self.tasks[self.queue[entry] as usize];
             // Relaxed: one thread wakes; the cost is that of the lines, not of an order.

@@ -18,54 +18,49 @@ struct Near<T>([T; 2]);
 #[repr(align(128))]
 struct Apart<T>(T);
 
-/// A counter for each thread, which no other one touches.
+/// One for each thread, which no other one touches.
 #[derive(Default)]
-pub(crate) struct Counters {
-    near: Near<AtomicU64>,
-    apart: [Apart<AtomicU64>; 2],
+pub(crate) struct Own<T> {
+    near: Near<T>,
+    apart: [Apart<T>; 2],
 }
 
-impl Counters {
+impl<T: Count> Own<T> {
     pub(crate) fn boxed(_: &Geometry) -> Box<dyn Load> {
         Box::<Self>::default()
     }
 }
 
-impl Load for Counters {
+impl<T: Count> Load for Own<T> {
     fn row(&self, form: Form) -> Row<'_> {
         Row::new(2, move |part| {
-            let counter = of_thread(&self.near, &self.apart, form, part.me);
-            // Relaxed: the cost is that of the line, not of an order.
-            part.times(|| _ = counter.fetch_add(1, Ordering::Relaxed))
+            let (near, apart) = (&self.near.0[part.me], &self.apart[part.me].0);
+            let own = if form == Form::Before { near } else { apart };
+            part.times(|| own.count())
         })
     }
 }
 
-/// A lock for each thread, which no other one takes, with what it protects.
-#[derive(Default)]
-pub(crate) struct Locks {
-    near: Near<Mutex<u64>>,
-    apart: [Apart<Mutex<u64>>; 2],
+/// What a thread counts in.
+pub(crate) trait Count: Default + Sync + 'static {
+    fn count(&self);
 }
 
-impl Locks {
-    pub(crate) fn boxed(_: &Geometry) -> Box<dyn Load> {
-        Box::<Self>::default()
+/// A counter.
+impl Count for AtomicU64 {
+    #[inline(always)]
+    fn count(&self) {
+        // Relaxed: the cost is that of the line, not of an order.
+        self.fetch_add(1, Ordering::Relaxed);
     }
 }
 
-impl Load for Locks {
-    fn row(&self, form: Form) -> Row<'_> {
-        Row::new(2, move |part| {
-            let lock = of_thread(&self.near, &self.apart, form, part.me);
-            part.times(|| *lock.lock().unwrap_or_else(PoisonError::into_inner) += 1)
-        })
+/// A lock, with what it protects.
+impl Count for Mutex<u64> {
+    #[inline(always)]
+    fn count(&self) {
+        *self.lock().unwrap_or_else(PoisonError::into_inner) += 1;
     }
-}
-
-/// The one that this thread has in this form.
-fn of_thread<'a, T>(near: &'a Near<T>, apart: &'a [Apart<T>; 2], form: Form, me: usize) -> &'a T {
-    if form == Form::Before { &near.0[me] } else { &apart[me].0 }
 }
 
 #[cfg(test)]
@@ -86,7 +81,7 @@ mod tests {
 
     #[test]
     fn each_thread_has_its_own_in_either_form() {
-        let (counters, locks) = (Counters::default(), Locks::default());
+        let (counters, locks) = (Own::<AtomicU64>::default(), Own::<Mutex<u64>>::default());
         for form in [Form::Before, Form::After] {
             slices::once(&counters.row(form), 240);
             slices::once(&locks.row(form), 240);

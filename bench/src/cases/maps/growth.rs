@@ -8,7 +8,8 @@ use super::{Key, Keys, Map};
 use crate::cases::clock::{ns_of, ticks};
 use crate::cases::object::in_turn;
 use crate::rivals::Rival;
-use crate::slices::{Cue, Judged, Scene};
+use crate::sample::Sample;
+use crate::slices::{Cue, Scene};
 
 /// The longest insertion that differs from longer ones, in ticks: some ten seconds.
 const TICKS_MAX: u64 = 1 << 35;
@@ -16,27 +17,15 @@ const TICKS_MAX: u64 = 1 << 35;
 /// Digits of the histogram.
 const DIGITS: u8 = 3;
 
-/// What [`measure`] saw.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Growth {
-    /// Exceeded by one insertion in a thousand, in nanoseconds.
-    pub p99_9_ns: f64,
-    /// The longest one, in nanoseconds.
-    pub worst_ns: f64,
-    /// Insertions of all threads in a second, with what it takes to time them.
-    pub per_second: f64,
-    /// Whether it counts.
-    pub(crate) judged: Judged,
-}
-
 /// Inserts so many entries into an empty map that was made with no room for them, a part of them
-/// in each thread.
+/// in each thread. Nanoseconds that one insertion in a thousand exceeds, those of the longest, and
+/// insertions by the second.
 ///
 /// One measurement at a time in a process; others wait.
 ///
 /// # Panics
 /// If the rival has no maps.
-pub fn measure(rival: &Rival, keys: Keys, entries: u64, threads: usize) -> Growth {
+pub(crate) fn measure(rival: &Rival, keys: Keys, entries: u64, threads: usize) -> Sample {
     let kinds = rival.maps.expect("only rivals with maps are asked");
     in_turn(|| {
         // What has to begin with the first entries of all begins with those of another map.
@@ -61,12 +50,9 @@ pub fn measure(rival: &Rival, keys: Keys, entries: u64, threads: usize) -> Growt
             all.add(&played.result).expect("all histograms have the same bounds");
         }
         assert_eq!(all.len(), entries, "each insertion is recorded");
-        Growth {
-            p99_9_ns: ns_of(all.value_at_quantile(0.999)),
-            worst_ns: ns_of(all.max()),
-            per_second: scene.speed(each as f64).operations_per_second,
-            judged: scene.judged(),
-        }
+        let per_second = scene.speed(each as f64).operations_per_second;
+        let [p99_9_ns, worst_ns] = [all.value_at_quantile(0.999), all.max()].map(ns_of);
+        Sample::new([p99_9_ns, worst_ns, per_second], scene.judged())
     })
 }
 
@@ -97,9 +83,10 @@ mod tests {
         for rival in rivals() {
             for (keys, threads) in [(Keys::Words, 1), (Keys::Strings, 2)] {
                 let seen = measure(rival, keys, 3001, threads);
-                assert!(seen.worst_ns >= seen.p99_9_ns, "{}: {seen:?}", rival.name);
-                assert!(seen.p99_9_ns > 0.0 && seen.worst_ns.is_finite(), "{}", rival.name);
-                assert!(seen.per_second > 0.0, "{}: {seen:?}", rival.name);
+                let [p99_9_ns, worst_ns, per_second] = seen.values[..] else { unreachable!() };
+                assert!(worst_ns >= p99_9_ns, "{}: {seen:?}", rival.name);
+                assert!(p99_9_ns > 0.0 && worst_ns.is_finite(), "{}", rival.name);
+                assert!(per_second > 0.0, "{}: {seen:?}", rival.name);
             }
         }
     }

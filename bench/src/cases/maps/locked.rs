@@ -1,24 +1,28 @@
 //! The standard library's map under one lock, of whichever kind.
 
 use std::collections::HashMap;
-use std::marker::PhantomData;
+use std::collections::hash_map::RandomState;
 use std::mem;
 
-use super::{Hashes, Key, Map};
-use crate::advise::Lock;
+use super::{Hashes, Key, Map, Maps};
+use crate::locks::{Boxed, Lock, Locks};
 
-/// A map and its lock.
-pub(crate) struct LockedMap<K, S, L> {
-    lock: L,
-    of: PhantomData<fn() -> (K, S)>,
+impl<L: Locks> Maps for Boxed<L> {
+    type Own = RandomState;
+    type Of<K: Key, S: Hashes> = LockedMap<K, S, L>;
 }
 
-impl<K: Key, S: Hashes, L: Lock<HashMap<K, u64, S>> + 'static> Map<K> for LockedMap<K, S, L> {
+/// A map and its lock.
+pub(crate) struct LockedMap<K: Key, S: Hashes, L: Locks> {
+    lock: L::Of<HashMap<K, u64, S>>,
+}
+
+impl<K: Key, S: Hashes, L: Locks> Map<K> for LockedMap<K, S, L> {
     type Thread = ();
 
     fn with_capacity(entries: usize) -> Self {
         let map = HashMap::with_capacity_and_hasher(entries, S::default());
-        Self { lock: L::new(map), of: PhantomData }
+        Self { lock: Lock::new(map) }
     }
 
     fn thread(&self) {}

@@ -8,31 +8,22 @@ use super::Keys;
 use crate::cases::allocator::bytes_in_use_and_mapped;
 use crate::cases::object::in_turn;
 use crate::rivals::Rival;
+use crate::sample::Sample;
 
 /// Small maps that come and go before a large one is measured.
 const SETTLED_BY: u32 = 4;
 
-/// What [`measure`] saw, in bytes for each entry.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Entry {
-    /// Of a map that has grown to its size.
-    pub grown: f64,
-    /// Of one that was made with room for them.
-    pub reserved: f64,
-}
-
-/// Bytes for each of so many entries, with the allocator's headers. Nothing where the allocator
-/// does not say.
+/// Bytes for each of so many entries, with the allocator's headers: of a map that has grown, and of
+/// one with room from the start.
 ///
 /// One measurement at a time in a process; others wait.
 ///
 /// # Panics
 /// If the rival has no maps.
-pub fn measure(rival: &Rival, keys: Keys, entries: u64) -> Option<Entry> {
+pub(crate) fn measure(rival: &Rival, keys: Keys, entries: u64) -> Sample {
     in_turn(|| {
-        let grown = bytes(rival, keys, entries, 0)?;
-        let reserved = bytes(rival, keys, entries, entries as usize)?;
-        Some(Entry { grown, reserved })
+        let bytes = |room| bytes(rival, keys, entries, room).unwrap_or(f64::NAN);
+        Sample::new([0, entries as usize].map(bytes), None)
     })
 }
 
@@ -59,7 +50,7 @@ fn bytes(rival: &Rival, keys: Keys, entries: u64, room: usize) -> Option<f64> {
 mod tests {
     use super::super::rivals;
     use super::*;
-    use crate::cases::alone::is_alone;
+    use crate::cases::tests::is_alone;
 
     const TEST: &str = "cases::maps::memory::tests::an_entry_takes_its_key_and_value_at_least";
 
@@ -71,9 +62,9 @@ mod tests {
         }
         for rival in rivals() {
             for (keys, least) in [(Keys::Words, 16.0), (Keys::Strings, 24.0 + 8.0 + 20.0)] {
-                let seen = measure(rival, keys, 30_000).expect("the allocator says");
-                for bytes in [seen.grown, seen.reserved] {
-                    let is_plausible = (least..20.0 * least).contains(&bytes);
+                let seen = measure(rival, keys, 30_000);
+                for bytes in &seen.values {
+                    let is_plausible = (least..20.0 * least).contains(bytes);
                     assert!(is_plausible, "{}: {keys:?}: {seen:?}", rival.name);
                 }
             }

@@ -16,7 +16,7 @@ use crate::slices::{Cue, Scene, Speed};
 const NUMBER: u64 = u32::MAX as u64;
 
 /// The most keys of a map: their numbers fit into half a word.
-pub const KEYS_MAX: u64 = NUMBER;
+pub(crate) const KEYS_MAX: u64 = NUMBER;
 
 /// Keys that a thread has removed and not yet inserted again, at most: so that a key does not come
 /// back to the place that it has just left.
@@ -24,7 +24,7 @@ const REMOVED_MAX: u64 = 16;
 
 /// What an update does.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Updates {
+pub(crate) enum Updates {
     /// It gives a key that is there another value.
     Replace,
     /// It removes a key, or inserts one that was removed, in turn. A thread has keys of its own for
@@ -34,7 +34,7 @@ pub enum Updates {
 
 /// What is done, in which share.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Mix {
+pub(crate) struct Mix {
     /// Look-ups in a hundred operations.
     pub reads_percent: u32,
     /// What the others do.
@@ -43,7 +43,7 @@ pub struct Mix {
 
 /// The map, and how it is used.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Shape {
+pub(crate) struct Shape {
     /// Entries, all of which are inserted beforehand.
     pub entries: u64,
     /// Their keys.
@@ -65,20 +65,14 @@ pub(crate) struct Share {
 }
 
 /// A map with its entries.
-pub struct Ready(Box<dyn Table>);
-
-impl std::fmt::Debug for Ready {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Ready").finish_non_exhaustive()
-    }
-}
+pub(crate) struct Ready(Box<dyn Table>);
 
 impl Shape {
     /// A rival's map with all entries. It may have begun threads of its own.
     ///
     /// # Panics
     /// If the rival has no maps, or there are too many entries.
-    pub fn build(&self, rival: &Rival) -> Ready {
+    pub(crate) fn build(&self, rival: &Rival) -> Ready {
         assert!((1..=KEYS_MAX).contains(&self.entries), "{} entries", self.entries);
         let kinds = rival.maps.expect("only rivals with maps are asked");
         let table = kinds.make(self.keys, self.entries as usize);
@@ -101,7 +95,7 @@ impl Shape {
 ///
 /// # Panics
 /// If a look-up finds another value than one of its key, or misses a key that is there.
-pub fn measure(map: &Ready, shape: &Shape, operations: u64, seed: u64) -> Speed {
+pub(crate) fn measure(map: &Ready, shape: &Shape, operations: u64, seed: u64) -> Speed {
     let table = &*map.0;
     let seed_of = |number: usize| seed.wrapping_mul(1 << 20).wrapping_add(2 * number as u64);
     in_turn(|| {
@@ -119,7 +113,7 @@ pub fn measure(map: &Ready, shape: &Shape, operations: u64, seed: u64) -> Speed 
 ///
 /// # Panics
 /// As [`measure`].
-pub fn operations_in(map: &Ready, shape: &Shape, budget: Duration) -> u64 {
+pub(crate) fn operations_in(map: &Ready, shape: &Shape, budget: Duration) -> u64 {
     const TRIAL: u64 = 1 << 12;
     const MOST: f64 = 1e8;
     let speed = measure(map, shape, TRIAL, 0).operations_per_second / shape.threads as f64;
@@ -127,11 +121,11 @@ pub fn operations_in(map: &Ready, shape: &Shape, budget: Duration) -> u64 {
 }
 
 /// SplitMix64: Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014.
-struct Random(u64);
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
     #[inline(always)]
-    fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);

@@ -9,12 +9,12 @@
 //! makes the next one in memory of its own, so that no look-up waits for where keys lie. A value
 //! says which key it is of, and every look-up checks that.
 
-pub mod growth;
+pub(crate) mod growth;
 mod locked;
-pub mod memory;
+pub(crate) mod memory;
 mod mixed;
 #[cfg(feature = "all-rivals")]
-pub mod published;
+pub(crate) mod published;
 
 use std::fmt::Debug;
 use std::hash::{BuildHasher, Hash};
@@ -23,12 +23,11 @@ use std::marker::PhantomData;
 use foldhash::fast::FixedState;
 use hdrhistogram::Histogram;
 
-pub(crate) use self::locked::LockedMap;
-pub use self::mixed::{KEYS_MAX, Mix, Ready, Shape, Updates, measure, operations_in};
+pub(crate) use self::mixed::{Mix, Random, Shape, Updates, measure, operations_in};
 use crate::rivals::Rival;
 
 /// The rivals that are maps for any key.
-pub fn rivals() -> Vec<&'static Rival> {
+pub(crate) fn rivals() -> Vec<&'static Rival> {
     super::those(|rival| rival.maps.is_some())
 }
 
@@ -224,7 +223,7 @@ pub(crate) use maps;
 
 /// Which keys, hashed how.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Keys {
+pub(crate) enum Keys {
     /// Words, by the hash function that all are given.
     Words,
     /// Strings of 20 bytes, by the same.
@@ -236,9 +235,8 @@ pub enum Keys {
 /// The maps of a rival.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kinds {
-    words: fn(usize) -> Box<dyn Table>,
-    strings: fn(usize) -> Box<dyn Table>,
-    own_hash: fn(usize) -> Box<dyn Table>,
+    /// By [`Keys`].
+    makes: [fn(usize) -> Box<dyn Table>; 3],
     #[cfg(feature = "all-rivals")]
     pub(crate) published: fn(&::bustle::Workload) -> f64,
 }
@@ -246,9 +244,11 @@ pub(crate) struct Kinds {
 impl Kinds {
     pub(crate) const fn of<M: Maps>() -> Self {
         Self {
-            words: Filled::<M::Of<u64, Fast>, u64>::boxed,
-            strings: Filled::<M::Of<String, Fast>, String>::boxed,
-            own_hash: Filled::<M::Of<u64, M::Own>, u64>::boxed,
+            makes: [
+                Filled::<M::Of<u64, Fast>, u64>::boxed,
+                Filled::<M::Of<String, Fast>, String>::boxed,
+                Filled::<M::Of<u64, M::Own>, u64>::boxed,
+            ],
             #[cfg(feature = "all-rivals")]
             published: published::run::<M::Of<u64, Fast>>,
         }
@@ -256,12 +256,7 @@ impl Kinds {
 
     /// An empty map with room for so many entries.
     fn make(self, keys: Keys, entries: usize) -> Box<dyn Table> {
-        let make = match keys {
-            Keys::Words => self.words,
-            Keys::Strings => self.strings,
-            Keys::OwnHash => self.own_hash,
-        };
-        make(entries)
+        self.makes[keys as usize](entries)
     }
 }
 

@@ -19,7 +19,7 @@ use crate::rivals::Rival;
 
 /// A mix that figures were published of.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Mix {
+pub(crate) enum Mix {
     /// 98 % look-ups, 1 % insertions, 1 % removals.
     ReadHeavy,
     /// 10 % look-ups, 40 % insertions, 40 % removals, 10 % updates.
@@ -30,7 +30,7 @@ pub enum Mix {
 
 impl Mix {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::ReadHeavy, Self::Exchange, Self::RapidGrow];
+    pub(crate) const ALL: [Self; 3] = [Self::ReadHeavy, Self::Exchange, Self::RapidGrow];
 
     fn shares(self) -> bustle::Mix {
         let (read, insert, remove, update) = match self {
@@ -54,7 +54,7 @@ impl Mix {
 ///
 /// # Panics
 /// If the rival has no maps, or one that finds a key that is not there, or misses one.
-pub fn measure(rival: &Rival, mix: Mix, room_log2: u8, threads: usize, seed: u64) -> f64 {
+pub(crate) fn measure(rival: &Rival, mix: Mix, room_log2: u8, threads: usize, seed: u64) -> f64 {
     let _turn = Turn::wait();
     let kinds = rival.maps.expect("only rivals with maps are asked");
     let mut workload = Workload::new(threads, mix.shares());

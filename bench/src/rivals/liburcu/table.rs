@@ -2,17 +2,18 @@
 
 use std::marker::PhantomData;
 
-use super::{Flavour, MEMB, QSBR, Registered};
+use super::{Flavour, Registered};
 use crate::cases::hash::{BUCKETS, Operation, Table};
 
 /// A table in C.
 #[repr(C)]
-struct Opaque {
+pub(super) struct Opaque {
     _opaque: [u8; 0],
 }
 
-/// The C functions of one flavour's table.
-struct Functions {
+/// The C functions of one flavour's table, as in `c/table.h`.
+#[repr(C)]
+pub(super) struct Functions {
     flavour: &'static Flavour,
     new: unsafe extern "C" fn(u64, *const u64, u64) -> *mut Opaque,
     free: unsafe extern "C" fn(*mut Opaque),
@@ -20,23 +21,12 @@ struct Functions {
     barrier: unsafe extern "C" fn(),
 }
 
-macro_rules! functions {
-    ($name:ident: $flavour:ident $new:ident $free:ident $run:ident $barrier:ident) => {
-        unsafe extern "C" {
-            fn $new(buckets: u64, keys: *const u64, count: u64) -> *mut Opaque;
-            fn $free(table: *mut Opaque);
-            fn $run(table: *mut Opaque, all: *const Operation, count: u64, rounds: u64) -> u64;
-            fn $barrier();
-        }
-        static $name: Functions =
-            Functions { flavour: &$flavour, new: $new, free: $free, run: $run, barrier: $barrier };
-    };
+unsafe extern "C" {
+    #[link_name = "rivals_memb_table"]
+    pub(super) safe static MEMB: Functions;
+    #[link_name = "rivals_qsbr_table"]
+    pub(super) safe static QSBR: Functions;
 }
-
-functions!(MEMB_TABLE: MEMB rivals_memb_table_new rivals_memb_table_free rivals_memb_table_run
-    rivals_memb_table_barrier);
-functions!(QSBR_TABLE: QSBR rivals_qsbr_table_new rivals_qsbr_table_free rivals_qsbr_table_run
-    rivals_qsbr_table_barrier);
 
 /// A table of chains whose nodes are retired by `call_rcu`.
 pub(super) struct Chains {
@@ -50,15 +40,7 @@ pub(super) struct Chains {
 unsafe impl Sync for Chains {}
 
 impl Chains {
-    pub(super) fn memb(keys: &[u64]) -> Self {
-        Self::new(keys, &MEMB_TABLE)
-    }
-
-    pub(super) fn qsbr(keys: &[u64]) -> Self {
-        Self::new(keys, &QSBR_TABLE)
-    }
-
-    fn new(keys: &[u64], functions: &'static Functions) -> Self {
+    pub(super) fn new(keys: &[u64], functions: &'static Functions) -> Self {
         // SAFETY: C copies so many keys; it ends the process if there is no memory.
         let table = unsafe { (functions.new)(BUCKETS as u64, keys.as_ptr(), keys.len() as u64) };
         Self { table, functions, _owned: PhantomData }

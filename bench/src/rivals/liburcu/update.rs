@@ -9,14 +9,6 @@ use crate::cases::replace::{READS, Reader, Site, Updater};
 unsafe extern "C" {
     fn rivals_update_begin();
     fn rivals_update_end();
-    fn rivals_update_register_defer();
-    fn rivals_update_unregister_defer();
-    fn rivals_update_call(count: u64);
-    fn rivals_update_defer(count: u64);
-    fn rivals_update_call_timed(samples: *mut u32, count: u64);
-    fn rivals_update_defer_timed(samples: *mut u32, count: u64);
-    safe fn rivals_update_freed_by_call() -> u64;
-    safe fn rivals_update_freed_by_defer() -> u64;
     safe fn rivals_update_barrier();
     fn rivals_update_read_until(stop: *const AtomicI32) -> u64;
     fn rivals_update_read_timed(samples: *mut u32, count: u64);
@@ -27,23 +19,33 @@ unsafe extern "C" {
     safe fn rivals_calls_sum() -> u64;
 }
 
-/// liburcu has two ways to retire.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Way {
+/// A way to retire, as in `c/update.c`.
+#[repr(C)]
+pub(super) struct Way {
+    begin: unsafe extern "C" fn(),
+    end: unsafe extern "C" fn(),
+    replace: unsafe extern "C" fn(u64),
+    replace_timed: unsafe extern "C" fn(*mut u32, u64),
+    freed: unsafe extern "C" fn() -> u64,
+}
+
+unsafe extern "C" {
     /// `call_rcu`: a head in the object, and a worker that frees.
-    Call,
+    #[link_name = "rivals_by_call"]
+    pub(super) safe static BY_CALL: Way;
     /// `defer_rcu`: a queue of the thread, which the thread waits for when it is full.
-    Defer,
+    #[link_name = "rivals_by_defer"]
+    pub(super) safe static BY_DEFER: Way;
 }
 
 /// The one object that `c/update.c` replaces. At most one at a time in the process, which the
 /// turns of [`Turn`](crate::cases::object::Turn) see to.
 pub(super) struct Replaced {
-    way: Way,
+    way: &'static Way,
 }
 
 impl Replaced {
-    pub(super) fn new(way: Way) -> Self {
+    pub(super) fn new(way: &'static Way) -> Self {
         // SAFETY: no other `Replaced` exists.
         unsafe { rivals_update_begin() };
         Self { way }
@@ -60,22 +62,18 @@ impl Drop for Replaced {
 impl Site for Replaced {
     fn updater(&self) -> Box<dyn Updater + '_> {
         let registered = Registered::new(&MEMB);
-        if self.way == Way::Defer {
-            // SAFETY: this thread is registered, and not for deferral.
-            unsafe { rivals_update_register_defer() };
-        }
-        Box::new(Thread { way: self.way, updates: true, _registered: registered })
+        // SAFETY: this thread is registered, and does not update yet.
+        unsafe { (self.way.begin)() };
+        Box::new(Thread { updates_by: Some(self.way), _registered: registered })
     }
 
     fn reader(&self) -> Box<dyn Reader + '_> {
-        Box::new(Thread { way: self.way, updates: false, _registered: Registered::new(&MEMB) })
+        Box::new(Thread { updates_by: None, _registered: Registered::new(&MEMB) })
     }
 
     fn freed(&self) -> u64 {
-        match self.way {
-            Way::Call => rivals_update_freed_by_call(),
-            Way::Defer => rivals_update_freed_by_defer(),
-        }
+        // SAFETY: it reads a counter.
+        unsafe { (self.way.freed)() }
     }
 
     /// What was deferred was freed when its thread unregistered.
@@ -86,39 +84,35 @@ impl Site for Replaced {
 
 /// A registered thread; not `Send`, as its registration is not.
 struct Thread {
-    way: Way,
-    updates: bool,
+    updates_by: Option<&'static Way>,
     _registered: Registered,
+}
+
+impl Thread {
+    fn way(&self) -> &'static Way {
+        self.updates_by.expect("it is an updater")
+    }
 }
 
 impl Drop for Thread {
     fn drop(&mut self) {
-        if self.updates && self.way == Way::Defer {
-            // SAFETY: `updater` registered this very thread, which is outside every section.
-            unsafe { rivals_update_unregister_defer() };
+        if let Some(way) = self.updates_by {
+            // SAFETY: `updater` began in this very thread, which is outside every section.
+            unsafe { (way.end)() };
         }
     }
 }
 
 impl Updater for Thread {
     fn replace(&mut self, count: u64) {
-        match self.way {
-            // SAFETY: the site of this thread has made the object, and this thread is registered
-            // and outside every section.
-            Way::Call => unsafe { rivals_update_call(count) },
-            // SAFETY: as above, and `updater` registered this thread for deferral.
-            Way::Defer => unsafe { rivals_update_defer(count) },
-        }
+        // SAFETY: the site of this thread has made the object, and this thread is registered and
+        // outside every section; `updater` has begun.
+        unsafe { (self.way().replace)(count) };
     }
 
     fn replace_timed(&mut self, samples: &mut [u32]) {
-        let count = samples.len() as u64;
-        match self.way {
-            // SAFETY: as in `replace`, and C writes as many samples as there are.
-            Way::Call => unsafe { rivals_update_call_timed(samples.as_mut_ptr(), count) },
-            // SAFETY: as above.
-            Way::Defer => unsafe { rivals_update_defer_timed(samples.as_mut_ptr(), count) },
-        }
+        // SAFETY: as in `replace`, and C writes as many samples as there are.
+        unsafe { (self.way().replace_timed)(samples.as_mut_ptr(), samples.len() as u64) };
     }
 }
 

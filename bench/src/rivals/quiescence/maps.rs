@@ -8,8 +8,8 @@ use quiescence::collections::{HashMap, IdMap};
 use quiescence::intrusive::{Cursor, HashTable, Node, TableOptions};
 use quiescence::{Domain, tag::Global};
 
-use crate::advise::{Churn, Hash, Ids, Table, Value};
 use crate::cases::maps::{Hashes, Key, Map, Maps, maps};
+use crate::shapes::{Ids, Value, table};
 
 /// The intrusive table.
 pub(super) struct Intrusive;
@@ -91,10 +91,8 @@ impl<K: Key, S: Hashes> Map<K> for Nodes<K, S> {
     type Thread = ();
 
     fn with_capacity(entries: usize) -> Self {
-        let options = TableOptions {
-            buckets: entries.max(1).next_power_of_two(),
-            ..TableOptions::default()
-        };
+        let options =
+            TableOptions { buckets: entries.max(1).next_power_of_two(), ..TableOptions::default() };
         let table = HashTable::new(Domain::global(), options);
         Self {
             table: table.expect("there is memory for it"),
@@ -205,47 +203,15 @@ maps! {
     flush: |_| quiescence::barrier();
 }
 
-/// The table of `rcu advise`, whose values are large: entries are in boxes.
-impl Table for HashMap<Box<[u8]>, Value, Hash> {
-    type Thread<'a> = ();
-
-    fn new(entries: impl Iterator<Item = (Box<[u8]>, Value)>) -> Self {
-        let map = Self::with_capacity_and_hasher(entries.size_hint().0, Hash::default());
-        for (key, value) in entries {
-            map.insert(key, value);
-        }
-        map
-    }
-
-    fn thread(&self) {}
-
-    #[inline]
-    fn read<R>(&self, _thread: &mut (), key: &[u8], look: impl FnOnce(&Value) -> R) -> Option<R> {
-        self.read().get(key).map(look)
-    }
-
-    #[inline]
-    fn update(&self, _thread: &mut (), key: &[u8], value: Value) {
-        // Key and value are in one box, so a new value needs a copy of the key.
-        self.insert(key.into(), value);
-    }
-
-    fn flush(&self) {
-        quiescence::barrier();
-    }
-}
-
-impl Churn for HashMap<Box<[u8]>, Value, Hash> {
-    #[inline]
-    fn put(&self, _thread: &mut (), key: &[u8], value: Value) -> bool {
-        // True if the key is new.
-        !self.insert(key.into(), value)
-    }
-
-    #[inline]
-    fn remove(&self, _thread: &mut (), key: &[u8]) -> bool {
-        self.remove(key)
-    }
+// The table of `rcu advise`, whose values are large: entries are in boxes.
+table! {
+    HashMap;
+    read: |map, key, look| map.read().get(key).map(look);
+    // Key and value are in one box, so a new value needs a copy of the key. `insert` says whether
+    // the key is new.
+    put: |map, key, value| !map.insert(key.into(), value);
+    remove: |map, key| map.remove(key);
+    flush: quiescence::barrier();
 }
 
 impl Ids for IdMap<Value> {

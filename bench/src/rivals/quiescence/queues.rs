@@ -3,7 +3,7 @@
 
 use quiescence::collections::{Queue, Stack};
 
-use crate::advise::queueing;
+use crate::shapes::queueing;
 
 queueing!(Queue, flush: quiescence::barrier());
 queueing!(Stack, flush: quiescence::barrier());

@@ -1,41 +1,30 @@
 //! The tools on the CPU's own words: counters, a reference count, and a lock for readers.
 
 use std::hint::black_box;
-use std::sync::LazyLock;
-use std::time::Duration;
 
 use quiescence::sync::{BigRef, Counter, ExactCounter, LimitCounter, LocalGlobalLock};
 
-use crate::advise::{Counting, Limiting};
 use crate::cases::BATCH;
-use crate::cases::counters::counted;
-use crate::cases::loops::repeat;
+use crate::cases::loops::{Loop, repeat};
+use crate::shapes::{Counting, Limiting};
 
-/// Far from its limit.
-pub(super) fn count_limited(batches: u64) -> Duration {
-    static COUNTER: LimitCounter = LimitCounter::new(1 << 62);
-    let counter = black_box(&COUNTER);
-    let elapsed = repeat(batches, || u64::from(counter.try_add(1)));
-    // To know its value is dear: once, and not of the loop.
-    assert!(counter.value() >= batches * BATCH, "{batches} batches were counted");
-    elapsed
-}
-
-pub(super) fn reference(batches: u64) -> Duration {
-    static SHARED: LazyLock<BigRef<u64>> = LazyLock::new(|| BigRef::new(1));
-    let shared = black_box(&*SHARED);
-    repeat(batches, || {
-        let handle = shared.get();
-        let word = *handle;
-        drop(handle);
-        word
+/// A counter that may not exceed a limit, which is far away.
+pub(super) fn count_limited() -> Loop {
+    let counter = LimitCounter::new(1 << 62);
+    Loop::new(move |batches| {
+        let counter = black_box(&counter);
+        let elapsed = repeat(batches, || u64::from(counter.try_add(1)));
+        assert!(counter.value() >= batches * BATCH, "{batches} batches were counted");
+        elapsed
     })
 }
 
-pub(super) fn section(batches: u64) -> Duration {
-    static LOCK: LocalGlobalLock<()> = LocalGlobalLock::new(());
-    let lock = black_box(&LOCK);
-    repeat(batches, || {
+pub(super) fn reference() -> Loop {
+    Loop::of(BigRef::new(1), |shared| *shared.get())
+}
+
+pub(super) fn section() -> Loop {
+    Loop::of(LocalGlobalLock::new(()), |lock| {
         drop(lock.read());
         1
     })
@@ -43,13 +32,7 @@ pub(super) fn section(batches: u64) -> Duration {
 
 /// Both have the same methods.
 macro_rules! counting {
-    ($($kind:ident, $count:ident, exact: $exact:literal;)*) => {$(
-        pub(super) fn $count(batches: u64) -> Duration {
-            static COUNTER: $kind = $kind::new();
-            let counter = black_box(&COUNTER);
-            counted(batches, || counter.add(1), || counter.sum().cast_unsigned())
-        }
-
+    ($($kind:ident, exact: $exact:literal;)*) => {$(
         impl Counting for $kind {
             const EXACT: bool = $exact;
 
@@ -71,8 +54,8 @@ macro_rules! counting {
 }
 
 counting! {
-    Counter, count, exact: false;
-    ExactCounter, count_exact, exact: true;
+    Counter, exact: false;
+    ExactCounter, exact: true;
 }
 
 impl Limiting for LimitCounter {

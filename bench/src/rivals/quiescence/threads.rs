@@ -3,7 +3,10 @@
 
 use std::sync::atomic::AtomicI32;
 
-use quiescence::{Domain, Qsbr, QsbrOffline, Rcu, Reader, tag::{Private, ThreadTag}};
+use quiescence::{
+    Domain, Qsbr, Rcu, Reader,
+    tag::{DomainTag, Private, ThreadTag},
+};
 
 use crate::cases::boot::{self, Slots};
 use crate::cases::wait::{Flavour, Idle, Member, chain, sections};
@@ -43,7 +46,7 @@ replace! {
 pub(super) struct Limited<const BYTES_MAX: u64>(Domain);
 
 replace! {
-    const BYTES_MAX: u64, Limited<BYTES_MAX> => Rcu<T, Private>, ();
+    @[const BYTES_MAX: u64] Limited<BYTES_MAX> => Rcu<T, Private>, ();
     new: Self(domain_of(BYTES_MAX));
     place: |limited, value| Rcu::new_in(value, limited.0.clone());
     thread: |_| ();
@@ -70,7 +73,7 @@ fn domain_of(bytes_max: u64) -> Domain {
 pub(super) struct LimitedAnnouncers<const BYTES_MAX: u64>(Domain);
 
 replace! {
-    const BYTES_MAX: u64, LimitedAnnouncers<BYTES_MAX> => Rcu<T, Private>, Qsbr<Private>;
+    @[const BYTES_MAX: u64] LimitedAnnouncers<BYTES_MAX> => Rcu<T, Private>, Qsbr<Private>;
     new: Self(domain_of(BYTES_MAX));
     place: |limited, value| Rcu::new_in(value, limited.0.clone());
     thread: |limited| limited.0.qsbr();
@@ -87,13 +90,7 @@ impl Flavour for Sections {
     fn enrol(&self) -> Box<dyn Member + '_> {
         Box::new((self.0.reader(), &self.0))
     }
-
-    fn enrol_idle(&self) -> Box<dyn Idle + '_> {
-        Box::new(self.0.reader())
-    }
 }
-
-impl<K: ThreadTag> Idle for Reader<K> {}
 
 impl<K: ThreadTag> Member for (Reader<K>, &Domain<K>) {
     fn synchronize(&mut self) {
@@ -121,8 +118,6 @@ impl Flavour for QuiescentStates {
     }
 }
 
-impl<K: ThreadTag> Idle for QsbrOffline<K> {}
-
 impl<K: ThreadTag> Member for Qsbr<K> {
     fn synchronize(&mut self) {
         Qsbr::synchronize(self);
@@ -138,26 +133,14 @@ impl<K: ThreadTag> Member for Qsbr<K> {
     }
 }
 
-/// A table of slots in a domain of threads.
-pub(super) struct InDomain {
-    table: Rcu<Slots, Private>,
-    domain: Domain,
-}
-
-impl InDomain {
-    pub(super) fn new() -> Self {
-        let domain = Domain::new();
-        Self { table: Rcu::new_in(Slots::new(0), domain.clone()), domain }
-    }
-}
-
-impl boot::Site for InDomain {
+/// A table of slots in a domain, of threads or a sleepable one.
+impl<K: DomainTag> boot::Site for Rcu<Slots, K> {
     fn look_up(&self, number: u64) {
-        self.table.load(&self.domain.read()).look_up(number);
+        self.load(&self.domain().read()).look_up(number);
     }
 
     fn boot(&self, updates: u64) {
-        boot::boot(updates, |table| self.table.swap(table), || self.domain.synchronize_expedited());
+        boot::boot(updates, |table| self.swap(table), || self.domain().synchronize_expedited());
     }
 }
 
@@ -166,6 +149,7 @@ impl serve::Domain for Domain {
         Self::new()
     }
 
+    #[inline(always)]
     fn read(&self) {
         drop(<Self>::read(self));
     }

@@ -1,35 +1,13 @@
-//! The C program of [`rcu bench compat`](super): compiled in a directory of its own, and started for
-//! each measurement anew, with one library or the other.
+//! The C program of [`rcu bench compat`](super): compiled in a directory of its own, and started
+//! for each measurement anew, with one library or the other.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use serde::Deserialize;
-
 use crate::Error;
 
-/// A flavour of liburcu: a program of its own.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Flavor {
-    Memb,
-    Mb,
-    Qsbr,
-    Bp,
-}
-
-impl Flavor {
-    const ALL: [Self; 4] = [Self::Memb, Self::Mb, Self::Qsbr, Self::Bp];
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Memb => "memb",
-            Self::Mb => "mb",
-            Self::Qsbr => "qsbr",
-            Self::Bp => "bp",
-        }
-    }
-}
+/// The flavours of liburcu: a program each.
+pub(super) const FLAVORS: [&str; 4] = ["memb", "mb", "qsbr", "bp"];
 
 /// The sources, by the names of their files.
 const SOURCES: [(&str, &str); 3] = [
@@ -59,7 +37,7 @@ impl Programs {
         }
         let programs = Self { directory };
         let compilers: Vec<_> =
-            Flavor::ALL.into_iter().map(|flavor| programs.compiler(flavor).spawn()).collect();
+            FLAVORS.into_iter().map(|flavor| programs.compiler(flavor).spawn()).collect();
         for compiler in compilers {
             let output = compiler.and_then(std::process::Child::wait_with_output);
             let output = output.map_err(|error| {
@@ -67,8 +45,9 @@ impl Programs {
             })?;
             if !output.status.success() {
                 return Err(Error::Unsupported(format!(
-                    "the program that both libraries are measured under cannot be compiled; it needs a C \
-                     compiler and Debian's liburcu (apt-get install gcc libc6-dev liburcu-dev). cc says:\n{}",
+                    "the program that both libraries are measured under cannot be compiled; it \
+                     needs a C compiler and Debian's liburcu (apt-get install gcc libc6-dev \
+                     liburcu-dev). cc says:\n{}",
                     String::from_utf8_lossy(&output.stderr)
                 )));
             }
@@ -76,20 +55,19 @@ impl Programs {
         Ok(programs)
     }
 
-    fn program(&self, flavor: Flavor) -> PathBuf {
-        self.directory.path().join(flavor.name())
+    fn program(&self, flavor: &str) -> PathBuf {
+        self.directory.path().join(flavor)
     }
 
-    fn compiler(&self, flavor: Flavor) -> Command {
-        let name = flavor.name();
+    fn compiler(&self, flavor: &str) -> Command {
         let mut compiler = Command::new("cc");
         compiler
             .args(["-O2", "-pthread", "-DNDEBUG"])
-            .arg(format!("-DFLAVOR_{}", name.to_uppercase()))
+            .arg(format!("-DFLAVOR_{}", flavor.to_uppercase()))
             .args(SOURCES.map(|(source, _)| self.directory.path().join(source)))
             .arg("-o")
             .arg(self.program(flavor))
-            .args([&format!("-lurcu-{name}"), "-lurcu-cds", "-lurcu-common"])
+            .args([&format!("-lurcu-{flavor}"), "-lurcu-cds", "-lurcu-common"])
             .stderr(Stdio::piped());
         compiler
     }
@@ -98,7 +76,7 @@ impl Programs {
     /// of the system. Returns so many figures.
     pub(crate) fn measure(
         &self,
-        flavor: Flavor,
+        flavor: &str,
         ours: Option<&Path>,
         (measurement, amount): (&str, u64),
         environment: &[(&str, &str)],
@@ -132,8 +110,8 @@ impl Programs {
         let parsed: Result<Vec<f64>, _> = last.split(' ').map(str::parse).collect();
         parsed.ok().filter(|parsed| parsed.len() == figures).ok_or_else(|| {
             Error::Unsupported(format!(
-                "the measured program answers {last:?} to {measurement}, which is to have {figures} \
-                 figures"
+                "the measured program answers {last:?} to {measurement}, which is to have \
+                 {figures} figures"
             ))
         })
     }

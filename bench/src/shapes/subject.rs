@@ -5,8 +5,8 @@
 
 use super::ledger::Ledger;
 use super::plan::{Operation, Plan};
+use super::table::Table;
 use super::value::Value;
-use super::workload::{Churn, Table};
 
 /// What all operations of a round have in common.
 #[derive(Debug)]
@@ -67,19 +67,9 @@ pub(crate) trait Subject: Sized + Send + Sync + 'static {
     }
 }
 
-/// A table whose keys stay.
+/// A table, whose keys come and go if it churns, and else stay.
 #[derive(Debug)]
-pub(crate) struct Keyed<T>(T);
-
-impl<T: Table> Keyed<T> {
-    fn filled(job: &Job<'_>) -> T {
-        if !T::KEYED {
-            return T::new(std::iter::once((Box::default(), job.value(0, 0))));
-        }
-        let keys = job.plan.keys.iter().cloned().zip(0..);
-        T::new(keys.map(|(bytes, key)| (bytes, job.value(key, 0))))
-    }
-}
+pub(crate) struct Keyed<T, const CHURNS: bool>(T);
 
 /// The number of the key, and its bytes: of none where the design has no keys, whose loop is not
 /// to touch them either.
@@ -88,11 +78,15 @@ fn key_of<'p, T: Table>(job: &Job<'p>, operation: Operation) -> (u32, &'p [u8]) 
     if T::KEYED { (operation.key(), &job.plan.keys[operation.key() as usize]) } else { (0, &[]) }
 }
 
-impl<T: Table> Subject for Keyed<T> {
+impl<T: Table, const CHURNS: bool> Subject for Keyed<T, CHURNS> {
     type Thread<'a> = T::Thread<'a>;
 
     fn new(job: &Job<'_>) -> Self {
-        Self(Self::filled(job))
+        if !T::KEYED {
+            return Self(T::new(std::iter::once((Box::default(), job.value(0, 0)))));
+        }
+        let keys = job.plan.keys.iter().cloned().zip(0..);
+        Self(T::new(keys.map(|(bytes, key)| (bytes, job.value(key, 0)))))
     }
 
     fn thread(&self) -> T::Thread<'_> {
@@ -102,8 +96,9 @@ impl<T: Table> Subject for Keyed<T> {
     #[inline]
     fn read(&self, job: &Job<'_>, operation: Operation, thread: &mut T::Thread<'_>) -> bool {
         let (key, bytes) = key_of::<T>(job, operation);
-        // A key that is not found is an error too.
-        self.0.read(thread, bytes, |value| value.is_wrong(key, job.plan.work)).unwrap_or(true)
+        let wrong = self.0.read(thread, bytes, |value| value.is_wrong(key, job.plan.work));
+        // Where keys stay, one that is not found is an error too.
+        wrong.unwrap_or(!CHURNS)
     }
 
     #[inline]
@@ -115,56 +110,10 @@ impl<T: Table> Subject for Keyed<T> {
         serial: u32,
     ) -> bool {
         let (key, bytes) = key_of::<T>(job, operation);
-        self.0.update(thread, bytes, job.value(key, serial));
-        true
-    }
-
-    #[inline]
-    fn pause(&self, thread: &mut T::Thread<'_>) {
-        self.0.pause(thread);
-    }
-
-    fn flush(&self) {
-        self.0.flush();
-    }
-
-    #[cfg(test)]
-    fn serial(&self, key: &[u8]) -> Option<u32> {
-        self.0.read(&mut self.0.thread(), key, Value::serial)
-    }
-}
-
-/// A table whose keys come and go. A read may find nothing: its key is away at the moment.
-#[derive(Debug)]
-pub(crate) struct Churned<T>(T);
-
-impl<T: Churn> Subject for Churned<T> {
-    type Thread<'a> = T::Thread<'a>;
-
-    fn new(job: &Job<'_>) -> Self {
-        Self(Keyed::<T>::filled(job))
-    }
-
-    fn thread(&self) -> T::Thread<'_> {
-        self.0.thread()
-    }
-
-    #[inline]
-    fn read(&self, job: &Job<'_>, operation: Operation, thread: &mut T::Thread<'_>) -> bool {
-        let (key, bytes) = key_of::<T>(job, operation);
-        self.0.read(thread, bytes, |value| value.is_wrong(key, job.plan.work)).unwrap_or(false)
-    }
-
-    #[inline]
-    fn change(
-        &self,
-        job: &Job<'_>,
-        operation: Operation,
-        thread: &mut T::Thread<'_>,
-        serial: u32,
-    ) -> bool {
-        let (key, bytes) = key_of::<T>(job, operation);
-        if operation.is_remove() {
+        if !CHURNS {
+            self.0.update(thread, bytes, job.value(key, serial));
+            true
+        } else if operation.is_remove() {
             self.0.remove(thread, bytes)
         } else {
             self.0.put(thread, bytes, job.value(key, serial))

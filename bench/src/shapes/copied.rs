@@ -5,31 +5,25 @@
 
 use super::plan::Operation;
 use super::subject::{Job, Subject};
+use crate::serve::Copied;
 
 /// Bytes of a value, at most.
 pub(crate) const BYTES_MAX: usize = 64;
 
 /// A stamp, and the words of the value.
-pub(crate) type Words = [u64; 1 + BYTES_MAX / 8];
-
-/// A place that is read and written whole.
-pub(crate) trait Copied: Send + Sync + 'static {
-    fn new(words: Words) -> Self;
-    fn read(&self) -> Words;
-    fn write(&self, words: Words);
-}
+pub(crate) const WORDS: usize = 1 + BYTES_MAX / 8;
 
 /// A [`Copied`] place with a value in it.
 #[derive(Debug)]
 pub(crate) struct Copies<C>(C);
 
 /// The value that update number `serial` makes: each word follows from the stamp.
-fn words(serial: u32) -> Words {
+fn words(serial: u32) -> [u64; WORDS] {
     let stamp = u64::from(serial);
     std::array::from_fn(|i| if i == 0 { stamp } else { stamp ^ (i as u64 - 1) })
 }
 
-impl<C: Copied> Subject for Copies<C> {
+impl<C: Copied<WORDS>> Subject for Copies<C> {
     type Thread<'a> = ();
 
     fn new(_job: &Job<'_>) -> Self {

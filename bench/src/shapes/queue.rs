@@ -22,18 +22,18 @@ pub(crate) trait Queueing: Send + Sync + 'static {
 /// A queue of somebody's, which has the usual methods, as a [`Queueing`].
 macro_rules! queueing {
     ($kind:ident $(, flush: $flush:expr)?) => {
-        impl $crate::advise::Queueing for $kind<$crate::advise::Value> {
+        impl $crate::shapes::Queueing for $kind<$crate::shapes::Value> {
             fn new() -> Self {
                 Self::new()
             }
 
             #[inline]
-            fn push(&self, value: $crate::advise::Value) {
+            fn push(&self, value: $crate::shapes::Value) {
                 self.push(value);
             }
 
             #[inline]
-            fn pop(&self) -> Option<$crate::advise::Value> {
+            fn pop(&self) -> Option<$crate::shapes::Value> {
                 self.pop()
             }
 

@@ -1,57 +1,17 @@
 //! What the designs with one lock around everything have in common: all but the lock.
 
 use std::collections::VecDeque;
-use std::mem;
 
 use slotmap::{DefaultKey, Key, KeyData, SlotMap};
 
 use super::counter::{Counting, Limiting};
 use super::ids::Ids;
 use super::queue::Queueing;
+use super::table::{Index, Table, hash};
 use super::value::Value;
-use super::workload::{Churn, Config, Index, Table, hash};
+use crate::locks::{Lock, Locked};
 
-/// A lock around a value. A mutex reads as it writes: alone.
-pub(crate) trait Lock<T>: Send + Sync {
-    /// An open lock.
-    fn new(value: T) -> Self;
-
-    /// Looks at the value under the lock.
-    fn read<R>(&self, look: impl FnOnce(&T) -> R) -> R;
-
-    /// Changes the value under the lock.
-    fn write<R>(&self, change: impl FnOnce(&mut T) -> R) -> R;
-}
-
-/// Everything under one lock.
-#[derive(Debug)]
-pub(crate) struct Locked<L>(L);
-
-impl<L: Lock<Value> + 'static> Config for Locked<L> {
-    type Domain = ();
-    type Thread<'a> = ();
-
-    fn domain() {}
-
-    fn new(_domain: &(), value: Value) -> Self {
-        Self(L::new(value))
-    }
-
-    fn thread(_domain: &()) {}
-
-    #[inline]
-    fn read<R>(&self, _domain: &(), _thread: &mut (), look: impl FnOnce(&Value) -> R) -> R {
-        self.0.read(look)
-    }
-
-    #[inline]
-    fn update(&self, _domain: &(), _thread: &mut (), value: Value) {
-        // Dropped when the lock is free again: no thread waits for the allocator.
-        drop(self.0.write(|slot| mem::replace(slot, value)));
-    }
-}
-
-impl<L: Lock<Index<Value>> + 'static> Table for Locked<L> {
+impl<L: Lock<Index<Value>>> Table for Locked<L> {
     type Thread<'a> = ();
 
     fn new(entries: impl Iterator<Item = (Box<[u8]>, Value)>) -> Self {
@@ -68,14 +28,6 @@ impl<L: Lock<Index<Value>> + 'static> Table for Locked<L> {
     }
 
     #[inline]
-    fn update(&self, _thread: &mut (), key: &[u8], value: Value) {
-        let hash = hash(key);
-        drop(self.0.write(|index| index.get_mut(hash, key).map(|slot| mem::replace(slot, value))));
-    }
-}
-
-impl<L: Lock<Index<Value>> + 'static> Churn for Locked<L> {
-    #[inline]
     fn put(&self, _thread: &mut (), key: &[u8], value: Value) -> bool {
         let hash = hash(key);
         self.0.write(|index| index.put(hash, key, value)).is_some()
@@ -89,7 +41,7 @@ impl<L: Lock<Index<Value>> + 'static> Churn for Locked<L> {
     }
 }
 
-impl<L: Lock<u64> + 'static> Counting for Locked<L> {
+impl<L: Lock<u64>> Counting for Locked<L> {
     const EXACT: bool = true;
 
     fn new() -> Self {
@@ -114,7 +66,7 @@ pub(crate) struct Limited<L> {
     limit: u64,
 }
 
-impl<L: Lock<u64> + 'static> Limiting for Limited<L> {
+impl<L: Lock<u64>> Limiting for Limited<L> {
     fn new(limit: u64) -> Self {
         Self { count: L::new(0), limit }
     }
@@ -139,7 +91,7 @@ impl<L: Lock<u64> + 'static> Limiting for Limited<L> {
     }
 }
 
-impl<L: Lock<VecDeque<Value>> + 'static> Queueing for Locked<L> {
+impl<L: Lock<VecDeque<Value>>> Queueing for Locked<L> {
     fn new() -> Self {
         Self(L::new(VecDeque::new()))
     }
@@ -161,7 +113,7 @@ fn key_of(id: u64) -> DefaultKey {
     KeyData::from_ffi(id).into()
 }
 
-impl<L: Lock<SlotMap<DefaultKey, Value>> + 'static> Ids for Locked<L> {
+impl<L: Lock<SlotMap<DefaultKey, Value>>> Ids for Locked<L> {
     fn new() -> Self {
         Self(L::new(SlotMap::new()))
     }

@@ -4,43 +4,40 @@
 //! brings about, in the middle of a read, what a race would bring about: every 64th read, another
 //! update strikes between the load of the value and its use.
 
+use std::collections::HashMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::value::Value;
-use super::workload::Config;
+use crate::shapes::{Table, Value};
 
 const STRIKE_EVERY: u64 = 64;
 
 /// Never gives memory back while it lives, so that what readers are left with is still theirs to
 /// look at: the wrongness is in the value, and the behaviour is defined.
 #[derive(Debug)]
-pub(super) struct Wrong<const TEARS: bool> {
-    /// The current value is the last one.
-    values: Mutex<Vec<&'static Value>>,
+pub(super) struct Wrong<const TEARS: bool, const KEYED: bool> {
+    values: Mutex<HashMap<Box<[u8]>, &'static Value>>,
     reads: AtomicU64,
 }
 
 /// Frees what it replaces at once.
-pub(super) type FreesAtOnce = Wrong<false>;
+pub(super) type FreesAtOnce<const KEYED: bool> = Wrong<false, KEYED>;
 /// Changes values in place while they are read.
-pub(super) type Tears = Wrong<true>;
+pub(super) type Tears<const KEYED: bool> = Wrong<true, KEYED>;
 
-impl<const TEARS: bool> Config for Wrong<TEARS> {
-    type Domain = ();
+impl<const TEARS: bool, const KEYED: bool> Table for Wrong<TEARS, KEYED> {
+    const KEYED: bool = KEYED;
     type Thread<'a> = ();
 
-    fn domain() {}
-
-    fn new(_domain: &(), value: Value) -> Self {
-        let values = Mutex::new(vec![&*Box::leak(Box::new(value))]);
-        Self { values, reads: AtomicU64::new(0) }
+    fn new(entries: impl Iterator<Item = (Box<[u8]>, Value)>) -> Self {
+        let values = entries.map(|(key, value)| (key, &*Box::leak(Box::new(value))));
+        Self { values: Mutex::new(values.collect()), reads: AtomicU64::new(0) }
     }
 
-    fn thread(_domain: &()) {}
+    fn thread(&self) {}
 
-    fn read<R>(&self, _domain: &(), _thread: &mut (), look: impl FnOnce(&Value) -> R) -> R {
-        let value = *self.values.lock().unwrap().last().unwrap();
+    fn read<R>(&self, (): &mut (), key: &[u8], look: impl FnOnce(&Value) -> R) -> Option<R> {
+        let value = self.values.lock().unwrap()[key];
         if self.reads.fetch_add(1, Ordering::Relaxed) % STRIKE_EVERY == STRIKE_EVERY - 1 {
             if TEARS {
                 value.tear(u32::MAX);
@@ -48,10 +45,10 @@ impl<const TEARS: bool> Config for Wrong<TEARS> {
                 value.pretend_to_free();
             }
         }
-        look(value)
+        Some(look(value))
     }
 
-    fn update(&self, _domain: &(), _thread: &mut (), value: Value) {
-        self.values.lock().unwrap().push(Box::leak(Box::new(value)));
+    fn put(&self, (): &mut (), key: &[u8], value: Value) -> bool {
+        self.values.lock().unwrap().insert(key.into(), Box::leak(Box::new(value))).is_some()
     }
 }

@@ -8,8 +8,8 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::table::{Table, hash};
 use super::value::Value;
-use super::workload::{Churn, Table, hash};
 use crate::serve::Replace;
 
 /// A key and its value, which the lists of before and after have in common.
@@ -107,22 +107,6 @@ impl<R: Replace> Table for Buckets<R> {
     }
 
     #[inline]
-    fn update(&self, thread: &mut R::Thread<'_>, key: &[u8], value: Value) {
-        self.put(thread, key, value);
-    }
-
-    #[inline]
-    fn pause(&self, thread: &mut R::Thread<'_>) {
-        R::pause(thread);
-    }
-
-    fn flush(&self) {
-        self.scheme.flush();
-    }
-}
-
-impl<R: Replace> Churn for Buckets<R> {
-    #[inline]
     fn put(&self, thread: &mut R::Thread<'_>, key: &[u8], value: Value) -> bool {
         let value = Arc::new(value);
         self.edit(thread, key, |list| {
@@ -135,5 +119,14 @@ impl<R: Replace> Churn for Buckets<R> {
     #[inline]
     fn remove(&self, thread: &mut R::Thread<'_>, key: &[u8]) -> bool {
         self.edit(thread, key, |list| list.without(key, 0))
+    }
+
+    #[inline]
+    fn pause(&self, thread: &mut R::Thread<'_>) {
+        R::pause(thread);
+    }
+
+    fn flush(&self) {
+        self.scheme.flush();
     }
 }

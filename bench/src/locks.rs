@@ -1,0 +1,146 @@
+//! What the designs with a lock have in common: all but the lock.
+
+use std::marker::PhantomData;
+use std::mem;
+use std::sync::Arc;
+
+use crate::serve::{Arcs, Copied, Domain, replace};
+
+/// A lock around a value. A mutex reads as it writes: alone.
+pub(crate) trait Lock<T>: Send + Sync + 'static {
+    /// An open lock.
+    fn new(value: T) -> Self;
+
+    /// Looks at the value under the lock.
+    fn read<R>(&self, look: impl FnOnce(&T) -> R) -> R;
+
+    /// Changes the value under the lock.
+    fn write<R>(&self, change: impl FnOnce(&mut T) -> R) -> R;
+}
+
+/// A kind of lock, around anything.
+pub(crate) trait Locks: Send + Sync + 'static {
+    type Of<T: Send + Sync + 'static>: Lock<T>;
+}
+
+/// [`Lock`] and [`Locks`] for a lock, by its methods that read and write, and what becomes of their
+/// result.
+macro_rules! lock {
+    (
+        $kind:ident => $lock:ident<T: $($bound:ident)+>, $read:ident, $write:ident
+        $(, $guard:expr)?
+    ) => {
+        /// The kind of this lock.
+        #[derive(Debug)]
+        pub(crate) struct $kind;
+
+        impl $crate::locks::Locks for $kind {
+            type Of<T: Send + Sync + 'static> = $lock<T>;
+        }
+
+        impl<T: $($bound +)+ 'static> $crate::locks::Lock<T> for $lock<T> {
+            fn new(value: T) -> Self {
+                Self::new(value)
+            }
+
+            #[inline(always)]
+            fn read<R>(&self, look: impl FnOnce(&T) -> R) -> R {
+                look(&$lock::$read(self)$(.unwrap_or_else($guard))?)
+            }
+
+            #[inline(always)]
+            fn write<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
+                change(&mut $lock::$write(self)$(.unwrap_or_else($guard))?)
+            }
+        }
+    };
+}
+pub(crate) use lock;
+
+/// Everything under one lock.
+#[derive(Debug)]
+pub(crate) struct Locked<L>(pub(crate) L);
+
+impl<const WORDS: usize, L: Lock<[u64; WORDS]>> Copied<WORDS> for Locked<L> {
+    fn new(words: [u64; WORDS]) -> Self {
+        Self(L::new(words))
+    }
+
+    #[inline(always)]
+    fn read(&self) -> [u64; WORDS] {
+        self.0.read(|words| *words)
+    }
+
+    #[inline(always)]
+    fn write(&self, words: [u64; WORDS]) {
+        self.0.write(|old| *old = words);
+    }
+}
+
+impl<L: Lock<Arc<u64>>> Arcs for Locked<L> {
+    fn new(arc: Arc<u64>) -> Self {
+        Self(L::new(arc))
+    }
+
+    #[inline(always)]
+    fn read(&self) -> u64 {
+        self.0.read(|arc| **arc)
+    }
+
+    #[inline(always)]
+    fn read_full(&self) -> u64 {
+        *self.0.read(Arc::clone)
+    }
+
+    fn store(&self, arc: Arc<u64>) {
+        drop(self.0.write(|old| mem::replace(old, arc)));
+    }
+}
+
+impl<L: Lock<()>> Domain for Locked<L> {
+    fn new() -> Self {
+        Self(L::new(()))
+    }
+
+    #[inline(always)]
+    fn read(&self) {
+        self.0.read(|()| ());
+    }
+
+    fn wait(&self) {
+        self.0.write(|()| ());
+    }
+}
+
+/// A lock of this kind around each object.
+#[derive(Debug)]
+pub(crate) struct InPlace<L>(PhantomData<L>);
+
+replace! {
+    @[L: Locks] InPlace<L> => L::Of<T>, ();
+    new: Self(PhantomData);
+    place: |_, value| Lock::new(value);
+    thread: |_| ();
+    read: |_, _, place, look| place.read(look);
+    // Dropped when the lock is free again: no thread waits for the allocator.
+    replace: |_, place, value| drop(place.write(|old| mem::replace(old, value)));
+}
+
+/// A lock of this kind around each pointer to an object.
+///
+/// The pointer is replaced under the lock, and the old object freed after it. As with the others,
+/// the object is the updater's to allocate.
+#[derive(Debug)]
+pub(crate) struct Boxed<L>(PhantomData<L>);
+
+replace! {
+    @[L: Locks] Boxed<L> => L::Of<Box<T>>, ();
+    new: Self(PhantomData);
+    place: |_, value| Lock::new(Box::new(value));
+    thread: |_| ();
+    read: |_, _, place, look| place.read(|object| look(object));
+    replace: |_, place, value| {
+        let new = Box::new(value);
+        drop(place.write(|object| mem::replace(object, new)));
+    };
+}

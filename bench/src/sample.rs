@@ -1,0 +1,28 @@
+//! What one measurement of a rival gives.
+
+use crate::slices::{Judged, Speed};
+
+/// A value for each metric of a case.
+#[derive(Debug)]
+pub(crate) struct Sample {
+    pub(crate) values: Vec<f64>,
+    /// Whether it counts; nothing of one that is not judged.
+    pub(crate) judged: Judged,
+}
+
+impl Sample {
+    /// What was not measured, because the system does not say, is NaN.
+    pub(crate) fn new(values: impl Into<Vec<f64>>, judged: Judged) -> Self {
+        Self { values: values.into(), judged }
+    }
+
+    /// Operations by the second, and the CPU time for each.
+    pub(crate) fn of(speed: Speed) -> Self {
+        Self::new([speed.operations_per_second, speed.cpu_ns], speed.judged)
+    }
+}
+
+/// A single value that is not judged.
+pub(crate) fn alone(value: f64) -> Sample {
+    Sample::new([value], None)
+}

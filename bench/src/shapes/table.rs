@@ -1,0 +1,274 @@
+//! Tables as a trait, and the index that keyed designs share.
+//!
+//! A design that protects objects, [`Replace`], gets a table with an object per key from
+//! [`PerKey`], and one with an object for all from [`Whole`]; or it implements [`Table`] itself,
+//! when one lock or one map holds all keys.
+
+use std::hash::{BuildHasher, Hasher};
+
+use foldhash::fast::FixedState;
+use hashbrown::HashTable;
+
+use super::value::Value;
+use crate::serve::Replace;
+
+/// A table whose values are replaced, and whose keys may come and go.
+pub(crate) trait Table: Send + Sync + 'static {
+    /// Whether the key matters. If not, the loop does not touch the keys either.
+    const KEYED: bool = true;
+    /// What a thread holds while it works: a registration, mostly nothing.
+    type Thread<'a>;
+
+    fn new(entries: impl Iterator<Item = (Box<[u8]>, Value)>) -> Self;
+    fn thread(&self) -> Self::Thread<'_>;
+
+    /// Hands the value of `key` to `look`, inside the read-side section. Nothing if there is none.
+    fn read<R>(
+        &self,
+        thread: &mut Self::Thread<'_>,
+        key: &[u8],
+        look: impl FnOnce(&Value) -> R,
+    ) -> Option<R>;
+
+    /// Replaces the value of `key`, or inserts both; true if there was a value.
+    fn put(&self, thread: &mut Self::Thread<'_>, key: &[u8], value: Value) -> bool;
+
+    /// Replaces the value of `key`, which is there.
+    #[inline]
+    fn update(&self, thread: &mut Self::Thread<'_>, key: &[u8], value: Value) {
+        self.put(thread, key, value);
+    }
+
+    /// Removes `key`; true if it was there.
+    fn remove(&self, _thread: &mut Self::Thread<'_>, _key: &[u8]) -> bool {
+        unreachable!("a table whose keys stay")
+    }
+
+    /// Called every few operations, outside every section.
+    fn pause(&self, _thread: &mut Self::Thread<'_>) {}
+
+    /// Frees some of what was replaced, if the design can be asked to.
+    fn flush(&self) {}
+}
+
+/// [`Table`] for a map, by what is its own: an expression for each method.
+macro_rules! table {
+    (
+        $map:ident;
+        read: |$reads:ident, $wanted:ident, $look:ident| $read:expr;
+        put: |$puts:ident, $new:ident, $value:ident| $put:expr;
+        $(update: |$updates:ident, $known:ident, $other:ident| $update:expr;)?
+        remove: |$removes:ident, $old:ident| $remove:expr;
+        $(flush: $flush:expr;)?
+    ) => {
+        impl $crate::shapes::Table
+            for $map<Box<[u8]>, $crate::shapes::Value, $crate::shapes::Hash>
+        {
+            type Thread<'a> = ();
+
+            fn new(entries: impl Iterator<Item = (Box<[u8]>, $crate::shapes::Value)>) -> Self {
+                let room = entries.size_hint().0;
+                let map = Self::with_capacity_and_hasher(room, $crate::shapes::Hash::default());
+                for (key, value) in entries {
+                    $crate::shapes::Table::put(&map, &mut (), &key, value);
+                }
+                map
+            }
+
+            fn thread(&self) {}
+
+            #[inline]
+            fn read<R>(
+                &self,
+                (): &mut (),
+                $wanted: &[u8],
+                $look: impl FnOnce(&$crate::shapes::Value) -> R,
+            ) -> Option<R> {
+                let $reads = self;
+                $read
+            }
+
+            #[inline]
+            fn put(&self, (): &mut (), $new: &[u8], $value: $crate::shapes::Value) -> bool {
+                let $puts = self;
+                $put
+            }
+
+            $(#[inline]
+            fn update(&self, (): &mut (), $known: &[u8], $other: $crate::shapes::Value) {
+                let $updates = self;
+                $update;
+            })?
+
+            #[inline]
+            fn remove(&self, (): &mut (), $old: &[u8]) -> bool {
+                let $removes = self;
+                $remove
+            }
+
+            $(fn flush(&self) {
+                $flush;
+            })?
+        }
+    };
+}
+pub(crate) use table;
+
+/// The hash function of all designs, so that none wins by its hash.
+pub(crate) type Hash = FixedState;
+
+/// The hash of a key, for the designs that do not bring a map of their own.
+pub(crate) fn hash(key: &[u8]) -> u64 {
+    let mut hasher = Hash::default().build_hasher();
+    hasher.write(key);
+    hasher.finish()
+}
+
+/// Key bytes to a slot. What changes is inside the slot, or a lock is around the index.
+#[derive(Debug)]
+pub(crate) struct Index<S> {
+    slots: HashTable<(Box<[u8]>, S)>,
+}
+
+impl<S> Index<S> {
+    pub(crate) fn new(entries: impl Iterator<Item = (Box<[u8]>, S)>) -> Self {
+        let mut slots = HashTable::with_capacity(entries.size_hint().0);
+        for (key, slot) in entries {
+            slots.insert_unique(hash(&key), (key, slot), |(key, _)| hash(key));
+        }
+        Self { slots }
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, hash: u64, key: &[u8]) -> Option<&S> {
+        self.slots.find(hash, |(known, _)| **known == *key).map(|(_, slot)| slot)
+    }
+
+    /// Replaces the slot of the key, or inserts both; the old slot.
+    #[inline]
+    pub(crate) fn put(&mut self, hash_of_key: u64, key: &[u8], slot: S) -> Option<S> {
+        let known = self.slots.find_mut(hash_of_key, |(known, _)| **known == *key);
+        if let Some((_, known)) = known {
+            return Some(std::mem::replace(known, slot));
+        }
+        self.slots.insert_unique(hash_of_key, (key.into(), slot), |(key, _)| hash(key));
+        None
+    }
+
+    /// Takes the key out, and its slot with it.
+    #[inline]
+    pub(crate) fn remove(&mut self, hash: u64, key: &[u8]) -> Option<(Box<[u8]>, S)> {
+        let entry = self.slots.find_entry(hash, |(known, _)| **known == *key).ok()?;
+        Some(entry.remove().0)
+    }
+}
+
+/// A table with one place per key, behind an index that never changes.
+pub(crate) struct PerKey<R: Replace> {
+    // Before the scheme: values may need it while they are dropped.
+    index: Index<R::Place<Value>>,
+    scheme: R,
+}
+
+impl<R: Replace> Table for PerKey<R> {
+    type Thread<'a> = R::Thread<'a>;
+
+    fn new(entries: impl Iterator<Item = (Box<[u8]>, Value)>) -> Self {
+        let scheme = R::new();
+        let index = Index::new(entries.map(|(key, value)| (key, scheme.place(value))));
+        Self { index, scheme }
+    }
+
+    fn thread(&self) -> R::Thread<'_> {
+        self.scheme.thread()
+    }
+
+    #[inline]
+    fn read<T>(
+        &self,
+        thread: &mut R::Thread<'_>,
+        key: &[u8],
+        look: impl FnOnce(&Value) -> T,
+    ) -> Option<T> {
+        Some(self.scheme.read(thread, self.index.get(hash(key), key)?, look))
+    }
+
+    #[inline]
+    fn put(&self, thread: &mut R::Thread<'_>, key: &[u8], value: Value) -> bool {
+        let place = self.index.get(hash(key), key).expect("only known keys are updated");
+        self.scheme.replace(thread, place, value);
+        true
+    }
+
+    #[inline]
+    fn pause(&self, thread: &mut R::Thread<'_>) {
+        R::pause(thread);
+    }
+
+    fn flush(&self) {
+        self.scheme.flush();
+    }
+}
+
+/// One place as a table in which every key finds the same value.
+pub(crate) struct Whole<R: Replace> {
+    // Before the scheme: values may need it while they are dropped.
+    place: R::Place<Value>,
+    scheme: R,
+}
+
+impl<R: Replace> Table for Whole<R> {
+    const KEYED: bool = false;
+    type Thread<'a> = R::Thread<'a>;
+
+    fn new(mut entries: impl Iterator<Item = (Box<[u8]>, Value)>) -> Self {
+        let (_, value) = entries.next().expect("a config has one value");
+        let scheme = R::new();
+        Self { place: scheme.place(value), scheme }
+    }
+
+    fn thread(&self) -> R::Thread<'_> {
+        self.scheme.thread()
+    }
+
+    #[inline]
+    fn read<T>(
+        &self,
+        thread: &mut R::Thread<'_>,
+        _key: &[u8],
+        look: impl FnOnce(&Value) -> T,
+    ) -> Option<T> {
+        Some(self.scheme.read(thread, &self.place, look))
+    }
+
+    #[inline]
+    fn put(&self, thread: &mut R::Thread<'_>, _key: &[u8], value: Value) -> bool {
+        self.scheme.replace(thread, &self.place, value);
+        true
+    }
+
+    #[inline]
+    fn pause(&self, thread: &mut R::Thread<'_>) {
+        R::pause(thread);
+    }
+
+    fn flush(&self) {
+        self.scheme.flush();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_index_finds_every_key_and_no_other() {
+        let key = |i: u32| format!("/key/{i}").into_bytes().into_boxed_slice();
+        let index = Index::new((0..1000).map(|i| (key(i), i)));
+        for i in 0..1000 {
+            assert_eq!(index.get(hash(&key(i)), &key(i)), Some(&i));
+        }
+        assert_eq!(index.get(hash(&key(1000)), &key(1000)), None);
+        assert_eq!(index.get(hash(b""), b""), None);
+    }
+}
