@@ -3,9 +3,9 @@
 use std::boxed::Box;
 use std::string::String;
 
-use crate::engines::{Finding, SUBJECTS};
-use crate::harness::{Fault, Kind, Models, World, scenario_of};
-use crate::{Model, Verdict};
+use crate::Model;
+use crate::engines::subjects;
+use crate::harness::{Fault, Kind, World, scenarios_of};
 
 /// Far above what any of these needs.
 const LIMIT: usize = 5_000_000;
@@ -38,21 +38,14 @@ pub fn entries() -> Vec<Entry> {
     of::<crate::limit::Limited>(&mut entries);
     of::<crate::hazard::Hazard>(&mut entries);
     of::<crate::sequence::Sequence>(&mut entries);
-    of::<crate::compat_hazard::Hazard>(&mut entries);
-    of::<crate::bucket::Bucket>(&mut entries);
-    for subject in SUBJECTS {
-        let harmful = subject.mutants.iter().filter_map(|expected| {
-            let name = format!("{}-without-{}", subject.name, expected.step);
-            let is_expected: fn(&Verdict) -> bool = match expected.finding {
-                Finding::Harmless(_) => return None,
-                Finding::Unsafe => |verdict| matches!(verdict, Verdict::Violation { .. }),
-                Finding::Stuck => |verdict| matches!(verdict, Verdict::Stuck { .. }),
-            };
-            let find =
-                move || is_expected(&subject.explore(expected.on, Some(expected.step), LIMIT));
-            Some(Entry { name, about: "An engine without a step.", find: Box::new(find) })
-        });
-        entries.extend(harmful);
+    for subject in subjects() {
+        let harmful = subject.faults().filter(|expected| expected.comes != Kind::Harmless);
+        entries.extend(harmful.filter_map(|expected| {
+            let name = format!("{}-without-{}", subject.name, expected.step?);
+            let explore = || subject.explore(&expected.on, expected.step, LIMIT);
+            let find = Box::new(move || expected.agrees(&explore()));
+            Some(Entry { name, about: "An engine without a step.", find })
+        }));
     }
     entries
 }
@@ -63,12 +56,12 @@ pub fn named(name: &str) -> Option<Entry> {
 }
 
 fn of<W: World>(entries: &mut Vec<Entry>) {
-    for fault in W::FAULTS.iter().filter(|fault| fault.kind != Kind::Harmless) {
+    for fault in W::table().fault.iter().filter(|fault| fault.kind != Kind::Harmless) {
         let name = W::mutant_name(fault.mutant);
         if entries.iter().all(|entry| entry.name != name) {
             entries.push(Entry {
                 name,
-                about: fault.reason,
+                about: &fault.reason,
                 find: Box::new(|| is_found::<W>(fault)),
             });
         }
@@ -77,7 +70,7 @@ fn of<W: World>(entries: &mut Vec<Entry>) {
 
 /// Under the model that finds it: TSO where both do, whose states are fewer.
 fn is_found<W: World>(fault: &Fault<W::Mutant>) -> bool {
-    let model = if fault.models == Models::WeakOnly { Model::Weak } else { Model::Tso };
-    let verdict = W::explore(&scenario_of::<W>(fault), model, Some(fault.mutant), LIMIT);
-    fault.agrees(model, &verdict)
+    let model = if fault.weak_only { Model::Weak } else { Model::Tso };
+    let scenario = scenarios_of::<W>(fault).next().expect("a fault is noticed somewhere");
+    fault.agrees(model, &W::explore(scenario, model, Some(fault.mutant), LIMIT))
 }

@@ -32,6 +32,13 @@ impl Choice {
         answer
     }
 
+    /// One of the members of a set.
+    pub(crate) fn one_of(&mut self, set: u8) -> usize {
+        let which = self.choose(set.count_ones() as usize);
+        let member = (0..8).filter(|member| set & 1 << member != 0).nth(which);
+        member.expect("as many as there are to choose from")
+    }
+
     /// The choices made, to [`replay`](Self::replay) them.
     pub(crate) fn answers(&self) -> Box<[u8]> {
         self.path.iter().map(|(answer, _)| *answer as u8).collect()

@@ -14,7 +14,7 @@ use std::hash::BuildHasherDefault;
 
 use crate::choice::Choice;
 use crate::fingerprint;
-use crate::system::{Outcome, System};
+use crate::system::{By, Outcome, System};
 
 /// A model of shared memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -167,17 +167,23 @@ impl<'a, S: System> Explorer<'a, S> {
             self.ends.push(index);
         }
         let mut moved = false;
+        // What a step that is not possible has left as it was.
+        let mut spare = None;
         for step in 0..self.system.steps() {
             if !self.system.can(state, step) {
                 continue;
             }
             let mut choice = Some(Choice::default());
             while let Some(mut answers) = choice {
-                let mut next = state.clone();
-                let outcome = self.system.take(&mut next, step, &mut answers, None);
+                let mut next = spare.take().unwrap_or_else(|| state.clone());
+                let outcome =
+                    self.system.take(&mut next, step, By { choice: &mut answers, told: None });
                 let origin = Origin { from: index, step, answers: answers.answers() };
                 match outcome {
-                    Outcome::Blocked => break,
+                    Outcome::Blocked => {
+                        spare = Some(next);
+                        break;
+                    }
                     Outcome::Moved => self.visit(next, origin),
                     Outcome::Violation(what) => {
                         let trace = self.trace(index, Some(origin));
@@ -247,7 +253,8 @@ impl<'a, S: System> Explorer<'a, S> {
         for step in steps {
             let mut told = String::new();
             let mut choice = Choice::replay(&step.answers);
-            self.system.take(&mut state, step.step, &mut choice, Some(&mut told));
+            let by = By { choice: &mut choice, told: Some(&mut told) };
+            self.system.take(&mut state, step.step, by);
             trace.push(told);
         }
         trace

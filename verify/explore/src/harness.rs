@@ -1,17 +1,23 @@
-//! What the worlds share: a table of faults, what comes of each, and how the table is held to it.
+//! What the worlds share: a table of scenarios and faults, what comes of each, and how the table is
+//! held to it.
 //!
 //! A world is transcriptions of some code, scenarios, and mutants. Its states, their exploration
-//! and its traces are those of `system` and `explore`; this is what lies above.
+//! and its traces are those of `system` and `explore`; this is what lies above. The scenarios, and
+//! what is known about mutants, are in a file of the folder `worlds`.
 
 use core::fmt::Debug;
 use std::string::String;
 
+use serde::Deserialize;
+
 use crate::explore::{Model, Verdict};
 
 /// What comes of a mutant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Kind {
     /// A promise is broken: an object is freed under a reader, or is seen too early.
+    #[default]
     Unsafe,
     /// A thread sleeps for ever.
     Stuck,
@@ -19,93 +25,129 @@ pub enum Kind {
     Harmless,
 }
 
-/// Under which models a mutant is found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Models {
-    /// Under both.
-    Both,
-    /// Under the weak one only: TSO keeps the order that the mutant gives up.
-    WeakOnly,
-    /// Under none, being harmless.
-    Neither,
-}
-
-/// What is known about a mutant in a scenario.
-#[derive(Clone, Copy, Debug)]
+/// What is known about a mutant in some scenarios.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(
+    rename_all = "kebab-case",
+    deny_unknown_fields,
+    bound(deserialize = "'de: 'static, M: Deserialize<'de>")
+)]
 pub struct Fault<M> {
     /// The mutant.
     pub mutant: M,
     /// What comes of it.
+    #[serde(rename = "comes", default)]
     pub kind: Kind,
-    /// In which scenario, or in which it would if it did harm.
-    pub scenario: &'static str,
-    /// Under which models.
-    pub models: Models,
+    /// In which scenarios, or in which it would if it did harm.
+    #[serde(rename = "in")]
+    pub scenarios: Vec<&'static str>,
+    /// TSO keeps the order that the mutant gives up: only the weak model finds it.
+    #[serde(default)]
+    pub weak_only: bool,
     /// What it is, or why.
-    pub reason: &'static str,
+    #[serde(rename = "why")]
+    pub reason: String,
+    /// The edges of `docs/ORDERINGS.md` that it takes away.
+    #[serde(default)]
+    pub edges: Vec<&'static str>,
 }
-
-/// A world's table of faults, `FAULTS`, of its own `Mutant`: a line for each, with the scenario, or
-/// those, in which it is noticed. A variant that has a name in it is written with that name.
-macro_rules! faults {
-    (@ $($mutant:expr, $kind:ident $models:ident [$($scenario:literal)+] $reason:literal;)*) => {
-        /// Every mutant, in each scenario where it is noticed.
-        pub const FAULTS: &[$crate::harness::Fault<Mutant>] = &[
-            $($($crate::harness::Fault {
-                mutant: $mutant,
-                kind: $crate::harness::Kind::$kind,
-                scenario: $scenario,
-                models: $crate::harness::Models::$models,
-                reason: $reason,
-            },)+)*
-        ];
-    };
-    ($($mutant:ident $kind:ident $models:ident [$($scenario:literal)+] $reason:literal;)*) => {
-        $crate::harness::faults! {
-            @ $(Mutant::$mutant, $kind $models [$($scenario)+] $reason;)*
-        }
-    };
-    ($($mutant:ident $(($named:literal))? $kind:ident $models:ident $scenario:literal
-       $reason:literal;)*) => {
-        $crate::harness::faults! {
-            @ $(Mutant::$mutant $(($named))?, $kind $models [$scenario] $reason;)*
-        }
-    };
-}
-pub(crate) use faults;
 
 impl<M> Fault<M> {
     /// Whether an exploration under `model` has found just what is recorded.
     pub fn agrees(&self, model: Model, verdict: &Verdict) -> bool {
-        let expected = match (self.models, model) {
-            (Models::Both, _) | (Models::WeakOnly, Model::Weak) => Some(self.kind),
-            _ => None,
-        };
+        let is_kept = self.weak_only && model == Model::Tso;
+        let expected = if is_kept { Kind::Harmless } else { self.kind };
         match verdict {
-            Verdict::Violation { .. } => expected == Some(Kind::Unsafe),
-            Verdict::Stuck { .. } => expected == Some(Kind::Stuck),
-            Verdict::Safe { .. } => expected.is_none(),
+            Verdict::Violation { .. } => expected == Kind::Unsafe,
+            Verdict::Stuck { .. } => expected == Kind::Stuck,
+            Verdict::Safe { .. } => expected == Kind::Harmless,
             Verdict::LimitReached => false,
         }
     }
 }
+
+/// A world's scenarios and faults.
+#[derive(Debug, Deserialize)]
+#[serde(
+    deny_unknown_fields,
+    bound(deserialize = "'de: 'static, S: Deserialize<'de>, M: Deserialize<'de>")
+)]
+pub struct Table<S, M> {
+    /// The scenarios that are explored in seconds each.
+    pub scenario: Vec<S>,
+    /// Bigger ones.
+    #[serde(default = "Vec::new")]
+    pub big: Vec<S>,
+    /// Every mutant, where it is noticed.
+    pub fault: Vec<Fault<M>>,
+}
+
+/// A world whose table is `worlds/FILE.toml`, of the module's own `Scenario` and `Mutant`; `$more`
+/// may add scenarios.
+macro_rules! world {
+    ($(#[$about:meta])* $world:ident of $file:literal $(with $more:ident)?;
+     explore: $explore:expr; $($item:item)*) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug)]
+        pub struct $world;
+
+        impl $crate::harness::World for $world {
+            type Mutant = Mutant;
+            type Scenario = Scenario;
+
+            fn table() -> &'static $crate::harness::Table<Scenario, Mutant> {
+                use std::sync::LazyLock;
+                static TABLE: LazyLock<$crate::harness::Table<Scenario, Mutant>> =
+                    LazyLock::new(|| {
+                        let path = concat!("/worlds/", $file, ".toml");
+                        let text = include_str!(concat!(
+                            env!("CARGO_MANIFEST_DIR"),
+                            "/worlds/",
+                            $file,
+                            ".toml"
+                        ));
+                        let table = toml::from_str(text);
+                        let table = table.unwrap_or_else(|error| panic!("{path}: {error}"));
+                        $(let table = $more(table);)?
+                        table
+                    });
+                &TABLE
+            }
+
+            fn scenario_name(scenario: &Scenario) -> &str {
+                &scenario.name
+            }
+
+            fn explore(
+                scenario: &Scenario,
+                model: $crate::explore::Model,
+                mutant: Option<Mutant>,
+                limit: usize,
+            ) -> $crate::explore::Verdict {
+                let explore: fn(&Scenario, _, _, _) -> _ = $explore;
+                explore(scenario, model, mutant, limit)
+            }
+
+            $($item)*
+        }
+    };
+}
+pub(crate) use world;
 
 /// Transcriptions of some code, with scenarios and mutants.
 pub trait World {
     /// What is left out or done wrongly.
     type Mutant: Copy + Debug + PartialEq + 'static;
     /// Which thread does what.
-    type Scenario: Clone + Debug;
+    type Scenario: Clone + Debug + 'static;
 
     /// Under which models it is explored: one, if its memory is no matter.
     const MODELS: &'static [Model] = &Model::ALL;
-    /// Every mutant, in each scenario where it is noticed.
-    const FAULTS: &'static [Fault<Self::Mutant>];
-    /// What the names of its mutants begin with, if they are those of the variants.
+    /// What the names of its mutants begin with.
     const PREFIX: &'static str = "";
 
-    /// The scenarios that are explored in seconds each.
-    fn scenarios() -> Vec<Self::Scenario>;
+    /// Its scenarios, and what is known about its mutants.
+    fn table() -> &'static Table<Self::Scenario, Self::Mutant>;
 
     /// The name of a scenario.
     fn scenario_name(scenario: &Self::Scenario) -> &str;
@@ -125,17 +167,20 @@ pub trait World {
     ) -> Verdict;
 
     /// The scenario of this name.
-    fn named(name: &str) -> Option<Self::Scenario> {
-        Self::scenarios().into_iter().find(|one| Self::scenario_name(one) == name)
+    fn named(name: &str) -> Option<&'static Self::Scenario> {
+        let mut all = Self::table().scenario.iter().chain(&Self::table().big);
+        all.find(|one| Self::scenario_name(one) == name)
     }
 }
 
-/// The scenario that the table has for a fault.
+/// The scenarios that the table has for a fault.
 ///
 /// # Panics
-/// If there is none of this name.
-pub fn scenario_of<W: World>(fault: &Fault<W::Mutant>) -> W::Scenario {
-    W::named(fault.scenario).expect("the table names a scenario")
+/// If there is none of a name.
+pub fn scenarios_of<W: World>(
+    fault: &Fault<W::Mutant>,
+) -> impl Iterator<Item = &'static W::Scenario> {
+    fault.scenarios.iter().map(|name| W::named(name).expect("the table names a scenario"))
 }
 
 /// Explores the scenarios without any mutant. Returns those that are not safe, with what was found.
@@ -144,10 +189,10 @@ pub fn unsafe_scenarios<W: World>(
     is_asked: impl Fn(&W::Scenario, Model) -> bool,
 ) -> Vec<String> {
     let mut found = Vec::new();
-    for scenario in W::scenarios() {
-        for model in W::MODELS.iter().copied().filter(|model| is_asked(&scenario, *model)) {
-            let verdict = W::explore(&scenario, model, None, limit);
-            let told = format!("{} under {model:?}: {verdict}", W::scenario_name(&scenario));
+    for scenario in &W::table().scenario {
+        for model in W::MODELS.iter().copied().filter(|model| is_asked(scenario, *model)) {
+            let verdict = W::explore(scenario, model, None, limit);
+            let told = format!("{} under {model:?}: {verdict}", W::scenario_name(scenario));
             println!("{told}");
             if !verdict.is_safe() {
                 found.push(told);
@@ -157,21 +202,22 @@ pub fn unsafe_scenarios<W: World>(
     found
 }
 
-/// Explores each fault in its scenario. Returns what is not as the table says: faults of which
+/// Explores each fault in its scenarios. Returns what is not as the table says: faults of which
 /// something else comes, and those that do harm and are found under none of the models.
 pub fn wrong_faults<W: World>(
     limit: usize,
-    is_asked: impl Fn(&Fault<W::Mutant>, Model) -> bool,
+    is_asked: impl Fn(&Fault<W::Mutant>, &W::Scenario, Model) -> bool,
 ) -> Vec<String> {
     let mut wrong = Vec::new();
-    for fault in W::FAULTS {
-        let scenario = scenario_of::<W>(fault);
-        let models = W::MODELS.iter().copied().filter(|model| is_asked(fault, *model));
+    for (fault, scenario) in
+        W::table().fault.iter().flat_map(|fault| scenarios_of::<W>(fault).map(move |s| (fault, s)))
+    {
         let mut verdicts = Vec::new();
-        for model in models {
-            let verdict = W::explore(&scenario, model, Some(fault.mutant), limit);
-            let name = W::mutant_name(fault.mutant);
-            let told = format!("{name} in {} under {model:?}: {verdict}", fault.scenario);
+        let name = W::mutant_name(fault.mutant);
+        for model in W::MODELS.iter().copied().filter(|model| is_asked(fault, scenario, *model)) {
+            let verdict = W::explore(scenario, model, Some(fault.mutant), limit);
+            let place = W::scenario_name(scenario);
+            let told = format!("{name} in {place} under {model:?}: {verdict}");
             println!("{told}\n");
             if !fault.agrees(model, &verdict) {
                 wrong.push(told);
@@ -180,28 +226,24 @@ pub fn wrong_faults<W: World>(
         }
         let is_found = verdicts.iter().any(Verdict::is_fault);
         if !verdicts.is_empty() && !is_found && fault.kind != Kind::Harmless {
-            wrong.push(format!("{} is not found", W::mutant_name(fault.mutant)));
+            wrong.push(format!("{name} is not found"));
         }
     }
     wrong
 }
 
 /// Explores each harmless fault in all scenarios. Returns those where it does harm.
-///
-/// # Panics
-/// If a fault is listed as harmless and as one that a model must find.
 pub fn harm_of_harmless_faults<W: World>(
     limit: usize,
     is_asked: impl Fn(&W::Scenario, Model) -> bool,
 ) -> Vec<String> {
     let mut harm = Vec::new();
-    for fault in W::FAULTS.iter().filter(|fault| fault.kind == Kind::Harmless) {
-        assert_eq!(fault.models, Models::Neither);
-        for scenario in W::scenarios() {
-            for model in W::MODELS.iter().copied().filter(|model| is_asked(&scenario, *model)) {
-                let verdict = W::explore(&scenario, model, Some(fault.mutant), limit);
+    for fault in W::table().fault.iter().filter(|fault| fault.kind == Kind::Harmless) {
+        for scenario in &W::table().scenario {
+            for model in W::MODELS.iter().copied().filter(|model| is_asked(scenario, *model)) {
+                let verdict = W::explore(scenario, model, Some(fault.mutant), limit);
                 if !verdict.is_safe() {
-                    let (name, place) = (W::mutant_name(fault.mutant), W::scenario_name(&scenario));
+                    let (name, place) = (W::mutant_name(fault.mutant), W::scenario_name(scenario));
                     harm.push(format!("{name} in {place}: {verdict}"));
                 }
             }

@@ -1,5 +1,5 @@
-//! What the small worlds share: a scenario under a memory with a step left out, and the threads
-//! that take it.
+//! What the worlds share: a scenario under a memory with a step left out, and the threads that take
+//! it.
 
 use core::hash::Hash;
 use core::marker::PhantomData;
@@ -10,7 +10,7 @@ use crate::explore::{self, Model, Verdict};
 use crate::memory::Memory;
 use crate::memory::tso::Tso;
 use crate::memory::weak::Weak;
-use crate::system::{Outcome, System};
+use crate::system::{By, Outcome, System};
 
 /// A scenario under a memory, with a step left out or weakened.
 pub(crate) struct Program<M, S, X> {
@@ -20,6 +20,10 @@ pub(crate) struct Program<M, S, X> {
 }
 
 impl<M, S, X: Copy + PartialEq> Program<M, S, X> {
+    pub(crate) const fn new(scenario: S, mutant: Option<X>) -> Self {
+        Self { scenario, mutant, memory: PhantomData }
+    }
+
     pub(crate) fn is(&self, mutant: X) -> bool {
         self.mutant == Some(mutant)
     }
@@ -33,20 +37,48 @@ impl<M, S, X: Copy + PartialEq> Program<M, S, X> {
         let is_weakened = mutants.iter().any(|mutant| self.is(*mutant));
         if is_weakened { Ordering::Relaxed } else { order }
     }
+
+    /// A step of `me`.
+    pub(crate) fn turn<'a>(&'a self, me: usize, by: By<'a>) -> Turn<'a, S, X> {
+        let By { choice, told } = by;
+        Turn { scenario: &self.scenario, mutant: self.mutant, me, choice, told }
+    }
 }
 
 /// Explores every state of a scenario under a model, at most `limit` of them.
 pub(crate) fn explore<S, X>(scenario: S, model: Model, mutant: Option<X>, limit: usize) -> Verdict
 where
+    X: Copy + PartialEq,
     Program<Tso, S, X>: System,
     Program<Weak, S, X>: System,
 {
     match model {
-        Model::Tso => {
-            explore::run(&Program { scenario, mutant, memory: PhantomData::<Tso> }, limit)
-        }
-        Model::Weak => {
-            explore::run(&Program { scenario, mutant, memory: PhantomData::<Weak> }, limit)
+        Model::Tso => explore::run(&Program::<Tso, S, X>::new(scenario, mutant), limit),
+        Model::Weak => explore::run(&Program::<Weak, S, X>::new(scenario, mutant), limit),
+    }
+}
+
+/// A step being taken.
+pub(crate) struct Turn<'a, S, X> {
+    pub(crate) scenario: &'a S,
+    pub(crate) mutant: Option<X>,
+    pub(crate) me: usize,
+    pub(crate) choice: &'a mut Choice,
+    /// Whose step it is and what it did, if somebody wants to read it.
+    told: Option<&'a mut String>,
+}
+
+impl<S, X: Copy + PartialEq> Turn<'_, S, X> {
+    pub(crate) fn is(&self, mutant: X) -> bool {
+        self.mutant == Some(mutant)
+    }
+
+    pub(crate) fn tell(&mut self, what: impl FnOnce() -> String) {
+        if let Some(told) = &mut self.told {
+            if !told.is_empty() {
+                told.push_str(if told.contains(": ") { "; " } else { ": " });
+            }
+            told.push_str(&what());
         }
     }
 }
@@ -97,19 +129,13 @@ impl<T: Threads> System for T {
         2 * T::NAMES.len() as u16
     }
 
-    fn take(
-        &self,
-        world: &mut T::World,
-        step: u16,
-        choice: &mut Choice,
-        told: Option<&mut String>,
-    ) -> Outcome {
+    fn take(&self, world: &mut T::World, step: u16, by: By<'_>) -> Outcome {
         let (me, is_drain) = (usize::from(step / 2), step % 2 == 1);
         let outcome =
-            if is_drain { drain(T::memory(world), me) } else { self.step(world, me, choice) };
+            if is_drain { drain(T::memory(world), me) } else { self.step(world, me, by.choice) };
         let active = self.active(world);
         T::memory(world).settle(active);
-        if let Some(told) = told {
+        if let Some(told) = by.told {
             *told = format!("{}{}: {}", T::NAMES[me], seen(is_drain), self.tell(world));
         }
         outcome

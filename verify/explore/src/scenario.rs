@@ -4,14 +4,15 @@ use std::borrow::Cow;
 
 use grace::policy::{Adaptive, AnyPolicy, Tick};
 use grace::{Number, Sequence, Start};
+use serde::Deserialize;
+use serde::de::value::{Error, StrDeserializer};
 
 /// A few threads and what each of them does, once.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize)]
+#[serde(from = "Row", bound(deserialize = "'de: 'static"))]
 pub struct Scenario {
     /// Short and unique.
     pub name: Cow<'static, str>,
-    /// What it is there for.
-    pub about: &'static str,
     /// Light and heavy fences are both sequentially consistent fences.
     pub portable: bool,
     /// At most four.
@@ -54,7 +55,8 @@ pub enum Flavour {
 }
 
 /// One thing that a thread does; most take several steps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Op {
     /// Registers the thread's reader.
     Register,
@@ -116,16 +118,52 @@ const fn looking(looks_max: u32) -> AnyPolicy {
     AnyPolicy::Adaptive(Adaptive { looks_max, looks_max_expedited: looks_max })
 }
 
+/// A scenario as `worlds/grace_periods.toml` has it.
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct Row {
+    name: &'static str,
+    threads: Vec<&'static str>,
+    #[serde(default)]
+    portable: bool,
+    /// The driver sleeps as soon as it has found holdouts.
+    #[serde(default)]
+    sleeping: bool,
+    /// Everything happens on the tick.
+    #[serde(default)]
+    ticking: bool,
+    /// Sequence and number start one grace period before their wrap.
+    #[serde(default)]
+    before_the_wrap: bool,
+    number_bits: Option<u32>,
+    may_vanish: Option<usize>,
+}
+
+impl From<Row> for Scenario {
+    fn from(row: Row) -> Self {
+        let threads = row.threads.into_iter().map(Thread::parsed).collect();
+        let mut scenario = Self::new(row.name, threads);
+        (scenario.portable, scenario.may_vanish) = (row.portable, row.may_vanish);
+        if row.sleeping {
+            scenario.policy = looking(1);
+        }
+        if row.ticking {
+            scenario.policy = AnyPolicy::Tick(Tick);
+        }
+        if row.before_the_wrap {
+            scenario.start.sequence = Sequence::after(u64::MAX >> 1);
+            scenario.start.number = Number(u32::MAX);
+        }
+        scenario.start.number_bits = row.number_bits.unwrap_or(scenario.start.number_bits);
+        scenario
+    }
+}
+
 impl Scenario {
     /// A scenario with membarrier, 32-bit numbers from zero, and a driver that never sleeps.
-    pub fn new(
-        name: impl Into<Cow<'static, str>>,
-        about: &'static str,
-        threads: Vec<Thread>,
-    ) -> Self {
+    pub fn new(name: impl Into<Cow<'static, str>>, threads: Vec<Thread>) -> Self {
         Self {
             name: name.into(),
-            about,
             portable: false,
             threads,
             start: Start::ZERO,
@@ -140,35 +178,6 @@ impl Scenario {
     #[must_use]
     pub fn portable(mut self) -> Self {
         self.portable = true;
-        self
-    }
-
-    /// The driver sleeps as soon as it has found holdouts.
-    #[must_use]
-    pub fn sleeping(mut self) -> Self {
-        self.policy = looking(1);
-        self
-    }
-
-    /// Everything happens on the tick.
-    #[must_use]
-    pub fn ticking(mut self) -> Self {
-        self.policy = AnyPolicy::Tick(Tick);
-        self
-    }
-
-    /// Numbers of this many bits.
-    #[must_use]
-    pub fn number_bits(mut self, bits: u32) -> Self {
-        self.start.number_bits = bits;
-        self
-    }
-
-    /// Sequence and number start one grace period before their wrap.
-    #[must_use]
-    pub fn before_the_wrap(mut self) -> Self {
-        self.start.sequence = Sequence::after(u64::MAX >> 1);
-        self.start.number = Number(u32::MAX);
         self
     }
 }
@@ -198,5 +207,33 @@ impl Thread {
     /// A thread that is not registered.
     pub fn other(name: &'static str, program: &[Op]) -> Self {
         Self { registered: false, ..Self::reader(name, program) }
+    }
+
+    /// A thread as a text has it: of which kind, its name, what it does.
+    fn parsed(text: &'static str) -> Self {
+        let (who, program) = text.split_once(": ").expect("a thread has a program");
+        let program: Vec<Op> = program.split(' ').flat_map(parsed).collect();
+        match who.split_once(' ') {
+            Some(("reader", name)) => Self::reader(name, &program),
+            Some(("qsbr", name)) => Self::qsbr(name, &program),
+            Some(("other", name)) => Self::other(name, &program),
+            _ => panic!("{who} is of no kind"),
+        }
+    }
+}
+
+/// The operations that a word stands for.
+fn parsed(word: &str) -> Vec<Op> {
+    let (name, object) = word.split_once(':').unwrap_or((word, "0"));
+    let object = object.parse().expect("the number of an object");
+    match name {
+        "section" => vec![Op::Lock, Op::Read, Op::Unlock],
+        "swap" => vec![Op::Swap(object)],
+        "update" => vec![Op::Swap(object), Op::Request, Op::Wait, Op::Free],
+        "overwrite" => vec![Op::Store(object), Op::Request, Op::Wait, Op::Free],
+        _ => {
+            let op = Op::deserialize(StrDeserializer::<Error>::new(name));
+            vec![op.unwrap_or_else(|_| panic!("{word} is no operation"))]
+        }
     }
 }

@@ -13,6 +13,13 @@ pub(crate) enum Outcome {
     Violation(String),
 }
 
+/// How a step goes, where it may go several ways.
+pub(crate) struct By<'a> {
+    pub(crate) choice: &'a mut Choice,
+    /// What it did, if somebody wants to read it.
+    pub(crate) told: Option<&'a mut String>,
+}
+
 /// Something whose states are to be explored. Steps have numbers; what a step does depends on
 /// nothing but the state and the values of [`Choice`].
 pub(crate) trait System {
@@ -30,14 +37,8 @@ pub(crate) trait System {
         true
     }
 
-    /// Takes a step, and tells what it did if somebody wants to read it.
-    fn take(
-        &self,
-        state: &mut Self::State,
-        step: u16,
-        choice: &mut Choice,
-        told: Option<&mut String>,
-    ) -> Outcome;
+    /// Takes a step.
+    fn take(&self, state: &mut Self::State, step: u16, by: By<'_>) -> Outcome;
 
     /// Whether nothing need happen any more. An end may be gone on from.
     fn is_end(&self, state: &Self::State) -> bool;

@@ -5,9 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use check::harness::World;
-use check::limit::FAULTS;
+use check::limit::Limited;
 use check::sequence::Sequence;
-use check::{Kind, MUTANTS};
+use check::{GracePeriods, Kind};
 use mutants::Catcher;
 
 fn workspace() -> PathBuf {
@@ -116,49 +116,44 @@ fn no_edge_is_cited_that_the_document_lacks() {
 #[test]
 fn every_edge_names_its_mutants() {
     for (name, text) in edges() {
-        let named = |fault: &&check::Fault<check::Mutant>| {
-            text.contains(&format!("`{}`", fault.mutant.name()))
-        };
-        let fatal: Vec<_> = MUTANTS
+        let fatal: Vec<String> = GracePeriods::table()
+            .fault
             .iter()
-            .filter(|fault| {
-                fault.kind != Kind::Harmless && fault.mutant.edges().contains(&name.as_str())
-            })
+            .filter(|fault| fault.kind != Kind::Harmless && fault.edges.contains(&name.as_str()))
+            .map(|fault| GracePeriods::mutant_name(fault.mutant))
             .collect();
         assert!(!fatal.is_empty(), "no mutant takes [{name}] away");
-        for fault in &fatal {
-            assert!(named(fault), "[{name}] does not name {}", fault.mutant.name());
+        for mutant in &fatal {
+            assert!(text.contains(&format!("`{mutant}`")), "[{name}] does not name {mutant}");
         }
         // And none that the table knows nothing of.
         let mutants = text.split("- Mutant").nth(1).expect("each edge has a list of mutants");
         for word in mutants.split('`').skip(1).step_by(2) {
-            assert!(
-                MUTANTS.iter().any(|fault| fault.mutant.name() == word),
-                "[{name}] names {word}"
-            );
+            assert!(names::<GracePeriods>().any(|name| name == word), "[{name}] names {word}");
         }
     }
 }
 
-/// The mutants of a world that do harm.
-fn harmful<M: std::fmt::Debug>(faults: &[check::Fault<M>]) -> Vec<String> {
-    let harmful = faults.iter().filter(|fault| fault.kind != Kind::Harmless);
-    harmful.map(|fault| format!("{:?}", fault.mutant)).collect()
+/// The names of the mutants of a world.
+fn names<W: World>() -> impl Iterator<Item = String> {
+    W::table().fault.iter().map(|fault| W::mutant_name(fault.mutant))
+}
+
+/// The mutants of a world, or those that do harm, as its code names them.
+fn variants<W: World>(with_harmless: bool) -> Vec<String> {
+    let is_asked = |fault: &&check::Fault<W::Mutant>| with_harmless || fault.kind != Kind::Harmless;
+    let asked = W::table().fault.iter().filter(is_asked);
+    asked.map(|fault| format!("{:?}", fault.mutant)).collect()
 }
 
 /// Mutants that are named by the module of the explorer that has them, or as those of the registry.
 #[test]
 fn the_mutants_that_are_named_exist() {
     let worlds = [
-        ("srcu", harmful(check::srcu::FAULTS)),
-        ("rseq_read", harmful(check::rseq_read::FAULTS)),
-        // Their harmless ones are in the document, too.
-        ("hazard", check::hazard::FAULTS.iter().map(|f| format!("{:?}", f.mutant)).collect()),
-        ("bucket", check::bucket::FAULTS.iter().map(|f| format!("{:?}", f.mutant)).collect()),
-        (
-            "compat_hazard",
-            check::compat_hazard::FAULTS.iter().map(|f| format!("{:?}", f.mutant)).collect(),
-        ),
+        ("srcu", variants::<check::srcu::SrcuProtocol>(false)),
+        ("rseq_read", variants::<check::rseq_read::Restart>(false)),
+        // Its harmless ones are in the document, too.
+        ("hazard", variants::<check::hazard::Hazard>(true)),
     ];
     let is_kebab =
         |name: &str| name.contains('-') && name.chars().all(|c| c.is_ascii_lowercase() || c == '-');
@@ -173,10 +168,10 @@ fn the_mutants_that_are_named_exist() {
                 known.iter().any(|known| known == name)
             }
             None if is_kebab(name) => {
-                MUTANTS.iter().any(|fault| fault.mutant.name() == name)
+                names::<GracePeriods>().any(|known| known == name)
                     || mutants::named(name).is_some()
                     || check::scenarios::named(name).is_some()
-                    || Sequence::FAULTS.iter().any(|fault| {
+                    || Sequence::table().fault.iter().any(|fault| {
                         fault.kind != Kind::Harmless && Sequence::mutant_name(fault.mutant) == name
                     })
             }
@@ -201,26 +196,16 @@ fn the_explorer_finds_the_steps_of_the_registry_that_are_its_own() {
 #[test]
 fn every_mutant_is_in_the_document() {
     let text = document();
-    for fault in MUTANTS {
-        assert!(
-            text.contains(&format!("`{}`", fault.mutant.name())),
-            "{} is missing",
-            fault.mutant.name()
-        );
+    for name in names::<GracePeriods>() {
+        assert!(text.contains(&format!("`{name}`")), "{name} is missing");
     }
 }
 
-/// Each fault of hazard pointers, and of the map's bucket, is in the document, under the name of
-/// its world.
 #[test]
-fn every_mutant_of_hazard_pointers_and_buckets_is_in_the_document() {
+fn every_mutant_of_hazard_pointers_is_in_the_document() {
     let text = document();
-    let library = check::hazard::FAULTS.iter().map(|f| format!("`hazard::{:?}`", f.mutant));
-    let compat = check::compat_hazard::FAULTS.iter();
-    let compat = compat.map(|f| format!("`compat_hazard::{:?}`", f.mutant));
-    let bucket = check::bucket::FAULTS.iter().map(|f| format!("`bucket::{:?}`", f.mutant));
-    for name in library.chain(compat).chain(bucket) {
-        assert!(text.contains(&name), "{name} is missing");
+    for name in variants::<check::hazard::Hazard>(true) {
+        assert!(text.contains(&format!("`hazard::{name}`")), "{name} is missing");
     }
 }
 
@@ -233,7 +218,6 @@ fn the_document_names_faults_that_do_harm() {
     let named: Vec<&str> = quoted.filter(|word| word.chars().all(char::is_alphabetic)).collect();
     assert!(named.len() > 10, "{named:?}");
     for name in named {
-        let fault = FAULTS.iter().find(|fault| format!("{:?}", fault.mutant) == name);
-        assert!(fault.is_some_and(|fault| fault.kind != Kind::Harmless), "{name}");
+        assert!(variants::<Limited>(false).iter().any(|known| known == name), "{name}");
     }
 }

@@ -140,7 +140,7 @@ pub(super) unsafe fn search_node<F: Form>(
 ) -> Option<At<F>> {
     for word in 0..node.words() {
         // Acquire: pairs with the Release that stored the tag; the slot was written [HM-1].
-        let found = tags::matches(node.word(word).load(Acquire), tag);
+        let found = tags::matches(node.word(word).load(Acquire), tag); //~ map-relaxed-tag-load
         for index in tags::indexes(found) {
             // SAFETY: the tag says that there is an entry.
             let entry = unsafe { F::entry(node.slot(word, index)) };
@@ -187,6 +187,7 @@ impl<F: Form, G: GracePeriods> Drop for Locked<'_, F, G> {
             self.stamp_now();
         }
         // Release: pairs with the Acquire of the next one that locks it, and of readers [HM-5].
+        //~ map-relaxed-tag map-relaxed-moved:
         self.bucket.head().word.store(self.word, Release);
     }
 }
@@ -222,6 +223,7 @@ impl<'g, F: Form, G: GracePeriods> Locked<'g, F, G> {
         let word = head.word.load(Relaxed);
         // Acquire: pairs with the Release in `drop` [HM-5]. Relaxed: tried again.
         if word & (LOCK | MOVED) == 0
+            //~ map-relaxed-lock:
             && head.word.compare_exchange(word, word | LOCK, Acquire, Relaxed).is_ok()
         {
             return Ok(word);
@@ -242,6 +244,7 @@ impl<'g, F: Form, G: GracePeriods> Locked<'g, F, G> {
             }
             // As in `lock` [HM-5].
             if word & LOCK == 0
+                //~ map-relaxed-lock:
                 && head.word.compare_exchange_weak(word, word | LOCK, Acquire, Relaxed).is_ok()
             {
                 return Ok(word);
@@ -274,13 +277,15 @@ impl<'g, F: Form, G: GracePeriods> Locked<'g, F, G> {
         let dead = tags::matches(self.word, DEAD) & Bucket::<F>::SLOT_BYTES;
         self.left.died.set(self.left.died.get() + 1);
         //~ map-no-cookie
+        //~ map-early-cookie
         // AcqRel: an exchange, so that the grace period of a cookie that is taken after it begins
         // later than this [HM-4]; and it publishes what the word speaks of [HM-1].
         self.bucket.head().word.swap(self.word | LOCK, AcqRel);
-        let cookie = self.grace_periods.snapshot();
+        let cookie = self.grace_periods.snapshot(); //~ map-early-cookie
         let stamped = tags::matches(self.word, STAMPED) & Bucket::<F>::SLOT_BYTES;
         if stamped == 0 {
             self.set_cookie(cookie);
+        //~ map-shared-cookie:
         } else if cookie != self.cookie() {
             return; // covered when those that are stamped are empty
         }
@@ -316,7 +321,7 @@ impl<'g, F: Form, G: GracePeriods> Locked<'g, F, G> {
     fn publish(&self) {
         // Release: pairs with the Acquire of readers: slots and nodes that it speaks of have been
         // written [HM-1] [HM-2].
-        self.bucket.head().word.store(self.word | LOCK, Release);
+        self.bucket.head().word.store(self.word | LOCK, Release); //~ map-relaxed-tag
     }
 
     /// Moves the entries of the node into the slots of the bucket, if these have room again.
@@ -335,6 +340,7 @@ impl<'g, F: Form, G: GracePeriods> Locked<'g, F, G> {
         }
         // One store: a reader finds them in the node before, in the slots afterwards. Then the
         // pointer: a reader that loaded the old word and comes too late to the node polls again.
+        //~ map-fold-by-halves
         self.word = word;
         self.publish();
         self.detach(node);
@@ -431,6 +437,7 @@ impl<'g, F: Form, G: GracePeriods> Locked<'g, F, G> {
             (Location::Head(old), node) => {
                 self.has_died = true;
                 let without = tags::with(self.word, old, DEAD);
+                //~ map-dead-first
                 match self.free_slot() {
                     // One store: the new entry, and the old one's end.
                     Some(index) => self.fill(index, tag, stored, without),
@@ -461,7 +468,7 @@ impl<'g, F: Form, G: GracePeriods> Locked<'g, F, G> {
             Location::Head(index) => {
                 self.has_died = true;
                 // SAFETY: we have the bucket, and there is an entry.
-                unsafe { F::clear(self.bucket.slot(index)) };
+                unsafe { F::clear(self.bucket.slot(index)) }; //~ map-no-null
                 self.word = tags::with(self.word, index, if F::WAITS { DEAD } else { EMPTY });
             }
             Location::Node(word, index) => {
@@ -489,7 +496,7 @@ impl<'g, F: Form, G: GracePeriods> Locked<'g, F, G> {
     /// Writes an entry into an empty slot; the word will be `word` and the tag.
     fn fill(&mut self, index: usize, tag: u64, stored: F::Stored, word: u64) -> At<F> {
         self.word = tags::with(word, index, tag);
-        //~ map-tag-before-key:
+        //~ map-tag-before-key map-pointer-first:
         if !F::WAITS {
             // The pointer is null, and its store the moment; see `entry`.
             self.publish();
@@ -524,7 +531,7 @@ impl<'g, F: Form, G: GracePeriods> Locked<'g, F, G> {
         let new = fill_node(node, tag, stored, None);
         node.head().cookie.set(self.cookie());
         // Release: pairs with the Acquire of readers: the node has been written [HM-2].
-        self.bucket.head().over.store(node.as_ptr(), Release);
+        self.bucket.head().over.store(node.as_ptr(), Release); //~ map-relaxed-overflow
         self.word |= OVER;
         self.publish();
         if let Some(old) = old {
@@ -559,7 +566,7 @@ fn fill_node<F: Form>(node: NodeRef<F>, tag: u64, stored: F::Stored, old: Option
     // SAFETY: never filled, and the caller has the bucket.
     unsafe { F::write(slot, stored) };
     // Release: pairs with the Acquire of readers: the slot has been written [HM-1].
-    node.fill(tag, old, Release);
+    node.fill(tag, old, Release); //~ map-relaxed-node-tag
     // SAFETY: written above.
     unsafe { F::entry(slot) }
 }

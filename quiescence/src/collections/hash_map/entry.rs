@@ -242,7 +242,7 @@ unsafe impl<K, V> Form for Boxed<K, V> {
     unsafe fn write(slot: *mut u8, stored: Self::Stored) {
         // Release: a reader that has an older tag of this slot may load it [HM-1].
         // SAFETY: by the contract.
-        unsafe { place(slot) }.store(Box::into_raw(stored), Release);
+        unsafe { place(slot) }.store(Box::into_raw(stored), Release); //~ map-relaxed-pointer
     }
 
     #[inline(always)]

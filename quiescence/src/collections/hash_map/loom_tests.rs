@@ -20,7 +20,7 @@ use super::search::search;
 use super::table::{Table, TableRef};
 use super::tags;
 use super::walk::Walk;
-use crate::os::sync::{AtomicPtr, AtomicU64, fence};
+use crate::os::sync::{AtomicPtr, AtomicU64, Tracked, fence};
 
 fn model(f: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
@@ -60,7 +60,7 @@ fn hash_of(key: &u32) -> u64 {
     0x55 << 56 | u64::from(key % 2)
 }
 
-impl<F: Form<Key = u32, Value = u32>> World<F> {
+impl<F: Form<Key = u32, Value: From<u32>>> World<F> {
     fn new(buckets: usize) -> Arc<Self> {
         Arc::new(Self {
             root: AtomicPtr::new(TableRef::<F>::new(buckets).as_ptr()),
@@ -90,15 +90,9 @@ impl<F: Form<Key = u32, Value = u32>> World<F> {
         &self.periods.sections
     }
 
-    fn find(&self, key: u32) -> Option<*const Entry<u32, u32>> {
+    fn find(&self, key: u32) -> Option<*const Entry<u32, F::Value>> {
         // SAFETY: in a section.
         unsafe { search(self.table(), hash_of(&key), |entry| entry.key == key) }
-    }
-
-    /// The value of a key. In a section.
-    fn get(&self, key: u32) -> Option<u32> {
-        // SAFETY: found in the section.
-        self.find(key).map(|entry| unsafe { (*entry).value })
     }
 
     /// Locks the bucket of a key as an update does, and calls `f` with it. In a section, if there
@@ -132,7 +126,8 @@ impl<F: Form<Key = u32, Value = u32>> World<F> {
 
     fn insert(&self, left: &Left, key: u32, value: u32) {
         self.change(left, key, |bucket, found| {
-            let (tag, stored) = (tags::of_hash(hash_of(&key)), F::store(Entry { key, value }));
+            let entry = Entry { key, value: value.into() };
+            let (tag, stored) = (tags::of_hash(hash_of(&key)), F::store(entry));
             match found {
                 // The old box is leaked: readers may have it, and loom does not mind.
                 Some(at) => _ = bucket.replace(at, tag, stored),
@@ -155,7 +150,7 @@ impl<F: Form<Key = u32, Value = u32>> World<F> {
             unsafe { node.free() };
         }
         let table = NonNull::new(this.root.load(Relaxed)).expect("never null");
-        let end = |entry: *mut Entry<u32, u32>| {
+        let end = |entry: *mut Entry<u32, F::Value>| {
             if !entry.is_null() {
                 // SAFETY: of the map, once.
                 drop(unsafe { Box::from_raw(entry) });
@@ -166,8 +161,16 @@ impl<F: Form<Key = u32, Value = u32>> World<F> {
     }
 }
 
+impl<F: Form<Key = u32, Value = u32>> World<F> {
+    /// The value of a key. In a section.
+    fn get(&self, key: u32) -> Option<u32> {
+        // SAFETY: found in the section.
+        self.find(key).map(|entry| unsafe { (*entry).value })
+    }
+}
+
 /// Runs an updater beside a reader, in a table that `first` has filled.
-fn beside<F: Form<Key = u32, Value = u32> + 'static>(
+fn beside<F: Form<Key = u32, Value: From<u32>> + 'static>(
     buckets: usize,
     first: impl Fn(&World<F>, &Left) + Send + Sync + Copy + 'static,
     update: impl Fn(&World<F>, &Left) + Send + Sync + Copy + 'static,
@@ -217,6 +220,27 @@ fn a_boxed_key_that_is_replaced_is_found() {
 }
 
 #[test]
+fn a_key_that_is_replaced_in_the_slots_is_found() {
+    beside::<InlineForm>(
+        1,
+        |world, left| world.insert(left, 0, 10),
+        |world, left| world.insert(left, 0, 11),
+        |world| assert!(world.section(|| world.get(0)).is_some(), "it is never removed"),
+    );
+}
+
+/// It stays in the node of its bucket, and goes to another one where that is full.
+#[test]
+fn a_key_in_a_node_that_is_replaced_is_found() {
+    beside::<InlineForm>(
+        1,
+        |world, left| (0..3).for_each(|key| world.insert(left, 2 * key, 2 * key)),
+        |world, left| (11..13).for_each(|value| world.insert(left, 4, value)),
+        |world| assert!(world.section(|| world.get(4)).is_some(), "it is never removed"),
+    );
+}
+
+#[test]
 fn a_slot_is_filled_again_after_its_readers() {
     beside::<InlineForm>(
         1,
@@ -242,6 +266,24 @@ fn a_slot_is_filled_again_after_its_readers() {
     );
 }
 
+/// What dies while a cookie waits for the section before does not share that cookie.
+#[test]
+fn a_slot_that_dies_later_waits_for_its_own_readers() {
+    beside::<InlineForm>(
+        1,
+        |world, left| [0, 2].iter().for_each(|&key| world.insert(left, key, key)),
+        |world, left| {
+            world.remove(left, 0);
+            world.remove(left, 2);
+            [4, 6].iter().for_each(|&key| world.insert(left, key, key));
+        },
+        |world| {
+            world.section(|| ());
+            world.section(|| world.find(2));
+        },
+    );
+}
+
 /// A boxed entry is found by all from one moment on, also by a reader with an older word.
 #[test]
 fn a_boxed_key_is_found_by_all_or_by_none() {
@@ -256,6 +298,51 @@ fn a_boxed_key_is_found_by_all_or_by_none() {
             let first = world.section(|| world.get(2));
             let second = world.section(|| world.get(2));
             assert!(first.is_none() || second.is_some(), "found, and then not");
+        },
+    );
+}
+
+/// Its slot has the tag of another entry after it, and then that entry.
+#[test]
+fn a_boxed_key_that_is_removed_stays_so() {
+    beside::<BoxedForm>(
+        1,
+        |world, left| world.insert(left, 0, 10),
+        |world, left| {
+            world.remove(left, 0);
+            world.insert(left, 2, 20);
+        },
+        |world| {
+            let first = world.section(|| world.get(0));
+            let second = world.section(|| world.get(0));
+            assert!(first.is_some() || second.is_none(), "removed, and then found");
+        },
+    );
+}
+
+/// A value whose writes and reads loom sees.
+struct Watched(Tracked<1>);
+
+impl From<u32> for Watched {
+    fn from(_: u32) -> Self {
+        let tracked = Tracked::new();
+        tracked.write(0);
+        Self(tracked)
+    }
+}
+
+#[test]
+fn what_is_in_a_box_is_seen() {
+    beside::<Boxed<u32, Watched>>(
+        1,
+        |world, left| world.insert(left, 0, 10),
+        |world, left| world.insert(left, 0, 11),
+        |world| {
+            world.section(|| {
+                let entry = world.find(0).expect("it is never removed");
+                // SAFETY: found in the section.
+                unsafe { &*entry }.value.0.read(0);
+            });
         },
     );
 }

@@ -26,7 +26,7 @@ pub(super) unsafe fn search<F: Form>(
     let tag = tags::of_hash(hash);
     let bucket = table.bucket(hash as usize);
     // Acquire: pairs with the Release that stored the tag; the slot has been written [HM-1].
-    let word = bucket.head().word.load(Acquire);
+    let word = bucket.head().word.load(Acquire); //~ map-relaxed-tag-load
     // SAFETY: loaded in the section.
     if let Some(entry) = unsafe { bucket.search_head(word, tag, &mut is_it) } {
         return Some(entry);
@@ -124,10 +124,11 @@ pub(super) fn load<F: Form>(bucket: Bucket<F>) -> (u64, Option<NodeRef<F>>) {
     loop {
         // Acquire: pairs with the Release in `copy_node`; the node has been written [HM-2]. It is
         // loaded before the word, so that what moves between both after that changes it.
+        //~ map-relaxed-overflow-load:
         let over = head.over.load(Acquire);
         //~ node-loaded
         // Acquire: as in `search` [HM-1].
-        let word = head.word.load(Acquire);
+        let word = head.word.load(Acquire); //~ map-relaxed-tag-load
         if word & (OVER | MOVED) != OVER {
             return (word, None);
         }
@@ -137,6 +138,7 @@ pub(super) fn load<F: Form>(bucket: Bucket<F>) -> (u64, Option<NodeRef<F>>) {
         {
             return (word, Some(node));
         }
+        //~ map-cookie-is-absence
         // An updater came in between, or an older pointer was loaded.
         crate::os::sync::relax();
     }

@@ -17,16 +17,18 @@ use core::hash::Hash;
 use std::collections::VecDeque;
 
 use grace::Urgency;
+use serde::Deserialize;
 use simulate::kernel::{Access, Callback, Engine, Host, Line, Mode};
 
 use crate::choice::Choice;
-use crate::system::{Outcome, System};
+use crate::system::{By, Outcome, System};
 
 /// CPUs, and what they may do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(from = "&str", bound(deserialize = "'de: 'static"))]
 pub struct Cpus {
     /// How many callbacks each of them queues, at most. Eight CPUs at most.
-    pub callbacks: &'static [u8],
+    pub callbacks: Vec<u8>,
     /// How much somebody may want them.
     pub urgencies: &'static [Urgency],
     /// CPUs may enter extended quiescent states.
@@ -35,29 +37,23 @@ pub struct Cpus {
     pub tickless: u8,
 }
 
-impl Cpus {
-    /// So many callbacks on each of so many CPUs, in the background; all have ticks, and may
-    /// sleep.
-    pub const fn new(callbacks: &'static [u8]) -> Self {
-        Self { callbacks, urgencies: &[Urgency::Background], may_sleep: true, tickless: 0 }
-    }
-
-    /// The same, always awake.
-    #[must_use]
-    pub const fn awake(self) -> Self {
-        Self { may_sleep: false, ..self }
-    }
-
-    /// The same, and somebody may wait for callbacks, in a hurry.
-    #[must_use]
-    pub const fn urgent(self) -> Self {
-        Self { urgencies: &[Urgency::Background, Urgency::Expedited], ..self }
-    }
-
-    /// The same, but the last CPU has no ticks.
-    #[must_use]
-    pub const fn last_tickless(self) -> Self {
-        Self { tickless: 1 << (self.callbacks.len() - 1), ..self }
+impl From<&str> for Cpus {
+    /// As `worlds/engines.toml` has them.
+    fn from(text: &str) -> Self {
+        let mut words = text.split(", ");
+        let callbacks = words.next().unwrap_or_default().split(' ');
+        let callbacks = callbacks.map(|count| count.parse().expect("how many callbacks"));
+        let (urgencies, callbacks) = (&[Urgency::Background][..], callbacks.collect());
+        let mut cpus = Self { callbacks, urgencies, may_sleep: true, tickless: 0 };
+        for word in words {
+            match word {
+                "awake" => cpus.may_sleep = false,
+                "urgent" => cpus.urgencies = &[Urgency::Background, Urgency::Expedited],
+                "last tickless" => cpus.tickless = 1 << (cpus.callbacks.len() - 1),
+                _ => panic!("CPUs are not {word}"),
+            }
+        }
+        cpus
     }
 }
 
@@ -248,12 +244,12 @@ impl core::fmt::Display for Cpus {
 
 /// An engine and its CPUs, as a system to explore.
 #[derive(Debug)]
-pub(crate) struct Around<E> {
+pub(crate) struct Around<'a, E> {
     pub(crate) engine: E,
-    pub(crate) cpus: Cpus,
+    pub(crate) cpus: &'a Cpus,
 }
 
-impl<E: Engine + Clone + Hash> Around<E> {
+impl<E: Engine + Clone + Hash> Around<'_, E> {
     fn is_possible(&self, outside: &Outside, cpu: usize, step: Step) -> bool {
         let own = &outside.cpus[cpu];
         let is_free = !own.is_reading && !own.is_asleep;
@@ -340,7 +336,7 @@ impl<E: Engine + Clone + Hash> Around<E> {
     }
 }
 
-impl<E: Engine + Clone + Hash> System for Around<E> {
+impl<E: Engine + Clone + Hash> System for Around<'_, E> {
     type State = EngineAndCpus<E>;
 
     fn first(&self) -> EngineAndCpus<E> {
@@ -367,14 +363,9 @@ impl<E: Engine + Clone + Hash> System for Around<E> {
         self.is_possible(&state.outside, cpu, step)
     }
 
-    fn take(
-        &self,
-        state: &mut EngineAndCpus<E>,
-        step: u16,
-        choice: &mut Choice,
-        mut told: Option<&mut String>,
-    ) -> Outcome {
+    fn take(&self, state: &mut EngineAndCpus<E>, step: u16, by: By<'_>) -> Outcome {
         let (cpu, step) = numbered(step);
+        let By { choice, mut told } = by;
         if let Some(told) = &mut told {
             told.push_str(&format!("{cpu}: {step:?}"));
         }

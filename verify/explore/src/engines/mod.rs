@@ -11,8 +11,8 @@
 //! - **Progress.** From every state, with sections that end and CPUs that do what they are asked
 //!   to, but with no thread that sleeps waking up of itself, all callbacks can run, and then the
 //!   engine wants nothing any more: no softirq, no timer.
-//! - **Each step is needed.** [`SUBJECTS`] says of each step that an engine can leave out what
-//!   comes of it, and the tests hold it to that.
+//! - **Each step is needed.** `worlds/engines.toml` says of each step that an engine can leave out
+//!   what comes of it, and the tests hold it to that.
 //!
 //! Reading order: [`cpus`], [`subjects`].
 
@@ -20,4 +20,4 @@ pub mod cpus;
 pub mod subjects;
 
 pub use cpus::Cpus;
-pub use subjects::{Expected, Finding, SUBJECTS, Subject};
+pub use subjects::{Expected, Subject, subjects};

@@ -1,9 +1,10 @@
 //! Steps that are left out or weakened, and what comes of each.
 
-use crate::harness;
+use serde::Deserialize;
 
 /// A step that is left out or weakened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Mutant {
     /// The reader does not load the pointer again.
     NoRecheck,
@@ -55,44 +56,12 @@ pub enum Mutant {
     LateCount,
     /// In place of a reference, a second slot gets the object; then the first is given back.
     CopiedProtection,
-}
-
-/// What is known about a mutant.
-pub type Fault = harness::Fault<Mutant>;
-
-harness::faults! {
-    NoRecheck Unsafe Both "two-readers"
-        "the object was retired, and scanned for, before the slot named it";
-    NoFence Unsafe Both "two-readers"
-        "the reader's slot is in its store buffer while the slots are scanned";
-    OwnFenceOnly Unsafe Both "two-readers" "the same";
-    NoReaderFence Unsafe Both "portable-two-readers" "the same";
-    ScanFirst Unsafe Both "two-readers" "a slot is stored after the scan";
-    BlocksFirst Unsafe WeakOnly "late-readers"
-        "a block comes after the list was taken, and its reader does not see what was unlinked";
-    SkipBlock Unsafe Both "two-readers" "the second reader is overlooked";
-    SkipSlot Unsafe Both "two-slots" "the second guard of the first reader is overlooked";
-    EarlyCookie Unsafe Both "two-readers" "the fence was executed before the object was unlinked";
-    RelaxedPoll Unsafe WeakOnly "two-readers"
-        "what the fence has made visible is not there for the scan";
-    RelaxedComplete Harmless Neither "two-readers"
-        "the heavy fence before it is a release fence as well";
-    RelaxedProtect Unsafe WeakOnly "two-reads"
-        "the scan finds the next protection, which says nothing of the read before it";
-    RelaxedRelease Unsafe WeakOnly "two-readers" "nothing orders a read before the free";
-    RelaxedScan Unsafe WeakOnly "two-readers" "the same";
-    RelaxedRescan Unsafe WeakOnly "two-readers" "the same";
-    RelaxedOwner Unsafe WeakOnly "handed-over"
-        "the scan finds the owner's next protection, which says nothing of the other thread's read";
-    Reuse Unsafe WeakOnly "handed-over" "the same";
-    Release Unsafe WeakOnly "two-readers" "nothing orders a read before the free";
-    BlindOwner Unsafe Both "two-slots" "the slot still protects what another thread reads";
-    KeptLost Unsafe Both "two-readers" "it is never freed";
-    KeptFreed Unsafe Both "two-readers" "the guard is still there";
-    RelaxedKeep Unsafe WeakOnly "third-driver"
-        "the worker finds the slot as it was before the fence";
-    RelaxedTake Unsafe WeakOnly "third-driver" "the same";
-    LateCount Unsafe Both "clone" "the object may be gone before it is counted";
-    CopiedProtection Unsafe Both "clone"
-        "the scan looks at the second slot before the copy, and at the first one after its end";
+    /// The updater of `compat` pushes what it retires by a relaxed exchange.
+    RelaxedPush,
+    /// The runner takes all that was retired by a relaxed exchange.
+    RelaxedPop,
+    /// The updater that retires onto an empty stack does not ask for the runner.
+    NoWake,
+    /// The runner falls asleep by a plain store.
+    BlindSleep,
 }

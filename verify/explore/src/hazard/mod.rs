@@ -11,6 +11,10 @@
 //! to the worker, which scans again, without a fence, until nothing is left. Either of the two, or
 //! a third thread, executes the fence.
 //!
+//! The headers of `compat` have one thread, the *runner* (`runner`), which takes all that was
+//! retired, executes the fence and scans. Each reader has one place. Scenarios that it is in are
+//! named `compat-...`.
+//!
 //! # What it confirms
 //!
 //! **No fence is needed for what is scanned again.** After the heavy fence of the first scan no
@@ -26,20 +30,23 @@
 
 mod fault;
 mod reader;
+mod runner;
 mod world;
 
-use crate::explore::{Model, Verdict};
-use crate::harness::World as Harnessed;
+use serde::Deserialize;
+
+use crate::harness::{self, Table};
 use crate::program;
 
-pub use fault::{FAULTS, Fault, Mutant};
+pub use fault::Mutant;
 
 pub(crate) const READERS: usize = 2;
 /// Slots of a block, at most.
 pub(crate) const SLOTS: usize = 2;
 
 /// What a reader does with one guard.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Op {
     /// It protects the object, reads it, and ends.
     Read,
@@ -53,7 +60,8 @@ pub enum Op {
 }
 
 /// Who executes the fence of a grace period.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Driver {
     /// The thread that waits for it.
     Updater,
@@ -61,15 +69,18 @@ pub enum Driver {
     Worker,
     /// The second reader, which does nothing else.
     Third,
+    /// The runner of `compat`, in place of the worker.
+    Runner,
 }
 
 /// Which thread does what.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case", default, deny_unknown_fields)]
 pub struct Scenario {
     /// Its name.
     pub name: &'static str,
     /// What the readers do.
-    pub readers: [&'static [Op]; READERS],
+    pub readers: [Vec<Op>; READERS],
     /// How often the object is replaced.
     pub updates: u8,
     /// How many retired objects are one batch.
@@ -84,88 +95,43 @@ pub struct Scenario {
     pub portable: bool,
 }
 
-const READ: &[Op] = &[Op::Read];
+impl Default for Scenario {
+    fn default() -> Self {
+        Self {
+            name: "",
+            readers: Default::default(),
+            updates: 1,
+            batch: 1,
+            slots: 1,
+            driver: Driver::Worker,
+            is_late: false,
+            portable: false,
+        }
+    }
+}
 
-const PLAIN: Scenario = Scenario {
-    name: "two-readers",
-    readers: [READ, READ],
-    updates: 1,
-    batch: 1,
-    slots: 1,
-    driver: Driver::Worker,
-    is_late: false,
-    portable: false,
-};
+impl Scenario {
+    fn is_compat(&self) -> bool {
+        self.driver == Driver::Runner
+    }
+}
 
-/// Every scenario, with membarrier; the portable ones are these again.
-const SCENARIOS: [Scenario; 8] = [
-    PLAIN,
-    Scenario {
-        name: "two-reads",
-        readers: [&[Op::Read, Op::Read], &[]],
-        updates: 2,
-        driver: Driver::Updater,
-        ..PLAIN
-    },
-    Scenario { name: "batch", readers: [READ, &[]], updates: 2, batch: 2, ..PLAIN },
-    Scenario {
-        name: "handed-over",
-        readers: [&[Op::Give, Op::Read], &[Op::Take]],
-        driver: Driver::Updater,
-        ..PLAIN
-    },
-    Scenario {
-        name: "two-slots",
-        readers: [&[Op::Give, Op::Read], &[Op::Take]],
-        slots: 2,
-        driver: Driver::Updater,
-        ..PLAIN
-    },
-    Scenario {
-        name: "late-readers",
-        readers: [READ, READ],
-        driver: Driver::Updater,
-        is_late: true,
-        ..PLAIN
-    },
-    Scenario { name: "third-driver", readers: [READ, &[]], driver: Driver::Third, ..PLAIN },
-    Scenario { name: "clone", readers: [&[Op::Clone], READ], slots: 2, ..PLAIN },
-];
+/// Each scenario again without membarrier.
+fn with_portable(mut table: Table<Scenario, Mutant>) -> Table<Scenario, Mutant> {
+    for index in 0..table.scenario.len() {
+        let scenario = table.scenario[index].clone();
+        let name = format!("portable-{}", scenario.name).leak();
+        table.scenario.push(Scenario { name, portable: true, ..scenario });
+    }
+    table
+}
 
-const PORTABLE: [&str; SCENARIOS.len()] = [
-    "portable-two-readers",
-    "portable-two-reads",
-    "portable-batch",
-    "portable-handed-over",
-    "portable-two-slots",
-    "portable-late-readers",
-    "portable-third-driver",
-    "portable-clone",
-];
+harness::world! {
+    /// Hazard pointers, as a world.
+    Hazard of "hazard" with with_portable;
+    explore: |scenario, model, mutant, limit| {
+        program::explore(scenario.clone(), model, mutant, limit)
+    };
 
-/// Hazard pointers, as a world.
-#[derive(Clone, Copy, Debug)]
-pub struct Hazard;
-
-impl Harnessed for Hazard {
-    type Mutant = Mutant;
-    type Scenario = Scenario;
-
-    const FAULTS: &'static [Fault] = FAULTS;
     const PREFIX: &'static str = "hazard-";
-
-    fn scenarios() -> Vec<Scenario> {
-        let portable = SCENARIOS.into_iter().zip(PORTABLE);
-        let portable =
-            portable.map(|(scenario, name)| Scenario { name, portable: true, ..scenario });
-        SCENARIOS.into_iter().chain(portable).collect()
-    }
-
-    fn scenario_name(scenario: &Scenario) -> &str {
-        scenario.name
-    }
-
-    fn explore(scenario: &Scenario, model: Model, mutant: Option<Mutant>, limit: usize) -> Verdict {
-        program::explore(*scenario, model, mutant, limit)
-    }
 }

@@ -5,6 +5,7 @@
 //!           p = src (Relaxed)
 //!           s = p (Release); light fence; q = src (Acquire)                         [HP-1]
 //!           q = p? that is the guard; else p = q, and again
+//!           (of compat: the own place, which needs no look; s = none before each new try)
 //! end:      s = none (Release), in any thread                                       [HP-2]
 //! clone:    count += 1 (Relaxed); end; later count -= 1 (AcqRel): was it 1? free
 //! ```
@@ -29,6 +30,8 @@ pub(super) enum At {
     Protect(u64),
     Fence(u64),
     Again(u64),
+    /// Of compat: its place is to be none before it has another object.
+    Unprotect(u64),
     Use,
     Count,
     Copy,
@@ -74,6 +77,10 @@ impl<M: Memory> System<M> {
                 memory.skip_to(me, CHANNEL, |value| value != NONE);
                 reader.at = At::Receive;
             }
+            At::Begin if self.scenario.is_compat() => {
+                reader.slot = (me as u8, 0);
+                reader.at = At::Protect(memory.load(me, SOURCE, Relaxed, choice) + 1);
+            }
             At::Begin => {
                 reader.slot = (me as u8, 0);
                 let is_blind = self.is(Mutant::BlindOwner);
@@ -118,7 +125,19 @@ impl<M: Memory> System<M> {
             }
             At::Again(object) => {
                 let found = memory.load(me, SOURCE, Acquire, choice) + 1;
-                reader.at = if found == object { self.guarded(*op) } else { At::Protect(found) };
+                reader.at = match found == object {
+                    true => self.guarded(*op),
+                    false if self.scenario.is_compat() => {
+                        reader.object = 0;
+                        At::Unprotect(found)
+                    }
+                    false => At::Protect(found),
+                };
+            }
+            At::Unprotect(found) => {
+                let order = self.unless(Mutant::RelaxedRelease, Release);
+                memory.store(me, at_slot, NONE, order);
+                reader.at = At::Protect(found);
             }
             At::Use => {
                 if let Some(what) = world.access(me, reader.object) {

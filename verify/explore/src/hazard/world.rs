@@ -16,14 +16,16 @@ use core::sync::atomic::Ordering::{self, AcqRel, Acquire, Release};
 
 use super::fault::Mutant;
 use super::reader::{At, Reader};
+use super::runner::{ASLEEP, Runner, STATE, Updater as Retirer};
 use super::{Driver, Op, READERS, SLOTS, Scenario};
 use crate::choice::Choice;
 use crate::memory::{LOCATIONS, Layout, Location, Memory, OBJECTS};
 use crate::program::{self, Program};
-use crate::system::{self, Outcome};
+use crate::system::{self, By, Outcome};
 
-const UPDATER: usize = READERS;
-const WORKER: usize = READERS + 1;
+pub(super) const UPDATER: usize = READERS;
+/// Or the runner, which is in its place.
+pub(super) const WORKER: usize = READERS + 1;
 const THREADS: usize = READERS + 2;
 /// The second reader, where it has nothing to read and drives.
 const THIRD: usize = READERS - 1;
@@ -91,14 +93,18 @@ pub(crate) struct World<M> {
     updater: Updater,
     driving: Driving,
     worker: Worker,
+    pub(super) retirer: Retirer,
+    pub(super) runner: Runner,
+    /// Whether the runner was woken.
+    pub(super) woken: bool,
     /// How many objects were made, and which of them were freed.
-    objects: u8,
+    pub(super) objects: u8,
     freed: u8,
-    /// Sets of objects: the batch of the updater, and what its scan has found; the same of the
-    /// worker.
-    batch: u8,
-    found: u8,
-    kept: u8,
+    /// Sets of objects: the batch of the updater, or runner, and what its scan has found; the same
+    /// of the worker. The runner keeps what it has found.
+    pub(super) batch: u8,
+    pub(super) found: u8,
+    pub(super) kept: u8,
     found_again: u8,
     cookie: u64,
     /// The blocks of which the updater knows, if it took the list early.
@@ -115,6 +121,14 @@ impl<M: Memory> World<M> {
         }
         let is_whole = self.memory.read_object(me, object);
         (!is_whole).then(|| format!("object {object} is read before it is initialised"))
+    }
+
+    /// Replaces the object by a new one. Returns the old one.
+    pub(super) fn publish(&mut self) -> u8 {
+        let new = self.objects;
+        self.objects += 1;
+        self.memory.initialise(UPDATER, new);
+        self.memory.update(UPDATER, SOURCE, AcqRel, |_, by| by, u64::from(new)) as u8
     }
 
     fn free(&mut self, me: usize, object: u8) -> Option<String> {
@@ -142,9 +156,10 @@ impl<M: Memory> System<M> {
     }
 
     /// Gives back the place's references to these.
-    fn put_all(&self, world: &mut World<M>, me: usize, objects: u8) -> Option<String> {
+    pub(super) fn put_all(&self, world: &mut World<M>, me: usize, objects: u8) -> Outcome {
         let mut each = (0..OBJECTS as u8).filter(|object| objects & 1 << object != 0);
-        each.find_map(|object| self.put(world, me, object))
+        let fault = each.find_map(|object| self.put(world, me, object));
+        fault.map_or(Outcome::Moved, Outcome::Violation)
     }
 
     fn update(&self, world: &mut World<M>, choice: &mut Choice) -> Outcome {
@@ -158,13 +173,7 @@ impl<M: Memory> System<M> {
                 }
                 Updater::Publish
             }
-            Updater::Publish => {
-                let new = world.objects;
-                world.objects += 1;
-                memory.initialise(UPDATER, new);
-                let old = memory.update(UPDATER, SOURCE, AcqRel, |_, by| by, u64::from(new));
-                Updater::Add(old as u8)
-            }
+            Updater::Publish => Updater::Add(world.publish()),
             Updater::Add(object) => {
                 world.batch |= 1 << object;
                 let is_full = world.batch.count_ones() == u32::from(self.scenario.batch);
@@ -225,10 +234,7 @@ impl<M: Memory> System<M> {
                     memory.update(UPDATER, SHARED, order, |old, by| old | by, by);
                 }
                 world.updater = Updater::Begin;
-                return match self.put_all(world, UPDATER, gone) {
-                    Some(what) => Outcome::Violation(what),
-                    None => Outcome::Moved,
-                };
+                return self.put_all(world, UPDATER, gone);
             }
         };
         Outcome::Moved
@@ -242,7 +248,7 @@ impl<M: Memory> System<M> {
     fn updater_waits(&self, memory: &mut M) -> Updater {
         match self.scenario.driver {
             Driver::Updater => Updater::Fence(self.begin_fence(memory, UPDATER)),
-            Driver::Worker | Driver::Third => Updater::Wait,
+            _ => Updater::Wait,
         }
     }
 
@@ -264,7 +270,7 @@ impl<M: Memory> System<M> {
     /// The thread that drives grace periods, unless that is the updater.
     fn driver(&self) -> Option<usize> {
         match self.scenario.driver {
-            Driver::Updater => None,
+            Driver::Updater | Driver::Runner => None,
             Driver::Worker => Some(WORKER),
             Driver::Third => Some(THIRD),
         }
@@ -318,10 +324,7 @@ impl<M: Memory> System<M> {
                 let gone = world.kept & !protected;
                 world.kept = protected;
                 world.worker = Worker::Idle;
-                return match self.put_all(world, WORKER, gone) {
-                    Some(what) => Outcome::Violation(what),
-                    None => Outcome::Moved,
-                };
+                return self.put_all(world, WORKER, gone);
             }
         };
         Outcome::Moved
@@ -367,7 +370,7 @@ impl<M: Memory> System<M> {
     }
 
     /// The readers that the fence is to reach.
-    fn begin_fence(&self, memory: &mut M, me: usize) -> u8 {
+    pub(super) fn begin_fence(&self, memory: &mut M, me: usize) -> u8 {
         let readers = ((1 << READERS) - 1) & !(1 << me);
         match self.mutant {
             Some(Mutant::NoFence) => return 0,
@@ -379,16 +382,20 @@ impl<M: Memory> System<M> {
     }
 
     /// The readers that it has not reached yet after one step more, or that it has ended.
-    fn fence_step(&self, memory: &mut M, me: usize, left: u8, choice: &mut Choice) -> Option<u8> {
+    pub(super) fn fence_step(
+        &self,
+        memory: &mut M,
+        me: usize,
+        left: u8,
+        choice: &mut Choice,
+    ) -> Option<u8> {
         if left == 0 {
             if !self.scenario.portable && !self.is(Mutant::NoFence) {
                 memory.heavy_end(me);
             }
             return None;
         }
-        let which = choice.choose(left.count_ones() as usize);
-        let reader = (0..READERS).filter(|one| left & 1 << one != 0).nth(which);
-        let reader = reader.expect("as many as there are to choose from");
+        let reader = choice.one_of(left);
         memory.heavy_arrives(me, reader);
         Some(left & !(1 << reader))
     }
@@ -399,7 +406,7 @@ impl<M: Memory> System<M> {
 }
 
 /// What a slot names, as a set.
-fn bit(named: u64) -> u8 {
+pub(super) fn bit(named: u64) -> u8 {
     if named == NONE { 0 } else { 1 << (named - 1) }
 }
 
@@ -413,9 +420,10 @@ impl<M: Memory> system::System for System<M> {
         let is_free = scenario.driver != Driver::Third || scenario.readers[THIRD].is_empty();
         assert!(is_free, "who drives does nothing else");
         let readers = (1 << READERS) - 1;
-        let scanners = 1 << UPDATER | 1 << WORKER;
+        let scanners = if scenario.is_compat() { 1 << WORKER } else { 1 << UPDATER | 1 << WORKER };
         let mut initial = [0; LOCATIONS];
-        initial[COUNT.index()] = 1;
+        initial[COUNT.index()] = u64::from(!scenario.is_compat());
+        initial[STATE.index()] = if scenario.is_compat() { ASLEEP } else { 0 };
         initial[BLOCKS.index()] = if self.scenario.is_late { 0 } else { readers };
         let mut loaders = [0; LOCATIONS];
         loaders[SOURCE.index()] = readers as u8;
@@ -424,8 +432,9 @@ impl<M: Memory> system::System for System<M> {
         loaders[REQUESTED.index()] = self.driver().map_or(0, |driver| 1 << driver);
         loaders[COMPLETED.index()] = 1 << UPDATER;
         for block in 0..READERS as u8 {
-            loaders[slot(block, 0).index()] = scanners | 1 << block;
-            loaders[slot(block, 1).index()] = scanners | 1 << block;
+            let owner = if scenario.is_compat() { 0 } else { 1 << block };
+            loaders[slot(block, 0).index()] = scanners | owner;
+            loaders[slot(block, 1).index()] = scanners | owner;
         }
         World {
             memory: M::new(&Layout { threads: THREADS, initial, loaders }),
@@ -433,6 +442,9 @@ impl<M: Memory> system::System for System<M> {
             updater: Updater::Begin,
             driving: Driving::Idle,
             worker: Worker::Idle,
+            retirer: Retirer::Publish,
+            runner: Runner::Sleep,
+            woken: false,
             objects: 1,
             freed: 0,
             batch: 0,
@@ -449,13 +461,7 @@ impl<M: Memory> system::System for System<M> {
         2 * THREADS as u16 + 1
     }
 
-    fn take(
-        &self,
-        world: &mut World<M>,
-        step: u16,
-        choice: &mut Choice,
-        told: Option<&mut String>,
-    ) -> Outcome {
+    fn take(&self, world: &mut World<M>, step: u16, by: By<'_>) -> Outcome {
         let is_drive = step == 2 * THREADS as u16;
         let (me, is_drain) = match self.driver() {
             Some(driver) if is_drive => (driver, false),
@@ -468,10 +474,12 @@ impl<M: Memory> system::System for System<M> {
         let outcome = match me {
             _ if is_drain => program::drain(&mut world.memory, me),
             WORKER if is_busy => Outcome::Blocked,
-            _ if is_drive => self.drive(world, me, choice),
-            UPDATER => self.update(world, choice),
-            WORKER => self.work(world, choice),
-            _ => self.read(world, me, choice),
+            UPDATER if self.scenario.is_compat() => self.retire(world, world.retirer),
+            WORKER if self.scenario.is_compat() => self.run(world, by.choice),
+            _ if is_drive => self.drive(world, me, by.choice),
+            UPDATER => self.update(world, by.choice),
+            WORKER => self.work(world, by.choice),
+            _ => self.read(world, me, by.choice),
         };
         let is_done = |reader: usize| {
             self.driver() != Some(reader) && self.is_done(reader, world.readers[reader])
@@ -480,31 +488,40 @@ impl<M: Memory> system::System for System<M> {
         let active =
             readers.fold(1 << UPDATER | 1 << WORKER, |active, reader| active | 1 << reader);
         world.memory.settle(active);
-        if let Some(told) = told {
+        if let Some(told) = by.told {
             let thread = ["reader 0", "reader 1", "updater", "worker"][me];
             let memory = program::seen(is_drain);
             let World { readers: [first, second], updater, driving, worker, .. } = &world;
-            *told = format!(
-                "{thread}{memory}: {first:?} {second:?} {updater:?} {driving:?} {worker:?}"
-            );
+            let World { retirer, runner, .. } = &world;
+            let rest = match self.scenario.is_compat() {
+                true => format!("{retirer:?} {runner:?}"),
+                false => format!("{updater:?} {driving:?} {worker:?}"),
+            };
+            *told = format!("{thread}{memory}: {first:?} {second:?} {rest}");
         }
         outcome
     }
 
     fn is_end(&self, world: &World<M>) -> bool {
-        let mut readers = world.readers.into_iter().enumerate();
-        readers.all(|(number, reader)| self.is_done(number, reader))
-            && world.updater == Updater::Begin
+        let mut readers = world.readers.iter().enumerate();
+        let are_idle = if self.scenario.is_compat() {
+            world.retirer == Retirer::Publish && world.runner == Runner::Sleep && !world.woken
+        } else {
+            world.updater == Updater::Begin
+                && world.driving == Driving::Idle
+                && world.worker == Worker::Idle
+                && world.kept == 0
+                && world.memory.newest(SHARED) == 0
+        };
+        are_idle
             && world.objects > self.scenario.updates
-            && world.driving == Driving::Idle
-            && world.worker == Worker::Idle
-            && world.kept == 0
-            && world.memory.newest(SHARED) == 0
+            && readers.all(|(number, reader)| self.is_done(number, *reader))
     }
 
+    /// Of compat what is protected when it is looked at waits for the next one that is retired.
     fn fault(&self, world: &World<M>) -> Option<String> {
-        let retired = (1 << self.scenario.updates) - 1;
-        let left = retired & !world.freed;
+        let seen = world.freed | world.kept;
+        let left = ((1 << self.scenario.updates) - 1) & !seen;
         (left != 0).then(|| format!("objects {left:#b} are never freed"))
     }
 }

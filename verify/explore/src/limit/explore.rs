@@ -1,28 +1,22 @@
-//! This module's worlds as systems to explore.
+//! Bounded memory as a system to explore, and as a world.
 
-use super::fault::{FAULTS, Mutant};
-use super::scenario::{Scenario, scenarios};
-use super::world::{Turn, World};
-use crate::choice::Choice;
-use crate::explore::{self, Model, Verdict};
-use crate::harness::{Fault, World as Harnessed};
-use crate::system::{Outcome, System};
+use super::fault::Mutant;
+use super::scenario::Scenario;
+use super::world::World;
+use crate::explore::{self, Model};
+use crate::harness;
+use crate::memory::tso::Tso;
+use crate::program::Program;
+use crate::system::{By, Outcome, System};
 
-/// Explores every state of a scenario, at most `limit` of them.
-pub fn explore(scenario: &Scenario, mutant: Option<Mutant>, limit: usize) -> Verdict {
-    explore::run(&Threads { scenario, mutant }, limit)
-}
+/// Its memory is the world's own.
+type Limits = Program<Tso, Scenario, Mutant>;
 
-struct Threads<'a> {
-    scenario: &'a Scenario,
-    mutant: Option<Mutant>,
-}
-
-impl System for Threads<'_> {
+impl System for Limits {
     type State = World;
 
     fn first(&self) -> World {
-        World::new(self.scenario)
+        World::new(&self.scenario)
     }
 
     /// One of each client, and one of the worker.
@@ -30,26 +24,16 @@ impl System for Threads<'_> {
         self.scenario.clients.len() as u16 + 1
     }
 
-    fn take(
-        &self,
-        state: &mut World,
-        step: u16,
-        choice: &mut Choice,
-        told: Option<&mut String>,
-    ) -> Outcome {
+    fn take(&self, world: &mut World, step: u16, by: By<'_>) -> Outcome {
         let me = usize::from(step);
-        let mut text = told.is_some().then(String::new);
-        let (scenario, mutant) = (self.scenario, self.mutant);
-        let outcome = state.take(&mut Turn { me, scenario, mutant, choice, told: text.as_mut() });
-        if let (Some(told), Some(text)) = (told, text) {
-            let who = if me == state.worker() { "worker".into() } else { format!("thread {me}") };
-            *told = format!("{who}: {text}");
-        }
-        outcome
+        let mut turn = self.turn(me, by);
+        let is_worker = me == world.worker();
+        turn.tell(|| if is_worker { "worker".into() } else { format!("thread {me}") });
+        world.take(&mut turn)
     }
 
-    fn is_end(&self, state: &World) -> bool {
-        state.is_end()
+    fn is_end(&self, world: &World) -> bool {
+        world.is_end()
     }
 
     fn fault(&self, end: &World) -> Option<String> {
@@ -57,32 +41,13 @@ impl System for Threads<'_> {
     }
 }
 
-/// Bounded memory, as a world.
-#[derive(Clone, Copy, Debug)]
-pub struct Limited;
-
-impl Harnessed for Limited {
-    type Mutant = Mutant;
-    type Scenario = Scenario;
+harness::world! {
+    /// Bounded memory, as a world.
+    Limited of "limit";
+    explore: |scenario, _, mutant, limit| {
+        explore::run(&Limits::new(scenario.clone(), mutant), limit)
+    };
 
     const MODELS: &'static [Model] = &[Model::Tso];
-    const FAULTS: &'static [Fault<Mutant>] = FAULTS;
     const PREFIX: &'static str = "limit-";
-
-    fn scenarios() -> Vec<Scenario> {
-        scenarios()
-    }
-
-    fn scenario_name(scenario: &Scenario) -> &str {
-        scenario.name
-    }
-
-    fn explore(
-        scenario: &Scenario,
-        _sequentially_consistent: Model,
-        mutant: Option<Mutant>,
-        limit: usize,
-    ) -> Verdict {
-        explore(scenario, mutant, limit)
-    }
 }

@@ -1,9 +1,10 @@
 //! Faults: bounded memory with one rule left out, and what comes of it.
 
-use crate::harness;
+use serde::Deserialize;
 
 /// What is left out or done wrongly.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Mutant {
     /// A charge that does not fit is not taken back.
     NoUndo,
@@ -57,47 +58,4 @@ pub enum Mutant {
     ExitKeepsStock,
     /// The thread that runs the queue of a thread that has ended meanwhile leaves what is ready.
     RunnerLeavesOrphan,
-}
-
-/// What is known about a mutant. [`Kind::Unsafe`](crate::Kind::Unsafe) is any promise that is
-/// broken.
-pub type Fault = harness::Fault<Mutant>;
-
-harness::faults! {
-    NoUndo Unsafe Both "two-threads" "room is lost for ever";
-    UndoObjectsOnly Unsafe Both "two-words" "bytes are lost for ever";
-    UndoWholeObject Unsafe Both "two-words"
-        "a thread that had some left takes back more than it charged";
-    LookThenAdd Unsafe Both "two-threads" "two threads see the same room";
-    ObjectsOnly Unsafe Both "two-words" "few objects, many bytes";
-    BytesOnly Unsafe Both "two-words" "few bytes, many objects";
-    HugeAnytime Unsafe Both "huge" "beside all that waits";
-    HugeKeepsStock Harmless Neither "huge"
-        "it does not fit beside its own thread's stock: it is freed after a wait";
-    GiveBackTwice Unsafe Both "stocks" "the same room is used twice";
-    WorkerFillsStock Unsafe Both "stocks" "a thread that has ended gives nothing back";
-    GiveBackEarly Unsafe Both "two-threads" "more waits than is charged";
-    NoUncharged Unsafe Both "again"
-        "a callback runs inside of itself, as often as it queues itself";
-    WaitInSection Stuck Both "two-threads" "for itself";
-    FreeInSection Unsafe Both "two-threads" "under its own section";
-    FreeWithoutWaiting Unsafe Both "two-threads" "under another's section";
-    WaitForRoom Stuck Both "blocked" "all of it may be what a callback that blocks was charged";
-    WaitForRunner Stuck Both "blocked"
-        "the callback that is run there may wait for this very thread";
-    NoRunAfterWaiting Harmless Neither "two-threads"
-        "each object at the limit costs a grace period: slower, that is all";
-    SecondLoan Unsafe Both "one-section" "a section retires without bound";
-    LoanNotOwed Unsafe Both "one-section" "the same";
-    LookBeforeLoan Unsafe Both "one-section"
-        "without the loan the limit holds: a relaxed load must not find what its own thread has \
-         replaced";
-    NoSettling Harmless Neither "one-section"
-        "the thread remembers, and borrows no more until it has paid: over the limit for longer";
-    OverLimitForgotten Unsafe Both "one-section" "each section borrows anew";
-    ExitWithoutRunning Unsafe Both "short-threads"
-        "each of many short threads leaves an object over the limit";
-    ExitKeepsStock Unsafe Both "stocks" "room is lost for ever";
-    RunnerLeavesOrphan Unsafe Both "short-threads"
-        "the same as ending without running, if the queue was being run just then";
 }

@@ -19,7 +19,7 @@
 //!   blocks in a callback until they have.
 //! - **No callback runs inside of itself** for queueing itself anew.
 //!
-//! [`FAULTS`] lists the rules, with what comes of leaving each out.
+//! `worlds/limit.toml` lists the rules, with what comes of leaving each out.
 //!
 //! Reading order: `scenario`, `world`, `retire`, `run`, `fault`.
 
@@ -30,6 +30,6 @@ mod run;
 mod scenario;
 mod world;
 
-pub use explore::{Limited, explore};
-pub use fault::{FAULTS, Fault, Mutant};
-pub use scenario::{Client, Object, Scenario, exhaustive, named, scenarios};
+pub use explore::Limited;
+pub use fault::Mutant;
+pub use scenario::{Client, Object, Scenario};

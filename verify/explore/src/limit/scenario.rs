@@ -1,9 +1,11 @@
 //! Who retires what, and how much may wait.
 
 use grace::limit::Amount;
+use serde::{Deserialize, Deserializer};
 
 /// An object to be retired.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
+#[serde(from = "Named")]
 pub struct Object {
     /// What it is counted as, besides as one object.
     pub bytes: u8,
@@ -12,167 +14,78 @@ pub struct Object {
 }
 
 /// A thread of a program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Client {
     /// What it retires, inside or outside of sections.
-    pub retires: &'static [Object],
+    pub retires: Vec<Object>,
     /// How many sections it may have.
     pub sections: u8,
     /// How many threads do this, each after the end of the one before.
+    #[serde(default = "once")]
     pub lives: u8,
 }
 
 /// A scenario.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Scenario {
     /// Its name.
     pub name: &'static str,
-    /// What it is about.
-    pub about: &'static str,
     /// What may wait.
+    #[serde(deserialize_with = "amount")]
     pub limit: Amount,
     /// What a thread takes at once. ([`grace::limit::chunk`] of a limit as small is nothing.)
+    #[serde(default = "nothing", deserialize_with = "amount")]
     pub chunk: Amount,
     /// The threads, at most three.
     pub clients: Vec<Client>,
     /// Whether the first callback that the worker runs blocks until all threads have ended.
+    #[serde(default)]
     pub worker_blocks: bool,
 }
 
-const UNIT: Object = Object { bytes: 0, again: 0 };
-const AGAIN: Object = Object { bytes: 0, again: 2 };
-const SMALL: Object = Object { bytes: 1, again: 0 };
-const LARGE: Object = Object { bytes: 3, again: 0 };
-const HUGE: Object = Object { bytes: 9, again: 0 };
+/// An object as the table calls it.
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Named {
+    Unit,
+    Again,
+    Small,
+    Large,
+    Huge,
+}
+
+impl From<Named> for Object {
+    fn from(named: Named) -> Self {
+        let (bytes, again) = match named {
+            Named::Unit => (0, 0),
+            Named::Again => (0, 2),
+            Named::Small => (1, 0),
+            Named::Large => (3, 0),
+            Named::Huge => (9, 0),
+        };
+        Self { bytes, again }
+    }
+}
+
+fn amount<'de, D: Deserializer<'de>>(from: D) -> Result<Amount, D::Error> {
+    let (objects, bytes) = Deserialize::deserialize(from)?;
+    Ok(Amount { objects, bytes })
+}
+
+const fn nothing() -> Amount {
+    Amount::NONE
+}
+
+const fn once() -> u8 {
+    1
+}
 
 impl Scenario {
     /// Whether any object has bytes. Where none has, the word of the bytes is always 0, and
     /// touching it is no step of its own.
     pub(super) fn has_bytes(&self) -> bool {
-        self.clients.iter().flat_map(|client| client.retires).any(|object| object.bytes != 0)
+        self.clients.iter().flat_map(|client| &client.retires).any(|object| object.bytes != 0)
     }
-}
-
-/// Retires one after the other, and has as many sections.
-const fn client(retires: &'static [Object], sections: u8) -> Client {
-    Client { retires, sections, lives: 1 }
-}
-
-const fn amount(objects: u64, bytes: u64) -> Amount {
-    Amount { objects, bytes }
-}
-
-/// All scenarios but the biggest.
-pub fn scenarios() -> Vec<Scenario> {
-    let base = Scenario {
-        name: "two-threads",
-        about: "each object is charged by itself; both threads retire in sections and outside",
-        limit: amount(1, 0),
-        chunk: Amount::NONE,
-        clients: vec![client(&[UNIT, UNIT], 1), client(&[UNIT, UNIT], 1)],
-        worker_blocks: false,
-    };
-    vec![
-        base.clone(),
-        Scenario {
-            name: "stocks",
-            about: "a thread takes more than it needs, and keeps what it frees",
-            limit: amount(2, 0),
-            chunk: amount(1, 0),
-            clients: vec![client(&[UNIT, UNIT, UNIT], 1), client(&[UNIT], 0)],
-            ..base.clone()
-        },
-        Scenario {
-            name: "two-words",
-            about: "one thread runs out of objects, the other of bytes",
-            limit: amount(2, 4),
-            chunk: amount(1, 1),
-            clients: vec![client(&[SMALL, SMALL], 0), client(&[LARGE, LARGE], 1)],
-            ..base.clone()
-        },
-        Scenario {
-            name: "huge",
-            about: "an object that is larger than the limit waits alone",
-            limit: amount(2, 4),
-            chunk: amount(1, 1),
-            clients: vec![client(&[SMALL, HUGE], 0), client(&[SMALL], 0)],
-            ..base.clone()
-        },
-        Scenario {
-            name: "again",
-            about: "callbacks that queue themselves anew",
-            clients: vec![client(&[AGAIN], 0), client(&[UNIT, UNIT], 1)],
-            ..base.clone()
-        },
-        Scenario {
-            name: "one-section",
-            about: "many objects in sections of one thread",
-            clients: vec![client(&[UNIT, UNIT, UNIT, UNIT], 2), client(&[UNIT], 0)],
-            ..base.clone()
-        },
-        Scenario {
-            name: "blocked",
-            about: "the worker blocks in a callback: all others go on",
-            worker_blocks: true,
-            ..base.clone()
-        },
-        Scenario {
-            name: "short-threads",
-            about: "threads that end over the limit, one after the other",
-            clients: vec![
-                Client { retires: &[UNIT, UNIT], sections: 1, lives: 2 },
-                client(&[UNIT], 0),
-            ],
-            ..base.clone()
-        },
-        Scenario {
-            name: "three-threads",
-            about: "three threads for one place",
-            clients: vec![client(&[UNIT], 1), client(&[UNIT], 0), client(&[UNIT], 0)],
-            ..base
-        },
-    ]
-}
-
-/// Bigger ones: some millions of states each.
-pub fn exhaustive() -> Vec<Scenario> {
-    let base = Scenario {
-        name: "two-threads-bytes",
-        about: "as two-threads, but objects have bytes: each word is touched by itself",
-        limit: amount(1, 8),
-        chunk: Amount::NONE,
-        clients: vec![client(&[SMALL, SMALL], 1), client(&[SMALL, SMALL], 1)],
-        worker_blocks: false,
-    };
-    vec![
-        base.clone(),
-        Scenario {
-            name: "stocks-bytes",
-            about: "as stocks, with bytes, and sections of both",
-            limit: amount(2, 8),
-            chunk: amount(1, 2),
-            clients: vec![client(&[SMALL, SMALL, SMALL], 1), client(&[SMALL, SMALL], 1)],
-            ..base.clone()
-        },
-        Scenario {
-            name: "huge-bytes",
-            about: "as huge, in a section too",
-            limit: amount(2, 4),
-            chunk: amount(1, 1),
-            clients: vec![client(&[SMALL, HUGE, SMALL], 0), client(&[SMALL, HUGE], 1)],
-            ..base.clone()
-        },
-        Scenario {
-            name: "three-threads-sections",
-            about: "as three-threads, with sections of all",
-            limit: amount(1, 0),
-            clients: vec![client(&[UNIT], 1), client(&[UNIT, UNIT], 1), client(&[UNIT], 1)],
-            ..base
-        },
-    ]
-}
-
-/// The scenario of this name.
-pub fn named(name: &str) -> Option<Scenario> {
-    scenarios().into_iter().chain(exhaustive()).find(|scenario| scenario.name == name)
 }

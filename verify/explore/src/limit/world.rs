@@ -7,7 +7,7 @@ use grace::limit::{Amount, Stock};
 
 use super::fault::Mutant;
 use super::scenario::{Object, Scenario};
-use crate::choice::Choice;
+use crate::program;
 use crate::system::Outcome;
 
 /// A set of threads: those whose section is waited for.
@@ -154,7 +154,7 @@ pub(super) struct Thread {
 
 /// A state.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct World {
+pub(crate) struct World {
     /// The domain's charge: objects, and bytes.
     pub(super) words: [u64; 2],
     pub(super) queues: Vec<Queue>,
@@ -164,29 +164,7 @@ pub(super) struct World {
     pub(super) will_block: bool,
 }
 
-/// What a step needs to know.
-pub(super) struct Turn<'a> {
-    pub(super) me: usize,
-    pub(super) scenario: &'a Scenario,
-    pub(super) mutant: Option<Mutant>,
-    pub(super) choice: &'a mut Choice,
-    pub(super) told: Option<&'a mut String>,
-}
-
-impl Turn<'_> {
-    pub(super) fn is(&self, mutant: Mutant) -> bool {
-        self.mutant == Some(mutant)
-    }
-
-    pub(super) fn tell(&mut self, what: impl FnOnce() -> String) {
-        if let Some(told) = &mut self.told {
-            if !told.is_empty() {
-                told.push_str("; ");
-            }
-            told.push_str(&what());
-        }
-    }
-}
+pub(super) type Turn<'a> = program::Turn<'a, Scenario, Mutant>;
 
 /// What a thread may begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -126,7 +126,7 @@ impl Cycle {
             }
         }
         let name = format!("litmus{self}-{}-{}", shape.name(), reader.name());
-        let scenario = reader.scenario(name, "a cycle", threads);
+        let scenario = reader.scenario(name, threads);
         Scenario { outcome, finally, ..scenario }
     }
 }

@@ -104,7 +104,7 @@ fn sync_free(reader: Reader) -> Scenario {
         Thread::other("updater", &[Store(1), Request, Wait, Free]),
     ];
     let name = format!("litmus-sync-free-{}", reader.name());
-    reader.scenario(name, "what a section found is not freed before it ends", threads)
+    reader.scenario(name, threads)
 }
 
 /// RCU+sync+read: a section that sees what came after a grace period sees what came before it.
@@ -113,9 +113,8 @@ fn sync_read(reader: Reader) -> [Scenario; 2] {
         let threads =
             vec![reader.section(shape, Get(Y), Get(X)), grace_period("updater", set(X), set(Y))];
         let name = format!("litmus-sync-read-{}-{}", shape.name(), reader.name());
-        let about = "a section that sees what came after sees what came before";
         let outcome = vec![saw(0, X, 0), saw(0, Y, 1)];
-        Scenario { outcome, ..reader.scenario(name, about, threads) }
+        Scenario { outcome, ..reader.scenario(name, threads) }
     })
 }
 
@@ -125,7 +124,7 @@ fn store_buffering(reader: Reader, shape: Shape) -> Scenario {
         vec![reader.section(shape, set(X), Get(Y)), grace_period("updater", set(Y), Get(X))];
     let name = format!("litmus-sb-{}-{}", shape.name(), reader.name());
     let outcome = vec![saw(0, Y, 0), saw(1, X, 0)];
-    Scenario { outcome, ..reader.scenario(name, "store buffering", threads) }
+    Scenario { outcome, ..reader.scenario(name, threads) }
 }
 
 /// The same with a cookie that is polled, once, while somebody else drives.
@@ -137,7 +136,7 @@ fn polled(reader: Reader) -> Scenario {
     ];
     let name = format!("litmus-sb-polled-{}", reader.name());
     let outcome = vec![saw(0, Y, 0), saw(1, X, 0)];
-    Scenario { outcome, ..reader.scenario(name, "store buffering against a cookie", threads) }
+    Scenario { outcome, ..reader.scenario(name, threads) }
 }
 
 /// Store buffering between two grace periods, while such a reader is registered.
@@ -149,7 +148,7 @@ fn two_grace_periods(reader: Reader) -> Scenario {
     ];
     let name = format!("litmus-gp-gp-{}", reader.name());
     let outcome = vec![saw(0, Y, 0), saw(1, X, 0)];
-    Scenario { outcome, ..reader.scenario(name, "store buffering of grace periods", threads) }
+    Scenario { outcome, ..reader.scenario(name, threads) }
 }
 
 /// Store buffering without any grace period or section: what memory does by itself.
@@ -157,7 +156,7 @@ fn nothing() -> Scenario {
     let thread = |name, mine, other| Thread::other(name, &[set(mine), Get(other)]);
     let outcome = vec![saw(0, Y, 0), saw(1, X, 0)];
     let threads = vec![thread("a", X, Y), thread("b", Y, X)];
-    Scenario { outcome, ..Scenario::new("litmus-sb-nothing", "store buffering alone", threads) }
+    Scenario { outcome, ..Scenario::new("litmus-sb-nothing", threads) }
 }
 
 /// Store buffering between a grace period and a section of another domain.

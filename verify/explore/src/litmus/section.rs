@@ -1,5 +1,6 @@
 //! The section of a litmus test: for each kind of reader, and where its two accesses stand.
 
+use crate::harness::kebab;
 use crate::scenario::Op::{
     Lock, Offline, Online, QuiescentState, Register, Request, Set, Unlock, Unregister, Wait,
 };
@@ -73,20 +74,8 @@ impl Reader {
     ];
 
     /// Short, for the names of tests.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Ordinary => "ordinary",
-            Self::Nested => "nested",
-            Self::Late => "late",
-            Self::Portable => "portable",
-            Self::PortableNested => "portable-nested",
-            Self::PortableLate => "portable-late",
-            Self::Qsbr => "qsbr",
-            Self::QsbrStates => "qsbr-states",
-            Self::PortableQsbr => "portable-qsbr",
-            Self::PortableQsbrStates => "portable-qsbr-states",
-            Self::Mixed => "mixed",
-        }
+    pub fn name(self) -> String {
+        kebab(&self)
     }
 
     /// Whether it registers for its section only.
@@ -95,15 +84,8 @@ impl Reader {
     }
 
     /// Whether fences are instructions.
-    pub const fn is_portable(self) -> bool {
-        matches!(
-            self,
-            Self::Portable
-                | Self::PortableNested
-                | Self::PortableLate
-                | Self::PortableQsbr
-                | Self::PortableQsbrStates
-        )
+    pub fn is_portable(self) -> bool {
+        self.name().starts_with("portable")
     }
 
     /// A thread whose section has these two accesses, in this shape.
@@ -171,16 +153,11 @@ impl Reader {
     }
 
     /// Those threads as a scenario, with this kind's fences.
-    pub(crate) fn scenario(
-        self,
-        name: String,
-        about: &'static str,
-        mut threads: Vec<Thread>,
-    ) -> Scenario {
+    pub(crate) fn scenario(self, name: String, mut threads: Vec<Thread>) -> Scenario {
         if self == Self::Mixed {
             threads.push(Thread::reader("with light fences", &[]));
         }
-        let scenario = Scenario::new(name, about, threads);
+        let scenario = Scenario::new(name, threads);
         if self.is_portable() { scenario.portable() } else { scenario }
     }
 }
@@ -191,14 +168,8 @@ impl Shape {
         [Self::InOrder, Self::Swapped, Self::Before, Self::After, Self::Empty];
 
     /// Short, for the names of tests.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::InOrder => "in-order",
-            Self::Swapped => "swapped",
-            Self::Before => "before",
-            Self::After => "after",
-            Self::Empty => "empty",
-        }
+    pub fn name(self) -> String {
+        kebab(&self)
     }
 }
 

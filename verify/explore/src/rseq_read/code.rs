@@ -32,6 +32,8 @@ pub(super) enum Reg {
 
 pub(super) const REGS: usize = 8;
 
+pub(super) const MINUS_ONE: u64 = u64::MAX;
+
 /// All registers of a thread.
 pub(super) type Regs = [u64; REGS];
 
@@ -204,8 +206,29 @@ pub(super) struct Code {
 }
 
 impl Code {
-    pub(super) fn new() -> Self {
-        Self::default()
+    /// What is done as many times as `Reg::Left` says.
+    pub(super) fn rounds(round: impl FnOnce(&mut Self)) -> Self {
+        let mut code = Self::default();
+        let begin = code.here();
+        round(&mut code);
+        code.op(Op::Plus(Reg::Left, MINUS_ONE));
+        code.op(Op::IfNot(Reg::Left, 0, begin));
+        code
+    }
+
+    /// A section, at the beginning of which an abort begins again.
+    pub(super) fn section(
+        &mut self,
+        before: impl FnOnce(&mut Self),
+        inside: impl FnOnce(&mut Self),
+    ) {
+        let (start, end) = (self.label(), self.label());
+        let again = self.here();
+        before(self);
+        self.op(Op::Arm { start, end, abort: again });
+        self.place(start);
+        inside(self);
+        self.place(end);
     }
 
     /// A label that is placed later.
@@ -253,6 +276,11 @@ impl Code {
         for at in of {
             self.op(Op::Load { to: Reg::Sum, how, at: At::Is(*at), order });
         }
+    }
+
+    /// What is in these registers does not matter any more.
+    pub(super) fn clear(&mut self, regs: &[Reg]) {
+        regs.iter().for_each(|reg| self.op(Op::Set(*reg, Value::Is(0))));
     }
 
     pub(super) fn store(&mut self, at: Location, value: Value, order: Ordering) {

@@ -22,7 +22,7 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use super::Mutant;
 use super::code::{At, Code, Op, Reg, Value};
-use super::read::{programs, repeat, strangers};
+use super::read::{programs, strangers};
 use super::scenario::{Scenario, Subject};
 use super::world::{CPUS, End, Plan};
 use crate::memory::Location;
@@ -37,7 +37,7 @@ const WORD: At = At::Of { pick: |regs, _| WORDS[regs[Reg::Cpu as usize] as usize
 
 pub(super) fn plan(scenario: &Scenario, mutant: Option<Mutant>) -> Plan {
     let thread = increment(scenario.subject == Subject::TwoStepCounts, mutant);
-    let mut programs = programs(scenario, ("thread", thread), ("", Code::new()));
+    let mut programs = programs(scenario, ("thread", thread), ("", Code::default()));
     programs.extend(strangers(scenario, &stranger(mutant)));
     let plan = Plan::new(programs, name);
     Plan { objects: 0, handler: Some((1, WORDS)), end: nothing_is_lost, ..plan }
@@ -50,46 +50,40 @@ fn nothing_is_lost(end: &End<'_>) -> Option<String> {
 
 /// A thread without rseq.
 fn stranger(mutant: Option<Mutant>) -> Code {
-    let mut code = Code::new();
-    let begin = code.here();
-    let at = At::Is(if mutant == Some(Mutant::LockedAddFromElsewhere) { WORDS[0] } else { SHARED });
-    code.op(if mutant == Some(Mutant::PlainSharedAdd) {
-        Op::Add { at, by: 1, order: Relaxed }
-    } else {
-        Op::LockedAdd { at, by: Value::Is(1), before: Reg::Sum, order: Relaxed }
-    });
-    code.op(Op::Counted);
-    repeat(&mut code, begin);
-    code
+    Code::rounds(|code| {
+        let at =
+            At::Is(if mutant == Some(Mutant::LockedAddFromElsewhere) { WORDS[0] } else { SHARED });
+        code.op(if mutant == Some(Mutant::PlainSharedAdd) {
+            Op::Add { at, by: 1, order: Relaxed }
+        } else {
+            Op::LockedAdd { at, by: Value::Is(1), before: Reg::Sum, order: Relaxed }
+        });
+        code.op(Op::Counted);
+    })
 }
 
 fn increment(has_two_steps: bool, mutant: Option<Mutant>) -> Code {
-    let mut code = Code::new();
-    let begin = code.here();
-    let (start, end) = (code.label(), code.label());
-    let is_early = mutant == Some(Mutant::CpuBeforeSection);
-    if is_early {
-        code.op(Op::CpuNumber);
-    }
-    let again = code.here();
-    code.op(Op::Arm { start, end, abort: again });
-    code.place(start);
-    if !is_early {
-        code.op(Op::CpuNumber);
-    }
-    if has_two_steps {
-        code.load(Reg::Sum, WORD, Relaxed);
-        code.op(Op::Plus(Reg::Sum, 1));
-        code.op(Op::Store { at: WORD, value: Value::In(Reg::Sum), order: Relaxed });
-    } else {
-        code.op(Op::Add { at: WORD, by: 1, order: Relaxed });
-    }
-    code.place(end);
-    code.op(Op::Counted);
-    code.op(Op::Set(Reg::Sum, Value::Is(0)));
-    code.op(Op::Set(Reg::Cpu, Value::Is(0)));
-    repeat(&mut code, begin);
-    code
+    Code::rounds(|code| {
+        let is_early = mutant == Some(Mutant::CpuBeforeSection);
+        if is_early {
+            code.op(Op::CpuNumber);
+        }
+        let nothing = |_: &mut Code| {};
+        code.section(nothing, |code| {
+            if !is_early {
+                code.op(Op::CpuNumber);
+            }
+            if has_two_steps {
+                code.load(Reg::Sum, WORD, Relaxed);
+                code.op(Op::Plus(Reg::Sum, 1));
+                code.op(Op::Store { at: WORD, value: Value::In(Reg::Sum), order: Relaxed });
+            } else {
+                code.op(Op::Add { at: WORD, by: 1, order: Relaxed });
+            }
+        });
+        code.op(Op::Counted);
+        code.clear(&[Reg::Sum, Reg::Cpu]);
+    })
 }
 
 fn name(at: Location) -> String {

@@ -19,7 +19,7 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use super::Mutant;
 use super::code::{At, Code, How, Op, Reg, Value};
-use super::read::{barrier, programs, repeat};
+use super::read::{around_barrier, programs};
 use super::scenario::Scenario;
 use super::world::{CPUS, End, Plan};
 use crate::memory::Location;
@@ -41,72 +41,64 @@ fn nothing_is_lost(end: &End<'_>) -> Option<String> {
 }
 
 fn count(mutant: Option<Mutant>) -> Code {
-    let mut code = Code::new();
-    let begin = code.here();
-    let (start, end, slow, done) = (code.label(), code.label(), code.label(), code.label());
-    let look = |code: &mut Code| {
-        code.load(Reg::Flag, At::Is(FLAG), Relaxed);
-        code.op(Op::IfNot(Reg::Flag, 0, slow));
+    Code::rounds(|code| {
+        let (slow, done) = (code.label(), code.label());
+        let look = |code: &mut Code| {
+            code.load(Reg::Flag, At::Is(FLAG), Relaxed);
+            code.op(Op::IfNot(Reg::Flag, 0, slow));
+        };
+        let add = Op::Add { at: OWN_COUNT, by: 1, order: Relaxed };
+        look_and_add(code, mutant, look, add);
+        code.op(Op::Counted);
+        code.op(Op::Goto(done));
+        code.place(slow);
+        code.clear(&[Reg::Flag]);
+        if mutant == Some(Mutant::SlowWithoutMutex) {
+            code.op(add);
+            code.op(Op::Counted);
+        } else {
+            code.op(Op::Lock(MUTEX));
+            code.op(add);
+            code.op(Op::Counted);
+            code.op(Op::Unlock(MUTEX));
+        }
+        code.place(done);
+    })
+}
+
+/// A section that looks at a flag and adds; or looks before the section, if that is the mutant.
+pub(super) fn look_and_add(
+    code: &mut Code,
+    mutant: Option<Mutant>,
+    look: impl Fn(&mut Code),
+    add: Op,
+) {
+    let is_early = mutant == Some(Mutant::FlagBeforeSection);
+    let looks_if = |looks: bool, code: &mut Code| {
+        if looks {
+            look(code);
+        }
     };
-    let add = Op::Add { at: OWN_COUNT, by: 1, order: Relaxed };
-    let again = code.here();
-    if mutant == Some(Mutant::FlagBeforeSection) {
-        look(&mut code);
-    }
-    code.op(Op::Arm { start, end, abort: again });
-    code.place(start);
-    if mutant != Some(Mutant::FlagBeforeSection) {
-        look(&mut code);
-    }
-    code.op(add);
-    code.place(end);
-    code.op(Op::Counted);
-    code.op(Op::Goto(done));
-    code.place(slow);
-    code.op(Op::Set(Reg::Flag, Value::Is(0)));
-    if mutant == Some(Mutant::SlowWithoutMutex) {
-        code.op(add);
-        code.op(Op::Counted);
-    } else {
-        code.op(Op::Lock(MUTEX));
-        code.op(add);
-        code.op(Op::Counted);
-        code.op(Op::Unlock(MUTEX));
-    }
-    code.place(done);
-    repeat(&mut code, begin);
-    code
+    code.section(
+        |code| looks_if(is_early, code),
+        |code| {
+            looks_if(!is_early, code);
+            code.op(add);
+        },
+    );
 }
 
 fn read_out(mutant: Option<Mutant>) -> Code {
-    let mut code = Code::new();
-    let begin = code.here();
-    let stop = |code: &mut Code| code.store(FLAG, Value::Is(1), Relaxed);
-    let sum = |code: &mut Code| code.sum(How::Add, &COUNTS, Relaxed);
-    code.op(Op::Lock(MUTEX));
-    match mutant {
-        Some(Mutant::BarrierFirst) => {
-            code.op(barrier(mutant));
-            stop(&mut code);
-            sum(&mut code);
-        }
-        Some(Mutant::SumFirst) => {
-            stop(&mut code);
-            sum(&mut code);
-            code.op(barrier(mutant));
-        }
-        _ => {
-            stop(&mut code);
-            code.op(barrier(mutant));
-            sum(&mut code);
-        }
-    }
-    code.op(Op::IsExact(Reg::Sum));
-    code.op(Op::Set(Reg::Sum, Value::Is(0)));
-    code.store(FLAG, Value::Is(0), Relaxed);
-    code.op(Op::Unlock(MUTEX));
-    repeat(&mut code, begin);
-    code
+    Code::rounds(|code| {
+        let stop = |code: &mut Code| code.store(FLAG, Value::Is(1), Relaxed);
+        let sum = |code: &mut Code| code.sum(How::Add, &COUNTS, Relaxed);
+        code.op(Op::Lock(MUTEX));
+        around_barrier(code, mutant, Mutant::SumFirst, stop, sum);
+        code.op(Op::IsExact(Reg::Sum));
+        code.clear(&[Reg::Sum]);
+        code.store(FLAG, Value::Is(0), Relaxed);
+        code.op(Op::Unlock(MUTEX));
+    })
 }
 
 fn name(at: Location) -> String {

@@ -45,8 +45,9 @@
 use core::sync::atomic::Ordering::{self, AcqRel, Acquire, Relaxed, Release};
 
 use super::Mutant;
-use super::code::{At, Code, How, Label, Op, Reg, Value};
-use super::read::{MINUS_ONE, barrier, programs, repeat};
+use super::code::{At, Code, How, Label, MINUS_ONE, Op, Reg, Value};
+use super::exact::look_and_add;
+use super::read::{barrier, programs};
 use super::scenario::{Scenario, Subject};
 use super::world::{CPUS, End, Plan};
 use crate::memory::Location;
@@ -101,7 +102,7 @@ fn add_portably(code: &mut Code, (at, by): (At, u64), mutant: Option<Mutant>, no
     let order = if mutant == Some(Mutant::RelaxedExchange) { Relaxed } else { AcqRel };
     code.op(Op::LockedChange { at, how, by, before: Reg::Flag, order });
     code.op(Op::IfIs(Reg::Flag, GONE, no));
-    code.op(Op::Set(Reg::Flag, Value::Is(0)));
+    code.clear(&[Reg::Flag]);
 }
 
 /// Adds to a word of this CPU; continues at `no` if there are none.
@@ -120,20 +121,8 @@ fn add(
         code.load(Reg::Flag, At::Is(PLACE), order);
         code.op(Op::IfIs(Reg::Flag, 0, no));
     };
-    let is_early = mutant == Some(Mutant::FlagBeforeSection);
-    let (start, end) = (code.label(), code.label());
-    let again = code.here();
-    if is_early {
-        look(code);
-    }
-    code.op(Op::Arm { start, end, abort: again });
-    code.place(start);
-    if !is_early {
-        look(code);
-    }
-    code.op(Op::Add { at, by, order: Relaxed });
-    code.place(end);
-    code.op(Op::Set(Reg::Flag, Value::Is(0)));
+    look_and_add(code, mutant, look, Op::Add { at, by, order: Relaxed });
+    code.clear(&[Reg::Flag]);
 }
 
 fn add_to_central(code: &mut Code, by: Value, order: Ordering) {
@@ -161,7 +150,7 @@ fn gather(code: &mut Code, scenario: &Scenario, mutant: Option<Mutant>) {
                 let (at, value) = (At::Is(at), Value::Is(GONE));
                 code.op(Op::Swap { at, value, before: Reg::Flag, order });
                 code.op(Op::PlusReg(Reg::Sum, Reg::Flag));
-                code.op(Op::Set(Reg::Flag, Value::Is(0)));
+                code.clear(&[Reg::Flag]);
                 continue;
             }
             code.sum(How::Add, &[at], Relaxed);
@@ -201,36 +190,32 @@ fn go_on(code: &mut Code, scenario: &Scenario, mutant: Option<Mutant>) {
 }
 
 fn count(scenario: &Scenario, mutant: Option<Mutant>) -> Code {
-    let mut code = Code::new();
-    let begin = code.here();
-    let (no, done) = (code.label(), code.label());
-    add(&mut code, scenario, (FIRST, 1), mutant, no);
-    code.op(Op::Counted);
-    code.op(Op::Goto(done));
-    code.place(no);
-    add_to_central(&mut code, Value::Is(1), Relaxed);
-    code.op(Op::Counted);
-    code.op(Op::Set(Reg::Sum, Value::Is(0)));
-    code.place(done);
-    repeat(&mut code, begin);
-    code
+    Code::rounds(|code| {
+        let (no, done) = (code.label(), code.label());
+        add(code, scenario, (FIRST, 1), mutant, no);
+        code.op(Op::Counted);
+        code.op(Op::Goto(done));
+        code.place(no);
+        add_to_central(code, Value::Is(1), Relaxed);
+        code.op(Op::Counted);
+        code.clear(&[Reg::Sum]);
+        code.place(done);
+    })
 }
 
 fn sum(scenario: &Scenario, mutant: Option<Mutant>) -> Code {
-    let mut code = Code::new();
-    let begin = code.here();
-    code.op(Op::Lock(MUTEX));
-    if mutant == Some(Mutant::BarrierFirst) {
-        code.op(barrier(None));
-    }
-    stop(&mut code);
-    gather(&mut code, scenario, mutant);
-    code.op(Op::ReadOut(CENTRAL));
-    code.op(Op::Set(Reg::Sum, Value::Is(0)));
-    go_on(&mut code, scenario, mutant);
-    code.op(Op::Unlock(MUTEX));
-    repeat(&mut code, begin);
-    code
+    Code::rounds(|code| {
+        code.op(Op::Lock(MUTEX));
+        if mutant == Some(Mutant::BarrierFirst) {
+            code.op(barrier(None));
+        }
+        stop(code);
+        gather(code, scenario, mutant);
+        code.op(Op::ReadOut(CENTRAL));
+        code.clear(&[Reg::Sum]);
+        go_on(code, scenario, mutant);
+        code.op(Op::Unlock(MUTEX));
+    })
 }
 
 fn begin_at_once(code: &mut Code, mutant: Option<Mutant>, inside: Label) {
@@ -238,106 +223,101 @@ fn begin_at_once(code: &mut Code, mutant: Option<Mutant>, inside: Label) {
     let how = |readers, _| if readers & STOPPED == 0 { readers + 1 } else { readers };
     code.op(Op::LockedChange { at: At::Is(CENTRAL), how, by: 1, before: Reg::Sum, order });
     code.op(Op::IfBitless(Reg::Sum, STOPPED, inside));
-    code.op(Op::Set(Reg::Sum, Value::Is(0)));
+    code.clear(&[Reg::Sum]);
 }
 
 fn read(scenario: &Scenario, mutant: Option<Mutant>) -> Code {
-    let mut code = Code::new();
-    let begin = code.here();
-    let (no, slept, unlock, inside, ended) =
-        (code.label(), code.label(), code.label(), code.label(), code.label());
-    add(&mut code, scenario, (FIRST, 1), mutant, no);
-    code.op(Op::Goto(inside));
-    code.place(no);
-    begin_at_once(&mut code, mutant, inside);
-    code.op(Op::Lock(MUTEX));
-    if mutant != Some(Mutant::NoSecondTry) {
-        begin_at_once(&mut code, mutant, unlock);
-    }
-    code.op(Op::Add { at: At::Is(WAITING), by: 1, order: Relaxed });
-    code.load(Reg::Epoch, At::Is(TURNS), Relaxed);
-    code.op(Op::Unlock(MUTEX));
-    code.op(Op::Await(TURNS, Reg::Epoch));
-    code.op(Op::Goto(slept));
-    code.place(unlock);
-    code.op(Op::Unlock(MUTEX));
-    code.op(Op::Goto(inside));
-    code.place(slept);
-    code.op(Op::Lock(MUTEX));
-    code.op(Op::Unlock(MUTEX));
-    code.place(inside);
-    for reg in [Reg::Sum, Reg::Flag, Reg::Epoch] {
-        code.op(Op::Set(reg, Value::Is(0)));
-    }
-    code.load(Reg::Object, At::Is(Location::Pointer), Relaxed);
-    code.op(Op::Touch(Reg::Object));
-    code.op(Op::Set(Reg::Object, Value::Is(0)));
-    let no = code.label();
-    add(&mut code, scenario, (SECOND, MINUS_ONE), mutant, no);
-    code.op(Op::Goto(ended));
-    code.place(no);
-    let order = if mutant == Some(Mutant::RelaxedDrop) { Relaxed } else { AcqRel };
-    add_to_central(&mut code, Value::Is(MINUS_ONE), order);
-    code.op(Op::IfNot(Reg::Sum, (NOBODY | STOPPED) + 1, ended));
-    if mutant != Some(Mutant::EpochKept) {
-        let (at, by) = (At::Is(DRAINED), Value::Is(1));
-        let order = if mutant == Some(Mutant::RelaxedEpoch) { Relaxed } else { Release };
-        code.op(Op::LockedAdd { at, by, before: Reg::Sum, order });
-    }
-    if mutant != Some(Mutant::NoWake) {
-        code.op(Op::Wake);
-    }
-    code.place(ended);
-    code.op(Op::Set(Reg::Sum, Value::Is(0)));
-    repeat(&mut code, begin);
-    code
+    Code::rounds(|code| {
+        let (no, slept, unlock, inside, ended) =
+            (code.label(), code.label(), code.label(), code.label(), code.label());
+        add(code, scenario, (FIRST, 1), mutant, no);
+        code.op(Op::Goto(inside));
+        code.place(no);
+        begin_at_once(code, mutant, inside);
+        code.op(Op::Lock(MUTEX));
+        if mutant != Some(Mutant::NoSecondTry) {
+            begin_at_once(code, mutant, unlock);
+        }
+        code.op(Op::Add { at: At::Is(WAITING), by: 1, order: Relaxed });
+        code.load(Reg::Epoch, At::Is(TURNS), Relaxed);
+        code.op(Op::Unlock(MUTEX));
+        code.op(Op::Await(TURNS, Reg::Epoch));
+        code.op(Op::Goto(slept));
+        code.place(unlock);
+        code.op(Op::Unlock(MUTEX));
+        code.op(Op::Goto(inside));
+        code.place(slept);
+        code.op(Op::Lock(MUTEX));
+        code.op(Op::Unlock(MUTEX));
+        code.place(inside);
+        for reg in [Reg::Sum, Reg::Flag, Reg::Epoch] {
+            code.op(Op::Set(reg, Value::Is(0)));
+        }
+        code.load(Reg::Object, At::Is(Location::Pointer), Relaxed);
+        code.op(Op::Touch(Reg::Object));
+        code.clear(&[Reg::Object]);
+        let no = code.label();
+        add(code, scenario, (SECOND, MINUS_ONE), mutant, no);
+        code.op(Op::Goto(ended));
+        code.place(no);
+        let order = if mutant == Some(Mutant::RelaxedDrop) { Relaxed } else { AcqRel };
+        add_to_central(code, Value::Is(MINUS_ONE), order);
+        code.op(Op::IfNot(Reg::Sum, (NOBODY | STOPPED) + 1, ended));
+        if mutant != Some(Mutant::EpochKept) {
+            let (at, by) = (At::Is(DRAINED), Value::Is(1));
+            let order = if mutant == Some(Mutant::RelaxedEpoch) { Relaxed } else { Release };
+            code.op(Op::LockedAdd { at, by, before: Reg::Sum, order });
+        }
+        if mutant != Some(Mutant::NoWake) {
+            code.op(Op::Wake);
+        }
+        code.place(ended);
+        code.clear(&[Reg::Sum]);
+    })
 }
 
 fn write(scenario: &Scenario, mutant: Option<Mutant>) -> Code {
-    let mut code = Code::new();
-    let begin = code.here();
-    let alone = code.label();
-    code.op(Op::Lock(MUTEX));
-    if mutant == Some(Mutant::BarrierFirst) {
-        code.op(barrier(None));
-    }
-    if mutant == Some(Mutant::StoppedLate) {
-        stop(&mut code);
-        add_to_central(&mut code, Value::Is(STOPPED), Relaxed);
-    } else {
-        add_to_central(&mut code, Value::Is(STOPPED), Relaxed);
-        stop(&mut code);
-    }
-    code.op(Op::Set(Reg::Sum, Value::Is(0)));
-    code.op(Op::Unlock(MUTEX));
-    gather(&mut code, scenario, mutant);
-    add_to_central(&mut code, Value::In(Reg::Sum), AcqRel);
-    code.op(Op::Set(Reg::Sum, Value::Is(0)));
-    let wait = code.here();
-    let epoch = |code: &mut Code| code.load(Reg::Epoch, At::Is(DRAINED), Acquire);
-    if mutant != Some(Mutant::EpochAfterSums) {
-        epoch(&mut code);
-    }
-    let order = if mutant == Some(Mutant::RelaxedScan) { Relaxed } else { Acquire };
-    code.load(Reg::Sum, At::Is(CENTRAL), order);
-    code.op(Op::IfIs(Reg::Sum, NOBODY | STOPPED, alone));
-    code.op(Op::Set(Reg::Sum, Value::Is(0)));
-    if mutant == Some(Mutant::EpochAfterSums) {
-        epoch(&mut code);
-    }
-    code.op(Op::Sleep(DRAINED, Reg::Epoch));
-    code.op(Op::Goto(wait));
-    code.place(alone);
-    code.op(Op::Set(Reg::Sum, Value::Is(0)));
-    code.op(Op::Set(Reg::Epoch, Value::Is(0)));
-    code.load(Reg::Object, At::Is(Location::Pointer), Relaxed);
-    code.op(Op::Free(Reg::Object));
-    code.op(Op::New(Reg::Object));
-    code.store(Location::Pointer, Value::In(Reg::Object), Relaxed);
-    code.op(Op::Set(Reg::Object, Value::Is(0)));
-    end_write(&mut code, scenario, mutant);
-    repeat(&mut code, begin);
-    code
+    Code::rounds(|code| {
+        let alone = code.label();
+        code.op(Op::Lock(MUTEX));
+        if mutant == Some(Mutant::BarrierFirst) {
+            code.op(barrier(None));
+        }
+        if mutant == Some(Mutant::StoppedLate) {
+            stop(code);
+            add_to_central(code, Value::Is(STOPPED), Relaxed);
+        } else {
+            add_to_central(code, Value::Is(STOPPED), Relaxed);
+            stop(code);
+        }
+        code.clear(&[Reg::Sum]);
+        code.op(Op::Unlock(MUTEX));
+        gather(code, scenario, mutant);
+        add_to_central(code, Value::In(Reg::Sum), AcqRel);
+        code.clear(&[Reg::Sum]);
+        let wait = code.here();
+        let epoch = |code: &mut Code| code.load(Reg::Epoch, At::Is(DRAINED), Acquire);
+        if mutant != Some(Mutant::EpochAfterSums) {
+            epoch(code);
+        }
+        let order = if mutant == Some(Mutant::RelaxedScan) { Relaxed } else { Acquire };
+        code.load(Reg::Sum, At::Is(CENTRAL), order);
+        code.op(Op::IfIs(Reg::Sum, NOBODY | STOPPED, alone));
+        code.clear(&[Reg::Sum]);
+        if mutant == Some(Mutant::EpochAfterSums) {
+            epoch(code);
+        }
+        code.op(Op::Sleep(DRAINED, Reg::Epoch));
+        code.op(Op::Goto(wait));
+        code.place(alone);
+        code.clear(&[Reg::Sum, Reg::Epoch]);
+        code.load(Reg::Object, At::Is(Location::Pointer), Relaxed);
+        code.op(Op::Free(Reg::Object));
+        code.op(Op::New(Reg::Object));
+        code.store(Location::Pointer, Value::In(Reg::Object), Relaxed);
+        code.clear(&[Reg::Object]);
+        end_write(code, scenario, mutant);
+    })
 }
 
 fn end_write(code: &mut Code, scenario: &Scenario, mutant: Option<Mutant>) {
@@ -351,10 +331,10 @@ fn end_write(code: &mut Code, scenario: &Scenario, mutant: Option<Mutant>) {
     code.store(WAITING, Value::Is(0), Relaxed);
     code.op(Op::Add { at: At::Is(TURNS), by: 1, order: Relaxed });
     code.place(nobody);
-    code.op(Op::Set(Reg::Epoch, Value::Is(0)));
+    code.clear(&[Reg::Epoch]);
     let order = if mutant == Some(Mutant::RelaxedFlagClear) { Relaxed } else { Release };
     add_to_central(code, Value::Is(STOPPED.wrapping_neg()), order);
-    code.op(Op::Set(Reg::Sum, Value::Is(0)));
+    code.clear(&[Reg::Sum]);
     go_on(code, scenario, mutant);
     code.op(Op::Unlock(MUTEX));
 }

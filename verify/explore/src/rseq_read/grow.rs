@@ -25,7 +25,7 @@ use super::guard::{
     INDEX_LOCKS, INDEX_UNLOCKS, LOCKS, OWN_LOCK, OWN_UNLOCK, UNLOCKS, grace_period, heavy_fence,
     light_fence, sum,
 };
-use super::read::{programs, publish, repeat};
+use super::read::{programs, publish};
 use super::scenario::Scenario;
 use super::world::{CPUS, End, Plan, Program};
 use crate::memory::{Location, OBJECTS};
@@ -81,33 +81,29 @@ fn add(code: &mut Code, shared: At, own: At, order: Ordering, mutant: Option<Mut
     code.op(Op::Touch(Reg::Epoch));
     code.op(Op::Add { at: own, by: 1, order });
     code.place(done);
-    code.op(Op::Set(Reg::Flag, Value::Is(0)));
-    code.op(Op::Set(Reg::Epoch, Value::Is(0)));
+    code.clear(&[Reg::Flag, Reg::Epoch]);
 }
 
 fn read(scenario: &Scenario, mutant: Option<Mutant>) -> Code {
-    let mut code = Code::new();
-    let begin = code.here();
-    let is_looked_up = code.label();
-    code.op(Op::IfIs(Reg::Aborts, 1, is_looked_up));
-    code.load(Reg::Index, At::Is(INDEX), Relaxed);
-    code.place(is_looked_up);
-    code.op(Op::Set(Reg::Aborts, Value::Is(0)));
-    add(&mut code, SHARED_LOCK, OWN_LOCK, Relaxed, mutant);
-    light_fence(&mut code, scenario, mutant);
-    code.load(Reg::Object, At::Is(Location::Pointer), Acquire);
-    code.op(Op::Touch(Reg::Object));
-    light_fence(&mut code, scenario, mutant);
-    let order = if mutant == Some(Mutant::RelaxedUnlock) { Relaxed } else { Release };
-    add(&mut code, SHARED_UNLOCK, OWN_UNLOCK, order, mutant);
-    code.op(Op::Set(Reg::Object, Value::Is(0)));
-    code.op(Op::Set(Reg::Index, Value::Is(0)));
-    repeat(&mut code, begin);
-    code
+    Code::rounds(|code| {
+        let is_looked_up = code.label();
+        code.op(Op::IfIs(Reg::Aborts, 1, is_looked_up));
+        code.load(Reg::Index, At::Is(INDEX), Relaxed);
+        code.place(is_looked_up);
+        code.clear(&[Reg::Aborts]);
+        add(code, SHARED_LOCK, OWN_LOCK, Relaxed, mutant);
+        light_fence(code, scenario, mutant);
+        code.load(Reg::Object, At::Is(Location::Pointer), Acquire);
+        code.op(Op::Touch(Reg::Object));
+        light_fence(code, scenario, mutant);
+        let order = if mutant == Some(Mutant::RelaxedUnlock) { Relaxed } else { Release };
+        add(code, SHARED_UNLOCK, OWN_UNLOCK, order, mutant);
+        code.clear(&[Reg::Object, Reg::Index]);
+    })
 }
 
 fn grow(mutant: Option<Mutant>) -> Code {
-    let mut code = Code::new();
+    let mut code = Code::default();
     code.op(Op::NewAt(WORDS as u8));
     let (value, before) = (Value::Is(1), Reg::Flag);
     let order = if mutant == Some(Mutant::RelaxedGrowth) { Relaxed } else { AcqRel };
@@ -116,27 +112,25 @@ fn grow(mutant: Option<Mutant>) -> Code {
 }
 
 fn store(scenario: &Scenario, mutant: Option<Mutant>) -> Code {
-    let mut code = Code::new();
-    let begin = code.here();
-    // The caller's own publication, which need not be a locked instruction.
-    publish(&mut code, Some(Mutant::PlainStore));
-    grace_period(&mut code, |code| {
-        let order = if mutant == Some(Mutant::RelaxedScan) { Relaxed } else { Acquire };
-        code.load(Reg::Flag, At::Is(CELLS), Acquire);
-        sums(code, How::Add, SHARED_UNLOCK, &INDEX_UNLOCKS, order, mutant);
-        code.op(match mutant {
-            Some(Mutant::NoBarrier) => Op::Barrier(Barrier::None),
-            _ => heavy_fence(scenario, Barrier::Plain),
-        });
-        if mutant != Some(Mutant::CountersOnce) {
+    Code::rounds(|code| {
+        // The caller's own publication, which need not be a locked instruction.
+        publish(code, Some(Mutant::PlainStore));
+        grace_period(code, |code| {
+            let order = if mutant == Some(Mutant::RelaxedScan) { Relaxed } else { Acquire };
             code.load(Reg::Flag, At::Is(CELLS), Acquire);
-        }
-        sums(code, How::Subtract, SHARED_LOCK, &INDEX_LOCKS, Relaxed, mutant);
-        code.op(Op::Set(Reg::Flag, Value::Is(0)));
-    });
-    code.op(Op::Free(Reg::Object));
-    repeat(&mut code, begin);
-    code
+            sums(code, How::Add, SHARED_UNLOCK, &INDEX_UNLOCKS, order, mutant);
+            code.op(match mutant {
+                Some(Mutant::NoBarrier) => Op::Barrier(Barrier::None),
+                _ => heavy_fence(scenario, Barrier::Plain),
+            });
+            if mutant != Some(Mutant::CountersOnce) {
+                code.load(Reg::Flag, At::Is(CELLS), Acquire);
+            }
+            sums(code, How::Subtract, SHARED_LOCK, &INDEX_LOCKS, Relaxed, mutant);
+            code.clear(&[Reg::Flag]);
+        });
+        code.op(Op::Free(Reg::Object));
+    })
 }
 
 /// The shared word, and those of each CPU if there are any.

@@ -30,7 +30,7 @@ use core::sync::atomic::Ordering::{self, Acquire, Relaxed, Release};
 
 use super::Mutant;
 use super::code::{At, Barrier, Code, How, Op, Reg, Regs, Value};
-use super::read::{barrier, programs, publish, repeat};
+use super::read::{barrier, programs, publish};
 use super::scenario::Scenario;
 use super::world::{CPUS, End, Plan};
 use crate::memory::Location;
@@ -77,30 +77,34 @@ pub(super) fn heavy_fence(scenario: &Scenario, kind: Barrier) -> Op {
     Op::Barrier(if scenario.is_portable { Barrier::Own } else { kind })
 }
 
-fn read(scenario: &Scenario, mutant: Option<Mutant>) -> Code {
-    let mut code = Code::new();
-    let begin = code.here();
-    let done = code.label();
-    if !scenario.is_portable {
-        let (start, end, aborted) = (code.label(), code.label(), code.label());
-        let again = code.here();
-        code.op(Op::Arm { start, end, abort: aborted });
-        code.place(start);
-        code.load(Reg::Object, At::Is(Location::Pointer), Acquire);
-        code.op(Op::Touch(Reg::Object));
-        code.place(end);
-        code.op(Op::Goto(done));
-        code.place(aborted);
-        code.op(Op::Plus(Reg::Aborts, 1));
-        code.op(Op::IfNot(Reg::Aborts, u64::from(scenario.aborts_max), again));
+/// The barrier of a writer, or what there is in its place.
+pub(super) fn writers_barrier(scenario: &Scenario, mutant: Option<Mutant>) -> Op {
+    match barrier(mutant) {
+        Op::Barrier(Barrier::Restart) => heavy_fence(scenario, Barrier::Restart),
+        other => other,
     }
-    guard(&mut code, scenario, mutant);
-    code.place(done);
-    code.op(Op::Set(Reg::Object, Value::Is(0)));
-    code.op(Op::Set(Reg::Index, Value::Is(0)));
-    code.op(Op::Set(Reg::Aborts, Value::Is(0)));
-    repeat(&mut code, begin);
-    code
+}
+
+fn read(scenario: &Scenario, mutant: Option<Mutant>) -> Code {
+    Code::rounds(|code| {
+        let done = code.label();
+        if !scenario.is_portable {
+            let (start, end, aborted) = (code.label(), code.label(), code.label());
+            let again = code.here();
+            code.op(Op::Arm { start, end, abort: aborted });
+            code.place(start);
+            code.load(Reg::Object, At::Is(Location::Pointer), Acquire);
+            code.op(Op::Touch(Reg::Object));
+            code.place(end);
+            code.op(Op::Goto(done));
+            code.place(aborted);
+            code.op(Op::Plus(Reg::Aborts, 1));
+            code.op(Op::IfNot(Reg::Aborts, u64::from(scenario.aborts_max), again));
+        }
+        guard(code, scenario, mutant);
+        code.place(done);
+        code.clear(&[Reg::Object, Reg::Index, Reg::Aborts]);
+    })
 }
 
 fn guard(code: &mut Code, scenario: &Scenario, mutant: Option<Mutant>) {
@@ -162,7 +166,7 @@ pub(super) fn grace_period(code: &mut Code, check: impl Fn(&mut Code)) {
     code.op(Op::Flipped);
     code.op(Op::Goto(drive));
     code.place(idle);
-    code.op(Op::Set(Reg::Index, Value::Is(0)));
+    code.clear(&[Reg::Index]);
 }
 
 /// Whether anybody is in a guard, and the barrier that ends all sections, in the order of the
@@ -170,10 +174,7 @@ pub(super) fn grace_period(code: &mut Code, check: impl Fn(&mut Code)) {
 fn look(code: &mut Code, scenario: &Scenario, mutant: Option<Mutant>) {
     let srcu_counts = if mutant == Some(Mutant::FirstIndexOnly) { CPUS } else { 2 * CPUS };
     let order = if mutant == Some(Mutant::RelaxedScan) { Relaxed } else { Acquire };
-    let barrier = match barrier(mutant) {
-        Op::Barrier(Barrier::Restart) => heavy_fence(scenario, Barrier::Restart),
-        other => other,
-    };
+    let barrier = writers_barrier(scenario, mutant);
     let steps = match mutant {
         Some(Mutant::NoLook) => ["barrier"].as_slice(),
         Some(Mutant::LocksBeforeBarrier) => &["unlocks", "locks", "barrier"],
@@ -192,23 +193,21 @@ fn look(code: &mut Code, scenario: &Scenario, mutant: Option<Mutant>) {
 }
 
 fn store(scenario: &Scenario, mutant: Option<Mutant>) -> Code {
-    let mut code = Code::new();
-    let begin = code.here();
-    let free = code.label();
-    publish(&mut code, mutant);
-    look(&mut code, scenario, mutant);
-    code.op(Op::IfIs(Reg::Sum, 0, free));
-    code.op(Op::Set(Reg::Sum, Value::Is(0)));
-    grace_period(&mut code, |code| {
-        let order = if mutant == Some(Mutant::RelaxedScan) { Relaxed } else { Acquire };
-        sum(code, How::Add, &INDEX_UNLOCKS, order);
-        code.op(heavy_fence(scenario, Barrier::Plain));
-        sum(code, How::Subtract, &INDEX_LOCKS, Relaxed);
-    });
-    code.place(free);
-    code.op(Op::Free(Reg::Object));
-    repeat(&mut code, begin);
-    code
+    Code::rounds(|code| {
+        let free = code.label();
+        publish(code, mutant);
+        look(code, scenario, mutant);
+        code.op(Op::IfIs(Reg::Sum, 0, free));
+        code.clear(&[Reg::Sum]);
+        grace_period(code, |code| {
+            let order = if mutant == Some(Mutant::RelaxedScan) { Relaxed } else { Acquire };
+            sum(code, How::Add, &INDEX_UNLOCKS, order);
+            code.op(heavy_fence(scenario, Barrier::Plain));
+            sum(code, How::Subtract, &INDEX_LOCKS, Relaxed);
+        });
+        code.place(free);
+        code.op(Op::Free(Reg::Object));
+    })
 }
 
 fn name(at: Location) -> String {

@@ -6,7 +6,7 @@ use core::sync::atomic::Ordering::Relaxed;
 use super::code::{Barrier, Op, Reg};
 use super::fault::Mutant;
 use super::world::{CPUS, Fault, Heavy, Plan, Thread, Turn, World};
-use crate::memory::{Lock, Memory, THREADS};
+use crate::memory::{Lock, Memory};
 use crate::system::Outcome;
 
 impl<M: Memory> World<M> {
@@ -19,8 +19,8 @@ impl<M: Memory> World<M> {
         let pc = self.threads[thread].pc;
         let Some(armed) = self.threads[thread].armed.take() else { return };
         if armed.start <= pc && pc < armed.end {
-            turn.tell(|| ", its section is aborted".into());
-            self.go_on(thread, armed.abort, turn.plan);
+            turn.tell(|| "its section is aborted".into());
+            self.go_on(thread, armed.abort, turn.scenario);
         }
     }
 
@@ -37,14 +37,15 @@ impl<M: Memory> World<M> {
             (None, false) => &mut me.migrations,
             (None, true) => return true, // somebody else is to run
         };
-        *count += 1;
-        *count <= limit
+        let may = *count < limit;
+        *count += u8::from(may);
+        may
     }
 
     /// The page of what the next instruction touches is not there: the kernel is entered.
     pub(super) fn fault_begins(&mut self, thread: usize, turn: &mut Turn<'_>) -> Outcome {
         let Thread { pc, cpu, fault, .. } = self.threads[thread];
-        let program = &turn.plan.programs[thread];
+        let program = &turn.scenario.programs[thread];
         let touches = matches!(program.code.at(pc), Some(Op::Touch(_)));
         if self.faults == 0 || !touches || fault.is_some() || cpu.is_none() {
             return Outcome::Blocked;
@@ -82,11 +83,11 @@ impl<M: Memory> World<M> {
     pub(super) fn preempt(&mut self, thread: usize, turn: &mut Turn<'_>) -> Outcome {
         let Some(cpu) = self.threads[thread].cpu else { return Outcome::Blocked };
         let others = self.threads.iter().any(|other| other.cpu.is_none());
-        let is_idle = self.is_done(thread, turn.plan) && !others;
-        if is_idle || self.is_in_barrier(thread) || !self.may_disturb(thread, turn.plan) {
+        let is_idle = self.is_done(thread, turn.scenario) && !others;
+        if is_idle || self.is_in_barrier(thread) || !self.may_disturb(thread, turn.scenario) {
             return Outcome::Blocked;
         }
-        let name = turn.plan.programs[thread].name;
+        let name = turn.scenario.programs[thread].name;
         turn.tell(|| format!("{name} {thread} is preempted on cpu {cpu}"));
         if !turn.is(Mutant::NoAbortAtPreemption) {
             self.abort(thread, turn);
@@ -104,10 +105,10 @@ impl<M: Memory> World<M> {
     pub(super) fn resume(&mut self, thread: usize, cpu: u8, turn: &mut Turn<'_>) -> Outcome {
         let is_free = self.threads.iter().all(|other| other.cpu != Some(cpu));
         let me = &self.threads[thread];
-        if me.cpu.is_some() || me.is_asleep || !is_free || self.is_done(thread, turn.plan) {
+        if me.cpu.is_some() || me.is_asleep || !is_free || self.is_done(thread, turn.scenario) {
             return Outcome::Blocked;
         }
-        let name = turn.plan.programs[thread].name;
+        let name = turn.scenario.programs[thread].name;
         turn.tell(|| format!("{name} {thread} goes on on cpu {cpu}"));
         self.memory.lock(usize::from(cpu), Self::lock_of(thread));
         self.memory.fence(usize::from(cpu));
@@ -118,31 +119,31 @@ impl<M: Memory> World<M> {
     /// A signal is delivered. Nothing is promised to memory.
     pub(super) fn signal(&mut self, thread: usize, turn: &mut Turn<'_>) -> Outcome {
         let Some(cpu) = self.threads[thread].cpu else { return Outcome::Blocked };
-        if self.is_in_barrier(thread) || self.is_done(thread, turn.plan) {
+        if self.is_in_barrier(thread) || self.is_done(thread, turn.scenario) {
             return Outcome::Blocked;
         }
         // (In a page fault it waits until the kernel goes back, where it makes no difference.)
         if self.threads[thread].fault.is_some() {
             return Outcome::Blocked;
         }
-        let matters = match turn.plan.handler {
+        let matters = match turn.scenario.handler {
             Some(_) => self.handlers > 0 && usize::from(cpu) < CPUS,
             None => self.threads[thread].armed.is_some(),
         };
         if !matters {
             return Outcome::Blocked;
         }
-        if !self.may_disturb(thread, turn.plan) {
+        if !self.may_disturb(thread, turn.scenario) {
             return Outcome::Blocked;
         }
-        let name = turn.plan.programs[thread].name;
+        let name = turn.scenario.programs[thread].name;
         turn.tell(|| format!("{name} {thread} on cpu {cpu}: a signal"));
         if !turn.is(Mutant::NoAbortBySignal) {
             self.abort(thread, turn);
         }
-        if let Some((_, words)) = turn.plan.handler {
+        if let Some((_, words)) = turn.scenario.handler {
             self.handlers -= 1;
-            turn.tell(|| ", whose handler adds 1".into());
+            turn.tell(|| "its handler adds 1".into());
             self.add(cpu, words[usize::from(cpu)], 1, Relaxed, turn);
         }
         Outcome::Moved
@@ -157,13 +158,11 @@ impl<M: Memory> World<M> {
         turn: &mut Turn<'_>,
     ) -> Option<bool> {
         let me = usize::from(self.threads[thread].cpu?);
-        let all = (1u8 << turn.plan.cpus()) - 1;
+        let all = (1u8 << turn.scenario.cpus()) - 1;
         match self.heavy {
             Some(heavy) if usize::from(heavy.thread) != thread => return None,
             Some(Heavy { waits_for, .. }) => {
-                let cpus: Vec<usize> =
-                    (0..THREADS).filter(|cpu| waits_for & 1 << cpu != 0).collect();
-                let cpu = cpus[turn.choice.choose(cpus.len())];
+                let cpu = turn.choice.one_of(waits_for);
                 turn.tell(|| format!("interrupts cpu {cpu}"));
                 self.memory.heavy_arrives(me, cpu);
                 let there = self.threads.iter().position(|other| other.cpu == Some(cpu as u8));

@@ -31,9 +31,10 @@
 use core::sync::atomic::Ordering::{self, AcqRel, Acquire, Relaxed, Release};
 
 use super::Mutant;
-use super::code::{At, Barrier, Code, How, Label, Op, Reg, Value};
-use super::guard::{heavy_fence, light_fence};
-use super::read::{barrier, programs, repeat, strangers};
+use super::code::{At, Code, How, Label, Op, Reg, Value};
+use super::exact::look_and_add;
+use super::guard::{light_fence, writers_barrier};
+use super::read::{programs, strangers};
 use super::scenario::Scenario;
 use super::world::{CPUS, Plan};
 use crate::memory::Location;
@@ -93,33 +94,30 @@ impl Kind {
 }
 
 fn read(scenario: &Scenario, mutant: Option<Mutant>, kind: Kind) -> Code {
-    let mut code = Code::new();
-    let begin = code.here();
-    let (slow, inside) = (code.label(), code.label());
-    if kind == Kind::Restartable {
-        look_and_mark(&mut code, mutant, slow);
-        code.op(Op::Goto(inside));
-    } else {
-        mark_and_look(&mut code, scenario, mutant, kind, inside);
-    }
-    code.place(slow);
-    code.op(Op::Set(Reg::Flag, Value::Is(0)));
-    if mutant != Some(Mutant::SlowWithoutMutex) {
-        code.op(Op::Lock(MUTEX));
-    }
-    code.op(kind.mark());
-    if mutant != Some(Mutant::SlowWithoutMutex) {
-        code.op(Op::Unlock(MUTEX));
-    }
-    code.place(inside);
-    code.op(Op::Set(Reg::Flag, Value::Is(0)));
-    code.op(Op::Set(Reg::Sum, Value::Is(0)));
-    code.load(Reg::Object, At::Is(Location::Pointer), Relaxed);
-    code.op(Op::Touch(Reg::Object));
-    unlock(&mut code, scenario, mutant, kind);
-    code.op(Op::Set(Reg::Object, Value::Is(0)));
-    repeat(&mut code, begin);
-    code
+    Code::rounds(|code| {
+        let (slow, inside) = (code.label(), code.label());
+        if kind == Kind::Restartable {
+            look_and_mark(code, mutant, slow);
+            code.op(Op::Goto(inside));
+        } else {
+            mark_and_look(code, scenario, mutant, kind, inside);
+        }
+        code.place(slow);
+        code.clear(&[Reg::Flag]);
+        if mutant != Some(Mutant::SlowWithoutMutex) {
+            code.op(Op::Lock(MUTEX));
+        }
+        code.op(kind.mark());
+        if mutant != Some(Mutant::SlowWithoutMutex) {
+            code.op(Op::Unlock(MUTEX));
+        }
+        code.place(inside);
+        code.clear(&[Reg::Flag, Reg::Sum]);
+        code.load(Reg::Object, At::Is(Location::Pointer), Relaxed);
+        code.op(Op::Touch(Reg::Object));
+        unlock(code, scenario, mutant, kind);
+        code.clear(&[Reg::Object]);
+    })
 }
 
 /// The lock as a section.
@@ -129,18 +127,7 @@ fn look_and_mark(code: &mut Code, mutant: Option<Mutant>, slow: Label) {
         code.load(Reg::Flag, At::Is(FLAG), order);
         code.op(Op::IfNot(Reg::Flag, 0, slow));
     };
-    let (start, end) = (code.label(), code.label());
-    let again = code.here();
-    if mutant == Some(Mutant::FlagBeforeSection) {
-        look(code);
-    }
-    code.op(Op::Arm { start, end, abort: again });
-    code.place(start);
-    if mutant != Some(Mutant::FlagBeforeSection) {
-        look(code);
-    }
-    code.op(Kind::Restartable.mark());
-    code.place(end);
+    look_and_add(code, mutant, look, Kind::Restartable.mark());
 }
 
 /// The lock without sections.
@@ -174,71 +161,66 @@ fn unlock(code: &mut Code, scenario: &Scenario, mutant: Option<Mutant>, kind: Ki
         light_fence(code, scenario, mutant);
         code.load(Reg::Flag, At::Is(FLAG), Relaxed);
     }
-    code.op(Op::Set(Reg::Sum, Value::Is(0)));
+    code.clear(&[Reg::Sum]);
     code.op(Op::IfIs(Reg::Flag, 0, done));
     let epoch = At::Is(EPOCH);
     let order = if mutant == Some(Mutant::RelaxedEpoch) { Relaxed } else { AcqRel };
     if mutant != Some(Mutant::EpochKept) {
         code.op(Op::LockedAdd { at: epoch, by: Value::Is(1), before: Reg::Sum, order });
-        code.op(Op::Set(Reg::Sum, Value::Is(0)));
+        code.clear(&[Reg::Sum]);
     }
     if mutant != Some(Mutant::NoWake) {
         code.op(Op::Wake);
     }
     code.place(done);
-    code.op(Op::Set(Reg::Flag, Value::Is(0)));
+    code.clear(&[Reg::Flag]);
 }
 
 fn write(scenario: &Scenario, mutant: Option<Mutant>) -> Code {
-    let mut code = Code::new();
-    let begin = code.here();
-    let alone = code.label();
-    let words = if scenario.strangers == 0 { CPUS } else { CPUS + 1 };
-    let barrier = match barrier(mutant) {
-        Op::Barrier(Barrier::Restart) => heavy_fence(scenario, Barrier::Restart),
-        other => other,
-    };
-    code.op(Op::Lock(MUTEX));
-    if mutant == Some(Mutant::BarrierFirst) {
-        code.op(barrier);
-    }
-    code.store(FLAG, Value::Is(1), Relaxed);
-    if mutant != Some(Mutant::BarrierFirst) {
-        code.op(barrier);
-    }
-    let wait = code.here();
-    let is_late = mutant == Some(Mutant::EpochAfterSums);
-    if !is_late {
-        code.load(Reg::Epoch, At::Is(EPOCH), Acquire);
-    }
-    let order = if mutant == Some(Mutant::RelaxedScan) { Relaxed } else { Acquire };
-    let unmarks = |code: &mut Code| code.sum(How::Add, &ALL_UNMARKS[..words], order);
-    if mutant != Some(Mutant::MarksFirst) {
-        unmarks(&mut code);
-    }
-    code.sum(How::Subtract, &ALL_MARKS[..words], Relaxed);
-    if mutant == Some(Mutant::MarksFirst) {
-        unmarks(&mut code);
-    }
-    code.op(Op::IfIs(Reg::Sum, 0, alone));
-    code.op(Op::Set(Reg::Sum, Value::Is(0)));
-    if is_late {
-        code.load(Reg::Epoch, At::Is(EPOCH), Acquire);
-    }
-    code.op(Op::Sleep(EPOCH, Reg::Epoch));
-    code.op(Op::Goto(wait));
-    code.place(alone);
-    code.op(Op::Set(Reg::Epoch, Value::Is(0)));
-    code.load(Reg::Object, At::Is(Location::Pointer), Relaxed);
-    code.op(Op::Free(Reg::Object));
-    code.op(Op::New(Reg::Object));
-    code.store(Location::Pointer, Value::In(Reg::Object), Relaxed);
-    let order = if mutant == Some(Mutant::RelaxedFlagClear) { Relaxed } else { Release };
-    code.store(FLAG, Value::Is(0), order);
-    code.op(Op::Set(Reg::Object, Value::Is(0)));
-    code.op(Op::Unlock(MUTEX));
-    repeat(&mut code, begin);
-    code
+    Code::rounds(|code| {
+        let alone = code.label();
+        let words = if scenario.strangers == 0 { CPUS } else { CPUS + 1 };
+        let barrier = writers_barrier(scenario, mutant);
+        code.op(Op::Lock(MUTEX));
+        if mutant == Some(Mutant::BarrierFirst) {
+            code.op(barrier);
+        }
+        code.store(FLAG, Value::Is(1), Relaxed);
+        if mutant != Some(Mutant::BarrierFirst) {
+            code.op(barrier);
+        }
+        let wait = code.here();
+        let is_late = mutant == Some(Mutant::EpochAfterSums);
+        if !is_late {
+            code.load(Reg::Epoch, At::Is(EPOCH), Acquire);
+        }
+        let order = if mutant == Some(Mutant::RelaxedScan) { Relaxed } else { Acquire };
+        let unmarks = |code: &mut Code| code.sum(How::Add, &ALL_UNMARKS[..words], order);
+        if mutant != Some(Mutant::MarksFirst) {
+            unmarks(code);
+        }
+        code.sum(How::Subtract, &ALL_MARKS[..words], Relaxed);
+        if mutant == Some(Mutant::MarksFirst) {
+            unmarks(code);
+        }
+        code.op(Op::IfIs(Reg::Sum, 0, alone));
+        code.clear(&[Reg::Sum]);
+        if is_late {
+            code.load(Reg::Epoch, At::Is(EPOCH), Acquire);
+        }
+        code.op(Op::Sleep(EPOCH, Reg::Epoch));
+        code.op(Op::Goto(wait));
+        code.place(alone);
+        code.clear(&[Reg::Epoch]);
+        code.load(Reg::Object, At::Is(Location::Pointer), Relaxed);
+        code.op(Op::Free(Reg::Object));
+        code.op(Op::New(Reg::Object));
+        code.store(Location::Pointer, Value::In(Reg::Object), Relaxed);
+        let order = if mutant == Some(Mutant::RelaxedFlagClear) { Relaxed } else { Release };
+        code.store(FLAG, Value::Is(0), order);
+        code.clear(&[Reg::Object]);
+        code.op(Op::Unlock(MUTEX));
+    })
 }
 
 fn name(at: Location) -> String {

@@ -15,8 +15,8 @@
 //! - [`Subject::FoldingCounter`], [`Subject::FoldingLock`] (`fold`): what the library has in place
 //!   of the first two: the words themselves are taken out of their place, and no thread is stopped.
 //!
-//! [`FAULTS`] lists each step with what comes of leaving it out, and what comes of a kernel that
-//! does not abort.
+//! `worlds/rseq_read.toml` lists each step with what comes of leaving it out, and what comes of a
+//! kernel that does not abort.
 //!
 //! # What it confirms
 //!
@@ -89,6 +89,6 @@ mod scenario;
 mod step;
 mod world;
 
-pub use explore::{Restart, explore};
-pub use fault::{FAULTS, Fault, Mutant};
-pub use scenario::{Scenario, Subject, named, scenarios};
+pub use explore::Restart;
+pub use fault::Mutant;
+pub use scenario::{Scenario, Subject};

@@ -22,7 +22,6 @@ use super::world::{End, Plan, Program};
 use crate::memory::Location;
 
 const POINTER: At = At::Is(Location::Pointer);
-pub(super) const MINUS_ONE: u64 = u64::MAX;
 
 pub(super) fn plan(scenario: &Scenario, mutant: Option<Mutant>) -> Plan {
     let programs = programs(scenario, ("reader", read(mutant)), ("writer", store(mutant)));
@@ -54,12 +53,6 @@ pub(super) fn strangers(scenario: &Scenario, code: &Code) -> Vec<Program> {
     let stranger =
         |index| Program::staying("stranger", code.clone(), scenario.rounds, first + index);
     (0..scenario.strangers).map(stranger).collect()
-}
-
-/// The end of a program that is to run `Reg::Left` times.
-pub(super) fn repeat(code: &mut Code, from: Label) {
-    code.op(Op::Plus(Reg::Left, MINUS_ONE));
-    code.op(Op::IfNot(Reg::Left, 0, from));
 }
 
 fn all_but_the_last_are_freed(end: &End<'_>) -> Option<String> {
@@ -108,17 +101,15 @@ pub(super) fn section(code: &mut Code, mutant: Option<Mutant>) -> Label {
 }
 
 fn read(mutant: Option<Mutant>) -> Code {
-    let mut code = Code::new();
-    let begin = code.here();
-    let end = section(&mut code, mutant);
-    code.op(Op::Touch(Reg::Object));
-    code.op(Op::Touch(Reg::Object));
-    if mutant != Some(Mutant::CommitTooEarly) {
-        code.place(end);
-    }
-    code.op(Op::Set(Reg::Object, Value::Is(0)));
-    repeat(&mut code, begin);
-    code
+    Code::rounds(|code| {
+        let end = section(code, mutant);
+        code.op(Op::Touch(Reg::Object));
+        code.op(Op::Touch(Reg::Object));
+        if mutant != Some(Mutant::CommitTooEarly) {
+            code.place(end);
+        }
+        code.clear(&[Reg::Object]);
+    })
 }
 
 /// The barrier of a writer, as the mutant has it.
@@ -131,6 +122,30 @@ pub(super) fn barrier(mutant: Option<Mutant>) -> Op {
     })
 }
 
+/// What others are to see, the barrier, and what is done then; or before it, if that is the mutant.
+pub(super) fn around_barrier(
+    code: &mut Code,
+    mutant: Option<Mutant>,
+    too_early: Mutant,
+    first: impl FnOnce(&mut Code),
+    then: impl Fn(&mut Code),
+) {
+    let is = |candidate| mutant == Some(candidate);
+    if is(Mutant::BarrierFirst) {
+        code.op(barrier(mutant));
+    }
+    first(code);
+    if is(too_early) {
+        then(code);
+    }
+    if !is(Mutant::BarrierFirst) {
+        code.op(barrier(mutant));
+    }
+    if !is(too_early) {
+        then(code);
+    }
+}
+
 /// Publishes a new object; the old one is in `Reg::Object` afterwards.
 pub(super) fn publish(code: &mut Code, mutant: Option<Mutant>) {
     code.op(Op::New(Reg::Object));
@@ -138,7 +153,7 @@ pub(super) fn publish(code: &mut Code, mutant: Option<Mutant>) {
         code.load(Reg::Sum, POINTER, Relaxed);
         code.store(Location::Pointer, Value::In(Reg::Object), Release);
         code.op(Op::Set(Reg::Object, Value::In(Reg::Sum)));
-        code.op(Op::Set(Reg::Sum, Value::Is(0)));
+        code.clear(&[Reg::Sum]);
         return;
     }
     let order = if mutant == Some(Mutant::RelaxedSwap) { Relaxed } else { AcqRel };
@@ -147,24 +162,9 @@ pub(super) fn publish(code: &mut Code, mutant: Option<Mutant>) {
 }
 
 fn store(mutant: Option<Mutant>) -> Code {
-    let mut code = Code::new();
-    let begin = code.here();
-    if mutant == Some(Mutant::BarrierFirst) {
-        code.op(barrier(mutant));
-    }
-    publish(&mut code, mutant);
-    let free = |code: &mut Code| code.op(Op::Free(Reg::Object));
-    match mutant {
-        Some(Mutant::BarrierFirst) => free(&mut code),
-        Some(Mutant::FreeFirst) => {
-            free(&mut code);
-            code.op(barrier(mutant));
-        }
-        _ => {
-            code.op(barrier(mutant));
-            free(&mut code);
-        }
-    }
-    repeat(&mut code, begin);
-    code
+    Code::rounds(|code| {
+        let free = |code: &mut Code| code.op(Op::Free(Reg::Object));
+        let publish = |code: &mut Code| publish(code, mutant);
+        around_barrier(code, mutant, Mutant::FreeFirst, publish, free);
+    })
 }

@@ -26,8 +26,9 @@
 use core::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
 
 use super::Mutant;
-use super::code::{At, Code, How, Label, Op, Reg, Value};
-use super::read::{MINUS_ONE, barrier, programs, repeat, strangers};
+use super::code::{At, Code, How, Label, MINUS_ONE, Op, Reg, Value};
+use super::exact::look_and_add;
+use super::read::{around_barrier, programs, strangers};
 use super::scenario::Scenario;
 use super::world::{CPUS, End, Plan};
 use crate::memory::Location;
@@ -61,25 +62,16 @@ fn is_released(end: &End<'_>) -> Option<String> {
 
 /// The section of get and put; continues at `slow` if it is killed.
 fn count(code: &mut Code, by: u64, mutant: Option<Mutant>, slow: Label) {
-    let look = |code: &mut Code| {
-        code.load(Reg::Flag, At::Is(KILLED), Relaxed);
-        code.op(Op::IfNot(Reg::Flag, 0, slow));
-    };
-    let (start, end) = (code.label(), code.label());
-    let again = code.here();
-    if mutant == Some(Mutant::FlagBeforeSection) {
-        look(code);
-    }
-    code.op(Op::Arm { start, end, abort: again });
-    code.place(start);
     let is_unchecked = mutant == Some(Mutant::PutUnchecked) && by == MINUS_ONE;
-    if mutant != Some(Mutant::FlagBeforeSection) && !is_unchecked {
-        look(code);
-    }
+    let look = |code: &mut Code| {
+        if !is_unchecked {
+            code.load(Reg::Flag, At::Is(KILLED), Relaxed);
+            code.op(Op::IfNot(Reg::Flag, 0, slow));
+        }
+    };
     let is_relaxed = by == 1 || mutant == Some(Mutant::RelaxedUnlock);
     let order = if is_relaxed { Relaxed } else { Release };
-    code.op(Op::Add { at: OWN_COUNT, by, order });
-    code.place(end);
+    look_and_add(code, mutant, look, Op::Add { at: OWN_COUNT, by, order });
 }
 
 /// The same without rseq, if that is not done on the word at once: count, look, and take it back.
@@ -114,8 +106,7 @@ fn get(code: &mut Code, mutant: Option<Mutant>, is_stranger: bool) {
     let (at, before) = (At::Is(WORD), Reg::Sum);
     code.op(Op::LockedAdd { at, by: Value::Is(1), before, order: Relaxed });
     code.place(done);
-    code.op(Op::Set(Reg::Sum, Value::Is(0)));
-    code.op(Op::Set(Reg::Flag, Value::Is(0)));
+    code.clear(&[Reg::Sum, Reg::Flag]);
 }
 
 fn put(code: &mut Code, mutant: Option<Mutant>, is_stranger: bool) {
@@ -127,24 +118,22 @@ fn put(code: &mut Code, mutant: Option<Mutant>, is_stranger: bool) {
     code.op(Op::IfNot(Reg::Sum, 1, done));
     code.op(Op::Free(Reg::Object));
     code.place(done);
-    code.op(Op::Set(Reg::Sum, Value::Is(0)));
-    code.op(Op::Set(Reg::Flag, Value::Is(0)));
+    code.clear(&[Reg::Sum, Reg::Flag]);
 }
 
 fn hold(mutant: Option<Mutant>, is_stranger: bool) -> Code {
-    let mut code = Code::new();
-    let begin = code.here();
-    get(&mut code, mutant, is_stranger);
-    code.op(Op::Touch(Reg::Object));
-    put(&mut code, mutant, is_stranger);
-    repeat(&mut code, begin);
+    let mut code = Code::rounds(|code| {
+        get(code, mutant, is_stranger);
+        code.op(Op::Touch(Reg::Object));
+        put(code, mutant, is_stranger);
+    });
     code.op(Op::Touch(Reg::Object));
     put(&mut code, mutant, is_stranger);
     code
 }
 
 fn kill(scenario: &Scenario, mutant: Option<Mutant>, bias: u64) -> Code {
-    let mut code = Code::new();
+    let mut code = Code::default();
     let sum = |code: &mut Code| {
         code.sum(How::Add, &COUNTS[..usize::from(scenario.cpus)], Relaxed);
         if mutant == Some(Mutant::CountThenLook) {
@@ -152,23 +141,7 @@ fn kill(scenario: &Scenario, mutant: Option<Mutant>, bias: u64) -> Code {
         }
     };
     let mark = |code: &mut Code| code.store(KILLED, Value::Is(1), Relaxed);
-    match mutant {
-        Some(Mutant::BarrierFirst) => {
-            code.op(barrier(mutant));
-            mark(&mut code);
-            sum(&mut code);
-        }
-        Some(Mutant::SumFirst) => {
-            mark(&mut code);
-            sum(&mut code);
-            code.op(barrier(mutant));
-        }
-        _ => {
-            mark(&mut code);
-            code.op(barrier(mutant));
-            sum(&mut code);
-        }
-    }
+    around_barrier(&mut code, mutant, Mutant::SumFirst, mark, sum);
     code.op(Op::Plus(Reg::Sum, (bias + 1).wrapping_neg()));
     let done = code.label();
     let order = if mutant == Some(Mutant::RelaxedKill) { Relaxed } else { AcqRel };
@@ -184,7 +157,7 @@ fn kill(scenario: &Scenario, mutant: Option<Mutant>, bias: u64) -> Code {
     code.op(Op::IfNot(Reg::Sum, 0, done));
     code.op(Op::Free(Reg::Object));
     code.place(done);
-    code.op(Op::Set(Reg::Sum, Value::Is(0)));
+    code.clear(&[Reg::Sum]);
     code
 }
 

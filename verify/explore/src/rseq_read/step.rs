@@ -27,25 +27,32 @@ impl<M: Memory> World<M> {
     pub(super) fn run(&mut self, thread: usize, turn: &mut Turn<'_>) -> Outcome {
         let me = &self.threads[thread];
         let (Some(cpu), false) = (me.cpu, me.is_asleep) else { return Outcome::Blocked };
-        let program = &turn.plan.programs[thread];
+        let program = &turn.scenario.programs[thread];
         let Some(op) = program.code.at(me.pc) else { return Outcome::Blocked };
         let name = program.name;
-        turn.tell(|| format!("{name} {thread} on cpu {cpu}: "));
+        turn.tell(|| format!("{name} {thread} on cpu {cpu}"));
         if me.fault.is_some() {
             return self.fault_ends(thread, turn);
         }
-        turn.next = me.pc + 1;
-        let outcome = self.execute(thread, cpu, op, turn);
+        let mut next = me.pc + 1;
+        let outcome = self.execute((thread, cpu), op, &mut next, turn);
         if outcome == Outcome::Moved {
-            self.go_on(thread, turn.next, turn.plan);
+            self.go_on(thread, next, turn.scenario);
         }
         outcome
     }
 
-    fn execute(&mut self, thread: usize, cpu: u8, op: Op, turn: &mut Turn<'_>) -> Outcome {
+    /// One instruction, after which the thread goes on at `next`.
+    fn execute(
+        &mut self,
+        (thread, cpu): (usize, u8),
+        op: Op,
+        next: &mut u8,
+        turn: &mut Turn<'_>,
+    ) -> Outcome {
         match op {
             Op::Arm { start, end, abort } => {
-                let code = &turn.plan.programs[thread].code;
+                let code = &turn.scenario.programs[thread].code;
                 turn.tell(|| "rseq_cs = section".into());
                 let since = self.threads[thread].pc;
                 let find = |label: Label| Code::find(code, label);
@@ -72,13 +79,13 @@ impl<M: Memory> World<M> {
             Op::Barrier(Barrier::None) => turn.tell(|| "no barrier".into()),
             Op::Barrier(kind) => match self.barrier(thread, kind, turn) {
                 None => return Outcome::Blocked,
-                Some(is_over) => turn.next -= u8::from(!is_over),
+                Some(is_over) => *next -= u8::from(!is_over),
             },
             Op::Lock(_) | Op::Unlock(_) | Op::Sleep(..) | Op::Await(..) | Op::Wake => {
                 return self.synchronise(thread, cpu, op, turn);
             }
             Op::Request | Op::Drive { .. } | Op::Checked | Op::Flipped => {
-                self.drive(thread, op, turn);
+                self.drive(thread, op, next, turn);
             }
             Op::ReadOut(at) => {
                 let by = self.threads[thread].regs[Reg::Sum as usize];
@@ -143,7 +150,7 @@ impl<M: Memory> World<M> {
 
     fn access(&mut self, thread: usize, cpu: u8, op: Op, turn: &mut Turn<'_>) {
         let me = usize::from(cpu);
-        let name = turn.plan.name;
+        let name = turn.scenario.name;
         let regs = self.threads[thread].regs;
         match op {
             Op::Load { to, how, at, order } => {
@@ -251,7 +258,7 @@ impl<M: Memory> World<M> {
                 let is_same = self.memory.newest(at) == self.threads[thread].regs[reg as usize];
                 turn.tell(|| if is_same { "sleeps" } else { "need not sleep" }.into());
                 self.threads[thread].is_asleep = is_same;
-                if is_same && turn.plan.programs[thread].moves {
+                if is_same && turn.scenario.programs[thread].moves {
                     self.switch_out(thread);
                 }
             }
@@ -273,8 +280,8 @@ impl<M: Memory> World<M> {
 
     /// The machine of the two indexes: what it wants that is no check and no flip takes no time
     /// here.
-    fn drive(&mut self, thread: usize, op: Op, turn: &mut Turn<'_>) {
-        let code = &turn.plan.programs[thread].code;
+    fn drive(&mut self, thread: usize, op: Op, next: &mut u8, turn: &mut Turn<'_>) {
+        let code = &turn.scenario.programs[thread].code;
         let is_drained = self.threads[thread].regs[Reg::Sum as usize] == 0;
         let event = match op {
             Op::Request => {
@@ -306,7 +313,7 @@ impl<M: Memory> World<M> {
                 };
                 turn.tell(|| format!("{what} {index}"));
                 self.set(thread, Reg::Index, u64::from(index));
-                turn.next = code.find(label);
+                *next = code.find(label);
                 return;
             }
             _ => return,

@@ -27,9 +27,9 @@ use grace::steps::Steps;
 
 use super::code::{Code, Op, REGS, Reg, Regs};
 use super::fault::Mutant;
-use crate::choice::Choice;
 use crate::memory::{LOCATIONS, Layout, Location, Memory, OBJECTS, THREADS};
-use crate::system::Outcome;
+use crate::program;
+use crate::system::{By, Outcome, System};
 
 /// CPUs on which threads move about; those who never move have their own, after these.
 pub(super) const CPUS: usize = 2;
@@ -99,7 +99,6 @@ pub(super) struct Plan {
     pub(super) end: EndCheck,
     /// The locations under the names that they have here.
     pub(super) name: fn(Location) -> String,
-    pub(super) mutant: Option<Mutant>,
 }
 
 impl Plan {
@@ -116,7 +115,6 @@ impl Plan {
             disturbances_max: None,
             end: |_| None,
             name,
-            mutant: None,
         }
     }
 
@@ -205,7 +203,7 @@ pub(super) struct Heavy {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct World<M> {
+pub(crate) struct World<M> {
     pub(super) memory: M,
     pub(super) threads: Vec<Thread>,
     pub(super) heavy: Option<Heavy>,
@@ -220,52 +218,92 @@ pub(super) struct World<M> {
 
 /// Whose step it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Move {
-    Run(u8),
-    Preempt(u8),
-    Resume(u8, u8),
-    Signal(u8),
-    Fault(u8),
-    Drain(u8),
+enum Move {
+    Run,
+    Signal,
+    Fault,
+    Preempt,
+    Resume(u8),
 }
 
 impl Move {
-    /// All moves of a plan.
-    pub(super) fn all(plan: &Plan) -> Vec<Self> {
-        let mut moves = Vec::new();
-        for thread in 0..plan.programs.len() as u8 {
-            moves.extend([Self::Run(thread), Self::Signal(thread)]);
-            if plan.faults > 0 {
-                moves.push(Self::Fault(thread));
-            }
-            if plan.programs[usize::from(thread)].moves {
-                moves.push(Self::Preempt(thread));
-                moves.extend((0..plan.shared_cpus as u8).map(|cpu| Self::Resume(thread, cpu)));
-            }
+    /// What a thread may do, or have done to it.
+    const ALL: [Self; 4 + CPUS] =
+        [Self::Run, Self::Signal, Self::Fault, Self::Preempt, Self::Resume(0), Self::Resume(1)];
+
+    /// The thread and its move that have this number; a CPU, whose memory moves.
+    fn numbered(step: u16, plan: &Plan) -> Result<(usize, Self), usize> {
+        let (thread, step) = (usize::from(step) / Self::ALL.len(), usize::from(step));
+        match step.checked_sub(plan.programs.len() * Self::ALL.len()) {
+            None => Ok((thread, Self::ALL[step % Self::ALL.len()])),
+            Some(cpu) => Err(cpu),
         }
-        moves.extend((0..plan.cpus() as u8).map(Self::Drain));
-        moves
     }
 }
 
-/// What a step may look at besides the state.
-pub(super) struct Turn<'a> {
-    pub(super) plan: &'a Plan,
-    pub(super) choice: &'a mut Choice,
-    pub(super) told: Option<&'a mut String>,
-    /// Where the thread continues after its instruction.
-    pub(super) next: u8,
-}
+pub(super) type Turn<'a> = program::Turn<'a, Plan, Mutant>;
 
-impl Turn<'_> {
-    pub(super) fn is(&self, mutant: Mutant) -> bool {
-        self.plan.mutant == Some(mutant)
+impl<M: Memory> System for program::Program<M, Plan, Mutant> {
+    type State = World<M>;
+
+    fn first(&self) -> World<M> {
+        World::new(&self.scenario)
     }
 
-    pub(super) fn tell(&mut self, what: impl FnOnce() -> String) {
-        if let Some(told) = &mut self.told {
-            told.push_str(&what());
+    fn steps(&self) -> u16 {
+        (self.scenario.programs.len() * Move::ALL.len() + self.scenario.cpus()) as u16
+    }
+
+    fn can(&self, world: &World<M>, step: u16) -> bool {
+        let plan = &self.scenario;
+        let Ok((thread, step)) = Move::numbered(step, plan) else { return true };
+        let (cpu, moves) = (world.threads[thread].cpu, plan.programs[thread].moves);
+        match step {
+            Move::Run | Move::Signal => cpu.is_some(),
+            Move::Fault => cpu.is_some() && plan.faults > 0,
+            Move::Preempt => cpu.is_some() && moves,
+            Move::Resume(to) => {
+                let is_shared = moves && usize::from(to) < plan.shared_cpus;
+                cpu.is_none() && is_shared && !world.is_done(thread, plan)
+            }
         }
+    }
+
+    fn take(&self, world: &mut World<M>, step: u16, by: By<'_>) -> Outcome {
+        let plan = &self.scenario;
+        let turn = &mut self.turn(0, by);
+        let outcome = match Move::numbered(step, plan) {
+            Ok((thread, Move::Run)) => world.run(thread, turn),
+            Ok((thread, Move::Preempt)) => world.preempt(thread, turn),
+            Ok((thread, Move::Resume(cpu))) => world.resume(thread, cpu, turn),
+            Ok((thread, Move::Signal)) => world.signal(thread, turn),
+            Ok((thread, Move::Fault)) => world.fault_begins(thread, turn),
+            Err(cpu) => match world.memory.drain(cpu) {
+                None => Outcome::Blocked,
+                Some((at, value)) => {
+                    let name = plan.name;
+                    turn.tell(|| format!("cpu {cpu}: its store {} = {value} is seen", name(at)));
+                    Outcome::Moved
+                }
+            },
+        };
+        if outcome == Outcome::Moved {
+            world.memory.settle(world.active(plan));
+        }
+        outcome
+    }
+
+    fn is_end(&self, world: &World<M>) -> bool {
+        world.is_end(&self.scenario)
+    }
+
+    fn fault(&self, end: &World<M>) -> Option<String> {
+        end.fault(&self.scenario)
+    }
+
+    /// Signals need not come.
+    fn is_due(&self, step: u16) -> bool {
+        !matches!(Move::numbered(step, &self.scenario), Ok((_, Move::Signal)))
     }
 }
 
@@ -320,51 +358,6 @@ impl<M: Memory> World<M> {
             handled,
             counted: u64::from(self.counted),
         })
-    }
-
-    /// Whether a step may be possible.
-    pub(super) fn can(&self, step: Move, plan: &Plan) -> bool {
-        match step {
-            Move::Run(thread)
-            | Move::Preempt(thread)
-            | Move::Signal(thread)
-            | Move::Fault(thread) => self.threads[usize::from(thread)].cpu.is_some(),
-            Move::Resume(thread, _) => {
-                let thread = usize::from(thread);
-                self.threads[thread].cpu.is_none() && !self.is_done(thread, plan)
-            }
-            Move::Drain(_) => true,
-        }
-    }
-
-    /// Takes a step; `told` is given what it did.
-    pub(super) fn take(
-        &mut self,
-        step: Move,
-        plan: &Plan,
-        choice: &mut Choice,
-        told: Option<&mut String>,
-    ) -> Outcome {
-        let turn = &mut Turn { plan, choice, told, next: 0 };
-        let outcome = match step {
-            Move::Run(thread) => self.run(usize::from(thread), turn),
-            Move::Preempt(thread) => self.preempt(usize::from(thread), turn),
-            Move::Resume(thread, cpu) => self.resume(usize::from(thread), cpu, turn),
-            Move::Signal(thread) => self.signal(usize::from(thread), turn),
-            Move::Fault(thread) => self.fault_begins(usize::from(thread), turn),
-            Move::Drain(cpu) => match self.memory.drain(usize::from(cpu)) {
-                None => Outcome::Blocked,
-                Some((at, value)) => {
-                    let name = plan.name;
-                    turn.tell(|| format!("cpu {cpu}: its store {} = {value} is seen", name(at)));
-                    Outcome::Moved
-                }
-            },
-        };
-        if outcome == Outcome::Moved {
-            self.memory.settle(self.active(plan));
-        }
-        outcome
     }
 
     /// The CPUs on which somebody may still run.
@@ -422,7 +415,7 @@ impl<M: Memory> World<M> {
     pub(super) fn touch(&mut self, thread: usize, reg: Reg, turn: &Turn<'_>) -> Outcome {
         let object = self.threads[thread].regs[reg as usize] as u8;
         let Some(cpu) = self.threads[thread].cpu else { return Outcome::Blocked };
-        let who = turn.plan.programs[thread].name;
+        let who = turn.scenario.programs[thread].name;
         if self.freed[usize::from(object)] {
             return Outcome::Violation(format!(
                 "object {object} is touched by a {who} after it was freed"

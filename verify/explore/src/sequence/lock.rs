@@ -165,9 +165,7 @@ impl<M: Memory> Threads for System<M> {
                 At::Turn(turn)
             }
             At::Fence(turn, left) => {
-                let which = choice.choose(left.count_ones() as usize);
-                let other = (0..THREADS).filter(|other| left & 1 << other != 0).nth(which);
-                let other = other.expect("as many as there are to choose from");
+                let other = choice.one_of(left);
                 memory.heavy_arrives(me, other);
                 At::Fence(turn, left & !(1 << other))
             }

@@ -9,7 +9,8 @@ use grace::srcu::{Action, AnyDelay, Cookie, Event, Phase, Sequence, SrcuMachine}
 
 use super::world::Omission;
 use crate::choice::Choice;
-use crate::system::Outcome;
+use crate::explore::{self, Verdict};
+use crate::system::{By, Outcome, System};
 
 /// What to explore. Few of each, or there are very many states.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -26,16 +27,18 @@ pub struct Asked {
     pub ticks: u8,
 }
 
-/// Whose step it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
-    Request,
-    Tick,
-    Driver,
+/// Explores the machine by itself: every order of requests, ticks and events within what is
+/// `asked`.
+pub fn explore_alone(asked: &Asked, limit: usize) -> Verdict {
+    explore::run(asked, limit)
 }
 
+const REQUEST: u16 = 0;
+const TICK: u16 = 1;
+const DRIVER: u16 = 2;
+
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Alone {
+pub(crate) struct Alone {
     machine: SrcuMachine<AnyDelay, Omission>,
     queued: bool,
     requests: u8,
@@ -47,68 +50,67 @@ pub(super) struct Alone {
     ended: u8,
 }
 
-impl Alone {
-    /// All steps that may be possible.
-    pub(super) const STEPS: [Step; 3] = [Step::Request, Step::Tick, Step::Driver];
+impl System for Asked {
+    type State = Alone;
 
-    pub(super) fn new(asked: &Asked) -> Self {
-        Self {
-            machine: SrcuMachine::with_steps(asked.delay, asked.start, Omission(asked.omitted)),
+    fn first(&self) -> Alone {
+        Alone {
+            machine: SrcuMachine::with_steps(self.delay, self.start, Omission(self.omitted)),
             queued: false,
-            requests: asked.requests,
-            ticks: asked.ticks,
+            requests: self.requests,
+            ticks: self.ticks,
             cookies: Vec::new(),
             begun: 0,
             ended: 0,
         }
     }
 
-    /// Takes a step; `told` is given what it did.
-    pub(super) fn take(
-        &mut self,
-        step: Step,
-        choice: &mut Choice,
-        told: Option<&mut String>,
-    ) -> Outcome {
-        let was = self.machine.sequence();
+    fn steps(&self) -> u16 {
+        DRIVER + 1
+    }
+
+    fn take(&self, alone: &mut Alone, step: u16, by: By<'_>) -> Outcome {
+        let was = alone.machine.sequence();
         let left = match step {
-            Step::Request => &mut self.requests,
-            Step::Tick => &mut self.ticks,
-            Step::Driver => &mut 1,
+            REQUEST => &mut alone.requests,
+            TICK => &mut alone.ticks,
+            _ => &mut 1,
         };
         if *left == 0 {
             return Outcome::Blocked;
         }
         *left -= 1;
         let what = match step {
-            Step::Request => {
-                let urgency = [Urgency::Normal, Urgency::Expedited][choice.choose(2)];
-                self.cookies.push((self.machine.request(urgency), self.begun));
+            REQUEST => {
+                let urgency = [Urgency::Normal, Urgency::Expedited][by.choice.choose(2)];
+                alone.cookies.push((alone.machine.request(urgency), alone.begun));
                 format!("request, {urgency:?}")
             }
-            Step::Tick => {
-                self.machine.tick(1);
+            TICK => {
+                alone.machine.tick(1);
                 "tick".into()
             }
-            Step::Driver => match self.drive(choice) {
+            _ => match alone.drive(by.choice) {
                 None => return Outcome::Blocked,
                 Some(event) => format!("{event:?}"),
             },
         };
-        if let Some(told) = told {
+        if let Some(told) = by.told {
             told.push_str(&what);
         }
-        self.follow(was)
+        alone.follow(was)
     }
 
     /// Whether all is done.
-    pub(super) fn is_end(&self) -> bool {
-        let done = |(cookie, _): &(Cookie, u8)| self.machine.sequence().is_done(*cookie);
-        self.requests == 0
-            && self.machine.pending() == Action::Idle
-            && self.cookies.iter().all(done)
+    fn is_end(&self, alone: &Alone) -> bool {
+        let done = |(cookie, _): &(Cookie, u8)| alone.machine.sequence().is_done(*cookie);
+        alone.requests == 0
+            && alone.machine.pending() == Action::Idle
+            && alone.cookies.iter().all(done)
     }
+}
 
+impl Alone {
     fn drive(&mut self, choice: &mut Choice) -> Option<Event> {
         let event = match self.machine.pending() {
             Action::Idle => return None,

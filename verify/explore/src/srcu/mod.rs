@@ -7,8 +7,8 @@
 //! The race that SRCU is made for is in the model: a reader looks up the index, stalls for as long
 //! as it likes, and counts itself in only then. The counts are sums over CPUs, read one by one.
 //!
-//! [`FAULTS`] lists every step of the machine and every fence of SRCU with what comes of leaving it
-//! out.
+//! `worlds/srcu.toml` lists every step of the machine and every fence of SRCU with what comes of
+//! leaving it out.
 //!
 //! The machine is also explored by itself ([`explore_alone`]): requests, ticks and events in every
 //! order.
@@ -40,7 +40,7 @@ mod reader;
 mod scenario;
 mod world;
 
-pub use alone::Asked;
-pub use explore::{SrcuProtocol, explore, explore_alone};
-pub use fault::{FAULTS, Fault, Mutant};
-pub use scenario::{Scenario, Task, named, scenarios};
+pub use alone::{Asked, explore_alone};
+pub use explore::SrcuProtocol;
+pub use fault::Mutant;
+pub use scenario::{Delay, Scenario, Task};

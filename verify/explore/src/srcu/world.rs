@@ -23,9 +23,9 @@ use grace::steps::Steps;
 use super::fault::Mutant;
 use super::reader::Reader;
 use super::scenario::Scenario;
-use crate::choice::Choice;
 use crate::memory::{LOCATIONS, Layout, Location, Lock, Memory, OBJECTS};
-use crate::system::Outcome;
+use crate::program::{self, Program};
+use crate::system::{By, Outcome, System};
 
 /// CPUs that run readers; the worker's and the other updater's come after them.
 pub(super) const CPUS: usize = 2;
@@ -42,44 +42,13 @@ impl Steps for Omission {
     }
 }
 
-/// What does not change while a scenario is explored.
-#[derive(Clone, Debug)]
-pub(super) struct Setup {
-    pub(super) scenario: Scenario,
-    pub(super) mutant: Option<Mutant>,
-}
+/// The machine with its counts, CPUs and readers.
+pub(super) type Counts<M> = Program<M, Scenario, Mutant>;
 
-/// What a step may look at besides the state.
-pub(super) struct Turn<'a> {
-    pub(super) setup: &'a Setup,
-    pub(super) choice: &'a mut Choice,
-    pub(super) told: Option<&'a mut String>,
-}
+pub(super) type Turn<'a> = program::Turn<'a, Scenario, Mutant>;
 
-impl Turn<'_> {
-    pub(super) fn is(&self, mutant: Mutant) -> bool {
-        self.setup.mutant == Some(mutant)
-    }
-
-    fn has_plain_flip(&self) -> bool {
-        self.is(Mutant::NoFenceDNorE) || self.is(Mutant::NoFenceOfWorker)
-    }
-
-    pub(super) fn tell(&mut self, what: impl FnOnce() -> String) {
-        if let Some(told) = &mut self.told {
-            told.push_str(&what());
-        }
-    }
-}
-
-/// Whose step it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Move {
-    Reader(u8),
-    Migrate(u8),
-    Worker,
-    OtherUpdater,
-    Drain(u8),
+fn has_plain_flip(turn: &Turn<'_>) -> bool {
+    turn.is(Mutant::NoFenceDNorE) || turn.is(Mutant::NoFenceOfWorker)
 }
 
 /// Where the worker stands inside an action.
@@ -108,7 +77,7 @@ struct Updater {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct World<M> {
+pub(crate) struct World<M> {
     pub(super) memory: M,
     machine: SrcuMachine<AnyDelay, Omission>,
     queued: bool,
@@ -147,29 +116,19 @@ fn layout() -> Layout {
     Layout { threads: OTHER + 1, initial, loaders }
 }
 
-impl Move {
-    /// All moves that may be possible.
-    pub(super) fn all(setup: &Setup) -> Vec<Self> {
-        let readers = 0..setup.scenario.readers.len() as u8;
-        let mut moves: Vec<Self> = readers.clone().map(Self::Reader).collect();
-        moves.extend(readers.map(Self::Migrate));
-        moves.extend([Self::Worker, Self::OtherUpdater]);
-        moves.extend((0..=OTHER as u8).map(Self::Drain));
-        moves
-    }
-}
+impl<M: Memory> System for Counts<M> {
+    type State = World<M>;
 
-impl<M: Memory> World<M> {
-    pub(super) fn new(setup: &Setup) -> Self {
-        let Setup { scenario, mutant } = setup;
-        let omission = match mutant {
-            Some(Mutant::Omitted(step)) => Omission(Some(*step)),
+    fn first(&self) -> World<M> {
+        let omission = match self.mutant {
+            Some(Mutant::Omitted(step)) => Omission(Some(step)),
             _ => Omission(None),
         };
+        let (scenario, start) = (&self.scenario, Sequence::after(0));
         let updater = |updates| Updater { updates, old: None, cookie: None };
-        Self {
+        World {
             memory: M::new(&layout()),
-            machine: SrcuMachine::with_steps(scenario.delay, Sequence::after(0), omission),
+            machine: SrcuMachine::with_steps(scenario.delay.function(), start, omission),
             queued: false,
             at: WorkerAt::Next,
             readers: scenario.readers.iter().map(Reader::new).collect(),
@@ -180,40 +139,40 @@ impl<M: Memory> World<M> {
         }
     }
 
-    /// Whether all is done.
-    pub(super) fn is_end(&self) -> bool {
-        self.readers.iter().all(Reader::is_done)
-            && Self::is_done(&self.worker)
-            && Self::is_done(&self.other)
-            && self.machine.pending() == Action::Idle
+    /// One of each reader, and its migration; the worker's, the other updater's; one of each CPU's
+    /// memory.
+    fn steps(&self) -> u16 {
+        (2 * self.scenario.readers.len() + 2 + CPUS + 2) as u16
     }
 
-    /// Takes a step; `told` is given what it did.
-    pub(super) fn take(
-        &mut self,
-        step: Move,
-        setup: &Setup,
-        choice: &mut Choice,
-        told: Option<&mut String>,
-    ) -> Outcome {
-        let turn = &mut Turn { setup, choice, told };
-        let outcome = match step {
-            Move::Reader(reader) => self.read(usize::from(reader), turn),
-            Move::Migrate(reader) => self.migrate(usize::from(reader), turn),
-            Move::Worker => self.work(turn),
-            Move::OtherUpdater => self.other_updates(turn),
-            Move::Drain(cpu) => match self.memory.drain(usize::from(cpu)) {
+    fn take(&self, world: &mut World<M>, step: u16, by: By<'_>) -> Outcome {
+        let (step, readers) = (usize::from(step), self.scenario.readers.len());
+        let turn = &mut self.turn(step, by);
+        let outcome = match step.checked_sub(2 * readers) {
+            None if step < readers => world.read(step, turn),
+            None => world.migrate(step - readers, turn),
+            Some(0) => world.work(turn),
+            Some(1) => world.other_updates(turn),
+            Some(after) => match world.memory.drain(after - 2) {
                 None => Outcome::Blocked,
                 Some((at, value)) => {
+                    let cpu = after - 2;
                     turn.tell(|| format!("cpu {cpu}: its store {} = {value} is seen", name(at)));
                     Outcome::Moved
                 }
             },
         };
-        let readers = !self.readers.iter().all(Reader::is_done);
-        let cpus = if readers { (1 << CPUS) - 1 } else { 0 };
-        self.memory.settle(cpus | 1 << WORKER | 1 << OTHER);
+        let is_read = !world.readers.iter().all(Reader::is_done);
+        let cpus = if is_read { (1 << CPUS) - 1 } else { 0 };
+        world.memory.settle(cpus | 1 << WORKER | 1 << OTHER);
         outcome
+    }
+
+    fn is_end(&self, world: &World<M>) -> bool {
+        world.readers.iter().all(Reader::is_done)
+            && World::<M>::is_done(&world.worker)
+            && World::<M>::is_done(&world.other)
+            && world.machine.pending() == Action::Idle
     }
 }
 
@@ -241,7 +200,7 @@ impl<M: Memory> World<M> {
             WorkerAt::Store => return self.store_index(turn),
             WorkerAt::FenceD => {
                 turn.tell(|| "worker: fence D".into());
-                if !turn.is(Mutant::NoFenceD) && !turn.has_plain_flip() {
+                if !turn.is(Mutant::NoFenceD) && !has_plain_flip(turn) {
                     self.memory.fence(WORKER);
                 }
                 self.at = WorkerAt::Next;
@@ -274,7 +233,7 @@ impl<M: Memory> World<M> {
                     return Outcome::Blocked;
                 }
                 turn.tell(|| "worker: runs".into());
-                if turn.setup.scenario.other_updater {
+                if turn.scenario.other_updater {
                     self.memory.lock(WORKER, Lock::Machine);
                 }
                 self.tell_machine(Event::Runs);
@@ -289,7 +248,7 @@ impl<M: Memory> World<M> {
             }
             Action::Flip { .. } => {
                 turn.tell(|| "worker: fence E".into());
-                if !turn.is(Mutant::NoFenceE) && !turn.has_plain_flip() {
+                if !turn.is(Mutant::NoFenceE) && !has_plain_flip(turn) {
                     self.memory.fence(WORKER);
                 }
                 self.at = WorkerAt::Store;
@@ -351,11 +310,11 @@ impl<M: Memory> World<M> {
         let updater = *self.updater(me);
         if updater.old.is_some() {
             turn.tell(|| format!("cpu {me}: requests a grace period"));
-            if turn.setup.scenario.other_updater {
+            if turn.scenario.other_updater {
                 self.memory.lock(me, Lock::Machine);
             }
             let cookie = self.machine.request(Urgency::Expedited);
-            if turn.setup.scenario.other_updater {
+            if turn.scenario.other_updater {
                 self.memory.unlock(me, Lock::Machine);
             }
             self.updater(me).cookie = Some(cookie);
@@ -367,7 +326,7 @@ impl<M: Memory> World<M> {
         let new = self.objects;
         self.objects += 1;
         self.memory.initialise(me, new);
-        let old = if turn.setup.scenario.other_updater {
+        let old = if turn.scenario.other_updater {
             self.memory.update(me, Location::Pointer, AcqRel, |_, by| by, u64::from(new)) as u8
         } else {
             self.memory.store(me, Location::Pointer, u64::from(new), Release);

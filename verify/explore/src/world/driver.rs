@@ -29,10 +29,10 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use grace::{Action, Cookie, Event, Hint, Number, Sequence, word};
 
-use super::{At, Outcome, Setup, Turn, World, members};
+use super::{At, Outcome, Turn, World, members};
 use crate::memory::{Location, Lock, Memory};
 use crate::mutant::Mutant;
-use crate::scenario::{Flavour, Op};
+use crate::scenario::{Flavour, Op, Scenario};
 
 /// How far a driver goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -91,16 +91,16 @@ impl Drive {
 }
 
 /// The bits that a mutant leaves of a number.
-pub(super) fn number_mask(setup: &Setup) -> Option<u32> {
-    match setup.mutant {
-        Some(Mutant::OnePassAfterATurn) => Some((1 << setup.scenario.start.number_bits) - 1),
+pub(super) fn number_mask(scenario: &Scenario, mutant: Option<Mutant>) -> Option<u32> {
+    match mutant {
+        Some(Mutant::OnePassAfterATurn) => Some((1 << scenario.start.number_bits) - 1),
         Some(Mutant::PhaseBit) => Some(1),
         _ => None,
     }
 }
 
-pub(super) fn cut(setup: &Setup, number: Number) -> Number {
-    Number(number.0 & number_mask(setup).unwrap_or(u32::MAX))
+pub(super) fn cut(turn: &Turn<'_>, number: Number) -> Number {
+    Number(number.0 & number_mask(turn.scenario, turn.mutant).unwrap_or(u32::MAX))
 }
 
 impl<M: Memory> World<M> {
@@ -149,8 +149,8 @@ impl<M: Memory> World<M> {
         let step = match action {
             Action::Idle => return self.leave_driving(turn),
             Action::Fence => Step::FenceNeeded,
-            Action::Announce(number) => Step::Announce(cut(turn.setup, number)),
-            Action::Scan(number) => Step::ScanBegin(cut(turn.setup, number)),
+            Action::Announce(number) => Step::Announce(cut(turn, number)),
+            Action::Scan(number) => Step::ScanBegin(cut(turn, number)),
             Action::Wait(hint) if matches!(drive.until, Some(Until::MustWait { .. })) => {
                 if hint == Hint::Tick && drive.until == Some(Until::MustWait { tick: true }) {
                     // The tick that it waits for is this one.
@@ -167,7 +167,7 @@ impl<M: Memory> World<M> {
                 Step::Report(Event::Woken)
             }
             Action::Wait(Hint::Again | Hint::Tick) => {
-                Step::LookAgain(cut(turn.setup, self.machine.number()))
+                Step::LookAgain(cut(turn, self.machine.number()))
             }
             Action::Wait(Hint::Sleep) => Step::MarkBegin,
             Action::Complete(sequence) => Step::Complete(sequence),
@@ -259,7 +259,7 @@ impl<M: Memory> World<M> {
             turn.tell(|| "is superseded".into());
             self.memory.unlock(turn.me, Lock::Machine);
             self.threads[turn.me].drive = Drive::NONE;
-            return match self.op(turn.setup, turn.me) {
+            return match self.op(turn.scenario, turn.me) {
                 Some(Op::Advance | Op::AdvanceAtTick) => self.finish(turn.me),
                 _ => self.goto(turn.me, At::Begin),
             };
@@ -278,7 +278,7 @@ impl<M: Memory> World<M> {
         }
         let own = u32::from(self.threads[me].registered);
         let alone = turn.is(Mutant::AlwaysAlone) || self.registry.readers.count_ones() <= own;
-        let flavour = |thread: &usize| turn.setup.scenario.threads[*thread].flavour;
+        let flavour = |thread: &usize| turn.scenario.threads[*thread].flavour;
         let heavy = self.registered_but(me).iter().any(|thread| flavour(thread) == Flavour::Light);
         if !turn.is(Mutant::AloneWithoutLock) {
             self.memory.lock(me, Lock::Registry);
@@ -291,7 +291,7 @@ impl<M: Memory> World<M> {
         self.held_by = None;
         self.memory.unlock(me, Lock::Machine);
         let skip = matches!(
-            turn.setup.mutant,
+            turn.mutant,
             Some(
                 Mutant::NoHeavyFence | Mutant::FenceBeforePublication | Mutant::AnnounceBeforeFence
             )
@@ -313,7 +313,7 @@ impl<M: Memory> World<M> {
         heavy: bool,
     ) -> Outcome {
         let me = turn.me;
-        let heavy = heavy && !turn.is_portable();
+        let heavy = heavy && !turn.scenario.portable;
         let readers = if heavy { self.registered_but(me) } else { Vec::new() };
         *self.todo(me) = readers.iter().fold(0, |set, reader| set | 1 << reader);
         self.memory.heavy_begin(me);
@@ -326,10 +326,9 @@ impl<M: Memory> World<M> {
 
     fn fence_readers(&mut self, turn: &mut Turn<'_>, sleeping: bool) -> Outcome {
         let me = turn.me;
-        let todo: Vec<u8> = members(*self.todo(me)).collect();
-        let reader = todo[turn.choice.choose(todo.len())];
-        self.memory.heavy_arrives(me, usize::from(reader));
-        turn.tell(|| format!("heavy fence at {}", turn_name(turn.setup, reader)));
+        let reader = turn.choice.one_of(*self.todo(me));
+        self.memory.heavy_arrives(me, reader);
+        turn.tell(|| format!("heavy fence at {}", turn.scenario.threads[reader].name));
         *self.todo(me) &= !(1 << reader);
         if *self.todo(me) == 0 {
             return self.goto_step(turn, Step::FenceEnd { sleeping });
@@ -390,7 +389,7 @@ impl<M: Memory> World<M> {
             self.registry.readers
         };
         let first = looks & looks.wrapping_neg();
-        *self.todo(me) = match turn.setup.mutant {
+        *self.todo(me) = match turn.mutant {
             Some(Mutant::ScanFirstReaderOnly) => first,
             Some(Mutant::NoScan) => 0,
             _ => looks,
@@ -454,8 +453,4 @@ impl<M: Memory> World<M> {
         }
         self.report_event(turn, Event::Completed)
     }
-}
-
-fn turn_name(setup: &Setup, thread: u8) -> &'static str {
-    setup.scenario.threads[usize::from(thread)].name
 }

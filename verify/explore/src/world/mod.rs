@@ -5,82 +5,56 @@
 //! those, it is held here as well.
 
 mod driver;
-mod explore;
 mod reader;
 mod sleeper;
 mod updater;
 
-pub use explore::{GracePeriods, explore};
-
 use core::hash::Hash;
-use core::marker::PhantomData;
 use core::sync::atomic::Ordering;
 
 use grace::policy::AnyPolicy;
 use grace::{Cookie, Event, Machine, Sequence, Start, word};
 
-use crate::choice::Choice;
+use crate::explore::{Model, Verdict};
+use crate::harness;
 use crate::memory::{LOCATIONS, Layout, Location, Memory, OBJECTS, THREADS, VARIABLES};
 use crate::mutant::Mutant;
+use crate::program::{self, Program};
 use crate::scenario::{Op, Scenario};
-use crate::system::{Outcome, System};
+use crate::system::{By, Outcome, System};
 
-/// What does not change while a scenario is explored.
-#[derive(Debug)]
-pub(crate) struct Setup {
-    pub(crate) scenario: Scenario,
-    pub(crate) mutant: Option<Mutant>,
-}
+/// The threads of a scenario.
+type Protocol<M> = Program<M, Scenario, Mutant>;
 
-/// The threads of a scenario, over a model of memory, as a system to explore.
-#[derive(Debug)]
-pub(crate) struct Threads<M> {
-    setup: Setup,
-    memory: PhantomData<M>,
-}
+type Turn<'a> = program::Turn<'a, Scenario, Mutant>;
 
 /// What a thread may do next, besides its own step: see [`World::drain`] and [`World::vanish`].
 const KINDS: u16 = 3;
 
-impl<M> Threads<M> {
-    pub(crate) const fn new(setup: Setup) -> Self {
-        Self { setup, memory: PhantomData }
-    }
-}
-
-impl<M: Memory> System for Threads<M> {
+impl<M: Memory> System for Protocol<M> {
     type State = World<M>;
 
     fn first(&self) -> World<M> {
-        World::new(&self.setup)
+        World::new(&self.scenario, self.mutant)
     }
 
     fn steps(&self) -> u16 {
-        self.setup.scenario.threads.len() as u16 * KINDS
+        self.scenario.threads.len() as u16 * KINDS
     }
 
     fn can(&self, world: &World<M>, step: u16) -> bool {
         let (me, kind) = (usize::from(step / KINDS), step % KINDS);
         match kind {
-            0 => world.threads[me].asleep.is_none() && world.op(&self.setup, me).is_some(),
+            0 => world.threads[me].asleep.is_none() && world.op(&self.scenario, me).is_some(),
             1 => !world.memory.is_quiet(),
-            _ => self.setup.scenario.may_vanish == Some(me),
+            _ => self.scenario.may_vanish == Some(me),
         }
     }
 
-    fn take(
-        &self,
-        world: &mut World<M>,
-        step: u16,
-        choice: &mut Choice,
-        mut told: Option<&mut String>,
-    ) -> Outcome {
+    fn take(&self, world: &mut World<M>, step: u16, by: By<'_>) -> Outcome {
         let me = usize::from(step / KINDS);
-        if let Some(told) = &mut told {
-            told.push_str(self.setup.scenario.threads[me].name);
-            told.push(':');
-        }
-        let mut turn = Turn { setup: &self.setup, me, choice, told };
+        let mut turn = self.turn(me, by);
+        turn.tell(|| self.scenario.threads[me].name.into());
         match step % KINDS {
             0 => world.step(&mut turn),
             1 => world.drain(&mut turn),
@@ -89,38 +63,24 @@ impl<M: Memory> System for Threads<M> {
     }
 
     fn is_end(&self, world: &World<M>) -> bool {
-        world.is_end(&self.setup)
+        world.is_end(&self.scenario)
     }
 
     fn fault(&self, end: &World<M>) -> Option<String> {
-        end.is_outcome(&self.setup).then(|| "the outcome is reached".to_owned())
+        end.is_outcome(&self.scenario).then(|| "the outcome is reached".to_owned())
     }
 }
 
-/// One step being taken.
-pub(crate) struct Turn<'a> {
-    pub(crate) setup: &'a Setup,
-    pub(crate) me: usize,
-    pub(crate) choice: &'a mut Choice,
-    /// What the step did, if somebody wants to read it.
-    pub(crate) told: Option<&'a mut String>,
+/// Explores every state of a scenario, at most `limit` of them.
+pub fn explore(scenario: &Scenario, model: Model, mutant: Option<Mutant>, limit: usize) -> Verdict {
+    let scenario = mutant.map_or(scenario.clone(), |mutant| mutant.rewrite(scenario));
+    program::explore(scenario, model, mutant, limit)
 }
 
-impl Turn<'_> {
-    pub(crate) fn is(&self, mutant: Mutant) -> bool {
-        self.setup.mutant == Some(mutant)
-    }
-
-    pub(crate) fn tell(&mut self, what: impl FnOnce() -> String) {
-        if let Some(told) = &mut self.told {
-            told.push_str(if told.ends_with(':') { " " } else { "; " });
-            told.push_str(&what());
-        }
-    }
-
-    fn is_portable(&self) -> bool {
-        self.setup.scenario.portable
-    }
+harness::world! {
+    /// Grace periods, as a world.
+    GracePeriods of "grace_periods";
+    explore: explore;
 }
 
 /// Where a thread stands inside an operation.
@@ -211,8 +171,7 @@ fn members(set: u8) -> impl Iterator<Item = u8> {
 
 impl<M: Memory> World<M> {
     /// The state at the beginning.
-    pub(crate) fn new(setup: &Setup) -> Self {
-        let scenario = &setup.scenario;
+    fn new(scenario: &Scenario, mutant: Option<Mutant>) -> Self {
         assert!(scenario.threads.len() <= THREADS, "too many threads");
         let (mut readers, mut slots) = (0, 0);
         let mut threads = Vec::new();
@@ -238,7 +197,12 @@ impl<M: Memory> World<M> {
                 variables: [NOT_LOADED; VARIABLES],
             });
         }
-        let machine = Self::machine(setup);
+        let start = scenario.start;
+        // The mutants that cut numbers short do it where the driver handles them, so that the
+        // machine believes that they are still wide.
+        let is_cut = driver::number_mask(scenario, mutant).is_some();
+        let number_bits = if is_cut { 32 } else { start.number_bits };
+        let machine = Machine::new(scenario.policy, Start { number_bits, ..start });
         Self {
             memory: M::new(&layout(scenario, machine.number(), machine.sequence())),
             machine,
@@ -258,22 +222,14 @@ impl<M: Memory> World<M> {
         }
     }
 
-    fn machine(setup: &Setup) -> Machine<AnyPolicy> {
-        let start = setup.scenario.start;
-        // The mutants that cut numbers short do it where the driver handles them, so that the
-        // machine believes that they are still wide.
-        let number_bits = if driver::number_mask(setup).is_some() { 32 } else { start.number_bits };
-        Machine::new(setup.scenario.policy, Start { number_bits, ..start })
-    }
-
     /// Whether every thread is done.
-    pub(crate) fn is_end(&self, setup: &Setup) -> bool {
-        (0..self.threads.len()).all(|thread| self.op(setup, thread).is_none())
+    fn is_end(&self, scenario: &Scenario) -> bool {
+        (0..self.threads.len()).all(|thread| self.op(scenario, thread).is_none())
     }
 
     /// Whether the end is the one that the litmus test asks about.
-    pub(crate) fn is_outcome(&self, setup: &Setup) -> bool {
-        let (outcome, finally) = (&setup.scenario.outcome, &setup.scenario.finally);
+    fn is_outcome(&self, scenario: &Scenario) -> bool {
+        let (outcome, finally) = (&scenario.outcome, &scenario.finally);
         let variable = |variable| self.memory.newest(Location::Variable(variable));
         !(outcome.is_empty() && finally.is_empty())
             && outcome
@@ -283,18 +239,18 @@ impl<M: Memory> World<M> {
             && finally.iter().all(|(at, value)| variable(*at) == u64::from(*value))
     }
 
-    fn op(&self, setup: &Setup, thread: usize) -> Option<Op> {
-        let program = &setup.scenario.threads[thread].program;
+    fn op(&self, scenario: &Scenario, thread: usize) -> Option<Op> {
+        let program = &scenario.threads[thread].program;
         program.get(usize::from(self.threads[thread].op)).copied()
     }
 
     /// The next step of thread `turn.me`.
-    pub(crate) fn step(&mut self, turn: &mut Turn<'_>) -> Outcome {
+    fn step(&mut self, turn: &mut Turn<'_>) -> Outcome {
         let thread = &self.threads[turn.me];
         if thread.asleep.is_some() {
             return Outcome::Blocked;
         }
-        let Some(op) = self.op(turn.setup, turn.me) else { return Outcome::Blocked };
+        let Some(op) = self.op(turn.scenario, turn.me) else { return Outcome::Blocked };
         let outcome = match op {
             Op::Register | Op::Unregister | Op::Lock | Op::Unlock | Op::Read | Op::ReadAgain => {
                 self.read_side(turn, op)
@@ -303,12 +259,12 @@ impl<M: Memory> World<M> {
             Op::Set(..) | Op::Get(_) => self.litmus(turn, op),
             _ => self.update_side(turn, op),
         };
-        self.settle(turn.setup);
+        self.settle(turn.scenario);
         outcome
     }
 
     /// The oldest buffered store of a thread becomes visible.
-    pub(crate) fn drain(&mut self, turn: &mut Turn<'_>) -> Outcome {
+    fn drain(&mut self, turn: &mut Turn<'_>) -> Outcome {
         match self.memory.drain(turn.me) {
             None => Outcome::Blocked,
             Some((at, value)) => {
@@ -319,15 +275,15 @@ impl<M: Memory> World<M> {
     }
 
     /// A driver vanishes in mid grace period, and this is reported to the machine.
-    pub(crate) fn vanish(&mut self, turn: &mut Turn<'_>) -> Outcome {
+    fn vanish(&mut self, turn: &mut Turn<'_>) -> Outcome {
         let me = turn.me;
         let is_driving = matches!(self.threads[me].at, At::Drive(_));
         let holds = [self.held_by, self.registry.held_by].contains(&Some(me as u8));
-        if turn.setup.scenario.may_vanish != Some(me) || !is_driving || holds {
+        if turn.scenario.may_vanish != Some(me) || !is_driving || holds {
             return Outcome::Blocked;
         }
         turn.tell(|| "vanishes".into());
-        self.threads[me].op = turn.setup.scenario.threads[me].program.len() as u8;
+        self.threads[me].op = turn.scenario.threads[me].program.len() as u8;
         self.threads[me].at = At::Begin;
         self.threads[me].asleep = None;
         self.threads[me].drive = driver::Drive::NONE;
@@ -336,13 +292,13 @@ impl<M: Memory> World<M> {
         self.registry.pass = None;
         self.machine.observe(Event::Abandoned).expect("fits every step");
         self.notify();
-        self.settle(turn.setup);
+        self.settle(turn.scenario);
         Outcome::Moved
     }
 
-    fn settle(&mut self, setup: &Setup) {
+    fn settle(&mut self, scenario: &Scenario) {
         let active = (0..self.threads.len())
-            .filter(|thread| self.op(setup, *thread).is_some())
+            .filter(|thread| self.op(scenario, *thread).is_some())
             .fold(0, |set, thread| set | 1 << thread);
         self.memory.settle(active);
     }

@@ -86,8 +86,8 @@ impl<M: Memory> World<M> {
 
     fn load_gp_ctr(&mut self, turn: &mut Turn<'_>) -> u64 {
         let order = if turn.is(Mutant::RelaxedNumberLoad) { Relaxed } else { Acquire };
-        let value = if turn.setup.scenario.threads[turn.me].liburcu {
-            word::entered(turn.setup.scenario.start.number)
+        let value = if turn.scenario.threads[turn.me].liburcu {
+            word::entered(turn.scenario.start.number)
         } else {
             self.memory.load(turn.me, Location::GpCtr, order, turn.choice)
         };
@@ -99,11 +99,11 @@ impl<M: Memory> World<M> {
     /// The outermost lock, or a QSBR reader coming online.
     fn enter(&mut self, turn: &mut Turn<'_>, at: At) -> Outcome {
         let me = turn.me;
-        let online = matches!(self.op(turn.setup, me), Some(Op::Online));
+        let online = matches!(self.op(turn.scenario, me), Some(Op::Online));
         let fenced = if online {
             !turn.is(Mutant::OnlineWithoutFence)
         } else {
-            turn.is_portable() && !turn.is(Mutant::NoLightFenceAtLock)
+            turn.scenario.portable && !turn.is(Mutant::NoLightFenceAtLock)
         };
         match at {
             At::Begin => {
@@ -168,7 +168,7 @@ impl<M: Memory> World<M> {
         if turn.is(Mutant::NoWakeUp) {
             return self.finish(turn.me);
         }
-        let fenced = turn.is_portable() && !turn.is(Mutant::NoLightFenceAtUnlock);
+        let fenced = turn.scenario.portable && !turn.is(Mutant::NoLightFenceAtUnlock);
         let first = if fenced { Report::Fence } else { Report::Look };
         self.goto(turn.me, At::Report(first))
     }

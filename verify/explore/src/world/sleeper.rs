@@ -54,14 +54,14 @@ impl<M: Memory> World<M> {
         }
         self.registry.held_by = None;
         self.memory.unlock(me, Lock::Registry);
-        match turn.setup.mutant {
+        match turn.mutant {
             Some(Mutant::NoFenceBeforeSecondLook | Mutant::MarkAfterFence) => {
                 self.goto_step(turn, Step::SecondLookBegin)
             }
             Some(Mutant::NoSecondLook) => self.goto_step(turn, Step::LoadWake),
             _ => {
                 let light =
-                    |thread: &usize| turn.setup.scenario.threads[*thread].flavour == Flavour::Light;
+                    |thread: &usize| turn.scenario.threads[*thread].flavour == Flavour::Light;
                 let own = turn.is(Mutant::OwnFenceBeforeSleep)
                     && !self.registered_but(me).iter().any(light);
                 self.begin_fence(turn, true, !own)
@@ -89,7 +89,7 @@ impl<M: Memory> World<M> {
             return self.goto_step(turn, Step::LoadWake);
         };
         *self.todo(me) &= !(1 << slot);
-        let number = cut(turn.setup, self.machine.number());
+        let number = cut(turn, self.machine.number());
         let step = if word::is_holdout(self.load_word(turn, slot), number) {
             Step::SecondLook
         } else {

@@ -57,7 +57,7 @@ impl<M: Memory> World<M> {
             return self.goto(me, At::Second);
         }
         self.memory.initialise(me, object);
-        let swap = matches!(self.op(turn.setup, me), Some(Op::Swap(_)));
+        let swap = matches!(self.op(turn.scenario, me), Some(Op::Swap(_)));
         let relaxed = turn.is(Mutant::RelaxedPublication);
         let old = if swap {
             let order = if relaxed { Acquire } else { AcqRel };
@@ -110,7 +110,7 @@ impl<M: Memory> World<M> {
         }
         let until = driver::Until::Done(self.cookie(me));
         if self.driven
-            && self.op(turn.setup, me) == Some(Op::WaitImpatiently)
+            && self.op(turn.scenario, me) == Some(Op::WaitImpatiently)
             && !self.threads[me].took_over
             && self.registry.held_by.is_none()
         {
@@ -163,7 +163,7 @@ impl<M: Memory> World<M> {
             return Outcome::Violation(format!("object {object} is freed twice"));
         }
         if let Some(reader) = self.memory.racing_reader(me, object) {
-            let reader = turn.setup.scenario.threads[reader].name;
+            let reader = turn.scenario.threads[reader].name;
             return Outcome::Violation(format!(
                 "object {object} is freed while the read of {reader} may still be under way"
             ));

@@ -1,16 +1,16 @@
 //! The kernel engines: safe, sure to finish, and none of their steps without a reason.
 
+use check::Kind;
 use check::Verdict;
-use check::engines::{Finding, SUBJECTS};
+use check::engines::subjects;
 
-/// Far above what any of these needs: reaching it is a failure.
-const LIMIT: usize = 2_000_000;
+use super::LIMIT;
 
 #[test]
 fn every_engine_is_safe_and_finishes() {
-    for subject in SUBJECTS {
-        for on in subject.quick {
-            let verdict = subject.explore(*on, None, LIMIT);
+    for subject in subjects() {
+        for on in &subject.quick {
+            let verdict = subject.explore(on, None, LIMIT);
             println!("{} on {on}: {verdict}", subject.name);
             assert!(verdict.is_safe(), "{} on {on}: {verdict}", subject.name);
         }
@@ -20,18 +20,13 @@ fn every_engine_is_safe_and_finishes() {
 #[test]
 fn each_step_that_is_left_out_does_what_the_table_says() {
     let mut wrong = Vec::new();
-    for subject in SUBJECTS {
-        for expected in subject.mutants {
-            let verdict = subject.explore(expected.on, Some(expected.step), LIMIT);
-            println!("{} without {}: {verdict}\n", subject.name, expected.step);
-            let as_expected = match verdict {
-                Verdict::Violation { .. } => expected.finding == Finding::Unsafe,
-                Verdict::Stuck { .. } => expected.finding == Finding::Stuck,
-                Verdict::Safe { .. } => matches!(expected.finding, Finding::Harmless(_)),
-                Verdict::LimitReached => false,
-            };
-            if !as_expected {
-                wrong.push(format!("{} without {}: {verdict}", subject.name, expected.step));
+    for subject in subjects() {
+        for expected in subject.faults().filter(|expected| expected.step.is_some()) {
+            let verdict = subject.explore(&expected.on, expected.step, LIMIT);
+            let told = format!("{} without {:?}: {verdict}", subject.name, expected.step);
+            println!("{told}\n");
+            if !expected.agrees(&verdict) {
+                wrong.push(told);
             }
         }
     }
@@ -41,15 +36,12 @@ fn each_step_that_is_left_out_does_what_the_table_says() {
 /// What an engine needs of CPUs is written down, and no more than it needs.
 #[test]
 fn an_engine_gets_stuck_where_the_table_says() {
-    for subject in SUBJECTS {
-        for (on, why) in subject.stuck_on {
-            let verdict = subject.explore(*on, None, LIMIT);
+    for subject in subjects() {
+        for expected in subject.faults().filter(|expected| expected.step.is_none()) {
+            let (on, why) = (&expected.on, expected.why.unwrap_or_default());
+            let verdict = subject.explore(on, None, LIMIT);
             println!("{} on {on}, since {why}: {verdict}\n", subject.name);
-            assert!(
-                matches!(verdict, Verdict::Stuck { .. }),
-                "{} on {on}: {verdict}",
-                subject.name
-            );
+            assert!(expected.agrees(&verdict), "{} on {on}: {verdict}", subject.name);
         }
     }
 }
@@ -57,31 +49,32 @@ fn an_engine_gets_stuck_where_the_table_says() {
 /// A step that an engine gets must be tried here; and one that only saves time must not do harm.
 #[test]
 fn every_step_is_in_the_table() {
-    for subject in SUBJECTS {
-        let mut known: Vec<_> = subject.mutants.iter().map(|expected| expected.step).collect();
-        let mut listed = subject.steps.concat();
+    for subject in subjects() {
+        let mut known: Vec<_> = subject.faults().filter_map(|expected| expected.step).collect();
+        let mut listed = subject.steps().concat();
         known.sort_unstable();
         listed.sort_unstable();
         assert_eq!(known, listed, "{}", subject.name);
-        for expected in subject.mutants {
-            let is_for_speed = subject.steps[1].contains(&expected.step);
-            let is_harmless = matches!(expected.finding, Finding::Harmless(_));
-            assert_eq!(is_harmless, is_for_speed, "{} without {}", subject.name, expected.step);
+        for expected in subject.faults() {
+            let is_for_speed = expected.step.is_some_and(|step| subject.steps()[1].contains(&step));
+            let is_harmless = expected.comes == Kind::Harmless;
+            assert_eq!(is_harmless, is_for_speed, "{} without {:?}", subject.name, expected.step);
+            assert!(!is_harmless || expected.why.is_some(), "{:?} is for nothing", expected.step);
         }
     }
     let tree = |variant: &&str| variant.starts_with("tree");
     let without: Vec<_> =
-        SUBJECTS.iter().filter(|s| s.mutants.is_empty()).map(|s| s.name).collect();
+        subjects().iter().filter(|s| s.steps().concat().is_empty()).map(|s| s.name).collect();
     assert!(without.iter().all(tree), "no steps of {without:?} are tried");
 }
 
 #[test]
 fn a_trace_of_an_engine_reads_step_by_step() {
-    let subject = SUBJECTS.iter().find(|subject| subject.name == "poll-global").expect("it exists");
-    let expected = subject.mutants.iter().find(|expected| expected.step == "wait-for-all-cpus");
+    let subject =
+        subjects().iter().find(|subject| subject.name == "poll-global").expect("it exists");
+    let expected = subject.faults().find(|expected| expected.step == Some("wait-for-all-cpus"));
     let expected = expected.expect("it exists");
-    let Verdict::Violation { what, trace } =
-        subject.explore(expected.on, Some(expected.step), LIMIT)
+    let Verdict::Violation { what, trace } = subject.explore(&expected.on, expected.step, LIMIT)
     else {
         panic!("a grace period that waits for no thread is found")
     };

@@ -3,7 +3,7 @@
 use check::litmus::{self, Cycle, Reader, Shape};
 use check::{Model, Mutant, Scenario, Verdict, explore};
 
-const LIMIT: usize = 5_000_000;
+use super::LIMIT;
 
 fn is_never_reached(scenario: &Scenario) {
     for model in Model::ALL {

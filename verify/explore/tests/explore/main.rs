@@ -1,12 +1,74 @@
 //! What the explorer finds, and what it must not find.
 
-mod bucket;
+use check::harness::{World, harm_of_harmless_faults, unsafe_scenarios, wrong_faults};
+use serde::Deserialize;
+use serde::de::value::{Error, StrDeserializer};
+
 mod engines;
-mod hazard;
 mod limit;
 mod litmus;
 mod mutants;
 mod protocol;
 mod rseq_read;
-mod sequence;
 mod srcu;
+
+/// Far above what any of these needs: reaching it is a failure.
+const LIMIT: usize = 5_000_000;
+
+/// What is asked of a world of which all is explored.
+macro_rules! whole {
+    ($($module:ident: $world:ty;)*) => {
+        $(mod $module {
+            #[test]
+            fn every_scenario_is_safe() {
+                super::none(&super::unsafe_scenarios::<$world>(super::LIMIT, |_, _| true));
+            }
+
+            #[test]
+            fn every_fault_is_found_where_the_table_says() {
+                super::none(&super::wrong_faults::<$world>(super::LIMIT, |_, _, _| true));
+            }
+
+            #[test]
+            fn harmless_faults_are_harmless_in_every_scenario() {
+                super::none(&super::harm_of_harmless_faults::<$world>(super::LIMIT, |_, _| true));
+            }
+        })*
+    };
+}
+
+whole! {
+    hazard: check::hazard::Hazard;
+    limits: check::limit::Limited;
+    sequence: check::sequence::Sequence;
+}
+
+fn none(found: &[String]) {
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+/// The names of the mutants of a world, as its table writes them.
+fn mutants_of<W: World<Mutant: Deserialize<'static>>>() -> Vec<String> {
+    let unknown = W::Mutant::deserialize(StrDeserializer::<Error>::new("")).unwrap_err();
+    unknown.to_string().split('`').skip(3).step_by(2).map(str::to_owned).collect()
+}
+
+/// Each mutant is in the table of its world.
+fn each_is_known<W: World<Mutant: Deserialize<'static>>>() {
+    let mutants = mutants_of::<W>();
+    assert!(mutants.len() > 10, "{mutants:?}");
+    for name in mutants.iter().filter(|name| *name != "omitted") {
+        let mutant = W::Mutant::deserialize(StrDeserializer::<Error>::new(name)).unwrap();
+        assert!(W::table().fault.iter().any(|fault| fault.mutant == mutant), "{name}");
+    }
+}
+
+#[test]
+fn every_mutant_is_in_a_table() {
+    each_is_known::<check::GracePeriods>();
+    each_is_known::<check::hazard::Hazard>();
+    each_is_known::<check::limit::Limited>();
+    each_is_known::<check::rseq_read::Restart>();
+    each_is_known::<check::sequence::Sequence>();
+    each_is_known::<check::srcu::SrcuProtocol>();
+}

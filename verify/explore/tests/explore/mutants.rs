@@ -3,11 +3,11 @@
 use check::harness::{harm_of_harmless_faults, wrong_faults};
 use check::{GracePeriods, Model, Scenario, Verdict, explore, scenarios};
 
-const LIMIT: usize = 5_000_000;
+use super::LIMIT;
 
 #[test]
 fn every_mutant_is_found_where_the_table_says() {
-    let wrong = wrong_faults::<GracePeriods>(LIMIT, |_, _| true);
+    let wrong = wrong_faults::<GracePeriods>(LIMIT, |_, _, _| true);
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 

@@ -7,12 +7,11 @@
 //! harm is found at least once. `cargo test -p quiescence-verify --test explore rseq_read:: --
 //! --ignored` does the rest.
 
-use check::harness::{scenario_of, unsafe_scenarios, wrong_faults};
-use check::rseq_read::{FAULTS, Fault, Mutant, Restart, Scenario, explore, named};
-use check::{Kind, Model, Models, Verdict};
+use check::harness::{World, scenarios_of, unsafe_scenarios, wrong_faults};
+use check::rseq_read::{Mutant, Restart, Scenario};
+use check::{Fault, Kind, Model, Verdict};
 
-/// Far above what any of these needs: reaching it is a failure.
-const LIMIT: usize = 1_500_000;
+use super::LIMIT;
 
 /// Those that take a second or more each under the weak model.
 const BIG: &[&str] = &[
@@ -48,9 +47,9 @@ fn is_big(scenario: &Scenario) -> bool {
 }
 
 /// Whether the normal run looks for a fault under this model.
-fn is_quick(fault: &Fault, model: Model) -> bool {
-    let is_big = is_big(&scenario_of::<Restart>(fault));
-    model == Model::Tso || fault.models != Models::Both || !is_big
+fn is_quick(fault: &Fault<Mutant>, scenario: &Scenario, model: Model) -> bool {
+    let is_found_by_both = !fault.weak_only && fault.kind != Kind::Harmless;
+    model == Model::Tso || !is_found_by_both || !is_big(scenario)
 }
 
 #[test]
@@ -64,8 +63,8 @@ fn every_scenario_is_safe() {
 #[ignore = "a minute or two"]
 fn the_big_scenarios_are_safe_under_weaker_memory() {
     for name in BIG {
-        let scenario = named(name).expect("it exists");
-        let verdict = explore(&scenario, Model::Weak, None, 2 * LIMIT);
+        let scenario = Restart::named(name).expect("it exists");
+        let verdict = Restart::explore(scenario, Model::Weak, None, LIMIT);
         println!("{name}: {verdict}");
         assert!(verdict.is_safe(), "{name}: {verdict}");
     }
@@ -80,40 +79,37 @@ fn every_fault_is_found_where_the_table_says() {
 #[test]
 #[ignore = "half a minute"]
 fn faults_of_the_big_scenarios_are_found_under_weaker_memory() {
-    let is_asked = |fault: &Fault, model| model == Model::Weak && !is_quick(fault, model);
+    let is_asked = |fault: &Fault<Mutant>, scenario: &Scenario, model| {
+        model == Model::Weak && !is_quick(fault, scenario, model)
+    };
     let wrong = wrong_faults::<Restart>(LIMIT, is_asked);
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-}
-
-#[test]
-fn the_table_has_every_mutant() {
-    for mutant in Mutant::ALL {
-        assert!(FAULTS.iter().any(|fault| fault.mutant == *mutant), "{mutant:?}");
-    }
 }
 
 /// What the table calls harmless changes something all the same, or it would not be a mutant.
 #[test]
 fn a_harmless_fault_is_not_the_same_program() {
-    for fault in FAULTS.iter().filter(|fault| fault.kind == Kind::Harmless) {
-        let scenario = named(fault.scenario).expect("the table names a scenario");
+    let harmless = Restart::table().fault.iter().filter(|fault| fault.kind == Kind::Harmless);
+    for (fault, scenario) in
+        harmless.flat_map(|fault| scenarios_of::<Restart>(fault).map(move |one| (fault, one)))
+    {
         // The smaller model first: the other one is explored where that does not tell them apart.
         let differs = Model::ALL.iter().any(|model| {
-            let [whole, without] =
-                [None, Some(fault.mutant)].map(|mutant| explore(&scenario, *model, mutant, LIMIT));
+            let [whole, without] = [None, Some(fault.mutant)]
+                .map(|mutant| Restart::explore(scenario, *model, mutant, LIMIT));
             whole != without
         });
-        assert!(differs, "{:?} in {}", fault.mutant, fault.scenario);
+        assert!(differs, "{:?} in {}", fault.mutant, scenario.name);
     }
 }
 
 #[test]
 fn the_controls_of_a_restartable_read_fail() {
-    let scenario = named("snapshot").expect("it exists");
+    let scenario = Restart::named("snapshot").expect("it exists");
     for model in Model::ALL {
-        assert!(explore(&scenario, model, None, LIMIT).is_safe());
+        assert!(Restart::explore(scenario, model, None, LIMIT).is_safe());
         for mutant in [Mutant::NoBarrier, Mutant::PlainBarrier, Mutant::NoAbortAtPreemption] {
-            let verdict = explore(&scenario, model, Some(mutant), LIMIT);
+            let verdict = Restart::explore(scenario, model, Some(mutant), LIMIT);
             assert!(matches!(verdict, Verdict::Violation { .. }), "{mutant:?}: {verdict}");
         }
     }
@@ -121,8 +117,8 @@ fn the_controls_of_a_restartable_read_fail() {
 
 #[test]
 fn a_trace_reads_step_by_step() {
-    let scenario = named("snapshot").expect("it exists");
-    let verdict = explore(&scenario, Model::Tso, Some(Mutant::PlainBarrier), LIMIT);
+    let scenario = Restart::named("snapshot").expect("it exists");
+    let verdict = Restart::explore(scenario, Model::Tso, Some(Mutant::PlainBarrier), LIMIT);
     let Verdict::Violation { what, trace } = verdict else { panic!("the section goes on") };
     assert_eq!(what, "object 0 is touched by a reader after it was freed");
     assert_eq!(trace.first().map(String::as_str), Some("reader 0 on cpu 0: rseq_cs = section"));
@@ -131,6 +127,6 @@ fn a_trace_reads_step_by_step() {
 
 #[test]
 fn too_many_states_are_said_to_be_so() {
-    let scenario = named("snapshot").expect("it exists");
-    assert_eq!(explore(&scenario, Model::Tso, None, 10), Verdict::LimitReached);
+    let scenario = Restart::named("snapshot").expect("it exists");
+    assert_eq!(Restart::explore(scenario, Model::Tso, None, 10), Verdict::LimitReached);
 }

@@ -1,12 +1,11 @@
 //! SRCU as it stands is safe and cannot get stuck; each fault is found where the table says.
 
-use check::harness::{harm_of_harmless_faults, unsafe_scenarios, wrong_faults};
-use check::srcu::{Asked, FAULTS, Mutant, Scenario, SrcuProtocol, explore, explore_alone, named};
+use check::harness::{World, harm_of_harmless_faults, unsafe_scenarios, wrong_faults};
+use check::srcu::{Asked, Mutant, Scenario, SrcuProtocol, explore_alone};
 use check::{Model, Verdict};
 use grace::srcu::{AdaptiveDelay, AnyDelay, Published, STEPS, Sequence};
 
-/// Far above what any of these needs: reaching it is a failure.
-const LIMIT: usize = 2_000_000;
+use super::LIMIT;
 
 /// Takes half a minute under the weak model.
 const BIG: &str = "crossing";
@@ -24,14 +23,14 @@ fn every_scenario_is_safe() {
 #[test]
 #[ignore = "half a minute"]
 fn the_big_scenario_is_safe_under_weaker_memory() {
-    let scenario = named(BIG).expect("it exists");
-    let verdict = explore(&scenario, Model::Weak, None, LIMIT);
+    let scenario = SrcuProtocol::named(BIG).expect("it exists");
+    let verdict = SrcuProtocol::explore(scenario, Model::Weak, None, LIMIT);
     assert!(verdict.is_safe(), "{verdict}");
 }
 
 #[test]
 fn every_fault_is_found_where_the_table_says() {
-    let wrong = wrong_faults::<SrcuProtocol>(LIMIT, |_, _| true);
+    let wrong = wrong_faults::<SrcuProtocol>(LIMIT, |_, _, _| true);
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
@@ -44,14 +43,18 @@ fn harmless_faults_are_harmless_in_every_scenario() {
 #[test]
 fn the_table_has_every_step_of_the_machine() {
     for step in STEPS {
-        assert!(FAULTS.iter().any(|fault| fault.mutant == Mutant::Omitted(step)), "{step}");
+        assert!(
+            SrcuProtocol::table().fault.iter().any(|fault| fault.mutant == Mutant::Omitted(step)),
+            "{step}"
+        );
     }
 }
 
 #[test]
 fn a_trace_reads_step_by_step() {
-    let scenario = named("one-reader").expect("it exists");
-    let verdict = explore(&scenario, Model::Tso, Some(Mutant::Omitted("second-scan")), LIMIT);
+    let scenario = SrcuProtocol::named("one-reader").expect("it exists");
+    let verdict =
+        SrcuProtocol::explore(scenario, Model::Tso, Some(Mutant::Omitted("second-scan")), LIMIT);
     let Verdict::Violation { what, trace } = verdict else { panic!("the missing scan is found") };
     assert_eq!(what, "object 0 is read after it was freed");
     assert_eq!(trace.first().map(String::as_str), Some("reader 0 on cpu 0: looks up index 0"));
@@ -60,8 +63,8 @@ fn a_trace_reads_step_by_step() {
 
 #[test]
 fn too_many_states_are_said_to_be_so() {
-    let scenario = named("one-reader").expect("it exists");
-    assert_eq!(explore(&scenario, Model::Tso, None, 10), Verdict::LimitReached);
+    let scenario = SrcuProtocol::named("one-reader").expect("it exists");
+    assert_eq!(SrcuProtocol::explore(scenario, Model::Tso, None, 10), Verdict::LimitReached);
 }
 
 /// Three requests and three ticks, right before the sequence wraps.
