@@ -9,9 +9,9 @@ use quiescence::{
     tag::{DomainTag, Section},
 };
 
+use super::context::ThreadContext;
 use super::delays;
 use super::kinds::{FaultKind, ReaderKind, Way};
-use super::ledger::{Ledger, ThreadRecord};
 use super::pool::{BlockRef, Pool};
 use super::random::Random;
 
@@ -23,6 +23,8 @@ const SLOTS: usize = 6;
 pub(crate) struct Arena<K: DomainTag> {
     pub(crate) name: &'static str,
     pub(crate) domain: Domain<K>,
+    /// The number of ended grace periods that it began with.
+    pub(crate) first: u64,
     pub(crate) pool: Arc<Pool>,
     slots: [AtomicU32; SLOTS],
     pub(crate) value: Rcu<BlockRef, K>,
@@ -33,9 +35,9 @@ pub(crate) struct Arena<K: DomainTag> {
 #[derive(Debug)]
 pub(crate) struct Participant<K: DomainTag> {
     pub(crate) arena: Arc<Arena<K>>,
-    pub(crate) ledger: Arc<Ledger>,
-    /// Which of the ledger's thread records is this thread's.
-    pub(crate) record: usize,
+    pub(crate) context: ThreadContext,
+    /// What it draws from.
+    pub(crate) random: Random,
 }
 
 /// A block that a reader found, to be looked at again at the end of its section.
@@ -52,6 +54,9 @@ pub(crate) struct Look {
 }
 
 impl<K: DomainTag> Arena<K> {
+    /// How many blocks are published once the option holds none.
+    pub(crate) const PUBLISHED: usize = SLOTS + 1;
+
     pub(crate) fn new(name: &'static str, domain: Domain<K>) -> Self {
         let pool = Arc::new(Pool::new());
         let fresh = || {
@@ -64,13 +69,14 @@ impl<K: DomainTag> Arena<K> {
             slots: std::array::from_fn(|_| AtomicU32::new(fresh())),
             value: Rcu::new_in(BlockRef::new(&pool, fresh()), domain.clone()),
             option: RcuOption::new_in(Some(BlockRef::new(&pool, fresh())), domain.clone()),
+            first: domain.statistics().grace_periods,
             domain,
             pool,
         }
     }
 
     /// Puts a block that was taken from the pool into a place, and returns which one was there.
-    pub(crate) fn publish(&self, new: u32, random: &mut Random) -> u32 {
+    pub(crate) fn publish(&self, new: u32, random: &Random) -> u32 {
         let slot = &self.slots[random.below(SLOTS as u64) as usize];
         //~ publish-before-init
         self.pool.prepare(new);
@@ -79,36 +85,33 @@ impl<K: DomainTag> Arena<K> {
         // writes.
         slot.swap(new, AcqRel)
     }
-
-    /// How many blocks are published, once no thread updates any more.
-    pub(crate) fn published<S: Section<K>>(&self, section: &S) -> usize {
-        SLOTS + 1 + usize::from(self.option.load(section).is_some())
-    }
 }
 
 impl<K: DomainTag> Clone for Participant<K> {
     fn clone(&self) -> Self {
-        Self {
-            arena: Arc::clone(&self.arena),
-            ledger: Arc::clone(&self.ledger),
-            record: self.record,
-        }
+        Self::new(&self.arena, &self.context, &self.random)
     }
 }
 
 impl<K: DomainTag> Participant<K> {
-    pub(crate) fn record(&self) -> &ThreadRecord {
-        &self.ledger.records[self.record]
+    pub(crate) fn new(arena: &Arc<Arena<K>>, context: &ThreadContext, random: &Random) -> Self {
+        Self { arena: Arc::clone(arena), context: context.clone(), random: random.clone() }
+    }
+
+    /// Something is wrong: who saw it, and how the block had been taken out.
+    pub(crate) fn fault(
+        &self,
+        kind: FaultKind,
+        reader: Option<ReaderKind>,
+        way: Option<Way>,
+        detail: impl FnOnce() -> String,
+    ) {
+        self.context.ledger.fault(kind, self.arena.name, reader, way, detail);
     }
 
     /// Finds a block, inside a section.
-    pub(crate) fn look<S: Section<K>>(
-        &self,
-        section: &S,
-        kind: ReaderKind,
-        random: &mut Random,
-    ) -> Option<Look> {
-        let arena = &*self.arena;
+    pub(crate) fn look<S: Section<K>>(&self, section: &S, kind: ReaderKind) -> Option<Look> {
+        let (arena, random) = (&*self.arena, &self.random);
         let cookie = random.one_in(if delays::is_late() { 1 } else { 32 });
         let cookie = cookie.then(|| arena.domain.cookie());
         let ended = random.one_in(64).then(|| arena.domain.statistics().grace_periods);
@@ -119,7 +122,7 @@ impl<K: DomainTag> Participant<K> {
             _ => arena.slots[random.below(SLOTS as u64) as usize].load(Acquire),
         };
         let Some(block) = arena.pool.get(index) else {
-            self.ledger.fault(FaultKind::Payload, arena.name, Some(kind), None, || {
+            self.fault(FaultKind::Payload, Some(kind), None, || {
                 format!("an object that was published holds {index:#x}, which is no block")
             });
             return None;
@@ -134,14 +137,14 @@ impl<K: DomainTag> Participant<K> {
         if let Some(block) = self.arena.pool.get(index) {
             let look = Look { index, serial: block.serial(), cookie: None, ended: None };
             let age = self.check(&look, kind);
-            self.record().read(kind, age);
+            self.context.record().read(kind, age);
         }
     }
 
     /// Looks at the block again, at the end of the section that it was found in.
     pub(crate) fn look_again(&self, look: &Look, kind: ReaderKind) {
         let age = self.check(look, kind);
-        let record = self.record();
+        let record = self.context.record();
         record.read(kind, age);
         let domain = &self.arena.domain;
         if let Some(ended) = look.ended {
@@ -150,7 +153,7 @@ impl<K: DomainTag> Participant<K> {
             record.batches.count(batches);
         }
         if look.cookie.is_some_and(|cookie| domain.poll(cookie)) {
-            self.ledger.fault(FaultKind::EarlyEnd, self.arena.name, Some(kind), None, || {
+            self.fault(FaultKind::EarlyEnd, Some(kind), None, || {
                 "a cookie taken inside a section was done before the section ended".to_owned()
             });
         }
@@ -162,7 +165,7 @@ impl<K: DomainTag> Participant<K> {
         let whole = block.is_whole(look.serial);
         let age = block.age();
         let fault = |fault, way: Way| {
-            self.ledger.fault(fault, self.arena.name, Some(kind), Some(way), || {
+            self.fault(fault, Some(kind), Some(way), || {
                 format!("block {} had age {age}, payload {}", look.index, intact(whole))
             });
         };

@@ -2,13 +2,14 @@
 //! found wrong.
 
 use std::sync::Arc;
-use std::thread;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
-
-use quiescence::tuning::Engine;
 
 use super::kinds::{FaultKind, Operation, Step};
 use super::ledger::{Ledger, ThreadRecord};
+use super::random::Random;
 
 /// The thread that waits for something that nothing else does looks so often.
 const LOOK: Duration = Duration::from_millis(20);
@@ -17,17 +18,16 @@ const LOOK: Duration = Duration::from_millis(20);
 /// patience: while the machine stands still, no thread looks.
 const LOOKS_MAX: u32 = 750;
 
+/// Objects that were dropped though they were not alive, or while somebody had them. In a static:
+/// what was dropped too early may not lead anywhere.
+pub(crate) static DROPPED_WRONGLY: AtomicU64 = AtomicU64::new(0);
+
 /// The run as one thread of the torture sees it.
 #[derive(Clone, Debug)]
 pub(crate) struct ThreadContext {
     pub(crate) ledger: Arc<Ledger>,
     /// Which of the ledger's thread records is this thread's.
     pub(crate) record: usize,
-    pub(crate) engine: Engine,
-    /// Threads that live for a moment, for the whole run.
-    pub(crate) short_threads: u64,
-    /// The name of the step that is removed.
-    pub(crate) mutant: Option<&'static str>,
 }
 
 impl ThreadContext {
@@ -50,8 +50,70 @@ impl ThreadContext {
         self.ledger.is_over()
     }
 
+    /// Does something until the run is over, or something was found that is not alive.
+    pub(crate) fn rounds(
+        &self,
+        operation: Operation,
+        random: &Random,
+        mut round: impl FnMut(&Random),
+    ) {
+        while !self.is_over() && !self.has_died() {
+            self.begin(operation);
+            round(random);
+            if random.one_in(4) {
+                thread::yield_now();
+            }
+        }
+    }
+
+    /// The same, so many times between two messages to the watchdog, which are counted.
+    pub(crate) fn repeat(
+        &self,
+        operation: Operation,
+        times: u64,
+        random: &Random,
+        mut turn: impl FnMut(&Random),
+    ) {
+        self.rounds(operation, random, |random| {
+            (0..times).for_each(|_| turn(random));
+            self.ledger.did(operation, times);
+        });
+    }
+
+    /// Whether something was found that was not alive; a thread had better stop then.
+    pub(crate) fn has_died(&self) -> bool {
+        let wrongly = DROPPED_WRONGLY.load(Relaxed) != 0;
+        self.expect(!wrongly, FaultKind::Freed, "", || {
+            "an object was dropped twice, or while somebody had it".to_owned()
+        });
+        wrongly || self.ledger.faults(FaultKind::Freed) != 0
+    }
+
     pub(crate) fn fault(&self, kind: FaultKind, domain: &str, detail: impl FnOnce() -> String) {
         self.ledger.fault(kind, domain, None, None, detail);
+    }
+
+    /// A fault unless something holds.
+    pub(crate) fn expect(
+        &self,
+        holds: bool,
+        kind: FaultKind,
+        domain: &str,
+        detail: impl FnOnce() -> String,
+    ) {
+        if !holds {
+            self.fault(kind, domain, detail);
+        }
+    }
+
+    /// Waits for a thread to end, its destructors included; a panic of its is a fault.
+    pub(crate) fn join<R>(&self, thread: JoinHandle<R>, domain: &str) -> Option<R> {
+        let name = thread.thread().name().unwrap_or_default().to_owned();
+        let result = thread.join().ok();
+        self.expect(result.is_some(), FaultKind::Panic, domain, || {
+            format!("a thread ({name}) panicked; see standard error")
+        });
+        result
     }
 
     /// Waits for something that nothing this thread does brings about; `false` if it takes too
@@ -74,12 +136,7 @@ pub(crate) mod tests {
 
     /// One for tests, with a ledger of its own.
     pub(crate) fn context() -> ThreadContext {
-        ThreadContext {
-            ledger: Arc::new(Ledger::new(vec![ThreadRecord::new("a test".to_owned())])),
-            record: 0,
-            engine: Engine::default(),
-            short_threads: 0,
-            mutant: None,
-        }
+        let ledger = Arc::new(Ledger::new(vec![ThreadRecord::new("a test".to_owned())]));
+        ThreadContext { ledger, record: 0 }
     }
 }

@@ -2,26 +2,38 @@
 
 use serde::Serialize;
 
-/// Declares an enum whose variants have a name for people and for JSON, and a number for atomics.
+/// An enum whose variants have a name for people and for JSON, and a number for atomics.
+pub(crate) trait Named: Copy + Serialize + 'static {
+    /// What a variant is called in JSON, beside its count.
+    const KEY: &'static str;
+    /// All of them, in the order of their numbers.
+    const ALL: &[Self];
+
+    fn name(self) -> &'static str;
+
+    fn index(self) -> usize;
+}
+
+/// Declares such an enum.
 macro_rules! named {
-    ($(#[$meta:meta])* $name:ident { $($(#[$variant_meta:meta])* $variant:ident = $text:literal,)+ }) => {
+    ($(#[$meta:meta])* $name:ident, $key:literal { $($variant:ident = $text:literal,)+ }) => {
         $(#[$meta])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(crate) enum $name {
-            $($(#[$variant_meta])* $variant,)+
+            $($variant,)+
         }
 
-        impl $name {
-            /// All of them, in the order of their numbers.
-            pub(crate) const ALL: &[Self] = &[$(Self::$variant,)+];
+        impl Named for $name {
+            const KEY: &'static str = $key;
+            const ALL: &[Self] = &[$(Self::$variant,)+];
 
-            pub(crate) const fn name(self) -> &'static str {
+            fn name(self) -> &'static str {
                 match self {
                     $(Self::$variant => $text,)+
                 }
             }
 
-            pub(crate) const fn index(self) -> usize {
+            fn index(self) -> usize {
                 self as usize
             }
         }
@@ -36,7 +48,7 @@ macro_rules! named {
 
 named! {
     /// How a reader reads.
-    ReaderKind {
+    ReaderKind, "kind" {
         Read = "read()",
         Nested = "nested sections",
         Handle = "Reader handle",
@@ -55,7 +67,7 @@ named! {
 
 named! {
     /// How an updater waits for its grace period, or has it waited for.
-    Way {
+    Way, "way" {
         Synchronize = "synchronize",
         Expedited = "synchronize_expedited",
         StartPoll = "start_poll and poll",
@@ -80,7 +92,7 @@ named! {
 
 named! {
     /// What can be found wrong.
-    FaultKind {
+    FaultKind, "kind" {
         Age = "age above 1",
         Payload = "wrong payload",
         EarlyEnd = "grace period ended inside a section",
@@ -103,7 +115,7 @@ named! {
 
 named! {
     /// What the parts of the other themes than `readers` do.
-    Operation {
+    Operation, "operation" {
         Box = "box",
         LargeBox = "large box",
         Arc = "Arc",
@@ -224,29 +236,24 @@ impl Way {
         Self::ALL.get(usize::from(code)).copied().unwrap_or(Self::Synchronize)
     }
 
-    /// The ways that an updater draws from. The others need a thread of their own.
-    pub(crate) fn of_updaters() -> impl Iterator<Item = Self> {
-        let alone = |way: &Self| matches!(way, Self::QsbrSynchronize | Self::Passing);
-        Self::of_threads().filter(move |way| !alone(way))
+    /// The ways that are so.
+    pub(crate) fn all(are: fn(Self) -> bool) -> Vec<Self> {
+        Self::ALL.iter().copied().filter(|way| are(*way)).collect()
     }
 
-    /// The ways of domains whose readers are registered threads.
-    pub(crate) fn of_threads() -> impl Iterator<Item = Self> {
-        let ways = Self::ALL.iter().copied();
-        ways.filter(|way| {
-            !matches!(
-                way,
-                Self::TryRetire | Self::Awaited | Self::CookieAwaited | Self::TaskAwaited
-            )
-        })
+    /// Whether it needs a thread of its own: an updater does not draw it.
+    pub(crate) fn is_alone(self) -> bool {
+        matches!(self, Self::QsbrSynchronize | Self::Passing | Self::TaskAwaited)
     }
 
-    /// The ways of sleepable domains.
-    pub(crate) fn of_sleepable() -> impl Iterator<Item = Self> {
-        let ways = Self::ALL.iter().copied();
-        ways.filter(|way| {
-            !matches!(way, Self::QsbrSynchronize | Self::Passing | Self::RetireInSection)
-        })
+    /// Whether it is one of domains whose readers are registered threads.
+    pub(crate) fn is_of_threads(self) -> bool {
+        self.index() < Self::TryRetire.index()
+    }
+
+    /// Whether it is one of sleepable domains.
+    pub(crate) fn is_of_sleepable(self) -> bool {
+        !matches!(self, Self::QsbrSynchronize | Self::Passing | Self::RetireInSection)
     }
 }
 
@@ -280,31 +287,14 @@ pub(crate) enum Step {
 }
 
 impl Step {
-    const UPDATE: u8 = 16;
-    const DEFER: u8 = 64;
-
-    pub(crate) const fn code(self) -> u8 {
+    pub(crate) fn describe(self) -> String {
         match self {
-            Self::Start => 0,
-            Self::Read => 1,
-            Self::WaitForThread => 2,
-            Self::WaitForBlocks => 3,
-            Self::Update(way) => Self::UPDATE + way.code(),
-            Self::Defer(operation) => Self::DEFER + operation as u8,
-        }
-    }
-
-    pub(crate) fn describe(code: u8) -> String {
-        match code {
-            0 => "beginning".to_owned(),
-            1 => "reading".to_owned(),
-            2 => "waiting for a thread that it started to end".to_owned(),
-            3 => "waiting for old blocks to become free".to_owned(),
-            Self::DEFER.. => match Operation::ALL.get(usize::from(code - Self::DEFER)) {
-                Some(operation) => format!("at \"{}\"", operation.name()),
-                None => "at something unknown".to_owned(),
-            },
-            code => format!("updating by {}", Way::from_code(code - Self::UPDATE).name()),
+            Self::Start => "beginning".to_owned(),
+            Self::Read => "reading".to_owned(),
+            Self::WaitForThread => "waiting for a thread that it started to end".to_owned(),
+            Self::WaitForBlocks => "waiting for old blocks to become free".to_owned(),
+            Self::Update(way) => format!("updating by {}", way.name()),
+            Self::Defer(operation) => format!("at \"{}\"", operation.name()),
         }
     }
 }

@@ -1,30 +1,49 @@
 //! What all threads of the torture share: when to stop, what was counted, what was found wrong.
 //!
-//! Every count is an atomic, so that the report can be written while threads hang.
+//! No lock is held but for a moment, so that the report can be written while threads hang.
 
 use std::array;
-use std::sync::OnceLock;
+use std::marker::PhantomData;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, fence};
+use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use super::kinds::{FaultKind, Operation, ReaderKind, Step, Way};
-use super::pool::PIPE_LEN;
+use super::kinds::{FaultKind, Named, Operation, ReaderKind, Step, Way};
+use super::pool::{PIPE_LEN, lock};
 use super::task::Task;
 
 /// Ages 0 to ten, and a last place for what is more.
 pub(crate) const HISTOGRAM: usize = PIPE_LEN + 2;
+
+/// How often each of these was.
+#[derive(Debug)]
+pub(crate) struct Counts<T>(Vec<AtomicU64>, PhantomData<T>);
+
+impl<T: Named> Counts<T> {
+    fn new() -> Self {
+        Self(T::ALL.iter().map(|_| AtomicU64::new(0)).collect(), PhantomData)
+    }
+
+    pub(crate) fn add(&self, of: T, times: u64) {
+        self.0[of.index()].fetch_add(times, Relaxed);
+    }
+
+    pub(crate) fn get(&self, of: T) -> u64 {
+        self.0[of.index()].load(Relaxed)
+    }
+}
 
 /// The shared state of a run.
 #[derive(Debug)]
 pub(crate) struct Ledger {
     stop: AtomicBool,
     started: Instant,
-    ways: [AtomicU64; Way::ALL.len()],
-    operations: [AtomicU64; Operation::ALL.len()],
-    faults: [AtomicU64; FaultKind::ALL.len()],
+    pub(crate) ways: Counts<Way>,
+    pub(crate) operations: Counts<Operation>,
+    faults: Counts<FaultKind>,
     first: OnceLock<Fault>,
     /// Callbacks given to `call`, and those that have run.
     pub(crate) calls_queued: AtomicU64,
@@ -55,12 +74,12 @@ pub(crate) struct ThreadRecord {
     low_priority: bool,
     /// Grows while the thread gets on.
     beats: AtomicU64,
-    step: AtomicU8,
+    step: Mutex<Step>,
     /// The system's number of the thread; 0 until it runs.
     thread: AtomicU32,
     ended: AtomicBool,
     /// Reads by their kind.
-    reads: [AtomicU64; ReaderKind::ALL.len()],
+    reads: Counts<ReaderKind>,
     /// Reads by the age of what was seen.
     pub(crate) ages: Histogram,
     /// Some reads, by the grace periods that ended meanwhile.
@@ -92,10 +111,10 @@ impl ThreadRecord {
             name,
             low_priority: false,
             beats: AtomicU64::new(0),
-            step: AtomicU8::new(Step::Start.code()),
+            step: Mutex::new(Step::Start),
             thread: AtomicU32::new(0),
             ended: AtomicBool::new(false),
-            reads: array::from_fn(|_| AtomicU64::new(0)),
+            reads: Counts::new(),
             ages: Histogram::new(),
             batches: Histogram::new(),
         }
@@ -112,7 +131,7 @@ impl ThreadRecord {
 
     /// The thread gets on, and this is what it does now.
     pub(crate) fn begin(&self, step: Step) {
-        self.step.store(step.code(), Relaxed);
+        *lock(&self.step) = step;
         self.beat();
     }
 
@@ -123,7 +142,7 @@ impl ThreadRecord {
 
     /// A block was read in this way, and had this age.
     pub(crate) fn read(&self, kind: ReaderKind, age: u32) {
-        self.reads[kind.index()].fetch_add(1, Relaxed);
+        self.reads.add(kind, 1);
         self.ages.count(u64::from(age));
     }
 
@@ -132,7 +151,7 @@ impl ThreadRecord {
     }
 
     pub(crate) fn doing(&self) -> String {
-        Step::describe(self.step.load(Relaxed))
+        lock(&self.step).describe()
     }
 
     /// The calling thread is this one.
@@ -143,10 +162,7 @@ impl ThreadRecord {
 
     /// Whether it has the system start or end a process, where none of the library's code runs.
     pub(crate) fn is_with_the_system(&self) -> bool {
-        let step = self.step.load(Relaxed);
-        [Operation::ChildStart, Operation::Child]
-            .iter()
-            .any(|&operation| step == Step::Defer(operation).code())
+        matches!(*lock(&self.step), Step::Defer(Operation::ChildStart | Operation::Child))
     }
 
     /// What the system says that the thread is at.
@@ -169,9 +185,9 @@ impl Ledger {
         Self {
             stop: AtomicBool::new(false),
             started: Instant::now(),
-            ways: array::from_fn(|_| AtomicU64::new(0)),
-            operations: array::from_fn(|_| AtomicU64::new(0)),
-            faults: array::from_fn(|_| AtomicU64::new(0)),
+            ways: Counts::new(),
+            operations: Counts::new(),
+            faults: Counts::new(),
             first: OnceLock::new(),
             calls_queued: AtomicU64::new(0),
             calls_run: AtomicU64::new(0),
@@ -192,22 +208,9 @@ impl Ledger {
         self.started.elapsed()
     }
 
-    /// An update was made in this way.
-    pub(crate) fn used(&self, way: Way) {
-        self.ways[way.index()].fetch_add(1, Relaxed);
-    }
-
-    pub(crate) fn uses(&self, way: Way) -> u64 {
-        self.ways[way.index()].load(Relaxed)
-    }
-
     /// Something was deferred in this way, so often.
     pub(crate) fn did(&self, operation: Operation, times: u64) {
-        self.operations[operation.index()].fetch_add(times, Relaxed);
-    }
-
-    pub(crate) fn done(&self, operation: Operation) -> u64 {
-        self.operations[operation.index()].load(Relaxed)
+        self.operations.add(operation, times);
     }
 
     /// Something is wrong. The first time of all is kept whole.
@@ -228,13 +231,16 @@ impl Ledger {
             updater,
             detail: detail(),
         });
-        // After the above, so that the thread that sees a count finds the first fault.
-        self.faults[kind.index()].fetch_add(1, Release);
+        // Release: pairs with the fence in `faults`.
+        fence(Release);
+        self.faults.add(kind, 1);
     }
 
     pub(crate) fn faults(&self, kind: FaultKind) -> u64 {
-        // Acquire: pairs with the Release in `fault`; the first fault can be reported.
-        self.faults[kind.index()].load(Acquire)
+        let count = self.faults.get(kind);
+        // Acquire: pairs with the fence in `fault`; the first fault can be reported.
+        fence(Acquire);
+        count
     }
 
     pub(crate) fn faults_total(&self) -> u64 {
@@ -247,7 +253,7 @@ impl Ledger {
 
     /// All reads of a kind.
     pub(crate) fn reads(&self, kind: ReaderKind) -> u64 {
-        self.records.iter().map(|record| record.reads[kind.index()].load(Relaxed)).sum()
+        self.records.iter().map(|record| record.reads.get(kind)).sum()
     }
 
     /// All reads by age, and some by the grace periods that ended meanwhile.

@@ -19,12 +19,14 @@
 //! shows that the run would find that fault.
 //!
 //! Reading order: [`kinds`], [`pool`], [`arena`] are what is read and updated; [`readers`],
-//! [`passing`] and [`updaters`] do it; [`fixture`] gives out the parts; [`context`] is the run as
-//! one thread sees it; [`watch`] ends the run, hung or not; [`report`] tells, on a [`screen`].
+//! [`passing`] and [`updaters`] do it, in the domains of [`places`]; [`context`] is the run as one
+//! thread sees it; [`fixture`] has all threads with their parts; [`watch`] ends the run, hung or
+//! not; [`report`] tells, on a [`screen`].
 
 #![allow(rustdoc::private_intra_doc_links)]
 
 mod arena;
+mod canary;
 mod fixture;
 mod deferral;
 mod delays;
@@ -35,11 +37,13 @@ mod maps;
 mod removed;
 mod passing;
 mod percpu;
+mod places;
 mod pool;
 mod random;
 mod readers;
 mod report;
 pub mod screen;
+mod shuffler;
 mod context;
 mod task;
 mod themes;
@@ -49,6 +53,7 @@ mod watch;
 use std::env;
 use std::ffi::OsString;
 use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io;
 use std::num::NonZeroUsize;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -59,10 +64,8 @@ use std::time::Duration;
 use quiescence::tuning::{Engine, PerCpuPath};
 use rustix::process::{Signal, set_parent_process_death_signal};
 
-use deferral::Deferral;
 use fixture::Fixture;
 use ledger::Ledger;
-use percpu::PerCpu;
 use report::Setup;
 pub use report::{Report, Verdict};
 use screen::{CANNOT_WRITE, Failure, Screen};
@@ -167,22 +170,27 @@ pub fn run(args: &TortureArgs, output: &mut dyn Screen) -> Result<Option<Verdict
         removed.remove();
     }
     delays::install(setup.seed);
-    let (themes, seconds) = (&setup.themes, setup.seconds);
-    let deferral = Deferral::new(themes, setup.engine, seconds, setup.mutant);
-    let (readers, updaters) = match themes.has(Theme::Readers) {
-        true => (setup.readers, setup.updaters),
-        false => (0, 0),
-    };
-    let per_cpu =
-        PerCpu::new(themes, setup.cpus).map_err(|error| Failure::io("cannot shuffle", error))?;
-    let fixture =
-        Fixture::new((readers, updaters), setup.engine, deferral, per_cpu, maps::parts(themes));
+    let fixture = cast(&setup).map_err(|error| Failure::io("cannot shuffle", error))?;
     let ledger = Arc::new(Ledger::new(fixture.records()));
     let ending = torture(&setup, &fixture, &ledger, output)?;
     let report = Report::new(&setup, &ledger, fixture.counts(), ending);
     // The JSON first: it is worth having even if the text has no reader.
     output.json(&report).and_then(|()| report.print(output)).map_err(write)?;
     Ok(Some(report.verdict()))
+}
+
+/// Who takes part.
+fn cast(setup: &Setup) -> io::Result<Fixture> {
+    let (mut fixture, themes, engine) = (Fixture::new()?, &setup.themes, setup.engine);
+    if themes.has(Theme::Readers) {
+        places::cast(&mut fixture, engine, (setup.readers, setup.updaters));
+    }
+    deferral::cast(&mut fixture, themes, engine, setup.seconds, setup.mutant);
+    themes.iter().for_each(|theme| percpu::cast(&mut fixture, theme, setup.cpus));
+    if themes.has(Theme::Maps) {
+        maps::cast(&mut fixture, engine);
+    }
+    Ok(fixture.complete())
 }
 
 /// Sees to it that the process counts in this way: it can begin anew as a program that does without
@@ -214,9 +222,11 @@ fn torture(
     let interrupt = output.interrupt();
     let mut progress = output.progress(limit);
     let mut watch = Watch::new(ledger, &interrupt, setup.mutant.is_some());
-    fixture
-        .start(ledger, setup.seed)
-        .map_err(|error| Failure::io("cannot start a thread", error))?;
+    let start = |records| {
+        let started = fixture.start(records, ledger, setup.seed);
+        started.map_err(|error| Failure::io("cannot start a thread", error))
+    };
+    start(fixture.players())?;
     progress.announce("torture");
     let mut reader_of_output = Ok(());
     let mut ending = watch.until(fixture.players(), |ledger| {
@@ -233,7 +243,7 @@ fn torture(
     }
     if ending == Ending::Finished {
         progress.announce("looking for what is lost");
-        fixture.close(ledger).map_err(|error| Failure::io("cannot start a thread", error))?;
+        start(fixture.closer())?;
         ending =
             watch.until(fixture.closer(), |ledger| watch::have_ended(ledger, fixture.closer()));
     }

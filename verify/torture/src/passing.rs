@@ -10,9 +10,8 @@ use std::thread;
 use quiescence::tag::ThreadTag;
 
 use super::arena::Participant;
-use super::kinds::{FaultKind, ReaderKind, Step, Way};
-use super::random::Random;
-use super::{delays, readers, updaters};
+use super::delays;
+use super::kinds::{ReaderKind, Step, Way};
 
 /// Sections of such a thread.
 const SECTIONS: u64 = 64;
@@ -37,82 +36,55 @@ pub(crate) fn at_the_end(last_words: impl FnOnce() + 'static) {
     LAST_WORDS.set(Some(LastWords(Some(Box::new(last_words)))));
 }
 
-/// Starts one thread after another until the run is over.
-pub(crate) fn run<K: ThreadTag>(participant: &Participant<K>, random: &mut Random) {
-    while !participant.ledger.is_over() {
-        participant.record().begin(Step::WaitForThread);
-        let (participant_of_child, seed) = (participant.clone(), random.next());
-        let child = thread::Builder::new()
-            .name("passing".to_owned())
-            .spawn(move || live(&participant_of_child, Random::from_state(seed)));
-        match child {
-            Ok(child) => {
-                if child.join().is_err() {
-                    participant.ledger.fault(
-                        FaultKind::Panic,
-                        participant.arena.name,
-                        None,
-                        None,
-                        || "a short-lived thread panicked; see standard error".to_owned(),
-                    );
-                }
-            }
-            // The system is short of threads for the moment.
-            Err(_) => thread::yield_now(),
-        }
-    }
-}
-
-/// The life of such a thread.
-fn live<K: ThreadTag>(participant: &Participant<K>, mut random: Random) {
-    delays::seed_thread(random.next());
-    let sections = 1 + random.below(SECTIONS);
-    match random.below(8) {
-        0 | 1 => read(participant, ReaderKind::Passing, sections, &mut random),
-        2 => {
-            let reader = participant.arena.domain.reader();
-            (0..sections).for_each(|_| readers::handle(participant, &reader, &mut random));
-        }
-        3 => {
-            let reader = participant.arena.domain.qsbr();
-            drop(
-                (0..sections)
-                    .fold(reader, |reader, _| readers::qsbr(participant, reader, &mut random)),
-            );
-        }
-        // Nothing of the library is touched before the destructor.
-        4 | 5 => read_at_the_end(participant, sections, random),
-        // The thread is registered before; whose destructor runs first is the system's choice.
-        6 => {
-            let seed = random.next();
-            if random.one_in(2) {
-                read(participant, ReaderKind::Passing, sections, &mut random);
-                read_at_the_end(participant, sections, Random::from_state(seed));
-            } else {
-                read_at_the_end(participant, sections, Random::from_state(seed));
-                read(participant, ReaderKind::Passing, sections, &mut random);
+impl<K: ThreadTag> Participant<K> {
+    /// Starts one thread after another until the run is over.
+    pub(crate) fn pass(&self) {
+        while !self.context.is_over() {
+            self.context.record().begin(Step::WaitForThread);
+            let of_child = self.clone();
+            match delays::spawn("passing", &self.random, move |_| of_child.live_briefly()) {
+                Some(child) => drop(self.context.join(child, self.arena.name)),
+                None => thread::yield_now(),
             }
         }
-        _ => (0..1 + random.below(20))
-            .for_each(|_| updaters::retire(participant, Way::Passing, &mut random)),
     }
-}
 
-fn read<K: ThreadTag>(
-    participant: &Participant<K>,
-    kind: ReaderKind,
-    sections: u64,
-    random: &mut Random,
-) {
-    (0..sections).for_each(|_| readers::read(participant, kind, random));
-}
-
-fn read_at_the_end<K: ThreadTag>(participant: &Participant<K>, sections: u64, mut random: Random) {
-    let participant = participant.clone();
-    at_the_end(move || {
-        read(&participant, ReaderKind::Destructor, sections, &mut random);
-        if random.one_in(4) {
-            updaters::retire(&participant, Way::Passing, &mut random);
+    /// The life of such a thread.
+    fn live_briefly(&self) {
+        let sections = 1 + self.random.below(SECTIONS);
+        let read = || (0..sections).for_each(|_| self.read(ReaderKind::Passing));
+        match self.random.below(8) {
+            0 | 1 => read(),
+            2 => {
+                let reader = self.arena.domain.reader();
+                (0..sections).for_each(|_| self.read_by(&reader));
+            }
+            3 => {
+                let reader = self.arena.domain.qsbr();
+                drop((0..sections).fold(reader, |reader, _| self.read_by_qsbr(reader)));
+            }
+            // Nothing of the library is touched before the destructor.
+            4 | 5 => self.read_at_the_end(sections),
+            // The thread is registered before; whose destructor runs first is the system's choice.
+            6 if self.random.one_in(2) => {
+                read();
+                self.read_at_the_end(sections);
+            }
+            6 => {
+                self.read_at_the_end(sections);
+                read();
+            }
+            _ => (0..1 + self.random.below(20)).for_each(|_| self.retire(Way::Passing)),
         }
-    });
+    }
+
+    fn read_at_the_end(&self, sections: u64) {
+        let own = self.clone();
+        at_the_end(move || {
+            (0..sections).for_each(|_| own.read(ReaderKind::Destructor));
+            if own.random.one_in(4) {
+                own.retire(Way::Passing);
+            }
+        });
+    }
 }

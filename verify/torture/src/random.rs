@@ -4,44 +4,53 @@
 //! every step of every reader, so it must cost next to nothing, and it must work while a thread's
 //! other thread-locals are being destroyed.
 
+use std::cell::Cell;
+
 /// A generator of 64-bit numbers.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Random(u64);
+#[derive(Debug)]
+pub(crate) struct Random(Cell<u64>);
+
+/// A clone draws other numbers.
+impl Clone for Random {
+    fn clone(&self) -> Self {
+        Self::from_state(self.next())
+    }
+}
 
 impl Random {
     /// The generator number `stream` of a run.
     pub(crate) fn new(seed: u64, stream: u64) -> Self {
-        Self(scramble(seed ^ scramble(stream)))
+        Self::from_state(scramble(seed ^ scramble(stream)))
     }
 
     /// One that continues where [`state`](Self::state) was asked for.
     pub(crate) const fn from_state(state: u64) -> Self {
-        Self(state)
+        Self(Cell::new(state))
     }
 
     #[cfg(quiescence_mutants)]
-    pub(crate) const fn state(self) -> u64 {
-        self.0
+    pub(crate) fn state(&self) -> u64 {
+        self.0.get()
     }
 
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        scramble(self.0)
+    pub(crate) fn next(&self) -> u64 {
+        self.0.set(self.0.get().wrapping_add(0x9e37_79b9_7f4a_7c15));
+        scramble(self.0.get())
     }
 
     /// A number below `limit`, which is not 0. The bias is far below what matters here.
-    pub(crate) fn below(&mut self, limit: u64) -> u64 {
+    pub(crate) fn below(&self, limit: u64) -> u64 {
         self.next() % limit
     }
 
     /// A number below `limit`, which is not 0; low ones come more often.
-    pub(crate) fn below_mostly_low(&mut self, limit: u64) -> u64 {
+    pub(crate) fn below_mostly_low(&self, limit: u64) -> u64 {
         let limit = 1 + self.below(limit);
         self.below(limit)
     }
 
     /// True once in `n` on average.
-    pub(crate) fn one_in(&mut self, n: u64) -> bool {
+    pub(crate) fn one_in(&self, n: u64) -> bool {
         self.below(n) == 0
     }
 }
@@ -60,7 +69,7 @@ mod tests {
     #[test]
     fn the_same_seed_and_stream_give_the_same_numbers() {
         let draw = |seed, stream| {
-            let mut random = Random::new(seed, stream);
+            let random = Random::new(seed, stream);
             [random.next(), random.next(), random.next()]
         };
         assert_eq!(draw(1, 2), draw(1, 2));
@@ -70,7 +79,7 @@ mod tests {
 
     #[test]
     fn a_chance_is_about_what_it_says() {
-        let mut random = Random::new(7, 0);
+        let random = Random::new(7, 0);
         let hits = (0..80_000).filter(|_| random.one_in(8)).count();
         assert!((9_000..11_000).contains(&hits), "{hits}");
     }

@@ -1,14 +1,14 @@
 //! What the torture says: the set-up before it begins, the counts and the verdict at the end.
 
-use quiescence::tuning::{Engine, Fences, PerCpuPath};
 use std::io;
 
-use serde::Serialize;
+use quiescence::tuning::{Engine, Fences, PerCpuPath};
+use serde::ser::{Serialize, SerializeStruct, Serializer};
 
 use crate::screen::{Screen, Table};
 
 use super::fixture::DomainCounts;
-use super::kinds::{FaultKind, Operation, ReaderKind, Way};
+use super::kinds::{FaultKind, Named, Operation, ReaderKind, Way};
 use super::ledger::{Fault, HISTOGRAM, Ledger};
 use super::pool::PIPE_LEN;
 use super::themes::{Theme, Themes};
@@ -19,7 +19,7 @@ const SCHEMA: &str = "quiescence/torture";
 const VERSION: u32 = 2;
 
 /// What a run is.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, serde::Serialize)]
 pub(crate) struct Setup {
     pub(crate) seed: u64,
     pub(crate) commit: &'static str,
@@ -36,16 +36,16 @@ pub(crate) struct Setup {
     pub(crate) updaters: usize,
 }
 
-fn name<S: serde::Serializer>(engine: &Engine, serializer: S) -> Result<S::Ok, S::Error> {
+fn name<S: Serializer>(engine: &Engine, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(engine.name())
 }
 
-fn names<S: serde::Serializer>(themes: &Themes, serializer: S) -> Result<S::Ok, S::Error> {
+fn names<S: Serializer>(themes: &Themes, serializer: S) -> Result<S::Ok, S::Error> {
     themes.names().serialize(serializer)
 }
 
 /// How a run ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// No fault was found.
@@ -61,7 +61,7 @@ pub enum Verdict {
 }
 
 /// What a run found: the document of `--json`.
-#[derive(Debug, Serialize)]
+#[derive(Debug, serde::Serialize)]
 pub struct Report<'a> {
     schema: &'static str,
     version: u32,
@@ -75,67 +75,59 @@ pub struct Report<'a> {
     ages: [u64; HISTOGRAM],
     /// Some reads by the grace periods that ended inside the section; the last place is "more".
     batches: [u64; HISTOGRAM],
-    reads_by_kind: Vec<Reads>,
+    reads_by_kind: Vec<Count<ReaderKind>>,
     /// Whether no reader ever overlapped an update: then nothing has been tested.
     weak: bool,
     /// Nothing if the locks that the counts need were stuck.
     domains: Option<Vec<DomainCounts>>,
     callbacks_queued: u64,
     callbacks_run: u64,
-    updates: Vec<Updates>,
+    updates: Vec<Count<Way>>,
     /// What the other themes than `readers` did.
-    deferred: Vec<Deferred>,
-    faults: Vec<Faults>,
+    deferred: Vec<Count<Operation>>,
+    faults: Vec<Count<FaultKind>>,
     first_fault: Option<&'a Fault>,
 }
 
-#[derive(Debug, Serialize)]
-struct Reads {
-    kind: ReaderKind,
+/// How often something was.
+#[derive(Debug)]
+struct Count<T> {
+    of: T,
     count: u64,
 }
 
-#[derive(Debug, Serialize)]
-struct Updates {
-    way: Way,
-    count: u64,
+impl<T: Named> Serialize for Count<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = serializer.serialize_struct("Count", 2)?;
+        fields.serialize_field(T::KEY, &self.of)?;
+        fields.serialize_field("count", &self.count)?;
+        fields.end()
+    }
 }
 
-#[derive(Debug, Serialize)]
-struct Deferred {
-    operation: Operation,
-    count: u64,
+/// How often each was of those that are so.
+fn counts<T: Named>(are: impl Fn(T) -> bool, count: impl Fn(T) -> u64) -> Vec<Count<T>> {
+    let all = T::ALL.iter().copied().filter(|of| are(*of));
+    all.map(|of| Count { of, count: count(of) }).collect()
 }
 
-#[derive(Debug, Serialize)]
-struct Faults {
-    kind: FaultKind,
-    count: u64,
+/// Writes counts for people.
+fn print_counts<'c, T: Named>(
+    output: &mut dyn Screen,
+    heading: &str,
+    header: [&'static str; 2],
+    counts: impl Iterator<Item = &'c Count<T>>,
+) -> io::Result<()> {
+    output.heading(heading)?;
+    let row = |count: &Count<T>| vec![count.of.name().to_owned(), output.count(count.count)];
+    let rows = counts.map(row).collect();
+    output.table(Table { header: header.to_vec(), rows, numbers_from: 1 })
 }
 
 impl Setup {
     /// Whether there are blocks with an age.
     fn has_blocks(&self) -> bool {
         self.themes.has(Theme::Readers) || self.themes.has(Theme::Sleepable)
-    }
-
-    /// The kinds of readers that take part.
-    fn reader_kinds(&self) -> impl Iterator<Item = ReaderKind> + '_ {
-        let (threads, sleepable) =
-            (self.themes.has(Theme::Readers), self.themes.has(Theme::Sleepable));
-        ReaderKind::ALL.iter().copied().filter(move |kind| {
-            threads && kind.is_of_threads() || sleepable && kind.is_of_sleepable()
-        })
-    }
-
-    /// The ways of updates that take part.
-    fn ways(&self) -> impl Iterator<Item = Way> + '_ {
-        let (threads, sleepable) =
-            (self.themes.has(Theme::Readers), self.themes.has(Theme::Sleepable));
-        Way::ALL.iter().copied().filter(move |way| {
-            threads && Way::of_threads().any(|of| of == *way)
-                || sleepable && Way::of_sleepable().any(|of| of == *way)
-        })
     }
 
     /// Writes what is about to happen; the seed and the commit first.
@@ -216,13 +208,10 @@ impl<'a> Report<'a> {
     ) -> Self {
         use std::sync::atomic::Ordering::Relaxed;
         let (ages, batches) = ledger.histograms();
-        let faults = FaultKind::ALL.iter().map(|&kind| Faults { kind, count: ledger.faults(kind) });
-        let reads_by_kind =
-            setup.reader_kinds().map(|kind| Reads { kind, count: ledger.reads(kind) });
-        let updates = setup.ways().map(|way| Updates { way, count: ledger.uses(way) });
-        let deferred = Operation::ALL
-            .iter()
-            .map(|&operation| Deferred { operation, count: ledger.done(operation) });
+        let has = |of_threads, of_sleepable| {
+            setup.themes.has(Theme::Readers) && of_threads
+                || setup.themes.has(Theme::Sleepable) && of_sleepable
+        };
         Self {
             schema: SCHEMA,
             version: VERSION,
@@ -234,13 +223,19 @@ impl<'a> Report<'a> {
             weak: setup.has_blocks() && ages[1..].iter().all(|&reads| reads == 0),
             ages,
             batches,
-            reads_by_kind: reads_by_kind.collect(),
+            reads_by_kind: counts(
+                |kind: ReaderKind| has(kind.is_of_threads(), kind.is_of_sleepable()),
+                |kind| ledger.reads(kind),
+            ),
             domains,
             callbacks_run: ledger.calls_run.load(Relaxed),
             callbacks_queued: ledger.calls_queued.load(Relaxed),
-            updates: updates.collect(),
-            deferred: deferred.collect(),
-            faults: faults.collect(),
+            updates: counts(
+                |way: Way| has(way.is_of_threads(), way.is_of_sleepable()),
+                |way| ledger.ways.get(way),
+            ),
+            deferred: counts(|_| true, |operation| ledger.operations.get(operation)),
+            faults: counts(|_| true, |kind| ledger.faults(kind)),
             first_fault: ledger.first_fault(),
         }
     }
@@ -253,11 +248,15 @@ impl<'a> Report<'a> {
     pub(crate) fn print(&self, output: &mut dyn Screen) -> io::Result<()> {
         if self.setup.has_blocks() {
             self.print_histograms(output)?;
-            self.print_readers(output)?;
-            self.print_updates(output)?;
+            let (readers, ways) = (self.reads_by_kind.iter(), self.updates.iter());
+            print_counts(output, "What read", ["reader", "reads"], readers)?;
+            print_counts(output, "What updated", ["way", "updates"], ways)?;
             self.print_domains(output)?;
         }
-        self.print_deferred(output)?;
+        let mut done = self.deferred.iter().filter(|deferred| deferred.count != 0).peekable();
+        if done.peek().is_some() {
+            print_counts(output, "What else was done", ["what", "times"], done)?;
+        }
         output.heading("Verdict")?;
         if self.weak {
             output.line(
@@ -265,7 +264,7 @@ impl<'a> Report<'a> {
             )?;
         }
         for fault in self.faults.iter().filter(|fault| fault.count > 0) {
-            output.line(&format!("{}: {}", fault.kind.name(), output.count(fault.count)))?;
+            output.line(&format!("{}: {}", fault.of.name(), output.count(fault.count)))?;
         }
         if let Some(first) = self.first_fault {
             output.entry("first", &first.describe())?;
@@ -290,39 +289,6 @@ impl<'a> Report<'a> {
             "Age 0 is a published block, 1 one that was replaced while it was read. Grace periods \
              are counted for one read in 64.",
         )
-    }
-
-    fn print_readers(&self, output: &mut dyn Screen) -> io::Result<()> {
-        output.heading("What read")?;
-        let mut rows: Vec<Vec<String>> = Vec::new();
-        let (header, numbers_from) = (vec!["reader", "reads"], 1);
-        for Reads { kind, count } in &self.reads_by_kind {
-            rows.push(vec![kind.name().to_owned(), output.count(*count)]);
-        }
-        output.table(Table { header, rows, numbers_from })
-    }
-
-    fn print_updates(&self, output: &mut dyn Screen) -> io::Result<()> {
-        output.heading("What updated")?;
-        let mut rows: Vec<Vec<String>> = Vec::new();
-        let (header, numbers_from) = (vec!["way", "updates"], 1);
-        for Updates { way, count } in &self.updates {
-            rows.push(vec![way.name().to_owned(), output.count(*count)]);
-        }
-        output.table(Table { header, rows, numbers_from })
-    }
-
-    fn print_deferred(&self, output: &mut dyn Screen) -> io::Result<()> {
-        if self.deferred.iter().all(|deferred| deferred.count == 0) {
-            return Ok(());
-        }
-        output.heading("What else was done")?;
-        let mut rows: Vec<Vec<String>> = Vec::new();
-        let (header, numbers_from) = (vec!["what", "times"], 1);
-        for Deferred { operation, count } in self.deferred.iter().filter(|done| done.count != 0) {
-            rows.push(vec![operation.name().to_owned(), output.count(*count)]);
-        }
-        output.table(Table { header, rows, numbers_from })
     }
 
     fn print_domains(&self, output: &mut dyn Screen) -> io::Result<()> {

@@ -55,32 +55,13 @@ impl Theme {
 pub(crate) struct Themes(Vec<Theme>);
 
 impl Themes {
-    /// Those of a run about which nothing is said.
-    const DEFAULT: [Theme; 17] = [
-        Theme::Readers,
-        Theme::Floods,
-        Theme::Limits,
-        Theme::Quiet,
-        Theme::Stalls,
-        Theme::Churn,
-        Theme::Processes,
-        Theme::Sleepable,
-        Theme::RseqRead,
-        Theme::Sequences,
-        Theme::Hazards,
-        Theme::Exact,
-        Theme::Epoch,
-        Theme::Tools,
-        Theme::Lists,
-        Theme::Ids,
-        Theme::Maps,
-    ];
-
-    /// The themes in the order in which they are declared; of an empty list the usual ones.
+    /// The themes in the order in which they are declared; of an empty list all but the forks.
     pub(crate) fn new(asked: &[Theme]) -> Self {
-        let asked = if asked.is_empty() { &Self::DEFAULT[..] } else { asked };
-        let all = Theme::value_variants().iter();
-        Self(all.filter(|theme| asked.contains(theme)).copied().collect())
+        let is_asked = |theme: &&Theme| match asked {
+            [] => **theme != Theme::Forks,
+            asked => asked.contains(theme),
+        };
+        Self(Theme::value_variants().iter().filter(is_asked).copied().collect())
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = Theme> + '_ {
@@ -108,6 +89,6 @@ mod tests {
         let themes = Themes::new(&[Theme::Quiet, Theme::Readers, Theme::Quiet]);
         assert_eq!(themes.names(), ["readers", "quiet"]);
         assert!(!Themes::new(&[]).has(Theme::Forks), "nobody forks in the main process");
-        assert_eq!(Themes::new(&[]).names().len(), Themes::DEFAULT.len());
+        assert_eq!(Themes::new(&[]).names().len(), Theme::value_variants().len() - 1);
     }
 }

@@ -2,11 +2,12 @@
 //! as one that forks. Each must end clean.
 
 use std::env;
-use std::io::Read;
+use std::io::{self, Read};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
+use quiescence::tuning::Engine;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -31,46 +32,41 @@ const LOOKS_MAX: u32 = (SECONDS + 40) * 50;
 const STOP_ONE_IN: u64 = 16;
 const STOP_MAX_US: u64 = 100_000;
 
-/// Has one child after the other until the run is over.
-pub(crate) fn run(context: &ThreadContext, random: &mut Random) {
+/// Has one child after the other until the run is over, with this engine, and without this step.
+pub(crate) fn run(engine: Engine, mutant: Option<&str>, context: &ThreadContext, random: &Random) {
     for role in ROLES.iter().cycle() {
         if context.is_over() {
             return;
         }
         context.begin(Operation::ChildStart);
-        let operation = format!("a child process ({role})");
-        match start(context, role, random.next()) {
+        let trouble = match start(engine, mutant, role, random.next()) {
             Ok(child) => {
-                if let Some(trouble) = watch(context, child, random) {
-                    context.fault(FaultKind::Process, "", || format!("{operation}: {trouble}"));
-                }
+                context.did(Operation::ChildStart);
+                watch(context, child, random)
             }
-            Err(error) => {
-                context.fault(FaultKind::Process, "", || {
-                    format!("{operation} did not start: {error}")
-                });
-                return;
-            }
+            Err(error) => Some(format!("did not start: {error}")),
+        };
+        if let Some(trouble) = trouble {
+            let detail = || format!("a child process ({role}): {trouble}");
+            return context.fault(FaultKind::Process, "", detail);
         }
     }
 }
 
-fn start(context: &ThreadContext, role: &str, seed: u64) -> std::io::Result<Child> {
+fn start(engine: Engine, mutant: Option<&str>, role: &str, seed: u64) -> io::Result<Child> {
     let mut command = Command::new(env::current_exe()?);
     command.args(crate::subcommand()).args(["--child", "--only", role, "--json", "-"]);
     command.arg("--seconds").arg(SECONDS.to_string());
     command.arg("--seed").arg(seed.to_string());
-    command.arg("--engine").arg(context.engine.name());
-    if let Some(mutant) = context.mutant {
+    command.arg("--engine").arg(engine.name());
+    if let Some(mutant) = mutant {
         command.args(["--mutant", mutant]);
     }
-    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
-    context.did(Operation::ChildStart);
-    Ok(child)
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()
 }
 
 /// Waits for a child, and stops and continues it meanwhile. Returns what is wrong with it.
-fn watch(context: &ThreadContext, mut child: Child, random: &mut Random) -> Option<String> {
+fn watch(context: &ThreadContext, mut child: Child, random: &Random) -> Option<String> {
     let pid = Pid::from_child(&child);
     for _ in 0..LOOKS_MAX {
         context.begin(Operation::Child);

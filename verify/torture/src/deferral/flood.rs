@@ -43,7 +43,7 @@ impl<'a, K: ThreadTag> Flooder<'a, K> {
 
     /// Queues closures, a few words or more each; they run in order. Outside of sections, where
     /// none is refused.
-    pub(crate) fn call(&mut self, count: u64, random: &mut Random) {
+    pub(crate) fn call(&mut self, count: u64, random: &Random) {
         for _ in 0..count {
             let refused = match random.below(256) {
                 0 => self.queue::<0>(Operation::Hurried, SMALL).is_some(),
@@ -143,59 +143,43 @@ impl<'a, K: ThreadTag> Flooder<'a, K> {
     }
 
     /// Does something, drawn.
-    fn step(&mut self, random: &mut Random) {
-        let Field { context, .. } = self.field;
-        let burst = 1 + random.below_mostly_low(BURST_MAX);
-        match random.below(16) {
-            0..=3 => {
-                context.begin(Operation::Box);
-                retire(self.field, burst, random);
-            }
-            4 | 5 => {
-                context.begin(Operation::InSection);
-                retire_in_section(self.field, burst / 8, random);
-            }
-            6 => {
-                context.begin(Operation::TryRetire);
-                try_retire(self.field, burst / 4, random);
-            }
-            7..=9 => {
-                context.begin(Operation::Closure);
-                self.call(burst, random);
-            }
-            10 => {
-                context.begin(Operation::InSectionCall);
-                self.call_in_section(1 + burst / 16);
-            }
-            11 => {
-                context.begin(Operation::Again);
-                context.did(Operation::Again);
-                again(self.field, random.below(DEPTH_MAX));
-            }
-            12 => {
-                context.begin(Operation::Chain);
-                context.did(Operation::Chain);
-                chain(self.field, random.below(8));
-            }
-            13 => {
-                context.begin(Operation::Odd);
-                self.field.retire_odd_ones(burst / 8);
-            }
-            14 if random.one_in(4) => {
-                context.begin(Operation::DeferBarrier);
-                self.barrier();
-            }
-            _ => {
-                context.begin(Operation::Tune);
-                context.did(Operation::Tune);
-                tune(&self.field.domain, random);
+    fn step(&mut self, random: &Random) {
+        let (field, burst) = (self.field, 1 + random.below_mostly_low(BURST_MAX));
+        let operation = match random.below(16) {
+            0..=3 => Operation::Box,
+            4 | 5 => Operation::InSection,
+            6 => Operation::TryRetire,
+            7..=9 => Operation::Closure,
+            10 => Operation::InSectionCall,
+            11 => Operation::Again,
+            12 => Operation::Chain,
+            13 => Operation::Odd,
+            14 if random.one_in(4) => Operation::DeferBarrier,
+            _ => Operation::Tune,
+        };
+        field.context.begin(operation);
+        match operation {
+            Operation::Box => retire(field, burst, random),
+            Operation::InSection => retire_in_section(field, burst / 8, random),
+            Operation::TryRetire => try_retire(field, burst / 4, random),
+            Operation::Closure => self.call(burst, random),
+            Operation::InSectionCall => self.call_in_section(1 + burst / 16),
+            Operation::Odd => field.retire_odd_ones(burst / 8),
+            Operation::DeferBarrier => self.barrier(),
+            operation => {
+                field.context.did(operation);
+                match operation {
+                    Operation::Again => again(field, random.below(DEPTH_MAX)),
+                    Operation::Chain => chain(field, random.below(8)),
+                    _ => tune(&field.domain, random),
+                }
             }
         }
     }
 }
 
 /// Floods until the run is over.
-pub(crate) fn run<K: ThreadTag>(field: &Field<K>, random: &mut Random) {
+pub(crate) fn run<K: ThreadTag>(field: &Field<K>, random: &Random) {
     let mut flooder = Flooder::new(field);
     while !field.context.is_over() {
         flooder.step(random);
@@ -207,7 +191,7 @@ pub(crate) fn run<K: ThreadTag>(field: &Field<K>, random: &mut Random) {
 }
 
 /// Floods in gushes: others want to use the domain as well.
-pub(crate) fn in_gushes<K: ThreadTag>(field: &Field<K>, random: &mut Random) {
+pub(crate) fn in_gushes<K: ThreadTag>(field: &Field<K>, random: &Random) {
     let mut flooder = Flooder::new(field);
     while !field.context.is_over() {
         let burst = 1 + random.below(BURST_MAX);
@@ -225,7 +209,7 @@ pub(crate) fn in_gushes<K: ThreadTag>(field: &Field<K>, random: &mut Random) {
 
 /// Retires as a QSBR reader: it goes over the limit by one object, and does its part at its
 /// quiescent states.
-pub(crate) fn by_qsbr<K: ThreadTag>(field: &Field<K>, random: &mut Random) {
+pub(crate) fn by_qsbr<K: ThreadTag>(field: &Field<K>, random: &Random) {
     while !field.context.is_over() {
         let rounds = 1 + random.below(200);
         qsbr_rounds(field, rounds, random);
@@ -234,7 +218,7 @@ pub(crate) fn by_qsbr<K: ThreadTag>(field: &Field<K>, random: &mut Random) {
 }
 
 /// So many quiescent states of one reader, and what it retires between them.
-pub(crate) fn qsbr_rounds<K: ThreadTag>(field: &Field<K>, rounds: u64, random: &mut Random) {
+pub(crate) fn qsbr_rounds<K: ThreadTag>(field: &Field<K>, rounds: u64, random: &Random) {
     let mut reader = field.domain.qsbr();
     for _ in 0..rounds {
         field.context.begin(Operation::QsbrRetire);
@@ -252,7 +236,7 @@ pub(crate) fn qsbr_rounds<K: ThreadTag>(field: &Field<K>, rounds: u64, random: &
 }
 
 /// Retires so many objects, outside of sections.
-pub(crate) fn retire<K: ThreadTag>(field: &Field<K>, count: u64, random: &mut Random) {
+pub(crate) fn retire<K: ThreadTag>(field: &Field<K>, count: u64, random: &Random) {
     for _ in 0..count {
         let refused = field.retire_some(true, random.next());
         retire_later(field, refused.err());
@@ -260,7 +244,7 @@ pub(crate) fn retire<K: ThreadTag>(field: &Field<K>, count: u64, random: &mut Ra
 }
 
 /// The same inside a section; what is refused waits until it has ended.
-pub(crate) fn retire_in_section<K: ThreadTag>(field: &Field<K>, count: u64, random: &mut Random) {
+pub(crate) fn retire_in_section<K: ThreadTag>(field: &Field<K>, count: u64, random: &Random) {
     retire_under(field, field.domain.read(), count, random);
 }
 
@@ -269,7 +253,7 @@ pub(crate) fn retire_under<K: ThreadTag, G: Section<K>>(
     field: &Field<K>,
     guard: G,
     count: u64,
-    random: &mut Random,
+    random: &Random,
 ) {
     let later = retire_what_fits(field, count, random);
     drop(guard);
@@ -280,14 +264,14 @@ pub(crate) fn retire_under<K: ThreadTag, G: Section<K>>(
 pub(crate) fn retire_what_fits<K: ThreadTag>(
     field: &Field<K>,
     count: u64,
-    random: &mut Random,
+    random: &Random,
 ) -> Vec<Later<K>> {
     field.context.did(Operation::InSection);
     (0..count).filter_map(|_| field.retire_some(true, random.next()).err()).collect()
 }
 
 /// Retires where there is room; the rest by waiting.
-pub(crate) fn try_retire<K: ThreadTag>(field: &Field<K>, count: u64, random: &mut Random) {
+pub(crate) fn try_retire<K: ThreadTag>(field: &Field<K>, count: u64, random: &Random) {
     field.context.did(Operation::TryRetire);
     let refused = |_| field.retire_some(false, random.next()).err();
     let later: Vec<_> = (0..count).filter_map(refused).collect();
@@ -324,7 +308,7 @@ pub(crate) fn again<K: ThreadTag>(field: &Field<K>, left: u64) {
 }
 
 /// Changes what may be changed; what may wait by a half.
-fn tune<K: ThreadTag>(domain: &Domain<K>, random: &mut Random) {
+fn tune<K: ThreadTag>(domain: &Domain<K>, random: &Random) {
     let mut tuning = domain.tuning();
     tuning.objects_max = FLOOD_OBJECTS_MAX / (1 + random.below(2));
     tuning.bytes_max = FLOOD_BYTES_MAX / (1 + random.below(2));

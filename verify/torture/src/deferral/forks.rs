@@ -43,7 +43,7 @@ const WRONG: [(i32, &str); 6] = [
 ];
 
 /// Defers, and may be interrupted by a fork at any time.
-pub(crate) fn storm<K: ThreadTag>(field: &Field<K>, random: &mut Random) {
+pub(crate) fn storm<K: ThreadTag>(field: &Field<K>, random: &Random) {
     let mut flooder = Flooder::new(field);
     while !field.context.is_over() {
         field.context.begin(Operation::Closure);
@@ -52,7 +52,7 @@ pub(crate) fn storm<K: ThreadTag>(field: &Field<K>, random: &mut Random) {
     flooder.barrier();
 }
 
-fn burst<K: ThreadTag>(flooder: &mut Flooder<'_, K>, random: &mut Random) {
+fn burst<K: ThreadTag>(flooder: &mut Flooder<'_, K>, random: &Random) {
     let some = 1 + random.below(60);
     match random.below(5) {
         4 => {
@@ -88,13 +88,13 @@ fn count_and_read(some: u64) -> bool {
 }
 
 /// Forks again and again, and waits for its children.
-pub(crate) fn run<K: ThreadTag>(field: &Field<K>, random: &mut Random) {
+pub(crate) fn run<K: ThreadTag>(field: &Field<K>, random: &Random) {
     let mut flooder = Flooder::new(field);
     while !field.context.is_over() {
         field.context.begin(Operation::Fork);
         (0..random.below(4)).for_each(|_| burst(&mut flooder, random));
         let seed = random.next();
-        match fork(|| child(field, &mut Random::from_state(seed))) {
+        match fork(|| child(field, &Random::from_state(seed))) {
             Ok(pid) => {
                 field.context.did(Operation::Fork);
                 wait_for(&field.context, pid);
@@ -132,7 +132,7 @@ fn wait_for(context: &ThreadContext, pid: u32) {
 }
 
 /// What a child does; its code.
-fn child<K: ThreadTag>(field: &Field<K>, random: &mut Random) -> i32 {
+fn child<K: ThreadTag>(field: &Field<K>, random: &Random) -> i32 {
     FORKED.store(true, Relaxed);
     let faults = field.context.ledger.faults_total();
     // Counts of its own: those of the storm were stopped wherever they were.

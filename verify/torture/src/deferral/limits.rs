@@ -15,7 +15,7 @@ use std::thread;
 use std::time::Duration;
 
 use grace::limit::{Amount, chunk};
-use quiescence::{Domain, tag::Private};
+use quiescence::{Domain, tag::Private, tuning::Engine};
 
 use super::flood::{self, Flooder};
 use super::test_objects::{Bound, Field, Small, Tally, chain};
@@ -32,14 +32,14 @@ const THREADS: u64 = CREW + 1;
 const NAME: &str = "domain with little room";
 
 /// Fills one domain after the other until the run is over.
-pub(crate) fn run(context: &ThreadContext, random: &mut Random) {
+pub(crate) fn run(engine: Engine, context: &ThreadContext, random: &Random) {
     while !context.is_over() {
-        round(context, random);
+        round(engine, context, random);
     }
 }
 
 /// What may wait, drawn: a few objects, a few kilobytes, 1 MiB, or something between.
-fn limit(random: &mut Random) -> Amount {
+fn limit(random: &Random) -> Amount {
     match random.below(4) {
         0 => Amount { objects: 1 + random.below(12), bytes: 1 << 20 },
         1 => Amount { objects: 1 << 16, bytes: 4096 + random.below(1 << 14) },
@@ -48,10 +48,10 @@ fn limit(random: &mut Random) -> Amount {
     }
 }
 
-fn round(context: &ThreadContext, random: &mut Random) {
+fn round(engine: Engine, context: &ThreadContext, random: &Random) {
     let limit = limit(random);
     let tuning = tuning(limit.objects, limit.bytes);
-    let domain = Domain::builder().engine(context.engine).tuning(tuning).build();
+    let domain = Domain::builder().engine(engine).tuning(tuning).build();
     let largest = 4096;
     let bound =
         Bound { objects: limit.objects + THREADS, bytes: limit.bytes + THREADS * largest as u64 };
@@ -85,16 +85,12 @@ fn round(context: &ThreadContext, random: &mut Random) {
 }
 
 /// The crew defers until the reader that stalls has had enough.
-fn work(field: &Field<Private>, chains: bool, random: &mut Random) {
+fn work(field: &Field<Private>, chains: bool, random: &Random) {
     let over = Arc::new(AtomicBool::new(false));
     let crew: Vec<_> = (0..CREW)
         .filter_map(|_| {
-            let (field, over, seed) = (field.clone(), Arc::clone(&over), random.next());
-            let member = move || {
-                delays::seed_thread(seed);
-                toil(&field, &over, chains, &mut Random::from_state(seed));
-            };
-            thread::Builder::new().name("crew".to_owned()).spawn(member).ok()
+            let (field, over) = (field.clone(), Arc::clone(&over));
+            delays::spawn("crew", random, move |random| toil(&field, &over, chains, random))
         })
         .collect();
     for _ in 0..1 + random.below(6) {
@@ -107,17 +103,12 @@ fn work(field: &Field<Private>, chains: bool, random: &mut Random) {
     }
     over.store(true, Relaxed);
     for member in crew {
-        // To the very end of the thread, its destructors included.
-        if member.join().is_err() {
-            field
-                .tally
-                .fault(FaultKind::Panic, || "one of the crew; see standard error".to_owned());
-        }
+        field.context.join(member, NAME);
     }
 }
 
 /// What one of the crew does.
-fn toil(field: &Field<Private>, over: &AtomicBool, chains: bool, random: &mut Random) {
+fn toil(field: &Field<Private>, over: &AtomicBool, chains: bool, random: &Random) {
     let mut flooder = Flooder::new(field);
     while !over.load(Relaxed) && !field.context.is_over() {
         let some = 1 + random.below(8);

@@ -2,16 +2,15 @@
 //! its thread ends, when its domain ends. In order, and once.
 
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
 
-use quiescence::{Domain, tag::Private};
+use quiescence::{Domain, tag::Private, tuning::Engine};
 
 use super::flood::Flooder;
 use super::test_objects::{Bound, CallbackQueue, Field, Parcel, Tally, Ticket};
 use super::{Operation, ThreadContext, tuning};
 use crate::delays;
-use crate::kinds::FaultKind;
+use crate::kinds::{FaultKind, Named};
 use crate::passing::at_the_end;
 use crate::random::Random;
 
@@ -32,16 +31,16 @@ impl Drop for Numbered {
 }
 
 /// One round after the other until the run is over.
-pub(crate) fn run(context: &ThreadContext, random: &mut Random) {
+pub(crate) fn run(engine: Engine, context: &ThreadContext, random: &Random) {
     while !context.is_over() {
-        round(context, random);
+        round(engine, context, random);
     }
 }
 
-fn round(context: &ThreadContext, random: &mut Random) {
+fn round(engine: Engine, context: &ThreadContext, random: &Random) {
     let mut tuning = tuning(65_536, 64 << 20);
     tuning.lazy = Duration::from_micros(random.below(100_000));
-    let domain = Domain::builder().engine(context.engine).tuning(tuning).build();
+    let domain = Domain::builder().engine(engine).tuning(tuning).build();
     let tally = Tally::new(context, NAME, Bound::NONE);
     let field =
         Field { context: context.clone(), domain, tally: Arc::clone(&tally), largest: 4096 };
@@ -58,7 +57,7 @@ fn round(context: &ThreadContext, random: &mut Random) {
             Operation::DomainEnd
         }
         end => {
-            in_a_thread(&field, objects, closures, end == 3, random.next());
+            in_a_thread(&field, objects, closures, end == 3, random);
             if end == 3 { Operation::LastWords } else { Operation::ThreadEnd }
         }
     };
@@ -73,7 +72,7 @@ fn round(context: &ThreadContext, random: &mut Random) {
 }
 
 /// Retires so many objects and calls so many closures.
-fn defer(field: &Field<Private>, objects: u64, closures: u64, random: &mut Random) {
+fn defer(field: &Field<Private>, objects: u64, closures: u64, random: &Random) {
     field.context.begin(Operation::Box);
     let callback_queue: Arc<CallbackQueue> = Arc::default();
     for number in 0..objects {
@@ -91,18 +90,12 @@ fn defer(field: &Field<Private>, objects: u64, closures: u64, random: &mut Rando
 }
 
 /// The same in a thread that ends then; or in the destructor of one of its thread-locals.
-fn in_a_thread(field: &Field<Private>, objects: u64, closures: u64, last: bool, seed: u64) {
-    let field = field.clone();
-    let deferring = move || {
-        let mut random = Random::from_state(seed);
-        defer(&field, objects, closures, &mut random);
-    };
-    let thread = thread::Builder::new().name("ending".to_owned()).spawn(move || {
-        delays::seed_thread(seed);
+fn in_a_thread(field: &Field<Private>, objects: u64, closures: u64, last: bool, random: &Random) {
+    let own = field.clone();
+    let thread = delays::spawn("ending", random, move |random| {
+        let random = random.clone();
+        let deferring = move || defer(&own, objects, closures, &random);
         if last { at_the_end(deferring) } else { deferring() }
     });
-    if let Ok(thread) = thread {
-        // A panic shows as objects that were never dropped, and on standard error.
-        let _ = thread.join();
-    }
+    thread.map(|thread| field.context.join(thread, NAME));
 }

@@ -26,7 +26,7 @@ const LOWEST: i32 = 19;
 const SECTIONS: u32 = 64;
 
 /// Blocks inside of sections.
-pub(crate) fn block<K: ThreadTag>(field: &Field<K>, random: &mut Random) {
+pub(crate) fn block<K: ThreadTag>(field: &Field<K>, random: &Random) {
     while !field.context.is_over() {
         field.context.begin(Operation::Blocked);
         field.context.did(Operation::Blocked);
@@ -38,7 +38,7 @@ pub(crate) fn block<K: ThreadTag>(field: &Field<K>, random: &mut Random) {
 }
 
 /// Reads at the lowest priority: where CPUs are scarce it loses its own in the midst of sections.
-pub(crate) fn crawl<K: ThreadTag>(field: &Field<K>, random: &mut Random) {
+pub(crate) fn crawl<K: ThreadTag>(field: &Field<K>, random: &Random) {
     // Of this thread alone, on Linux. Elsewhere, or where it is forbidden, it is a reader like
     // others.
     let is_low = setpriority_process(Some(gettid()), LOWEST).is_ok();

@@ -58,7 +58,7 @@ pub(crate) fn is_late() -> bool {
 }
 
 fn hook(point: Point) {
-    let mut random = match STATE.get() {
+    let random = match STATE.get() {
         Some(state) => Random::from_state(state),
         None => {
             let stranger = STRANGERS_FROM + STRANGERS.fetch_add(1, Relaxed);

@@ -37,8 +37,8 @@ const MOVED: u64 = 8;
 const OWN: u64 = 2;
 
 /// The box of an entry and the words that stand for it in a queue: a key of 24 bytes, a value of
-/// 32.
-const BOX: u64 = 96;
+/// 48.
+const BOX: u64 = 112;
 
 /// What a closure is charged that frees an old table: a pointer, and its kind.
 const CLOSURE: u64 = 16;

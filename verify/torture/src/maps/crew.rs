@@ -9,7 +9,7 @@ use quiescence::{
     tag::{Private, Section},
 };
 
-use super::entries::{Crowded, Entries, Map, Values};
+use super::entries::{Crowded, Entries, LIVE, Map};
 use super::history::{After, Before, LOOKS_MAX, Operation as Recorded};
 use super::{BYTES_MAX, bound};
 use crate::context::ThreadContext;
@@ -46,7 +46,6 @@ const SUMS_MAX: u32 = 100;
 pub(super) struct Round<E: Entries> {
     context: ThreadContext,
     map: Map<E>,
-    values: Values,
     crowded: Crowded,
     keys: u64,
     /// What may wait in the domain.
@@ -56,17 +55,21 @@ pub(super) struct Round<E: Entries> {
     clock: AtomicU64,
 }
 
+/// A map in a section.
+type View<'m, E, G> =
+    HashMapRef<'m, <E as Entries>::Key, <E as Entries>::Value, Crowded, Private, G>;
+
 /// A reference out of the map, and what it led to.
 type Kept<'v, E> = (&'v <E as Entries>::Value, u64, u64);
 
 impl<E: Entries> Round<E> {
     pub(super) fn new(context: ThreadContext, map: Map<E>, crowded: Crowded, keys: u64) -> Self {
-        let (values, clock) = (Values::default(), AtomicU64::new(0));
-        let (steady, bytes_max) = (Vec::new(), bound::bytes_max::<E>(crowded));
-        let mut this = Self { context, map, values, crowded, keys, bytes_max, steady, clock };
+        let (steady, clock) = (Vec::new(), AtomicU64::new(0));
+        let bytes_max = bound::bytes_max::<E>(crowded);
+        let mut this = Self { context, map, crowded, keys, bytes_max, steady, clock };
         for key in keys / 2..keys {
-            let value = E::value(&this.values, key);
-            this.steady.push(this.number(&value, key));
+            let (value, number) = this.made(key);
+            this.steady.push(number);
             this.map.insert(E::key(key), value);
         }
         this
@@ -88,7 +91,7 @@ impl<E: Entries> Round<E> {
         self.clock.fetch_add(1, AcqRel)
     }
 
-    fn key(&self, random: &mut Random) -> u64 {
+    fn key(&self, random: &Random) -> u64 {
         random.below(self.keys)
     }
 
@@ -100,7 +103,21 @@ impl<E: Entries> Round<E> {
         })
     }
 
-    /// Runs an operation on a key, and records it.
+    /// Keeps a reference until the section ends, and gives what it leads to.
+    fn keep<'v>(&self, value: &'v E::Value, key: u64, kept: &mut Vec<Kept<'v, E>>) -> u64 {
+        let number = self.number(value, key);
+        kept.push((value, key, number));
+        number
+    }
+
+    /// A new value for a key, and what is in it.
+    fn made(&self, key: u64) -> (E::Value, u64) {
+        let value = E::value(key);
+        let number = self.number(&value, key);
+        (value, number)
+    }
+
+    /// Runs an operation on a key, and records it unless it was refused.
     fn record(
         &self,
         log: &mut Log,
@@ -112,13 +129,16 @@ impl<E: Entries> Round<E> {
         let result = f();
         let end = self.moment();
         self.context.did(operation);
-        if let Some((before, after)) = result {
-            log.push((key, Recorded { begin, end, before, after, is_sure: true }));
+        match result {
+            Some((before, after)) => {
+                log.push((key, Recorded { begin, end, before, after, is_sure: true }));
+            }
+            None => self.context.did(Operation::MapRefused),
         }
     }
 
     /// Does all of it.
-    pub(super) fn work(&self, random: &mut Random) -> Log {
+    pub(super) fn work(&self, random: &Random) -> Log {
         let mut log = Log::new();
         for _ in 0..TURNS {
             if self.context.is_over() {
@@ -126,7 +146,7 @@ impl<E: Entries> Round<E> {
             }
             match random.below(16) {
                 0..10 => self.in_a_section(&mut log, random),
-                10..14 => self.outside(&mut log, random),
+                10..14 => self.set(true, self.key(random), &mut log, random),
                 14 => self.retain(&mut log, random),
                 _ => self.grow_and_shrink(random),
             }
@@ -140,11 +160,9 @@ impl<E: Entries> Round<E> {
     /// sum is a fault only if nothing was freed until the next one; another one is tried again.
     fn expect_room(&self) {
         let (bytes, most) = (self.map.owned() as u64, bound::tables_max::<E>());
-        if bytes >= most {
-            self.context.fault(FaultKind::Limit, E::NAME, || {
-                format!("it has {bytes} bytes in tables and boxes, and may have {most}")
-            });
-        }
+        self.context.expect(bytes < most, FaultKind::Limit, E::NAME, || {
+            format!("it has {bytes} bytes in tables and boxes, and may have {most}")
+        });
         let sum = || {
             let statistics = self.map.domain().statistics();
             (statistics.bytes_waiting, statistics.callbacks_run)
@@ -166,7 +184,7 @@ impl<E: Entries> Round<E> {
     }
 
     /// Some operations in one section, whose references are looked at again at its end.
-    fn in_a_section(&self, log: &mut Log, random: &mut Random) {
+    fn in_a_section(&self, log: &mut Log, random: &Random) {
         let view = self.map.read();
         let mut kept = Vec::new();
         // One that may go over the limit; the others do not.
@@ -177,7 +195,7 @@ impl<E: Entries> Round<E> {
                 0..5 => self.look_up(&view, key, log, &mut kept, random),
                 5 => self.walk(&view, log, &mut kept),
                 6 | 7 => {
-                    self.try_change(key, log, random);
+                    self.set(false, key, log, random);
                     may_change = false; // it may wait at the end of the section
                 }
                 _ if may_change => {
@@ -188,23 +206,20 @@ impl<E: Entries> Round<E> {
             }
         }
         for (value, key, number) in kept {
-            match E::read(value, key) {
-                Ok(now) if now == number => {}
-                Ok(now) => self.context.fault(FaultKind::Payload, E::NAME, || {
-                    format!("a reference to value {number:#x} of key {key} leads to {now:#x}")
-                }),
-                Err(what) => self.context.fault(FaultKind::Payload, E::NAME, || what),
-            }
+            let now = self.number(value, key);
+            self.context.expect(now == number, FaultKind::Payload, E::NAME, || {
+                format!("a reference to value {number:#x} of key {key} leads to {now:#x}")
+            });
         }
     }
 
     fn look_up<'v, G: Section<Private>>(
         &self,
-        view: &'v HashMapRef<'_, E::Key, E::Value, Crowded, Private, G>,
+        view: &'v View<'_, E, G>,
         key: u64,
         log: &mut Log,
         kept: &mut Vec<Kept<'v, E>>,
-        random: &mut Random,
+        random: &Random,
     ) {
         let name = E::key(key);
         self.record(log, key, Operation::MapGet, || {
@@ -217,11 +232,7 @@ impl<E: Entries> Round<E> {
                 _ if view.contains_key(&name) => return Some((Before::Present, After::Same)),
                 _ => None,
             };
-            let found = found.map(|value| {
-                let number = self.number(value, key);
-                kept.push((value, key, number));
-                number
-            });
+            let found = found.map(|value| self.keep(value, key, kept));
             Some((Before::Was(found), After::Same))
         });
     }
@@ -229,7 +240,7 @@ impl<E: Entries> Round<E> {
     /// All entries: of each key what it had at some moment.
     fn walk<'v, G: Section<Private>>(
         &self,
-        view: &'v HashMapRef<'_, E::Key, E::Value, Crowded, Private, G>,
+        view: &'v View<'_, E, G>,
         log: &mut Log,
         kept: &mut Vec<Kept<'v, E>>,
     ) {
@@ -237,7 +248,7 @@ impl<E: Entries> Round<E> {
         for (key, value) in view.iter() {
             let key = E::number(key);
             if key < FILLERS_FROM {
-                kept.push((value, key, self.number(value, key)));
+                self.keep(value, key, kept);
             }
         }
         let end = self.moment();
@@ -272,27 +283,22 @@ impl<E: Entries> Round<E> {
     /// An update that gives references to what was there.
     fn change<'v, G: Section<Private>>(
         &self,
-        view: &'v HashMapRef<'_, E::Key, E::Value, Crowded, Private, G>,
+        view: &'v View<'_, E, G>,
         key: u64,
         log: &mut Log,
         kept: &mut Vec<Kept<'v, E>>,
-        random: &mut Random,
+        random: &Random,
     ) {
         let name = E::key(key);
-        let mut keep = |value: &'v E::Value| {
-            let number = self.number(value, key);
-            kept.push((value, key, number));
-            number
-        };
-        let new = || E::value(&self.values, key);
+        let mut keep = |value: &'v E::Value| self.keep(value, key, kept);
+        let new = || self.made(key).0;
         match random.below(5) {
             0 if !self.is_steady(key) => self.record(log, key, Operation::MapRemove, || {
                 let old = view.remove_entry(&name).map(|(_, value)| keep(value));
                 Some((Before::Was(old), After::Is(None)))
             }),
             0 | 1 => self.record(log, key, Operation::MapInsert, || {
-                let value = new();
-                let number = self.number(&value, key);
+                let (value, number) = self.made(key);
                 let old = view.insert(name, value).map(keep);
                 Some((Before::Was(old), After::Is(Some(number))))
             }),
@@ -311,8 +317,8 @@ impl<E: Entries> Round<E> {
             3 => self.record(log, key, Operation::MapInsert, || {
                 let mut made = None;
                 let make = || {
-                    let value = new();
-                    made = Some(self.number(&value, key));
+                    let (value, number) = self.made(key);
+                    made = Some(number);
                     value
                 };
                 let number = keep(view.get_or_insert_with(name, make));
@@ -352,74 +358,56 @@ impl<E: Entries> Round<E> {
         }
     }
 
-    /// An update that never waits: in a section, with references out of the map, too.
-    fn try_change(&self, key: u64, log: &mut Log, random: &mut Random) {
-        let name = E::key(key);
-        let refused = |_| {
-            self.context.did(Operation::MapRefused);
-            None
-        };
+    /// An update that gives no references: outside of sections, where it waits; or one that never
+    /// waits, in a section with references out of the map, too.
+    fn set(&self, waits: bool, key: u64, log: &mut Log, random: &Random) {
+        let (name, map) = (E::key(key), &self.map);
         match random.below(4) {
             0 if !self.is_steady(key) => self.record(log, key, Operation::MapRemove, || {
-                let result = self.map.try_remove(&name);
-                result.map_or_else(|_| refused(()), |was_there| Some(removed(was_there)))
+                let done = if waits { Some(map.remove(&name)) } else { map.try_remove(&name).ok() };
+                Some(match done? {
+                    true => (Before::Present, After::Is(None)),
+                    false => (Before::Was(None), After::Same),
+                })
             }),
             0 | 1 => self.record(log, key, Operation::MapInsert, || {
-                let value = E::value(&self.values, key);
-                let number = self.number(&value, key);
-                let result = self.map.try_insert(name, value);
-                result.map_or_else(|_| refused(()), |is_new| Some(inserted(is_new, number)))
+                let (value, number) = self.made(key);
+                let is_new = match waits {
+                    true => map.insert(name, value),
+                    false => map.try_insert(name, value).ok()?,
+                };
+                let before = if is_new { Before::Was(None) } else { Before::Present };
+                Some((before, After::Is(Some(number))))
             }),
-            2 => self.record(log, key, Operation::MapInsert, || {
-                let value = E::value(&self.values, key);
-                let number = self.number(&value, key);
-                let result = self.map.try_insert_if_absent(name, value);
-                result.map_or_else(
-                    |_| refused(()),
-                    |is_new| Some(if is_new { inserted(true, number) } else { present() }),
-                )
-            }),
-            _ => self.record(log, key, Operation::MapUpdate, || {
-                let (mut old, mut number) = (None, None);
-                let result = self.map.try_update(&name, |value| {
-                    old = Some(self.number(value, key));
-                    let value = E::value(&self.values, key);
-                    number = Some(self.number(&value, key));
-                    value
-                });
-                let replaced = |was_there| updated(was_there, old, number);
-                result.map_or_else(|_| refused(()), |was_there| Some(replaced(was_there)))
-            }),
-        }
-    }
-
-    /// An update outside of sections.
-    fn outside(&self, log: &mut Log, random: &mut Random) {
-        let key = self.key(random);
-        let name = E::key(key);
-        match random.below(3) {
-            0 if !self.is_steady(key) => self
-                .record(log, key, Operation::MapRemove, || Some(removed(self.map.remove(&name)))),
-            0 | 1 => self.record(log, key, Operation::MapInsert, || {
-                let value = E::value(&self.values, key);
-                let number = self.number(&value, key);
-                Some(inserted(self.map.insert(name, value), number))
+            2 if !waits => self.record(log, key, Operation::MapInsert, || {
+                let (value, number) = self.made(key);
+                Some(match map.try_insert_if_absent(name, value).ok()? {
+                    true => (Before::Was(None), After::Is(Some(number))),
+                    false => (Before::Present, After::Same),
+                })
             }),
             _ => self.record(log, key, Operation::MapUpdate, || {
-                let (mut old, mut number) = (None, None);
-                let was_there = self.map.update(&name, |value| {
+                let (mut old, mut new) = (None, None);
+                let replace = |value: &E::Value| {
                     old = Some(self.number(value, key));
-                    let value = E::value(&self.values, key);
-                    number = Some(self.number(&value, key));
+                    let (value, number) = self.made(key);
+                    new = Some(number);
                     value
-                });
-                Some(updated(was_there, old, number))
+                };
+                let was_there = match waits {
+                    true => map.update(&name, replace),
+                    false => map.try_update(&name, replace).ok()?,
+                };
+                Some(match was_there {
+                    true => (Before::Was(old), After::Is(new)),
+                    false => (Before::Was(None), After::Same),
+                })
             }),
         }
     }
 
     /// Removes the entries of some keys, all other ones staying.
-    fn retain(&self, log: &mut Log, random: &mut Random) {
+    fn retain(&self, log: &mut Log, random: &Random) {
         let removed = random.next();
         let (mut seen, mut ended, mut asked) = (Vec::new(), Vec::new(), None);
         let begin = self.moment();
@@ -457,12 +445,12 @@ impl<E: Entries> Round<E> {
     }
 
     /// Has the table grow, and perhaps shrink again.
-    fn grow_and_shrink(&self, random: &mut Random) {
+    fn grow_and_shrink(&self, random: &Random) {
         let from = FILLERS_FROM + random.below(4) * FILLERS;
         let fillers = from..from + random.below(fillers_max(self.crowded));
         match random.below(4) {
             0 => self.map.reserve(random.below(RESERVED_MAX) as usize),
-            1 => self.map.extend(fillers.map(|key| (E::key(key), E::value(&self.values, key)))),
+            1 => self.map.extend(fillers.map(|key| (E::key(key), E::value(key)))),
             2 => self.map.shrink_to(random.below(FILLERS) as usize),
             _ => {
                 for key in fillers {
@@ -476,46 +464,21 @@ impl<E: Entries> Round<E> {
 
     /// All threads have ended: what is left?
     pub(super) fn end(self, domain: &Domain<Private>) {
-        let Self { context, map, values, .. } = self;
+        let Self { context, map, .. } = self;
         context.begin(Operation::MapEnd);
         let (counted, seen) = (map.len(), map.read().iter().count());
-        if counted != seen {
-            context.fault(FaultKind::Count, E::NAME, || {
-                format!("it has {counted} entries by its count, and {seen} by a walk")
-            });
-        }
+        context.expect(counted == seen, FaultKind::Count, E::NAME, || {
+            format!("it has {counted} entries by its count, and {seen} by a walk")
+        });
         drop(map);
         domain.barrier();
-        let (alive, waiting) = (values.alive(), domain.statistics().callbacks_waiting());
-        if alive != 0 || waiting != 0 {
-            context.fault(FaultKind::Freed, E::NAME, || {
-                format!("{alive} values are left, and {waiting} callbacks wait")
-            });
+        if E::ARE_COUNTED {
+            LIVE.expect(&context, E::NAME, 0);
         }
+        let waiting = domain.statistics().callbacks_waiting();
+        context.expect(waiting == 0, FaultKind::Freed, E::NAME, || {
+            format!("{waiting} callbacks wait")
+        });
         context.did(Operation::MapEnd);
-    }
-}
-
-fn inserted(is_new: bool, number: u64) -> (Before, After) {
-    let before = if is_new { Before::Was(None) } else { Before::Present };
-    (before, After::Is(Some(number)))
-}
-
-/// The key was there, and stays as it is.
-fn present() -> (Before, After) {
-    (Before::Present, After::Same)
-}
-
-fn removed(was_there: bool) -> (Before, After) {
-    match was_there {
-        true => (Before::Present, After::Is(None)),
-        false => (Before::Was(None), After::Same),
-    }
-}
-
-fn updated(was_there: bool, old: Option<u64>, number: Option<u64>) -> (Before, After) {
-    match was_there {
-        true => (Before::Was(old), After::Is(number)),
-        false => (Before::Was(None), After::Same),
     }
 }

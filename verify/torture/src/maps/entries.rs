@@ -3,12 +3,13 @@
 
 use std::fmt::Debug;
 use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher};
-use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicI64, AtomicU64};
 
 use quiescence::collections::HashMap;
-use quiescence::{Domain, Weigh, tag::Private};
+use quiescence::{Weigh, tag::Private};
+
+use crate::canary::{Canary, Live};
 
 /// A map under torture.
 pub(super) type Map<E> = HashMap<<E as Entries>::Key, <E as Entries>::Value, Crowded, Private>;
@@ -16,42 +17,22 @@ pub(super) type Map<E> = HashMap<<E as Entries>::Key, <E as Entries>::Value, Cro
 /// Keys and values that stand for numbers.
 pub(super) trait Entries: 'static {
     const NAME: &'static str;
+    /// Whether its values count themselves.
+    const ARE_COUNTED: bool;
     /// Bytes of a slot.
     const SLOT: u64;
-    type Key: Hash + Eq + Clone + Debug + Send + Sync + 'static;
-    type Value: Send + Sync + 'static;
-
-    fn map(domain: Domain<Private>, hasher: Crowded) -> Map<Self>
-    where
-        Self: Sized;
+    type Key: Hash + Eq + Clone + Debug + Weigh + Send + Sync + 'static;
+    type Value: Weigh + Send + Sync + 'static;
 
     fn key(number: u64) -> Self::Key;
 
     fn number(key: &Self::Key) -> u64;
 
-    /// A value for this key.
-    fn value(values: &Values, key: u64) -> Self::Value;
+    /// A value for this key, which no other has.
+    fn value(key: u64) -> Self::Value;
 
     /// What is in a value, and whether it is one of this key and alive.
     fn read(value: &Self::Value, key: u64) -> Result<u64, String>;
-}
-
-/// The values of a map: how many were made, and how many of them are alive.
-#[derive(Debug, Default)]
-pub(super) struct Values {
-    made: AtomicU64,
-    alive: Arc<AtomicI64>,
-}
-
-impl Values {
-    /// A number that no other value has.
-    fn next(&self) -> u64 {
-        self.made.fetch_add(1, Relaxed)
-    }
-
-    pub(super) fn alive(&self) -> i64 {
-        self.alive.load(Relaxed)
-    }
 }
 
 /// Numbers in slots. A value has the number of its key, too.
@@ -61,15 +42,31 @@ pub(super) struct InSlots;
 /// Where the number of the key stands in a value.
 const KEY_AT: u32 = 40;
 
+/// Values that were made.
+static MADE: AtomicU64 = AtomicU64::new(0);
+
+/// Values in boxes: of one map at a time.
+pub(super) static LIVE: Live = Live::none();
+
+/// What is in a new value for a key.
+fn next(key: u64) -> u64 {
+    key << KEY_AT | MADE.fetch_add(1, Relaxed)
+}
+
+/// What is in a value, if it is one of this key.
+fn whole(value: u64, key: u64) -> Result<u64, String> {
+    if value >> KEY_AT == key {
+        return Ok(value);
+    }
+    Err(format!("{value:#x} is no value of key {key}"))
+}
+
 impl Entries for InSlots {
     const NAME: &'static str = "map with entries in slots";
+    const ARE_COUNTED: bool = false;
     const SLOT: u64 = 16;
     type Key = u64;
     type Value = u64;
-
-    fn map(domain: Domain<Private>, hasher: Crowded) -> Map<Self> {
-        HashMap::builder().domain(domain).hasher(hasher).build()
-    }
 
     fn key(number: u64) -> u64 {
         number
@@ -79,15 +76,12 @@ impl Entries for InSlots {
         *key
     }
 
-    fn value(values: &Values, key: u64) -> u64 {
-        key << KEY_AT | values.next()
+    fn value(key: u64) -> u64 {
+        next(key)
     }
 
     fn read(value: &u64, key: u64) -> Result<u64, String> {
-        if value >> KEY_AT == key {
-            return Ok(*value);
-        }
-        Err(format!("{value:#x} is no value of key {key}"))
+        whole(*value, key)
     }
 }
 
@@ -95,37 +89,12 @@ impl Entries for InSlots {
 #[derive(Debug)]
 pub(super) struct InBoxes;
 
-/// Counts itself. A drop leaves the mark that it is dead, for a thread that reads it afterwards.
-#[derive(Debug)]
-pub(super) struct Counted {
-    life: AtomicU64,
-    key: u64,
-    number: u64,
-    alive: Arc<AtomicI64>,
-}
-
-const ALIVE: u64 = 0x616c_6976_6521;
-const DEAD: u64 = 0x6465_6164_2121;
-
-impl Weigh for Counted {}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        let before = self.life.swap(DEAD, Relaxed);
-        // A second drop of a value is known from the first: it leaves too few.
-        self.alive.fetch_sub(if before == ALIVE { 1 } else { 1 << 32 }, Relaxed);
-    }
-}
-
 impl Entries for InBoxes {
     const NAME: &'static str = "map with entries in boxes";
+    const ARE_COUNTED: bool = true;
     const SLOT: u64 = 8;
     type Key = String;
-    type Value = Counted;
-
-    fn map(domain: Domain<Private>, hasher: Crowded) -> Map<Self> {
-        HashMap::builder().domain(domain).hasher(hasher).build()
-    }
+    type Value = Canary;
 
     fn key(number: u64) -> String {
         format!("key number {number}")
@@ -135,18 +104,15 @@ impl Entries for InBoxes {
         key.rsplit(' ').next().and_then(|number| number.parse().ok()).unwrap_or(u64::MAX)
     }
 
-    fn value(values: &Values, key: u64) -> Counted {
-        values.alive.fetch_add(1, Relaxed);
-        let (life, alive) = (AtomicU64::new(ALIVE), Arc::clone(&values.alive));
-        Counted { life, key, number: values.next(), alive }
+    fn value(key: u64) -> Canary {
+        Canary::new(next(key), &LIVE)
     }
 
-    fn read(value: &Counted, key: u64) -> Result<u64, String> {
-        match value.life.load(Relaxed) {
-            ALIVE if value.key == key => Ok(value.number),
-            ALIVE => Err(format!("a value of key {} is under key {key}", value.key)),
-            life => Err(format!("a value of key {key} is not alive: {life:#x}")),
+    fn read(value: &Canary, key: u64) -> Result<u64, String> {
+        if value.is_alive() {
+            return whole(value.serial(), key);
         }
+        Err(format!("a value of key {key} is not alive"))
     }
 }
 

@@ -13,9 +13,8 @@ mod entries;
 mod history;
 
 use std::sync::Arc;
-use std::thread;
 
-use quiescence::Domain;
+use quiescence::{Domain, collections::HashMap, tuning::Engine};
 
 use crew::{Log, Round};
 use entries::{Crowded, Entries, InBoxes, InSlots};
@@ -23,9 +22,9 @@ use entries::{Crowded, Entries, InBoxes, InSlots};
 use super::context::ThreadContext;
 use super::deferral::tuning;
 use super::delays;
+use super::fixture::Fixture;
 use super::kinds::{FaultKind, Operation};
 use super::random::Random;
-use super::themes::{Theme, Themes};
 
 /// Threads that share a map.
 const CREW: usize = 4;
@@ -37,52 +36,31 @@ const OBJECTS_MAX: u64 = 1_000;
 /// Keys that have a history, at most.
 const KEYS_MAX: u64 = 24;
 
-/// What a thread does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
-    InSlots,
-    InBoxes,
-}
-
-impl Part {
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::InSlots => "one whose crew uses maps with entries in slots",
-            Self::InBoxes => "one whose crew uses maps with entries in boxes",
-        }
-    }
-
-    /// Has one map after the other, until the run is over.
-    pub(crate) fn play(self, context: &ThreadContext, random: &mut Random) {
+/// Two threads have one map after the other, until the run is over.
+pub(crate) fn cast(fixture: &mut Fixture, engine: Engine) {
+    fixture.part("one whose crew uses maps with entries in slots", move |context, random| {
         while !context.is_over() {
-            match self {
-                Self::InSlots => round::<InSlots>(context, random),
-                Self::InBoxes => round::<InBoxes>(context, random),
-            }
+            round::<InSlots>(engine, context, random);
         }
-    }
+    });
+    fixture.part("one whose crew uses maps with entries in boxes", move |context, random| {
+        while !context.is_over() {
+            round::<InBoxes>(engine, context, random);
+        }
+    });
 }
 
-/// The parts of a run.
-pub(crate) fn parts(themes: &Themes) -> Vec<Part> {
-    if themes.has(Theme::Maps) { vec![Part::InSlots, Part::InBoxes] } else { Vec::new() }
-}
-
-fn round<E: Entries>(context: &ThreadContext, random: &mut Random) {
+fn round<E: Entries>(engine: Engine, context: &ThreadContext, random: &Random) {
     let tuning = tuning(OBJECTS_MAX, BYTES_MAX);
-    let domain = Domain::builder().engine(context.engine).tuning(tuning).build();
+    let domain = Domain::builder().engine(engine).tuning(tuning).build();
     let crowded = Crowded::ALL[random.below(Crowded::ALL.len() as u64) as usize];
     let keys = 1 + random.below(KEYS_MAX);
-    let map = E::map(domain.clone(), crowded);
+    let map = HashMap::builder().domain(domain.clone()).hasher(crowded).build();
     let round = Arc::new(Round::<E>::new(context.clone(), map, crowded, keys));
     let crew: Vec<_> = (0..CREW)
         .filter_map(|_| {
-            let (round, seed) = (Arc::clone(&round), random.next());
-            let member = move || {
-                delays::seed_thread(seed);
-                round.work(&mut Random::from_state(seed))
-            };
-            thread::Builder::new().name("crew of a map".to_owned()).spawn(member).ok()
+            let round = Arc::clone(&round);
+            delays::spawn("crew of a map", random, move |random| round.work(random))
         })
         .collect();
     let logs: Vec<Log> = crew.into_iter().filter_map(|member| member.join().ok()).collect();

@@ -6,20 +6,20 @@
 //! deferred has run, the objects that are left must be those that the pointers lead to.
 
 use std::array;
+use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
-use std::sync::{Mutex, PoisonError};
-use std::thread;
 
 use quiescence::Domain;
 use quiescence::epoch::{self, Atomic, Collector, Guard, Owned, Shared};
 
-use super::canary::{self, Tallied, has_died};
+use crate::canary::{Canary, Live};
 use crate::context::ThreadContext;
 use crate::deferral::tuning;
 use crate::delays::spin;
+use crate::fixture::Fixture;
 use crate::kinds::{FaultKind, Operation};
-use crate::ledger::Ledger;
+use crate::pool::lock;
 use crate::random::Random;
 
 /// Guards between two messages to the watchdog; and updates.
@@ -32,14 +32,16 @@ const PLACES: usize = 4;
 /// Objects that the small collector has room for.
 const ROOM: u64 = 4;
 
-/// Objects that are left.
-static LIVE: AtomicU64 = AtomicU64::new(0);
+/// Threads for each CPU that read.
+const READERS_PER_CPU: usize = 2;
 
-type Place = Atomic<Tallied>;
+static LIVE: Live = Live::none();
+
+type Place = Atomic<Canary>;
 
 /// The pointers, and the collectors.
 #[derive(Debug)]
-pub(crate) struct Pointers {
+struct Pointers {
     /// Never null. Of the default collector, and of the small one.
     places: [[Place; PLACES]; 2],
     /// None at the end.
@@ -47,43 +49,42 @@ pub(crate) struct Pointers {
     serial: AtomicU64,
 }
 
-fn fresh(serial: u64) -> Owned<Tallied> {
-    Owned::new(Tallied::new(serial, &LIVE)).with_tag((serial & 1) as usize)
+fn fresh(serial: u64) -> Owned<Canary> {
+    Owned::new(Canary::new(serial, &LIVE)).with_tag((serial & 1) as usize)
 }
 
-impl Default for Pointers {
-    fn default() -> Self {
-        let domain = Domain::builder().name("epoch").build();
-        domain.tune(tuning(ROOM, 1 << 20));
-        Self {
-            places: array::from_fn(|_| array::from_fn(|_| Atomic::from(fresh(0)))),
-            small: Mutex::new(Some(Collector::new_in(domain))),
-            serial: AtomicU64::new(1),
-        }
-    }
+/// Threads that read and exchange such pointers.
+pub(crate) fn cast(fixture: &mut Fixture, cpus: usize) {
+    let domain = Domain::builder().name("epoch").tuning(tuning(ROOM, 1 << 20)).build();
+    let pointers = Pointers {
+        places: array::from_fn(|_| array::from_fn(|_| Atomic::from(fresh(0)))),
+        small: Mutex::new(Some(Collector::new_in(domain))),
+        serial: AtomicU64::new(1),
+    };
+    fixture.moved(
+        pointers,
+        &[
+            (READERS_PER_CPU * cpus, "reader of epoch's pointers", Pointers::read),
+            (3, "updater of epoch's pointers", Pointers::update),
+        ],
+        Pointers::close,
+    );
 }
 
 /// Loads a pointer, and looks at what it leads to.
-fn load<'g>(place: &Place, guard: &'g Guard, context: &ThreadContext) -> (&'g Tallied, u64) {
+fn load<'g>(place: &Place, guard: &'g Guard, context: &ThreadContext) -> (&'g Canary, u64) {
     let shared = place.load(Acquire, guard);
     // SAFETY: never null; its end is deferred after it has been unlinked.
     let object = unsafe { shared.deref() };
     let serial = object.loaded(context, "epoch::Atomic");
-    if serial & 1 != shared.tag() as u64 {
-        context.fault(FaultKind::Torn, "epoch::Atomic", || {
-            format!("tag {} came with object {serial}", shared.tag())
-        });
-    }
+    context.expect(serial & 1 == shared.tag() as u64, FaultKind::Torn, "epoch::Atomic", || {
+        format!("tag {} came with object {serial}", shared.tag())
+    });
     (object, serial)
 }
 
 /// Has the end of what was unlinked run, when no guard is left.
-fn defer_end(
-    old: Shared<'_, Tallied>,
-    guard: &Guard,
-    context: &ThreadContext,
-    random: &mut Random,
-) {
+fn defer_end(old: Shared<'_, Canary>, guard: &Guard, context: &ThreadContext, random: &Random) {
     if random.one_in(2) {
         context.did(Operation::EpochDestroy);
         // SAFETY: unlinked by the caller, and deferred here alone.
@@ -98,39 +99,26 @@ fn defer_end(
 
 impl Pointers {
     fn small(&self) -> Option<Collector> {
-        self.small.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.small).clone()
     }
 
     /// Loads pointers until the run is over.
-    pub(crate) fn read(&self, context: &ThreadContext, random: &mut Random) {
+    fn read(&self, context: &ThreadContext, random: &Random) {
         let Some(handle) = self.small().map(|small| small.register()) else { return };
-        while !context.is_over() && !has_died(context) {
-            context.begin(Operation::EpochPin);
-            for _ in 0..GUARDS {
-                let which = random.below(2) as usize;
-                let mut guard = if which == 0 { epoch::pin() } else { handle.pin() };
+        context.repeat(Operation::EpochPin, GUARDS, random, |random| {
+            let which = random.below(2) as usize;
+            let mut guard = if which == 0 { epoch::pin() } else { handle.pin() };
+            self.read_under(which, &guard, context, random);
+            if random.one_in(8) {
+                guard.repin();
+                context.did(Operation::EpochRepin);
                 self.read_under(which, &guard, context, random);
-                if random.one_in(8) {
-                    guard.repin();
-                    context.did(Operation::EpochRepin);
-                    self.read_under(which, &guard, context, random);
-                }
             }
-            context.ledger.did(Operation::EpochPin, GUARDS);
-            if random.one_in(4) {
-                thread::yield_now();
-            }
-        }
+        });
     }
 
     /// Follows each pointer of a collector, and checks all objects once more afterwards.
-    fn read_under(
-        &self,
-        which: usize,
-        guard: &Guard,
-        context: &ThreadContext,
-        random: &mut Random,
-    ) {
+    fn read_under(&self, which: usize, guard: &Guard, context: &ThreadContext, random: &Random) {
         let found: [_; PLACES] = array::from_fn(|at| load(&self.places[which][at], guard, context));
         if random.one_in(8) {
             spin(random.below(500));
@@ -141,50 +129,38 @@ impl Pointers {
     }
 
     /// Exchanges pointers until the run is over.
-    pub(crate) fn update(&self, context: &ThreadContext, random: &mut Random) {
+    fn update(&self, context: &ThreadContext, random: &Random) {
         let Some(handle) = self.small().map(|small| small.register()) else { return };
-        while !context.is_over() && !has_died(context) {
-            context.begin(Operation::EpochExchange);
-            for _ in 0..UPDATES {
-                let which = random.below(2) as usize;
-                let guard = if which == 0 { epoch::pin() } else { handle.pin() };
-                let place = &self.places[which][random.below(PLACES as u64) as usize];
-                let serial = self.serial.fetch_add(1, Relaxed);
-                // AcqRel: the old object is whole here, and the new one for those that load it.
-                if random.one_in(2) {
-                    let old = place.swap(fresh(serial), AcqRel, &guard);
-                    defer_end(old, &guard, context, random);
-                } else {
-                    let seen = place.load(Acquire, &guard);
-                    let exchanged =
-                        place.compare_exchange(seen, fresh(serial), AcqRel, Acquire, &guard);
-                    if exchanged.is_ok() {
-                        defer_end(seen, &guard, context, random);
-                    }
-                }
-                if random.one_in(16) {
-                    guard.flush();
-                    context.did(Operation::EpochFlush);
+        context.repeat(Operation::EpochExchange, UPDATES, random, |random| {
+            let which = random.below(2) as usize;
+            let guard = if which == 0 { epoch::pin() } else { handle.pin() };
+            let place = &self.places[which][random.below(PLACES as u64) as usize];
+            let new = fresh(self.serial.fetch_add(1, Relaxed));
+            // AcqRel: the old object is whole here, and the new one for those that load it.
+            if random.one_in(2) {
+                defer_end(place.swap(new, AcqRel, &guard), &guard, context, random);
+            } else {
+                let seen = place.load(Acquire, &guard);
+                if place.compare_exchange(seen, new, AcqRel, Acquire, &guard).is_ok() {
+                    defer_end(seen, &guard, context, random);
                 }
             }
-            context.ledger.did(Operation::EpochExchange, UPDATES);
-            thread::yield_now();
-        }
+            if random.one_in(16) {
+                guard.flush();
+                context.did(Operation::EpochFlush);
+            }
+        });
     }
 
     /// When all threads have ended: looks for what is lost.
-    pub(crate) fn close(&self, ledger: &Ledger) {
-        if ledger.faults(FaultKind::Freed) != 0 {
+    fn close(&self, context: &ThreadContext) {
+        if context.has_died() {
             return;
         }
         // The last handle: what was deferred runs before the drop returns.
-        drop(self.small.lock().unwrap_or_else(PoisonError::into_inner).take());
+        drop(lock(&self.small).take());
         quiescence::barrier();
-        let (left, there) = (canary::left(&LIVE), 2 * PLACES as u64);
-        if left != there {
-            let detail = format!("{left} objects are left, pointers lead to {there}");
-            ledger.fault(FaultKind::Freed, "", None, None, || detail);
-        }
+        LIVE.expect(context, "epoch::Atomic", 2 * PLACES);
     }
 }
 

@@ -8,7 +8,6 @@
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
-use std::thread;
 
 use quiescence::collections::{List, Queue, Stack};
 use quiescence::{
@@ -16,12 +15,12 @@ use quiescence::{
     tag::{DomainTag, Private},
 };
 
-use super::canary::{self, Tallied, has_died};
+use crate::canary::{Canary, Live};
 use crate::context::ThreadContext;
 use crate::deferral::tuning;
 use crate::delays::spin;
+use crate::fixture::Fixture;
 use crate::kinds::{FaultKind, Operation};
-use crate::ledger::Ledger;
 use crate::random::Random;
 
 /// Traversals, updates, and pushes and pops, between two messages to the watchdog.
@@ -36,15 +35,17 @@ const APART: u64 = 8;
 /// Objects that the small domain has room for.
 const ROOM: u64 = 4;
 
-/// Elements that are left.
-static LIVE: AtomicU64 = AtomicU64::new(0);
+/// Threads for each CPU that read, and that push and pop.
+const THREADS_PER_CPU: usize = 2;
+
+static LIVE: Live = Live::none();
 
 /// What stands in lists, queues and stacks.
 #[derive(Debug)]
 struct Element {
     /// Its place in a list; else the thread that has pushed it.
     key: u64,
-    canary: Tallied,
+    canary: Canary,
 }
 
 impl Weigh for Element {
@@ -53,13 +54,13 @@ impl Weigh for Element {
 
 impl Element {
     fn new(key: u64, serial: u64) -> Self {
-        Self { key, canary: Tallied::new(serial, &LIVE) }
+        Self { key, canary: Canary::new(serial, &LIVE) }
     }
 }
 
 /// What is read, updated, pushed and popped.
 #[derive(Debug)]
-pub(crate) struct Lists {
+struct Lists {
     list: List<Element>,
     small: List<Element, Private>,
     queue: Queue<Element>,
@@ -70,88 +71,80 @@ pub(crate) struct Lists {
     popped: AtomicU64,
 }
 
-impl Default for Lists {
-    fn default() -> Self {
-        let domain = Domain::builder().name("lists").build();
-        domain.tune(tuning(ROOM, 1 << 20));
-        let lists = Self {
-            list: List::new(),
-            small: List::new_in(domain),
-            queue: Queue::new(),
-            stack: Stack::new(),
-            serial: AtomicU64::new(1),
-            pushed: AtomicU64::new(0),
-            popped: AtomicU64::new(0),
-        };
-        for key in (0..FIXED).map(|number| number * APART) {
-            lists.list.push_back(Element::new(key, 0));
-            lists.small.push_back(Element::new(key, 0));
-        }
-        lists
+/// Threads that use lists, queues and stacks.
+pub(crate) fn cast(fixture: &mut Fixture, cpus: usize) {
+    let domain = Domain::builder().name("lists").tuning(tuning(ROOM, 1 << 20)).build();
+    let lists = Lists {
+        list: List::new(),
+        small: List::new_in(domain),
+        queue: Queue::new(),
+        stack: Stack::new(),
+        serial: AtomicU64::new(1),
+        pushed: AtomicU64::new(0),
+        popped: AtomicU64::new(0),
+    };
+    for key in (0..FIXED).map(|number| number * APART) {
+        lists.list.push_back(Element::new(key, 0));
+        lists.small.push_back(Element::new(key, 0));
     }
+    let threads = THREADS_PER_CPU * cpus;
+    fixture.moved(
+        lists,
+        &[
+            (threads, "reader of lists", Lists::read),
+            (3, "updater of lists", Lists::update),
+            (threads, "user of queues and stacks", Lists::push_and_pop),
+        ],
+        Lists::close,
+    );
 }
 
 impl Lists {
     /// Traverses lists until the run is over.
-    pub(crate) fn read(&self, context: &ThreadContext, random: &mut Random) {
-        while !context.is_over() && !has_died(context) {
-            context.begin(Operation::ListRead);
-            for _ in 0..READS {
-                if random.one_in(4) {
-                    traverse(&self.small, context, random);
-                } else {
-                    traverse(&self.list, context, random);
-                }
-            }
-            context.ledger.did(Operation::ListRead, READS);
+    fn read(&self, context: &ThreadContext, random: &Random) {
+        context.repeat(Operation::ListRead, READS, random, |random| {
             if random.one_in(4) {
-                thread::yield_now();
+                traverse(&self.small, context, random);
+            } else {
+                traverse(&self.list, context, random);
             }
-        }
+        });
     }
 
     /// Updates lists until the run is over.
-    pub(crate) fn update(&self, context: &ThreadContext, random: &mut Random) {
-        while !context.is_over() && !has_died(context) {
-            context.begin(Operation::ListUpdate);
-            for _ in 0..UPDATES {
-                let serial = self.serial.fetch_add(1, Relaxed);
-                if random.one_in(4) {
-                    update(&self.small, serial, random);
-                } else {
-                    update(&self.list, serial, random);
-                }
+    fn update(&self, context: &ThreadContext, random: &Random) {
+        context.repeat(Operation::ListUpdate, UPDATES, random, |random| {
+            let serial = self.serial.fetch_add(1, Relaxed);
+            if random.one_in(4) {
+                update(&self.small, serial, random);
+            } else {
+                update(&self.list, serial, random);
             }
-            context.ledger.did(Operation::ListUpdate, UPDATES);
-            thread::yield_now();
-        }
+        });
     }
 
     /// Pushes and pops until the run is over.
-    pub(crate) fn push_and_pop(&self, context: &ThreadContext, random: &mut Random) {
-        let key = context.record as u64;
+    fn push_and_pop(&self, context: &ThreadContext, random: &Random) {
         let mut last = vec![0; context.ledger.records.len()];
-        while !context.is_over() && !has_died(context) {
-            context.begin(Operation::QueuePop);
+        context.rounds(Operation::QueuePop, random, |random| {
             let section = random.one_in(8).then(quiescence::read);
+            let fresh = || {
+                let serial = self.serial.fetch_add(1, Relaxed);
+                self.pushed.fetch_add(serial, Relaxed);
+                Element::new(context.record as u64, serial)
+            };
             for _ in 0..random.below(MOVES) {
-                let serial = self.serial.fetch_add(1, Relaxed);
-                self.pushed.fetch_add(serial, Relaxed);
-                self.queue.push(Element::new(key, serial));
-                let serial = self.serial.fetch_add(1, Relaxed);
-                self.pushed.fetch_add(serial, Relaxed);
-                self.stack.push(Element::new(key, serial));
+                self.queue.push(fresh());
+                self.stack.push(fresh());
             }
             for _ in 0..random.below(MOVES) {
                 if let Some(element) = self.queue.pop() {
                     context.did(Operation::QueuePop);
                     let serial = self.take(context, &element);
                     let before = std::mem::replace(&mut last[element.key as usize], serial);
-                    if before >= serial {
-                        context.fault(FaultKind::Order, "Queue", || {
-                            format!("{serial} came out after {before}, of one thread")
-                        });
-                    }
+                    context.expect(before < serial, FaultKind::Order, "Queue", || {
+                        format!("{serial} came out after {before}, of one thread")
+                    });
                 }
                 if let Some(element) = self.stack.pop() {
                     context.did(Operation::StackPop);
@@ -165,10 +158,7 @@ impl Lists {
                 context.did(Operation::StackAll);
             }
             drop(section);
-            if random.one_in(4) {
-                thread::yield_now();
-            }
-        }
+        });
     }
 
     /// Looks at what has come out; its serial.
@@ -179,45 +169,40 @@ impl Lists {
     }
 
     /// When all threads have ended: looks for what is lost.
-    pub(crate) fn close(&self, ledger: &Ledger) {
-        if ledger.faults(FaultKind::Freed) != 0 {
+    fn close(&self, context: &ThreadContext) {
+        if context.has_died() {
             return;
         }
         for element in self.queue.drain().chain(self.stack.pop_all()) {
             self.popped.fetch_add(element.canary.serial(), Relaxed);
         }
         let (pushed, popped) = (self.pushed.load(Relaxed), self.popped.load(Relaxed));
-        let fault = |kind, detail: String| ledger.fault(kind, "", None, None, || detail);
-        if pushed != popped {
-            fault(FaultKind::Sum, format!("{pushed:#x} was pushed, and {popped:#x} was popped"));
-        }
+        context.expect(pushed == popped, FaultKind::Sum, "", || {
+            format!("{pushed:#x} was pushed, and {popped:#x} was popped")
+        });
         let seen = [self.list.read().iter().count(), self.small.read().iter().count()];
-        if seen != [self.list.len(), self.small.len()] {
-            fault(FaultKind::Count, format!("lists of {seen:?} elements have other lengths"));
-        }
+        let counted = [self.list.len(), self.small.len()];
+        context.expect(seen == counted, FaultKind::Count, "List", || {
+            format!("lists of {seen:?} elements count {counted:?}")
+        });
         self.list.clear();
         self.small.clear();
         self.small.domain().barrier();
         quiescence::barrier();
-        let live = canary::left(&LIVE);
-        if live != 0 {
-            fault(FaultKind::Freed, format!("{live} elements are left, or were dropped twice"));
-        }
+        LIVE.expect(context, "", 0);
     }
 }
 
 /// Goes through a list, and looks at some elements once more at the end of the section.
-fn traverse<D: DomainTag>(list: &List<Element, D>, context: &ThreadContext, random: &mut Random) {
+fn traverse<D: DomainTag>(list: &List<Element, D>, context: &ThreadContext, random: &Random) {
     let reader = list.read();
     let mut kept: [Option<(&Element, u64)>; 4] = [None; 4];
     let (mut last, mut fixed) = (None, 0);
     for element in &reader {
         let serial = element.canary.loaded(context, "List");
-        if last >= Some(element.key) {
-            context.fault(FaultKind::Order, "List", || {
-                format!("key {} comes after {last:?}", element.key)
-            });
-        }
+        context.expect(last < Some(element.key), FaultKind::Order, "List", || {
+            format!("key {} comes after {last:?}", element.key)
+        });
         last = Some(element.key);
         fixed += u64::from(element.key.is_multiple_of(APART));
         if random.one_in(8) {
@@ -225,18 +210,16 @@ fn traverse<D: DomainTag>(list: &List<Element, D>, context: &ThreadContext, rand
             spin(random.below(300));
         }
     }
-    if fixed != FIXED {
-        context.fault(FaultKind::Count, "List", || {
-            format!("{fixed} of {FIXED} elements were seen that are always there")
-        });
-    }
+    context.expect(fixed == FIXED, FaultKind::Count, "List", || {
+        format!("{fixed} of {FIXED} elements were seen that are always there")
+    });
     for (element, serial) in kept.into_iter().flatten() {
         element.canary.expect(context, "List", serial);
     }
 }
 
 /// Changes something in a list; in a section, now and then.
-fn update<D: DomainTag>(list: &List<Element, D>, serial: u64, random: &mut Random) {
+fn update<D: DomainTag>(list: &List<Element, D>, serial: u64, random: &Random) {
     let section = random.one_in(8).then(|| list.read());
     let key = random.below(FIXED) * APART;
     let extra = key + 1 + random.below(APART - 1);

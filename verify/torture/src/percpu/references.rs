@@ -13,9 +13,9 @@ use std::time::Duration;
 
 use quiescence::sync::{BigRef, BigRefHandle};
 
-use crate::context::ThreadContext;
+use crate::canary::end;
+use crate::context::{DROPPED_WRONGLY, ThreadContext};
 use crate::kinds::{FaultKind, Operation};
-use crate::ledger::Ledger;
 use crate::pool::lock;
 use crate::random::Random;
 
@@ -48,8 +48,6 @@ impl Life {
 /// More than there are values that somebody still has.
 static LIVES: [Life; 1024] = [const { Life::over() }; 1024];
 
-/// Values that were released while somebody had them, or twice.
-static RELEASED_WRONGLY: AtomicU64 = AtomicU64::new(0);
 static RELEASED: AtomicU64 = AtomicU64::new(0);
 
 /// What a big reference is to: one of the lives.
@@ -83,7 +81,7 @@ impl Drop for Value {
         // Release: pairs with the Acquire in `is_over`; from then on the life may be another
         // value's.
         if life.released.fetch_add(1, Release) != 0 || held != 0 {
-            RELEASED_WRONGLY.fetch_add(1, Relaxed);
+            DROPPED_WRONGLY.fetch_add(1, Relaxed);
         }
         RELEASED.fetch_add(1, Release); // pairs with the Acquire in `Tools::close`
     }
@@ -120,28 +118,20 @@ impl References {
         Self { current: Mutex::new(Arc::new(BigRef::new(first))), values: AtomicU64::new(1) }
     }
 
-    /// Refers to the value of the moment. `false` if some value was released wrongly.
+    /// Refers to the value of the moment.
     pub(crate) fn refer(
         &self,
         context: &ThreadContext,
         handles: &mut VecDeque<Held>,
-        random: &mut Random,
-    ) -> bool {
-        if RELEASED_WRONGLY.load(Relaxed) != 0 {
-            context.fault(FaultKind::Freed, "BigRef", || {
-                "a value was released while somebody had it, or twice".to_owned()
-            });
-            return false;
-        }
+        random: &Random,
+    ) {
         let reference = Arc::clone(&lock(&self.current));
         for _ in 0..8 {
             let Some(handle) = reference.try_get().map(Held::new) else { break };
             context.did(Operation::BigRefGet);
-            if !handle.0.is_alive() {
-                context.fault(FaultKind::Freed, "BigRef", || {
-                    format!("the value of life {} was had, and is released", handle.0.0)
-                });
-            }
+            context.expect(handle.0.is_alive(), FaultKind::Freed, "BigRef", || {
+                format!("the value of life {} was had, and is released", handle.0.0)
+            });
             if random.one_in(4) {
                 handles.push_back(Held::new(handle.0.clone()));
             }
@@ -152,35 +142,26 @@ impl References {
         while handles.len() > HANDLES {
             handles.pop_front();
         }
-        true
     }
 
     /// Kills one after the other until the run is over.
-    pub(crate) fn kill(&self, context: &ThreadContext, random: &mut Random) {
+    pub(crate) fn kill(&self, context: &ThreadContext, random: &Random) {
         let mut killed = VecDeque::new();
-        while !context.is_over() {
-            context.begin(Operation::BigRefKill);
-            context.did(Operation::BigRefKill);
+        context.repeat(Operation::BigRefKill, 1, random, |random| {
             let Some(old) = self.replace() else {
-                thread::yield_now(); // until somebody gives a handle back
-                continue;
+                return thread::yield_now(); // until somebody gives a handle back
             };
-            let first = old.kill();
-            if !first || old.kill() || old.try_get().is_some() {
-                context.fault(FaultKind::Freed, "BigRef", || {
-                    "it was not killed once, or gave something out afterwards".to_owned()
-                });
-            }
+            let is_killed = old.kill() && !old.kill() && old.try_get().is_none();
+            context.expect(is_killed, FaultKind::Freed, "BigRef", || {
+                "it was not killed once, or gave something out afterwards".to_owned()
+            });
             killed.push_back(old);
-            if killed.len() > KILLED_KEPT {
+            if killed.len() > KILLED_KEPT && !context.has_died() {
                 killed.pop_front();
             }
-            if RELEASED_WRONGLY.load(Relaxed) != 0 {
-                mem::forget(killed);
-                return;
-            }
             thread::sleep(Duration::from_micros(random.below(500)));
-        }
+        });
+        end(context, killed);
     }
 
     /// Puts a big reference to the next value in place of the one that is there.
@@ -191,14 +172,13 @@ impl References {
     }
 
     /// When all threads have ended: looks for what is lost.
-    pub(crate) fn close(&self, ledger: &Ledger) {
+    pub(crate) fn close(&self, context: &ThreadContext) {
         lock(&self.current).kill();
         // Acquire: pairs with the Release in the drop.
         let (made, released) = (self.values.load(Relaxed), RELEASED.load(Acquire));
-        if made != released || RELEASED_WRONGLY.load(Relaxed) != 0 {
-            ledger.fault(FaultKind::Freed, "BigRef", None, None, || {
-                format!("{made} values had references, {released} are released")
-            });
-        }
+        let is_right = made == released && !context.has_died();
+        context.expect(is_right, FaultKind::Freed, "BigRef", || {
+            format!("{made} values had references, {released} are released")
+        });
     }
 }

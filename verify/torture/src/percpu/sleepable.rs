@@ -15,38 +15,35 @@ use quiescence::{Srcu, SrcuGuard, SrcuOwnedGuard, tag::Sleepable};
 
 use crate::arena::{Arena, Look, Participant};
 use crate::context::ThreadContext;
+use crate::delays;
+use crate::fixture::{self, Fixture};
 use crate::kinds::{FaultKind, Operation, ReaderKind, Step, Way};
-use crate::ledger::Ledger;
-use crate::pool::{BlockRef, lock};
+use crate::pool::lock;
 use crate::random::Random;
-use crate::readers::{self, dawdle};
-use crate::{delays, fixture, updaters};
+use crate::readers::dawdle;
 
-/// Which of the domains that last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Where {
-    Static,
-    Made,
-}
+/// Threads for each CPU that read.
+const READERS_PER_CPU: usize = 8;
 
-/// The parts of the readers, given out in this order and from the start again.
-pub(crate) const READERS: [(ReaderKind, Where); 16] = [
-    (ReaderKind::Srcu, Where::Static),
-    (ReaderKind::SrcuElsewhere, Where::Made),
-    (ReaderKind::SrcuOverlapping, Where::Static),
-    (ReaderKind::SrcuElsewhere, Where::Made),
-    (ReaderKind::SrcuNested, Where::Static),
-    (ReaderKind::Srcu, Where::Made),
-    (ReaderKind::SrcuElsewhere, Where::Static),
-    (ReaderKind::SrcuOverlapping, Where::Made),
-    (ReaderKind::SrcuElsewhere, Where::Static),
-    (ReaderKind::SrcuNested, Where::Made),
-    (ReaderKind::SrcuLong, Where::Static),
-    (ReaderKind::Srcu, Where::Made),
-    (ReaderKind::Srcu, Where::Static),
-    (ReaderKind::SrcuElsewhere, Where::Made),
-    (ReaderKind::Srcu, Where::Static),
-    (ReaderKind::SrcuLong, Where::Made),
+/// How the readers read, given out in this order and from the start again: by turns in the static
+/// domain and in the one that is made at run time.
+const READERS: [ReaderKind; 16] = [
+    ReaderKind::Srcu,
+    ReaderKind::SrcuElsewhere,
+    ReaderKind::SrcuOverlapping,
+    ReaderKind::SrcuElsewhere,
+    ReaderKind::SrcuNested,
+    ReaderKind::Srcu,
+    ReaderKind::SrcuElsewhere,
+    ReaderKind::SrcuOverlapping,
+    ReaderKind::SrcuElsewhere,
+    ReaderKind::SrcuNested,
+    ReaderKind::SrcuLong,
+    ReaderKind::Srcu,
+    ReaderKind::Srcu,
+    ReaderKind::SrcuElsewhere,
+    ReaderKind::Srcu,
+    ReaderKind::SrcuLong,
 ];
 
 /// How long a long section is, and how long is paused between two, at most.
@@ -86,31 +83,28 @@ pub(crate) struct Yard {
     left: Arc<Left>,
 }
 
-/// Those that last.
-#[derive(Clone, Debug)]
-pub(crate) struct Yards {
-    fixed: Yard,
-    made: Yard,
-}
-
-impl Yards {
-    pub(crate) fn new() -> Self {
-        Self {
-            fixed: Yard::new("static sleepable domain", Place::Static(&STATIC)),
-            made: Yard::new("sleepable domain made at run time", Place::Made(Arc::default())),
-        }
+/// Two domains that last, the static one first, with threads that read and update there.
+pub(crate) fn cast(fixture: &mut Fixture, cpus: usize) -> [Yard; 2] {
+    let yards = [
+        Yard::new("static sleepable domain", Place::Static(&STATIC)),
+        Yard::new("sleepable domain made at run time", Place::Made(Arc::default())),
+    ];
+    for yard in &yards {
+        fixture.domain(&yard.arena);
+        fixture.moved(yard.clone(), &[], |yard, context| expect_no_sections(&yard.arena, context));
     }
-
-    pub(crate) fn at(&self, place: Where) -> &Yard {
-        match place {
-            Where::Static => &self.fixed,
-            Where::Made => &self.made,
-        }
+    let readers = READERS.iter().zip(yards.iter().cycle()).cycle();
+    for (&kind, yard) in readers.take(READERS_PER_CPU * cpus) {
+        let own = yard.clone();
+        let name = format!("reader in the {}", yard.arena.name);
+        fixture.moved_part(name, move |context, random| read(&own, context, kind, random));
     }
-
-    pub(crate) fn arenas(&self) -> [Arc<Arena<Sleepable>>; 2] {
-        [&self.fixed, &self.made].map(|yard| Arc::clone(&yard.arena))
+    for yard in yards.iter().chain(&yards) {
+        let own = yard.clone();
+        let name = format!("updater in the {}", yard.arena.name);
+        fixture.moved_part(name, move |context, random| update(&own, context, random));
     }
+    yards
 }
 
 impl Yard {
@@ -129,12 +123,12 @@ impl Yard {
         self.place.srcu()
     }
 
-    pub(crate) fn participant(&self, context: &ThreadContext) -> Participant<Sleepable> {
-        Participant {
-            arena: Arc::clone(&self.arena),
-            ledger: Arc::clone(&context.ledger),
-            record: context.record,
-        }
+    pub(crate) fn participant(
+        &self,
+        context: &ThreadContext,
+        random: &Random,
+    ) -> Participant<Sleepable> {
+        Participant::new(&self.arena, context, random)
     }
 
     /// Begins a section that may end anywhere.
@@ -160,28 +154,25 @@ impl Held {
         &self,
         participant: &Participant<Sleepable>,
         kind: ReaderKind,
-        random: &mut Random,
     ) -> Option<Look> {
         match self {
-            Self::Static(guard) => participant.look(guard, kind, random),
-            Self::Made(guard) => participant.look(guard, kind, random),
+            Self::Static(guard) => participant.look(guard, kind),
+            Self::Made(guard) => participant.look(guard, kind),
         }
     }
 }
 
 /// Reads until the run is over.
-pub(crate) fn read(yard: &Yard, context: &ThreadContext, kind: ReaderKind, random: &mut Random) {
-    let participant = &yard.participant(context);
+fn read(yard: &Yard, context: &ThreadContext, kind: ReaderKind, random: &Random) {
+    let participant = &yard.participant(context, random);
     let mut last = None;
-    readers::rounds(participant, || {
+    participant.sections(|| {
         match kind {
-            ReaderKind::SrcuNested => nested(yard, participant, random),
-            ReaderKind::SrcuOverlapping => {
-                last = Some(overlapping(yard, participant, last.take(), random))
-            }
-            ReaderKind::SrcuElsewhere => elsewhere(yard, participant, random),
-            ReaderKind::SrcuLong => long(yard, participant, random),
-            _ => section(yard, participant, random),
+            ReaderKind::SrcuNested => nested(yard, participant),
+            ReaderKind::SrcuOverlapping => last = Some(overlapping(yard, participant, last.take())),
+            ReaderKind::SrcuElsewhere => elsewhere(yard, participant),
+            ReaderKind::SrcuLong => long(yard, participant),
+            _ => section(yard, participant),
         }
         if random.one_in(64) {
             thread::sleep(Duration::from_micros(random.below(REST_MAX_US)));
@@ -197,36 +188,31 @@ pub(crate) fn read(yard: &Yard, context: &ThreadContext, kind: ReaderKind, rando
 }
 
 /// A section that ends where it began.
-pub(crate) fn section(yard: &Yard, participant: &Participant<Sleepable>, random: &mut Random) {
+pub(crate) fn section(yard: &Yard, participant: &Participant<Sleepable>) {
     let guard = yard.srcu().read();
-    let Some(look) = participant.look(&guard, ReaderKind::Srcu, random) else { return };
-    linger(random);
+    let Some(look) = participant.look(&guard, ReaderKind::Srcu) else { return };
+    linger(&participant.random);
     participant.look_again(&look, ReaderKind::Srcu);
     drop(guard);
 }
 
 /// A section in a section, which end in either order: each is one of its own.
-fn nested(yard: &Yard, participant: &Participant<Sleepable>, random: &mut Random) {
+fn nested(yard: &Yard, participant: &Participant<Sleepable>) {
     let kind = ReaderKind::SrcuNested;
-    let outer = yard.srcu().read();
-    let before = participant.look(&outer, kind, random);
-    linger(random);
-    let inner = yard.srcu().read();
-    let within = participant.look(&inner, kind, random);
-    linger(random);
-    if random.one_in(2) {
-        before.iter().for_each(|look| participant.look_again(look, kind));
-        drop(outer);
-        linger(random);
-        within.iter().for_each(|look| participant.look_again(look, kind));
-        drop(inner);
-    } else {
-        within.iter().for_each(|look| participant.look_again(look, kind));
-        drop(inner);
-        linger(random);
-        before.iter().for_each(|look| participant.look_again(look, kind));
-        drop(outer);
-    }
+    let begin = || {
+        let guard = yard.srcu().read();
+        let look = participant.look(&guard, kind);
+        linger(&participant.random);
+        (guard, look)
+    };
+    let (outer, inner) = (begin(), begin());
+    let is_outer_first = participant.random.one_in(2);
+    let (first, last) = if is_outer_first { (outer, inner) } else { (inner, outer) };
+    first.1.iter().for_each(|look| participant.look_again(look, kind));
+    drop(first.0);
+    linger(&participant.random);
+    last.1.iter().for_each(|look| participant.look_again(look, kind));
+    drop(last.0);
 }
 
 /// The next section begins before the last one ends: the domain is never without a section, and
@@ -235,32 +221,32 @@ fn overlapping(
     yard: &Yard,
     participant: &Participant<Sleepable>,
     last: Option<(Held, Option<Look>)>,
-    random: &mut Random,
 ) -> (Held, Option<Look>) {
     let held = yard.hold();
-    let look = held.look(participant, ReaderKind::SrcuOverlapping, random);
-    linger(random);
+    let look = held.look(participant, ReaderKind::SrcuOverlapping);
+    linger(&participant.random);
     finish(participant, ReaderKind::SrcuOverlapping, last);
     (held, look)
 }
 
 /// Leaves a section to others, and ends the one that has been left for longest.
-fn elsewhere(yard: &Yard, participant: &Participant<Sleepable>, random: &mut Random) {
+fn elsewhere(yard: &Yard, participant: &Participant<Sleepable>) {
     let kind = ReaderKind::SrcuElsewhere;
     let held = yard.hold();
-    let look = held.look(participant, kind, random);
+    let look = held.look(participant, kind);
     let oldest = {
         let mut left = lock(&yard.left);
         left.push_back((held, look));
         left.pop_front()
     };
-    linger(random);
+    linger(&participant.random);
     finish(participant, kind, oldest);
 }
 
-fn long(yard: &Yard, participant: &Participant<Sleepable>, random: &mut Random) {
+fn long(yard: &Yard, participant: &Participant<Sleepable>) {
+    let random = &participant.random;
     let guard = yard.srcu().read();
-    let look = participant.look(&guard, ReaderKind::SrcuLong, random);
+    let look = participant.look(&guard, ReaderKind::SrcuLong);
     thread::sleep(Duration::from_micros(random.below(LONG_MAX_US)));
     look.iter().for_each(|look| participant.look_again(look, ReaderKind::SrcuLong));
     drop(guard);
@@ -269,7 +255,7 @@ fn long(yard: &Yard, participant: &Participant<Sleepable>, random: &mut Random) 
 
 /// Stays in its section: the thread that came late stays for long, since a reader that stalled on
 /// its way in is what grace periods with one look too few miss.
-fn linger(random: &mut Random) {
+fn linger(random: &Random) {
     if delays::is_late() && random.one_in(2) {
         thread::sleep(Duration::from_micros(random.below(LATE_MAX_US)));
     } else {
@@ -290,63 +276,41 @@ fn finish(
 }
 
 /// Updates until the run is over, each time in a way that is drawn.
-pub(crate) fn update(yard: &Yard, context: &ThreadContext, random: &mut Random) {
-    let participant = yard.participant(context);
-    let ways: Vec<Way> = Way::of_sleepable().filter(|&way| way != Way::TaskAwaited).collect();
-    let mut boxes = VecDeque::new();
-    while !participant.ledger.is_over() {
-        let way = ways[random.below(ways.len() as u64) as usize];
-        participant.record().begin(Step::Update(way));
-        match way {
-            Way::TryRetire => try_retire(yard, &participant, random),
-            Way::Awaited => awaited(yard, context, &participant, random),
-            Way::CookieAwaited => updaters::waited(&participant, way, random, |_| {
-                block_on(vec![yard.srcu().wait_async(yard.srcu().cookie())]);
-            }),
-            way => updaters::update(&participant, way, &mut boxes, random),
-        }
-        if random.one_in(4) {
-            thread::yield_now();
-        }
-    }
+fn update(yard: &Yard, context: &ThreadContext, random: &Random) {
+    let participant = yard.participant(context, random);
+    let ways = Way::all(|way| way.is_of_sleepable() && !way.is_alone());
+    participant.update_by(&ways, |way, boxes| match way {
+        Way::TryRetire => try_retire(yard, &participant),
+        Way::Awaited => awaited(yard, &participant),
+        Way::CookieAwaited => participant.wait(way, |_| {
+            block_on(vec![yard.srcu().wait_async(yard.srcu().cookie())]);
+        }),
+        way => participant.update(way, boxes),
+    });
 }
 
 /// Replaces a block inside a section, where only what does not wait is allowed.
-fn try_retire(yard: &Yard, participant: &Participant<Sleepable>, random: &mut Random) {
-    let Some(new) = updaters::fresh(participant) else { return };
-    participant.record().begin(Step::Update(Way::TryRetire));
+fn try_retire(yard: &Yard, participant: &Participant<Sleepable>) {
+    let Some(new) = participant.fresh() else { return };
+    participant.context.record().begin(Step::Update(Way::TryRetire));
     let guard = yard.srcu().read();
-    let old = updaters::replace(participant, new, Way::TryRetire, random);
-    let refused =
-        yard.srcu().try_retire(Box::new(BlockRef::new(&participant.arena.pool, old))).err();
+    let refused = yard.srcu().try_retire(participant.replaced(new, Way::TryRetire)).err();
     drop(guard);
     let Some(refused) = refused else { return };
     if yard.srcu().retire(refused.into_inner()).is_err() {
-        participant.ledger.fault(
-            FaultKind::Limit,
-            participant.arena.name,
-            None,
-            Some(Way::TryRetire),
-            || "refused where it should have waited".to_owned(),
-        );
+        participant.refused(Way::TryRetire);
     }
 }
 
 /// Waits for several futures at once, and gives one up now and then.
-fn awaited(
-    yard: &Yard,
-    context: &ThreadContext,
-    participant: &Participant<Sleepable>,
-    random: &mut Random,
-) {
-    let given_up = random.one_in(2);
-    let futures = 1 + random.below(3);
-    updaters::waited(participant, Way::Awaited, random, |_| {
-        if given_up {
+fn awaited(yard: &Yard, participant: &Participant<Sleepable>) {
+    participant.wait(Way::Awaited, |_| {
+        if participant.random.one_in(2) {
             let mut future = Box::pin(yard.srcu().synchronize_async());
             let done = future.as_mut().poll(&mut Context::from_waker(&unpark())).is_ready();
-            context.ledger.did(Operation::Abandoned, u64::from(!done));
+            participant.context.ledger.did(Operation::Abandoned, u64::from(!done));
         }
+        let futures = 1 + participant.random.below(3);
         block_on((0..futures).map(|_| yard.srcu().synchronize_async()).collect());
     });
 }
@@ -379,12 +343,14 @@ fn block_on(futures: Vec<impl Future<Output = ()>>) {
 }
 
 /// Waits for all callbacks of a domain, and looks for what is lost.
-pub(crate) fn close(arena: &Arena<Sleepable>, ledger: &Ledger) {
-    fixture::close(arena, ledger, |arena| arena.published(&arena.domain.read()));
+pub(crate) fn close(arena: &Arena<Sleepable>, context: &ThreadContext) {
+    fixture::close(arena, context);
+    expect_no_sections(arena, context);
+}
+
+fn expect_no_sections(arena: &Arena<Sleepable>, context: &ThreadContext) {
     let sections = arena.domain.statistics().readers;
-    if sections != 0 {
-        ledger.fault(FaultKind::Count, arena.name, None, None, || {
-            format!("{sections} sections are counted though all have ended")
-        });
-    }
+    context.expect(sections == 0, FaultKind::Count, arena.name, || {
+        format!("{sections} sections are counted though all have ended")
+    });
 }

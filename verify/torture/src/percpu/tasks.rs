@@ -14,13 +14,12 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::{JoinHandle, yield_now};
 
-use super::shuffler::{Shuffler, Stay};
-use super::sleepable::{Where, Yard, Yards};
+use super::sleepable::Yard;
 use crate::context::ThreadContext;
 use crate::delays;
 use crate::kinds::{FaultKind, Operation, ReaderKind, Step, Way};
 use crate::random::Random;
-use crate::updaters;
+use crate::shuffler::{Shuffler, Stay};
 
 /// Threads of the runtime: more than one, so that tasks move.
 const THREADS: usize = 3;
@@ -49,29 +48,28 @@ struct Tasks {
 
 /// Has tasks until the run is over.
 pub(crate) fn run(
-    yards: &Yards,
+    yards: &[Yard],
     shuffler: &Arc<Shuffler>,
     context: &ThreadContext,
-    random: &mut Random,
+    random: &Random,
 ) {
     let runtime = match runtime(shuffler, random.next()) {
         Ok(runtime) => runtime,
         Err(error) => {
-            context.fault(FaultKind::Process, "", || format!("no threads for tasks: {error}"));
-            return;
+            return context
+                .fault(FaultKind::Process, "", || format!("no threads for tasks: {error}"));
         }
     };
     let mut tasks = Tasks::default();
-    for yard in [yards.at(Where::Static), yards.at(Where::Made)] {
-        for _ in 0..READERS {
-            let (yard, context, random) =
-                (yard.clone(), context.clone(), Random::from_state(random.next()));
-            tasks.spawn(&runtime, |steps| read(yard, context, steps, random));
-        }
-        for _ in 0..UPDATERS {
-            let (yard, context, random) =
-                (yard.clone(), context.clone(), Random::from_state(random.next()));
-            tasks.spawn(&runtime, |steps| update(yard, context, steps, random));
+    for yard in yards {
+        for number in 0..READERS + UPDATERS {
+            let (yard, context) = (yard.clone(), context.clone());
+            let random = Random::from_state(random.next());
+            if number < READERS {
+                tasks.spawn(&runtime, |steps| read(yard, context, steps, random));
+            } else {
+                tasks.spawn(&runtime, |steps| update(yard, context, steps, random));
+            }
         }
     }
     tasks.watch(context);
@@ -123,11 +121,11 @@ impl Tasks {
 }
 
 /// Reads: each section is suspended some times, and continues wherever the task does.
-async fn read(yard: Yard, context: ThreadContext, steps: Arc<AtomicU64>, mut random: Random) {
-    let (participant, kind) = (yard.participant(&context), ReaderKind::SrcuTask);
+async fn read(yard: Yard, context: ThreadContext, steps: Arc<AtomicU64>, random: Random) {
+    let (participant, kind) = (yard.participant(&context, &random), ReaderKind::SrcuTask);
     while !context.is_over() {
         let held = yard.hold();
-        let look = held.look(&participant, kind, &mut random);
+        let look = held.look(&participant, kind);
         for _ in 0..random.below(4) {
             yield_now().await;
         }
@@ -142,12 +140,12 @@ async fn read(yard: Yard, context: ThreadContext, steps: Arc<AtomicU64>, mut ran
 }
 
 /// Updates. A task must not wait but by `.await`: those that it would wait for may need its thread.
-async fn update(yard: Yard, context: ThreadContext, steps: Arc<AtomicU64>, mut random: Random) {
-    let (participant, way) = (yard.participant(&context), Way::TaskAwaited);
+async fn update(yard: Yard, context: ThreadContext, steps: Arc<AtomicU64>, random: Random) {
+    let (participant, way) = (yard.participant(&context, &random), Way::TaskAwaited);
     while !context.is_over() {
         let new = participant.arena.pool.take();
         let mut passing = participant.arena.pool.take_ageing();
-        passing.extend(new.map(|new| updaters::replace(&participant, new, way, &mut random)));
+        passing.extend(new.map(|new| participant.replace(new, way)));
         if random.one_in(4) {
             give_up(&yard, &context).await;
         }

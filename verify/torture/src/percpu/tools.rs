@@ -3,7 +3,6 @@
 //! together.
 
 use std::collections::VecDeque;
-use std::mem;
 use std::sync::Mutex;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicI64, AtomicU64, fence};
@@ -16,12 +15,16 @@ use quiescence::sync::{
 };
 
 use super::references::{Held, References};
+use crate::canary::end;
 use crate::context::ThreadContext;
 use crate::delays::spin;
+use crate::fixture::Fixture;
 use crate::kinds::{FaultKind, Operation};
-use crate::ledger::Ledger;
 use crate::pool::lock;
 use crate::random::Random;
+
+/// Threads for each CPU that add, take, refer and read.
+const WORKERS_PER_CPU: usize = 3;
 
 /// Rounds between two messages to the watchdog.
 const ROUNDS: u64 = 16;
@@ -76,7 +79,7 @@ struct Holdings {
 
 /// The tools.
 #[derive(Debug)]
-pub(crate) struct Tools {
+struct Tools {
     workers: i64,
     counter: Counter,
     exact: ExactCounter,
@@ -95,9 +98,25 @@ pub(crate) struct Tools {
     ends: Mutex<Option<Receiver<Guard>>>,
 }
 
+/// Threads that use the tools.
+pub(crate) fn cast(fixture: &mut Fixture, cpus: usize) {
+    let workers = WORKERS_PER_CPU * cpus;
+    fixture.moved(
+        Tools::new(workers),
+        &[
+            (workers, "user of per-CPU tools", Tools::work),
+            (1, "summer of counters", Tools::sum),
+            (1, "killer of big references", Tools::kill),
+            (2, "writer under the lock", Tools::write),
+            (1, "one who ends the guards of others", Tools::end_guards),
+        ],
+        Tools::close,
+    );
+}
+
 impl Tools {
     /// For so many workers.
-    pub(crate) fn new(workers: usize) -> Self {
+    fn new(workers: usize) -> Self {
         let (guards, ends) = sync_channel(GUARDS);
         Self {
             workers: workers as i64,
@@ -117,7 +136,7 @@ impl Tools {
     }
 
     /// Adds, takes, refers and reads until the run is over.
-    pub(crate) fn work(&self, context: &ThreadContext, random: &mut Random) {
+    fn work(&self, context: &ThreadContext, random: &Random) {
         let mut holdings = Holdings {
             shared: Vec::new(),
             grows: true,
@@ -125,28 +144,20 @@ impl Tools {
             alone_value: 0,
             handles: VecDeque::new(),
         };
-        while !context.is_over() {
-            context.begin(Operation::CounterAdd);
+        context.rounds(Operation::CounterAdd, random, |random| {
             for _ in 0..ROUNDS {
                 self.add(context, random);
                 self.add_within_limit(context, &mut holdings, random);
                 add_alone(context, &mut holdings, random);
                 self.read(context, random);
-                if !self.references.refer(context, &mut holdings.handles, random) {
-                    mem::forget(holdings.handles);
-                    return;
-                }
+                self.references.refer(context, &mut holdings.handles, random);
             }
-            if random.one_in(8) {
-                thread::yield_now();
-            }
-        }
-        while let Some(amount) = holdings.shared.pop() {
-            self.give_back(amount);
-        }
+        });
+        holdings.shared.drain(..).for_each(|amount| self.give_back(amount));
+        end(context, holdings.handles);
     }
 
-    fn add(&self, context: &ThreadContext, random: &mut Random) {
+    fn add(&self, context: &ThreadContext, random: &Random) {
         let count = 1 + random.below(ADDITIONS_MAX);
         let amount = 1 + random.below(100) as i64;
         let total = amount * count as i64;
@@ -167,12 +178,7 @@ impl Tools {
     }
 
     /// Adds as long as there is room, then subtracts for a while.
-    fn add_within_limit(
-        &self,
-        context: &ThreadContext,
-        holdings: &mut Holdings,
-        random: &mut Random,
-    ) {
+    fn add_within_limit(&self, context: &ThreadContext, holdings: &mut Holdings, random: &Random) {
         for _ in 0..random.below(16) {
             if holdings.grows {
                 let amount = 1 + random.below(8);
@@ -183,11 +189,9 @@ impl Tools {
                 }
                 context.did(Operation::LimitAdd);
                 let held = self.held.fetch_add(amount, Relaxed) + amount;
-                if held > LIMIT {
-                    context.fault(FaultKind::Limit, "LimitCounter", || {
-                        format!("{held} was added where {LIMIT} may be")
-                    });
-                }
+                context.expect(held <= LIMIT, FaultKind::Limit, "LimitCounter", || {
+                    format!("{held} was added where {LIMIT} may be")
+                });
                 holdings.shared.push(amount);
             } else if let Some(amount) = holdings.shared.pop() {
                 self.give_back(amount);
@@ -204,7 +208,7 @@ impl Tools {
     }
 
     /// Reads under the lock; some guards end on another thread.
-    fn read(&self, context: &ThreadContext, random: &mut Random) {
+    fn read(&self, context: &ThreadContext, random: &Random) {
         let guard = match random.below(8) {
             0 => LOCK.try_read(),
             _ => Some(LOCK.read()),
@@ -224,15 +228,13 @@ impl Tools {
     }
 
     /// Kills big references until the run is over.
-    pub(crate) fn kill(&self, context: &ThreadContext, random: &mut Random) {
+    fn kill(&self, context: &ThreadContext, random: &Random) {
         self.references.kill(context, random);
     }
 
     /// Sums until the run is over.
-    pub(crate) fn sum(&self, context: &ThreadContext, random: &mut Random) {
-        while !context.is_over() {
-            context.begin(Operation::ExactSum);
-            context.did(Operation::ExactSum);
+    fn sum(&self, context: &ThreadContext, random: &Random) {
+        context.repeat(Operation::ExactSum, 1, random, |random| {
             let bounded = |name, sum: &dyn Fn() -> i64| {
                 // Acquire: pairs with the Release in `add`.
                 let least = self.done.load(Acquire);
@@ -243,23 +245,18 @@ impl Tools {
             bounded("ExactCounter", &|| self.exact.sum());
             bounded("PerCpu", &|| self.slots_sum());
             let balanced = self.balanced.sum();
-            if !(0..=self.workers).contains(&balanced) {
-                context.fault(FaultKind::Sum, "ExactCounter", || {
-                    format!(
-                        "{} threads have added one each, and the sum was {balanced}",
-                        self.workers
-                    )
-                });
-            }
+            let workers = self.workers;
+            let is_right = (0..=workers).contains(&balanced);
+            context.expect(is_right, FaultKind::Sum, "ExactCounter", || {
+                format!("{workers} threads have added one each, and the sum was {balanced}")
+            });
             let value = self.limit.value();
-            if value > LIMIT {
-                context.fault(FaultKind::Limit, "LimitCounter", || {
-                    format!("the value was {value} where {LIMIT} is the limit")
-                });
-            }
+            context.expect(value <= LIMIT, FaultKind::Limit, "LimitCounter", || {
+                format!("the value was {value} where {LIMIT} is the limit")
+            });
             spin(random.below(20_000));
             thread::yield_now();
-        }
+        });
     }
 
     fn slots_sum(&self) -> i64 {
@@ -270,19 +267,14 @@ impl Tools {
         // Acquire: pairs with the Release in `add`.
         fence(Acquire);
         let most = self.promised.load(Relaxed);
-        if !(least..=most).contains(&sum) {
-            context.fault(FaultKind::Sum, name, || {
-                format!(
-                    "the sum was {sum} where at least {least} had been added and at most {most}"
-                )
-            });
-        }
+        context.expect((least..=most).contains(&sum), FaultKind::Sum, name, || {
+            format!("the sum was {sum} where at least {least} had been added and at most {most}")
+        });
     }
 
     /// Writes under the lock until the run is over.
-    pub(crate) fn write(&self, context: &ThreadContext, random: &mut Random) {
-        while !context.is_over() {
-            context.begin(Operation::LockWrite);
+    fn write(&self, context: &ThreadContext, random: &Random) {
+        context.rounds(Operation::LockWrite, random, |random| {
             let guard = match random.below(4) {
                 0 => LOCK.try_write(),
                 _ => Some(LOCK.write()),
@@ -298,11 +290,11 @@ impl Tools {
             if random.one_in(4) {
                 thread::sleep(Duration::from_micros(random.below(200)));
             }
-        }
+        });
     }
 
     /// Ends what others have begun to read, until the run is over.
-    pub(crate) fn end_guards(&self, context: &ThreadContext) {
+    fn end_guards(&self, context: &ThreadContext, _: &Random) {
         let Some(ends) = lock(&self.ends).take() else { return };
         loop {
             context.begin(Operation::LockElsewhere);
@@ -316,42 +308,37 @@ impl Tools {
     }
 
     /// When all threads have ended: looks for what is lost.
-    pub(crate) fn close(&self, ledger: &Ledger) {
-        let fault = |kind, detail: String| ledger.fault(kind, "", None, None, || detail);
+    fn close(&self, context: &ThreadContext) {
         let added = self.done.load(Acquire);
         let sums = [self.counter.sum(), self.exact.sum(), self.slots_sum(), self.balanced.sum()];
-        if sums != [added, added, added, 0] {
-            fault(FaultKind::Sum, format!("{added} was added to three counters: {sums:?}"));
-        }
-        let (value, room) = (self.limit.value(), (0..=LIMIT).take_while(|_| self.limit.try_add(1)));
-        let room = room.count() as u64;
-        if value != 0 || room != LIMIT {
-            fault(
-                FaultKind::Limit,
-                format!("{value} was left of a limit of {LIMIT}, {room} fitted"),
-            );
-        }
+        context.expect(sums == [added, added, added, 0], FaultKind::Sum, "", || {
+            format!("{added} was added to three counters: {sums:?}")
+        });
+        let value = self.limit.value();
+        let room = (0..=LIMIT).take_while(|_| self.limit.try_add(1)).count() as u64;
+        context.expect((value, room) == (0, LIMIT), FaultKind::Limit, "LimitCounter", || {
+            format!("{value} was left of a limit of {LIMIT}, {room} fitted")
+        });
         let pair = LOCK.read();
         let (written, writes) = (pair.0.load(Relaxed), self.writes.load(Relaxed));
-        if written != writes {
-            fault(FaultKind::Exclusion, format!("{writes} times was written, {written} are there"));
-        }
-        self.references.close(ledger);
+        context.expect(written == writes, FaultKind::Exclusion, "LocalGlobalLock", || {
+            format!("{writes} times was written, {written} are there")
+        });
+        self.references.close(context);
     }
 }
 
 /// A counter with a limit that no other thread uses: it is exact, wherever the thread is moved.
-fn add_alone(context: &ThreadContext, holdings: &mut Holdings, random: &mut Random) {
+fn add_alone(context: &ThreadContext, holdings: &mut Holdings, random: &Random) {
     let Holdings { alone, alone_value: value, .. } = holdings;
     for _ in 0..32 {
         let amount = 1 + random.below(6);
         if random.one_in(2) {
             let added = alone.try_add(amount);
-            if added != (*value + amount <= LIMIT_ALONE) {
-                context.fault(FaultKind::Limit, "LimitCounter", || {
-                    format!("at {value} of {LIMIT_ALONE}, adding {amount} was answered by {added}")
-                });
-            }
+            let is_right = added == (*value + amount <= LIMIT_ALONE);
+            context.expect(is_right, FaultKind::Limit, "LimitCounter", || {
+                format!("at {value} of {LIMIT_ALONE}, adding {amount} was answered by {added}")
+            });
             *value += if added { amount } else { 0 };
         } else if amount <= *value {
             alone.sub(amount);
@@ -361,9 +348,7 @@ fn add_alone(context: &ThreadContext, holdings: &mut Holdings, random: &mut Rand
 }
 
 fn expect_whole(context: &ThreadContext, pair: &Pair) {
-    if !pair.is_whole() {
-        context.fault(FaultKind::Exclusion, "LocalGlobalLock", || {
-            "under the lock two words were different that a writer makes equal".to_owned()
-        });
-    }
+    context.expect(pair.is_whole(), FaultKind::Exclusion, "LocalGlobalLock", || {
+        "under the lock two words were different that a writer makes equal".to_owned()
+    });
 }

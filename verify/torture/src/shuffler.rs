@@ -18,7 +18,7 @@ use signal_hook::consts::SIGUSR2;
 use signal_hook::flag;
 
 use crate::context::ThreadContext;
-use crate::kinds::Operation;
+use crate::kinds::{FaultKind, Operation};
 use crate::pool::lock;
 use crate::random::Random;
 
@@ -69,53 +69,54 @@ impl Shuffler {
     }
 
     /// Moves threads until the run is over; each goes home when it leaves.
-    pub(crate) fn shuffle(&self, context: &ThreadContext, random: &mut Random) {
-        while !context.is_over() {
-            context.begin(Operation::Shuffled);
-            for _ in 0..PER_BEAT {
-                let places = self.draw(random);
-                // Under the lock: a member that has left may be no thread any more.
-                let moved = self.with_one(random, |member| {
-                    // It fails where CPUs have been taken from the process meanwhile.
-                    sched_setaffinity(Some(member.thread), &places).is_ok()
-                });
-                context.ledger.did(Operation::Shuffled, u64::from(moved));
-                thread::sleep(Duration::from_micros(random.below(MOVE_MAX_US)));
-            }
-        }
+    pub(crate) fn shuffle(&self, context: &ThreadContext, random: &Random) {
+        self.disturb(context, Operation::Shuffled, MOVE_MAX_US, random, |member, random| {
+            // It fails where CPUs have been taken from the process meanwhile.
+            sched_setaffinity(Some(member.thread), &self.draw(random)).is_ok()
+        });
     }
 
     /// Sends signals until the run is over.
-    pub(crate) fn storm(&self, context: &ThreadContext, random: &mut Random) {
+    pub(crate) fn storm(&self, context: &ThreadContext, random: &Random) {
         if let Err(error) = flag::register(SIGUSR2, Arc::clone(&self.signalled)) {
-            context.fault(crate::kinds::FaultKind::Process, "", || {
+            return context.fault(FaultKind::Process, "", || {
                 format!("no handler can be had for a signal: {error}")
             });
-            return;
         }
+        self.disturb(context, Operation::Signalled, SIGNAL_MAX_US, random, |member, _| {
+            pthread_kill(member.handle, Signal::SIGUSR2).is_ok()
+        });
+    }
+
+    /// Does something to one thread after the other, until the run is over.
+    fn disturb(
+        &self,
+        context: &ThreadContext,
+        operation: Operation,
+        pause_max_us: u64,
+        random: &Random,
+        mut f: impl FnMut(&Member, &Random) -> bool,
+    ) {
         while !context.is_over() {
-            context.begin(Operation::Signalled);
+            context.begin(operation);
             for _ in 0..PER_BEAT {
-                let sent = self.with_one(random, |member| {
-                    // Under the lock, as above.
-                    pthread_kill(member.handle, Signal::SIGUSR2).is_ok()
-                });
-                context.ledger.did(Operation::Signalled, u64::from(sent));
-                thread::sleep(Duration::from_micros(random.below(SIGNAL_MAX_US)));
+                context.ledger.did(operation, u64::from(self.with_one(random, &mut f)));
+                thread::sleep(Duration::from_micros(random.below(pause_max_us)));
             }
         }
     }
 
-    fn with_one(&self, random: &mut Random, f: impl FnOnce(&Member) -> bool) -> bool {
+    /// Under the lock: a member that has left may be no thread any more.
+    fn with_one(&self, random: &Random, f: impl FnOnce(&Member, &Random) -> bool) -> bool {
         let members = lock(&self.members);
         match members.len() as u64 {
             0 => false,
-            count => f(&members[random.below(count) as usize]),
+            count => f(&members[random.below(count) as usize], random),
         }
     }
 
     /// One CPU, as a rule, or some.
-    fn draw(&self, random: &mut Random) -> CpuSet {
+    fn draw(&self, random: &Random) -> CpuSet {
         let mut places = CpuSet::new();
         let count = if random.one_in(4) { random.below(self.cpus.len() as u64) } else { 0 };
         for _ in 0..=count {
@@ -141,22 +142,22 @@ mod tests {
     #[test]
     fn members_are_moved_and_go_home() {
         let shuffler = Shuffler::new().expect("the system says where a thread may run");
-        let (context, mut random) = (context(), Random::new(1, 1));
+        let (context, random) = (context(), Random::new(1, 1));
         let stay = shuffler.join();
         let members = lock(&shuffler.members).clone();
         assert_eq!(members.len(), 1);
         for _ in 0..100 {
-            let places = shuffler.draw(&mut random);
+            let places = shuffler.draw(&random);
             assert!((1..=shuffler.cpus.len() as u32).contains(&places.count()));
-            assert!(shuffler.with_one(&mut random, |member| {
+            assert!(shuffler.with_one(&random, |member, _| {
                 sched_setaffinity(Some(member.thread), &places).is_ok()
             }));
             assert_eq!(sched_getaffinity(None), Ok(places));
         }
         drop(stay);
         assert_eq!(sched_getaffinity(None), Ok(shuffler.home));
-        assert!(!shuffler.with_one(&mut random, |_| true), "nobody is left");
+        assert!(!shuffler.with_one(&random, |_, _| true), "nobody is left");
         context.ledger.stop();
-        shuffler.shuffle(&context, &mut random);
+        shuffler.shuffle(&context, &random);
     }
 }

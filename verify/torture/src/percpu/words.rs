@@ -1,0 +1,321 @@
+//! Values of several words, copied without a lock: snapshots (restartable reads), sequence locks
+//! and latches. Words must belong together, and no update may be lost.
+//!
+//! The words of a value follow from the first one, its *serial*, which each update increments. So
+//! a reader finds a value that is torn, and one that is older than what it knows to be there.
+
+use std::array;
+use std::hint;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+use quiescence::cell::Snapshot;
+use quiescence::sync::{Latch, SeqLock};
+
+use crate::context::ThreadContext;
+use crate::delays::spin;
+use crate::fixture::Fixture;
+use crate::kinds::{FaultKind, Operation};
+use crate::random::{Random, scramble};
+
+/// Reads between two messages to the watchdog; writes of snapshots, and of the others.
+const READS: u64 = 128;
+const STORES: u64 = 16;
+const WRITES: u64 = 32;
+
+/// Threads for each CPU that read snapshots, and the others.
+const LOADERS_PER_CPU: usize = 3;
+const READERS_PER_CPU: usize = 2;
+
+/// Words of the values: a few, and so many that a copy takes a while.
+const FEW: usize = 4;
+const MANY: usize = 768;
+
+/// The words that go with a serial.
+fn words<const N: usize>(serial: u64) -> [u64; N] {
+    array::from_fn(|i| if i == 0 { serial } else { word(serial, i) })
+}
+
+fn word(serial: u64, i: usize) -> u64 {
+    scramble(serial.wrapping_mul(31).wrapping_add(i as u64))
+}
+
+fn expect_whole<const N: usize>(context: &ThreadContext, what: &str, value: &[u64; N]) {
+    let serial = value[0];
+    let is_whole = (1..N).all(|i| value[i] == word(serial, i));
+    context.expect(is_whole, FaultKind::Torn, what, || {
+        format!("not all of {N} words are those of {serial:#x}")
+    });
+}
+
+/// A place of so many words.
+trait Place<const N: usize> {
+    const NAME: &'static str;
+
+    fn read(&self) -> [u64; N];
+    /// Gives the value that was replaced.
+    fn update(&self, f: impl Fn([u64; N]) -> [u64; N]) -> [u64; N];
+}
+
+macro_rules! place {
+    ($place:ident, $name:literal, $read:ident) => {
+        impl<const N: usize> Place<N> for $place<[u64; N]> {
+            const NAME: &'static str = $name;
+
+            fn read(&self) -> [u64; N] {
+                self.$read()
+            }
+
+            fn update(&self, f: impl Fn([u64; N]) -> [u64; N]) -> [u64; N] {
+                self.update(f)
+            }
+        }
+    };
+}
+
+place!(Snapshot, "Snapshot", load);
+place!(SeqLock, "SeqLock", read);
+place!(Latch, "Latch", read);
+
+/// A place whose serial each update increments.
+#[derive(Debug)]
+struct Chain<P, const N: usize> {
+    place: P,
+    /// A serial that was reached, by updates that have returned.
+    reached: AtomicU64,
+    updates: AtomicU64,
+}
+
+impl<P: Place<N>, const N: usize> Chain<P, N> {
+    fn new(new: fn([u64; N]) -> P) -> Self {
+        Self { place: new(words(0)), reached: AtomicU64::new(0), updates: AtomicU64::new(0) }
+    }
+
+    /// Reads it, after this thread has read the serial `last`.
+    fn read(&self, context: &ThreadContext, last: &mut u64) {
+        self.read_by(context, last, |place| Some(place.read()));
+    }
+
+    fn read_by(
+        &self,
+        context: &ThreadContext,
+        last: &mut u64,
+        read: impl FnOnce(&P) -> Option<[u64; N]>,
+    ) {
+        // Acquire: pairs with the Release in `reach`; what had been reached then is there.
+        let known = self.reached.load(Acquire).max(*last);
+        let Some(value) = read(hint::black_box(&self.place)) else { return };
+        expect_whole(context, P::NAME, &value);
+        context.expect(value[0] >= known, FaultKind::Torn, P::NAME, || {
+            format!("value {} was read after {known} had been written", value[0])
+        });
+        *last = value[0];
+    }
+
+    fn update(&self) {
+        let old = self.place.update(|old| words(old[0] + 1));
+        self.reach(old[0] + 1, 1);
+    }
+
+    /// So many updates have returned, by which this serial was reached.
+    fn reach(&self, serial: u64, updates: u64) {
+        self.updates.fetch_add(updates, Relaxed);
+        // Release: pairs with the Acquire in `read_by`.
+        self.reached.fetch_max(serial, Release);
+    }
+
+    /// When all threads have ended: looks for updates that are lost.
+    fn close(&self, context: &ThreadContext) {
+        let (serial, updates) = (self.place.read()[0], self.updates.load(Relaxed));
+        context.expect(serial == updates, FaultKind::Sum, P::NAME, || {
+            format!("{updates} updates came to {serial}")
+        });
+    }
+}
+
+/// Has bytes between its fields that are no thread's.
+#[derive(Clone, Copy, Debug)]
+struct Gaps {
+    low: u8,
+    serial: u64,
+    check: u16,
+}
+
+impl Gaps {
+    fn new(serial: u64) -> Self {
+        Self { low: serial as u8, serial, check: word(serial, 1) as u16 }
+    }
+
+    fn is_whole(self) -> bool {
+        let Self { low, check, .. } = Self::new(self.serial);
+        (self.low, self.check) == (low, check)
+    }
+}
+
+/// Snapshots.
+#[derive(Debug)]
+struct Snapshots {
+    few: Chain<Snapshot<[u64; FEW]>, FEW>,
+    /// What was put there, less what was taken out and what is there: nothing.
+    many: Snapshot<[u64; MANY]>,
+    balance: AtomicU64,
+    gaps: Snapshot<Gaps>,
+}
+
+/// Threads that read and replace snapshots.
+pub(crate) fn cast_snapshots(fixture: &mut Fixture, cpus: usize) {
+    let snapshots = Snapshots {
+        few: Chain::new(Snapshot::new),
+        many: Snapshot::new(words(0)),
+        balance: AtomicU64::new(0),
+        gaps: Snapshot::new(Gaps::new(0)),
+    };
+    fixture.moved(
+        snapshots,
+        &[
+            (LOADERS_PER_CPU * cpus, "reader of snapshots", Snapshots::load),
+            (2, "updater of snapshots", Snapshots::store),
+        ],
+        Snapshots::close,
+    );
+}
+
+impl Snapshots {
+    /// Loads until the run is over.
+    fn load(&self, context: &ThreadContext, random: &Random) {
+        let mut last = 0;
+        context.repeat(Operation::SnapshotLoad, READS, random, |random| {
+            self.few.read(context, &mut last);
+            if random.one_in(4) {
+                expect_whole(context, "Snapshot", &hint::black_box(&self.many).load());
+            }
+            context.expect(self.gaps.load().is_whole(), FaultKind::Torn, "Snapshot", || {
+                "fields with gaps between them do not belong together".to_owned()
+            });
+        });
+    }
+
+    /// Replaces snapshots until the run is over.
+    fn store(&self, context: &ThreadContext, random: &Random) {
+        context.rounds(Operation::SnapshotStore, random, |random| {
+            (0..STORES).for_each(|_| match random.below(4) {
+                0 => {
+                    context.did(Operation::SnapshotUpdate);
+                    self.few.update();
+                }
+                1 => {
+                    context.did(Operation::SnapshotStore);
+                    self.gaps.store(Gaps::new(random.next()));
+                }
+                _ => {
+                    context.did(Operation::SnapshotSwap);
+                    let new = random.next();
+                    let old = self.many.swap(words(new));
+                    expect_whole(context, "Snapshot", &old);
+                    self.balance.fetch_add(new.wrapping_sub(old[0]), Relaxed);
+                }
+            });
+        });
+    }
+
+    /// When all threads have ended: looks for what is lost.
+    fn close(&self, context: &ThreadContext) {
+        self.few.close(context);
+        let (many, balance) = (self.many.load()[0], self.balance.load(Relaxed));
+        context.expect(many == balance, FaultKind::Sum, "Snapshot", || {
+            format!("of a snapshot {balance:#x} is left, and not {many:#x}")
+        });
+    }
+}
+
+/// Sequence locks and latches.
+#[derive(Debug)]
+struct Sequences {
+    few: Chain<SeqLock<[u64; FEW]>, FEW>,
+    many: Chain<SeqLock<[u64; MANY]>, MANY>,
+    latch: Chain<Latch<[u64; FEW]>, FEW>,
+    many_latch: Chain<Latch<[u64; MANY]>, MANY>,
+}
+
+/// Threads that read and write sequence locks and latches.
+pub(crate) fn cast_sequences(fixture: &mut Fixture, cpus: usize) {
+    let sequences = Sequences {
+        few: Chain::new(SeqLock::new),
+        many: Chain::new(SeqLock::new),
+        latch: Chain::new(Latch::new),
+        many_latch: Chain::new(Latch::new),
+    };
+    fixture.moved(
+        sequences,
+        &[
+            (READERS_PER_CPU * cpus, "reader of sequence locks and latches", Sequences::read),
+            (3, "writer of sequence locks and latches", Sequences::write),
+        ],
+        Sequences::close,
+    );
+}
+
+impl Sequences {
+    /// Reads until the run is over.
+    fn read(&self, context: &ThreadContext, random: &Random) {
+        let [mut few, mut many, mut latch, mut many_latch] = [0; 4];
+        context.rounds(Operation::SeqRead, random, |random| {
+            for _ in 0..READS {
+                self.few.read_by(context, &mut few, |lock| match random.below(8) {
+                    0 => lock.try_read(),
+                    _ => Some(lock.read()),
+                });
+                self.latch.read(context, &mut latch);
+                if random.one_in(4) {
+                    self.many.read(context, &mut many);
+                    self.many_latch.read(context, &mut many_latch);
+                }
+            }
+            context.ledger.did(Operation::SeqRead, READS);
+            context.ledger.did(Operation::LatchRead, READS);
+        });
+    }
+
+    /// Writes until the run is over.
+    fn write(&self, context: &ThreadContext, random: &Random) {
+        context.rounds(Operation::SeqWrite, random, |random| {
+            (0..WRITES).for_each(|_| match random.below(8) {
+                0 => self.set(context, random),
+                1 => self.many.update(),
+                2 => self.many_latch.update(),
+                3..=5 => {
+                    self.latch.update();
+                    context.did(Operation::LatchWrite);
+                }
+                _ => {
+                    self.few.update();
+                    context.did(Operation::SeqWrite);
+                }
+            });
+        });
+    }
+
+    /// Sets some values under the lock.
+    fn set(&self, context: &ThreadContext, random: &Random) {
+        let mut guard = self.few.place.lock();
+        let before = guard[0];
+        for _ in 0..random.below(4) {
+            let serial = guard[0] + 1;
+            guard.set(words(serial));
+            context.did(Operation::SeqWrite);
+            spin(random.below(200));
+        }
+        // What is set is reached when the lock is let go.
+        let serial = guard[0];
+        drop(guard);
+        self.few.reach(serial, serial - before);
+    }
+
+    /// When all threads have ended: looks for what is lost.
+    fn close(&self, context: &ThreadContext) {
+        self.few.close(context);
+        self.many.close(context);
+        self.latch.close(context);
+        self.many_latch.close(context);
+    }
+}
