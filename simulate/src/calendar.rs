@@ -9,6 +9,7 @@
 //! twice; only who of several waits for whom is not what it would be in a queue.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use crate::events::Time;
 
@@ -22,17 +23,23 @@ pub(crate) struct Calendar {
 impl Calendar {
     /// How long a CPU that wants the lock at `now`, for `hold`, would wait for it.
     pub(crate) fn ahead(&self, now: Time, hold: Time) -> Time {
-        let (mut at, mut left) = (now, hold);
+        self.find(now, hold).1 - now - hold
+    }
+
+    /// Where in the calendar a visit at `now` for `hold` lies, and when it is over.
+    fn find(&self, now: Time, hold: Time) -> (Range<usize>, Time) {
         let first = self.held.partition_point(|&(_, to)| to < now);
-        for &(from, to) in self.held.range(first..) {
+        let (mut next, mut at, mut left) = (first, now, hold);
+        while let Some(&(from, to)) = self.held.get(next) {
             let free = from.saturating_sub(at);
             if free >= left {
                 break;
             }
             left -= free;
             at = to;
+            next += 1;
         }
-        at + left - now - hold
+        (first..next, at + left)
     }
 
     /// A CPU wants the lock at `now`, for `hold`. Returns how long it waits. No visitor will come
@@ -45,27 +52,15 @@ impl Calendar {
             return 0;
         }
         // Neighbours without a gap become one, so that a crowded lock has few entries.
-        let first = self.held.partition_point(|&(_, to)| to < now);
-        let mut next = first;
-        let (mut from, mut at, mut left) = (now, now, hold);
-        while let Some(&(held_from, held_to)) = self.held.get(next) {
-            let free = held_from.saturating_sub(at);
-            if free >= left {
-                break;
-            }
-            left -= free;
-            from = from.min(held_from);
-            at = held_to;
-            next += 1;
-        }
-        let done = at + left;
+        let (Range { start, mut end }, done) = self.find(now, hold);
+        let from = if start < end { self.held[start].0.min(now) } else { now };
         let mut to = done;
-        if let Some(&(_, after)) = self.held.get(next).filter(|(from, _)| *from == done) {
+        if let Some(&(_, after)) = self.held.get(end).filter(|(from, _)| *from == done) {
             to = after;
-            next += 1;
+            end += 1;
         }
-        self.held.drain(first..next);
-        self.held.insert(first, (from, to));
+        self.held.drain(start..end);
+        self.held.insert(start, (from, to));
         done - now - hold
     }
 }

@@ -12,9 +12,10 @@ use crate::events::Time;
 use crate::random::Random;
 
 /// What a stretch of a task is like.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Activity {
     /// Nothing: the task sleeps, and no other wants to run.
+    #[default]
     Idle,
     /// A program in user mode.
     User,
@@ -41,9 +42,10 @@ pub(crate) enum Activity {
 }
 
 /// What happens at the end of a stretch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Then {
     /// The next stretch begins.
+    #[default]
     GoOn,
     /// The scheduler runs another task.
     Switch,
@@ -57,7 +59,7 @@ pub(crate) enum Then {
 }
 
 /// A span of time of one kind.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stretch {
     pub(crate) activity: Activity,
     /// How long it takes if nothing comes in between. An idle one ends then in any case.
@@ -123,7 +125,7 @@ pub(crate) struct Daemon {
 }
 
 /// One virtual CPU.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Cpu {
     /// Up to when its time has been accounted for. Ahead of the clock while it works on an
     /// interrupt: whatever else comes has to wait until then.
@@ -167,30 +169,7 @@ pub(crate) struct Cpu {
 
 impl Cpu {
     pub(crate) fn new(random: Random) -> Self {
-        Self {
-            at: 0,
-            fraction: 0,
-            stretch: Stretch::new(Activity::Idle, 0),
-            left: 0,
-            ticket: 0,
-            blocked: None,
-            since_cond_resched: 0,
-            cond_resched_due: 0,
-            in_eqs: false,
-            need_resched: false,
-            background: false,
-            resched_event: false,
-            softirq: false,
-            softirq_event: false,
-            softirq_ticket: 0,
-            restarts: 0,
-            daemon: Daemon::default(),
-            worker_since: None,
-            quiescent_at: 0,
-            quiescent_step: 0,
-            random,
-            time: [0; CATEGORIES],
-        }
+        Self { random, ..Self::default() }
     }
 
     /// Whether no task is running.

@@ -17,7 +17,7 @@ use crate::program::Program;
 use crate::setup::Setup;
 use crate::ticks::Ticks;
 use crate::timeline::Look;
-use crate::world::{Event, World};
+use crate::world::{Event, Happening, World};
 
 /// Why a CPU passes through its scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,7 +89,7 @@ impl Driver {
             let until = tick.map_or(end, |(at, _)| at.min(end));
             if let Some(event) = self.world.events.next(until) {
                 self.now = self.world.events.now();
-                self.world.tally.events += 1;
+                self.world.tally.machinery.events += 1;
                 if event == Event::Sample {
                     progress(self.now)?;
                 }
@@ -116,53 +116,39 @@ impl Driver {
 
     fn handle(&mut self, event: Event) {
         match event {
-            Event::Sample => return self.sample(),
-            Event::TimerExpires { ticket } => return self.timer_expires(ticket),
-            Event::StretchEnds { cpu, ticket } => return self.stretch_ends(cpu as usize, ticket),
-            Event::IdleLook { cpu, ticket } => return self.idle_look(cpu as usize, ticket),
-            Event::Background { cpu } => return self.background(cpu as usize),
-            Event::Reschedule { .. }
-            | Event::Raise { .. }
-            | Event::Preemptible { .. }
-            | Event::Softirq { .. }
-            | Event::Thread { .. }
-            | Event::Wake { .. } => {}
+            Event::Sample => self.sample(),
+            Event::TimerExpires { ticket } => self.timer_expires(ticket),
+            Event::StretchEnds { cpu, ticket } => self.stretch_ends(cpu as usize, ticket),
+            Event::IdleLook { cpu, ticket } => self.idle_look(cpu as usize, ticket),
+            Event::Background { cpu } => self.background(cpu as usize),
+            Event::On { cpu, what } => {
+                let (cpu, at) = (cpu as usize, self.world.cpus[cpu as usize].at);
+                if at > self.now {
+                    // It has interrupts off, or works on another one.
+                    self.world.events.at(at, event);
+                } else {
+                    self.arrive(cpu);
+                    self.happens(cpu, what);
+                    self.settle(cpu);
+                }
+            }
         }
-        let (Event::Reschedule { cpu }
-        | Event::Raise { cpu }
-        | Event::Preemptible { cpu }
-        | Event::Softirq { cpu, .. }
-        | Event::Thread { cpu, .. }
-        | Event::Wake { cpu }) = event
-        else {
-            return;
-        };
-        let cpu = cpu as usize;
-        let at = self.world.cpus[cpu].at;
-        if at > self.now {
-            // It has interrupts off, or works on another one.
-            return self.world.events.at(at, event);
-        }
-        self.arrive(cpu);
-        match event {
-            Event::Reschedule { .. } => {
+    }
+
+    fn happens(&mut self, cpu: usize, what: Happening) {
+        match what {
+            Happening::Reschedule => {
                 self.world.charge_engine(cpu, self.world.setup.costs.interrupt);
             }
-            Event::Raise { .. } => {
+            Happening::Raise => {
                 self.world.charge_engine(cpu, self.world.setup.costs.interrupt);
                 self.softirq_of_interrupt(cpu);
             }
-            Event::Preemptible { .. } => self.preemptible(cpu),
-            Event::Softirq { ticket, .. } => self.softirq(cpu, ticket),
-            Event::Thread { ticket, .. } => self.thread(cpu, ticket),
-            Event::Wake { .. } => self.wake(cpu),
-            Event::Sample
-            | Event::Background { .. }
-            | Event::IdleLook { .. }
-            | Event::TimerExpires { .. }
-            | Event::StretchEnds { .. } => {}
+            Happening::Preemptible => self.preemptible(cpu),
+            Happening::Softirq { ticket } => self.softirq(cpu, ticket),
+            Happening::Thread { ticket } => self.thread(cpu, ticket),
+            Happening::Wake => self.wake(cpu),
         }
-        self.settle(cpu);
     }
 
     /// Calls the engine on `cpu`, which costs `cost` and what the engine does. In its softirq and
@@ -228,7 +214,7 @@ impl Driver {
                 Some(wait) => {
                     this_cpu.resched_event = true;
                     let at = this_cpu.at + wait;
-                    self.world.events.at(at, Event::Preemptible { cpu: cpu as u32 });
+                    self.world.on(at, cpu, Happening::Preemptible);
                 }
                 None => {}
             }
@@ -262,7 +248,7 @@ impl Driver {
         self.arrive(cpu);
         let now = self.now;
         let counted = self.world.is_counted(now);
-        self.world.tally.ticks += u64::from(counted);
+        self.world.tally.machinery.ticks += u64::from(counted);
         let costs = &self.world.setup.costs;
         let (cost, engine_cost) = (costs.interrupt + costs.tick, costs.engine);
         let mode = self.world.cpus[cpu].mode(now);
@@ -284,13 +270,13 @@ impl Driver {
         match why {
             Pass::Forced if is_background => self.world.charge_kernel(cpu, 2 * switch),
             Pass::Forced => {
-                self.world.tally.forced_switches += u64::from(counted);
+                self.world.tally.machinery.forced_switches += u64::from(counted);
                 self.world.charge_engine(cpu, schedule);
             }
             Pass::Switch => self.world.charge_kernel(cpu, switch),
             Pass::Charged => {}
         }
-        self.world.tally.context_switches += u64::from(counted);
+        self.world.tally.machinery.context_switches += u64::from(counted);
         let this_cpu = &mut self.world.cpus[cpu];
         this_cpu.need_resched = false;
         let at = this_cpu.at;
@@ -457,7 +443,7 @@ impl Driver {
         for other in (0..self.world.cpus.len()).filter(|&other| other != cpu) {
             self.world.charge_kernel(cpu, costs.wake_up);
             let at = self.world.cpus[cpu].time_after(costs.ipi_latency);
-            self.world.events.at(at, Event::Wake { cpu: other as u32 });
+            self.world.on(at, other, Happening::Wake);
         }
         true
     }

@@ -88,11 +88,6 @@ impl Histogram {
         self.total
     }
 
-    /// Their sum.
-    pub const fn sum(&self) -> u128 {
-        self.sum
-    }
-
     /// The largest number of the part that holds the one which `ppm` of 1,000,000 are not above.
     pub fn at_ppm(&self, ppm: u32) -> u64 {
         let rank = (u128::from(self.total) * u128::from(ppm)).div_ceil(1_000_000).max(1);

@@ -14,6 +14,8 @@ use crate::events::Time;
 
 /// Lines that all share, by the width of their number.
 const GLOBALS: usize = 256;
+/// So many readers of a line are told apart wherever it is.
+const FEW: usize = 64;
 const NOBODY: u32 = u32::MAX;
 
 /// What accesses there were.
@@ -45,83 +47,39 @@ pub(crate) struct Directory {
 struct State {
     /// The CPU that wrote it last.
     owner: u32,
-    readers: Readers,
+    readers: Mask,
     /// When the lock in it is held.
     held: Calendar,
 }
 
-#[derive(Clone, Debug)]
-enum Readers {
-    /// Exact for up to 64 CPUs.
-    Few(u64),
-    Many(Box<Mask>),
-}
-
-impl Readers {
-    fn contains(&self, cpu: usize) -> bool {
-        match self {
-            Self::Few(bits) => bits >> (cpu % 64) & 1 != 0,
-            Self::Many(mask) => mask.contains(cpu),
-        }
-    }
-
-    fn insert(&mut self, cpu: usize) {
-        match self {
-            Self::Few(bits) => *bits |= 1 << (cpu % 64),
-            Self::Many(mask) => {
-                mask.insert(cpu);
-            }
-        }
-    }
-
-    fn is_empty(&self) -> bool {
-        match self {
-            Self::Few(bits) => *bits == 0,
-            Self::Many(mask) => mask.is_empty(),
-        }
-    }
-
-    fn clear(&mut self) {
-        match self {
-            Self::Few(bits) => *bits = 0,
-            Self::Many(mask) if !mask.is_empty() => mask.clear(),
-            Self::Many(_) => {}
-        }
-    }
-}
-
 impl State {
-    fn new(readers: Readers) -> Self {
-        Self { owner: NOBODY, readers, held: Calendar::default() }
+    /// A line whose readers are kept by their numbers modulo `readers`.
+    fn new(readers: usize) -> Self {
+        Self { owner: NOBODY, readers: Mask::new(readers), held: Calendar::default() }
     }
 
     /// Whether `cpu` can store without asking anybody. It can from now on.
     fn write(&mut self, cpu: usize) -> bool {
-        let exclusive = self.owner == cpu as u32 && self.readers.is_empty();
+        let is_unread = self.readers.is_empty();
+        let exclusive = self.owner == cpu as u32 && is_unread;
         self.owner = cpu as u32;
-        self.readers.clear();
+        if !is_unread {
+            self.readers.clear();
+        }
         exclusive
     }
 
     /// Whether `cpu` has a copy. It has from now on.
     fn read(&mut self, cpu: usize) -> bool {
-        let copy = self.owner == cpu as u32 || self.readers.contains(cpu);
-        if self.owner != cpu as u32 {
-            self.readers.insert(cpu);
-        }
-        copy
+        self.owner == cpu as u32 || !self.readers.insert(cpu % self.readers.cpus())
     }
 }
 
 impl Directory {
     pub(crate) fn new(cpus: usize) -> Self {
-        let mut lines = vec![State::new(Readers::Few(0)); 2 * cpus];
-        lines.resize(2 * cpus + GLOBALS, State::new(Self::shared(cpus)));
+        let mut lines = vec![State::new(FEW); 2 * cpus];
+        lines.resize(2 * cpus + GLOBALS, State::new(cpus.max(FEW)));
         Self { cpus, lines, clock: 0, traffic: Traffic::default() }
-    }
-
-    fn shared(cpus: usize) -> Readers {
-        if cpus <= 64 { Readers::Few(0) } else { Readers::Many(Box::new(Mask::new(cpus))) }
     }
 
     /// The line's place; nodes are made as they are named.
@@ -133,7 +91,7 @@ impl Directory {
             Line::Node(number) => 2 * self.cpus + GLOBALS + number,
         };
         if index >= self.lines.len() {
-            self.lines.resize(index + 1, State::new(Self::shared(self.cpus)));
+            self.lines.resize(index + 1, State::new(self.cpus.max(FEW)));
         }
         index
     }

@@ -16,8 +16,8 @@ use serde::Serialize;
 use crate::calendar::Calendar;
 use crate::cost::{Costs, PICOS, Picos};
 use crate::events::Time;
-use crate::parameter::{Parameter, find};
 use crate::slab::{Object, Shape, Slab, Step};
+use crate::workload::{Kind, Workload};
 
 /// What the slab allocator did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -134,21 +134,20 @@ pub(crate) struct Memory {
 const LINES_PER_OPERATION: u64 = 3;
 
 impl Memory {
-    /// As the workload's parameters have it; `None` if they have no pages.
-    pub(crate) fn new(parameters: &[Parameter], cpus: usize) -> Option<Self> {
-        let number = |name| find(parameters, name);
-        let objects_per_page = number("slab_objects_per_page")? as u32;
-        if objects_per_page == 0 {
+    /// As the workload's numbers have it; `None` if it has no pages.
+    pub(crate) fn new(workload: &Workload, cpus: usize) -> Option<Self> {
+        let number = |name| workload.get(name);
+        if workload.kind != Kind::OpenClose || number("slab_objects_per_page") == 0 {
             return None;
         }
         let shape = Shape {
-            objects_per_page,
-            partial_objects: number("slab_partial_objects")? as u32,
-            refill_objects: number("slab_refill_objects")? as u32,
-            node_min: number("slab_node_pages")? as u32,
-            search_of_1024: number("slab_search_of_1024")? as u32,
+            objects_per_page: number("slab_objects_per_page") as u32,
+            partial_objects: number("slab_partial_objects") as u32,
+            refill_objects: number("slab_refill_objects") as u32,
+            node_min: number("slab_node_pages") as u32,
+            search_of_1024: number("slab_search_of_1024") as u32,
         };
-        let cpus_per_node = match number("slab_cpus_per_node")? as usize {
+        let cpus_per_node = match number("slab_cpus_per_node") as usize {
             0 => cpus,
             some => some,
         };
@@ -159,9 +158,9 @@ impl Memory {
             cpus_per_node,
             lists: vec![Lock::default(); nodes],
             zones: vec![Lock::default(); nodes],
-            page: number("slab_page_ns")? * PICOS,
-            zone_line: number("slab_zone_line_ns")? * PICOS,
-            fresh: number("slab_fresh_page_ns")? * PICOS,
+            page: number("slab_page_ns") * PICOS,
+            zone_line: number("slab_zone_line_ns") * PICOS,
+            fresh: number("slab_fresh_page_ns") * PICOS,
             steps: Vec::new(),
             clock: 0,
             seen: SlabUse::default(),
@@ -226,20 +225,12 @@ impl Memory {
     ) -> Picos {
         self.seen.node_pages += u64::from(pages);
         self.seen.node_lock_visits += 1;
-        self.seen.far_lock_visits += u64::from(self.slab.node_of(cpu) != node);
-        let lock = &mut self.lists[node as usize];
-        let distance = lock.visit(cpu, now, self.cpus_per_node);
         // The neighbours of a page on the list are where the lock was.
-        let farther = match distance {
-            Distance::Far => 2 * costs.far_read_transfer.saturating_sub(costs.read_transfer),
-            Distance::Own | Distance::Near => 0,
-        };
-        let work = Picos::from(pages) * (self.page + farther);
-        let visit = Visit { cpus: self.cpus_per_node, now, past: self.clock, distance, work };
-        let (wait_ns, fetch, held) = visit.of(lock, costs);
+        let work = (Picos::from(pages) * self.page, 2 * u64::from(pages));
+        let (wait_ns, held) =
+            self.visit(|memory| &mut memory.lists, (cpu, now), (node, irqsave), work, costs);
         self.seen.node_lock_contended += u64::from(wait_ns != 0);
         self.seen.node_lock_wait_ns += wait_ns;
-        self.note_function(irqsave, wait_ns * PICOS + fetch);
         wait_ns * PICOS + held
     }
 
@@ -255,30 +246,50 @@ impl Memory {
             return 0;
         }
         self.seen.zone_lock_visits += 1;
-        self.seen.far_lock_visits += u64::from(self.slab.node_of(cpu) != node);
-        let lock = &mut self.zones[node as usize];
-        let distance = lock.visit(cpu, now, self.cpus_per_node);
-        let line = match distance {
-            Distance::Far => {
-                self.zone_line + costs.far_read_transfer.saturating_sub(costs.read_transfer)
-            }
-            Distance::Own | Distance::Near => self.zone_line,
-        };
-        let work = LINES_PER_OPERATION * u64::from(operations) * line;
-        let visit = Visit { cpus: self.cpus_per_node, now, past: self.clock, distance, work };
-        let (wait_ns, fetch, held) = visit.of(lock, costs);
+        let lines = LINES_PER_OPERATION * u64::from(operations);
+        let work = (lines * self.zone_line, lines);
+        let (wait_ns, held) =
+            self.visit(|memory| &mut memory.zones, (cpu, now), (node, irqsave), work, costs);
         self.seen.zone_lock_contended += u64::from(wait_ns != 0);
         self.seen.zone_lock_wait_ns += wait_ns;
         self.seen.zone_lock_held_ns += held / PICOS;
-        self.note_function(irqsave, wait_ns * PICOS + fetch);
         wait_ns * PICOS + held
     }
 
-    fn note_function(&mut self, irqsave: bool, spent: Picos) {
+    /// A visit to the lock of a node, of the list's or the zone's kind. What is done under it costs
+    /// so much, and more for so many lines if these come from another socket. Returns how long it
+    /// waits, in nanoseconds, and for how long it holds the lock, fetching its line included.
+    fn visit(
+        &mut self,
+        locks: fn(&mut Self) -> &mut Vec<Lock>,
+        (cpu, now): (usize, Time),
+        (node, irqsave): (u32, bool),
+        (work, lines): (Picos, u64),
+        costs: &Costs,
+    ) -> (Time, Picos) {
+        self.seen.far_lock_visits += u64::from(self.slab.node_of(cpu) != node);
+        let (past, cpus) = (self.clock, self.cpus_per_node);
+        let lock = &mut locks(self)[node as usize];
+        let (fetch, read, farther) = match lock.visit(cpu, now, cpus) {
+            Distance::Own => (costs.lock, costs.read_transfer, 0),
+            Distance::Near => (costs.lock_transfer, costs.read_transfer, 0),
+            Distance::Far => {
+                let farther = costs.far_read_transfer.saturating_sub(costs.read_transfer);
+                (costs.far_lock_transfer, costs.far_read_transfer, farther)
+            }
+        };
+        let alone = fetch + work + lines * farther;
+        let alone_ns = alone.div_ceil(PICOS).max(1);
+        let ahead = lock.held.ahead(now, alone_ns) / alone_ns;
+        let waiters = ahead.min(cpus.saturating_sub(1) as u64);
+        let held = alone + waiters * read / 2;
+        let wait_ns = lock.held.take(now, held.div_ceil(PICOS), past);
+        let spent_ns = wait_ns + fetch / PICOS;
         match irqsave {
-            true => self.seen.irqsave_ns += spent / PICOS,
-            false => self.seen.plain_lock_ns += spent / PICOS,
+            true => self.seen.irqsave_ns += spent_ns,
+            false => self.seen.plain_lock_ns += spent_ns,
         }
+        (wait_ns, held)
     }
 
     /// What is counted from now on.
@@ -292,47 +303,16 @@ impl Memory {
     }
 }
 
-/// A visit to a lock.
-#[derive(Clone, Copy, Debug)]
-struct Visit {
-    /// How many CPUs may wait for it.
-    cpus: usize,
-    now: Time,
-    past: Time,
-    distance: Distance,
-    /// What is done under it.
-    work: Picos,
-}
-
-impl Visit {
-    /// How long it waits, in nanoseconds; what fetching the lock's line costs; and for how long it
-    /// holds the lock, that included.
-    fn of(self, lock: &mut Lock, costs: &Costs) -> (Time, Picos, Picos) {
-        let (fetch, read) = match self.distance {
-            Distance::Own => (costs.lock, costs.read_transfer),
-            Distance::Near => (costs.lock_transfer, costs.read_transfer),
-            Distance::Far => (costs.far_lock_transfer, costs.far_read_transfer),
-        };
-        let alone = (fetch + self.work).div_ceil(PICOS).max(1);
-        let ahead = lock.held.ahead(self.now, alone) / alone;
-        let waiters = ahead.min(self.cpus.saturating_sub(1) as u64);
-        let held = fetch + self.work + waiters * read / 2;
-        let wait_ns = lock.held.take(self.now, held.div_ceil(PICOS), self.past);
-        (wait_ns, fetch, held)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::Workload;
 
     fn memory(cpus: usize, numbers: &[(&str, u64)]) -> Memory {
         let mut workload = Workload::named("open-close").unwrap();
         for (name, value) in numbers {
             workload.set(name, *value).unwrap();
         }
-        Memory::new(workload.parameters(), cpus).unwrap()
+        Memory::new(&workload, cpus).unwrap()
     }
 
     const COSTS: Costs = Costs::modern();

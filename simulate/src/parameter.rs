@@ -1,4 +1,10 @@
-//! Numbers of engines and workloads that can be changed by name.
+//! What is chosen by its name, engines and workloads, with numbers that can be changed by theirs.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde::de::value::{Error, StrDeserializer};
 
 use crate::setup::Impossible;
 
@@ -17,87 +23,179 @@ pub struct Parameter {
     pub what: &'static str,
 }
 
-/// Shorthand for the tables of them.
-pub(crate) const fn parameter(
+/// One of what there is to choose from, and its numbers.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Choice<K> {
+    pub(crate) kind: K,
     name: &'static str,
-    value: u64,
-    (min, max): (u64, u64),
     what: &'static str,
-) -> Parameter {
-    Parameter { name, value, min, max, what }
+    parameters: Vec<Parameter>,
 }
 
-/// The one of this name among `all`, which are called `what`.
-///
-/// # Errors
-/// If there is none: the reason lists those there are.
-pub(crate) fn named<T>(
-    what: &str,
-    all: Vec<T>,
-    name: &str,
-    name_of: impl Fn(&T) -> &'static str,
-) -> Result<T, Impossible> {
-    let names: Vec<_> = all.iter().map(&name_of).collect();
-    all.into_iter().find(|one| name_of(one) == name).ok_or_else(|| {
-        Impossible(format!("no {what} is called {name}; there are {}", names.join(", ")))
-    })
+/// What there is to choose from.
+pub trait Kind: Copy + DeserializeOwned + 'static {
+    /// What one of them is called.
+    const CALLED: &'static str;
+
+    /// Every one as it is by default.
+    fn all() -> &'static [Choice<Self>];
 }
 
-/// Changes the one of this name.
+/// Name, value, least, most, meaning.
+type Number = (String, u64, u64, u64, String);
+
+/// A table of choices, as it is written.
+#[derive(Deserialize)]
+struct Table {
+    /// Groups of numbers.
+    numbers: BTreeMap<String, Vec<Number>>,
+    #[serde(rename = "choice")]
+    choices: Vec<Row>,
+}
+
+#[derive(Deserialize)]
+struct Row {
+    name: String,
+    what: String,
+    /// Its groups of numbers.
+    #[serde(default)]
+    numbers: Vec<String>,
+    /// Those of its numbers that are other than usual.
+    #[serde(default)]
+    other: BTreeMap<String, u64>,
+}
+
+/// Reads a table of choices, which is part of the program.
 ///
-/// # Errors
-/// If there is none of this name (the reason lists those there are), or the value is out of range.
-pub(crate) fn set(
-    of: &str,
-    parameters: &mut [Parameter],
-    name: &str,
-    value: u64,
-) -> Result<(), Impossible> {
-    let Some(found) = parameters.iter_mut().find(|parameter| parameter.name == name) else {
-        let known: Vec<_> = parameters.iter().map(|parameter| parameter.name).collect();
-        return Err(Impossible(if known.is_empty() {
-            format!("{of} has no parameter {name}, nor any other")
-        } else {
-            format!("{of} has no parameter {name}; it has {}", known.join(", "))
-        }));
+/// # Panics
+/// If it is not as it should be.
+pub(crate) fn read<K: Kind>(text: &str) -> Vec<Choice<K>> {
+    let table: Table = toml::from_str(text).unwrap_or_else(|error| panic!("{error}"));
+    let leak = |text: &String| -> &'static str { text.clone().leak() };
+    let choice = |row: &Row| {
+        let kind = K::deserialize(StrDeserializer::<Error>::new(&row.name));
+        let numbers = row.numbers.iter().flat_map(|group| &table.numbers[group]);
+        let parameter = |(name, value, min, max, what): &Number| {
+            let value = *row.other.get(name).unwrap_or(value);
+            Parameter { name: leak(name), value, min: *min, max: *max, what: leak(what) }
+        };
+        Choice {
+            kind: kind.unwrap_or_else(|error| panic!("{error}")),
+            name: leak(&row.name),
+            what: leak(&row.what),
+            parameters: numbers.map(parameter).collect(),
+        }
     };
-    if !(found.min..=found.max).contains(&value) {
-        return Err(Impossible(format!(
-            "{name} = {value}: {of} takes {} to {}",
-            found.min, found.max
-        )));
+    table.choices.iter().map(choice).collect()
+}
+
+impl<K: Kind> Choice<K> {
+    /// Every one as it is by default.
+    pub fn all() -> Vec<Self> {
+        K::all().to_vec()
     }
-    found.value = value;
-    Ok(())
-}
 
-/// The value of one, if there is one of this name.
-pub(crate) fn find(parameters: &[Parameter], name: &str) -> Option<u64> {
-    parameters.iter().find(|parameter| parameter.name == name).map(|parameter| parameter.value)
-}
+    /// The names of all.
+    pub fn names() -> Vec<&'static str> {
+        K::all().iter().map(|choice| choice.name).collect()
+    }
 
-/// The value of one that is there: the tables and their users are written side by side.
-pub(crate) fn get(parameters: &[Parameter], name: &str) -> u64 {
-    match find(parameters, name) {
-        Some(value) => value,
-        None => unreachable!("no parameter {name} in the table"),
+    /// The one of this name, as it is by default.
+    ///
+    /// # Errors
+    /// If there is none: the reason lists those there are.
+    pub fn named(name: &str) -> Result<Self, Impossible> {
+        K::all().iter().find(|choice| choice.name == name).cloned().ok_or_else(|| {
+            let names = Self::names().join(", ");
+            Impossible(format!("no {} is called {name}; there are {names}", K::CALLED))
+        })
+    }
+
+    /// Its name.
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// What it is, in a line.
+    pub const fn what(&self) -> &'static str {
+        self.what
+    }
+
+    /// The numbers that can be changed.
+    pub fn parameters(&self) -> &[Parameter] {
+        &self.parameters
+    }
+
+    /// Changes a number.
+    ///
+    /// # Errors
+    /// If there is none of this name (the reason lists those there are), or the value is out of
+    /// its range.
+    pub fn set(&mut self, name: &str, value: u64) -> Result<(), Impossible> {
+        let of = self.name;
+        let known = self.parameters.iter().map(|parameter| parameter.name);
+        let known = known.collect::<Vec<_>>().join(", ");
+        let Some(found) = self.parameters.iter_mut().find(|parameter| parameter.name == name)
+        else {
+            let others = match known.as_str() {
+                "" => ", nor any other".to_owned(),
+                _ => format!("; it has {known}"),
+            };
+            return Err(Impossible(format!("{of} has no parameter {name}{others}")));
+        };
+        let Parameter { min, max, .. } = *found;
+        if !(min..=max).contains(&value) {
+            return Err(Impossible(format!("{name} = {value}: {of} takes {min} to {max}")));
+        }
+        found.value = value;
+        Ok(())
+    }
+
+    /// The value of one that is there: the tables and their users are written side by side.
+    pub(crate) fn get(&self, name: &str) -> u64 {
+        let found = self.parameters.iter().find(|parameter| parameter.name == name);
+        found.unwrap_or_else(|| unreachable!("no parameter {name} in the table")).value
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{EngineKind, Workload};
+
+    fn check<K: Kind + PartialEq + std::fmt::Debug>(unknown: &str, known: &str) {
+        assert!(K::all().len() >= 10);
+        for choice in K::all() {
+            assert_eq!(Choice::named(choice.name).as_ref(), Ok(choice));
+            let mut names: Vec<_> = choice.parameters.iter().map(|each| each.name).collect();
+            names.sort_unstable();
+            names.dedup();
+            assert_eq!(names.len(), choice.parameters.len(), "{}", choice.name);
+            for each in &choice.parameters {
+                assert!((each.min..=each.max).contains(&each.value), "{}", each.name);
+            }
+        }
+        let refused = Choice::<K>::named(unknown).unwrap_err().to_string();
+        assert!(refused.contains(known), "{refused}");
+    }
+
+    #[test]
+    fn each_engine_and_workload_is_found_by_its_name_and_has_each_number_once() {
+        check::<crate::engines::Kind>("steam", "poll, poll-per-cpu, tick");
+        check::<crate::workload::Kind>("coffee", "dbench, dcachebench");
+    }
 
     #[test]
     fn unknown_names_and_values_out_of_range_are_refused() {
-        let mut table = [parameter("period", 256, (1, 1_000), "calls between quiescent states")];
-        assert_eq!(set("v0", &mut table, "period", 1_000), Ok(()));
-        assert_eq!(get(&table, "period"), 1_000);
-        let refused = set("v0", &mut table, "period", 0).unwrap_err().to_string();
-        assert_eq!(refused, "period = 0: v0 takes 1 to 1000");
-        let refused = set("v0", &mut table, "perdio", 1).unwrap_err().to_string();
-        assert_eq!(refused, "v0 has no parameter perdio; it has period");
-        let refused = set("poll", &mut [], "period", 1).unwrap_err().to_string();
+        let mut v0 = EngineKind::named("tree-v0").unwrap();
+        assert_eq!(v0.set("period", 1 << 31), Ok(()));
+        assert_eq!(v0.get("period"), 1 << 31);
+        let refused = v0.set("period", 0).unwrap_err().to_string();
+        assert_eq!(refused, "period = 0: tree-v0 takes 1 to 2147483648");
+        let refused = Workload::named("idle").unwrap().set("perdio", 1).unwrap_err().to_string();
+        let own = "kernel_percent, section_us, bytes, wake_every_us";
+        assert_eq!(refused, format!("idle has no parameter perdio; it has {own}"));
+        let refused = EngineKind::named("poll").unwrap().set("period", 1).unwrap_err().to_string();
         assert_eq!(refused, "poll has no parameter period, nor any other");
     }
 }

@@ -4,7 +4,6 @@ use grace::Urgency;
 
 use crate::cpu::{Activity, Stretch, Then};
 use crate::events::Time;
-use crate::parameter::{Parameter, get};
 use crate::random::Random;
 use crate::setup::MICROSECOND;
 use crate::workload::{Kind, Workload};
@@ -21,7 +20,7 @@ pub(crate) enum Program {
     /// Operations without end, each with a callback.
     Loop { busy: Busy, operation: Time, chunk: u32, calls_every: u32, since_call: u32, bytes: u32 },
     /// Long kernel loops, with user time before each.
-    Exits { files: u32, file: Time, cond_resched: Time, pause: Time, bytes: u32, left: Option<u32> },
+    Exits { files: u32, file: Time, pause: Time, bytes: u32, left: Option<u32> },
     /// Long read-side critical sections, with user time before each.
     Readers { section: Time, pause: Time, reads: bool },
     /// Updates that are waited for.
@@ -63,10 +62,10 @@ pub(crate) struct Rounds {
 const SECTION_PPM: u32 = 300_000;
 
 impl Busy {
-    fn of(parameters: &[Parameter]) -> Self {
+    fn of(workload: &Workload) -> Self {
         Self {
-            kernel_ppm: get(parameters, "kernel_percent") as u32 * 10_000,
-            section: get(parameters, "section_us") * MICROSECOND,
+            kernel_ppm: workload.get("kernel_percent") as u32 * 10_000,
+            section: workload.get("section_us") * MICROSECOND,
             cond_resched: 0,
         }
     }
@@ -84,77 +83,76 @@ impl Busy {
 impl Program {
     /// The task of `cpu`, one of `cpus`.
     pub(crate) fn new(workload: &Workload, cpu: usize, cpus: usize) -> Self {
-        let parameters = workload.parameters();
-        let us = |name| get(parameters, name) * MICROSECOND;
-        let number = |name| get(parameters, name);
-        let bytes = || number("bytes") as u32;
-        match workload.kind() {
-            Kind::Idle => Self::Idle { every: us("wake_every_us"), busy: Busy::of(parameters) },
-            Kind::Dbench => Self::server(parameters),
-            Kind::Dcachebench => Self::Rounds(Box::new(Rounds::new(parameters, cpu, cpus))),
-            Kind::OpenClose | Kind::UpdateFlood | Kind::ReadMostly => Self::looping(parameters),
-            Kind::ExitFiles if (cpu as u64).is_multiple_of(number("exits_on_every_cpus")) => {
-                Self::Exits {
-                    files: number("files") as u32,
-                    file: number("file_ns"),
-                    cond_resched: number("file_ns"),
-                    pause: us("pause_us"),
-                    bytes: bytes(),
-                    left: None,
-                }
-            }
-            Kind::LongReaders if (cpu as u64).is_multiple_of(number("readers_on_every_cpus")) => {
-                Self::Readers { section: us("read_us"), pause: us("pause_us"), reads: false }
-            }
-            Kind::ExitFiles | Kind::LongReaders => Self::server(parameters),
-            Kind::Waiter if (cpu as u64) < number("waiters") => Self::waiter(parameters),
-            Kind::Waiter => Self::looping(parameters),
-            Kind::WaiterIdle if cpu == 0 => Self::waiter(parameters),
-            Kind::WaiterIdle => {
-                Self::Idle { every: us("wake_every_us"), busy: Busy::of(parameters) }
-            }
+        let is_one_of_every = |name| (cpu as u64).is_multiple_of(workload.get(name));
+        match workload.kind {
+            Kind::Idle => Self::idle(workload),
+            Kind::Dbench => Self::server(workload),
+            Kind::Dcachebench => Self::Rounds(Box::new(Rounds::new(workload, cpu, cpus))),
+            Kind::OpenClose | Kind::UpdateFlood | Kind::ReadMostly => Self::looping(workload),
+            Kind::ExitFiles if is_one_of_every("exits_on_every_cpus") => Self::Exits {
+                files: workload.get("files") as u32,
+                file: workload.get("file_ns"),
+                pause: workload.get("pause_us") * MICROSECOND,
+                bytes: workload.get("bytes") as u32,
+                left: None,
+            },
+            Kind::LongReaders if is_one_of_every("readers_on_every_cpus") => Self::Readers {
+                section: workload.get("read_us") * MICROSECOND,
+                pause: workload.get("pause_us") * MICROSECOND,
+                reads: false,
+            },
+            Kind::ExitFiles | Kind::LongReaders => Self::server(workload),
+            Kind::Waiter if (cpu as u64) < workload.get("waiters") => Self::waiter(workload),
+            Kind::Waiter => Self::looping(workload),
+            Kind::WaiterIdle if cpu == 0 => Self::waiter(workload),
+            Kind::WaiterIdle => Self::idle(workload),
             Kind::Mixed => match cpu % 8 {
-                0 => Self::waiter(parameters),
-                1 => Self::looping(parameters),
-                2 | 3 => Self::Idle { every: us("wake_every_us"), busy: Busy::of(parameters) },
-                _ => Self::server(parameters),
+                0 => Self::waiter(workload),
+                1 => Self::looping(workload),
+                2 | 3 => Self::idle(workload),
+                _ => Self::server(workload),
             },
         }
     }
 
-    fn server(parameters: &[Parameter]) -> Self {
+    fn idle(workload: &Workload) -> Self {
+        let every = workload.get("wake_every_us") * MICROSECOND;
+        Self::Idle { every, busy: Busy::of(workload) }
+    }
+
+    fn server(workload: &Workload) -> Self {
         Self::Server {
-            busy: Busy::of(parameters),
-            mean: get(parameters, "busy_us") * MICROSECOND,
-            idle: get(parameters, "idle_us") * MICROSECOND,
-            calls_ppm: get(parameters, "calls_per_1000_bursts") as u32 * 1_000,
-            bytes: get(parameters, "bytes") as u32,
+            busy: Busy::of(workload),
+            mean: workload.get("busy_us") * MICROSECOND,
+            idle: workload.get("idle_us") * MICROSECOND,
+            calls_ppm: workload.get("calls_per_1000_bursts") as u32 * 1_000,
+            bytes: workload.get("bytes") as u32,
         }
     }
 
-    fn looping(parameters: &[Parameter]) -> Self {
-        let mut busy = Busy::of(parameters);
-        busy.cond_resched = get(parameters, "cond_resched_ns");
+    fn looping(workload: &Workload) -> Self {
+        let cond_resched = workload.get("cond_resched_ns");
         Self::Loop {
-            busy,
-            operation: get(parameters, "operation_ns"),
-            chunk: get(parameters, "chunk_operations") as u32,
-            calls_every: get(parameters, "operations_per_call") as u32,
+            busy: Busy { cond_resched, ..Busy::of(workload) },
+            operation: workload.get("operation_ns"),
+            chunk: workload.get("chunk_operations") as u32,
+            calls_every: workload.get("operations_per_call") as u32,
             since_call: 0,
-            bytes: get(parameters, "bytes") as u32,
+            bytes: workload.get("bytes") as u32,
         }
     }
 
-    fn waiter(parameters: &[Parameter]) -> Self {
-        let urgency =
-            if get(parameters, "expedited") == 0 { Urgency::Normal } else { Urgency::Expedited };
+    fn waiter(workload: &Workload) -> Self {
         Self::Waiter {
-            busy: Busy::of(parameters),
-            work: get(parameters, "work_us") * MICROSECOND,
-            pause: get(parameters, "update_every_us") * MICROSECOND,
-            urgency,
+            busy: Busy::of(workload),
+            work: workload.get("work_us") * MICROSECOND,
+            pause: workload.get("update_every_us") * MICROSECOND,
+            urgency: match workload.get("expedited") {
+                0 => Urgency::Normal,
+                _ => Urgency::Expedited,
+            },
             pauses: true,
-            bytes: get(parameters, "bytes") as u32,
+            bytes: workload.get("bytes") as u32,
         }
     }
 
@@ -226,7 +224,7 @@ impl Program {
     fn exit(&mut self, random: &mut Random) -> Stretch {
         /// Files that are closed between two looks of the simulator.
         const CHUNK: u32 = 32;
-        let Self::Exits { files, file, cond_resched, pause, bytes, left } = self else {
+        let Self::Exits { files, file, pause, bytes, left } = self else {
             return Stretch::new(Activity::Idle, MICROSECOND);
         };
         let Some(remaining) = *left else {
@@ -236,8 +234,8 @@ impl Program {
         let closed = remaining.min(CHUNK);
         let is_last = remaining == closed;
         *left = if is_last { None } else { Some(remaining - closed) };
-        let activity =
-            Activity::Kernel { cond_resched: *cond_resched, section: false, alone: true };
+        // One after each file.
+        let activity = Activity::Kernel { cond_resched: *file, section: false, alone: true };
         Stretch {
             operations: u32::from(is_last),
             calls: closed,
@@ -249,21 +247,21 @@ impl Program {
 }
 
 impl Rounds {
-    fn new(parameters: &[Parameter], cpu: usize, cpus: usize) -> Self {
-        let us = |name| get(parameters, name) * MICROSECOND;
+    fn new(workload: &Workload, cpu: usize, cpus: usize) -> Self {
+        let us = |name| workload.get(name) * MICROSECOND;
         Self {
-            busy: Busy::of(parameters),
+            busy: Busy::of(workload),
             work: us("round_us"),
-            share_ppm: get(parameters, "share_percent") as u32 * 10_000,
+            share_ppm: workload.get("share_percent") as u32 * 10_000,
             call_every: us("call_every_us"),
             switch_every: us("switch_every_us"),
-            operation: get(parameters, "operation_ns"),
+            operation: workload.get("operation_ns"),
             cpu,
             cpus,
-            phases: get(parameters, "barriers"),
+            phases: workload.get("barriers"),
             phase: 0,
             left: 0,
-            bytes: get(parameters, "bytes") as u32,
+            bytes: workload.get("bytes") as u32,
         }
     }
 

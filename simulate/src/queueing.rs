@@ -79,12 +79,6 @@ impl Outcome {
         u64::try_from(ps).unwrap_or(u64::MAX)
     }
 
-    /// Thousandths of all CPU time that were spent spinning.
-    pub fn spinning_permille(&self, cpus: usize) -> u64 {
-        let all = u128::from(self.elapsed_ns) * cpus.max(1) as u128;
-        u64::try_from(u128::from(self.spinning_ns) * 1_000 / all.max(1)).unwrap_or(u64::MAX)
-    }
-
     /// Thousandths of the time in which the bus was in use.
     pub fn bus_permille(&self) -> u64 {
         let share = u128::from(self.bus_ns) * 1_000 / u128::from(self.elapsed_ns.max(1));

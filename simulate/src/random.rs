@@ -5,7 +5,7 @@
 //! the next, and a run must be repeatable byte for byte.
 
 /// A seeded generator.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Random {
     state: u64,
 }

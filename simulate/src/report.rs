@@ -2,15 +2,11 @@
 
 use serde::Serialize;
 
-use crate::cost::PICOS;
-use crate::cpu::Category;
-use crate::driver::Driver;
 use crate::events::Time;
 use crate::histogram::Summary;
 use crate::line::Traffic;
-use crate::memory::{Memory, SlabUse};
-use crate::parameter::Parameter;
-use crate::setup::{SECOND, Setup};
+use crate::memory::SlabUse;
+use crate::setup::SECOND;
 use crate::timeline::GracePeriod;
 
 /// What a run has shown. Times are in nanoseconds; all of it is of the time after the warm-up.
@@ -176,75 +172,5 @@ impl Report {
     /// So many a second, in thousandths.
     pub const fn per_second_milli(&self, count: u64) -> u64 {
         (count as u128 * 1_000 * SECOND as u128 / self.machine.duration_ns as u128) as u64
-    }
-
-    pub(crate) fn of(
-        driver: Driver,
-        setup: &Setup,
-        engine: (&str, &[Parameter]),
-        workload: (&str, &[Parameter]),
-    ) -> Self {
-        let world = driver.world;
-        let tally = &world.tally;
-        let time = |category| world.cpus.iter().map(|cpu| cpu.counted(category)).sum();
-        Self {
-            engine: named(engine),
-            workload: named(workload),
-            machine: VirtualMachine {
-                cpus: setup.cpus,
-                hz: setup.hz,
-                tickless: setup.tickless,
-                preemptible: setup.preemptible,
-                seed: setup.seed,
-                warm_up_ns: setup.warm_up,
-                duration_ns: setup.duration,
-            },
-            grace_period_ns: tally.grace_period.summary(),
-            callback_latency_ns: tally.callback_latency.summary(),
-            waiter_latency_ns: tally.waiter_latency.summary(),
-            callbacks_per_batch: tally.batches.summary(),
-            time: CpuTime {
-                user_ns: time(Category::User),
-                kernel_ns: time(Category::Kernel),
-                idle_ns: time(Category::Idle),
-                engine_ns: time(Category::Engine),
-                // Rounded on each CPU there, and once here.
-                background_ns: (tally.background_picos / PICOS).min(time(Category::Engine)),
-                callback_ns: time(Category::Callback),
-            },
-            callbacks: Callbacks {
-                queued: tally.queued,
-                invoked: tally.invoked,
-                migrated: tally.migrated,
-                invoked_beyond_queue: tally.invoked_beyond_queue,
-                early_batches: tally.early_batches,
-                waiting_peak: tally.waiting_peak,
-                waiting_bytes_peak: tally.waiting_bytes_peak,
-                waiting_mean_milli: (tally.waiting_sum * 1_000 / u128::from(tally.samples.max(1)))
-                    as u64,
-            },
-            operations: tally.operations,
-            iteration_ns: tally.iterations.summary(),
-            worker_awake_max_ns: tally.worker_awake_max,
-            machinery: Machinery {
-                ipis: tally.ipis,
-                context_switches: tally.context_switches,
-                forced_switches: tally.forced_switches,
-                ticks: tally.ticks,
-                softirqs: tally.softirqs,
-                thread_runs: tally.thread_runs,
-                events: tally.events,
-            },
-            lines: world.directory.traffic(),
-            slab: world.memory.as_ref().map(Memory::seen),
-            timeline: world.timeline.into_grace_periods(),
-        }
-    }
-}
-
-fn named((name, parameters): (&str, &[Parameter])) -> Named {
-    Named {
-        name: name.to_owned(),
-        parameters: parameters.iter().map(|each| (each.name.to_owned(), each.value)).collect(),
     }
 }

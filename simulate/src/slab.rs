@@ -15,9 +15,11 @@
 //! for. Every operation is constant in time but for a move of a list and a search of all nodes.
 
 mod buddy;
+mod list;
 
 use crate::random::Random;
 use buddy::Buddy;
+use list::List;
 
 /// What there is to choose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,75 +119,16 @@ struct Page {
     free: u32,
     /// How many were free when it became somebody's partial page.
     counted: u32,
-    /// Neighbours on whatever list the page is on.
-    next: u32,
-    previous: u32,
+    /// Its place on its node's list, if it is there.
+    listed: i64,
 }
 
 const NONE: u32 = u32::MAX;
 /// What stands in place of the next free object where an object is allocated.
 const IN_USE: u32 = u32::MAX - 1;
 
-/// A list of pages, linked by their numbers.
-#[derive(Clone, Copy, Debug)]
-struct List {
-    first: u32,
-    last: u32,
-    len: u32,
-}
-
-impl List {
-    const EMPTY: Self = Self { first: NONE, last: NONE, len: 0 };
-
-    /// In front.
-    fn push(&mut self, pages: &mut [Page], page: u32) {
-        pages[page as usize].next = self.first;
-        pages[page as usize].previous = NONE;
-        match self.first {
-            NONE => self.last = page,
-            first => pages[first as usize].previous = page,
-        }
-        self.first = page;
-        self.len += 1;
-    }
-
-    /// Behind all others.
-    fn append(&mut self, pages: &mut [Page], page: u32) {
-        pages[page as usize].next = NONE;
-        pages[page as usize].previous = self.last;
-        match self.last {
-            NONE => self.first = page,
-            last => pages[last as usize].next = page,
-        }
-        self.last = page;
-        self.len += 1;
-    }
-
-    fn remove(&mut self, pages: &mut [Page], page: u32) {
-        let Page { next, previous, .. } = pages[page as usize];
-        match previous {
-            NONE => self.first = next,
-            _ => pages[previous as usize].next = next,
-        }
-        match next {
-            NONE => self.last = previous,
-            _ => pages[next as usize].previous = previous,
-        }
-        self.len -= 1;
-    }
-
-    fn pop(&mut self, pages: &mut [Page]) -> Option<u32> {
-        let page = self.first;
-        if page == NONE {
-            return None;
-        }
-        self.remove(pages, page);
-        Some(page)
-    }
-}
-
 /// What a CPU has.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Local {
     active: u32,
     partial: List,
@@ -219,18 +162,18 @@ impl Slab {
             shape,
             cpus_per_node,
             random: Random::new(nodes as u64),
-            locals: vec![Local { active: NONE, partial: List::EMPTY, counted: 0 }; cpus],
+            locals: vec![Local { active: NONE, partial: List::default(), counted: 0 }; cpus],
             pages: Vec::new(),
             next_free: Vec::new(),
-            nodes: vec![List::EMPTY; nodes],
-            zones: vec![Buddy::new(); nodes],
-            spare: List::EMPTY,
+            nodes: vec![List::default(); nodes],
+            zones: vec![Buddy::default(); nodes],
+            spare: List::default(),
         }
     }
 
     /// Pages that have not been given back.
     pub fn pages(&self) -> usize {
-        self.pages.len() - self.spare.len as usize
+        self.pages.len() - self.spare.len()
     }
 
     /// The memory node of a CPU.
@@ -278,11 +221,11 @@ impl Slab {
     /// Takes pages from a node's list, under its lock. Returns the first. Whether there are any
     /// is seen without the lock.
     fn refill(&mut self, cpu: usize, node: u32, steps: &mut Vec<Step>) -> Option<u32> {
-        let first = self.nodes[node as usize].pop(&mut self.pages)?;
+        let first = self.nodes[node as usize].pop()?;
         let mut pages = 1;
         let mut objects = self.pages[first as usize].free;
         while objects <= self.shape.refill_objects {
-            let Some(page) = self.nodes[node as usize].pop(&mut self.pages) else { break };
+            let Some(page) = self.nodes[node as usize].pop() else { break };
             pages += 1;
             objects += self.pages[page as usize].free;
             self.push_partial(cpu, page);
@@ -299,7 +242,8 @@ impl Slab {
             return None;
         }
         let others = (1..nodes).map(|distance| (own + distance) % nodes);
-        let mut rich = others.filter(|&node| self.nodes[node as usize].len > self.shape.node_min);
+        let mut rich =
+            others.filter(|&node| self.nodes[node as usize].len() > self.shape.node_min as usize);
         let node = rich.next()?;
         self.refill(cpu, node, steps)
     }
@@ -309,12 +253,12 @@ impl Slab {
         place.place = Place::Cpu;
         place.counted = place.free;
         local.counted += place.free;
-        local.partial.push(&mut self.pages, page);
+        local.partial.push(page);
     }
 
     fn pop_partial(&mut self, cpu: usize) -> Option<u32> {
         let local = &mut self.locals[cpu];
-        let page = local.partial.pop(&mut self.pages)?;
+        let page = local.partial.pop()?;
         local.counted -= self.pages[page as usize].counted;
         Some(page)
     }
@@ -323,22 +267,14 @@ impl Slab {
         let (frame, operations) = self.zones[node as usize].take();
         steps.push(Step::Take { node, operations });
         let size = self.shape.objects_per_page;
-        let page = self.spare.pop(&mut self.pages).unwrap_or_else(|| {
+        let page = self.spare.pop().unwrap_or_else(|| {
             let page = self.pages.len() as u32;
             let objects = page.checked_add(1).and_then(|pages| pages.checked_mul(size));
             let objects = objects.filter(|&objects| objects < IN_USE);
             self.next_free.resize(objects.expect("2^32 objects") as usize, NONE);
-            let place = Place::Spare;
-            self.pages.push(Page {
-                place,
-                node,
-                frame,
-                first_free: NONE,
-                free: 0,
-                counted: 0,
-                next: NONE,
-                previous: NONE,
-            });
+            let (place, first_free) = (Place::Spare, NONE);
+            let (free, counted, listed) = (0, 0, 0);
+            self.pages.push(Page { place, node, frame, first_free, free, counted, listed });
             page
         });
         (self.pages[page as usize].node, self.pages[page as usize].frame) = (node, frame);
@@ -368,7 +304,7 @@ impl Slab {
         if self.locals[cpu].active != page {
             steps.push(Step::Slow);
         }
-        let Page { place, node, free, .. } = *place;
+        let Page { place, node, free, listed, .. } = *place;
         match place {
             Place::Full => {
                 if self.locals[cpu].counted > self.shape.partial_objects {
@@ -379,10 +315,10 @@ impl Slab {
             Place::Node if free == self.shape.objects_per_page => {
                 // SLUB takes the lock before it knows whether the node has enough.
                 let list = &mut self.nodes[node as usize];
-                let is_rich = list.len > self.shape.node_min;
+                let is_rich = list.len() > self.shape.node_min as usize;
                 steps.push(Step::List { node, pages: u32::from(is_rich), irqsave: true });
                 if is_rich {
-                    list.remove(&mut self.pages, page);
+                    list.remove(listed);
                     self.give_back(page, steps);
                 }
             }
@@ -395,16 +331,17 @@ impl Slab {
     /// as are of the same node one after the other. Empty ones are given back afterwards.
     fn drain(&mut self, cpu: usize, steps: &mut Vec<Step>) {
         let mut visit = None;
-        let mut empty = List::EMPTY;
+        let mut empty = List::default();
         while let Some(page) = self.pop_partial(cpu) {
             let Page { node, free, .. } = self.pages[page as usize];
             let list = &mut self.nodes[node as usize];
-            let is_kept = free != self.shape.objects_per_page || list.len < self.shape.node_min;
+            let is_kept =
+                free != self.shape.objects_per_page || list.len() < self.shape.node_min as usize;
             if is_kept {
                 self.pages[page as usize].place = Place::Node;
-                list.append(&mut self.pages, page);
+                self.pages[page as usize].listed = list.append(page);
             } else {
-                empty.push(&mut self.pages, page);
+                empty.push(page);
             }
             let pages = u32::from(is_kept);
             visit = match visit {
@@ -416,7 +353,7 @@ impl Slab {
             };
         }
         steps.extend(visit.map(Step::unfreeze));
-        while let Some(page) = empty.pop(&mut self.pages) {
+        while let Some(page) = empty.pop() {
             self.give_back(page, steps);
         }
     }
@@ -426,7 +363,7 @@ impl Slab {
         let operations = self.zones[node as usize].give_back(frame);
         steps.push(Step::GiveBack { node, operations });
         self.pages[page as usize].place = Place::Spare;
-        self.spare.push(&mut self.pages, page);
+        self.spare.push(page);
     }
 }
 

@@ -9,7 +9,7 @@ use crate::driver::{Driver, Pass};
 use crate::events::Time;
 use crate::setup::Setup;
 use crate::timeline::Look;
-use crate::world::Event;
+use crate::world::Happening;
 
 /// How many CPUs are looked at for an idle one to run the engine's thread.
 const IDLE_SEARCH: usize = 64;
@@ -29,8 +29,8 @@ impl Driver {
         let this_cpu = &mut self.world.cpus[cpu];
         this_cpu.softirq_event = true;
         this_cpu.softirq_ticket = this_cpu.softirq_ticket.wrapping_add(1);
-        let event = Event::Softirq { cpu: cpu as u32, ticket: this_cpu.softirq_ticket };
-        self.world.events.at(at, event);
+        let ticket = this_cpu.softirq_ticket;
+        self.world.on(at, cpu, Happening::Softirq { ticket });
     }
 
     /// The event has come: softirqs are run, or ksoftirqd gets on.
@@ -103,7 +103,7 @@ impl Driver {
 
     fn run_softirq(&mut self, cpu: usize) {
         let counted = self.world.is_counted(self.now);
-        self.world.tally.softirqs += u64::from(counted);
+        self.world.tally.machinery.softirqs += u64::from(counted);
         self.world.cpus[cpu].softirq = false;
         let cost = self.world.setup.costs.softirq + self.world.setup.costs.engine;
         self.call(cpu, cost, Look::All, |engine, world| engine.softirq(cpu, world));
@@ -208,7 +208,7 @@ impl Driver {
         let left = if this_cpu.is_idle() { 0 } else { this_cpu.left };
         let wait = this_cpu.until_preemptible(preemptible).unwrap_or(left);
         let at = this_cpu.at.max(self.now) + wait + self.world.setup.costs.wake_up / PICOS;
-        self.world.events.at(at, Event::Thread { cpu: cpu as u32, ticket });
+        self.world.on(at, cpu, Happening::Thread { ticket });
     }
 
     /// The engine's thread runs on `cpu`, unless the timer has been set again.
@@ -218,7 +218,7 @@ impl Driver {
         }
         let since = self.world.cpus[cpu].at;
         let counted = self.world.is_counted(self.now);
-        self.world.tally.thread_runs += u64::from(counted);
+        self.world.tally.machinery.thread_runs += u64::from(counted);
         let costs = self.world.setup.costs;
         self.world.charge_engine(cpu, costs.interrupt + costs.wake_up);
         self.switch_for_engine(cpu);

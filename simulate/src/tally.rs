@@ -2,20 +2,12 @@
 
 use crate::events::Time;
 use crate::histogram::Histogram;
+use crate::report::{Callbacks, Machinery};
 
 /// Counts of things that happened in the window.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
-    pub(crate) queued: u64,
-    pub(crate) invoked: u64,
-    /// Those that ran on another CPU than they were queued on.
-    pub(crate) migrated: u64,
-    /// Callbacks that the engine wanted to run and that no CPU had queued: an engine at fault.
-    pub(crate) invoked_beyond_queue: u64,
-    /// Batches that were run before each CPU had been quiescent since.
-    pub(crate) early_batches: u64,
-    pub(crate) waiting_peak: u64,
-    pub(crate) waiting_bytes_peak: u64,
+    pub(crate) callbacks: Callbacks,
     /// Sum of the samples of waiting callbacks, and how many samples.
     pub(crate) waiting_sum: u128,
     pub(crate) samples: u64,
@@ -25,16 +17,10 @@ pub(crate) struct Tally {
     pub(crate) grace_period: Histogram,
     pub(crate) iterations: Histogram,
     pub(crate) operations: u64,
-    pub(crate) ipis: u64,
-    pub(crate) context_switches: u64,
-    pub(crate) forced_switches: u64,
-    pub(crate) ticks: u64,
-    pub(crate) softirqs: u64,
-    pub(crate) thread_runs: u64,
+    pub(crate) machinery: Machinery,
     /// Engine time while no task waited.
     pub(crate) background_picos: u64,
     pub(crate) worker_awake_max: Time,
-    pub(crate) events: u64,
     /// When the grace period of each began that is in progress.
     open: Vec<Option<Time>>,
 }

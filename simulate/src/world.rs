@@ -23,26 +23,33 @@ use crate::timeline::Timeline;
 pub(crate) enum Event {
     /// A CPU's stretch ends, unless its ticket is another one by now.
     StretchEnds { cpu: u32, ticket: u32 },
-    /// An inter-CPU interrupt: pass through the scheduler.
-    Reschedule { cpu: u32 },
-    /// An inter-CPU interrupt: run softirqs.
-    Raise { cpu: u32 },
-    /// A CPU has come out of the section it was in when it was to schedule.
-    Preemptible { cpu: u32 },
-    /// A CPU runs its softirqs, or lets ksoftirqd run; unless that was to be at another time.
-    Softirq { cpu: u32, ticket: u32 },
     /// The engine's timer expires, unless it has been set again.
     TimerExpires { ticket: u32 },
-    /// The engine's thread has a CPU.
-    Thread { cpu: u32, ticket: u32 },
-    /// A task that waited is runnable.
-    Wake { cpu: u32 },
     /// A kernel thread of the CPU wants to run for a moment.
     Background { cpu: u32 },
     /// The idle loop looks whether callbacks wait, unless the stretch is another one by now.
     IdleLook { cpu: u32, ticket: u32 },
     /// Waiting callbacks are counted, and progress is reported to the caller of the simulation.
     Sample,
+    /// Something comes to a CPU, as soon as it has interrupts on.
+    On { cpu: u32, what: Happening },
+}
+
+/// What comes to a CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Happening {
+    /// An inter-CPU interrupt: pass through the scheduler.
+    Reschedule,
+    /// An inter-CPU interrupt: run softirqs.
+    Raise,
+    /// It has come out of the section it was in when it was to schedule.
+    Preemptible,
+    /// It runs its softirqs, or lets ksoftirqd run; unless that was to be at another time.
+    Softirq { ticket: u32 },
+    /// The engine's thread has it.
+    Thread { ticket: u32 },
+    /// A task that waited is runnable.
+    Wake,
 }
 
 /// Callbacks that one CPU queued at one moment.
@@ -175,6 +182,11 @@ impl World {
         self.cpus[cpu].charge(Category::Kernel, cost, self.window);
     }
 
+    /// Something will come to `cpu`.
+    pub(crate) fn on(&mut self, at: Time, cpu: usize, what: Happening) {
+        self.events.at(at, Event::On { cpu: cpu as u32, what });
+    }
+
     /// What is on the clock of the CPU whose call is going on.
     fn now(&self) -> Time {
         self.cpus[self.current].time_after(self.spent + self.spent_callbacks)
@@ -189,9 +201,10 @@ impl World {
         self.tasks_waiting += u64::from(waited_for);
         self.waiting_bytes += count * u64::from(bytes);
         if self.is_counted(at) {
-            self.tally.queued += count;
-            self.tally.waiting_peak = self.tally.waiting_peak.max(self.waiting);
-            self.tally.waiting_bytes_peak = self.tally.waiting_bytes_peak.max(self.waiting_bytes);
+            self.tally.callbacks.queued += count;
+            self.tally.callbacks.waiting_peak = self.tally.callbacks.waiting_peak.max(self.waiting);
+            self.tally.callbacks.waiting_bytes_peak =
+                self.tally.callbacks.waiting_bytes_peak.max(self.waiting_bytes);
         }
     }
 
@@ -219,6 +232,16 @@ impl World {
         }
     }
 
+    /// The engine asks something of `cpu`: an inter-CPU interrupt, if that is another one.
+    fn interrupt(&mut self, cpu: usize, what: Happening) {
+        if cpu != self.current {
+            self.spent += self.setup.costs.ipi_send;
+            let at = self.now();
+            self.tally.machinery.ipis += u64::from(self.is_counted(at));
+            self.on(at + self.setup.costs.ipi_latency / PICOS, cpu, what);
+        }
+    }
+
     /// Callbacks that wait, over all CPUs.
     pub(crate) const fn waiting(&self) -> u64 {
         self.waiting
@@ -241,48 +264,31 @@ impl World {
         self.waiting_bytes -= count * u64::from(queued.bytes);
         let now = self.now();
         if self.is_counted(now) {
-            self.tally.invoked += count;
+            self.tally.callbacks.invoked += count;
             let latency = now.saturating_sub(queued.at);
             self.tally.callback_latency.record_many(latency, count);
-            self.tally.migrated += if owner == self.current { 0 } else { count };
+            self.tally.callbacks.migrated += if owner == self.current { 0 } else { count };
         }
         if queued.waited_for {
             self.tasks_waiting = self.tasks_waiting.saturating_sub(count);
             self.spent_callbacks += self.setup.costs.wake_up;
             let sent = if owner == self.current { 0 } else { self.setup.costs.ipi_latency };
-            self.events.at(self.now() + sent / PICOS, Event::Wake { cpu: owner as u32 });
+            self.on(self.now() + sent / PICOS, owner, Happening::Wake);
         }
     }
 }
 
 impl Host for World {
     fn raise(&mut self, cpu: usize) {
-        if cpu >= self.cpus.len() || self.cpus[cpu].softirq {
-            return;
+        if cpu < self.cpus.len() && !std::mem::replace(&mut self.cpus[cpu].softirq, true) {
+            self.interrupt(cpu, Happening::Raise);
         }
-        self.cpus[cpu].softirq = true;
-        if cpu == self.current {
-            return;
-        }
-        self.spent += self.setup.costs.ipi_send;
-        let at = self.now();
-        self.tally.ipis += u64::from(self.is_counted(at));
-        self.events.at(at + self.setup.costs.ipi_latency / PICOS, Event::Raise { cpu: cpu as u32 });
     }
 
     fn resched(&mut self, cpu: usize) {
-        if cpu >= self.cpus.len() || self.cpus[cpu].need_resched {
-            return;
+        if cpu < self.cpus.len() && !std::mem::replace(&mut self.cpus[cpu].need_resched, true) {
+            self.interrupt(cpu, Happening::Reschedule);
         }
-        self.cpus[cpu].need_resched = true;
-        if cpu == self.current {
-            return;
-        }
-        self.spent += self.setup.costs.ipi_send;
-        let at = self.now();
-        self.tally.ipis += u64::from(self.is_counted(at));
-        self.events
-            .at(at + self.setup.costs.ipi_latency / PICOS, Event::Reschedule { cpu: cpu as u32 });
     }
 
     fn invoke(&mut self, owner: usize, count: u64) {
@@ -293,7 +299,7 @@ impl Host for World {
         let mut newest = 0;
         while left != 0 {
             let Some(front) = self.queues[owner].front_mut() else {
-                self.tally.invoked_beyond_queue += left;
+                self.tally.callbacks.invoked_beyond_queue += left;
                 return;
             };
             let taken = front.count.min(left);
@@ -307,7 +313,7 @@ impl Host for World {
             self.run(owner, queued, taken);
         }
         if !self.all_quiescent_since(newest) {
-            self.tally.early_batches += 1;
+            self.tally.callbacks.early_batches += 1;
         }
         let now = self.now();
         if self.is_counted(now) {
@@ -352,20 +358,22 @@ impl Host for World {
 }
 
 impl World {
+    /// What the budget gives in so much time.
+    fn share(&self, span: Time) -> i128 {
+        let share = i128::from(self.setup.budget_ppm) * self.cpus.len() as i128;
+        i128::from(span) * i128::from(PICOS) * share / 1_000_000
+    }
+
     /// The budget's credit at this time.
     fn filled(&self, now: Time) -> i128 {
-        let share = i128::from(self.setup.budget_ppm) * self.cpus.len() as i128;
-        let rate = |span: Time| i128::from(span) * i128::from(PICOS) * share / 1_000_000;
-        let credit = self.budget.credit + rate(now.saturating_sub(self.budget.filled_at));
-        credit.min(rate(BUDGET_SPAN))
+        let more = self.share(now.saturating_sub(self.budget.filled_at));
+        (self.budget.credit + more).min(self.share(BUDGET_SPAN))
     }
 
     /// Fills the budget up to this time. What was used ahead is dropped as what was saved is:
     /// beyond the span.
     pub(crate) fn fill_budget(&mut self, now: Time) {
-        let share = i128::from(self.setup.budget_ppm) * self.cpus.len() as i128;
-        let most = i128::from(BUDGET_SPAN) * i128::from(PICOS) * share / 1_000_000;
-        self.budget.credit = self.filled(now).max(-most);
-        self.budget.filled_at = now;
+        let credit = self.filled(now).max(-self.share(BUDGET_SPAN));
+        self.budget = BudgetCredit { credit, filled_at: now };
     }
 }

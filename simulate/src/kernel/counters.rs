@@ -85,24 +85,76 @@ impl Counters {
         self.counters[cpu] != since || self.eqs.contains(cpu)
     }
 
-    /// The counter of `other`, if a grace period that `cpu` begins is to wait for it: not if it is
-    /// in an extended quiescent state.
-    pub(super) fn to_wait_for(
-        &self,
-        other: usize,
+    pub(super) fn is_in_eqs(&self, cpu: usize) -> bool {
+        self.eqs.contains(cpu)
+    }
+}
+
+/// The counters, and what a grace period of all CPUs remembers of them.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Scan {
+    pub(super) counters: Counters,
+    snapshots: Vec<u32>,
+    /// Whom the grace period in progress waits for.
+    pub(super) mask: Mask,
+}
+
+impl Scan {
+    pub(super) fn new(cpus: usize, start: Start) -> Self {
+        Self {
+            counters: Counters::new(cpus, start),
+            snapshots: vec![0; cpus],
+            mask: Mask::new(cpus),
+        }
+    }
+
+    /// A grace period begins on `cpu`. `wait` is called for each CPU that it waits for: not for
+    /// those in an extended quiescent state.
+    pub(super) fn begin(
+        &mut self,
         cpu: usize,
         steps: &impl Steps,
         host: &mut dyn Host,
-    ) -> Option<u32> {
-        if other == cpu && steps.omits("wait-for-itself") {
-            return None;
+        wait: impl Fn(usize, &mut dyn Host),
+    ) {
+        for other in 0..self.counters.cpus() {
+            if other == cpu && steps.omits("wait-for-itself") {
+                continue;
+            }
+            let counter = self.counters.read(other, host);
+            if self.counters.is_in_eqs(other) && !steps.omits("pass-over-eqs") {
+                continue;
+            }
+            if !steps.omits("snapshot") {
+                self.snapshots[other] = counter;
+            }
+            self.mask.insert(other);
+            wait(other, host);
         }
-        let counter = self.read(other, host);
-        let passed_over = self.is_in_eqs(other) && !steps.omits("pass-over-eqs");
-        (!passed_over).then_some(counter)
     }
 
-    pub(super) fn is_in_eqs(&self, cpu: usize) -> bool {
-        self.eqs.contains(cpu)
+    /// Takes the CPUs out of the mask that have been quiescent.
+    pub(super) fn look(&mut self, steps: &impl Steps, host: &mut dyn Host) {
+        let mut from = 0;
+        while let Some(cpu) = self.mask.first_from(from) {
+            self.counters.read(cpu, host);
+            if self.counters.has_passed(cpu, self.snapshots[cpu]) {
+                self.mask.remove(cpu);
+            }
+            from = cpu + 1;
+        }
+        if steps.omits("wait-for-all-cpus") {
+            self.mask.clear();
+        }
+    }
+
+    /// Whether `cpu` is waited for, and no other.
+    pub(super) fn waits_for_only(&self, cpu: usize) -> bool {
+        self.mask.len() == 1 && self.mask.contains(cpu)
+    }
+
+    /// Whether `cpu` is waited for, and has not been quiescent.
+    pub(super) fn is_holdout(&self, cpu: usize) -> bool {
+        self.mask.contains(cpu) && !self.counters.has_passed(cpu, self.snapshots[cpu])
     }
 }

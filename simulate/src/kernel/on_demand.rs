@@ -37,7 +37,7 @@ use grace::{Urgency, limit};
 
 use super::alarm::Alarm;
 use super::callbacks::Callbacks;
-use super::counters::{Counters, Start, is_after};
+use super::counters::{Scan, Start, is_after};
 use super::mask::Mask;
 use super::{Access, Callback, Engine, Host, Line, Mode};
 
@@ -90,8 +90,7 @@ struct Backlog {
 pub struct OnDemand<S: Steps = Intact> {
     steps: S,
     parameters: Parameters,
-    counters: Counters,
-    snapshots: Vec<u32>,
+    scan: Scan,
     callbacks: Vec<Callbacks>,
     told: Vec<Backlog>,
     backlog: Backlog,
@@ -105,8 +104,6 @@ pub struct OnDemand<S: Steps = Intact> {
     wanted_by: usize,
     waited_for: u32,
     expedited: u32,
-    /// Whom the grace period in progress waits for.
-    mask: Mask,
     /// CPUs that were asked to pass through the scheduler and report.
     forced: Mask,
     /// CPUs with callbacks that a caller waits for.
@@ -123,21 +120,13 @@ pub struct OnDemand<S: Steps = Intact> {
     age_jiffies: u32,
 }
 
-impl OnDemand {
-    /// The engine of so many CPUs.
-    pub fn new(cpus: usize) -> Self {
-        Self::with(cpus, Parameters::DEFAULT, Start::default(), Intact)
-    }
-}
-
 impl<S: Steps> OnDemand<S> {
     /// The engine with these parameters from a given start, possibly without one of its [`STEPS`].
     pub fn with(cpus: usize, parameters: Parameters, start: Start, steps: S) -> Self {
         Self {
             steps,
             parameters,
-            counters: Counters::new(cpus, start),
-            snapshots: vec![0; cpus],
+            scan: Scan::new(cpus, start),
             callbacks: vec![Callbacks::EMPTY; cpus],
             told: vec![Backlog::default(); cpus],
             backlog: Backlog::default(),
@@ -147,7 +136,6 @@ impl<S: Steps> OnDemand<S> {
             wanted_by: 0,
             waited_for: start.number,
             expedited: start.number,
-            mask: Mask::new(cpus),
             forced: Mask::new(cpus),
             waiters: Mask::new(cpus),
             sleepers: Mask::new(cpus),
@@ -189,7 +177,7 @@ impl<S: Steps> OnDemand<S> {
     fn tell(&mut self, cpu: usize, host: &mut dyn Host) -> bool {
         let (callbacks, told) = (&self.callbacks[cpu], &mut self.told[cpu]);
         let holds = Backlog { objects: callbacks.count(), bytes: callbacks.bytes() };
-        let cpus = self.counters.cpus() as u64;
+        let cpus = self.scan.counters.cpus() as u64;
         let share = |max: u64| (max / 4 / cpus).max(1);
         if holds.objects.abs_diff(told.objects) < share(self.parameters.backlog_objects_max)
             && holds.bytes.abs_diff(told.bytes) < share(self.parameters.backlog_bytes_max)
@@ -213,7 +201,7 @@ impl<S: Steps> OnDemand<S> {
 
     /// Has somebody scan again: `cpu` on a tick to come, or the timer.
     fn arm(&mut self, cpu: usize, jiffies: u32, host: &mut dyn Host) {
-        self.alarm.set(cpu, !self.counters.is_in_eqs(cpu), jiffies, host);
+        self.alarm.set(cpu, !self.scan.counters.is_in_eqs(cpu), jiffies, host);
     }
 
     /// So much time has gone by.
@@ -228,9 +216,9 @@ impl<S: Steps> OnDemand<S> {
     fn attend(&mut self, cpu: usize, host: &mut dyn Host) {
         host.touch(SHARED, Access::Lock);
         let mut is_due = std::mem::take(&mut self.is_due);
-        self.look(host);
+        self.scan.look(&self.steps, host);
         loop {
-            if self.in_progress() && self.mask.is_empty() {
+            if self.in_progress() && self.scan.mask.is_empty() {
                 self.finish(host);
                 if self.steps.omits("start-next") {
                     return;
@@ -256,36 +244,14 @@ impl<S: Steps> OnDemand<S> {
         self.number = self.number.wrapping_add(1);
         self.age_jiffies = 0;
         host.began(0);
-        for other in 0..self.counters.cpus() {
-            let counter = self.counters.to_wait_for(other, cpu, &self.steps, host);
-            let Some(counter) = counter else { continue };
-            if !self.steps.omits("snapshot") {
-                self.snapshots[other] = counter;
-            }
-            self.mask.insert(other);
-        }
-    }
-
-    /// Takes the CPUs out of the mask that have been quiescent.
-    fn look(&mut self, host: &mut dyn Host) {
-        let mut from = 0;
-        while let Some(cpu) = self.mask.first_from(from) {
-            self.counters.read(cpu, host);
-            if self.counters.has_passed(cpu, self.snapshots[cpu]) {
-                self.mask.remove(cpu);
-            }
-            from = cpu + 1;
-        }
-        if self.steps.omits("wait-for-all-cpus") {
-            self.mask.clear();
-        }
+        self.scan.begin(cpu, &self.steps, host, |_, _| {});
     }
 
     /// There are holdouts: forces them, if that is due, and sees to it that somebody polls again.
     fn wait(&mut self, cpu: usize, demand: &Demand, host: &mut dyn Host) {
         let ScanAgain { forces, pause_jiffies } = scan_again(demand, &self.parameters);
         if forces && !self.steps.omits("force") {
-            for holdout in self.mask.iter() {
+            for holdout in self.scan.mask.iter() {
                 // A CPU that an earlier grace period forced, and that has not reported yet, still
                 // will.
                 if self.forced.insert(holdout) {
@@ -295,7 +261,7 @@ impl<S: Steps> OnDemand<S> {
             }
         }
         // Alone in the mask, it would keep itself from passing; its report calls it again.
-        let is_alone = self.mask.len() == 1 && self.mask.contains(cpu);
+        let is_alone = self.scan.waits_for_only(cpu);
         if pause_jiffies == 0 && !is_alone && !self.steps.omits("look-again") {
             self.call_attendant(cpu, host);
         }
@@ -331,7 +297,7 @@ impl<S: Steps> OnDemand<S> {
         host.touch(Line::Mailbox(cpu), Access::Write);
         self.forced.remove(cpu);
         host.touch(SHARED, Access::Lock);
-        if self.mask.remove(cpu) && self.mask.is_empty() {
+        if self.scan.mask.remove(cpu) && self.scan.mask.is_empty() {
             self.call_attendant(cpu, host);
         }
     }
@@ -392,7 +358,7 @@ impl<S: Steps> OnDemand<S> {
 
     /// `cpu` has callbacks, and no ticks: it is raised when a grace period has ended.
     fn sleep(&mut self, cpu: usize, host: &mut dyn Host) {
-        if !self.counters.is_in_eqs(cpu) || self.callbacks[cpu].count() == 0 {
+        if !self.scan.counters.is_in_eqs(cpu) || self.callbacks[cpu].count() == 0 {
             return;
         }
         host.touch(SLEEPERS, Access::Atomic);
@@ -427,10 +393,8 @@ impl<S: Steps> OnDemand<S> {
 
 impl<S: Steps> Engine for OnDemand<S> {
     fn queue(&mut self, cpu: usize, callback: Callback, host: &mut dyn Host) {
-        if cpu >= self.counters.cpus() {
-            return;
-        }
-        self.callbacks[cpu].queue(callback);
+        let Some(callbacks) = self.callbacks.get_mut(cpu) else { return };
+        callbacks.queue(callback);
         host.touch(Line::Cpu(cpu), Access::Write);
         if callback.urgency != Urgency::Background || self.callbacks[cpu].is_due() {
             self.assign(cpu, callback.urgency, host);
@@ -442,14 +406,14 @@ impl<S: Steps> Engine for OnDemand<S> {
     }
 
     fn context_switch(&mut self, cpu: usize, host: &mut dyn Host) {
-        if cpu < self.counters.cpus() {
-            self.counters.count(cpu, host);
+        if cpu < self.scan.counters.cpus() {
+            self.scan.counters.count(cpu, host);
             self.report(cpu, host);
         }
     }
 
     fn tick(&mut self, cpu: usize, mode: Mode, host: &mut dyn Host) {
-        if cpu >= self.counters.cpus() {
+        if cpu >= self.scan.counters.cpus() {
             return;
         }
         if mode != Mode::Kernel {
@@ -471,7 +435,7 @@ impl<S: Steps> Engine for OnDemand<S> {
 
     /// Linear in the CPUs if it looks after the grace period.
     fn softirq(&mut self, cpu: usize, host: &mut dyn Host) {
-        if cpu >= self.counters.cpus() {
+        if cpu >= self.scan.counters.cpus() {
             return;
         }
         if self.attendant == Some(cpu) {
@@ -493,14 +457,15 @@ impl<S: Steps> Engine for OnDemand<S> {
     }
 
     fn enter_eqs(&mut self, cpu: usize, host: &mut dyn Host) {
-        if cpu < self.counters.cpus() {
-            self.counters.enter_eqs(cpu, host);
+        if cpu < self.scan.counters.cpus() {
+            self.scan.counters.enter_eqs(cpu, host);
             self.report(cpu, host);
             if self.alarm.is_kept_by(cpu) && !self.steps.omits("hand-over") {
                 // A CPU that needs the grace period has callbacks, so it keeps its tick; a holdout
                 // is awake.
-                let mut others = std::iter::once(self.wanted_by).chain(self.mask.first_from(0));
-                let to = others.find(|&other| !self.counters.is_in_eqs(other));
+                let mut others =
+                    std::iter::once(self.wanted_by).chain(self.scan.mask.first_from(0));
+                let to = others.find(|&other| !self.scan.counters.is_in_eqs(other));
                 self.alarm.hand_over(to, host);
             }
             self.sleep(cpu, host);
@@ -508,11 +473,11 @@ impl<S: Steps> Engine for OnDemand<S> {
     }
 
     fn exit_eqs(&mut self, cpu: usize, host: &mut dyn Host) {
-        if cpu >= self.counters.cpus() {
+        if cpu >= self.scan.counters.cpus() {
             return;
         }
         if !self.steps.omits("return-from-eqs") {
-            self.counters.exit_eqs(cpu, host);
+            self.scan.counters.exit_eqs(cpu, host);
         }
         if self.sleepers.remove(cpu) {
             host.touch(SLEEPERS, Access::Atomic);
@@ -520,7 +485,7 @@ impl<S: Steps> Engine for OnDemand<S> {
     }
 
     fn is_holdout(&self, _: usize, cpu: usize) -> bool {
-        self.mask.contains(cpu) && !self.counters.has_passed(cpu, self.snapshots[cpu])
+        self.scan.is_holdout(cpu)
     }
 
     fn waiting(&self, cpu: usize) -> u64 {

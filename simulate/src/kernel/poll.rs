@@ -11,7 +11,7 @@
 
 use grace::steps::{Intact, Steps};
 
-use super::counters::{Counters, Start};
+use super::counters::{Counters, Scan, Start};
 use super::mask::Mask;
 use super::{Access, Callback, Engine, Host, Line, Mode};
 
@@ -40,10 +40,7 @@ const SHARED: Line = Line::Global(0);
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Global<S: Steps = Intact> {
     steps: S,
-    counters: Counters,
-    snapshots: Vec<u32>,
-    /// Whom the grace period in progress waits for.
-    mask: Mask,
+    scan: Scan,
     /// Callbacks by the CPU that queued them: those that wait for the next grace period, and for
     /// this one.
     next: Vec<u64>,
@@ -56,21 +53,12 @@ pub struct Global<S: Steps = Intact> {
     in_progress: bool,
 }
 
-impl Global {
-    /// The engine of so many CPUs.
-    pub fn new(cpus: usize) -> Self {
-        Self::with(cpus, Start::default(), Intact)
-    }
-}
-
 impl<S: Steps> Global<S> {
     /// The engine from a given start, possibly without one of its [`STEPS`].
     pub fn with(cpus: usize, start: Start, steps: S) -> Self {
         Self {
             steps,
-            counters: Counters::new(cpus, start),
-            snapshots: vec![0; cpus],
-            mask: Mask::new(cpus),
+            scan: Scan::new(cpus, start),
             next: vec![0; cpus],
             current: vec![0; cpus],
             next_owners: Mask::new(cpus),
@@ -86,44 +74,19 @@ impl<S: Steps> Global<S> {
         std::mem::swap(&mut self.next_owners, &mut self.current_owners);
         self.in_progress = true;
         host.began(0);
-        for other in 0..self.counters.cpus() {
-            let counter = self.counters.to_wait_for(other, cpu, &self.steps, host);
-            let Some(counter) = counter else { continue };
-            if !self.steps.omits("snapshot") {
-                self.snapshots[other] = counter;
-            }
-            self.mask.insert(other);
+        self.scan.begin(cpu, &self.steps, host, |other, host| {
             if !self.steps.omits("force") {
                 host.resched(other);
             }
-        }
+        });
         self.wait(cpu, host);
-    }
-
-    /// Takes the CPUs out of the mask that have been quiescent.
-    fn look(&mut self, host: &mut dyn Host) {
-        let mut from = 0;
-        while let Some(cpu) = self.mask.first_from(from) {
-            self.counters.read(cpu, host);
-            if self.counters.has_passed(cpu, self.snapshots[cpu]) {
-                self.mask.remove(cpu);
-            }
-            from = cpu + 1;
-        }
-        if self.steps.omits("wait-for-all-cpus") {
-            self.mask.clear();
-        }
     }
 
     /// Scans again as soon as may be, unless only `cpu` itself is missing.
     fn wait(&mut self, cpu: usize, host: &mut dyn Host) {
-        if !self.waits_for_itself_alone(cpu) && !self.steps.omits("look-again") {
+        if !self.scan.waits_for_only(cpu) && !self.steps.omits("look-again") {
             host.raise(cpu);
         }
-    }
-
-    fn waits_for_itself_alone(&self, cpu: usize) -> bool {
-        self.mask.len() == 1 && self.mask.contains(cpu)
     }
 
     /// Runs the whole list of the grace period that has ended, here, whichever CPU queued it.
@@ -142,7 +105,7 @@ impl<S: Steps> Global<S> {
     /// `cpu` has said that it is quiescent: if it polls, and waited for itself, it continues.
     fn reported(&self, cpu: usize, host: &mut dyn Host) {
         let polls = self.in_progress && self.poller == Some(cpu);
-        if polls && self.waits_for_itself_alone(cpu) && !self.steps.omits("look-after-own-switch") {
+        if polls && self.scan.waits_for_only(cpu) && !self.steps.omits("look-after-own-switch") {
             host.raise(cpu);
         }
     }
@@ -150,7 +113,7 @@ impl<S: Steps> Global<S> {
 
 impl<S: Steps> Engine for Global<S> {
     fn queue(&mut self, cpu: usize, _: Callback, host: &mut dyn Host) {
-        if cpu >= self.counters.cpus() {
+        if cpu >= self.next.len() {
             return;
         }
         host.touch(SHARED, Access::Lock);
@@ -168,8 +131,8 @@ impl<S: Steps> Engine for Global<S> {
     }
 
     fn context_switch(&mut self, cpu: usize, host: &mut dyn Host) {
-        if cpu < self.counters.cpus() {
-            self.counters.count(cpu, host);
+        if cpu < self.scan.counters.cpus() {
+            self.scan.counters.count(cpu, host);
             self.reported(cpu, host);
         }
     }
@@ -188,8 +151,8 @@ impl<S: Steps> Engine for Global<S> {
         host.touch(SHARED, Access::Lock);
         let was_in_progress = self.in_progress;
         if was_in_progress {
-            self.look(host);
-            if !self.mask.is_empty() {
+            self.scan.look(&self.steps, host);
+            if !self.scan.mask.is_empty() {
                 return self.wait(cpu, host);
             }
             self.run(host);
@@ -202,20 +165,20 @@ impl<S: Steps> Engine for Global<S> {
     }
 
     fn enter_eqs(&mut self, cpu: usize, host: &mut dyn Host) {
-        if cpu < self.counters.cpus() {
-            self.counters.enter_eqs(cpu, host);
+        if cpu < self.scan.counters.cpus() {
+            self.scan.counters.enter_eqs(cpu, host);
             self.reported(cpu, host);
         }
     }
 
     fn exit_eqs(&mut self, cpu: usize, host: &mut dyn Host) {
-        if cpu < self.counters.cpus() && !self.steps.omits("return-from-eqs") {
-            self.counters.exit_eqs(cpu, host);
+        if cpu < self.scan.counters.cpus() && !self.steps.omits("return-from-eqs") {
+            self.scan.counters.exit_eqs(cpu, host);
         }
     }
 
     fn is_holdout(&self, _: usize, cpu: usize) -> bool {
-        self.mask.contains(cpu) && !self.counters.has_passed(cpu, self.snapshots[cpu])
+        self.scan.is_holdout(cpu)
     }
 
     fn waiting(&self, cpu: usize) -> u64 {
@@ -244,13 +207,6 @@ pub struct PerCpu<S: Steps = Intact> {
     steps: S,
     counters: Counters,
     own: Vec<Own>,
-}
-
-impl PerCpu {
-    /// The engine of so many CPUs.
-    pub fn new(cpus: usize) -> Self {
-        Self::with(cpus, Start::default(), Intact)
-    }
 }
 
 impl<S: Steps> PerCpu<S> {

@@ -66,13 +66,6 @@ pub struct Tick<S: Steps = Intact> {
     sleepers: Mask,
 }
 
-impl Tick {
-    /// The engine of so many CPUs.
-    pub fn new(cpus: usize) -> Self {
-        Self::with(cpus, Start::default(), Intact)
-    }
-}
-
 impl<S: Steps> Tick<S> {
     /// The engine from a given start, possibly without one of its [`STEPS`].
     pub fn with(cpus: usize, start: Start, steps: S) -> Self {

@@ -131,17 +131,13 @@ pub struct Tree<S: Steps = Intact> {
 impl Tree {
     /// Tree RCU over `cpus` CPUs, each with a tick.
     pub fn new(options: Options, cpus: usize) -> Self {
-        Self::omitting(options, cpus, Intact)
+        Self::starting_at(Sequence::after(0), options, cpus, Intact)
     }
 }
 
 impl<S: Steps> Tree<S> {
-    /// The same without some steps.
-    pub fn omitting(options: Options, cpus: usize, steps: S) -> Self {
-        Self::starting_at(Sequence::after(0), options, cpus, steps)
-    }
-
-    /// The same after some grace periods. Tests begin right before the counter wraps.
+    /// The same after some grace periods, possibly without one of its [`STEPS`]. Tests begin right
+    /// before the counter wraps.
     pub fn starting_at(sequence: Sequence, options: Options, cpus: usize, steps: S) -> Self {
         let sequence = sequence.end();
         let cpu = Cpu {

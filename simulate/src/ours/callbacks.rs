@@ -7,8 +7,8 @@ use grace::limit::{Amount, Stock, Zone, zone};
 use grace::{Segments, Urgency};
 
 use super::costs::ns;
-use super::cpus::Spending;
 use super::options::Algorithm;
+use super::report::Spending;
 use super::world::{Frame, Next, ThreadId, World};
 use crate::events::Time;
 
@@ -46,24 +46,13 @@ pub(super) struct Queue {
 }
 
 /// All of them, and what is charged.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Callbacks {
     pub(super) queues: Vec<Queue>,
     /// The queue of each thread that has one.
     pub(super) of_thread: Vec<Option<QueueId>>,
     pub(super) charged: Amount,
     pub(super) waiting: Amount,
-}
-
-impl Callbacks {
-    pub(super) const fn new() -> Self {
-        Self {
-            queues: Vec::new(),
-            of_thread: Vec::new(),
-            charged: Amount::NONE,
-            waiting: Amount::NONE,
-        }
-    }
 }
 
 /// Asking for a grace period on behalf of what is open in a queue.
@@ -175,16 +164,16 @@ impl World<'_> {
         }
         let waiting = self.callbacks.waiting.plus(Amount::object(bytes));
         self.callbacks.waiting = waiting;
-        let counted = &mut self.counted;
-        counted.callbacks_queued += 1;
+        let counted = &mut self.counted.callbacks;
+        counted.queued += 1;
         counted.waiting_peak = counted.waiting_peak.max(waiting.objects);
         counted.waiting_bytes_peak = counted.waiting_bytes_peak.max(waiting.bytes);
     }
 
     /// An object was freed where its thread had waited for a grace period.
     pub(super) fn count_freed(&mut self) {
-        self.counted.callbacks_queued += 1;
-        self.counted.callbacks_run += 1;
+        self.counted.callbacks.queued += 1;
+        self.counted.callbacks.run += 1;
         self.pending_ns += ns(self.options.costs.callback_ps(true));
     }
 
@@ -278,7 +267,7 @@ impl World<'_> {
             let Some(oldest) = queue.ages.front_mut() else { break };
             let some = left.min(oldest.1);
             freed.bytes += some * oldest.2;
-            self.counted.callback_ages.record_many(now - oldest.0, some);
+            self.times.callback_ages.record_many(now - oldest.0, some);
             oldest.1 -= some;
             left -= some;
             if oldest.1 == 0 {
@@ -286,7 +275,7 @@ impl World<'_> {
             }
         }
         self.callbacks.waiting = self.callbacks.waiting.minus(freed);
-        self.counted.callbacks_run += count;
+        self.counted.callbacks.run += count;
         let returned = if own { queue.stock.give_back(freed, queue.chunk) } else { freed };
         self.uncharge(returned);
     }

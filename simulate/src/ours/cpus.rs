@@ -1,5 +1,6 @@
 //! Which thread runs on which CPU, and what its time is spent on.
 
+use super::report::Spending;
 use super::world::{Happening, Thread, ThreadId, World};
 use crate::events::Time;
 use crate::srcu::SchedulerTimes;
@@ -7,43 +8,6 @@ use crate::srcu::scheduler::RunQueue;
 
 /// A stage without an end: until something else happens.
 pub(super) const FOREVER: Time = Time::MAX;
-
-/// What a thread's time is spent on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Spending {
-    /// Its own work.
-    Own,
-    /// Steps of grace periods, and asking for them.
-    GracePeriods,
-    /// Running callbacks.
-    Callbacks,
-    /// The worker's turns besides.
-    Worker,
-}
-
-/// Nanoseconds of CPU time, by what they were spent on.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Spent {
-    pub(super) own_ns: Time,
-    pub(super) grace_periods_ns: Time,
-    pub(super) callbacks_ns: Time,
-    pub(super) worker_ns: Time,
-    /// Interrupts by `membarrier`.
-    pub(super) interrupts_ns: Time,
-    /// Switches, and leaving idle.
-    pub(super) switches_ns: Time,
-}
-
-impl Spent {
-    fn add(&mut self, what: Spending, ns: Time) {
-        *match what {
-            Spending::Own => &mut self.own_ns,
-            Spending::GracePeriods => &mut self.grace_periods_ns,
-            Spending::Callbacks => &mut self.callbacks_ns,
-            Spending::Worker => &mut self.worker_ns,
-        } += ns;
-    }
-}
 
 /// A CPU.
 #[derive(Clone, Debug)]
@@ -111,7 +75,7 @@ impl World<'_> {
         if self.idle.remove(&to) {
             let exit_ns = self.options.costs.idle_exit_ns();
             self.threads[id].lose(exit_ns);
-            self.spent.switches_ns += exit_ns;
+            self.counted.time.switches_ns += exit_ns;
         }
         self.cpus[to].should_switch |= self.cpus[to].queue.wake(id, now);
         self.note(to);
@@ -157,8 +121,8 @@ impl World<'_> {
         if cpu.last.replace(next) != Some(next) {
             let switch_ns = self.options.costs.switch_ns();
             self.threads[next].lose(switch_ns);
-            self.spent.switches_ns += switch_ns;
-            self.switches += 1;
+            self.counted.time.switches_ns += switch_ns;
+            self.counted.switches += 1;
         }
         self.start(at);
     }
@@ -242,7 +206,7 @@ impl World<'_> {
         thread.lost_ns -= lost;
         thread.cpu_ns += elapsed;
         let spent = elapsed - lost;
-        self.spent.add(thread.spends, spent);
+        self.counted.time.add(thread.spends, spent);
         if thread.spends == Spending::Own {
             thread.own_ns += spent;
         }
@@ -301,8 +265,8 @@ impl World<'_> {
                 others += 1;
             }
         }
-        self.spent.interrupts_ns += others * interrupted_ns;
-        self.interrupts += others;
+        self.counted.time.interrupts_ns += others * interrupted_ns;
+        self.counted.interrupts += others;
         others
     }
 }

@@ -7,10 +7,10 @@ use grace::policy::AnyPolicy;
 use grace::worker::Attention;
 use grace::{Action, Cookie, Event, Hint, Machine, Number, Start, Urgency, word};
 
-use super::cpus::Spending;
 use super::handover::{Away, Conduct, LooksOn};
 use super::options::{Algorithm, Role};
 use super::readers::{Announced, ReaderId};
+use super::report::Spending;
 use super::world::{Frame, Happening, Next, ThreadId, World};
 use crate::events::Time;
 
@@ -399,11 +399,8 @@ impl World<'_> {
             }
             Hint::Sleep => {
                 frame.doing = Doing::Marks;
-                for at in 0..self.domain.holdouts.len() {
-                    let reader = self.domain.holdouts[at];
-                    self.readers[reader].marked = true;
-                }
                 let holdouts = self.domain.holdouts.len();
+                self.domain.holdouts.iter().for_each(|&at| self.readers[at].marked = true);
                 self.domain.marks = holdouts;
                 let ns = self.options.costs.mark_ns(holdouts as u64) + self.membarrier(id);
                 Some(Next::Spend(ns, Spending::GracePeriods))

@@ -7,8 +7,8 @@
 use grace::Cookie;
 use grace::handover::{PassersPatience, Patience, Progress};
 
-use super::cpus::Spending;
 use super::driving::{Domain, Drive};
+use super::report::Spending;
 use super::world::{Frame, Next, ThreadId, World};
 use crate::events::Time;
 
@@ -180,10 +180,7 @@ impl World<'_> {
     /// The marks of the driver at work are taken away, and its sleep ends.
     fn end_term(&mut self) {
         self.counted.hand_overs += 1;
-        for at in 0..self.domain.holdouts.len() {
-            let reader = self.domain.holdouts[at];
-            self.readers[reader].marked = false;
-        }
+        self.domain.holdouts.iter().for_each(|&at| self.readers[at].marked = false);
         self.domain.marks = 0;
         for sleeper in self.domain.take_sleepers() {
             self.wake_at_cost(sleeper);

@@ -11,8 +11,8 @@
 use std::mem;
 
 use super::costs::ns;
-use super::cpus::Spending;
 use super::readers::{Kind, ReaderId};
+use super::report::Spending;
 use super::world::{Frame, Next, ThreadId, World};
 use crate::events::Time;
 
@@ -26,7 +26,7 @@ const PAUSES: u32 = 25;
 const NAP_NS: Time = 10_000_000;
 
 /// What its updaters share.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Liburcu {
     /// `rcu_gp_lock` is held.
     locked: bool,
@@ -42,21 +42,6 @@ pub(super) struct Liburcu {
     snapshot: Vec<ReaderId>,
     /// Whether the `call_rcu` thread sleeps for want of callbacks.
     call_thread_waits: bool,
-}
-
-impl Liburcu {
-    pub(super) const fn new() -> Self {
-        Self {
-            locked: false,
-            lockers: Vec::new(),
-            queued: Vec::new(),
-            taken: Vec::new(),
-            began: 0,
-            flipped: 0,
-            snapshot: Vec::new(),
-            call_thread_waits: false,
-        }
-    }
 }
 
 /// `synchronize_rcu`.

@@ -57,7 +57,8 @@ impl Algorithm {
 
 /// What a thread does, for ever. Times in nanoseconds; those that are means are exponentially
 /// distributed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Role {
     /// It is registered, and asleep.
     Idle,

@@ -3,12 +3,11 @@
 use serde::Serialize;
 
 use super::options::{Algorithm, Role};
-use super::world::World;
 use crate::events::Time;
-use crate::histogram::Summary;
+use crate::histogram::{Histogram, Summary};
 
 /// What was counted. Times in nanoseconds of virtual time.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Report {
     /// For how long things were counted.
     pub duration_ns: Time,
@@ -52,7 +51,7 @@ pub struct Report {
 }
 
 /// Callbacks: objects and closures.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Callbacks {
     /// Those that were queued.
     pub queued: u64,
@@ -67,7 +66,7 @@ pub struct Callbacks {
 }
 
 /// CPU time of all threads, in nanoseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct CpuTime {
     /// Their own work, reading and updating.
     pub own_ns: Time,
@@ -99,49 +98,42 @@ impl Report {
     }
 }
 
-impl World<'_> {
-    pub(super) fn report(&self) -> Report {
-        let counted = &self.counted;
-        let spent = &self.spent;
-        Report {
-            duration_ns: self.options.duration,
-            cpus: self.options.cpus,
-            updates: counted.updates,
-            reads: self.threads.iter().map(|thread| reads(thread.role, thread.own_ns)).sum(),
-            waits_ns: counted.waits.summary(),
-            waits_expedited_ns: counted.waits_expedited.summary(),
-            waits_at_limit_ns: counted.waits_at_limit.summary(),
-            callbacks: Callbacks {
-                queued: counted.callbacks_queued,
-                run: counted.callbacks_run,
-                waiting_peak: counted.waiting_peak,
-                waiting_bytes_peak: counted.waiting_bytes_peak,
-                age_ns: counted.callback_ages.summary(),
-            },
-            grace_periods: counted.grace_periods,
-            scans: counted.scans,
-            membarriers: counted.membarriers,
-            interrupts: self.interrupts,
-            driver_sleeps: counted.driver_sleeps,
-            hand_overs: counted.hand_overs,
-            worker_turns: counted.worker_turns,
-            switches: self.switches,
-            threads_started: counted.threads_started,
-            time: CpuTime {
-                own_ns: spent.own_ns,
-                grace_periods_ns: spent.grace_periods_ns,
-                callbacks_ns: spent.callbacks_ns,
-                worker_ns: spent.worker_ns,
-                interrupts_ns: spent.interrupts_ns,
-                switches_ns: spent.switches_ns,
-            },
-            violations: counted.violations,
-        }
+/// What a thread's time is spent on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Spending {
+    /// Its own work.
+    #[default]
+    Own,
+    /// Steps of grace periods, and asking for them.
+    GracePeriods,
+    /// Running callbacks.
+    Callbacks,
+    /// The worker's turns besides.
+    Worker,
+}
+
+impl CpuTime {
+    pub(super) fn add(&mut self, what: Spending, ns: Time) {
+        *match what {
+            Spending::Own => &mut self.own_ns,
+            Spending::GracePeriods => &mut self.grace_periods_ns,
+            Spending::Callbacks => &mut self.callbacks_ns,
+            Spending::Worker => &mut self.worker_ns,
+        } += ns;
     }
 }
 
+/// Times of which the report has a summary.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Times {
+    pub(super) waits: Histogram,
+    pub(super) waits_expedited: Histogram,
+    pub(super) waits_at_limit: Histogram,
+    pub(super) callback_ages: Histogram,
+}
+
 /// Sections that fit into so much running time.
-fn reads(role: Option<Role>, own_ns: Time) -> u64 {
+pub(super) fn reads(role: Option<Role>, own_ns: Time) -> u64 {
     match role {
         Some(Role::Reads { section_ns, gap_ns, .. } | Role::Comes { section_ns, gap_ns, .. }) => {
             own_ns / (section_ns + gap_ns)

@@ -5,12 +5,12 @@ use grace::batch::TEND_EVERY;
 use grace::limit::Amount;
 
 use super::callbacks::{Contents, Tend};
-use super::cpus::Spending;
 use super::driving::Wait;
 use super::liburcu::Synchronize;
 use super::limit::Admitted;
 use super::options::{Algorithm, Role};
 use super::readers::ReaderId;
+use super::report::Spending;
 use super::world::{Frame, Next, ThreadId, World};
 use crate::events::Time;
 use crate::random::Random;
@@ -58,12 +58,14 @@ impl World<'_> {
         match role {
             Role::Idle => Next::Sleep,
             Role::Reads { run_ns, sleep_ns, .. } | Role::Qsbr { run_ns, sleep_ns, .. } => {
-                self.reader_step(id, frame, run_ns, sleep_ns)
+                self.reader_step(id, frame, [run_ns, sleep_ns])
             }
             Role::Blocks { section_ns, apart_ns } => {
-                self.blocking_step(id, frame, section_ns, apart_ns)
+                self.blocking_step(id, frame, [section_ns, apart_ns])
             }
-            Role::Comes { life_ns, apart_ns, .. } => self.coming_step(id, frame, life_ns, apart_ns),
+            Role::Comes { life_ns, apart_ns, .. } => {
+                self.coming_step(id, frame, [life_ns, apart_ns])
+            }
             Role::Waits { work_ns, expedited_ppm, sleeps, .. } => {
                 self.waiting_step(id, frame, (work_ns, sleeps), expedited_ppm)
             }
@@ -85,13 +87,8 @@ impl World<'_> {
         self.threads[id].reader.unwrap_or_else(|| unreachable!("threads that read have a reader"))
     }
 
-    fn reader_step(
-        &mut self,
-        id: ThreadId,
-        frame: &mut RoleFrame,
-        run_ns: Time,
-        sleep_ns: Time,
-    ) -> Next {
+    fn reader_step(&mut self, id: ThreadId, frame: &mut RoleFrame, means: [Time; 2]) -> Next {
+        let [run_ns, sleep_ns] = means;
         let now = self.events.now();
         let reader = self.reader_of(id);
         match frame.step {
@@ -115,13 +112,8 @@ impl World<'_> {
         }
     }
 
-    fn blocking_step(
-        &mut self,
-        id: ThreadId,
-        frame: &mut RoleFrame,
-        section_ns: Time,
-        apart_ns: Time,
-    ) -> Next {
+    fn blocking_step(&mut self, id: ThreadId, frame: &mut RoleFrame, means: [Time; 2]) -> Next {
+        let [section_ns, apart_ns] = means;
         let now = self.events.now();
         let reader = self.reader_of(id);
         match frame.step {
@@ -139,13 +131,8 @@ impl World<'_> {
         }
     }
 
-    fn coming_step(
-        &mut self,
-        id: ThreadId,
-        frame: &mut RoleFrame,
-        life_ns: Time,
-        apart_ns: Time,
-    ) -> Next {
+    fn coming_step(&mut self, id: ThreadId, frame: &mut RoleFrame, means: [Time; 2]) -> Next {
+        let [life_ns, apart_ns] = means;
         let now = self.events.now();
         let reader = self.reader_of(id);
         let costs = &self.options.costs;
@@ -207,8 +194,8 @@ impl World<'_> {
                 frame.step = Step::Begins;
                 let ns = self.events.now() - frame.began;
                 match frame.urgency {
-                    Urgency::Expedited => self.counted.waits_expedited.record(ns),
-                    _ => self.counted.waits.record(ns),
+                    Urgency::Expedited => self.times.waits_expedited.record(ns),
+                    _ => self.times.waits.record(ns),
                 }
                 self.counted.updates += 1;
                 Next::Spend(0, Spending::Own)
@@ -262,7 +249,7 @@ impl World<'_> {
                         return self.nap_for_room();
                     }
                 }
-                self.counted.waits_at_limit.record(waited_ns);
+                self.times.waits_at_limit.record(waited_ns);
                 self.counted.updates += 1;
                 frame.batch -= 1;
                 frame.step = Step::Adds;

@@ -22,13 +22,13 @@ use grace::worker::{
 };
 
 use super::callbacks::{QueueId, Run};
-use super::cpus::Spending;
 use super::options::Algorithm;
+use super::report::Spending;
 use super::world::{Frame, Next, ThreadId, World};
 use crate::events::Time;
 
 /// What the worker knows of the domain.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Worker {
     pub(super) thread: ThreadId,
     announced: bool,
@@ -42,23 +42,8 @@ pub(super) struct Worker {
     rests_until: Time,
 }
 
-impl Worker {
-    pub(super) const fn new() -> Self {
-        Self {
-            thread: 0,
-            announced: false,
-            hurried: false,
-            has_more: false,
-            first: 0,
-            due: None,
-            close_at: 0,
-            rests_until: 0,
-        }
-    }
-}
-
 /// A turn of the worker.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct WorkerFrame {
     step: Step,
     /// Whether some thread hurried when the turn began.
@@ -72,8 +57,9 @@ pub(super) struct WorkerFrame {
     began_cpu_ns: Time,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 enum Step {
+    #[default]
     Pauses,
     Closes,
     Advances,
@@ -81,17 +67,6 @@ enum Step {
     Runs,
     Ran,
     Leaves,
-}
-
-impl WorkerFrame {
-    pub(super) const NEW: Self = Self {
-        step: Step::Pauses,
-        hurried: false,
-        queues: 0,
-        turns: 0,
-        runs_began: 0,
-        began_cpu_ns: 0,
-    };
 }
 
 impl World<'_> {

@@ -8,16 +8,16 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use super::callbacks::{Callbacks, Close, Run, Settle, Tend};
-use super::cpus::{Cpu, FOREVER, Spending, Spent};
+use super::cpus::{Cpu, FOREVER};
 use super::driving::{Domain, Drive, Wait};
 use super::handover::LooksOn;
 use super::liburcu::{CallThread, Liburcu, Synchronize};
 use super::options::{Algorithm, Options, Role};
 use super::readers::{Kind, Reader, ReaderId};
+use super::report::{Callbacks as ReportedCallbacks, Report, Spending, Times, reads};
 use super::roles::RoleFrame;
 use super::worker::{Worker, WorkerFrame};
 use crate::events::{Events, Time};
-use crate::histogram::Histogram;
 use crate::random::Random;
 
 pub(super) type ThreadId = usize;
@@ -83,7 +83,7 @@ pub(super) enum Frame {
 }
 
 /// A thread.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Thread {
     pub(super) role: Option<Role>,
     pub(super) stack: Vec<Frame>,
@@ -108,28 +108,6 @@ pub(super) struct Thread {
     pub(super) own_ns: Time,
 }
 
-/// What has been counted.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Counted {
-    pub(super) updates: u64,
-    pub(super) grace_periods: u64,
-    pub(super) membarriers: u64,
-    pub(super) scans: u64,
-    pub(super) driver_sleeps: u64,
-    pub(super) hand_overs: u64,
-    pub(super) threads_started: u64,
-    pub(super) callbacks_queued: u64,
-    pub(super) callbacks_run: u64,
-    pub(super) waiting_peak: u64,
-    pub(super) waiting_bytes_peak: u64,
-    pub(super) worker_turns: u64,
-    pub(super) violations: u64,
-    pub(super) waits: Histogram,
-    pub(super) waits_expedited: Histogram,
-    pub(super) waits_at_limit: Histogram,
-    pub(super) callback_ages: Histogram,
-}
-
 pub(super) struct World<'a> {
     pub(super) options: &'a Options,
     pub(super) events: Events<Happening>,
@@ -151,10 +129,9 @@ pub(super) struct World<'a> {
     pub(super) steps_at: Option<usize>,
     /// What the thread that takes a step has to pay before its next stage.
     pub(super) pending_ns: Time,
-    pub(super) spent: Spent,
-    pub(super) interrupts: u64,
-    pub(super) switches: u64,
-    pub(super) counted: Counted,
+    /// What has been counted: a report in the making.
+    pub(super) counted: Report,
+    pub(super) times: Times,
     /// A fault that a test puts in: the last reader of the list is not scanned.
     #[cfg(test)]
     pub(super) skips_last_reader: bool,
@@ -174,15 +151,13 @@ impl<'a> World<'a> {
             awake: 0,
             readers: Vec::new(),
             domain: Domain::new(options.algorithm),
-            callbacks: Callbacks::new(),
-            worker: Worker::new(),
-            liburcu: Liburcu::new(),
+            callbacks: Callbacks::default(),
+            worker: Worker::default(),
+            liburcu: Liburcu::default(),
             steps_at: None,
             pending_ns: 0,
-            spent: Spent::default(),
-            interrupts: 0,
-            switches: 0,
-            counted: Counted::default(),
+            counted: Report::default(),
+            times: Times::default(),
             #[cfg(test)]
             skips_last_reader: false,
         };
@@ -192,7 +167,7 @@ impl<'a> World<'a> {
             }
         }
         let frame = match options.algorithm {
-            Algorithm::Library { .. } => Frame::Worker(WorkerFrame::NEW),
+            Algorithm::Library { .. } => Frame::Worker(WorkerFrame::default()),
             Algorithm::Liburcu => Frame::CallThread(CallThread::NEW),
         };
         let worker = world.add_thread(None, frame, random.split());
@@ -232,18 +207,9 @@ impl<'a> World<'a> {
         self.threads.push(Thread {
             role,
             stack: vec![frame],
-            result: 0,
             random,
-            reader: None,
-            cpu: None,
             asleep: true,
-            naps: 0,
-            left_ns: 0,
-            spends: Spending::Own,
-            extend_ns: 0,
-            lost_ns: 0,
-            cpu_ns: 0,
-            own_ns: 0,
+            ..Thread::default()
         });
         self.threads.len() - 1
     }
@@ -283,11 +249,9 @@ impl<'a> World<'a> {
 
     fn begin_counting(&mut self) {
         self.account_all();
-        self.spent = Spent::default();
-        self.counted = Counted::default();
-        self.counted.waiting_peak = self.callbacks.waiting.objects;
-        self.counted.waiting_bytes_peak = self.callbacks.waiting.bytes;
-        (self.interrupts, self.switches) = (0, 0);
+        (self.counted, self.times) = Default::default();
+        self.counted.callbacks.waiting_peak = self.callbacks.waiting.objects;
+        self.counted.callbacks.waiting_bytes_peak = self.callbacks.waiting.bytes;
         self.threads.iter_mut().for_each(|thread| thread.own_ns = 0);
     }
 
@@ -369,5 +333,22 @@ impl<'a> World<'a> {
     /// Time that goes by for ever, as far as the thread is concerned.
     pub(super) const fn for_ever() -> Next {
         Next::Spend(FOREVER, Spending::Own)
+    }
+
+    pub(super) fn report(&self) -> Report {
+        let counted = self.counted.clone();
+        Report {
+            duration_ns: self.options.duration,
+            cpus: self.options.cpus,
+            reads: self.threads.iter().map(|thread| reads(thread.role, thread.own_ns)).sum(),
+            waits_ns: self.times.waits.summary(),
+            waits_expedited_ns: self.times.waits_expedited.summary(),
+            waits_at_limit_ns: self.times.waits_at_limit.summary(),
+            callbacks: ReportedCallbacks {
+                age_ns: self.times.callback_ages.summary(),
+                ..counted.callbacks
+            },
+            ..counted
+        }
     }
 }

@@ -32,7 +32,8 @@ use std::thread;
 
 use crate::kernel::tree::{Options, Tree, Variant};
 
-use super::{Fitted, Role, Row};
+use super::published::Publication;
+use super::{Fitted, Row, fitted};
 use crate::events::Time;
 use crate::memory::SlabUse;
 use crate::report::Report;
@@ -40,8 +41,6 @@ use crate::run_engine;
 use crate::setup::{MILLISECOND, SECOND, Setup};
 use crate::slab::Shape;
 use crate::workload::Workload;
-
-const SOURCE: &str = "lwn2014";
 
 /// CPUs: eight sockets of ten cores of two threads, as its reporter had.
 pub const CPUS: usize = 160;
@@ -66,14 +65,11 @@ pub const ZONE_LINE_NS: u64 = 850;
 pub const SLOW_LIST_PAGE_NS: u64 = 130_000;
 
 /// What was fitted, and on which figure.
-pub const FITTED: &[Fitted] = &[Fitted {
-    source: SOURCE,
-    parameter: "850 ns for a cache line under a zone's lock",
-    on: IRQSAVE,
-}];
-
-const IRQSAVE: &str = "irqsave spinning, % of samples (Hansen, November 2013)";
-const PLAIN: &str = "other spinning, % of samples (Hansen, November 2013)";
+pub const FITTED: &[Fitted] = &[fitted(
+    "lwn2014",
+    "850 ns for a cache line under a zone's lock",
+    "irqsave spinning, % of samples (Hansen, November 2013)",
+)];
 
 /// How long an engine runs, warm-up included; the second half is counted. Those whose grace periods
 /// are short need less.
@@ -197,34 +193,22 @@ fn possible<T>(result: Result<T, crate::Impossible>) -> T {
 /// threads.
 pub fn rows() -> Vec<Row> {
     let before = open_close(Variant::V3_15);
-    let mut rows = spinning_rows(&before);
+    let mut published = Publication::read(include_str!("lwn2014.toml"));
+    fill_spinning(&mut published, &before);
     thread::scope(|scope| {
-        let losses = scope.spawn(|| loss_rows(&before));
-        let others = [story_rows(&before), exit_rows()];
-        rows.extend(losses.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-        rows.extend(others.into_iter().flatten());
+        let losers = scope.spawn(losers);
+        fill_story(&mut published, &before);
+        fill_exits(&mut published);
+        let losers = losers.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        fill_losses(&mut published, &before, &losers);
     });
-    rows
+    published.rows()
 }
 
-fn spinning_rows(before: &Outcome) -> Vec<Row> {
+fn fill_spinning(published: &mut Publication, before: &Outcome) {
     let held_ns = before.slab.zone_lock_held_ns / before.slab.zone_lock_visits.max(1);
-    vec![
-        Row::number(
-            SOURCE,
-            IRQSAVE,
-            (17.65, before.irqsave_percent(), "%"),
-            Role::Fitted,
-            format!("3.15: pages are taken under a zone's lock, which is held for {held_ns} ns"),
-        ),
-        Row::number(
-            SOURCE,
-            PLAIN,
-            (13.80, before.plain_percent(), "%"),
-            Role::Predicted,
-            "the same locks, where pages are given back, and those of nodes",
-        ),
-    ]
+    published.number("irqsave", before.irqsave_percent()).why("irqsave", &[held_ns.to_string()]);
+    published.number("plain", before.plain_percent());
 }
 
 /// What is lost against 3.15, in percent of its throughput.
@@ -234,118 +218,56 @@ fn loss(before: &Outcome, after: &Outcome) -> f64 {
     (percent * 100.0).round() / 100.0 + 0.0
 }
 
-fn loss_rows(before: &Outcome) -> Vec<Row> {
+/// v2 if it waits long, v2 as it was merged; 3.15 and v2 with slow lists.
+fn losers() -> [Outcome; 4] {
     let patient = open_close(Variant::V2 { sched_qs_jiffies: u32::MAX });
-    let patient_loss = loss(before, &patient);
-    let merged = open_close(Variant::v2(HZ));
     let slow = |variant| simulate(variant, RUN, &[("slab_page_ns", SLOW_LIST_PAGE_NS)]);
-    let (slow_before, slow_merged) = (slow(Variant::V3_15), slow(Variant::v2(HZ)));
-    vec![
-        Row::statement(
-            SOURCE,
-            "v2_large_sched_qs_loss_percent",
-            "at most 3 %",
-            (format!("{patient_loss:.2} %"), patient_loss.abs() <= 3.0),
-            "until half of the stall time v2 takes the steps of 3.15",
-        )
-        .bound(),
-        Row::number(
-            SOURCE,
-            "v2_default_loss_percent",
-            (10.0, loss(before, &merged), "%"),
-            Role::Predicted,
-            format!(
-                "grace periods of {:.0} ms against {:.0} ms: {} against {} visits to nodes' \
-                 locks in a million objects, and less spinning at the zones'. If a page took {} \
-                 us under a node's lock, and a line under a zone's what it costs, {:.1} % would \
-                 be lost; but then 3.15 would spin for {:.1} % with irqsave and {:.1} % without",
-                merged.grace_period_ms(),
-                before.grace_period_ms(),
-                merged.visits_ppm(),
-                before.visits_ppm(),
-                SLOW_LIST_PAGE_NS / 1_000,
-                loss(&slow_before, &slow_merged),
-                slow_before.irqsave_percent(),
-                slow_before.plain_percent(),
-            ),
-        ),
-    ]
+    [patient, open_close(Variant::v2(HZ)), slow(Variant::V3_15), slow(Variant::v2(HZ))]
 }
 
-fn story_rows(before: &Outcome) -> Vec<Row> {
+fn fill_losses(published: &mut Publication, before: &Outcome, losers: &[Outcome; 4]) {
+    let [patient, merged, slow_before, slow_merged] = losers;
+    let patient_loss = loss(before, patient);
+    let found = [format!("{patient_loss:.2}")];
+    published.statement("v2_large_sched_qs_loss_percent", &found, patient_loss.abs() <= 3.0);
+    let why = [
+        format!("{:.0}", merged.grace_period_ms()),
+        format!("{:.0}", before.grace_period_ms()),
+        merged.visits_ppm().to_string(),
+        before.visits_ppm().to_string(),
+        (SLOW_LIST_PAGE_NS / 1_000).to_string(),
+        format!("{:.1}", loss(slow_before, slow_merged)),
+        format!("{:.1}", slow_before.irqsave_percent()),
+        format!("{:.1}", slow_before.plain_percent()),
+    ];
+    const FIGURE: &str = "v2_default_loss_percent";
+    published.number(FIGURE, loss(before, merged)).why(FIGURE, &why);
+}
+
+fn fill_story(published: &mut Publication, before: &Outcome) {
     let zone = [("slab_zone_line_ns", ZONE_LINE_NS)];
     let v0 = simulate(Variant::v0(), SHORT_RUN, &zone);
     let patient = open_close(Variant::V0 { period: 256 * 1_000 });
     let flagged = open_close(Variant::v1(HZ));
-    let ms = [before, &v0, &flagged, &patient].map(Outcome::grace_period_ms);
+    let [old_ms, v0_ms, flagged_ms, patient_ms] =
+        [before, &v0, &flagged, &patient].map(Outcome::grace_period_ms);
+    let found = [format!("{v0_ms:.1}"), format!("{flagged_ms:.0}"), format!("{old_ms:.0}")];
+    published.statement("more", &found, 5.0 * v0_ms < flagged_ms && flagged_ms <= old_ms);
+    let visits = [&v0, before].map(Outcome::visits_ppm);
+    published.statement("smaller", &visits.map(|ppm| ppm.to_string()), visits[0] > 2 * visits[1]);
     let lost = loss(before, &v0);
-    vec![
-        Row::statement(
-            SOURCE,
-            "3.16-rc has more grace periods than 3.15, the remedies fewer than it",
-            "the cause of the loss",
-            (
-                format!(
-                    "of {:.1} ms under v0, {:.0} under v1, {:.0} under 3.15",
-                    ms[1], ms[2], ms[0]
-                ),
-                5.0 * ms[1] < ms[2] && ms[2] <= ms[0],
-            ),
-            "256 calls of cond_resched() take less than a tick; user mode at the tick is seldom",
-        ),
-        Row::statement(
-            SOURCE,
-            "smaller batches visit the nodes' lists more often",
-            "the cause of the loss",
-            (
-                format!(
-                    "{} visits in a million objects under v0, {} under 3.15",
-                    v0.visits_ppm(),
-                    before.visits_ppm(),
-                ),
-                v0.visits_ppm() > 2 * before.visits_ppm(),
-            ),
-            "a small batch leaves pages partly free, which change hands; a large one empties them",
-        ),
-        Row::statement(
-            SOURCE,
-            "3.16-rc loses throughput to contention in the slab allocator",
-            "a loss",
-            (
-                format!(
-                    "{lost:.1} %: spinning {:.1} % under v0, {:.1} % under 3.15",
-                    v0.irqsave_percent() + v0.plain_percent(),
-                    before.irqsave_percent() + before.plain_percent(),
-                ),
-                lost > 0.0,
-            ),
-            format!(
-                "large batches give pages back, and take them again: {} pages in a million objects \
-                 under 3.15, {} under v0; that outweighs the visits to nodes",
-                before.pages_ppm(),
-                v0.pages_ppm(),
-            ),
-        ),
-        Row::statement(
-            SOURCE,
-            "raising the period of 256 restores 3.15",
-            "restores its speed",
-            (
-                format!(
-                    "x1000: grace periods of {:.0} ms, against {:.0}; {:.1} % lost",
-                    ms[3],
-                    ms[0],
-                    loss(before, &patient),
-                ),
-                ms[3] * 2.0 >= ms[0] && loss(before, &patient).abs() < 3.0,
-            ),
-            "cond_resched() is a quiescent state less often than the tick in user mode",
-        ),
-    ]
+    let [spinning, spinning_before] =
+        [&v0, before].map(|outcome| outcome.irqsave_percent() + outcome.plain_percent());
+    let found = [lost, spinning, spinning_before].map(|percent| format!("{percent:.1}"));
+    let pages = [before, &v0].map(|outcome| outcome.pages_ppm().to_string());
+    published.statement("loses", &found, lost > 0.0).why("loses", &pages);
+    let lost = loss(before, &patient);
+    let found = [format!("{patient_ms:.0}"), format!("{old_ms:.0}"), format!("{lost:.1}")];
+    let is_restored = patient_ms * 2.0 >= old_ms && lost.abs() < 3.0;
+    published.statement("raising", &found, is_restored);
 }
 
-fn exit_rows() -> Vec<Row> {
-    let exit_ms = FILES * FILE_NS / MILLISECOND;
+fn fill_exits(published: &mut Publication) {
     let variants = [
         Variant::V3_15,
         Variant::v0(),
@@ -355,34 +277,10 @@ fn exit_rows() -> Vec<Row> {
     ];
     let runs = variants.map(exit_files);
     let held = runs.each_ref().map(|run| run.grace_period_ns.max / MILLISECOND);
+    let [old, v0, patient, v2, today] = held;
+    let is_held = old > 2 * v0.max(v2).max(today) && patient > 2 * v0;
+    published.statement("exit", &held.map(|ms| ms.to_string()), is_held);
     let piled = runs.each_ref().map(|run| run.callbacks.waiting_peak);
-    let list = |values: [u64; 5]| {
-        let [old, v0, patient, v2, today] = values;
-        format!("3.15 {old}, v0 {v0} (x1000 {patient}), v2 {v2}, today {today}")
-    };
-    let late = |values: [u64; 5]| {
-        let [old, v0, patient, v2, today] = values;
-        old > 2 * v0.max(v2).max(today) && patient > 2 * v0
-    };
-    vec![
-        Row::statement(
-            SOURCE,
-            format!(
-                "exit() of {FILES} files ({exit_ms} ms) on a tickless CPU holds the grace period"
-            ),
-            "under 3.15, and v0 with a large period; not under v0 and v2",
-            (format!("longest, ms: {}", list(held)), late(held)),
-            "only cond_resched() (v0, today) or an interrupt (v2, today) ends it before exit()",
-        ),
-        Row::statement(
-            SOURCE,
-            "callbacks pile up meanwhile",
-            "the problem that v0 was made for",
-            (
-                format!("most that waited: {}", list(piled)),
-                piled[0] > piled[1] && piled[0] > piled[4],
-            ),
-            "one for each file that is closed, and those of the other CPUs",
-        ),
-    ]
+    let [old, v0, _, _, today] = piled;
+    published.statement("pile", &piled.map(|most| most.to_string()), old > v0 && old > today);
 }

@@ -1,5 +1,5 @@
 //! Published figures, run again: each file here sets against one publication rows of what it says
-//! and what the model gives.
+//! (the `*.toml` beside it) and what the model gives.
 //!
 //! A row says how it came about: a figure that a parameter was *fitted* on shows only that the
 //! model can give it; one that is *predicted* from parameters fitted elsewhere shows that the
@@ -11,6 +11,7 @@
 pub mod costs;
 pub mod lwn2014;
 pub mod prefetch;
+mod published;
 pub mod row;
 pub mod semaphore;
 pub mod settings;
@@ -30,6 +31,19 @@ pub struct Fitted {
     pub on: &'static str,
 }
 
+const fn fitted(source: &'static str, parameter: &'static str, on: &'static str) -> Fitted {
+    Fitted { source, parameter, on }
+}
+
+const fn part(
+    source: &'static str,
+    about_ms: u64,
+    rows: fn() -> Vec<Row>,
+    fitted: &'static [Fitted],
+) -> Part {
+    Part { source, about_ms, rows, fitted }
+}
+
 /// A publication that is replayed; parts do not depend on each other.
 #[derive(Clone, Copy, Debug)]
 pub struct Part {
@@ -45,33 +59,27 @@ pub struct Part {
 
 /// All of them, in the order in which they were published.
 pub const PARTS: &[Part] = &[
-    Part {
-        source: "usenix2003.table3",
-        about_ms: 8_000,
-        rows: usenix2003::rows,
-        fitted: usenix2003::FITTED,
-    },
-    Part {
-        source: "usenix2003.semop",
-        about_ms: 1_000,
-        rows: semaphore::rows,
-        fitted: semaphore::FITTED,
-    },
-    Part { source: "lca2005.costs_ns", about_ms: 1, rows: costs::rows, fitted: &[] },
-    Part { source: "vajapan2005.wakeup", about_ms: 1, rows: prefetch::rows, fitted: &[] },
-    Part { source: "lwn2014", about_ms: 15_000, rows: lwn2014::rows, fitted: lwn2014::FITTED },
-    Part {
-        source: "lkml2022.srcu",
-        about_ms: 2_000,
-        rows: srcu2022::rows,
-        fitted: srcu2022::FITTED,
-    },
-    Part { source: "settings", about_ms: 1, rows: settings::rows, fitted: &[] },
+    part("usenix2003.table3", 8_000, usenix2003::rows, usenix2003::FITTED),
+    part("usenix2003.semop", 1_000, semaphore::rows, semaphore::FITTED),
+    part("lca2005.costs_ns", 1, costs::rows, &[]),
+    part("vajapan2005.wakeup", 1, prefetch::rows, &[]),
+    part("lwn2014", 15_000, lwn2014::rows, lwn2014::FITTED),
+    part("lkml2022.srcu", 2_000, srcu2022::rows, srcu2022::FITTED),
+    part("settings", 1, settings::rows, &[]),
 ];
 
-/// A parameter is fitted on a figure that is a row, and each row that is fitted has one.
+/// All that is modelled is filled in. A parameter is fitted on a figure that is a row, and each row
+/// that is fitted has one.
 #[cfg(test)]
 fn assert_fitted(fitted: &[Fitted], rows: &[Row]) {
+    for row in rows {
+        let is_filled = match &row.finding {
+            Finding::Number { ours, .. } => ours.is_some(),
+            Finding::Statement { ours, .. } => !ours.contains("{}"),
+        };
+        assert_eq!(is_filled, row.role != Role::NotModelled, "{row:?}");
+        assert!(!row.mechanism.is_empty() && !row.mechanism.contains("{}"), "{row:?}");
+    }
     for one in fitted {
         let is_meant = |row: &&Row| row.source == one.source && row.figure.starts_with(one.on);
         let row = rows.iter().find(is_meant);

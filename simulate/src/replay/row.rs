@@ -10,7 +10,7 @@
 /// One published figure, or one published statement, beside what the model gives.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// Where it was published: the table of `figures.toml`, as in `usenix2003.table3`.
+    /// Where it was published, as in `usenix2003.table3`.
     pub source: &'static str,
     /// Which of its figures: `rcu-sched ms_per_iteration`.
     pub figure: String,
@@ -48,7 +48,8 @@ pub enum Finding {
 }
 
 /// How a number of the model came about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Role {
     /// A parameter of the model was chosen so that this comes out.
     Fitted,
@@ -171,12 +172,6 @@ impl Row {
     #[must_use]
     pub fn beyond(self, given: f64, spread: f64) -> Self {
         Self { freedom: Freedom::Beyond { given, spread }, ..self }
-    }
-
-    /// The same row, which cannot fail: it follows from inputs or from what was fitted.
-    #[must_use]
-    pub fn bound(self) -> Self {
-        Self { freedom: Freedom::None, ..self }
     }
 
     /// A number that the model gives.
@@ -320,7 +315,8 @@ mod tests {
     fn fitted_rows_and_bound_ones_cannot_fail() {
         let fitted = Row::number("s", "f", (1.0, 1.0, "s"), Role::Fitted, "m");
         assert_eq!(fitted.free_share(), Some(0.0));
-        assert_eq!(predicted(1.0, 1.0).bound().free_share(), Some(0.0));
+        let bound = Row { freedom: Freedom::None, ..predicted(1.0, 1.0) };
+        assert_eq!(bound.free_share(), Some(0.0));
     }
 
     #[test]

@@ -17,7 +17,8 @@
 //! For DBT1 two more numbers are fitted, the time of a transaction and its operations; its two
 //! figures show that the model can give them, no more.
 
-use super::{Fitted, Role, Row};
+use super::published::Publication;
+use super::{Fitted, Row, fitted};
 use crate::queueing::{Bus, Loop, Outcome, run};
 
 /// The bus of the Pentium III, from `lca2005.costs_ns`: a line that another CPU has written
@@ -44,9 +45,9 @@ const TRANSACTION_NS: u64 = 22_272_000;
 
 /// What was fitted, and on which figure.
 pub const FITTED: &[Fitted] = &[
-    Fitted { source: SEMOP, parameter: "5.5 us for an operation", on: "ipc_rcu_s" },
-    Fitted { source: DBT1, parameter: "1,790 operations in a transaction", on: "global_lock mean" },
-    Fitted { source: DBT1, parameter: "22.3 ms for a transaction", on: "ipc_rcu mean" },
+    fitted(SEMOP, "5.5 us for an operation", "ipc_rcu_s"),
+    fitted(DBT1, "1,790 operations in a transaction", "global_lock mean"),
+    fitted(DBT1, "22.3 ms for a transaction", "ipc_rcu mean"),
 ];
 
 const SEMOP: &str = "usenix2003.semop";
@@ -76,95 +77,40 @@ fn transactions_per_s(outcome: &Outcome) -> f64 {
     1e12 / (outcome.section_ps() as f64 * OPERATIONS_PER_TRANSACTION as f64)
 }
 
-/// The rows of both publications. Takes about a second.
-pub fn rows() -> Vec<Row> {
-    let simulate = |shape| run(shape, BUS, SECTIONS, 1);
-    let mut rows = semop_rows(&simulate(semop(8, true)), &simulate(semop(8, false)));
-    rows.extend(dbt1_rows(&simulate(dbt1(true)), &simulate(dbt1(false))));
-    rows
-}
-
-fn semop_rows(global: &Outcome, own: &Outcome) -> Vec<Row> {
-    let mut rows = Vec::new();
-    // What remains if a hand-over costs nothing is fixed by the inputs: a lock serialises.
-    let free = Bus { read_ns: 0, invalidate_ns: 0, atomic_remote_ns: 0, ..BUS };
-    let serial = run(semop(8, true), free, SECTIONS, 1);
-    const RUNS: [f64; 2] = [515.1, 515.4];
-    for (index, published) in RUNS.into_iter().enumerate() {
-        let row = Row::number(
-            SEMOP,
-            format!("global_lock_s, run {}", index + 1),
-            (published, seconds(global), "s"),
-            Role::Predicted,
-            "one lock: each hand-over has every waiter read its line and try, one after the other",
-        );
-        rows.push(row.beyond(seconds(&serial), RUNS[1] - RUNS[0]));
-    }
-    for (index, published) in [46.7, 46.7].into_iter().enumerate() {
-        rows.push(Row::number(
-            SEMOP,
-            format!("ipc_rcu_s, run {}", index + 1),
-            (published, seconds(own), "s"),
-            Role::Fitted,
-            "no lock in common; the time of an operation (5.5 us) is fitted on this",
-        ));
-    }
-    let times = seconds(global) / seconds(own);
-    let serial_times = seconds(&serial) / seconds(own);
-    rows.push(Row::statement(
-        SEMOP,
-        "8 CPUs lose more than 8x",
-        "11.0x",
-        (
-            format!("{times:.1}x; {serial_times:.1}x if a hand-over cost nothing"),
-            times > 8.0 && serial_times < 8.0,
-        ),
-        "a lock alone only serialises; the cost of a hand-over grows with the waiters",
-    ));
-    rows.push(
-        Row::number(
-            SEMOP,
-            "samples in the loop that looks at the lock (Hartner, linux-kernel, 31 October 2002)",
-            (70.0, looking_percent(global, 8), "%"),
-            Role::Predicted,
-            "waiters look; the atomic instructions that fail are counted elsewhere",
-        )
-        .beyond(looking_percent(&serial, 8), 0.0),
-    );
-    rows
-}
-
 fn looking_percent(outcome: &Outcome, cpus: u64) -> f64 {
     100.0 * outcome.looking_ns as f64 / (outcome.elapsed_ns * cpus) as f64
 }
 
-fn dbt1_rows(global: &Outcome, own: &Outcome) -> Vec<Row> {
-    const NO_SPREAD: &str =
-        "the spread of runs of a database is not in the model: it has one course of events";
-    vec![
-        Row::number(
-            DBT1,
-            "global_lock mean",
-            (85.0, transactions_per_s(global), "1/s"),
-            Role::Fitted,
-            "two CPUs wait for each other; 1,790 operations a transaction are fitted on this",
-        ),
-        Row::not_modelled(DBT1, "global_lock sd", (7.5, "1/s"), NO_SPREAD),
-        Row::number(
-            DBT1,
-            "ipc_rcu mean",
-            (89.8, transactions_per_s(own), "1/s"),
-            Role::Fitted,
-            "no lock in common; the time of a transaction (22.3 ms) is fitted on this",
-        ),
-        Row::not_modelled(DBT1, "ipc_rcu sd", (1.0, "1/s"), NO_SPREAD),
-    ]
+/// The rows of both publications. Takes about a second.
+pub fn rows() -> Vec<Row> {
+    let mut published = Publication::read(include_str!("semaphore.toml"));
+    let [global, own] = [true, false].map(|is_global| run(semop(8, is_global), BUS, SECTIONS, 1));
+    // What remains if a hand-over costs nothing is fixed by the inputs: a lock serialises.
+    let free = Bus { read_ns: 0, invalidate_ns: 0, atomic_remote_ns: 0, ..BUS };
+    let serial = run(semop(8, true), free, SECTIONS, 1);
+    let runs = [1, 2].map(|run| format!("global_lock_s, run {run}"));
+    let [first, second] = runs.each_ref().map(|run| published.value(run));
+    for (run, own_run) in runs.iter().zip(["ipc_rcu_s, run 1", "ipc_rcu_s, run 2"]) {
+        published.beyond(run, seconds(&global), seconds(&serial), second - first);
+        published.number(own_run, seconds(&own));
+    }
+    let times = seconds(&global) / seconds(&own);
+    let serial_times = seconds(&serial) / seconds(&own);
+    let found = [times, serial_times].map(|times| format!("{times:.1}"));
+    published.statement("8 CPUs lose more than 8x", &found, times > 8.0 && serial_times < 8.0);
+    let (looking, given) = (looking_percent(&global, 8), looking_percent(&serial, 8));
+    published.beyond("looking", looking, given, 0.0);
+    for (figure, is_global) in [("global_lock mean", true), ("ipc_rcu mean", false)] {
+        let outcome = run(dbt1(is_global), BUS, SECTIONS, 1);
+        published.number(figure, transactions_per_s(&outcome));
+    }
+    published.rows()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::replay::{Fit, assert_fitted};
+    use crate::replay::{Fit, Role, assert_fitted};
 
     #[test]
     fn what_was_fitted_still_comes_out_and_the_rest_fits() {

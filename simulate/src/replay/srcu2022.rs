@@ -33,25 +33,18 @@
 
 use grace::srcu::{AnyDelay, CallbackDelay, Published};
 
-use super::{Fitted, Role, Row};
+use super::published::Publication;
+use super::{Fitted, Row, fitted};
 use crate::srcu::{Options, Report, run};
 
 const SOURCE: &str = "lkml2022.srcu";
 
 /// What was fitted, and on which figure.
 pub const FITTED: &[Fitted] = &[
-    Fitted {
-        source: SOURCE,
-        parameter: "345 us of the caller's work between two calls",
-        on: "5.18 seconds",
-    },
-    Fitted {
-        source: SOURCE,
-        parameter: "5 us for a look at an index, on four boots",
-        on: "boot: limit 100",
-    },
-    Fitted { source: SOURCE, parameter: "10,000 calls in a boot", on: "boot: 5.19-rc1" },
-    Fitted { source: SOURCE, parameter: "1.33 s of other work in a boot", on: "boot: 5.18" },
+    fitted(SOURCE, "345 us of the caller's work between two calls", "5.18 seconds"),
+    fitted(SOURCE, "5 us for a look at an index, on four boots", "boot: limit 100"),
+    fitted(SOURCE, "10,000 calls in a boot", "boot: 5.19-rc1"),
+    fitted(SOURCE, "1.33 s of other work in a boot", "boot: 5.18"),
 ];
 
 /// Grace periods of a boot. Fitted: 161.4 - 8.4 seconds, at 16 - 0.7 ms each.
@@ -101,179 +94,80 @@ fn work_s(calls: u32) -> f64 {
     f64::from(calls) * work_ns as f64 / 1e9
 }
 
-/// A row of a loop: what its calls take beyond the caller's own work is free.
-fn loop_row(figure: String, published: f64, delay: Published, role: Role, why: &str) -> Row {
-    let numbers = (published, loop_s(delay, 8_000), "s");
-    let row = Row::number(SOURCE, figure, numbers, role, why);
-    if role == Role::Predicted { row.beyond(work_s(8_000), 0.0) } else { row }
-}
+/// The four loops of the reports.
+const LOOPS: [(&str, Published); 4] = [
+    ("5.18", Published::V5_18),
+    ("5.19-rc1", Published::V5_19_RC1),
+    ("first-diff", Published::FIRST_DIFF),
+    ("block-removed", Published::BLOCK_REMOVED),
+];
 
-/// A row of a boot, of which all that is not the calls is given as well.
-fn boot_row(figure: String, published: f64, delay: Published, role: Role, why: &str) -> Row {
-    let row = Row::number(SOURCE, figure, (published, boot_s(delay), "s"), role, why);
-    let given = REST_OF_A_BOOT_S + work_s(CALLS_OF_A_BOOT);
-    if role == Role::Predicted { row.beyond(given, 0.0) } else { row }
+/// The guest boots, measured on a machine that no parameter was fitted on; and those of the
+/// experiments in that thread, a harder test.
+fn boots() -> [(&'static str, Published); 26] {
+    let unlimited = Published { no_delay_per_phase_max: Some(1_000_000), ..Published::FIRST_DIFF };
+    let block_removed = Published { no_delay_per_phase_max: None, ..CALLBACKS_AT_ONCE };
+    [
+        ("guest_boot_s 5.18", Published::V5_18),
+        ("guest_boot_s 5.19-rc1", Published::V5_19_RC1),
+        ("guest_boot_s fix1", Published::BLOCK_REMOVED),
+        ("guest_boot_s fix2", unlimited),
+        ("boot: 5.18", Published::V5_18),
+        ("boot: 5.19-rc1", Published::V5_19_RC1),
+        ("boot: first diff", Published::FIRST_DIFF),
+        ("boot: first diff, limit 1000000", unlimited),
+        ("boot: block removed", Published::BLOCK_REMOVED),
+        ("boot: first diff, callbacks at once", CALLBACKS_AT_ONCE),
+        ("boot: block removed, callbacks at once", block_removed),
+        ("boot: limit 100", limited(100)),
+        ("boot: limit 150", limited(150)),
+        ("boot: limit 200", limited(200)),
+        ("boot: limit 250", limited(250)),
+        ("boot: limit 500", limited(500)),
+        ("boot: limit 1000", limited(1_000)),
+        ("boot: limit 10000", limited(10_000)),
+        ("boot: limit 1000000", limited(1_000_000)),
+        ("boot: limit 100, counted once a run", long_pause(100, 5)),
+        ("boot: limit 100, last pause 100 us", long_pause(100, 100)),
+        ("boot: limit 20, last pause 200 us", long_pause(20, 200)),
+        ("boot: limit 20, last pause 400 us", long_pause(20, 400)),
+        ("boot: limit 20, last pause 800 us", long_pause(20, 800)),
+        ("boot: the patch, 100 runs in a jiffy", throttled(100)),
+        ("boot: the patch as released", Published::final_at(250)),
+    ]
 }
 
 /// All rows. Cost: some seconds.
 pub fn rows() -> Vec<Row> {
-    let mut rows = loops();
-    rows.extend(boots());
-    rows.extend(experiments());
-    rows.push(cpu_time());
-    rows.push(throttle());
-    rows.push(Row::not_modelled(
-        SOURCE,
-        "boot: limit 100, while a kernel is built",
-        (62.763, "s"),
-        "what is built takes the caller's CPU, too; that no CPU is idle then, so that none pulls, would \
-         not do: in the model 100 looks end before a tick comes",
-    ));
-    rows
-}
-
-/// The four loops of `figures.toml`, and where there was no regression.
-fn loops() -> Vec<Row> {
-    let sleeps = "the worker preempts the caller in its own section, finds it there, and sleeps: \
-                  two ticks; callbacks are delayed as well: two more";
-    let table: [(&str, Published, f64, Role, &str); 4] = [
-        (
-            "5.18",
-            Published::V5_18,
-            5.66,
-            Role::Fitted,
-            "the caller's own work, and as much of the worker's spinning as is fair",
-        ),
-        ("5.19-rc1", Published::V5_19_RC1, 128.35, Role::Predicted, sleeps),
-        ("first-diff", Published::FIRST_DIFF, 128.10, Role::Predicted, sleeps),
-        (
-            "block-removed",
-            Published::BLOCK_REMOVED,
-            9.53,
-            Role::Predicted,
-            "spins past a tick, where an idle CPU pulls the caller; if its runs of this jiffy are used \
-             up before, or the grace period is a jiffy old, it sleeps and delays its callbacks",
-        ),
-    ];
-    let row = |(variant, delay, published, role, mechanism)| {
-        loop_row(format!("{variant} seconds"), published, delay, role, mechanism)
-    };
-    let mut rows: Vec<Row> = table.into_iter().map(row).collect();
+    let mut said = Publication::read(include_str!("srcu2022.toml"));
+    for (variant, delay) in LOOPS {
+        // What its calls take beyond the caller's own work is free.
+        let figure = format!("{variant} seconds");
+        said.predicted(&figure, loop_s(delay, 8_000), work_s(8_000));
+    }
     let not_preemptible =
         report(&Options { preempt: false, ..options(Published::V5_19_RC1, 8_000) });
     let ms = not_preemptible.latency_p99_ns as f64 / 1e6;
-    rows.push(Row::statement(
-        SOURCE,
-        "5.19-rc1 elsewhere",
-        "a loop of 10,000 calls on another machine shows none of it",
-        (format!("not preemptible: p99 {ms:.3} ms a call"), ms < 1.0),
-        "where the worker cannot preempt the caller in its section, it finds no reader; which \
-         preemption that machine had is not published",
-    ));
-    rows
-}
-
-/// The guest boots of `figures.toml`, measured on a machine that no parameter was fitted on.
-fn boots() -> Vec<Row> {
-    let fix = Published { no_delay_per_phase_max: Some(1_000_000), ..Published::FIRST_DIFF };
-    let table: [(&str, Published, f64); 4] = [
-        ("5.18", Published::V5_18, 8.0),
-        ("5.19-rc1", Published::V5_19_RC1, 163.0),
-        ("fix1", Published::BLOCK_REMOVED, 19.0),
-        ("fix2", fix, 19.0),
-    ];
-    let row = |(variant, delay, published)| {
-        let mechanism = match variant {
-            "fix1" => {
-                "taken to be the first diff without its block (fix1 and fix2 may be the \
-                       other way round); 10,000 calls and 1.33 s of other work, from another machine"
-            }
-            "fix2" => "taken to be the first diff with its limit at 1,000,000; as fix1",
-            _ => "10,000 calls and 1.33 s of other work, both fitted on another machine's boots",
-        };
-        let figure = format!("guest_boot_s {variant}");
-        boot_row(figure, published, delay, Role::Predicted, mechanism)
-    };
-    table.into_iter().map(row).collect()
-}
-
-/// The boots of the experiments in that thread: not in `figures.toml`, and a harder test.
-fn experiments() -> Vec<Row> {
-    use Role::{Fitted, Predicted};
-
-    let unlimited = Published { no_delay_per_phase_max: Some(1_000_000), ..Published::FIRST_DIFF };
-    let callbacks = "callbacks at once: two ticks less";
-    let limit = "spins until its looks are used up, then sleeps two ticks, unless a tick comes \
-                 first and an idle CPU pulls the caller; what it spins it pays for in virtual \
-                 runtime, so the longer it spins the fewer calls it preempts";
-    let look = "as that of 100 looks counted once a run; a look's price is fitted on these four";
-    let pause = "as many looks with a longer pause in each run: spins past a tick";
-    let free = "spins past a tick, unless its runs of this jiffy are used up before";
-    let table: [(&str, Published, f64, Role, &str); 22] = [
-        ("5.18", Published::V5_18, 8.402, Fitted, "the rest of a boot is fitted on it"),
-        ("5.19-rc1", Published::V5_19_RC1, 161.433, Fitted, "the number of calls is"),
-        ("first diff", Published::FIRST_DIFF, 163.404, Predicted, "as 5.19-rc1"),
-        ("first diff, limit 1000000", unlimited, 15.215, Predicted, free),
-        ("block removed", Published::BLOCK_REMOVED, 15.262, Predicted, free),
-        ("first diff, callbacks at once", CALLBACKS_AT_ONCE, 83.936, Predicted, callbacks),
-        (
-            "block removed, callbacks at once",
-            Published { no_delay_per_phase_max: None, ..CALLBACKS_AT_ONCE },
-            11.418,
-            Predicted,
-            free,
-        ),
-        ("limit 100", limited(100), 30.053, Fitted, look),
-        ("limit 150", limited(150), 25.151, Fitted, look),
-        ("limit 200", limited(200), 20.704, Fitted, look),
-        ("limit 250", limited(250), 15.748, Fitted, look),
-        ("limit 500", limited(500), 11.401, Predicted, free),
-        ("limit 1000", limited(1_000), 11.443, Predicted, free),
-        ("limit 10000", limited(10_000), 11.258, Predicted, free),
-        ("limit 1000000", limited(1_000_000), 11.154, Predicted, free),
-        ("limit 100, counted once a run", long_pause(100, 5), 19.263, Predicted, limit),
-        ("limit 100, last pause 100 us", long_pause(100, 100), 9.347, Predicted, pause),
-        ("limit 20, last pause 200 us", long_pause(20, 200), 9.741, Predicted, pause),
-        ("limit 20, last pause 400 us", long_pause(20, 400), 10.120, Predicted, pause),
-        ("limit 20, last pause 800 us", long_pause(20, 800), 9.851, Predicted, pause),
-        ("the patch, 100 runs in a jiffy", throttled(100), 11.498, Predicted, free),
-        ("the patch as released", Published::final_at(250), 9.7, Predicted, free),
-    ];
-    let row = |(variant, delay, published, role, mechanism)| {
-        boot_row(format!("boot: {variant}"), published, delay, role, mechanism)
-    };
-    table.into_iter().map(row).collect()
-}
-
-/// What the process took of a CPU in a boot with 5.18, by `time`: the half of it that was not the
-/// worker.
-fn cpu_time() -> Row {
-    Row::number(
-        SOURCE,
-        "boot: 5.18, user and system time",
-        (3.015 + 1.102, REST_OF_A_BOOT_S + work_s(CALLS_OF_A_BOOT), "s"),
-        Role::Predicted,
-        "the worker's spinning is not the process's: fair shares say how much of 8.4 s it was. If \
-         the rest of a boot is not all work, the process takes less",
-    )
-}
-
-/// That a higher limit on runs in a jiffy makes a boot faster.
-fn throttle() -> Row {
-    let (low, high) = (boot_s(throttled(100)), boot_s(throttled(1_000)));
-    Row::statement(
-        SOURCE,
-        "100 runs in a jiffy, or 1,000",
-        "more are faster: 11.5 and 9.7 s; on a third machine 67 and 43 s",
-        (format!("{low:.1} and {high:.1} s"), high < low),
-        "100 runs end before the tick in which an idle CPU pulls the caller",
-    )
+    said.statement("5.19-rc1 elsewhere", &[format!("{ms:.3}")], ms < 1.0);
+    let work_of_a_boot_s = REST_OF_A_BOOT_S + work_s(CALLS_OF_A_BOOT);
+    for (figure, delay) in boots() {
+        // All that is not the calls is given as well.
+        said.predicted(figure, boot_s(delay), work_of_a_boot_s);
+    }
+    // What the process took of a CPU in a boot with 5.18, by `time`: the half of it that was not
+    // the worker.
+    said.number("boot: 5.18, user and system time", work_of_a_boot_s);
+    // A higher limit on runs in a jiffy makes a boot faster.
+    let runs = [100, 1_000].map(|runs| boot_s(throttled(runs)));
+    let found = runs.map(|s| format!("{s:.1}"));
+    said.statement("100 runs in a jiffy, or 1,000", &found, runs[1] < runs[0]);
+    said.rows()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::replay::{Fit, assert_fitted};
+    use crate::replay::{Fit, Role, assert_fitted};
 
     #[test]
     fn every_row_fits() {

@@ -15,7 +15,8 @@
 //!
 //! Chosen for the latencies: how often a CPU switches, on rcu_sched's minute. The others follow.
 
-use super::{Fitted, Role, Row};
+use super::published::Publication;
+use super::{Fitted, Row, fitted};
 use crate::cost::Costs;
 use crate::engines::EngineKind;
 use crate::report::Report;
@@ -55,39 +56,18 @@ const LATENCY: &str = "usenix2003.latency";
 
 /// What was fitted, and on which figure.
 pub const FITTED: &[Fitted] = &[
-    Fitted {
-        source: TABLE_3,
-        parameter: "22.06 ms of work in a round",
-        on: "rcu-ltimer ms_per_iteration",
-    },
-    Fitted {
-        source: TABLE_3,
-        parameter: "70 % of it for the tasks that are not the longest",
-        on: "rcu-ltimer cpu_percent",
-    },
-    Fitted {
-        source: TABLE_3,
-        parameter: "40 barriers in a round",
-        on: "rcu-poll-per-cpu cpu_percent",
-    },
-    Fitted {
-        source: TABLE_3,
-        parameter: "4.6 us between two looks of the idle loop",
-        on: "rcu-sched cpu_percent",
-    },
-    Fitted {
-        source: LATENCY,
-        parameter: "1.8 s from switch to switch under dbench",
-        on: "rcu_sched, dbench",
-    },
+    fitted(TABLE_3, "22.06 ms of work in a round", "rcu-ltimer ms_per_iteration"),
+    fitted(TABLE_3, "70 % of it for the tasks that are not the longest", "rcu-ltimer cpu_percent"),
+    fitted(TABLE_3, "40 barriers in a round", "rcu-poll-per-cpu cpu_percent"),
+    fitted(TABLE_3, "4.6 us between two looks of the idle loop", "rcu-sched cpu_percent"),
+    fitted(LATENCY, "1.8 s from switch to switch under dbench", "rcu_sched, dbench"),
 ];
 
-/// As published: engine, ours, per cent of the CPUs, milliseconds per iteration and their
-/// standard deviation.
-const PUBLISHED: [(&str, &str, f64, f64, f64); 3] = [
-    ("rcu-ltimer", "tick", 77.52, 22.47, 0.01),
-    ("rcu-poll-per-cpu", "poll-per-cpu", 84.20, 22.95, 0.03),
-    ("rcu-sched", "token", 81.95, 22.46, 0.02),
+/// Engines as published, ours, and the published standard deviation of milliseconds per iteration.
+const ENGINES: [(&str, &str, f64); 3] = [
+    ("rcu-ltimer", "tick", 0.01),
+    ("rcu-poll-per-cpu", "poll-per-cpu", 0.03),
+    ("rcu-sched", "token", 0.02),
 ];
 
 /// Linux 2.5 on Pentium III Xeons.
@@ -161,9 +141,10 @@ pub fn idle(engine: &str, seed: u64) -> Report {
 
 /// The rows of Table 3 and of the latencies. Takes seconds.
 pub fn rows() -> Vec<Row> {
-    let mut rows = table_3_rows(1);
-    rows.extend(latency_rows(1));
-    rows
+    let mut published = Publication::read(include_str!("usenix2003.toml"));
+    fill_table_3(&mut published, 1);
+    fill_latencies(&mut published, 1);
+    published.rows()
 }
 
 fn cpu_percent(report: &Report) -> f64 {
@@ -174,121 +155,45 @@ fn ms_per_iteration(report: &Report) -> f64 {
     report.iteration_ns.mean as f64 / 1e6
 }
 
-fn table_3_rows(seed: u64) -> Vec<Row> {
-    let runs = PUBLISHED.map(|(_, engine, ..)| table_3(engine, seed));
+fn fill_table_3(published: &mut Publication, seed: u64) {
+    let runs = ENGINES.map(|(_, engine, _)| table_3(engine, seed));
     let cpu = runs.each_ref().map(cpu_percent);
     let ms = runs.each_ref().map(ms_per_iteration);
-    let mut rows = Vec::new();
-    let roles = [Role::Fitted, Role::Predicted, Role::Predicted];
-    let causes = [
-        (
-            "how evenly the work is shared is fitted on this",
-            "the work of a round is fitted on this",
-        ),
-        (
-            "ksoftirqd polls on CPUs that are idle; how often they are is fitted on this",
-            "interrupts, forced switches and looks on busy CPUs; polling falls into idle time",
-        ),
-        (
-            "idle loops pass through schedule() again and again; how often is fitted on this",
-            "time that was idle is spent, and none that was not",
-        ),
-    ];
-    let ltimer_sd = PUBLISHED[0].4;
-    for (index, (name, _, published_cpu, published_ms, sd)) in PUBLISHED.into_iter().enumerate() {
-        let (figure, unit) = (format!("{name} cpu_percent"), "%");
-        let numbers = (published_cpu, cpu[index], unit);
-        rows.push(Row::number(TABLE_3, figure, numbers, Role::Fitted, causes[index].0));
+    let ltimer_sd = ENGINES[0].2;
+    for (index, (name, _, sd)) in ENGINES.into_iter().enumerate() {
+        published.number(&format!("{name} cpu_percent"), cpu[index]);
         let figure = format!("{name} ms_per_iteration");
-        let numbers = (published_ms, ms[index], "ms");
-        let row = Row::number(TABLE_3, figure, numbers, roles[index], causes[index].1);
-        // The work of a round is the same under all engines: what they add to it is compared.
-        // Two standard deviations of a difference are what runs differ by.
-        let spread = 2.0 * ltimer_sd.hypot(sd);
-        rows.push(if index == 0 { row } else { row.beyond(ms[0], spread) });
+        match index {
+            0 => published.number(&figure, ms[0]),
+            // The work of a round is the same under all engines: what they add to it is compared.
+            // Two standard deviations of a difference are what runs differ by.
+            _ => published.beyond(&figure, ms[index], ms[0], 2.0 * ltimer_sd.hypot(sd)),
+        };
     }
-    rows.push(Row {
-        role: Role::Fitted,
-        ..Row::statement(
-            TABLE_3,
-            "order of CPU",
-            "ltimer < sched < poll",
-            (format!("{:.2} {:.2} {:.2} %", cpu[0], cpu[2], cpu[1]), cpu.is_in_order([0, 2, 1])),
-            "all three are fitted",
-        )
-        .bound()
-    });
-    rows.push(Row::statement(
-        TABLE_3,
-        "order of time",
-        "sched <= ltimer < poll",
-        (format!("{:.3} {:.3} {:.3} ms", ms[2], ms[0], ms[1]), ms.is_in_order([2, 0, 1])),
-        "see above",
-    ));
-    rows
+    let in_order = |low, middle, high| low <= middle && middle < high;
+    let [ltimer, poll, sched] = cpu;
+    let found = [ltimer, sched, poll].map(|cpu| format!("{cpu:.2}"));
+    published.statement("order of CPU", &found, in_order(ltimer, sched, poll));
+    let [ltimer, poll, sched] = ms;
+    let found = [sched, ltimer, poll].map(|ms| format!("{ms:.3}"));
+    published.statement("order of time", &found, in_order(sched, ltimer, poll));
 }
 
-/// Whether three numbers rise in a given order.
-trait InOrder {
-    fn is_in_order(&self, order: [usize; 3]) -> bool;
-}
-
-impl InOrder for [f64; 3] {
-    fn is_in_order(&self, order: [usize; 3]) -> bool {
-        self[order[0]] <= self[order[1]] && self[order[1]] < self[order[2]]
-    }
-}
-
-fn latency_rows(seed: u64) -> Vec<Row> {
+fn fill_latencies(published: &mut Publication, seed: u64) {
     let runs = ["poll", "tick", "token"].map(|engine| dbench(engine, seed));
-    let mean = runs.each_ref().map(|report| report.callback_latency_ns.mean as f64 / 1e6);
+    let [poll, tick, token] =
+        runs.each_ref().map(|report| report.callback_latency_ns.mean as f64 / 1e6);
     let longest_s = runs[2].callback_latency_ns.max as f64 / 1e9;
     let idle = idle("poll", seed).callback_latency_ns;
     let (idle_mean_ms, idle_max_ms) = (idle.mean as f64 / 1e6, idle.max as f64 / 1e6);
-    vec![
-        Row::statement(
-            LATENCY,
-            "rcu_poll, idle",
-            "much less than 1 ms",
-            (
-                format!("{idle_mean_ms:.3} ms, at most {idle_max_ms:.3} ms"),
-                idle.count > 0 && idle_max_ms < 0.5,
-            ),
-            "an interrupt and a switch on each CPU, and one look",
-        ),
-        Row::statement(
-            LATENCY,
-            "rcu_poll, dbench",
-            "more than 10 times below the other two",
-            (
-                format!("{:.1} ms against {:.0} and {:.0} ms", mean[0], mean[1], mean[2]),
-                mean[0] * 10.0 < mean[1].min(mean[2]),
-            ),
-            "all are forced at once; the next interrupt on the CPU that polls finds them done",
-        ),
-        Row::statement(
-            LATENCY,
-            "rcu_ltimer, dbench",
-            "over 100 ms",
-            (format!("{:.0} ms", mean[1]), (100.0..1_000.0).contains(&mean[1])),
-            "two rounds, in each of which every CPU needs a tick outside the kernel",
-        ),
-        Row {
-            role: Role::Fitted,
-            ..Row::statement(
-                LATENCY,
-                "rcu_sched, dbench",
-                "up to almost one minute",
-                (
-                    format!("up to {longest_s:.0} s; {:.0} s on average", mean[2] / 1e3),
-                    (30.0..80.0).contains(&longest_s),
-                ),
-                "a hop for each switch of the next one in the ring, up to two circuits; the time \
-                 between switches (1.8 s) is fitted on this",
-            )
-            .bound()
-        },
-    ]
+    let found = [idle_mean_ms, idle_max_ms].map(|ms| format!("{ms:.3}"));
+    published.statement("rcu_poll, idle", &found, idle.count > 0 && idle_max_ms < 0.5);
+    let found = [format!("{poll:.1}"), format!("{tick:.0}"), format!("{token:.0}")];
+    published.statement("rcu_poll, dbench", &found, poll * 10.0 < tick.min(token));
+    let is_so = (100.0..1_000.0).contains(&tick);
+    published.statement("rcu_ltimer, dbench", &[format!("{tick:.0}")], is_so);
+    let found = [longest_s, token / 1e3].map(|s| format!("{s:.0}"));
+    published.statement("rcu_sched, dbench", &found, (30.0..80.0).contains(&longest_s));
 }
 
 #[cfg(test)]

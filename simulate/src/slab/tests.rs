@@ -4,19 +4,6 @@ use super::*;
 use crate::random::Random;
 use std::collections::VecDeque;
 
-/// The pages of a list, whose links must agree.
-fn walk(slab: &Slab, list: List) -> Vec<u32> {
-    let (mut at, mut previous, mut seen) = (list.first, NONE, Vec::new());
-    while at != NONE {
-        assert_eq!(slab.pages[at as usize].previous, previous);
-        seen.push(at);
-        (previous, at) = (at, slab.pages[at as usize].next);
-    }
-    assert_eq!(list.last, previous);
-    assert_eq!(seen.len(), list.len as usize);
-    seen
-}
-
 /// Every object is either free, and in its page's list once, or in use; every page is where it
 /// says, and nowhere else.
 fn check(slab: &Slab, in_use: usize) {
@@ -38,15 +25,15 @@ fn check(slab: &Slab, in_use: usize) {
         assert_eq!(places[page as usize], Place::Full, "on two lists");
         places[page as usize] = place;
     };
-    for (number, &node) in slab.nodes.iter().enumerate() {
-        for page in walk(slab, node) {
+    for (number, node) in slab.nodes.iter().enumerate() {
+        for page in node.numbers() {
             put(page, Place::Node);
             assert_eq!(slab.pages[page as usize].node, number as u32);
         }
     }
-    walk(slab, slab.spare).into_iter().for_each(|page| put(page, Place::Spare));
+    slab.spare.numbers().into_iter().for_each(|page| put(page, Place::Spare));
     for local in &slab.locals {
-        let partial = walk(slab, local.partial);
+        let partial = local.partial.numbers();
         let counted = |&page: &u32| slab.pages[page as usize].counted;
         assert_eq!(partial.iter().map(counted).sum::<u32>(), local.counted);
         partial.into_iter().for_each(|page| put(page, Place::Cpu));

@@ -1,12 +1,9 @@
 //! What a run measures, while it runs and in the end.
 
-use grace::srcu::Wait;
-
-use super::options::Options;
 use crate::events::Time;
 
 /// What came of a simulation. Times in nanoseconds of virtual time.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, serde::Serialize)]
 pub struct Report {
     /// Calls that came back.
     pub calls: u32,
@@ -61,49 +58,15 @@ impl Report {
 }
 
 /// A report in the making.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Record {
+    pub(super) report: Report,
     latencies: Vec<u64>,
-    calls_asked: u32,
     awake_since: Option<Time>,
     runs_since: Option<Time>,
-    report: Report,
 }
 
 impl Record {
-    pub(super) fn new(options: &Options) -> Self {
-        Self {
-            latencies: Vec::new(),
-            calls_asked: options.calls,
-            awake_since: None,
-            runs_since: None,
-            report: Report {
-                calls: 0,
-                calls_asked: options.calls,
-                elapsed_ns: 0,
-                latency_p50_ns: 0,
-                latency_p90_ns: 0,
-                latency_p99_ns: 0,
-                latency_max_ns: 0,
-                latency_sum_ns: 0,
-                worker_ns: 0,
-                worker_awake_max_ns: 0,
-                runs: 0,
-                checks: 0,
-                checks_failed: 0,
-                sleeps: 0,
-                naps: 0,
-                pulls: 0,
-                grace_periods: 0,
-                callbacks_delayed: 0,
-            },
-        }
-    }
-
-    pub(super) fn calls(&self) -> u32 {
-        self.report.calls
-    }
-
     pub(super) fn call(&mut self, latency_ns: u64) {
         self.report.calls += 1;
         self.report.latency_sum_ns += latency_ns;
@@ -130,32 +93,7 @@ impl Record {
         }
     }
 
-    pub(super) fn worker_waits(&mut self, wait: Wait) {
-        match wait {
-            Wait::Jiffies(_) => self.report.sleeps += 1,
-            Wait::Microseconds(_) => self.report.naps += 1,
-        }
-    }
-
-    pub(super) fn pull(&mut self) {
-        self.report.pulls += 1;
-    }
-
-    pub(super) fn run(&mut self) {
-        self.report.runs += 1;
-    }
-
-    pub(super) fn check(&mut self, drained: bool) {
-        self.report.checks += 1;
-        self.report.checks_failed += u64::from(!drained);
-    }
-
-    pub(super) fn grace_period(&mut self, delay_jiffies: u32) {
-        self.report.grace_periods += 1;
-        self.report.callbacks_delayed += u64::from(delay_jiffies > 0);
-    }
-
-    pub(super) fn finish(mut self, now: Time) -> Report {
+    pub(super) fn finish(mut self, calls_asked: u32, now: Time) -> Report {
         self.worker_stops(now);
         self.worker_sleeps(now);
         self.latencies.sort_unstable();
@@ -165,7 +103,7 @@ impl Record {
             self.latencies.get(rank - 1).copied().unwrap_or(0)
         };
         Report {
-            calls_asked: self.calls_asked,
+            calls_asked,
             elapsed_ns: now,
             latency_p50_ns: percentile(50),
             latency_p90_ns: percentile(90),

@@ -145,7 +145,7 @@ impl<'a> World<'a> {
             call_began: 0,
             waits_for: None,
             last_end: 0,
-            record: Record::new(options),
+            record: Record::default(),
         };
         world.cpus[home].queue.add(CALLER);
         for task in [WORKER, BOOT_WORKER] {
@@ -162,7 +162,7 @@ impl<'a> World<'a> {
     }
 
     pub(super) fn run(mut self) -> Report {
-        while self.record.calls() < self.options.calls {
+        while self.record.report.calls < self.options.calls {
             let Some(happening) = self.events.next(self.options.limit_ns) else { break };
             match happening {
                 Happening::Tick => self.tick(),
@@ -173,9 +173,9 @@ impl<'a> World<'a> {
             }
             self.settle();
         }
-        let unfinished = self.record.calls() < self.options.calls;
+        let unfinished = self.record.report.calls < self.options.calls;
         let now = if unfinished { self.options.limit_ns } else { self.events.now() };
-        self.record.finish(now)
+        self.record.finish(self.options.calls, now)
     }
 
     fn tick(&mut self) {
@@ -361,16 +361,15 @@ impl<'a> World<'a> {
     fn queue(&mut self) {
         let Action::Queue(wait) = self.machine.pending() else { return };
         self.tell(Event::Queued);
-        if !wait.is_none() {
-            self.record.worker_waits(wait);
-        }
         match wait {
             Wait::Jiffies(0) | Wait::Microseconds(0) => self.give(WORKER, Work::GracePeriod),
             // A timer goes into the bucket after the one it names.
             Wait::Jiffies(jiffies) => {
+                self.record.report.sleeps += 1;
                 self.worker_at_jiffy = Some(self.jiffy + u64::from(jiffies) + 1);
             }
             Wait::Microseconds(microseconds) => {
+                self.record.report.naps += 1;
                 self.events.after(u64::from(microseconds) * 1_000, Happening::Nap);
             }
         }
@@ -387,7 +386,8 @@ impl<'a> World<'a> {
             Stage::Run => self.tell(Event::Runs),
             Stage::Check => {
                 let drained = self.is_drained();
-                self.record.check(drained);
+                self.record.report.checks += 1;
+                self.record.report.checks_failed += u64::from(!drained);
                 self.tell(Event::Checked { drained });
             }
             Stage::Spin => self.tell(Event::Spun),
@@ -420,7 +420,7 @@ impl<'a> World<'a> {
         match self.tasks[task].works.pop_front() {
             None => self.sleep(task),
             Some(Work::GracePeriod) => {
-                self.record.run();
+                self.record.report.runs += 1;
                 self.goto(task, Stage::Run, self.options.run_ns);
             }
             Some(Work::Callbacks) => {
@@ -452,7 +452,8 @@ impl<'a> World<'a> {
     fn hand_out(&mut self, delay_jiffies: u32) {
         let now = self.events.now();
         self.last_end = now;
-        self.record.grace_period(delay_jiffies);
+        self.record.report.grace_periods += 1;
+        self.record.report.callbacks_delayed += u64::from(delay_jiffies > 0);
         if delay_jiffies == 0 {
             self.give(self.boot_worker(), Work::Callbacks);
         } else {

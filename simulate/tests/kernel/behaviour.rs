@@ -9,6 +9,15 @@ use simulate::kernel::{Access, Engine, Line, Mode, Start, poll, tick};
 use crate::recorder::{Recorder, callback};
 
 const CPUS: usize = 8;
+const START: Start = Start { number: 0, counter_bits: 32 };
+
+fn relay(cpus: usize) -> Relay {
+    Relay::with(cpus, v2::Parameters::default(), START, Intact)
+}
+
+fn on_demand() -> OnDemand {
+    OnDemand::with(CPUS, on_demand::Parameters::DEFAULT, START, Intact)
+}
 
 /// Raised softirqs run, until none is left or `times` have run.
 fn run_softirqs(engine: &mut impl Engine, host: &mut Recorder, times: usize) {
@@ -31,7 +40,7 @@ fn tick_everybody(engine: &mut impl Engine, host: &mut Recorder, mode: Mode) {
 
 #[test]
 fn poll_with_one_list_forces_everybody_and_runs_all_callbacks_where_it_polls() {
-    let (mut engine, mut host) = (poll::Global::new(CPUS), Recorder::default());
+    let (mut engine, mut host) = (poll::Global::with(CPUS, START, Intact), Recorder::default());
     engine.queue(3, callback(Background), &mut host);
     run_softirqs(&mut engine, &mut host, 1);
     engine.queue(5, callback(Background), &mut host);
@@ -48,7 +57,7 @@ fn poll_with_one_list_forces_everybody_and_runs_all_callbacks_where_it_polls() {
 
 #[test]
 fn poll_with_one_list_looks_at_those_only_who_have_not_passed() {
-    let (mut engine, mut host) = (poll::Global::new(CPUS), Recorder::default());
+    let (mut engine, mut host) = (poll::Global::with(CPUS, START, Intact), Recorder::default());
     engine.queue(0, callback(Background), &mut host);
     engine.softirq(0, &mut host);
     (2..CPUS).for_each(|cpu| engine.context_switch(cpu, &mut host));
@@ -61,7 +70,7 @@ fn poll_with_one_list_looks_at_those_only_who_have_not_passed() {
 
 #[test]
 fn poll_with_a_list_for_each_has_a_grace_period_for_each_and_shares_no_line() {
-    let (mut engine, mut host) = (poll::PerCpu::new(CPUS), Recorder::default());
+    let (mut engine, mut host) = (poll::PerCpu::with(CPUS, START, Intact), Recorder::default());
     for cpu in 0..CPUS {
         engine.queue(cpu, callback(Background), &mut host);
         engine.softirq(cpu, &mut host);
@@ -80,7 +89,7 @@ fn poll_with_a_list_for_each_has_a_grace_period_for_each_and_shares_no_line() {
 
 #[test]
 fn tick_takes_two_batches_even_from_idle_and_forces_nobody() {
-    let (mut engine, mut host) = (tick::Tick::new(CPUS), Recorder::default());
+    let (mut engine, mut host) = (tick::Tick::with(CPUS, START, Intact), Recorder::default());
     engine.queue(1, callback(Expedited), &mut host);
     assert_eq!(host.touched, [(Line::Cpu(1), Access::Write)], "nothing shared, nothing raised");
     let mut ticks = 0;
@@ -98,7 +107,7 @@ fn tick_takes_two_batches_even_from_idle_and_forces_nobody() {
 
 #[test]
 fn the_published_ring_shares_a_count() {
-    let (mut engine, mut host) = (Published::new(CPUS), Recorder::default());
+    let (mut engine, mut host) = (Published::with(CPUS, START, Intact), Recorder::default());
     let counted = |host: &Recorder, access| {
         host.touched.iter().filter(|touched| **touched == (Line::Global(0), access)).count()
     };
@@ -120,7 +129,7 @@ fn the_published_ring_shares_a_count() {
 
 #[test]
 fn the_relay_touches_nothing_shared_while_nobody_waits() {
-    let (mut engine, mut host) = (Relay::new(40), Recorder::default());
+    let (mut engine, mut host) = (relay(40), Recorder::default());
     for cpu in 0..40 {
         engine.context_switch(cpu, &mut host);
         assert_eq!(host.touched, [(Line::Node(cpu / 16), Access::Read)]);
@@ -130,7 +139,7 @@ fn the_relay_touches_nothing_shared_while_nobody_waits() {
 
 #[test]
 fn the_relay_has_no_atomic_instruction_where_cpus_are_quiescent_or_queue() {
-    let (mut engine, mut host) = (Relay::new(CPUS), Recorder::default());
+    let (mut engine, mut host) = (relay(CPUS), Recorder::default());
     engine.queue(0, callback(Background), &mut host);
     engine.tick(0, Mode::Kernel, &mut host);
     assert_eq!(host.count(Access::Lock) + host.count(Access::Atomic), 0);
@@ -151,7 +160,7 @@ fn the_relay_has_no_atomic_instruction_where_cpus_are_quiescent_or_queue() {
 #[test]
 fn the_relay_nudges_one_of_each_segment_and_passes_over_who_sleeps() {
     let parameters = v2::Parameters { segment: 4, rest_jiffies_max: 1 };
-    let mut engine = Relay::with(CPUS, parameters, Start::default(), Intact);
+    let mut engine = Relay::with(CPUS, parameters, START, Intact);
     let mut host = Recorder::default();
     engine.enter_eqs(0, &mut host);
     engine.queue(7, callback(Background), &mut host);
@@ -172,7 +181,7 @@ fn the_relay_nudges_one_of_each_segment_and_passes_over_who_sleeps() {
 
 /// An engine with a callback queued on CPU 2, and the softirqs raised by that run.
 fn on_demand_with(urgency: Urgency, is_over_budget: bool) -> (OnDemand, Recorder) {
-    let mut engine = OnDemand::new(CPUS);
+    let mut engine = on_demand();
     let mut host = Recorder { is_over_budget, ..Recorder::default() };
     engine.enter_eqs(6, &mut host);
     host.clear();
@@ -254,7 +263,7 @@ fn on_demand_sees_the_bytes_of_all_cpus_together() {
     let (bytes_max, bytes) = (8_000, 100);
     let parameters =
         on_demand::Parameters { backlog_bytes_max: bytes_max, ..on_demand::Parameters::DEFAULT };
-    let mut engine = OnDemand::with(CPUS, parameters, Start::default(), Intact);
+    let mut engine = OnDemand::with(CPUS, parameters, START, Intact);
     let mut host = Recorder { is_over_budget: true, ..Recorder::default() };
     for queued in 1..=bytes_max / bytes {
         engine.queue(queued as usize % CPUS, callback(Background), &mut host);
@@ -309,10 +318,10 @@ fn cpus_out_of_range_are_ignored() {
         assert!(engine == before);
         assert_eq!(host, Recorder::default());
     }
-    ignores(poll::Global::new(CPUS));
-    ignores(poll::PerCpu::new(CPUS));
-    ignores(tick::Tick::new(CPUS));
-    ignores(Published::new(CPUS));
-    ignores(Relay::new(CPUS));
-    ignores(OnDemand::new(CPUS));
+    ignores(poll::Global::with(CPUS, START, Intact));
+    ignores(poll::PerCpu::with(CPUS, START, Intact));
+    ignores(tick::Tick::with(CPUS, START, Intact));
+    ignores(Published::with(CPUS, START, Intact));
+    ignores(relay(CPUS));
+    ignores(on_demand());
 }

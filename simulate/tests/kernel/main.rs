@@ -101,37 +101,38 @@ fn on_demand<S: Steps>(cpus: usize, steps: S) -> OnDemand<S> {
 
 #[test]
 fn poll_with_one_list_holds() {
-    holds(poll::Global::new);
+    holds(|cpus| poll::Global::with(cpus, Start::default(), Intact));
     holds(|cpus| global(cpus, Intact));
 }
 
 #[test]
 fn poll_with_a_list_for_each_holds() {
-    holds(poll::PerCpu::new);
+    holds(|cpus| poll::PerCpu::with(cpus, Start::default(), Intact));
     holds(|cpus| per_cpu(cpus, Intact));
 }
 
 #[test]
 fn tick_holds() {
-    holds(tick::Tick::new);
+    holds(|cpus| tick::Tick::with(cpus, Start::default(), Intact));
     holds(|cpus| ltimer(cpus, Intact));
 }
 
 #[test]
 fn the_published_ring_holds() {
-    holds(Published::new);
+    holds(|cpus| Published::with(cpus, Start::default(), Intact));
     holds(|cpus| ring(cpus, Intact));
 }
 
 #[test]
 fn the_relay_holds() {
-    holds(Relay::new);
+    holds(|cpus| Relay::with(cpus, v2::Parameters::default(), Start::default(), Intact));
     holds(|cpus| relay(cpus, Intact));
 }
 
 #[test]
 fn on_demand_holds() {
-    holds(OnDemand::new);
+    let usual = on_demand::Parameters::DEFAULT;
+    holds(|cpus| OnDemand::with(cpus, usual, Start::default(), Intact));
     holds(|cpus| on_demand(cpus, Intact));
 }
 

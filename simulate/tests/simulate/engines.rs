@@ -73,7 +73,8 @@ fn an_engine_that_does_not_wait_is_caught() {
     // The explorer finds the harm in every step of the tree; in ordinary life it shows in some.
     let options = tree::Options::new(tree::Variant::V3_15, 250, 4);
     let caught = tree::STEPS[..tree::STEPS_OF_SAFETY].iter().filter(|step| {
-        let mutant = tree::Tree::omitting(options, 4, Without(step));
+        let start = grace::Sequence::after(0);
+        let mutant = tree::Tree::starting_at(start, options, 4, Without(step));
         let report = run_engine(&setup, Box::new(mutant), "tree", &workload).unwrap();
         report.callbacks.early_batches > 0
     });

@@ -53,13 +53,6 @@ pub struct Published<S: Steps = Intact> {
     eqs: Mask,
 }
 
-impl Published {
-    /// The engine of so many CPUs.
-    pub fn new(cpus: usize) -> Self {
-        Self::with(cpus, Start::default(), Intact)
-    }
-}
-
 impl<S: Steps> Published<S> {
     /// The engine from a given start, possibly without one of its [`STEPS`].
     pub fn with(cpus: usize, start: Start, steps: S) -> Self {

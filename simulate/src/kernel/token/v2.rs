@@ -107,13 +107,6 @@ pub struct Relay<S: Steps = Intact> {
     is_due: bool,
 }
 
-impl Relay {
-    /// The engine of so many CPUs.
-    pub fn new(cpus: usize) -> Self {
-        Self::with(cpus, Parameters::default(), Start::default(), Intact)
-    }
-}
-
 impl<S: Steps> Relay<S> {
     /// The engine with these parameters from a given start, possibly without one of its [`STEPS`].
     pub fn with(cpus: usize, parameters: Parameters, start: Start, steps: S) -> Self {
@@ -291,10 +284,8 @@ impl<S: Steps> Relay<S> {
 
 impl<S: Steps> Engine for Relay<S> {
     fn queue(&mut self, cpu: usize, callback: Callback, host: &mut dyn Host) {
-        if cpu >= self.shown.len() {
-            return;
-        }
-        self.callbacks[cpu].queue(callback);
+        let Some(callbacks) = self.callbacks.get_mut(cpu) else { return };
+        callbacks.queue(callback);
         host.touch(Line::Cpu(cpu), Access::Write);
         if callback.urgency > Urgency::Background {
             host.raise(cpu);
@@ -386,10 +377,8 @@ impl<S: Steps> Engine for Relay<S> {
     /// A segment's worth of steps at most. What the CPU showed may be so old by now that it
     /// looks new; that the last grace period has ended is known.
     fn exit_eqs(&mut self, cpu: usize, host: &mut dyn Host) {
-        if cpu >= self.shown.len() {
-            return;
-        }
-        self.shown[cpu] = match self.steps.omits("look-upstream-on-return") {
+        let Some(shown) = self.shown.get_mut(cpu) else { return };
+        *shown = match self.steps.omits("look-upstream-on-return") {
             true => self.number,
             false => self.finished,
         };

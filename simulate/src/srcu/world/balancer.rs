@@ -32,7 +32,7 @@ impl World<'_> {
         {
             self.move_caller(to);
             self.tasks[CALLER].left_ns += self.options.wake_ns;
-            self.record.pull();
+            self.record.report.pulls += 1;
         }
     }
 

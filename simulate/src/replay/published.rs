@@ -1,0 +1,148 @@
+//! What publications say, as the `*.toml` of this folder have it: a row for each figure, into which
+//! the model's number is filled.
+//!
+//! A figure is named by its `id`, or by itself if it has none. Texts have `{}` where something of
+//! the model's is filled in.
+
+use serde::Deserialize;
+
+use super::row::{Finding, Freedom, Role, Row};
+
+#[derive(Deserialize)]
+struct Text {
+    source: Vec<Source>,
+}
+
+/// A source, with what most of its rows have.
+#[derive(Deserialize)]
+struct Source {
+    name: String,
+    #[serde(default)]
+    unit: String,
+    role: Role,
+    #[serde(default)]
+    why: String,
+    rows: Vec<Figure>,
+}
+
+#[derive(Deserialize)]
+struct Figure {
+    id: Option<String>,
+    figure: String,
+    published: Value,
+    unit: Option<String>,
+    /// Of a statement, what the model gives.
+    #[serde(default)]
+    ours: String,
+    role: Option<Role>,
+    /// It cannot fail.
+    #[serde(default)]
+    bound: bool,
+    why: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Value {
+    Number(f64),
+    Statement(String),
+}
+
+/// The rows of a publication, by the names of their figures.
+pub(super) struct Publication(Vec<(String, Row)>);
+
+impl Publication {
+    /// Reads a publication, which is part of the program.
+    ///
+    /// # Panics
+    /// If it is not as it should be.
+    pub(super) fn read(text: &str) -> Self {
+        let read: Text = toml::from_str(text).unwrap_or_else(|error| panic!("{error}"));
+        let mut rows = Vec::new();
+        for source in read.source {
+            let (name, unit): (&str, &str) = (source.name.leak(), source.unit.leak());
+            for Figure { id, figure, published, unit: own, ours, role, bound, why } in source.rows {
+                let role = role.unwrap_or(source.role);
+                let why = why.unwrap_or_else(|| source.why.clone());
+                let id = id.unwrap_or_else(|| figure.clone());
+                let unit = own.map_or(unit, |own| own.leak());
+                let row = match published {
+                    Value::Statement(published) => {
+                        Row::statement(name, figure, published, (ours, false), why)
+                    }
+                    Value::Number(value) if role == Role::Input => {
+                        Row::input(name, figure, (value, unit), why)
+                    }
+                    Value::Number(value) => Row::not_modelled(name, figure, (value, unit), why),
+                };
+                let is_free = role == Role::Predicted && !bound;
+                let freedom = if is_free { Freedom::Free } else { Freedom::None };
+                rows.push((id, Row { role, freedom, ..row }));
+            }
+        }
+        Self(rows)
+    }
+
+    /// The rows, with all that was filled in.
+    pub(super) fn rows(self) -> Vec<Row> {
+        self.0.into_iter().map(|(_, row)| row).collect()
+    }
+
+    fn row(&mut self, id: &str) -> &mut Row {
+        let found = self.0.iter_mut().find(|(known, _)| known == id);
+        &mut found.unwrap_or_else(|| unreachable!("there is no figure {id}")).1
+    }
+
+    /// The number that was published.
+    pub(super) fn value(&mut self, id: &str) -> f64 {
+        match self.row(id).finding {
+            Finding::Number { published, .. } => published,
+            Finding::Statement { .. } => unreachable!("{id} is no number"),
+        }
+    }
+
+    /// The model gives this number.
+    pub(super) fn number(&mut self, id: &str, number: f64) -> &mut Self {
+        if let Finding::Number { ours, .. } = &mut self.row(id).finding {
+            *ours = Some(number);
+        }
+        self
+    }
+
+    /// The model gives this number, of which its inputs fix `given`: [`Freedom::Beyond`].
+    pub(super) fn beyond(&mut self, id: &str, number: f64, given: f64, spread: f64) -> &mut Self {
+        self.row(id).freedom = Freedom::Beyond { given, spread };
+        self.number(id, number)
+    }
+
+    /// The same, if the row is predicted; a fitted one is as it is.
+    pub(super) fn predicted(&mut self, id: &str, number: f64, given: f64) -> &mut Self {
+        match self.row(id).role {
+            Role::Predicted => self.beyond(id, number, given, 0.0),
+            _ => self.number(id, number),
+        }
+    }
+
+    /// Whether the statement holds in the model, and what is filled into what that gives.
+    pub(super) fn statement(&mut self, id: &str, found: &[String], is_so: bool) -> &mut Self {
+        if let Finding::Statement { ours, holds, .. } = &mut self.row(id).finding {
+            fill(ours, found);
+            *holds = is_so;
+        }
+        self
+    }
+
+    /// What is filled into what brings the figure about.
+    pub(super) fn why(&mut self, id: &str, found: &[String]) -> &mut Self {
+        fill(&mut self.row(id).mechanism, found);
+        self
+    }
+}
+
+fn fill(text: &mut String, values: &[String]) {
+    for value in values {
+        let place = text.split_once("{}");
+        let (before, after) = place.unwrap_or_else(|| unreachable!("no place for {value}: {text}"));
+        *text = format!("{before}{value}{after}");
+    }
+}
