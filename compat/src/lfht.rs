@@ -5,6 +5,8 @@
 //!
 //! Where its buckets are is said by a `struct cds_lfht_mm_type` ([`memory_type`]), where all of its
 //! memory is from by a `struct cds_lfht_alloc` ([`allocator`]).
+//!
+//! The contract of each function is that of its interface in liburcu.
 
 mod allocator;
 mod memory_type;
@@ -174,21 +176,18 @@ unsafe fn by(matches: Match, key: *const c_void) -> impl Fn(NonNull<Node>) -> bo
     }
 }
 
-/// A table, or NULL.
+/// A table, or NULL: of so many buckets, at least so many, and at most.
 fn make(
-    init_size: c_ulong,
-    min: c_ulong,
-    max: c_ulong,
+    [buckets, min, max]: [c_ulong; 3],
     flags: c_int,
     memory: Option<TableMemory>,
     readers: Readers,
     allocator: Option<Arc<dyn TableAllocator>>,
 ) -> Raw {
-    let max = if max == 0 { 0 } else { (max as usize).max(min as usize) };
     let options = TableOptions {
-        buckets: init_size as usize,
+        buckets: buckets as usize,
         buckets_min: min as usize,
-        buckets_max: max,
+        buckets_max: if max == 0 { 0 } else { max.max(min) as usize },
         memory,
         auto_resize: flags & AUTO_RESIZE != 0,
         accounting: flags & ACCOUNTING != 0,
@@ -198,6 +197,29 @@ fn make(
         None => Table::new(readers, options),
     };
     made.map_or(ptr::null_mut(), Table::into_raw)
+}
+
+/// The same with C's pointers, and the flavour told of it.
+///
+/// # Safety
+/// `mm` and `alloc` are null or valid, the flavour of `readers` valid as long as the table, and
+/// what the functions of `alloc` return is memory, as its interface says.
+unsafe fn make_told(
+    buckets: [c_ulong; 3],
+    flags: c_int,
+    mm: *const MemoryType,
+    readers: Readers,
+    alloc: *const Functions,
+) -> Raw {
+    // SAFETY: by the contract.
+    let allocator = unsafe { allocator::of(alloc) };
+    // SAFETY: by the contract.
+    let memory = unsafe { mm.as_ref() }.map(memory_type::memory_of);
+    let made = make(buckets, flags, memory, readers, allocator);
+    if !made.is_null() && flags & AUTO_RESIZE != 0 {
+        tell(readers.flavor);
+    }
+    made
 }
 
 /// Flavours that know of [`AT_FORK`]. Without a lock, which a fork might find held.
@@ -221,332 +243,153 @@ fn tell(flavor: *const FlavorStruct) {
     }
 }
 
-/// `_cds_lfht_new`.
-///
-/// # Safety
-/// `mm` is null or valid, `flavor` valid as long as the table.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn quiescence__cds_lfht_new(
-    init_size: c_ulong,
-    min_nr_alloc_buckets: c_ulong,
-    max_nr_buckets: c_ulong,
-    flags: c_int,
-    mm: *const MemoryType,
-    flavor: *const FlavorStruct,
-    attr: *mut libc::pthread_attr_t,
-) -> Raw {
-    // SAFETY: by the contract; no allocator.
-    unsafe {
-        quiescence__cds_lfht_new_with_alloc(
-            init_size,
-            min_nr_alloc_buckets,
-            max_nr_buckets,
-            flags,
-            mm,
-            flavor,
-            ptr::null(),
-            attr,
-        )
+exported! {
+    /// `mm` is null or valid, `flavor` valid as long as the table.
+    fn quiescence__cds_lfht_new(
+        init_size: c_ulong,
+        min_nr_alloc_buckets: c_ulong,
+        max_nr_buckets: c_ulong,
+        flags: c_int,
+        mm: *const MemoryType,
+        flavor: *const FlavorStruct,
+        attr: *mut libc::pthread_attr_t
+    ) -> Raw {
+        let buckets = [init_size, min_nr_alloc_buckets, max_nr_buckets];
+        make_told(buckets, flags, mm, Readers { flavor, attr }, ptr::null())
     }
-}
 
-/// `_cds_lfht_new_with_alloc`, of liburcu 0.15.
-///
-/// # Safety
-/// `mm` and `alloc` are null or valid, `flavor` valid as long as the table, and what the functions
-/// of `alloc` return is memory, as its interface says.
-#[unsafe(no_mangle)]
-#[allow(clippy::too_many_arguments)] // C's
-pub(crate) unsafe extern "C" fn quiescence__cds_lfht_new_with_alloc(
-    init_size: c_ulong,
-    min_nr_alloc_buckets: c_ulong,
-    max_nr_buckets: c_ulong,
-    flags: c_int,
-    mm: *const MemoryType,
-    flavor: *const FlavorStruct,
-    alloc: *const Functions,
-    attr: *mut libc::pthread_attr_t,
-) -> Raw {
-    // SAFETY: by the contract.
-    let allocator = unsafe { allocator::of(alloc) };
-    // SAFETY: by the contract.
-    let memory = unsafe { mm.as_ref() }.map(memory_type::memory_of);
-    let readers = Readers { flavor, attr };
-    let (min, max) = (min_nr_alloc_buckets, max_nr_buckets);
-    let made = make(init_size, min, max, flags, memory, readers, allocator);
-    if !made.is_null() && flags & AUTO_RESIZE != 0 {
-        tell(flavor);
+    /// Of liburcu 0.15. What the functions of `alloc` return is memory, as its interface says.
+    fn quiescence__cds_lfht_new_with_alloc(
+        init_size: c_ulong,
+        min_nr_alloc_buckets: c_ulong,
+        max_nr_buckets: c_ulong,
+        flags: c_int,
+        mm: *const MemoryType,
+        flavor: *const FlavorStruct,
+        alloc: *const Functions,
+        attr: *mut libc::pthread_attr_t
+    ) -> Raw {
+        let buckets = [init_size, min_nr_alloc_buckets, max_nr_buckets];
+        make_told(buckets, flags, mm, Readers { flavor, attr }, alloc)
     }
-    made
-}
 
-/// `cds_lfht_destroy`.
-///
-/// # Safety
-/// The table is the caller's alone; `attr` is null or may be written.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn quiescence_cds_lfht_destroy(
-    ht: Raw,
-    attr: *mut *mut libc::pthread_attr_t,
-) -> c_int {
-    // SAFETY: by the contract.
-    let table = unsafe { Table::from_raw(ht) };
-    let its = table.readers().attr;
-    // SAFETY: by the contract.
-    if let Err(table) = unsafe { table.destroy() } {
-        table.into_raw();
-        return -libc::EPERM;
+    /// The table is the caller's alone; `attr` is null or may be written.
+    fn quiescence_cds_lfht_destroy(ht: Raw, attr: *mut *mut libc::pthread_attr_t) -> c_int {
+        let table = Table::from_raw(ht);
+        let its = table.readers().attr;
+        if let Err(table) = table.destroy() {
+            table.into_raw();
+            return -libc::EPERM;
+        }
+        if !attr.is_null() {
+            attr.write(its);
+        }
+        0
     }
-    if !attr.is_null() {
-        // SAFETY: by the contract.
-        unsafe { attr.write(its) };
+
+    fn quiescence_cds_lfht_lookup(
+        ht: Raw,
+        hash: c_ulong,
+        matches: Match,
+        key: *const c_void,
+        iter: *mut Cursor
+    ) {
+        iter.write(table(&ht).lookup(hash as usize, by(matches, key)));
     }
-    0
-}
 
-/// `cds_lfht_lookup`.
-///
-/// # Safety
-/// As its interface says; so everywhere below.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn quiescence_cds_lfht_lookup(
-    ht: Raw,
-    hash: c_ulong,
-    matches: Match,
-    key: *const c_void,
-    iter: *mut Cursor,
-) {
-    // SAFETY: by the contract.
-    let matches = unsafe { by(matches, key) };
-    // SAFETY: by the contract.
-    let table = unsafe { table(&ht) };
-    // SAFETY: by the contract.
-    let found = unsafe { table.lookup(hash as usize, matches) };
-    // SAFETY: by the contract.
-    unsafe { iter.write(found) };
-}
-
-/// `cds_lfht_next_duplicate`.
-///
-/// # Safety
-/// As its interface says.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn quiescence_cds_lfht_next_duplicate(
-    ht: Raw,
-    matches: Match,
-    key: *const c_void,
-    iter: *mut Cursor,
-) {
-    // SAFETY: by the contract.
-    let matches = unsafe { by(matches, key) };
-    // SAFETY: by the contract.
-    let table = unsafe { table(&ht) };
-    // SAFETY: by the contract.
-    let from = unsafe { iter.read() };
-    // SAFETY: by the contract.
-    let found = unsafe { table.next_duplicate(from, matches) };
-    // SAFETY: by the contract.
-    unsafe { iter.write(found) };
-}
-
-/// `cds_lfht_first`.
-///
-/// # Safety
-/// As its interface says.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn quiescence_cds_lfht_first(ht: Raw, iter: *mut Cursor) {
-    // SAFETY: by the contract.
-    let table = unsafe { table(&ht) };
-    // SAFETY: by the contract.
-    let found = unsafe { table.first() };
-    // SAFETY: by the contract.
-    unsafe { iter.write(found) };
-}
-
-/// `cds_lfht_next`.
-///
-/// # Safety
-/// As its interface says.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn quiescence_cds_lfht_next(ht: Raw, iter: *mut Cursor) {
-    // SAFETY: by the contract.
-    let table = unsafe { table(&ht) };
-    // SAFETY: by the contract.
-    let from = unsafe { iter.read() };
-    // SAFETY: by the contract.
-    let found = unsafe { table.next(from) };
-    // SAFETY: by the contract.
-    unsafe { iter.write(found) };
-}
-
-/// `cds_lfht_add`.
-///
-/// # Safety
-/// As its interface says.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn quiescence_cds_lfht_add(
-    ht: Raw,
-    hash: c_ulong,
-    node: NonNull<Node>,
-) {
-    // SAFETY: by the contract.
-    let table = unsafe { table(&ht) };
-    // SAFETY: by the contract.
-    unsafe { table.add(hash as usize, node) };
-}
-
-/// `cds_lfht_add_unique`: the node added, or the one that was there.
-///
-/// # Safety
-/// As its interface says.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn quiescence_cds_lfht_add_unique(
-    ht: Raw,
-    hash: c_ulong,
-    matches: Match,
-    key: *const c_void,
-    node: NonNull<Node>,
-) -> NonNull<Node> {
-    // SAFETY: by the contract.
-    let matches = unsafe { by(matches, key) };
-    // SAFETY: by the contract.
-    let table = unsafe { table(&ht) };
-    // SAFETY: by the contract.
-    unsafe { table.add_unique(hash as usize, node, matches) }.err().unwrap_or(node)
-}
-
-/// `cds_lfht_add_replace`: the node that was replaced, or NULL.
-///
-/// # Safety
-/// As its interface says.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn quiescence_cds_lfht_add_replace(
-    ht: Raw,
-    hash: c_ulong,
-    matches: Match,
-    key: *const c_void,
-    node: NonNull<Node>,
-) -> Option<NonNull<Node>> {
-    // SAFETY: by the contract.
-    let matches = unsafe { by(matches, key) };
-    // SAFETY: by the contract.
-    let table = unsafe { table(&ht) };
-    // SAFETY: by the contract.
-    unsafe { table.add_replace(hash as usize, node, matches) }
-}
-
-/// `cds_lfht_replace`: 0, -ENOENT if the old node is not there, or -EINVAL if it is another key's.
-///
-/// # Safety
-/// As its interface says.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn quiescence_cds_lfht_replace(
-    ht: Raw,
-    old_iter: *const Cursor,
-    hash: c_ulong,
-    matches: Match,
-    key: *const c_void,
-    new_node: NonNull<Node>,
-) -> c_int {
-    // SAFETY: by the contract.
-    let Some(old) = (unsafe { old_iter.read() }).node() else {
-        return -libc::ENOENT;
-    };
-    // SAFETY: by the contract.
-    let is_it = unsafe { by(matches, key) };
-    // SAFETY: by the contract.
-    let table = unsafe { table(&ht) };
-    // SAFETY: by the contract.
-    let has_hash = unsafe { table.has_hash(old, hash as usize) };
-    if !has_hash || !is_it(old) {
-        return -libc::EINVAL;
+    fn quiescence_cds_lfht_next_duplicate(
+        ht: Raw,
+        matches: Match,
+        key: *const c_void,
+        iter: *mut Cursor
+    ) {
+        iter.write(table(&ht).next_duplicate(iter.read(), by(matches, key)));
     }
-    // SAFETY: by the contract.
-    if unsafe { table.replace(old, new_node) } { 0 } else { -libc::ENOENT }
-}
 
-/// `cds_lfht_del`: 0, or -ENOENT.
-///
-/// # Safety
-/// As its interface says.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn quiescence_cds_lfht_del(
-    ht: Raw,
-    node: Option<NonNull<Node>>,
-) -> c_int {
-    // SAFETY: by the contract.
-    let table = unsafe { table(&ht) };
-    // SAFETY: by the contract.
-    let deleted = node.is_some_and(|node| unsafe { table.delete(node) });
-    if deleted { 0 } else { -libc::ENOENT }
-}
+    fn quiescence_cds_lfht_first(ht: Raw, iter: *mut Cursor) {
+        iter.write(table(&ht).first());
+    }
 
-/// `cds_lfht_node_init_deleted`, of liburcu 0.14.
-///
-/// # Safety
-/// The node is the caller's alone, and in no table. What is in it does not matter.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn quiescence_cds_lfht_node_init_deleted(node: *const Node) {
-    // SAFETY: by the contract; a node's words may hold anything.
-    let node = unsafe { &*node };
-    // SAFETY: by the contract.
-    unsafe { node.mark_deleted() };
-}
+    fn quiescence_cds_lfht_next(ht: Raw, iter: *mut Cursor) {
+        iter.write(table(&ht).next(iter.read()));
+    }
 
-/// `cds_lfht_is_node_deleted`.
-///
-/// # Safety
-/// As its interface says.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn quiescence_cds_lfht_is_node_deleted(node: *const Node) -> c_int {
-    // SAFETY: by the contract.
-    c_int::from(unsafe { &*node }.is_deleted())
-}
+    fn quiescence_cds_lfht_add(ht: Raw, hash: c_ulong, node: NonNull<Node>) {
+        table(&ht).add(hash as usize, node);
+    }
 
-/// `cds_lfht_count_nodes`.
-///
-/// # Safety
-/// As its interface says.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn quiescence_cds_lfht_count_nodes(
-    ht: Raw,
-    split_count_before: *mut c_long,
-    count: *mut c_ulong,
-    split_count_after: *mut c_long,
-) {
-    // SAFETY: by the contract.
-    let table = unsafe { table(&ht) };
-    // SAFETY: by the contract.
-    let counts = unsafe { table.count_nodes() };
-    // SAFETY: by the contract.
-    unsafe { split_count_before.write(counts.before as c_long) };
-    // SAFETY: by the contract.
-    unsafe { count.write(counts.met as c_ulong) };
-    // SAFETY: by the contract.
-    unsafe { split_count_after.write(counts.after as c_long) };
-}
+    /// The node added, or the one that was there.
+    fn quiescence_cds_lfht_add_unique(
+        ht: Raw,
+        hash: c_ulong,
+        matches: Match,
+        key: *const c_void,
+        node: NonNull<Node>
+    ) -> NonNull<Node> {
+        table(&ht).add_unique(hash as usize, node, by(matches, key)).err().unwrap_or(node)
+    }
 
-/// `cds_lfht_resize`.
-///
-/// # Safety
-/// As its interface says.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn quiescence_cds_lfht_resize(ht: Raw, new_size: c_ulong) {
-    // SAFETY: by the contract.
-    unsafe { table(&ht) }.resize(new_size as usize);
-}
+    /// The node that was replaced, or NULL.
+    fn quiescence_cds_lfht_add_replace(
+        ht: Raw,
+        hash: c_ulong,
+        matches: Match,
+        key: *const c_void,
+        node: NonNull<Node>
+    ) -> Option<NonNull<Node>> {
+        table(&ht).add_replace(hash as usize, node, by(matches, key))
+    }
 
-/// `cds_lfht_fls_ulong`: the number of the last bit set, from 1; 0 for none.
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn quiescence_cds_lfht_fls_ulong(x: c_ulong) -> u32 {
-    c_ulong::BITS - x.leading_zeros()
-}
+    /// 0, -ENOENT if the old node is not there, or -EINVAL if it is another key's.
+    fn quiescence_cds_lfht_replace(
+        ht: Raw,
+        old_iter: *const Cursor,
+        hash: c_ulong,
+        matches: Match,
+        key: *const c_void,
+        new_node: NonNull<Node>
+    ) -> c_int {
+        let Some(old) = old_iter.read().node() else { return -libc::ENOENT };
+        let table = table(&ht);
+        if !table.has_hash(old, hash as usize) || !by(matches, key)(old) {
+            return -libc::EINVAL;
+        }
+        if table.replace(old, new_node) { 0 } else { -libc::ENOENT }
+    }
 
-/// `cds_lfht_get_count_order_ulong`: the logarithm, rounded up; -1 of 0.
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn quiescence_cds_lfht_get_count_order_ulong(x: c_ulong) -> c_int {
-    match x {
-        0 => -1,
-        _ => quiescence_cds_lfht_fls_ulong(x - 1) as c_int,
+    /// 0, or -ENOENT.
+    fn quiescence_cds_lfht_del(ht: Raw, node: Option<NonNull<Node>>) -> c_int {
+        let table = table(&ht);
+        if node.is_some_and(|node| table.delete(node)) { 0 } else { -libc::ENOENT }
+    }
+
+    /// Of liburcu 0.14. The node is the caller's alone, and in no table. What is in it does not
+    /// matter.
+    fn quiescence_cds_lfht_node_init_deleted(node: &Node) { node.mark_deleted() }
+
+    fn quiescence_cds_lfht_is_node_deleted(node: &Node) -> c_int { c_int::from(node.is_deleted()) }
+
+    fn quiescence_cds_lfht_count_nodes(
+        ht: Raw,
+        split_count_before: *mut c_long,
+        count: *mut c_ulong,
+        split_count_after: *mut c_long
+    ) {
+        let counts = table(&ht).count_nodes();
+        split_count_before.write(counts.before as c_long);
+        count.write(counts.met as c_ulong);
+        split_count_after.write(counts.after as c_long);
+    }
+
+    fn quiescence_cds_lfht_resize(ht: Raw, new_size: c_ulong) {
+        table(&ht).resize(new_size as usize);
+    }
+
+    /// The number of the last bit set, from 1; 0 for none.
+    fn quiescence_cds_lfht_fls_ulong(x: c_ulong) -> u32 { c_ulong::BITS - x.leading_zeros() }
+
+    /// The logarithm, rounded up; -1 of 0.
+    fn quiescence_cds_lfht_get_count_order_ulong(x: c_ulong) -> c_int {
+        if x == 0 { -1 } else { quiescence_cds_lfht_fls_ulong(x - 1) as c_int }
     }
 }

@@ -10,6 +10,20 @@
 //! It touches `quiescence`, and of the system only what a C interface cannot do without:
 //! thread-specific keys, joinable threads and their affinity.
 
+/// Defines functions for C, each under the name that it is exported by. What is unsafe in one is so
+/// by the contract of liburcu's function, which the module says.
+macro_rules! exported {
+    ($(
+        $(#[$about:meta])*
+        fn $name:ident($($argument:ident: $type:ty),*) $(-> $answer:ty)? $body:block
+    )*) => {$(
+        $(#[$about])*
+        #[unsafe(no_mangle)]
+        #[allow(unsafe_op_in_unsafe_fn, reason = "all of it rests on C's contract")]
+        unsafe extern "C" fn $name($($argument: $type),*) $(-> $answer)? $body
+    )*};
+}
+
 mod call_rcu;
 mod defer;
 mod fatal;

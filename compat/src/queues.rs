@@ -5,10 +5,10 @@
 //! have them inlined, and how an answer is put into a pointer. Every function is exported as
 //! `quiescence_` and the name it has in liburcu; the thin libraries jump there.
 //!
-//! The contracts are liburcu's: pointers are valid, structures were initialised by its functions
-//! (inlined or not) and do not move, nodes were initialised since they were last in something, and
-//! consumers exclude each other where the header says so. Each SAFETY comment that says "liburcu's
-//! contract" means this one.
+//! The contract of all of them is liburcu's: pointers are valid, structures were initialised by its
+//! functions (inlined or not) and do not move, nodes were initialised since they were last in
+//! something, and consumers exclude each other where the header says so. "liburcu's contract" means
+//! this one.
 
 mod lfstack;
 mod rculfqueue;
@@ -48,15 +48,10 @@ unsafe fn say_last(state: *mut c_int, last: bool) {
     }
 }
 
-/// Ends the process if a function of POSIX threads did not succeed. `structure` is what its lock
-/// belongs to.
-fn succeeded(result: c_int, call: &str, structure: &str) {
-    if result != 0 {
-        let error = std::io::Error::from_raw_os_error(result);
-        fatal(format_args!(
-            "{call} of the lock of a {structure}: {error}; has it been initialised, and not destroyed?"
-        ));
-    }
+/// What a lock may lie behind.
+trait Structure {
+    /// As C calls it, with its lock.
+    const NAME: &str;
 }
 
 /// A structure with the lock of its consumers behind it.
@@ -66,58 +61,81 @@ struct Locked<S> {
     lock: libc::pthread_mutex_t,
 }
 
-impl<S> Locked<S> {
+impl<S: Structure> Locked<S> {
+    /// Calls a function of POSIX threads on the lock, and ends the process if it does not succeed.
+    ///
+    /// # Safety
+    /// liburcu's contract, and `call`'s.
+    unsafe fn with_lock(
+        locked: *mut Self,
+        name: &str,
+        call: impl FnOnce(*mut libc::pthread_mutex_t) -> c_int,
+    ) {
+        // SAFETY: by this function's contract.
+        let result = call(unsafe { &raw mut (*locked).lock });
+        if result != 0 {
+            let (error, structure) = (std::io::Error::from_raw_os_error(result), S::NAME);
+            fatal(format_args!(
+                "pthread_mutex_{name} of the lock of a {structure}: {error}; has it been \
+                 initialised, and not destroyed?"
+            ));
+        }
+    }
+
     /// Makes the lock. The structure's own part is made by its own function.
     ///
     /// # Safety
     /// `locked` may be written and is the caller's alone.
-    unsafe fn init(locked: *mut Self, name: &str) {
-        // SAFETY: by this function's contract.
-        let lock = unsafe { &raw mut (*locked).lock };
-        // SAFETY: as above; null is for the usual attributes.
-        let result = unsafe { libc::pthread_mutex_init(lock, ptr::null()) };
-        succeeded(result, "pthread_mutex_init", name);
+    unsafe fn init(locked: *mut Self) {
+        // SAFETY: by this function's contract; null is for the usual attributes.
+        let init = |lock| unsafe { libc::pthread_mutex_init(lock, ptr::null()) };
+        // SAFETY: as above.
+        unsafe { Self::with_lock(locked, "init", init) };
     }
 
     /// Ends the lock.
     ///
     /// # Safety
     /// liburcu's contract; no thread uses it any more.
-    unsafe fn destroy(locked: *mut Self, name: &str) {
+    unsafe fn destroy(locked: *mut Self) {
         // SAFETY: by this function's contract.
-        let lock = unsafe { &raw mut (*locked).lock };
+        let destroy = |lock| unsafe { libc::pthread_mutex_destroy(lock) };
         // SAFETY: as above.
-        succeeded(unsafe { libc::pthread_mutex_destroy(lock) }, "pthread_mutex_destroy", name);
+        unsafe { Self::with_lock(locked, "destroy", destroy) };
     }
 
     /// # Safety
     /// liburcu's contract.
-    unsafe fn lock(locked: *mut Self, name: &str) {
+    unsafe fn lock(locked: *mut Self) {
         // SAFETY: by this function's contract.
-        let lock = unsafe { &raw mut (*locked).lock };
+        let lock = |lock| unsafe { libc::pthread_mutex_lock(lock) };
         // SAFETY: as above.
-        succeeded(unsafe { libc::pthread_mutex_lock(lock) }, "pthread_mutex_lock", name);
+        unsafe { Self::with_lock(locked, "lock", lock) };
     }
 
     /// # Safety
     /// liburcu's contract; the calling thread has locked it.
-    unsafe fn unlock(locked: *mut Self, name: &str) {
+    unsafe fn unlock(locked: *mut Self) {
         // SAFETY: by this function's contract.
-        let lock = unsafe { &raw mut (*locked).lock };
+        let unlock = |lock| unsafe { libc::pthread_mutex_unlock(lock) };
         // SAFETY: as above.
-        succeeded(unsafe { libc::pthread_mutex_unlock(lock) }, "pthread_mutex_unlock", name);
+        unsafe { Self::with_lock(locked, "unlock", unlock) };
     }
 
-    /// Does something while other consumers wait.
+    /// Does something with the structure while other consumers wait.
     ///
     /// # Safety
     /// liburcu's contract; the calling thread has not locked it.
-    unsafe fn locked<R>(locked: *mut Self, name: &str, f: impl FnOnce() -> R) -> R {
+    unsafe fn locked<'l, R: 'l>(locked: *mut Self, f: impl FnOnce(&'l S) -> R) -> R
+    where
+        S: 'l,
+    {
         // SAFETY: by this function's contract.
-        unsafe { Self::lock(locked, name) };
-        let result = f();
+        unsafe { Self::lock(locked) };
+        // SAFETY: as above; the structure comes first, and is shared with who adds to it.
+        let result = f(unsafe { &(*locked).structure });
         // SAFETY: by this function's contract, and locked above.
-        unsafe { Self::unlock(locked, name) };
+        unsafe { Self::unlock(locked) };
         result
     }
 }

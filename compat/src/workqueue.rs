@@ -8,6 +8,8 @@
 //!
 //! Paused, before a fork, it stands between two batches, with no work in hand: the child makes a
 //! worker of its own, and misses nothing.
+//!
+//! The contract of each function is that of liburcu's: pointers are valid.
 
 mod completion;
 mod state;
@@ -214,165 +216,97 @@ impl Workqueue {
     }
 }
 
-/// # Safety
-/// The hooks may be called on the worker, with `private`, until the queue is destroyed.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn quiescence_urcu_workqueue_create(
-    _flags: c_ulong,
-    cpu_affinity: c_int,
-    private: *mut c_void,
-    grace_period: Hook,
-    begin: Hook,
-    end: Hook,
-    before_wait: Hook,
-    after_wait: Hook,
-    before_pause: Hook,
-    after_pause: Hook,
-) -> *mut Workqueue {
-    let hooks = Hooks {
-        private,
-        grace_period,
-        begin,
-        end,
-        before_wait,
-        after_wait,
-        before_pause,
-        after_pause,
-    };
-    let workqueue = Box::into_raw(Box::new(Workqueue {
-        queue: WaitFreeQueue::new(),
-        state: State::new(),
-        cpu: cpu_affinity,
-        hooks,
-        worker: Mutex::new(None),
-    }));
-    // SAFETY: from a box.
-    unsafe { &*workqueue }.start();
-    workqueue
-}
-
-/// Runs what is queued, and ends the worker. Null is nothing.
-///
-/// # Safety
-/// From `create`; no thread uses it any more.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn quiescence_urcu_workqueue_destroy(workqueue: *mut Workqueue) {
-    if workqueue.is_null() {
-        return;
+exported! {
+    /// The hooks may be called on the worker, with `private`, until the queue is destroyed.
+    fn quiescence_urcu_workqueue_create(
+        _flags: c_ulong,
+        cpu_affinity: c_int,
+        private: *mut c_void,
+        grace_period: Hook,
+        begin: Hook,
+        end: Hook,
+        before_wait: Hook,
+        after_wait: Hook,
+        before_pause: Hook,
+        after_pause: Hook
+    ) -> *mut Workqueue {
+        let (cpu, worker) = (cpu_affinity, Mutex::new(None));
+        let hooks = Hooks {
+            private, grace_period, begin, end, before_wait, after_wait, before_pause, after_pause
+        };
+        let (queue, state) = (WaitFreeQueue::new(), State::new());
+        let workqueue = Box::into_raw(Box::new(Workqueue { queue, state, cpu, hooks, worker }));
+        (*workqueue).start();
+        workqueue
     }
-    // SAFETY: by this function's contract.
-    let workqueue = unsafe { Box::from_raw(workqueue) };
-    workqueue.not_on_the_worker("urcu_workqueue_destroy");
-    workqueue.stop();
-    if !workqueue.queue.is_empty() {
-        fatal(format_args!(
-            "urcu_workqueue_destroy with work that nobody runs: in a child process, make its worker first"
-        ));
+
+    /// Runs what is queued, and ends the worker. Null is nothing. From `create`; no thread uses it
+    /// any more.
+    fn quiescence_urcu_workqueue_destroy(workqueue: *mut Workqueue) {
+        if workqueue.is_null() {
+            return;
+        }
+        let workqueue = Box::from_raw(workqueue);
+        workqueue.not_on_the_worker("urcu_workqueue_destroy");
+        workqueue.stop();
+        if !workqueue.queue.is_empty() {
+            fatal(format_args!(
+                "urcu_workqueue_destroy with work that nobody runs: in a child process, make its \
+                 worker first"
+            ));
+        }
     }
-}
 
-/// # Safety
-/// The queue is valid. `work` is until it is run, and does not wait already.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn quiescence_urcu_workqueue_queue_work(
-    workqueue: *const Workqueue,
-    work: *mut Work,
-    function: unsafe extern "C" fn(*mut Work),
-) {
-    // SAFETY: by this function's contract.
-    let workqueue = unsafe { &*workqueue };
-    // SAFETY: as above.
-    unsafe { workqueue.add(work, function) };
-}
+    /// `work` is valid until it is run, and does not wait already.
+    fn quiescence_urcu_workqueue_queue_work(
+        workqueue: &Workqueue,
+        work: *mut Work,
+        function: unsafe extern "C" fn(*mut Work)
+    ) {
+        workqueue.add(work, function);
+    }
 
-#[unsafe(no_mangle)]
-extern "C" fn quiescence_urcu_workqueue_create_completion() -> *const Completion {
-    Completion::create()
-}
+    fn quiescence_urcu_workqueue_create_completion() -> *const Completion { Completion::create() }
 
-/// Gives back the caller's hold on a completion; what is queued has its own.
-///
-/// # Safety
-/// From `create_completion`, once.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn quiescence_urcu_workqueue_destroy_completion(completion: *const Completion) {
-    // SAFETY: by this function's contract.
-    unsafe { Completion::release(completion) };
-}
+    /// Gives back the caller's hold on a completion, once; what is queued has its own.
+    fn quiescence_urcu_workqueue_destroy_completion(completion: *const Completion) {
+        Completion::release(completion);
+    }
 
-/// Has `completion` complete when all has run that was queued before.
-///
-/// # Safety
-/// Both are valid.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn quiescence_urcu_workqueue_queue_completion(
-    workqueue: *const Workqueue,
-    completion: *const Completion,
-) {
-    // SAFETY: by this function's contract.
-    let workqueue = unsafe { &*workqueue };
-    // SAFETY: as above.
-    unsafe { Completion::queue(completion, workqueue) };
-}
+    /// Has `completion` complete when all has run that was queued before.
+    fn quiescence_urcu_workqueue_queue_completion(
+        workqueue: &Workqueue,
+        completion: *const Completion
+    ) {
+        Completion::queue(completion, workqueue);
+    }
 
-/// Waits until all has run that the completion was queued behind, if anything.
-///
-/// # Safety
-/// It is valid.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn quiescence_urcu_workqueue_wait_completion(completion: *const Completion) {
-    // SAFETY: by this function's contract.
-    unsafe { &*completion }.wait();
-}
+    /// Waits until all has run that the completion was queued behind, if anything.
+    fn quiescence_urcu_workqueue_wait_completion(completion: &Completion) { completion.wait() }
 
-/// Waits until all has run that was queued before.
-///
-/// # Safety
-/// It is valid.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn quiescence_urcu_workqueue_flush_queued_work(workqueue: *const Workqueue) {
-    // SAFETY: by this function's contract.
-    let queue = unsafe { &*workqueue };
-    queue.not_on_the_worker("urcu_workqueue_flush_queued_work");
-    let completion = Completion::create();
-    // SAFETY: made above.
-    unsafe { Completion::queue(completion, queue) };
-    // SAFETY: as above.
-    unsafe { &*completion }.wait();
-    // SAFETY: as above, once.
-    unsafe { Completion::release(completion) };
-}
+    /// Waits until all has run that was queued before.
+    fn quiescence_urcu_workqueue_flush_queued_work(workqueue: &Workqueue) {
+        workqueue.not_on_the_worker("urcu_workqueue_flush_queued_work");
+        let completion = Completion::create();
+        Completion::queue(completion, workqueue);
+        (*completion).wait();
+        Completion::release(completion);
+    }
 
-/// Before a fork: returns when the worker stands still.
-///
-/// # Safety
-/// It is valid, and not paused.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn quiescence_urcu_workqueue_pause_worker(workqueue: *const Workqueue) {
-    // SAFETY: by this function's contract.
-    let workqueue = unsafe { &*workqueue };
-    workqueue.not_on_the_worker("urcu_workqueue_pause_worker");
-    workqueue.state.want_pause();
-}
+    /// Before a fork: returns when the worker stands still. It is not paused.
+    fn quiescence_urcu_workqueue_pause_worker(workqueue: &Workqueue) {
+        workqueue.not_on_the_worker("urcu_workqueue_pause_worker");
+        workqueue.state.want_pause();
+    }
 
-/// After a fork, in the parent: returns when the worker has gone on.
-///
-/// # Safety
-/// It is valid, and paused.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn quiescence_urcu_workqueue_resume_worker(workqueue: *const Workqueue) {
-    // SAFETY: by this function's contract.
-    unsafe { &*workqueue }.state.resume();
-}
+    /// After a fork, in the parent: returns when the worker has gone on.
+    fn quiescence_urcu_workqueue_resume_worker(workqueue: &Workqueue) {
+        workqueue.state.resume();
+    }
 
-/// After a fork, in the child: gives it a worker.
-///
-/// # Safety
-/// It is valid, and has no worker in this process.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn quiescence_urcu_workqueue_create_worker(workqueue: *const Workqueue) {
-    // SAFETY: by this function's contract.
-    let workqueue = unsafe { &*workqueue };
-    workqueue.state.begin_anew();
-    workqueue.start();
+    /// After a fork, in the child: gives it a worker; it has none in this process.
+    fn quiescence_urcu_workqueue_create_worker(workqueue: &Workqueue) {
+        workqueue.state.begin_anew();
+        workqueue.start();
+    }
 }

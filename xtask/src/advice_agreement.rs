@@ -11,7 +11,8 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use crate::noise::{build, document};
+use crate::noise::document;
+use crate::tools::built_rcu;
 
 /// The workloads that no file describes: corners of what the flags can say.
 const SYNTHETIC: [(&str, &str); 8] = [
@@ -26,10 +27,11 @@ const SYNTHETIC: [(&str, &str); 8] = [
 ];
 
 /// What is run.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, clap::Args)]
 pub struct Agreement {
-    /// The seed of the first run; the other one has the next.
-    pub seed: u64,
+    /// The seed of the first run.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
 }
 
 /// What one run said.
@@ -46,7 +48,7 @@ impl Agreement {
     /// # Errors
     /// If the command cannot be built or run, or two runs do not agree.
     pub fn run(self) -> Result<()> {
-        let program = build()?;
+        let program = built_rcu()?;
         let (mut all, mut agreed, mut same, mut equal) = (0, 0, 0, 0);
         for (name, args) in workloads()? {
             let first = advise(&program, &args, self.seed)?;

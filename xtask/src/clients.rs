@@ -30,10 +30,10 @@ const CANNOT: i32 = 5;
 /// If one did not hold, or something that it needs is not installed, or none could run on this
 /// machine; the others are run nevertheless.
 pub fn run(tree: &Path, names: &[String], long: bool) -> Result<()> {
-    let scripts = crate::compat::root().join("compat/clients");
+    let scripts = crate::tools::root().join("compat/clients");
     let rcu = match std::env::var_os("RCU") {
         Some(rcu) => rcu.into(),
-        None => crate::compat::build_rcu()?,
+        None => crate::tools::built_rcu()?,
     };
     let all = CLIENTS.map(str::to_owned);
     let names = if names.is_empty() { &all[..] } else { names };

@@ -5,13 +5,13 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
 use crate::say;
-use crate::tools::{files_below, run};
+use crate::tools::{built_rcu, files_below, run};
 
 /// Shells, and where each looks for the completions of `rcu`, below the prefix.
 const COMPLETIONS: [(&str, &str); 3] = [
@@ -26,7 +26,8 @@ const COMPLETIONS: [(&str, &str); 3] = [
 /// If the prefix is not absolute, the command does not compile, or a file cannot be written.
 pub fn install(prefix: &Path) -> Result<()> {
     ensure!(prefix.is_absolute(), "--prefix is to be absolute: {}", prefix.display());
-    let program = build()?;
+    say::begun("building the command");
+    let program = built_rcu()?;
     let installed = prefix.join("bin/rcu");
     write(&installed, &fs::read(&program).with_context(|| program.display().to_string())?)?;
     fs::set_permissions(&installed, fs::Permissions::from_mode(0o755))?;
@@ -42,17 +43,6 @@ pub fn install(prefix: &Path) -> Result<()> {
         }
     }
     Ok(())
-}
-
-fn build() -> Result<PathBuf> {
-    say::begun("building the command");
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("no workspace")?;
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = Command::new(cargo);
-    command.current_dir(root).args(["build", "--release", "--locked", "--package", "rcu"]);
-    run(&mut command)?;
-    let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
-    Ok(root.join(target).join("release/rcu"))
 }
 
 fn write(path: &Path, bytes: &[u8]) -> Result<()> {

@@ -9,13 +9,12 @@
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
 use anyhow::{Context, Result};
 
 use crate::library::{CORE, CORE_ARCHIVE, CORE_LINK, LIBRARIES, Library};
-use crate::tools::{c_compiler, files_below, run};
+use crate::tools::{built as built_by_cargo, c_compiler, cargo, files_below, root, run};
 use crate::{archives, cmake, mutants, pkgconfig, say};
 
 /// How it is compiled.
@@ -70,12 +69,12 @@ pub fn built() -> PathBuf {
         .clone()
 }
 
-/// Builds the thin libraries, around the core as it is, into `directory/lib`, with one step left
-/// out.
+/// Builds the thin libraries of these suffixes, around the core as it is, into `directory/lib`,
+/// with one step left out.
 ///
 /// # Errors
 /// As [`build`].
-pub fn build_without(step: Step, directory: &Path) -> Result<PathBuf> {
+pub fn build_without(step: Step, suffixes: &[&str], directory: &Path) -> Result<PathBuf> {
     let tree = build(Mode::Release)?;
     let variant = Build {
         mode: Mode::Release,
@@ -86,7 +85,8 @@ pub fn build_without(step: Step, directory: &Path) -> Result<PathBuf> {
     };
     fs::create_dir_all(variant.library(""))?;
     fs::copy(tree.join("lib").join(CORE), variant.library(CORE))?;
-    variant.make_thin()?;
+    let is_wanted = |library: &&Library| suffixes.contains(&library.suffix);
+    variant.make_thin(LIBRARIES.iter().filter(is_wanted), false)?;
     Ok(variant.library(""))
 }
 
@@ -141,12 +141,6 @@ pub fn build(mode: Mode) -> Result<PathBuf> {
     Ok(tree)
 }
 
-/// The repository.
-pub(crate) fn root() -> PathBuf {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    here.parent().expect("xtask is a folder of the repository").to_path_buf()
-}
-
 /// Lets cargo build the core, with these flags of the compiler if there are any. Returns where the
 /// archive is.
 fn core_archive(root: &Path, work: &Path, mode: Mode, flags: &str) -> Result<PathBuf> {
@@ -156,41 +150,16 @@ fn core_archive(root: &Path, work: &Path, mode: Mode, flags: &str) -> Result<Pat
     };
     let what =
         ["--package", "quiescence-compat", "--lib", "--profile", profile, "--features", "library"];
-    let made = built_by_cargo(root, |cargo| {
-        if !flags.is_empty() {
-            cargo.env("RUSTFLAGS", flags);
-        }
-        cargo.args(what).arg("--target-dir").arg(work)
-    })?;
-    let archive =
-        made.into_iter().find(|path| path.file_name().is_some_and(|name| name == "libcompat.a"));
-    archive.context("cargo built the package quiescence-compat, but no libcompat.a")
-}
-
-/// Lets cargo build the command `rcu`. Returns where it is.
-pub(crate) fn build_rcu() -> Result<PathBuf> {
-    let what = ["--package", "rcu", "--bin", "rcu", "--release"];
-    let made = built_by_cargo(&root(), |cargo| cargo.args(what))?;
-    let command = made.into_iter().find(|path| path.file_name().is_some_and(|name| name == "rcu"));
-    command.context("cargo built the package rcu, but no rcu")
-}
-
-/// The files of a build by cargo. What it says meanwhile is shown: the first time takes minutes.
-fn built_by_cargo(
-    root: &Path,
-    what: impl FnOnce(&mut Command) -> &mut Command,
-) -> Result<Vec<PathBuf>> {
-    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.current_dir(root).stderr(Stdio::inherit());
-    cargo.args(["build", "--message-format", "json-render-diagnostics"]);
-    let messages = run(what(&mut cargo))?;
-    let made = messages
-        .lines()
-        .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
-        .filter(|message| message["reason"] == "compiler-artifact")
-        .flat_map(|message| message["filenames"].as_array().cloned().unwrap_or_default())
-        .filter_map(|name| name.as_str().map(PathBuf::from));
-    Ok(made.collect())
+    let mut cargo = cargo(root);
+    if !flags.is_empty() {
+        cargo.env("RUSTFLAGS", flags);
+    }
+    cargo.arg("build").args(what).arg("--target-dir").arg(work);
+    let is_it = |path: &PathBuf| path.file_name().is_some_and(|name| name == "libcompat.a");
+    built_by_cargo(&mut cargo, false)?
+        .into_iter()
+        .find(is_it)
+        .context("cargo built the package quiescence-compat, but no libcompat.a")
 }
 
 struct Build {
@@ -231,7 +200,7 @@ impl Build {
     fn make(&self) -> Result<()> {
         fs::create_dir_all(self.library("pkgconfig"))?;
         self.link_core()?;
-        self.make_thin()?;
+        self.make_thin(LIBRARIES.iter(), true)?;
         self.make_archives()?;
         copy_tree(&self.folder("include"), &self.stage.join("include"))?;
         for (name, text) in
@@ -261,13 +230,20 @@ impl Build {
         Ok(())
     }
 
-    fn make_thin(&self) -> Result<()> {
+    /// Those that programs run on, and what the linker is given.
+    fn make_thin<'l>(
+        &self,
+        libraries: impl Iterator<Item = &'l Library>,
+        linkable: bool,
+    ) -> Result<()> {
         let objects = self.stage.join("objects");
         fs::create_dir_all(&objects)?;
-        for library in LIBRARIES {
+        for library in libraries {
             self.link(library, &self.compile(library, &objects, &[])?, &library.soname())?;
             let name = library.linker_name();
-            if library.has_link_time_twin() {
+            if !linkable {
+                continue;
+            } else if library.has_link_time_twin() {
                 let parts = self.compile(library, &objects, &["-DSHIM_LINK_TIME"])?;
                 self.link(library, &parts, &name)?;
             } else {

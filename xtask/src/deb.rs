@@ -26,27 +26,17 @@ use crate::library::{CORE, LIBRARIES};
 use crate::pkgconfig;
 use crate::tools::{c_compiler, files_below, run};
 
-mod control;
 mod documents;
 mod symbols;
 pub mod trial;
 
-use documents::Documents;
+use documents::{Documents, read};
 
 const RUNTIME: &str = "libquiescence-urcu0";
 const DEVELOPMENT: &str = "libquiescence-urcu-dev";
 const DEFAULT: &str = "libquiescence-urcu-default";
 /// As the packages of this kind that Debian's own tools make are called.
 const DEBUG: &str = "libquiescence-urcu0-dbgsym";
-
-/// What Debian's checker is to overlook in the package `DEFAULT`.
-const OVERRIDES: &str = "\
-# To change where libraries are found is what the package is for. It names a
-# directory of its own, with links to eight libraries, and replaces no file.
-libquiescence-urcu-default: package-modifies-ld.so-search-path [etc/ld.so.conf.d/*]
-# The libraries are in that directory, which is searched because of the package.
-libquiescence-urcu-default: package-has-unnecessary-activation-of-ldconfig-trigger
-";
 
 /// Who maintains the packages, and which build of this version they are.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -202,7 +192,8 @@ impl Maker<'_> {
         write(&stage, &file, &format!("# Of {DEFAULT}.\n{}\n", links.display()))?;
         write(&stage, "DEBIAN/conffiles", &format!("/{file}\n"))?;
         write(&stage, "DEBIAN/triggers", "activate-noawait ldconfig\n")?;
-        write(&stage, &format!("usr/share/lintian/overrides/{DEFAULT}"), OVERRIDES)?;
+        let overrides = read(&format!("compat/packages/debian/{DEFAULT}.lintian-overrides"))?;
+        write(&stage, &format!("usr/share/lintian/overrides/{DEFAULT}"), &overrides)?;
         let depends = format!("{RUNTIME} (= {})", self.build.version());
         self.finish(DEFAULT, &stage, &depends)
     }
@@ -228,19 +219,18 @@ impl Maker<'_> {
     /// What all have: documents, sums, the control file; and the package.
     fn finish(&self, name: &str, stage: &Path, depends: &str) -> Result<PathBuf> {
         self.documents.write(name, stage)?;
-        let control = control::Control {
-            name,
-            version: &self.build.version(),
-            architecture: &self.architecture,
-            maintainer: &self.build.maintainer,
-            kilobytes: installed_kilobytes(stage)?,
-            depends,
-        };
         write(stage, "DEBIAN/md5sums", &sums(stage)?)?;
-        write(stage, "DEBIAN/control", &control.text())?;
+        let (version, architecture) = (self.build.version(), &self.architecture);
+        let (maintainer, kilobytes) = (&self.build.maintainer, installed_kilobytes(stage)?);
+        let described = read(&format!("compat/packages/debian/{name}.control"))?;
+        let control = format!(
+            "Package: {name}\nSource: quiescence\nVersion: {version}\n\
+             Architecture: {architecture}\nMulti-Arch: same\nMaintainer: {maintainer}\n\
+             Installed-Size: {kilobytes}\nDepends: {depends}\n{described}"
+        );
+        write(stage, "DEBIAN/control", &control)?;
         set_modes(stage)?;
-        let version = self.build.version();
-        let package = self.output.join(format!("{name}_{version}_{}.deb", self.architecture));
+        let package = self.output.join(format!("{name}_{version}_{architecture}.deb"));
         run(Command::new("dpkg-deb")
             .env("SOURCE_DATE_EPOCH", self.documents.date.to_string())
             .args(["--build", "--root-owner-group"])

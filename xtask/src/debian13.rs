@@ -14,7 +14,7 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::compat::{self, Mode};
 use crate::needs::ROOT_0_15;
 use crate::say;
-use crate::tools::files_below;
+use crate::tools::{self, cargo, files_below};
 
 /// Where the root is made, below the repository, if no other one is named.
 const ROOT: &str = "target/debian13/root";
@@ -22,14 +22,17 @@ const ROOT: &str = "target/debian13/root";
 const PACKAGES: &str = "gcc,g++,libc6-dev,make,pkg-config,liburcu-dev";
 
 /// What is run, and where.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, clap::Args)]
 pub struct Debian13 {
-    /// A root of Debian 13 with a compiler and `liburcu-dev`; made if it is not there.
-    pub root: Option<PathBuf>,
-    /// The table is written to this file as well.
-    pub table: Option<PathBuf>,
-    /// Not the tests of this repository, which `cargo test` runs.
-    pub programs_only: bool,
+    /// A root of Debian 13 that has gcc, g++, make and liburcu-dev. It is written to in /tmp.
+    #[arg(long, value_name = "DIR")]
+    root: Option<PathBuf>,
+    /// Write the table to this file as well.
+    #[arg(long, value_name = "FILE")]
+    table: Option<PathBuf>,
+    /// Leave the tests of this repository out.
+    #[arg(long)]
+    programs_only: bool,
 }
 
 impl Debian13 {
@@ -43,7 +46,7 @@ impl Debian13 {
             is_root()?,
             "only root may change into a root of Debian 13: run it by sudo, or in a container"
         );
-        let root = self.root.clone().unwrap_or_else(|| compat::root().join(ROOT));
+        let root = self.root.clone().unwrap_or_else(|| tools::root().join(ROOT));
         if !root.join("usr/include").is_dir() {
             make_root(&root)?;
         }
@@ -112,7 +115,7 @@ impl Place {
 
     /// Brings the programs and our libraries there.
     fn fill(&self, tree: &Path) -> Result<()> {
-        let compat = compat::root().join("compat");
+        let compat = tools::root().join("compat");
         let folders = [(compat.join("tests/programs"), "programs"), (tree.join("lib"), "lib")];
         for (from, to) in folders {
             for file in files_below(&from)? {
@@ -154,10 +157,8 @@ impl Drop for Place {
 
 /// The tests that compare with 0.15 where there is one.
 fn tests(root: &Path) -> Result<()> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let tests = ["--test", "c", "--", "headers::", "abi::", "programs::"];
-    let status = Command::new(cargo)
-        .current_dir(compat::root())
+    let status = cargo(&tools::root())
         .args(["test", "--package", "quiescence-compat"])
         .args(tests)
         .env(ROOT_0_15, fs::canonicalize(root)?)

@@ -6,8 +6,6 @@
 
 mod measure;
 
-pub use measure::measure;
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,7 +16,7 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
 use crate::say;
-use crate::tools::{files_below, run};
+use crate::tools::{files_below, root, run};
 
 /// A crate whose tests are run. Of one that a facade stands in for, those in its folder `tests`.
 #[derive(Debug)]
@@ -76,21 +74,26 @@ const fn client(
 }
 
 /// What the clients are called. A name may be that of two versions.
-#[must_use]
-pub fn names() -> Vec<&'static str> {
+fn names() -> Vec<&'static str> {
     let mut names: Vec<_> = CLIENTS.iter().map(|client| client.name).collect();
     let mut seen = BTreeSet::new();
     names.retain(|name| seen.insert(*name));
     names
 }
 
-/// Runs the tests of these clients; of all, if none is named.
-#[derive(Debug)]
-pub struct Run {
-    /// Which.
-    pub names: Vec<String>,
-    /// Where the table is written as well.
-    pub table: Option<PathBuf>,
+/// What is run: tests of clients, or programs that are measured.
+#[derive(Debug, clap::Args)]
+pub struct Facades {
+    /// Write the table to this file as well.
+    #[arg(long, value_name = "FILE")]
+    table: Option<PathBuf>,
+    /// Measure programs on both instead, so many rounds.
+    #[arg(long, value_name = "ROUNDS", conflicts_with_all = ["names", "table"],
+          value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    measure: Option<u32>,
+    /// Which clients; all, if none is named.
+    #[arg(value_name = "NAME", value_parser = names())]
+    names: Vec<String>,
 }
 
 /// How the tests of a client went, with one of the two crates.
@@ -101,13 +104,16 @@ struct Outcome {
     millis: u128,
 }
 
-impl Run {
+impl Facades {
     /// Runs them.
     ///
     /// # Errors
     /// If a client cannot be had or built, or a test passes with the original and not with the
     /// facade; the other clients are run nevertheless.
     pub fn run(&self) -> Result<()> {
+        if let Some(rounds) = self.measure {
+            return measure::measure(rounds);
+        }
         let chosen = |client: &&Client| {
             self.names.is_empty() || self.names.iter().any(|name| name == client.name)
         };
@@ -266,7 +272,7 @@ fn as_workspace(package: &Path) -> Result<()> {
 
 /// Where the facades are.
 fn facades() -> PathBuf {
-    crate::compat::root().join("facades")
+    root().join("facades")
 }
 
 /// What cargo is given for the facade to stand in for the original.
@@ -276,14 +282,14 @@ fn patch(original: &str, facade: &str) -> String {
 
 /// Cargo, in a directory, with a place of its own for what it builds.
 fn cargo(directory: &Path) -> Command {
-    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    let mut cargo = crate::tools::cargo(directory);
     // Not what cargo tells this program of its own package.
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("CARGO_PKG") {
             cargo.env_remove(name);
         }
     }
-    cargo.current_dir(directory).env("CARGO_TARGET_DIR", target().join("build"));
+    cargo.env("CARGO_TARGET_DIR", target().join("build"));
     // Younger compilers refuse what was allowed when a client was published; as in dependencies.
     cargo.env("RUSTFLAGS", "--cap-lints allow");
     cargo
@@ -291,7 +297,7 @@ fn cargo(directory: &Path) -> Command {
 
 /// Where clients are unpacked and built.
 fn target() -> PathBuf {
-    crate::compat::root().join("target/facades/clients")
+    root().join("target/facades/clients")
 }
 
 /// Which tests a run of `cargo test` says have passed, and have not. A test's name stands after the

@@ -13,9 +13,9 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::compat::{self, symlink};
+use crate::compat::symlink;
 use crate::library::{CORE, CORE_ARCHIVE, CORE_LINK, LIBRARIES};
-use crate::tools::{files_below, run};
+use crate::tools::{files_below, root, run};
 use crate::{cmake, pkgconfig, say};
 
 /// Where libraries go by default, below the prefix.
@@ -134,7 +134,7 @@ pub fn uninstall(places: &Places, dry_run: bool) -> Result<()> {
     let core = places.put(&places.libdir.join(CORE));
     ensure!(core.exists(), "{} is not there: nothing of ours is installed so", core.display());
     // The names are those of the sources.
-    let mut installed: Vec<PathBuf> = all_items(&compat::root().join("compat"), places)?
+    let mut installed: Vec<PathBuf> = all_items(&root().join("compat"), places)?
         .iter()
         .map(|item| places.put(&item.path))
         .filter(|place| fs::symlink_metadata(place).is_ok())
@@ -197,7 +197,7 @@ fn items(tree: &Path, places: &Places, part: Part) -> Result<Vec<Item>> {
             for name in std::iter::once(CORE.to_owned()).chain(sonames) {
                 add(places.libdir.join(&name), Content::Library(built.join(name)));
             }
-            let page = compat::root().join("compat/man").join(MANUAL);
+            let page = root().join("compat/man").join(MANUAL);
             add(places.prefix.join("share/man/man7").join(MANUAL), Content::Copy(page));
         }
         Part::Development => {
@@ -229,7 +229,7 @@ fn items(tree: &Path, places: &Places, part: Part) -> Result<Vec<Item>> {
                 let place = places.libdir.join(cmake::place(&places.libdir)).join(name);
                 add(place, Content::Text(content));
             }
-            let examples = compat::root().join("compat/examples");
+            let examples = root().join("compat/examples");
             for example in files_below(&examples)? {
                 let place = places.docdir.join("examples").join(example.strip_prefix(&examples)?);
                 add(place, Content::Copy(example));

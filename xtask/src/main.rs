@@ -9,9 +9,10 @@ use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
 use xtask::advice_agreement::Agreement;
 use xtask::debian13::Debian13;
-use xtask::noise::{self, Noise};
-use xtask::torture::{self, Torture};
-use xtask::{clients, command, compat, deb, facades, install, mutants, say};
+use xtask::facades::Facades;
+use xtask::noise::Noise;
+use xtask::torture::Torture;
+use xtask::{clients, command, compat, deb, install, mutants, say};
 
 /// Builds, installs and packages quiescence's liburcu-compatible libraries.
 #[derive(Debug, Parser)]
@@ -72,82 +73,21 @@ enum Command {
     /// test programs and the examples of its liburcu 0.15 there, compiled against that, on its
     /// libraries and on ours; then the tests of this repository that compare with 0.15. Prints a
     /// table.
-    Debian13 {
-        /// A root of Debian 13 that has gcc, g++, make and liburcu-dev. It is written to in /tmp.
-        #[arg(long, value_name = "DIR")]
-        root: Option<PathBuf>,
-        /// Write the table to this file as well.
-        #[arg(long, value_name = "FILE")]
-        table: Option<PathBuf>,
-        /// Leave the tests of this repository out.
-        #[arg(long)]
-        programs_only: bool,
-    },
+    Debian13(Debian13),
     /// Run the tests of crates from the registry with the crates of `facades/` in place of those
     /// that they ask for, and with these; print a table. Fetches the crates. Minutes.
-    Facades {
-        /// Write the table to this file as well.
-        #[arg(long, value_name = "FILE")]
-        table: Option<PathBuf>,
-        /// Measure programs on both instead, so many rounds.
-        #[arg(long, value_name = "ROUNDS", conflicts_with_all = ["names", "table"],
-              value_parser = clap::value_parser!(u32).range(1..=1_000))]
-        measure: Option<u32>,
-        /// Which clients; all, if none is named.
-        #[arg(value_name = "NAME", value_parser = facades::names())]
-        names: Vec<String>,
-    },
+    Facades(Facades),
     /// Remove each step of verify/mutants/mutants.toml, break each promise of docs/GUARANTEES.md on
     /// purpose, and look whether what must notice does.
-    Mutants {
-        /// Say which steps there are, and by what each is caught; run nothing.
-        #[arg(long)]
-        list: bool,
-        /// Write the copy of the tree in which steps can be removed, print where it is, and run a
-        /// command there, if one follows: --copy -- cargo test -p quiescence hash_table.
-        #[arg(long, conflicts_with_all = ["list", "by"])]
-        copy: bool,
-        /// Only what notices whose description has this text: "loom", "quiescence/lib". Changes
-        /// that are compiled each by itself are left out then, unless they are named as well.
-        #[arg(long, value_name = "TEXT")]
-        by: Vec<String>,
-        /// Which steps (no-scan, locks-first), or promises (G-1, M-3); all, if none is named.
-        #[arg(value_name = "NAME")]
-        names: Vec<String>,
-    },
+    Mutants(mutants::Run),
     /// Look whether figures of `rcu costs`, recommendations of `rcu advise` and verdicts of `rcu
     /// compare` are those of the idle machine while threads spin beside. On a machine that does
     /// nothing else. Hours.
-    Noise {
-        /// Runs of `rcu costs` at each load; half as many of `rcu advise`, and of regressions.
-        #[arg(long, value_name = "N", default_value_t = 20,
-              value_parser = clap::value_parser!(u32).range(1..))]
-        runs: u32,
-        /// Which parts; all, if none is named.
-        #[arg(value_name = "PART")]
-        parts: Vec<noise::Part>,
-    },
+    Noise(Noise),
     /// Run `rcu advise` twice with other seeds over all workloads; print whether the runs agree.
-    AdviceAgreement {
-        /// The seed of the first run.
-        #[arg(long, value_name = "N", default_value_t = 1)]
-        seed: u64,
-    },
+    AdviceAgreement(Agreement),
     /// Build, and try to catch the libraries in a mistake under a C program.
-    Torture {
-        /// For so long, each flavour.
-        #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=86_400))]
-        seconds: u32,
-        /// Where the draws begin.
-        #[arg(long, value_name = "N", default_value_t = 1)]
-        seed: u64,
-        /// Leave a step out, which must be noticed.
-        #[arg(long, value_name = "STEP", value_parser = torture::steps())]
-        removed: Option<String>,
-        /// Which flavours; all, if none is named.
-        #[arg(value_name = "FLAVOR", value_parser = torture::FLAVORS)]
-        flavors: Vec<String>,
-    },
+    Torture(Torture),
 }
 
 #[derive(Debug, Args)]
@@ -218,19 +158,12 @@ fn run(command: Command) -> Result<()> {
         Command::Clients { long, names } => {
             clients::run(&compat::build(compat::Mode::Release)?, &names, long)?;
         }
-        Command::Debian13 { root, table, programs_only } => {
-            Debian13 { root, table, programs_only }.run()?;
-        }
-        Command::Facades { measure: Some(rounds), .. } => facades::measure(rounds)?,
-        Command::Facades { table, names, .. } => facades::Run { names, table }.run()?,
-        Command::Noise { runs, parts } => Noise { parts, runs }.run()?,
-        Command::Mutants { list, copy, by, names } => {
-            mutants::Run { names, by, list, copy }.run()?;
-        }
-        Command::AdviceAgreement { seed } => Agreement { seed }.run()?,
-        Command::Torture { seconds, seed, removed, flavors } => {
-            Torture { seconds, seed, flavors, removed }.run()?;
-        }
+        Command::Debian13(debian13) => debian13.run()?,
+        Command::Facades(facades) => facades.run()?,
+        Command::Noise(noise) => noise.run()?,
+        Command::Mutants(mutants) => mutants.run()?,
+        Command::AdviceAgreement(agreement) => agreement.run()?,
+        Command::Torture(torture) => torture.run()?,
     }
     Ok(())
 }

@@ -26,9 +26,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use mutants::{Catcher, SWITCH, Step, Test};
 
-use crate::compat::root;
 use crate::say;
-use crate::tools::run;
+use crate::tools::{built, cargo, root};
 use crate::torture::Torture;
 
 /// A model under loom, or a torture run, that takes longer than this hangs.
@@ -41,18 +40,22 @@ const TORTURE_SECONDS: &str = "120";
 const C_TORTURE_SECONDS: u32 = 4;
 
 /// The command's arguments.
-#[derive(Debug)]
+#[derive(Debug, clap::Args)]
 pub struct Run {
-    /// These steps, or those that break these promises; all, if there is none. The command that is
-    /// run in the copy.
-    pub names: Vec<String>,
-    /// Only what notices whose description has one of these texts; all, if there is none. Changes
-    /// that are compiled each by itself are then made only if they are named.
-    pub by: Vec<String>,
-    /// Say which, and by what they are caught; run nothing.
-    pub list: bool,
-    /// Write the copy of the tree, say where it is, and run a command there.
-    pub copy: bool,
+    /// Say which steps there are, and by what each is caught; run nothing.
+    #[arg(long)]
+    list: bool,
+    /// Write the copy of the tree in which steps can be removed, print where it is, and run a
+    /// command there, if one follows: --copy -- cargo test -p quiescence hash_table.
+    #[arg(long, conflicts_with_all = ["list", "by"])]
+    copy: bool,
+    /// Only what notices whose description has this text: "loom", "quiescence/lib". Changes that
+    /// are compiled each by itself are left out then, unless they are named as well.
+    #[arg(long, value_name = "TEXT")]
+    by: Vec<String>,
+    /// Which steps (no-scan, locks-first), or promises (G-1, M-3); all, if none is named.
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
 }
 
 /// Where a program is built with a step that can be removed.
@@ -367,8 +370,7 @@ impl Bench {
             return Ok(());
         }
         say::begun(&format!("building {program:?}"));
-        let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-        cargo.current_dir(&self.copy).stderr(Stdio::inherit());
+        let mut cargo = cargo(&self.copy);
         let (more, folder) = match program {
             Program::Tests { build: Build::Loom, .. } => ("--cfg loom", "target/loom"),
             Program::Tests { .. } | Program::Torture => ("", "target/mutants"),
@@ -394,15 +396,11 @@ impl Bench {
             }
         }
         // Not `--locked`: of the copy's packages some depend on the switch as well.
-        cargo.args(["--message-format", "json-render-diagnostics"]);
-        let messages = run(&mut cargo)?;
         let is_test = program != Program::Torture;
-        let made = messages
-            .lines()
-            .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
-            .filter(|message| message["profile"]["test"] == is_test)
-            .find_map(|message| message["executable"].as_str().map(PathBuf::from));
-        let Some(made) = made else { bail!("cargo built no {program:?}") };
+        let is_it = |path: &PathBuf| is_test || path.ends_with("rcu-torture");
+        let Some(made) = built(&mut cargo, is_test)?.into_iter().find(is_it) else {
+            bail!("cargo built no {program:?}")
+        };
         self.built.insert(program, made);
         Ok(())
     }

@@ -53,59 +53,28 @@ use Need::{
 pub const ROOT_0_15: &str = "QUIESCENCE_TRIXIE_ROOT";
 
 impl Need {
-    /// What `QUIESCENCE_TEST_EXPECT` calls it.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
+    /// What `QUIESCENCE_TEST_EXPECT` calls it, what is missing without, and what to install.
+    const fn described(self) -> [&'static str; 3] {
         match self {
-            Gcc => "gcc",
-            Binutils => "binutils",
-            Gxx => "g++",
-            Liburcu => "liburcu",
-            Dpkg => "dpkg-deb",
-            Scripts => "bash",
-            Lintian => "lintian",
-            Make => "make",
-            PkgConfig => "pkg-config",
-            Cmake => "cmake",
-            Meson => "meson",
-            Valgrind => "valgrind",
-            Liburcu15 => "liburcu-0.15",
-        }
-    }
-
-    const fn missing(self) -> &'static str {
-        match self {
-            Gcc => "gcc that can make the libraries",
-            Binutils => "nm, objdump, readelf and strip",
-            Gxx => "g++",
-            Liburcu => "liburcu 0.13 with its headers",
-            Dpkg => "dpkg-deb with date, gzip and md5sum",
-            Scripts => "bash with coreutils, grep and sed",
-            Lintian => "lintian",
-            Make => "make",
-            PkgConfig => "pkg-config",
-            Cmake => "cmake",
-            Meson => "meson with ninja",
-            Valgrind => "valgrind",
-            Liburcu15 => "root of Debian 13 with liburcu 0.15 (QUIESCENCE_TRIXIE_ROOT)",
-        }
-    }
-
-    const fn package(self) -> &'static str {
-        match self {
-            Gcc => "gcc and libc6-dev",
-            Binutils => "binutils",
-            Gxx => "g++",
-            Liburcu => "liburcu-dev (of Debian 12)",
-            Dpkg => "dpkg, coreutils and gzip",
-            Scripts => "bash, coreutils, grep and sed",
-            Lintian => "lintian",
-            Make => "make",
-            PkgConfig => "pkg-config",
-            Cmake => "cmake",
-            Meson => "meson and ninja-build",
-            Valgrind => "valgrind",
-            Liburcu15 => "debootstrap, and run cargo xtask debian13",
+            Gcc => ["gcc", "gcc that can make the libraries", "gcc and libc6-dev"],
+            Binutils => ["binutils", "nm, objdump, readelf and strip", "binutils"],
+            Gxx => ["g++"; 3],
+            Liburcu => ["liburcu", "liburcu 0.13 with its headers", "liburcu-dev (of Debian 12)"],
+            Dpkg => ["dpkg-deb", "dpkg-deb with date, gzip and md5sum", "dpkg, coreutils and gzip"],
+            Scripts => {
+                ["bash", "bash with coreutils, grep and sed", "bash, coreutils, grep and sed"]
+            }
+            Lintian => ["lintian"; 3],
+            Make => ["make"; 3],
+            PkgConfig => ["pkg-config"; 3],
+            Cmake => ["cmake"; 3],
+            Meson => ["meson", "meson with ninja", "meson and ninja-build"],
+            Valgrind => ["valgrind"; 3],
+            Liburcu15 => [
+                "liburcu-0.15",
+                "root of Debian 13 with liburcu 0.15 (QUIESCENCE_TRIXIE_ROOT)",
+                "debootstrap, and run cargo xtask debian13",
+            ],
         }
     }
 
@@ -142,6 +111,17 @@ pub fn met(needs: &[Need]) -> bool {
     missing.inspect(|need| skip(*need, "")).is_none()
 }
 
+/// Leaves a test whose needs, which are named, are not [`met`].
+#[macro_export]
+macro_rules! or_return {
+    ($($need:ident),*) => {
+        if !$crate::needs::met(&[$($crate::needs::Need::$need),*]) {
+            return;
+        }
+    };
+}
+pub use or_return;
+
 /// The same for a part of a test, `what`: the rest of it runs without.
 ///
 /// # Panics
@@ -153,7 +133,8 @@ pub fn met_for(what: &str, needs: &[Need]) -> bool {
 }
 
 fn skip(need: Need, part: &str) {
-    expect::skip(need.word(), need.missing(), part, &format!("install {}", need.package()));
+    let [word, missing, package] = need.described();
+    expect::skip(word, missing, part, &format!("install {package}"));
 }
 
 /// Says that the rest of a test is skipped for want of something of the system's.
@@ -224,7 +205,7 @@ pub fn libraries_0_15() -> PathBuf {
 pub fn liburcu_0_15() -> PathBuf {
     static MADE: OnceLock<PathBuf> = OnceLock::new();
     let make = || {
-        let place = crate::compat::root().join("target/liburcu-0.15");
+        let place = crate::tools::root().join("target/liburcu-0.15");
         let headers = root_0_15().join("usr/include").join(triplet());
         for (from, to) in [(headers, "include"), (libraries_0_15(), "lib")] {
             let to = place.join(to);
@@ -304,7 +285,7 @@ mod tests {
             Valgrind, Liburcu15,
         ];
         for need in all {
-            assert!(expect::WORDS.contains(&need.word()), "{need:?}");
+            assert!(expect::WORDS.contains(&need.described()[0]), "{need:?}");
         }
     }
 

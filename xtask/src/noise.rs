@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use crate::tools::run;
+use crate::tools::built_rcu;
 
 /// A figure of one thread, and one of several, may be so many times that of the idle machine.
 const WITHIN: [f64; 2] = [1.05, 1.10];
@@ -45,12 +45,15 @@ pub enum Part {
 }
 
 /// What is tried.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, clap::Args)]
 pub struct Noise {
+    /// Runs of `rcu costs` at each load; half as many of `rcu advise`, and of regressions.
+    #[arg(long, value_name = "N", default_value_t = 20,
+          value_parser = clap::value_parser!(u32).range(1..))]
+    runs: u32,
     /// Which parts; all, if none is named.
-    pub parts: Vec<Part>,
-    /// Runs of `rcu costs` at each load; half as many of `rcu advise`, and of planted regressions.
-    pub runs: u32,
+    #[arg(value_name = "PART")]
+    parts: Vec<Part>,
 }
 
 /// What else the machine does.
@@ -173,7 +176,7 @@ impl Noise {
     /// # Errors
     /// If the command cannot be built or run, or a goal is missed.
     pub fn run(&self) -> Result<()> {
-        let program = build()?;
+        let program = built_rcu()?;
         let mut missed = Vec::new();
         let has = |part| self.parts.is_empty() || self.parts.contains(&part);
         if has(Part::Costs) {
@@ -308,13 +311,6 @@ impl Noise {
         }
         Ok(missed)
     }
-}
-
-/// Builds the command; the program.
-pub(crate) fn build() -> Result<PathBuf> {
-    run(Command::new(env!("CARGO")).args(["build", "--release", "--locked", "--package", "rcu"]))?;
-    let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
-    Ok(Path::new(&target).join("release/rcu"))
 }
 
 /// The document of the command with these words; that the machine is too noisy for an answer is no

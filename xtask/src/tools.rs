@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
@@ -44,6 +44,43 @@ fn package_of(program: &str) -> &'static str {
         "gzip" => "gzip",
         _ => "gcc",
     }
+}
+
+/// The cargo that runs this program, in a directory.
+pub(crate) fn cargo(directory: &Path) -> Command {
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.current_dir(directory);
+    cargo
+}
+
+/// Lets cargo build something, and returns the files it made: those of test programs, or all
+/// others. What it says meanwhile is shown: the first time takes minutes.
+pub(crate) fn built(cargo: &mut Command, tests: bool) -> Result<Vec<PathBuf>> {
+    cargo.args(["--message-format", "json-render-diagnostics"]).stderr(Stdio::inherit());
+    let messages = run(cargo)?;
+    let made = messages
+        .lines()
+        .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
+        .filter(|message| message["reason"] == "compiler-artifact")
+        .filter(|message| message["profile"]["test"] == tests)
+        .flat_map(|message| message["filenames"].as_array().cloned().unwrap_or_default())
+        .filter_map(|name| name.as_str().map(PathBuf::from));
+    Ok(made.collect())
+}
+
+/// The command `rcu`, built if that is needed.
+pub(crate) fn built_rcu() -> Result<PathBuf> {
+    let mut build = cargo(&root());
+    build.args(["build", "--locked", "--package", "rcu", "--bin", "rcu", "--release"]);
+    let is_it = |path: &PathBuf| path.file_name().is_some_and(|name| name == "rcu");
+    let made = built(&mut build, false)?.into_iter().find(is_it);
+    made.context("cargo built the package rcu, but no rcu")
+}
+
+/// The repository.
+pub(crate) fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().expect("xtask is a folder of the repository").to_path_buf()
 }
 
 /// The C compiler: `CC`, or `cc`.

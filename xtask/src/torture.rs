@@ -12,13 +12,13 @@ use anyhow::{Result, bail, ensure};
 use mutants::{Catcher, SWITCH, Step};
 
 use crate::compat;
-use crate::tools::{c_compiler, run};
+use crate::tools::{c_compiler, root, run};
 
 /// The flavours that it is compiled for.
-pub const FLAVORS: [&str; 4] = ["memb", "mb", "qsbr", "bp"];
+const FLAVORS: [&str; 4] = ["memb", "mb", "qsbr", "bp"];
 
 /// The names of the steps that may be left out, and are noticed.
-pub fn steps() -> Vec<&'static str> {
+fn steps() -> Vec<&'static str> {
     let noticed = |step: &&Step| step.catchers.contains(&Catcher::CTorture);
     mutants::all().iter().filter(noticed).map(|step| step.name.as_str()).collect()
 }
@@ -27,16 +27,21 @@ pub fn steps() -> Vec<&'static str> {
 const LIMIT: &str = "3000";
 
 /// What is run.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, clap::Args)]
 pub struct Torture {
     /// For so long, each flavour.
-    pub seconds: u32,
+    #[arg(long, value_name = "N", default_value_t = 10,
+          value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    pub(crate) seconds: u32,
     /// Where the draws begin.
-    pub seed: u64,
-    /// These flavours; all, if none is named.
-    pub flavors: Vec<String>,
-    /// Without this step.
-    pub removed: Option<String>,
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Leave a step out, which must be noticed.
+    #[arg(long, value_name = "STEP", value_parser = steps())]
+    pub(crate) removed: Option<String>,
+    /// Which flavours; all, if none is named.
+    #[arg(value_name = "FLAVOR", value_parser = FLAVORS)]
+    pub(crate) flavors: Vec<String>,
 }
 
 impl Torture {
@@ -71,7 +76,7 @@ impl Torture {
             None => compat::build(compat::Mode::Release)?,
             Some(_) => compat::build_with_hooks()?,
         };
-        let programs = compat::root().join("target/compat-build/torture");
+        let programs = root().join("target/compat-build/torture");
         std::fs::create_dir_all(&programs)?;
         let all = FLAVORS.map(str::to_owned);
         let flavors = if self.flavors.is_empty() { &all[..] } else { &self.flavors };
@@ -114,7 +119,7 @@ fn compile(flavor: &str, into: &Path) -> Result<PathBuf> {
     run(c_compiler()
         .args(["-O2", "-g", "-pthread", "-Wall", "-Wextra", "-Werror"])
         .arg(format!("-DFLAVOR_{}", flavor.to_uppercase()))
-        .arg(compat::root().join("compat/torture/torture.c"))
+        .arg(root().join("compat/torture/torture.c"))
         .arg("-o")
         .arg(&program)
         .args([&format!("-lurcu-{flavor}"), "-lurcu-cds", "-lurcu-common"]))?;

@@ -36,7 +36,7 @@ unsafe fn table_of(raw: &Raw, memory: TableMemory) -> &Table {
 #[derive(Debug)]
 pub(crate) struct MemoryType {
     /// Of programs compiled against liburcu 0.13 it takes the first two only.
-    alloc_cds_lfht: extern "C" fn(c_ulong, c_ulong, *const Functions) -> Raw,
+    alloc_cds_lfht: unsafe extern "C" fn(c_ulong, c_ulong, *const Functions) -> Raw,
     alloc_bucket_table: unsafe extern "C" fn(Raw, c_ulong),
     free_bucket_table: unsafe extern "C" fn(Raw, c_ulong),
     bucket_at: unsafe extern "C" fn(Raw, c_ulong) -> *mut Node,
@@ -44,82 +44,65 @@ pub(crate) struct MemoryType {
 
 /// Defines the four functions of a memory type.
 macro_rules! memory_type {
-    ($memory:ident, $new:ident, $allocate:ident, $free:ident, $at:ident) => {
-        /// An empty table that keeps its buckets so, without flavour and flags; NULL if there is no
-        /// memory. A program compiled against liburcu 0.13 passes no third argument, so it is not
-        /// looked at.
-        #[unsafe(no_mangle)]
-        pub(crate) extern "C" fn $new(
-            min_nr_alloc_buckets: c_ulong,
-            max_nr_buckets: c_ulong,
-            _alloc: *const Functions,
-        ) -> Raw {
-            make_bare(min_nr_alloc_buckets, max_nr_buckets, TableMemory::$memory)
-        }
-
-        /// Memory for the buckets of this order: 0 is those that come with the table, and k those
-        /// from 2^(k-1) on.
-        #[unsafe(no_mangle)]
-        pub(crate) unsafe extern "C" fn $allocate(ht: Raw, order: c_ulong) {
-            // SAFETY: by C's contract.
-            let table = unsafe { table_of(&ht, TableMemory::$memory) };
-            let count = u32::try_from(order).ok().and_then(|order| 1_usize.checked_shl(order));
-            if !count.is_some_and(|count| table.allocate(count)) {
-                fatal(format_args!("no memory for the buckets of a hash table of order {order}"));
+    ($memory:ident: $new:ident $allocate:ident $free:ident $at:ident) => {
+        exported! {
+            /// An empty table that keeps its buckets so, without flavour and flags; NULL if there
+            /// is no memory. A program compiled against liburcu 0.13 passes no third argument, so
+            /// it is not looked at.
+            fn $new(min: c_ulong, max: c_ulong, _alloc: *const Functions) -> Raw {
+                let readers = Readers { flavor: ptr::null(), attr: ptr::null_mut() };
+                make([1, min, max], 0, Some(TableMemory::$memory), readers, None)
             }
-        }
 
-        /// Frees the buckets of this order and greater ones, but for those that are in use: these
-        /// the table frees when it shrinks.
-        #[unsafe(no_mangle)]
-        pub(crate) unsafe extern "C" fn $free(ht: Raw, order: c_ulong) {
-            // SAFETY: by C's contract.
-            let table = unsafe { table_of(&ht, TableMemory::$memory) };
-            let below = u32::try_from(order).ok().and_then(|order| order.checked_sub(1));
-            // Order 0 is never freed alone.
-            if let Some(count) = below.and_then(|below| 1_usize.checked_shl(below)) {
-                table.free_unused(count);
+            /// Memory for the buckets of this order: 0 is those that come with the table, and k
+            /// those from 2^(k-1) on.
+            fn $allocate(ht: Raw, order: c_ulong) {
+                let count = u32::try_from(order).ok().and_then(|order| 1_usize.checked_shl(order));
+                let table = table_of(&ht, TableMemory::$memory);
+                if !count.is_some_and(|count| table.allocate(count)) {
+                    fatal(format_args!(
+                        "no memory for the buckets of a hash table of order {order}"
+                    ));
+                }
             }
-        }
 
-        /// The node of a bucket; NULL if it has no memory.
-        #[unsafe(no_mangle)]
-        pub(crate) unsafe extern "C" fn $at(ht: Raw, index: c_ulong) -> *mut Node {
-            // SAFETY: by C's contract.
-            let table = unsafe { table_of(&ht, TableMemory::$memory) };
-            // SAFETY: as above.
-            let bucket = unsafe { table.bucket_at(index as usize) };
-            bucket.map_or(ptr::null_mut(), NonNull::as_ptr)
+            /// Frees the buckets of this order and greater ones, but for those that are in use:
+            /// these the table frees when it shrinks.
+            fn $free(ht: Raw, order: c_ulong) {
+                let table = table_of(&ht, TableMemory::$memory);
+                let below = u32::try_from(order).ok().and_then(|order| order.checked_sub(1));
+                // Order 0 is never freed alone.
+                if let Some(count) = below.and_then(|below| 1_usize.checked_shl(below)) {
+                    table.free_unused(count);
+                }
+            }
+
+            /// The node of a bucket; NULL if it has no memory.
+            fn $at(ht: Raw, index: c_ulong) -> *mut Node {
+                let bucket = table_of(&ht, TableMemory::$memory).bucket_at(index as usize);
+                bucket.map_or(ptr::null_mut(), NonNull::as_ptr)
+            }
         }
     };
 }
 
-memory_type!(
-    Order,
-    quiescence_cds_lfht_mm_order_alloc_cds_lfht,
-    quiescence_cds_lfht_mm_order_alloc_bucket_table,
-    quiescence_cds_lfht_mm_order_free_bucket_table,
+memory_type! { Order:
+    quiescence_cds_lfht_mm_order_alloc_cds_lfht
+    quiescence_cds_lfht_mm_order_alloc_bucket_table
+    quiescence_cds_lfht_mm_order_free_bucket_table
     quiescence_cds_lfht_mm_order_bucket_at
-);
-memory_type!(
-    Chunk,
-    quiescence_cds_lfht_mm_chunk_alloc_cds_lfht,
-    quiescence_cds_lfht_mm_chunk_alloc_bucket_table,
-    quiescence_cds_lfht_mm_chunk_free_bucket_table,
+}
+memory_type! { Chunk:
+    quiescence_cds_lfht_mm_chunk_alloc_cds_lfht
+    quiescence_cds_lfht_mm_chunk_alloc_bucket_table
+    quiescence_cds_lfht_mm_chunk_free_bucket_table
     quiescence_cds_lfht_mm_chunk_bucket_at
-);
-memory_type!(
-    Mmap,
-    quiescence_cds_lfht_mm_mmap_alloc_cds_lfht,
-    quiescence_cds_lfht_mm_mmap_alloc_bucket_table,
-    quiescence_cds_lfht_mm_mmap_free_bucket_table,
+}
+memory_type! { Mmap:
+    quiescence_cds_lfht_mm_mmap_alloc_cds_lfht
+    quiescence_cds_lfht_mm_mmap_alloc_bucket_table
+    quiescence_cds_lfht_mm_mmap_free_bucket_table
     quiescence_cds_lfht_mm_mmap_bucket_at
-);
-
-/// A table without a flavour.
-fn make_bare(min: c_ulong, max: c_ulong, memory: TableMemory) -> Raw {
-    let readers = Readers { flavor: ptr::null(), attr: ptr::null_mut() };
-    make(1, min, max, 0, Some(memory), readers, None)
 }
 
 /// The kind of memory that a client has chosen. The functions say so, since an executable

@@ -8,120 +8,63 @@ use std::ffi::c_int;
 
 use quiescence::intrusive::{LockFreeStack, StackNode};
 
-use super::{Locked, node};
+use super::{Locked, Structure, node};
 
 /// `struct cds_lfs_stack`.
 type LockedStack = Locked<LockFreeStack>;
 
 const _: () = assert!(size_of::<LockedStack>() == 48 || cfg!(not(target_arch = "x86_64")));
 
-const NAME: &str = "struct cds_lfs_stack";
-
-#[unsafe(export_name = "quiescence_cds_lfs_node_init")]
-unsafe extern "C" fn node_init(node: *mut StackNode) {
-    // SAFETY: liburcu's contract.
-    unsafe { node.write(StackNode::new()) };
+impl Structure for LockFreeStack {
+    const NAME: &str = "struct cds_lfs_stack";
 }
 
-#[unsafe(export_name = "quiescence_cds_lfs_init")]
-unsafe extern "C" fn init(stack: *mut LockedStack) {
-    // SAFETY: liburcu's contract.
-    unsafe { LockedStack::init(stack, NAME) };
-    // SAFETY: as above; the stack comes first.
-    unsafe { init_without_lock(stack.cast()) };
-}
+exported! {
+    fn quiescence_cds_lfs_node_init(node: *mut StackNode) { node.write(StackNode::new()) }
 
-#[unsafe(export_name = "quiescence___cds_lfs_init")]
-unsafe extern "C" fn init_without_lock(stack: *mut LockFreeStack) {
-    // SAFETY: liburcu's contract.
-    unsafe { stack.write(LockFreeStack::new()) };
-}
+    fn quiescence_cds_lfs_init(stack: *mut LockedStack) {
+        LockedStack::init(stack);
+        stack.cast::<LockFreeStack>().write(LockFreeStack::new());
+    }
 
-#[unsafe(export_name = "quiescence_cds_lfs_destroy")]
-unsafe extern "C" fn destroy(stack: *mut LockedStack) {
-    // SAFETY: liburcu's contract.
-    unsafe { LockedStack::destroy(stack, NAME) };
-}
+    fn quiescence___cds_lfs_init(stack: *mut LockFreeStack) { stack.write(LockFreeStack::new()) }
 
-#[unsafe(export_name = "quiescence_cds_lfs_empty")]
-unsafe extern "C" fn empty(stack: *const LockFreeStack) -> bool {
-    // SAFETY: liburcu's contract.
-    unsafe { &*stack }.is_empty()
-}
+    fn quiescence_cds_lfs_destroy(stack: *mut LockedStack) { LockedStack::destroy(stack) }
 
-#[unsafe(export_name = "quiescence_cds_lfs_push")]
-unsafe extern "C" fn push(stack: *const LockFreeStack, node: *mut StackNode) -> bool {
-    // SAFETY: liburcu's contract.
-    let stack = unsafe { &*stack };
-    // SAFETY: as above.
-    unsafe { stack.push(node) }
-}
+    fn quiescence_cds_lfs_empty(stack: &LockFreeStack) -> bool { stack.is_empty() }
 
-#[unsafe(export_name = "quiescence_cds_lfs_pop_lock")]
-unsafe extern "C" fn pop_lock(stack: *mut LockedStack) {
-    // SAFETY: liburcu's contract.
-    unsafe { LockedStack::lock(stack, NAME) };
-}
+    fn quiescence_cds_lfs_push(stack: &LockFreeStack, node: *mut StackNode) -> bool {
+        stack.push(node)
+    }
 
-#[unsafe(export_name = "quiescence_cds_lfs_pop_unlock")]
-unsafe extern "C" fn pop_unlock(stack: *mut LockedStack) {
-    // SAFETY: liburcu's contract.
-    unsafe { LockedStack::unlock(stack, NAME) };
-}
+    fn quiescence_cds_lfs_pop_lock(stack: *mut LockedStack) { LockedStack::lock(stack) }
 
-#[unsafe(export_name = "quiescence___cds_lfs_pop")]
-unsafe extern "C" fn pop_alone(stack: *const LockFreeStack) -> *mut StackNode {
-    // SAFETY: liburcu's contract.
-    let stack = unsafe { &*stack };
-    // SAFETY: as above.
-    node(Ok(unsafe { stack.pop() }))
-}
+    fn quiescence_cds_lfs_pop_unlock(stack: *mut LockedStack) { LockedStack::unlock(stack) }
 
-#[unsafe(export_name = "quiescence_cds_lfs_pop_blocking")]
-unsafe extern "C" fn pop_blocking(stack: *mut LockedStack) -> *mut StackNode {
-    // SAFETY: liburcu's contract, of this function and of the one that is called under the lock.
-    let pop = || unsafe { pop_alone(stack.cast()) };
-    // SAFETY: as above.
-    unsafe { LockedStack::locked(stack, NAME, pop) }
-}
+    fn quiescence___cds_lfs_pop(stack: &LockFreeStack) -> *mut StackNode { node(Ok(stack.pop())) }
 
-#[unsafe(export_name = "quiescence___cds_lfs_pop_all")]
-unsafe extern "C" fn pop_all_alone(stack: *const LockFreeStack) -> *mut StackNode {
-    // SAFETY: liburcu's contract.
-    let unstacked = unsafe { &*stack }.pop_all();
-    // The caller walks on by itself.
-    node(Ok(unstacked.first()))
-}
+    fn quiescence_cds_lfs_pop_blocking(stack: *mut LockedStack) -> *mut StackNode {
+        LockedStack::locked(stack, |stack| node(Ok(stack.pop())))
+    }
 
-#[unsafe(export_name = "quiescence_cds_lfs_pop_all_blocking")]
-unsafe extern "C" fn pop_all_blocking(stack: *mut LockedStack) -> *mut StackNode {
-    // SAFETY: liburcu's contract, of this function and of the one that is called under the lock.
-    let pop_all = || unsafe { pop_all_alone(stack.cast()) };
-    // SAFETY: as above.
-    unsafe { LockedStack::locked(stack, NAME, pop_all) }
-}
+    fn quiescence___cds_lfs_pop_all(stack: &LockFreeStack) -> *mut StackNode {
+        node(Ok(stack.pop_all().first()))
+    }
 
-#[unsafe(export_name = "quiescence_cds_lfs_node_init_rcu")]
-unsafe extern "C" fn node_init_rcu(node: *mut StackNode) {
-    // SAFETY: liburcu's contract.
-    unsafe { node.write(StackNode::new()) };
-}
+    fn quiescence_cds_lfs_pop_all_blocking(stack: *mut LockedStack) -> *mut StackNode {
+        LockedStack::locked(stack, |stack| node(Ok(stack.pop_all().first())))
+    }
 
-#[unsafe(export_name = "quiescence_cds_lfs_init_rcu")]
-unsafe extern "C" fn init_rcu(stack: *mut LockFreeStack) {
-    // SAFETY: liburcu's contract.
-    unsafe { init_without_lock(stack) };
-}
+    fn quiescence_cds_lfs_node_init_rcu(node: *mut StackNode) { node.write(StackNode::new()) }
 
-#[unsafe(export_name = "quiescence_cds_lfs_push_rcu")]
-unsafe extern "C" fn push_rcu(stack: *const LockFreeStack, node: *mut StackNode) -> c_int {
-    // SAFETY: liburcu's contract.
-    c_int::from(unsafe { push(stack, node) })
-}
+    fn quiescence_cds_lfs_init_rcu(stack: *mut LockFreeStack) { stack.write(LockFreeStack::new()) }
 
-/// In a read-side critical section.
-#[unsafe(export_name = "quiescence_cds_lfs_pop_rcu")]
-unsafe extern "C" fn pop_rcu(stack: *const LockFreeStack) -> *mut StackNode {
-    // SAFETY: liburcu's contract.
-    unsafe { pop_alone(stack) }
+    fn quiescence_cds_lfs_push_rcu(stack: &LockFreeStack, node: *mut StackNode) -> c_int {
+        c_int::from(stack.push(node))
+    }
+
+    /// In a read-side critical section.
+    fn quiescence_cds_lfs_pop_rcu(stack: &LockFreeStack) -> *mut StackNode {
+        node(Ok(stack.pop()))
+    }
 }

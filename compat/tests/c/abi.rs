@@ -4,12 +4,12 @@
 //! program joins.
 
 mod elf;
-mod program;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use elf::{dynamic, exports, relocations, segments, values};
-use program::{Whose, compile, run, run_and_abort, scratch};
+
+use crate::program::{Whose, aborts, compile, compile_for, run};
 use xtask::needs::Need::{Liburcu, Liburcu15};
 use xtask::needs::{self, debian_libraries, libraries_0_15};
 
@@ -45,9 +45,7 @@ fn is_later(name: &str) -> bool {
 
 #[test]
 fn exported_symbols_are_debians() {
-    if !needs::met(&[Liburcu]) {
-        return;
-    }
+    needs::or_return!(Liburcu);
     for soname in LIBRARIES.map(soname) {
         let (theirs, ours) = (exports(&debian_libraries().join(&soname)), exports(&ours(&soname)));
         assert!(theirs.len() > 40, "{soname}: Debian's exports {} symbols only", theirs.len());
@@ -64,9 +62,7 @@ fn exported_symbols_are_debians() {
 /// has the size that programs of 0.13 know, and the signal flavour, which 0.15 has not got.
 #[test]
 fn exported_symbols_are_debian_13s() {
-    if !needs::met(&[Liburcu15]) {
-        return;
-    }
+    needs::or_return!(Liburcu15);
     for soname in LIBRARIES.map(soname).into_iter().filter(|name| !name.contains("signal")) {
         let (theirs, ours) = (exports(&libraries_0_15().join(&soname)), exports(&ours(&soname)));
         assert!(theirs.len() > 40, "{soname}: Debian 13's exports {} symbols only", theirs.len());
@@ -85,9 +81,7 @@ fn exported_symbols_are_debian_13s() {
 /// all of it; else they would read behind their copies.
 #[test]
 fn programs_that_are_linked_now_copy_the_whole_structure() {
-    if !needs::met(&[]) {
-        return;
-    }
+    needs::or_return!();
     for flavor in FLAVORS {
         let name = format!("urcu_{flavor}_flavor");
         let linked = exports(&ours(&format!("liburcu-{flavor}.so")));
@@ -105,9 +99,7 @@ fn programs_that_are_linked_now_copy_the_whole_structure() {
 
 #[test]
 fn the_polling_of_0_14_is_in_every_flavour() {
-    if !needs::met(&[]) {
-        return;
-    }
+    needs::or_return!();
     for flavor in FLAVORS {
         let ours = exports(&ours(&soname(&format!("-{flavor}"))));
         let polls = ours.keys().filter(|name| name.ends_with("_poll_synchronize_rcu")).count()
@@ -118,9 +110,7 @@ fn the_polling_of_0_14_is_in_every_flavour() {
 
 #[test]
 fn the_dereference_of_the_next_liburcu_is_in_every_flavour() {
-    if !needs::met(&[]) {
-        return;
-    }
+    needs::or_return!();
     for flavor in FLAVORS {
         let ours = exports(&ours(&soname(&format!("-{flavor}"))));
         let (before, next) = (&ours["rcu_dereference_sym"], &ours["rcu_dereference_sym2"]);
@@ -130,9 +120,7 @@ fn the_dereference_of_the_next_liburcu_is_in_every_flavour() {
 
 #[test]
 fn the_core_exports_its_own_names_only() {
-    if !needs::met(&[]) {
-        return;
-    }
+    needs::or_return!();
     let names = exports(&ours("libquiescence.so.0"));
     assert!(names.len() > 100, "{} symbols", names.len());
     let foreign: Vec<_> = names.keys().filter(|name| !name.starts_with("quiescence_")).collect();
@@ -142,9 +130,7 @@ fn the_core_exports_its_own_names_only() {
 /// What the dynamic linker finds in each library.
 #[test]
 fn libraries_are_linked_as_they_must_be() {
-    if !needs::met(&[]) {
-        return;
-    }
+    needs::or_return!();
     for soname in LIBRARIES.map(soname).into_iter().chain(["libquiescence.so.0".to_owned()]) {
         let file = ours(&soname);
         let entries = dynamic(&file);
@@ -182,9 +168,7 @@ fn libraries_are_linked_as_they_must_be() {
 
 #[test]
 fn thread_local_readers_are_reached_by_descriptors() {
-    if !needs::met(&[]) {
-        return;
-    }
+    needs::or_return!();
     for flavor in FLAVORS {
         let library = ours(&soname(&format!("-{flavor}")));
         let reader = format!("urcu_{flavor}_reader");
@@ -198,14 +182,12 @@ fn thread_local_readers_are_reached_by_descriptors() {
 
 #[test]
 fn layouts_and_numbers_are_debians() {
-    if !needs::met(&[Liburcu]) {
-        return;
-    }
-    let directory = scratch("layouts");
-    let inline = &["-lurcu-memb", "-lurcu-bp", "-lurcu-qsbr"];
-    let theirs =
-        run(&compile(&directory, "layouts.c", Whose::Debians, inline), Whose::Debians, &[]);
-    let ours = run(&compile(&directory, "layouts.c", Whose::Ours, inline), Whose::Ours, &[]);
+    needs::or_return!(Liburcu);
+    let said = |whose| {
+        let libraries = ["-lurcu-memb", "-lurcu-bp", "-lurcu-qsbr"];
+        run(&compile("abi/layouts.c", whose, &libraries), whose, &[])
+    };
+    let (theirs, ours) = (said(Whose::Debians), said(Whose::Ours));
     assert!(theirs.lines().count() > 70, "{theirs}");
     // What 0.14 has added is behind what 0.13 has.
     let theirs =
@@ -216,35 +198,30 @@ fn layouts_and_numbers_are_debians() {
     assert_eq!(ours, theirs);
 }
 
+/// This test needs an executable with copies of these.
+fn has_copies(program: &Path, symbols: &[&str]) {
+    let relocations = relocations(program);
+    for symbol in symbols {
+        let is_copied =
+            relocations.iter().any(|(kind, name)| kind.ends_with("_COPY") && name == symbol);
+        assert!(is_copied, "no copy of {symbol}: {relocations:?}");
+    }
+}
+
 /// Trap 1. Each way of compiling an executable that makes copies, with either headers, on either
 /// libraries.
 #[test]
 fn data_that_an_executable_has_copied_is_the_data() {
-    if !needs::met(&[]) {
-        return;
-    }
-    let copied = ["urcu_memb_gp", "urcu_memb_has_sys_membarrier", "urcu_memb_flavor"];
+    needs::or_return!();
     let sides = sides();
-    let ways = sides.iter().flat_map(|headers| [(*headers, "-pie"), (*headers, "-no-pie")]);
-    for (headers, pie) in ways {
-        let directory = scratch(&format!("copied-{headers:?}{pie}"));
-        let options = if pie == "-pie" {
-            ["-fPIE", "-pie", "-lurcu-memb"]
-        } else {
-            ["-fno-pie", pie, "-lurcu-memb"]
-        };
-        let program = compile(&directory, "copied.c", headers, &options);
-        let relocations = relocations(&program);
-        for symbol in copied {
-            let is_copied =
-                relocations.iter().any(|(kind, name)| kind.ends_with("_COPY") && name == symbol);
-            assert!(
-                is_copied,
-                "this test needs an executable with a copy of {symbol}: {relocations:?}"
-            );
-        }
-        for &libraries in &sides {
-            assert_eq!(run(&program, libraries, &[]), "ok\n");
+    for &headers in &sides {
+        for way in [["-fPIE", "-pie", "-lurcu-memb"], ["-fno-pie", "-no-pie", "-lurcu-memb"]] {
+            let program = compile("abi/copied.c", headers, &way);
+            let symbols = ["urcu_memb_gp", "urcu_memb_has_sys_membarrier", "urcu_memb_flavor"];
+            has_copies(&program, &symbols);
+            for &libraries in &sides {
+                assert_eq!(run(&program, libraries, &[]), "ok\n");
+            }
         }
     }
 }
@@ -254,9 +231,7 @@ fn data_that_an_executable_has_copied_is_the_data() {
 /// where the copy is made read-only before the library is initialised, as lld has it.
 #[test]
 fn copies_of_the_flavour_s_structure_are_completed() {
-    if !needs::met(&[]) {
-        return;
-    }
+    needs::or_return!();
     let sides = sides()
         .into_iter()
         .chain(needs::met_for("with 0.15's headers", &[Liburcu15]).then_some(Whose::Debian13s));
@@ -266,23 +241,13 @@ fn copies_of_the_flavour_s_structure_are_completed() {
     }
     for headers in sides {
         for flavor in ["memb", "mb", "qsbr", "bp"] {
-            let define = format!("-DFLAVOR_{}", flavor.to_uppercase());
-            let library = format!("-lurcu-{flavor}");
             let ways = [&["-fPIE", "-pie"][..], &["-fno-pie", "-no-pie"]].into_iter();
             let by_lld = lld.as_deref().map(|place| vec!["-fPIE", "-pie", "-fuse-ld=lld", place]);
             for way in ways.map(<[_]>::to_vec).chain(by_lld) {
-                let directory = scratch(&format!("flavor-{headers:?}-{flavor}-{}", way.len()));
                 let members = (headers != Whose::Debians).then_some("-DMEMBERS_OF_0_14");
-                let options: Vec<&str> =
-                    way.iter().copied().chain(members).chain([&*define, &*library]).collect();
-                let program = compile(&directory, "flavor_copy.c", headers, &options);
-                let symbol = format!("urcu_{flavor}_flavor");
-                assert!(
-                    relocations(&program)
-                        .iter()
-                        .any(|(kind, name)| kind.ends_with("_COPY") && *name == symbol),
-                    "this test needs an executable with a copy of {symbol}"
-                );
+                let options: Vec<&str> = way.iter().copied().chain(members).collect();
+                let program = compile_for(flavor, "abi/flavor_copy.c", headers, &options);
+                has_copies(&program, &[&format!("urcu_{flavor}_flavor")]);
                 let size = if headers == Whose::Debians { "112" } else { "128" };
                 assert_eq!(run(&program, Whose::Ours, &[size]), "ok\n", "{headers:?} {way:?}");
             }
@@ -304,54 +269,46 @@ mod mutants {
     use super::*;
     use xtask::compat::{Step, build_without};
 
+    /// Our libraries of the flavour memb, without a step.
+    fn without(step: Step) -> PathBuf {
+        let directory = crate::common::scratch("abi", "without");
+        build_without(step, &["-memb", ""], &directory).expect("they can be built")
+    }
+
     #[test]
     fn a_library_that_looks_at_its_own_data() {
-        if !needs::met(&[]) {
-            return;
-        }
-        let directory = scratch("without-table");
-        let libraries =
-            build_without(Step::DataThroughTheTable, &directory).expect("it can be built");
-        let program = compile(&directory, "copied.c", Whose::Ours, &["-lurcu-memb"]);
-        let said = run_and_abort(&program, Whose::In(&libraries), &[], &[]);
+        needs::or_return!();
+        let libraries = without(Step::DataThroughTheTable);
+        let program = compile("abi/copied.c", Whose::Ours, &["-lurcu-memb"]);
+        let said = aborts(&program, Whose::In(&libraries), &[], &[]);
         assert!(said.contains("copied.c"), "{said}");
     }
 
     #[test]
     fn copies_that_are_left_as_they_are() {
-        if !needs::met(&[]) {
-            return;
-        }
-        let directory = scratch("without-completing");
-        let libraries = build_without(Step::CompleteCopies, &directory).expect("it can be built");
+        needs::or_return!();
+        let libraries = without(Step::CompleteCopies);
         let options = ["-DFLAVOR_MEMB", "-lurcu-memb"];
-        let program = compile(&directory, "flavor_copy.c", Whose::Ours, &options);
+        let program = compile("abi/flavor_copy.c", Whose::Ours, &options);
         assert_eq!(run(&program, Whose::Ours, &["128"]), "ok\n");
-        let said = run_and_abort(&program, Whose::In(&libraries), &["128"], &[]);
+        let said = aborts(&program, Whose::In(&libraries), &["128"], &[]);
         assert!(said.contains("members[i] != NULL"), "{said}");
     }
 
     #[test]
     fn two_copies_of_one_flavour() {
-        if !needs::met(&[]) {
-            return;
-        }
-        let directory = scratch("without-auxiliary");
-        let libraries = build_without(Step::OneOfTwo, &directory).expect("it can be built");
-        let program = compile(&directory, "dlopened.c", Whose::Ours, &["-ldl"]);
+        needs::or_return!();
+        let libraries = without(Step::OneOfTwo);
         let pair = ["--one", "liburcu.so.8", "liburcu-memb.so.8"];
-        let said = run_and_abort(&program, Whose::In(&libraries), &pair, &[]);
+        let said = aborts(&dlopens(), Whose::In(&libraries), &pair, &[]);
         // The core names it, where it would otherwise have readers that no updater waits for.
         assert!(said.contains("two copies of this flavour in one process"), "{said}");
     }
 
     #[test]
     fn thread_local_storage_that_must_be_there_at_the_start() {
-        if !needs::met(&[]) {
-            return;
-        }
-        let libraries = build_without(Step::Descriptors, &scratch("without-descriptors"));
-        let library = libraries.expect("it can be built").join("liburcu-memb.so.8");
+        needs::or_return!();
+        let library = without(Step::Descriptors).join("liburcu-memb.so.8");
         assert!(
             values(&dynamic(&library), "FLAGS").iter().any(|flags| flags.contains("STATIC_TLS"))
         );
@@ -361,56 +318,45 @@ mod mutants {
     }
 }
 
+/// A program that is linked with none of the libraries, and loads them.
+fn dlopens() -> PathBuf {
+    compile("abi/dlopened.c", Whose::Ours, &["-ldl"])
+}
+
+fn loads(arguments: &[&str], said: &str) {
+    assert_eq!(run(&dlopens(), Whose::Ours, arguments), said, "{arguments:?}");
+}
+
 /// Trap 2. By a program that is linked with none of them, from threads that are older.
 #[test]
 fn each_library_can_be_loaded_while_a_program_runs() {
-    if !needs::met(&[]) {
-        return;
-    }
-    let program = compile(&scratch("dlopened"), "dlopened.c", Whose::Ours, &["-ldl"]);
+    needs::or_return!();
     for flavor in FLAVORS {
-        let library = soname(&format!("-{flavor}"));
-        assert_eq!(run(&program, Whose::Ours, &[&library, flavor]), "1 used\nok\n", "{library}");
+        loads(&[&soname(&format!("-{flavor}")), flavor], "1 used\nok\n");
     }
-    assert_eq!(run(&program, Whose::Ours, &["liburcu.so.8", "memb"]), "1 used\nok\n");
+    loads(&["liburcu.so.8", "memb"], "1 used\nok\n");
     for library in ["liburcu-cds.so.8", "liburcu-common.so.8"] {
-        assert_eq!(run(&program, Whose::Ours, &[library, "-"]), "0 used\nok\n", "{library}");
+        loads(&[library, "-"], "0 used\nok\n");
     }
 }
 
 #[test]
 fn all_libraries_can_be_loaded_into_one_program() {
-    if !needs::met(&[]) {
-        return;
-    }
-    let program = compile(&scratch("dlopened-all"), "dlopened.c", Whose::Ours, &["-ldl"]);
-    let mut arguments: Vec<String> = Vec::new();
-    for flavor in FLAVORS {
-        arguments.extend([soname(&format!("-{flavor}")), flavor.to_owned()]);
-    }
-    arguments.extend(
-        ["liburcu.so.8", "memb", "liburcu-cds.so.8", "-", "liburcu-common.so.8", "-"]
-            .map(str::to_owned),
-    );
-    let forward: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    assert_eq!(run(&program, Whose::Ours, &forward), "6 used\nok\n");
+    needs::or_return!();
+    let flavors = FLAVORS.map(|flavor| [soname(&format!("-{flavor}")), flavor.to_owned()]);
+    let others = ["liburcu.so.8", "memb", "liburcu-cds.so.8", "-", "liburcu-common.so.8", "-"];
+    let forward: Vec<&str> =
+        flavors.as_flattened().iter().map(|word| &**word).chain(others).collect();
+    loads(&forward, "6 used\nok\n");
     let backward: Vec<&str> = forward.chunks(2).rev().flatten().copied().collect();
-    assert_eq!(run(&program, Whose::Ours, &backward), "6 used\nok\n");
+    loads(&backward, "6 used\nok\n");
 }
 
 #[test]
 fn a_library_that_is_unloaded_stays() {
-    if !needs::met(&[]) {
-        return;
-    }
-    let program = compile(&scratch("closed"), "dlopened.c", Whose::Ours, &["-ldl"]);
+    needs::or_return!();
     for flavor in FLAVORS {
-        let library = soname(&format!("-{flavor}"));
-        assert_eq!(
-            run(&program, Whose::Ours, &["--closed", &library, flavor]),
-            "ok\n",
-            "{library}"
-        );
+        loads(&["--closed", &soname(&format!("-{flavor}")), flavor], "ok\n");
     }
 }
 
@@ -418,49 +364,38 @@ fn a_library_that_is_unloaded_stays() {
 /// domain for both.
 #[test]
 fn liburcu_and_liburcu_memb_are_one_in_a_process() {
-    if !needs::met(&[]) {
-        return;
-    }
-    let program = compile(&scratch("one"), "dlopened.c", Whose::Ours, &["-ldl"]);
+    needs::or_return!();
     for pair in [["liburcu.so.8", "liburcu-memb.so.8"], ["liburcu-memb.so.8", "liburcu.so.8"]] {
-        assert_eq!(run(&program, Whose::Ours, &["--one", pair[0], pair[1]]), "ok\n");
+        loads(&["--one", pair[0], pair[1]], "ok\n");
+    }
+}
+
+/// A program compiled against either headers says `ok` on either libraries.
+fn holds_on_both(source: &str, arguments: impl Fn(Whose<'_>) -> Option<&'static str>) {
+    let sides = sides();
+    for &headers in &sides {
+        let program = compile(source, headers, &["-lurcu-memb"]);
+        for &libraries in &sides {
+            let arguments: Vec<_> = arguments(libraries).into_iter().collect();
+            assert_eq!(run(&program, libraries, &arguments), "ok\n");
+        }
     }
 }
 
 /// Trap 3.
 #[test]
 fn a_freed_worker_s_thread_is_joined_by_its_program() {
-    if !needs::met(&[]) {
-        return;
-    }
-    let sides = sides();
-    for &headers in &sides {
-        let program = compile(
-            &scratch(&format!("joinable-{headers:?}")),
-            "joinable.c",
-            headers,
-            &["-lurcu-memb"],
-        );
-        for &libraries in &sides {
-            assert_eq!(run(&program, libraries, &[]), "ok\n");
-        }
+    if needs::met(&[]) {
+        holds_on_both("abi/joinable.c", |_| None);
     }
 }
 
 /// Trap 4.
 #[test]
 fn the_futex_of_the_interface_waits_and_wakes() {
-    if !needs::met(&[]) {
-        return;
-    }
-    let sides = sides();
-    for &headers in &sides {
-        let program =
-            compile(&scratch(&format!("futex-{headers:?}")), "futex.c", headers, &["-lurcu-memb"]);
-        for &libraries in &sides {
-            let whose = if libraries == Whose::Ours { "ours" } else { "stock" };
-            assert_eq!(run(&program, libraries, &[whose]), "ok\n");
-        }
+    if needs::met(&[]) {
+        let whose = |is_ours| Some(if is_ours { "ours" } else { "stock" });
+        holds_on_both("abi/futex.c", |libraries| whose(libraries == Whose::Ours));
     }
 }
 
@@ -468,21 +403,15 @@ fn the_futex_of_the_interface_waits_and_wakes() {
 /// library sets.
 #[test]
 fn readers_compiled_with_assertions_find_themselves_registered() {
-    if !needs::met(&[]) {
-        return;
-    }
+    needs::or_return!();
     let sides = sides();
     for flavor in ["memb", "mb", "qsbr", "signal"] {
         for &headers in &sides {
-            let define = format!("-DFLAVOR_{}", flavor.to_uppercase());
-            let library = format!("-lurcu-{flavor}");
-            let directory = scratch(&format!("asserting-{flavor}-{headers:?}"));
-            let program =
-                compile(&directory, "asserting.c", headers, &["-DDEBUG_RCU", &define, &library]);
+            let program = compile_for(flavor, "abi/asserting.c", headers, &["-DDEBUG_RCU"]);
             for &libraries in &sides {
                 assert_eq!(run(&program, libraries, &["registered"]), "ok\n");
                 // The assertions are compiled in: this program fails without the mark.
-                let said = run_and_abort(&program, libraries, &["unregistered"], &[]);
+                let said = aborts(&program, libraries, &["unregistered"], &[]);
                 assert!(said.contains("registered"), "{flavor} with {headers:?} headers: {said}");
             }
         }
@@ -492,31 +421,19 @@ fn readers_compiled_with_assertions_find_themselves_registered() {
 /// In the exported functions, which see what inlined ones cannot.
 #[test]
 fn misuse_of_exported_readers_is_named() {
-    if !needs::met(&[]) {
-        return;
-    }
-    let debugging = [("QUIESCENCE_DEBUG", "1")];
+    needs::or_return!();
     for flavor in FLAVORS {
-        let define = format!("-DFLAVOR_{}", flavor.to_uppercase());
-        let library = format!("-lurcu-{flavor}");
-        let program = compile(
-            &scratch(&format!("misuse-{flavor}")),
-            "misuse.c",
-            Whose::Ours,
-            &[&define, &library],
-        );
+        let program = compile_for(flavor, "abi/misuse.c", Whose::Ours, &[]);
         assert_eq!(run(&program, Whose::Ours, &["none"]), "ok\n");
-        if flavor != "qsbr" {
-            let said = run_and_abort(&program, Whose::Ours, &["unlock"], &debugging);
-            let expected =
-                format!("urcu_{flavor}: rcu_read_unlock() outside a read-side critical section");
-            assert!(said.contains(&expected), "{said}");
-        }
-        if flavor != "bp" {
-            let said = run_and_abort(&program, Whose::Ours, &["lock"], &debugging);
-            let expected =
-                format!("urcu_{flavor}: rcu_read_lock() by a thread that is not registered");
-            assert!(said.contains(&expected), "{said}");
+        for (mistake, without, named) in [
+            ("unlock", "qsbr", "rcu_read_unlock() outside a read-side critical section"),
+            ("lock", "bp", "rcu_read_lock() by a thread that is not registered"),
+        ] {
+            if flavor != without {
+                let debugging = [("QUIESCENCE_DEBUG", "1")];
+                let said = aborts(&program, Whose::Ours, &[mistake], &debugging);
+                assert!(said.contains(&format!("urcu_{flavor}: {named}")), "{said}");
+            }
         }
     }
 }

@@ -2,68 +2,36 @@
 //! needs no later one), C++20 and C++23 against our headers, run with our libraries; and that a
 //! program is refused where the standard says so.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-use std::time::Duration;
+use std::path::Path;
+use std::process::Command;
 
-use xtask::limited;
 use xtask::needs;
-use xtask::needs::Need::Gxx;
 
-fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cpp")
-}
+use crate::program::{Whose, compile, compiler, run};
 
-fn compile(standard: &str, source: &Path, into: &Path) -> Output {
-    let built = xtask::compat::built();
-    Command::new("g++")
-        .args(["-O2", "-pthread", "-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Werror"])
-        .arg(format!("-std={standard}"))
-        .arg(format!("-I{}", built.join("include").display()))
-        .arg(source)
-        .arg(format!("-L{}", built.join("lib").display()))
-        .args(["-lurcu-memb", "-lquiescence", "-o"])
-        .arg(into)
-        .output()
-        .expect("g++ runs")
-}
-
-fn run(program: &Path) -> Output {
-    let mut command = Command::new(program);
-    command.env("LD_LIBRARY_PATH", xtask::compat::built().join("lib"));
-    limited::output(&mut command, Duration::from_secs(120)).expect("it runs")
-}
+/// What a program is compiled with, beside the standard.
+const OPTIONS: [&str; 4] = ["-Wpedantic", "-Wshadow", "-lurcu-memb", "-lquiescence"];
 
 fn compiled_and_run(name: &str, standards: &[&str]) {
-    let directory = tempfile::tempdir().unwrap();
     for &standard in standards {
-        let program = directory.path().join(standard);
-        let output = compile(standard, &folder().join(name), &program);
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success() && said.is_empty(), "{standard}: {said}");
-        let output = run(&program);
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{standard}: {:?}: {said}", output.status);
-        assert_eq!(String::from_utf8_lossy(&output.stdout), "ok\n");
+        let program = compile(name, Whose::Ours, &[&[standard], &OPTIONS[..]].concat());
+        assert_eq!(run(&program, Whose::Ours, &[]), "ok\n", "{standard}");
     }
 }
 
 #[test]
 fn rcu() {
-    if !needs::met(&[Gxx]) {
-        return;
-    }
-    compiled_and_run("rcu.cpp", &["c++20", "c++23"]);
-    compiled_and_run("saferecl_rcu.cpp", &["c++20", "c++23"]);
+    needs::or_return!(Gxx);
+    compiled_and_run("cpp/rcu.cpp", &["-std=c++20", "-std=c++23"]);
+    compiled_and_run("cpp/saferecl_rcu.cpp", &["-std=c++20", "-std=c++23"]);
 }
 
 #[test]
 fn hazard_pointers() {
-    if !needs::met(&[Gxx]) {
-        return;
-    }
-    compiled_and_run("hazard_pointer.cpp", &["c++17", "c++20", "c++23"]);
-    compiled_and_run("saferecl_hp.cpp", &["c++17", "c++20", "c++23"]);
+    needs::or_return!(Gxx);
+    let standards = ["-std=c++17", "-std=c++20", "-std=c++23"];
+    compiled_and_run("cpp/hazard_pointer.cpp", &standards);
+    compiled_and_run("cpp/saferecl_hp.cpp", &standards);
 }
 
 /// The tables of `docs/C.md` name a test for each paragraph, and each test of the two programs.
@@ -103,9 +71,7 @@ fn each_paragraph_of_the_standard_has_its_test() {
 /// The inlined reader executes no locked instruction on its fast path, and calls nothing.
 #[test]
 fn a_section_is_a_few_plain_instructions() {
-    if !needs::met(&[Gxx]) {
-        return;
-    }
+    needs::or_return!(Gxx);
     let directory = tempfile::tempdir().unwrap();
     let source = directory.path().join("section.cpp");
     std::fs::write(
@@ -114,9 +80,8 @@ fn a_section_is_a_few_plain_instructions() {
          \tdomain.lock();\n\tint found = *p;\n\tdomain.unlock();\n\treturn found;\n}\nint main() {}\n",
     )
     .unwrap();
-    let program = directory.path().join("section");
-    let output = compile("c++20", &source, &program);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let source = source.to_str().expect("UTF-8");
+    let program = compile(source, Whose::Ours, &[&["-O2", "-std=c++20"], &OPTIONS[..]].concat());
     let output = Command::new("objdump")
         .args(["-d", "--no-show-raw-insn", "--disassemble=section"])
         .arg(&program)
@@ -152,9 +117,7 @@ const NOT_PROTECTABLE: &[&str] = &[
 
 #[test]
 fn what_the_standard_forbids_is_refused() {
-    if !needs::met(&[Gxx]) {
-        return;
-    }
+    needs::or_return!(Gxx);
     let mut cases: Vec<(&str, String, &str)> = [
         ("rcu", "std::rcu_domain mine;", "private"),
         ("rcu", "auto copy = std::rcu_default_domain();", "deleted"),
@@ -196,13 +159,38 @@ fn what_the_standard_forbids_is_refused() {
             cases.push(("hazard_pointer", statement, "once, publicly"));
         }
     }
-    let directory = tempfile::tempdir().unwrap();
-    for (number, (header, statement, complaint)) in cases.iter().enumerate() {
-        let source = directory.path().join(format!("{number}.cpp"));
-        let text = format!("#include <{header}>\nint main() {{ {statement} }}\n");
+    // All of a header are one source, a line and a function each.
+    for header in ["rcu", "hazard_pointer"] {
+        let cases: Vec<_> = cases.iter().filter(|(of, ..)| *of == header).collect();
+        let functions = cases
+            .iter()
+            .enumerate()
+            .map(|(number, (_, statement, _))| format!("void case_{number}() {{ {statement} }}\n"));
+        let text = format!("#include <{header}>\n{}", functions.collect::<String>());
+        let source = crate::common::scratch("c", "refused").join("cases.cpp");
         std::fs::write(&source, text).unwrap();
-        let output = compile("c++20", &source, &directory.path().join("refused"));
+        let options = ["-std=c++20", "-fsyntax-only", "-fno-diagnostics-show-caret"];
+        let output = compiler(&source, Whose::Ours, &options).output().expect("g++ runs");
         let said = String::from_utf8_lossy(&output.stderr);
-        assert!(!output.status.success() && said.contains(complaint), "{statement}: {said}");
+        let errors = errors(&said);
+        for (number, (_, statement, complaint)) in cases.iter().enumerate() {
+            let place = format!("cases.cpp:{}:", number + 2);
+            let is_its = |error: &String| error.contains(&place) && error.contains(complaint);
+            assert!(errors.iter().any(is_its), "{statement} is not refused: {said}");
+        }
     }
+}
+
+/// The errors of a compiler, each with the lines before it that say where it comes from.
+fn errors(said: &str) -> Vec<String> {
+    let mut errors = Vec::new();
+    let mut error = String::new();
+    for line in said.lines().filter(|line| !line.contains(": note: ")) {
+        error.push_str(line);
+        error.push('\n');
+        if line.contains(": error: ") {
+            errors.push(std::mem::take(&mut error));
+        }
+    }
+    errors
 }

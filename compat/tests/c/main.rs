@@ -2,6 +2,7 @@
 
 #[path = "../common/scratch.rs"]
 mod common;
+mod program;
 
 mod abi;
 mod cpp;

@@ -48,9 +48,7 @@ fn in_parallel<J: Sync, A: Send>(jobs: &[J], work: impl Fn(&J) -> A + Sync) -> V
 
 #[test]
 fn every_program_runs_with_every_library() {
-    if !needs::met(&[]) {
-        return;
-    }
+    needs::or_return!();
     let debians = needs::met_for("with Debian's headers and libraries", &[Liburcu]);
     let cpp = needs::met_for("programs in C++", &[Gxx]);
     let debian_13s = needs::met_for("with Debian 13's headers and libraries", &[Liburcu15]);

@@ -7,5 +7,21 @@ mod forks;
 mod header_names;
 mod liburcu;
 mod plain_machine;
-mod program;
 mod stall_reports;
+
+use std::path::PathBuf;
+
+use crate::program::{self, Whose};
+
+/// A program of `tests/regressions`, or of an absolute path, against our headers.
+fn compile(source: &str, options: &[&str]) -> PathBuf {
+    let libraries = ["-lurcu-memb", "-lquiescence", "-ldl"];
+    let source = PathBuf::from("regressions").join(source);
+    let source = source.to_str().expect("UTF-8");
+    program::compile(source, Whose::Ours, &[options, &libraries].concat())
+}
+
+/// The same for a flavour.
+fn compiled_for(flavor: &str, source: &str) -> PathBuf {
+    program::compile_for(flavor, &format!("regressions/{source}"), Whose::Ours, &["-ldl"])
+}

@@ -11,7 +11,6 @@ use std::time::Duration;
 use crate::common;
 use xtask::limited;
 use xtask::needs;
-use xtask::needs::Need::Liburcu;
 
 /// In the order of their numbers.
 const FLAVORS: [&str; 5] = ["memb", "mb", "qsbr", "bp", "signal"];
@@ -100,9 +99,7 @@ fn options<'o>(how: &'o str, define: &'o str, paths: &'o [String; 3]) -> Vec<&'o
 
 #[test]
 fn static_programs_of_each_flavour_run_and_are_ours() {
-    if !needs::met(&[]) {
-        return;
-    }
+    needs::or_return!();
     let directory = common::scratch("archives", "flavors");
     for flavor in FLAVORS {
         for how in ["-static", "-static-pie"] {
@@ -127,9 +124,7 @@ fn static_programs_of_each_flavour_run_and_are_ours() {
 /// The proof above fails for a program that is linked with Debian's archives.
 #[test]
 fn debian_s_archives_are_told_from_ours() {
-    if !needs::met(&[Liburcu]) {
-        return;
-    }
+    needs::or_return!(Liburcu);
     let directory = common::scratch("archives", "debians");
     let (program, map) = (directory.join("program"), directory.join("map"));
     let paths =
@@ -146,9 +141,7 @@ fn debian_s_archives_are_told_from_ours() {
 
 #[test]
 fn all_flavours_in_one_static_program() {
-    if !needs::met(&[]) {
-        return;
-    }
+    needs::or_return!();
     let program = common::scratch("archives", "all").join("program");
     let directory = format!("-L{}", library("").display());
     let flavors = FLAVORS.map(|flavor| format!("-lurcu-{flavor}"));
@@ -166,9 +159,7 @@ fn all_flavours_in_one_static_program() {
 /// The core's archive has the names of the shared library, and none of Rust's.
 #[test]
 fn the_core_s_archive_defines_its_own_names_only() {
-    if !needs::met(&[]) {
-        return;
-    }
+    needs::or_return!();
     let names = |options: &[&str], file: &str| {
         let output = Command::new("nm")
             .args(["--defined-only", "--extern-only", "--format=posix"])
@@ -190,9 +181,7 @@ fn the_core_s_archive_defines_its_own_names_only() {
 
 #[test]
 fn an_archive_beside_the_shared_library_of_its_flavour_is_named() {
-    if !needs::met(&[]) {
-        return;
-    }
+    needs::or_return!();
     let directory = common::scratch("archives", "beside");
     let path = format!("-L{}", library("").display());
     let archives = ["-Wl,-Bstatic", "-lurcu-memb", "-lquiescence", "-Wl,-Bdynamic", "-ldl"];
@@ -213,9 +202,7 @@ fn an_archive_beside_the_shared_library_of_its_flavour_is_named() {
 
 #[test]
 fn a_plug_in_with_an_archive_of_its_own_is_named() {
-    if !needs::met(&[]) {
-        return;
-    }
+    needs::or_return!();
     let directory = common::scratch("archives", "plugin");
     let path = format!("-L{}", library("").display());
     let copies = "two copies of this flavour in one process, one of them out of an archive";
@@ -246,9 +233,7 @@ fn a_plug_in_with_an_archive_of_its_own_is_named() {
 /// The linker names what is missing where the core was left out, and makes no program.
 #[test]
 fn without_the_core_there_is_no_program() {
-    if !needs::met(&[]) {
-        return;
-    }
+    needs::or_return!();
     let program = common::scratch("archives", "without").join("program");
     let directory = format!("-L{}", library("").display());
     let output = compiled("all.c", &program, &["-static", &directory, "-lurcu-memb", "-lurcu-bp"]);

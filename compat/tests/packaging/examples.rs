@@ -10,7 +10,6 @@ use std::time::Duration;
 use crate::common;
 use xtask::limited;
 use xtask::needs;
-use xtask::needs::Need::{Cmake, Gxx, Make, Meson, PkgConfig};
 
 /// What all of them print.
 const ALL: [&str; 7] = ["readers", "qsbr", "call_rcu", "defer", "table", "cxx", "plugin"];
@@ -64,9 +63,7 @@ fn libraries(program: &Path) -> Vec<String> {
 
 #[test]
 fn make_builds_all_examples_and_they_hold() {
-    if !needs::met(&[Gxx, Make, PkgConfig]) {
-        return;
-    }
+    needs::or_return!(Gxx, Make, PkgConfig);
     let directory = copied("make");
     let said = succeeds(command("make", &directory).arg("check"));
     for name in ALL {
@@ -86,9 +83,7 @@ fn make_builds_all_examples_and_they_hold() {
 
 #[test]
 fn make_builds_static_examples_and_they_hold() {
-    if !needs::met(&[Gxx, Make, PkgConfig]) {
-        return;
-    }
+    needs::or_return!(Gxx, Make, PkgConfig);
     let directory = copied("static");
     let said = succeeds(command("make", &directory).args(["STATIC=1", "check"]));
     for name in &ALL[..6] {
@@ -104,9 +99,7 @@ fn make_builds_static_examples_and_they_hold() {
 /// The example of a bound notices if there is none.
 #[test]
 fn the_example_of_a_bound_fails_without_one() {
-    if !needs::met(&[Make, PkgConfig]) {
-        return;
-    }
+    needs::or_return!(Make, PkgConfig);
     let directory = copied("bound");
     succeeds(command("make", &directory).arg("build/call_rcu"));
     let mut program = command(directory.join("build/call_rcu"), &directory);
@@ -117,9 +110,7 @@ fn the_example_of_a_bound_fails_without_one() {
 
 #[test]
 fn cmake_finds_the_libraries_and_its_programs_hold() {
-    if !needs::met(&[Gxx, Cmake]) {
-        return;
-    }
+    needs::or_return!(Gxx, Cmake);
     let directory = copied("cmake");
     for (build, option, count) in [("shared", "-DSTATIC=OFF", 7), ("static", "-DSTATIC=ON", 5)] {
         succeeds(command("cmake", &directory).args(["-S", ".", "-B", build, option]));
@@ -135,9 +126,7 @@ fn cmake_finds_the_libraries_and_its_programs_hold() {
 
 #[test]
 fn cmake_is_told_of_a_version_or_a_component_that_is_not_there() {
-    if !needs::met(&[Cmake]) {
-        return;
-    }
+    needs::or_return!(Cmake);
     for (wanted, complaint) in [
         ("0.1 COMPONENTS memb", None),
         ("", None),
@@ -164,9 +153,7 @@ fn cmake_is_told_of_a_version_or_a_component_that_is_not_there() {
 
 #[test]
 fn meson_finds_the_libraries_and_its_programs_hold() {
-    if !needs::met(&[Gxx, Meson, PkgConfig]) {
-        return;
-    }
+    needs::or_return!(Gxx, Meson, PkgConfig);
     let directory = copied("meson");
     succeeds(command("meson", &directory).args(["setup", "build"]));
     let said = succeeds(command("meson", &directory).args(["test", "-C", "build"]));
@@ -177,9 +164,7 @@ fn meson_finds_the_libraries_and_its_programs_hold() {
 /// Each library has a file under liburcu's name, and one under a name of ours.
 #[test]
 fn pkg_config_says_the_same_under_both_names_but_for_where_the_libraries_are() {
-    if !needs::met(&[PkgConfig]) {
-        return;
-    }
+    needs::or_return!(PkgConfig);
     let ask = |arguments: &[&str]| {
         let said = succeeds(command("pkg-config", Path::new("/")).args(arguments));
         said.split_whitespace().map(str::to_owned).collect::<Vec<_>>()

@@ -10,7 +10,6 @@ use std::time::Duration;
 use crate::common;
 use xtask::limited;
 use xtask::needs;
-use xtask::needs::Need::{Cmake, Gxx, Make, Meson, PkgConfig, Valgrind};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("compat is a folder").to_path_buf()
@@ -28,9 +27,7 @@ fn commands(text: &str) -> Vec<&str> {
 
 #[test]
 fn the_commands_of_the_manual_for_c_run() {
-    if !needs::met(&[Gxx, Make, PkgConfig, Cmake, Meson, Valgrind]) {
-        return;
-    }
+    needs::or_return!(Gxx, Make, PkgConfig, Cmake, Meson, Valgrind);
     xtask::compat::built();
     let manual = read("docs/C.md");
     let commands = commands(&manual);

@@ -109,7 +109,7 @@ static void check_and_empty(struct cds_lfht *table, struct item *items, long cou
 
 static void all_memory_comes_back(void)
 {
-	enum { COUNT = 20000 };
+	enum { COUNT = 4000 };
 	struct item *items = calloc(COUNT, sizeof(*items));
 	int flags[] = { 0, CDS_LFHT_ACCOUNTING, CDS_LFHT_AUTO_RESIZE | CDS_LFHT_ACCOUNTING };
 

@@ -23,7 +23,9 @@ pub trait Guard {
     fn collector(&self) -> &Collector;
 
     /// A small number that no other thread has which lives now.
-    fn thread_id(&self) -> usize;
+    fn thread_id(&self) -> usize {
+        thread::id()
+    }
 
     /// Loads a pointer: what it leads to is protected, if it was not retired before the guard
     /// began. At least Acquire.
@@ -74,7 +76,10 @@ pub trait Guard {
     ///
     /// # Safety
     /// As [`Collector::retire`].
-    unsafe fn defer_retire<T>(&self, ptr: *mut T, reclaim: unsafe fn(*mut T, &Collector));
+    unsafe fn defer_retire<T>(&self, ptr: *mut T, reclaim: unsafe fn(*mut T, &Collector)) {
+        // SAFETY: by the contract.
+        unsafe { self.collector().add(ptr, reclaim) };
+    }
 }
 
 /// An ordering that a load may have, and that sees what the pointer leads to.
@@ -147,15 +152,6 @@ impl Guard for LocalGuard<'_> {
     fn collector(&self) -> &Collector {
         self.collector
     }
-
-    fn thread_id(&self) -> usize {
-        thread::id()
-    }
-
-    unsafe fn defer_retire<T>(&self, ptr: *mut T, reclaim: unsafe fn(*mut T, &Collector)) {
-        // SAFETY: by the contract.
-        unsafe { self.collector.add(ptr, reclaim) };
-    }
 }
 
 impl Drop for LocalGuard<'_> {
@@ -210,15 +206,6 @@ impl Guard for OwnedGuard<'_> {
     #[inline]
     fn collector(&self) -> &Collector {
         self.collector
-    }
-
-    fn thread_id(&self) -> usize {
-        thread::id()
-    }
-
-    unsafe fn defer_retire<T>(&self, ptr: *mut T, reclaim: unsafe fn(*mut T, &Collector)) {
-        // SAFETY: by the contract.
-        unsafe { self.collector.add(ptr, reclaim) };
     }
 }
 

@@ -27,7 +27,7 @@ pub fn run(tree: &Path, output: &Path, suites: &[String]) -> Result<()> {
     for (revision, directory) in [(1, &old), (2, &new)] {
         packages(tree, directory, &Build { maintainer: maintainer.clone(), revision })?;
     }
-    let script = crate::compat::root().join("compat/packages/try.sh");
+    let script = crate::tools::root().join("compat/packages/try.sh");
     let all = SUITES.map(str::to_owned);
     let mut failed = Vec::new();
     for suite in if suites.is_empty() { &all[..] } else { suites } {

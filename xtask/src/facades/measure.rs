@@ -34,7 +34,7 @@ type Figures = BTreeMap<(usize, String), [Vec<f64>; 2]>;
 ///
 /// # Errors
 /// If it cannot be built or run.
-pub fn measure(rounds: u32) -> Result<()> {
+pub(super) fn measure(rounds: u32) -> Result<()> {
     let programs = [build(false)?, build(true)?];
     let mut figures = Figures::new();
     for round in 0..rounds {

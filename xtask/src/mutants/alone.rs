@@ -111,8 +111,8 @@ impl Tree {
     fn ended(&self, test: &Test) -> Result<Ended> {
         let (package, target, name) = test.parts();
         let cargo = || {
-            let mut command = Command::new("cargo");
-            command.current_dir(&self.path).env("CARGO_TARGET_DIR", &self.target);
+            let mut command = crate::tools::cargo(&self.path);
+            command.env("CARGO_TARGET_DIR", &self.target);
             command.args(["test", "--locked", "-p", package]).stdin(Stdio::null());
             match target {
                 "lib" => command.arg("--lib"),
@@ -189,7 +189,7 @@ pub(super) mod tests {
     use mutants::Catcher;
 
     use super::*;
-    use crate::compat::root;
+    use crate::tools::root;
 
     /// The tests of `verify/mutants/promises.toml` that hold each promise.
     pub(in super::super) fn tests_of_promises() -> BTreeMap<String, Vec<String>> {

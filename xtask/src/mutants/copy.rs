@@ -310,7 +310,7 @@ mod tests {
     /// A place that has moved without its mark would leave a step that is never removed.
     #[test]
     fn each_mark_has_an_edit_and_each_edit_a_mark() {
-        let root = crate::compat::root();
+        let root = crate::tools::root();
         let mut marks = Marks::new(mutants::table());
         for (package, _) in PACKAGES {
             for path in crate::tools::files_below(&root.join(package).join("src")).unwrap() {

@@ -100,9 +100,7 @@ fn runs_by(pkg_config_file: &Path) -> String {
 
 #[test]
 fn what_is_installed_below_a_prefix_is_complete() {
-    if !needs::met(&[]) {
-        return;
-    }
+    needs::or_return!();
     let directory = scratch();
     let prefix = directory.path().to_str().expect("UTF-8");
     let said = succeeds(&["install", "--prefix", prefix]);
@@ -137,9 +135,7 @@ fn what_is_installed_below_a_prefix_is_complete() {
 
 #[test]
 fn libraries_are_installed_without_line_tables_but_with_symbols() {
-    if !needs::met(&[]) {
-        return;
-    }
+    needs::or_return!();
     let directory = scratch();
     succeeds(&["install", "--prefix", directory.path().to_str().expect("UTF-8")]);
     let core = directory.path().join("lib/quiescence/libquiescence.so.0");
@@ -153,9 +149,7 @@ fn libraries_are_installed_without_line_tables_but_with_symbols() {
 
 #[test]
 fn a_packager_s_directory_is_known_to_nobody_afterwards() {
-    if !needs::met(&[]) {
-        return;
-    }
+    needs::or_return!();
     let directory = scratch();
     let destdir = directory.path().to_str().expect("UTF-8");
     let places = ["--prefix", "/opt/q", "--libdir", "lib/here", "--includedir", "/opt/headers"];
@@ -175,9 +169,7 @@ fn a_packager_s_directory_is_known_to_nobody_afterwards() {
 
 #[test]
 fn a_dry_run_says_the_same_and_does_nothing() {
-    if !needs::met(&[]) {
-        return;
-    }
+    needs::or_return!();
     let directory = scratch();
     let prefix = directory.path().to_str().expect("UTF-8");
     let foretold = succeeds(&["install", "--prefix", prefix, "--dry-run"]);
@@ -187,9 +179,7 @@ fn a_dry_run_says_the_same_and_does_nothing() {
 
 #[test]
 fn what_is_uninstalled_is_gone_and_nothing_else() {
-    if !needs::met(&[]) {
-        return;
-    }
+    needs::or_return!();
     let directory = scratch();
     let prefix = directory.path().to_str().expect("UTF-8");
     let other = directory.path().join("lib/quiescence/pkgconfig/other.pc");
@@ -215,9 +205,7 @@ fn what_is_uninstalled_is_gone_and_nothing_else() {
 /// `cargo xtask install | head`.
 #[test]
 fn who_reads_no_further_does_not_stop_it() {
-    if !needs::met(&[]) {
-        return;
-    }
+    needs::or_return!();
     xtask::compat::built();
     let directory = scratch();
     let (reader, writer) = std::io::pipe().expect("a pipe");
@@ -232,9 +220,7 @@ fn who_reads_no_further_does_not_stop_it() {
 
 #[test]
 fn it_says_its_name_and_version() {
-    if !needs::met(&[]) {
-        return;
-    }
+    needs::or_return!();
     let said = succeeds(&["--version"]);
     assert_eq!(said.trim(), concat!("cargo xtask ", env!("CARGO_PKG_VERSION")));
     let usage = succeeds(&["install", "--help"]);
@@ -243,9 +229,7 @@ fn it_says_its_name_and_version() {
 
 #[test]
 fn installing_again_replaces_files_and_leaves_mapped_ones_alone() {
-    if !needs::met(&[]) {
-        return;
-    }
+    needs::or_return!();
     use std::os::unix::fs::MetadataExt;
     let directory = scratch();
     let prefix = directory.path().to_str().expect("UTF-8");
@@ -262,9 +246,7 @@ fn installing_again_replaces_files_and_leaves_mapped_ones_alone() {
 
 #[test]
 fn bad_places_are_refused_and_nothing_is_installed() {
-    if !needs::met(&[]) {
-        return;
-    }
+    needs::or_return!();
     let directory = scratch();
     let destdir = directory.path().to_str().expect("UTF-8");
     for (arguments, complaint) in [
@@ -289,9 +271,7 @@ fn bad_places_are_refused_and_nothing_is_installed() {
 
 #[test]
 fn a_place_that_cannot_be_written_is_named() {
-    if !needs::met(&[]) {
-        return;
-    }
+    needs::or_return!();
     let directory = scratch();
     let file = directory.path().join("file");
     fs::write(&file, "in the way").expect("it is written");
@@ -304,9 +284,7 @@ fn a_place_that_cannot_be_written_is_named() {
 /// For its own tests the tree is found where it was built, even if it is moved.
 #[test]
 fn the_tree_s_pkg_config_files_go_where_it_goes() {
-    if !needs::met(&[]) {
-        return;
-    }
+    needs::or_return!();
     let tree = xtask::compat::built();
     let maps = runs_by(&tree.join("lib/pkgconfig/liburcu-memb.pc"));
     assert!(maps.contains("liburcu-memb.so.8 => "), "{maps}");

@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use xtask::limited;
 use xtask::needs;
-use xtask::needs::Need::{Dpkg, Lintian};
 
 const MAINTAINER: &str = "Ada Example <ada@example.org>";
 
@@ -90,9 +89,7 @@ fn allowed(path: &str) -> bool {
 
 #[test]
 fn they_put_nothing_where_debian_s_own_files_are() {
-    if !needs::met(&[Dpkg]) {
-        return;
-    }
+    needs::or_return!(Dpkg);
     let packages = packages();
     let names: Vec<_> = packages.keys().map(String::as_str).collect();
     let expected = ["default", "dev"].map(|name| format!("libquiescence-urcu-{name}"));
@@ -136,9 +133,7 @@ fn they_put_nothing_where_debian_s_own_files_are() {
 /// With the libraries of the package, where it puts them, under another root.
 #[test]
 fn a_program_is_compiled_with_the_files_of_the_packages() {
-    if !needs::met(&[Dpkg]) {
-        return;
-    }
+    needs::or_return!(Dpkg);
     let directory = scratch();
     let root = directory.path().join("root");
     for package in packages().values() {
@@ -179,9 +174,7 @@ fn a_program_is_compiled_with_the_files_of_the_packages() {
 /// What is exported is listed, library by library, and nothing else.
 #[test]
 fn the_symbols_are_those_that_are_exported() {
-    if !needs::met(&[Dpkg]) {
-        return;
-    }
+    needs::or_return!(Dpkg);
     let directory = scratch();
     let package = &packages()["libquiescence-urcu0"];
     let place = unpacked(package, directory.path());
@@ -219,9 +212,7 @@ fn the_symbols_are_those_that_are_exported() {
 
 #[test]
 fn the_sums_are_those_of_all_files() {
-    if !needs::met(&[Dpkg]) {
-        return;
-    }
+    needs::or_return!(Dpkg);
     let directory = scratch();
     for package in packages().values() {
         let place = unpacked(package, directory.path());
@@ -235,9 +226,7 @@ fn the_sums_are_those_of_all_files() {
 
 #[test]
 fn debian_s_checker_has_neither_errors_nor_warnings() {
-    if !needs::met(&[Dpkg, Lintian]) {
-        return;
-    }
+    needs::or_return!(Dpkg, Lintian);
     let packages = packages();
     let mut lintian = Command::new("lintian");
     lintian.args(["--fail-on", "error,warning"]).args(packages.values());
@@ -255,9 +244,7 @@ fn debian_s_checker_has_neither_errors_nor_warnings() {
 
 #[test]
 fn the_same_sources_make_the_same_packages() {
-    if !needs::met(&[Dpkg]) {
-        return;
-    }
+    needs::or_return!(Dpkg);
     let directory = scratch();
     let again = made_in(directory.path());
     for (name, package) in packages() {
@@ -267,9 +254,7 @@ fn the_same_sources_make_the_same_packages() {
 
 #[test]
 fn packages_without_a_maintainer_are_refused() {
-    if !needs::met(&[Dpkg]) {
-        return;
-    }
+    needs::or_return!(Dpkg);
     let directory = scratch();
     let output = directory.path().join("packages");
     for (environment, complaint) in [
@@ -290,9 +275,7 @@ fn packages_without_a_maintainer_are_refused() {
 
 #[test]
 fn documents_are_what_debian_asks_for() {
-    if !needs::met(&[Dpkg]) {
-        return;
-    }
+    needs::or_return!(Dpkg);
     let directory = scratch();
     let packages = packages();
     let place = unpacked(&packages["libquiescence-urcu0"], directory.path());

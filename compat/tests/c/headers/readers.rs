@@ -3,7 +3,6 @@
 #![cfg(target_arch = "x86_64")]
 
 use xtask::needs;
-use xtask::needs::Need::Liburcu;
 
 use super::tree::Tree;
 
@@ -44,9 +43,7 @@ const FLAVORS: [&str; 5] = ["memb", "mb", "bp", "qsbr", "signal"];
 
 #[test]
 fn inlined_readers_are_no_longer_than_debians() {
-    if !needs::met(&[Liburcu]) {
-        return;
-    }
+    needs::or_return!(Liburcu);
     let (ours, theirs) = (assembly(&Tree::ours()), assembly(&Tree::debians()));
     let mut functions: Vec<String> = FLAVORS
         .iter()
@@ -82,18 +79,14 @@ fn unfenced(tree: &Tree) -> Vec<String> {
 
 #[test]
 fn readers_fence_where_they_must_and_nowhere_else() {
-    if !needs::met(&[]) {
-        return;
-    }
+    needs::or_return!();
     assert_eq!(needlessly_fenced(&Tree::ours()), [""; 0]);
     assert_eq!(unfenced(&Tree::ours()), [""; 0]);
 }
 
 #[test]
 fn faults_of_fences_are_found() {
-    if !needs::met(&[]) {
-        return;
-    }
+    needs::or_return!();
     let header = "urcu/static/urcu-memb.h";
     let always = Tree::mutant("fenced", header, "!urcu_memb_has_sys_membarrier", "1");
     assert_eq!(needlessly_fenced(&always), ["memb_lock", "memb_unlock", "memb_pair"]);
@@ -105,9 +98,7 @@ fn faults_of_fences_are_found() {
 /// besides.
 #[test]
 fn atomic_operations_are_locked() {
-    if !needs::met(&[]) {
-        return;
-    }
+    needs::or_return!();
     let source = r"
         #include <urcu/uatomic.h>
         long op_xchg(long *w) { return uatomic_xchg(w, 3); }

@@ -1,17 +1,15 @@
 //! Children made by `fork` beside what other threads were doing.
 
 use xtask::needs;
-use xtask::needs::Need::{Gcc, Gxx};
 
-use super::liburcu::compiled_for;
-use super::program::{compile, scratch, succeeds};
+use super::{compile, compiled_for};
+use crate::program::{Whose, run};
 
 fn succeeds_for(flavors: &[&str], case: &str) {
-    if !needs::met(&[Gcc]) {
-        return;
-    }
+    needs::or_return!(Gcc);
     for flavor in flavors {
-        assert_eq!(succeeds(&compiled_for(flavor, "forks.c"), &[&case]), "ok\n", "{flavor}");
+        let program = compiled_for(flavor, "forks.c");
+        assert_eq!(run(&program, Whose::Ours, &[case]), "ok\n", "{flavor}");
     }
 }
 
@@ -38,21 +36,15 @@ fn a_worker_that_is_being_freed_keeps_its_callbacks_from_the_child() {
 /// They registered the forking thread with bp, whose pool that thread had locked.
 #[test]
 fn hooks_of_an_older_handler_deadlock() {
-    if !needs::met(&[Gcc]) {
-        return;
-    }
-    let directory = scratch("older-handler");
-    let program = compile(&directory, "older_handler.c", "program", &["-Wl,--as-needed"]);
-    assert_eq!(succeeds(&program, &[&"liburcu-bp.so.8"]), "ok\n");
+    needs::or_return!(Gcc);
+    let program = compile("older_handler.c", &["-Wl,--as-needed"]);
+    assert_eq!(run(&program, Whose::Ours, &["liburcu-bp.so.8"]), "ok\n");
 }
 
 /// No handler of `fork` was installed for them: the child waited for a thread that it had not got.
 #[test]
 fn without_a_flavour_a_child_frees_no_object_that_it_retires() {
-    if !needs::met(&[Gxx]) {
-        return;
-    }
-    let directory = scratch("retires-in-child");
-    let program = compile(&directory, "retires_in_child.cpp", "program", &["-Wl,--as-needed"]);
-    assert_eq!(succeeds(&program, &[]), "ok\n");
+    needs::or_return!(Gxx);
+    let program = compile("retires_in_child.cpp", &["-Wl,--as-needed"]);
+    assert_eq!(run(&program, Whose::Ours, &[]), "ok\n");
 }

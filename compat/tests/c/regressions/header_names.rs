@@ -7,9 +7,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use xtask::needs;
-use xtask::needs::Need::{Gxx, Liburcu, Liburcu15};
 
-use super::program::{compile, scratch};
+use super::compile;
 
 /// Words of C and C++ that no program may define.
 const KEYWORDS: &str = "alignas auto bool char class const const_cast constexpr decltype \
@@ -126,9 +125,7 @@ fn the_headers_of_cpp_use_ordinary_words() {
 /// By the compiler: each word is a macro that is no program.
 #[test]
 fn a_macro_of_the_programs_breaks_the_headers_of_cpp() {
-    if !needs::met(&[Gxx]) {
-        return;
-    }
+    needs::or_return!(Gxx);
     let mut program = String::from(
         "#include <atomic>\n#include <cstddef>\n#include <memory>\n#include <new>\n\
          #include <type_traits>\n#include <utility>\n",
@@ -154,10 +151,9 @@ fn a_macro_of_the_programs_breaks_the_headers_of_cpp() {
          \tpointer.protect(source);\n\tpointer.reset_protection();\n\tauto second = std::move(pointer);\n\
          \tswap(second, pointer);\n\t(new Held)->retire();\n}\n",
     );
-    let directory = scratch("macros");
-    let source = directory.join("macros.cpp");
+    let source = crate::common::scratch("c", "macros").join("macros.cpp");
     fs::write(&source, program).expect("the source is written");
-    compile(&directory, source.to_str().expect("UTF-8"), "program", &[]);
+    compile(source.to_str().expect("UTF-8"), &[]);
 }
 
 /// Names that ours have and liburcu's have from 0.15 on. (Where the machine has those headers,
@@ -185,9 +181,7 @@ const OF_0_15: &str = "\
 /// as well.
 #[test]
 fn the_headers_of_c_use_words_that_liburcus_do_not() {
-    if !needs::met(&[Liburcu]) {
-        return;
-    }
+    needs::or_return!(Liburcu);
     let mut allowed: BTreeSet<String> = words(KEYWORDS).collect();
     let poll = "grace_period_id poll_state_synchronize_rcu start_poll_synchronize_rcu"; // of 0.14
     allowed.extend(words(poll));
@@ -213,9 +207,7 @@ fn the_headers_of_c_use_words_that_liburcus_do_not() {
 
 #[test]
 fn the_names_of_0_15_are_in_its_headers() {
-    if !needs::met(&[Liburcu15]) {
-        return;
-    }
+    needs::or_return!(Liburcu15);
     let headers = needs::root_0_15().join("usr/include");
     let mut theirs = Vec::new();
     headers_below(&headers, &mut theirs);

@@ -3,14 +3,11 @@
 use std::process::{Command, Output};
 
 use xtask::needs;
-use xtask::needs::Need::Gxx;
 
 /// Any test that needs something.
 #[test]
 fn a_program_in_cpp() {
-    if !needs::met(&[Gxx]) {
-        return;
-    }
+    needs::or_return!(Gxx);
     let output = Command::new("g++").arg("--version").output().expect("g++ runs");
     assert!(output.status.success());
 }

@@ -3,12 +3,12 @@
 use xtask::needs;
 use xtask::needs::Need::Gcc;
 
-use super::program::{compile, run, scratch};
+use super::compile;
+use crate::program::{Whose, ended};
 
 /// What the program wrote, to standard output and standard error, which ended well.
-fn run_it(test: &str, case: &str, environment: &[(&str, &str)]) -> (String, String) {
-    let program = compile(&scratch(test), "stall_reports.c", "stall_reports", &[]);
-    let output = run(&program, &[&case], environment);
+fn run_it(case: &str, environment: &[(&str, &str)]) -> (String, String) {
+    let output = ended(&compile("stall_reports.c", &[]), Whose::Ours, &[case], environment);
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let (out, err) = (text(&output.stdout), text(&output.stderr));
     assert!(output.status.success(), "{case}: {}\n{out}{err}", output.status);
@@ -19,7 +19,7 @@ fn run_it(test: &str, case: &str, environment: &[(&str, &str)]) -> (String, Stri
 #[test]
 fn a_short_section_was_reported_to_a_program_that_never_asked() {
     if needs::met(&[Gcc]) {
-        let (_, said) = run_it("never_asked", "barrier", &[]);
+        let (_, said) = run_it("barrier", &[]);
         assert_eq!(said, "");
     }
 }
@@ -31,7 +31,7 @@ const SOON: (&str, &str) = ("QUIESCENCE_STALL_MS", "20");
 fn a_report_took_a_signal_that_the_program_takes_by_signalfd() {
     if needs::met(&[Gcc]) {
         for case in ["reader-blocks", "reader-does-not-block"] {
-            let (said, _) = run_it("signalfd", case, &[SOON]);
+            let (said, _) = run_it(case, &[SOON]);
             assert!(said.contains("the program uses every real-time signal itself"), "{said}");
         }
     }
@@ -41,7 +41,7 @@ fn a_report_took_a_signal_that_the_program_takes_by_signalfd() {
 #[test]
 fn a_report_sent_the_signal_to_a_handler_of_the_program() {
     if needs::met(&[Gcc]) {
-        let (said, _) = run_it("handler", "handler", &[SOON]);
+        let (said, _) = run_it("handler", &[SOON]);
         assert!(said.contains("the program has taken signal"), "{said}");
     }
 }
@@ -52,7 +52,7 @@ fn a_thread_without_an_alternate_stack_was_sent_the_signal() {
     if needs::met(&[Gcc]) {
         // The loader's looking up of functions takes more than the program leaves itself.
         let environment = [SOON, ("LD_BIND_NOW", "1")];
-        let (said, _) = run_it("without", "no-alternate-stack", &environment);
+        let (said, _) = run_it("no-alternate-stack", &environment);
         assert!(said.contains("no stack: the thread has no alternate signal stack"), "{said}");
     }
 }
