@@ -138,7 +138,7 @@ impl Drop for Payload {
 fn a_payload_that_panics_when_it_is_dropped_does_not_end_the_worker() {
     if std::env::var_os("ROLE").is_none() {
         let test = "a_payload_that_panics_when_it_is_dropped_does_not_end_the_worker";
-        let output = common::again_in_time(test, "payload", &[]);
+        let output = common::again(test, "payload", &[]);
         return assert!(output.status.success(), "{output:?}");
     }
     let collector = Collector(|_: &Level, _| std::panic::panic_any(Payload(3)));

@@ -2,14 +2,9 @@
 
 #![cfg(target_os = "linux")]
 
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::{Relaxed, SeqCst};
-use std::sync::{Arc, Mutex, mpsc};
+use crate::common::*;
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
 
-use crate::common;
-use quiescence::Domain;
 use quiescence::callback_queue::{self, CallbackQueue, Left, Wakes};
 use quiescence::raw::Head;
 
@@ -74,21 +69,16 @@ fn waits_nothing(domain: &Domain) {
 /// Each thread's heads in order, all of them before the barrier returns.
 #[test]
 fn everything_runs_in_order_before_a_barrier_returns() {
-    const EACH: u64 = common::rounds(2_000, 20);
+    const EACH: u64 = rounds(2_000, 20);
     let domain = Domain::new();
     for wakes in [Wakes::Runner, Wakes::Never] {
         attended(&domain, wakes, |callback_queue| {
             let next: Arc<[AtomicU64; 3]> = Arc::default();
-            thread::scope(|scope| {
-                for thread in 0..3 {
-                    let next = &next;
-                    scope.spawn(move || {
-                        for number in 0..EACH {
-                            let next = Arc::clone(next);
-                            let _: callback_queue::Pushed = push(callback_queue, move || {
-                                assert_eq!(next[thread].fetch_add(1, SeqCst), number);
-                            });
-                        }
+            threads(3, |thread| {
+                for number in 0..EACH {
+                    let next = Arc::clone(&next);
+                    _ = push(callback_queue, move || {
+                        assert_eq!(next[thread].fetch_add(1, SeqCst), number);
                     });
                 }
             });
@@ -101,15 +91,14 @@ fn everything_runs_in_order_before_a_barrier_returns() {
     assert_eq!(domain.statistics().callbacks_run, 2 * 3 * EACH);
 }
 
-fn nothing_runs_while_a_section_lasts() {
+#[test]
+fn heads_wait_for_sections() {
     let domain = Domain::new();
     attended(&domain, Wakes::Runner, |callback_queue| {
         let ran = Arc::new(AtomicU64::new(0));
-        common::beside_a_section(&domain, |leave| {
-            let pushed = Arc::clone(&ran);
-            let _: callback_queue::Pushed =
-                push(callback_queue, move || _ = pushed.fetch_add(1, SeqCst));
-            common::until_an_updater_sleeps(&domain);
+        beside_a_section(&domain, |leave| {
+            _ = push(callback_queue, counting(&ran));
+            until_an_updater_sleeps(&domain);
             assert_eq!(ran.load(SeqCst), 0, "run beside a section");
             leave();
         });
@@ -118,29 +107,22 @@ fn nothing_runs_while_a_section_lasts() {
     });
 }
 
-#[test]
-fn heads_wait_for_sections() {
-    nothing_runs_while_a_section_lasts();
-}
-
 /// With no barrier, and no further push. It waits for no company, so that each push finds it
 /// asleep.
 #[test]
 fn a_runner_that_sleeps_is_woken() {
     let domain = Domain::new();
-    let mut tuning = domain.tuning();
-    tuning.lazy = Duration::ZERO;
-    domain.tune(tuning);
+    tune(&domain, |tuning| tuning.lazy = Duration::ZERO);
     attended(&domain, Wakes::Runner, |callback_queue| {
         for _ in 0..50 {
             let (ran, has_run) = mpsc::channel();
-            let _: callback_queue::Pushed = push(callback_queue, move || {
+            _ = push(callback_queue, move || {
                 // SAFETY: asks who this is.
                 let runner = if cfg!(miri) { 0 } else { unsafe { libc::gettid() } };
                 ran.send(runner.cast_unsigned()).unwrap();
             });
             let runner = has_run.recv().unwrap();
-            while !cfg!(miri) && !common::sleeps_or_is_gone(runner) {
+            while !cfg!(miri) && !sleeps_or_is_gone(runner) {
                 thread::yield_now();
             }
         }
@@ -194,9 +176,7 @@ fn a_barrier_waits_for_a_runner_that_is_expected() {
 fn one_runner_at_a_time() {
     let domain = Domain::new();
     attended(&domain, Wakes::Runner, |callback_queue| {
-        while !callback_queue.is_attended() {
-            thread::yield_now();
-        }
+        until(|| callback_queue.is_attended());
         assert!(!callback_queue.is_attended_here());
         assert_eq!(callback_queue.attend(None).unwrap(), Left::Taken);
     });
@@ -212,10 +192,10 @@ fn a_callback_queue_is_handed_over_in_order() {
         let ran = Arc::clone(&ran);
         push(callback_queue, move || ran.lock().unwrap().push(number))
     };
-    let _: [callback_queue::Pushed; 2] = [add(&to, 0), add(&from, 1)];
-    const MANY: u64 = common::rounds(1_000, 30);
+    _ = [add(&to, 0), add(&from, 1)];
+    const MANY: u64 = rounds(1_000, 30);
     for number in 2..MANY {
-        let _: callback_queue::Pushed = add(&from, number);
+        _ = add(&from, number);
     }
     assert!(!from.hand_over(&to).unwrap().unattended, "it was told before");
     drop(from);
@@ -234,8 +214,7 @@ fn a_callback_queue_that_ends_loses_nothing() {
     let callback_queue = CallbackQueue::new(&domain, Wakes::Runner);
     for number in 0..100 {
         let ran = Arc::clone(&ran);
-        let _: callback_queue::Pushed =
-            push(&callback_queue, move || assert_eq!(ran.fetch_add(1, SeqCst), number));
+        _ = push(&callback_queue, move || assert_eq!(ran.fetch_add(1, SeqCst), number));
     }
     drop(callback_queue);
     domain.barrier();
@@ -249,13 +228,11 @@ fn a_callback_queue_that_ends_loses_nothing() {
 fn barriers_beside_callback_queues_that_end() {
     let domain = Domain::new();
     let stays = CallbackQueue::new(&domain, Wakes::Runner);
-    for _ in 0..common::rounds(100, 4) {
+    for _ in 0..rounds(100, 4) {
         let callback_queue = Arc::new(CallbackQueue::new(&domain, Wakes::Runner));
         let runner = spawn(&callback_queue, None);
         let ran = Arc::new(AtomicU64::new(0));
-        let pushed = Arc::clone(&ran);
-        let _: callback_queue::Pushed =
-            push(&callback_queue, move || _ = pushed.fetch_add(1, SeqCst));
+        _ = push(&callback_queue, counting(&ran));
         thread::scope(|scope| {
             scope.spawn(|| {
                 domain.barrier();
@@ -274,7 +251,7 @@ fn barriers_beside_callback_queues_that_end() {
 /// A barrier beside a callback queue that ends, in the midst of what it leaves to the worker.
 #[test]
 fn a_barrier_in_the_midst_of_an_end() {
-    const HEADS: u64 = common::rounds(30_000, 20);
+    const HEADS: u64 = rounds(30_000, 20);
     let domain = Domain::new();
     for _ in 0..5 {
         let callback_queue = CallbackQueue::new(&domain, Wakes::Runner);
@@ -283,8 +260,7 @@ fn a_barrier_in_the_midst_of_an_end() {
         let queued = domain.statistics().callbacks_queued;
         for number in 0..HEADS {
             let ran = Arc::clone(&ran);
-            let _: callback_queue::Pushed =
-                push(&callback_queue, move || assert_eq!(ran.fetch_add(1, SeqCst), number));
+            _ = push(&callback_queue, move || assert_eq!(ran.fetch_add(1, SeqCst), number));
         }
         thread::scope(|scope| {
             scope.spawn(|| {
@@ -310,7 +286,7 @@ fn a_barrier_in_the_midst_of_an_end() {
 /// that no thread attends.
 #[test]
 fn a_barrier_that_attends_ends() {
-    const MOST: u64 = common::rounds(100, 10);
+    const MOST: u64 = rounds(100, 10);
     let domain = Domain::new();
     let callback_queue = Arc::new(CallbackQueue::new(&domain, Wakes::Runner));
     let ran = Arc::new(AtomicU64::new(0));
@@ -364,13 +340,10 @@ fn a_head_is_pushed_again_by_its_function() {
 #[test]
 #[cfg_attr(miri, ignore = "naps by the tick: too slow")]
 fn the_limit_slows_down_and_refuses_nothing() {
-    let domain = common::domain_with_limit(100, 1 << 30);
+    let domain = domain_with_limit(100, 1 << 30);
     let callback_queue = Arc::new(CallbackQueue::new(&domain, Wakes::Runner));
     let ran = Arc::new(AtomicU64::new(0));
-    let add = || {
-        let ran = Arc::clone(&ran);
-        push(&callback_queue, move || _ = ran.fetch_add(1, SeqCst))
-    };
+    let add = || push(&callback_queue, counting(&ran));
     let crowded: Vec<bool> = (0..103).map(|_| add().crowded).collect();
     assert_eq!(crowded.iter().position(|crowded| *crowded), Some(100), "as many as the limit says");
     assert!(crowded[100..].iter().all(|crowded| *crowded));
@@ -405,7 +378,7 @@ fn the_limit_slows_down_and_refuses_nothing() {
 /// A limit of bytes: a head counts for 256.
 #[test]
 fn heads_count_for_bytes() {
-    let domain = common::domain_with_limit(1 << 20, 10 * 256);
+    let domain = domain_with_limit(1 << 20, 10 * 256);
     let callback_queue = CallbackQueue::new(&domain, Wakes::Runner);
     let crowded: Vec<bool> = (0..12).map(|_| push(&callback_queue, || ()).crowded).collect();
     assert_eq!(crowded.iter().position(|crowded| *crowded), Some(10));
@@ -424,7 +397,7 @@ fn a_head_that_is_queued_twice_is_named() {
     assert!(push_first().is_ok());
     let error = push_first().unwrap_err();
     assert!(error.to_string().contains(&format!("{first:p}")), "{error}");
-    let _: callback_queue::Pushed = push(&callback_queue, || ());
+    _ = push(&callback_queue, || ());
     if callback_queue::remembers_heads() {
         assert_eq!(push_first().unwrap_err(), error, "wherever it waits");
     }
@@ -440,12 +413,9 @@ fn a_pause_holds_callbacks_up() {
         let ran = Arc::new(AtomicU64::new(0));
         callback_queue.pause();
         let before = domain.statistics().grace_periods;
-        let pushed = Arc::clone(&ran);
-        let _: callback_queue::Pushed =
-            push(callback_queue, move || _ = pushed.fetch_add(1, SeqCst));
-        while domain.statistics().grace_periods == before {
-            thread::yield_now(); // until the runner has got that far
-        }
+        _ = push(callback_queue, counting(&ran));
+        // until the runner has got that far
+        until(|| domain.statistics().grace_periods != before);
         assert_eq!(ran.load(SeqCst), 0);
         callback_queue.resume();
         domain.barrier();
@@ -457,24 +427,20 @@ fn a_pause_holds_callbacks_up() {
 #[test]
 #[cfg_attr(miri, ignore = "child processes")]
 fn a_child_finds_what_waits() {
-    let domain = common::domain_with_limit(1_000, 1 << 30);
+    let domain = domain_with_limit(1_000, 1 << 30);
     let ran = Arc::new(AtomicU64::new(0));
     attended(&domain, Wakes::Runner, |callback_queue| {
-        let add = || {
-            let ran = Arc::clone(&ran);
-            push(callback_queue, move || _ = ran.fetch_add(1, SeqCst))
-        };
+        let add = || push(callback_queue, counting(&ran));
         for waits_in_the_callback_queue in [false, true] {
             ran.store(0, SeqCst);
-            common::beside_a_section(&domain, |leave| {
+            beside_a_section(&domain, |leave| {
                 let sleeps = domain.statistics().sleeps;
                 (0..10).for_each(|_| assert!(!add().crowded));
                 if waits_in_the_callback_queue {
-                    while domain.statistics().sleeps == sleeps {
-                        thread::yield_now(); // until the runner has taken them
-                    }
+                    // until the runner has taken them
+                    until(|| domain.statistics().sleeps != sleeps);
                 }
-                common::in_child(|| {
+                in_child(|| {
                     assert!(!callback_queue.is_attended() && !callback_queue.is_empty());
                     domain.barrier();
                     assert_eq!(ran.load(SeqCst), 10);
@@ -500,34 +466,28 @@ fn a_child_finds_what_waits() {
 #[test]
 #[cfg_attr(miri, ignore = "child processes")]
 fn forks_beside_pushes() {
-    let domain = common::domain_with_limit(2_000, 1 << 30);
-    let stop = AtomicU64::new(0);
+    let domain = domain_with_limit(2_000, 1 << 30);
     attended(&domain, Wakes::Runner, |callback_queue| {
-        thread::scope(|scope| {
-            for _ in 0..2 {
-                scope.spawn(|| {
-                    while stop.load(Relaxed) == 0 {
-                        if push(callback_queue, || ()).crowded {
-                            callback_queue::wait_for_room(&domain);
-                        }
-                    }
-                });
+        let push_on = |_| {
+            || {
+                if push(callback_queue, || ()).crowded {
+                    callback_queue::wait_for_room(&domain);
+                }
             }
+        };
+        beside(2, push_on, || {
             for _ in 0..30 {
                 callback_queue.pause();
-                common::in_child(|| {
+                in_child(|| {
                     callback_queue.resume();
                     let ran = Arc::new(AtomicU64::new(0));
-                    let pushed = Arc::clone(&ran);
-                    let _: callback_queue::Pushed =
-                        push(callback_queue, move || _ = pushed.fetch_add(1, SeqCst));
+                    _ = push(callback_queue, counting(&ran));
                     domain.barrier();
                     assert_eq!(ran.load(SeqCst), 1);
                     waits_nothing(&domain);
                 });
                 callback_queue.resume();
             }
-            stop.store(1, Relaxed);
         });
         domain.barrier();
         waits_nothing(&domain);
@@ -540,10 +500,8 @@ fn nothing_runs_beside_a_section() {
     let domain = Domain::new();
     let callback_queue = Arc::new(CallbackQueue::new(&domain, Wakes::Runner));
     let ran = Arc::new(AtomicU64::new(0));
-    let runner = common::beside_a_section(&domain, |leave| {
-        let pushed = Arc::clone(&ran);
-        let _: callback_queue::Pushed =
-            push(&callback_queue, move || _ = pushed.fetch_add(1, SeqCst));
+    let runner = beside_a_section(&domain, |leave| {
+        _ = push(&callback_queue, counting(&ran));
         let runner = spawn(&callback_queue, Some(Duration::ZERO));
         while domain.statistics().sleeps == 0 && !runner.is_finished() {
             thread::yield_now();

@@ -4,19 +4,12 @@
 //! `cargo xtask mutants` runs the stress where a step is missing: there it must fail.
 #![cfg(target_os = "linux")]
 
+use crate::common::{self, *};
 use std::ptr;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
-use std::sync::atomic::{
-    AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, compiler_fence, fence,
-};
-use std::sync::{Barrier, mpsc};
-use std::thread;
+use std::sync::atomic::{compiler_fence, fence};
 
-use crate::common;
 use quiescence::liburcu_readers::{LiburcuDomain, Readers, Record, Surroundings, Words};
 use quiescence::tuning::Fences;
-
-use crate::common::{in_child, role};
 
 /// A flavour of liburcu's, as a program sees it.
 struct Flavor {
@@ -193,24 +186,16 @@ const ALL: [Readers; 4] = [Readers::Light, Readers::Full, Readers::Qsbr, Readers
 
 /// Calls `f` while another thread is in a section, which ends when `f` calls its argument.
 fn beside_a_section(flavor: &'static Flavor, nested: bool, f: impl FnOnce(&dyn Fn())) {
-    let (entered, leave) = (Barrier::new(2), Barrier::new(2));
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            let reader = flavor.reader();
+    let section = || {
+        let reader = flavor.reader();
+        reader.lock();
+        if nested {
             reader.lock();
-            if nested {
-                reader.lock();
-                reader.unlock();
-            }
-            entered.wait();
-            leave.wait();
             reader.unlock();
-        });
-        entered.wait();
-        f(&|| {
-            leave.wait();
-        });
-    });
+        }
+        OnDrop(move || reader.unlock())
+    };
+    while_held(section, f);
 }
 
 #[test]
@@ -301,9 +286,7 @@ fn a_cancelled_driver_ends_its_grace_period_first() {
         let error = unsafe { libc::pthread_create(&raw mut id, ptr::null(), start, argument) };
         assert_eq!(error, 0);
         // Until it sleeps, or has come to its end.
-        while !common::sleeps_or_is_gone(driver.thread.load(SeqCst)) {
-            thread::yield_now();
-        }
+        until(|| sleeps_or_is_gone(driver.thread.load(SeqCst)));
         leave();
         // SAFETY: created above, joined once.
         assert_eq!(unsafe { libc::pthread_join(id, ptr::null_mut()) }, 0);
@@ -327,9 +310,7 @@ fn others_that_leave_end_no_grace_period() {
             });
             let reader = flavor.reader(); // also: registers beside a grace period that waits
             let ended = (0..3).any(|_| {
-                while flavor.words.futex.load(SeqCst) != u32::MAX {
-                    thread::yield_now();
-                }
+                until(|| flavor.words.futex.load(SeqCst) == u32::MAX);
                 let ended = is_done.try_recv().is_ok();
                 reader.lock();
                 reader.unlock();
@@ -357,19 +338,11 @@ fn a_reader_that_leaves_just_before_the_driver_sleeps_is_seen() {
     /// Stops the driver there until the reader has left.
     fn stop_once(point: Point) {
         if point == Point::BeforeMark && !ABOUT_TO.swap(true, SeqCst) {
-            while !HAS_LEFT.load(SeqCst) {
-                thread::yield_now();
-            }
+            until(|| HAS_LEFT.load(SeqCst));
         }
     }
 
-    const TEST: &str =
-        "liburcu_readers::a_reader_that_leaves_just_before_the_driver_sleeps_is_seen";
-    if role().is_none() {
-        let output = common::again_in_time(TEST, "child", &[]);
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        return;
-    }
+    in_its_own_process!();
     let flavor = Flavor::new(Readers::Light);
     mutants::install(stop_once);
     let (inside, is_over) = (Barrier::new(2), Barrier::new(2));
@@ -378,9 +351,7 @@ fn a_reader_that_leaves_just_before_the_driver_sleeps_is_seen() {
             let reader = flavor.reader();
             reader.lock();
             inside.wait();
-            while !ABOUT_TO.load(SeqCst) {
-                thread::yield_now();
-            }
+            until(|| ABOUT_TO.load(SeqCst));
             reader.unlock();
             HAS_LEFT.store(true, SeqCst);
             // It is unregistered later: that would wake the driver.
@@ -401,8 +372,7 @@ const STALE: u64 = 0x6b6b_6b6b;
 fn stress(readers: Readers, rounds: usize) {
     let flavor = Flavor::new(readers);
     let current = AtomicPtr::new(Box::into_raw(Box::new(AtomicU64::new(FRESH))));
-    let stop = AtomicBool::new(false);
-    let spoiled: std::sync::Mutex<Vec<usize>> = std::sync::Mutex::new(Vec::new());
+    let spoiled: Mutex<Vec<usize>> = Mutex::new(Vec::new());
     let read = |reader: &Reader| {
         reader.lock();
         // SAFETY: never freed before the end of the test.
@@ -415,42 +385,30 @@ fn stress(readers: Readers, rounds: usize) {
         }
         reader.unlock();
     };
-    thread::scope(|scope| {
-        for _ in 0..2 {
-            scope.spawn(|| {
-                while !stop.load(Relaxed) {
-                    let reader = flavor.reader();
-                    (0..50).for_each(|_| read(&reader));
-                }
-            });
+    let come_and_go = |_| {
+        || {
+            let reader = flavor.reader();
+            (0..50).for_each(|_| read(&reader));
         }
-        let updaters: Vec<_> = (0..2)
-            .map(|number| {
-                let (current, spoiled, read) = (&current, &spoiled, &read);
-                scope.spawn(move || {
-                    let reader = (number == 0).then(|| flavor.reader());
-                    for _ in 0..rounds {
-                        let new = Box::into_raw(Box::new(AtomicU64::new(FRESH)));
-                        let old = current.swap(new, SeqCst);
-                        match &reader {
-                            Some(reader) => {
-                                reader.synchronize();
-                                read(reader);
-                            }
-                            None => flavor.domain.domain().synchronize(),
-                        }
-                        // SAFETY: freed at the end of the test only.
-                        unsafe { &*old }.store(STALE, Relaxed);
-                        spoiled.lock().unwrap().push(old.expose_provenance());
-                    }
-                })
-            })
-            .collect();
-        let whole =
-            updaters.into_iter().map(|updater| updater.join().is_ok()).fold(true, |a, b| a & b);
-        stop.store(true, Relaxed);
-        assert!(whole);
-    });
+    };
+    let update = |number| {
+        let reader = (number == 0).then(|| flavor.reader());
+        for _ in 0..rounds {
+            let new = Box::into_raw(Box::new(AtomicU64::new(FRESH)));
+            let old = current.swap(new, SeqCst);
+            match &reader {
+                Some(reader) => {
+                    reader.synchronize();
+                    read(reader);
+                }
+                None => flavor.domain.domain().synchronize(),
+            }
+            // SAFETY: freed at the end of the test only.
+            unsafe { &*old }.store(STALE, Relaxed);
+            spoiled.lock().unwrap().push(old.expose_provenance());
+        }
+    };
+    beside(2, come_and_go, || threads(2, update));
     let last = current.into_inner();
     for object in spoiled.into_inner().unwrap().into_iter().chain([last.expose_provenance()]) {
         // SAFETY: from boxes, each once; all threads are gone.
@@ -460,7 +418,7 @@ fn stress(readers: Readers, rounds: usize) {
 
 #[test]
 fn nobody_reads_what_a_grace_period_has_ended() {
-    ALL.into_iter().for_each(|readers| stress(readers, common::rounds(400, 10)));
+    ALL.into_iter().for_each(|readers| stress(readers, rounds(400, 10)));
 }
 
 /// Rust's own guards and liburcu sections hold the same grace periods up.
@@ -469,24 +427,15 @@ fn rust_reads_beside_liburcu_readers() {
     let flavor = Flavor::new(Readers::Light);
     let domain = flavor.domain.domain();
     beside_a_section(flavor, false, |leave| {
-        let (entered, end) = (Barrier::new(2), Barrier::new(2));
-        thread::scope(|scope| {
-            scope.spawn(|| {
-                let guard = domain.read();
-                entered.wait();
-                end.wait();
-                drop(guard);
+        common::beside_a_section(&domain, |end| {
+            thread::scope(|scope| {
+                let cookie = domain.start_poll();
+                scope.spawn(move || domain.wait(cookie));
+                leave();
+                assert!((0..100).all(|_| !domain.poll(cookie)), "Rust's guard");
+                until_an_updater_sleeps(&domain);
+                end();
             });
-            entered.wait();
-            let cookie = domain.start_poll();
-            let updater = scope.spawn(move || domain.wait(cookie));
-            leave();
-            assert!((0..100).all(|_| !domain.poll(cookie)), "Rust's guard");
-            while domain.statistics().sleeps == 0 {
-                thread::yield_now();
-            }
-            end.wait();
-            updater.join().unwrap();
         });
     });
 }
@@ -534,21 +483,16 @@ fn a_child_has_its_own_reader_only() {
 #[test]
 #[cfg_attr(miri, ignore = "child processes")]
 fn what_is_queued_at_the_end_of_the_process_is_not_run() {
-    const TEST: &str = "liburcu_readers::what_is_queued_at_the_end_of_the_process_is_not_run";
     if role().is_none() {
-        let output = common::again(TEST, "child", &[]);
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        let said = String::from_utf8_lossy(&output.stderr);
+        let said = ends_again(this_test!(), "child", 0);
         assert!(said.contains("Rust's ran") && !said.contains("C's ran"), "{said}");
         return;
     }
     let flavor = Flavor::new(Readers::Light);
     let domain = flavor.domain.domain();
-    let mut tuning = domain.tuning();
-    tuning.lazy = std::time::Duration::from_secs(3_600);
-    domain.tune(tuning);
+    tune(&domain, |tuning| tuning.lazy = Duration::from_secs(3_600));
     domain.call(|| eprintln!("C's ran")).expect("room");
-    quiescence::Domain::global().tune(tuning);
+    Domain::global().tune(domain.tuning());
     quiescence::call(|| eprintln!("Rust's ran")).expect("room");
     std::process::exit(0);
 }

@@ -1,51 +1,16 @@
 //! `ArcCell` and its kin: exact counts, exact drops, under updaters, signals and `fork`, with light
 //! fences and with portable ones.
 
-use std::cell::Cell;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
-use std::sync::{Arc, Mutex};
-use std::thread;
+use crate::common::*;
+use std::ptr;
 
-use crate::common;
-use crate::common::storm;
-use quiescence::cell::{Access, Cache, Constant, DynAccess, Map};
+use quiescence::cell::Cache;
 use quiescence::{
-    ArcCell, Weigh,
-    cell::{ArcCellOption, ArcCellWeak, ArcGuard},
+    ArcCell,
+    cell::{ArcCellOption, ArcGuard},
     hazard,
     tuning::Fences,
 };
-
-#[cfg(unix)]
-use storm::Target;
-
-/// A number, and a mark that is gone once it has been dropped.
-#[derive(Debug)]
-struct Counted {
-    number: u64,
-    mark: u64,
-    drops: &'static AtomicU64,
-}
-
-impl Weigh for Counted {}
-
-const MARK: u64 = 0x600d_600d_600d_600d;
-
-impl Counted {
-    fn new(number: u64, drops: &'static AtomicU64) -> Arc<Self> {
-        Arc::new(Self { number, mark: MARK, drops })
-    }
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        assert_eq!(self.mark, MARK, "dropped twice");
-        self.mark = 0;
-        self.drops.fetch_add(1, Relaxed);
-    }
-}
 
 /// The count once what was given up has been dropped.
 fn counted<T>(arc: &Arc<T>) -> usize {
@@ -124,6 +89,8 @@ fn compare_and_swap_goes_by_the_address() {
     assert!(Arc::ptr_eq(&cell.load_full(), &first));
     drop(seen);
     assert_eq!(counted(&first), 2);
+    drop(cell.compare_and_swap(&second, second.clone()));
+    assert_eq!(counted(&second), 1, "the new one is dropped");
     let seen = cell.compare_and_swap(&first, second.clone());
     assert!(Arc::ptr_eq(&seen, &first));
     assert!(Arc::ptr_eq(&cell.load_full(), &second));
@@ -137,9 +104,10 @@ fn compare_and_swap_goes_by_the_address() {
     // By a guard, and by an address.
     let guard = cell.load();
     assert!(Arc::ptr_eq(&cell.compare_and_swap(&guard, second.clone()), &first));
-    assert!(Arc::ptr_eq(&cell.compare_and_swap(guard, first.clone()), &second));
+    assert!(Arc::ptr_eq(&cell.compare_and_swap(guard, first.clone()), &second), "not there now");
     let address = Arc::as_ptr(&second);
     assert!(Arc::ptr_eq(&cell.compare_and_swap(address, first.clone()), &second));
+    assert!(Arc::ptr_eq(&cell.compare_and_swap(address.cast_mut(), second.clone()), &first));
     assert_eq!((counted(&first), counted(&second)), (2, 1));
 }
 
@@ -159,34 +127,6 @@ fn a_cache_has_the_newest_value_and_drops_the_one_before() {
 }
 
 #[test]
-fn parts_are_had_from_cells_from_constants_and_from_parts() {
-    fn length(name: &impl Access<String>) -> usize {
-        name.load().len()
-    }
-    let cell = Arc::new(ArcCell::from_pointee((1, String::from("four"))));
-    let name = cell.map(|pair: &(i32, String)| &pair.1);
-    assert_eq!((length(&name), length(&Constant(String::from("six!!!")))), (4, 6));
-    let owned = Map::new(Arc::clone(&cell), |pair: &(i32, String)| &pair.1);
-    let bytes = Map::new(owned.clone(), |name: &String| name.as_bytes());
-    let any: Box<dyn DynAccess<[u8]>> = Box::new(bytes);
-    let before = any.load();
-    cell.store(Arc::new((2, String::from("seven"))));
-    assert_eq!((&*before, &*any.load(), length(&owned)), (&b"four"[..], &b"seven"[..], 5));
-}
-
-#[test]
-fn a_weak_cell_keeps_no_value() {
-    let value = Arc::new(String::from("value"));
-    let cell = ArcCellWeak::new(Arc::downgrade(&value));
-    let guard = cell.load();
-    assert_eq!(guard.upgrade(), Some(value.clone()));
-    drop(value);
-    assert!(guard.upgrade().is_none() && cell.load().upgrade().is_none());
-    cell.store(std::sync::Weak::new());
-    assert!(cell.load().upgrade().is_none() && guard.upgrade().is_none());
-}
-
-#[test]
 fn an_option_may_be_empty_at_any_time() {
     static PLACE: ArcCellOption<String> = ArcCellOption::empty();
     assert!(PLACE.load().is_none());
@@ -199,8 +139,11 @@ fn an_option_may_be_empty_at_any_time() {
     assert!(PLACE.load_full().is_none());
     assert_eq!(counted(&a), 1);
     PLACE.store(Some(a.clone()));
+    assert!(PLACE.compare_and_swap(ptr::null::<String>(), None).is_some(), "not by null either");
     assert!(Arc::ptr_eq(&PLACE.take().unwrap(), &a));
     assert!(PLACE.take().is_none());
+    assert!(PLACE.compare_and_swap(ptr::null::<String>(), Some(a.clone())).is_none());
+    assert!(Arc::ptr_eq(&PLACE.take().unwrap(), &a));
     assert!(PLACE.rcu(|old| old.is_none().then(|| a.clone())).is_none());
     assert!(PLACE.rcu(|_| Arc::new(String::from("c"))).is_some_and(|old| *old == "a"));
     PLACE.store(None);
@@ -214,28 +157,20 @@ fn an_option_may_be_empty_at_any_time() {
 }
 
 #[test]
-fn it_is_shown_as_what_is_in_it() {
-    let cell = ArcCell::from(Arc::new(1.5));
-    assert_eq!(format!("{cell} {cell:?}"), "1.5 ArcCell(1.5)");
-    assert_eq!(*ArcCell::<String>::default().load(), "");
-}
-
-#[test]
 fn rcu_takes_a_value_or_an_arc_and_begins_anew() {
     let cell = ArcCell::from_pointee(1_u64);
     assert_eq!(*cell.rcu(|old| **old + 1), 1);
     assert_eq!(*cell.rcu(|old| Arc::new(**old + 1)), 2);
-    let calls = Cell::new(0);
-    cell.rcu(|old| {
-        calls.set(calls.get() + 1);
-        if calls.get() == 1 {
-            cell.store(Arc::new(100));
+    let seen = RefCell::new(Vec::new());
+    let was = cell.rcu(|old| {
+        seen.borrow_mut().push(**old);
+        if seen.borrow().len() < 4 {
+            cell.store(Arc::new(**old * 10));
         }
         **old + 1
     });
-    assert_eq!((calls.get(), *cell.load()), (2, 101));
-    let panicked = catch_unwind(AssertUnwindSafe(|| cell.rcu::<u64>(|_| panic!("no new value"))));
-    assert!(panicked.is_err());
+    assert_eq!((*was, *cell.load(), seen.into_inner()), (3000, 3001, vec![3, 30, 300, 3000]));
+    panic_of(|| cell.rcu::<u64>(|_| panic!("no new value")));
     assert_eq!(counted(&cell.load_full()), 2);
 }
 
@@ -266,115 +201,78 @@ fn values_of_every_alignment_are_counted_right() {
 /// Loads that are kept for a while beside updates of all kinds: all that was made is dropped once,
 /// and nothing is loaded that has been.
 fn readers_beside_updaters(readers: usize, updaters: usize, updates: u64) {
-    let made = AtomicU64::new(1);
-    let drops: &'static AtomicU64 = Box::leak(Box::default());
-    let make = |number| {
-        made.fetch_add(1, Relaxed);
-        Counted::new(number, drops)
+    let live = Arc::default();
+    let make = |number| Arc::new(Counted::new(number, &live));
+    let cell = ArcCell::new(make(0));
+    let loads = AtomicUsize::new(0);
+    let read = |_| {
+        let mut kept = Vec::new();
+        let (cell, loads) = (&cell, &loads);
+        move || {
+            let loaded = cell.load();
+            loaded.whole();
+            kept.push(loaded);
+            if kept.len() == 12 {
+                kept.drain(..).for_each(|kept| _ = kept.whole());
+            }
+            loads.fetch_add(1, Relaxed);
+        }
     };
-    let cell = ArcCell::new(Counted::new(0, drops));
-    let (stop, loads) = (AtomicBool::new(false), AtomicUsize::new(0));
-    thread::scope(|scope| {
-        for _ in 0..readers {
-            scope.spawn(|| {
-                let mut kept = Vec::new();
-                while !stop.load(Relaxed) {
-                    let loaded = cell.load();
-                    assert_eq!(loaded.mark, MARK, "dropped and loaded");
-                    kept.push(loaded);
-                    if kept.len() == 12 {
-                        assert!(kept.iter().all(|kept| kept.mark == MARK));
-                        kept.clear();
+    let update = |_| {
+        for update in 0..updates {
+            // Each adds one, and only one of two ways takes it from a value that somebody else
+            // put there.
+            match update % 3 {
+                0 => drop(cell.rcu(|old| make(old.number + 1))),
+                1 => loop {
+                    let old = cell.load();
+                    let was = cell.compare_and_swap(&old, make(old.number + 1));
+                    if Arc::ptr_eq(&was, ArcGuard::as_inner(&old)) {
+                        break;
                     }
-                    loads.fetch_add(1, Relaxed);
-                }
-            });
+                },
+                _ => drop(cell.rcu(|old| old.clone())), // the same again
+            }
         }
-        let updaters: Vec<_> = (0..updaters)
-            .map(|_| {
-                scope.spawn(|| {
-                    for update in 0..updates {
-                        // Each adds one, and only one of two ways takes it from a value that
-                        // somebody else put there.
-                        match update % 3 {
-                            0 => drop(cell.rcu(|old| make(old.number + 1))),
-                            1 => loop {
-                                let old = cell.load();
-                                let new = make(old.number + 1);
-                                let was = cell.compare_and_swap(&old, new);
-                                if Arc::ptr_eq(&was, ArcGuard::as_inner(&old)) {
-                                    break;
-                                }
-                            },
-                            _ => drop(cell.rcu(|old| old.clone())), // the same again
-                        }
-                    }
-                })
-            })
-            .collect();
-        for updater in updaters {
-            updater.join().unwrap();
-        }
-        while readers > 0 && loads.load(Relaxed) == 0 {
-            thread::yield_now();
-        }
-        stop.store(true, Relaxed);
+    };
+    beside(readers, read, || {
+        threads(updaters, update);
+        until(|| readers == 0 || loads.load(Relaxed) != 0);
     });
     let last = cell.into_inner();
     let changes = updates - updates / 3;
     assert_eq!(last.number, changes * updaters as u64, "an update was lost");
     assert_eq!(counted(&last), 1, "a reference is left over");
-    assert_eq!(drops.load(Relaxed) + 1, made.load(Relaxed));
-    drop(last);
-    assert_eq!(drops.load(Relaxed), made.load(Relaxed));
+    assert_eq!(live.load(Relaxed), 1);
 }
 
 #[test]
 fn counts_are_exact_and_everything_is_dropped_once() {
     for (readers, updaters, updates) in [(4, 3, 999), (0, 4, 1_500), (6, 1, 3_000)] {
-        readers_beside_updaters(readers, updaters, common::rounds(updates, 9));
+        readers_beside_updaters(readers, updaters, rounds(updates, 9));
     }
 }
 
 #[test]
 fn swaps_hand_each_reference_to_one_thread() {
-    const EACH: u64 = common::rounds(1_000, 20);
-    static DROPS: AtomicU64 = AtomicU64::new(0);
-    let drops = &DROPS;
-    let place = ArcCellOption::<Counted>::empty();
-    let seen = Mutex::new(Vec::new());
-    let stop = AtomicBool::new(false);
-    thread::scope(|scope| {
-        let (place, seen, stop) = (&place, &seen, &stop);
-        scope.spawn(move || {
-            while !stop.load(Relaxed) {
-                if let Some(loaded) = &*place.load() {
-                    assert_eq!(loaded.mark, MARK);
-                }
-            }
-        });
-        let updaters: Vec<_> = (0..3)
-            .map(|updater| {
-                scope.spawn(move || {
-                    let mut mine = Vec::new();
-                    for n in 0..EACH {
-                        let new = (n % 4 != 3).then(|| Counted::new(updater * EACH + n, drops));
-                        mine.extend(place.swap(new).map(|old| old.number));
-                    }
-                    seen.lock().unwrap().append(&mut mine);
-                })
-            })
-            .collect();
-        updaters.into_iter().for_each(|updater| updater.join().unwrap());
-        stop.store(true, Relaxed);
-    });
-    let mut seen = seen.into_inner().unwrap();
+    const EACH: u64 = rounds(1_000, 20);
+    let (live, place) = (Arc::default(), ArcCellOption::<Counted>::empty());
+    let read = |_| || _ = place.load().as_ref().map(|loaded| loaded.whole());
+    let swap = |updater| {
+        let swap = |n| {
+            let number = updater as u64 * EACH + n;
+            let new = (n % 4 != 3).then(|| Arc::new(Counted::new(number, &live)));
+            place.swap(new).map(|old| old.number)
+        };
+        (0..EACH).filter_map(swap).collect::<Vec<_>>()
+    };
+    let mut seen = beside(1, read, || threads(3, swap)).concat();
     seen.extend(place.into_inner().map(|last| last.number));
     hazard::barrier();
     seen.sort_unstable();
     let all: Vec<u64> = (0..3 * EACH).filter(|n| n % 4 != 3).collect();
     assert_eq!(seen, all, "each came out once");
-    assert_eq!(drops.load(Relaxed), all.len() as u64);
+    assert_eq!(live.load(Relaxed), 0);
 }
 
 #[test]
@@ -456,29 +354,13 @@ extern "C" fn load_in_handler(_signal: libc::c_int) {
 fn signal_handlers_load_whatever_they_interrupt() {
     storm::handle(libc::SIGUSR1, load_in_handler);
     let all: Vec<Arc<_>> = (0..64_u64).map(|n| Arc::new([n, !n])).collect();
-    let stop = AtomicBool::new(false);
-    let (reader, updater) = (Target::default(), Target::default());
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            drop(CONFIG.load());
-            reader.is_here();
-            while !stop.load(Relaxed) {
-                drop(CONFIG.load());
-            }
-        });
-        scope.spawn(|| {
-            drop(CONFIG.load());
-            updater.is_here();
-            for n in (0..all.len()).cycle() {
-                CONFIG.store((n % 5 != 0).then(|| all[n].clone()));
-                if stop.load(Relaxed) {
-                    break;
-                }
-            }
-        });
-        storm::storm(libc::SIGUSR1, &[&reader, &updater], || HANDLED.load(Relaxed) >= 2_000);
-        stop.store(true, Relaxed);
-    });
+    let read = || drop(CONFIG.load());
+    let update = || {
+        for (n, arc) in all.iter().enumerate() {
+            CONFIG.store((n % 5 != 0).then(|| arc.clone()));
+        }
+    };
+    storm::beside(libc::SIGUSR1, [&read, &update], || HANDLED.load(Relaxed) >= 2_000);
     CONFIG.store(None);
     assert_eq!(BAD.load(Relaxed), 0);
     hazard::barrier();
@@ -490,31 +372,24 @@ fn signal_handlers_load_whatever_they_interrupt() {
 #[cfg_attr(miri, ignore = "child processes")]
 fn children_made_by_fork_beside_loads_and_stores_load_and_store() {
     let cell = ArcCell::from_pointee(0);
-    let stop = AtomicBool::new(false);
-    thread::scope(|scope| {
-        for _ in 0..2 {
-            scope.spawn(|| {
-                while !stop.load(Relaxed) {
-                    drop(cell.load());
-                }
-            });
-        }
-        scope.spawn(|| {
-            for n in 0.. {
-                cell.store(Arc::new(n));
-                if stop.load(Relaxed) {
-                    break;
-                }
+    let work = |thread| {
+        let (mut next, cell) = (0, &cell);
+        move || match thread {
+            0 => {
+                cell.store(Arc::new(next));
+                next += 1;
             }
-        });
+            _ => drop(cell.load()),
+        }
+    };
+    beside(3, work, || {
         for _ in 0..20 {
-            common::in_child(|| {
+            in_child(|| {
                 let seen = cell.load();
                 let old = cell.swap(Arc::new(-1));
                 assert!(*old >= *seen && Arc::strong_count(&cell.load_full()) == 2);
             });
         }
-        stop.store(true, Relaxed);
     });
 }
 
@@ -523,31 +398,18 @@ fn stores_reach_no_reader_that_has_ended_and_every_one_that_begins() {
     // A load after a store has returned, in whatever thread, gives the new value or a newer one.
     let cell = ArcCell::from_pointee(0_u64);
     let stored = AtomicU64::new(0);
-    let stop = AtomicBool::new(false);
-    thread::scope(|scope| {
-        for _ in 0..3 {
-            scope.spawn(|| {
-                while !stop.load(Relaxed) {
-                    let at_least = stored.load(std::sync::atomic::Ordering::Acquire);
-                    assert!(*cell.load() >= at_least);
-                }
-            });
+    let load = |_| {
+        || {
+            let at_least = stored.load(Acquire);
+            assert!(*cell.load() >= at_least);
         }
-        for n in 1..common::rounds(3_000, 30) {
+    };
+    beside(3, load, || {
+        for n in 1..rounds(3_000, 30) {
             cell.store(Arc::new(n));
-            stored.store(n, std::sync::atomic::Ordering::Release);
+            stored.store(n, Release);
         }
-        stop.store(true, Relaxed);
     });
-}
-
-#[test]
-fn it_can_be_shared_exactly_where_an_arc_can() {
-    fn shared<T: Send + Sync>() {}
-    shared::<ArcCell<u8>>();
-    shared::<ArcCellOption<Mutex<Vec<u8>>>>();
-    shared::<ArcGuard<Arc<u8>>>();
-    // Which do not does not compile: `RefCnt` is of `Arc`s that may go to other threads only.
 }
 
 #[test]

@@ -1,50 +1,17 @@
 //! What `arc-swap` 1.9 documents of its places, guards, caches and parts, asked of ours: programs
 //! that come from there rely on it.
 
-use std::cell::{Cell, RefCell};
+use crate::common::*;
 use std::collections::HashMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::ptr;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
-use std::sync::{Arc, Barrier, LazyLock, Weak};
-use std::thread;
+use std::sync::Weak;
 
 use quiescence::cell::{ArcCellAny, ArcCellOption, ArcCellWeak, ArcGuard, Cache, Constant, Map};
-use quiescence::{ArcCell, Weigh, hazard};
+use quiescence::{ArcCell, hazard};
 
-use crate::common::rounds;
 use crate::common::user_types::Own;
 
-/// Counts how many of its kind are there, and is filled when it goes.
-#[derive(Debug)]
-struct Tracked {
-    number: u64,
-    mark: AtomicU64,
-    there: &'static AtomicUsize,
-}
-
-const MARK: u64 = 0x0a11_ce11;
-
-impl Tracked {
-    fn new(number: u64, there: &'static AtomicUsize) -> Arc<Self> {
-        there.fetch_add(1, Relaxed);
-        Arc::new(Self { number, mark: AtomicU64::new(MARK), there })
-    }
-
-    fn number(&self) -> u64 {
-        assert_eq!(self.mark.load(Relaxed), MARK, "{} is gone", self.number);
-        self.number
-    }
-}
-
-impl Weigh for Tracked {}
-
-impl Drop for Tracked {
-    fn drop(&mut self) {
-        assert_eq!(self.mark.swap(0, Relaxed), MARK, "dropped twice");
-        self.there.fetch_sub(1, Release);
-    }
+fn tracked(number: u64, there: &Arc<AtomicUsize>) -> Arc<Counted> {
+    Arc::new(Counted::new(number, there))
 }
 
 /// Waits until what was given up is dropped, with what that gives up in its turn.
@@ -52,27 +19,7 @@ fn quiet() {
     (0..4).for_each(|_| hazard::barrier());
 }
 
-/// A counter of objects of its own for each test.
-fn counter() -> &'static AtomicUsize {
-    Box::leak(Box::default())
-}
-
 // ---- the place ----
-
-#[test]
-fn a_store_is_what_later_loads_give_and_drops_the_old_one() {
-    let there = counter();
-    let cell = ArcCell::new(Tracked::new(1, there));
-    assert_eq!((cell.load().number(), cell.load().number()), (1, 1), "as often as one likes");
-    cell.store(Tracked::new(2, there));
-    assert_eq!(cell.load().number(), 2);
-    quiet();
-    assert_eq!(there.load(Acquire), 1);
-    assert_eq!(cell.swap(Tracked::new(3, there)).number(), 2);
-    assert_eq!((cell.load_full().number(), cell.into_inner().number()), (3, 3));
-    quiet();
-    assert_eq!(there.load(Acquire), 0);
-}
 
 #[test]
 fn the_same_arc_may_be_stored_again_and_in_several_places() {
@@ -133,13 +80,14 @@ fn defaults_conversions_and_how_they_are_shown() {
     assert!(format!("{cell:?}").contains("\"text\""), "{cell:?}");
     assert_eq!(format!("{:?}", cell.load()), "\"text\"");
     assert!(format!("{:?}", ArcCellOption::<u64>::empty()).contains("None"));
+    assert_eq!(format!("{0} {0:?}", ArcCell::from(Arc::new(1.5))), "1.5 ArcCell(1.5)");
 }
 
 #[test]
 fn cells_guards_and_caches_go_where_their_values_go() {
     fn goes<T: Send + Sync + 'static>() {}
     goes::<ArcCell<u64>>();
-    goes::<ArcCellOption<u64>>();
+    goes::<ArcCellOption<Mutex<Vec<u8>>>>();
     goes::<ArcCellWeak<u64>>();
     goes::<ArcGuard<Arc<u64>>>();
     goes::<ArcGuard<Option<Arc<u64>>>>();
@@ -155,18 +103,18 @@ fn cells_guards_and_caches_go_where_their_values_go() {
 /// One load is one version, for as long as the guard lives.
 #[test]
 fn a_guard_shows_one_version_whatever_is_stored() {
-    let there = counter();
-    let cell = ArcCell::new(Tracked::new(0, there));
+    let there = Arc::default();
+    let cell = ArcCell::new(tracked(0, &there));
     let guards: Vec<_> = (1..=rounds(100, 30))
         .map(|number| {
             let guard = cell.load();
-            cell.store(Tracked::new(number, there));
+            cell.store(tracked(number, &there));
             guard
         })
         .collect();
     quiet();
     for (number, guard) in guards.iter().enumerate() {
-        assert_eq!(guard.number(), number as u64);
+        assert_eq!(guard.whole(), number as u64);
     }
     assert_eq!(there.load(Acquire), guards.len() + 1);
     drop(guards);
@@ -183,8 +131,8 @@ fn quiet_until(is_so: impl Fn() -> bool) {
 
 #[test]
 fn a_guard_outlives_the_cell_and_the_thread_that_loaded_it() {
-    let there = counter();
-    let cell = Arc::new(ArcCell::new(Tracked::new(7, there)));
+    let there = Arc::default();
+    let cell = Arc::new(ArcCell::new(tracked(7, &there)));
     let guards: Vec<_> = (0..rounds(30, 4))
         .map(|_| {
             let cell = cell.clone();
@@ -195,27 +143,27 @@ fn a_guard_outlives_the_cell_and_the_thread_that_loaded_it() {
         .collect();
     drop(cell);
     quiet();
-    assert!(guards.iter().flatten().all(|guard| guard.number() == 7));
+    assert!(guards.iter().flatten().all(|guard| guard.whole() == 7));
     thread::spawn(move || drop(guards)).join().unwrap();
     quiet_until(|| there.load(Acquire) == 0);
 }
 
 #[test]
 fn guards_end_in_any_order() {
-    let there = counter();
-    let cell = ArcCell::new(Tracked::new(0, there));
+    let there = Arc::default();
+    let cell = ArcCell::new(tracked(0, &there));
     let mut guards: Vec<_> = (0..12).map(|_| cell.load()).collect();
     for at in [5, 0, 9, 3, 3, 0, 5, 2] {
-        assert_eq!(guards.swap_remove(at).number(), 0);
+        assert_eq!(guards.swap_remove(at).whole(), 0);
         let fresh = cell.load();
-        assert_eq!(fresh.number(), 0);
+        assert_eq!(fresh.whole(), 0);
         guards.push(fresh);
         guards.truncate(11);
         guards.push(cell.load());
     }
-    cell.store(Tracked::new(1, there));
+    cell.store(tracked(1, &there));
     quiet();
-    assert!(guards.iter().all(|guard| guard.number() == 0));
+    assert!(guards.iter().all(|guard| guard.whole() == 0));
     drop(guards);
     quiet_until(|| there.load(Acquire) == 1);
 }
@@ -241,113 +189,7 @@ fn guards_and_pointers_are_made_of_each_other() {
     assert!(ArcGuard::<Option<Arc<u64>>>::default().is_none());
 }
 
-#[test]
-fn a_guard_may_be_held_where_its_value_is_dropped_by_others() {
-    let there = counter();
-    let cell = ArcCell::new(Tracked::new(1, there));
-    let guard = cell.load();
-    let old = cell.swap(Tracked::new(2, there));
-    drop(old);
-    quiet();
-    assert_eq!(guard.number(), 1, "the cell's reference waits for the guard");
-    drop(guard);
-    quiet_until(|| there.load(Acquire) == 1);
-}
-
-// ---- compare_and_swap ----
-
-#[test]
-fn compare_and_swap_gives_what_was_there_swapped_or_not() {
-    let there = counter();
-    let (one, two) = (Tracked::new(1, there), Tracked::new(2, there));
-    let cell = ArcCell::new(one.clone());
-    let was = cell.compare_and_swap(&two, Tracked::new(9, there));
-    assert!(Arc::ptr_eq(&was, &one), "not swapped: what is there");
-    drop(was);
-    quiet();
-    assert_eq!((there.load(Acquire), Arc::strong_count(&one)), (2, 2), "the new one is dropped");
-    assert!(Arc::ptr_eq(&cell.compare_and_swap(&one, two.clone()), &one));
-    let guard = cell.load();
-    assert!(Arc::ptr_eq(&cell.compare_and_swap(&guard, one.clone()), &two), "by a guard's address");
-    assert!(Arc::ptr_eq(&cell.compare_and_swap(&guard, two.clone()), &one), "not there any more");
-    drop(cell.compare_and_swap(cell.load(), two.clone()));
-    let address = Arc::as_ptr(&two);
-    assert!(Arc::ptr_eq(&cell.compare_and_swap(address, one.clone()), &two));
-    assert!(Arc::ptr_eq(&cell.compare_and_swap(address.cast_mut(), two.clone()), &one));
-    drop((guard, cell));
-    quiet_until(|| (Arc::strong_count(&one), Arc::strong_count(&two)) == (1, 1));
-}
-
-#[test]
-fn none_is_compared_as_null() {
-    let five = Arc::new(5);
-    let cell = ArcCellOption::empty();
-    let was = cell.compare_and_swap(&Some(five.clone()), Some(Arc::new(6)));
-    assert!(was.is_none() && cell.load().is_none(), "not what was there");
-    assert!(cell.compare_and_swap(&None, Some(five.clone())).is_none());
-    assert!(cell.compare_and_swap(&None, None).is_some(), "not swapped");
-    assert!(cell.compare_and_swap(ptr::null::<i32>(), None).is_some(), "nor by address");
-    assert!(Arc::ptr_eq(&cell.compare_and_swap(&Some(five.clone()), None).unwrap(), &five));
-    assert!(cell.compare_and_swap(ptr::null::<i32>(), Some(five.clone())).is_none());
-    assert!(cell.take().is_some() && cell.take().is_none() && cell.load_full().is_none());
-    quiet();
-    assert_eq!(Arc::strong_count(&five), 1);
-}
-
-/// Each number is had by one thread: a swap that says it was done was done by one alone.
-#[test]
-fn of_those_who_compare_with_the_same_one_wins() {
-    let cell = ArcCell::from_pointee(0_u64);
-    let (threads, each) = (4, rounds(2_000, 20));
-    thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                let mut won = 0;
-                while won < each {
-                    let seen = cell.load();
-                    let was = cell.compare_and_swap(&seen, Arc::new(*seen + 1));
-                    won += u64::from(Arc::ptr_eq(&was, ArcGuard::as_inner(&seen)));
-                }
-            });
-        }
-    });
-    assert_eq!(*cell.load(), threads * each);
-}
-
 // ---- rcu ----
-
-#[test]
-fn rcu_loses_no_update() {
-    let there = counter();
-    let cell = ArcCell::new(Tracked::new(0, there));
-    let (threads, each) = (4, rounds(2_000, 20));
-    thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                for _ in 0..each {
-                    let was = cell.rcu(|old| Tracked::new(old.number() + 1, there));
-                    assert!(was.number() < threads * each);
-                }
-            });
-        }
-    });
-    assert_eq!(cell.load().number(), threads * each);
-    quiet_until(|| there.load(Acquire) == 1);
-}
-
-#[test]
-fn rcu_is_asked_again_with_what_another_thread_has_stored() {
-    let cell = ArcCell::from_pointee(1);
-    let seen = RefCell::new(Vec::new());
-    let was = cell.rcu(|old| {
-        seen.borrow_mut().push(**old);
-        if seen.borrow().len() < 4 {
-            cell.store(Arc::new(**old * 10));
-        }
-        **old + 1
-    });
-    assert_eq!((*was, *cell.load(), seen.into_inner()), (1000, 1001, vec![1, 10, 100, 1000]));
-}
 
 #[test]
 fn rcu_may_give_back_what_it_got_and_makes_what_it_gives_from_values() {
@@ -368,8 +210,8 @@ fn rcu_may_give_back_what_it_got_and_makes_what_it_gives_from_values() {
 
 #[test]
 fn a_panic_in_rcu_changes_nothing() {
-    let there = counter();
-    let cell = ArcCell::new(Tracked::new(1, there));
+    let there = Arc::default();
+    let cell = ArcCell::new(tracked(1, &there));
     // How many guards of eight have no count. (Fewer than eight where the thread has the slots of
     // one that has ended and whose guards are not.)
     let uncounted = || {
@@ -381,16 +223,15 @@ fn a_panic_in_rcu_changes_nothing() {
     let calls = Cell::new(0);
     for panics_at in [1, 2] {
         calls.set(0);
-        let panicked = catch_unwind(AssertUnwindSafe(|| {
-            cell.rcu::<Arc<Tracked>>(|old| {
+        panic_of(|| {
+            cell.rcu::<Arc<Counted>>(|old| {
                 calls.set(calls.get() + 1);
                 assert!(calls.get() != panics_at, "on purpose");
-                cell.store(Tracked::new(old.number() + 1, there));
-                Tracked::new(100, there)
+                cell.store(tracked(old.whole() + 1, &there));
+                tracked(100, &there)
             })
-        }));
-        assert!(panicked.is_err());
-        assert_eq!(cell.load().number(), panics_at, "what others have stored stays");
+        });
+        assert_eq!(cell.load().whole(), panics_at, "what others have stored stays");
     }
     quiet_until(|| there.load(Acquire) == 1);
     assert!(before >= 4 && uncounted() >= before, "the guard that it had is gone, too");
@@ -400,25 +241,21 @@ fn a_panic_in_rcu_changes_nothing() {
 
 #[test]
 fn a_cache_sees_what_was_stored_and_keeps_what_it_has_until_then() {
-    let there = counter();
-    let cell = Arc::new(ArcCell::new(Tracked::new(1, there)));
+    let there = Arc::default();
+    let cell = Arc::new(ArcCell::new(tracked(1, &there)));
     let mut cache = Cache::new(cell.clone());
     let mut second = cache.clone();
-    cell.store(Tracked::new(2, there));
+    cell.store(tracked(2, &there));
     quiet();
     assert_eq!(there.load(Acquire), 2, "the caches have the old one");
-    assert_eq!(cache.load().number(), 2);
+    assert_eq!(cache.load().whole(), 2);
     quiet();
     assert_eq!(there.load(Acquire), 2, "the other one has it still");
-    assert_eq!(second.load().number(), 2);
+    assert_eq!(second.load().whole(), 2);
     quiet();
     assert_eq!(there.load(Acquire), 1);
-    let stored = thread::spawn({
-        let cell = cell.clone();
-        move || cell.store(Tracked::new(3, there))
-    });
-    stored.join().unwrap();
-    assert_eq!((cache.load().number(), second.load().number()), (3, 3), "whoever has stored");
+    elsewhere(|| cell.store(tracked(3, &there)));
+    assert_eq!((cache.load().whole(), second.load().whole()), (3, 3), "whoever has stored");
     assert!(Arc::ptr_eq(cache.cell(), &cell) && Arc::ptr_eq(&second.into_inner(), &cell));
     drop((cache, cell));
     quiet_until(|| there.load(Acquire) == 0);
@@ -441,16 +278,6 @@ fn a_cache_is_of_whatever_leads_to_a_cell() {
     assert!(cache.load().is_none());
     option.store(Some(Arc::new(2)));
     assert_eq!(cache.load().as_deref(), Some(&2));
-}
-
-#[test]
-fn a_cache_of_a_part_sees_what_was_stored() {
-    let cell = ArcCell::from_pointee((1, "one"));
-    let mut name = Cache::new(&cell).map(|pair: &Arc<(i32, &'static str)>| &pair.1);
-    assert_eq!(*name.load(), "one");
-    cell.store(Arc::new((2, "two")));
-    assert_eq!(*name.load(), "two");
-    assert_eq!(name.into_inner().load().0, 2);
 }
 
 // ---- parts ----
@@ -499,6 +326,10 @@ fn a_part_may_be_an_object_of_a_trait() {
     let guard = dynamic.load();
     cell.store(Arc::new(config(81)));
     assert_eq!((guard.as_str(), dynamic.load().as_str()), ("port 80", "port 81"));
+    let name = Map::new(cell, |config: &Config| &config.name);
+    let bytes = Map::new(name.clone(), |name: &String| name.as_bytes());
+    let any: Box<dyn DynAccess<[u8]>> = Box::new(bytes);
+    assert_eq!(*any.load(), b"port 81"[..]);
     let all: [Box<dyn DynAccess<u64>>; 2] =
         [Box::new(Constant(1)), Box::new(Arc::new(ArcCell::from_pointee(2_u64)))];
     assert_eq!(all.map(|each| *each.load()), [1, 2]);
@@ -508,17 +339,17 @@ fn a_part_may_be_an_object_of_a_trait() {
 
 #[test]
 fn a_weak_cell_keeps_no_value_and_loses_no_count() {
-    let there = counter();
-    let value = Tracked::new(1, there);
+    let there = Arc::default();
+    let value = tracked(1, &there);
     let cell = ArcCellWeak::new(Arc::downgrade(&value));
     let guards: Vec<_> = (0..12).map(|_| cell.load()).collect();
-    assert!(guards.iter().all(|guard| guard.upgrade().is_some_and(|up| up.number() == 1)));
+    assert!(guards.iter().all(|guard| guard.upgrade().is_some_and(|up| up.whole() == 1)));
     drop(value);
     assert_eq!(there.load(Acquire), 0, "guards of a weak cell keep no value either");
     assert!(guards.iter().all(|guard| guard.upgrade().is_none()));
-    let next = Tracked::new(2, there);
+    let next = tracked(2, &there);
     assert!(cell.swap(Arc::downgrade(&next)).upgrade().is_none());
-    assert_eq!(cell.load_full().upgrade().map(|up| up.number()), Some(2));
+    assert_eq!(cell.load_full().upgrade().map(|up| up.whole()), Some(2));
     let weak = cell.load_full();
     let was = cell.compare_and_swap(&weak, Weak::new());
     assert!(was.ptr_eq(&weak) && cell.load().upgrade().is_none());
@@ -578,35 +409,30 @@ fn no_reader_sees_an_older_value_after_a_newer_one() {
 
 #[test]
 fn everything_is_dropped_once_whatever_threads_do() {
-    let there = counter();
-    let cells: [ArcCellOption<Tracked>; 3] = Default::default();
+    let there = Arc::default();
+    let cells: [ArcCellOption<Counted>; 3] = Default::default();
     let meet = Barrier::new(4);
-    thread::scope(|scope| {
-        for thread in 0..4_u64 {
-            let (cells, meet) = (&cells, &meet);
-            scope.spawn(move || {
-                meet.wait();
-                let mut kept = Vec::new();
-                for round in 0..rounds(3_000, 40) {
-                    let number = thread << 32 | round;
-                    let cell = &cells[(round % 3) as usize];
-                    match (thread + round) % 7 {
-                        0 => cell.store(Some(Tracked::new(number, there))),
-                        1 => drop(cell.swap(Some(Tracked::new(number, there)))),
-                        2 => drop(cell.take()),
-                        3 => {
-                            let seen = cell.load();
-                            drop(cell.compare_and_swap(&seen, Some(Tracked::new(number, there))));
-                        }
-                        4 => drop(cell.rcu(Option::clone)),
-                        _ => kept.push(cell.load()),
-                    }
-                    kept.iter().flat_map(|guard| guard.as_ref()).for_each(|one| {
-                        one.number();
-                    });
-                    kept.truncate((round % 13) as usize);
+    threads(4, |thread| {
+        meet.wait();
+        let mut kept = Vec::new();
+        for round in 0..rounds(3_000, 40) {
+            let number = (thread as u64) << 32 | round;
+            let cell = &cells[(round % 3) as usize];
+            match (thread as u64 + round) % 7 {
+                0 => cell.store(Some(tracked(number, &there))),
+                1 => drop(cell.swap(Some(tracked(number, &there)))),
+                2 => drop(cell.take()),
+                3 => {
+                    let seen = cell.load();
+                    drop(cell.compare_and_swap(&seen, Some(tracked(number, &there))));
                 }
+                4 => drop(cell.rcu(Option::clone)),
+                _ => kept.push(cell.load()),
+            }
+            kept.iter().flat_map(|guard| guard.as_ref()).for_each(|one| {
+                one.whole();
             });
+            kept.truncate((round % 13) as usize);
         }
     });
     let left = cells.iter().filter(|cell| cell.load().is_some()).count();
@@ -641,31 +467,4 @@ fn a_thread_that_ends_still_loads() {
         thread::spawn(end).join().unwrap();
     }
     assert_eq!(sum.load(Acquire), 16);
-}
-
-/// What a value's drop does to the cell that it was in.
-#[test]
-fn a_drop_may_store_and_load() {
-    struct Again(u64, &'static ArcCellOption<Self>);
-    impl Weigh for Again {}
-    impl Drop for Again {
-        fn drop(&mut self) {
-            let next = self.1.load().as_ref().map_or(0, |there| there.0);
-            assert_ne!(next, self.0, "it is out of its place");
-            if self.0 > 10 {
-                self.1.store(Some(Arc::new(Self(self.0 - 1, self.1))));
-            }
-        }
-    }
-    static PLACE: ArcCellOption<Again> = ArcCellOption::empty();
-    PLACE.store(Some(Arc::new(Again(13, &PLACE))));
-    PLACE.store(None);
-    quiet_until(|| PLACE.load().as_ref().is_some_and(|there| there.0 == 12));
-    PLACE.store(None);
-    quiet_until(|| PLACE.load().as_ref().is_some_and(|there| there.0 == 11));
-    PLACE.store(None);
-    quiet_until(|| PLACE.load().as_ref().is_some_and(|there| there.0 == 10));
-    PLACE.store(None);
-    quiet();
-    assert!(PLACE.load().is_none());
 }

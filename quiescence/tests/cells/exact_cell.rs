@@ -1,13 +1,11 @@
 //! `ExactCell`: counts are exact whatever meets, values are dropped at once, and an address that is
 //! used again is not taken for another object.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use crate::common::*;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Barrier, Weak};
-use std::{array, iter, thread};
+use std::sync::Weak;
+use std::{array, iter};
 
 use quiescence::cell::Counted;
 use quiescence::cell::{ExactCell, ExactGuard};
@@ -136,8 +134,7 @@ fn rcu_begins_anew_and_loses_no_update() {
         }
     });
     assert_eq!(**cell.load(), 2 * ROUNDS);
-    let refused = catch_unwind(AssertUnwindSafe(|| cell.rcu(|_| -> Arc<usize> { panic!() })));
-    assert!(refused.is_err());
+    panic_of(|| cell.rcu(|_| -> Arc<usize> { panic!() }));
     assert_eq!(**cell.load(), 2 * ROUNDS);
 }
 
@@ -243,11 +240,11 @@ fn a_clone_that_panics_leaves_what_is_borrowed() {
     let counted = catch_unwind(AssertUnwindSafe(|| cell.load()));
     assert!(counted.is_err(), "the ninth guard is a clone");
     let other = Fragile(Arc::default());
-    assert!(catch_unwind(AssertUnwindSafe(|| cell.store(other))).is_err());
+    panic_of(|| cell.store(other));
     // The first: a thread may have the slots of one that has ended and some of whose guards have
     // not, so the last ones may have counts.
     let guard = guards.remove(0);
-    assert!(catch_unwind(AssertUnwindSafe(|| ExactGuard::into_inner(guard))).is_err());
+    panic_of(|| ExactGuard::into_inner(guard));
     assert!(guards.iter().all(|guard| guard.0.load(Relaxed) == UNWILLING));
     drop(guards);
     assert_eq!(Arc::strong_count(&value), 2, "the reference that the store took is lost");

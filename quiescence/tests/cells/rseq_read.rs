@@ -1,30 +1,15 @@
 //! `Snapshot`: values of all kinds, whole, under updaters, signals and `fork`, on both paths.
 
+use crate::common::*;
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::num::NonZeroU32;
-#[cfg(unix)]
-use std::sync::LazyLock;
-use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::thread;
 
-use crate::common;
-use crate::common::storm;
 use quiescence::cell::Snapshot;
 #[cfg(unix)]
 use quiescence::tuning::PerCpuPath;
 
 #[cfg(unix)]
 use storm::Target;
-
-/// The next of some numbers that follow no simple rule (xorshift64).
-fn next(seed: &mut u64) -> u64 {
-    *seed ^= *seed << 13;
-    *seed ^= *seed >> 7;
-    *seed ^= *seed << 17;
-    *seed
-}
 
 #[test]
 fn what_is_stored_is_loaded() {
@@ -43,11 +28,11 @@ fn what_is_stored_is_loaded() {
 }
 
 /// Bytes in any number, as far as the biggest class.
-fn bytes<const N: usize>(seed: &mut u64) {
+fn bytes<const N: usize>(random: &mut Random) {
     if cfg!(miri) && N > 129 {
         return;
     }
-    let mut value = || [(); N].map(|()| next(seed) as u8);
+    let mut value = || [(); N].map(|()| random.next() as u8);
     let first = value();
     let snapshot = Snapshot::new(first);
     assert_eq!(snapshot.load(), first, "{N}");
@@ -60,9 +45,9 @@ fn bytes<const N: usize>(seed: &mut u64) {
 
 #[test]
 fn values_of_every_size_come_back_as_they_were() {
-    let seed = &mut 0x5eed;
+    let random = &mut Random(0x5eed);
     macro_rules! all {
-        ($($n:literal)*) => { $(bytes::<$n>(seed);)* };
+        ($($n:literal)*) => { $(bytes::<$n>(random);)* };
     }
     // Every number of words with an arm of its own, one byte less, and one more.
     all!(0 1 2 3 4 5 6 7 8 9 15 16 17 23 24 25 31 32 33 39 40 41 47 48 49 55 56 57 63 64 65);
@@ -120,37 +105,21 @@ fn values_with_padding_niches_and_pointers_come_back_as_they_were() {
 /// Threads that store `[n; 4]`, with one that adds, and readers that see nothing else.
 fn readers_beside_updaters(readers: usize, updaters: usize, updates: u64) {
     let snapshot = Snapshot::new([0_u64; 4]);
-    let stop = AtomicBool::new(false);
     let loads = AtomicU64::new(0);
-    thread::scope(|scope| {
-        for _ in 0..readers {
-            scope.spawn(|| {
-                let mut last = 0;
-                while !stop.load(Relaxed) {
-                    let seen = snapshot.load();
-                    assert_eq!(seen, [seen[0]; 4], "torn");
-                    assert!(seen[0] >= last, "the value went back");
-                    last = seen[0];
-                    loads.fetch_add(1, Relaxed);
-                }
-            });
+    let read = |_| {
+        let (mut last, snapshot, loads) = (0, &snapshot, &loads);
+        move || {
+            let seen = snapshot.load();
+            assert_eq!(seen, [seen[0]; 4], "torn");
+            assert!(seen[0] >= last, "the value went back");
+            last = seen[0];
+            loads.fetch_add(1, Relaxed);
         }
-        let updaters: Vec<_> = (0..updaters)
-            .map(|_| {
-                scope.spawn(|| {
-                    for _ in 0..updates {
-                        snapshot.update(|[n, ..]| [n + 1; 4]);
-                    }
-                })
-            })
-            .collect();
-        for updater in updaters {
-            updater.join().unwrap();
-        }
-        while readers > 0 && loads.load(Relaxed) == 0 {
-            thread::yield_now();
-        }
-        stop.store(true, Relaxed);
+    };
+    let update = |_| (0..updates).for_each(|_| _ = snapshot.update(|[n, ..]| [n + 1; 4]));
+    beside(readers, read, || {
+        threads(updaters, update);
+        until(|| readers == 0 || loads.load(Relaxed) != 0);
     });
     assert_eq!(snapshot.into_inner(), [updates * updaters as u64; 4], "an update was lost");
 }
@@ -158,7 +127,7 @@ fn readers_beside_updaters(readers: usize, updaters: usize, updates: u64) {
 #[test]
 fn loads_are_whole_and_no_update_is_lost() {
     for (readers, updaters, updates) in [(4, 3, 1_000), (0, 4, 2_000), (6, 1, 3_000)] {
-        readers_beside_updaters(readers, updaters, common::rounds(updates, 9));
+        readers_beside_updaters(readers, updaters, rounds(updates, 9));
     }
 }
 
@@ -167,30 +136,24 @@ fn big_values_are_whole_too() {
     /// As many as a snapshot may have: a load takes as long as a store without its barrier.
     const WORDS: usize = if cfg!(miri) { 600 } else { 1024 };
     let snapshot = Snapshot::new([0_u64; WORDS]);
-    let (stop, torn) = (AtomicBool::new(false), AtomicBool::new(false));
-    let loads = AtomicU64::new(0);
-    thread::scope(|scope| {
-        for _ in 0..3 {
-            scope.spawn(|| {
-                while !stop.load(Relaxed) {
-                    let seen = snapshot.load();
-                    if seen.iter().any(|word| *word != seen[0]) {
-                        torn.store(true, Relaxed);
-                    }
-                    loads.fetch_add(1, Relaxed);
-                }
-            });
+    let (loads, torn) = (AtomicU64::new(0), AtomicBool::new(false));
+    let read = |_| {
+        || {
+            let seen = snapshot.load();
+            torn.fetch_or(seen.iter().any(|word| *word != seen[0]), Relaxed);
+            loads.fetch_add(1, Relaxed);
         }
+    };
+    beside(3, read, || {
         // As long as it takes for loads to come in between: an updater by itself is done before
         // readers have begun.
-        let (updates, enough) = (common::rounds(30_000, 8), common::rounds(300_000, 24));
+        let (updates, enough) = (rounds(30_000, 8), rounds(300_000, 24));
         let mut update = 0;
         while update < updates || loads.load(Relaxed) < enough {
             snapshot.store([update; WORDS]);
             assert_eq!(snapshot.load()[WORDS - 1], update, "whoever stores reads what he stored");
             update += 1;
         }
-        stop.store(true, Relaxed);
     });
     assert!(!torn.into_inner(), "torn");
 }
@@ -251,25 +214,12 @@ fn signal_handlers_load_whatever_they_interrupt() {
     LazyLock::force(&CLOCK);
     // `arc_cell`, in the same process, has another handler of SIGUSR1.
     storm::handle(libc::SIGURG, load_in_handler);
-    let stop = AtomicBool::new(false);
-    let (reader, updater) = (Target::default(), Target::default());
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            reader.is_here();
-            while !stop.load(Relaxed) {
-                let seen = CLOCK.load();
-                assert_eq!(seen, [seen[0]; 5], "torn");
-            }
-        });
-        scope.spawn(|| {
-            updater.is_here();
-            while !stop.load(Relaxed) {
-                CLOCK.update(|[n, ..]| [n + 1; 5]);
-            }
-        });
-        storm::storm(libc::SIGURG, &[&reader, &updater], || HANDLED.load(Relaxed) >= 2_000);
-        stop.store(true, Relaxed);
-    });
+    let read = || {
+        let seen = CLOCK.load();
+        assert_eq!(seen, [seen[0]; 5], "torn");
+    };
+    let update = || _ = CLOCK.update(|[n, ..]| [n + 1; 5]);
+    storm::beside(libc::SIGURG, [&read, &update], || HANDLED.load(Relaxed) >= 2_000);
     assert_eq!(TORN.load(Relaxed), 0);
 }
 
@@ -278,7 +228,7 @@ fn signal_handlers_load_whatever_they_interrupt() {
 #[cfg_attr(miri, ignore = "child processes")]
 fn a_child_made_by_fork_loads_and_stores() {
     let snapshot = Snapshot::new([1_u64; 3]);
-    common::in_child(|| {
+    in_child(|| {
         assert_eq!(snapshot.load(), [1; 3]);
         snapshot.store([2; 3]);
         assert_eq!(snapshot.load(), [2; 3]);
@@ -346,31 +296,28 @@ extern "C" fn stay_in_handler(_signal: libc::c_int) {
 #[cfg_attr(miri, ignore = "signals")]
 fn a_reader_that_is_stopped_in_a_load_holds_up_no_updater() {
     // Without sequences it would.
-    if !common::expect::sequences(quiescence::tuning::per_cpu_path() == PerCpuPath::Restartable) {
+    if !expect::sequences(quiescence::tuning::per_cpu_path() == PerCpuPath::Restartable) {
         return;
     }
     let snapshot = Snapshot::new([0_u64; 64]);
-    let (reader, stop) = (Target::default(), AtomicBool::new(false));
+    let reader = Target::default();
     storm::handle(libc::SIGUSR2, stay_in_handler);
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            reader.is_here();
-            while !stop.load(Relaxed) {
-                let seen = snapshot.load();
-                assert_eq!(seen, [seen[0]; 64], "torn");
-            }
-        });
+    let read = |_| {
+        reader.is_here();
+        || {
+            let seen = snapshot.load();
+            assert_eq!(seen, [seen[0]; 64], "torn");
+        }
+    };
+    beside(1, read, || {
         for stopped in 1..=200 {
             reader.send(libc::SIGUSR2);
-            while HELD.load(Relaxed) < stopped {
-                thread::yield_now();
-            }
+            until(|| HELD.load(Relaxed) >= stopped);
             // It is stopped, most often in the midst of a load.
             snapshot.update(|[n, ..]| [n + 1; 64]);
             snapshot.update(|[n, ..]| [n + 1; 64]);
             RELEASED.store(stopped, Relaxed);
         }
-        stop.store(true, Relaxed);
     });
     assert_eq!(snapshot.load(), [400; 64]);
 }

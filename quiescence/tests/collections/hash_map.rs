@@ -1,36 +1,15 @@
 //! `collections::HashMap`: what each operation does, in both forms, alone and beside others.
 
+use crate::common::*;
 use std::collections::HashMap as Model;
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher};
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering::{Relaxed, SeqCst};
-use std::thread;
 
-use quiescence::AtLimit;
 use quiescence::collections::hash_map::{Compute, Operation};
 use quiescence::collections::{HashMap, HashSet};
-use quiescence::{Domain, tag::Private, tuning::Tuning};
-
-use crate::common::rounds;
-
-/// Numbers without a pattern: SplitMix64.
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (mixed ^ (mixed >> 31)) % end
-    }
-}
+use quiescence::tuning::Tuning;
 
 /// Keys of a type that both forms are tested with.
-trait Of:
-    Clone + Ord + std::hash::Hash + std::fmt::Debug + quiescence::Weigh + Send + Sync + 'static
-{
+trait Of: Clone + Ord + std::hash::Hash + std::fmt::Debug + Weigh + Send + Sync + 'static {
     fn of(number: u64) -> Self;
 }
 
@@ -61,7 +40,7 @@ impl Of for (u64, u32) {
 /// Runs the same random operations on a map and on the standard library's.
 fn as_the_model<K: Of, V: Of, S: BuildHasher + Default>(keys: u64, rounds: usize) {
     let map = HashMap::<K, V, S>::with_hasher(S::default());
-    let (mut model, mut numbers) = (Model::<K, V>::new(), Numbers(keys));
+    let (mut model, mut numbers) = (Model::<K, V>::new(), Random(keys));
     for round in 0..rounds {
         let key = K::of(numbers.below(keys));
         let value = V::of(numbers.below(200));
@@ -192,18 +171,16 @@ fn what_was_found_stays_as_it_was_while_the_section_lasts() {
         let map: HashMap<u64, V> = (0..100).map(|n| (n, V::of(n))).collect();
         let view = map.read();
         let found: Vec<_> = (0..100).map(|n| view.get(&n).expect("inserted above")).collect();
-        thread::scope(|scope| {
-            scope.spawn(|| {
-                for round in 1..rounds(200, 4) {
-                    for n in 0..100 {
-                        match round % 3 {
-                            0 => _ = map.remove(&n),
-                            _ => _ = map.insert(n, V::of(n + 100 * round)),
-                        }
+        elsewhere(|| {
+            for round in 1..rounds(200, 4) {
+                for n in 0..100 {
+                    match round % 3 {
+                        0 => _ = map.remove(&n),
+                        _ => _ = map.insert(n, V::of(n + 100 * round)),
                     }
-                    map.insert(1_000 + round, V::of(0));
                 }
-            });
+                map.insert(1_000 + round, V::of(0));
+            }
         });
         for (n, value) in found.into_iter().enumerate() {
             assert_eq!(*value, V::of(n as u64));
@@ -217,25 +194,24 @@ fn what_was_found_stays_as_it_was_while_the_section_lasts() {
 fn no_reader_misses_a_key_that_is_replaced_and_moved() {
     fn check<K: Of, S: BuildHasher + Default + Sync + Send>(most: u64) {
         let map = HashMap::<K, u64, S>::with_hasher(S::default());
-        let is_over = std::sync::atomic::AtomicBool::new(false);
         for n in 0..8 {
             map.insert(K::of(n), n);
         }
-        thread::scope(|scope| {
-            let reader = scope.spawn(|| {
-                let mut least = [0; 8];
-                while !is_over.load(Relaxed) {
-                    for n in 0..8 {
-                        let view = map.read();
-                        let value = *view.get(&K::of(n)).expect("it is never removed");
-                        assert!(value % 8 == n && value >= least[n as usize]);
-                        least[n as usize] = value;
-                    }
-                    let seen =
-                        map.read().keys().filter(|key| (0..8).any(|n| K::of(n) == **key)).count();
-                    assert_eq!(seen, 8, "each is seen once");
+        let read = |_| {
+            let (mut least, map) = ([0; 8], &map);
+            move || {
+                for n in 0..8 {
+                    let view = map.read();
+                    let value = *view.get(&K::of(n)).expect("it is never removed");
+                    assert!(value % 8 == n && value >= least[n as usize]);
+                    least[n as usize] = value;
                 }
-            });
+                let seen =
+                    map.read().keys().filter(|key| (0..8).any(|n| K::of(n) == **key)).count();
+                assert_eq!(seen, 8, "each is seen once");
+            }
+        };
+        beside(1, read, || {
             for round in 0..most {
                 for n in 0..8 {
                     map.insert(K::of(n), n + 8 * round);
@@ -247,8 +223,6 @@ fn no_reader_misses_a_key_that_is_replaced_and_moved() {
                     map.shrink_to_fit();
                 }
             }
-            is_over.store(true, Relaxed);
-            reader.join().unwrap();
         });
     }
     check::<u64, GoodHash>(rounds(20_000, 200));
@@ -262,19 +236,15 @@ fn every_update_counts_once() {
     const KEYS: u64 = rounds(50, 5);
     fn check<K: Of>() {
         let map = HashMap::<K, u64>::new();
-        thread::scope(|scope| {
-            for _ in 0..3 {
-                scope.spawn(|| {
-                    for round in 0..rounds(20_000, 10) {
-                        let key = K::of(round % KEYS);
-                        map.read().get_or_insert_with(key.clone(), || 0);
-                        map.update(&key, |count| count + 1);
-                        let view = map.read();
-                        view.compute(key, |entry| match entry {
-                            Some((_, count)) => Operation::<_, ()>::Insert(count + 1),
-                            None => unreachable!("it was inserted above"),
-                        });
-                    }
+        threads(3, |_| {
+            for round in 0..rounds(20_000, 10) {
+                let key = K::of(round % KEYS);
+                map.read().get_or_insert_with(key.clone(), || 0);
+                map.update(&key, |count| count + 1);
+                let view = map.read();
+                view.compute(key, |entry| match entry {
+                    Some((_, count)) => Operation::<_, ()>::Insert(count + 1),
+                    None => unreachable!("it was inserted above"),
                 });
             }
         });
@@ -288,46 +258,23 @@ fn every_update_counts_once() {
     check::<String>();
 }
 
-/// Counts itself.
-struct Counted(Arc<AtomicUsize>);
-
-impl Counted {
-    fn new(alive: &Arc<AtomicUsize>) -> Self {
-        alive.fetch_add(1, SeqCst);
-        Self(Arc::clone(alive))
-    }
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, SeqCst);
-    }
-}
-
-impl quiescence::Weigh for Counted {}
-
 #[test]
 fn every_value_is_dropped_once() {
     let alive = Arc::new(AtomicUsize::new(0));
     let domain = Domain::new();
     let map = HashMap::<u64, Counted>::builder().domain(domain.clone()).build();
-    thread::scope(|scope| {
-        for thread in 0..3 {
-            let (map, alive) = (&map, &alive);
-            scope.spawn(move || {
-                let mut numbers = Numbers(thread);
-                for _ in 0..rounds(20_000, 10) {
-                    let key = numbers.below(500);
-                    match numbers.below(8) {
-                        0..4 => _ = map.insert(key, Counted::new(alive)),
-                        4 | 5 => _ = map.remove(&key),
-                        6 => _ = map.update(&key, |_| Counted::new(alive)),
-                        _ => _ = map.read().get_or_insert_with(key, || Counted::new(alive)),
-                    }
-                }
-                map.shrink_to_fit();
-            });
+    threads(3, |thread| {
+        let mut numbers = Random(thread as u64);
+        for _ in 0..rounds(20_000, 10) {
+            let key = numbers.below(500);
+            match numbers.below(8) {
+                0..4 => _ = map.insert(key, Counted::new(0, &alive)),
+                4 | 5 => _ = map.remove(&key),
+                6 => _ = map.update(&key, |_| Counted::new(0, &alive)),
+                _ => _ = map.read().get_or_insert_with(key, || Counted::new(0, &alive)),
+            }
         }
+        map.shrink_to_fit();
     });
     domain.barrier();
     assert_eq!(alive.load(SeqCst), map.len());
@@ -446,11 +393,11 @@ fn a_panic_in_a_key_leaves_the_map_as_it_was() {
             self.0.hash(state);
         }
     }
-    impl quiescence::Weigh for Key {}
+    impl Weigh for Key {}
     let map: HashMap<Key, u64> = (0..10).map(|n| (Key(n), n)).collect();
     let panicking = |f: &dyn Fn()| {
         PANICS.set(true);
-        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(f));
+        let result = catch_unwind(AssertUnwindSafe(f));
         PANICS.set(false);
         assert!(result.is_err());
     };
@@ -487,7 +434,7 @@ fn look_ups_go_by_borrowed_and_by_equivalent_keys() {
 #[test]
 fn every_guard_of_the_domain_will_do() {
     let map: HashMap<u32, u32> = (0..10).map(|n| (n, n)).collect();
-    let reader = quiescence::Domain::global().reader();
+    let reader = Domain::global().reader();
     let guard = reader.read();
     assert_eq!(map.get(&3, &guard), Some(&3));
     assert_eq!(map.read_in(&guard).iter().count(), 10);
@@ -495,7 +442,7 @@ fn every_guard_of_the_domain_will_do() {
     let private = HashMap::<u32, u32>::builder().domain(Domain::new()).build();
     let foreign = Domain::new();
     let guard = foreign.read();
-    let refused = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+    let refused = catch_unwind(AssertUnwindSafe(|| {
         private.get(&1, &guard);
     }));
     assert!(refused.is_err(), "a guard of another domain");
@@ -503,16 +450,14 @@ fn every_guard_of_the_domain_will_do() {
 
 #[test]
 fn a_sleepable_map_is_read_by_other_threads_with_the_guard_of_one() {
-    let map = HashMap::<u64, String>::new_in(quiescence::Srcu::new().domain());
+    let map = HashMap::<u64, String>::new_in(Srcu::new().domain());
     (0..100).for_each(|n| _ = map.insert(n, n.to_string()));
     let view = map.read();
     let found = view.get(&7).unwrap();
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            map.clear();
-            assert_eq!(found, "7");
-            assert!(view.get(&7).is_none());
-        });
+    elsewhere(|| {
+        map.clear();
+        assert_eq!(found, "7");
+        assert!(view.get(&7).is_none());
     });
     assert_eq!(found, "7");
 }
@@ -541,13 +486,13 @@ fn maps_and_sets_stand_in_the_domain_that_they_are_made_in() {
     use quiescence::collections::HashSet;
 
     quiescence::domain! { struct Zones; }
-    let map = HashMap::<u64, u64>::new_in(quiescence::Domain::of(Zones));
-    let set = HashSet::new_in(quiescence::Domain::of(Zones));
+    let map = HashMap::<u64, u64>::new_in(Domain::of(Zones));
+    let set = HashSet::new_in(Domain::of(Zones));
     assert!(map.insert(1, 1) && set.insert(1));
-    let domain = quiescence::Domain::of(Zones);
+    let domain = Domain::of(Zones);
     let section = domain.read();
     assert!(map.read_in(&section).contains_key(&1) && set.read_in(&section).contains(&1));
-    let sleepable = HashSet::new_in(quiescence::Srcu::new().domain());
+    let sleepable = HashSet::new_in(Srcu::new().domain());
     assert!(sleepable.insert("a") && sleepable.read().contains("a"));
 }
 

@@ -1,15 +1,12 @@
 //! What a map costs where keys collide, what waits under churn, and that no update deadlocks with a
 //! reader or with a function of the user's.
 
-use std::cell::Cell;
+use crate::common::*;
 use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher};
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::Relaxed;
-use std::thread;
 
 use quiescence::collections::HashMap;
 use quiescence::collections::hash_map::{Compute, Operation};
-use quiescence::{Domain, Weigh, tag::Private, tuning::Tuning};
+use quiescence::tuning::Tuning;
 
 use crate::common::user_types::Constant;
 
@@ -137,35 +134,26 @@ where
     let domain: Domain<Private> = Domain::builder().tuning(tuning).build();
     let builder = HashMap::<T, T>::builder().hasher(S::default()).domain(domain.clone());
     let map = builder.build();
-    let is_over = AtomicBool::new(false);
-    thread::scope(|scope| {
-        let updater = |first: u64| {
-            let (map, domain, of) = (&map, &domain, &of);
-            move || {
-                for number in 0..updates {
-                    let key = (first + number) % KEYS;
-                    match number % 3 {
-                        0 => drop(map.remove(&of(key))),
-                        _ => drop(map.insert(of(key), of(number))),
-                    }
-                    let waiting = domain.statistics().bytes_waiting;
-                    assert!(waiting <= BYTES_MAX + BEYOND, "{waiting} bytes wait");
-                }
+    let update = |thread| {
+        for number in 0..updates {
+            let key = (17 * thread as u64 + number) % KEYS;
+            match number % 3 {
+                0 => drop(map.remove(&of(key))),
+                _ => drop(map.insert(of(key), of(number))),
             }
-        };
-        let threads = [scope.spawn(updater(0)), scope.spawn(updater(17))];
-        scope.spawn(|| {
-            while !is_over.load(Relaxed) {
-                let view = map.read();
-                let found: Vec<_> = (0..KEYS).filter_map(|key| view.get(&of(key))).collect();
-                thread::yield_now();
-                drop(found);
-            }
-        });
-        let results = threads.map(|thread| thread.join());
-        is_over.store(true, Relaxed);
-        results.into_iter().for_each(|result| result.expect("the limit is kept"));
-    });
+            let waiting = domain.statistics().bytes_waiting;
+            assert!(waiting <= BYTES_MAX + BEYOND, "{waiting} bytes wait");
+        }
+    };
+    let look = |_| {
+        || {
+            let view = map.read();
+            let found: Vec<_> = (0..KEYS).filter_map(|key| view.get(&of(key))).collect();
+            thread::yield_now();
+            drop(found);
+        }
+    };
+    beside(1, look, || threads(2, update));
     drop(map);
     domain.barrier();
     assert_eq!(domain.statistics().bytes_waiting, 0);
@@ -211,18 +199,14 @@ fn a_thread_updates_what_it_reads_and_has_references_to() {
 fn threads_that_hold_references_update_the_same_keys() {
     let rounds = if cfg!(miri) { 5 } else { 2_000 };
     let map: HashMap<u64, String> = (0..4).map(|key| (key, "first".into())).collect();
-    thread::scope(|scope| {
-        for _ in 0..3 {
-            scope.spawn(|| {
-                for round in 0..rounds {
-                    let view = map.read();
-                    let found = view.get(&(round % 4)).cloned();
-                    let reference = view.get(&(round % 4));
-                    map.insert(round % 4, "other".into());
-                    view.compute((round + 1) % 4, |_| Operation::<_, ()>::Insert("third".into()));
-                    drop((found, reference));
-                }
-            });
+    threads(3, |_| {
+        for round in 0..rounds {
+            let view = map.read();
+            let found = view.get(&(round % 4)).cloned();
+            let reference = view.get(&(round % 4));
+            map.insert(round % 4, "other".into());
+            view.compute((round + 1) % 4, |_| Operation::<_, ()>::Insert("third".into()));
+            drop((found, reference));
         }
     });
     assert_eq!(map.len(), 4);

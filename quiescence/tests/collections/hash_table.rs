@@ -1,17 +1,12 @@
 //! The hash table against `std`'s, alone and with many threads, while it grows and shrinks.
 
+use crate::common::*;
 use std::collections::HashMap;
 use std::ptr::NonNull;
-use std::sync::Barrier;
-use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
-use std::thread;
 
-use crate::common;
 use quiescence::intrusive::{
     Cursor, HashTable, Node, TableError, TableMemory, TableOptions as Options,
 };
-use quiescence::{Domain, tag::Private};
 
 #[cfg(quiescence_mutants)]
 mod held;
@@ -45,23 +40,6 @@ fn free(node: NonNull<Node>) {
     item(node).alive.store(false, Relaxed);
     // SAFETY: from `leak`, and seen by no thread any more.
     drop(unsafe { Box::from_raw(node.cast::<Item>().as_ptr()) });
-}
-
-/// splitmix64.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, n: u64) -> u64 {
-        self.next() % n
-    }
 }
 
 type Hashed = fn(u64) -> usize;
@@ -253,25 +231,23 @@ impl Drop for Pair {
 
 /// Waits, by yielding, until the table has so many buckets.
 fn wait_for(table: &Table, is_right: impl Fn(usize) -> bool) {
-    while !is_right(table.buckets()) {
-        thread::yield_now();
-    }
+    until(|| is_right(table.buckets()));
 }
 
 #[test]
 fn it_does_what_a_map_of_lists_does() {
     // Under Miri every memory, and one hash.
-    let some = all_options().into_iter().enumerate().step_by(common::rounds(1, 9));
+    let some = all_options().into_iter().enumerate().step_by(rounds(1, 9));
     for (seed, options) in some {
-        for hash in HASHES.into_iter().take(common::rounds(HASHES.len(), 1)) {
+        for hash in HASHES.into_iter().take(rounds(HASHES.len(), 1)) {
             let mut random = Random(seed as u64);
             let mut pair = Pair::new(options, hash);
-            for step in 0..common::rounds(2_000, 40) {
+            for step in 0..rounds(2_000, 40) {
                 pair.step(&mut random);
-                if step % common::rounds(250, 20) == 0 {
+                if step % rounds(250, 20) == 0 {
                     pair.check(options.accounting);
                     // Up and down, whatever it wants itself.
-                    pair.table.resize(1 << random.below(common::rounds(11, 5)));
+                    pair.table.resize(1 << random.below(rounds(11, 5)));
                     pair.check(options.accounting);
                 }
             }
@@ -284,7 +260,7 @@ fn it_does_what_a_map_of_lists_does() {
 fn what_is_added_in_any_order_is_gone_through_once() {
     let pair = Pair::new(Options::default(), HASHES[1]);
     let section = pair.domain.read();
-    const MANY: u64 = common::rounds(10_000, 100);
+    const MANY: u64 = rounds(10_000, 100);
     for key in 0..MANY {
         // SAFETY: in a section; the items are freed by `pair`.
         unsafe { pair.table.add((pair.hash)(key), Item::leak(key, key)) };
@@ -324,10 +300,9 @@ fn numbers_of_buckets_are_powers_of_two_and_there_is_an_end_to_memory() {
 fn every_table_gets_the_buckets_it_needs() {
     let domain: Domain<Private> = Domain::new();
     let options = Options { accounting: false, ..Options::default() };
-    let tables: Vec<Table> = (0..common::rounds(60, 4))
-        .map(|_| HashTable::new(domain.clone(), options).unwrap())
-        .collect();
-    let nodes = common::rounds(20_000, 150);
+    let tables: Vec<Table> =
+        (0..rounds(60, 4)).map(|_| HashTable::new(domain.clone(), options).unwrap()).collect();
+    let nodes = rounds(20_000, 150);
     thread::scope(|scope| {
         for half in tables.chunks(tables.len() / 2) {
             let domain = &domain;
@@ -408,7 +383,7 @@ fn a_child_process_finds_its_tables_whole() {
         entered.wait();
         let resizing = scope.spawn(|| pair.table.resize(2));
         wait_for(&pair.table, |buckets| buckets == 2); // it waits for the section now
-        common::in_child(|| {
+        in_child(|| {
             let table = &pair.table;
             let section = pair.domain.read();
             for key in 0..1_000 {
@@ -432,21 +407,16 @@ fn a_child_process_finds_its_tables_whole() {
 fn a_resize_waits_and_the_last_one_counts() {
     let domain: Domain<Private> = Domain::new();
     let table: Table = HashTable::new(domain, Options::default()).unwrap();
-    for wanted in [1_usize, 64, 3, 1 << common::rounds(16, 7), 2, 1 << common::rounds(12, 5), 1] {
+    for wanted in [1_usize, 64, 3, 1 << rounds(16, 7), 2, 1 << rounds(12, 5), 1] {
         table.resize(wanted);
         assert_eq!(table.buckets(), wanted.next_power_of_two().max(2));
     }
     let barrier = Barrier::new(3);
-    thread::scope(|scope| {
-        for seed in 0..3 {
-            let (table, barrier) = (&table, &barrier);
-            scope.spawn(move || {
-                let mut random = Random(seed);
-                barrier.wait();
-                for _ in 0..common::rounds(50, 3) {
-                    table.resize(1 << random.below(common::rounds(12, 6)));
-                }
-            });
+    threads(3, |seed| {
+        let mut random = Random(seed as u64);
+        barrier.wait();
+        for _ in 0..rounds(50, 3) {
+            table.resize(1 << random.below(rounds(12, 6)));
         }
     });
     table.resize(1 << 5);
@@ -456,9 +426,9 @@ fn a_resize_waits_and_the_last_one_counts() {
 #[test]
 fn a_table_may_be_dropped_while_it_is_resized() {
     let domain: Domain<Private> = Domain::new();
-    for round in 0..common::rounds(30_u64, 3) {
+    for round in 0..rounds(30_u64, 3) {
         let table: Table = HashTable::new(domain.clone(), Options::default()).unwrap();
-        for key in 0..common::rounds(1_000, 60) + round * common::rounds(100, 10) {
+        for key in 0..rounds(1_000, 60) + round * rounds(100, 10) {
             let _section = domain.read();
             // SAFETY: in a section; freed after a grace period.
             unsafe { table.add(HASHES[1](key), Item::leak(key, key)) };
@@ -593,10 +563,10 @@ fn readers_find_what_is_there_while_everything_changes() {
             scope.spawn(|| {
                 let mut random = random(4);
                 while !stress.stop.load(Relaxed) {
-                    stress.table.resize(1 << random.below(common::rounds(10, 6)));
+                    stress.table.resize(1 << random.below(rounds(10, 6)));
                 }
             });
-            stress.read(random(5), common::rounds(20_000, 40));
+            stress.read(random(5), rounds(20_000, 40));
             stress.stop.store(true, Relaxed);
         });
         let _section = stress.domain.read();
@@ -616,49 +586,45 @@ fn one_of_many_adds_and_one_deletes() {
     let domain: Domain<Private> = Domain::new();
     let table: Table = HashTable::new(domain.clone(), Options::default()).unwrap();
     let (barrier, added, deleted) = (Barrier::new(4), AtomicUsize::new(0), AtomicUsize::new(0));
-    let rounds = common::rounds(2_000, 10);
-    thread::scope(|scope| {
-        for _ in 0..4 {
-            scope.spawn(|| {
-                for round in 0..rounds {
-                    barrier.wait();
-                    let section = domain.read();
-                    let node = Item::leak(round, 0);
-                    // SAFETY: in a section; freed after a grace period.
-                    match unsafe { table.add_unique(HASHES[1](round), node, is(round)) } {
-                        Ok(()) => _ = added.fetch_add(1, Relaxed),
-                        Err(_) => free(node),
-                    }
+    let rounds = rounds(2_000, 10);
+    threads(4, |_| {
+        for round in 0..rounds {
+            barrier.wait();
+            let section = domain.read();
+            let node = Item::leak(round, 0);
+            // SAFETY: in a section; freed after a grace period.
+            match unsafe { table.add_unique(HASHES[1](round), node, is(round)) } {
+                Ok(()) => _ = added.fetch_add(1, Relaxed),
+                Err(_) => free(node),
+            }
+            // SAFETY: in a section.
+            let found = unsafe { table.lookup(HASHES[1](round), is(round)) };
+            // SAFETY: in a section.
+            let mine = found.node().filter(|&node| unsafe { table.delete(node) });
+            drop(section);
+            barrier.wait();
+            if let Some(node) = mine {
+                deleted.fetch_add(1, Relaxed);
+                domain.synchronize();
+                free(node);
+            }
+            // Added again after it was deleted: it goes in the next round's quiet.
+            if barrier.wait().is_leader() {
+                let section = domain.read();
+                // SAFETY: in a section.
+                let found = unsafe { table.lookup(HASHES[1](round), is(round)) };
+                if let Some(node) = found.node() {
                     // SAFETY: in a section.
-                    let found = unsafe { table.lookup(HASHES[1](round), is(round)) };
-                    // SAFETY: in a section.
-                    let mine = found.node().filter(|&node| unsafe { table.delete(node) });
+                    assert!(unsafe { table.delete(node) });
+                    deleted.fetch_add(1, Relaxed);
                     drop(section);
-                    barrier.wait();
-                    if let Some(node) = mine {
-                        deleted.fetch_add(1, Relaxed);
-                        domain.synchronize();
-                        free(node);
-                    }
-                    // Added again after it was deleted: it goes in the next round's quiet.
-                    if barrier.wait().is_leader() {
-                        let section = domain.read();
-                        // SAFETY: in a section.
-                        let found = unsafe { table.lookup(HASHES[1](round), is(round)) };
-                        if let Some(node) = found.node() {
-                            // SAFETY: in a section.
-                            assert!(unsafe { table.delete(node) });
-                            deleted.fetch_add(1, Relaxed);
-                            drop(section);
-                            domain.synchronize();
-                            free(node);
-                        }
-                        // SAFETY: no other thread changes it now.
-                        let found = unsafe { table.lookup(HASHES[1](round), is(round)) };
-                        assert!(found.node().is_none(), "added twice");
-                    }
+                    domain.synchronize();
+                    free(node);
                 }
-            });
+                // SAFETY: no other thread changes it now.
+                let found = unsafe { table.lookup(HASHES[1](round), is(round)) };
+                assert!(found.node().is_none(), "added twice");
+            }
         }
     });
     assert_eq!(added.load(Relaxed), deleted.load(Relaxed));

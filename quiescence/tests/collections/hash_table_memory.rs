@@ -1,16 +1,12 @@
 //! Hash tables whose memory is from an allocator that their maker brings along.
 
+use crate::common::*;
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::ptr::{self, NonNull};
-use std::sync::Arc;
-use std::sync::atomic::AtomicI64;
-use std::sync::atomic::Ordering::SeqCst;
 
 use quiescence::intrusive::{
     HashTable, Node, TableAllocator, TableError, TableMemory, TableOptions as Options,
 };
-use quiescence::{Domain, tag::Private};
 
 thread_local! {
     /// Whether the thread is in a section, in which an allocator might wait for itself.
@@ -106,9 +102,7 @@ fn all_memory_comes_back_to_a_tables_own_allocator() {
             // SAFETY: no other thread uses it.
             unsafe { table.destroy() }.unwrap();
             // The thread that resizes tables may be the one that frees it.
-            while counting.live.load(SeqCst) != 0 {
-                std::thread::yield_now();
-            }
+            until(|| counting.live.load(SeqCst) == 0);
         }
     }
 }
@@ -122,9 +116,7 @@ fn a_table_grows_by_its_own_allocator() {
     let options = options(Some(TableMemory::Order), true);
     let table = Table::new_in(domain.clone(), options, counting.clone()).unwrap();
     add_all(&table, &domain, &nodes);
-    while table.buckets() < nodes.len() / 4 {
-        std::thread::yield_now();
-    }
+    until(|| table.buckets() >= nodes.len() / 4);
     delete_all(&table, &domain, &nodes);
     // SAFETY: no other thread uses it.
     unsafe { table.destroy() }.unwrap();
@@ -165,7 +157,5 @@ fn without_memory_a_table_stays_as_it_is() {
     delete_all(&table, &domain, &nodes);
     // SAFETY: no other thread uses it.
     unsafe { table.destroy() }.unwrap();
-    while counting.live.load(SeqCst) != 0 {
-        std::thread::yield_now();
-    }
+    until(|| counting.live.load(SeqCst) == 0);
 }

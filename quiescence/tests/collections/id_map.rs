@@ -1,42 +1,10 @@
 //! `collections::IdMap`: against a plain map, by threads, at the limit, and its drops.
 
+use crate::common::*;
 use std::collections::BTreeMap;
-use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Barrier};
-use std::thread;
 
-use crate::common::{beside_a_section, domain_with_limit, rounds};
-use quiescence::AtLimit;
 use quiescence::collections::id_map::ReplaceError;
 use quiescence::collections::{Id, IdMap, Mark};
-use quiescence::{Domain, Srcu, Weigh};
-
-/// Numbers that look random, the same in each run (xorshift64*, Vigna 2014).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize % end
-    }
-}
-
-/// A value that counts its drops.
-struct Counted {
-    number: u64,
-    drops: Arc<AtomicUsize>,
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.drops.fetch_add(1, Relaxed);
-    }
-}
-
-impl Weigh for Counted {}
 
 /// What an id map does, in a plain one.
 #[derive(Default)]
@@ -48,11 +16,11 @@ struct Model {
 
 impl Model {
     fn some_id(&self, random: &mut Random) -> Option<Id> {
-        if random.below(8) == 0 {
-            let old = random.below(self.old.len().max(1));
+        if random.index(8) == 0 {
+            let old = random.index(self.old.len().max(1));
             return self.old.get(old).copied();
         }
-        let index = random.below(self.entries.len().max(1));
+        let index = random.index(self.entries.len().max(1));
         self.entries.values().nth(index).map(|(id, ..)| *id)
     }
 
@@ -75,11 +43,11 @@ const INDEX_MAX: u32 = rounds(u32::MAX, (1 << 15) - 1);
 
 /// Indexes from all over the range, many of them the same.
 fn some_index(random: &mut Random) -> u32 {
-    match random.below(4) {
-        0 => random.below(20) as u32,
-        1 => random.below(3_000) as u32,
-        2 => INDEX_MAX & ((1 << random.below(32)) - (random.below(2) as u32)),
-        _ => INDEX_MAX - random.below(5) as u32,
+    match random.index(4) {
+        0 => random.index(20) as u32,
+        1 => random.index(3_000) as u32,
+        2 => INDEX_MAX & ((1 << random.index(32)) - (random.index(2) as u32)),
+        _ => INDEX_MAX - random.index(5) as u32,
     }
 }
 
@@ -91,9 +59,9 @@ fn inserted(model: &mut Model, id: Id, number: u64) {
 
 /// One change of both.
 fn change(map: &IdMap<u64>, model: &mut Model, random: &mut Random, number: u64) {
-    let mark = Mark::ALL[random.below(3)];
-    let other = Mark::ALL[random.below(3)];
-    match random.below(14) {
+    let mark = Mark::ALL[random.index(3)];
+    let other = Mark::ALL[random.index(3)];
+    match random.index(14) {
         0..3 => {
             let id = map.insert(number);
             inserted(model, id, number);
@@ -108,7 +76,7 @@ fn change(map: &IdMap<u64>, model: &mut Model, random: &mut Random, number: u64)
             }
         }
         4 => {
-            let (from, length) = (some_index(random), random.below(2_000) as u32);
+            let (from, length) = (some_index(random), random.index(2_000) as u32);
             let to = from.saturating_add(length);
             let free = (from..to).find(|index| !model.entries.contains_key(index));
             let result = map.insert_in(from..to, number);
@@ -122,7 +90,7 @@ fn change(map: &IdMap<u64>, model: &mut Model, random: &mut Random, number: u64)
             let there = model.of(id).is_some();
             match kind {
                 5..8 => {
-                    let removed = match random.below(3) {
+                    let removed = match random.index(3) {
                         0 => map.remove(id),
                         1 => map.try_remove(id).expect("far from the limit"),
                         _ => map.read().remove(id).is_some(),
@@ -134,7 +102,7 @@ fn change(map: &IdMap<u64>, model: &mut Model, random: &mut Random, number: u64)
                     }
                 }
                 8 => {
-                    let result = match random.below(3) {
+                    let result = match random.index(3) {
                         0 => map.replace(id, number),
                         1 => map.try_replace(id, number).map_err(ReplaceError::into_inner),
                         _ => map.read().replace(id, number).map(drop),
@@ -208,7 +176,7 @@ fn it_does_what_a_plain_map_does() {
         let (map, mut model) = (IdMap::new(), Model::default());
         for number in 0..rounds(3_000, 100) {
             change(&map, &mut model, &mut random, number);
-            if random.below(100) == 0 {
+            if random.index(100) == 0 {
                 compare(&map, &model, &mut random);
             }
         }
@@ -249,7 +217,7 @@ fn growing_moves_nothing() {
 #[cfg_attr(miri, ignore = "thousands of entries")]
 fn indexes_that_are_free_are_used_before_new_ones() {
     // By a thread that stays on its CPU: where it has been before, a chunk would not be filled.
-    crate::common::shuffle::shuffled(1, 1, |_, _| {
+    shuffle::shuffled(1, 1, |_, _| {
         let map = IdMap::new();
         let ids: Vec<Id> = (0..2_000).map(|number| map.insert(number)).collect();
         ids[100..700].iter().for_each(|id| assert!(map.remove(*id)));
@@ -279,25 +247,23 @@ fn an_id_is_a_number() {
 #[test]
 fn a_reference_outlives_removal_and_replacement_until_its_section_ends() {
     let map = IdMap::new();
-    let drops = Arc::new(AtomicUsize::new(0));
-    let new = |number| Counted { number, drops: Arc::clone(&drops) };
+    let live = Arc::default();
+    let new = |number| Counted::new(number, &live);
     let (one, two) = (map.insert(new(1)), map.insert(new(2)));
     let reader = map.read();
     let (first, second) = (reader.get(one).unwrap(), reader.get(two).unwrap());
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            assert!(map.remove(one));
-            assert!(map.replace(two, new(3)).is_ok());
-        });
+    elsewhere(|| {
+        assert!(map.remove(one));
+        assert!(map.replace(two, new(3)).is_ok());
     });
-    assert_eq!((first.number, second.number, drops.load(Relaxed)), (1, 2, 0));
+    assert_eq!((first.whole(), second.whole(), live.load(Relaxed)), (1, 2, 3));
     assert!(reader.get(one).is_none());
     assert_eq!(reader.get(two).unwrap().number, 3);
     drop(reader);
     quiescence::barrier();
-    assert_eq!(drops.load(Relaxed), 2);
+    assert_eq!(live.load(Relaxed), 1);
     drop(map);
-    assert_eq!(drops.load(Relaxed), 3, "at once");
+    assert_eq!(live.load(Relaxed), 0, "at once");
 }
 
 /// Threads that insert, remove, replace and look up: each value is dropped once, an id finds its
@@ -305,60 +271,51 @@ fn a_reference_outlives_removal_and_replacement_until_its_section_ends() {
 #[test]
 fn threads_find_what_their_ids_name() {
     const THREADS: usize = 4;
-    let drops = Arc::new(AtomicUsize::new(0));
-    let made = AtomicUsize::new(0);
+    let live = Arc::default();
     let map = IdMap::new();
-    let new = |number: u64| {
-        made.fetch_add(1, Relaxed);
-        Counted { number, drops: Arc::clone(&drops) }
-    };
+    let new = |number: u64| Counted::new(number, &live);
     // The ids that are known to all; those of entries that are gone stay.
-    let board: Vec<_> = (0..64).map(|_| std::sync::atomic::AtomicU64::new(0)).collect();
+    let board: Vec<_> = (0..64).map(|_| AtomicU64::new(0)).collect();
     let start = Barrier::new(THREADS);
-    thread::scope(|scope| {
-        for thread in 0..THREADS {
-            let (map, board, new, start) = (&map, &board, &new, &start);
-            scope.spawn(move || {
-                let mut random = Random(thread as u64 + 1);
-                start.wait();
-                for round in 0..rounds(40_000, 20) {
-                    let place = &board[random.below(board.len())];
-                    let known = Id::from_bits(place.load(Relaxed));
-                    match random.below(6) {
-                        0 | 1 => {
-                            // A value says which id it has.
-                            let id = map.insert_with(|id| new(id.to_bits()));
-                            assert!(!map.is_marked(id, Mark::M0), "{id} begins with a mark");
-                            let old = place.swap(id.to_bits(), Relaxed);
-                            Id::from_bits(old).map(|old| map.remove(old));
-                        }
-                        2 => {
-                            known.map(|id| map.remove(id));
-                        }
-                        3 => {
-                            known.map(|id| map.replace(id, new(id.to_bits())).err());
-                        }
-                        4 => {
-                            known.map(|id| map.set_mark(id, Mark::ALL[round % 3]));
-                            known.map(|id| map.clear_mark(id, Mark::ALL[(round + 1) % 3]));
-                        }
-                        _ => {
-                            let reader = map.read();
-                            if let Some(id) = known
-                                && let Some(value) = reader.get(id)
-                            {
-                                assert_eq!(value.number, id.to_bits());
-                            }
-                            let mut last = None;
-                            for (id, value) in reader.marked(Mark::M1, ..) {
-                                assert_eq!(value.number, id.to_bits());
-                                assert!(last < Some(id.index()), "in ascending order");
-                                last = Some(id.index());
-                            }
-                        }
+    threads(THREADS, |thread| {
+        let mut random = Random(thread as u64 + 1);
+        start.wait();
+        for round in 0..rounds(40_000, 20) {
+            let place = &board[random.index(board.len())];
+            let known = Id::from_bits(place.load(Relaxed));
+            match random.index(6) {
+                0 | 1 => {
+                    // A value says which id it has.
+                    let id = map.insert_with(|id| new(id.to_bits()));
+                    assert!(!map.is_marked(id, Mark::M0), "{id} begins with a mark");
+                    let old = place.swap(id.to_bits(), Relaxed);
+                    Id::from_bits(old).map(|old| map.remove(old));
+                }
+                2 => {
+                    known.map(|id| map.remove(id));
+                }
+                3 => {
+                    known.map(|id| map.replace(id, new(id.to_bits())).err());
+                }
+                4 => {
+                    known.map(|id| map.set_mark(id, Mark::ALL[round % 3]));
+                    known.map(|id| map.clear_mark(id, Mark::ALL[(round + 1) % 3]));
+                }
+                _ => {
+                    let reader = map.read();
+                    if let Some(id) = known
+                        && let Some(value) = reader.get(id)
+                    {
+                        assert_eq!(value.whole(), id.to_bits());
+                    }
+                    let mut last = None;
+                    for (id, value) in reader.marked(Mark::M1, ..) {
+                        assert_eq!(value.whole(), id.to_bits());
+                        assert!(last < Some(id.index()), "in ascending order");
+                        last = Some(id.index());
                     }
                 }
-            });
+            }
         }
     });
     let there = map.len();
@@ -368,9 +325,9 @@ fn threads_find_what_their_ids_name() {
         assert_eq!(marked, map.read().iter().filter(|(id, _)| map.is_marked(*id, mark)).count());
     }
     quiescence::barrier();
-    assert_eq!(drops.load(Relaxed) + there, made.load(Relaxed));
+    assert_eq!(live.load(Relaxed), there);
     drop(map);
-    assert_eq!(drops.load(Relaxed), made.load(Relaxed));
+    assert_eq!(live.load(Relaxed), 0);
 }
 
 #[test]
@@ -381,19 +338,14 @@ fn one_of_many_removes_takes_or_marks() {
         let id = map.insert_at(round * 40_000, round).unwrap();
         let start = Barrier::new(THREADS);
         let wins = [const { AtomicUsize::new(0) }; 4];
-        thread::scope(|scope| {
-            for _ in 0..THREADS {
-                scope.spawn(|| {
-                    start.wait();
-                    let count =
-                        |won: bool, which: usize| wins[which].fetch_add(won.into(), Relaxed);
-                    count(map.set_mark(id, Mark::M0), 0);
-                    count(map.swap_mark(id, Mark::M0, Mark::M1), 1);
-                    count(map.insert_at(id.index() + 1, round).is_ok(), 2);
-                    start.wait();
-                    count(map.remove(id), 3);
-                });
-            }
+        threads(THREADS, |_| {
+            start.wait();
+            let count = |won: bool, which: usize| wins[which].fetch_add(won.into(), Relaxed);
+            count(map.set_mark(id, Mark::M0), 0);
+            count(map.swap_mark(id, Mark::M0, Mark::M1), 1);
+            count(map.insert_at(id.index() + 1, round).is_ok(), 2);
+            start.wait();
+            count(map.remove(id), 3);
         });
         let [marked, swapped, taken, removed] = wins.map(AtomicUsize::into_inner);
         // One marks, and one swaps; others may mark it again, and the second mark is not swapped.
@@ -411,7 +363,7 @@ fn searches_find_what_stays() {
     let stay: Vec<Id> = (0..40).map(|n| map.insert_at(n * 100, n).unwrap()).collect();
     stay.iter().step_by(2).for_each(|id| assert!(map.set_mark(*id, Mark::M2)));
     let marked: Vec<Id> = stay.iter().copied().step_by(2).collect();
-    let done = std::sync::atomic::AtomicBool::new(false);
+    let done = AtomicBool::new(false);
     thread::scope(|scope| {
         let churn = scope.spawn(|| {
             for round in 0..rounds(20_000, 50) {
@@ -440,20 +392,15 @@ fn the_limit_is_kept_under_churn() {
     let domain = domain_with_limit(OBJECTS, 1 << 20);
     let map = IdMap::new_in(domain.clone());
     let most = AtomicUsize::new(0);
-    thread::scope(|scope| {
-        for thread in 0..3 {
-            let (map, domain, most) = (&map, &domain, &most);
-            scope.spawn(move || {
-                for round in 0..rounds(20_000, 200) {
-                    let id = map.insert(vec![0_u8; 1_000]);
-                    assert!(map.replace(id, vec![1; 100]).is_ok());
-                    assert!(map.remove(id));
-                    if round % 16 == thread {
-                        let waiting = domain.statistics().callbacks_waiting();
-                        most.fetch_max(waiting as usize, Relaxed);
-                    }
-                }
-            });
+    threads(3, |thread| {
+        for round in 0..rounds(20_000, 200) {
+            let id = map.insert(vec![0_u8; 1_000]);
+            assert!(map.replace(id, vec![1; 100]).is_ok());
+            assert!(map.remove(id));
+            if round % 16 == thread {
+                let waiting = domain.statistics().callbacks_waiting();
+                most.fetch_max(waiting as usize, Relaxed);
+            }
         }
     });
     let statistics = domain.statistics();
@@ -490,7 +437,7 @@ fn what_was_removed_in_a_section_counts_when_it_ends() {
     let map = IdMap::new_in(domain.clone());
     let ids: Vec<Id> = (0..20).map(|number| map.insert(number)).collect();
     let reader = map.read();
-    let taken = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+    let taken = catch_unwind(AssertUnwindSafe(|| {
         ids.iter().for_each(|id| assert!(reader.remove(*id).is_some()));
     }));
     let message = *taken.unwrap_err().downcast::<String>().unwrap();
@@ -526,9 +473,7 @@ fn it_works_in_a_sleepable_domain() {
     assert!(map.replace(id, String::from("b")).is_ok());
     assert!(map.set_mark(id, Mark::M0) && map.is_marked(id, Mark::M0));
     assert_eq!(seen, "a");
-    thread::scope(|scope| {
-        scope.spawn(|| assert_eq!(map.get(id, &guard).unwrap(), "b"));
-    });
+    elsewhere(|| assert_eq!(map.get(id, &guard).unwrap(), "b"));
     assert!(map.remove(id));
     assert_eq!(map.try_remove(id), Ok(false));
     drop(guard);
@@ -541,8 +486,7 @@ fn a_section_of_another_domain_is_refused() {
     let id = map.insert(7);
     let other = Domain::new();
     let guard = other.read();
-    let refused =
-        std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| map.get(id, &guard).copied()));
+    let refused = catch_unwind(AssertUnwindSafe(|| map.get(id, &guard).copied()));
     let message = *refused.unwrap_err().downcast::<&str>().unwrap();
     assert!(message.contains("of another domain"), "{message}");
 }
@@ -568,38 +512,20 @@ fn a_drop_may_use_the_map() {
     assert!(MAP.is_empty());
 }
 
-/// A permit of a pool, say: `f` may wait for one.
-struct Permit(Arc<AtomicUsize>);
-
-impl Weigh for Permit {}
-
-impl Permit {
-    fn take(live: &Arc<AtomicUsize>) -> Permit {
-        live.fetch_add(1, Relaxed);
-        Permit(Arc::clone(live))
-    }
-}
-
-impl Drop for Permit {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Relaxed);
-    }
-}
-
 #[test]
 fn a_value_that_came_too_late_is_dropped_before_the_next_one_is_made() {
     let live = Arc::new(AtomicUsize::new(0));
     let domain = Domain::new();
     let map = IdMap::new_in(domain.clone());
-    let id = map.insert(Permit::take(&live));
+    let id = map.insert(Counted::new(0, &live));
     // Keeps what is replaced.
     let (mut seen, guard) = (Vec::new(), domain.read());
     map.update(id, |_| {
         seen.push(live.load(Relaxed));
         if seen.len() <= 2 {
-            assert!(map.try_replace(id, Permit::take(&live)).is_ok());
+            assert!(map.try_replace(id, Counted::new(0, &live)).is_ok());
         }
-        Permit::take(&live)
+        Counted::new(0, &live)
     });
     drop(guard);
     assert_eq!(seen, [1, 2, 3], "the one that is there, and those that were");

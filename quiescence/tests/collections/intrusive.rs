@@ -1,13 +1,10 @@
 //! The queues and stacks of nodes that callers bring along, with real threads: everything comes out
 //! once, whole, and in order; what an insertion that is half done does to consumers.
 
+use crate::common::*;
 use std::collections::VecDeque;
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize};
-use std::sync::{Barrier, Mutex};
-use std::thread;
 
 use quiescence::intrusive::{
     Chain, Ends, LockFreeQueue, LockFreeStack, Patience, QueueHead, QueueNode, QueueTail,
@@ -85,15 +82,36 @@ impl Order {
 fn beside_producers(put: impl Fn(usize, usize) + Sync, consume: impl FnOnce()) {
     let start = Barrier::new(PRODUCERS + 1);
     thread::scope(|scope| {
-        for producer in 0..PRODUCERS {
-            let (put, start) = (&put, &start);
-            scope.spawn(move || {
+        scope.spawn(|| {
+            threads(PRODUCERS, |producer| {
                 start.wait();
                 (0..EACH).for_each(|number| put(producer, number));
-            });
-        }
+            })
+        });
         start.wait();
         consume();
+    });
+}
+
+fn put_into(queue: &WaitFreeQueue) -> impl Fn(usize, usize) + Sync {
+    // SAFETY: an object that is given away.
+    |producer, number| _ = unsafe { queue.enqueue(Object::<QueueNode>::make(producer, number)) }
+}
+
+/// Two consumers that go on until everything has been taken: each takes by `take`, unless there is
+/// nothing, and looks at what it got. Of one producer a consumer sees a part, in order.
+fn consume_by_two(taken: &AtomicUsize, take: impl Fn() -> Option<(usize, usize)> + Sync) {
+    threads(2, |_| {
+        let mut latest = [None; PRODUCERS];
+        while taken.load(Relaxed) < PRODUCERS * EACH {
+            let Some((producer, number)) = take() else {
+                thread::yield_now();
+                continue;
+            };
+            assert!(latest[producer] < Some(number));
+            latest[producer] = Some(number);
+            taken.fetch_add(1, Relaxed);
+        }
     });
 }
 
@@ -128,11 +146,7 @@ fn what_each_producer_enqueues_is_dequeued_once_and_in_order() {
 #[test]
 fn chains_and_single_nodes_come_out_in_one_order() {
     let queue = WaitFreeQueue::new();
-    let put = |producer, number| {
-        // SAFETY: an object that is given away.
-        unsafe { queue.enqueue(Object::<QueueNode>::make(producer, number)) };
-    };
-    beside_producers(put, || {
+    beside_producers(put_into(&queue), || {
         let mut order = Order::default();
         let mut turns = 0_usize;
         while !order.is_all() {
@@ -169,30 +183,8 @@ fn chains_and_single_nodes_come_out_in_one_order() {
 fn consumers_exclude_each_other_and_lose_nothing() {
     let queue = WaitFreeQueue::new();
     let taken = AtomicUsize::new(0);
-    let consume = || {
-        // Of one producer a consumer sees a part, in order.
-        let mut latest = [None; PRODUCERS];
-        while taken.load(Relaxed) < PRODUCERS * EACH {
-            let Some(dequeued) = queue.consumer().dequeue() else {
-                thread::yield_now();
-                continue;
-            };
-            let (producer, number) = Object::take(dequeued.node);
-            assert!(latest[producer] < Some(number));
-            latest[producer] = Some(number);
-            taken.fetch_add(1, Relaxed);
-        }
-    };
-    let put = |producer, number| {
-        // SAFETY: an object that is given away.
-        unsafe { queue.enqueue(Object::<QueueNode>::make(producer, number)) };
-    };
-    beside_producers(put, || {
-        thread::scope(|scope| {
-            scope.spawn(consume);
-            scope.spawn(consume);
-        });
-    });
+    let take = || queue.consumer().dequeue().map(|dequeued| Object::take(dequeued.node));
+    beside_producers(put_into(&queue), || consume_by_two(&taken, take));
     assert_eq!(taken.into_inner(), PRODUCERS * EACH);
     assert!(queue.is_empty());
 }
@@ -449,25 +441,21 @@ fn nodes_of_a_lock_free_stack_go_round_a_grace_period_later() {
         // SAFETY: an object that is given away.
         unsafe { STACK.push(Object::<StackNode>::make(0, number)) };
     }
-    thread::scope(|scope| {
-        for _ in 0..3 {
-            scope.spawn(|| {
-                for _ in 0..ROUNDS {
-                    let section = quiescence::read();
-                    // SAFETY: in a section; a node comes back a grace period later.
-                    let popped = unsafe { STACK.pop() };
-                    drop(section);
-                    let Some(node) = popped else {
-                        thread::yield_now();
-                        continue;
-                    };
-                    let number = number_of(node);
-                    assert!(!OFF[number].swap(true, Acquire), "{number} has come off twice");
-                    ON_ITS_WAY.fetch_add(1, Relaxed);
-                    let resting = Resting(node);
-                    quiescence::call(move || resting.put()).expect("not in a section");
-                }
-            });
+    threads(3, |_| {
+        for _ in 0..ROUNDS {
+            let section = quiescence::read();
+            // SAFETY: in a section; a node comes back a grace period later.
+            let popped = unsafe { STACK.pop() };
+            drop(section);
+            let Some(node) = popped else {
+                thread::yield_now();
+                continue;
+            };
+            let number = number_of(node);
+            assert!(!OFF[number].swap(true, Acquire), "{number} has come off twice");
+            ON_ITS_WAY.fetch_add(1, Relaxed);
+            let resting = Resting(node);
+            quiescence::call(move || resting.put()).expect("not in a section");
         }
     });
     quiescence::barrier();
@@ -498,31 +486,18 @@ fn a_lock_free_queue_keeps_the_order_of_each_producer() {
     }
 
     let taken = AtomicUsize::new(0);
-    let consume = || {
-        let mut latest = [None; PRODUCERS];
-        while taken.load(Relaxed) < PRODUCERS * EACH {
-            let section = quiescence::read();
-            // SAFETY: in a section; it is freed a grace period later.
-            let node = unsafe { queue.dequeue() };
-            drop(section);
-            let Some(node) = node else {
-                thread::yield_now();
-                continue;
-            };
-            let (producer, number) = Object::look(node);
-            assert!(latest[producer] < Some(number));
-            latest[producer] = Some(number);
-            taken.fetch_add(1, Relaxed);
-            let passed = Passed(node);
-            quiescence::call(move || passed.free()).expect("not in a section");
-        }
+    let take = || {
+        let section = quiescence::read();
+        // SAFETY: in a section; it is freed a grace period later.
+        let node = unsafe { queue.dequeue() };
+        drop(section);
+        let node = node?;
+        let seen = Object::look(node);
+        let passed = Passed(node);
+        quiescence::call(move || passed.free()).expect("not in a section");
+        Some(seen)
     };
-    beside_producers(put, || {
-        thread::scope(|scope| {
-            scope.spawn(consume);
-            scope.spawn(consume);
-        });
-    });
+    beside_producers(put, || consume_by_two(&taken, take));
     assert_eq!(taken.into_inner(), PRODUCERS * EACH);
     quiescence::barrier();
     // SAFETY: in no use any more, and not dropped after it has succeeded.

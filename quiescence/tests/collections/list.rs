@@ -1,51 +1,9 @@
 //! `List`: a model, traversals beside updates, counts of drops, and the limit.
 
+use crate::common::*;
 use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
-use std::thread;
 
-use crate::common;
-use crate::common::{beside_a_section, domain_with_limit, rounds};
-use quiescence::AtLimit;
 use quiescence::collections::List;
-use quiescence::{Domain, Srcu, Weigh};
-
-/// The same numbers each time.
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) as usize % end
-    }
-}
-
-/// Counts how many of it are there.
-struct Counted {
-    number: usize,
-    live: Arc<AtomicUsize>,
-}
-
-impl Counted {
-    fn new(number: usize, live: &Arc<AtomicUsize>) -> Self {
-        live.fetch_add(1, Relaxed);
-        Self { number, live: Arc::clone(live) }
-    }
-}
-
-impl Weigh for Counted {
-    const OWNS: bool = false;
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.live.fetch_sub(1, Relaxed);
-    }
-}
 
 /// What a cursor stands on in the model: an index, or its length for none.
 fn step(updater: &mut quiescence::collections::list::ListUpdater<'_, usize>, by: isize) {
@@ -55,12 +13,12 @@ fn step(updater: &mut quiescence::collections::list::ListUpdater<'_, usize>, by:
 #[test]
 fn an_updater_does_what_its_model_does() {
     for seed in 1..=rounds(40, 2) {
-        let (list, mut model, mut numbers) = (List::new(), VecDeque::new(), Numbers(seed));
+        let (list, mut model, mut numbers) = (List::new(), VecDeque::new(), Random(seed));
         let mut updater = list.update();
         let mut at = 0; // the model's length: on none
         for number in 0..rounds(1_000, 50) {
             let length = model.len();
-            match numbers.below(11) {
+            match numbers.index(11) {
                 0 | 1 => {
                     step(&mut updater, 1);
                     at = if at == length { 0 } else { at + 1 };
@@ -102,7 +60,7 @@ fn an_updater_does_what_its_model_does() {
                     at += usize::from(at == length);
                 }
                 _ => {
-                    let wanted = numbers.below(1_000);
+                    let wanted = numbers.index(1_000);
                     let found = updater.find(|number| *number >= wanted);
                     let from = if at == length { 0 } else { at + 1 };
                     at = (from..length).find(|at| model[*at] >= wanted).unwrap_or(length);
@@ -144,48 +102,35 @@ fn an_updater_does_what_its_model_does() {
 fn a_traversal_passes_what_stays_once_and_in_order() {
     const FIXED: usize = 20;
     let list: List<(usize, usize)> = (0..FIXED).map(|number| (number * 10, 0)).collect();
-    let done = AtomicBool::new(false);
-    thread::scope(|scope| {
-        for _ in 0..2 {
-            scope.spawn(|| {
-                while !done.load(Relaxed) {
-                    let reader = list.read();
-                    let seen: Vec<_> = reader.iter().map(|element| element.0).collect();
-                    assert!(seen.is_sorted_by(|a, b| a < b), "{seen:?}");
-                    let fixed = seen.iter().filter(|number| **number % 10 == 0).count();
-                    assert_eq!(fixed, FIXED, "{seen:?}");
-                }
-            });
+    let traverse = |_| {
+        || {
+            let reader = list.read();
+            let seen: Vec<_> = reader.iter().map(|element| element.0).collect();
+            assert!(seen.is_sorted_by(|a, b| a < b), "{seen:?}");
+            let fixed = seen.iter().filter(|number| **number % 10 == 0).count();
+            assert_eq!(fixed, FIXED, "{seen:?}");
         }
-        let updaters: Vec<_> = (1..=2)
-            .map(|seed| {
-                let list = &list;
-                scope.spawn(move || {
-                    let mut numbers = Numbers(seed);
-                    for version in 1..rounds(5_000, 20) {
-                        let number = numbers.below(FIXED) * 10;
-                        let extra = number + 1 + numbers.below(9);
-                        let mut updater = list.update();
-                        assert!(updater.find(|element| element.0 == number));
-                        updater.replace_current((number, version)).unwrap();
-                        // What lies between this one and the next stays in its order.
-                        loop {
-                            updater.move_next();
-                            match updater.current().map(|element| element.0) {
-                                Some(next) if next < extra => {}
-                                Some(next) if next == extra => {
-                                    break assert!(updater.remove_current());
-                                }
-                                _ => break updater.insert_before((extra, version)),
-                            }
-                        }
-                    }
-                })
-            })
-            .collect();
-        updaters.into_iter().for_each(|updater| updater.join().unwrap());
-        done.store(true, Relaxed);
-    });
+    };
+    let update = |thread| {
+        let mut numbers = Random(thread as u64);
+        for version in 1..rounds(5_000, 20) {
+            let number = numbers.index(FIXED) * 10;
+            let extra = number + 1 + numbers.index(9);
+            let mut updater = list.update();
+            assert!(updater.find(|element| element.0 == number));
+            updater.replace_current((number, version)).unwrap();
+            // What lies between this one and the next stays in its order.
+            loop {
+                updater.move_next();
+                match updater.current().map(|element| element.0) {
+                    Some(next) if next < extra => {}
+                    Some(next) if next == extra => break assert!(updater.remove_current()),
+                    _ => break updater.insert_before((extra, version)),
+                }
+            }
+        }
+    };
+    beside(2, traverse, || threads(2, update));
     assert_eq!(list.read().iter().count(), list.len());
 }
 
@@ -229,7 +174,7 @@ fn a_drop_that_panics_loses_no_other_element() {
     }
     let live = Arc::new(AtomicUsize::new(0));
     let list: List<_> = (0..10).map(|number| Bad(Counted::new(number, &live))).collect();
-    assert!(catch_unwind(AssertUnwindSafe(|| drop(list))).is_err());
+    panic_of(|| drop(list));
     assert_eq!(live.load(Relaxed), 0);
 }
 
@@ -237,13 +182,12 @@ fn a_drop_that_panics_loses_no_other_element() {
 #[test]
 fn a_predicate_that_panics_leaves_a_whole_list() {
     let list: List<_> = (0..6).collect();
-    let result = catch_unwind(AssertUnwindSafe(|| {
+    panic_of(|| {
         list.remove_if(|number| {
             assert_ne!(*number, 3, "on purpose");
             true
         })
-    }));
-    assert!(result.is_err());
+    });
     list.push_back(6);
     assert!(list.read().iter().eq(&[3, 4, 5, 6]));
 }
@@ -278,7 +222,7 @@ fn nothing_is_waited_for_under_the_lock() {
         let updater = scope.spawn(|| {
             list.remove_if(|number| *number < 50);
         });
-        common::until_an_updater_sleeps(&domain);
+        until_an_updater_sleeps(&domain);
         // The other thread waits for this section.
         assert_eq!(list.len(), 50);
         list.push_back(100);

@@ -1,50 +1,14 @@
 //! `Queue` and `Stack`: order, exact counts of drops, models, and the limit.
 
+use crate::common::*;
 use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
-use std::thread;
 
-use crate::common;
-use crate::common::rounds;
 use quiescence::collections::{Queue, Stack};
-
-/// Counts how many of it are there.
-struct Counted {
-    number: usize,
-    live: Arc<AtomicUsize>,
-}
-
-impl Counted {
-    fn new(number: usize, live: &Arc<AtomicUsize>) -> Self {
-        live.fetch_add(1, Relaxed);
-        Self { number, live: Arc::clone(live) }
-    }
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.live.fetch_sub(1, Relaxed);
-    }
-}
-
-/// The same numbers each time.
-struct Numbers(u64);
-
-impl Numbers {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-}
 
 #[test]
 fn a_queue_is_first_in_first_out() {
     for seed in 1..=rounds(50, 2) {
-        let (queue, mut model, mut numbers) = (Queue::new(), VecDeque::new(), Numbers(seed));
+        let (queue, mut model, mut numbers) = (Queue::new(), VecDeque::new(), Random(seed));
         for number in 0..rounds(2_000, 100) {
             if numbers.next() % 5 < 3 {
                 queue.push(number);
@@ -65,7 +29,7 @@ fn a_queue_is_first_in_first_out() {
 #[test]
 fn a_stack_is_last_in_first_out() {
     for seed in 1..=rounds(50, 2) {
-        let (stack, mut model, mut numbers) = (Stack::new(), Vec::new(), Numbers(seed));
+        let (stack, mut model, mut numbers) = (Stack::new(), Vec::new(), Random(seed));
         for number in 0..rounds(2_000, 100) {
             match numbers.next() % 64 {
                 0 => assert!(stack.pop_all().eq(model.drain(..).rev())),
@@ -88,46 +52,32 @@ fn producers_and_consumers(
     push: impl Fn(Counted) + Sync,
     pop: impl Fn() -> Option<Counted> + Sync,
 ) {
-    const PRODUCERS: usize = 2;
+    const PRODUCERS: u64 = 2;
     let each = rounds(20_000, 50);
-    let live = Arc::new(AtomicUsize::new(0));
-    let done = AtomicBool::new(false);
-    let taken: Vec<Vec<usize>> = thread::scope(|scope| {
-        let producers: Vec<_> = (0..PRODUCERS)
-            .map(|producer| {
-                let (push, live) = (&push, &live);
-                scope.spawn(move || {
-                    for number in 0..each {
-                        push(Counted::new(number * PRODUCERS + producer, live));
-                    }
-                })
-            })
-            .collect();
-        let consumers: Vec<_> = (0..2)
-            .map(|_| {
-                scope.spawn(|| {
-                    let mut taken = Vec::new();
-                    loop {
-                        let was_done = done.load(Relaxed);
-                        match pop() {
-                            Some(value) => taken.push(value.number),
-                            None if was_done => return taken,
-                            None => thread::yield_now(),
-                        }
-                    }
-                })
-            })
-            .collect();
-        producers.into_iter().for_each(|producer| producer.join().unwrap());
-        done.store(true, Relaxed);
-        consumers.into_iter().map(|consumer| consumer.join().unwrap()).collect()
+    let (live, done) = (Arc::default(), AtomicUsize::new(0));
+    let taken = threads(2 * PRODUCERS as usize, |thread| {
+        let mut taken = Vec::new();
+        let producer = thread as u64;
+        if producer < PRODUCERS {
+            (0..each).for_each(|number| push(Counted::new(number * PRODUCERS + producer, &live)));
+            done.fetch_add(1, Relaxed);
+            return taken;
+        }
+        loop {
+            let was_done = done.load(Relaxed) as u64 == PRODUCERS;
+            match pop() {
+                Some(value) => taken.push(value.number),
+                None if was_done => return taken,
+                None => thread::yield_now(),
+            }
+        }
     });
     assert_eq!(live.load(Relaxed), 0, "each value is dropped, by who took it");
     for (producer, taken) in (0..PRODUCERS).flat_map(|p| taken.iter().map(move |t| (p, t))) {
         let numbers = taken.iter().filter(|number| **number % PRODUCERS == producer);
         assert!(!ordered || numbers.is_sorted_by(|a, b| a < b));
     }
-    let mut all: Vec<usize> = taken.concat();
+    let mut all: Vec<u64> = taken.concat();
     all.sort_unstable();
     assert!(all.into_iter().eq(0..each * PRODUCERS), "each value comes out once");
 }
@@ -147,7 +97,7 @@ fn what_many_threads_push_onto_a_stack_comes_off_once() {
 #[test]
 fn who_pops_and_who_takes_all_get_different_values() {
     let stack = Stack::new();
-    let spare = std::sync::Mutex::new(Vec::new());
+    let spare = Mutex::new(Vec::new());
     producers_and_consumers(
         false,
         |value| stack.push(value),
@@ -192,10 +142,10 @@ fn a_drop_that_panics_loses_no_other_value() {
     let bad = || (0..10).map(|number| Bad(Counted::new(number, &live)));
     let queue: Queue<_> = bad().collect();
     let stack: Stack<_> = bad().collect();
-    assert!(catch_unwind(AssertUnwindSafe(|| drop(queue))).is_err());
-    assert!(catch_unwind(AssertUnwindSafe(|| drop(stack))).is_err());
+    panic_of(|| drop(queue));
+    panic_of(|| drop(stack));
     let stack: Stack<_> = bad().collect();
-    assert!(catch_unwind(AssertUnwindSafe(|| drop(stack.pop_all()))).is_err());
+    panic_of(|| drop(stack.pop_all()));
     assert_eq!(live.load(Relaxed), 0);
 }
 
@@ -207,7 +157,7 @@ fn a_value_does_not_wait_for_a_grace_period() {
     let section = quiescence::read();
     queue.push(Counted::new(1, &live));
     stack.push(Counted::new(2, &live));
-    let before = quiescence::Domain::global().statistics().bytes_waiting;
+    let before = Domain::global().statistics().bytes_waiting;
     drop((queue.pop(), stack.pop()));
     assert_eq!(live.load(Relaxed), 0);
     // Other tests of this process retire as well, and free what they have retired; but not what
@@ -222,16 +172,8 @@ fn a_value_does_not_wait_for_a_grace_period() {
 #[cfg_attr(miri, ignore = "starts another process")]
 fn nodes_count_against_the_limit_of_the_global_domain() {
     const LIMIT: u64 = 64;
-    if common::role().is_none() {
-        let output = common::again(
-            "queue_and_stack::nodes_count_against_the_limit_of_the_global_domain",
-            "limited",
-            &[("QUIESCENCE_LIMIT_OBJECTS", "64")],
-        );
-        assert!(output.status.success(), "{output:?}");
-        return;
-    }
-    let waiting = || quiescence::Domain::global().statistics().callbacks_waiting();
+    in_its_own_process!(&[("QUIESCENCE_LIMIT_OBJECTS", "64")]);
+    let waiting = || Domain::global().statistics().callbacks_waiting();
     let (queue, stack): (Queue<_>, Stack<_>) = ((0..200).collect(), (0..200).collect());
     let section = quiescence::read();
     assert!(queue.drain().eq(0..200));

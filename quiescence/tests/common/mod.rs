@@ -1,6 +1,6 @@
-//! What several test files need, each of them a part of it.
+//! What several test files need, each of them a part of it: they import all of it by a star.
 
-#![allow(dead_code)]
+#![allow(dead_code, unused_imports, unused_macros)]
 
 pub(crate) mod expect;
 pub(crate) mod limited;
@@ -9,14 +9,26 @@ pub(crate) mod shuffle;
 pub(crate) mod storm;
 pub(crate) mod user_types;
 
+pub(crate) use std::cell::{Cell, RefCell};
+pub(crate) use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
 use std::process::{Command, Output};
-use std::sync::Barrier;
-use std::thread;
-use std::time::Duration;
+pub(crate) use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
+pub(crate) use std::sync::atomic::{
+    AtomicBool, AtomicI64, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize,
+};
+pub(crate) use std::sync::{Arc, Barrier, LazyLock, Mutex, OnceLock, mpsc};
+pub(crate) use std::thread;
+pub(crate) use std::time::{Duration, Instant};
 
-use quiescence::Domain;
+use quiescence::hazard::HazardDomain;
+use quiescence::tag::DomainTag;
+pub(crate) use quiescence::tag::Private;
+use quiescence::tuning::Tuning;
 #[cfg(target_os = "linux")]
 use quiescence::tuning::{Fences, PerCpuPath};
+pub(crate) use quiescence::{AtLimit, Domain, Rcu, RcuOption, Srcu, Weigh};
+
+pub(crate) use user_types::{Count, Counted, Dropped, OnDrop, Random, Woken};
 
 /// So many rounds, or bytes, or threads; fewer under Miri, which takes a thousand times as long.
 pub(crate) const fn rounds<T: Copy>(many: T, under_miri: T) -> T {
@@ -25,14 +37,25 @@ pub(crate) const fn rounds<T: Copy>(many: T, under_miri: T) -> T {
 
 /// Calls `f` while another thread is in a section of `domain`, which ends when `f` calls its
 /// argument.
-pub(crate) fn beside_a_section<R>(domain: &Domain, f: impl FnOnce(&dyn Fn()) -> R) -> R {
+pub(crate) fn beside_a_section<K: DomainTag, R>(
+    domain: &Domain<K>,
+    f: impl FnOnce(&dyn Fn()) -> R,
+) -> R {
+    while_held(|| domain.read(), f)
+}
+
+/// Calls `f` while another thread holds what `begin` returns, until `f` calls its argument.
+pub(crate) fn while_held<G, R>(
+    begin: impl FnOnce() -> G + Send,
+    f: impl FnOnce(&dyn Fn()) -> R,
+) -> R {
     let (entered, leave) = (Barrier::new(2), Barrier::new(2));
     thread::scope(|scope| {
         scope.spawn(|| {
-            let guard = domain.read();
+            let held = begin();
             entered.wait();
             leave.wait();
-            drop(guard);
+            drop(held);
         });
         entered.wait();
         f(&|| {
@@ -41,11 +64,66 @@ pub(crate) fn beside_a_section<R>(domain: &Domain, f: impl FnOnce(&dyn Fn()) -> 
     })
 }
 
-/// Lets other threads run until some updater has gone to sleep in `domain`.
-pub(crate) fn until_an_updater_sleeps(domain: &Domain) {
-    while domain.statistics().sleeps == 0 {
+/// A closure that counts its calls.
+pub(crate) fn counting<C: Count>(calls: &Arc<C>) -> impl FnMut() + Send + use<C> {
+    let calls = Arc::clone(calls);
+    move || calls.one_more()
+}
+
+/// Has so many threads call `f`, each with its number; what they return, in their order.
+pub(crate) fn threads<R: Send>(many: usize, f: impl Fn(usize) -> R + Sync) -> Vec<R> {
+    thread::scope(|scope| {
+        let f = &f;
+        let threads: Vec<_> = (0..many).map(|number| scope.spawn(move || f(number))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    })
+}
+
+/// Has so many threads do something again and again, until `f` has returned or panics: each calls
+/// what `begin` returns for its number.
+pub(crate) fn beside<R, A: FnMut()>(
+    many: usize,
+    begin: impl Fn(usize) -> A + Sync,
+    f: impl FnOnce() -> R,
+) -> R {
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let (begin, stop) = (&begin, &stop);
+        let _at_the_end = OnDrop(|| stop.store(true, Relaxed));
+        for number in 0..many {
+            scope.spawn(move || {
+                let mut again = begin(number);
+                while !stop.load(Relaxed) {
+                    again();
+                }
+            });
+        }
+        f()
+    })
+}
+
+/// Calls `f` on a thread of its own, and waits for the end of that.
+pub(crate) fn elsewhere<R: Send>(f: impl FnOnce() -> R + Send) -> R {
+    thread::scope(|scope| scope.spawn(f).join().unwrap())
+}
+
+/// Lets other threads run until it is so.
+pub(crate) fn until(mut is_so: impl FnMut() -> bool) {
+    while !is_so() {
         thread::yield_now();
     }
+}
+
+/// Lets other threads run until some updater has gone to sleep in `domain`.
+pub(crate) fn until_an_updater_sleeps<K: DomainTag>(domain: &Domain<K>) {
+    until(|| domain.statistics().sleeps != 0);
+}
+
+/// What `f` says when it panics, which it must.
+pub(crate) fn panic_of<R>(f: impl FnOnce() -> R) -> String {
+    let Err(payload) = catch_unwind(AssertUnwindSafe(f)) else { panic!("it does not panic") };
+    let said = payload.downcast_ref::<&str>().map(|said| (*said).to_owned());
+    said.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_default()
 }
 
 /// Whether a thread of this process, or none yet (0), sleeps or has ended.
@@ -58,6 +136,27 @@ pub(crate) fn sleeps_or_is_gone(thread: u32) -> bool {
     stat.map_or(true, |stat| stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('S')))
 }
 
+/// From now on this system call fails with EPERM in this process; if `first` is given, only with
+/// such a first argument.
+#[cfg(target_os = "linux")]
+pub(crate) fn forbid(call: libc::c_long, first: Option<u32>) {
+    let statement = |code, k| libc::sock_filter { code, jt: 0, jf: 0, k };
+    let unless = |k, skip| libc::sock_filter { code: 0x15, jt: 0, jf: skip, k };
+    let mut filter =
+        vec![statement(0x20, 0), unless(call as u32, if first.is_some() { 3 } else { 1 })];
+    if let Some(first) = first {
+        filter.extend([statement(0x20, 16), unless(first, 1)]); // the low half of the argument
+    }
+    filter.push(statement(0x06, 0x0005_0000 | libc::EPERM as u32)); // fail
+    filter.push(statement(0x06, 0x7fff_0000)); // allow
+    let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
+    // SAFETY: a plain flag of the process.
+    assert_eq!(unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) }, 0);
+    let (mode, flags) = (libc::SECCOMP_SET_MODE_FILTER, libc::SECCOMP_FILTER_FLAG_TSYNC);
+    // SAFETY: the program outlives the call, which copies it.
+    assert_eq!(unsafe { libc::syscall(libc::SYS_seccomp, mode, flags, &raw const program) }, 0);
+}
+
 /// Runs `f` in a child process made by `fork`; a panic there is a failure here.
 #[cfg(unix)]
 pub(crate) fn in_child(f: impl FnOnce()) {
@@ -65,40 +164,111 @@ pub(crate) fn in_child(f: impl FnOnce()) {
     // of the library is meant to work after a fork; glibc's allocator does.
     match unsafe { libc::fork() } {
         -1 => panic!("fork: {}", std::io::Error::last_os_error()),
-        0 => {
-            let whole = std::panic::catch_unwind(std::panic::AssertUnwindSafe(f)).is_ok();
-            // SAFETY: ends the child without running anything of the parent's.
-            unsafe { libc::_exit(i32::from(!whole)) }
-        }
-        child => {
-            let mut status = 0;
-            // SAFETY: waits for the child made above.
-            assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
-            assert_eq!(status, 0, "the child failed");
-        }
+        0 => end_child(catch_unwind(AssertUnwindSafe(f)).is_ok()),
+        child => assert_eq!(status_of(child), 0, "the child failed"),
     }
+}
+
+/// Ends a child process, which is well if it is whole, without running anything of the parent's.
+#[cfg(unix)]
+pub(crate) fn end_child(is_whole: bool) -> ! {
+    // SAFETY: ends the process.
+    unsafe { libc::_exit(i32::from(!is_whole)) }
+}
+
+/// Waits until a child made by `fork` has ended: 0 if that is well.
+#[cfg(unix)]
+pub(crate) fn status_of(child: libc::pid_t) -> libc::c_int {
+    let mut status = -1;
+    // SAFETY: waits for a child of the caller's.
+    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+    status
 }
 
 const ROLE: &str = "ROLE";
 
-/// Runs one test of this program in a new process, in which it finds its role set to `role`.
-pub(crate) fn again(test: &str, role: &str, environment: &[(&str, &str)]) -> Output {
-    Command::new(std::env::current_exe().unwrap())
-        .args([test, "--exact", "--nocapture", "--test-threads=1"])
-        .env(ROLE, role)
-        .envs(environment.iter().copied())
-        .output()
-        .unwrap()
+/// One test of this program in a new process, in which it finds its role set to `role`.
+pub(crate) fn command_of(test: &str, role: &str) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args([test, "--exact", "--nocapture", "--test-threads=1"]).env(ROLE, role);
+    command
 }
 
-/// As [`again`], for a process that may be one that never ends: it is killed after 100 s, which is
-/// a failure of its own.
-pub(crate) fn again_in_time(test: &str, role: &str, environment: &[(&str, &str)]) -> Output {
-    let mut again = Command::new(std::env::current_exe().unwrap());
-    again.args([test, "--exact", "--nocapture", "--test-threads=1"]).env(ROLE, role);
-    again.envs(environment.iter().copied());
-    limited::output(&mut again, Duration::from_secs(100)).unwrap()
+/// Runs one test of this program in a new process, in which it finds its role set to `role`. It is
+/// killed if it takes longer than 300 s, which is a failure of its own, and if this thread ends.
+pub(crate) fn again(test: &str, role: &str, environment: &[(&str, &str)]) -> Output {
+    let mut command = command_of(test, role);
+    command.envs(environment.iter().copied());
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::process::{Signal, set_parent_process_death_signal};
+        use std::os::unix::process::CommandExt;
+        let end_with_parent = || Ok(set_parent_process_death_signal(Some(Signal::KILL))?);
+        // SAFETY: between `fork` and `exec` it makes a system call and nothing else.
+        unsafe { command.pre_exec(end_with_parent) };
+    }
+    limited::output(&mut command, Duration::from_secs(300)).unwrap()
 }
+
+/// As [`again`], which ends with this code; returns what it has said to standard error.
+pub(crate) fn ends_again(test: &str, role: &str, code: i32) -> String {
+    let output = again(test, role, &[]);
+    assert_eq!(output.status.code(), Some(code), "{output:?}");
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// As [`again`], for a test that is to pass there.
+pub(crate) fn passes_again(test: &str, role: &str, environment: &[(&str, &str)]) {
+    let output = again(test, role, environment);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{role} {environment:?} {:?}: {said}", output.status);
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.contains("1 passed"), "no such test: {said}");
+}
+
+/// The test that the type of a function in it names: `program::module::test::{{closure}}`.
+pub(crate) fn test_of<F>(_: F) -> &'static str {
+    let path = std::any::type_name::<F>().split("::{{closure}}").next().unwrap();
+    path.split_once("::").unwrap().1
+}
+
+/// The name of the test that this is in, in its program.
+macro_rules! this_test {
+    () => {
+        $crate::common::test_of(|| ())
+    };
+}
+
+/// The rest of a test is run by a process of its own, with this in its environment if something is
+/// given, or one for each of some environments: else the test ends here, once it has passed there.
+macro_rules! in_its_own_process {
+    () => {
+        in_its_own_process!(&[])
+    };
+    (each of $environments:expr) => {
+        if $crate::common::role().is_none() {
+            return ($environments.iter())
+                .for_each(|some| $crate::common::passes_again(this_test!(), "alone", some));
+        }
+    };
+    ($environment:expr) => {
+        if $crate::common::role().is_none() {
+            return $crate::common::passes_again(this_test!(), "alone", $environment);
+        }
+    };
+}
+
+pub(crate) use {in_its_own_process, this_test};
+
+/// Both paths of what counts by CPU, as far as this process has both: environments.
+pub(crate) const BOTH: &[&[(&str, &str)]] = &[&[], &[("QUIESCENCE_PERCPU", "portable")]];
+
+/// Where the portable path of what counts by CPU is chosen, or is the only one.
+pub(crate) const PORTABLE: [[(&str, &str); 1]; 3] = [
+    [("QUIESCENCE_PERCPU", "portable")],
+    [("QUIESCENCE_FENCES", "portable")],
+    [("GLIBC_TUNABLES", "glibc.pthread.rseq=0")],
+];
 
 /// The role of this process, if [`again`] has started it.
 pub(crate) fn role() -> Option<String> {
@@ -113,12 +283,56 @@ pub(crate) fn domain_with_limit(objects_max: u64, bytes_max: u64) -> Domain {
 }
 
 /// Sets a domain's limit, and turns its reports of stalls off.
-pub(crate) fn set_limit(domain: &Domain, objects_max: u64, bytes_max: u64) {
+pub(crate) fn set_limit<K: DomainTag>(domain: &Domain<K>, objects_max: u64, bytes_max: u64) {
+    tune(domain, |tuning| {
+        (tuning.objects_max, tuning.bytes_max) = (objects_max, bytes_max);
+        (tuning.stall_after, tuning.stall_after_expedited) = (None, None);
+    });
+}
+
+/// Changes some of a domain's tuning.
+pub(crate) fn tune<K: DomainTag>(domain: &Domain<K>, change: impl FnOnce(&mut Tuning)) {
     let mut tuning = domain.tuning();
-    tuning.objects_max = objects_max;
-    tuning.bytes_max = bytes_max;
-    tuning.stall_after = None;
-    tuning.stall_after_expedited = None;
+    change(&mut tuning);
+    domain.tune(tuning);
+}
+
+/// A context whose waker does nothing.
+pub(crate) fn no_context() -> std::task::Context<'static> {
+    std::task::Context::from_waker(std::task::Waker::noop())
+}
+
+/// Polls a future on this thread until it is ready, which parks until it is woken. Returns how
+/// often it was woken as well.
+pub(crate) fn block_on<F: Future>(future: F) -> (F::Output, usize) {
+    struct Unpark(thread::Thread, AtomicUsize);
+    impl std::task::Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.1.fetch_add(1, Release);
+            self.0.unpark();
+        }
+    }
+    let unpark = Arc::new(Unpark(thread::current(), AtomicUsize::new(0)));
+    let waker = unpark.clone().into();
+    let mut future = std::pin::pin!(future);
+    loop {
+        let woken = unpark.1.load(Acquire);
+        let mut context = std::task::Context::from_waker(&waker);
+        match future.as_mut().poll(&mut context) {
+            std::task::Poll::Ready(output) => return (output, woken),
+            std::task::Poll::Pending => {
+                while unpark.1.load(Acquire) == woken {
+                    thread::park();
+                }
+            }
+        }
+    }
+}
+
+/// The same of a domain of hazard pointers.
+pub(crate) fn tune_hazards(domain: &HazardDomain, change: impl FnOnce(&mut Tuning)) {
+    let mut tuning = domain.tuning();
+    change(&mut tuning);
     domain.tune(tuning);
 }
 

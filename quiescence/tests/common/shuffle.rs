@@ -46,6 +46,31 @@ pub(crate) fn shuffled(threads: usize, rounds: usize, f: impl Fn(usize, usize) +
     });
 }
 
+/// A thread without rseq in a process that has it, as one started behind the C library's back.
+#[cfg(all(target_env = "gnu", any(target_arch = "x86_64", target_arch = "aarch64")))]
+pub(crate) fn unregister_rseq() {
+    unsafe extern "C" {
+        static __rseq_offset: isize;
+    }
+    let area: usize;
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: the first word of the thread's block is its own address (x86-64's ABI).
+    unsafe {
+        std::arch::asm!("mov {}, qword ptr fs:[0]", out(reg) area, options(nostack, readonly))
+    };
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: reads the register that the thread's block is found by.
+    unsafe {
+        std::arch::asm!("mrs {}, tpidr_el0", out(reg) area, options(nostack, nomem))
+    };
+    const SIGNATURE: u32 = if cfg!(target_arch = "x86_64") { 0x5305_3053 } else { 0xd428_bc00 };
+    // SAFETY: glibc's constant.
+    let area = area.wrapping_add_signed(unsafe { __rseq_offset });
+    // SAFETY: unregisters what glibc registered; no other thread looks at it. If it was not
+    // registered, nothing is done.
+    unsafe { libc::syscall(libc::SYS_rseq, area, 32, 1, SIGNATURE) };
+}
+
 /// Numbers that look random, the same in each run.
 pub(crate) fn random(thread: usize, round: usize) -> u64 {
     let mut word = ((thread as u64) << 40 | round as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -56,11 +81,7 @@ pub(crate) fn random(thread: usize, round: usize) -> u64 {
 /// All tests of a module, but those whose names end so, in processes that count portably; `test` is
 /// one of them.
 pub(crate) fn all_but_in_other_processes(module: &str, test: &str) {
-    for (name, value) in [
-        ("QUIESCENCE_PERCPU", "portable"),
-        ("QUIESCENCE_FENCES", "portable"),
-        ("GLIBC_TUNABLES", "glibc.pthread.rseq=0"),
-    ] {
+    for [(name, value)] in super::PORTABLE {
         let mut again = Command::new(std::env::current_exe().unwrap());
         again.arg(format!("{module}::")).args(["--skip", "in_other_processes"]).env(name, value);
         let output = again.output().unwrap();

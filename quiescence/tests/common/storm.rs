@@ -37,15 +37,26 @@ impl Target {
     }
 }
 
-/// Sends `signal` to threads in turn until `enough`.
+/// Sends `signal` in turn to two threads, each of which does one of these again and again, until
+/// `enough`.
 #[cfg(unix)]
-pub(crate) fn storm(signal: libc::c_int, targets: &[&Target], enough: impl Fn() -> bool) {
-    while !enough() {
-        for target in targets {
-            target.send(signal);
+pub(crate) fn beside(
+    signal: libc::c_int,
+    work: [&(dyn Fn() + Sync); 2],
+    enough: impl Fn() -> bool,
+) {
+    let targets = [Target::default(), Target::default()];
+    let begin = |thread: usize| {
+        work[thread]();
+        targets[thread].is_here();
+        work[thread]
+    };
+    super::beside(2, begin, || {
+        while !enough() {
+            targets.iter().for_each(|target| target.send(signal));
+            thread::yield_now();
         }
-        thread::yield_now();
-    }
+    });
 }
 
 /// Runs all other tests of a module once more in a process with this in its environment, unless

@@ -4,8 +4,113 @@ use std::hash::Hasher;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use quiescence::cell::Counted;
-use quiescence::cell::RefCnt;
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::SeqCst};
+
+use quiescence::Weigh;
+use quiescence::cell::{self, RefCnt};
+
+/// A number that others read while it is counted.
+pub(crate) trait Count: Send + Sync + 'static {
+    fn one_more(&self);
+}
+
+macro_rules! counts {
+    ($($atomic:ty),*) => {
+        $(impl Count for $atomic {
+            fn one_more(&self) {
+                self.fetch_add(1, SeqCst);
+            }
+        })*
+    };
+}
+
+counts!(AtomicU32, AtomicU64, AtomicUsize);
+
+/// Counts itself where it is dropped.
+#[derive(Debug)]
+pub(crate) struct Dropped<C: Count = AtomicUsize>(pub(crate) Arc<C>);
+
+impl<C: Count> Weigh for Dropped<C> {}
+
+impl<C: Count> Drop for Dropped<C> {
+    fn drop(&mut self) {
+        self.0.one_more();
+    }
+}
+
+/// A number, which is counted as long as it lives and is whole.
+#[derive(Debug)]
+pub(crate) struct Counted {
+    pub(crate) number: u64,
+    check: u64,
+    live: Arc<AtomicUsize>,
+}
+
+impl Weigh for Counted {}
+
+impl Counted {
+    pub(crate) fn new(number: u64, live: &Arc<AtomicUsize>) -> Self {
+        live.fetch_add(1, SeqCst);
+        Self { number, check: !number, live: Arc::clone(live) }
+    }
+
+    /// The number, if it has not been dropped and nothing of it is of another one.
+    pub(crate) fn whole(&self) -> u64 {
+        assert_eq!(self.check, !self.number, "dropped or torn");
+        self.number
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.whole();
+        self.check = self.number;
+        self.live.fetch_sub(1, SeqCst);
+    }
+}
+
+/// Counts the times that it is woken.
+#[derive(Debug, Default)]
+pub(crate) struct Woken(pub(crate) AtomicUsize);
+
+impl std::task::Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, SeqCst);
+    }
+}
+
+/// Calls a function where it is dropped.
+#[derive(Debug)]
+pub(crate) struct OnDrop<F: FnMut()>(pub(crate) F);
+
+impl<F: FnMut()> Weigh for OnDrop<F> {}
+
+impl<F: FnMut()> Drop for OnDrop<F> {
+    fn drop(&mut self) {
+        self.0();
+    }
+}
+
+/// Numbers without a pattern, the same in each run: SplitMix64.
+#[derive(Debug)]
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
+        self.next() % end
+    }
+
+    pub(crate) fn index(&mut self, end: usize) -> usize {
+        self.below(end as u64) as usize
+    }
+}
 
 /// What is done where a [`Pointer`] is cloned.
 pub(crate) trait OnClone: Send + Sync + 'static {
@@ -43,20 +148,20 @@ unsafe impl<C: OnClone> RefCnt for Pointer<C> {
 }
 
 // SAFETY: all as `Arc` does it.
-unsafe impl<C: OnClone> Counted for Pointer<C> {
+unsafe impl<C: OnClone> cell::Counted for Pointer<C> {
     type Base = u64;
 
     fn into_ptr(me: Self) -> *mut u64 {
-        Counted::into_ptr(me.0)
+        cell::Counted::into_ptr(me.0)
     }
 
     fn as_ptr(me: &Self) -> *mut u64 {
-        Counted::as_ptr(&me.0)
+        cell::Counted::as_ptr(&me.0)
     }
 
     unsafe fn from_ptr(address: *const u64) -> Self {
         // SAFETY: by the contract.
-        Self::new(unsafe { Counted::from_ptr(address) })
+        Self::new(unsafe { cell::Counted::from_ptr(address) })
     }
 }
 
@@ -65,7 +170,7 @@ unsafe impl<C: OnClone> Counted for Pointer<C> {
 pub(crate) struct Own(pub(crate) Arc<(u64, String)>);
 
 // SAFETY: an `Arc`, and does as its implementation does.
-unsafe impl Counted for Own {
+unsafe impl cell::Counted for Own {
     type Base = (u64, String);
 
     fn into_ptr(me: Self) -> *mut Self::Base {

@@ -2,14 +2,8 @@
 //! that are changed while something waits, limits that no thread could settle, domains that end on
 //! the worker.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use std::sync::{Arc, Barrier, mpsc};
-use std::thread;
-use std::time::Duration;
-
-use crate::common::{beside_a_section, domain_with_limit, rounds, set_limit};
-use quiescence::{Domain, Rcu, Retire};
+use crate::common::*;
+use quiescence::Retire;
 
 /// As good as never.
 const NEVER: Duration = Duration::from_secs(86_400);
@@ -52,7 +46,7 @@ fn a_size_is_asked_once() {
 fn a_size_that_panics_when_it_is_asked_first_drops_nothing() {
     let (domain, dropped) = (Domain::new(), Arc::new(AtomicUsize::new(0)));
     let trouble = AsksForTrouble { asked: AtomicUsize::new(1), dropped: Arc::clone(&dropped) };
-    assert!(catch_unwind(AssertUnwindSafe(|| domain.retire(trouble))).is_err());
+    panic_of(|| domain.retire(trouble));
     domain.barrier();
     assert_eq!(dropped.load(SeqCst), 0);
 }
@@ -71,9 +65,7 @@ impl Retire for Grows {
 fn a_size_that_has_grown_does_not_fill_the_domain() {
     let domain = domain_with_limit(100, 1 << 20);
     for _ in 0..10 {
-        thread::scope(|scope| {
-            scope.spawn(|| domain.retire(Grows(AtomicUsize::new(0))).unwrap());
-        });
+        elsewhere(|| domain.retire(Grows(AtomicUsize::new(0))).unwrap());
         domain.barrier();
     }
     domain.try_retire(Box::new(1)).expect("there is room");
@@ -84,13 +76,10 @@ fn a_size_that_has_grown_does_not_fill_the_domain() {
 #[test]
 fn patience_that_is_shortened_holds_for_what_waits_already() {
     let domain = Domain::new();
-    let mut tuning = domain.tuning();
-    tuning.lazy = NEVER;
-    domain.tune(tuning);
+    tune(&domain, |tuning| tuning.lazy = NEVER);
     let (is_called, called) = mpsc::channel();
     domain.call(move || is_called.send(()).unwrap()).unwrap();
-    tuning.lazy = Duration::ZERO;
-    domain.tune(tuning);
+    tune(&domain, |tuning| tuning.lazy = Duration::ZERO);
     called.recv().unwrap();
 }
 
@@ -147,13 +136,12 @@ fn a_limit_that_is_lowered_holds_soon_for_a_thread_that_was_allowed_more() {
 fn what_is_unlinked_in_sections_does_not_pile_up_on_an_old_debt() {
     let domain = domain_with_limit(1, 1 << 30);
     let value = Rcu::new_in(1, domain.clone());
-    let panicked = catch_unwind(AssertUnwindSafe(|| {
+    panic_of(|| {
         let _guard = domain.read();
         value.store(2);
         value.store(3);
         panic!("on purpose");
-    }));
-    assert!(panicked.is_err());
+    });
     let mut most = 0;
     for new in 0..rounds(1_000, 50) {
         let guard = domain.read();

@@ -1,27 +1,17 @@
 //! Statistics: what is counted, when, and what is not.
 
-use std::sync::Barrier;
-use std::sync::atomic::{AtomicBool, Ordering::*};
-use std::thread;
-
-use quiescence::{
-    Domain,
-    report::{Latency, Statistics},
-};
+use crate::common::*;
+use quiescence::report::{Latency, Statistics};
 
 /// Calls `f` while another thread is registered in the domain, in no section.
 fn beside_a_reader(domain: &Domain, f: impl FnOnce()) {
-    let (registered, over) = (Barrier::new(2), Barrier::new(2));
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            let _reader = domain.reader();
-            registered.wait();
-            over.wait();
-        });
-        registered.wait();
-        f();
-        over.wait();
-    });
+    while_held(
+        || domain.reader(),
+        |over| {
+            f();
+            over();
+        },
+    );
 }
 
 #[test]
@@ -53,9 +43,7 @@ fn grace_periods_of_qsbr_readers_are_timed_from_their_first_wait() {
             scope.spawn(|| {
                 let mut other = domain.qsbr();
                 online.wait();
-                while !over.load(Acquire) {
-                    thread::yield_now();
-                }
+                until(|| over.load(Acquire));
                 other.quiescent_state();
                 online.wait();
             });
@@ -80,22 +68,14 @@ fn grace_periods_of_qsbr_readers_are_timed_from_their_first_wait() {
 #[test]
 fn a_grace_period_that_becomes_urgent_is_expedited() {
     let domain = Domain::new();
-    let (inside, outside) = (Barrier::new(2), Barrier::new(2));
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            let _guard = domain.read();
-            inside.wait();
-            outside.wait();
-        });
-        inside.wait();
+    beside_a_section(&domain, |leave| {
         let cookie = domain.start_poll();
         assert!(!domain.poll(cookie));
-        let hurried = scope.spawn(|| domain.synchronize_expedited());
-        while domain.statistics().waiters == 0 {
-            thread::yield_now();
-        }
-        outside.wait();
-        hurried.join().unwrap();
+        thread::scope(|scope| {
+            scope.spawn(|| domain.synchronize_expedited());
+            until(|| domain.statistics().waiters != 0);
+            leave();
+        });
         assert!(domain.poll(cookie));
     });
     let Statistics { grace_periods, grace_periods_expedited, .. } = domain.statistics();
@@ -122,9 +102,7 @@ fn what_waits_is_counted_in_objects_and_bytes() {
 #[test]
 fn who_comes_to_the_limit_is_counted() {
     let domain = Domain::new();
-    let mut tuning = domain.tuning();
-    tuning.objects_max = 2;
-    domain.tune(tuning);
+    tune(&domain, |tuning| tuning.objects_max = 2);
     for number in 0..2 {
         domain.retire(Box::new(number)).unwrap();
     }
@@ -140,7 +118,7 @@ fn who_comes_to_the_limit_is_counted() {
 #[test]
 fn the_worker_is_billed_for_callbacks_apart() {
     let domain = Domain::new();
-    let over = std::sync::Arc::new(AtomicBool::new(false));
+    let over = Arc::new(AtomicBool::new(false));
     let tell = over.clone();
     domain
         .call(move || {
@@ -152,12 +130,8 @@ fn the_worker_is_billed_for_callbacks_apart() {
             tell.store(true, Release);
         })
         .unwrap();
-    while !over.load(Acquire) {
-        thread::yield_now();
-    }
+    until(|| over.load(Acquire));
     // Billed when its turn is over.
-    while domain.statistics().worker_callbacks_ns == 0 {
-        thread::yield_now();
-    }
+    until(|| domain.statistics().worker_callbacks_ns != 0);
     assert_eq!(domain.statistics().callbacks_run, 1);
 }

@@ -1,10 +1,7 @@
 //! The same promises under every engine, and what each engine has of its own.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
-use std::sync::{Arc, Barrier};
-use std::thread;
-
-use quiescence::{Domain, Rcu, tuning::Engine};
+use crate::common::*;
+use quiescence::tuning::Engine;
 
 fn domain(engine: Engine) -> Domain {
     Domain::builder().engine(engine).build()
@@ -63,17 +60,8 @@ fn callbacks_run_without_anybody_waiting() {
     for engine in Engine::ALL {
         let domain = domain(engine);
         let run = Arc::new(AtomicUsize::new(0));
-        for _ in 0..MANY {
-            let run = Arc::clone(&run);
-            domain
-                .call(move || {
-                    run.fetch_add(1, Release);
-                })
-                .unwrap();
-        }
-        while run.load(Acquire) < MANY {
-            thread::yield_now();
-        }
+        (0..MANY).for_each(|_| domain.call(counting(&run)).unwrap());
+        until(|| run.load(Acquire) >= MANY);
         let statistics = domain.statistics();
         assert_eq!(statistics.callbacks_queued, MANY as u64);
         assert!(statistics.grace_periods < MANY as u64, "{engine}: callbacks share grace periods");
@@ -87,9 +75,7 @@ fn a_started_grace_period_ends_by_itself_on_the_tick() {
     for engine in [Engine::Tick, Engine::Token, Engine::Poll] {
         let domain = domain(engine);
         let _cookie = domain.start_poll();
-        while domain.statistics().grace_periods == 0 {
-            thread::yield_now();
-        }
+        until(|| domain.statistics().grace_periods != 0);
     }
 }
 
@@ -159,9 +145,7 @@ fn a_relay_passes_over_whoever_is_away() {
                         // Some have handed a number on by then, and some have not.
                         (0..number * 50).for_each(|_| reader.quiescent_state());
                         let away = reader.offline();
-                        while !stop.load(Relaxed) {
-                            thread::yield_now();
-                        }
+                        until(|| stop.load(Relaxed));
                         drop(away);
                     }
                     1 => drop(reader),

@@ -1,47 +1,18 @@
 //! `epoch`: what programs written for crossbeam-epoch rely on, and the limit, which they have not.
 
-use std::cell::RefCell;
+use crate::common::*;
 use std::mem::MaybeUninit;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
-use std::sync::{Arc, Barrier};
-use std::thread;
 
-use crate::common::{beside_a_section, domain_with_limit, rounds};
-use quiescence::Domain;
 use quiescence::epoch::{self, Atomic, Collector, Guard, Owned, Pointable, Shared};
 
-/// Counts its drops.
-struct Counted(Arc<AtomicUsize>);
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.0.fetch_add(1, SeqCst);
-    }
-}
-
 fn defer_counted(guard: &Guard, drops: &Arc<AtomicUsize>) {
-    let object = Owned::new(Counted(Arc::clone(drops))).into_shared(guard);
+    let object = Owned::new(Dropped(Arc::clone(drops))).into_shared(guard);
     // SAFETY: no other thread knows of it.
     unsafe { guard.defer_destroy(object) };
 }
 
 fn pinned_elsewhere<R>(collector: &Collector, f: impl FnOnce(&dyn Fn()) -> R) -> R {
-    let (pinned, leave) = (Barrier::new(2), Barrier::new(2));
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            let handle = collector.register();
-            let guard = handle.pin();
-            pinned.wait();
-            leave.wait();
-            drop(guard);
-        });
-        pinned.wait();
-        f(&|| {
-            leave.wait();
-        })
-    })
+    while_held(|| collector.register().pin(), f)
 }
 
 #[test]
@@ -286,9 +257,9 @@ fn tags_are_below_the_alignment() {
 fn exchanges_give_back_what_was_not_taken() {
     let guard = &epoch::pin();
     let drops = Arc::new(AtomicUsize::new(0));
-    let place = Atomic::new(Counted(Arc::clone(&drops)));
+    let place = Atomic::new(Dropped(Arc::clone(&drops)));
     let old = place.load(Acquire, guard);
-    let new = Owned::new(Counted(Arc::clone(&drops)));
+    let new = Owned::new(Dropped(Arc::clone(&drops)));
     let error = place.compare_exchange(Shared::null(), new, AcqRel, Acquire, guard).unwrap_err();
     assert!(error.current == old && drops.load(SeqCst) == 0);
     let now = place.compare_exchange(old, error.new, AcqRel, Acquire, guard).unwrap();
@@ -389,9 +360,7 @@ fn the_end_of_a_collector_in_a_pinned_thread_waits_for_nothing() {
     let guard = other.pin();
     drop(collector);
     drop(guard);
-    while drops.load(SeqCst) == 0 {
-        thread::yield_now();
-    }
+    until(|| drops.load(SeqCst) != 0);
 }
 
 /// crossbeam-rs/crossbeam#566: while a thread is pinned, memory of the others grew without end.
@@ -411,9 +380,7 @@ fn beside_a_pinned_thread_what_waits_keeps_the_limit() {
                 })
             })
             .collect();
-        while domain.statistics().limit_overruns < 2 {
-            thread::yield_now();
-        }
+        until(|| domain.statistics().limit_overruns >= 2);
         // Each waits at the end of a guard, with one object over the limit.
         let statistics = domain.statistics();
         assert!(statistics.callbacks_waiting() <= OBJECTS + 2, "{statistics:?}");
@@ -459,7 +426,7 @@ fn a_stack_gives_each_value_once() {
         next: Atomic<Node>,
     }
     let (head, taken) = (Atomic::<Node>::null(), AtomicUsize::new(0));
-    let (threads, each) = (4, rounds(20_000, 100));
+    let (many, each) = (4, rounds(20_000, 100));
     let pop = || {
         let guard = epoch::pin();
         loop {
@@ -487,22 +454,17 @@ fn a_stack_gives_each_value_once() {
             }
         }
     };
-    thread::scope(|scope| {
-        for thread in 0..threads {
-            let (push, pop, taken) = (&push, &pop, &taken);
-            scope.spawn(move || {
-                for number in 0..each {
-                    push(1 + thread + number % 3);
-                    if let Some(value) = pop() {
-                        taken.fetch_add(value, Relaxed);
-                    }
-                }
-            });
+    threads(many, |thread| {
+        for number in 0..each {
+            push(1 + thread + number % 3);
+            if let Some(value) = pop() {
+                taken.fetch_add(value, Relaxed);
+            }
         }
     });
     while let Some(value) = pop() {
         taken.fetch_add(value, Relaxed);
     }
-    let expected: usize = (0..threads).flat_map(|t| (0..each).map(move |n| 1 + t + n % 3)).sum();
+    let expected: usize = (0..many).flat_map(|t| (0..each).map(move |n| 1 + t + n % 3)).sum();
     assert_eq!(taken.into_inner(), expected);
 }

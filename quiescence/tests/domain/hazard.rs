@@ -1,15 +1,10 @@
 //! Hazard pointers: what is protected stays, what is not is freed, and what waits is bounded, seen
 //! and freed at the end.
 
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64};
-use std::sync::{Arc, Mutex};
-use std::{ptr, thread};
+use crate::common::*;
+use std::ptr;
 
-use crate::common;
-use crate::common::storm;
 use quiescence::hazard::{self, HazardDomain, HazardPointer};
-use quiescence::{Weigh, tuning::Tuning};
 
 const MARK: u64 = 0x600d_600d_600d_600d;
 
@@ -62,19 +57,6 @@ impl Drop for Place {
     fn drop(&mut self) {
         // SAFETY: from a box, and no thread reads the place any more.
         hazard::global().retire(unsafe { Box::from_raw(*self.0.get_mut()) });
-    }
-}
-
-fn tune(domain: &HazardDomain, change: impl FnOnce(&mut Tuning)) {
-    let mut tuning = domain.tuning();
-    change(&mut tuning);
-    domain.tune(tuning);
-}
-
-/// Lets other threads run until it is so.
-fn until(mut holds: impl FnMut() -> bool) {
-    while !holds() {
-        thread::yield_now();
     }
 }
 
@@ -173,27 +155,23 @@ fn a_protected_object_outlives_its_domain() {
 #[test]
 fn what_waits_stays_within_the_limit() {
     const MAX: u64 = 64;
-    const ROUNDS: u64 = common::rounds(5_000, 200);
+    const ROUNDS: u64 = rounds(5_000, 200);
     let (domain, drops) = (HazardDomain::new(), count());
-    tune(&domain, |tuning| tuning.objects_max = MAX);
+    tune_hazards(&domain, |tuning| tuning.objects_max = MAX);
     let place = Place::new(Object::boxed(drops));
     let mut holder = HazardPointer::new();
     // SAFETY: the place follows the protocol, here and below.
     let object = unsafe { holder.protect(&place.0) }.unwrap();
     let most = AtomicU64::new(0);
-    thread::scope(|scope| {
-        for _ in 0..3 {
-            scope.spawn(|| {
-                let mut holder = HazardPointer::new();
-                for _ in 0..ROUNDS {
-                    // SAFETY: as above.
-                    let seen = unsafe { holder.protect(&place.0) }.unwrap();
-                    assert_eq!(seen.mark, MARK);
-                    place.replace(&domain, Object::boxed(drops));
-                    assert_eq!(seen.mark, MARK);
-                    most.fetch_max(domain.statistics().callbacks_waiting(), Relaxed);
-                }
-            });
+    threads(3, |_| {
+        let mut holder = HazardPointer::new();
+        for _ in 0..ROUNDS {
+            // SAFETY: as above.
+            let seen = unsafe { holder.protect(&place.0) }.unwrap();
+            assert_eq!(seen.mark, MARK);
+            place.replace(&domain, Object::boxed(drops));
+            assert_eq!(seen.mark, MARK);
+            most.fetch_max(domain.statistics().callbacks_waiting(), Relaxed);
         }
     });
     // Each thread may be in the midst of freeing a few, and protects one.
@@ -210,7 +188,7 @@ fn what_waits_stays_within_the_limit() {
 #[test]
 fn an_object_that_finds_no_room_waits_while_it_is_protected() {
     let (domain, drops) = (HazardDomain::new(), count());
-    tune(&domain, |tuning| (tuning.objects_max, tuning.bytes_max) = (1, 1));
+    tune_hazards(&domain, |tuning| (tuning.objects_max, tuning.bytes_max) = (1, 1));
     let place = Place::new(Object::boxed(drops));
     let mut holders = [HazardPointer::new(), HazardPointer::new()];
     let [first, second] = &mut holders;
@@ -231,35 +209,21 @@ fn an_object_that_finds_no_room_waits_while_it_is_protected() {
 fn threads_come_and_go_and_protections_move() {
     let (domain, drops) = (HazardDomain::new(), count());
     let place = Place::new(Object::boxed(drops));
-    let (left, stop) = (Mutex::new(Vec::new()), AtomicBool::new(false));
-    let rounds = common::rounds(100, 5);
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            while !stop.load(Relaxed) {
-                place.replace(&domain, Object::boxed(drops));
-            }
-        });
-        for _ in 0..rounds {
-            let handles: Vec<_> = (0..4)
-                .map(|_| {
-                    scope.spawn(|| {
-                        let mut holder = Box::new(HazardPointer::new());
-                        let holder_of = &raw mut *holder;
-                        // SAFETY: in its box, which goes with what it protects.
-                        let holder_of = unsafe { &mut *holder_of };
-                        // SAFETY: the place follows the protocol.
-                        let object = unsafe { holder_of.protect(&place.0) }.unwrap();
-                        assert_eq!(object.mark, MARK);
-                        left.lock().unwrap().push((object, holder));
-                    })
-                })
-                .collect();
-            handles.into_iter().for_each(|handle| handle.join().unwrap());
-            let mut left = left.lock().unwrap();
+    let replace = |_| || place.replace(&domain, Object::boxed(drops));
+    beside(1, replace, || {
+        for _ in 0..rounds(100, 5) {
+            let left = threads(4, |_| {
+                let mut holder = Box::new(HazardPointer::new());
+                let holder_of = &raw mut *holder;
+                // SAFETY: in its box, which goes with what it protects.
+                let holder_of = unsafe { &mut *holder_of };
+                // SAFETY: the place follows the protocol.
+                let object = unsafe { holder_of.protect(&place.0) }.unwrap();
+                assert_eq!(object.mark, MARK);
+                (object, holder)
+            });
             assert!(left.iter().all(|(object, _)| object.mark == MARK));
-            left.clear();
         }
-        stop.store(true, Relaxed);
     });
     domain.barrier();
     assert_eq!(domain.statistics().callbacks_waiting(), 0);
@@ -267,15 +231,10 @@ fn threads_come_and_go_and_protections_move() {
 
 #[test]
 fn a_barrier_while_something_is_freed_is_refused() {
-    struct Waits(Arc<Mutex<Option<bool>>>);
-    impl Weigh for Waits {}
-    impl Drop for Waits {
-        fn drop(&mut self) {
-            *self.0.lock().unwrap() = Some(std::panic::catch_unwind(hazard::barrier).is_err());
-        }
-    }
     let refused = Arc::new(Mutex::new(None));
-    hazard::global().retire(Box::new(Waits(Arc::clone(&refused))));
+    let said = Arc::clone(&refused);
+    let waits = move || *said.lock().unwrap() = Some(catch_unwind(hazard::barrier).is_err());
+    hazard::global().retire(Box::new(OnDrop(waits)));
     until(|| {
         hazard::barrier();
         refused.lock().unwrap().is_some()
@@ -302,7 +261,7 @@ fn a_child_made_by_fork_protects_and_frees() {
             }
         });
         for _ in 0..20 {
-            common::in_child(|| {
+            in_child(|| {
                 let mut holder = HazardPointer::new();
                 // SAFETY: as above.
                 let object = unsafe { holder.protect(&place.0) }.unwrap();
@@ -324,24 +283,13 @@ fn a_child_made_by_fork_protects_and_frees() {
 #[test]
 #[cfg_attr(miri, ignore = "child processes")]
 fn what_waits_is_freed_at_the_end_of_the_process() {
-    struct Says(bool);
-    impl Weigh for Says {}
-    impl Drop for Says {
-        fn drop(&mut self) {
-            if self.0 {
-                eprintln!("freed at the end");
-            }
-        }
+    if role().is_none() {
+        let said = ends_again(this_test!(), "child", 0);
+        return assert!(said.contains("freed at the end"), "{said}");
     }
-    if common::role().as_deref() == Some("child") {
-        tune(hazard::global(), |tuning| tuning.lazy = std::time::Duration::MAX);
-        hazard::global().retire(Box::new(Says(true)));
-        std::process::exit(0);
-    }
-    let output =
-        common::again("hazard::what_waits_is_freed_at_the_end_of_the_process", "child", &[]);
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && said.contains("freed at the end"), "{output:?}");
+    tune_hazards(hazard::global(), |tuning| tuning.lazy = Duration::MAX);
+    hazard::global().retire(Box::new(OnDrop(|| eprintln!("freed at the end"))));
+    std::process::exit(0);
 }
 
 #[test]

@@ -1,13 +1,6 @@
 //! Bounded memory: what happens near the limit, at it, and where no thread may wait.
 
-use std::cell::RefCell;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
-use std::sync::{Arc, Barrier};
-use std::thread;
-
-use crate::common::{beside_a_section, domain_with_limit, rounds, until_an_updater_sleeps};
-use quiescence::{Domain, Rcu};
-
+use crate::common::*;
 /// Counts those that wait or are about to, and the most there ever were.
 #[derive(Debug, Default)]
 struct Live {
@@ -46,8 +39,7 @@ fn try_retire_hands_the_object_back_at_the_limit() {
         }
         assert_eq!(refused.len(), 12);
         assert_eq!(domain.statistics().limit_refusals, 12);
-        let objects: Vec<Box<Counted>> =
-            refused.into_iter().map(quiescence::AtLimit::into_inner).collect();
+        let objects: Vec<Box<Counted>> = refused.into_iter().map(AtLimit::into_inner).collect();
         assert_eq!(live.now.load(SeqCst), 20, "nothing is lost, nothing is dropped");
         drop(objects);
         assert!(domain.try_call(|| ()).is_err(), "closures count as well");
@@ -157,15 +149,13 @@ fn a_store_in_a_section_is_refused_before_anything_is_changed() {
     for number in 1..=9 {
         value.store(number);
     }
-    assert_eq!(value.try_store(10).map_err(quiescence::AtLimit::into_inner), Err(10));
+    assert_eq!(value.try_store(10).map_err(AtLimit::into_inner), Err(10));
     assert_eq!(*value.load(&guard), 9);
-    let refused = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| value.store(11)));
+    let refused = catch_unwind(AssertUnwindSafe(|| value.store(11)));
     let message = refused.unwrap_err();
     let message = message.downcast_ref::<String>().unwrap();
     assert!(message.contains("try_store()"), "{message}");
-    let refused =
-        std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| value.update(|old| old + 1)));
-    assert!(refused.is_err());
+    panic_of(|| value.update(|old| old + 1));
     assert_eq!(*value.load(&guard), 9);
     drop(guard);
     value.store(12);
@@ -267,14 +257,7 @@ fn in_a_callback_a_second_closure_for_one_is_refused_at_the_limit() {
 fn closures_wait_for_room_until_the_worker_has_made_some() {
     let (domain, run) = (small(), Arc::new(AtomicUsize::new(0)));
     const MANY: usize = rounds(1_000, 50);
-    for _ in 0..MANY {
-        let run = Arc::clone(&run);
-        domain
-            .call(move || {
-                run.fetch_add(1, SeqCst);
-            })
-            .unwrap();
-    }
+    (0..MANY).for_each(|_| domain.call(counting(&run)).unwrap());
     domain.barrier();
     assert_eq!(run.load(SeqCst), MANY);
 }
@@ -336,9 +319,7 @@ fn a_limit_that_is_lowered_holds_from_then_on() {
         for _ in 0..100 {
             domain.retire(Box::new(1)).unwrap();
         }
-        let mut tuning = domain.tuning();
-        tuning.objects_max = 10;
-        domain.tune(tuning);
+        tune(&domain, |tuning| tuning.objects_max = 10);
         let admitted = (0..1_000).take_while(|_| domain.try_retire(Box::new(1)).is_ok()).count();
         assert!(admitted < 10, "what it was allowed already, {admitted}, and no more");
         leave();
@@ -370,9 +351,7 @@ fn readers_do_not_notice_the_limit() {
             started.wait();
             until_an_updater_sleeps(&domain);
             let before = read.load(SeqCst);
-            while read.load(SeqCst) < before + rounds(10_000, 50) {
-                thread::yield_now();
-            }
+            until(|| read.load(SeqCst) >= before + rounds(10_000, 50));
             assert!(!updater.is_finished());
             leave();
             updater.join().unwrap();
@@ -423,7 +402,7 @@ fn threads_that_panic_in_debt_pay_before_they_end() {
 #[test]
 fn a_thread_that_ends_in_debt_of_a_closure_does_not_run_it() {
     let domain = domain_with_limit(1, 1 << 30);
-    let lock = Arc::new(std::sync::Mutex::new(0));
+    let lock = Arc::new(Mutex::new(0));
     let held = lock.lock().unwrap();
     let (inside, taken) = (domain.clone(), Arc::clone(&lock));
     thread::spawn(move || {

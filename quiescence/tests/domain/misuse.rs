@@ -1,21 +1,7 @@
 //! Mistakes are refused with a message that names the places, never undefined behaviour.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::process::Command;
-use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
-use std::sync::{Arc, Barrier, mpsc};
-use std::thread;
-
-use quiescence::{Domain, Rcu, RcuOption, raw};
-
-/// The message of the panic that `f` ends with.
-fn message(f: impl FnOnce()) -> String {
-    let payload = catch_unwind(AssertUnwindSafe(f)).expect_err("must panic");
-    match payload.downcast::<String>() {
-        Ok(message) => *message,
-        Err(payload) => payload.downcast_ref::<&str>().expect("a message").to_string(),
-    }
-}
+use crate::common::*;
+use quiescence::raw;
 
 #[test]
 fn synchronize_inside_a_section_names_both_places() {
@@ -23,15 +9,15 @@ fn synchronize_inside_a_section_names_both_places() {
     let begun = line!() + 1;
     let guard = domain.read();
     let called = line!() + 1;
-    let said = message(|| domain.synchronize());
+    let said = panic_of(|| domain.synchronize());
     assert!(said.contains(&format!("misuse.rs:{begun}:")), "{said}");
     assert!(said.contains(&format!("misuse.rs:{called}:")), "{said}");
     assert!(said.contains("synchronize"), "{said}");
     // So do the others that wait, and the domain still works afterwards.
-    assert!(message(|| domain.synchronize_expedited()).contains("misuse.rs"));
-    assert!(message(|| domain.barrier()).contains("barrier"));
+    assert!(panic_of(|| domain.synchronize_expedited()).contains("misuse.rs"));
+    assert!(panic_of(|| domain.barrier()).contains("barrier"));
     let cookie = domain.cookie();
-    assert!(message(|| domain.wait(cookie)).contains("wait"));
+    assert!(panic_of(|| domain.wait(cookie)).contains("wait"));
     drop(guard);
     domain.synchronize();
     domain.barrier();
@@ -43,11 +29,11 @@ fn the_section_of_an_explicit_reader_and_of_the_global_domain_are_found_too() {
     let domain = Domain::new();
     let reader = domain.reader();
     let guard = reader.read();
-    assert!(message(|| domain.synchronize()).contains("read-side"));
+    assert!(panic_of(|| domain.synchronize()).contains("read-side"));
     drop(guard);
     domain.synchronize();
     let guard = quiescence::read();
-    assert!(message(quiescence::synchronize).contains("read-side"));
+    assert!(panic_of(quiescence::synchronize).contains("read-side"));
     // Another domain is another matter.
     domain.synchronize();
     drop(guard);
@@ -58,7 +44,7 @@ fn the_section_of_an_explicit_reader_and_of_the_global_domain_are_found_too() {
 fn synchronize_of_an_online_qsbr_reader_says_what_to_do() {
     let domain = Domain::new();
     let mut reader = domain.qsbr();
-    let said = message(|| domain.synchronize());
+    let said = panic_of(|| domain.synchronize());
     assert!(said.contains("Qsbr::synchronize") && said.contains("misuse.rs"), "{said}");
     reader.synchronize();
     reader.while_offline(|| domain.synchronize());
@@ -71,12 +57,12 @@ fn a_guard_of_another_domain_is_refused() {
     let value = Rcu::new_in(1, mine.clone());
     let option = RcuOption::new_in(Some(1), mine.clone());
     let guard = other.read();
-    assert!(message(|| drop(value.load(&guard).to_string())).contains("another domain"));
+    assert!(panic_of(|| drop(value.load(&guard).to_string())).contains("another domain"));
     assert!(
-        message(|| drop(option.load(&guard).copied().map(Box::new))).contains("another domain")
+        panic_of(|| drop(option.load(&guard).copied().map(Box::new))).contains("another domain")
     );
     let qsbr = other.qsbr();
-    assert!(message(|| drop(value.load(&qsbr.read()).to_string())).contains("another domain"));
+    assert!(panic_of(|| drop(value.load(&qsbr.read()).to_string())).contains("another domain"));
     assert_eq!(*value.load(&mine.read()), 1);
 }
 
@@ -84,8 +70,8 @@ fn a_guard_of_another_domain_is_refused() {
 fn a_cookie_of_another_domain_is_refused() {
     let (mine, other) = (Domain::new(), Domain::new());
     let cookie = other.start_poll();
-    assert!(message(|| drop(mine.poll(cookie).to_string())).contains("another domain"));
-    assert!(message(|| mine.wait(cookie)).contains("another domain"));
+    assert!(panic_of(|| drop(mine.poll(cookie).to_string())).contains("another domain"));
+    assert!(panic_of(|| mine.wait(cookie)).contains("another domain"));
     assert!(other.poll(cookie));
 }
 
@@ -100,7 +86,7 @@ fn a_cookie_of_a_domain_that_has_ended_is_refused() {
         Domain::new().synchronize();
         let others: [_; 8] = std::array::from_fn(|_| Domain::new());
         for other in &others {
-            let said = message(|| assert!(!other.poll(cookie)));
+            let said = panic_of(|| assert!(!other.poll(cookie)));
             assert!(said.contains("another domain's"), "{said}");
         }
     }
@@ -109,7 +95,7 @@ fn a_cookie_of_a_domain_that_has_ended_is_refused() {
 /// What a kind gives out for the macro `domain!` tells nothing of other threads' registrations.
 #[test]
 fn no_debug_output_looks_into_the_slots() {
-    let _reader = quiescence::Domain::global().reader();
+    let _reader = Domain::global().reader();
     let shown = format!("{:?}", quiescence::tag::DomainTag::handle(&quiescence::tag::Global));
     assert!(shown.contains("DomainState") && !shown.contains("references"), "{shown}");
 }
@@ -142,7 +128,7 @@ struct Fragile {
     content: Box<u32>,
 }
 
-impl quiescence::Weigh for Fragile {}
+impl Weigh for Fragile {}
 
 impl Fragile {
     fn new(dropped: &Arc<AtomicU32>, panics: bool) -> Self {
@@ -226,12 +212,7 @@ fn the_worker_survives_callbacks_that_panic() {
     for round in 1..=2 {
         domain.retire(Box::new(Fragile::new(&Arc::default(), true))).unwrap();
         domain.call(|| panic!("a callback panics, as it should in this test")).unwrap();
-        let inside = Arc::clone(&run);
-        domain
-            .call(move || {
-                inside.fetch_add(1, SeqCst);
-            })
-            .unwrap();
+        domain.call(counting(&run)).unwrap();
         while run.load(SeqCst) < round
             || domain.statistics().callbacks_panicked < 2 * u64::from(round)
         {
@@ -257,60 +238,30 @@ fn the_end_of_a_domain_survives_callbacks_that_panic() {
             .unwrap();
     }
     drop(domain);
-    while dropped.load(SeqCst) < 12 {
-        thread::yield_now(); // the worker may have had the last handle
-    }
-}
-
-/// Runs one test of this file in a new process, in which it finds `ROLE` set, and returns what that
-/// one said to standard error.
-fn errors_of(test: &str) -> String {
-    let mut again = Command::new(std::env::current_exe().unwrap());
-    again.args([test, "--exact", "--nocapture", "--test-threads=1"]).env("ROLE", "child");
-    let output = again.output().unwrap();
-    assert!(output.status.success(), "{output:?}");
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
-fn is_child() -> bool {
-    std::env::var_os("ROLE").is_some()
+    // the worker may have had the last handle
+    until(|| dropped.load(SeqCst) >= 12);
 }
 
 #[test]
 #[cfg_attr(miri, ignore = "child processes")]
 fn callbacks_that_panic_are_reported() {
-    struct Loud;
-    impl Drop for Loud {
-        fn drop(&mut self) {
-            panic!("the object has panicked");
-        }
-    }
-    if is_child() {
+    if role().is_some() {
         let captured = Box::new(4);
         quiescence::call(|| panic!("the closure has panicked")).unwrap();
         quiescence::call(move || panic!("the closure with {captured} has panicked")).unwrap();
-        quiescence::retire(Box::new(Loud)).unwrap();
+        quiescence::retire(Box::new(OnDrop(|| panic!("the object has panicked")))).unwrap();
         return quiescence::barrier();
     }
-    let said = errors_of("misuse::callbacks_that_panic_are_reported");
+    let said = ends_again(this_test!(), "child", 0);
     for what in ["the closure", "the closure with 4", "the object"] {
         assert_eq!(said.matches(&format!("{what} has panicked")).count(), 1, "{said}");
-    }
-}
-
-/// A payload whose drop panics must not take the runner down.
-struct Bomb;
-
-impl Drop for Bomb {
-    fn drop(&mut self) {
-        panic!("the payload of a panic panics, as it should in this test");
     }
 }
 
 #[test]
 fn a_callback_whose_panic_panics_harms_nobody() {
     let domain = Domain::new();
-    domain.call(|| std::panic::panic_any(Bomb)).unwrap();
+    domain.call(|| panic_any(OnDrop(|| panic!("as it should in this test")))).unwrap();
     domain.call(|| ()).unwrap();
     domain.barrier();
     assert_eq!(domain.statistics().callbacks_run, 2);
@@ -319,9 +270,9 @@ fn a_callback_whose_panic_panics_harms_nobody() {
 #[test]
 fn a_barrier_inside_a_callback_is_refused() {
     let domain = Domain::new();
-    let (inside, said) = (domain.clone(), Arc::new(std::sync::Mutex::new(String::new())));
+    let (inside, said) = (domain.clone(), Arc::new(Mutex::new(String::new())));
     let note = Arc::clone(&said);
-    domain.call(move || *note.lock().unwrap() = message(|| inside.barrier())).unwrap();
+    domain.call(move || *note.lock().unwrap() = panic_of(|| inside.barrier())).unwrap();
     domain.barrier();
     assert!(said.lock().unwrap().contains("call()"), "{said:?}");
 }
@@ -344,9 +295,8 @@ fn a_section_that_a_callback_leaks_into_a_barrier_is_found() {
             let guard = domain.read();
             entered.wait();
             leave.wait();
-            while domain.statistics().waiters == 0 {
-                thread::yield_now(); // until the barrier waits
-            }
+            // until the barrier waits
+            until(|| domain.statistics().waiters != 0);
             drop(guard);
         });
         entered.wait();
@@ -361,10 +311,10 @@ fn a_section_that_a_callback_leaks_into_a_barrier_is_found() {
         let call = || _ = domain.call(move || _ = count.fetch_add(1, SeqCst));
         scope.spawn(call).join().unwrap();
         leave.wait();
-        let said = message(|| domain.barrier());
+        let said = panic_of(|| domain.barrier());
         assert!(said.contains("barrier"), "{said}");
     });
-    assert!(message(|| domain.synchronize()).contains("misuse.rs"), "the section is there");
+    assert!(panic_of(|| domain.synchronize()).contains("misuse.rs"), "the section is there");
     assert_eq!(dropped.load(SeqCst), 0, "run while a section is open");
     drop(release);
 }
@@ -390,17 +340,11 @@ fn leaked_guards_are_sections_that_never_end() {
     assert!(!domain.poll(cookie));
     // Retiring continues, waiting does not make sense; the end of the domain frees what waits.
     let dropped = Arc::new(AtomicU32::new(0));
-    let noted = Arc::clone(&dropped);
-    domain
-        .call(move || {
-            noted.fetch_add(1, SeqCst);
-        })
-        .unwrap();
+    domain.call(counting(&dropped)).unwrap();
     assert_eq!(dropped.load(SeqCst), 0);
     drop(domain);
-    while dropped.load(SeqCst) == 0 {
-        thread::yield_now(); // the worker may have had the last handle
-    }
+    // the worker may have had the last handle
+    until(|| dropped.load(SeqCst) != 0);
 }
 
 // ---- what only unsafe code can do
@@ -422,13 +366,11 @@ fn sections_without_guards_are_sections() {
     unsafe { raw::read_unlock(&domain) };
     assert_eq!(raw::nesting(&domain), 1);
     assert!(!domain.poll(cookie));
-    let said = message(|| domain.synchronize());
+    let said = panic_of(|| domain.synchronize());
     assert!(said.contains(&format!("misuse.rs:{begun}:")), "{said}");
     // Neither another thread's nor another domain's section is this one's.
     assert_eq!(raw::nesting(&Domain::global()), 0);
-    thread::scope(|scope| {
-        scope.spawn(|| assert_eq!(raw::nesting(&domain), 0));
-    });
+    elsewhere(|| assert_eq!(raw::nesting(&domain), 0));
     // SAFETY: begun above.
     unsafe { raw::read_unlock(&domain) };
     assert!(domain.poll(cookie));
@@ -439,7 +381,7 @@ fn sections_without_guards_are_sections() {
         raw::read_lock(&global);
         raw::read_lock(&global);
         assert_eq!(raw::nesting(&global), 2);
-        assert!(message(quiescence::synchronize).contains("read-side"));
+        assert!(panic_of(quiescence::synchronize).contains("read-side"));
         // SAFETY: begun above.
         unsafe { raw::read_unlock(&global) };
         // SAFETY: begun above.
@@ -455,7 +397,7 @@ fn an_unlock_too_many_is_refused_and_its_place_named() {
     let refused = |domain: &Domain| {
         let place = line!() + 2;
         // SAFETY: none; it is refused.
-        let said = message(|| unsafe { raw::read_unlock(domain) });
+        let said = panic_of(|| unsafe { raw::read_unlock(domain) });
         assert!(said.contains(&format!("misuse.rs:{place}:")), "{said}");
         assert!(said.contains("unbalanced"), "{said}");
     };
@@ -469,7 +411,7 @@ fn an_unlock_too_many_is_refused_and_its_place_named() {
     unsafe { raw::read_unlock(&domain) };
     refused(&domain);
     // SAFETY: none; it is refused.
-    let said = message(|| unsafe { raw::read_unlock(&Domain::global()) });
+    let said = panic_of(|| unsafe { raw::read_unlock(&Domain::global()) });
     assert!(said.contains("unbalanced"), "{said}");
     // All of that has changed nothing.
     for domain in [&domain, &other] {
@@ -484,7 +426,7 @@ fn an_unlock_of_a_guards_section_is_refused() {
     let domain = Domain::new();
     let guard = domain.read();
     // SAFETY: none; it is refused.
-    let said = message(|| unsafe { raw::read_unlock(&domain) });
+    let said = panic_of(|| unsafe { raw::read_unlock(&domain) });
     assert!(said.contains("guards"), "{said}");
     assert_eq!(raw::nesting(&domain), 1);
     drop(guard);
@@ -548,7 +490,7 @@ fn a_head_that_is_queued_twice_is_refused_and_named() {
     unsafe { raw::call_head(&domain, node.cast(), end_node) };
     let place = line!() + 2;
     // SAFETY: none; it is refused.
-    let said = message(|| unsafe { raw::call_head(&domain, node.cast(), end_node) });
+    let said = panic_of(|| unsafe { raw::call_head(&domain, node.cast(), end_node) });
     assert!(said.contains(&format!("{node:p}")) && said.contains("queued twice"), "{said}");
     assert!(said.contains(&format!("misuse.rs:{place}:")), "{said}");
     // A copy of a head that waits does not, nor does memory that holds anything.
@@ -597,7 +539,7 @@ fn an_object_that_is_retired_twice_is_refused_and_both_places_named() {
     };
     retire();
     let place = line!() - 3;
-    let said = message(retire);
+    let said = panic_of(retire);
     assert!(said.contains(&format!("{object:p}")) && said.contains("retired twice"), "{said}");
     assert_eq!(said.matches(&format!("misuse.rs:{place}:")).count(), 2, "{said}");
     drop(guard);
@@ -623,13 +565,13 @@ fn an_object_that_is_retired_while_it_can_be_reached_is_found_by_the_next_reader
         // SAFETY: from a box; that readers still find it is the mistake, and the section keeps it.
         unsafe { raw::retire_with(&domain, object, size_of::<Fragile>(), end_fragile) };
     }
-    let said = message(|| _ = value.load(&guard));
+    let said = panic_of(|| _ = value.load(&guard));
     assert!(said.contains(&format!("{:p}", objects[0])), "{said}");
     assert!(said.contains(&format!("misuse.rs:{retired}:")), "{said}");
-    assert!(message(|| _ = option.load(&guard)).contains("can still be reached"));
+    assert!(panic_of(|| _ = option.load(&guard)).contains("can still be reached"));
     // To replace it now would free it twice, and is refused like any second retirement.
-    assert!(message(|| value.store(Fragile::new(&dropped, false))).contains("retired twice"));
-    assert!(message(|| option.store(None)).contains("retired twice"));
+    assert!(panic_of(|| value.store(Fragile::new(&dropped, false))).contains("retired twice"));
+    assert!(panic_of(|| option.store(None)).contains("retired twice"));
     // Now no thread finds them any more.
     assert!(!value.load(&guard).panics && option.load(&guard).is_none());
     drop(guard);
@@ -649,7 +591,7 @@ fn a_box_that_is_retired_twice_is_refused() {
     // SAFETY: from a box.
     domain.retire(unsafe { Box::from_raw(object) }).unwrap();
     // SAFETY: none; it is refused, and the second owner forgotten.
-    let said = message(|| domain.retire(unsafe { Box::from_raw(object) }).unwrap());
+    let said = panic_of(|| domain.retire(unsafe { Box::from_raw(object) }).unwrap());
     assert!(said.contains(&format!("{object:p}")) && said.contains("retired twice"), "{said}");
     drop(guard);
     domain.barrier();

@@ -1,24 +1,7 @@
 //! Sections, registration and the end of threads.
 
-use std::cell::RefCell;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
-use std::sync::{Arc, Barrier, mpsc};
-use std::thread;
-
-use crate::common;
-use crate::common::{beside_a_section, rounds, until_an_updater_sleeps};
-use quiescence::{Domain, Guard, Rcu, tuning::Fences};
-
-/// An object that notes when it is dropped.
-struct Noted(Arc<AtomicU32>);
-
-impl quiescence::Weigh for Noted {}
-
-impl Drop for Noted {
-    fn drop(&mut self) {
-        self.0.fetch_add(1, SeqCst);
-    }
-}
+use crate::common::*;
+use quiescence::{Guard, tuning::Fences};
 
 #[test]
 fn a_section_holds_up_a_grace_period_until_its_outermost_guard_goes() {
@@ -150,7 +133,7 @@ impl Drop for Late {
         drop((outer, inner));
         // Retiring works as well; nothing of it is lost.
         let (run, result) = (Arc::new(AtomicU32::new(0)), self.result.clone());
-        self.domain.retire(Box::new(Noted(run.clone()))).unwrap();
+        self.domain.retire(Box::new(Dropped(run.clone()))).unwrap();
         result.send(sum).unwrap();
         let domain = self.domain.clone();
         let checker = thread::spawn(move || {
@@ -216,11 +199,10 @@ fn a_guard_that_a_thread_local_keeps_ends_with_the_thread() {
 #[test]
 fn a_panic_ends_the_section() {
     let domain = Domain::new();
-    let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+    panic_of(|| {
         let _guard = domain.read();
         panic!("inside a section");
-    }));
-    assert!(result.is_err());
+    });
     domain.synchronize();
 }
 
@@ -245,12 +227,12 @@ fn qsbr_readers_hold_up_grace_periods_until_they_say_so() {
             drop(offline.online());
         });
         ready.wait();
-        let noted = Rcu::new_in(Noted(dropped.clone()), domain.clone());
-        for new in 2..common::rounds(200, 10) {
+        let noted = Rcu::new_in(Dropped(dropped.clone()), domain.clone());
+        for new in 2..rounds(200, 10) {
             value.store(new);
             domain.synchronize();
         }
-        noted.store(Noted(Arc::default()));
+        noted.store(Dropped(Arc::default()));
         domain.barrier();
         assert_eq!(dropped.load(SeqCst), 1);
         stop.store(true, Release);
@@ -341,9 +323,7 @@ fn concurrent_synchronizers_share_grace_periods() {
         thread::scope(|scope| {
             let synchronize = || domain.synchronize();
             let waiters: Vec<_> = (0..THREADS).map(|_| scope.spawn(synchronize)).collect();
-            while domain.statistics().waiters < THREADS {
-                thread::yield_now();
-            }
+            until(|| domain.statistics().waiters >= THREADS);
             assert_eq!(domain.statistics().grace_periods, 0);
             leave();
             waiters.into_iter().for_each(|waiter| waiter.join().unwrap());

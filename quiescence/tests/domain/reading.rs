@@ -1,17 +1,14 @@
 //! References that are their own sections: [`RcuRef`], [`OwnedRcuRef`], `with`; and what the
 //! compiler says of a guard that leaves its thread.
 
+use crate::common::*;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use std::sync::{Arc, LazyLock, Weak, mpsc};
-use std::thread;
+use std::sync::Weak;
 
-use crate::common;
-use crate::common::expect;
 use quiescence::{
-    Domain, OwnedRcuRef, Rcu, RcuOption, RcuRef, Srcu, Weigh,
+    OwnedRcuRef, RcuRef,
     tag::{DomainTag, Global, Sleepable},
 };
 
@@ -105,15 +102,12 @@ fn the_section_of_with_ends_also_by_a_panic() {
     let domain = Domain::new();
     let place = Rcu::new_in(String::from("value"), domain.clone());
     let length = place.with(|value| {
-        let waits = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| domain.synchronize()));
-        assert!(waits.is_err(), "in a section");
+        panic_of(|| domain.synchronize());
         value.len()
     });
     assert_eq!(length, 5);
-    let panics = std::panic::AssertUnwindSafe(|| place.with(|_| panic!("in the section")));
-    assert!(std::panic::catch_unwind(panics).is_err());
-    let panics = || drop(RcuRef::map(place.read(), |_| -> &str { panic!("in the section") }));
-    assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(panics)).is_err());
+    panic_of(|| place.with(|_| panic!("in the section")));
+    panic_of(|| drop(RcuRef::map(place.read(), |_| -> &str { panic!("in the section") })));
     domain.synchronize(); // would panic in a section
 }
 
@@ -206,8 +200,8 @@ fn values_of_one_srcu_share_its_sections_and_others_do_not() {
     let (one, two, alone) = (domain.rcu(1), domain.rcu(2), Rcu::sleepable(3));
     let guard = domain.read();
     assert_eq!((*one.load(&guard), *two.load(&guard)), (1, 2));
-    let other = std::panic::AssertUnwindSafe(|| *alone.load(&guard));
-    assert!(std::panic::catch_unwind(other).is_err(), "a domain of its own");
+    let other = AssertUnwindSafe(|| *alone.load(&guard));
+    assert!(catch_unwind(other).is_err(), "a domain of its own");
     alone.domain().synchronize(); // does not wait for `guard`
     assert_eq!(*alone.read(), 3);
 }
@@ -215,7 +209,7 @@ fn values_of_one_srcu_share_its_sections_and_others_do_not() {
 /// Extractors make owned references; handlers hold them across `.await`, on any thread.
 #[test]
 fn tasks_hold_references_across_awaits_while_the_value_is_replaced() {
-    const TASKS: usize = common::rounds(200, 10);
+    const TASKS: usize = rounds(200, 10);
     let place = Arc::new(Rcu::sleepable(Value::new("0").0));
     let live = Arc::new(AtomicUsize::new(0));
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();

@@ -1,15 +1,12 @@
 //! Sleepable domains: what their guards, grace periods and futures promise.
 
+use crate::common::*;
 use std::future::Future;
 use std::pin::pin;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
-use std::sync::{Arc, mpsc};
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread::{self, Thread};
+use std::task::{Context, Wake, Waker};
 
 use quiescence::{
-    Domain, Rcu, Srcu, SrcuGuard, SrcuOwnedGuard,
+    SrcuGuard, SrcuOwnedGuard,
     tag::{Section, Sleepable},
 };
 
@@ -125,10 +122,9 @@ fn what_is_retired_or_called_is_done_after_a_grace_period() {
     let domain = Srcu::new();
     let done = Arc::new(AtomicUsize::new(0));
     let guard = domain.read();
-    let counted = Counted(done.clone());
+    let counted = Dropped(done.clone());
     domain.retire(Box::new(counted)).expect("there is room");
-    let called = done.clone();
-    domain.call(move || _ = called.fetch_add(1, Relaxed)).expect("there is room");
+    domain.call(counting(&done)).expect("there is room");
     assert_eq!(done.load(Relaxed), 0, "the section has not ended");
     drop(guard);
     domain.barrier();
@@ -140,10 +136,10 @@ fn what_is_retired_or_called_is_done_after_a_grace_period() {
 #[test]
 fn the_end_of_a_section_does_not_wait_for_a_sleepable_domain() {
     let domain = Srcu::new();
-    let mut tuning = domain.tuning();
-    tuning.objects_max = 1;
-    (tuning.stall_after, tuning.stall_after_expedited) = (None, None);
-    domain.tune(tuning);
+    tune(&domain, |tuning| {
+        tuning.objects_max = 1;
+        (tuning.stall_after, tuning.stall_after_expedited) = (None, None);
+    });
     let early = domain.read();
     domain.retire(Box::new(1)).expect("there is room");
     let other = quiescence::read();
@@ -161,14 +157,12 @@ fn the_end_of_a_section_does_not_wait_for_a_sleepable_domain() {
 #[test]
 fn try_store_never_waits() {
     let domain = Srcu::new();
-    let mut tuning = domain.tuning();
-    tuning.objects_max = 2;
-    domain.tune(tuning);
+    tune(&domain, |tuning| tuning.objects_max = 2);
     let value = Rcu::new_in(0, domain.domain());
     let guard = domain.read();
     let stored = (1..10).take_while(|new| value.try_store(*new).is_ok()).count();
     assert!((1..=2).contains(&stored), "{stored}");
-    assert_eq!(value.try_store(10).map_err(quiescence::AtLimit::into_inner), Err(10));
+    assert_eq!(value.try_store(10).map_err(AtLimit::into_inner), Err(10));
     drop(guard);
     value.store(11); // waits
     assert_eq!(*value.load(&domain.read()), 11);
@@ -178,17 +172,9 @@ fn try_store_never_waits() {
 fn the_end_of_a_domain_runs_what_waits() {
     let done = Arc::new(AtomicUsize::new(0));
     let domain = Srcu::new();
-    domain.retire(Box::new(Counted(done.clone()))).expect("there is room");
+    domain.retire(Box::new(Dropped(done.clone()))).expect("there is room");
     drop(domain);
     assert_eq!(done.load(Relaxed), 1);
-}
-
-struct Counted(Arc<AtomicUsize>);
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.0.fetch_add(1, Relaxed);
-    }
 }
 
 /// An updater frees at once what it waited for; readers look for the marks of that.
@@ -196,26 +182,20 @@ impl Drop for Counted {
 fn nobody_sees_what_was_freed() {
     static DOMAIN: Srcu = Srcu::named("nobody_sees_what_was_freed");
     let value = Rcu::new_in(AtomicU64::new(7), DOMAIN.domain());
-    let stop = AtomicBool::new(false);
-    thread::scope(|scope| {
-        for _ in 0..4 {
-            scope.spawn(|| {
-                while !stop.load(Relaxed) {
-                    let guard = DOMAIN.read();
-                    let seen = value.load(&guard);
-                    for _ in 0..20 {
-                        assert_eq!(seen.load(Relaxed), 7);
-                    }
-                }
-            });
+    let read = |_| {
+        || {
+            let guard = DOMAIN.read();
+            let seen = value.load(&guard);
+            (0..20).for_each(|_| assert_eq!(seen.load(Relaxed), 7));
         }
+    };
+    beside(4, read, || {
         for _ in 0..EACH {
             let old = value.swap(AtomicU64::new(7));
             DOMAIN.synchronize_expedited();
             let old = old.into_box();
             old.store(0xdead, Relaxed);
         }
-        stop.store(true, Relaxed);
     });
 }
 
@@ -281,39 +261,12 @@ fn code_that_is_generic_over_domains_takes_it() {
 // ----
 // futures --------------------------------------------------------------------------------------
 
-/// An executor of one task: polls, and parks until it is woken.
-struct Unpark(Thread, AtomicUsize);
-
-impl Wake for Unpark {
-    fn wake(self: Arc<Self>) {
-        self.1.fetch_add(1, Release);
-        self.0.unpark();
-    }
-}
-
-fn block_on<F: Future>(future: F) -> (F::Output, usize) {
-    let unpark = Arc::new(Unpark(thread::current(), AtomicUsize::new(0)));
-    let waker = Waker::from(unpark.clone());
-    let mut future = pin!(future);
-    loop {
-        let woken = unpark.1.load(Acquire);
-        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
-            Poll::Ready(output) => return (output, woken),
-            Poll::Pending => {
-                while unpark.1.load(Acquire) == woken {
-                    thread::park();
-                }
-            }
-        }
-    }
-}
-
 #[test]
 fn a_task_waits_for_the_sections_that_had_begun() {
     static DOMAIN: Srcu = Srcu::new();
     let guard = DOMAIN.read();
     let mut early = pin!(DOMAIN.synchronize_async());
-    let mut context = Context::from_waker(Waker::noop());
+    let mut context = no_context();
     assert!(early.as_mut().poll(&mut context).is_pending());
     let (ready, entered) = mpsc::channel();
     let task = thread::spawn(move || {
@@ -330,8 +283,8 @@ fn a_task_waits_for_the_sections_that_had_begun() {
 #[test]
 fn futures_that_are_dropped_are_forgotten() {
     let domain = Srcu::new();
-    let unpark = Arc::new(Unpark(thread::current(), AtomicUsize::new(0)));
-    let waker = Waker::from(unpark.clone());
+    let woken = Arc::new(Woken::default());
+    let waker = Waker::from(woken.clone());
     let guard = domain.read();
     {
         let mut future = pin!(domain.synchronize_async());
@@ -339,10 +292,10 @@ fn futures_that_are_dropped_are_forgotten() {
         assert!(future.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
     }
     drop(waker);
-    assert_eq!(Arc::strong_count(&unpark), 1, "no waker is left behind");
+    assert_eq!(Arc::strong_count(&woken), 1, "no waker is left behind");
     drop(guard);
     domain.synchronize();
-    assert_eq!(unpark.1.load(Acquire), 0, "and nobody is woken");
+    assert_eq!(woken.0.load(Acquire), 0, "and nobody is woken");
 }
 
 #[test]
@@ -361,7 +314,7 @@ fn a_waker_that_panics_harms_nobody_else() {
     drop(guard);
     domain.synchronize();
     domain.synchronize();
-    assert!(future.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready());
+    assert!(future.as_mut().poll(&mut no_context()).is_ready());
 }
 
 /// A waker may run its task on the spot, and that may wait itself.
@@ -382,9 +335,7 @@ fn a_waker_may_wait_for_a_grace_period() {
     assert!(future.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
     drop(guard);
     DOMAIN.synchronize();
-    while waits.0.load(Acquire) == 0 {
-        thread::yield_now();
-    }
+    until(|| waits.0.load(Acquire) != 0);
     assert!(future.as_mut().poll(&mut Context::from_waker(&waker)).is_ready());
 }
 
@@ -417,16 +368,12 @@ fn tasks_and_threads_wait_side_by_side() {
 #[test]
 fn many_tasks_share_grace_periods() {
     let domain = Srcu::new();
-    thread::scope(|scope| {
-        for _ in 0..8 {
-            scope.spawn(|| {
-                for _ in 0..if cfg!(miri) { 3 } else { 50 } {
-                    let guard = domain.read();
-                    let waits = domain.synchronize_async();
-                    drop(guard);
-                    block_on(waits);
-                }
-            });
+    threads(8, |_| {
+        for _ in 0..if cfg!(miri) { 3 } else { 50 } {
+            let guard = domain.read();
+            let waits = domain.synchronize_async();
+            drop(guard);
+            block_on(waits);
         }
     });
 }

@@ -1,62 +1,21 @@
 //! Values behind RCU pointers, cookies, callbacks.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::*};
-use std::sync::{Arc, Barrier, Mutex};
-use std::thread;
-
-use crate::common::{beside_a_section, rounds, until_an_updater_sleeps};
-use quiescence::{Domain, Rcu, RcuOption};
-
-/// Counts how many of its kind live.
-#[derive(Debug)]
-struct Counted {
-    value: u64,
-    check: u64,
-    live: Arc<AtomicUsize>,
-}
-
-impl quiescence::Weigh for Counted {}
-
-impl Counted {
-    fn new(value: u64, live: &Arc<AtomicUsize>) -> Self {
-        live.fetch_add(1, SeqCst);
-        Self { value, check: !value, live: Arc::clone(live) }
-    }
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        assert_eq!(self.check, !self.value, "dropped twice or torn");
-        self.check = 0;
-        self.live.fetch_sub(1, SeqCst);
-    }
-}
-
+use crate::common::*;
 #[test]
 fn readers_see_whole_values_and_each_is_dropped_once() {
     const UPDATES: u64 = rounds(if cfg!(debug_assertions) { 20_000 } else { 200_000 }, 60);
     let live = Arc::new(AtomicUsize::new(0));
     let domain = Domain::new();
     let value = Rcu::new_in(Counted::new(0, &live), domain.clone());
-    let stop = AtomicBool::new(false);
-    thread::scope(|scope| {
-        for _ in 0..2 {
-            scope.spawn(|| {
-                let (reader, mut last) = (domain.reader(), 0);
-                while !stop.load(Relaxed) {
-                    let guard = reader.read();
-                    let seen = value.load(&guard);
-                    assert_eq!(seen.check, !seen.value);
-                    assert!(seen.value >= last, "time does not run backwards");
-                    last = seen.value;
-                }
-            });
+    let read = |_| {
+        let (reader, mut last, value) = (domain.reader(), 0, &value);
+        move || {
+            let seen = value.load(&reader.read()).whole();
+            assert!(seen >= last, "time does not run backwards");
+            last = seen;
         }
-        for new in 1..=UPDATES {
-            value.store(Counted::new(new, &live));
-        }
-        stop.store(true, Relaxed);
-    });
+    };
+    beside(2, read, || (1..=UPDATES).for_each(|new| value.store(Counted::new(new, &live))));
     domain.barrier();
     assert_eq!(live.load(SeqCst), 1);
     assert_eq!(domain.statistics().callbacks_waiting(), 0);
@@ -70,16 +29,12 @@ fn concurrent_updates_lose_nothing() {
     let domain = Domain::new();
     let live = Arc::new(AtomicUsize::new(0));
     let value = Rcu::new_in(Counted::new(0, &live), domain.clone());
-    thread::scope(|scope| {
-        for _ in 0..4 {
-            scope.spawn(|| {
-                for _ in 0..EACH {
-                    value.update(|old| Counted::new(old.value + 1, &live));
-                }
-            });
+    threads(4, |_| {
+        for _ in 0..EACH {
+            value.update(|old| Counted::new(old.number + 1, &live));
         }
     });
-    assert_eq!(value.load(&domain.read()).value, 4 * EACH);
+    assert_eq!(value.load(&domain.read()).number, 4 * EACH);
     domain.barrier();
     assert_eq!(live.load(SeqCst), 1);
 }
@@ -110,10 +65,10 @@ fn an_empty_place_takes_part_in_comparisons() {
     assert!(place.compare_exchange(&guard, None, one).expect("empty").is_none());
     let two = Some(Box::new(Counted::new(2, &live)));
     let refused = place.compare_exchange(&guard, None, two).unwrap_err();
-    assert_eq!(refused.as_ref().unwrap().value, 2);
+    assert_eq!(refused.as_ref().unwrap().number, 2);
     let one = place.load(&guard);
     let old = place.compare_exchange(&guard, one, refused).expect("still one").unwrap();
-    assert_eq!((old.value, one.unwrap().value), (1, 1));
+    assert_eq!((old.number, one.unwrap().number), (1, 1));
     let two = place.load(&guard);
     assert!(place.compare_exchange(&guard, two, None).expect("still two").is_some());
     assert!(place.compare_exchange(&guard, None, None).expect("empty").is_none());
@@ -121,11 +76,11 @@ fn an_empty_place_takes_part_in_comparisons() {
     drop(old);
     assert!(place.get_mut().is_none());
     place.store(Some(Counted::new(3, &live)));
-    assert_eq!(place.get_mut().unwrap().value, 3);
-    assert_eq!(place.into_inner().unwrap().value, 3);
+    assert_eq!(place.get_mut().unwrap().number, 3);
+    assert_eq!(place.into_inner().unwrap().number, 3);
     let mut value = Rcu::from(Counted::new(4, &live));
-    assert_eq!(value.get_mut().value, 4);
-    assert_eq!(value.into_inner().value, 4);
+    assert_eq!(value.get_mut().number, 4);
+    assert_eq!(value.into_inner().number, 4);
     assert!(RcuOption::<Counted>::default().into_inner().is_none());
     quiescence::barrier();
     assert_eq!(live.load(SeqCst), 0);
@@ -206,20 +161,12 @@ fn counters_may_wrap() {
         let domain = Domain::builder().starting_at(start).build();
         let live = Arc::new(AtomicUsize::new(0));
         let value = Rcu::new_in(Counted::new(0, &live), domain.clone());
-        let stop = AtomicBool::new(false);
-        thread::scope(|scope| {
-            scope.spawn(|| {
-                while !stop.load(Relaxed) {
-                    let guard = domain.read();
-                    let seen = value.load(&guard);
-                    assert_eq!(seen.check, !seen.value);
-                }
-            });
+        let read = |_| || _ = value.load(&domain.read()).whole();
+        beside(1, read, || {
             for new in 1..rounds(50, 10) {
                 let old = value.swap(Counted::new(new, &live)).into_inner();
-                assert_eq!(old.value, new - 1);
+                assert_eq!(old.number, new - 1);
             }
-            stop.store(true, Relaxed);
         });
     }
 }
@@ -269,19 +216,8 @@ fn barrier_waits_for_the_callbacks_of_all_threads_dead_or_alive() {
     const EACH: usize = rounds(100, 5);
     let domain = Domain::new();
     let run = Arc::new(AtomicUsize::new(0));
-    thread::scope(|scope| {
-        for _ in 0..8 {
-            scope.spawn(|| {
-                for _ in 0..EACH {
-                    let run = Arc::clone(&run);
-                    domain
-                        .call(move || {
-                            run.fetch_add(1, SeqCst);
-                        })
-                        .unwrap();
-                }
-            });
-        }
+    threads(8, |_| {
+        (0..EACH).for_each(|_| domain.call(counting(&run)).unwrap());
     });
     domain.barrier();
     assert_eq!(run.load(SeqCst), 8 * EACH);
@@ -294,9 +230,7 @@ fn without_any_further_call_everything_is_freed() {
         quiescence::retire(Box::new(Counted::new(value, &live))).unwrap();
     }
     // The worker does it; how soon is its own affair.
-    while live.load(SeqCst) != 0 {
-        thread::yield_now();
-    }
+    until(|| live.load(SeqCst) == 0);
 }
 
 #[test]
@@ -305,9 +239,7 @@ fn what_is_retired_waits_for_sections_that_had_begun() {
     let domain = Domain::new();
     // A batch is an eighth of what may wait: so some are closed while the section lasts, which is
     // when the thread would run what does not wait. One of the usual size is not.
-    let mut tuning = domain.tuning();
-    tuning.objects_max = 2 * OBJECTS as u64;
-    domain.tune(tuning);
+    tune(&domain, |tuning| tuning.objects_max = 2 * OBJECTS as u64);
     let live = Arc::new(AtomicUsize::new(0));
     beside_a_section(&domain, |leave| {
         // The thread looks after its queue meanwhile, again and again.
@@ -343,16 +275,12 @@ fn a_section_never_frees_and_retiring_inside_one_never_waits() {
 /// that.
 fn bounded(retire: impl Fn(&Domain, &Arc<AtomicUsize>) + Send + Sync) {
     let domain = Domain::new();
-    let mut tuning = domain.tuning();
-    tuning.objects_max = 65_536;
-    domain.tune(tuning);
+    tune(&domain, |tuning| tuning.objects_max = 65_536);
     let live = Arc::new(AtomicUsize::new(0));
     beside_a_section(&domain, |leave| {
         thread::scope(|scope| {
             let updater = scope.spawn(|| retire(&domain, &live));
-            while live.load(SeqCst) < 48_000 {
-                thread::yield_now();
-            }
+            until(|| live.load(SeqCst) >= 48_000);
             until_an_updater_sleeps(&domain);
             assert!(!updater.is_finished());
             let most = live.load(SeqCst);
@@ -463,23 +391,18 @@ fn the_end_of_a_domain_frees_what_waits_in_it() {
     };
     // One that the worker has not looked after, and would not for long.
     let domain = Domain::new();
-    let mut tuning = domain.tuning();
-    tuning.lazy = std::time::Duration::from_secs(3_600);
-    domain.tune(tuning);
+    tune(&domain, |tuning| tuning.lazy = Duration::from_secs(3_600));
     fill(&domain);
     drop(domain);
-    while live.load(SeqCst) != 0 {
-        thread::yield_now(); // the worker may have had a handle just then, and ends it
-    }
+    // the worker may have had a handle just then, and ends it
+    until(|| live.load(SeqCst) == 0);
     let domain = Domain::new();
     fill(&domain);
     // An object that holds its own domain is no obstacle.
     struct Holder(#[allow(dead_code)] Domain, #[allow(dead_code)] Counted);
     domain.retire(Box::new(Holder(domain.clone(), Counted::new(100, &live)))).unwrap();
     drop(domain);
-    while live.load(SeqCst) != 0 {
-        thread::yield_now();
-    }
+    until(|| live.load(SeqCst) == 0);
 }
 
 quiescence::domain! {

@@ -5,11 +5,9 @@
 #[allow(dead_code, unreachable_pub)]
 mod cache;
 
+use crate::common::*;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::thread;
 
-use crate::common::rounds;
 use cache::{DirectoryCache, Error, Inode, LockedCache, Paths};
 
 /// The same numbers each time.
@@ -116,32 +114,25 @@ fn each_look_up_sees_one_name(cache: &impl Paths) {
         cache.create(path, path != "/left/file").unwrap();
     }
     let deep = cache.create("/left/directory/inner/deep", false).unwrap();
-    let done = AtomicBool::new(false);
-    thread::scope(|scope| {
-        let readers = [0, 1].map(|reader| {
-            let done = &done;
-            scope.spawn(move || {
-                let pair = if reader == 0 {
-                    ["/left/file", "/right/file"]
-                } else {
-                    ["/left/directory/inner/deep", "/right/directory/inner/deep"]
-                };
-                while !done.load(Relaxed) {
-                    let found = cache.look_up_all(pair);
-                    let place = found.iter().position(Option::is_some).expect("neither name");
-                    assert_eq!(found[1 - place], None, "both names");
-                    assert!(reader == 0 || found[place] == Some(deep));
-                }
-            })
-        });
+    let pairs = [
+        ["/left/file", "/right/file"],
+        ["/left/directory/inner/deep", "/right/directory/inner/deep"],
+    ];
+    let look_up = |reader: usize| {
+        move || {
+            let found = cache.look_up_all(pairs[reader]);
+            let place = found.iter().position(Option::is_some).expect("neither name");
+            assert_eq!(found[1 - place], None, "both names");
+            assert!(reader == 0 || found[place] == Some(deep));
+        }
+    };
+    beside(2, look_up, || {
         for _ in 0..rounds(5_000, 20) {
             for what in ["file", "directory"] {
                 cache.rename(&format!("/left/{what}"), &format!("/right/{what}")).unwrap();
                 cache.rename(&format!("/right/{what}"), &format!("/left/{what}")).unwrap();
             }
         }
-        done.store(true, Relaxed);
-        readers.into_iter().for_each(|reader| reader.join().unwrap());
     });
 }
 

@@ -1,11 +1,6 @@
 //! `lock_pair` of `examples/lock_pair.rs`: the order in which it locks, and what it refuses.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Mutex;
-use std::thread;
-
-use crate::common;
-use crate::common::rounds;
+use crate::common::*;
 use crate::transformations::chapters::lock_pair::lock_pair;
 
 /// Whichever is named first.
@@ -27,9 +22,7 @@ fn the_lock_with_the_lower_address_comes_first() {
                 let (first, second) = lock_pair(&locks[first], &locks[second]).unwrap();
                 (*first, *second)
             });
-            while !common::sleeps_or_is_gone(number.load(SeqCst)) {
-                thread::yield_now();
-            }
+            until(|| sleeps_or_is_gone(number.load(SeqCst)));
             assert!(locks[1].try_lock().is_ok(), "locked before the other one is had");
             drop(low);
             let expected = if first == 0 { ("low", "high") } else { ("high", "low") };
@@ -42,17 +35,12 @@ fn the_lock_with_the_lower_address_comes_first() {
 fn pairs_in_opposite_directions_do_not_deadlock() {
     let locks = [Mutex::new(0_u64), Mutex::new(0)];
     let rounds = rounds(10_000, 50);
-    thread::scope(|scope| {
-        for thread in 0..4 {
-            let locks = &locks;
-            scope.spawn(move || {
-                for _ in 0..rounds {
-                    let (one, other) = (thread % 2, 1 - thread % 2);
-                    let (mut from, mut to) = lock_pair(&locks[one], &locks[other]).unwrap();
-                    *from += one as u64;
-                    *to += other as u64;
-                }
-            });
+    threads(4, |thread| {
+        for _ in 0..rounds {
+            let (one, other) = (thread % 2, 1 - thread % 2);
+            let (mut from, mut to) = lock_pair(&locks[one], &locks[other]).unwrap();
+            *from += one as u64;
+            *to += other as u64;
         }
     });
     assert_eq!(locks.map(|lock| lock.into_inner().unwrap()), [0, 4 * rounds]);
@@ -66,11 +54,10 @@ fn the_same_lock_twice_is_refused_and_a_poisoned_one_is_given() {
     assert!(message.contains("a mutex with itself"), "{message}");
     assert!(good.try_lock().is_ok(), "nothing was locked");
 
-    let poisoned = catch_unwind(AssertUnwindSafe(|| {
+    panic_of(|| {
         let _held = bad.lock().unwrap();
         panic!("under the lock");
-    }));
-    assert!(poisoned.is_err());
+    });
     let (bad, good) = lock_pair(&bad, &good).unwrap_err().into_inner();
     assert_eq!((*bad, *good), ("two", 1));
 }

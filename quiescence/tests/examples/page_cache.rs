@@ -3,11 +3,7 @@
 #[path = "../../examples/page_cache/page_cache.rs"]
 mod cache;
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Barrier, Mutex};
-use std::thread;
-
-use crate::common;
+use crate::common::*;
 use cache::{Bytes, DIRTY, File, PAGE, Storage, TO_WRITE, WRITEBACK};
 
 const ROUNDS: usize = if cfg!(miri) { 10 } else { 2_000 };
@@ -114,49 +110,39 @@ fn what_is_written_back_is_what_is_marked() {
 fn no_write_is_lost_beside_write_back_and_eviction() {
     const THREADS: u64 = 3;
     let file = File::new(Disk::default(), 0, 6);
-    let done = AtomicBool::new(false);
     let start = Barrier::new(THREADS as usize);
-    thread::scope(|scope| {
-        let cleaner = scope.spawn(|| {
-            while !done.load(Relaxed) {
-                file.write_back();
-                file.sync();
-            }
-        });
-        let writers: Vec<_> = (0..THREADS)
-            .map(|thread| {
-                let (file, start) = (&file, &start);
-                scope.spawn(move || {
-                    let (mut latest, mut state) = ([0_u8; 8], thread + 1);
-                    start.wait();
-                    for round in 0..ROUNDS {
-                        let mine = (random(&mut state) % 8) as usize;
-                        let offset = (mine as u64 * THREADS + thread) * PAGE as u64 + 100;
-                        if random(&mut state).is_multiple_of(2) {
-                            latest[mine] = round as u8;
-                            file.write(offset, &[round as u8; 16]);
-                        } else if latest[mine] != 0 {
-                            let mut read = [0; 16];
-                            assert_eq!(file.read(offset, &mut read), 16);
-                            assert_eq!(read, [latest[mine]; 16], "page {mine} of {thread}");
-                        }
-                    }
-                    latest
-                })
-            })
-            .collect();
-        let latest: Vec<_> = writers.into_iter().map(|writer| writer.join().unwrap()).collect();
-        done.store(true, Relaxed);
-        cleaner.join().unwrap();
-        file.sync();
-        let disk = file.storage().bytes.lock().unwrap();
-        for (thread, latest) in latest.iter().enumerate() {
-            for (mine, value) in latest.iter().enumerate().filter(|(_, value)| **value != 0) {
-                let offset = (mine * THREADS as usize + thread) * PAGE + 100;
-                assert_eq!(disk[offset..offset + 16], [*value; 16]);
+    let clean = |_| {
+        || {
+            file.write_back();
+            file.sync();
+        }
+    };
+    let write = |thread: usize| {
+        let (mut latest, mut state) = ([0_u8; 8], thread as u64 + 1);
+        start.wait();
+        for round in 0..ROUNDS {
+            let mine = (random(&mut state) % 8) as usize;
+            let offset = (mine as u64 * THREADS + thread as u64) * PAGE as u64 + 100;
+            if random(&mut state).is_multiple_of(2) {
+                latest[mine] = round as u8;
+                file.write(offset, &[round as u8; 16]);
+            } else if latest[mine] != 0 {
+                let mut read = [0; 16];
+                assert_eq!(file.read(offset, &mut read), 16);
+                assert_eq!(read, [latest[mine]; 16], "page {mine} of {thread}");
             }
         }
-    });
+        latest
+    };
+    let latest = beside(1, clean, || threads(THREADS as usize, write));
+    file.sync();
+    let disk = file.storage().bytes.lock().unwrap();
+    for (thread, latest) in latest.iter().enumerate() {
+        for (mine, value) in latest.iter().enumerate().filter(|(_, value)| **value != 0) {
+            let offset = (mine * THREADS as usize + thread) * PAGE + 100;
+            assert_eq!(disk[offset..offset + 16], [*value; 16]);
+        }
+    }
 }
 
 /// What was cut off is gone for all, whatever readers and write-back were about to do with it.
@@ -164,23 +150,19 @@ fn no_write_is_lost_beside_write_back_and_eviction() {
 fn what_was_truncated_does_not_come_back() {
     let pages = 12_u64;
     let file = File::new(Disk::default(), 0, 1_000);
-    let done = AtomicBool::new(false);
-    thread::scope(|scope| {
-        for _ in 0..2 {
-            scope.spawn(|| {
-                let (mut bytes, mut state) = ([0; PAGE], 5);
-                while !done.load(Relaxed) {
-                    let count = file.read(random(&mut state) % pages * PAGE as u64, &mut bytes);
-                    let first = bytes[0];
-                    assert!(bytes[..count].iter().all(|byte| *byte == first), "a torn page");
-                }
-            });
-        }
-        scope.spawn(|| {
-            while !done.load(Relaxed) {
+    let work = |thread| {
+        let (mut bytes, mut state, file) = ([0; PAGE], 5, &file);
+        move || {
+            if thread == 0 {
                 file.write_back();
+                return;
             }
-        });
+            let count = file.read(random(&mut state) % pages * PAGE as u64, &mut bytes);
+            let first = bytes[0];
+            assert!(bytes[..count].iter().all(|byte| *byte == first), "a torn page");
+        }
+    };
+    beside(3, work, || {
         let mut bytes = [0xff; PAGE];
         for round in 1..=ROUNDS / 4 {
             for page in 0..pages {
@@ -194,7 +176,6 @@ fn what_was_truncated_does_not_come_back() {
                 assert!(bytes == [0; PAGE], "round {round}: page {page} has {}", bytes[0]);
             }
         }
-        done.store(true, Relaxed);
     });
 }
 
@@ -203,22 +184,16 @@ fn what_was_truncated_does_not_come_back() {
 #[test]
 #[cfg_attr(miri, ignore = "child processes")]
 fn memory_is_limited() {
-    if common::role().is_none() {
-        let output = common::again("page_cache::memory_is_limited", "limited", &[]);
-        assert!(output.status.success(), "{output:?}");
-        return;
-    }
-    let domain = quiescence::Domain::global();
-    let mut tuning = domain.tuning();
-    tuning.bytes_max = 64 * PAGE as u64;
-    domain.tune(tuning);
+    const LIMIT: u64 = 64 * PAGE as u64;
+    in_its_own_process!();
+    tune(&Domain::global(), |tuning| tuning.bytes_max = LIMIT);
     let file = File::new(Disk::default(), 0, 16);
     let mut most = 0;
     for round in 0..ROUNDS as u64 {
         file.write(round % 64 * PAGE as u64, &[round as u8; PAGE]);
-        most = most.max(quiescence::Domain::global().statistics().bytes_waiting);
+        most = most.max(Domain::global().statistics().bytes_waiting);
         assert!(file.resident() <= 17);
     }
     // Other tests of this file share the domain, which each of their threads may overrun by one.
-    assert!(most <= tuning.bytes_max + 8 * 2 * PAGE as u64, "{most} bytes waited");
+    assert!(most <= LIMIT + 8 * 2 * PAGE as u64, "{most} bytes waited");
 }

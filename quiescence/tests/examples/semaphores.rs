@@ -3,10 +3,7 @@
 #[path = "../../examples/semaphores/semaphores.rs"]
 mod system;
 
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Barrier, Mutex};
-use std::thread;
-
+use crate::common::*;
 use quiescence::collections::Id;
 use system::{ById, Error, Get, OPERATIONS_MAX, OneLock, Op, PRIVATE, Semaphores, Sets, VALUE_MAX};
 
@@ -47,9 +44,7 @@ fn private<S: Sets>(system: &Semaphores<S>, values: &[i32]) -> Id {
 
 /// Lets other threads run until so many wait for a semaphore to become larger, and to become zero.
 fn until_waiting<S: Sets>(system: &Semaphores<S>, id: Id, number: u16, waiting: (usize, usize)) {
-    while system.waiting(id, number) != Ok(waiting) {
-        thread::yield_now();
-    }
+    until(|| system.waiting(id, number) == Ok(waiting));
 }
 
 fn operations_happen_together_or_not_at_all<S: Sets>() {

@@ -3,9 +3,7 @@
 #[path = "../../examples/transformations/chapters/mod.rs"]
 pub(crate) mod chapters;
 
-use std::thread;
-
-use crate::common::rounds;
+use crate::common::*;
 use chapters::{data_locking, deleted_flag, lock_pairs, publish, rcu, shipping, when_to_stop};
 
 const THREADS: usize = 3;

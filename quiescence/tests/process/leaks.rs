@@ -5,12 +5,8 @@
 //! writes one byte to standard output, past all buffers.
 #![cfg(target_os = "linux")]
 
-use std::cell::RefCell;
-use std::process::{Command, Output};
-use std::sync::{Arc, Barrier, OnceLock};
-use std::thread;
-
-use quiescence::{Domain, Rcu, RcuOption, raw};
+use crate::common::*;
+use quiescence::raw;
 
 /// What a drop says. Nothing else in the output of the test harness.
 const DROPPED: u8 = b'~';
@@ -18,7 +14,7 @@ const DROPPED: u8 = b'~';
 /// Says so when it is dropped.
 struct Told(#[allow(dead_code)] [u64; 4]);
 
-impl quiescence::Weigh for Told {
+impl Weigh for Told {
     const OWNS: bool = false;
 }
 
@@ -42,34 +38,30 @@ fn say() {
 /// In the parent, runs `test` again in a child, for which `f` is called; the child must end with
 /// `code`, and have said so many drops.
 fn in_process(test: &str, code: i32, drops: usize, f: impl FnOnce()) {
-    if std::env::var_os("ROLE").is_some() {
+    if role().is_some() {
         return f();
     }
-    let output = again(test);
+    let output = again(test, "child", &[]);
     assert_eq!(output.status.code(), Some(code), "{output:?}");
     let said = output.stdout.iter().filter(|byte| **byte == DROPPED).count();
     assert_eq!(said, drops, "drops, in {output:?}");
 }
 
-fn again(test: &str) -> Output {
-    Command::new(std::env::current_exe().unwrap())
-        .args([test, "--exact", "--nocapture", "--test-threads=1"])
-        .env("ROLE", "child")
-        .output()
-        .unwrap()
+fn retire(many: usize) {
+    (0..many).for_each(|_| quiescence::retire(Box::new(told())).unwrap());
 }
 
 #[test]
 fn what_the_main_thread_retired_is_dropped_at_the_end() {
-    in_process("leaks::what_the_main_thread_retired_is_dropped_at_the_end", 0, 1_000, || {
-        (0..1_000).for_each(|_| quiescence::retire(Box::new(told())).unwrap());
+    in_process(this_test!(), 0, 1_000, || {
+        retire(1_000);
     });
 }
 
 #[test]
 fn what_was_replaced_is_dropped_at_the_end() {
     static OPTION: RcuOption<Told> = RcuOption::empty();
-    in_process("leaks::what_was_replaced_is_dropped_at_the_end", 0, 99 + 100, || {
+    in_process(this_test!(), 0, 99 + 100, || {
         // The last one is a static's, and those are not dropped.
         (0..100).for_each(|_| OPTION.store(Some(told())));
         let value = Rcu::new(told());
@@ -79,22 +71,21 @@ fn what_was_replaced_is_dropped_at_the_end() {
 
 #[test]
 fn what_threads_retired_that_have_ended_is_dropped_at_the_end() {
-    in_process("leaks::what_threads_retired_that_have_ended_is_dropped_at_the_end", 0, 200, || {
+    in_process(this_test!(), 0, 200, || {
         for _ in 0..20 {
-            let retire = || (0..10).for_each(|_| quiescence::retire(Box::new(told())).unwrap());
-            thread::spawn(retire).join().unwrap();
+            thread::spawn(|| retire(10)).join().unwrap();
         }
     });
 }
 
 #[test]
 fn what_threads_retired_that_still_run_is_dropped_at_the_end() {
-    in_process("leaks::what_threads_retired_that_still_run_is_dropped_at_the_end", 0, 30, || {
+    in_process(this_test!(), 0, 30, || {
         let ready = Arc::new(Barrier::new(4));
         for _ in 0..3 {
             let ready = Arc::clone(&ready);
             thread::spawn(move || {
-                (0..10).for_each(|_| quiescence::retire(Box::new(told())).unwrap());
+                retire(10);
                 ready.wait();
                 loop {
                     thread::park();
@@ -107,7 +98,7 @@ fn what_threads_retired_that_still_run_is_dropped_at_the_end() {
 
 #[test]
 fn closures_run_at_the_end_with_what_they_captured() {
-    in_process("leaks::closures_run_at_the_end_with_what_they_captured", 0, 100 + 100, || {
+    in_process(this_test!(), 0, 100 + 100, || {
         for _ in 0..100 {
             let captured = told();
             quiescence::call(move || {
@@ -122,7 +113,7 @@ fn closures_run_at_the_end_with_what_they_captured() {
 #[test]
 fn a_domain_that_is_never_dropped_is_emptied_at_the_end() {
     static DOMAIN: OnceLock<Domain> = OnceLock::new();
-    in_process("leaks::a_domain_that_is_never_dropped_is_emptied_at_the_end", 0, 50, || {
+    in_process(this_test!(), 0, 50, || {
         let domain = DOMAIN.get_or_init(Domain::new);
         (0..50).for_each(|_| domain.retire(Box::new(told())).unwrap());
     });
@@ -139,7 +130,7 @@ fn heads_and_objects_of_user_code_are_ended_at_the_end() {
         // SAFETY: from a box, below.
         drop(unsafe { Box::from_raw(object.cast::<Told>()) });
     }
-    in_process("leaks::heads_and_objects_of_user_code_are_ended_at_the_end", 0, 20, || {
+    in_process(this_test!(), 0, 20, || {
         let domain = Domain::global();
         for _ in 0..10 {
             let head = Box::into_raw(Box::new(raw::Head::new()));
@@ -165,7 +156,7 @@ impl Drop for Chain {
 
 #[test]
 fn what_drops_retire_at_the_end_is_dropped_as_well() {
-    in_process("leaks::what_drops_retire_at_the_end_is_dropped_as_well", 0, 4 * 10, || {
+    in_process(this_test!(), 0, 4 * 10, || {
         (0..10).for_each(|_| quiescence::retire(Box::new(Chain(3, told()))).unwrap());
     });
 }
@@ -191,23 +182,18 @@ fn retire_late() {
 
 #[test]
 fn what_destructors_of_thread_locals_retire_is_dropped_at_the_end() {
-    in_process(
-        "leaks::what_destructors_of_thread_locals_retire_is_dropped_at_the_end",
-        0,
-        22,
-        || {
-            thread::spawn(retire_late).join().unwrap();
-            retire_late(); // of the thread that ends the process
-        },
-    );
+    in_process(this_test!(), 0, 22, || {
+        thread::spawn(retire_late).join().unwrap();
+        retire_late(); // of the thread that ends the process
+    });
 }
 
 #[test]
 fn any_thread_may_end_the_process() {
-    in_process("leaks::any_thread_may_end_the_process", 17, 20, || {
-        (0..10).for_each(|_| quiescence::retire(Box::new(told())).unwrap());
+    in_process(this_test!(), 17, 20, || {
+        retire(10);
         let end = || -> () {
-            (0..10).for_each(|_| quiescence::retire(Box::new(told())).unwrap());
+            retire(10);
             std::process::exit(17)
         };
         let _ = thread::spawn(end).join();
@@ -218,9 +204,9 @@ fn any_thread_may_end_the_process() {
 /// retired before stays.
 #[test]
 fn a_process_that_ends_in_a_section_ends() {
-    in_process("leaks::a_process_that_ends_in_a_section_ends", 18, 0, || {
+    in_process(this_test!(), 18, 0, || {
         let _guard = quiescence::read();
-        (0..10).for_each(|_| quiescence::retire(Box::new(told())).unwrap());
+        retire(10);
         std::process::exit(18);
     });
 }
@@ -228,7 +214,7 @@ fn a_process_that_ends_in_a_section_ends() {
 /// A callback that ends the process is not waited for, wherever it runs.
 #[test]
 fn a_process_that_ends_in_a_callback_ends() {
-    in_process("leaks::a_process_that_ends_in_a_callback_ends", 19, 1, || {
+    in_process(this_test!(), 19, 1, || {
         quiescence::call(|| {
             say();
             std::process::exit(19)
@@ -244,9 +230,9 @@ fn a_process_that_ends_in_a_callback_ends() {
 /// `exec` and `_exit` are no orderly end: nothing is run, and no thread waits.
 #[test]
 fn a_process_that_ends_at_once_runs_nothing() {
-    in_process("leaks::a_process_that_ends_at_once_runs_nothing", 20, 0, || {
+    in_process(this_test!(), 20, 0, || {
         let guard = quiescence::read();
-        (0..10).for_each(|_| quiescence::retire(Box::new(told())).unwrap());
+        retire(10);
         std::mem::forget(guard);
         // SAFETY: ends the process.
         unsafe { libc::_exit(20) }
@@ -266,17 +252,13 @@ fn the_worker_ends_before_what_the_program_tears_down() {
     extern "C" fn is_called_after_the_library() {
         // SAFETY: asks for a signal, which ends a process whose worker stays.
         unsafe { libc::alarm(60) };
-        while own_threads() != 0 {
-            thread::yield_now();
-        }
+        until(|| own_threads() == 0);
         say();
     }
-    in_process("leaks::the_worker_ends_before_what_the_program_tears_down", 0, 1, || {
+    in_process(this_test!(), 0, 1, || {
         // SAFETY: a function that lives as long as the program.
         assert_eq!(unsafe { libc::atexit(is_called_after_the_library) }, 0);
         quiescence::call(|| ()).unwrap();
-        while own_threads() == 0 {
-            thread::yield_now();
-        }
+        until(|| own_threads() != 0);
     });
 }

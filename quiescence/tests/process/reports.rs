@@ -1,7 +1,8 @@
 //! Reports of stalls, for the tests of this process, which share its hook.
 
+use crate::common::*;
+use std::sync::Once;
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{Mutex, Once};
 
 use quiescence::report::StallReport;
 

@@ -1,18 +1,17 @@
 //! Sleepable domains and what is around them: reports of stalls, forks, the end of the process.
 #![cfg(target_os = "linux")]
 
-use std::sync::mpsc::{self, Receiver};
-use std::time::Duration;
+use crate::common::*;
+use std::sync::mpsc::Receiver;
 
-use crate::common::in_child;
-use quiescence::{Srcu, report::StallReport};
+use quiescence::report::StallReport;
 
 /// A domain of this name, and the reports of its stalls.
 fn listened_to(domain: &'static Srcu, name: &'static str) -> Receiver<StallReport> {
-    let mut tuning = domain.tuning();
-    tuning.stall_after = Some(Duration::from_millis(2));
-    tuning.stall_after_expedited = tuning.stall_after;
-    domain.tune(tuning);
+    tune(domain, |tuning| {
+        tuning.stall_after = Some(Duration::from_millis(2));
+        tuning.stall_after_expedited = tuning.stall_after;
+    });
     crate::reports::of(name)
 }
 
@@ -25,7 +24,7 @@ fn a_stall_names_the_slots_and_the_oldest_guard() {
     let oldest = DOMAIN.read();
     let line = line!() - 1;
     let younger = DOMAIN.read();
-    let report = std::thread::scope(|scope| {
+    let report = thread::scope(|scope| {
         scope.spawn(|| DOMAIN.synchronize());
         let report = reports.recv().unwrap();
         // Ended elsewhere than they began.
@@ -84,26 +83,20 @@ fn a_child_has_its_own_sections() {
 #[test]
 fn a_child_may_forget_the_sections_of_threads_that_it_does_not_have() {
     static DOMAIN: Srcu = Srcu::named("forgotten");
-    let (entered, in_section) = mpsc::channel();
-    let (leave, left) = mpsc::channel::<()>();
-    std::thread::scope(|scope| {
-        scope.spawn(move || {
-            let guard = DOMAIN.read();
-            entered.send(()).unwrap();
-            left.recv().unwrap_err();
-            drop(guard);
-        });
-        in_section.recv().unwrap();
-        in_child(|| {
-            let cookie = DOMAIN.start_poll();
-            assert!(!DOMAIN.poll(cookie), "its section never ends here");
-            // SAFETY: the only guard is the one of a thread that is not here.
-            unsafe { DOMAIN.forget_sections() };
-            DOMAIN.wait(cookie);
-            drop(DOMAIN.read());
-            DOMAIN.synchronize();
-        });
-        drop(leave);
-    });
+    while_held(
+        || DOMAIN.read(),
+        |leave| {
+            in_child(|| {
+                let cookie = DOMAIN.start_poll();
+                assert!(!DOMAIN.poll(cookie), "its section never ends here");
+                // SAFETY: the only guard is the one of a thread that is not here.
+                unsafe { DOMAIN.forget_sections() };
+                DOMAIN.wait(cookie);
+                drop(DOMAIN.read());
+                DOMAIN.synchronize();
+            });
+            leave();
+        },
+    );
     DOMAIN.synchronize();
 }

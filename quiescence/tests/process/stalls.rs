@@ -1,19 +1,15 @@
 //! Grace periods that stall are reported: who holds them up, where, and what it is doing.
 #![cfg(all(target_os = "linux", feature = "stacks"))]
 
+use crate::common::{self, *};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering::*};
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{Arc, Mutex, OnceLock};
-use std::thread;
-use std::time::Duration;
 
-use crate::common::in_child;
 use object::{Object, ObjectSymbol, SymbolKind};
 use quiescence::{
-    Domain, Qsbr,
+    Qsbr,
     report::{Holdout, StackMissing, StallReport, ThreadState},
     tuning::Engine,
 };
@@ -29,11 +25,10 @@ fn listened_to(name: &str, engine: Engine, limit: Duration) -> (Domain, Receiver
 }
 
 fn tune(domain: &Domain, limit: Option<Duration>, limit_expedited: Option<Duration>) {
-    let mut tuning = domain.tuning();
-    tuning.stall_after = limit;
-    tuning.stall_after_expedited = limit_expedited;
-    tuning.lazy = Duration::ZERO;
-    domain.tune(tuning);
+    common::tune(domain, |tuning| {
+        (tuning.stall_after, tuning.stall_after_expedited) = (limit, limit_expedited);
+        tuning.lazy = Duration::ZERO;
+    });
 }
 
 /// Calls `f` while a thread named `name` is in `section`, which is to return when it is asked to or
@@ -213,14 +208,9 @@ fn a_guard_that_was_leaked_is_named() {
 #[test]
 fn a_guard_that_was_leaked_by_a_thread_that_has_ended_is_named() {
     let (domain, told) = listened_to("leaked for good", Engine::Adaptive, LIMIT);
-    let begun = line!() + 3;
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            std::mem::forget(domain.read());
-        });
-    });
+    let begun = line!() + 1;
+    elsewhere(|| std::mem::forget(domain.read()));
     domain.call(|| ()).unwrap();
-    // `scope` does not wait for the very end of the thread.
     let report = report_of(&told, |holdout| holdout.state == ThreadState::Ended);
     let [holdout] = &report.holdouts[..] else { panic!("{report}") };
     assert_eq!(holdout.began.unwrap().line(), begun, "{report}");
@@ -271,9 +261,8 @@ fn expedited_grace_periods_have_a_limit_of_their_own() {
     let reader = domain.qsbr();
     thread::scope(|scope| {
         scope.spawn(|| domain.synchronize());
-        while domain.statistics().sleeps == 0 {
-            thread::yield_now(); // until the driver sleeps, under the other limit
-        }
+        // until the driver sleeps, under the other limit
+        until_an_updater_sleeps(&domain);
         assert_eq!(domain.statistics().stalls, 0);
         scope.spawn(|| domain.synchronize_expedited());
         let report = told.recv().unwrap();
@@ -291,9 +280,7 @@ fn a_limit_of_none_means_no_report() {
     thread::scope(|scope| {
         scope.spawn(|| domain.synchronize());
         domain.call(|| ()).unwrap();
-        while domain.statistics().sleeps == 0 {
-            thread::yield_now();
-        }
+        until_an_updater_sleeps(&domain);
         scope.spawn(|| other.synchronize());
         // The other one, which began later, is reported four times meanwhile.
         assert_eq!(other_told.iter().take(4).count(), 4);
@@ -428,24 +415,6 @@ fn a_thread_that_blocks_the_signal_is_reported_without_a_stack() {
 // ---- in processes of their
 // own ----------------------------------------------------------------------
 
-/// One test of this file in a new process, in which it finds `ROLE` set.
-fn again(test: &str) -> Command {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args([test, "--exact", "--nocapture", "--test-threads=1"]).env("ROLE", "again");
-    command
-}
-
-/// Whether this is the new process. Else runs it, with this in its environment, and expects it to
-/// end well.
-fn is_again(test: &str, environment: &[(&str, &str)]) -> bool {
-    if std::env::var_os("ROLE").is_some() {
-        return true;
-    }
-    let output = again(test).envs(environment.iter().copied()).output().unwrap();
-    assert!(output.status.success(), "{output:?}");
-    false
-}
-
 /// A stall of a domain that is made for it, noticed by the calling thread, which holds it up
 /// itself.
 fn stall() -> Domain {
@@ -465,66 +434,64 @@ fn stall() -> Domain {
 #[test]
 #[cfg_attr(miri, ignore = "child processes")]
 fn a_hook_that_panics_is_counted_and_called_again() {
-    if is_again("stalls::a_hook_that_panics_is_counted_and_called_again", &[]) {
-        let (tell, told) = mpsc::channel();
-        quiescence::report::set_stall_hook(move |report| {
-            if report.hook_panics < 2 {
-                panic!("the hook fails");
-            }
-            tell.send(report.clone()).unwrap();
-        });
-        let domain = Domain::builder().name("panics").build();
-        tune(&domain, Some(LIMIT), None);
-        let reader = domain.qsbr();
-        domain.call(|| ()).unwrap();
-        let report = told.recv().unwrap();
-        assert_eq!(report.hook_panics, 2);
-        assert!(report.to_string().contains("panicked 2 times"), "{report}");
-        drop(reader);
-        domain.synchronize();
-        domain.barrier();
-    }
+    in_its_own_process!();
+    let (tell, told) = mpsc::channel();
+    quiescence::report::set_stall_hook(move |report| {
+        if report.hook_panics < 2 {
+            panic!("the hook fails");
+        }
+        tell.send(report.clone()).unwrap();
+    });
+    let domain = Domain::builder().name("panics").build();
+    tune(&domain, Some(LIMIT), None);
+    let reader = domain.qsbr();
+    domain.call(|| ()).unwrap();
+    let report = told.recv().unwrap();
+    assert_eq!(report.hook_panics, 2);
+    assert!(report.to_string().contains("panicked 2 times"), "{report}");
+    drop(reader);
+    domain.synchronize();
+    domain.barrier();
 }
 
 #[test]
 #[cfg_attr(miri, ignore = "child processes")]
 fn a_hook_that_blocks_holds_nobody_up() {
-    if is_again("stalls::a_hook_that_blocks_holds_nobody_up", &[]) {
-        let (enter, entered) = mpsc::channel();
-        let (leave, left) = mpsc::channel::<()>();
-        let left = Mutex::new(left);
-        let (tell, told) = mpsc::channel();
-        quiescence::report::set_stall_hook(move |report| {
-            enter.send(()).unwrap();
-            let _ = left.lock().unwrap().recv(); // for as long as the test likes
-            tell.send(report.reports_lost).unwrap();
-        });
-        let domain = Domain::new();
-        tune(&domain, Some(LIMIT), None);
-        let reader = domain.qsbr();
-        domain.call(|| ()).unwrap();
-        entered.recv().unwrap();
-        // 64 find room. The domains live on, so that nothing else loses a report.
-        let others: Vec<Domain> = (0..100).map(|_| stall()).collect();
-        drop(reader);
-        domain.synchronize();
-        domain.barrier();
-        assert!(told.try_recv().is_err(), "it still blocks");
-        drop(leave);
-        told.recv().unwrap();
-        // Notes of grace periods that are over are passed by. What comes now says what was lost.
-        let reader = domain.qsbr();
-        domain.call(|| ()).unwrap();
-        assert!(told.iter().any(|lost| lost >= 36));
-        drop((reader, others));
-        domain.barrier();
-    }
+    in_its_own_process!();
+    let (enter, entered) = mpsc::channel();
+    let (leave, left) = mpsc::channel::<()>();
+    let left = Mutex::new(left);
+    let (tell, told) = mpsc::channel();
+    quiescence::report::set_stall_hook(move |report| {
+        enter.send(()).unwrap();
+        let _ = left.lock().unwrap().recv(); // for as long as the test likes
+        tell.send(report.reports_lost).unwrap();
+    });
+    let domain = Domain::new();
+    tune(&domain, Some(LIMIT), None);
+    let reader = domain.qsbr();
+    domain.call(|| ()).unwrap();
+    entered.recv().unwrap();
+    // 64 find room. The domains live on, so that nothing else loses a report.
+    let others: Vec<Domain> = (0..100).map(|_| stall()).collect();
+    drop(reader);
+    domain.synchronize();
+    domain.barrier();
+    assert!(told.try_recv().is_err(), "it still blocks");
+    drop(leave);
+    told.recv().unwrap();
+    // Notes of grace periods that are over are passed by. What comes now says what was lost.
+    let reader = domain.qsbr();
+    domain.call(|| ()).unwrap();
+    assert!(told.iter().any(|lost| lost >= 36));
+    drop((reader, others));
+    domain.barrier();
 }
 
 #[test]
 #[cfg_attr(miri, ignore = "child processes")]
 fn reports_go_to_standard_error_by_default() {
-    if std::env::var_os("ROLE").is_some() {
+    if role().is_some() {
         quiescence::report::set_stall_hook(|_| ());
         assert!(quiescence::report::take_stall_hook().is_some());
         assert!(quiescence::report::take_stall_hook().is_none());
@@ -537,7 +504,7 @@ fn reports_go_to_standard_error_by_default() {
         drop(reader);
         return domain.barrier();
     }
-    let mut child = again("stalls::reports_go_to_standard_error_by_default")
+    let mut child = command_of(this_test!(), "again")
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
@@ -573,9 +540,8 @@ fn own_stack() -> Result<usize, StackMissing> {
 #[test]
 #[cfg_attr(miri, ignore = "child processes")]
 fn the_environment_turns_stacks_off() {
-    if is_again("stalls::the_environment_turns_stacks_off", &[("QUIESCENCE_STALL_SIGNAL", "off")]) {
-        assert_eq!(own_stack(), Err(StackMissing::TurnedOff));
-    }
+    in_its_own_process!(&[("QUIESCENCE_STALL_SIGNAL", "off")]);
+    assert_eq!(own_stack(), Err(StackMissing::TurnedOff));
 }
 
 /// What `signal` does in this process: the handler, or `SIG_DFL`.
@@ -592,27 +558,24 @@ extern "C" fn somebodys_handler(_: i32) {}
 #[test]
 #[cfg_attr(miri, ignore = "child processes")]
 fn the_environment_chooses_the_signal() {
-    if is_again("stalls::the_environment_chooses_the_signal", &[("QUIESCENCE_STALL_SIGNAL", "50")])
-    {
-        assert_eq!(handler_of(50), libc::SIG_DFL);
-        assert!(own_stack().unwrap() > 3);
-        assert_ne!(handler_of(50), libc::SIG_DFL);
-        assert_eq!(handler_of(libc::SIGRTMIN() + 1), libc::SIG_DFL);
-    }
+    in_its_own_process!(&[("QUIESCENCE_STALL_SIGNAL", "50")]);
+    assert_eq!(handler_of(50), libc::SIG_DFL);
+    assert!(own_stack().unwrap() > 3);
+    assert_ne!(handler_of(50), libc::SIG_DFL);
+    assert_eq!(handler_of(libc::SIGRTMIN() + 1), libc::SIG_DFL);
 }
 
 #[test]
 #[cfg_attr(miri, ignore = "child processes")]
 fn a_signal_that_the_program_handles_is_left_alone() {
-    if is_again("stalls::a_signal_that_the_program_handles_is_left_alone", &[]) {
-        let first = libc::SIGRTMIN() + 1;
-        let theirs = somebodys_handler as extern "C" fn(i32) as usize;
-        // SAFETY: a handler that does nothing.
-        unsafe { libc::signal(first, theirs) };
-        assert!(own_stack().unwrap() > 3);
-        assert_eq!(handler_of(first), theirs);
-        assert_ne!(handler_of(first + 1), libc::SIG_DFL);
-    }
+    in_its_own_process!();
+    let first = libc::SIGRTMIN() + 1;
+    let theirs = somebodys_handler as extern "C" fn(i32) as usize;
+    // SAFETY: a handler that does nothing.
+    unsafe { libc::signal(first, theirs) };
+    assert!(own_stack().unwrap() > 3);
+    assert_eq!(handler_of(first), theirs);
+    assert_ne!(handler_of(first + 1), libc::SIG_DFL);
 }
 
 /// The forking thread continues in its section, under another id, and the child has a reporter of
@@ -620,53 +583,51 @@ fn a_signal_that_the_program_handles_is_left_alone() {
 #[test]
 #[cfg_attr(miri, ignore = "child processes")]
 fn a_child_reports_its_own_stalls() {
-    if is_again("stalls::a_child_reports_its_own_stalls", &[]) {
-        own_stack().unwrap(); // there is a reporter, and the thread's id is known
-        let domain = Domain::builder().name("in the child").build();
-        tune(&domain, Some(LIMIT), None);
-        let guard = domain.read();
-        let parent = thread_id();
-        in_child(|| {
-            let (tell, told) = mpsc::channel();
-            quiescence::report::set_stall_hook(move |report| tell.send(report.clone()).unwrap());
-            domain.call(|| ()).unwrap();
-            let report = told.recv().unwrap();
-            let [holdout] = &report.holdouts[..] else { panic!("{report}") };
-            assert_eq!(holdout.thread_id, Some(thread_id()));
-            assert_ne!(holdout.thread_id, Some(parent));
-            assert!(holdout.stack.is_ok(), "{report}");
-        });
-        drop(guard);
-    }
+    in_its_own_process!();
+    own_stack().unwrap(); // there is a reporter, and the thread's id is known
+    let domain = Domain::builder().name("in the child").build();
+    tune(&domain, Some(LIMIT), None);
+    let guard = domain.read();
+    let parent = thread_id();
+    in_child(|| {
+        let (tell, told) = mpsc::channel();
+        quiescence::report::set_stall_hook(move |report| tell.send(report.clone()).unwrap());
+        domain.call(|| ()).unwrap();
+        let report = told.recv().unwrap();
+        let [holdout] = &report.holdouts[..] else { panic!("{report}") };
+        assert_eq!(holdout.thread_id, Some(thread_id()));
+        assert_ne!(holdout.thread_id, Some(parent));
+        assert!(holdout.stack.is_ok(), "{report}");
+    });
+    drop(guard);
 }
 
 #[test]
 #[cfg_attr(miri, ignore = "child processes")]
 fn forks_beside_reports() {
-    if is_again("stalls::forks_beside_reports", &[]) {
-        quiescence::report::set_stall_hook(|report| assert!(!report.to_string().is_empty()));
-        let domains: Vec<Domain> = (0..20).map(|_| Domain::new()).collect();
-        let readers: Vec<Qsbr<_>> = domains.iter().map(Domain::qsbr).collect();
-        let stop = Arc::new(AtomicBool::new(false));
-        let until = Arc::clone(&stop);
-        let stalling = thread::spawn(move || {
-            while !until.load(Relaxed) {
-                drop(stall());
-            }
-        });
-        for domain in &domains {
-            // A report of it is on its way when the fork comes.
-            tune(domain, Some(Duration::ZERO), None);
-            let _cookie = domain.start_poll();
-            in_child(|| {
-                drop(stall());
-                let other = Domain::new();
-                other.synchronize();
-                drop(other.read());
-            });
+    in_its_own_process!();
+    quiescence::report::set_stall_hook(|report| assert!(!report.to_string().is_empty()));
+    let domains: Vec<Domain> = (0..20).map(|_| Domain::new()).collect();
+    let readers: Vec<Qsbr<_>> = domains.iter().map(Domain::qsbr).collect();
+    let stop = Arc::new(AtomicBool::new(false));
+    let until = Arc::clone(&stop);
+    let stalling = thread::spawn(move || {
+        while !until.load(Relaxed) {
+            drop(stall());
         }
-        stop.store(true, Relaxed);
-        stalling.join().unwrap();
-        drop(readers);
+    });
+    for domain in &domains {
+        // A report of it is on its way when the fork comes.
+        tune(domain, Some(Duration::ZERO), None);
+        let _cookie = domain.start_poll();
+        in_child(|| {
+            drop(stall());
+            let other = Domain::new();
+            other.synchronize();
+            drop(other.read());
+        });
     }
+    stop.store(true, Relaxed);
+    stalling.join().unwrap();
+    drop(readers);
 }

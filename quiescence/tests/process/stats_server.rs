@@ -1,17 +1,15 @@
 //! A process that serves its statistics: to whom, what, and what it survives.
 #![cfg(target_os = "linux")]
 
+use crate::common::*;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
-use std::thread;
+use std::process::{Child, ChildStdin, ChildStdout, Output, Stdio};
 
-use crate::common::expect;
-use quiescence::Domain;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -26,9 +24,8 @@ impl Served {
     /// Starts the test in a process that finds `ROLE` set, and waits until it says that it is
     /// ready.
     fn start(test: &str, environment: &[(&str, &Path)]) -> Self {
-        let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args([test, "--exact", "--nocapture", "--test-threads=1"]);
-        command.env("ROLE", "serve").env("QUIESCENCE_STATS", "1");
+        let mut command = command_of(test, "serve");
+        command.env("QUIESCENCE_STATS", "1");
         command.envs(environment.iter().copied());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
@@ -36,6 +33,10 @@ impl Served {
         let mut served = Self { child, stdin, stdout: BufReader::new(stdout) };
         served.wait_for("ready");
         served
+    }
+
+    fn in_runtime(test: &str, runtime: &Path) -> Self {
+        Self::start(test, &[("XDG_RUNTIME_DIR", runtime)])
     }
 
     /// The rest of the line that begins with `word`.
@@ -85,10 +86,6 @@ fn next() {
     std::io::stdin().read_line(&mut String::new()).unwrap();
 }
 
-fn has_role() -> bool {
-    std::env::var_os("ROLE").is_some()
-}
-
 /// Connects to a process that is about to serve.
 fn connect(path: &Path) -> BufReader<UnixStream> {
     loop {
@@ -116,9 +113,9 @@ fn runtime_directory() -> TempDir {
 
 #[test]
 fn a_process_serves_what_its_domains_do() {
-    if has_role() {
+    if role().is_some() {
         let domain = Domain::builder().name("routes").build();
-        let (inside, outside) = (std::sync::Barrier::new(2), std::sync::Barrier::new(2));
+        let (inside, outside) = (Barrier::new(2), Barrier::new(2));
         return thread::scope(|scope| {
             let reader = thread::Builder::new().name("lookup".into());
             let reads = || {
@@ -129,9 +126,7 @@ fn a_process_serves_what_its_domains_do() {
             reader.spawn_scoped(scope, reads).unwrap();
             inside.wait();
             let waiter = scope.spawn(|| domain.synchronize_expedited());
-            while domain.statistics().sleeps == 0 {
-                thread::yield_now();
-            }
+            until_an_updater_sleeps(&domain);
             ready();
             outside.wait();
             waiter.join().unwrap();
@@ -140,8 +135,7 @@ fn a_process_serves_what_its_domains_do() {
         });
     }
     let runtime = runtime_directory();
-    let test = "stats_server::a_process_serves_what_its_domains_do";
-    let mut served = Served::start(test, &[("XDG_RUNTIME_DIR", runtime.path())]);
+    let mut served = Served::in_runtime(this_test!(), runtime.path());
     let path = served.socket(runtime.path());
     let mut client = connect(&path);
 
@@ -199,14 +193,11 @@ fn serve_and_wait() {
 
 #[test]
 fn the_socket_is_its_users_alone() {
-    if has_role() {
+    if role().is_some() {
         return serve_and_wait();
     }
     let runtime = runtime_directory();
-    let served = Served::start(
-        "stats_server::the_socket_is_its_users_alone",
-        &[("XDG_RUNTIME_DIR", runtime.path())],
-    );
+    let served = Served::in_runtime(this_test!(), runtime.path());
     let path = served.socket(runtime.path());
     assert!(ask(&mut connect(&path), b"statistics\n").is_some());
     let directory = fs::symlink_metadata(path.parent().unwrap()).unwrap();
@@ -232,7 +223,7 @@ fn the_socket_is_its_users_alone() {
 /// Only root can try this: it takes two users.
 #[test]
 fn another_user_is_sent_away_even_where_the_file_lets_him_in() {
-    if has_role() {
+    if role().is_some() {
         return serve_and_wait();
     }
     // SAFETY: asks for a number.
@@ -242,8 +233,7 @@ fn another_user_is_sent_away_even_where_the_file_lets_him_in() {
     let open = tempfile::tempdir().unwrap();
     fs::set_permissions(open.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let path = open.path().join("stats.sock");
-    let test = "stats_server::another_user_is_sent_away_even_where_the_file_lets_him_in";
-    let served = Served::start(test, &[("QUIESCENCE_STATS", &path)]);
+    let served = Served::start(this_test!(), &[("QUIESCENCE_STATS", &path)]);
     assert!(ask(&mut connect(&path), b"statistics\n").is_some());
     fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
     // SAFETY: the child makes system calls, and leaves by `_exit`.
@@ -271,12 +261,11 @@ fn another_user_is_sent_away_even_where_the_file_lets_him_in() {
 
 #[test]
 fn whatever_a_client_does_the_next_one_is_served() {
-    if has_role() {
+    if role().is_some() {
         return serve_and_wait();
     }
     let runtime = runtime_directory();
-    let test = "stats_server::whatever_a_client_does_the_next_one_is_served";
-    let served = Served::start(test, &[("XDG_RUNTIME_DIR", runtime.path())]);
+    let served = Served::in_runtime(this_test!(), runtime.path());
     let path = served.socket(runtime.path());
     for nonsense in [b"\n".as_slice(), b"\xff\x00\"\\\n", b"statistics please\n"] {
         let answer = ask(&mut connect(&path), nonsense).unwrap();
@@ -298,10 +287,9 @@ fn whatever_a_client_does_the_next_one_is_served() {
 
 #[test]
 fn a_directory_that_others_could_use_is_refused_and_the_program_goes_on() {
-    if has_role() {
+    if role().is_some() {
         return serve_and_wait();
     }
-    let test = "stats_server::a_directory_that_others_could_use_is_refused_and_the_program_goes_on";
     let open = runtime_directory();
     let directory = open.path().join("quiescence");
     fs::create_dir(&directory).unwrap();
@@ -310,7 +298,7 @@ fn a_directory_that_others_could_use_is_refused_and_the_program_goes_on() {
     let elsewhere = runtime_directory();
     std::os::unix::fs::symlink(elsewhere.path(), linked.path().join("quiescence")).unwrap();
     for runtime in [&open, &linked] {
-        let mut served = Served::start(test, &[("XDG_RUNTIME_DIR", runtime.path())]);
+        let mut served = Served::in_runtime(this_test!(), runtime.path());
         let said = served.complains();
         let named = runtime.path().join("quiescence").display().to_string();
         assert!(said.contains("not served") && said.contains(&named), "{said}");
@@ -318,7 +306,7 @@ fn a_directory_that_others_could_use_is_refused_and_the_program_goes_on() {
         assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
         assert_eq!(fs::read_dir(runtime.path().join("quiescence")).unwrap().count(), 0);
     }
-    let mut served = Served::start(test, &[("QUIESCENCE_STATS", Path::new("yes"))]);
+    let mut served = Served::start(this_test!(), &[("QUIESCENCE_STATS", Path::new("yes"))]);
     let said = served.complains();
     assert!(said.contains("1 or an absolute path"), "{said}");
     assert!(served.end().status.success());
@@ -326,7 +314,7 @@ fn a_directory_that_others_could_use_is_refused_and_the_program_goes_on() {
 
 #[test]
 fn what_the_dead_left_is_swept_and_nothing_else() {
-    if has_role() {
+    if role().is_some() {
         return serve_and_wait();
     }
     let runtime = runtime_directory();
@@ -339,10 +327,7 @@ fn what_the_dead_left_is_swept_and_nothing_else() {
     let listener = UnixListener::bind(directory.join(alive)).unwrap();
     fs::write(directory.join(file), "not a socket").unwrap();
     drop(UnixListener::bind(directory.join(other)).unwrap());
-    let served = Served::start(
-        "stats_server::what_the_dead_left_is_swept_and_nothing_else",
-        &[("XDG_RUNTIME_DIR", runtime.path())],
-    );
+    let served = Served::in_runtime(this_test!(), runtime.path());
     assert!(ask(&mut connect(&served.socket(runtime.path())), b"statistics\n").is_some());
     assert!(!directory.join(dead).exists());
     for kept in [alive, file, other] {
@@ -354,14 +339,13 @@ fn what_the_dead_left_is_swept_and_nothing_else() {
 
 #[test]
 fn a_named_socket_replaces_what_an_earlier_run_left() {
-    if has_role() {
+    if role().is_some() {
         return serve_and_wait();
     }
-    let test = "stats_server::a_named_socket_replaces_what_an_earlier_run_left";
     let directory = runtime_directory();
     let path = directory.path().join("stats.sock");
     drop(UnixListener::bind(&path).unwrap());
-    let served = Served::start(test, &[("QUIESCENCE_STATS", &path)]);
+    let served = Served::start(this_test!(), &[("QUIESCENCE_STATS", &path)]);
     let pid = loop {
         // What the earlier run left refuses us; then it is gone, and then it is the new one.
         if let Some(answer) = ask(&mut connect(&path), b"statistics\n") {
@@ -370,7 +354,7 @@ fn a_named_socket_replaces_what_an_earlier_run_left() {
     };
     assert_eq!(pid, served.child.id());
     // Two processes cannot have one socket: the second one says so and continues.
-    let mut second = Served::start(test, &[("QUIESCENCE_STATS", &path)]);
+    let mut second = Served::start(this_test!(), &[("QUIESCENCE_STATS", &path)]);
     let said = second.complains();
     assert!(said.contains("in use"), "{said}");
     assert!(second.end().status.success());
@@ -398,7 +382,7 @@ fn fork_and_wait() {
 
 #[test]
 fn a_child_made_by_fork_serves_for_itself() {
-    if has_role() {
+    if role().is_some() {
         quiescence::synchronize();
         println!("ready");
         // So that the thread is there, and has the socket open, when the memory is copied.
@@ -406,8 +390,7 @@ fn a_child_made_by_fork_serves_for_itself() {
         return fork_and_wait();
     }
     let runtime = runtime_directory();
-    let test = "stats_server::a_child_made_by_fork_serves_for_itself";
-    let mut served = Served::start(test, &[("XDG_RUNTIME_DIR", runtime.path())]);
+    let mut served = Served::in_runtime(this_test!(), runtime.path());
     let path = served.socket(runtime.path());
     assert!(ask(&mut connect(&path), b"statistics\n").is_some());
     served.go_on();
@@ -429,14 +412,13 @@ fn a_child_made_by_fork_serves_for_itself() {
 /// that it had such a thread.
 #[test]
 fn a_child_forked_as_soon_as_a_grace_period_had_ended_served_nothing() {
-    if has_role() {
+    if role().is_some() {
         println!("ready");
         quiescence::synchronize();
         return fork_and_wait();
     }
     let runtime = runtime_directory();
-    let test = "stats_server::a_child_forked_as_soon_as_a_grace_period_had_ended_served_nothing";
-    let mut served = Served::start(test, &[("XDG_RUNTIME_DIR", runtime.path())]);
+    let mut served = Served::in_runtime(this_test!(), runtime.path());
     let child: u32 = served.wait_for("child").parse().unwrap();
     let path_of_child = served.socket(runtime.path()).with_file_name(format!("{child}.sock"));
     let answer = ask(&mut connect(&path_of_child), b"statistics\n").unwrap();
@@ -453,7 +435,7 @@ fn sockets(pid: u32) -> BTreeSet<PathBuf> {
 
 #[test]
 fn who_is_not_asked_serves_nothing() {
-    if has_role() {
+    if role().is_some() {
         quiescence::synchronize();
         let tasks = fs::read_dir("/proc/self/task").unwrap();
         let names =
@@ -464,7 +446,7 @@ fn who_is_not_asked_serves_nothing() {
     }
     let runtime = runtime_directory();
     let none = [("XDG_RUNTIME_DIR", runtime.path()), ("QUIESCENCE_STATS", Path::new("0"))];
-    let output = Served::start("stats_server::who_is_not_asked_serves_nothing", &none).end();
+    let output = Served::start(this_test!(), &none).end();
     assert!(output.status.success(), "{output:?}");
     let mut left = String::new();
     fs::read_dir(runtime.path()).unwrap().for_each(|entry| left += &format!("{entry:?}"));

@@ -1,46 +1,26 @@
 //! `barrier` of a hazard domain returned while another thread was about to drop what had been
 //! protected: that thread had taken it out of the domain, so nothing seemed to be left.
 
+use crate::common::*;
 use std::ptr;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
-use std::sync::atomic::{AtomicBool, AtomicPtr};
-use std::sync::{Arc, Barrier};
-use std::thread;
 
-use quiescence::Weigh;
 use quiescence::hazard::{HazardDomain, HazardPointer};
-
-/// Its drop lasts until a second thread waits for it, and some more.
-struct Slow {
-    dropping: Arc<Barrier>,
-    waiting: Arc<AtomicBool>,
-    dropped: Arc<AtomicBool>,
-}
-
-impl Weigh for Slow {}
-
-impl Drop for Slow {
-    fn drop(&mut self) {
-        self.dropping.wait();
-        while !self.waiting.load(Acquire) {
-            thread::yield_now();
-        }
-        // Time for a barrier that does not wait to return.
-        for _ in 0..1_000 {
-            thread::yield_now();
-        }
-        self.dropped.store(true, Release);
-    }
-}
 
 #[test]
 fn a_barrier_waits_for_what_another_one_is_dropping() {
     let domain = HazardDomain::new();
     let dropping = Arc::new(Barrier::new(2));
     let (waiting, dropped) = (Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default());
-    let slow =
-        Slow { dropping: dropping.clone(), waiting: waiting.clone(), dropped: dropped.clone() };
-    let place = AtomicPtr::new(Box::into_raw(Box::new(slow)));
+    let (begins, waits, ends) = (dropping.clone(), waiting.clone(), dropped.clone());
+    // It lasts until a second thread waits for it, and some more.
+    let slow = move || {
+        begins.wait();
+        until(|| waits.load(Acquire));
+        // Time for a barrier that does not wait to return.
+        (0..1_000).for_each(|_| thread::yield_now());
+        ends.store(true, Release);
+    };
+    let place = AtomicPtr::new(Box::into_raw(Box::new(OnDrop(slow))));
     let mut holder = HazardPointer::new();
     // SAFETY: from a box, and retired below after it was taken out.
     let protected = unsafe { holder.protect(&place) };

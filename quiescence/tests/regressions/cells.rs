@@ -1,10 +1,6 @@
 //! Faults of the cells for counted pointers.
 
-use std::cell::Cell;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-
+use crate::common::*;
 use quiescence::cell::Counted;
 use quiescence::{
     ArcCell,
@@ -102,7 +98,7 @@ fn a_clone_panics(update: impl FnOnce(&ArcCellAny<Shaky>)) {
     let value = Arc::new(1);
     let cell = ArcCellAny::new(Shaky::new(Arc::clone(&value)));
     SHAKES.set(true);
-    assert!(catch_unwind(AssertUnwindSafe(|| update(&cell))).is_err());
+    panic_of(|| update(&cell));
     SHAKES.set(false);
     drop(cell);
     hazard::barrier();

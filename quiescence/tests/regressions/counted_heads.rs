@@ -1,8 +1,6 @@
 //! A head that counts the times it is run, for tests of callback queues.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
-
+use crate::common::*;
 use quiescence::callback_queue::{CallbackQueue, Pushed};
 use quiescence::raw::Head;
 

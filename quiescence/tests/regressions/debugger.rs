@@ -4,21 +4,18 @@
 //! in its midst. So a process that is traced when it chooses its path does without sequences.
 #![cfg(target_os = "linux")]
 
+use crate::common::*;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
 use std::{io, ptr};
 
 use quiescence::{ArcCell, tuning::PerCpuPath};
 
-use crate::common::{expect, role};
-
 /// One test of this file, to be run in a new process with this role.
 fn again(test: &str, role: &str) -> Command {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args([&format!("debugger::{test}"), "--exact", "--nocapture", "--test-threads=1"]);
-    command.env("ROLE", role).env_remove("QUIESCENCE_PERCPU");
+    let mut command = command_of(&format!("debugger::{test}"), role);
+    command.env_remove("QUIESCENCE_PERCPU");
     command
 }
 
@@ -104,7 +101,7 @@ fn a_debugger_that_is_there_from_the_start_means_the_portable_path() {
 fn a_tracer_of_one_thread_means_the_portable_path() {
     let test = "a_tracer_of_one_thread_means_the_portable_path";
     if role().is_some() {
-        let path = std::thread::spawn(|| {
+        let path = thread::spawn(|| {
             // SAFETY: has no arguments.
             println!("\nthread {}", unsafe { libc::gettid() });
             let _ = io::stdin().read(&mut [0]); // until the tracer is there

@@ -1,21 +1,15 @@
 //! Sleepable domains and executors: what waits must leave the executor's thread to the tasks whose
 //! sections are waited for.
 
+use crate::common::*;
 use std::future::Future;
 use std::pin::pin;
-use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering::SeqCst;
 use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread;
-use std::time::Duration;
+use std::task::{Context, Poll, Waker};
 
-use quiescence::{Domain, Rcu, RcuOption, Srcu, report::Statistics, tag::Sleepable};
+use quiescence::{report::Statistics, tag::Sleepable};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::yield_now;
-
-use crate::common::rounds;
 
 /// So long that only what hangs takes longer.
 const PATIENCE: Duration = Duration::from_secs(180);
@@ -103,7 +97,7 @@ fn a_value_does_not_wait_for_a_second_grace_period() {
     let before = srcu.statistics().grace_periods;
     without_hanging(move || assert_eq!(old.into_inner(), 1));
     assert_eq!(srcu.statistics().grace_periods, before);
-    let domain = quiescence::Domain::new();
+    let domain = Domain::new();
     let value = Rcu::new_in(1, domain.clone());
     let old = value.swap(2);
     domain.synchronize();
@@ -145,10 +139,10 @@ const LIMITS: &[u64] = if cfg!(miri) { &[1] } else { &[1, 64, 1_000] };
 
 fn with_limit(objects_max: u64) -> Srcu {
     let srcu = Srcu::new();
-    let mut tuning = srcu.tuning();
-    tuning.objects_max = objects_max;
-    (tuning.stall_after, tuning.stall_after_expedited) = (None, None);
-    srcu.tune(tuning);
+    tune(&srcu, |tuning| {
+        tuning.objects_max = objects_max;
+        (tuning.stall_after, tuning.stall_after_expedited) = (None, None);
+    });
     srcu
 }
 
@@ -349,58 +343,39 @@ fn what_is_retired_and_called_by_tasks_that_await_room_keeps_to_the_limit() {
 #[test]
 fn tasks_wait_in_domains_of_registered_readers_too() {
     without_hanging(|| {
-        let domain = crate::common::domain_with_limit(4, 1 << 30);
+        let domain = domain_with_limit(4, 1 << 30);
         let value = Rcu::new_in(0, domain.clone());
-        let (entered, has_entered) = channel();
-        let (leave, may_leave) = channel::<()>();
-        let reader = thread::spawn({
-            let domain = domain.clone();
-            move || {
-                let _guard = domain.read();
-                entered.send(()).unwrap();
-                may_leave.recv().unwrap();
-            }
-        });
-        has_entered.recv().unwrap();
-        current_thread().block_on(async {
-            let waits = async {
-                for number in 1..=20 {
-                    value.store_async(number).await;
-                    domain.retire_async(Box::new(number)).await;
-                    domain.call_async(|| ()).await;
-                }
-                domain.synchronize_async().await;
-                let cookie = domain.cookie();
-                let old = value.swap(0);
-                domain.wait_async(cookie).await;
-                assert_eq!(old.into_inner_async().await, 20);
-                domain.barrier_async().await;
-            };
-            let leaves = async {
-                while domain.statistics().limit_waits == 0 {
-                    yield_now().await;
-                }
-                leave.send(()).unwrap();
-            };
-            tokio::join!(waits, leaves);
-        });
-        reader.join().unwrap();
+        let both = |leave: &dyn Fn()| {
+            current_thread().block_on(async {
+                let waits = async {
+                    for number in 1..=20 {
+                        value.store_async(number).await;
+                        domain.retire_async(Box::new(number)).await;
+                        domain.call_async(|| ()).await;
+                    }
+                    domain.synchronize_async().await;
+                    let cookie = domain.cookie();
+                    let old = value.swap(0);
+                    domain.wait_async(cookie).await;
+                    assert_eq!(old.into_inner_async().await, 20);
+                    domain.barrier_async().await;
+                };
+                let leaves = async {
+                    while domain.statistics().limit_waits == 0 {
+                        yield_now().await;
+                    }
+                    leave();
+                };
+                tokio::join!(waits, leaves);
+            })
+        };
+        beside_a_section(&domain, both);
         assert_eq!(domain.statistics().callbacks_waiting(), 0);
     });
 }
 
 // ---- futures that are dropped
 // ---------------------------------------------------------------------
-
-/// Counts the times that it is woken.
-#[derive(Default)]
-struct Woken(AtomicUsize);
-
-impl Wake for Woken {
-    fn wake(self: Arc<Self>) {
-        self.0.fetch_add(1, SeqCst);
-    }
-}
 
 /// Polls a future a few times, so that it waits, and drops it in the middle. Its waker is dropped
 /// with it.
@@ -414,27 +389,14 @@ fn poll_and_drop<F: Future>(future: F) {
     }
     drop(waker);
     // A thread that is waking it at this moment is about to drop it.
-    while Arc::strong_count(&woken) != 1 {
-        thread::yield_now();
-    }
-}
-
-/// Counts that it has been dropped.
-struct Counted(Arc<AtomicUsize>);
-
-impl quiescence::Weigh for Counted {}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.0.fetch_add(1, SeqCst);
-    }
+    until(|| Arc::strong_count(&woken) == 1);
 }
 
 #[test]
 fn a_future_that_is_dropped_at_the_limit_loses_nothing() {
     without_hanging(|| {
         let (srcu, dropped) = (with_limit(1), Arc::new(AtomicUsize::new(0)));
-        let new = || Counted(Arc::clone(&dropped));
+        let new = || Dropped(Arc::clone(&dropped));
         let value = Rcu::new_in(new(), srcu.domain());
         let section = srcu.read();
         srcu.retire(Box::new(new())).unwrap(); // it is full
@@ -480,7 +442,7 @@ fn a_value_that_is_awaited_is_given_back() {
             let old = app.value.swap(String::new());
             app.srcu.synchronize_async().await;
             let mut last = pin!(old.into_inner_async());
-            let is_ready = last.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+            let is_ready = last.as_mut().poll(&mut no_context());
             assert!(matches!(is_ready, Poll::Ready(last) if last == "number 9"));
         });
     });
@@ -494,16 +456,16 @@ fn a_barrier_that_is_awaited_leaves_the_thread_to_others() {
             start_readers(&app).await;
             for _ in 0..10 {
                 for _ in 0..5 {
-                    let counted = Counted(Arc::clone(&run));
+                    let counted = Dropped(Arc::clone(&run));
                     app.srcu.call_async(move || drop(counted)).await;
-                    app.srcu.retire_async(Box::new(Counted(Arc::clone(&run)))).await;
+                    app.srcu.retire_async(Box::new(Dropped(Arc::clone(&run)))).await;
                 }
                 app.srcu.barrier_async().await;
                 assert_eq!(run.swap(0, SeqCst), 10);
             }
         });
         let (domain, run) = (Domain::new(), Arc::new(AtomicUsize::new(0)));
-        domain.retire(Box::new(Counted(Arc::clone(&run)))).unwrap();
+        domain.retire(Box::new(Dropped(Arc::clone(&run)))).unwrap();
         current_thread().block_on(domain.barrier_async());
         assert_eq!(run.load(SeqCst), 1);
     });
@@ -517,15 +479,11 @@ fn a_limit_that_is_raised_wakes_tasks_that_wait_for_room() {
         let section = srcu.read();
         srcu.retire(Box::new(1)).unwrap();
         let waits = thread::spawn({
-            let (srcu, called) = (Arc::clone(&srcu), Counted(Arc::clone(&called)));
+            let (srcu, called) = (Arc::clone(&srcu), Dropped(Arc::clone(&called)));
             move || current_thread().block_on(srcu.call_async(move || drop(called)))
         });
-        while srcu.statistics().limit_waits == 0 {
-            thread::yield_now();
-        }
-        let mut tuning = srcu.tuning();
-        tuning.objects_max = 2;
-        srcu.tune(tuning);
+        until(|| srcu.statistics().limit_waits != 0);
+        tune(&srcu, |tuning| tuning.objects_max = 2);
         waits.join().unwrap();
         assert_eq!((srcu.statistics().callbacks_waiting(), called.load(SeqCst)), (2, 0));
         drop(section);
@@ -547,7 +505,7 @@ fn every_task_that_waits_for_room_gets_it() {
                 let tasks: Vec<_> = (0..TASKS)
                     .map(|number| {
                         let (srcu, value) = (Arc::clone(&srcu), Arc::clone(&value));
-                        let counted = Counted(Arc::clone(&run));
+                        let counted = Dropped(Arc::clone(&run));
                         tokio::spawn(async move {
                             let section = srcu.read_owned();
                             yield_now().await;

@@ -1,35 +1,20 @@
 //! Cookies that no grace period of their domain will reach soon.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, mpsc};
-use std::task::{Context, Waker};
-use std::thread;
+use crate::common::*;
 
-use quiescence::{Cookie, Domain, Srcu, tag::DomainTag};
-
-#[cfg(unix)]
-use crate::common::in_child;
-use crate::common::{again_in_time, beside_a_section, role};
+use quiescence::{Cookie, tag::DomainTag};
 
 /// What no domain of a test reaches, also where they have begun to count elsewhere.
 const FAR: u64 = 1 << 40;
-
-/// What `f` panics with.
-fn said(f: impl FnOnce()) -> String {
-    let payload = catch_unwind(AssertUnwindSafe(f)).expect_err("it is refused");
-    payload.downcast_ref::<String>().cloned().unwrap_or_default()
-}
 
 /// A number from elsewhere is refused, and everything continues: the domain, others, a fork, the
 /// end of the process.
 fn is_refused<K: DomainTag>(domain: &Domain<K>, wait: impl FnOnce(Cookie) + Send) {
     // On a thread of its own: without the refusal it never comes back.
-    thread::scope(|scope| {
-        let waiter = scope.spawn(|| said(|| wait(domain.cookie_from_bits(FAR))));
-        assert!(waiter.join().unwrap().contains("was not given by this domain"));
-    });
+    let said = elsewhere(|| panic_of(|| wait(domain.cookie_from_bits(FAR))));
+    assert!(said.contains("was not given by this domain"));
     assert!(domain.try_cookie_from_bits(FAR).is_none());
-    assert!(said(|| _ = domain.poll(domain.cookie_from_bits(FAR))).contains("0x10000000000: "));
+    assert!(panic_of(|| _ = domain.poll(domain.cookie_from_bits(FAR))).contains("0x10000000000: "));
     domain.synchronize();
     assert!(domain.statistics().grace_periods < FAR);
     let (sender, called) = mpsc::channel();
@@ -45,20 +30,14 @@ fn is_refused<K: DomainTag>(domain: &Domain<K>, wait: impl FnOnce(Cookie) + Send
 #[test]
 #[cfg_attr(miri, ignore = "child processes")]
 fn a_number_from_elsewhere_is_refused_and_stops_nothing() {
-    const TEST: &str = "far_cookies::a_number_from_elsewhere_is_refused_and_stops_nothing";
     let Some(role) = role() else {
-        for role in ["global", "private", "srcu", "async"] {
-            let output = again_in_time(TEST, role, &[]);
-            let error = String::from_utf8_lossy(&output.stderr);
-            assert!(output.status.success(), "{role}: {:?}: {error}", output.status);
-        }
-        return;
+        return ["global", "private", "srcu", "async"]
+            .iter()
+            .for_each(|role| passes_again(this_test!(), role, &[]));
     };
     let srcu = Arc::new(Srcu::new());
     match role.as_str() {
-        "global" => {
-            is_refused(&Domain::global(), |cookie| quiescence::Domain::global().wait(cookie))
-        }
+        "global" => is_refused(&Domain::global(), |cookie| Domain::global().wait(cookie)),
         "private" => {
             let domain = Domain::new();
             is_refused(&domain, |cookie| domain.wait(cookie));
@@ -66,7 +45,7 @@ fn a_number_from_elsewhere_is_refused_and_stops_nothing() {
         "srcu" => is_refused(&srcu.domain(), |cookie| srcu.wait(cookie)),
         "async" => is_refused(&srcu.domain(), |cookie| {
             let mut future = std::pin::pin!(srcu.wait_async(cookie));
-            while future.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending() {}
+            while future.as_mut().poll(&mut no_context()).is_pending() {}
         }),
         _ => unreachable!("a role of this test"),
     }

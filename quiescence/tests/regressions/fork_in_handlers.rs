@@ -1,15 +1,11 @@
 //! Forks and waits in places where the caller does not expect them.
 
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering::SeqCst};
-use std::sync::{Arc, Barrier, OnceLock, mpsc};
-use std::thread;
-use std::time::Duration;
+use crate::common::*;
+use std::sync::atomic::AtomicI32;
 
 use quiescence::callback_queue::{self, CallbackQueue, Wakes};
 use quiescence::raw::Head;
 use quiescence::{ArcCell, cell::Snapshot, tuning::PerCpuPath};
-
-use crate::common::{again_in_time, domain_with_limit, role};
 
 /// Children of one run.
 const CHILDREN: u32 = 40;
@@ -43,9 +39,7 @@ extern "C" fn fork_here(_: libc::c_int) {
             IS_CHILD.store(true, SeqCst);
         }
         child => {
-            let mut status = 0;
-            // SAFETY: for the child made above.
-            unsafe { libc::waitpid(child, &raw mut status, 0) };
+            let status = status_of(child);
             if status != 0 {
                 FAILED.store(status, SeqCst);
             }
@@ -77,8 +71,7 @@ fn store_in_child(places: &'static Places) -> ! {
     let other = thread::spawn(move || (3..20).for_each(store));
     let whole = other.join().is_ok();
     store(20);
-    // SAFETY: ends the child without running anything of the parent's.
-    unsafe { libc::_exit(i32::from(!whole)) }
+    end_child(whole)
 }
 
 /// A handler forks on top of loads, most of which are fallback sections; the child continues with
@@ -86,20 +79,12 @@ fn store_in_child(places: &'static Places) -> ! {
 #[test]
 #[cfg_attr(miri, ignore = "a child process")]
 fn a_store_in_a_child_waits_for_no_section_that_the_fork_interrupted() {
-    const TEST: &str =
-        "fork_in_handlers::a_store_in_a_child_waits_for_no_section_that_the_fork_interrupted";
-    if role().is_none() {
-        let output = again_in_time(TEST, "parent", &[("QUIESCENCE_PERCPU", "portable")]);
-        let error = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{:?}: {error}", output.status);
-        return;
-    }
+    in_its_own_process!(&[("QUIESCENCE_PERCPU", "portable")]);
     assert_eq!(quiescence::tuning::per_cpu_path(), PerCpuPath::Portable);
     let places = places();
     LOADS.store(thread_id(), SeqCst);
-    let handler: extern "C" fn(libc::c_int) = fork_here;
-    // SAFETY: it forks on top of this thread's loads only, which take no lock.
-    unsafe { libc::signal(libc::SIGPROF, handler as *const () as libc::sighandler_t) };
+    // It forks on top of this thread's loads only, which take no lock.
+    storm::handle(libc::SIGPROF, fork_here);
     let every = libc::timeval { tv_sec: 0, tv_usec: 2_000 };
     let timer = libc::itimerval { it_interval: every, it_value: every };
     // SAFETY: CPU time of this process.
@@ -122,19 +107,12 @@ fn a_store_in_a_child_waits_for_no_section_that_the_fork_interrupted() {
 #[test]
 #[cfg_attr(miri, ignore = "a child process")]
 fn a_child_that_comes_back_from_a_wait_for_room_has_room() {
-    const TEST: &str = "fork_in_handlers::a_child_that_comes_back_from_a_wait_for_room_has_room";
-    if role().is_none() {
-        let output = again_in_time(TEST, "parent", &[]);
-        let error = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{:?}: {error}", output.status);
-        return;
-    }
+    in_its_own_process!();
     let domain = domain_with_limit(100, 1 << 30);
     let queue = CallbackQueue::new(&domain, Wakes::Runner);
     assert!((0..101).any(|_| push(&queue)));
-    let handler: extern "C" fn(libc::c_int) = fork_here;
-    // SAFETY: it forks on top of a wait only, in which this thread has let its locks go.
-    unsafe { libc::signal(libc::SIGUSR2, handler as *const () as libc::sighandler_t) };
+    // It forks on top of a wait only, in which this thread has let its locks go.
+    storm::handle(libc::SIGUSR2, fork_here);
     let process = std::process::id().cast_signed();
     let waiter = thread_id();
     LOADS.store(waiter, SeqCst);
@@ -153,8 +131,7 @@ fn a_child_that_comes_back_from_a_wait_for_room_has_room() {
     if IS_CHILD.load(SeqCst) {
         domain.barrier();
         let crowded = (0..90).filter(|_| push(&queue)).count();
-        // SAFETY: ends the child without running anything of the parent's.
-        unsafe { libc::_exit(i32::from(crowded != 0)) };
+        end_child(crowded == 0);
     }
     signals.join().unwrap();
     assert_eq!(FAILED.load(SeqCst), 0, "a child failed, or was killed");
@@ -192,9 +169,7 @@ fn the_end_of_a_section_waits_for_nothing_where_others_have_made_room() {
             sender.send(()).unwrap();
         });
         over.wait();
-        let mut tuning = domain.tuning();
-        tuning.objects_max = 100;
-        domain.tune(tuning);
+        tune(&domain, |tuning| tuning.objects_max = 100);
         roomy.wait();
         let in_time = ended.recv_timeout(Duration::from_secs(60));
         drop(reader);

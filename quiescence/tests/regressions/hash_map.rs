@@ -1,15 +1,10 @@
 //! Faults of `collections::HashMap` that a cold reading found.
 
-use std::cell::Cell;
+use crate::common::*;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, OnceLock, Weak};
-use std::thread;
+use std::sync::Weak;
 
 use quiescence::collections::{HashMap, HashSet};
-use quiescence::{Domain, tag::Private};
-
-use crate::common::{again_in_time, role};
 
 /// A key whose hash is another one from some moment on. Growth copied it into a bucket that others
 /// were using: safe code could have a reference to freed memory.
@@ -24,7 +19,7 @@ fn a_key_whose_hash_changes_was_copied_into_a_bucket_in_use() {
             state.write_u64(self.0.wrapping_add(SHIFT.get()));
         }
     }
-    impl quiescence::Weigh for Fickle {
+    impl Weigh for Fickle {
         const OWNS: bool = false;
         const COPIED: quiescence::Copied<Self> = quiescence::Copied::yes();
     }
@@ -55,8 +50,7 @@ fn a_map_of_too_many_entries_was_dropped_without_a_table() {
         || drop(HashSet::<String>::with_capacity(usize::MAX)),
     ];
     for map in maps {
-        let panic = catch_unwind(map).unwrap_err();
-        let said = panic.downcast_ref::<String>().expect("formatted");
+        let said = panic_of(map);
         assert!(said.contains("larger than the address space"), "{said}");
     }
 }
@@ -78,7 +72,7 @@ fn a_value_that_was_not_stored_was_dropped_under_the_lock() {
             }
         }
     }
-    impl quiescence::Weigh for Named {}
+    impl Weigh for Named {}
 
     let names = Arc::new(OnceLock::new());
     let map = names.get_or_init(Names::new);
@@ -291,7 +285,7 @@ impl Drop for Prying {
     }
 }
 
-impl quiescence::Weigh for Prying {}
+impl Weigh for Prying {}
 
 impl PartialEq for Prying {
     fn eq(&self, other: &Self) -> bool {
@@ -314,12 +308,8 @@ impl Hash for Prying {
 /// itself.
 #[test]
 fn a_hash_or_an_eq_that_used_the_map_waited_for_itself() {
-    const TEST: &str = "hash_map::a_hash_or_an_eq_that_used_the_map_waited_for_itself";
-    if cfg!(not(miri)) && role().is_none() {
-        let output = again_in_time(TEST, "waits", &[]);
-        let error = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{:?}: {error}", output.status);
-        return;
+    if cfg!(not(miri)) {
+        in_its_own_process!();
     }
     let map = PRIED.get_or_init(Pried::default);
     for number in 0..200 {
@@ -409,7 +399,7 @@ fn a_reader_found_a_freed_entry_after_a_hash_that_panicked() {
         map.insert(key(id), id);
     }
     PRY.set(Pry::Panics(3 << 4 | 12));
-    assert!(catch_unwind(AssertUnwindSafe(|| map.reserve(200))).is_err());
+    panic_of(|| map.reserve(200));
     PRY.set(Pry::Nothing);
     assert!(map.remove(&key(1)) && map.remove(&key(2)));
     Domain::global().barrier();

@@ -1,14 +1,10 @@
 //! Faults of `intrusive::HashTable`: work on a table that was broken off.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use crate::common::*;
 use std::ptr::NonNull;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::AtomicI32;
 
-use quiescence::Domain;
 use quiescence::intrusive::{HashTable, Node, Protection, TableOptions};
-
-use crate::common::{again_in_time, role};
 
 /// Buckets of the table, and nodes that are added each time.
 const BUCKETS: usize = 1 << 12;
@@ -37,16 +33,9 @@ unsafe impl Protection for Forks {
             0 => {
                 // SAFETY: a child that waits for ever is killed.
                 unsafe { libc::alarm(60) };
-                let whole = catch_unwind(grow_in_child).is_ok();
-                // SAFETY: ends the child without running anything of the parent's.
-                unsafe { libc::_exit(i32::from(!whole)) };
+                end_child(catch_unwind(grow_in_child).is_ok());
             }
-            child => {
-                let mut status = 0;
-                // SAFETY: waits for the child made above.
-                unsafe { libc::waitpid(child, &raw mut status, 0) };
-                STATUS.store(status, SeqCst);
-            }
+            child => STATUS.store(status_of(child), SeqCst),
         }
     }
 
@@ -79,13 +68,7 @@ fn grow_in_child() {
 #[test]
 #[cfg_attr(miri, ignore = "a child process")]
 fn a_child_used_buckets_that_its_parent_had_unlinked() {
-    const TEST: &str = "hash_table::a_child_used_buckets_that_its_parent_had_unlinked";
-    if role().is_none() {
-        let output = again_in_time(TEST, "parent", &[]);
-        let error = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{:?}: {error}", output.status);
-        return;
-    }
+    in_its_own_process!();
     let options = TableOptions { buckets: BUCKETS, auto_resize: false, ..Default::default() };
     let table = TABLE.get_or_init(|| HashTable::new(Forks, options).unwrap());
     add(table, 0..NODES);
@@ -102,18 +85,12 @@ fn a_child_used_buckets_that_its_parent_had_unlinked() {
 #[test]
 #[cfg_attr(miri, ignore = "a child process")]
 fn a_resize_that_panicked_kept_all_others_waiting() {
-    const TEST: &str = "hash_table::a_resize_that_panicked_kept_all_others_waiting";
-    if role().is_none() {
-        let output = again_in_time(TEST, "waits", &[]);
-        let error = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{:?}: {error}", output.status);
-        return;
-    }
+    in_its_own_process!();
     let domain = Domain::global();
     let options = TableOptions { buckets: 64, auto_resize: false, ..Default::default() };
     let table = HashTable::new(domain, options).unwrap();
     let guard = domain.read();
-    assert!(catch_unwind(AssertUnwindSafe(|| table.resize(1))).is_err());
+    panic_of(|| table.resize(1));
     drop(guard);
     table.resize(1);
     assert_eq!(table.buckets(), 2); // as few as there may be

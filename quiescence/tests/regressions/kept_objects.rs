@@ -2,40 +2,29 @@
 //! one that found no room was never looked for again, and those of a thread that protects what it
 //! retires went over the limit without end.
 
+use crate::common::*;
 use std::ptr;
 #[cfg(target_os = "linux")]
 use std::sync::atomic::AtomicI32;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
-use std::sync::atomic::{AtomicBool, AtomicPtr};
-use std::thread;
 
-use quiescence::Weigh;
 use quiescence::hazard::{HazardDomain, HazardPointer};
 
-/// Says when it is dropped, and cannot be weighed, if it is to be so.
-struct Flag {
-    dropped: &'static AtomicBool,
-    panics: bool,
-}
+/// Counts its drop, and cannot be weighed, if it is to be so.
+struct Flag(#[expect(dead_code)] Dropped, bool);
 
 impl Weigh for Flag {
     fn owned(&self) -> usize {
-        assert!(!self.panics, "it cannot be weighed");
+        assert!(!self.1, "it cannot be weighed");
         0
-    }
-}
-
-impl Drop for Flag {
-    fn drop(&mut self) {
-        self.dropped.store(true, Release);
     }
 }
 
 /// Retires what is in the place while it is protected, and looks whether it is freed then, and
 /// later with no further call.
 fn is_freed_later(domain: &HazardDomain, panics: bool) {
-    let dropped: &'static AtomicBool = Box::leak(Box::default());
-    let place = AtomicPtr::new(Box::into_raw(Box::new(Flag { dropped, panics })));
+    let dropped = Arc::new(AtomicUsize::new(0));
+    let flag = Flag(Dropped(dropped.clone()), panics);
+    let place = AtomicPtr::new(Box::into_raw(Box::new(flag)));
     let mut holder = HazardPointer::new();
     // SAFETY: from a box, and retired below after it was taken out.
     let protected = unsafe { holder.protect(&place) };
@@ -43,11 +32,9 @@ fn is_freed_later(domain: &HazardDomain, panics: bool) {
     // SAFETY: from a box, and no thread finds it any more.
     domain.retire(unsafe { Box::from_raw(old) });
     domain.barrier();
-    assert!(!dropped.load(Acquire), "freed while it is protected");
+    assert_eq!(dropped.load(Acquire), 0, "freed while it is protected");
     drop(protected);
-    while !dropped.load(Acquire) {
-        thread::yield_now();
-    }
+    until(|| dropped.load(Acquire) == 1);
 }
 
 #[test]
@@ -58,9 +45,7 @@ fn an_object_that_cannot_be_weighed_is_protected_all_the_same() {
 #[test]
 fn an_object_that_found_no_room_is_looked_for_by_the_worker() {
     let domain = HazardDomain::new();
-    let mut tuning = domain.tuning();
-    tuning.bytes_max = 1;
-    domain.tune(tuning);
+    tune_hazards(&domain, |tuning| tuning.bytes_max = 1);
     is_freed_later(&domain, false);
 }
 
@@ -70,9 +55,7 @@ fn an_object_that_found_no_room_is_looked_for_by_the_worker() {
 fn what_a_thread_protects_while_it_retires_it_stays_within_the_limit() {
     const MAX: u64 = 64;
     let domain = HazardDomain::new();
-    let mut tuning = domain.tuning();
-    tuning.objects_max = MAX;
-    domain.tune(tuning);
+    tune_hazards(&domain, |tuning| tuning.objects_max = MAX);
     let place = AtomicPtr::new(Box::into_raw(Box::new(0_u64)));
     let retire = |number| {
         let old = place.swap(Box::into_raw(Box::new(number)), AcqRel);
@@ -106,61 +89,25 @@ fn what_a_thread_protects_while_it_retires_it_stays_within_the_limit() {
     domain.retire(unsafe { Box::from_raw(place.into_inner()) });
 }
 
-/// Forks in its drop, on one thread. The parent waits for the child there.
-#[cfg(target_os = "linux")]
-struct Forks {
-    on: thread::ThreadId,
-    dropped: &'static AtomicBool,
-}
-
-#[cfg(target_os = "linux")]
-static IS_CHILD: AtomicBool = AtomicBool::new(false);
-
-/// How the child has ended.
-#[cfg(target_os = "linux")]
-static STATUS: AtomicI32 = AtomicI32::new(-1);
-
-#[cfg(target_os = "linux")]
-impl Weigh for Forks {}
-
-#[cfg(target_os = "linux")]
-impl Drop for Forks {
-    fn drop(&mut self) {
-        if thread::current().id() != self.on {
-            return;
-        }
-        self.dropped.store(true, Release);
-        // SAFETY: the child has this thread only, and ends by `_exit`.
-        match unsafe { libc::fork() } {
-            -1 => panic!("fork: {}", std::io::Error::last_os_error()),
-            0 => IS_CHILD.store(true, Release),
-            child => {
-                let mut status = -1;
-                // SAFETY: waits for the child made above.
-                unsafe { libc::waitpid(child, &raw mut status, 0) };
-                STATUS.store(status, Release); // a panic would end here
-            }
-        }
-    }
-}
-
 /// The child counted what stood in the list and forgot as many as its thread had in hand, so that
 /// nothing seemed to be left of what was protected still.
 #[test]
 #[cfg(target_os = "linux")]
 #[cfg_attr(miri, ignore = "a child process")]
 fn what_is_protected_is_not_forgotten_where_a_drop_forks() {
-    const TEST: &str = "kept_objects::what_is_protected_is_not_forgotten_where_a_drop_forks";
-    if crate::common::role().is_none() {
-        let output = crate::common::again_in_time(TEST, "parent", &[]);
-        let error = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{:?}: {error}", output.status);
-        return;
-    }
-    let domain = HazardDomain::new();
-    let (forked, dropped) = (Box::leak(Box::<AtomicBool>::default()), Box::leak(Box::default()));
-    let (on, flag) = (thread::current().id(), Flag { dropped, panics: false });
-    let places = (AtomicPtr::new(Box::into_raw(Box::new(flag))), AtomicPtr::default());
+    /// What `fork` has returned in the drop, on the main thread of the test.
+    static FORKED: AtomicI32 = AtomicI32::new(-1);
+    in_its_own_process!();
+    let (domain, on) = (HazardDomain::new(), thread::current().id());
+    let forks = move || {
+        if thread::current().id() == on {
+            // SAFETY: the child has this thread only, and ends by `_exit`.
+            FORKED.store(unsafe { libc::fork() }, Release);
+        }
+    };
+    let dropped = Arc::new(AtomicUsize::new(0));
+    let object = Box::into_raw(Box::new(Dropped(dropped.clone())));
+    let places = (AtomicPtr::new(object), AtomicPtr::default());
     let mut holder = HazardPointer::new();
     // SAFETY: from a box, and retired below after it was taken out.
     let protected = unsafe { holder.protect(&places.0) };
@@ -169,8 +116,8 @@ fn what_is_protected_is_not_forgotten_where_a_drop_forks() {
     domain.barrier();
     assert_eq!(domain.statistics().objects_protected, 1);
     // Until no other thread, the worker say, is the one that drops it.
-    while !forked.load(Acquire) {
-        places.1.store(Box::into_raw(Box::new(Forks { on, dropped: forked })), Release);
+    while FORKED.load(Acquire) == -1 {
+        places.1.store(Box::into_raw(Box::new(OnDrop(forks))), Release);
         let mut holder = HazardPointer::new();
         // SAFETY: as above.
         let protected = unsafe { holder.protect(&places.1) };
@@ -180,14 +127,13 @@ fn what_is_protected_is_not_forgotten_where_a_drop_forks() {
         drop(protected);
         domain.barrier(); // also in the child
     }
-    let is_kept = domain.statistics().objects_protected == 1 && !dropped.load(Acquire);
+    let is_kept = domain.statistics().objects_protected == 1 && dropped.load(Acquire) == 0;
     drop(protected);
     domain.barrier();
-    let is_whole = is_kept && dropped.load(Acquire) && domain.statistics().bytes_waiting == 0;
-    if IS_CHILD.load(Acquire) {
-        // SAFETY: ends the child without running anything of the parent's.
-        unsafe { libc::_exit(i32::from(!is_whole)) };
+    let is_whole = is_kept && dropped.load(Acquire) == 1 && domain.statistics().bytes_waiting == 0;
+    match FORKED.load(Acquire) {
+        0 => end_child(is_whole),
+        child => assert_eq!(status_of(child), 0, "the child failed"),
     }
     assert!(is_whole);
-    assert_eq!(STATUS.load(Acquire), 0, "the child failed");
 }

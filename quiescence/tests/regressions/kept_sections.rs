@@ -1,41 +1,27 @@
 //! A drop that a thread runs at the limit begins a section there, and keeps it: what the thread
 //! does then it does in a section.
 
-use std::cell::Cell;
-
-use quiescence::Domain;
-
+use crate::common::*;
 use crate::unwinding::{keep_section, let_go, patient_domain};
 
 thread_local! {
     static IN_SECTION: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Its drop keeps a section, and uses the room that it makes up.
-struct Keeps {
-    domain: &'static Domain,
-    calls: bool,
-}
-
-impl Drop for Keeps {
-    fn drop(&mut self) {
-        keep_section(self.domain);
-        IN_SECTION.set(true);
-        if self.calls {
-            self.domain.call(|| ()).unwrap();
-        } else {
-            self.domain.retire(Box::new(0_u64)).unwrap();
-        }
-    }
-}
-
 /// A domain with room for an object, and such a one in it.
 fn full_domain(calls: bool) -> &'static Domain {
     let domain = patient_domain();
-    let mut tuning = domain.tuning();
-    tuning.objects_max = 1;
-    domain.tune(tuning);
-    domain.retire(Box::new(Keeps { domain, calls })).unwrap();
+    tune(domain, |tuning| tuning.objects_max = 1);
+    // Its drop keeps a section, and uses the room that it makes up.
+    let keeps = move || {
+        keep_section(domain);
+        IN_SECTION.set(true);
+        match calls {
+            true => domain.call(|| ()).unwrap(),
+            false => domain.retire(Box::new(0_u64)).unwrap(),
+        }
+    };
+    domain.retire(Box::new(OnDrop(keeps))).unwrap();
     domain
 }
 
@@ -58,14 +44,8 @@ fn a_closure_at_the_limit_does_not_wait_in_a_section_that_a_drop_has_begun() {
 /// It was freed on the spot: in the section.
 #[test]
 fn an_object_without_room_is_not_freed_in_a_section_that_a_drop_has_begun() {
-    struct Asks;
-    impl Drop for Asks {
-        fn drop(&mut self) {
-            assert!(!IN_SECTION.get());
-        }
-    }
     let domain = full_domain(false);
-    domain.retire(Box::new([Asks])).unwrap();
+    domain.retire(Box::new([OnDrop(|| assert!(!IN_SECTION.get()))])).unwrap();
     assert!(IN_SECTION.get());
     leave(domain);
     assert_eq!(domain.statistics().callbacks_panicked, 0);

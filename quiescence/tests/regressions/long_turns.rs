@@ -1,11 +1,8 @@
 //! The worker was in one domain for as long as that had anything to run: 64 goes for each of its
 //! queues, of up to 3 ms each. All other domains waited.
 
+use crate::common::*;
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::thread;
-use std::time::Duration;
-
-use quiescence::Domain;
 
 /// What ran, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,17 +33,17 @@ fn the_main_thread_does_not_end_before_the_worker() {
         sender.send(()).unwrap();
         (0..300_000).for_each(|step| _ = std::hint::black_box(step));
     };
-    quiescence::Domain::global().call_hurry(takes_long).unwrap(); // that domain does not end before
+    Domain::global().call_hurry(takes_long).unwrap(); // that domain does not end before
     begun.recv().unwrap();
 }
 
 /// A domain in which a turn is one go, and a go is one closure.
 fn in_small_steps() -> Domain {
     let domain = Domain::new();
-    let mut tuning = domain.tuning();
-    tuning.run_time = Duration::ZERO;
-    tuning.run_min = 1;
-    domain.tune(tuning);
+    tune(&domain, |tuning| {
+        tuning.run_time = Duration::ZERO;
+        tuning.run_min = 1;
+    });
     domain
 }
 

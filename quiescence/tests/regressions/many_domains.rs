@@ -6,13 +6,7 @@
 
 #![cfg_attr(not(target_os = "linux"), allow(unused_imports))]
 
-use std::sync::mpsc;
-use std::thread;
-
-use quiescence::{Domain, Rcu, Srcu};
-
-use crate::common::{again, domain_with_limit, role, rounds};
-
+use crate::common::*;
 /// Whether the calling thread is seen to be in a section: at the limit of another domain its second
 /// object is refused then, where it would wait otherwise.
 fn is_in_a_section() -> bool {
@@ -63,13 +57,8 @@ fn in_use() -> usize {
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[cfg_attr(miri, ignore = "a child process")]
 fn memory_comes_back_when_domains_end() {
-    const TEST: &str = "many_domains::memory_comes_back_when_domains_end";
     const DOMAINS: usize = 2_000;
-    if role().is_none() {
-        let output = again(TEST, "measure", &[]);
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        return;
-    }
+    in_its_own_process!();
     let made = || -> Vec<Domain> { (0..DOMAINS).map(|_| Domain::new()).collect() };
     let used = |domains: &[Domain]| domains.iter().for_each(|domain| drop(domain.read()));
     let one = Domain::new();
@@ -120,30 +109,25 @@ fn memory_comes_back_when_domains_end() {
 fn domains_that_come_and_go_beside_others_disturb_none() {
     const DOMAINS: usize = rounds(50, 8);
     const ROUNDS: u64 = rounds(40, 4) as u64;
-    thread::scope(|scope| {
-        for _ in 0..3 {
-            scope.spawn(|| {
-                let kept: Vec<_> = (0..DOMAINS).map(|_| Srcu::new()).collect();
-                let values: Vec<_> =
-                    kept.iter().map(|srcu| Rcu::new_in(0, srcu.domain())).collect();
-                for round in 1..ROUNDS {
-                    let passing: Vec<_> = (0..DOMAINS).map(|_| Domain::new()).collect();
-                    for (number, domain) in passing.iter().enumerate() {
-                        let guard = domain.read();
-                        domain.retire(Box::new(number)).unwrap();
-                        drop(guard);
-                        values[number].store(round);
-                        assert_eq!(*values[number].load(&kept[number].read()), round);
-                    }
-                    passing.iter().step_by(7).for_each(Domain::barrier);
-                }
-                kept.iter().for_each(|srcu| {
-                    srcu.barrier();
-                    let statistics = srcu.statistics();
-                    let all = (ROUNDS - 1, ROUNDS - 1);
-                    assert_eq!((statistics.callbacks_queued, statistics.callbacks_run), all);
-                });
-            });
+    threads(3, |_| {
+        let kept: Vec<_> = (0..DOMAINS).map(|_| Srcu::new()).collect();
+        let values: Vec<_> = kept.iter().map(|srcu| Rcu::new_in(0, srcu.domain())).collect();
+        for round in 1..ROUNDS {
+            let passing: Vec<_> = (0..DOMAINS).map(|_| Domain::new()).collect();
+            for (number, domain) in passing.iter().enumerate() {
+                let guard = domain.read();
+                domain.retire(Box::new(number)).unwrap();
+                drop(guard);
+                values[number].store(round);
+                assert_eq!(*values[number].load(&kept[number].read()), round);
+            }
+            passing.iter().step_by(7).for_each(Domain::barrier);
         }
+        kept.iter().for_each(|srcu| {
+            srcu.barrier();
+            let statistics = srcu.statistics();
+            let all = (ROUNDS - 1, ROUNDS - 1);
+            assert_eq!((statistics.callbacks_queued, statistics.callbacks_run), all);
+        });
     });
 }

@@ -3,19 +3,15 @@
 //! `Eq` and `Hash` of keys were called while a bucket was locked: one that updated the map waited
 //! for itself. So did a `Hash` that was called while entries moved, and had the map grow or shrink.
 
-use std::cell::RefCell;
+use crate::common::*;
 use std::collections::BTreeSet;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
-use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering::SeqCst};
 
+use quiescence::Copied;
 use quiescence::collections::HashMap;
 use quiescence::collections::hash_map::Operation;
-use quiescence::{Copied, Domain, Weigh, tag::Private};
 
 use crate::common::user_types::Constant;
-use crate::common::{again_in_time, role};
 
 /// Where a map calls what its user has written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -272,13 +268,7 @@ fn all_of<P: Part>(domain: &Domain<Private>) -> BTreeSet<Place> {
 #[test]
 #[cfg_attr(miri, ignore = "a child process, and thousands of cases")]
 fn user_code_that_used_the_map_waited_for_itself() {
-    const TEST: &str = "map_reentrance::user_code_that_used_the_map_waited_for_itself";
-    if role().is_none() {
-        let output = again_in_time(TEST, "waits", &[]);
-        let error = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{:?}: {error}", output.status);
-        return;
-    }
+    in_its_own_process!();
     std::panic::set_hook(Box::new(|info| {
         if info.payload().downcast_ref::<&str>() != Some(&"on purpose") {
             eprintln!("{info}");

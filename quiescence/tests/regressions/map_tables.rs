@@ -1,13 +1,10 @@
 //! The tables of a `HashMap`: what waits for a grace period beside the limit, and what growth waits
 //! for.
 
-use std::cell::Cell;
+use crate::common::*;
 use std::hash::{BuildHasherDefault, DefaultHasher, Hash, Hasher};
-use std::sync::mpsc;
-use std::thread;
 
 use quiescence::collections::HashMap;
-use quiescence::{Domain, Weigh, tag::Private};
 
 /// Bytes of the newest table of a map of pairs of words, and its buckets.
 fn newest<S, D: quiescence::tag::DomainTag>(map: &HashMap<u64, u64, S, D>) -> (usize, usize) {

@@ -1,14 +1,8 @@
 //! A callback queue that a barrier attends to, and whose own thread could not be started.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
-use std::sync::mpsc;
-use std::thread;
-
-use quiescence::Domain;
+use crate::common::*;
 use quiescence::callback_queue::{CallbackQueue, Wakes};
 
-use crate::common::until_an_updater_sleeps;
 use crate::counted_heads::push;
 
 /// A section in a thread of its own, until `leave` is called.

@@ -2,14 +2,7 @@
 
 #![cfg_attr(not(target_os = "linux"), allow(unused_imports))]
 
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use std::sync::{Arc, Mutex};
-use std::thread;
-
-use quiescence::{Domain, Rcu, RcuOption, Srcu, Weigh};
-
-use crate::common::{again, beside_a_section, domain_with_limit, role, rounds};
-
+use crate::common::*;
 const MIB: usize = 1 << 20;
 
 /// Stores vectors beside a section until the limit holds one back, and so many once there is room.
@@ -47,19 +40,13 @@ fn resident_at_the_limit(bytes_each: usize) -> f64 {
 #[cfg(target_os = "linux")]
 #[cfg_attr(miri, ignore = "a child process")]
 fn memory_beside_a_stalled_reader_stays_near_the_limit() {
-    const TEST: &str = "owned_bytes::memory_beside_a_stalled_reader_stays_near_the_limit";
-    match role() {
-        None => {
-            for bytes in [64 << 10, MIB] {
-                let output = again(TEST, &bytes.to_string(), &[]);
-                assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-            }
-        }
-        Some(bytes) => {
-            let share = resident_at_the_limit(bytes.parse().unwrap());
-            assert!(share <= 1.3, "{share} times the limit");
-        }
-    }
+    let Some(bytes) = role() else {
+        return [64 << 10, MIB]
+            .iter()
+            .for_each(|bytes| passes_again(this_test!(), &bytes.to_string(), &[]));
+    };
+    let share = resident_at_the_limit(bytes.parse().unwrap());
+    assert!(share <= 1.3, "{share} times the limit");
 }
 
 #[derive(Default)]
@@ -112,10 +99,7 @@ fn every_way_to_replace_a_value_counts_what_it_owns() {
 #[test]
 fn a_sleepable_domain_refuses_what_does_not_fit() {
     let domain = Srcu::new();
-    let mut tuning = domain.tuning();
-    tuning.bytes_max = MIB as u64;
-    tuning.stall_after = None;
-    domain.tune(tuning);
+    set_limit(&domain, 1 << 20, MIB as u64);
     let table = Rcu::new_in(vec![0_u8; 300 << 10], domain.domain());
     let guard = domain.read();
     let stored = (0..10).take_while(|_| table.try_store(vec![0; 300 << 10]).is_ok()).count();
@@ -141,9 +125,7 @@ fn a_weight_that_has_grown_is_asked_once() {
     let table = Rcu::new_in(Grows(Arc::clone(&asked)), domain.clone());
     const STORES: usize = rounds(50, 4);
     for _ in 0..STORES {
-        thread::scope(|scope| {
-            scope.spawn(|| table.store(Grows(Arc::clone(&asked))));
-        });
+        elsewhere(|| table.store(Grows(Arc::clone(&asked))));
     }
     domain.barrier();
     assert_eq!((asked.load(SeqCst), domain.statistics().bytes_waiting), (STORES * 1_000, 0));
@@ -151,7 +133,7 @@ fn a_weight_that_has_grown_is_asked_once() {
 }
 
 /// One whose weight cannot be asked.
-struct AsksForTrouble(Arc<AtomicUsize>);
+struct AsksForTrouble(#[expect(dead_code)] Dropped);
 
 impl Weigh for AsksForTrouble {
     fn owned(&self) -> usize {
@@ -159,17 +141,11 @@ impl Weigh for AsksForTrouble {
     }
 }
 
-impl Drop for AsksForTrouble {
-    fn drop(&mut self) {
-        self.0.fetch_add(1, SeqCst);
-    }
-}
-
 #[test]
 fn a_weight_that_panics_loses_and_leaks_nothing() {
     let domain = domain_with_limit(4, 1 << 20);
     let dropped = Arc::new(AtomicUsize::new(0));
-    let value = || AsksForTrouble(Arc::clone(&dropped));
+    let value = || AsksForTrouble(Dropped(Arc::clone(&dropped)));
     let table = Rcu::new_in(value(), domain.clone());
     (0..10).for_each(|_| table.store(value()));
     drop(table.swap(value()));
@@ -189,16 +165,14 @@ fn a_closure_over_the_limit_lets_no_weighed_value_go_over_it_too() {
     let place = Rcu::new_in(vec![0_u8; MIB / 2], domain.clone());
     let (calls, refused, grown) = beside_a_section(&domain, |leave| {
         domain.retire(Box::new(0_u64)).expect("there is room, and more in its stock");
-        thread::scope(|scope| {
-            scope.spawn(|| {
-                let is_full = |bytes: Result<(), Box<[u8]>>| bytes.is_err();
-                let fill = |bytes: usize| {
-                    let object = vec![0_u8; bytes].into_boxed_slice();
-                    domain.try_retire(object).map_err(|refused| refused.into_inner())
-                };
-                while !is_full(fill(992)) {}
-                while !is_full(fill(1)) {}
-            });
+        elsewhere(|| {
+            let is_full = |bytes: Result<(), Box<[u8]>>| bytes.is_err();
+            let fill = |bytes: usize| {
+                let object = vec![0_u8; bytes].into_boxed_slice();
+                domain.try_retire(object).map_err(|refused| refused.into_inner())
+            };
+            while !is_full(fill(992)) {}
+            while !is_full(fill(1)) {}
         });
         let guard = domain.read();
         let calls = [(); 2].map(|()| domain.call(|| ()).is_ok());

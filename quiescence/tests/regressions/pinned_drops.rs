@@ -1,8 +1,6 @@
 //! What runs in a pinned thread: nothing that was deferred, though the collector ends there.
 
-use std::sync::mpsc;
-use std::thread;
-
+use crate::common::*;
 use quiescence::epoch::{self, Collector};
 
 /// They ran in the drop.

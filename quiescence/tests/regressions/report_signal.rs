@@ -1,43 +1,25 @@
 //! The signal by which a report takes stacks harms no thread.
 #![cfg(all(target_os = "linux", target_env = "gnu", feature = "stacks"))]
 
+use crate::common::*;
 use std::hint::{black_box, spin_loop};
 use std::os::fd::AsRawFd;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering::*};
 use std::sync::mpsc::{self, Receiver};
-use std::time::Duration;
-use std::{io, mem, ptr, thread};
+use std::{io, mem, ptr};
 
 use libc::{c_int, c_void};
 use quiescence::liburcu_readers::{LiburcuDomain, Readers};
-use quiescence::{
-    Domain,
-    report::{Holdout, StackMissing, StallReport, ThreadState},
-};
-
-use crate::common::{again, role};
-
-/// Whether this is the process for the test, which the reports of others do not come into. Else
-/// runs it.
-fn is_child(test: &str) -> bool {
-    if role().is_some() {
-        return true;
-    }
-    let output = again(&format!("report_signal::{test}"), "child", &[]);
-    assert!(output.status.success(), "{output:?}");
-    assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"), "{output:?}");
-    false
-}
+use quiescence::report::{Holdout, StackMissing, StallReport, ThreadState};
 
 /// A domain whose stalls are reported soon, and the reports of the process.
 fn reported() -> (Domain, Receiver<StallReport>) {
     let (tell, told) = mpsc::channel();
     quiescence::report::set_stall_hook(move |report| _ = tell.send(report.clone()));
     let domain = Domain::new();
-    let mut tuning = domain.tuning();
-    tuning.stall_after = Some(Duration::from_millis(2));
-    tuning.stall_after_expedited = tuning.stall_after;
-    domain.tune(tuning);
+    tune(&domain, |tuning| {
+        tuning.stall_after = Some(Duration::from_millis(2));
+        tuning.stall_after_expedited = tuning.stall_after;
+    });
     (domain, told)
 }
 
@@ -152,15 +134,14 @@ fn with_bytes_left(bytes: usize, end: usize, f: &dyn Fn()) {
 /// It runs on the thread's alternate stack, which it has from the standard library.
 #[test]
 fn a_report_of_a_reader_near_the_end_of_its_stack_overflowed_it() {
-    if is_child("a_report_of_a_reader_near_the_end_of_its_stack_overflowed_it") {
-        for pastime in [Pastime::Runs, Pastime::Sleeps] {
-            for left in [4_096, 2_048] {
-                let reader = |domain: &Domain, section: &dyn Fn()| {
-                    register(domain);
-                    with_bytes_left(left, stack_end(), section);
-                };
-                beside_reports(pastime, reader, |holdout| holdout.stack.is_ok());
-            }
+    in_its_own_process!();
+    for pastime in [Pastime::Runs, Pastime::Sleeps] {
+        for left in [4_096, 2_048] {
+            let reader = |domain: &Domain, section: &dyn Fn()| {
+                register(domain);
+                with_bytes_left(left, stack_end(), section);
+            };
+            beside_reports(pastime, reader, |holdout| holdout.stack.is_ok());
         }
     }
 }
@@ -215,14 +196,13 @@ fn on_a_small_stack(bytes: usize, f: &dyn Fn(usize)) {
 
 #[test]
 fn a_report_of_a_coroutine_on_a_small_stack_overflowed_it() {
-    if is_child("a_report_of_a_coroutine_on_a_small_stack_overflowed_it") {
-        for pastime in [Pastime::Runs, Pastime::Sleeps] {
-            let reader = |domain: &Domain, section: &dyn Fn()| {
-                register(domain);
-                on_a_small_stack(4 * PAGE, &|end| with_bytes_left(2_048, end, section));
-            };
-            beside_reports(pastime, reader, |holdout| holdout.stack.is_ok());
-        }
+    in_its_own_process!();
+    for pastime in [Pastime::Runs, Pastime::Sleeps] {
+        let reader = |domain: &Domain, section: &dyn Fn()| {
+            register(domain);
+            on_a_small_stack(4 * PAGE, &|end| with_bytes_left(2_048, end, section));
+        };
+        beside_reports(pastime, reader, |holdout| holdout.stack.is_ok());
     }
 }
 
@@ -239,30 +219,29 @@ extern "C" fn near_the_end(argument: *mut c_void) -> *mut c_void {
 /// It is not asked, and the report says why.
 #[test]
 fn a_report_of_a_thread_without_an_alternate_stack_overflowed_its_own() {
-    if is_child("a_report_of_a_thread_without_an_alternate_stack_overflowed_its_own") {
-        for pastime in [Pastime::Runs, Pastime::Sleeps] {
-            let reader = |domain: &Domain, section: &dyn Fn()| {
-                let mut plain = 0;
-                let argument: *const Section<'_> = &(domain, section);
-                // SAFETY: the thread is waited for before its argument ends.
-                let made = unsafe {
-                    libc::pthread_create(
-                        &raw mut plain,
-                        ptr::null(),
-                        near_the_end,
-                        argument.cast_mut().cast(),
-                    )
-                };
-                assert_eq!(made, 0);
-                // SAFETY: the thread made above.
-                assert_eq!(unsafe { libc::pthread_join(plain, ptr::null_mut()) }, 0);
+    in_its_own_process!();
+    for pastime in [Pastime::Runs, Pastime::Sleeps] {
+        let reader = |domain: &Domain, section: &dyn Fn()| {
+            let mut plain = 0;
+            let argument: *const Section<'_> = &(domain, section);
+            // SAFETY: the thread is waited for before its argument ends.
+            let made = unsafe {
+                libc::pthread_create(
+                    &raw mut plain,
+                    ptr::null(),
+                    near_the_end,
+                    argument.cast_mut().cast(),
+                )
             };
-            // A sanitizer gives one to threads of any kind.
-            let is_well = |holdout: &Holdout| {
-                matches!(holdout.stack, Ok(_) | Err(StackMissing::NoAlternateStack))
-            };
-            beside_reports(pastime, reader, is_well);
-        }
+            assert_eq!(made, 0);
+            // SAFETY: the thread made above.
+            assert_eq!(unsafe { libc::pthread_join(plain, ptr::null_mut()) }, 0);
+        };
+        // A sanitizer gives one to threads of any kind.
+        let is_well = |holdout: &Holdout| {
+            matches!(holdout.stack, Ok(_) | Err(StackMissing::NoAlternateStack))
+        };
+        beside_reports(pastime, reader, is_well);
     }
 }
 
@@ -293,28 +272,26 @@ extern "C" fn handle(_: c_int) {
 /// A handler that is near the end of the alternate stack would overflow that.
 #[test]
 fn a_report_of_a_handler_that_sleeps_on_the_alternate_stack_overflowed_it() {
-    if is_child("a_report_of_a_handler_that_sleeps_on_the_alternate_stack_overflowed_it") {
-        let reader = |domain: &Domain, section: &dyn Fn()| {
-            let bytes = 16 * PAGE; // for a signal that comes before it sleeps
-            let start = guarded(bytes);
-            set_alternate_stack(start, bytes);
-            set_handler(libc::SIGUSR1, handle as *const () as usize, libc::SA_ONSTACK);
-            register(domain);
-            let near = || with_bytes_left(2_048, start.addr(), section);
-            let mut near: &dyn Fn() = &near;
-            // SAFETY: the handler returns before this function does.
-            let place =
-                unsafe { mem::transmute::<*mut &dyn Fn(), *mut &'static dyn Fn()>(&mut near) };
-            IN_HANDLER.store(place, Release);
-            // SAFETY: a signal for this thread, whose handler is installed.
-            assert_eq!(unsafe { libc::raise(libc::SIGUSR1) }, 0);
-        };
-        let is_well = |holdout: &Holdout| {
-            holdout.state == ThreadState::Sleeping
-                && holdout.stack == Err(StackMissing::NoAlternateStack)
-        };
-        beside_reports(Pastime::Sleeps, reader, is_well);
-    }
+    in_its_own_process!();
+    let reader = |domain: &Domain, section: &dyn Fn()| {
+        let bytes = 16 * PAGE; // for a signal that comes before it sleeps
+        let start = guarded(bytes);
+        set_alternate_stack(start, bytes);
+        set_handler(libc::SIGUSR1, handle as *const () as usize, libc::SA_ONSTACK);
+        register(domain);
+        let near = || with_bytes_left(2_048, start.addr(), section);
+        let mut near: &dyn Fn() = &near;
+        // SAFETY: the handler returns before this function does.
+        let place = unsafe { mem::transmute::<*mut &dyn Fn(), *mut &'static dyn Fn()>(&mut near) };
+        IN_HANDLER.store(place, Release);
+        // SAFETY: a signal for this thread, whose handler is installed.
+        assert_eq!(unsafe { libc::raise(libc::SIGUSR1) }, 0);
+    };
+    let is_well = |holdout: &Holdout| {
+        holdout.state == ThreadState::Sleeping
+            && holdout.stack == Err(StackMissing::NoAlternateStack)
+    };
+    beside_reports(Pastime::Sleeps, reader, is_well);
 }
 
 /// What the system says that a signal takes.
@@ -327,39 +304,38 @@ fn frame_bytes() -> usize {
 /// The room that a thread must have for it is enough.
 #[test]
 fn the_signal_takes_less_than_it_has_to_have() {
-    if is_child("the_signal_takes_less_than_it_has_to_have") {
-        const PAINT: u8 = 0xa5;
-        let bytes = 16 * PAGE;
-        let stack = guarded(bytes);
-        // SAFETY: the memory made above, which no other thread knows.
-        let painted = unsafe { std::slice::from_raw_parts_mut(stack.cast::<u8>(), bytes) };
-        painted.fill(PAINT);
-        let place = AtomicPtr::new(stack);
-        let (domain, told) = reported();
-        let came = AtomicBool::new(false);
-        thread::scope(|scope| {
-            scope.spawn(|| {
-                set_alternate_stack(place.load(Relaxed), bytes);
-                let guard = domain.read();
-                domain.call(|| ()).unwrap();
-                while !came.load(Relaxed) {
-                    spin_loop();
-                }
-                drop(guard);
-            });
-            let found = told
-                .iter()
-                .take(13)
-                .any(|report| report.holdouts.first().is_some_and(|holdout| holdout.stack.is_ok()));
-            came.store(true, Relaxed);
-            assert!(found, "there is a stack");
+    in_its_own_process!();
+    const PAINT: u8 = 0xa5;
+    let bytes = 16 * PAGE;
+    let stack = guarded(bytes);
+    // SAFETY: the memory made above, which no other thread knows.
+    let painted = unsafe { std::slice::from_raw_parts_mut(stack.cast::<u8>(), bytes) };
+    painted.fill(PAINT);
+    let place = AtomicPtr::new(stack);
+    let (domain, told) = reported();
+    let came = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            set_alternate_stack(place.load(Relaxed), bytes);
+            let guard = domain.read();
+            domain.call(|| ()).unwrap();
+            while !came.load(Relaxed) {
+                spin_loop();
+            }
+            drop(guard);
         });
-        domain.barrier();
-        let touched = bytes - painted.iter().take_while(|byte| **byte == PAINT).count();
-        println!("\nthe signal took {touched} bytes of {}", frame_bytes() + 4 * 1_024);
-        assert!(touched > 1_024, "it was not there: {touched}");
-        assert!(touched <= frame_bytes() + 4 * 1_024, "{touched}");
-    }
+        let found = told
+            .iter()
+            .take(13)
+            .any(|report| report.holdouts.first().is_some_and(|holdout| holdout.stack.is_ok()));
+        came.store(true, Relaxed);
+        assert!(found, "there is a stack");
+    });
+    domain.barrier();
+    let touched = bytes - painted.iter().take_while(|byte| **byte == PAINT).count();
+    println!("\nthe signal took {touched} bytes of {}", frame_bytes() + 4 * 1_024);
+    assert!(touched > 1_024, "it was not there: {touched}");
+    assert!(touched <= frame_bytes() + 4 * 1_024, "{touched}");
 }
 
 // ---- the program's own signals
@@ -384,18 +360,17 @@ extern "C" fn count(_: c_int) {
 /// default, which is to end the process.
 #[test]
 fn a_report_sent_the_signal_to_a_handler_that_the_program_had_installed_meanwhile() {
-    if is_child("a_report_sent_the_signal_to_a_handler_that_the_program_had_installed_meanwhile") {
-        let reader = |_: &Domain, section: &dyn Fn()| section();
-        beside_reports(Pastime::Runs, reader, |holdout| holdout.stack.is_ok());
-        let ours = libc::SIGRTMIN() + 1;
-        assert_ne!(handler_of(ours), libc::SIG_DFL);
-        for handler in [count as *const () as usize, libc::SIG_DFL, libc::SIG_IGN] {
-            set_handler(ours, handler, 0);
-            let is_left_alone =
-                |holdout: &Holdout| holdout.stack == Err(StackMissing::SignalTaken(ours));
-            beside_reports(Pastime::Runs, reader, is_left_alone);
-            assert_eq!((handler_of(ours), HANDLED.load(Relaxed)), (handler, 0));
-        }
+    in_its_own_process!();
+    let reader = |_: &Domain, section: &dyn Fn()| section();
+    beside_reports(Pastime::Runs, reader, |holdout| holdout.stack.is_ok());
+    let ours = libc::SIGRTMIN() + 1;
+    assert_ne!(handler_of(ours), libc::SIG_DFL);
+    for handler in [count as *const () as usize, libc::SIG_DFL, libc::SIG_IGN] {
+        set_handler(ours, handler, 0);
+        let is_left_alone =
+            |holdout: &Holdout| holdout.stack == Err(StackMissing::SignalTaken(ours));
+        beside_reports(Pastime::Runs, reader, is_left_alone);
+        assert_eq!((handler_of(ours), HANDLED.load(Relaxed)), (handler, 0));
     }
 }
 
@@ -403,27 +378,26 @@ fn a_report_sent_the_signal_to_a_handler_that_the_program_had_installed_meanwhil
 /// that are to take them; their disposition is the default.
 #[test]
 fn a_report_took_a_signal_that_the_program_waits_for() {
-    if is_child("a_report_took_a_signal_that_the_program_waits_for") {
-        // SAFETY: plain data, for which zero is a value.
-        let mut waited_for: libc::sigset_t = unsafe { mem::zeroed() };
-        let all = libc::SIGRTMIN() + 1..=libc::SIGRTMAX();
-        for signal in all.clone() {
-            // SAFETY: a set, and the number of a signal.
-            unsafe { libc::sigaddset(&raw mut waited_for, signal) };
-        }
-        let change = |how| {
-            // SAFETY: the set made above.
-            unsafe { libc::pthread_sigmask(how, &raw const waited_for, ptr::null_mut()) }
-        };
-        assert_eq!(change(libc::SIG_BLOCK), 0);
-        let reader = |_: &Domain, section: &dyn Fn()| {
-            assert_eq!(change(libc::SIG_UNBLOCK), 0);
-            section();
-        };
-        let no_signal = |holdout: &Holdout| holdout.stack == Err(StackMissing::NoSignalFree);
-        beside_reports(Pastime::Runs, reader, no_signal);
-        assert!({ all }.all(|signal| handler_of(signal) == libc::SIG_DFL));
+    in_its_own_process!();
+    // SAFETY: plain data, for which zero is a value.
+    let mut waited_for: libc::sigset_t = unsafe { mem::zeroed() };
+    let all = libc::SIGRTMIN() + 1..=libc::SIGRTMAX();
+    for signal in all.clone() {
+        // SAFETY: a set, and the number of a signal.
+        unsafe { libc::sigaddset(&raw mut waited_for, signal) };
     }
+    let change = |how| {
+        // SAFETY: the set made above.
+        unsafe { libc::pthread_sigmask(how, &raw const waited_for, ptr::null_mut()) }
+    };
+    assert_eq!(change(libc::SIG_BLOCK), 0);
+    let reader = |_: &Domain, section: &dyn Fn()| {
+        assert_eq!(change(libc::SIG_UNBLOCK), 0);
+        section();
+    };
+    let no_signal = |holdout: &Holdout| holdout.stack == Err(StackMissing::NoSignalFree);
+    beside_reports(Pastime::Runs, reader, no_signal);
+    assert!({ all }.all(|signal| handler_of(signal) == libc::SIG_DFL));
 }
 
 // ---- when they begin
@@ -433,12 +407,10 @@ fn a_report_took_a_signal_that_the_program_waits_for() {
 fn programs_compiled_against_liburcu_were_reported_to_after_200_ms() {
     static FOREIGN: LiburcuDomain = LiburcuDomain::new("theirs", Readers::Light);
     if role().is_none() {
-        let test = "report_signal::programs_compiled_against_liburcu_were_reported_to_after_200_ms";
         for (said, begins) in [("", "10s"), ("0", "never"), ("70", "70ms"), ("soon", "10s")] {
             let variable = [("QUIESCENCE_STALL_MS", said)];
             let said = if said.is_empty() { &[][..] } else { &variable };
-            let output = again(test, begins, said);
-            assert!(output.status.success(), "{output:?}");
+            passes_again(this_test!(), begins, said);
         }
         return;
     }

@@ -3,14 +3,7 @@
 
 #![cfg_attr(not(target_os = "linux"), allow(unused_imports))]
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
-use std::sync::{Arc, Mutex};
-use std::thread;
-
-use quiescence::Domain;
-
-use crate::common::{again, beside_a_section, domain_with_limit, role, rounds};
-
+use crate::common::*;
 /// A thread that does so much and ends.
 fn short(f: impl FnOnce() + Send + 'static) {
     thread::Builder::new().stack_size(64 << 10).spawn(f).unwrap().join().unwrap();
@@ -28,13 +21,8 @@ pub(crate) fn resident() -> u64 {
 #[cfg(target_os = "linux")]
 #[cfg_attr(miri, ignore = "a child process")]
 fn a_short_thread_costs_no_page() {
-    const TEST: &str = "short_threads::a_short_thread_costs_no_page";
     const THREADS: u64 = 3_000;
-    if role().is_none() {
-        let output = again(TEST, "measure", &[]);
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        return;
-    }
+    in_its_own_process!();
     let domain = domain_with_limit(1 << 20, 1 << 30);
     let run = |threads: u64| {
         for number in 0..threads {
@@ -96,30 +84,17 @@ fn what_short_threads_leave_runs_in_their_order() {
 #[test]
 fn barriers_beside_short_threads_miss_nothing() {
     let domain = Domain::new();
-    let stop = AtomicBool::new(false);
-    thread::scope(|scope| {
-        for _ in 0..2 {
-            scope.spawn(|| {
-                for _ in 0..rounds(300, 3) {
-                    let done = Arc::new(AtomicU64::new(0));
-                    let (theirs, domain_of_it) = (Arc::clone(&done), domain.clone());
-                    short(move || {
-                        domain_of_it
-                            .call(move || {
-                                theirs.fetch_add(1, SeqCst);
-                            })
-                            .unwrap();
-                    });
-                    domain.barrier();
-                    assert_eq!(done.load(SeqCst), 1, "the barrier is over");
-                }
-                stop.store(true, SeqCst);
-            });
+    let leave_and_wait = |_| {
+        for _ in 0..rounds(300, 3) {
+            let done = Arc::new(AtomicU64::new(0));
+            let (count, domain_of_it) = (counting(&done), domain.clone());
+            short(move || domain_of_it.call(count).unwrap());
+            domain.barrier();
+            assert_eq!(done.load(SeqCst), 1, "the barrier is over");
         }
-        while !stop.load(SeqCst) {
-            drop(domain.read());
-        }
-    });
+    };
+    let read = |_| || drop(domain.read());
+    beside(1, read, || threads(2, leave_and_wait));
 }
 
 /// What dead threads left counts as anything else: at the limit there is no room for more.

@@ -4,12 +4,8 @@
 //! go. Without the hand-over the other threads wait for ever, and the alarm ends the process.
 #![cfg(target_os = "linux")]
 
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering::*};
-use std::thread;
-
-use quiescence::Domain;
-
-use crate::common::{again, beside_a_section, role, until_an_updater_sleeps};
+use crate::common::*;
+use std::sync::atomic::AtomicI32;
 
 /// When a process that stands still is ended.
 const LONGEST_S: u32 = 120;
@@ -70,10 +66,10 @@ fn alone(test: &str, scenario: impl FnOnce()) {
 
 fn quiet_domain() -> Domain {
     let domain = Domain::new();
-    let mut tuning = domain.tuning();
-    tuning.stall_after = None;
-    tuning.stall_after_expedited = None;
-    domain.tune(tuning);
+    tune(&domain, |tuning| {
+        tuning.stall_after = None;
+        tuning.stall_after_expedited = None;
+    });
     domain
 }
 
@@ -99,15 +95,11 @@ fn a_driver_that_is_stopped_in_its_sleep_holds_nobody_up() {
                 // It holds none of the locks once it is asleep: no other thread uses this domain
                 // now.
                 let id = id.load(Acquire);
-                while !is_asleep(id) {
-                    thread::yield_now();
-                }
+                until(|| is_asleep(id));
                 let process = std::process::id();
                 // SAFETY: a thread of this process that has not ended.
                 unsafe { libc::syscall(libc::SYS_tgkill, process, id, libc::SIGUSR1) };
-                while !STOPPED.load(Acquire) {
-                    thread::yield_now();
-                }
+                until(|| STOPPED.load(Acquire));
                 leave();
                 driver
             });
@@ -152,9 +144,7 @@ mod stopped {
         mutants::install(stop_once);
         thread::scope(|scope| {
             scope.spawn(&drive);
-            while !STOPPED.load(Acquire) {
-                thread::yield_now();
-            }
+            until(|| STOPPED.load(Acquire));
             others();
             drop(gate);
         });
@@ -211,9 +201,7 @@ mod stopped {
             let call = || {
                 let set = Arc::clone(&run);
                 domain.call(move || set.store(true, Release)).unwrap();
-                while !run.load(Acquire) {
-                    thread::yield_now();
-                }
+                until(|| run.load(Acquire));
             };
             beside_a_section(&domain, |leave| {
                 with_one(

@@ -2,13 +2,8 @@
 //! retires. Where retired objects are checked (in builds with debug assertions) it held a lock of
 //! the table of addresses, which all who retired, freed or loaded such an object waited for.
 
+use crate::common::*;
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-use std::sync::{OnceLock, mpsc};
-use std::thread;
-use std::time::Duration;
-
-use quiescence::Domain;
 
 struct Stopping;
 
@@ -21,7 +16,7 @@ thread_local! {
 }
 
 /// What a thread that stops says, and waits for.
-type Stop = (mpsc::SyncSender<()>, std::sync::Mutex<mpsc::Receiver<()>>);
+type Stop = (mpsc::SyncSender<()>, Mutex<mpsc::Receiver<()>>);
 
 static STOP: OnceLock<Stop> = OnceLock::new();
 

@@ -1,15 +1,9 @@
 //! Panics in the middle of what the library does: in a barrier that had marks on their way, in the
 //! closure that a runner of a callback queue calls.
 
-use std::cell::RefCell;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
-use std::sync::atomic::Ordering::SeqCst;
-use std::thread;
-use std::time::Duration;
-
+use crate::common::*;
+use quiescence::Guard;
 use quiescence::callback_queue::{CallbackQueue, Left, Wakes};
-use quiescence::{Domain, Guard, tag::Private};
 
 use crate::counted_heads::push;
 
@@ -19,9 +13,7 @@ const IDLE: Option<Duration> = Some(Duration::ZERO);
 /// A domain that lives for ever, and in which the worker waits for company for ever.
 pub(super) fn patient_domain() -> &'static Domain {
     let domain: &Domain = Box::leak(Box::default());
-    let mut tuning = domain.tuning();
-    tuning.lazy = Duration::MAX;
-    domain.tune(tuning);
+    tune(domain, |tuning| tuning.lazy = Duration::MAX);
     domain
 }
 
@@ -39,21 +31,12 @@ pub(super) fn let_go() {
     drop(KEPT.take());
 }
 
-/// Its drop begins a section of the domain, and keeps it.
-struct KeepsSection(&'static Domain);
-
-impl Drop for KeepsSection {
-    fn drop(&mut self) {
-        keep_section(self.0);
-    }
-}
-
 /// A barrier that panics, of a domain with a callback queue. No thread attends to that afterwards,
 /// and its heads are run when it ends, with the marks.
 fn barrier_panics(domain: &Domain) {
     let (queue, ran) = (CallbackQueue::new(domain, Wakes::Runner), Arc::default());
     let _ = push(&queue, &ran);
-    assert!(catch_unwind(AssertUnwindSafe(|| domain.barrier())).is_err());
+    panic_of(|| domain.barrier());
     let_go();
     assert!(!queue.is_attended());
     drop(queue);
@@ -77,15 +60,12 @@ fn a_barrier_that_panics_in_a_callback_queue_leaves_no_mark_behind() {
 #[test]
 fn a_barrier_that_panics_in_the_queues_leaves_no_mark_behind() {
     let domain = patient_domain();
-    let mut tuning = domain.tuning();
-    tuning.objects_max = 160; // 20 are a batch
-    domain.tune(tuning);
+    tune(domain, |tuning| tuning.objects_max = 160); // 20 are a batch
     while domain.statistics().grace_periods == 0 {
-        domain.retire(Box::new(KeepsSection(domain))).unwrap();
+        domain.retire(Box::new(OnDrop(|| keep_section(domain)))).unwrap();
     }
     assert_eq!(domain.statistics().callbacks_run, 0);
-    tuning.objects_max = 1_000;
-    domain.tune(tuning);
+    tune(domain, |tuning| tuning.objects_max = 1_000);
     domain.retire(Box::new(0)).unwrap();
     barrier_panics(domain);
 }
@@ -136,9 +116,9 @@ fn a_section_that_is_kept_after_a_batch_ends_the_runner() {
         keep_section(domain);
         let _ = push(&queue, &ran);
     };
-    assert!(catch_unwind(AssertUnwindSafe(|| queue.attend_and(IDLE, keeps).is_ok())).is_err());
+    panic_of(|| queue.attend_and(IDLE, keeps).is_ok());
     let_go();
     assert!(!queue.is_attended());
-    thread::scope(|scope| scope.spawn(|| domain.barrier()).join().unwrap());
+    elsewhere(|| domain.barrier());
     assert_eq!(ran.load(SeqCst), 2);
 }

@@ -1,19 +1,15 @@
 //! Wakers are code of the user's: what one does to the thread that calls or drops it, and how many
 //! of them there may be.
 
-use std::cell::{Cell, RefCell};
+use crate::common::*;
 use std::future::Future;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::atomic::AtomicI32;
 use std::task::{Context, RawWaker, RawWakerVTable, Wake, Waker};
 use std::thread::{self, JoinHandle, ThreadId};
 
-use quiescence::{Cookie, Domain, Guard, Srcu, SrcuGuard, tag::Private};
-
-use crate::common::{again_in_time, beside_a_section, role, until_an_updater_sleeps};
+use quiescence::{Cookie, Guard, SrcuGuard};
 
 thread_local! {
     static KEPT: RefCell<Option<Guard<'static, Private>>> = const { RefCell::new(None) };
@@ -106,12 +102,7 @@ const LATE: RawWakerVTable = RawWakerVTable::new(clone_late, |_| (), |_| (), dro
 #[test]
 #[cfg_attr(miri, ignore = "a child process")]
 fn a_waker_may_use_the_domain_where_it_is_dropped() {
-    const TEST: &str = "wakers::a_waker_may_use_the_domain_where_it_is_dropped";
-    if role().is_none() {
-        let output = again_in_time(TEST, "late", &[]);
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        return;
-    }
+    in_its_own_process!();
     SECTION.set(Some(SRCU.read()));
     let mut task = pin!(SRCU.synchronize_async());
     // SAFETY: it has no data.
@@ -171,19 +162,11 @@ fn a_waker_forks() -> bool {
         leave();
     });
     domain.synchronize();
-    let child = forks.child.load(SeqCst);
-    if child == 0 {
-        let woken = notes.0.load(SeqCst);
-        // SAFETY: ends the child without running anything of the parent's.
-        unsafe { libc::_exit(i32::from(woken)) }
+    match forks.child.load(SeqCst) {
+        0 => end_child(!notes.0.load(SeqCst)),
+        -1 => return false, // the worker was faster
+        child => assert_eq!(status_of(child), 0, "the child has woken a task of the parent's"),
     }
-    if child == -1 {
-        return false; // the worker was faster
-    }
-    let mut status = 0;
-    // SAFETY: waits for the child made above.
-    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
-    assert_eq!(status, 0, "the child has woken a task of the parent's");
     assert!(notes.0.load(SeqCst), "and so has the parent");
     true
 }

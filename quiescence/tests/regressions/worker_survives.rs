@@ -1,15 +1,11 @@
 //! Panics of user code on the worker thread, wherever that code runs.
 
+use crate::common::*;
 use std::future::Future;
-use std::panic::panic_any;
-use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
-use std::sync::{Arc, mpsc};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, ThreadId};
 
-use quiescence::{Domain, Retire, Srcu, report::StallReport};
-
-use crate::common::{again_in_time, role};
+use quiescence::{Retire, report::StallReport};
 
 /// Panics when it is dropped; and so does what it panics with, a few times.
 struct Bomb(u32);
@@ -98,9 +94,7 @@ fn callbacks() {
     let (sender, called) = mpsc::channel();
     domain.call_hurry(move || sender.send(()).unwrap()).unwrap();
     called.recv().unwrap();
-    while domain.statistics().callbacks_run < 4 {
-        thread::yield_now();
-    }
+    until(|| domain.statistics().callbacks_run >= 4);
     assert_eq!(domain.statistics().callbacks_panicked, 3);
 }
 
@@ -119,16 +113,12 @@ impl Retire for Asked {
 /// Objects, retired by a thread that ends: the worker drops them.
 fn objects() {
     let domain = Domain::new();
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            domain.retire(Box::new(BOMB)).unwrap();
-            domain.retire(Asked(AtomicU32::new(0))).unwrap();
-            domain.retire(Box::new((BOMB, [0_u8; 1000]))).unwrap();
-        });
+    elsewhere(|| {
+        domain.retire(Box::new(BOMB)).unwrap();
+        domain.retire(Asked(AtomicU32::new(0))).unwrap();
+        domain.retire(Box::new((BOMB, [0_u8; 1000]))).unwrap();
     });
-    while domain.statistics().callbacks_run < 3 {
-        thread::yield_now();
-    }
+    until(|| domain.statistics().callbacks_run >= 3);
 }
 
 /// The end of a domain, on the worker.
@@ -163,9 +153,7 @@ fn hook() {
     };
     quiescence::report::set_stall_hook(hook);
     let domain = Domain::new();
-    let mut tuning = domain.tuning();
-    tuning.stall_after = Some(std::time::Duration::from_millis(1));
-    domain.tune(tuning);
+    tune(&domain, |tuning| tuning.stall_after = Some(Duration::from_millis(1)));
     thread::scope(|scope| {
         let guard = domain.read();
         scope.spawn(|| domain.synchronize());
@@ -189,21 +177,16 @@ const CASES: [(&str, fn()); 6] = [
 #[test]
 #[cfg_attr(miri, ignore = "child processes")]
 fn whatever_panics_there_is_the_same_thread_as_before() {
-    const TEST: &str = "worker_survives::whatever_panics_there_is_the_same_thread_as_before";
-    if let Some(role) = role() {
-        let (_, act) = CASES.iter().find(|(case, _)| *case == role).expect("a case");
-        let before = worker();
-        act();
-        for _ in 0..3 {
-            assert_eq!(worker(), before);
-        }
-        assert_eq!(quiescence::Domain::global().statistics().worker_restarts, 0);
-        quiescence::Domain::global().call_hurry(|| ()).unwrap();
-        return quiescence::barrier();
+    let Some(role) = role() else {
+        return CASES.iter().for_each(|(case, _)| passes_again(this_test!(), case, &[]));
+    };
+    let (_, act) = CASES.iter().find(|(case, _)| *case == role).expect("a case");
+    let before = worker();
+    act();
+    for _ in 0..3 {
+        assert_eq!(worker(), before);
     }
-    for (case, _) in CASES {
-        let output = again_in_time(TEST, case, &[]);
-        let error = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{case}: {:?}: {error}", output.status);
-    }
+    assert_eq!(Domain::global().statistics().worker_restarts, 0);
+    Domain::global().call_hurry(|| ()).unwrap();
+    quiescence::barrier();
 }

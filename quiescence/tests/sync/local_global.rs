@@ -5,12 +5,7 @@
 //! count portably. `cargo xtask mutants` runs tests of it where a step is missing.
 #![cfg(target_os = "linux")]
 
-use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicU64, AtomicUsize};
-use std::sync::{Arc, mpsc};
-use std::thread;
-
-use crate::common::shuffle;
+use crate::common::*;
 use quiescence::sync::LocalGlobalLock;
 
 use shuffle::{cpus, move_to, random, shuffled};
@@ -127,9 +122,7 @@ fn a_writer_that_waits_is_not_passed() {
         thread::scope(|scope| {
             scope.spawn(|| *lock.write() += 1);
             // From some time on no thread gets in any more, though only a reader is there.
-            while lock.try_read().is_some() {
-                thread::yield_now();
-            }
+            until(|| lock.try_read().is_none());
             assert!(lock.try_read().is_none());
             drop(reader);
         });

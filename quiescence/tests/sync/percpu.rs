@@ -2,30 +2,17 @@
 //! own, where everything is counted exactly and grace periods end.
 #![cfg(target_os = "linux")]
 
+use crate::common::*;
 use std::os::unix::process::ExitStatusExt;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
-use std::sync::{Arc, Barrier};
-use std::{ptr, thread};
+use std::ptr;
 
-use crate::common::{again, expect, in_child, role};
 use quiescence::sync::Counter;
 use quiescence::{
-    ArcCell, Srcu,
+    ArcCell,
     cell::Snapshot,
     tuning::{Fences, PerCpuPath},
 };
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
-
-/// Runs a test once more with each of these environments, and expects it to pass.
-fn again_and_again(test: &str, environments: &[&[(&str, &str)]]) {
-    for environment in environments {
-        let output = again(test, "child", environment);
-        assert!(output.status.success(), "{environment:?}: {output:?}");
-    }
-}
-
-/// Both paths, as far as this process has both.
-const BOTH: &[&[(&str, &str)]] = &[&[], &[("QUIESCENCE_PERCPU", "portable")]];
+use shuffle::{cpus, move_to};
 
 fn restartable() -> bool {
     expect::sequences(quiescence::tuning::per_cpu_path() == PerCpuPath::Restartable)
@@ -98,49 +85,18 @@ fn exercise() {
 
 #[test]
 fn here_it_is_exact_on_both_paths() {
-    if role().is_some() {
-        return exercise();
-    }
-    again_and_again("percpu::here_it_is_exact_on_both_paths", BOTH);
+    in_its_own_process!(each of BOTH);
+    exercise();
 }
 
 /// What the environment forbids is not used.
 #[test]
 fn the_environment_chooses_the_portable_path() {
-    if role().is_some() {
-        assert_eq!(quiescence::tuning::per_cpu_path(), PerCpuPath::Portable);
-        let portable = std::env::var_os("QUIESCENCE_FENCES").is_some();
-        assert!(!portable || quiescence::tuning::fences() == Fences::Portable);
-        return exercise();
-    }
-    again_and_again(
-        "percpu::the_environment_chooses_the_portable_path",
-        &[
-            &[("QUIESCENCE_PERCPU", "portable")],
-            &[("QUIESCENCE_FENCES", "portable")],
-            &[("GLIBC_TUNABLES", "glibc.pthread.rseq=0")],
-        ],
-    );
-}
-
-/// From now on this system call fails with EPERM in this process; if `first` is given, only with
-/// such a first argument.
-fn forbid(call: libc::c_long, first: Option<u32>) {
-    let statement = |code, k| libc::sock_filter { code, jt: 0, jf: 0, k };
-    let unless = |k, skip| libc::sock_filter { code: 0x15, jt: 0, jf: skip, k };
-    let mut filter =
-        vec![statement(0x20, 0), unless(call as u32, if first.is_some() { 3 } else { 1 })];
-    if let Some(first) = first {
-        filter.extend([statement(0x20, 16), unless(first, 1)]); // the low half of the argument
-    }
-    filter.push(statement(0x06, 0x0005_0000 | libc::EPERM as u32)); // fail
-    filter.push(statement(0x06, 0x7fff_0000)); // allow
-    let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
-    // SAFETY: a plain flag of the process.
-    assert_eq!(unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) }, 0);
-    let (mode, flags) = (libc::SECCOMP_SET_MODE_FILTER, libc::SECCOMP_FILTER_FLAG_TSYNC);
-    // SAFETY: the program outlives the call, which copies it.
-    assert_eq!(unsafe { libc::syscall(libc::SYS_seccomp, mode, flags, &raw const program) }, 0);
+    in_its_own_process!(each of PORTABLE);
+    assert_eq!(quiescence::tuning::per_cpu_path(), PerCpuPath::Portable);
+    let portable = std::env::var_os("QUIESCENCE_FENCES").is_some();
+    assert!(!portable || quiescence::tuning::fences() == Fences::Portable);
+    exercise();
 }
 
 const RESTART: u32 = libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ as u32;
@@ -152,8 +108,7 @@ fn what_is_forbidden_at_the_beginning_is_not_used() {
         // Elsewhere the C library's own threads are made by `clone`, too.
         let clone = cfg!(target_arch = "x86_64").then_some("clone");
         for role in ["membarrier", "restart", "register"].into_iter().chain(clone) {
-            let output = again("percpu::what_is_forbidden_at_the_beginning_is_not_used", role, &[]);
-            assert!(output.status.success(), "{role}: {output:?}");
+            passes_again(this_test!(), role, &[]);
         }
         return;
     };
@@ -168,13 +123,13 @@ fn what_is_forbidden_at_the_beginning_is_not_used() {
     assert!(role != "membarrier" || quiescence::tuning::fences() == Fences::Portable);
     exercise();
     // At once: a sanitizer would start a process to look for leaks, which is forbidden.
+    println!("1 passed");
     // SAFETY: ends the process.
     unsafe { libc::_exit(0) }
 }
 
 #[test]
 fn what_is_forbidden_later_ends_the_process_with_the_reason() {
-    let test = "percpu::what_is_forbidden_later_ends_the_process_with_the_reason";
     if let Some(role) = role() {
         if restartable() {
             forbid(libc::SYS_membarrier, (role == "restart").then_some(RESTART));
@@ -185,7 +140,7 @@ fn what_is_forbidden_later_ends_the_process_with_the_reason() {
         }
     }
     for role in ["membarrier", "restart"] {
-        let output = again(test, role, &[]);
+        let output = again(this_test!(), role, &[]);
         assert_eq!(output.status.signal(), Some(libc::SIGABRT), "{role}: {output:?}");
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(said.contains("QUIESCENCE_FENCES=portable"), "{said}");
@@ -195,46 +150,25 @@ fn what_is_forbidden_later_ends_the_process_with_the_reason() {
 /// Where CPUs have numbers that are too great for words of their own.
 #[test]
 fn cpus_without_words_count_in_those_that_all_share() {
-    if role().is_some() {
-        return exercise();
-    }
     let one = ("QUIESCENCE_PERCPU_SLOTS", "1");
-    again_and_again(
-        "percpu::cpus_without_words_count_in_those_that_all_share",
-        &[&[one], &[one, ("QUIESCENCE_PERCPU", "portable")]],
-    );
-}
-
-/// CPUs that this thread may run on.
-fn allowed() -> Vec<usize> {
-    let set = sched_getaffinity(None).unwrap();
-    (0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect()
-}
-
-/// From now on this thread runs there.
-fn move_to(cpu: usize) {
-    let mut set = CpuSet::new();
-    set.set(cpu);
-    sched_setaffinity(None, &set).unwrap();
+    in_its_own_process!(each of [&[one][..], &[one, ("QUIESCENCE_PERCPU", "portable")]]);
+    exercise();
 }
 
 #[test]
 fn threads_that_are_moved_about_count_exactly() {
-    if role().is_none() {
-        return again_and_again("percpu::threads_that_are_moved_about_count_exactly", BOTH);
-    }
+    in_its_own_process!(each of BOTH);
     let shared = Shared::default();
-    let cpus = allowed();
+    let cpus = cpus();
     thread::scope(|scope| {
-        for thread in 0..4 {
-            let (shared, cpus) = (&shared, &cpus);
-            scope.spawn(move || {
+        scope.spawn(|| {
+            threads(4, |thread| {
                 for round in 0..500 {
-                    move_to(cpus[(round + thread) % cpus.len()]);
+                    move_to(&cpus, round + thread);
                     (0..20).for_each(|amount| shared.count(amount));
                 }
-            });
-        }
+            })
+        });
         // Others move them, too.
         (0..100).for_each(|round| shared.replace(round));
     });
@@ -243,12 +177,10 @@ fn threads_that_are_moved_about_count_exactly() {
 
 #[test]
 fn threads_on_one_cpu_count_exactly() {
-    if role().is_none() {
-        return again_and_again("percpu::threads_on_one_cpu_count_exactly", BOTH);
-    }
-    let last = *allowed().last().unwrap();
-    move_to(last); // also while the choice is made
-    exercise_after(|_| move_to(last));
+    in_its_own_process!(each of BOTH);
+    let last = [*cpus().last().unwrap()];
+    move_to(&last, 0); // also while the choice is made
+    exercise_after(|_| move_to(&last, 0));
 }
 
 /// Takes a CPU away while threads count on it, and gives it back. Only if it is asked for, since
@@ -261,77 +193,38 @@ fn cpus_may_come_and_go() {
         return expect::skip("hotplug", "leave to take CPUs away", "", remedy);
     }
     let shared = Shared::default();
-    let stop = AtomicBool::new(false);
-    thread::scope(|scope| {
-        for _ in 0..4 {
-            scope.spawn(|| {
-                while !stop.load(Relaxed) {
-                    shared.count(1);
-                }
-            });
-        }
+    let count = |_| || shared.count(1);
+    beside(4, count, || {
         for round in 0..6 {
             std::fs::write(file, if round % 2 == 0 { "0" } else { "1" }).unwrap();
             (0..100).for_each(|round| shared.replace(round));
         }
-        stop.store(true, Relaxed);
     });
     shared.check();
-}
-
-unsafe extern "C" {
-    /// From the thread pointer to where glibc has a thread's area for the kernel.
-    #[cfg(all(target_env = "gnu", target_arch = "x86_64"))]
-    static __rseq_offset: isize;
-}
-
-/// Takes the calling thread's area from the kernel, as in a thread that was made without the C
-/// library.
-#[cfg(all(target_env = "gnu", target_arch = "x86_64"))]
-fn unregister() {
-    const FLAG_UNREGISTER: i32 = 1;
-    let pointer: usize;
-    // SAFETY: loads the thread pointer.
-    unsafe { std::arch::asm!("mov {}, qword ptr fs:[0]", out(reg) pointer) };
-    // SAFETY: glibc's constant.
-    let area = pointer.wrapping_add_signed(unsafe { __rseq_offset });
-    // SAFETY: the thread's own area, with the length and the signature that it was registered with.
-    let done = unsafe { libc::syscall(libc::SYS_rseq, area, 32, FLAG_UNREGISTER, 0x5305_3053) };
-    assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
 }
 
 #[test]
 #[cfg(all(target_env = "gnu", target_arch = "x86_64"))]
 fn threads_without_an_area_count_with_the_others() {
-    if role().is_none() {
-        let test = "percpu::threads_without_an_area_count_with_the_others";
-        return again_and_again(test, &[&[]]);
-    }
+    in_its_own_process!();
     if restartable() {
         exercise_after(|thread| {
-            if thread % 2 == 0 {
-                unregister();
-            }
+            (thread % 2 == 0).then(shuffle::unregister_rseq).unwrap_or_default()
         });
     }
 }
 
 #[test]
 fn a_child_made_by_fork_goes_on_counting() {
-    if role().is_none() {
-        return again_and_again("percpu::a_child_made_by_fork_goes_on_counting", BOTH);
-    }
+    in_its_own_process!(each of BOTH);
     let shared = Shared::default();
-    let (go_on, stop) = (Barrier::new(2), AtomicBool::new(false));
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            go_on.wait();
-            while !stop.load(Relaxed) {
-                let grown = Counter::new(); // places come and go
-                (0..200).for_each(|_| grown.add(1));
-            }
-        });
-        go_on.wait();
+    let come_and_go = |_| {
+        || {
+            let grown = Counter::new();
+            (0..200).for_each(|_| grown.add(1));
+        }
+    };
+    beside(1, come_and_go, || {
         (0..1_000).for_each(|amount| shared.count(amount));
         for _ in 0..20 {
             in_child(|| {
@@ -348,17 +241,13 @@ fn a_child_made_by_fork_goes_on_counting() {
             });
         }
         shared.check();
-        stop.store(true, Relaxed);
     });
 }
 
 /// In a process that forks while another thread makes the choice, the child makes its own.
 #[test]
 fn a_fork_in_the_midst_of_the_choice_leaves_nothing_half_done() {
-    if role().is_none() {
-        let test = "percpu::a_fork_in_the_midst_of_the_choice_leaves_nothing_half_done";
-        return (0..10).for_each(|_| again_and_again(test, &[&[]]));
-    }
+    in_its_own_process!(each of [&[][..]; 10]);
     let begin = Barrier::new(2);
     thread::scope(|scope| {
         scope.spawn(|| {
@@ -393,15 +282,6 @@ extern "C" fn handle(_: libc::c_int) {
     shared.expected.fetch_add(1, Relaxed);
 }
 
-fn install() {
-    // SAFETY: a plain structure.
-    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
-    action.sa_sigaction = handle as *const () as usize;
-    action.sa_flags = libc::SA_RESTART;
-    // SAFETY: the handler does what handlers may.
-    assert_eq!(unsafe { libc::sigaction(libc::SIGUSR1, &raw const action, ptr::null_mut()) }, 0);
-}
-
 fn errno() -> &'static mut libc::c_int {
     // SAFETY: asks for the place of the thread's own word.
     let place = unsafe { libc::__errno_location() };
@@ -411,10 +291,8 @@ fn errno() -> &'static mut libc::c_int {
 
 #[test]
 fn a_handler_may_be_the_first_who_counts() {
-    if role().is_none() {
-        return again_and_again("percpu::a_handler_may_be_the_first_who_counts", BOTH);
-    }
-    install();
+    in_its_own_process!(each of BOTH);
+    storm::handle(libc::SIGUSR1, handle);
     let shared = Shared::default();
     IN_HANDLER.store((&raw const shared).cast_mut(), Release);
     *errno() = 77;
@@ -432,10 +310,8 @@ fn a_handler_may_be_the_first_who_counts() {
 
 #[test]
 fn handlers_count_in_between() {
-    if role().is_none() {
-        return again_and_again("percpu::handlers_count_in_between", BOTH);
-    }
-    install();
+    in_its_own_process!(each of BOTH);
+    storm::handle(libc::SIGUSR1, handle);
     let shared = Shared::default();
     IN_HANDLER.store((&raw const shared).cast_mut(), Release);
     let (ready, running) = (Barrier::new(4), AtomicU32::new(3));
@@ -481,9 +357,7 @@ fn handlers_count_in_between() {
 /// Where the system has no memory, counters stay small, and are right.
 #[test]
 fn without_memory_counters_stay_small() {
-    if role().is_none() {
-        return again_and_again("percpu::without_memory_counters_stay_small", BOTH);
-    }
+    in_its_own_process!(each of BOTH);
     static COUNTER: Counter = Counter::new();
     let none = libc::rlimit { rlim_cur: 1 << 20, rlim_max: libc::RLIM_INFINITY };
     // SAFETY: reads the limit.
@@ -508,16 +382,14 @@ fn resident_bytes() -> usize {
 #[test]
 fn two_thousand_counters_take_little_memory() {
     const COUNTERS: usize = 2_000;
-    if role().is_none() {
-        return again_and_again("percpu::two_thousand_counters_take_little_memory", BOTH);
-    }
+    in_its_own_process!(each of BOTH);
     let counters: Vec<Counter> = (0..COUNTERS).map(|_| Counter::new()).collect();
     let first = Counter::new();
     (0..1_000).for_each(|_| first.add(1));
     let before = resident_bytes();
-    let cpus = allowed();
-    for cpu in &cpus {
-        move_to(*cpu);
+    let cpus = cpus();
+    for which in 0..cpus.len() {
+        move_to(&cpus, which);
         counters.iter().for_each(|counter| (0..200).for_each(|_| counter.add(1)));
     }
     let taken = resident_bytes().saturating_sub(before);

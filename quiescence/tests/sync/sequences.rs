@@ -1,12 +1,7 @@
 //! Sequence locks and latches: what is read is one value, also beside writers; those who wait
 //! have their turn.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::{Mutex, mpsc};
-use std::thread;
-
+use crate::common::*;
 use quiescence::sync::{Latch, NoUninit, SeqLock};
 
 const MANY: usize = if cfg!(miri) { 8 } else { 512 };
@@ -20,36 +15,24 @@ fn words<const N: usize>(serial: u64) -> [u64; N] {
 /// Two threads write, two read until they are through: what they read is whole, and never goes back
 /// behind what they have read.
 fn is_whole<const N: usize>(write: impl Fn(u64) + Sync, read: impl Fn() -> [u64; N] + Sync) {
-    let (writing, serial) = (AtomicBool::new(true), Mutex::new(0));
-    thread::scope(|scope| {
-        let writers = [(); 2].map(|()| {
-            scope.spawn(|| {
-                for _ in 0..WRITES {
-                    let mut serial = serial.lock().unwrap();
-                    *serial += 1;
-                    write(*serial);
-                }
-            })
-        });
-        for _ in 0..2 {
-            scope.spawn(|| {
-                let mut last = 0;
-                while writing.load(Relaxed) {
-                    let value = read();
-                    assert!(value == words(value[0]), "torn: {:?}", &value[..4]);
-                    assert!(value[0] >= last, "{} was read after {last}", value[0]);
-                    last = value[0];
-                }
-            });
+    let serial = Mutex::new(0);
+    let read_on = |_| {
+        let (mut last, read) = (0, &read);
+        move || {
+            let value = read();
+            assert!(value == words(value[0]), "torn: {:?}", &value[..4]);
+            assert!(value[0] >= last, "{} was read after {last}", value[0]);
+            last = value[0];
         }
-        for writer in writers {
-            // Readers end also where a writer does not.
-            if writer.join().is_err() {
-                writing.store(false, Relaxed);
-            }
+    };
+    let write = |_| {
+        for _ in 0..WRITES {
+            let mut serial = serial.lock().unwrap();
+            *serial += 1;
+            write(*serial);
         }
-        writing.store(false, Relaxed);
-    });
+    };
+    beside(2, read_on, || threads(2, write));
     assert!(read() == words(2 * WRITES));
 }
 
@@ -60,16 +43,8 @@ fn no_read_has_words_of_two_values() {
     let many = SeqLock::new(words::<MANY>(0));
     is_whole(|serial| many.write(words(serial)), || many.read());
     let many = SeqLock::new(words::<MANY>(0));
-    is_whole(
-        |serial| many.write(words(serial)),
-        || {
-            loop {
-                if let Some(value) = many.try_read() {
-                    return value;
-                }
-            }
-        },
-    );
+    let read = || std::iter::repeat_with(|| many.try_read()).flatten().next().unwrap();
+    is_whole(|serial| many.write(words(serial)), read);
 }
 
 #[test]
@@ -83,14 +58,10 @@ fn no_read_of_a_latch_has_words_of_two_values() {
 #[test]
 fn no_update_is_lost() {
     let (lock, latch) = (SeqLock::new([0_u64; 3]), Latch::new([0_u64; 3]));
-    thread::scope(|scope| {
-        for _ in 0..4 {
-            scope.spawn(|| {
-                for _ in 0..WRITES / 10 {
-                    lock.update(|old| old.map(|word| word + 1));
-                    latch.update(|old| old.map(|word| word + 1));
-                }
-            });
+    threads(4, |_| {
+        for _ in 0..WRITES / 10 {
+            lock.update(|old| old.map(|word| word + 1));
+            latch.update(|old| old.map(|word| word + 1));
         }
     });
     assert_eq!(lock.into_inner(), [4 * (WRITES / 10); 3]);
@@ -134,9 +105,7 @@ fn a_reader_that_meets_a_held_lock_reads_on() {
     guard.set(words(3));
     assert_eq!(lock.try_read(), Some(words(3)));
     // A guard may end on another thread.
-    thread::scope(|scope| {
-        scope.spawn(move || drop(guard));
-    });
+    elsewhere(move || drop(guard));
     lock.write(words(4));
     assert_eq!(lock.read(), words(4));
 }
@@ -145,8 +114,8 @@ fn a_reader_that_meets_a_held_lock_reads_on() {
 fn a_panic_in_an_update_changes_nothing() {
     let (lock, latch) = (SeqLock::new([1_u64, 2]), Latch::new([1_u64, 2]));
     for _ in 0..3 {
-        catch_unwind(AssertUnwindSafe(|| lock.update(|_| panic!("on purpose")))).unwrap_err();
-        catch_unwind(AssertUnwindSafe(|| latch.update(|_| panic!("on purpose")))).unwrap_err();
+        panic_of(|| lock.update(|_| panic!("on purpose")));
+        panic_of(|| latch.update(|_| panic!("on purpose")));
         assert_eq!((lock.read(), latch.read()), ([1, 2], [1, 2]));
     }
     assert_eq!(lock.update(|[a, b]| [a + 1, b + 1]), [1, 2]);
@@ -167,13 +136,9 @@ fn what_happened_before_a_write_is_seen_by_those_who_read_it() {
                 latch.write(true);
             });
             scope.spawn(|| {
-                while !lock.read() {
-                    thread::yield_now();
-                }
+                until(|| lock.read());
                 assert!(first.load(Relaxed));
-                while !latch.read() {
-                    thread::yield_now();
-                }
+                until(|| latch.read());
                 assert!(second.load(Relaxed));
             });
         });
@@ -248,33 +213,23 @@ fn a_handler_reads_a_latch_wherever_it_has_interrupted_its_writer() {
         CALLED.store(true, Release);
     }
 
-    // SAFETY: the handler only reads, and stores to atomics.
-    unsafe {
-        libc::signal(libc::SIGUSR1, look as *const () as libc::sighandler_t);
-    }
-    let (sender, receiver) = mpsc::channel();
-    let stop = AtomicBool::new(false);
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            // SAFETY: asks for its own number.
-            sender.send(unsafe { libc::pthread_self() }).unwrap();
-            let mut number = 0;
-            while !stop.load(Relaxed) {
-                number += 1;
-                LATCH.write([number; 64]);
-                LOCK.write([number; 64]);
-            }
-        });
-        let writer = receiver.recv().unwrap();
+    storm::handle(libc::SIGUSR1, look);
+    let writer = storm::Target::default();
+    let write = |_| {
+        writer.is_here();
+        let mut number = 0;
+        move || {
+            number += 1;
+            LATCH.write([number; 64]);
+            LOCK.write([number; 64]);
+        }
+    };
+    beside(1, write, || {
         for _ in 0..2000 {
             CALLED.store(false, Relaxed);
-            // SAFETY: the thread is there until `stop` is set.
-            assert_eq!(unsafe { libc::pthread_kill(writer, libc::SIGUSR1) }, 0);
-            while !CALLED.load(Acquire) {
-                thread::yield_now();
-            }
+            writer.send(libc::SIGUSR1);
+            until(|| CALLED.load(Acquire));
         }
-        stop.store(true, Relaxed);
     });
     assert!(!FAULT.load(Relaxed), "a handler has read words of two values");
 }

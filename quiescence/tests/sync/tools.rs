@@ -5,19 +5,15 @@
 //! count portably. `cargo xtask mutants` runs tests of it where a step is missing.
 #![cfg(target_os = "linux")]
 
+use crate::common::*;
 use std::collections::BTreeSet;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize};
-use std::sync::{Arc, Barrier, mpsc};
-use std::thread;
 
-use crate::common::shuffle;
 use quiescence::sync::{
     BigRef, BigRefHandle, Counter, ExactCounter, LimitCounter, LocalGlobalLock, PerCpu,
 };
 use quiescence::{ArcCell, cell::ArcCellOption};
 
-use shuffle::{cpus, random, shuffled};
+use shuffle::{cpus, random, shuffled, unregister_rseq};
 
 const THREADS: usize = 6;
 
@@ -27,46 +23,10 @@ const MANY: usize = if cfg!(miri) { 60 } else { 20_000 };
 /// Steps of each that refers to what is released.
 const STEPS: u64 = if cfg!(miri) { 20 } else { 200 };
 
-/// Calls `look` on another thread all the time while `work` runs, and once at least.
+/// Calls `look` on another thread all the time while `work` runs, and once after that.
 fn watched(look: impl Fn() + Sync, work: impl FnOnce()) {
-    let end = AtomicBool::new(false);
-    thread::scope(|scope| {
-        let watcher = scope.spawn(|| {
-            loop {
-                look();
-                if end.load(Relaxed) {
-                    break;
-                }
-            }
-        });
-        work();
-        end.store(true, Relaxed);
-        watcher.join().expect("what was seen was right");
-    });
-}
-
-/// A thread without rseq in a process that has it, as one started behind the C library's back.
-fn unregister_rseq() {
-    unsafe extern "C" {
-        static __rseq_offset: isize;
-    }
-    let area: usize;
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: the first word of the thread's block is its own address (x86-64's ABI).
-    unsafe {
-        std::arch::asm!("mov {}, qword ptr fs:[0]", out(reg) area, options(nostack, readonly))
-    };
-    #[cfg(target_arch = "aarch64")]
-    // SAFETY: reads the register that the thread's block is found by.
-    unsafe {
-        std::arch::asm!("mrs {}, tpidr_el0", out(reg) area, options(nostack, nomem))
-    };
-    const SIGNATURE: u32 = if cfg!(target_arch = "x86_64") { 0x5305_3053 } else { 0xd428_bc00 };
-    // SAFETY: glibc's constant.
-    let area = area.wrapping_add_signed(unsafe { __rseq_offset });
-    // SAFETY: unregisters what glibc registered; no other thread looks at it. If it was not
-    // registered, nothing is done.
-    unsafe { libc::syscall(libc::SYS_rseq, area, 32, 1, SIGNATURE) };
+    beside(1, |_| &look, work);
+    look();
 }
 
 #[test]
@@ -107,7 +67,8 @@ fn a_counter_that_goes_up_and_down_is_exact_in_the_end() {
 
 /// What is incremented before it is decremented is never below zero, nor above what can be in
 /// between: at no moment, and so in no sum.
-fn exact_sums() {
+#[test]
+fn an_exact_sum_is_the_value_of_one_moment() {
     let counter = ExactCounter::new();
     let look = || {
         let sum = counter.sum();
@@ -125,11 +86,6 @@ fn exact_sums() {
     assert_eq!(counter.sum(), 0);
     counter.add(1);
     assert_eq!(counter.sum(), 1);
-}
-
-#[test]
-fn an_exact_sum_is_the_value_of_one_moment() {
-    exact_sums();
 }
 
 #[test]
@@ -319,7 +275,8 @@ fn room_that_one_thread_gives_back_is_for_all() {
 
 /// Threads get and put while it is killed: no thread is left with what has been released, and it is
 /// released once.
-fn references(rounds: usize) {
+#[test]
+fn the_last_reference_releases_once() {
     struct Value<'t> {
         is_released: AtomicBool,
         releases: &'t AtomicUsize,
@@ -331,43 +288,33 @@ fn references(rounds: usize) {
         }
     }
     let (releases, kills) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    for round in 0..rounds {
+    for round in 0..if cfg!(miri) { 2 } else { 300 } {
         let big = BigRef::new(Value { is_released: AtomicBool::new(false), releases: &releases });
         for _ in 0..round % 3 * 64 {
             drop(big.get()); // with words for each CPU, or without
         }
         let begin = Barrier::new(4);
-        thread::scope(|scope| {
-            for thread in 0..4_usize {
-                let (big, begin, kills) = (&big, &begin, &kills);
-                scope.spawn(move || {
-                    let mut handles = Vec::new();
-                    begin.wait();
-                    for step in 0..STEPS {
-                        handles.extend(big.try_get());
-                        if let Some(handle) = handles.last() {
-                            handles.push(handle.clone());
-                        }
-                        for handle in &handles {
-                            assert!(!handle.is_released.load(Relaxed), "released too early");
-                        }
-                        handles.truncate((random(thread, round) + step) as usize % 5);
-                        if step == STEPS / 2 && thread < 2 {
-                            kills.fetch_add(usize::from(big.kill()), Relaxed);
-                        }
-                    }
-                });
+        threads(4, |thread| {
+            let mut handles = Vec::new();
+            begin.wait();
+            for step in 0..STEPS {
+                handles.extend(big.try_get());
+                if let Some(handle) = handles.last() {
+                    handles.push(handle.clone());
+                }
+                for handle in &handles {
+                    assert!(!handle.is_released.load(Relaxed), "released too early");
+                }
+                handles.truncate((random(thread, round) + step) as usize % 5);
+                if step == STEPS / 2 && thread < 2 {
+                    kills.fetch_add(usize::from(big.kill()), Relaxed);
+                }
             }
         });
         assert_eq!(releases.load(Relaxed), round + 1, "released once, with the last reference");
         assert_eq!(kills.load(Relaxed), round + 1, "one of two kills is the first");
         assert!(big.is_killed() && big.try_get().is_none());
     }
-}
-
-#[test]
-fn the_last_reference_releases_once() {
-    references(if cfg!(miri) { 2 } else { 300 });
 }
 
 #[test]
@@ -419,7 +366,7 @@ fn getting_from_what_has_been_killed_is_told() {
 #[test]
 fn a_release_that_panics_leaves_nothing_behind() {
     let big = BigRef::with_release((), |()| panic!("as intended"));
-    assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| big.kill())).is_err());
+    panic_of(|| big.kill());
     assert!(big.is_killed());
 }
 

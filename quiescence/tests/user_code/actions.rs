@@ -1,16 +1,13 @@
 //! What user code does at each place, one after the other: [`Action`]. After each of them nothing
 //! has been freed under a guard, nothing is lost, and a barrier, a fork and the exit end.
 
+use crate::common::*;
 use std::any::Any;
-use std::cell::RefCell;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
-use std::sync::{Arc, LazyLock, Mutex, mpsc};
 use std::task::{Context, Waker};
 use std::thread::{self, JoinHandle, ThreadId};
 
 use quiescence::__private::here;
-use quiescence::{ArcCell, Domain, hazard};
+use quiescence::{ArcCell, hazard};
 
 use super::table::{In, Panics, ROWS, Row};
 
@@ -192,15 +189,13 @@ fn drop_all() {
     Domain::global().barrier();
     OTHER.barrier();
     hazard::barrier();
-    while DROPPED.load(SeqCst) != RETIRED.load(SeqCst) {
-        thread::yield_now();
-    }
+    until(|| DROPPED.load(SeqCst) == RETIRED.load(SeqCst));
 }
 
 /// Whether what is kept is there still, also after others have driven the grace period.
 fn kept_is_there() -> bool {
-    let cookie = quiescence::Domain::global().start_poll();
-    let polls = move || (0..200).any(|_| quiescence::Domain::global().poll(cookie));
+    let cookie = Domain::global().start_poll();
+    let polls = move || (0..200).any(|_| Domain::global().poll(cookie));
     let is_over = thread::spawn(polls).join().unwrap();
     KEPT.with_borrow(|kept| !is_over && kept.iter().all(|(_, mark)| !mark.load(SeqCst)))
 }
@@ -214,9 +209,7 @@ fn reached(row: &'static Row, action: Action) -> thread::Result<()> {
         super::reach::let_go();
         let armed = ARMED.lock().unwrap().take();
         if armed.is_none() {
-            while IS_ACTING.load(SeqCst) {
-                thread::yield_now();
-            }
+            until(|| !IS_ACTING.load(SeqCst));
             return outcome;
         }
     }
@@ -244,7 +237,7 @@ fn run_cell(row: &'static Row, action: Action) {
     drop_all();
     assert_eq!(*FAILURES.lock().unwrap(), [""; 0]);
     if !IS_CHILD.load(SeqCst) {
-        crate::common::in_child(drop_all);
+        in_child(drop_all);
         catch_unwind(AssertUnwindSafe(row.reach)).expect("later");
         drop_all();
     }
@@ -265,7 +258,7 @@ impl Row {
 /// All actions at one place, in a process of their own.
 pub(super) fn run_row(row: &'static Row) {
     let mut tuning = Domain::global().tuning();
-    tuning.lazy = std::time::Duration::MAX; // the worker leaves callbacks to barriers
+    tuning.lazy = Duration::MAX; // the worker leaves callbacks to barriers
     Domain::global().tune(tuning);
     for action in ACTIONS {
         if row.allows(action) {
@@ -291,7 +284,7 @@ pub(super) fn reach(row: &'static Row) {
 #[cfg_attr(miri, ignore = "forks")]
 fn user_code_does_as_it_likes() {
     const TEST: &str = "actions::user_code_does_as_it_likes";
-    if let Some(role) = crate::common::role() {
+    if let Some(role) = role() {
         return run_row(&ROWS[role.parse::<usize>().unwrap()]);
     }
     // Two at a time, since some sleep.
@@ -299,7 +292,7 @@ fn user_code_does_as_it_likes() {
     let failed = Mutex::new(Vec::new());
     let run = || {
         while let Some((number, row)) = { next.lock().unwrap().next() } {
-            let output = crate::common::again_in_time(TEST, &number.to_string(), &[]);
+            let output = again(TEST, &number.to_string(), &[]);
             if !output.status.success() {
                 let said = String::from_utf8_lossy(&output.stderr).into_owned();
                 failed.lock().unwrap().push((row.site, row.by, output.status, said));

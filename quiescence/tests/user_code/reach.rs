@@ -1,15 +1,13 @@
 //! Ways that lead to the places where user code runs, and the user code there.
 
+use crate::common::user_types::OnClone;
+use crate::common::*;
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::RefCell;
 use std::future::Future;
 use std::hash::{Hash, Hasher};
 use std::pin::Pin;
 use std::ptr::NonNull;
-use std::sync::atomic::Ordering::SeqCst;
-use std::sync::{Arc, LazyLock, Mutex};
 use std::task::{Context, RawWaker, RawWakerVTable, Waker};
-use std::time::Duration;
 
 use quiescence::callback_queue::{CallbackQueue, Wakes};
 use quiescence::cell::Cache;
@@ -18,14 +16,13 @@ use quiescence::intrusive::{HashTable, Node, TableAllocator, TableOptions};
 use quiescence::raw::Head;
 use quiescence::sync::{BigRef, Latch, PerCpu, SeqLock};
 use quiescence::{
-    ArcCell, Domain, Rcu, RcuRef, Weigh,
+    ArcCell, RcuRef,
     cell::{ArcCellAny, ExactCell, Snapshot},
     epoch,
     tag::Global,
 };
 
 use super::actions::{Helper, act};
-use super::common::user_types::{self, OnClone};
 
 pub(super) fn domain_call() {
     quiescence::call(act).unwrap();

@@ -1,16 +1,10 @@
 //! What happens between two steps of a hash table, with one thread held there by a hook.
 
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::SeqCst;
-use std::sync::{Arc, Barrier};
-use std::thread;
-
+use crate::common::*;
 use mutants::Point;
 use quiescence::intrusive::{HashTable, TableOptions as Options};
-use quiescence::{Domain, tag::Private};
 
 use super::{HASHES, Item, Table, empty, is, wait_for};
-use crate::common;
 
 /// A table of many buckets and no node, which has begun to shrink: its worker waits until
 /// `may_shrink`.
@@ -46,9 +40,7 @@ fn shrinking(may_shrink: &'static AtomicBool) -> Table {
 }
 
 fn wait_until(flag: &AtomicBool) {
-    while !flag.load(SeqCst) {
-        thread::yield_now();
-    }
+    until(|| flag.load(SeqCst));
 }
 
 /// What the hooks of these tests say to each other.
@@ -75,17 +67,12 @@ fn nothing_is_taken_from_a_table_while_it_is_looked_at() {
             _ => {}
         }
     }
-    if common::role().is_some() {
-        let table = shrinking(&LOOKING);
-        mutants::install(hook);
-        // SAFETY: no other thread uses it.
-        unsafe { table.destroy() }.unwrap();
-        assert!(HELD_OFF.load(SeqCst), "the worker came by");
-        return;
-    }
-    let name = "hash_table::held::nothing_is_taken_from_a_table_while_it_is_looked_at";
-    let output = common::again(name, "alone", &[]);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    in_its_own_process!();
+    let table = shrinking(&LOOKING);
+    mutants::install(hook);
+    // SAFETY: no other thread uses it.
+    unsafe { table.destroy() }.unwrap();
+    assert!(HELD_OFF.load(SeqCst), "the worker came by");
 }
 
 /// A table is given up while its worker is at the list: its nodes may be freed afterwards, so the
@@ -106,18 +93,13 @@ fn no_table_is_looked_at_when_it_is_gone() {
         }
     }
     static MAY_SHRINK: AtomicBool = AtomicBool::new(false);
-    if common::role().is_some() {
-        let table = shrinking(&MAY_SHRINK);
-        mutants::install(hook);
-        MAY_SHRINK.store(true, SeqCst);
-        wait_until(&LOOKING);
-        drop(table);
-        assert!(LEFT.load(SeqCst), "the worker is still there");
-        return;
-    }
-    let name = "hash_table::held::no_table_is_looked_at_when_it_is_gone";
-    let output = common::again(name, "alone", &[]);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    in_its_own_process!();
+    let table = shrinking(&MAY_SHRINK);
+    mutants::install(hook);
+    MAY_SHRINK.store(true, SeqCst);
+    wait_until(&LOOKING);
+    drop(table);
+    assert!(LEFT.load(SeqCst), "the worker is still there");
 }
 
 /// A thread has claimed a bucket, and not put it into the list: what belongs to it is found from an
@@ -133,33 +115,28 @@ fn what_is_there_is_found_before_its_bucket_is_in_the_list() {
             wait_until(&LOOKED);
         }
     }
-    if common::role().is_some() {
-        let domain: Domain<Private> = Domain::new();
-        let options = Options { auto_resize: false, ..Options::default() };
-        let table: Table = HashTable::new(domain.clone(), options).unwrap();
-        for key in 0..64 {
-            let _section = domain.read();
-            // SAFETY: in a section; freed after a grace period.
-            unsafe { table.add(HASHES[1](key), Item::leak(key, key)) };
-        }
-        mutants::install(hook);
-        thread::scope(|scope| {
-            scope.spawn(|| table.resize(2 * table.buckets()));
-            wait_until(&CLAIMED);
-            let section = domain.read();
-            // SAFETY: in a section.
-            let is_there = |key| unsafe { table.lookup(HASHES[1](key), is(key)) }.node().is_some();
-            let missing: Vec<u64> = (0..64).filter(|&key| !is_there(key)).collect();
-            drop(section);
-            LOOKED.store(true, SeqCst);
-            assert!(missing.is_empty(), "not found: {missing:?}");
-        });
-        empty(&domain, &table);
-        // SAFETY: no other thread uses it.
-        unsafe { table.destroy() }.unwrap();
-        return;
+    in_its_own_process!();
+    let domain: Domain<Private> = Domain::new();
+    let options = Options { auto_resize: false, ..Options::default() };
+    let table: Table = HashTable::new(domain.clone(), options).unwrap();
+    for key in 0..64 {
+        let _section = domain.read();
+        // SAFETY: in a section; freed after a grace period.
+        unsafe { table.add(HASHES[1](key), Item::leak(key, key)) };
     }
-    let name = "hash_table::held::what_is_there_is_found_before_its_bucket_is_in_the_list";
-    let output = common::again(name, "alone", &[]);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    mutants::install(hook);
+    thread::scope(|scope| {
+        scope.spawn(|| table.resize(2 * table.buckets()));
+        wait_until(&CLAIMED);
+        let section = domain.read();
+        // SAFETY: in a section.
+        let is_there = |key| unsafe { table.lookup(HASHES[1](key), is(key)) }.node().is_some();
+        let missing: Vec<u64> = (0..64).filter(|&key| !is_there(key)).collect();
+        drop(section);
+        LOOKED.store(true, SeqCst);
+        assert!(missing.is_empty(), "not found: {missing:?}");
+    });
+    empty(&domain, &table);
+    // SAFETY: no other thread uses it.
+    unsafe { table.destroy() }.unwrap();
 }
