@@ -111,7 +111,7 @@ fn come_and_go(
 mod tests {
     use super::*;
 
-    fn mix(threads: u32, reads_percent: f64, popularity: Popularity) -> Workload {
+    fn workload(threads: u32, reads_percent: f64, popularity: Popularity) -> Workload {
         Workload { threads, reads_percent, popularity, ..Workload::built_in() }
     }
 
@@ -121,14 +121,14 @@ mod tests {
 
     #[test]
     fn the_same_seed_draws_the_same_and_another_does_not() {
-        let draw = |seed| operations(1000, &mix(2, 90.0, Popularity::Zipf(0.99)), seed);
+        let draw = |seed| operations(1000, &workload(2, 90.0, Popularity::Zipf(0.99)), seed);
         assert_eq!(draw(1), draw(1));
         assert_ne!(draw(1), draw(2));
     }
 
     #[test]
     fn the_share_is_exact_and_never_rounded_to_none() {
-        let total = |reads| updates(&operations(10, &mix(3, reads, Popularity::Uniform), 1));
+        let total = |reads| updates(&operations(10, &workload(3, reads, Popularity::Uniform), 1));
         assert_eq!(total(100.0), 0);
         assert_eq!(total(0.0), 3 * OPERATIONS_PER_THREAD);
         assert_eq!(total(50.0), 3 * OPERATIONS_PER_THREAD / 2);
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn keys_that_go_come_back_and_the_table_keeps_its_size() {
-        let churned = Workload { churn_percent: 40.0, ..mix(2, 80.0, Popularity::Uniform) };
+        let churned = Workload { churn_percent: 40.0, ..workload(2, 80.0, Popularity::Uniform) };
         let operations = operations(5000, &churned, 1);
         let changes = updates(&operations);
         let removals =
@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn zipf_makes_few_keys_popular_and_uniform_none() {
         let share_of_top = |popularity| {
-            let operations = operations(1000, &mix(1, 100.0, popularity), 7);
+            let operations = operations(1000, &workload(1, 100.0, popularity), 7);
             let mut counts = vec![0_usize; 1000];
             operations[0].iter().for_each(|operation| counts[operation.key() as usize] += 1);
             counts.sort_unstable_by(|a, b| b.cmp(a));
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn one_key_is_enough() {
-        let operations = operations(1, &mix(1, 50.0, Popularity::Zipf(2.0)), 3);
+        let operations = operations(1, &workload(1, 50.0, Popularity::Zipf(2.0)), 3);
         assert!(operations[0].iter().all(|operation| operation.key() == 0));
     }
 }

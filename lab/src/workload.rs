@@ -74,28 +74,25 @@ impl<const MIN: u32, const MAX: u32> FromStr for Whole<MIN, MAX> {
     }
 }
 
-/// A number from `MIN`, or from what is above it, to `MAX`.
+/// A number from 0 to `MAX`: per cent, or what has to be more than nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(try_from = "f64")]
-pub(crate) struct Real<const IS_ABOVE: bool, const MIN: u32, const MAX: u32>(f64);
+pub(crate) struct Real<const IS_PERCENT: bool, const MAX: u32>(f64);
 
-impl<const IS_ABOVE: bool, const MIN: u32, const MAX: u32> TryFrom<f64>
-    for Real<IS_ABOVE, MIN, MAX>
-{
+impl<const IS_PERCENT: bool, const MAX: u32> TryFrom<f64> for Real<IS_PERCENT, MAX> {
     type Error = String;
 
     fn try_from(value: f64) -> Result<Self, String> {
-        if (f64::from(MIN)..=f64::from(MAX)).contains(&value)
-            && !(IS_ABOVE && value == f64::from(MIN))
-        {
+        if (0.0..=f64::from(MAX)).contains(&value) && (IS_PERCENT || value > 0.0) {
             return Ok(Real(value));
         }
-        let least = if IS_ABOVE { "more than" } else { "at least" };
-        Err(format!("{value} is out of range: {least} {MIN}, at most {MAX}"))
+        let (least, unit) =
+            if IS_PERCENT { ("at least", " (per cent)") } else { ("more than", "") };
+        Err(format!("{value} is out of range: {least} 0, at most {MAX}{unit}"))
     }
 }
 
-impl<const IS_ABOVE: bool, const MIN: u32, const MAX: u32> FromStr for Real<IS_ABOVE, MIN, MAX> {
+impl<const IS_PERCENT: bool, const MAX: u32> FromStr for Real<IS_PERCENT, MAX> {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -104,9 +101,9 @@ impl<const IS_ABOVE: bool, const MIN: u32, const MAX: u32> FromStr for Real<IS_A
 }
 
 /// A share in per cent.
-type Percent = Real<false, 0, 100>;
+type Percent = Real<true, 100>;
 /// The exponent of Zipf's law.
-type Exponent = Real<true, 0, 5>;
+type Exponent = Real<false, 5>;
 type Threads = Whole<1, 1024>;
 type ValueBytes = Whole<1, 1_048_576>;
 type Work = Whole<0, 1_000_000>;

@@ -262,14 +262,15 @@ pub(super) mod tests {
     pub(in crate::advise) fn place(name: &str, rank: usize, throughput: f64) -> Place {
         let mut all = bench::advise::Workload::ALL.into_iter().flat_map(designs);
         let same = |value| Spread { median: value, low: value, high: value };
-        let behind = if rank == 1 { 1.0 } else { 2.0 };
+        let (standing, behind, lost) =
+            if rank == 1 { (Standing::In, 1.0, 0.0) } else { (Standing::Out, 2.0, 50.0) };
         Place {
             design: all.find(|design| design.name == name).expect(name),
             rank,
             throughput: same(throughput),
-            standing: if rank == 1 { Standing::In } else { Standing::Out },
+            standing,
             best_is_faster: Ratio { median: behind, low: behind, high: behind },
-            lost_percent_at_most: Some(0.0),
+            lost_percent_at_most: Some(lost),
             cpu_ns: same(1.0),
             update_ns: None,
             unreclaimed_peak: 0,

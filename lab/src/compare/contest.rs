@@ -154,17 +154,18 @@ impl Contest {
             Base::Saved(baseline) => baseline.round(load, round),
         };
         let new_side = || load.measure(&self.new);
-        let [base, new] = match whole(output, || {
-            let sides = if new_first {
+        let both = || {
+            if new_first {
                 let new = new_side()?;
-                [base_side()?, new]
+                Ok([base_side()?, new])
             } else {
-                [base_side()?, new_side()?]
-            };
-            let first = usize::from(matches!(self.base, Base::Saved(_)));
-            sides[first..].iter().for_each(|run| self.runs.add(run.quality));
-            Ok(sides)
-        }) {
+                Ok([base_side()?, new_side()?])
+            }
+        };
+        let first = usize::from(matches!(self.base, Base::Saved(_)));
+        let count =
+            |sides: &[Run; 2]| sides[first..].iter().for_each(|run| self.runs.add(run.quality));
+        let [base, new] = match whole(output, both, count) {
             Err(Failure::Interrupted) => return Ok(false),
             sides => sides?,
         };
@@ -234,10 +235,12 @@ fn is_incomplete(runs: &[Run]) -> bool {
     runs.iter().any(|run| run.quality == Quality::Incomplete)
 }
 
-/// Runs that belong together, drawn again some times while one of them is incomplete.
+/// Runs that belong together, drawn again some times while one of them is incomplete. `drawn` sees
+/// all that are drawn, but for those that an interrupt spoils.
 fn whole<const N: usize>(
     output: &Output,
     mut draw: impl FnMut() -> Result<[Run; N]>,
+    mut drawn: impl FnMut(&[Run; N]),
 ) -> Result<[Run; N]> {
     let mut again = 0;
     loop {
@@ -245,6 +248,7 @@ fn whole<const N: usize>(
             _ if output.interrupt().requested() => return Err(Failure::Interrupted),
             runs => runs?,
         };
+        drawn(&runs);
         if again == DRAWN_AGAIN_MAX || !is_incomplete(&runs) {
             return Ok(runs);
         }
@@ -322,7 +326,7 @@ pub(super) fn save(
         for each in &mut saved {
             output.check_reader()?;
             output.progress.announce(&each.load);
-            let [run] = whole(output, || Ok([each.load.measure(program)?]))?;
+            let [run] = whole(output, || Ok([each.load.measure(program)?]), |_| ())?;
             each.add(&run);
         }
         output.progress.advance(before.elapsed());

@@ -195,14 +195,15 @@ impl Output {
         }
     }
 
-    /// Writes the record in the forms that were asked for. The last call of a command.
+    /// Writes the record in the forms that were asked for, and says where the page is: not on
+    /// standard output, which may be a script or a schema. The last call of a command.
     pub(crate) fn finish(&mut self) -> Result<()> {
         if self.is_verbose {
             self.heading("Where this comes from")?;
             self.entries(self.provenance.rows())?;
         }
         let mut record = std::mem::take(&mut self.record);
-        for (form, file) in &mut self.forms {
+        for (form, mut file) in std::mem::take(&mut self.forms) {
             let text = match form {
                 Form::Csv => record::csv(&record),
                 Form::Page => html::page("rcu", &self.provenance, |body| {
@@ -222,11 +223,11 @@ impl Output {
                 }
             };
             file.write(&text)?;
+            if matches!(form, Form::Page) {
+                self.note(format_args!("the page is in {}", file.path().display()));
+            }
         }
-        let is_page = |(form, _): &&(Form, ResultFile)| matches!(form, Form::Page);
-        let page =
-            self.forms.iter().find(is_page).map(|(_, file)| file.path().display().to_string());
-        page.map_or(Ok(()), |page| self.write(&format!("\nThe page is in {page}.\n")))
+        Ok(())
     }
 
     /// Keeps a part of what is said, if a form of the record is asked for.
@@ -323,7 +324,7 @@ impl Output {
         self.write(&text)
     }
 
-    /// Tells the user about something odd that stops nothing, on standard error.
+    /// Tells the user about something that is no result and stops nothing, on standard error.
     pub(crate) fn note(&mut self, text: impl Display) {
         let style = Style::new().bold().fg_color(Some(AnsiColor::Yellow.into()));
         // A note that cannot be written has no thread to read it.

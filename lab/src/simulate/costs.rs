@@ -119,7 +119,7 @@ fn from_file(path: &Path) -> Result<Measured> {
     }
     let ns = |id: &str| rows.iter().find(|row| row["id"] == id)?["ns"]["median"].as_f64();
     of_rows(ns, Needs::Memory).map_err(|id| {
-        wrong(format!("{id} is missing, or no cost of memory; what is simulated needs it"))
+        wrong(format!("{id} has no figure, or none of a cost of memory; a simulation needs it"))
     })
 }
 
@@ -236,17 +236,20 @@ mod tests {
             serde_json::json!({"id": id, "name": id, "ns": ns})
         };
         let rows: Vec<_> = ROWS.iter().map(row).collect();
-        let document = serde_json::json!({
+        let mut document = serde_json::json!({
             "schema": "quiescence/costs", "version": 1, "interrupted": false, "costs": {"rows": rows}
         });
         std::fs::write(&path, document.to_string()).unwrap();
         assert_eq!(from_file(&path).unwrap(), of_rows(all, Needs::Memory).unwrap());
+        document["costs"]["rows"][0]["ns"]["median"] = "0.25".into();
+        let words = document.to_string();
         for (text, expected) in [
+            (&*words, "instruction has no figure"),
             ("{}", "not the JSON of `rcu costs`"),
             (r#"{"schema": "quiescence/bench", "version": 1, "costs": {"rows": []}}"#, "is wanted"),
             (
                 r#"{"schema": "quiescence/costs", "version": 1, "costs": {"rows": []}}"#,
-                "is missing",
+                "instruction has no figure",
             ),
         ] {
             std::fs::write(&path, text).unwrap();

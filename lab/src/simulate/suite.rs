@@ -109,10 +109,10 @@ fn cases(args: &SimulateArgs) -> Result<Vec<Case>> {
 fn jobs(cases: &[Case]) -> Vec<Job<'static, Report>> {
     let of = |case: &Case| {
         let of_engine = |name: &str| {
-            let algorithm = Algorithm::named(name)?;
-            Some(job(format!("{}, {name}", case.workload.name), case.under(algorithm)))
+            let algorithm = Algorithm::named(name).expect("each name is known");
+            job(format!("{}, {name}", case.workload.name), case.under(algorithm))
         };
-        Algorithm::NAMES.into_iter().filter_map(of_engine).collect::<Vec<_>>()
+        Algorithm::NAMES.map(of_engine)
     };
     cases.iter().flat_map(of).collect()
 }

@@ -127,6 +127,21 @@ fn every_document_says_where_it_comes_from() {
 }
 
 #[test]
+fn a_page_adds_nothing_to_a_script_or_a_schema() {
+    let directory = tempfile::tempdir().unwrap();
+    let page = directory.path().join("page.html");
+    for args in [&["schema", "costs"][..], &["completions", "bash"], &["man"]] {
+        let (alone, _) = expect_code(&run(args), 0);
+        let with_page = args.iter().copied().chain(["--html", page.to_str().unwrap()]);
+        let (stdout, stderr) = expect_code(&run(with_page), 0);
+        assert!(stdout == alone, "{args:?}: {stdout}");
+        assert!(stderr.contains("the page is in "), "{args:?}: {stderr}");
+        assert!(std::fs::read_to_string(&page).unwrap().contains(args[0]), "{args:?}");
+        std::fs::remove_file(&page).unwrap();
+    }
+}
+
+#[test]
 fn the_command_describes_itself_to_shells_and_to_man() {
     for shell in ["bash", "zsh", "fish"] {
         let (script, _) = expect_code(&run(["completions", shell]), 0);

@@ -23,7 +23,7 @@ fn odd_lines_are_told_and_stop_nothing() {
     let (report, stderr) = with_keys(b"one\r\ntwo");
     assert_eq!((&report["keys"]["count"], &report["keys"]["bytes"]), (&2.into(), &6.into()));
     assert!(!stderr.contains("note:"), "nothing odd here: {stderr}");
-    let (report, stderr) = with_keys(b"a\n\nb\na\n\xff\xfe\n\nlast");
+    let (report, stderr) = with_keys(b"a\n\nb\na\n\xff\xfe\n\r\nlast");
     let keys = &report["keys"];
     assert_eq!((&keys["count"], &keys["duplicates"]), (&4.into(), &1.into()));
     assert_eq!((&keys["empty_lines"], &keys["not_utf8"]), (&2.into(), &1.into()));
@@ -41,11 +41,13 @@ fn one_key_is_enough() {
 #[test]
 fn no_key_at_all_is_an_error_that_says_so() {
     let directory = tempfile::tempdir().unwrap();
-    for bytes in [&b""[..], b"\n\r\n\n"] {
+    for (bytes, number) in [(&b""[..], "0 empty lines"), (b"\n\r\n", "2 empty lines")] {
         let keys = file(directory.path(), "empty.txt", bytes);
         let output = tiny(&["--keys", keys.to_str().unwrap()]).output().unwrap();
         let (_, stderr) = expect_code(&output, 2);
-        assert!(stderr.contains("no keys") && stderr.contains("empty.txt"), "{stderr}");
+        for expected in ["no keys", "empty.txt", number] {
+            assert!(stderr.contains(expected), "{expected}: {stderr}");
+        }
     }
     let (_, stderr) = expect_code(&tiny(&["--keys", "/nowhere"]).output().unwrap(), 2);
     assert!(stderr.contains("cannot read /nowhere"), "{stderr}");

@@ -5,7 +5,12 @@ use crate::common::{expect_code, held, run};
 #[test]
 fn a_run_is_written_as_text_and_as_json() {
     let args = "torture --only readers,processes --seconds 1 --seed 42";
-    let (stdout, _) = expect_code(&run(args.split(' ')), 0);
+    let directory = tempfile::tempdir().unwrap();
+    let page = directory.path().join("page.html");
+    let with_page = args.split(' ').chain(["--html", page.to_str().unwrap()]);
+    let (stdout, stderr) = expect_code(&run(with_page), 0);
+    assert!(std::fs::read_to_string(&page).unwrap().contains("clean: "), "{page:?}");
+    assert!(stderr.contains("page.html"), "{stderr}");
     assert!(stdout.starts_with("seed"), "{stdout}");
     assert!(stdout.contains("clean: "), "{stdout}");
     let args = format!("{args} --json -");
