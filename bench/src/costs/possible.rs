@@ -5,8 +5,8 @@ use crate::slices::Missing;
 use crate::statistics::spread;
 use crate::units;
 
-/// How long a hit of each cache takes, in nanoseconds, on any CPU of these decades: at least, and at
-/// most.
+/// How long a hit of each cache takes at least and at most, in nanoseconds, on any CPU of these
+/// decades.
 const HITS_NS: [(&str, f64, f64); 2] = [("l1_hit", 0.5, 10.0), ("l2_hit", 1.0, 50.0)];
 /// A price whose quartiles differ by more than this factor is two: of a machine that is now slower,
 /// or of pages that lie now here, now there.

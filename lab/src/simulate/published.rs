@@ -312,6 +312,7 @@ fn row_out(row: &Row) -> impl Serialize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use simulate::replay::Freedom;
 
     fn number(published: f64, ours: f64) -> Row {
         Row::number("s.t", "f", (published, ours, "ms"), Role::Predicted, "m")
@@ -376,7 +377,7 @@ mod tests {
         let rows = [
             number(1.0, 1.0),
             number(1.0, 2.0),
-            number(1.0, 1.0).bound(),
+            Row { freedom: Freedom::None, ..number(1.0, 1.0) },
             Row::input("s.t", "g", (3.0, "s"), "p"),
         ];
         let text = balance(&rows, &[fitted]);
