@@ -1,7 +1,8 @@
 //! What can be watched from outside: one function for each event, called where it happens.
 //!
-//! Here, and nowhere else, an event is counted, and becomes a USDT probe (feature `probes`; they
-//! are described in `docs/PROBES.md`) and an event of the crate `tracing` (feature `tracing`).
+//! Here, and nowhere else, an event becomes a USDT probe (feature `probes`; they are described in
+//! `docs/PROBES.md`) and an event of the crate `tracing` (feature `tracing`). What such a function
+//! has is counted in it; what is only counted (a heavy fence, a sleep) is counted where it happens.
 //!
 //! These functions may be called under the library's locks: a probe is one `nop` that a tracer puts
 //! its breakpoint on, and a `tracing` event is only noted, for [`deliver`] to hand on where no lock
