@@ -4,6 +4,7 @@ use std::marker::PhantomData;
 use std::mem;
 use std::sync::Arc;
 
+use crate::cases::object::Freed;
 use crate::serve::{Arcs, Copied, Domain, replace};
 
 /// A lock around a value. A mutex reads as it writes: alone.
@@ -21,6 +22,8 @@ pub(crate) trait Lock<T>: Send + Sync + 'static {
 /// A kind of lock, around anything.
 pub(crate) trait Locks: Send + Sync + 'static {
     type Of<T: Send + Sync + 'static>: Lock<T>;
+    /// Where the objects of this kind, and of no other, are counted when they are freed.
+    fn freed() -> &'static Freed;
 }
 
 /// [`Lock`] and [`Locks`] for a lock, by its methods that read and write, and what becomes of their
@@ -36,6 +39,10 @@ macro_rules! lock {
 
         impl $crate::locks::Locks for $kind {
             type Of<T: Send + Sync + 'static> = $lock<T>;
+
+            fn freed() -> &'static $crate::cases::object::Freed {
+                $crate::serve::freed!()
+            }
         }
 
         impl<T: $($bound +)+ 'static> $crate::locks::Lock<T> for $lock<T> {
@@ -124,6 +131,7 @@ replace! {
     read: |_, _, place, look| place.read(look);
     // Dropped when the lock is free again: no thread waits for the allocator.
     replace: |_, place, value| drop(place.write(|old| mem::replace(old, value)));
+    freed: L::freed();
 }
 
 /// A lock of this kind around each pointer to an object.
@@ -143,4 +151,5 @@ replace! {
         let new = Box::new(value);
         drop(place.write(|object| mem::replace(object, new)));
     };
+    freed: L::freed();
 }

@@ -154,8 +154,21 @@ pub(crate) trait Replace: Sized + Send + Sync + 'static {
     fn flush(&self) {}
 }
 
+/// Where a design's freed objects are counted: there, or else in a static of its own.
+macro_rules! freed {
+    () => {{
+        static FREED: $crate::cases::object::Freed = $crate::cases::object::Freed::new();
+        &FREED
+    }};
+    ($freed:expr) => {
+        $freed
+    };
+}
+pub(crate) use freed;
+
 /// [`Replace`] for a design, by what is its own: its place of a `T` and what a thread holds, and an
-/// expression for each method. Its freed objects are counted apart.
+/// expression for each method. Its freed objects are counted apart. Designs that differ by a type
+/// say where, by `freed`: a static in their impl would be one for all of them.
 macro_rules! replace {
     (
         $(@[$($generics:tt)*])? $name:ty => $place:ty, $thread:ty;
@@ -166,6 +179,7 @@ macro_rules! replace {
         replace: |$replace_in:pat_param, $at:ident, $value:ident| $replace:expr;
         $(pause: |$pauses:ident| $pause:expr;)?
         $(flush: |$flush_in:pat_param| $flush:expr;)?
+        $(freed: $freed:expr;)?
     ) => {
         impl $(<$($generics)*>)? $crate::serve::Replace for $name {
             type Place<T: Send + Sync + 'static> = $place;
@@ -189,8 +203,7 @@ macro_rules! replace {
             }
 
             fn freed() -> &'static $crate::cases::object::Freed {
-                static FREED: $crate::cases::object::Freed = $crate::cases::object::Freed::new();
-                &FREED
+                $crate::serve::freed!($($freed)?)
             }
 
             #[inline(always)]

@@ -398,6 +398,8 @@ mod tests {
                 let [p50_ns, p99_ns, waiter_ns] = seen.values[..] else { unreachable!() };
                 assert!(0.0 < p50_ns && p50_ns <= p99_ns, "{engine}: {seen:?}");
                 assert!(waiter_ns > 0.0, "{engine}: {seen:?}");
+                let [callbacks, _] = histograms(engine, &load, Duration::from_millis(30));
+                assert!(callbacks.len() >= load.threads as u64, "{engine}: {}", callbacks.len());
             }
         }
     }

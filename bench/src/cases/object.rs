@@ -146,6 +146,10 @@ mod tests {
 
     impl Locks for Standard {
         type Of<T: Send + Sync + 'static> = std::sync::RwLock<T>;
+
+        fn freed() -> &'static Freed {
+            crate::serve::freed!()
+        }
     }
 
     #[test]

@@ -27,7 +27,7 @@ impl Counting for CachePadded<AtomicU64> {
         Self::default()
     }
 
-    #[inline]
+    #[inline(always)]
     fn add(&self) {
         // Relaxed, here and below: a count orders nothing.
         self.fetch_add(1, Ordering::Relaxed);

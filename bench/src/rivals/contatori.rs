@@ -18,7 +18,7 @@ impl Counting for Unsigned {
         Self::new()
     }
 
-    #[inline]
+    #[inline(always)]
     fn add(&self) {
         self.add(1);
     }

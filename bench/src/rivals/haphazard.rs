@@ -20,28 +20,21 @@ struct Hazard;
 
 /// A pointer that frees its object when it is dropped.
 #[derive(Debug)]
-struct Place<T: Send + 'static>(Option<AtomicPtr<T>>);
-
-impl<T: Send + 'static> Place<T> {
-    #[inline(always)]
-    fn pointer(&self) -> &AtomicPtr<T> {
-        self.0.as_ref().expect("only drop empties a place")
-    }
-}
+struct Place<T: Send + 'static>(AtomicPtr<T>);
 
 replace! {
     Hazard => Place<T>, HazardPointer<'static>;
     new: Self;
-    place: |_, value| Place(Some(AtomicPtr::from(Box::new(value))));
+    place: |_, value| Place(AtomicPtr::from(Box::new(value)));
     thread: |_| HazardPointer::new();
     read: |_, thread, place, look| {
-        let result = look(place.pointer().safe_load(thread).expect("a place is never empty"));
+        let result = look(place.0.safe_load(thread).expect("a place is never empty"));
         // The section ends here: what was read may be freed.
         thread.reset_protection();
         result
     };
     replace: |_, place, value| {
-        let old = place.pointer().swap(Box::new(value)).expect("a place is never empty");
+        let old = place.0.swap(Box::new(value)).expect("a place is never empty");
         // SAFETY: the swap took the only pointer to the old object out of reach of new readers,
         // all of which use the global domain.
         unsafe { old.retire() };
@@ -51,9 +44,8 @@ replace! {
 
 impl<T: Send + 'static> Drop for Place<T> {
     fn drop(&mut self) {
-        let pointer = self.0.take().expect("dropped once").into_inner();
         // SAFETY: by `&mut self` no thread reads or replaces any more, so the pointer is ours
-        // alone, and it came from a `Box`.
-        drop(unsafe { Box::from_raw(pointer) });
+        // alone, and it came from a `Box`. An `AtomicPtr` does not free what it points to.
+        drop(unsafe { Box::from_raw(self.0.load_ptr()) });
     }
 }

@@ -9,13 +9,13 @@ use crate::cases::cells::{sum, words};
 use crate::cases::loops::{Loop, Looped, timed};
 
 pub(super) const RIVALS: &[Rival] = &[Rival::new("left-right")
-    .times(Looped::Read, || halves(1, |_| 1, |word| *word).0)
+    .times(Looped::Read, || halves::<_, false>(1, |_| 1, |word| *word).0)
     .times(Looped::Cell, || {
-        let (reads, write) = halves(words(0), words, sum);
+        let (reads, write) = halves::<_, false>(words(0), words, sum);
         reads.with_writer(write)
     })
     .times(Looped::CellStore, || {
-        let (reads, write) = halves(words(0), words, sum);
+        let (reads, write) = halves::<_, true>(words(0), words, sum);
         Loop::writing(write, reads)
     })];
 
@@ -33,10 +33,11 @@ impl<T: Copy> Absorb<T> for Held<T> {
     }
 }
 
-/// Reads of what is held, and what writes it.
-fn halves<T: Copy + Send + Sync + 'static>(
+/// Reads of what is held, and what writes it: compiled apart for who times the writes, as
+/// [`cells`](crate::cases::cells) are.
+fn halves<T: Copy + Send + Sync + 'static, const IS_TIMED: bool>(
     held: T,
-    make: fn(u64) -> T,
+    make: impl Fn(u64) -> T + Send + Sync + 'static,
     look: impl Fn(&T) -> u64 + Copy + Send + Sync + 'static,
 ) -> (Loop, impl Fn(u64) + Send + Sync + 'static) {
     let (writer, reader) = left_right::new_from_empty(Held(held));

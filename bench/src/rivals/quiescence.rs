@@ -53,7 +53,7 @@ pub(super) const RIVALS: &[Rival] = &[
         })
         .has_barrier()
         .wait(|| Arc::new(Sections(Domain::new())))
-        .boot(|| Box::new(Rcu::new_in(Slots::new(0), Srcu::new().domain())))
+        .boot(|| srcu::table(Srcu::new()))
         .blocked(|| Box::new(Srcu::new()))
         .domain::<Srcu>(),
     Rival::ours("quiescence-hashmap")
@@ -77,7 +77,7 @@ pub(super) const RIVALS: &[Rival] = &[
         .times(Looped::Read, || by_reader(Rcu::new_in(1, fencing()), false))
         .wait(|| Arc::new(Sections(fencing()))),
     Rival::ours("quiescence-busy")
-        .boot(|| Box::new(Rcu::new_in(Slots::new(0), Srcu::with_delay(&BUSY).domain())))
+        .boot(|| srcu::table(Srcu::with_delay(&BUSY)))
         .blocked(|| Box::new(Srcu::with_delay(&BUSY))),
     Rival::ours("quiescence-thread")
         .times(Looped::Sleepable, section)

@@ -79,6 +79,7 @@ impl Table for Sharded<Index<Value>> {
     #[inline]
     fn put(&self, _thread: &mut (), key: &[u8], value: Value) -> bool {
         let hash = hash(key);
+        // The old value is freed when the lock is free again: no thread waits for the allocator.
         self.write(hash, |index| index.put(hash, key, value)).is_some()
     }
 

@@ -23,7 +23,7 @@ impl Counting for Words {
         Self::new()
     }
 
-    #[inline]
+    #[inline(always)]
     fn add(&self) {
         let word = self.get_or_default();
         // Relaxed, as the loads in the sum: a count that orders nothing.

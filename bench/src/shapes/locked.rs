@@ -30,6 +30,7 @@ impl<L: Lock<Index<Value>>> Table for Locked<L> {
     #[inline]
     fn put(&self, _thread: &mut (), key: &[u8], value: Value) -> bool {
         let hash = hash(key);
+        // The old value is freed when the lock is free again: no thread waits for the allocator.
         self.0.write(|index| index.put(hash, key, value)).is_some()
     }
 

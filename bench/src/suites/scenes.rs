@@ -3,6 +3,7 @@
 //!
 //! Each table has rivals of its own, of which `--only` picks. Its name begins with its group's.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use serde::Deserialize;
 use super::listed::{SUITES, Scene, Scenes};
 #[cfg(test)]
 use super::rounds::Metric;
-use super::rounds::{Case, Series, Session};
+use super::rounds::{Case, Session};
 use super::{Options, Planned, Suite};
 use crate::Error;
 use crate::cases::domains::Used;
@@ -164,12 +165,14 @@ impl Scenes<What> {
                     })
                 })
             }
-            _ => {
-                let planned = Planned::sampled(case, (rounds, budget), move |number| {
+            What::Stall => Planned::new(case, (rounds, budget), move |session, case| {
+                stalls(session, case, (rounds, budget), |number| {
                     what.sample(rivals[number], &amounts, seed)
-                });
-                if let What::Stall = what { planned.noting(full) } else { planned }
-            }
+                })
+            }),
+            _ => Planned::sampled(case, (rounds, budget), move |number| {
+                what.sample(rivals[number], &amounts, seed)
+            }),
         }
     }
 
@@ -196,12 +199,28 @@ fn gathered<T>(session: &mut Session<'_>, case: &Case, threads: io::Result<T>) -
         .ok()
 }
 
-/// Who has filled the memory up to the bound.
-fn full(case: &Case) -> Vec<String> {
-    let is_full = |rival: &&Series| rival.values[1].iter().any(|&b| b >= stall::BYTES_MAX as f64);
-    let full: Vec<&str> = case.rivals.iter().filter(is_full).map(|rival| rival.name).collect();
-    let bytes = units::bytes(stall::BYTES_MAX);
-    if full.is_empty() { vec![] } else { vec![format!("stopped at {bytes}: {}", full.join(", "))] }
+/// A case of stalls, with a note of who has filled the memory up to the bound, also in a try that
+/// does not count.
+fn stalls(
+    session: &mut Session<'_>,
+    case: Case,
+    (rounds, budget): (u32, Duration),
+    mut sample: impl FnMut(usize) -> Sample,
+) -> Result<Option<Case>, Error> {
+    let mut full = BTreeSet::new();
+    let case = session.interleave(rounds, case, budget, |number| {
+        let seen = sample(number);
+        full.extend((seen.values[1] >= stall::BYTES_MAX as f64).then_some(number));
+        seen
+    })?;
+    Ok(case.map(|mut case| {
+        let full: Vec<&str> = full.iter().map(|&number| case.rivals[number].name).collect();
+        if !full.is_empty() {
+            let bytes = units::bytes(stall::BYTES_MAX);
+            case.notes.push(format!("stopped at {bytes}: {}", full.join(", ")));
+        }
+        case
+    }))
 }
 
 impl What {
@@ -292,9 +311,35 @@ mod tests {
     use super::super::tests::all_scenes;
     use super::*;
     use crate::host::Quiet;
+    use crate::slices::Flaw;
+    use crate::suites::rounds::Unit;
+
+    const METRICS: &[Metric] = &[
+        Metric { name: "peak", unit: Unit::Objects },
+        Metric { name: "memory", unit: Unit::Bytes },
+    ];
 
     fn options() -> Options {
         Options { quick: true, ..Options::default() }
+    }
+
+    #[test]
+    fn who_has_filled_the_memory_is_noted_also_of_a_try_that_does_not_count() {
+        let mut host = Quiet::default();
+        let case = Case::new("case", "case", METRICS, ["a", "b", "c"].map(|name| (name, false)));
+        let mut tries = [0; 3];
+        let sample = |number: usize| {
+            tries[number] += 1;
+            let (bytes, judged) = match (number, tries[number]) {
+                (0, 1) => (stall::BYTES_MAX, Err(Flaw::Taken)),
+                (1, 2) => (stall::BYTES_MAX, Ok(())),
+                _ => (stall::BYTES_MAX - 1, Ok(())),
+            };
+            Sample::new([1.0, bytes as f64], Some(judged))
+        };
+        let mut session = Session::new(&mut host, 4, 1);
+        let case = stalls(&mut session, case, (4, Duration::ZERO), sample).unwrap().unwrap();
+        assert_eq!(case.notes, ["stopped at 1 GiB: a, b"]);
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub(super) struct Way {
     end: unsafe extern "C" fn(),
     replace: unsafe extern "C" fn(u64),
     replace_timed: unsafe extern "C" fn(*mut u32, u64),
-    freed: unsafe extern "C" fn() -> u64,
+    freed: extern "C" fn() -> u64,
 }
 
 unsafe extern "C" {
@@ -72,8 +72,7 @@ impl Site for Replaced {
     }
 
     fn freed(&self) -> u64 {
-        // SAFETY: it reads a counter.
-        unsafe { (self.way.freed)() }
+        (self.way.freed)()
     }
 
     /// What was deferred was freed when its thread unregistered.

@@ -4,11 +4,27 @@ use grace::srcu::AdaptiveDelay;
 use quiescence::{Rcu, Srcu, tag::Sleepable};
 
 use crate::cases::blocked;
+use crate::cases::boot::{self, Slots};
 use crate::serve::{Domain, replace};
 
 /// Scans again and again, and never sleeps.
 pub(super) static BUSY: AdaptiveDelay =
     AdaptiveDelay { first_nap_us: 0, runs_max: u32::MAX, ..AdaptiveDelay::at(100) };
+
+/// A table of slots in this domain, whose sections begin as its users begin them.
+pub(super) fn table(srcu: Srcu) -> Box<dyn boot::Site> {
+    Box::new((Rcu::new_in(Slots::new(0), srcu.domain()), srcu))
+}
+
+impl boot::Site for (Rcu<Slots, Sleepable>, Srcu) {
+    fn look_up(&self, number: u64) {
+        self.0.load(&self.1.read()).look_up(number);
+    }
+
+    fn boot(&self, updates: u64) {
+        boot::boot(updates, |table| self.0.swap(table), || self.1.synchronize_expedited());
+    }
+}
 
 impl blocked::Site for Srcu {
     fn hold(&self, inside: &mut dyn FnMut()) {

@@ -40,7 +40,7 @@ macro_rules! counting {
                 Self::new()
             }
 
-            #[inline]
+            #[inline(always)]
             fn add(&self) {
                 self.add(1);
             }

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicI32;
 
 use quiescence::{
     Domain, Qsbr, Rcu, Reader,
-    tag::{DomainTag, Private, ThreadTag},
+    tag::{Private, ThreadTag},
 };
 
 use crate::cases::boot::{self, Slots};
@@ -133,8 +133,8 @@ impl<K: ThreadTag> Member for Qsbr<K> {
     }
 }
 
-/// A table of slots in a domain, of threads or a sleepable one.
-impl<K: DomainTag> boot::Site for Rcu<Slots, K> {
+/// A table of slots in a domain of threads.
+impl boot::Site for Rcu<Slots, Private> {
     fn look_up(&self, number: u64) {
         self.load(&self.domain().read()).look_up(number);
     }
