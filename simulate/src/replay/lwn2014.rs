@@ -284,3 +284,16 @@ fn fill_exits(published: &mut Publication) {
     let [old, v0, _, _, today] = piled;
     published.statement("pile", &piled.map(|most| most.to_string()), old > v0 && old > today);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_figure_says_how_long_the_files_take() {
+        let ms = FILES * FILE_NS / MILLISECOND;
+        let mut published = Publication::read(include_str!("lwn2014.toml"));
+        let figure = &published.row("exit").figure;
+        assert!(figure.contains(&format!("of {FILES} files ({ms} ms)")), "{figure}");
+    }
+}

@@ -84,11 +84,21 @@ impl Publication {
     }
 
     /// The rows, with all that was filled in.
+    ///
+    /// # Panics
+    /// If something was not.
     pub(super) fn rows(self) -> Vec<Row> {
-        self.0.into_iter().map(|(_, row)| row).collect()
+        let filled = |(id, row): (String, Row)| {
+            let is_open = |text: &str| text.contains("{}");
+            let ours_is_open =
+                matches!(&row.finding, Finding::Statement { ours, .. } if is_open(ours));
+            assert!(!ours_is_open && !is_open(&row.mechanism), "{id} is not filled in");
+            row
+        };
+        self.0.into_iter().map(filled).collect()
     }
 
-    fn row(&mut self, id: &str) -> &mut Row {
+    pub(super) fn row(&mut self, id: &str) -> &mut Row {
         let found = self.0.iter_mut().find(|(known, _)| known == id);
         &mut found.unwrap_or_else(|| unreachable!("there is no figure {id}")).1
     }
@@ -103,9 +113,10 @@ impl Publication {
 
     /// The model gives this number.
     pub(super) fn number(&mut self, id: &str, number: f64) -> &mut Self {
-        if let Finding::Number { ours, .. } = &mut self.row(id).finding {
-            *ours = Some(number);
-        }
+        let Finding::Number { ours, .. } = &mut self.row(id).finding else {
+            unreachable!("{id} is no number")
+        };
+        *ours = Some(number);
         self
     }
 
@@ -125,10 +136,11 @@ impl Publication {
 
     /// Whether the statement holds in the model, and what is filled into what that gives.
     pub(super) fn statement(&mut self, id: &str, found: &[String], is_so: bool) -> &mut Self {
-        if let Finding::Statement { ours, holds, .. } = &mut self.row(id).finding {
-            fill(ours, found);
-            *holds = is_so;
-        }
+        let Finding::Statement { ours, holds, .. } = &mut self.row(id).finding else {
+            unreachable!("{id} is no statement")
+        };
+        fill(ours, found);
+        *holds = is_so;
         self
     }
 
@@ -144,5 +156,22 @@ fn fill(text: &mut String, values: &[String]) {
         let place = text.split_once("{}");
         let (before, after) = place.unwrap_or_else(|| unreachable!("no place for {value}: {text}"));
         *text = format!("{before}{value}{after}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[should_panic(expected = "irqsave is not filled in")]
+    fn what_is_not_filled_in_is_no_row() {
+        Publication::read(include_str!("lwn2014.toml")).rows();
+    }
+
+    #[test]
+    #[should_panic(expected = "plain is no statement")]
+    fn a_number_is_no_statement() {
+        Publication::read(include_str!("lwn2014.toml")).statement("plain", &[], true);
     }
 }

@@ -7,9 +7,14 @@
 use super::Row;
 use super::published::Publication;
 
-/// The rows of settings and spreads, of all publications.
+/// Settings and spreads, of all publications.
+pub(super) fn published() -> Publication {
+    Publication::read(include_str!("settings.toml"))
+}
+
+/// The rows of them.
 pub fn rows() -> Vec<Row> {
-    Publication::read(include_str!("settings.toml")).rows()
+    published().rows()
 }
 
 #[cfg(test)]
@@ -19,7 +24,7 @@ mod tests {
     use crate::srcu::{Options, variant};
 
     fn value(name: &str) -> u64 {
-        Publication::read(include_str!("settings.toml")).value(name) as u64
+        published().value(name) as u64
     }
 
     #[test]

@@ -56,9 +56,8 @@ pub(crate) struct Canary {
     live: &'static Live,
 }
 
-impl quiescence::Weigh for Canary {
-    const OWNS: bool = false;
-}
+/// It owns nothing, but is asked: so that what weighs objects runs, too.
+impl quiescence::Weigh for Canary {}
 
 impl Canary {
     pub(crate) fn new(serial: u64, live: &'static Live) -> Self {
@@ -120,6 +119,13 @@ impl Kept {
             self.0.pop_front();
         }
         object
+    }
+
+    /// Ends; after any fault the memory stays, as some of the references may be gone already.
+    pub(crate) fn end(self, context: &ThreadContext) {
+        if context.has_died() || context.ledger.faults_total() != 0 {
+            mem::forget(self);
+        }
     }
 }
 

@@ -39,16 +39,17 @@ pub(crate) fn run(engine: Engine, mutant: Option<&str>, context: &ThreadContext,
             return;
         }
         context.begin(Operation::ChildStart);
-        let trouble = match start(engine, mutant, role, random.next()) {
+        let fault = |trouble: String| {
+            let detail = || format!("a child process ({role}): {trouble}");
+            context.fault(FaultKind::Process, "", detail);
+        };
+        match start(engine, mutant, role, random.next()) {
             Ok(child) => {
                 context.did(Operation::ChildStart);
-                watch(context, child, random)
+                watch(context, child, random).into_iter().for_each(fault);
             }
-            Err(error) => Some(format!("did not start: {error}")),
-        };
-        if let Some(trouble) = trouble {
-            let detail = || format!("a child process ({role}): {trouble}");
-            return context.fault(FaultKind::Process, "", detail);
+            // Nor would the next one.
+            Err(error) => return fault(format!("did not start: {error}")),
         }
     }
 }

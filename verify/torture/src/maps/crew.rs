@@ -362,7 +362,7 @@ impl<E: Entries> Round<E> {
     /// waits, in a section with references out of the map, too.
     fn set(&self, waits: bool, key: u64, log: &mut Log, random: &Random) {
         let (name, map) = (E::key(key), &self.map);
-        match random.below(4) {
+        match random.below(if waits { 3 } else { 4 }) {
             0 if !self.is_steady(key) => self.record(log, key, Operation::MapRemove, || {
                 let done = if waits { Some(map.remove(&name)) } else { map.try_remove(&name).ok() };
                 Some(match done? {

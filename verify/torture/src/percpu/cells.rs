@@ -64,13 +64,19 @@ trait Cell: Send + Sync + Sized + 'static {
     const PARTS: [&'static str; 3];
     /// Cells: few, where a slot is to be used for one again and again.
     const CELLS: u64;
-    /// How long a guard is kept, at most.
-    const KEPT_MAX_MS: u64;
+    /// In how many of 64 draws a guard is given away.
+    const GIVEN_AWAY: u64;
+    /// How long a guard of another thread is kept, and how long its keeper rests: less than this.
+    /// Without rest it yields.
+    const KEPT_BELOW_US: u64;
+    const REST_BELOW_US: u64;
     const LIVE: &'static Live;
     type Guard: Send + 'static;
     type Optional: Send + Sync;
 
     fn new(object: Object) -> Self;
+    /// Loads through a cache of the caller's own, if there are caches of such cells.
+    fn cached(&self) -> impl FnMut(&ThreadContext);
     fn load(&self) -> Self::Guard;
     fn store(&self, new: Object);
     fn swap(&self, new: Object) -> Object;
@@ -88,7 +94,7 @@ trait Cell: Send + Sync + Sized + 'static {
 
 macro_rules! cell {
     (
-        $cell:ident, $guard:ident, $live:ident, $take:expr,
+        $cell:ident, $guard:ident, $live:ident, $cached:expr, $take:expr,
         $($constant:ident: $type:ty = $is:expr,)*
     ) => {
         static $live: Live = Live::none();
@@ -101,6 +107,10 @@ macro_rules! cell {
 
             fn new(object: Object) -> Self {
                 $cell::new(object)
+            }
+
+            fn cached(&self) -> impl FnMut(&ThreadContext) {
+                $cached(self)
             }
 
             fn load(&self) -> Self::Guard {
@@ -164,7 +174,7 @@ macro_rules! cell {
 }
 
 cell! {
-    ArcCellAny, ArcGuard, IN_ARC_CELLS, ArcCellAny::take,
+    ArcCellAny, ArcGuard, IN_ARC_CELLS, cached, ArcCellAny::take,
     NAME: &'static str = "ArcCell",
     OPERATIONS: Operations = Operations {
         load: Operation::ArcLoad,
@@ -179,11 +189,14 @@ cell! {
     },
     PARTS: [&'static str; 3] = ["reader of cells", "keeper of others' guards", "updater of cells"],
     CELLS: u64 = 16,
-    KEPT_MAX_MS: u64 = 2_500,
+    GIVEN_AWAY: u64 = 2,
+    KEPT_BELOW_US: u64 = 2_500_000,
+    REST_BELOW_US: u64 = 500,
 }
 
 cell! {
-    ExactCell, ExactGuard, IN_EXACT_CELLS, |optional: &Self::Optional| optional.swap(None),
+    ExactCell, ExactGuard, IN_EXACT_CELLS,
+    |_| |_: &ThreadContext| {}, |optional: &Self::Optional| optional.swap(None),
     NAME: &'static str = "ExactCell",
     OPERATIONS: Operations = Operations {
         load: Operation::ExactLoad,
@@ -202,7 +215,17 @@ cell! {
         "updater of exact cells",
     ],
     CELLS: u64 = 3,
-    KEPT_MAX_MS: u64 = 2,
+    GIVEN_AWAY: u64 = 4,
+    KEPT_BELOW_US: u64 = 50,
+    REST_BELOW_US: u64 = 1,
+}
+
+fn cached(cell: &ArcCellAny<Object>) -> impl FnMut(&ThreadContext) {
+    let mut cache = Cache::new(cell);
+    move |context| {
+        cache.load().loaded(context, "Cache");
+        context.did(Operation::ArcCache);
+    }
 }
 
 /// A guard that is had for a while, and the serial of its object.
@@ -273,11 +296,14 @@ impl<C: Cell> Cells<C> {
     /// Loads from cells until the run is over.
     fn load(&self, context: &ThreadContext, random: &Random) {
         let mut held: VecDeque<Held<C>> = VecDeque::new();
+        let mut cached = self.cells[0].cached();
         let mut last = 0;
-        context.repeat(C::OPERATIONS.load, LOADS, random, |random| {
-            self.load_one(context, &mut held, &mut last, random);
+        context.rounds(C::OPERATIONS.load, random, |random| {
+            (0..LOADS).for_each(|_| self.load_one(context, &mut held, &mut last, random));
+            context.ledger.did(C::OPERATIONS.load, LOADS);
+            cached(context);
         });
-        end(context, held);
+        end(context, (held, cached));
     }
 
     fn load_one(
@@ -309,10 +335,10 @@ impl<C: Cell> Cells<C> {
             spin(random.below(500));
             one.expect(context);
         }
-        match random.below(64) {
-            0 | 1 => self.give_away(context, one),
-            2 => C::object(one.0).expect(context, C::NAME, one.1),
-            3..=6 => {
+        match random.below(64).checked_sub(C::GIVEN_AWAY) {
+            None => self.give_away(context, one),
+            Some(0) => C::object(one.0).expect(context, C::NAME, one.1),
+            Some(1..=4) => {
                 held.push_back(one);
                 if held.len() as u64 > GUARDS {
                     // Not in the order in which they came.
@@ -339,7 +365,7 @@ impl<C: Cell> Cells<C> {
             let came = mem::take(&mut *lock(&self.moving));
             let now = Instant::now();
             for guard in came {
-                let until = now + Duration::from_millis(random.below_mostly_low(C::KEPT_MAX_MS));
+                let until = now + Duration::from_micros(random.below_mostly_low(C::KEPT_BELOW_US));
                 let one = Held::<C>::new(context, guard);
                 context.did(C::OPERATIONS.elsewhere);
                 if kept.len() < KEPT {
@@ -347,9 +373,16 @@ impl<C: Cell> Cells<C> {
                 }
             }
             kept.iter().for_each(|(one, _)| one.expect(context));
-            if !context.has_died() {
-                kept.retain(|(_, until)| *until > now);
-                thread::sleep(Duration::from_micros(random.below(500)));
+            if context.has_died() {
+                return;
+            }
+            let mut due: Vec<_> = kept.extract_if(.., |(_, until)| *until <= now).collect();
+            while !due.is_empty() {
+                drop(due.swap_remove(random.below(due.len() as u64) as usize));
+            }
+            match random.below(C::REST_BELOW_US) {
+                0 => thread::yield_now(),
+                rest => thread::sleep(Duration::from_micros(rest)),
             }
         });
         end(context, kept);
@@ -373,7 +406,7 @@ impl<C: Cell> Cells<C> {
         context.rounds(C::OPERATIONS.store, random, |random| {
             (0..STORES).for_each(|_| self.store_one(context, &mut kept, random));
         });
-        end(context, kept);
+        kept.end(context);
     }
 
     fn store_one(&self, context: &ThreadContext, kept: &mut Kept, random: &Random) {
@@ -453,7 +486,6 @@ impl<C: Cell> Cells<C> {
 
 /// Starts threads that load and end, with guards that outlive them, until the run is over.
 fn come_and_go(cells: &Arc<Cells<ArcCellAny<Object>>>, context: &ThreadContext, random: &Random) {
-    let mut cache = Cache::new(&cells.cells[0]);
     context.rounds(Operation::ArcShort, random, |random| {
         let (cells, own) = (Arc::clone(cells), context.clone());
         let short = delays::spawn("guards", random, move |random| {
@@ -463,8 +495,5 @@ fn come_and_go(cells: &Arc<Cells<ArcCellAny<Object>>>, context: &ThreadContext, 
         });
         short.map(|short| context.join(short, ""));
         context.did(Operation::ArcShort);
-        cache.load().loaded(context, "Cache");
-        context.did(Operation::ArcCache);
     });
-    end(context, cache);
 }

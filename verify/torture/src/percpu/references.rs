@@ -125,6 +125,9 @@ impl References {
         handles: &mut VecDeque<Held>,
         random: &Random,
     ) {
+        if context.has_died() {
+            return; // what the handles lead to may be gone already
+        }
         let reference = Arc::clone(&lock(&self.current));
         for _ in 0..8 {
             let Some(handle) = reference.try_get().map(Held::new) else { break };
@@ -176,7 +179,7 @@ impl References {
         lock(&self.current).kill();
         // Acquire: pairs with the Release in the drop.
         let (made, released) = (self.values.load(Relaxed), RELEASED.load(Acquire));
-        let is_right = made == released && !context.has_died();
+        let is_right = made == released && DROPPED_WRONGLY.load(Relaxed) == 0;
         context.expect(is_right, FaultKind::Freed, "BigRef", || {
             format!("{made} values had references, {released} are released")
         });
