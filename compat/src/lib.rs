@@ -11,7 +11,7 @@
 //! thread-specific keys, joinable threads and their affinity.
 
 /// Defines functions for C, each under the name that it is exported by. What is unsafe in one is so
-/// by the contract of liburcu's function, which the module says.
+/// by the contract of liburcu's function, which the module says, or has a `SAFETY` sentence.
 macro_rules! exported {
     ($(
         $(#[$about:meta])*

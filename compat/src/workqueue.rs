@@ -236,6 +236,7 @@ exported! {
         };
         let (queue, state) = (WaitFreeQueue::new(), State::new());
         let workqueue = Box::into_raw(Box::new(Workqueue { queue, state, cpu, hooks, worker }));
+        // SAFETY: from a box.
         (*workqueue).start();
         workqueue
     }
@@ -288,6 +289,7 @@ exported! {
     fn quiescence_urcu_workqueue_flush_queued_work(workqueue: &Workqueue) {
         workqueue.not_on_the_worker("urcu_workqueue_flush_queued_work");
         let completion = Completion::create();
+        // SAFETY: made above, and held until it is released, once, at the end.
         Completion::queue(completion, workqueue);
         (*completion).wait();
         Completion::release(completion);

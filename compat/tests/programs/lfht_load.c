@@ -114,7 +114,7 @@ static void under_load(int flags, int by_hand)
 	enum { WRITERS = 2, READERS = 2, KEYS = 500 };
 	struct load load = { .keys = KEYS };
 	struct load writers[WRITERS];
-	pthread_t writing[WRITERS], reading[READERS], resizing;
+	pthread_t writing[WRITERS], reading[READERS], resizing = 0;
 	struct cds_lfht_iter iter;
 	struct item *item;
 

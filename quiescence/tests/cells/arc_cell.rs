@@ -360,7 +360,7 @@ fn signal_handlers_load_whatever_they_interrupt() {
             CONFIG.store((n % 5 != 0).then(|| arc.clone()));
         }
     };
-    storm::beside(libc::SIGUSR1, [&read, &update], || HANDLED.load(Relaxed) >= 2_000);
+    storm::beside(libc::SIGUSR1, read, [&read, &update], || HANDLED.load(Relaxed) >= 2_000);
     CONFIG.store(None);
     assert_eq!(BAD.load(Relaxed), 0);
     hazard::barrier();

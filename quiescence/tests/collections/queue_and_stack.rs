@@ -60,11 +60,12 @@ fn producers_and_consumers(
         let producer = thread as u64;
         if producer < PRODUCERS {
             (0..each).for_each(|number| push(Counted::new(number * PRODUCERS + producer, &live)));
-            done.fetch_add(1, Relaxed);
+            // Release: pairs with the Acquire below: who sees all done finds all that was pushed.
+            done.fetch_add(1, Release);
             return taken;
         }
         loop {
-            let was_done = done.load(Relaxed) as u64 == PRODUCERS;
+            let was_done = done.load(Acquire) as u64 == PRODUCERS;
             match pop() {
                 Some(value) => taken.push(value.number),
                 None if was_done => return taken,

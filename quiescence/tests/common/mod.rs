@@ -36,7 +36,7 @@ pub(crate) const fn rounds<T: Copy>(many: T, under_miri: T) -> T {
 }
 
 /// Calls `f` while another thread is in a section of `domain`, which ends when `f` calls its
-/// argument.
+/// argument, returns or panics.
 pub(crate) fn beside_a_section<K: DomainTag, R>(
     domain: &Domain<K>,
     f: impl FnOnce(&dyn Fn()) -> R,
@@ -44,12 +44,18 @@ pub(crate) fn beside_a_section<K: DomainTag, R>(
     while_held(|| domain.read(), f)
 }
 
-/// Calls `f` while another thread holds what `begin` returns, until `f` calls its argument.
+/// Calls `f` while another thread holds what `begin` returns, until `f` calls its argument, returns
+/// or panics.
 pub(crate) fn while_held<G, R>(
     begin: impl FnOnce() -> G + Send,
     f: impl FnOnce(&dyn Fn()) -> R,
 ) -> R {
-    let (entered, leave) = (Barrier::new(2), Barrier::new(2));
+    let (entered, leave, left) = (Barrier::new(2), Barrier::new(2), Cell::new(false));
+    let let_go = || {
+        if !left.replace(true) {
+            leave.wait();
+        }
+    };
     thread::scope(|scope| {
         scope.spawn(|| {
             let held = begin();
@@ -58,9 +64,8 @@ pub(crate) fn while_held<G, R>(
             drop(held);
         });
         entered.wait();
-        f(&|| {
-            leave.wait();
-        })
+        let _at_the_end = OnDrop(&let_go);
+        f(&let_go)
     })
 }
 

@@ -46,9 +46,10 @@ pub(crate) fn shuffled(threads: usize, rounds: usize, f: impl Fn(usize, usize) +
     });
 }
 
-/// A thread without rseq in a process that has it, as one started behind the C library's back.
+/// Makes the calling thread one without rseq in a process that has it, as one started behind the C
+/// library's back. Returns what the system call does: 0, unless the thread had none.
 #[cfg(all(target_env = "gnu", any(target_arch = "x86_64", target_arch = "aarch64")))]
-pub(crate) fn unregister_rseq() {
+pub(crate) fn unregister_rseq() -> libc::c_long {
     unsafe extern "C" {
         static __rseq_offset: isize;
     }
@@ -68,7 +69,7 @@ pub(crate) fn unregister_rseq() {
     let area = area.wrapping_add_signed(unsafe { __rseq_offset });
     // SAFETY: unregisters what glibc registered; no other thread looks at it. If it was not
     // registered, nothing is done.
-    unsafe { libc::syscall(libc::SYS_rseq, area, 32, 1, SIGNATURE) };
+    unsafe { libc::syscall(libc::SYS_rseq, area, 32, 1, SIGNATURE) }
 }
 
 /// Numbers that look random, the same in each run.

@@ -38,16 +38,17 @@ impl Target {
 }
 
 /// Sends `signal` in turn to two threads, each of which does one of these again and again, until
-/// `enough`.
+/// `enough`. Each calls `first` before a signal comes.
 #[cfg(unix)]
 pub(crate) fn beside(
     signal: libc::c_int,
+    first: impl Fn() + Sync,
     work: [&(dyn Fn() + Sync); 2],
     enough: impl Fn() -> bool,
 ) {
     let targets = [Target::default(), Target::default()];
     let begin = |thread: usize| {
-        work[thread]();
+        first();
         targets[thread].is_here();
         work[thread]
     };

@@ -3,13 +3,14 @@
 use std::hash::Hasher;
 use std::marker::PhantomData;
 use std::sync::Arc;
-
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::Ordering::{Relaxed, Release};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
 
 use quiescence::Weigh;
 use quiescence::cell::{self, RefCnt};
 
-/// A number that others read while it is counted.
+/// A number that others read while it is counted. It orders as little as a test can do with, or it
+/// would stand in for an ordering of the library's that is missing.
 pub(crate) trait Count: Send + Sync + 'static {
     fn one_more(&self);
 }
@@ -18,7 +19,8 @@ macro_rules! counts {
     ($($atomic:ty),*) => {
         $(impl Count for $atomic {
             fn one_more(&self) {
-                self.fetch_add(1, SeqCst);
+                // Release: pairs with the Acquire of tests that wait for a number.
+                self.fetch_add(1, Release);
             }
         })*
     };
@@ -50,7 +52,7 @@ impl Weigh for Counted {}
 
 impl Counted {
     pub(crate) fn new(number: u64, live: &Arc<AtomicUsize>) -> Self {
-        live.fetch_add(1, SeqCst);
+        live.fetch_add(1, Relaxed);
         Self { number, check: !number, live: Arc::clone(live) }
     }
 
@@ -65,7 +67,8 @@ impl Drop for Counted {
     fn drop(&mut self) {
         self.whole();
         self.check = self.number;
-        self.live.fetch_sub(1, SeqCst);
+        // Release: as `one_more`.
+        self.live.fetch_sub(1, Release);
     }
 }
 
@@ -75,7 +78,7 @@ pub(crate) struct Woken(pub(crate) AtomicUsize);
 
 impl std::task::Wake for Woken {
     fn wake(self: Arc<Self>) {
-        self.0.fetch_add(1, SeqCst);
+        self.0.one_more();
     }
 }
 

@@ -120,7 +120,7 @@ fn threads_without_rseq_count_beside_those_with() {
     let shared = BigRef::new(0);
     shuffled(4, 5_000, |thread, round| {
         if thread == 0 && round == 0 {
-            unregister_rseq();
+            unregister_rseq(); // which fails where no thread has it
         }
         fuzzy.add(3);
         exact.add(2);

@@ -76,8 +76,9 @@ pub(crate) fn compile(place: &Place, job: &Job) -> Result<Compiled, String> {
 
     let mut command = Command::new(if is_cpp { "g++" } else { "gcc" });
     command.arg(if is_cpp { "-std=gnu++17" } else { "-std=gnu11" });
-    // Where readers are calls there is little to optimise between them.
-    command.arg(if job.inline { "-O1" } else { "-O0" });
+    // Where readers are calls there is little to optimise between them; what the compiler warns of
+    // needs some of it.
+    command.arg(if job.inline { "-O1" } else { "-Og" });
     command.args(["-pthread", "-Wall", "-Wextra", "-Werror", "-MD", "-MF"]);
     // Deprecated names are tested as well.
     command.arg(&dependencies).arg("-Wno-deprecated-declarations");

@@ -1,6 +1,6 @@
 //! What a program may define as a macro before it includes a header of ours: all that is not
 //! reserved, nor the standard's or the interface's. The headers named parameters, variables and
-//! types of their own with ordinary words.
+//! types of their own with ordinary words. And what else stood among them.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -95,25 +95,42 @@ fn words(text: &str) -> impl Iterator<Item = String> {
     text.split_whitespace().map(str::to_owned)
 }
 
-fn headers_below(folder: &Path, found: &mut Vec<PathBuf>) {
+fn files_below(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).expect("a folder of headers") {
         let path = entry.expect("an entry").path();
         if path.is_dir() {
-            headers_below(&path, found);
-        } else if path.extension().is_some_and(|extension| extension == "h") {
+            files_below(&path, found);
+        } else {
             found.push(path);
         }
     }
 }
 
+fn is_of_c(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "h")
+}
+
+/// The headers of C++.
+const CPP: [&str; 2] = ["rcu", "hazard_pointer"];
+
 fn include() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("include")
+}
+
+/// The whole folder is installed: so was `<stdin>.s`, which a compiler had left there.
+#[test]
+fn something_else_stands_among_the_headers() {
+    let cpp = CPP.map(|header| include().join(header));
+    let mut others = Vec::new();
+    files_below(&include(), &mut others);
+    others.retain(|path| !is_of_c(path) && !cpp.contains(path));
+    assert!(others.is_empty(), "no header: {others:?}");
 }
 
 #[test]
 fn the_headers_of_cpp_use_ordinary_words() {
     let allowed: BTreeSet<String> = words(KEYWORDS).chain(words(STANDARD)).collect();
-    for header in ["rcu", "hazard_pointer"] {
+    for header in CPP {
         let text = fs::read_to_string(include().join(header)).expect("a header");
         assert_eq!(ordinary(&text, &allowed), [""; 0], "<{header}>");
     }
@@ -189,7 +206,7 @@ fn the_headers_of_c_use_words_that_liburcus_do_not() {
     allowed.extend(words("fprintf stderr")); // for who defines CONFIG_RCU_FORCE_SYS_MEMBARRIER
     allowed.extend(words(OF_0_15));
     let mut theirs = Vec::new();
-    headers_below(&needs::debian_headers().join("urcu"), &mut theirs);
+    files_below(&needs::debian_headers().join("urcu"), &mut theirs);
     theirs.extend(
         ["urcu.h", "urcu-bp.h", "urcu-qsbr.h"].map(|name| needs::debian_headers().join(name)),
     );
@@ -197,7 +214,8 @@ fn the_headers_of_c_use_words_that_liburcus_do_not() {
         allowed.extend(names(&fs::read_to_string(&header).expect("a header")));
     }
     let mut ours = Vec::new();
-    headers_below(&include(), &mut ours);
+    files_below(&include(), &mut ours);
+    ours.retain(|path| is_of_c(path));
     assert!(ours.len() > 70);
     for header in ours {
         let text = fs::read_to_string(&header).expect("a header");
@@ -210,7 +228,7 @@ fn the_names_of_0_15_are_in_its_headers() {
     needs::or_return!(Liburcu15);
     let headers = needs::root_0_15().join("usr/include");
     let mut theirs = Vec::new();
-    headers_below(&headers, &mut theirs);
+    files_below(&headers, &mut theirs);
     theirs.retain(|header| header.components().any(|part| part.as_os_str() == "urcu"));
     let texts = theirs.iter().map(|header| fs::read_to_string(header).expect("a header"));
     let named: BTreeSet<String> = texts.flat_map(|text| names(&text)).collect();
