@@ -427,7 +427,7 @@ impl GracePeriods {
     pub(crate) fn snapshot_after_unlinking(&self) -> grace::Cookie {
         fence::full_after_locked(); // [UL-1] //~ no-unlink-fence
         // Relaxed: the fences order it [UL-1]; nothing is freed because of it.
-        Sequence::from_bits(self.completed.load(Relaxed)).snapshot()
+        Sequence::from_bits(self.completed.load(Relaxed)).snapshot() //~ served-by-the-present
     }
 
     /// Shows threads that take no lock that a grace period is in progress, before its first fence
@@ -446,7 +446,7 @@ impl GracePeriods {
     pub(crate) fn sequence(&self) -> Sequence {
         // Acquire: pairs with the Release in `complete` [GP-4]; the thread that sees the grace
         // period ended may free what its holdouts could see.
-        Sequence::from_bits(self.completed.load(Acquire))
+        Sequence::from_bits(self.completed.load(Acquire)) //~ relaxed-poll
     }
 
     /// Waits for a full grace period. The caller is in no section of this domain. Returns whether

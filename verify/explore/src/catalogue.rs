@@ -5,7 +5,7 @@ use std::string::String;
 
 use crate::Model;
 use crate::engines::subjects;
-use crate::harness::{Fault, Kind, World, scenarios_of};
+use crate::harness::{Kind, World, scenarios_of};
 
 /// Far above what any of these needs.
 const LIMIT: usize = 5_000_000;
@@ -22,14 +22,13 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Explores it. Whether what comes of it is what is recorded.
+    /// Explores it in each of its scenarios. Whether what comes of it is what is recorded.
     pub fn is_found(&self) -> bool {
         (self.find)()
     }
 }
 
-/// All of them, each once. Where a mutant is found in several scenarios, the first one stands for
-/// all.
+/// All of them, each once.
 pub fn entries() -> Vec<Entry> {
     let mut entries = Vec::new();
     of::<crate::GracePeriods>(&mut entries);
@@ -43,7 +42,7 @@ pub fn entries() -> Vec<Entry> {
         entries.extend(harmful.filter_map(|expected| {
             let name = format!("{}-without-{}", subject.name, expected.step?);
             let explore = || subject.explore(&expected.on, expected.step, LIMIT);
-            let find = Box::new(move || expected.agrees(&explore()));
+            let find = Box::new(move || expected.comes.agrees(&explore()));
             Some(Entry { name, about: "An engine without a step.", find })
         }));
     }
@@ -59,18 +58,18 @@ fn of<W: World>(entries: &mut Vec<Entry>) {
     for fault in W::table().fault.iter().filter(|fault| fault.kind != Kind::Harmless) {
         let name = W::mutant_name(fault.mutant);
         if entries.iter().all(|entry| entry.name != name) {
-            entries.push(Entry {
-                name,
-                about: &fault.reason,
-                find: Box::new(|| is_found::<W>(fault)),
-            });
+            let find = Box::new(|| is_found::<W>(fault.mutant));
+            entries.push(Entry { name, about: &fault.reason, find });
         }
     }
 }
 
-/// Under the model that finds it: TSO where both do, whose states are fewer.
-fn is_found<W: World>(fault: &Fault<W::Mutant>) -> bool {
-    let model = if fault.weak_only { Model::Weak } else { Model::Tso };
-    let scenario = scenarios_of::<W>(fault).next().expect("a fault is noticed somewhere");
-    fault.agrees(model, &W::explore(scenario, model, Some(fault.mutant), LIMIT))
+/// Under the model that finds it, in each scenario: TSO where both do, whose states are fewer.
+fn is_found<W: World>(mutant: W::Mutant) -> bool {
+    let mut faults = W::table().fault.iter().filter(|fault| fault.mutant == mutant);
+    faults.all(|fault| {
+        let model = if fault.weak_only { Model::Weak } else { Model::Tso };
+        scenarios_of::<W>(fault)
+            .all(|scenario| fault.agrees(model, &W::explore(scenario, model, Some(mutant), LIMIT)))
+    })
 }

@@ -25,6 +25,18 @@ pub enum Kind {
     Harmless,
 }
 
+impl Kind {
+    /// Whether an exploration has found just that.
+    pub fn agrees(self, verdict: &Verdict) -> bool {
+        match verdict {
+            Verdict::Violation { .. } => self == Self::Unsafe,
+            Verdict::Stuck { .. } => self == Self::Stuck,
+            Verdict::Safe { .. } => self == Self::Harmless,
+            Verdict::LimitReached => false,
+        }
+    }
+}
+
 /// What is known about a mutant in some scenarios.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(
@@ -57,12 +69,7 @@ impl<M> Fault<M> {
     pub fn agrees(&self, model: Model, verdict: &Verdict) -> bool {
         let is_kept = self.weak_only && model == Model::Tso;
         let expected = if is_kept { Kind::Harmless } else { self.kind };
-        match verdict {
-            Verdict::Violation { .. } => expected == Kind::Unsafe,
-            Verdict::Stuck { .. } => expected == Kind::Stuck,
-            Verdict::Safe { .. } => expected == Kind::Harmless,
-            Verdict::LimitReached => false,
-        }
+        expected.agrees(verdict)
     }
 }
 

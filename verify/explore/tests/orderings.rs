@@ -209,6 +209,18 @@ fn every_mutant_of_hazard_pointers_is_in_the_document() {
     }
 }
 
+/// Those that are left out here are of no edge: what an update has looked at, and how much waits.
+#[test]
+fn every_step_of_the_hash_map_is_in_the_document() {
+    let text = document();
+    let names = mutants::all().iter().map(|step| step.name.as_str());
+    let of_edges = names.filter(|name| {
+        name.starts_with("map-") && !["map-unseen", "map-shrinks-on"].contains(name)
+    });
+    let missing: Vec<_> = of_edges.filter(|name| !text.contains(&format!("`{name}`"))).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
 #[test]
 fn the_document_names_faults_that_do_harm() {
     let text = document();

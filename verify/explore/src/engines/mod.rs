@@ -20,4 +20,4 @@ pub mod cpus;
 pub mod subjects;
 
 pub use cpus::Cpus;
-pub use subjects::{Expected, Subject, subjects};
+pub use subjects::{Expected, Subject, faults, subjects};

@@ -35,7 +35,7 @@ pub struct Subject {
 #[serde(deny_unknown_fields)]
 pub struct Expected {
     /// The names of the engines.
-    of: Vec<&'static str>,
+    pub of: Vec<&'static str>,
     /// The step; without one, the engine needs what these CPUs lack.
     pub step: Option<&'static str>,
     /// What must come of it.
@@ -65,22 +65,15 @@ pub fn subjects() -> &'static [Subject] {
     &TABLE.subject
 }
 
-impl Expected {
-    /// Whether an exploration has found just that.
-    pub fn agrees(&self, verdict: &Verdict) -> bool {
-        match verdict {
-            Verdict::Violation { .. } => self.comes == Kind::Unsafe,
-            Verdict::Stuck { .. } => self.comes == Kind::Stuck,
-            Verdict::Safe { .. } => self.comes == Kind::Harmless,
-            Verdict::LimitReached => false,
-        }
-    }
+/// What must come of each step that is left out, of whichever engine.
+pub fn faults() -> &'static [Expected] {
+    &TABLE.fault
 }
 
 impl Subject {
     /// What comes of each step of it that is left out.
     pub fn faults(&self) -> impl Iterator<Item = &'static Expected> {
-        TABLE.fault.iter().filter(|expected| expected.of.contains(&self.name))
+        faults().iter().filter(|expected| expected.of.contains(&self.name))
     }
 
     /// The steps that it can leave out, as it lists them; the second ones only save time.

@@ -1,5 +1,6 @@
 //! What the explorer finds, and what it must not find.
 
+use check::Kind;
 use check::harness::{World, harm_of_harmless_faults, unsafe_scenarios, wrong_faults};
 use serde::Deserialize;
 use serde::de::value::{Error, StrDeserializer};
@@ -53,13 +54,17 @@ fn mutants_of<W: World<Mutant: Deserialize<'static>>>() -> Vec<String> {
     unknown.to_string().split('`').skip(3).step_by(2).map(str::to_owned).collect()
 }
 
-/// Each mutant is in the table of its world.
+/// Each mutant is in the table of its world, and each row of it says something.
 fn each_is_known<W: World<Mutant: Deserialize<'static>>>() {
     let mutants = mutants_of::<W>();
     assert!(mutants.len() > 10, "{mutants:?}");
     for name in mutants.iter().filter(|name| *name != "omitted") {
         let mutant = W::Mutant::deserialize(StrDeserializer::<Error>::new(name)).unwrap();
         assert!(W::table().fault.iter().any(|fault| fault.mutant == mutant), "{name}");
+    }
+    for fault in &W::table().fault {
+        assert!(!fault.scenarios.is_empty(), "{:?} is explored nowhere", fault.mutant);
+        assert!(fault.kind != Kind::Harmless || !fault.weak_only, "{:?}", fault.mutant);
     }
 }
 
