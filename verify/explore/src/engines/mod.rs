@@ -14,7 +14,7 @@
 //! - **Each step is needed.** `worlds/engines.toml` says of each step that an engine can leave out
 //!   what comes of it, and the tests hold it to that.
 //!
-//! Reading order: [`cpus`], [`subjects`].
+//! Reading order: [`cpus`], [`mod@subjects`].
 
 pub mod cpus;
 pub mod subjects;
