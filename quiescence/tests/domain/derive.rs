@@ -6,6 +6,8 @@ use std::marker::PhantomData;
 
 use quiescence::{Copied, Rcu, Weigh};
 
+use crate::compiler::Compiler;
+
 #[derive(Weigh)]
 struct Table {
     name: String,
@@ -214,40 +216,6 @@ fn an_own_struct_is_published() {
     assert_eq!(table.read().version, 2);
 }
 
-/// What the compiler says of a program.
-#[cfg(unix)]
-fn complaint(program: &str) -> String {
-    use std::process::{Command, Stdio};
-    use std::{env, fs, io::Write};
-
-    // Beside this test: the library that it was linked with, the newest one that there is.
-    let test = env::current_exe().unwrap();
-    let beside = test.parent().unwrap();
-    let libraries = fs::read_dir(beside).unwrap().filter_map(|entry| {
-        let entry = entry.ok()?;
-        let name = entry.file_name().into_string().ok()?;
-        let is_it = name.starts_with("libquiescence-") && name.ends_with(".rlib");
-        is_it.then(|| (entry.metadata().and_then(|about| about.modified()).ok(), entry.path()))
-    });
-    let (_, library) = libraries.max().expect("the library is beside its tests");
-    let directory = tempfile::tempdir().unwrap();
-    let mut compiler = Command::new(env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()))
-        .args(["--edition=2024", "--crate-type=lib", "--emit=metadata", "--color=never", "-"])
-        .arg(format!("-Ldependency={}", beside.display()))
-        .arg(format!("--extern=quiescence={}", library.display()))
-        .arg("--out-dir")
-        .arg(directory.path())
-        .stdin(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("there is a compiler where tests are compiled");
-    compiler.stdin.take().unwrap().write_all(program.as_bytes()).unwrap();
-    let output = compiler.wait_with_output().unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(!output.status.success(), "it compiles: {program}");
-    said
-}
-
 /// A field may be deprecated, names of primitives taken, and a discriminant anything.
 #[test]
 #[deny(deprecated)]
@@ -299,9 +267,9 @@ fn constants_of_the_user_are_no_patterns() {
 /// The first note names the derive, wherever `Weigh` is asked for; and the compiler suggests no
 /// borrow.
 #[test]
-#[cfg(unix)]
 #[cfg_attr(miri, ignore = "runs the compiler")]
 fn where_weigh_is_missing_the_first_note_names_the_derive() {
+    let Some(compiler) = Compiler::find() else { return };
     let uses = [
         "quiescence::Rcu::new(Config)",
         "quiescence::RcuOption::<Config>::new(Config)",
@@ -313,7 +281,7 @@ fn where_weigh_is_missing_the_first_note_names_the_derive() {
     ];
     for expression in uses {
         let program = format!("pub struct Config; pub fn f() {{ let _ = {expression}; }}");
-        let said = complaint(&program);
+        let said = compiler.compile(&program).expect_err(expression);
         let derive = "#[derive(quiescence::Weigh)]";
         let of_weigh = said.find("does not say how much memory it owns");
         let of_weigh = &said[of_weigh.unwrap_or_else(|| panic!("{expression}: {said}"))..];
@@ -325,9 +293,9 @@ fn where_weigh_is_missing_the_first_note_names_the_derive() {
 }
 
 #[test]
-#[cfg(unix)]
 #[cfg_attr(miri, ignore = "runs the compiler")]
 fn what_cannot_be_derived_is_told() {
+    let Some(compiler) = Compiler::find() else { return };
     for (item, told) in [
         ("union U { a: u8, b: u8 }", "a union does not know its field"),
         ("#[weigh(copy)] struct S;", "the attribute is #[weigh(copied)]"),
@@ -341,7 +309,8 @@ fn what_cannot_be_derived_is_told() {
         ("enum E { #[weigh(copied)] A, B }", "belongs above the type"),
         ("struct S(#[weigh(copied)] u8);", "belongs above the type"),
     ] {
-        let said = complaint(&format!("#[derive(quiescence::Weigh)] {item}"));
+        let program = format!("#[derive(quiescence::Weigh)] {item}");
+        let said = compiler.compile(&program).expect_err(item);
         assert!(said.contains(told), "{item}: {said}");
     }
 }

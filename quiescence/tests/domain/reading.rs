@@ -2,9 +2,7 @@
 //! compiler says of a guard that leaves its thread.
 
 use crate::common::*;
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use crate::compiler::Compiler;
 use std::sync::Weak;
 
 use quiescence::{
@@ -298,10 +296,7 @@ const PROGRAMS: [(&str, &str, &[&str]); 5] = [
 #[test]
 #[cfg_attr(miri, ignore = "runs the compiler")]
 fn the_compiler_names_srcu_where_a_guard_leaves_its_thread() {
-    let Some(compiler) = Compiler::find() else {
-        expect::say("rustc of this build", "", "have the toolchain in the PATH");
-        return;
-    };
+    let Some(compiler) = Compiler::find() else { return };
     for (what, program, said) in PROGRAMS {
         match compiler.compile(program) {
             Ok(()) => assert!(said.is_empty(), "{what}: it compiles"),
@@ -314,52 +309,4 @@ fn the_compiler_names_srcu_where_a_guard_leaves_its_thread() {
             }
         }
     }
-}
-
-/// The compiler that this test was built with, and the library that is there for tests.
-struct Compiler {
-    program: String,
-    library: PathBuf,
-    folder: tempfile::TempDir,
-}
-
-impl Compiler {
-    /// `None` where there is no compiler, or one that cannot use what this test was linked with.
-    fn find() -> Option<Self> {
-        let program = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned());
-        Command::new(&program).arg("-V").output().ok()?;
-        let library = newest_library(std::env::current_exe().ok()?.parent()?)?;
-        let compiler = Self { program, library, folder: tempfile::tempdir().ok()? };
-        let plain = "pub fn f() { drop(quiescence::read()); }";
-        compiler.compile(plain).is_ok().then_some(compiler)
-    }
-
-    fn compile(&self, program: &str) -> Result<(), String> {
-        let source = self.folder.path().join("program.rs");
-        fs::write(&source, program).map_err(|error| error.to_string())?;
-        let output = Command::new(&self.program)
-            .args(["--edition=2024", "--crate-type=lib", "--emit=metadata"])
-            .arg("--extern")
-            .arg(format!("quiescence={}", self.library.display()))
-            .arg("-L")
-            .arg(format!("dependency={}", self.library.parent().expect("a file").display()))
-            .arg("--out-dir")
-            .arg(self.folder.path())
-            .arg(&source)
-            .output()
-            .map_err(|error| error.to_string())?;
-        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-        if output.status.success() { Ok(()) } else { Err(errors) }
-    }
-}
-
-/// What cargo has built last for tests: this test depends on it, so none is newer in that folder
-/// but by another build that runs now.
-fn newest_library(folder: &Path) -> Option<PathBuf> {
-    let entries = fs::read_dir(folder).ok()?.flatten();
-    let is_library = |name: &str| name.starts_with("libquiescence-") && name.ends_with(".rlib");
-    entries
-        .filter(|entry| entry.file_name().to_str().is_some_and(is_library))
-        .max_by_key(|entry| entry.metadata().and_then(|file| file.modified()).ok())
-        .map(|entry| entry.path())
 }

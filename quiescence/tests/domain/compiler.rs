@@ -1,0 +1,81 @@
+//! The compiler that these tests were built with, for programs that it must refuse.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{env, fs};
+
+use crate::common::expect;
+
+/// What each program may use, so that a library of another build, with other features, is not taken.
+const USED: &str = "pub fn f() { drop(quiescence::read()); \
+                    drop(quiescence::collections::HashMap::<u64, u64>::new()); }";
+
+/// The compiler, and the library that is there for tests.
+pub(crate) struct Compiler {
+    program: String,
+    library: PathBuf,
+    folder: tempfile::TempDir,
+}
+
+impl Compiler {
+    /// `None`, said on standard error, where there is no compiler, or one that cannot use what this
+    /// test was linked with.
+    pub(crate) fn find() -> Option<Self> {
+        let beside = env::current_exe().ok()?;
+        let found = Self::with_one_of(libraries(beside.parent()?));
+        if found.is_none() {
+            expect::say("rustc of this build", "", "have the toolchain in the PATH");
+        }
+        found
+    }
+
+    /// With the first library that has what programs use.
+    fn with_one_of(libraries: Vec<PathBuf>) -> Option<Self> {
+        let program = env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned());
+        let with = |library| {
+            let folder = tempfile::tempdir().ok()?;
+            Some(Self { program: program.clone(), library, folder })
+        };
+        libraries.into_iter().filter_map(with).find(|compiler| compiler.compile(USED).is_ok())
+    }
+
+    /// What it says of a program that it refuses.
+    pub(crate) fn compile(&self, program: &str) -> Result<(), String> {
+        let source = self.folder.path().join("program.rs");
+        fs::write(&source, program).map_err(|error| error.to_string())?;
+        let output = Command::new(&self.program)
+            .args(["--edition=2024", "--crate-type=lib", "--emit=metadata", "--color=never"])
+            .arg(format!("--extern=quiescence={}", self.library.display()))
+            .arg(format!("-Ldependency={}", self.library.parent().expect("a file").display()))
+            .arg("--out-dir")
+            .arg(self.folder.path())
+            .arg(&source)
+            .output()
+            .map_err(|error| error.to_string())?;
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        if output.status.success() { Ok(()) } else { Err(errors) }
+    }
+}
+
+/// What cargo has built of the library in this folder, the newest first.
+fn libraries(folder: &Path) -> Vec<PathBuf> {
+    let is_library = |name: &str| name.starts_with("libquiescence-") && name.ends_with(".rlib");
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut found: Vec<_> = entries
+        .filter(|entry| entry.file_name().to_str().is_some_and(is_library))
+        .map(|entry| (entry.metadata().and_then(|file| file.modified()).ok(), entry.path()))
+        .collect();
+    found.sort_by(|one, other| other.cmp(one));
+    found.into_iter().map(|(_, path)| path).collect()
+}
+
+/// In a folder that was used before, the newest one was that of the C libraries, which has no
+/// collections.
+#[test]
+#[cfg_attr(miri, ignore = "runs the compiler")]
+fn a_newer_library_of_another_build_is_passed_over() {
+    let Some(Compiler { library, .. }) = Compiler::find() else { return };
+    let other = library.with_file_name("libquiescence-of-another-build.rlib");
+    let found = Compiler::with_one_of(vec![other, library.clone()]);
+    assert_eq!(found.expect("the second one is right").library, library);
+}
