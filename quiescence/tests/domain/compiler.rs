@@ -6,7 +6,7 @@ use std::{env, fs};
 
 use crate::common::expect;
 
-/// What each program may use, so that a library of another build, with other features, is not taken.
+/// What each program may use: a library of another build, with other features, is not taken.
 const USED: &str = "pub fn f() { drop(quiescence::read()); \
                     drop(quiescence::collections::HashMap::<u64, u64>::new()); }";
 
