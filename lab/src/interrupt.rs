@@ -33,11 +33,6 @@ impl Interrupt {
         Ok(Interrupt(requested))
     }
 
-    /// The flag itself, for code that polls an `AtomicBool`.
-    pub(crate) fn flag(&self) -> Arc<AtomicBool> {
-        Arc::clone(&self.0)
-    }
-
     /// Whether the user asked to stop.
     pub(crate) fn requested(&self) -> bool {
         // Relaxed: the flag carries no data; it only has to be seen soon.

@@ -5,9 +5,9 @@
 //! typed, and [`distinct`] lists things once; [`machine`] and [`costs`] describe where we run;
 //! [`keys`], [`workload`] and [`draw`] make the input; [`advise`] runs every design on it;
 //! [`bench`] measures what the library promises, [`compare`] holds two versions of it against each
-//! other, [`diff`] says which functions differ, [`torture`] tries to break it, and [`top`] watches
-//! it in a running process. [`record`], [`html`] and [`plot`] make pages and other forms of what
-//! was said.
+//! other, [`diff`] says which functions differ, and [`top`] watches it in a running process;
+//! [`torture`] becomes another program. [`record`], [`html`] and [`plot`] make pages and other forms
+//! of what was said.
 
 #![forbid(unsafe_code)]
 
@@ -86,7 +86,6 @@ enum Command {
     /// Watch what the library does in a running process that serves its statistics
     Top(top::TopArgs),
     /// Try to catch the library freeing what is still read
-    #[command(after_help = quiescence_torture::HELP)]
     Torture(torture::TortureArgs),
     /// Print what makes a shell complete the arguments of this command
     Completions(arguments::CompletionsArgs),
@@ -104,8 +103,11 @@ fn long_help() -> String {
 }
 
 fn main() -> ExitCode {
-    let cli: Cli = arguments::parse();
-    match run(&cli) {
+    let done = match torture::asked() {
+        Some(args) => torture::run(&args),
+        None => run(&arguments::parse()),
+    };
+    match done {
         Ok(exit) => exit.into(),
         Err(failure) => {
             if !failure.is_silent() {
@@ -143,7 +145,7 @@ fn dispatch(cli: &Cli, output: &mut Output) -> Result<Exit> {
         Some(Command::Diff(args)) => diff::run(args, output),
         Some(Command::Simulate(args)) => simulate::run(args, output),
         Some(Command::Top(args)) => top::run(args, output),
-        Some(Command::Torture(args)) => torture::run(args, output),
+        Some(Command::Torture(args)) => torture::run(args),
         Some(Command::Completions(args)) => arguments::completions::<Cli>(args, output),
         Some(Command::Schema(args)) => schema::run(args, output),
         Some(Command::Man(args)) => arguments::manual::<Cli>(args, output),

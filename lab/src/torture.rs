@@ -1,79 +1,40 @@
-//! `rcu torture`: the package `quiescence-torture`, which writes to this command's output.
+//! `rcu torture`: the program `rcu-torture`, which lies beside this one. It is built by itself, so
+//! that who asks for advice need not wait for it.
 
-use std::io;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::time::Duration;
-
-pub(crate) use quiescence_torture::TortureArgs;
-use quiescence_torture::screen::{self, Screen, Table};
-use quiescence_torture::{Report, Verdict};
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::{env, io};
 
 use crate::exit::{Exit, Failure, Result};
-use crate::output::{self, Output, Progress};
 
-/// Tortures the library and reports.
-pub(crate) fn run(args: &TortureArgs, output: &mut Output) -> Result<Exit> {
-    let verdict = quiescence_torture::run(args, output).map_err(|failure| match failure {
-        screen::Failure::Usage(message) => Failure::Usage(message),
-        screen::Failure::Io { doing, error } => Failure::io(doing, error),
-    })?;
-    Ok(match verdict {
-        None | Some(Verdict::Clean | Verdict::Caught) => Exit::Ok,
-        Some(Verdict::Faulty | Verdict::Missed) => Exit::Violation,
-        Some(Verdict::Interrupted) => Exit::Interrupted,
+/// The arguments of `rcu torture`, which are those of `rcu-torture`.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct TortureArgs {
+    /// What `rcu torture --help` lists
+    #[arg(value_name = "ARGUMENTS", trailing_var_arg = true, allow_hyphen_values = true)]
+    arguments: Vec<OsString>,
+}
+
+/// What follows `torture`, if that is the first word of the command line. Nothing else reads it: it
+/// may have words that mean something here, as `--json`.
+pub(crate) fn asked() -> Option<TortureArgs> {
+    let mut words = env::args_os().skip(1);
+    (words.next()? == "torture").then(|| TortureArgs { arguments: words.collect() })
+}
+
+/// Becomes `rcu-torture`. Returns only where that is impossible.
+pub(crate) fn run(args: &TortureArgs) -> Result<Exit> {
+    let mut program =
+        env::current_exe().map_err(|error| Failure::io("cannot find this program", error))?;
+    program.set_file_name("rcu-torture");
+    let error = Command::new(&program).args(&args.arguments).exec();
+    Err(match error.kind() {
+        io::ErrorKind::NotFound => Failure::Unsupported(format!(
+            "there is no {}: build it with `cargo build --release -p quiescence-torture`, or run it \
+             with `cargo run --release -p quiescence-torture -- OPTIONS`",
+            program.display()
+        )),
+        _ => Failure::io(format!("cannot run {}", program.display()), error),
     })
-}
-
-impl Screen for Output {
-    fn line(&mut self, text: &str) -> io::Result<()> {
-        Ok(self.line(text)?)
-    }
-
-    fn heading(&mut self, text: &str) -> io::Result<()> {
-        Ok(self.heading(text)?)
-    }
-
-    fn paragraph(&mut self, text: &str) -> io::Result<()> {
-        Ok(self.paragraph(text)?)
-    }
-
-    fn entry(&mut self, label: &str, text: &str) -> io::Result<()> {
-        Ok(self.entry(label, text)?)
-    }
-
-    fn table(&mut self, table: Table) -> io::Result<()> {
-        let Table { header, numbers_from, rows } = table;
-        Ok(self.table(output::table(&header, numbers_from.., rows))?)
-    }
-
-    fn count(&self, count: u64) -> String {
-        bench::units::count(count)
-    }
-
-    fn json(&mut self, report: &Report<'_>) -> io::Result<()> {
-        Ok(self.json(None, report)?)
-    }
-
-    fn check_reader(&mut self) -> io::Result<()> {
-        Ok(self.check_reader()?)
-    }
-
-    fn interrupt(&self) -> Arc<AtomicBool> {
-        self.interrupt().flag()
-    }
-
-    fn progress(&self, total: Duration) -> Box<dyn screen::Progress> {
-        Box::new(Progress::new(total))
-    }
-}
-
-impl screen::Progress for Progress {
-    fn announce(&mut self, what: &str) {
-        Progress::announce(self, what);
-    }
-
-    fn advance(&mut self, by: Duration) {
-        Progress::advance(self, by);
-    }
 }

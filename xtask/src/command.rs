@@ -1,5 +1,5 @@
-//! Installs the command `rcu` below a prefix: the program, its manual pages, and completions for
-//! shells where these look for them.
+//! Installs the command `rcu` below a prefix: the program, `rcu-torture` beside it, manual pages, and
+//! completions for shells where these look for them.
 //!
 //! The program itself writes pages and completions, so that they describe what is installed.
 
@@ -11,7 +11,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 
 use crate::say;
-use crate::tools::{built_rcu, files_below, run};
+use crate::tools::{built_program, files_below, run};
 
 /// Shells, and where each looks for the completions of `rcu`, below the prefix.
 const COMPLETIONS: [(&str, &str); 3] = [
@@ -27,10 +27,13 @@ const COMPLETIONS: [(&str, &str); 3] = [
 pub fn install(prefix: &Path) -> Result<()> {
     ensure!(prefix.is_absolute(), "--prefix is to be absolute: {}", prefix.display());
     say::begun("building the command");
-    let program = built_rcu()?;
+    for (package, name) in [("rcu", "rcu"), ("quiescence-torture", "rcu-torture")] {
+        let program = built_program(package, name)?;
+        let installed = prefix.join("bin").join(name);
+        write(&installed, &fs::read(&program).with_context(|| program.display().to_string())?)?;
+        fs::set_permissions(&installed, fs::Permissions::from_mode(0o755))?;
+    }
     let installed = prefix.join("bin/rcu");
-    write(&installed, &fs::read(&program).with_context(|| program.display().to_string())?)?;
-    fs::set_permissions(&installed, fs::Permissions::from_mode(0o755))?;
     for (shell, place) in COMPLETIONS {
         let script = run(Command::new(&installed).args(["completions", shell]))?;
         write(&prefix.join(place), script.as_bytes())?;

@@ -70,11 +70,16 @@ pub(crate) fn built(cargo: &mut Command, tests: bool) -> Result<Vec<PathBuf>> {
 
 /// The command `rcu`, built if that is needed.
 pub(crate) fn built_rcu() -> Result<PathBuf> {
+    built_program("rcu", "rcu")
+}
+
+/// A program of a package of this repository, built to be fast.
+pub(crate) fn built_program(package: &str, name: &str) -> Result<PathBuf> {
     let mut build = cargo(&root());
-    build.args(["build", "--locked", "--package", "rcu", "--bin", "rcu", "--release"]);
-    let is_it = |path: &PathBuf| path.file_name().is_some_and(|name| name == "rcu");
+    build.args(["build", "--locked", "--release", "--package", package, "--bin", name]);
+    let is_it = |path: &PathBuf| path.file_name().is_some_and(|found| found == name);
     let made = built(&mut build, false)?.into_iter().find(is_it);
-    made.context("cargo built the package rcu, but no rcu")
+    made.with_context(|| format!("cargo built the package {package}, but no {name}"))
 }
 
 /// The repository.

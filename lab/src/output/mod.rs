@@ -284,15 +284,6 @@ impl Output {
         Ok(())
     }
 
-    /// Writes one label, at most ten letters long, and beside it its text: for entries that are
-    /// not known all at once, whose columns nevertheless agree.
-    pub(crate) fn entry(&mut self, label: &str, text: impl Display) -> Result<()> {
-        const INDENT: usize = 12;
-        self.keep(|| Block::Entries(vec![(label.to_owned(), text.to_string())]));
-        let wrapped = wrap(label, &text.to_string(), INDENT, self.width.into());
-        self.write(&wrapped)
-    }
-
     /// Writes labels in a column of their own, and beside each its text, wrapped at the width of
     /// the window.
     pub(crate) fn entries<L: AsRef<str>, T: Display>(

@@ -50,7 +50,6 @@ fn a_number_below_zero_is_too_small_and_not_something_else() {
         &["simulate", "--duration", "-1ms"],
         &["simulate", "--set", "bytes=-1"],
         &["simulate", "--suite", "--on-cpus", "-1"],
-        &["torture", "--seed", "-1"],
     ];
     for args in cases {
         let (_, stderr) = expect_code(&run(*args), 2);

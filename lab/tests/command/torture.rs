@@ -1,20 +1,36 @@
-//! `rcu torture` is the package `quiescence-torture`, whose tests are there.
+//! `rcu torture` is the program `rcu-torture`, whose tests are in its package.
+
+use std::ffi::OsStr;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Once;
 
 use crate::common::{expect_code, held, run};
 
+/// `rcu torture ARGS`, where the program is built: all tests together have built it before.
+fn torture(args: &str) -> std::process::Output {
+    static BUILT: Once = Once::new();
+    BUILT.call_once(|| {
+        let directory = Path::new(env!("CARGO_BIN_EXE_rcu")).parent().expect("a directory");
+        if !directory.join("rcu-torture").exists() {
+            let profile = directory.file_name().expect("the profile's directory");
+            let profile = if profile == "debug" { OsStr::new("dev") } else { profile };
+            let mut cargo = Command::new(env!("CARGO"));
+            cargo.args("build --quiet --locked --package quiescence-torture --profile".split(' '));
+            cargo.arg(profile).arg("--target-dir").arg(directory.parent().expect("the target's"));
+            assert!(cargo.status().expect("cargo runs").success());
+        }
+    });
+    run(["torture"].into_iter().chain(args.split(' ')))
+}
+
 #[test]
 fn a_run_is_written_as_text_and_as_json() {
-    let args = "torture --only readers,processes --seconds 1 --seed 42";
-    let directory = tempfile::tempdir().unwrap();
-    let page = directory.path().join("page.html");
-    let with_page = args.split(' ').chain(["--html", page.to_str().unwrap()]);
-    let (stdout, stderr) = expect_code(&run(with_page), 0);
-    assert!(std::fs::read_to_string(&page).unwrap().contains("clean: "), "{page:?}");
-    assert!(stderr.contains("page.html"), "{stderr}");
+    let args = "--only readers,processes --seconds 1 --seed 42";
+    let (stdout, _) = expect_code(&torture(args), 0);
     assert!(stdout.starts_with("seed"), "{stdout}");
     assert!(stdout.contains("clean: "), "{stdout}");
-    let args = format!("{args} --json -");
-    let report = held(&run(args.split(' ')));
+    let report = held(&torture(&format!("--json - {args}")));
     assert_eq!(report["schema"], "quiescence/torture");
     assert_eq!(report["verdict"], "clean");
     let children = report["deferred"].as_array().expect("a list");
@@ -23,9 +39,27 @@ fn a_run_is_written_as_text_and_as_json() {
 }
 
 #[test]
+fn what_is_wrong_with_its_options_is_its_own_answer() {
+    let (_, stderr) = expect_code(&torture("--seconds 0"), 2);
+    assert!(stderr.contains("0 is not in 1..=31536000"), "{stderr}");
+    let (stdout, _) = expect_code(&torture("--help"), 0);
+    assert!(stdout.contains("--list-mutants"), "{stdout}");
+}
+
+#[test]
+fn without_the_program_the_answer_says_how_to_build_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let alone = directory.path().join("rcu");
+    std::fs::copy(env!("CARGO_BIN_EXE_rcu"), &alone).unwrap();
+    let output = Command::new(&alone).args(["torture", "--seconds", "1"]).output().unwrap();
+    let (_, stderr) = expect_code(&output, 4);
+    assert!(stderr.contains("cargo build --release -p quiescence-torture"), "{stderr}");
+}
+
+#[test]
 fn a_step_is_removed_from_another_build_of_the_library() {
-    let (names, _) = expect_code(&run(["torture", "--list-mutants"]), 0);
+    let (names, _) = expect_code(&torture("--list-mutants"), 0);
     assert!(names.lines().any(|name| name == "no-scan"), "{names}");
-    let (_, stderr) = expect_code(&run(["torture", "--mutant", "no-scan"]), 2);
+    let (_, stderr) = expect_code(&torture("--mutant no-scan"), 2);
     assert!(stderr.contains("cargo xtask mutants --by torture no-scan"), "{stderr}");
 }
