@@ -25,17 +25,12 @@ const KEYS_AWAY: usize = 64;
 /// The operations of each thread of this workload, for `keys` keys.
 pub(crate) fn operations(keys: u32, of: &Workload, seed: u64) -> Arc<[Box<[Operation]>]> {
     let mut generator = ChaCha8Rng::seed_from_u64(seed);
-    let order = popular_first(keys, &mut generator);
+    // The keys by popularity. Shuffled, so that popular keys are not neighbours in memory only
+    // because their names sort together.
+    let mut order: Vec<u32> = (0..keys).collect();
+    order.shuffle(&mut generator);
     let updates = counts_of_updates(of.threads, of.reads_percent, &mut generator);
     updates.into_iter().map(|updates| one_thread(&order, updates, of, &mut generator)).collect()
-}
-
-/// The keys by popularity. Shuffled, so that popular keys are not neighbours in memory only
-/// because their names sort together.
-fn popular_first(keys: u32, generator: &mut ChaCha8Rng) -> Vec<u32> {
-    let mut order: Vec<u32> = (0..keys).collect();
-    order.shuffle(generator);
-    order
 }
 
 /// How many updates each thread gets: together as many as the share says, and at least one when

@@ -43,8 +43,8 @@ pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
 /// Why a command could not do what was asked.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// An argument or an input is wrong; the message says which, where, and what would be right.
-    Usage(String),
+    /// What the exit code says is the case; the message says why.
+    Because(Exit, String),
     /// A file could not be read or written.
     Io {
         /// What was being done, as in "cannot read keys.txt".
@@ -52,19 +52,27 @@ pub(crate) enum Failure {
         /// What the system said.
         error: io::Error,
     },
-    /// The machine cannot do this.
-    Unsupported(String),
-    /// The machine was too busy to measure what is needed.
-    Noisy(String),
-    /// One side of a comparison could not be measured; the message says why.
-    Undecided(String),
-    /// Ctrl-C, before there was anything to show.
-    Interrupted,
     /// No thread reads standard output any more. Not an error.
     BrokenPipe,
 }
 
 impl Failure {
+    /// An argument or an input is wrong; the words say which, where, and what would be right.
+    pub(crate) fn usage(why: impl fmt::Display) -> Failure {
+        Failure::Because(Exit::Usage, why.to_string())
+    }
+
+    /// One side of a comparison could not be measured; the words say why.
+    pub(crate) fn undecided(why: impl fmt::Display) -> Failure {
+        Failure::Because(Exit::Undecided, why.to_string())
+    }
+
+    /// Ctrl-C came before there was anything to show.
+    pub(crate) fn interrupted() -> Failure {
+        let why = "interrupted before there was anything to show";
+        Failure::Because(Exit::Interrupted, why.to_owned())
+    }
+
     /// Wraps an I/O error with what was being done; a closed pipe becomes [`Failure::BrokenPipe`].
     pub(crate) fn io(doing: impl Into<String>, error: io::Error) -> Failure {
         if error.kind() == io::ErrorKind::BrokenPipe {
@@ -82,18 +90,10 @@ impl Failure {
     pub(crate) fn exit(&self) -> Exit {
         match self {
             Failure::Io { error, .. } if is_of_the_disk(error) => Exit::NotWritten,
-            Failure::Usage(_) | Failure::Io { .. } => Exit::Usage,
-            Failure::Unsupported(_) => Exit::Unsupported,
-            Failure::Noisy(_) => Exit::Noisy,
-            Failure::Undecided(_) => Exit::Undecided,
-            Failure::Interrupted => Exit::Interrupted,
+            Failure::Because(exit, _) => *exit,
+            Failure::Io { .. } => Exit::Usage,
             Failure::BrokenPipe => Exit::Ok,
         }
-    }
-
-    /// Whether there is nothing to tell: the user closed the pipe, and knows.
-    pub(crate) fn is_silent(&self) -> bool {
-        matches!(self, Failure::BrokenPipe)
     }
 }
 
@@ -113,8 +113,8 @@ fn is_of_the_disk(error: &io::Error) -> bool {
 impl From<bench::Error> for Failure {
     fn from(error: bench::Error) -> Failure {
         match error {
-            bench::Error::Usage(message) => Failure::Usage(message),
-            bench::Error::Unsupported(message) => Failure::Unsupported(message),
+            bench::Error::Usage(why) => Failure::usage(why),
+            bench::Error::Unsupported(why) => Failure::Because(Exit::Unsupported, why),
             bench::Error::Io { doing, error } => Failure::io(doing, error),
         }
     }
@@ -126,27 +126,17 @@ impl From<Failure> for io::Error {
         match failure {
             Failure::Io { error, .. } => error,
             Failure::BrokenPipe => io::ErrorKind::BrokenPipe.into(),
-            Failure::Interrupted => io::ErrorKind::Interrupted.into(),
+            Failure::Because(Exit::Interrupted, _) => io::ErrorKind::Interrupted.into(),
             other => io::Error::other(other),
         }
-    }
-}
-
-impl From<simulate::Impossible> for Failure {
-    fn from(error: simulate::Impossible) -> Failure {
-        Failure::Usage(error.to_string())
     }
 }
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Failure::Usage(message)
-            | Failure::Unsupported(message)
-            | Failure::Noisy(message)
-            | Failure::Undecided(message) => f.write_str(message),
+            Failure::Because(_, message) => f.write_str(message),
             Failure::Io { doing, error } => write!(f, "{doing}: {error}"),
-            Failure::Interrupted => f.write_str("interrupted before there was anything to show"),
             Failure::BrokenPipe => f.write_str("the reader of standard output has gone"),
         }
     }

@@ -5,14 +5,14 @@
 
 use std::fmt::{Display, Write};
 
-use crate::provenance::Provenance;
+use crate::provenance::{ORIGIN, Provenance};
 
 /// The style of every page; plots take their colours from it.
 const STYLE: &str = include_str!("page.css");
 
-/// A page that needs nothing else: no script, nothing loaded. `fill` writes its body; below it
-/// stands where the results come from.
-pub(crate) fn page(title: &str, provenance: &Provenance, fill: impl FnOnce(&mut Markup)) -> String {
+/// A page that needs nothing else: no script, nothing loaded. `fill` writes its body; above it
+/// stands the command, below it where the results come from.
+pub(crate) fn page(provenance: &Provenance, fill: impl FnOnce(&mut Markup)) -> String {
     let mut page = Markup::default();
     page.literal("<!DOCTYPE html>");
     page.element("html", &[("lang", &"en")], |html| {
@@ -21,13 +21,14 @@ pub(crate) fn page(title: &str, provenance: &Provenance, fill: impl FnOnce(&mut 
             let width = "width=device-width, initial-scale=1";
             head.void("meta", &[("name", &"viewport"), ("content", &width)]);
             head.void("meta", &[("name", &"color-scheme"), ("content", &"light dark")]);
-            head.leaf("title", &[], title);
+            head.leaf("title", &[], "rcu");
             head.element("style", &[], |style| style.literal(STYLE));
         });
         html.element("body", &[], |body| {
+            body.leaf("h1", &[], &provenance.command_line);
             fill(body);
             body.element("footer", &[], |foot| {
-                foot.leaf("h2", &[], "Where this comes from");
+                foot.leaf("h2", &[], ORIGIN);
                 definitions(foot, &provenance.rows());
             });
         });
@@ -60,11 +61,19 @@ pub(crate) fn figures<T: AsRef<str>>(
     body.element("div", &[("class", &"scroll")], |div| div.element("table", &[], fill));
 }
 
+/// A picture below its title. It can be wider than the window.
+pub(crate) fn titled(title: &str, draw: impl FnOnce(&mut Markup)) -> Markup {
+    let mut part = Markup::default();
+    part.leaf("h2", &[], title);
+    part.element("div", &[("class", &"wide")], draw);
+    part
+}
+
 /// Terms, and what there is to say of each.
 pub(crate) fn definitions<T: Display, D: Display>(body: &mut Markup, entries: &[(T, D)]) {
     body.element("dl", &[], |list| {
         for (term, text) in entries {
-            list.leaf("dt", &[], term);
+            list.leaf("dt", &[], term.to_string().trim());
             list.leaf("dd", &[], text);
         }
     });
@@ -85,9 +94,9 @@ impl Markup {
         attributes: &[Attribute<'_>],
         inside: impl FnOnce(&mut Self),
     ) {
-        self.opening(name, attributes);
+        self.void(name, attributes);
         inside(self);
-        self.closing(name);
+        self.0.extend(["</", name, ">"]);
     }
 
     /// An element with text in it.
@@ -98,11 +107,6 @@ impl Markup {
         text: impl Display,
     ) {
         self.element(name, attributes, |inside| inside.text(text));
-    }
-
-    /// An element that is empty by its nature, and has no end.
-    pub(crate) fn void(&mut self, name: &'static str, attributes: &[Attribute<'_>]) {
-        self.opening(name, attributes);
     }
 
     /// Text.
@@ -165,22 +169,14 @@ impl Markup {
         self.leaf("text", &[class.as_slice(), &place, anchor.as_slice()].concat(), words);
     }
 
-    fn opening(&mut self, name: &'static str, attributes: &[Attribute<'_>]) {
-        self.0.push('<');
-        self.0.push_str(name);
+    /// An element that is empty by its nature, and has no end; the beginning of any other.
+    pub(crate) fn void(&mut self, name: &'static str, attributes: &[Attribute<'_>]) {
+        self.0.extend(["<", name]);
         for (attribute, value) in attributes {
-            self.0.push(' ');
-            self.0.push_str(attribute);
-            self.0.push_str("=\"");
+            self.0.extend([" ", attribute, "=\""]);
             self.text(value);
             self.0.push('"');
         }
-        self.0.push('>');
-    }
-
-    fn closing(&mut self, name: &'static str) {
-        self.0.push_str("</");
-        self.0.push_str(name);
         self.0.push('>');
     }
 }

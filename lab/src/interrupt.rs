@@ -33,16 +33,14 @@ impl Interrupt {
         Ok(Interrupt(requested))
     }
 
+    /// The flag itself, for code that polls an `AtomicBool`.
+    pub(crate) fn flag(&self) -> &Arc<AtomicBool> {
+        &self.0
+    }
+
     /// Whether the user asked to stop.
     pub(crate) fn requested(&self) -> bool {
         // Relaxed: the flag carries no data; it only has to be seen soon.
         self.0.load(Ordering::Relaxed)
-    }
-}
-
-/// The flag itself, for code that looks at an `AtomicBool`.
-impl AsRef<AtomicBool> for Interrupt {
-    fn as_ref(&self) -> &AtomicBool {
-        &self.0
     }
 }

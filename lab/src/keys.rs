@@ -89,25 +89,24 @@ pub(crate) struct Census {
 impl Census {
     /// What the user should know about the keys, one sentence each; nothing when all is plain.
     pub(crate) fn notes(&self) -> Vec<String> {
-        let mut notes = Vec::new();
-        let mut note = |count: u64, singular: &str, plural: &str| {
-            if count > 0 {
-                notes.push(format!("{count} {}", if count == 1 { singular } else { plural }));
-            }
-        };
-        note(self.duplicates, "duplicate key, used once", "duplicate keys, each used once");
-        note(self.empty_lines, "empty line, skipped", "empty lines, skipped");
-        note(
-            self.not_utf8,
-            "key that is not UTF-8, used as bytes",
-            "keys that are not UTF-8, used as bytes",
-        );
-        note(
-            self.unreadable,
-            "directory that could not be read",
-            "directories that could not be read",
-        );
-        notes
+        let all = [
+            (self.duplicates, "duplicate key, used once", "duplicate keys, each used once"),
+            (self.empty_lines, "empty line, skipped", "empty lines, skipped"),
+            (
+                self.not_utf8,
+                "key that is not UTF-8, used as bytes",
+                "keys that are not UTF-8, used as bytes",
+            ),
+            (
+                self.unreadable,
+                "directory that could not be read",
+                "directories that could not be read",
+            ),
+        ];
+        all.into_iter()
+            .filter(|(count, ..)| *count > 0)
+            .map(|(count, one, many)| format!("{count} {}", if count == 1 { one } else { many }))
+            .collect()
     }
 }
 
@@ -147,9 +146,25 @@ impl Collector {
         true
     }
 
+    /// Takes these names, and what is below those that are directories; says whether there is room
+    /// for more.
+    fn take_all(&mut self, names: &[(PathBuf, bool)]) -> bool {
+        for (path, is_directory) in names {
+            if !self.take(path.as_os_str().as_bytes()) {
+                return false;
+            }
+            match is_directory.then(|| children(path)) {
+                Some(Err(_)) => self.census.unreadable += 1,
+                Some(Ok(below)) if !self.take_all(&below) => return false,
+                _ => {}
+            }
+        }
+        true
+    }
+
     fn finish(mut self, source: &Source) -> Result<Keys> {
         if self.list.is_empty() {
-            return Err(Failure::Usage(format!(
+            return Err(Failure::usage(format!(
                 "no keys: {source} gave none ({} empty lines); give a file with one key a line, \
                  as in --keys FILE",
                 self.census.empty_lines
@@ -192,7 +207,7 @@ fn lines(mut reader: impl BufRead, name: &str, into: &mut Collector) -> Result<(
                 line.pop();
             }
         } else if length > LINE_BYTES_MAX {
-            return Err(Failure::Usage(format!(
+            return Err(Failure::usage(format!(
                 "{name}, line {number}: longer than {LINE_BYTES_MAX} bytes; a key file has one \
                  key a line"
             )));
@@ -209,27 +224,11 @@ fn lines(mut reader: impl BufRead, name: &str, into: &mut Collector) -> Result<(
 /// Takes the path names under `root`, sorted within each directory, depth first. Links are keys
 /// like any other name, but are not followed, so the walk ends.
 fn walk(root: &Path, into: &mut Collector) -> Result<()> {
-    let mut pending = Vec::new();
     let first = children(root).map_err(|error| {
         let hint = format!("cannot read {}; name a key file with --keys FILE", root.display());
         Failure::io(hint, error)
     })?;
-    pending.push(first.into_iter());
-    while let Some(level) = pending.last_mut() {
-        let Some((path, is_dir)) = level.next() else {
-            pending.pop();
-            continue;
-        };
-        if !into.take(path.as_os_str().as_bytes()) {
-            break;
-        }
-        if is_dir {
-            match children(&path) {
-                Ok(below) => pending.push(below.into_iter()),
-                Err(_) => into.census.unreadable += 1,
-            }
-        }
-    }
+    into.take_all(&first);
     Ok(())
 }
 

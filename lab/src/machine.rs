@@ -64,11 +64,11 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// Looks around. Reads `/proc` and `/sys`, changes nothing.
+    /// Looks around: reads `/proc` and `/sys`, and has the library choose its fences.
     pub(crate) fn detect() -> Machine {
-        let cpuinfo = fs::read_to_string("/proc/cpuinfo").ok();
+        let (model, virtual_machine) = cpu_and_hypervisor();
         Machine {
-            model: cpuinfo.as_deref().and_then(model),
+            model,
             cpus: allowed_cpus(),
             cpus_online: line("/sys/devices/system/cpu/online"),
             caches: caches(Path::new(CACHES)),
@@ -81,18 +81,8 @@ impl Machine {
             rseq_bytes: fs::read("/proc/self/auxv").ok().and_then(|bytes| rseq_bytes(&bytes)),
             clock: line("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
             clock_step_ns: clock_step().as_nanos() as u64,
-            virtual_machine: cpuinfo.as_deref().and_then(has_hypervisor),
+            virtual_machine,
         }
-    }
-
-    /// The size of the data or unified cache of this level, when known.
-    pub(crate) fn cache_bytes(&self, level: u32) -> Option<u64> {
-        self.caches.iter().find(|cache| cache.level == level).map(|cache| cache.bytes)
-    }
-
-    /// The size of the last cache before memory, when any is known.
-    pub(crate) fn last_cache_bytes(&self) -> Option<u64> {
-        self.caches.iter().map(|cache| cache.bytes).max()
     }
 
     /// Prints the machine, a line for each thing that matters.
@@ -103,42 +93,38 @@ impl Machine {
 
     /// What there is to say, as pairs of a name and its value; the page prints them too.
     pub(crate) fn rows(&self) -> Vec<(&'static str, String)> {
-        let unknown = || "unknown".to_owned();
+        let known = |text: &Option<String>| text.clone().unwrap_or_else(|| "unknown".to_owned());
         let guest = if self.virtual_machine == Some(true) { ", virtual machine" } else { "" };
-        let model = self.model.clone().unwrap_or_else(unknown);
-        let online = self.cpus_online.clone().unwrap_or_else(unknown);
-        let caches: Vec<String> = self.caches.iter().map(Cache::describe).collect();
+        let cache = |cache: &Cache| {
+            let side = if cache.kind == "Data" { "d" } else { "" };
+            format!("L{}{side} {}", cache.level, bench::units::bytes(cache.bytes))
+        };
+        let caches: Vec<String> = self.caches.iter().map(cache).collect();
+        let caches = Some(caches.join(", ")).filter(|caches| !caches.is_empty());
+        let rseq = self.rseq_bytes.map(|bytes| format!("yes, {bytes} bytes of features"));
         let membarrier =
             if self.membarrier.is_empty() { "none".to_owned() } else { self.membarrier.join(", ") };
         vec![
-            ("CPU", format!("{model}{guest}")),
-            ("CPUs", format!("{} usable here (online: {online})", self.cpus.len())),
-            ("caches", if caches.is_empty() { unknown() } else { caches.join(", ") }),
-            ("kernel", self.kernel.clone().unwrap_or_else(unknown)),
+            ("CPU", format!("{}{guest}", known(&self.model))),
+            (
+                "CPUs",
+                format!("{} usable here (online: {})", self.cpus.len(), known(&self.cpus_online)),
+            ),
+            ("caches", known(&caches)),
+            ("kernel", known(&self.kernel)),
             ("membarrier", membarrier),
             ("fences", format!("{} (chosen by the library)", self.fences)),
-            (
-                "rseq",
-                self.rseq_bytes
-                    .map_or_else(unknown, |bytes| format!("yes, {bytes} bytes of features")),
-            ),
-            (
-                "clock",
-                format!(
-                    "{}, steps of {} ns",
-                    self.clock.clone().unwrap_or_else(unknown),
-                    self.clock_step_ns
-                ),
-            ),
+            ("rseq", known(&rseq)),
+            ("clock", format!("{}, steps of {} ns", known(&self.clock), self.clock_step_ns)),
         ]
     }
 }
 
-impl Cache {
-    fn describe(&self) -> String {
-        let side = if self.kind == "Data" { "d" } else { "" };
-        format!("L{}{side} {}", self.level, bench::units::bytes(self.bytes))
-    }
+/// The CPU's model, and whether there is a hypervisor below. Reads a file, no more: every command
+/// calls it.
+pub(crate) fn cpu_and_hypervisor() -> (Option<String>, Option<bool>) {
+    let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    (field(&text, "model name"), has_hypervisor(&text))
 }
 
 /// The CPUs in this process's affinity mask.
@@ -194,13 +180,8 @@ fn caches(root: &Path) -> Vec<Cache> {
     caches
 }
 
-/// The caches of this machine as `rcu bench cache` must know them.
-pub(crate) fn geometry() -> Geometry {
-    geometry_of(&caches(Path::new(CACHES)))
-}
-
-/// What these caches say; the rest is the usual.
-fn geometry_of(caches: &[Cache]) -> Geometry {
+/// These caches as `rcu bench cache` must know them; what they do not say is the usual.
+pub(crate) fn geometry(caches: &[Cache]) -> Geometry {
     let usual = Geometry::USUAL;
     let of_level = |level| caches.iter().find(|cache| cache.level == level);
     let first = of_level(1).and_then(|cache| {
@@ -218,16 +199,6 @@ fn geometry_of(caches: &[Cache]) -> Geometry {
         last_bytes: caches.iter().map(|cache| cache.bytes).max().unwrap_or(usual.last_bytes),
         is_known: first.is_some() && second.is_some(),
     }
-}
-
-/// The CPU's name for itself, and whether a hypervisor runs it.
-pub(crate) fn cpu_and_hypervisor() -> (Option<String>, Option<bool>) {
-    let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    (model(&cpuinfo), has_hypervisor(&cpuinfo))
-}
-
-fn model(cpuinfo: &str) -> Option<String> {
-    field(cpuinfo, "model name")
 }
 
 fn has_hypervisor(cpuinfo: &str) -> Option<bool> {
@@ -322,7 +293,7 @@ mod tests {
     #[test]
     fn a_machine_without_cache_files_has_unknown_caches() {
         assert!(caches(Path::new("/nowhere")).is_empty());
-        assert_eq!(geometry_of(&[]), Geometry::USUAL);
+        assert_eq!(geometry(&[]), Geometry::USUAL);
     }
 
     #[test]
@@ -341,16 +312,13 @@ mod tests {
             }
         }
         let found = caches(directory.path());
-        let geometry = geometry_of(&found);
-        assert!(geometry.is_known);
-        assert_eq!(
-            (geometry.line_bytes, geometry.first.bytes, geometry.first.ways),
-            (64, 48 << 10, 12)
-        );
-        assert_eq!((geometry.second_bytes, geometry.last_bytes), (2 << 20, 2 << 20));
+        let known = geometry(&found);
+        assert!(known.is_known);
+        assert_eq!((known.line_bytes, known.first.bytes, known.first.ways), (64, 48 << 10, 12));
+        assert_eq!((known.second_bytes, known.last_bytes), (2 << 20, 2 << 20));
         // A fully associative cache, or a virtual machine that says 0.
         let odd = Cache { ways: None, ..found[0].clone() };
-        let geometry = geometry_of(&[odd, found[1].clone()]);
-        assert_eq!((geometry.is_known, geometry.first), (false, Geometry::USUAL.first));
+        let usual = geometry(&[odd, found[1].clone()]);
+        assert_eq!((usual.is_known, usual.first), (false, Geometry::USUAL.first));
     }
 }

@@ -110,7 +110,8 @@ fn main() -> ExitCode {
     match done {
         Ok(exit) => exit.into(),
         Err(failure) => {
-            if !failure.is_silent() {
+            // Who has closed the pipe knows.
+            if !matches!(failure, Failure::BrokenPipe) {
                 output::print_error(&failure);
             }
             failure.exit().into()

@@ -3,8 +3,9 @@
 //! The standard library's errors ("invalid float literal") are a programmer's words. Every number
 //! of a flag or of a workload file is read here, so that all of them are refused alike.
 
-use std::num::IntErrorKind;
+use std::num::{IntErrorKind, ParseIntError};
 use std::ops::RangeInclusive;
+use std::str::FromStr;
 
 use clap::builder::RangedI64ValueParser;
 
@@ -14,8 +15,8 @@ pub(crate) fn within(limits: RangeInclusive<i64>) -> RangedI64ValueParser<u32> {
 }
 
 /// A whole number; its limits are the caller's.
-pub(crate) fn whole(text: &str) -> Result<i64, String> {
-    text.parse::<i64>().map_err(|error| no_whole(text, error.kind()))
+pub(crate) fn whole<N: FromStr<Err = ParseIntError>>(text: &str) -> Result<N, String> {
+    text.parse().map_err(|error: ParseIntError| no_whole(text, error.kind()))
 }
 
 /// Why a text is no whole number.
@@ -51,6 +52,7 @@ mod tests {
 
     #[test]
     fn what_is_no_number_is_refused_in_plain_words() {
+        let whole = whole::<i64>;
         assert_eq!(whole("-3"), Ok(-3));
         assert_eq!(real("0.5"), Ok(0.5));
         assert!(whole("many").unwrap_err().contains("\"many\" is not a whole number"));

@@ -6,6 +6,7 @@
 
 use std::time::SystemTime;
 
+use rustix::system::uname;
 use serde::Serialize;
 
 use crate::machine;
@@ -13,6 +14,9 @@ use crate::machine;
 /// The version of the package, and the commit that it was built from.
 pub(crate) const VERSION: &str =
     concat!(env!("CARGO_PKG_VERSION"), " (commit ", env!("RCU_COMMIT"), ")");
+
+/// The heading above it.
+pub(crate) const ORIGIN: &str = "Where this comes from";
 
 /// The origin of a report.
 #[derive(Clone, Debug, Serialize)]
@@ -35,8 +39,8 @@ pub(crate) struct Provenance {
 }
 
 impl Provenance {
-    /// The origin of what this process reports.
-    pub(crate) fn of_this_run() -> Provenance {
+    /// The origin of what this process reports; with the name of the machine, if that is wanted.
+    pub(crate) fn of_this_run(has_host_name: bool) -> Provenance {
         let (cpu, is_virtual) = machine::cpu_and_hypervisor();
         let arguments = std::env::args_os().skip(1);
         let arguments: Vec<String> =
@@ -44,18 +48,12 @@ impl Provenance {
         Provenance {
             date: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
             host_class: host_class(is_virtual, machine::allowed_cpus().len()),
-            host_name: None,
+            host_name: has_host_name.then(|| uname().nodename().to_string_lossy().into_owned()),
             cpu: cpu.unwrap_or_else(|| "unknown".to_owned()),
             command_line: [&["rcu".to_owned()], arguments.as_slice()].concat().join(" "),
             version: env!("CARGO_PKG_VERSION"),
             commit: env!("RCU_COMMIT"),
         }
-    }
-
-    /// The same, with the name of the machine.
-    pub(crate) fn with_host_name(self) -> Provenance {
-        let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
-        Provenance { host_name: Some(name), ..self }
     }
 
     /// What there is to say, as pairs of a name and its value.
@@ -97,9 +95,8 @@ mod tests {
     fn a_host_class_has_no_name_of_the_machine() {
         assert_eq!(host_class(Some(true), 2), "virtual machine, 2 CPUs");
         assert_eq!(host_class(Some(false), 1), "bare metal, 1 CPU");
-        let here = Provenance::of_this_run();
-        assert!(here.host_name.is_none());
-        assert!(here.with_host_name().rows().iter().any(|(name, _)| *name == "host name"));
+        assert!(Provenance::of_this_run(false).host_name.is_none());
+        assert!(Provenance::of_this_run(true).rows().iter().any(|(name, _)| *name == "host name"));
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! What a command said, kept as it was said, so that the same text, tables and plots can be
 //! written as Markdown, as CSV or as a page.
 
-use comfy_table::Table;
+use comfy_table::{Row, Table};
 
 use crate::html::{self, Markup};
-use crate::plot::{self, Axis, Interval, Line};
+use crate::provenance::{ORIGIN, Provenance};
 
 /// One part of what was said, in its order.
 #[derive(Clone, Debug)]
@@ -13,10 +13,7 @@ pub(crate) enum Block {
     Paragraph(String),
     /// Labels, and the text beside each.
     Entries(Vec<(String, String)>),
-    Table {
-        header: Vec<String>,
-        rows: Vec<Vec<String>>,
-    },
+    Table(Table),
     /// The text of a program.
     Code(String),
     /// What all comes to. On a page it stands first, and in another colour if it is an alarm.
@@ -25,73 +22,44 @@ pub(crate) enum Block {
         is_alarm: bool,
         paragraphs: Vec<String>,
     },
-    /// Figures with their intervals, which only a page has.
-    Intervals {
-        /// What they are, and what the marks mean.
-        title: String,
-        axis: Axis,
-        rows: Vec<Interval>,
-    },
-    /// Lines over settings, which only a page has.
-    Lines {
-        title: &'static str,
-        unit: &'static str,
-        settings: Vec<String>,
-        lines: Vec<Line>,
-    },
-    /// A picture, which only a page has.
-    Picture {
-        title: &'static str,
-        picture: Markup,
-    },
+    /// What only a page has: a plot, a picture.
+    Picture(Markup),
 }
 
-impl Block {
-    fn is_plot(&self) -> bool {
-        matches!(self, Block::Intervals { .. } | Block::Lines { .. } | Block::Picture { .. })
-    }
-
-    /// A table as its cells hold it, not as it is fitted to a window.
-    pub(crate) fn of_table(table: &Table) -> Block {
-        let cells = |row: &comfy_table::Row| {
-            row.cell_iter().map(|cell| cell.content().replace('\n', " ")).collect::<Vec<_>>()
-        };
-        Block::Table {
-            header: table.header().map(cells).unwrap_or_default(),
-            rows: table.row_iter().map(cells).collect(),
-        }
-    }
+/// The header and the rows of a table as its cells hold them, not as they are fitted to a window.
+fn cells(table: &Table) -> (Vec<String>, Vec<Vec<String>>) {
+    let cells = |row: &Row| row.cell_iter().map(|cell| cell.content().replace('\n', " ")).collect();
+    (table.header().map(cells).unwrap_or_default(), table.row_iter().map(cells).collect())
 }
 
-/// The record as Markdown: tables in GitHub's form.
-pub(crate) fn markdown(blocks: &[Block]) -> String {
-    let mut text = String::new();
-    for block in blocks.iter().filter(|block| !block.is_plot()) {
-        if !text.is_empty() {
-            text.push('\n');
+/// The record as Markdown: tables in GitHub's form. At its end stands where it comes from, unless
+/// that has been said already.
+pub(crate) fn markdown(blocks: &[Block], provenance: &Provenance, is_said: bool) -> String {
+    let heading = |text: &str| format!("## {text}\n");
+    let entries = |entries: &[(String, String)]| -> String {
+        entries.iter().map(|(label, text)| format!("- **{}**: {text}\n", label.trim())).collect()
+    };
+    let part = |block: &Block| match block {
+        Block::Heading(text) => Some(heading(text)),
+        Block::Paragraph(text) => Some(format!("{text}\n")),
+        Block::Code(text) => Some(format!("{}\n", text.trim())),
+        Block::Conclusion { heading: text, paragraphs, .. } => {
+            let paragraphs = paragraphs.iter().map(|text| format!("\n{text}\n"));
+            Some(heading(text) + &paragraphs.collect::<String>())
         }
-        match block {
-            Block::Heading(heading) => text.push_str(&format!("## {heading}\n")),
-            Block::Paragraph(words) | Block::Code(words) => text.push_str(&format!("{words}\n")),
-            Block::Conclusion { heading, paragraphs, .. } => {
-                text.push_str(&format!("## {heading}\n"));
-                paragraphs.iter().for_each(|words| text.push_str(&format!("\n{words}\n")));
-            }
-            Block::Entries(entries) => {
-                for (label, entry) in entries {
-                    text.push_str(&format!("- **{}**: {entry}\n", label.trim()));
-                }
-            }
-            Block::Table { header, rows } => {
-                text.push_str(&markdown_row(header));
-                text.push_str(&format!("|{}\n", "---|".repeat(header.len())));
-                rows.iter().for_each(|row| text.push_str(&markdown_row(row)));
-            }
-            // Left out above.
-            _ => {}
+        Block::Entries(list) => Some(entries(list)),
+        Block::Table(table) => {
+            let (header, rows) = cells(table);
+            let rows: String = rows.iter().map(|row| markdown_row(row)).collect();
+            Some(format!("{}|{}\n{rows}", markdown_row(&header), "---|".repeat(header.len())))
         }
-    }
-    text
+        Block::Picture(_) => None,
+    };
+    let own = (!is_said).then(|| {
+        let rows = provenance.rows().into_iter().map(|(name, value)| (name.to_owned(), value));
+        [heading(ORIGIN), entries(&rows.collect::<Vec<_>>())]
+    });
+    blocks.iter().filter_map(part).chain(own.into_iter().flatten()).collect::<Vec<_>>().join("\n")
 }
 
 fn markdown_row(cells: &[String]) -> String {
@@ -107,11 +75,12 @@ pub(crate) fn csv(blocks: &[Block]) -> String {
     for block in blocks {
         match block {
             Block::Heading(words) => heading = words,
-            Block::Table { header, rows } => {
+            Block::Table(table) => {
                 if !text.is_empty() {
                     text.push_str("\r\n");
                 }
-                text.push_str(&csv_row("table", header));
+                let (header, rows) = cells(table);
+                text.push_str(&csv_row("table", &header));
                 rows.iter().for_each(|row| text.push_str(&csv_row(heading, row)));
             }
             _ => {}
@@ -132,8 +101,13 @@ fn csv_row(first: &str, cells: &[String]) -> String {
     quoted.collect::<Vec<_>>().join(",") + "\r\n"
 }
 
+/// The record as a page.
+pub(crate) fn page(blocks: &[Block], provenance: &Provenance) -> String {
+    html::page(provenance, |body| write_html(body, blocks))
+}
+
 /// The record as parts of a page.
-pub(crate) fn write_html(body: &mut Markup, blocks: &[Block]) {
+fn write_html(body: &mut Markup, blocks: &[Block]) {
     for block in blocks {
         if let Block::Conclusion { is_alarm, paragraphs, .. } = block {
             let class = if *is_alarm { "verdict alarm" } else { "verdict" };
@@ -145,22 +119,15 @@ pub(crate) fn write_html(body: &mut Markup, blocks: &[Block]) {
     for block in blocks {
         match block {
             Block::Conclusion { .. } => {}
-            Block::Code(text) => body.leaf("pre", &[], text),
+            Block::Code(text) => body.leaf("pre", &[], text.trim()),
             Block::Heading(heading) => body.leaf("h2", &[], heading),
             Block::Paragraph(paragraph) => body.leaf("p", &[], paragraph),
             Block::Entries(entries) => html::definitions(body, entries),
-            Block::Table { header, rows } => html::figures(body, header, rows),
-            Block::Intervals { title, axis, rows } => {
-                body.leaf("p", &[("class", &"soft")], title);
-                plot::intervals(body, title, axis, rows);
+            Block::Table(table) => {
+                let (header, rows) = cells(table);
+                html::figures(body, &header, rows);
             }
-            Block::Lines { title, unit, settings, lines } => {
-                plot::lines(body, title, unit, settings, lines);
-            }
-            Block::Picture { title, picture } => {
-                body.leaf("h2", &[], title);
-                body.element("div", &[("class", &"wide")], |wide| wide.append(picture));
-            }
+            Block::Picture(picture) => body.append(picture),
         }
     }
 }
@@ -170,13 +137,12 @@ mod tests {
     use super::*;
 
     fn blocks() -> Vec<Block> {
+        let mut table = Table::new();
+        table.set_header(["", "time"]).add_row(["a|b", "1,612 \"ns\""]);
         vec![
             Block::Heading("Read".to_owned()),
             Block::Entries(vec![("CPU".to_owned(), "a".to_owned())]),
-            Block::Table {
-                header: vec![String::new(), "time".to_owned()],
-                rows: vec![vec!["a|b".to_owned(), "1,612 \"ns\"".to_owned()]],
-            },
+            Block::Table(table),
         ]
     }
 
@@ -184,7 +150,11 @@ mod tests {
     fn markdown_has_the_text_and_tables_with_their_bars_escaped() {
         let expected =
             "## Read\n\n- **CPU**: a\n\n|  | time |\n|---|---|\n| a\\|b | 1,612 \"ns\" |\n";
-        assert_eq!(markdown(&blocks()), expected);
+        let provenance = Provenance::of_this_run(false);
+        assert_eq!(markdown(&blocks(), &provenance, true), expected);
+        let with_origin = markdown(&blocks(), &provenance, false);
+        let rest = with_origin.strip_prefix(expected).expect("the same before");
+        assert!(rest.starts_with("\n## Where this comes from\n\n- **date**: "), "{rest}");
     }
 
     #[test]

@@ -2,30 +2,19 @@
 //!
 //! The schemas are files, which tests hold to what the commands write.
 
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser};
 
 use crate::exit::{Exit, Result};
 use crate::output::{self, Output};
 
-/// A schema, and the command that writes such documents.
-#[derive(Clone, Copy, Debug)]
-struct Schema {
-    name: &'static str,
-    command: &'static str,
-    text: &'static str,
-}
-
+/// The name of each schema, the command that writes such documents, and its text.
 macro_rules! schemas {
     ($($name:literal of $command:literal,)*) => {
-        [$(Schema {
-            name: $name,
-            command: $command,
-            text: include_str!(concat!("../schema/", $name, ".schema.json")),
-        }),*]
+        [$(($name, $command, include_str!(concat!("../schema/", $name, ".schema.json")))),*]
     };
 }
 
-const ALL: [Schema; 13] = schemas![
+const ALL: [(&str, &str, &str); 13] = schemas![
     "advise" of "rcu advise",
     "baseline" of "rcu compare --save",
     "bench" of "rcu bench",
@@ -47,26 +36,22 @@ pub(crate) struct SchemaArgs {
     /// The document, as its member `schema` names it, behind `quiescence/`; without it, all are
     /// listed
     #[arg(value_name = "NAME", value_parser = parser())]
-    name: Option<Schema>,
+    name: Option<String>,
 }
 
-fn parser() -> impl TypedValueParser<Value = Schema> {
-    let value = |schema: &Schema| PossibleValue::new(schema.name).help(schema.command);
-    PossibleValuesParser::from(ALL.iter().map(value).collect::<Vec<_>>()).map(|name| {
-        let of_name = |schema: &&Schema| schema.name == name;
-        *ALL.iter().find(of_name).expect("only names of schemas are accepted")
-    })
+fn parser() -> PossibleValuesParser {
+    ALL.map(|(name, command, _)| PossibleValue::new(name).help(command)).into()
 }
 
 /// Prints a schema, or which there are.
 pub(crate) fn run(args: &SchemaArgs, output: &mut Output) -> Result<Exit> {
-    match args.name {
-        Some(schema) => output.line(schema.text.trim_end())?,
-        None => {
-            let rows = ALL.map(|Schema { name, command, .. }| [name, command]);
-            output.table(output::table(&["schema", "written as JSON by"], [], rows))?;
-            output.line("rcu schema NAME prints one of them.")?;
-        }
+    let asked_for = |(name, ..): &&(&str, _, _)| args.name.as_deref() == Some(name);
+    if let Some((_, _, text)) = ALL.iter().find(asked_for) {
+        output.line(text.trim_end())?;
+    } else {
+        let rows = ALL.map(|(name, command, _)| [name, command]);
+        output.table(output::table(&["schema", "written as JSON by"], [], rows))?;
+        output.line("rcu schema NAME prints one of them.")?;
     }
     Ok(Exit::Ok)
 }

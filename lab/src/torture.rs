@@ -30,11 +30,14 @@ pub(crate) fn run(args: &TortureArgs) -> Result<Exit> {
     program.set_file_name("rcu-torture");
     let error = Command::new(&program).args(&args.arguments).exec();
     Err(match error.kind() {
-        io::ErrorKind::NotFound => Failure::Unsupported(format!(
-            "there is no {}: build it with `cargo build --release -p quiescence-torture`, or run it \
-             with `cargo run --release -p quiescence-torture -- OPTIONS`",
-            program.display()
-        )),
+        io::ErrorKind::NotFound => {
+            let why = format!(
+                "there is no {}: build it with `cargo build --release -p quiescence-torture`, or \
+                 run it with `cargo run --release -p quiescence-torture -- OPTIONS`",
+                program.display()
+            );
+            Failure::Because(Exit::Unsupported, why)
+        }
         _ => Failure::io(format!("cannot run {}", program.display()), error),
     })
 }

@@ -70,7 +70,7 @@ impl<const MIN: u32, const MAX: u32> FromStr for Whole<MIN, MAX> {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        Whole::try_from(number::whole(text)?)
+        Whole::try_from(number::whole::<i64>(text)?)
     }
 }
 
@@ -102,15 +102,6 @@ impl<const IS_PERCENT: bool, const MAX: u32> FromStr for Real<IS_PERCENT, MAX> {
 
 /// A share in per cent.
 type Percent = Real<true, 100>;
-/// The exponent of Zipf's law.
-type Exponent = Real<false, 5>;
-type Threads = Whole<1, 1024>;
-type ValueBytes = Whole<1, 1_048_576>;
-type Work = Whole<0, 1_000_000>;
-type RunMs = Whole<1, 600_000>;
-type Rounds = Whole<1, 1000>;
-type KeysMax = Whole<1, 10_000_000>;
-type Limit = Whole<1, 1_000_000_000>;
 
 /// The workload as typed, on the command line or in a TOML file: the names there are those of the
 /// flags.
@@ -130,7 +121,7 @@ pub(crate) struct Description {
     kind: Option<Kind>,
     /// Threads, each reading and updating [default: the CPUs this process may use]
     #[arg(long, value_name = "N")]
-    threads: Option<Threads>,
+    threads: Option<Whole<1, 1024>>,
     /// Reads among the operations, in per cent; the rest are updates [default: 99; of a counter,
     /// whose sum is read seldom, 1]
     #[arg(long, value_name = "PERCENT")]
@@ -144,33 +135,33 @@ pub(crate) struct Description {
     exact: bool,
     /// The counter counts what is in use, and must never exceed N
     #[arg(long, value_name = "N")]
-    limit: Option<Limit>,
+    limit: Option<Whole<1, 1_000_000_000>>,
     /// Draw keys by Zipf's law with this exponent: few keys are popular [default: 0.99]
     #[arg(long, value_name = "EXPONENT", conflicts_with = "uniform")]
-    zipf: Option<Exponent>,
+    zipf: Option<Real<false, 5>>,
     /// Draw all keys equally often
     #[arg(long)]
     uniform: bool,
     /// Bytes of each value [default: 64]
     #[arg(long, value_name = "BYTES")]
-    value_bytes: Option<ValueBytes>,
+    value_bytes: Option<Whole<1, 1_048_576>>,
     /// Words of the value that a reader reads inside its section [default: 8]
     #[arg(long, value_name = "WORDS")]
-    work: Option<Work>,
+    work: Option<Whole<0, 1_000_000>>,
     /// Keys, one a line, from FILE; `-` is standard input [default: path names under /usr]
     #[arg(long, value_name = "FILE")]
     keys: Option<PathBuf>,
     /// Use at most N keys [default: 100000, or 20000 with --quick]
     #[arg(long, value_name = "N")]
-    max_keys: Option<KeysMax>,
+    max_keys: Option<Whole<1, 10_000_000>>,
     /// What is measured of a design in a round, in milliseconds: slices of one [default: 40, or 20
     /// with --quick]
     #[arg(long, value_name = "MS")]
-    run_ms: Option<RunMs>,
+    run_ms: Option<Whole<1, 600_000>>,
     /// Rounds at most, each with designs filled anew, until it is clear which are equal [default:
     /// 12]
     #[arg(long, value_name = "N")]
-    rounds: Option<Rounds>,
+    rounds: Option<Whole<1, 1000>>,
 }
 
 /// Which keys are used how often.
@@ -220,28 +211,20 @@ pub(crate) struct Workload {
     pub(crate) rounds: u32,
 }
 
-/// What stands in for what the user did not say.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Defaults {
-    /// CPUs this process may use.
-    pub(crate) cpus: u32,
-    /// Whether all has to be over soon.
-    pub(crate) quick: bool,
-}
-
 impl Workload {
-    /// Resolves what was typed: flags before the file before the defaults.
-    pub(crate) fn resolve(flags: &Description, defaults: Defaults) -> Result<Workload> {
+    /// Resolves what was typed: flags before the file before the defaults, for so many CPUs that
+    /// this process may use; `quick` where all has to be over soon.
+    pub(crate) fn resolve(flags: &Description, cpus: usize, quick: bool) -> Result<Workload> {
         let file = match &flags.workload {
             None => Description::default(),
             Some(path) => Description::read(path)?,
         };
         let keys_of_file = file.keys.as_deref().map(|keys| beside(keys, flags.workload.as_deref()));
-        let by_speed = |full: u32, quick: u32| if defaults.quick { quick } else { full };
+        let by_speed = |full: u32, short: u32| if quick { short } else { full };
         let kind = flags.kind.or(file.kind).unwrap_or(Kind::Table);
         let workload = Workload {
             kind,
-            threads: flags.threads.or(file.threads).map_or(defaults.cpus.max(1), |n| n.0),
+            threads: flags.threads.or(file.threads).map_or((cpus as u32).max(1), |n| n.0),
             reads_percent: flags.reads.or(file.reads).map_or(kind.reads_percent(), |share| share.0),
             churn_percent: flags.churn.or(file.churn).map_or(0.0, |share| share.0),
             exact: flags.exact || file.exact,
@@ -261,15 +244,14 @@ impl Workload {
                 && flags.max_keys.or(file.max_keys).is_none(),
             name: file.name.unwrap_or_else(|| "built-in".to_owned()),
         };
-        workload.check().map_err(Failure::Usage)?;
+        workload.check().map_err(Failure::usage)?;
         Ok(workload)
     }
 
     /// The one of those who say nothing, on two CPUs.
     #[cfg(test)]
     pub(crate) fn built_in() -> Workload {
-        let defaults = Defaults { cpus: 2, quick: false };
-        Workload::resolve(&Description::default(), defaults).expect("the defaults go together")
+        Workload::resolve(&Description::default(), 2, false).expect("the defaults go together")
     }
 
     /// What says something that its kind has no use for would be measured as if it were not said.
@@ -335,7 +317,7 @@ impl Workload {
 impl Description {
     fn read(path: &Path) -> Result<Description> {
         Description::parse(&text_of(path)?)
-            .map_err(|message| Failure::Usage(format!("{}{message}", path.display())))
+            .map_err(|message| Failure::usage(format!("{}{message}", path.display())))
     }
 
     /// The error begins with the place, as in `, line 3: ...`.
@@ -402,16 +384,14 @@ impl Display for Workload {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const DEFAULTS: Defaults = Defaults { cpus: 2, quick: false };
+    use crate::exit::Exit;
 
     #[test]
     fn defaults_answer_everything_and_quick_is_shorter() {
-        let full = Workload::resolve(&Description::default(), DEFAULTS).unwrap();
+        let full = Workload::resolve(&Description::default(), 2, false).unwrap();
         assert_eq!((full.threads, full.reads_percent), (2, 99.0));
         assert_eq!(full.popularity, Popularity::Zipf(0.99));
-        let quick = Defaults { quick: true, ..DEFAULTS };
-        let quick = Workload::resolve(&Description::default(), quick).unwrap();
+        let quick = Workload::resolve(&Description::default(), 2, true).unwrap();
         assert!(quick.run_ms * quick.rounds < full.run_ms * full.rounds);
     }
 
@@ -422,7 +402,7 @@ mod tests {
         std::fs::write(&path, "reads = 50\nuniform = true\nkeys = \"k.txt\"\n").unwrap();
         let flags =
             Description { workload: Some(path), reads: Some(Real(90.0)), ..Description::default() };
-        let workload = Workload::resolve(&flags, DEFAULTS).unwrap();
+        let workload = Workload::resolve(&flags, 2, false).unwrap();
         assert_eq!(workload.reads_percent, 90.0);
         assert_eq!(workload.popularity, Popularity::Uniform);
         assert_eq!(workload.keys, Source::File(directory.path().join("k.txt")));
@@ -435,7 +415,7 @@ mod tests {
             let path = directory.path().join("w.toml");
             std::fs::write(&path, text).unwrap();
             let flags = Description { workload: Some(path), ..Description::default() };
-            Workload::resolve(&flags, DEFAULTS)
+            Workload::resolve(&flags, 2, false)
         };
         for (text, expected) in [
             ("kind = \"config\"\nchurn = 5", "--churn is for --kind table"),
@@ -444,7 +424,9 @@ mod tests {
             ("kind = \"queue\"\nreads = 90", "as many values put in as taken out"),
         ] {
             match resolve(text) {
-                Err(Failure::Usage(message)) => assert!(message.contains(expected), "{message}"),
+                Err(Failure::Because(Exit::Usage, message)) => {
+                    assert!(message.contains(expected), "{message}")
+                }
                 other => panic!("{text:?}: {other:?}"),
             }
         }

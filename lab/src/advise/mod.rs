@@ -4,7 +4,7 @@
 //! [`rank`] compares them by the rule of [`decide`] and the table of [`simplicity`], [`sweep`]
 //! changes one thing at a time, [`verdict`] puts it into words,
 //! with what [`tree`] says of counters and [`remarks`] of indexes, large values and code to paste;
-//! [`report`] shows it, [`document`] writes it as JSON.
+//! [`report`] shows it, [`document`] writes it as JSON; sentences are in [`texts`].
 
 mod decide;
 mod document;
@@ -15,6 +15,7 @@ mod report;
 mod run;
 mod simplicity;
 mod sweep;
+mod texts;
 mod tree;
 mod verdict;
 
@@ -27,9 +28,10 @@ use crate::keys::{self, Keys};
 use crate::machine::Machine;
 use crate::number::within;
 use crate::output::Output;
-use crate::workload::{Defaults, Description, Workload};
+use crate::workload::{Description, Workload};
 use report::Report;
 use run::Run;
+pub(crate) use simplicity::help as simplest;
 
 /// The arguments of `rcu advise`, as typed.
 #[derive(clap::Args, Clone, Debug)]
@@ -59,17 +61,11 @@ enum Part {
     Sweep,
 }
 
-/// What is simplest, as the help says it.
-pub(crate) fn simplest() -> String {
-    simplicity::help()
-}
-
 /// Runs `rcu advise`.
 pub(crate) fn run(args: &AdviseArgs, output: &mut Output) -> Result<Exit> {
     let start = Instant::now();
     let machine = Machine::detect();
-    let defaults = Defaults { cpus: machine.cpus.len() as u32, quick: args.quick };
-    let workload = Workload::resolve(&args.workload, defaults)?;
+    let workload = Workload::resolve(&args.workload, machine.cpus.len(), args.quick)?;
     machine.print(output)?;
     let keys = keys::read(&workload.keys, workload.keys_max)?;
     check_memory(&machine, &workload, &keys)?;
@@ -101,7 +97,7 @@ fn check_memory(machine: &Machine, workload: &Workload, keys: &Keys) -> Result<(
     let values = if workload.kind.is_keyed() { keys.census.count } else { 1 };
     let needed = designs * values * (u64::from(workload.value_bytes) + BYTES_BESIDE_VALUE);
     match machine.memory_available_bytes {
-        Some(available) if needed > available / 2 => Err(Failure::Usage(format!(
+        Some(available) if needed > available / 2 => Err(Failure::usage(format!(
             "this workload needs about {} for {designs} designs, and {} are available; take fewer \
              keys (--max-keys) or smaller values (--value-bytes)",
             units::bytes(needed),

@@ -115,13 +115,13 @@ impl Track<'_> {
         let fits =
             |design: &&Design| design.value_bytes_max.is_none_or(|most| plan.value_bytes <= most);
         for design in bench::advise::designs(kind).iter().filter(fits) {
-            if self.output.interrupt().requested() {
+            if self.output.interrupt.requested() {
                 break;
             }
             self.output.check_reader()?;
             self.output.progress.announce(format!("preparing {}", design.name));
             let filled = Contender::filled(kind, design.name, plan);
-            contenders.push(filled.map_err(|unknown| Failure::Usage(unknown.to_string()))?);
+            contenders.push(filled.map_err(Failure::usage)?);
         }
         Ok(contenders)
     }
@@ -152,7 +152,7 @@ impl Track<'_> {
             let is_over = open.is_empty()
                 || round >= rounds.least && is_last
                 || round > 0 && self.is_too_late_for(cost);
-            if is_over || self.output.interrupt().requested() {
+            if is_over || self.output.interrupt.requested() {
                 break;
             }
             if round >= rounds.least {

@@ -9,6 +9,7 @@ use super::decide::{GIVEN_UP, Standing, ZONE, advantage, lost_percent_at_most};
 use super::race::Series;
 use super::report::reason;
 use super::simplicity::demands;
+use super::texts::TEXTS;
 use crate::json::object;
 
 /// What designs are ranked by.
@@ -47,10 +48,7 @@ impl By {
     pub(super) fn sentence(self) -> &'static str {
         match self {
             By::Wall => "Ranked by the time of slices that count.",
-            By::Cpu => {
-                "Ranked by CPU time, since designs have too few slices in which their threads had \
-                 their CPUs: what it costs to wait for a thread without a CPU is not in it."
-            }
+            By::Cpu => &TEXTS["ranked-by-cpu-time"],
         }
     }
 }
@@ -71,13 +69,6 @@ pub(super) struct Ranking {
 pub(super) struct Unranked {
     pub(super) name: &'static str,
     pub(super) missing: String,
-}
-
-impl Unranked {
-    fn of(series: &Series) -> Unranked {
-        let missing = series.missing.clone().unwrap_or_default();
-        Unranked { name: series.design.name, missing }
-    }
 }
 
 /// One design's place in a race.
@@ -182,17 +173,21 @@ pub(super) fn fastest(speeds: &[Vec<f64>]) -> Option<usize> {
 /// that both have.
 pub(super) fn rank(series: &[Series], threads: u32, cpus: u32) -> Ranking {
     let by = By::of(series);
+    let unranked = |one: &Series| Unranked {
+        name: one.design.name,
+        missing: one.missing.clone().unwrap_or_default(),
+    };
     let speeds: Vec<Vec<f64>> =
         series.iter().map(|one| by.speeds(one, threads.min(cpus.max(1)))).collect();
     let mut ranking = Ranking { by, ..Ranking::default() };
     let Some(best) = fastest(&speeds) else {
-        ranking.unranked = series.iter().map(Unranked::of).collect();
+        ranking.unranked = series.iter().map(unranked).collect();
         return ranking;
     };
     let mut order: Vec<(usize, Ratio)> = Vec::new();
     for (index, (one, own)) in series.iter().zip(&speeds).enumerate() {
         if own.is_empty() {
-            ranking.unranked.push(Unranked::of(one));
+            ranking.unranked.push(unranked(one));
         } else if index == best {
             order.push((index, Ratio { median: 1.0, low: 1.0, high: 1.0 }));
         } else {

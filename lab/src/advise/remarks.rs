@@ -5,63 +5,34 @@ use bench::advise::KeyIndex;
 use bench::units;
 
 use super::rank::Place;
+use super::texts::TEXTS;
 use super::verdict::listed;
 use crate::workload::{Kind, Workload};
 
 /// What the ranking does not show by itself.
 pub(super) fn disclosures(workload: &Workload, places: &[Place]) -> Vec<String> {
-    let mut remarks = Vec::new();
     let of = |index| {
         let has = |place: &&Place| place.design.index == Some(index);
         places.iter().filter(has).map(|place| place.design.name).collect::<Vec<_>>()
     };
-    let fixed = of(KeyIndex::Fixed);
-    if !fixed.is_empty() {
-        remarks.push(format!(
-            "A fixed index, for nothing: {} protect each value in its place, behind an index that \
-             is filled before the first round and never changes, so that finding a key costs them \
-             no synchronisation. A program whose keys come and go has no such index: --churn makes \
-             them pay for one.",
-            listed(&fixed)
-        ));
-    }
-    let buckets = of(KeyIndex::Buckets);
-    if !buckets.is_empty() {
-        remarks.push(format!(
-            "Buckets: {} have no index of their own in which keys can come and go. Here each is \
-             given a hash table of buckets: an updater locks the bucket, copies its list of keys \
-             with the change and replaces it, and readers take no lock. The number of buckets \
-             stays.",
-            listed(&buckets)
-        ));
-    }
-    if workload.churn_percent > 0.0 {
-        remarks.push(format!(
-            "Left out: {}. Its locks protect values, and none protects the index, so that keys \
-             cannot come and go.",
-            listed(&bench::advise::left_out_by_churn())
-        ));
-    }
     let too_small = |design: &&bench::advise::Design| {
         design.value_bytes_max.is_some_and(|most| most < workload.value_bytes as usize)
     };
     let designs = bench::advise::designs(workload.measured());
     let copying: Vec<_> = designs.iter().filter(too_small).map(|design| design.name).collect();
-    if !copying.is_empty() {
-        remarks.push(format!(
-            "Left out: {}. They copy the value for each reader, and are for values of a cache line \
-             or so.",
-            listed(&copying)
-        ));
-    }
-    if workload.kind == Kind::Queue {
-        remarks.push(
-            "A stack gives values back in another order than a queue; it is here since a pool does \
-             not care."
-                .to_owned(),
-        );
-    }
-    remarks
+    let is_churned = workload.churn_percent > 0.0;
+    let churned = if is_churned { bench::advise::left_out_by_churn() } else { Vec::new() };
+    let of_designs = [
+        ("fixed-index", of(KeyIndex::Fixed)),
+        ("buckets", of(KeyIndex::Buckets)),
+        ("left-out-by-churn", churned),
+        ("copying", copying),
+    ];
+    let of_designs = of_designs.into_iter().filter(|(_, names)| !names.is_empty());
+    let of_designs =
+        of_designs.map(|(text, names)| TEXTS[text].replace("{names}", &listed(&names)));
+    let of_queues = (workload.kind == Kind::Queue).then(|| TEXTS["stack"].clone());
+    of_designs.chain(of_queues).collect()
 }
 
 /// The program of the recommended design, and what has to be said before it.
@@ -88,20 +59,37 @@ pub(super) fn large_values(workload: &Workload) -> Option<String> {
         return None;
     }
     let bytes = units::bytes(u64::from(workload.value_bytes));
-    let lines = workload.value_bytes.div_ceil(LINE_BYTES);
-    Some(format!(
-        "Large values: one of {bytes} takes {lines} cache lines. The designs ranked here hand \
-         readers a pointer, so that a read costs the words it reads and not the size; an update \
-         allocates and fills all of it. Tools that copy the value for each reader (Snapshot, \
-         SeqLock, a Mutex around a Copy type) move all {lines} lines each time: they are for \
-         values of a line or two. Where updates change one field of a large value, put the field \
-         behind a pointer of its own, so that an update copies that field only."
-    ))
+    let lines = workload.value_bytes.div_ceil(LINE_BYTES).to_string();
+    Some(TEXTS["large-values"].replace("{bytes}", &bytes).replace("{lines}", &lines))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::advise::rank::tests::place;
+
+    #[test]
+    fn a_remark_names_whom_it_is_of() {
+        let of = |workload: Workload| {
+            let designs = bench::advise::designs(workload.measured());
+            let of_design = |design| Place { design, ..place("std-mutex", 1, 1.0) };
+            let places: Vec<Place> = designs.iter().map(of_design).collect();
+            disclosures(&workload, &places).join(" ")
+        };
+        let workload = |kind, value_bytes, churn_percent| {
+            of(Workload { kind, value_bytes, churn_percent, ..Workload::built_in() })
+        };
+        let all = [
+            (workload(Kind::Table, 64, 0.0), "A fixed index, for nothing: "),
+            (workload(Kind::Table, 64, 5.0), "Left out: mutex-per-value. Its locks"),
+            (workload(Kind::Table, 64, 5.0), "Buckets: "),
+            (workload(Kind::Config, 4096, 0.0), ". They copy the value for each reader"),
+            (workload(Kind::Queue, 64, 0.0), "A stack gives values back in another order"),
+        ];
+        for (text, expected) in all {
+            assert!(text.contains(expected) && !text.contains('{'), "{expected}: {text}");
+        }
+    }
 
     #[test]
     fn large_values_are_explained_and_small_ones_are_not() {

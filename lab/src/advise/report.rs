@@ -13,13 +13,14 @@ use crate::html::{self, Markup};
 use crate::keys::Census;
 use crate::machine::Machine;
 use crate::output::{self, Output};
-use crate::plot::{Axis, Interval, Line, Scale};
+use crate::plot::{self, Axis, Interval, Line, Scale};
 use crate::record::Block;
 use crate::workload::Workload;
 
 use super::decide::{self, ZONE};
 use super::rank::{Place, Ranking, Unranked, spread_percent};
 use super::sweep::{Point, Sweep};
+use super::texts::TEXTS;
 use super::verdict::Advice;
 use super::{remarks, tree, verdict};
 
@@ -121,13 +122,12 @@ impl Report {
                  an RCU read {rcu}."
             ));
         }
-        let is_out = |name: &str| {
-            let is_slow =
-                |place: &Place| place.design.name == name && place.best_is_faster.low > ZONE;
-            self.tables.iter().any(|table| table.places.iter().any(is_slow))
+        let is_out = |name: &&str| {
+            let mut places = self.tables.iter().flat_map(|table| &table.places);
+            places.any(|place| place.design.name == *name && place.best_is_faster.low > ZONE)
         };
         let names = self.places().iter().map(|place| place.design.name);
-        let out: Vec<&str> = names.filter(|name| is_out(name)).collect();
+        let out: Vec<&str> = names.filter(is_out).collect();
         if !out.is_empty() {
             known.push(format!(
                 "With {} % reads these are slower than the best by more than {:.0} %: {}.",
@@ -160,42 +160,43 @@ impl Report {
             output.heading(self.title(table))?;
             output.paragraph(table.by.sentence())?;
             output.table(ranking_table(&table.places))?;
-            output.plot(|| throughput_bars(&table.places));
+            output.picture(|| throughput_bars(&table.places));
             if table.places.iter().any(|place| place.update_ns.is_some()) {
-                output.plot(|| latencies(&table.places));
+                output.picture(|| latencies(&table.places));
             }
             for Unranked { name, missing } in &table.unranked {
                 output.paragraph(format!("{name} has no figure: {missing}."))?;
             }
         }
         if !self.places().is_empty() {
-            output.paragraph(TABLE_LEGEND)?;
+            output.paragraph(&TEXTS["columns"])?;
             for remark in remarks::disclosures(&self.workload, self.places()) {
                 output.paragraph(remark)?;
             }
             output.heading("Why")?;
             let reason = |place: &Place| (place.design.name, sentence(place.design.reader_cost));
             output.entries(self.places().iter().map(reason))?;
-            output.plot(|| limits(self.places()));
+            output.picture(|| limits(self.places()));
         }
         if self.sweeps.iter().any(|sweep| !sweep.points.is_empty()) {
             output.heading("Where the answer flips")?;
             for sweep in self.sweeps.iter().filter(|sweep| !sweep.points.is_empty()) {
                 output.table(sweep_table(sweep))?;
                 if sweep.points.len() > 1 {
-                    output.plot(|| sweep_lines(sweep));
+                    output.picture(|| sweep_lines(sweep));
                 }
                 output.line("")?;
             }
             output.paragraph(format!("Millions of operations a second; {STAR_LEGEND}"))?;
         }
         let is_alarm = self.checksum_errors() > 0 || self.too_noisy().is_some();
-        output.conclusion("Recommendation", is_alarm, self.recommendation())?;
+        let (heading, paragraphs) = ("Recommendation", self.recommendation());
+        output.say(Block::Conclusion { heading, is_alarm, paragraphs })?;
         for choice in self.choices() {
             let (head, program) = remarks::code(choice);
             output.heading("Code to paste")?;
             output.paragraph(head)?;
-            output.code(program)?;
+            output.say(Block::Code(program.to_owned()))?;
         }
         Ok(())
     }
@@ -224,13 +225,6 @@ const STAR_LEGEND: &str = "* is equal to the best there, within 15 %.";
 
 /// What throughput is in.
 const THROUGHPUT: &str = "million operations a second";
-
-/// What the columns of the ranking mean.
-const TABLE_LEGEND: &str = "Same rank: equal, within 15 % of the fastest of them; these are in the order of --help, the \
-     simplest first. Mop/s: millions of operations a second, median over the slices. ±: from the \
-     lower to the upper quartile, in per cent of the median. behind: how many times as fast the \
-     fastest is. update: latency that one update in a thousand exceeds. waiting: replaced values \
-     not yet freed, at most. CPU: time of all threads for an operation.";
 
 /// Why a design is where it is: what it asks of readers, and what else stands out.
 pub(super) fn reason(place: &Place) -> String {
@@ -291,44 +285,36 @@ fn ranking_table(places: &[Place]) -> comfy_table::Table {
 }
 
 /// The throughput of each design, with its quartiles.
-fn throughput_bars(places: &[Place]) -> Block {
+fn throughput_bars(places: &[Place]) -> Markup {
     let bar = |place: &Place| {
         let Spread { median, low, high } = place.throughput;
         let figures = [median, low, high].map(|each| each / 1e6);
         let text = units::figures(figures[0]);
-        Interval { ours: place.design.ours, ..Interval::of(place.design.name, figures, text) }
+        Interval::of(place.design.name, place.design.ours, figures, text)
     };
-    Block::Intervals {
-        title: "Throughput of each design; whiskers: the quartiles.".to_owned(),
-        axis: Axis::new(THROUGHPUT, Scale::Bars, units::figures),
-        rows: places.iter().map(bar).collect(),
-    }
+    let title = "Throughput of each design; whiskers: the quartiles.";
+    let axis = Axis::new(THROUGHPUT, Scale::Bars, units::figures);
+    plot::intervals(title, &axis, &places.iter().map(bar).collect::<Vec<_>>())
 }
 
 /// How long the updates of each design take.
-fn latencies(places: &[Place]) -> Block {
+fn latencies(places: &[Place]) -> Markup {
     let row = |place: &Place| {
         let [median, most, slowest] =
             place.update_ns.map(|ns| [ns.p50, ns.p99, ns.p99_9].map(|ns| ns as f64))?;
-        let (name, text) = (place.design.name, units::nanoseconds(slowest));
-        let interval = Interval::of(name, [most, median, slowest], text);
-        Some(Interval { ours: place.design.ours, ..interval })
+        let (design, text) = (place.design, units::nanoseconds(slowest));
+        Some(Interval::of(design.name, design.ours, [most, median, slowest], text))
     };
     let title = "Latency of updates: 99 %, whiskers at the median and at 99.9 %, which stands at \
                  the right; logarithmic.";
-    Block::Intervals {
-        title: title.to_owned(),
-        axis: Axis::new("latency of an update", Scale::Logarithmic, units::nanoseconds),
-        rows: places.iter().filter_map(row).collect(),
-    }
+    let axis = Axis::new("latency of an update", Scale::Logarithmic, units::nanoseconds);
+    plot::intervals(title, &axis, &places.iter().filter_map(row).collect::<Vec<_>>())
 }
 
 /// What each design is not for.
-fn limits(places: &[Place]) -> Block {
+fn limits(places: &[Place]) -> Markup {
     let limits: Vec<_> = places.iter().map(|one| (one.design.name, one.design.limits)).collect();
-    let mut picture = Markup::default();
-    html::definitions(&mut picture, &limits);
-    Block::Picture { title: "What each is not for", picture }
+    html::titled("What each is not for", |part| html::definitions(part, &limits))
 }
 
 /// The settings of a sweep, as heads of columns.
@@ -354,7 +340,7 @@ fn sweep_table(sweep: &Sweep) -> comfy_table::Table {
 }
 
 /// The sweep as lines.
-fn sweep_lines(sweep: &Sweep) -> Block {
+fn sweep_lines(sweep: &Sweep) -> Markup {
     let line = |name: &'static str| {
         let of = |point: &Point| point.place(name).map(|place| place.throughput.median / 1e6);
         let ours = sweep.points.iter().find_map(|point| point.place(name));
@@ -367,5 +353,5 @@ fn sweep_lines(sweep: &Sweep) -> Block {
     let mut lines: Vec<Line> = sweep.designs().into_iter().map(line).collect();
     // The same order, and so the same colours, in every plot of the page.
     lines.sort_by(|a, b| b.ours.cmp(&a.ours).then_with(|| a.name.cmp(&b.name)));
-    Block::Lines { title: sweep.over.title(), unit: THROUGHPUT, settings: settings(sweep), lines }
+    plot::lines(sweep.over.title(), THROUGHPUT, &settings(sweep), &lines)
 }

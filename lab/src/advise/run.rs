@@ -29,12 +29,6 @@ const ROUNDS_MIN: u32 = 3;
 /// Where the large table does not fit the caches, this many keys with their values do.
 const KEYS_SMALL: usize = 1_000;
 
-/// A table of the workload: its keys, and the designs that are filled with them.
-struct Filled {
-    plan: Plan,
-    contenders: Vec<Contender>,
-}
-
 /// A run with everything decided.
 pub(super) struct Run<'a> {
     pub(super) start: Instant,
@@ -63,13 +57,13 @@ impl Run<'_> {
         output.progress.begin(self.duration());
         if !self.args.skip.contains(&Part::Costs) {
             let costs = costs::measure(self.machine, (self.args.quick, false), output)?;
-            costs::table::print(&costs, output)?;
+            costs::print(&costs, output)?;
             report.costs = Some(costs);
         }
         report.print_input(output)?;
         self.race(&mut report, output)?;
         output.progress.end();
-        report.interrupted = output.interrupt().requested();
+        report.interrupted = output.interrupt.requested();
         Ok(report)
     }
 
@@ -83,8 +77,7 @@ impl Run<'_> {
         let tables = self.tables();
         for (number, keys) in (1..).zip(&tables) {
             let plan = self.plan(keys, &self.workload);
-            let contenders = track.prepare(self.workload.measured(), &plan)?;
-            let mut filled = Filled { plan, contenders };
+            let mut contenders = track.prepare(self.workload.measured(), &plan)?;
             let rounds = Rounds {
                 run_for: self.workload.run_for(),
                 least: self.workload.rounds.min(ROUNDS_MIN),
@@ -94,21 +87,20 @@ impl Run<'_> {
                     self.start + all * number / tables.len() as u32
                 }),
             };
-            let (mut ranking, run) =
-                track.race(&mut filled.contenders, None, &filled.plan, rounds)?;
+            let (mut ranking, run) = track.race(&mut contenders, None, &plan, rounds)?;
             ranking.keys = keys.len() as u64;
             report.tables.push(ranking);
             report.run = std::mem::take(&mut report.run).and(run);
-            first.get_or_insert(filled);
+            first.get_or_insert(contenders);
         }
-        let Some(mut filled) = first else { return Ok(()) };
+        let Some(mut contenders) = first else { return Ok(()) };
         if self.args.skip.contains(&Part::Sweep) || report.too_noisy().is_some() {
             return Ok(());
         }
         track.deadline = self.deadline(QUICK_ALL);
-        self.sweep(Over::ReadsPercent, &self.read_shares(), report, &mut filled, &mut track)?;
+        self.sweep(Over::ReadsPercent, &self.read_shares(), report, &mut contenders, &mut track)?;
         if !self.args.quick {
-            self.sweep(Over::Threads, &self.thread_counts(), report, &mut filled, &mut track)?;
+            self.sweep(Over::Threads, &self.thread_counts(), report, &mut contenders, &mut track)?;
         }
         Ok(())
     }
@@ -132,26 +124,26 @@ impl Run<'_> {
         over: Over,
         values: &[f64],
         report: &mut Report,
-        filled: &mut Filled,
+        contenders: &mut [Contender],
         track: &mut Track<'_>,
     ) -> Result<()> {
         let leaders = sweep::leaders(&report.tables[0].places, self.args.quick);
-        let rounds = self.sweep_rounds();
+        let (rounds, keys) = (self.sweep_rounds(), self.tables().swap_remove(0));
         let mut points: Vec<Point> = Vec::new();
         let own = over.of(&self.workload);
         for value in sweep::running_order(values, own) {
-            if track.output.interrupt().requested() {
+            if track.output.interrupt.requested() {
                 break;
             }
             if track.is_too_late_for(rounds.duration(leaders.len())) {
                 report.cut_short = true;
                 break;
             }
-            let plan = self.plan(&filled.plan.keys, &over.at(value, &self.workload));
-            let (ranking, _) = track.race(&mut filled.contenders, Some(&leaders), &plan, rounds)?;
+            let plan = self.plan(&keys, &over.at(value, &self.workload));
+            let (ranking, _) = track.race(contenders, Some(&leaders), &plan, rounds)?;
             report.checksum_errors_in_sweeps +=
                 ranking.places.iter().map(|place| place.checksum_errors).sum::<u64>();
-            if !track.output.interrupt().requested() {
+            if !track.output.interrupt.requested() {
                 points.push(Point { value, places: ranking.places });
             }
         }

@@ -43,7 +43,7 @@ pub(super) fn defers(design: &Design) -> bool {
 }
 
 /// The table for the help.
-pub(super) fn help() -> String {
+pub(crate) fn help() -> String {
     let mut text = String::from(
         "Of the designs that are equal to the best the simplest is taken, in this order, and \
          within a line in that of the list of designs:\n",

@@ -7,6 +7,7 @@ use bench::units;
 use serde::Serialize;
 
 use super::rank::{Place, best};
+use super::texts::TEXTS;
 use crate::workload::{Kind, Workload};
 
 /// Where the tree is from.
@@ -58,27 +59,13 @@ pub(super) fn path(workload: &Workload) -> Option<Path> {
         question: "how often is it read?",
         answer: format!("{often}, in {share} % of the operations (--reads)"),
     });
-    let (design, because) = match (workload.limit.is_some(), workload.exact, frequent) {
-        (_, _, true) => (
-            "atomic-shared",
-            "frequent sums want one word: to add up a word of each CPU would cost more than its \
-             cheap additions save",
-        ),
-        (true, _, false) => (
-            "quiescence-limit",
-            "each CPU has a stock of what may still be counted, and near the limit all share one \
-             word",
-        ),
-        (false, true, false) => (
-            "quiescence-exact",
-            "each CPU counts in its own word; the rare sum gathers all words at one moment",
-        ),
-        (false, false, false) => (
-            "quiescence-counter",
-            "each CPU counts in its own word; the rare sum adds the words up one after the other",
-        ),
+    let design = match (workload.limit.is_some(), workload.exact, frequent) {
+        (_, _, true) => "atomic-shared",
+        (true, _, false) => "quiescence-limit",
+        (false, true, false) => "quiescence-exact",
+        (false, false, false) => "quiescence-counter",
     };
-    Some(Path { steps, design, because })
+    Some(Path { steps, design, because: &TEXTS[design] })
 }
 
 impl Path {

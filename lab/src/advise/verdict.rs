@@ -11,6 +11,7 @@ use super::decide::ZONE;
 use super::rank::{Place, Ranking};
 use super::simplicity::defers;
 use super::sweep::{Sweep, is_plain_lock};
+use super::texts::TEXTS;
 
 /// Below this advantage a lock's simplicity is worth more than the speed.
 const ADVANTAGE_WORTH_IT: f64 = 1.3;
@@ -156,15 +157,9 @@ fn when_not(choice: &Place, places: &[Place]) -> String {
         return format!("Its limits: {}.", choice.design.limits);
     }
     if !defers(choice.design) {
-        return "You do not need RCU for this workload: readers that share a lock are fast enough \
-                here, they always see the newest value, and nothing waits to be freed."
-            .to_owned();
+        return TEXTS["needless"].clone();
     }
-    let mut text = String::from(
-        "Do not use it where a reader must never see a value that has just been replaced, or \
-         where a reader blocks or runs for long inside its section: what was replaced meanwhile \
-         stays in memory that long.",
-    );
+    let mut text = TEXTS["not-for"].clone();
     if let Some(lock) = lock {
         let advantage = choice.throughput.median / lock.throughput.median;
         if advantage < ADVANTAGE_WORTH_IT {

@@ -1,10 +1,12 @@
 //! The JSON of `rcu bench`: every round of every metric, ratios and verdicts.
 
 use ::bench::statistics::difference_at_most;
+use ::bench::suites::Options;
 use ::bench::suites::promises::{Bound, Verdict};
 use ::bench::suites::rounds::{self, Case, Series};
 use serde::Serialize;
 
+use super::per_cpu_path;
 use super::report::{unit_of, verdict_on};
 use crate::json::{self, object};
 use crate::machine::Machine;
@@ -13,30 +15,25 @@ use crate::output::SchemaId;
 /// The version of the JSON; a reader of another one must not guess.
 pub(super) const SCHEMA: SchemaId = SchemaId("quiescence/bench", 3);
 
-/// What was run.
-#[derive(Debug)]
-pub(super) struct Header {
-    pub(super) bench: &'static str,
-    pub(super) seed: u64,
-    pub(super) quick: bool,
-    pub(super) base: &'static str,
-    /// `restartable` or `portable`.
-    pub(super) per_cpu_path: &'static str,
-    pub(super) interrupted: bool,
-}
-
 /// Puts the document together that `--json` writes.
-pub(super) fn document(header: &Header, cases: &[Case], verdicts: &[Verdict]) -> impl Serialize {
+pub(super) fn document(
+    bench: &'static str,
+    base: &'static str,
+    options: &Options,
+    cases: &[Case],
+    verdicts: &[Verdict],
+    interrupted: bool,
+) -> impl Serialize {
     object! {
-        "bench": header.bench,
-        "seed": header.seed,
-        "quick": header.quick,
-        "base": header.base,
-        "per_cpu_path": header.per_cpu_path,
-        "interrupted": header.interrupted,
+        "bench": bench,
+        "seed": options.seed,
+        "quick": options.quick,
+        "base": base,
+        "per_cpu_path": per_cpu_path(),
+        "interrupted": interrupted,
         "machine": Machine::detect(),
         "run": rounds::verdict(cases).as_ref().map(json::run),
-        "cases": cases.iter().map(|case| case_out(case, header.base)).collect::<Vec<_>>(),
+        "cases": cases.iter().map(|case| case_out(case, base)).collect::<Vec<_>>(),
         "targets": verdicts.iter().map(target).collect::<Vec<_>>(),
     }
 }
@@ -96,19 +93,15 @@ mod tests {
     use super::super::report::tests::three_beside_a_base;
     use super::*;
 
-    const HEADER: Header = Header {
-        bench: "read",
-        seed: 1,
-        quick: true,
-        base: "a",
-        per_cpu_path: "portable",
-        interrupted: false,
-    };
+    fn written(cases: &[Case]) -> serde_json::Value {
+        let options = Options::default();
+        let document = document("read", "a", &options, cases, &[], false);
+        serde_json::to_value(document).unwrap()
+    }
 
     #[test]
     fn the_document_says_what_a_tie_is_worth() {
-        let cases = [three_beside_a_base()];
-        let json = serde_json::to_value(document(&HEADER, &cases, &[])).unwrap();
+        let json = written(&[three_beside_a_base()]);
         let most = |rival: usize, metric: usize| {
             let metric = &json["cases"][0]["rivals"][rival]["metrics"][metric];
             metric["difference_at_most_percent"].as_f64().map(f64::round)
@@ -127,9 +120,9 @@ mod tests {
         for (rival, values) in case.rivals.iter_mut().zip([[1.0, 2.0], [2.0, 4.0]]) {
             rival.values = vec![values.into()];
         }
-        let json = serde_json::to_value(document(&HEADER, &[case], &[])).unwrap();
+        let json = written(&[case]);
         assert_eq!(json["base"], "a");
-        assert_eq!(json["per_cpu_path"], "portable");
+        assert_eq!(json["per_cpu_path"], per_cpu_path());
         let metric = &json["cases"][0]["rivals"][1]["metrics"][0];
         assert_eq!(metric["rounds"], serde_json::json!([2.0, 4.0]));
         assert_eq!(metric["ratio_to_base"]["median"], 2.0);

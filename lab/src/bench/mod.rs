@@ -14,7 +14,6 @@ use ::bench::suites::promises::{Held, Verdict};
 use ::bench::suites::rounds::{self, Case};
 use ::bench::suites::{self, Group, SUITES, Suite, cache, compat, engines, map, tools};
 use clap::builder::{PossibleValue, PossibleValuesParser};
-use quiescence::tuning::PerCpuPath;
 
 use crate::exit::{Exit, Result};
 use crate::machine::{self, Machine};
@@ -258,7 +257,9 @@ impl What {
                 map::prepare(&args.of.cases, &load, options)
             }
             Self::Tools(args) => tools::prepare(&args.of.cases, args.threads, options),
-            Self::Cache(args) => cache::prepare(&args.cases, &machine::geometry(), options),
+            Self::Cache(args) => {
+                cache::prepare(&args.cases, &machine::geometry(&Machine::detect().caches), options)
+            }
             Self::Readme(_) => suites::readme::prepare(options),
             Self::Compat(compat) => compat::prepare(&compat.of.cases, &compat.libraries, options),
         }
@@ -287,7 +288,7 @@ pub(crate) fn run(args: &BenchArgs, output: &mut Output) -> Result<Exit> {
     output.progress.begin(suite.duration);
     let (cases, verdicts) = suite.run(output, &options)?;
     output.progress.end();
-    let interrupted = output.interrupt().requested();
+    let interrupted = output.interrupt.requested();
     // README has figures and no targets: none is missed there.
     let is_judged = !matches!(args.what, What::Readme(_));
     if let What::Readme(readme) = &args.what {
@@ -301,15 +302,8 @@ pub(crate) fn run(args: &BenchArgs, output: &mut Output) -> Result<Exit> {
         }
         report::print_verdicts(&verdicts, output)?;
     }
-    let header = document::Header {
-        bench: name,
-        seed: options.seed,
-        quick: options.quick,
-        base,
-        per_cpu_path: per_cpu_path(),
-        interrupted,
-    };
-    output.json(document::SCHEMA, &document::document(&header, &cases, &verdicts))?;
+    let document = document::document(name, base, &options, &cases, &verdicts, interrupted);
+    output.json(document::SCHEMA, &document)?;
     let is_gate = is_judged && args.what.options().gate;
     Ok(exit(interrupted, if is_gate { &verdicts } else { &[] }))
 }
@@ -335,11 +329,8 @@ fn print_readme(
 }
 
 /// How the library counts per CPU here.
-fn per_cpu_path() -> &'static str {
-    match quiescence::tuning::per_cpu_path() {
-        PerCpuPath::Restartable => "restartable",
-        PerCpuPath::Portable => "portable",
-    }
+fn per_cpu_path() -> String {
+    format!("{:?}", quiescence::tuning::per_cpu_path()).to_lowercase()
 }
 
 /// How a gate ends that these verdicts pass through.

@@ -82,7 +82,7 @@ pub(super) fn check(path: &Path, machine: &Machine) -> Result<()> {
 
 fn no_markers(path: &Path, machine: &Machine) -> Failure {
     let cpu = cpu(machine);
-    Failure::Usage(format!(
+    Failure::usage(format!(
         "{} has no place for the tables: write the lines {} and {} where they belong",
         path.display(),
         begin(&cpu),

@@ -7,9 +7,9 @@ use ::bench::units;
 use comfy_table::{Cell, Color};
 
 use crate::exit::Result;
+use crate::html::Markup;
 use crate::output::{self, Output};
-use crate::plot::{Axis, Interval, Scale};
-use crate::record::Block;
+use crate::plot::{self, Axis, Interval, Scale};
 
 /// Prints the table of one case, ratios to `base` last, and below it how much its ties are worth.
 pub(super) fn print(case: &Case, base: &str, output: &mut Output) -> Result<()> {
@@ -30,14 +30,14 @@ pub(super) fn print(case: &Case, base: &str, output: &mut Output) -> Result<()> 
     let rows = case.rivals.iter().map(|rival| row(case, rival, base));
     output.table(output::table(&header, 1.., rows))?;
     for (number, metric) in case.metrics.iter().enumerate() {
-        output.plot(|| plot(case, number, metric, Scale::Bars, "medians"));
+        output.picture(|| metric_plot(case, number, metric, Scale::Bars, "medians"));
     }
-    if output.is_verbose() {
+    if output.is_verbose {
         print_rounds(case, output)?;
         for (number, metric) in case.metrics.iter().enumerate() {
             let values = case.rivals.iter().flat_map(|rival| &rival.values[number]).copied();
             let scale = Scale::for_values(values);
-            output.plot(|| plot(case, number, metric, scale, "every round"));
+            output.picture(|| metric_plot(case, number, metric, scale, "every round"));
         }
     }
     for sentence in ties(case, base) {
@@ -61,19 +61,18 @@ fn intervals(case: &Case, number: usize) -> Vec<Interval> {
         let text = number_of(&case.metrics[number], median);
         Some(Interval {
             rounds: rival.values[number].clone(),
-            ours: rival.ours,
-            ..Interval::of(rival.name, [median, low, high], text)
+            ..Interval::of(rival.name, rival.ours, [median, low, high], text)
         })
     };
     case.rivals.iter().filter_map(interval).collect()
 }
 
 /// One metric of all rivals, with the quartiles.
-fn plot(case: &Case, number: usize, metric: &Metric, scale: Scale, what: &str) -> Block {
+fn metric_plot(case: &Case, number: usize, metric: &Metric, scale: Scale, what: &str) -> Markup {
     let axis = format!("{}, {}", metric.name, unit_of(metric));
     let axis = Axis::new(axis, scale, units::figures);
     let title = format!("{}: {}, {what}; whiskers: the quartiles.", case.title, metric.name);
-    Block::Intervals { title, axis, rows: intervals(case, number) }
+    plot::intervals(&title, &axis, &intervals(case, number))
 }
 
 /// How the rounds are distributed, from the least to the greatest.

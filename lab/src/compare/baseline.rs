@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::decide::ROUNDS_MIN;
-use super::load::{Figure, Key, Load, Run};
+use super::load::{Key, Load, Run};
 use crate::exit::{Failure, Result};
 use crate::machine::Machine;
 use crate::output::SchemaId;
@@ -100,7 +100,7 @@ impl Baseline {
             let known: Vec<String> =
                 self.loads.iter().map(|saved| saved.load.to_string()).collect();
             let known = known.join("; ");
-            Failure::Usage(format!("the baseline has no load \"{load}\"; it has: {known}"))
+            Failure::usage(format!("the baseline has no load \"{load}\"; it has: {known}"))
         })
     }
 
@@ -110,14 +110,12 @@ impl Baseline {
 
     /// The figures of one round.
     pub(super) fn round(&self, load: &Load, round: usize) -> Result<Run> {
-        let mut run = Run::default();
-        for SavedFigure { key, costs } in &self.saved(load)?.figures {
-            match costs.get(round).copied().flatten() {
-                Some(cost) => run.figures.push(Figure { key: key.clone(), cost }),
-                None => run.missing.push((key.clone(), "the saved round has none".to_owned())),
-            }
-        }
-        Ok(run)
+        let figure = |SavedFigure { key, costs }: &SavedFigure| {
+            let cost = costs.get(round).copied().flatten();
+            (key.clone(), cost.ok_or_else(|| "the saved round has none".to_owned()))
+        };
+        let figures = self.saved(load)?.figures.iter().map(figure).collect();
+        Ok(Run { figures, ..Run::default() })
     }
 
     /// Why a comparison on this machine means little, if it does.
@@ -149,13 +147,13 @@ impl Baseline {
     }
 
     /// Reads the baseline of this name.
-    pub(super) fn read(folder: &Path, name: &Name) -> Result<Baseline> {
-        let path = name.path(folder);
+    pub(super) fn read(folder: &Path, name: &str) -> Result<Baseline> {
+        let path = path(folder, name);
         let text = fs::read_to_string(&path).map_err(|error| match error.kind() {
-            std::io::ErrorKind::NotFound => Failure::Usage(none_called(name, folder)),
+            std::io::ErrorKind::NotFound => Failure::usage(none_called(name, folder)),
             _ => Failure::file("read", &path, error),
         })?;
-        let wrong = |reason: String| Failure::Usage(format!("{}: {reason}", path.display()));
+        let wrong = |reason: String| Failure::usage(format!("{}: {reason}", path.display()));
         let baseline: Baseline = serde_json::from_str(&text)
             .map_err(|error| wrong(format!("no baseline of rcu compare: {error}")))?;
         let SchemaId(known, read) = SCHEMA;
@@ -169,39 +167,29 @@ impl Baseline {
     }
 }
 
-fn none_called(name: &Name, folder: &Path) -> String {
+fn none_called(name: &str, folder: &Path) -> String {
     let of_entry =
         |entry: fs::DirEntry| Some(entry.file_name().to_str()?.strip_suffix(".json")?.to_owned());
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut known: Vec<String> = entries.filter_map(of_entry).collect();
     known.sort();
     let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-    let (name, folder) = (&name.0, folder.display());
+    let folder = folder.display();
     format!("no baseline is called {name} in {folder}; there are: {known}; `--save` makes one")
 }
 
-/// The name of a baseline.
-#[derive(Clone, Debug)]
-pub(crate) struct Name(String);
-
-impl std::str::FromStr for Name {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let fits = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-        if text.is_empty() || text.starts_with('.') || !text.chars().all(fits) {
-            return Err(
-                "a name has letters, digits, `-`, `_` and `.`, and begins with no `.`".into()
-            );
-        }
-        Ok(Name(text.to_owned()))
+/// The name of a baseline, as typed.
+pub(super) fn name(text: &str) -> Result<String, String> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    if text.is_empty() || text.starts_with('.') || !text.chars().all(fits) {
+        return Err("a name has letters, digits, `-`, `_` and `.`, and begins with no `.`".into());
     }
+    Ok(text.to_owned())
 }
 
-impl Name {
-    pub(super) fn path(&self, folder: &Path) -> PathBuf {
-        folder.join(format!("{}.json", self.0))
-    }
+/// The file of the baseline of this name.
+pub(super) fn path(folder: &Path, name: &str) -> PathBuf {
+    folder.join(format!("{name}.json"))
 }
 
 /// Where baselines are, unless another folder is named.
@@ -210,5 +198,5 @@ pub(super) fn folder() -> Result<PathBuf> {
     let data = of("XDG_DATA_HOME").filter(|path| path.is_absolute());
     let data = data.or_else(|| Some(of("HOME")?.join(".local/share")));
     let message = "neither XDG_DATA_HOME nor HOME says where baselines are: give --folder";
-    Ok(data.ok_or_else(|| Failure::Usage(message.to_owned()))?.join("rcu/baselines"))
+    Ok(data.ok_or_else(|| Failure::usage(message))?.join("rcu/baselines"))
 }

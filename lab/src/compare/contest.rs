@@ -23,15 +23,6 @@ pub(super) enum Base {
     Saved(Baseline),
 }
 
-/// What decides.
-#[derive(Debug)]
-pub(super) struct Heed {
-    /// These metrics; of each case the first, without.
-    pub(super) metrics: Vec<String>,
-    /// Also the rivals that are not the project's own.
-    pub(super) all_rivals: bool,
-}
-
 /// One figure of both sides, in the order of the pairs.
 #[derive(Debug)]
 pub(super) struct Pair {
@@ -85,8 +76,14 @@ pub(super) struct Limits {
 }
 
 impl Contest {
-    /// Measures each load once on both sides: fills caches, and shows which figures both have.
-    pub(super) fn prepare(&mut self, loads: Vec<Load>, heed: &Heed) -> Result<()> {
+    /// Measures each load once on both sides: fills caches, and shows which figures both have. What
+    /// decides is as for [`pairs`].
+    pub(super) fn prepare(
+        &mut self,
+        loads: Vec<Load>,
+        metrics: &[String],
+        all_rivals: bool,
+    ) -> Result<()> {
         for load in loads {
             let base: Vec<Key> = match &self.base {
                 // The base is what is known to work: if it does not, then the words are wrong.
@@ -99,12 +96,12 @@ impl Contest {
             let common: Vec<Key> = new.keys().filter(|key| base.contains(key)).cloned().collect();
             if common.is_empty() {
                 let message = format!("{load}: the two sides have no figure in common");
-                return Err(Failure::Undecided(message));
+                return Err(Failure::undecided(message));
             }
-            let pairs = heed.pairs(common);
+            let pairs = pairs(common, metrics, all_rivals);
             if !pairs.iter().any(|pair| pair.decides) {
                 let message = format!("{load}: no figure has a metric of --metric");
-                return Err(Failure::Usage(message));
+                return Err(Failure::usage(message));
             }
             self.matches.push(Match { load, pairs });
         }
@@ -149,24 +146,20 @@ impl Contest {
         output: &Output,
     ) -> Result<bool> {
         let load = &self.matches[number].load;
-        let base_side = || match &self.base {
+        let side = |is_new| match &self.base {
+            _ if is_new => load.measure(&self.new),
             Base::Program(program) => load.measure(program),
             Base::Saved(baseline) => baseline.round(load, round),
         };
-        let new_side = || load.measure(&self.new);
         let both = || {
-            if new_first {
-                let new = new_side()?;
-                Ok([base_side()?, new])
-            } else {
-                Ok([base_side()?, new_side()?])
-            }
+            let (first, second) = (side(new_first)?, side(!new_first)?);
+            Ok(if new_first { [second, first] } else { [first, second] })
         };
         let first = usize::from(matches!(self.base, Base::Saved(_)));
         let count =
             |sides: &[Run; 2]| sides[first..].iter().for_each(|run| self.runs.add(run.quality));
         let [base, new] = match whole(output, both, count) {
-            Err(Failure::Interrupted) => return Ok(false),
+            Err(Failure::Because(Exit::Interrupted, _)) => return Ok(false),
             sides => sides?,
         };
         for pair in &mut self.matches[number].pairs {
@@ -245,7 +238,7 @@ fn whole<const N: usize>(
     let mut again = 0;
     loop {
         let runs = match draw() {
-            _ if output.interrupt().requested() => return Err(Failure::Interrupted),
+            _ if output.interrupt.requested() => return Err(Failure::interrupted()),
             runs => runs?,
         };
         drawn(&runs);
@@ -273,34 +266,25 @@ impl Pair {
     }
 }
 
-impl Heed {
-    /// The figures, and which of them decide: of the project's own designs, or of all where none is
-    /// its own, the first metric of each case, or those that are named.
-    fn pairs(&self, keys: Vec<Key>) -> Vec<Pair> {
-        let any_ours = keys.iter().any(|key| key.ours);
-        let decides = |key: &Key| {
-            let is_metric = match self.metrics.is_empty() {
-                true => key.is_first,
-                false => self.metrics.contains(&key.metric),
-            };
-            is_metric && (key.ours || !any_ours || self.all_rivals)
-        };
-        keys.into_iter()
-            .map(|key| Pair {
-                decides: decides(&key),
-                key,
-                base: Vec::new(),
-                new: Vec::new(),
-                missing: None,
-                judged: None,
-            })
-            .collect()
-    }
+/// The figures, and which of them decide: of the project's own designs, or of all where none is its
+/// own or `all_rivals` are asked for, the first metric of each case, or those that are named.
+fn pairs(keys: Vec<Key>, metrics: &[String], all_rivals: bool) -> Vec<Pair> {
+    let any_ours = keys.iter().any(|key| key.ours);
+    let decides = |key: &Key| {
+        let is_metric =
+            if metrics.is_empty() { key.is_first } else { metrics.contains(&key.metric) };
+        is_metric && (key.ours || !any_ours || all_rivals)
+    };
+    let pair = |key: Key| {
+        let (base, new) = (Vec::new(), Vec::new());
+        Pair { decides: decides(&key), key, base, new, missing: None, judged: None }
+    };
+    keys.into_iter().map(pair).collect()
 }
 
 fn as_usage(failure: Failure) -> Failure {
     match failure {
-        Failure::Undecided(message) => Failure::Usage(message),
+        Failure::Because(Exit::Undecided, message) => Failure::usage(message),
         other => other,
     }
 }
@@ -339,7 +323,6 @@ pub(super) fn save(
 
 #[cfg(test)]
 mod tests {
-    use super::super::load::Figure;
     use super::*;
 
     fn key(rival: &str, ours: bool, metric: &str, is_first: bool) -> Key {
@@ -348,9 +331,14 @@ mod tests {
         Key { case: text("read/1-thread"), rival, ours, metric, unit: text("ns"), is_first }
     }
 
-    fn deciding(heed: &Heed, keys: &[Key]) -> Vec<String> {
-        let pairs = heed.pairs(keys.to_vec()).into_iter().filter(|pair| pair.decides);
-        pairs.map(|pair| format!("{} {}", pair.key.rival, pair.key.metric)).collect()
+    fn deciding(metrics: &[&str], all_rivals: bool, keys: &[Key]) -> Vec<String> {
+        let metrics: Vec<String> = metrics.iter().map(|&metric| metric.to_owned()).collect();
+        let pairs = pairs(keys.to_vec(), &metrics, all_rivals);
+        pairs
+            .into_iter()
+            .filter(|pair| pair.decides)
+            .map(|pair| format!("{} {}", pair.key.rival, pair.key.metric))
+            .collect()
     }
 
     fn contest(pairs: Vec<Pair>) -> Contest {
@@ -367,14 +355,10 @@ mod tests {
             key("a", true, "CPU", false),
             key("b", false, "read", true),
         ];
-        let heed = |metrics: &[&str], all_rivals| Heed {
-            metrics: metrics.iter().map(|&metric| metric.to_owned()).collect(),
-            all_rivals,
-        };
-        assert_eq!(deciding(&heed(&[], false), &keys), ["a read"]);
-        assert_eq!(deciding(&heed(&[], true), &keys), ["a read", "b read"]);
-        assert_eq!(deciding(&heed(&["CPU"], true), &keys), ["a CPU"]);
-        assert_eq!(deciding(&heed(&[], false), &keys[2..]), ["b read"], "none is ours");
+        assert_eq!(deciding(&[], false, &keys), ["a read"]);
+        assert_eq!(deciding(&[], true, &keys), ["a read", "b read"]);
+        assert_eq!(deciding(&["CPU"], true, &keys), ["a CPU"]);
+        assert_eq!(deciding(&[], false, &keys[2..]), ["b read"], "none is ours");
     }
 
     #[test]
@@ -403,15 +387,10 @@ mod tests {
     fn a_figure_that_is_missing_has_its_reason_and_no_number() {
         let key = key("a", true, "read", true);
         let run = |cost: Option<f64>, quality| Run {
-            figures: cost.map(|cost| Figure { key: key.clone(), cost }).into_iter().collect(),
-            missing: match cost {
-                Some(_) => Vec::new(),
-                None => vec![(key.clone(), "threads never ran at once".to_owned())],
-            },
+            figures: vec![(key.clone(), cost.ok_or("threads never ran at once".to_owned()))],
             quality,
         };
-        let heed = Heed { metrics: Vec::new(), all_rivals: false };
-        let mut pair = heed.pairs(vec![key.clone()]).remove(0);
+        let mut pair = pairs(vec![key.clone()], &[], false).remove(0);
         let (whole, half) = (run(Some(2.0), Quality::Disturbed), run(None, Quality::Incomplete));
         pair.add(&whole, &half);
         assert!(pair.base.is_empty() && pair.new.is_empty(), "{pair:?}");

@@ -22,19 +22,11 @@ pub(crate) struct Load {
     text: String,
 }
 
-/// One figure of a run: what it costs, so that less is better.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Figure {
-    pub(crate) key: Key,
-    pub(crate) cost: f64,
-}
-
 /// What a run has told.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Run {
-    pub(crate) figures: Vec<Figure>,
-    /// What it has no figure of, and why.
-    pub(crate) missing: Vec<(Key, String)>,
+    /// What each figure costs, so that less is better; or why there is none.
+    pub(crate) figures: Vec<(Key, Result<f64, String>)>,
     pub(crate) quality: Quality,
 }
 
@@ -72,13 +64,10 @@ impl FromStr for Load {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let words = shlex::split(text).ok_or("a quotation mark is not closed")?;
-        match words.first().map(String::as_str) {
-            Some("bench" | "advise") => {}
-            _ => {
-                return Err("a load begins with `bench` or `advise`, and is one argument: \
-                            \"bench read --only quiescence\""
-                    .to_owned());
-            }
+        if !matches!(words.first().map(String::as_str), Some("bench" | "advise")) {
+            return Err("a load begins with `bench` or `advise`, and is one argument: \
+                        \"bench read --only quiescence\""
+                .to_owned());
         }
         let is_reserved =
             |word: &&String| RESERVED.iter().any(|reserved| word.starts_with(reserved));
@@ -161,22 +150,17 @@ impl Load {
     /// Runs it once with this program.
     pub(crate) fn measure(&self, program: &Program) -> Result<Run> {
         let mut command = Command::new(&program.path);
+        command.args(self.arguments());
         if let Some(percent) = program.planted_percent.filter(|_| self.words[0] == "bench") {
-            command.args(self.arguments()).args(["--plant", &percent.to_string()]);
-        } else {
-            command.args(self.arguments());
+            command.args(["--plant", &percent.to_string()]);
         }
-        let output = command
-            .stdin(Stdio::null())
-            .output()
-            .map_err(|error| Failure::file("run", &program.path, error))?;
-        self.read(program, &output)
+        self.read(program, &run(&mut command)?)
     }
 
     /// What a process has told that has ended.
     fn read(&self, program: &Program, output: &Output) -> Result<Run> {
         if output.status.code() == Some(Exit::Interrupted as i32) {
-            return Err(Failure::Interrupted);
+            return Err(Failure::interrupted());
         }
         let complaint = || {
             let text = String::from_utf8_lossy(&output.stderr);
@@ -185,9 +169,15 @@ impl Load {
         };
         let place = format!("{} {self}", program.path.display());
         let document = serde_json::from_slice(&output.stdout)
-            .map_err(|_| Failure::Undecided(format!("{place}: {}", complaint())))?;
-        Run::of(&document).map_err(|reason| Failure::Undecided(format!("{place}: {reason}")))
+            .map_err(|_| Failure::undecided(format!("{place}: {}", complaint())))?;
+        Run::of(&document).map_err(|reason| Failure::undecided(format!("{place}: {reason}")))
     }
+}
+
+/// Runs a program to its end.
+pub(crate) fn run(command: &mut Command) -> Result<Output> {
+    let output = command.stdin(Stdio::null()).output();
+    output.map_err(|error| Failure::file("run", Path::new(command.get_program()), error))
 }
 
 /// A program that measures: this one, or another version of it.
@@ -238,25 +228,23 @@ impl Run {
             Some("quiescence/advise") => run.add_advise(document),
             other => return Err(format!("cannot read a document of schema {other:?}")),
         }
-        if run.figures.is_empty() && run.missing.is_empty() {
+        if run.figures.is_empty() {
             return Err("nothing was measured that can be compared".to_owned());
         }
         Ok(run)
     }
 
-    /// All that it should have figures of.
+    /// All that it should have figures of, those that it lacks last.
     pub(crate) fn keys(&self) -> impl Iterator<Item = &Key> {
-        let missing = self.missing.iter().map(|(key, _)| key);
-        self.figures.iter().map(|figure| &figure.key).chain(missing)
+        let of = |is_there| self.figures.iter().filter(move |(_, cost)| cost.is_ok() == is_there);
+        of(true).chain(of(false)).map(|(key, _)| key)
     }
 
     /// The figure, or why there is none.
     pub(crate) fn cost_of(&self, key: &Key) -> Result<f64, &str> {
-        let figure = self.figures.iter().find(|figure| figure.key == *key);
-        figure.map(|figure| figure.cost).ok_or_else(|| {
-            let missing = self.missing.iter().find(|(missing, _)| missing == key);
-            missing.map_or("the run does not have it", |(_, reason)| reason)
-        })
+        let figure = self.figures.iter().find(|(own, _)| own == key);
+        let cost = figure.map(|(_, cost)| cost.as_ref().copied().map_err(String::as_str));
+        cost.unwrap_or(Err("the run does not have it"))
     }
 
     fn add_bench(&mut self, document: &Value) {
@@ -306,13 +294,8 @@ impl Run {
             "objects" => median.map(|objects| objects + 1.0),
             _ => return,
         };
-        match cost {
-            Some(cost) => self.figures.push(Figure { key, cost }),
-            None => {
-                let reason = missing.as_str().unwrap_or("the run does not say why");
-                self.missing.push((key, reason.to_owned()));
-            }
-        }
+        let reason = || missing.as_str().unwrap_or("the run does not say why").to_owned();
+        self.figures.push((key, cost.ok_or_else(reason)));
     }
 }
 
@@ -360,14 +343,17 @@ mod tests {
             "run": {"verdict": "incomplete"},
         });
         let run = Run::of(&document).unwrap();
-        let costs: Vec<_> =
-            run.figures.iter().map(|figure| (&*figure.key.metric, figure.cost)).collect();
-        assert_eq!(costs, [("a", 4.0), ("b", 2.5e8), ("c", 5.0)], "medians");
-        assert!(run.figures[0].key.is_first && !run.figures[1].key.is_first);
-        let reasons: Vec<_> = run.missing.iter().map(|(_, reason)| &**reason).collect();
-        assert_eq!(reasons, ["threads never ran at once", "the run does not say why"]);
-        assert_eq!(run.cost_of(&run.missing[0].0), Err("threads never ran at once"));
-        assert_eq!((run.quality, run.keys().count()), (Quality::Incomplete, 5));
+        let costs: Vec<_> = run.keys().map(|key| (&*key.metric, run.cost_of(key))).collect();
+        let expected = [
+            ("a", Ok(4.0)),
+            ("b", Ok(2.5e8)),
+            ("c", Ok(5.0)),
+            ("e", Err("threads never ran at once")),
+            ("f", Err("the run does not say why")),
+        ];
+        assert_eq!(costs, expected, "medians");
+        assert!(run.figures[0].0.is_first && !run.figures[1].0.is_first);
+        assert_eq!(run.quality, Quality::Incomplete);
         assert!(Run::of(&json!({"schema": "quiescence/top"})).is_err());
         let empty = json!({"schema": "quiescence/bench", "cases": [], "run": {"verdict": "calm"}});
         assert!(Run::of(&empty).is_err());

@@ -16,8 +16,8 @@ use std::time::Duration;
 use crate::exit::{Exit, Failure, Result};
 use crate::number::within;
 use crate::output::Output;
-use baseline::{Baseline, Name};
-use contest::{Base, Contest, Heed, Limits, Runs};
+use baseline::Baseline;
+use contest::{Base, Contest, Limits, Runs};
 use load::{Load, Program};
 
 /// Loads that are compared when none is named: a section, counters and locks of a CPU, an `Arc` in
@@ -77,11 +77,11 @@ struct BaseArgs {
     #[arg(long, value_name = "PROGRAM")]
     with: Option<PathBuf>,
     /// Compare with the rounds that were saved under this name
-    #[arg(long, value_name = "NAME")]
-    baseline: Option<Name>,
+    #[arg(long, value_name = "NAME", value_parser = baseline::name)]
+    baseline: Option<String>,
     /// Compare nothing: measure, and save the rounds under this name
-    #[arg(long, value_name = "NAME")]
-    save: Option<Name>,
+    #[arg(long, value_name = "NAME", value_parser = baseline::name)]
+    save: Option<String>,
 }
 
 /// A difference in per cent.
@@ -100,12 +100,12 @@ pub(crate) fn run(args: &CompareArgs, output: &mut Output) -> Result<Exit> {
     };
     let new = Program { planted_percent: args.plant, ..new };
     if let Some(name) = &args.base.save {
-        return save(args, &new, name.path(&folder()?), output);
+        return save(args, &new, baseline::path(&folder()?, name), output);
     }
     let base = match (&args.base.with, &args.base.baseline) {
         (Some(path), _) => Base::Program(Program::at(path)?),
         (None, Some(name)) => Base::Saved(Baseline::read(&folder()?, name)?),
-        (None, None) => return Err(Failure::Usage("give --with, --baseline or --save".to_owned())),
+        (None, None) => return Err(Failure::usage("give --with, --baseline or --save")),
     };
     let limits = args.limits(&base);
     let loads = args.loads(&base);
@@ -116,11 +116,11 @@ pub(crate) fn run(args: &CompareArgs, output: &mut Output) -> Result<Exit> {
     let (threshold_percent, seed) = (args.threshold, args.seed);
     let mut contest =
         Contest { new, base, matches: Vec::new(), runs: Runs::default(), threshold_percent, seed };
-    contest.prepare(loads, &Heed { metrics: args.metrics.clone(), all_rivals: args.all_rivals })?;
+    contest.prepare(loads, &args.metrics, args.all_rivals)?;
     output.progress.begin(limits.time);
     contest.run(limits, output)?;
     output.progress.end();
-    let interrupted = output.interrupt().requested();
+    let interrupted = output.interrupt.requested();
     report::print(&contest, output)?;
     output.json(report::SCHEMA, &report::document(&contest, interrupted))?;
     Ok(contest.exit(interrupted))
@@ -162,7 +162,7 @@ fn save(args: &CompareArgs, program: &Program, path: PathBuf, output: &mut Outpu
     if let Some(load) = baseline.undecidable() {
         let few = format!("{load}: no figure is in {} rounds", decide::ROUNDS_MIN);
         let message = format!("{few}: nothing is saved; try again when the machine is less busy");
-        return Err(Failure::Undecided(message));
+        return Err(Failure::undecided(message));
     }
     baseline.write(&path)?;
     output.line(format_args!("{} rounds are in {}", baseline.rounds(), path.display()))?;

@@ -12,11 +12,11 @@ use super::load::{Key, Load};
 use crate::bench::report::number_of;
 use crate::distinct::distinct;
 use crate::exit::Result;
+use crate::html::Markup;
 use crate::json::object;
 use crate::machine::Machine;
 use crate::output::{self, Output, SchemaId};
-use crate::plot::{Axis, Interval, Scale};
-use crate::record::Block;
+use crate::plot::{self, Axis, Interval, Scale};
 
 pub(super) const SCHEMA: SchemaId = SchemaId("quiescence/compare", 2);
 
@@ -32,7 +32,7 @@ pub(super) fn print(contest: &Contest, output: &mut Output) -> Result<()> {
                 output.paragraph(format_args!("{}: no figure{some}: {reason}", pair.key))?;
             }
         }
-        output.plot(|| changes(each, contest.threshold_percent));
+        output.picture(|| changes(each, contest.threshold_percent));
     }
     if contest.pairs().count() > 1 {
         output.heading("What the change costs whom (+: more)")?;
@@ -74,14 +74,13 @@ fn deciding(each: &Match) -> comfy_table::Table {
 }
 
 /// The changes of one load with their intervals, and the threshold beside none.
-fn changes(each: &Match, threshold_percent: f64) -> Block {
+fn changes(each: &Match, threshold_percent: f64) -> Markup {
     let percent = |ratio: f64| 100.0 * (ratio - 1.0);
     let row = |pair: &Pair| {
         let (ratio, verdict) = pair.judged.filter(|(ratio, _)| ratio.median.is_finite())?;
         let text = format!("{} {}", change(ratio.median), verdict.words());
         let figures = [ratio.median, ratio.low, ratio.high].map(percent);
-        let interval = Interval::of(pair.key.to_string(), figures, text);
-        Some(Interval { ours: pair.decides, ..interval })
+        Some(Interval::of(pair.key.to_string(), pair.decides, figures, text))
     };
     let axis = Axis {
         title: "change of the cost, % of the base's".to_owned(),
@@ -94,11 +93,7 @@ fn changes(each: &Match, threshold_percent: f64) -> Block {
     };
     let title = "Changes with their intervals; in green those that decide. Below the threshold \
                  (dashed, beside 0) a difference is none.";
-    Block::Intervals {
-        title: title.to_owned(),
-        axis,
-        rows: each.pairs.iter().filter_map(row).collect(),
-    }
+    plot::intervals(title, &axis, &each.pairs.iter().filter_map(row).collect::<Vec<_>>())
 }
 
 /// A ratio as a change in per cent.
@@ -148,17 +143,12 @@ fn cell(pair: &Pair) -> Cell {
     let Some((ratio, verdict)) = pair.judged else {
         return Cell::new("–");
     };
-    let text = match verdict {
-        Verdict::Same => "same".to_owned(),
-        Verdict::TooNoisy => format!("{} ?", change(ratio.median)),
-        Verdict::Better | Verdict::Worse => {
-            format!("{} {}", change(ratio.median), verdict.words())
-        }
-    };
+    let change = change(ratio.median);
     match verdict {
-        Verdict::Better => Cell::new(text).fg(Green),
-        Verdict::Worse => Cell::new(text).fg(Red),
-        Verdict::Same | Verdict::TooNoisy => Cell::new(text),
+        Verdict::Same => Cell::new("same"),
+        Verdict::TooNoisy => Cell::new(format!("{change} ?")),
+        Verdict::Better => Cell::new(format!("{change} better")).fg(Green),
+        Verdict::Worse => Cell::new(format!("{change} worse")).fg(Red),
     }
 }
 

@@ -12,6 +12,7 @@ mod stacks;
 
 use std::path::{Path, PathBuf};
 
+use clap::builder::RangedU64ValueParser;
 use serde::Serialize;
 
 use crate::compare::load::{Key, Load, Program, Run};
@@ -38,20 +39,10 @@ pub(crate) struct DiffArgs {
     #[arg(long, value_name = "PROGRAM")]
     program_b: Option<PathBuf>,
     /// Units of work in the file A
-    #[arg(
-        long,
-        value_name = "N",
-        value_parser = clap::value_parser!(u64).range(1..),
-        requires = "work_b"
-    )]
+    #[arg(long, value_name = "N", value_parser = units_of_work(), requires = "work_b")]
     work_a: Option<u64>,
     /// Units of work in the file B
-    #[arg(
-        long,
-        value_name = "N",
-        value_parser = clap::value_parser!(u64).range(1..),
-        requires = "work_a"
-    )]
+    #[arg(long, value_name = "N", value_parser = units_of_work(), requires = "work_a")]
     work_b: Option<u64>,
     /// Count only stacks with such a function, from there on
     #[arg(long, value_name = "PART OF A NAME")]
@@ -62,6 +53,10 @@ pub(crate) struct DiffArgs {
     /// Show so many functions that grew, and as many that shrank
     #[arg(long, value_name = "N", default_value_t = 15)]
     top: usize,
+}
+
+fn units_of_work() -> RangedU64ValueParser {
+    RangedU64ValueParser::new().range(1..)
 }
 
 /// What costs are in.
@@ -91,7 +86,7 @@ pub(crate) fn run(args: &DiffArgs, output: &mut Output) -> Result<Exit> {
     ];
     if args.work_a.is_some() && inputs.iter().any(|input| matches!(input, Input::Load(..))) {
         let message = "--work-a and --work-b are for files; a load tells its own work";
-        return Err(Failure::Usage(message.to_owned()));
+        return Err(Failure::usage(message));
     }
     let (sides, scale) = measure(args, inputs, output)?;
     let report = report::Report { names: [&args.a, &args.b], sides, scale };
@@ -108,7 +103,7 @@ impl Input {
         }
         let path = Path::new(text);
         if !path.is_file() {
-            return Err(Failure::Usage(format!(
+            return Err(Failure::usage(format!(
                 "{text}: neither a file nor a load; a load is one argument that begins with \
                  `bench` or `advise`: \"bench read --only quiescence\""
             )));
@@ -139,8 +134,8 @@ fn measure(args: &DiffArgs, inputs: [Input; 2], output: &mut Output) -> Result<(
                 sampler.sample(&load, &program, folder.path())?
             }
         };
-        if output.interrupt().requested() {
-            return Err(Failure::Interrupted);
+        if output.interrupt.requested() {
+            return Err(Failure::interrupted());
         }
         let profile = match &args.within {
             None => profile,
@@ -148,7 +143,7 @@ fn measure(args: &DiffArgs, inputs: [Input; 2], output: &mut Output) -> Result<(
         };
         let samples = profile.samples();
         if samples == 0 {
-            return Err(Failure::Usage("no sample is within such a function".to_owned()));
+            return Err(Failure::usage("no sample is within such a function"));
         }
         let unit_cost = match scale {
             Scale::NanosecondsPerOperation => cost_of_operation(&told, output)?,
@@ -175,5 +170,5 @@ fn cost_of_operation(told: &Run, output: &mut Output) -> Result<f64> {
         ));
     }
     let key = cpu.unwrap_or(first);
-    told.cost_of(key).map_err(|reason| Failure::Undecided(format!("{key}: no figure: {reason}")))
+    told.cost_of(key).map_err(|reason| Failure::undecided(format!("{key}: no figure: {reason}")))
 }

@@ -10,7 +10,6 @@ use crate::exit::Result;
 use crate::html::{self, Markup};
 use crate::json::object;
 use crate::output::{self, Output, SchemaId};
-use crate::record::Block;
 
 pub(super) const SCHEMA: SchemaId = SchemaId("quiescence/diff", 1);
 
@@ -85,9 +84,9 @@ impl Report<'_> {
             cells
         };
         output.table(output::table(&HEADER, 1.., self.ends(top).into_iter().map(row)))?;
-        output.plot(|| self.graph("As wide as after (B): red grew, blue shrank", By::After));
-        output.plot(|| self.graph("As wide as before (A): blue shrank or is gone", By::Before));
-        output.plot(|| self.functions());
+        output.picture(|| self.graph("As wide as after (B): red grew, blue shrank", By::After));
+        output.picture(|| self.graph("As wide as before (A): blue shrank or is gone", By::Before));
+        output.picture(|| self.functions());
         Ok(())
     }
 
@@ -107,19 +106,15 @@ impl Report<'_> {
         }
     }
 
-    fn graph(&self, title: &'static str, by: By) -> Block {
-        let mut picture = Markup::default();
-        flame::draw(&mut picture, &self.sides, by, &|cost| self.written(cost));
-        Block::Picture { title, picture }
+    fn graph(&self, title: &str, by: By) -> Markup {
+        html::titled(title, |part| flame::draw(part, &self.sides, by, &|cost| self.written(cost)))
     }
 
     /// More functions than a window has room for, with their whole names.
-    fn functions(&self) -> Block {
+    fn functions(&self) -> Markup {
         /// Beyond that a table is nothing to read.
         const FUNCTIONS: usize = 40;
-        let mut picture = Markup::default();
         let rows = self.ends(FUNCTIONS).into_iter().map(|each| self.cells(&each));
-        html::figures(&mut picture, &HEADER, rows);
-        Block::Picture { title: "Functions", picture }
+        html::titled("Functions", |part| html::figures(part, &HEADER, rows))
     }
 }

@@ -5,10 +5,10 @@
 //! be sampled so if it is a version of `rcu` that has this option.
 
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 
 use super::stacks::Profile;
-use crate::compare::load::{Load, Program, Run};
+use crate::compare::load::{Load, Program, Run, run};
 use crate::exit::{Exit, Failure, Result};
 
 /// How samples are taken.
@@ -23,13 +23,10 @@ pub(super) enum Sampler {
 impl Sampler {
     /// `perf`, if a trial says that it is there and permitted.
     pub(super) fn choose() -> Sampler {
-        let mut trial = Command::new("perf");
-        trial.args(["record", "--quiet", "--event", "cpu-clock:u", "--output", "/dev/null"]);
-        let trial = trial.args(["--", "true"]).stdin(Stdio::null()).output();
-        if trial.is_ok_and(|output| output.status.success()) {
-            Sampler::Perf
-        } else {
-            Sampler::Signal
+        let trial = run(&mut perf("record --quiet --event cpu-clock:u --output /dev/null -- true"));
+        match trial.is_ok_and(|output| output.status.success()) {
+            true => Sampler::Perf,
+            false => Sampler::Signal,
         }
     }
 
@@ -43,10 +40,9 @@ impl Sampler {
         let data = folder.join("samples");
         let mut command = match self {
             Sampler::Perf => {
-                let mut command = Command::new("perf");
-                command.args(["record", "--quiet", "--event", "cpu-clock:u"]);
-                command.args(["--freq", "499", "--call-graph", "dwarf,8192"]);
-                command.arg("--output").arg(&data).arg("--").arg(&program.path);
+                let mut command = perf("record --quiet --event cpu-clock:u --freq 499");
+                command.args(["--call-graph", "dwarf,8192", "--output"]).arg(&data);
+                command.arg("--").arg(&program.path);
                 command
             }
             Sampler::Signal => Command::new(&program.path),
@@ -57,18 +53,15 @@ impl Sampler {
         }
         let output = run(&mut command)?;
         let document = serde_json::from_slice(&output.stdout).map_err(|_| said(load, &output))?;
-        let told = Run::of(&document).map_err(Failure::Undecided)?;
+        let told = Run::of(&document).map_err(Failure::undecided)?;
         let profile = match self {
             Sampler::Signal => Profile::read(&data)?,
             Sampler::Perf => {
-                let mut script = Command::new("perf");
-                script
-                    .args(["script", "--fields", "comm,tid,time,ip,sym,dso", "--input"])
-                    .arg(&data);
-                let script = run(&mut script)?;
+                let mut script = perf("script --fields comm,tid,time,ip,sym,dso --input");
+                let script = run(script.arg(&data))?;
                 let text = String::from_utf8_lossy(&script.stdout);
                 Profile::parse(&text).map_err(|reason| {
-                    Failure::Undecided(format!("{load}: perf script: {reason}"))
+                    Failure::undecided(format!("{load}: perf script: {reason}"))
                 })?
             }
         };
@@ -76,19 +69,15 @@ impl Sampler {
     }
 }
 
-fn run(command: &mut Command) -> Result<Output> {
-    let program = command.get_program().to_owned();
+fn perf(words: &str) -> Command {
+    let mut command = Command::new("perf");
+    command.args(words.split(' '));
     command
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|error| Failure::file("run", Path::new(&program), error))
 }
 
 fn said(load: &Load, output: &Output) -> Failure {
     let text = String::from_utf8_lossy(&output.stderr);
     let message = format!("{load}: {}\n{}", output.status, text.trim());
-    match output.status.code() == Some(Exit::Unsupported as i32) {
-        true => Failure::Unsupported(message),
-        false => Failure::Usage(message),
-    }
+    let is_unsupported = output.status.code() == Some(Exit::Unsupported as i32);
+    Failure::Because(if is_unsupported { Exit::Unsupported } else { Exit::Usage }, message)
 }

@@ -15,7 +15,7 @@ impl Profile {
     /// Reads a file of either kind.
     pub(super) fn read(path: &Path) -> Result<Profile> {
         let bytes = std::fs::read(path).map_err(|error| Failure::file("read", path, error))?;
-        let wrong = |reason: &str| Failure::Usage(format!("{}: {reason}", path.display()));
+        let wrong = |reason: &str| Failure::usage(format!("{}: {reason}", path.display()));
         if bytes.starts_with(b"PERFILE2") {
             return Err(wrong(
                 "the data of perf record; give the output of `perf script -i` of it",

@@ -7,24 +7,23 @@ use std::path::{Path, PathBuf};
 
 use crate::exit::{Failure, Result};
 
-/// The files for results that a command has opened, so that each is for one kind of results only.
-#[derive(Debug, Default)]
-pub(super) struct Opened {
-    /// Device and number of each.
-    files: Vec<(u64, u64)>,
+/// The files for results that a command has opened, by device and number, so that each is for one
+/// kind of results only.
+pub(super) type Opened = Vec<(u64, u64)>;
+
+/// A file for results.
+#[derive(Debug)]
+pub(crate) struct ResultFile {
+    path: PathBuf,
+    file: File,
 }
 
-impl Opened {
-    /// Whether there is none.
-    pub(super) fn is_empty(&self) -> bool {
-        self.files.is_empty()
-    }
-
+impl ResultFile {
     /// Opens the file that the option `flag` names, without emptying it yet: a bad path costs no
     /// minute of measuring. `-` is refused: standard output has the text.
-    pub(super) fn open(&mut self, flag: &str, path: &Path) -> Result<ResultFile> {
+    pub(super) fn open(opened: &mut Opened, flag: &str, path: &Path) -> Result<ResultFile> {
         if path == Path::new("-") {
-            return Err(Failure::Usage(format!(
+            return Err(Failure::usage(format!(
                 "{flag} takes a file, not `-`: standard output has the text"
             )));
         }
@@ -36,25 +35,16 @@ impl Opened {
         let identity = (metadata.dev(), metadata.ino());
         // The last results would silently replace the others, under whatever name. Devices and
         // pipes can be shared.
-        if metadata.is_file() && self.files.contains(&identity) {
-            return Err(Failure::Usage(format!(
+        if metadata.is_file() && opened.contains(&identity) {
+            return Err(Failure::usage(format!(
                 "{} is named for two kinds of results; give each a file of its own",
                 path.display()
             )));
         }
-        self.files.push(identity);
+        opened.push(identity);
         Ok(ResultFile { path: path.to_owned(), file })
     }
-}
 
-/// A file for results.
-#[derive(Debug)]
-pub(crate) struct ResultFile {
-    path: PathBuf,
-    file: File,
-}
-
-impl ResultFile {
     pub(super) fn path(&self) -> &Path {
         &self.path
     }

@@ -22,16 +22,16 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
 
 use crate::exit::{Failure, Result};
-use crate::html;
+use crate::html::Markup;
 use crate::interrupt::Interrupt;
-use crate::provenance::Provenance;
+use crate::provenance::{ORIGIN, Provenance};
 use crate::record::{self, Block};
 use file::Opened;
 pub(crate) use file::ResultFile;
 pub(crate) use progress::Progress;
 pub(crate) use table::table;
 pub(crate) use text::shortened;
-use text::{width, wrap};
+use text::width;
 
 /// The options about output that every command takes.
 #[derive(clap::Args, Clone, Debug, Default)]
@@ -106,33 +106,30 @@ pub(crate) struct Output {
     forms: Vec<(Form, ResultFile)>,
     /// What was said, if it is to be written in other forms.
     record: Vec<Block>,
-    is_verbose: bool,
+    /// Whether the user wants to see more.
+    pub(crate) is_verbose: bool,
     /// Whether a line has been written: the first one is never empty.
     has_written: bool,
     /// Files that are still to be written: with any, a closed pipe must not end the run.
     opened: Opened,
     /// No process reads standard output, but the run continues for the sake of a file.
     muted: bool,
-    width: u16,
+    /// Columns of characters that a line may have.
+    pub(crate) width: u16,
     provenance: Provenance,
-    interrupt: Interrupt,
+    /// The flag of Ctrl-C.
+    pub(crate) interrupt: Interrupt,
     pub(crate) progress: Progress,
-}
-
-impl std::fmt::Debug for Output {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Output").field("json", &self.json).field("width", &self.width).finish()
-    }
 }
 
 impl Output {
     /// Opens the sinks.
     pub(crate) fn new(args: &OutputArgs, interrupt: Interrupt) -> Result<Output> {
-        let mut opened = Opened::default();
+        let mut opened = Opened::new();
         let json = match &args.json {
             None => None,
             Some(path) if path == Path::new("-") => Some(Sink::Stdout),
-            Some(path) => Some(Sink::File(opened.open("--json", path)?)),
+            Some(path) => Some(Sink::File(ResultFile::open(&mut opened, "--json", path)?)),
         };
         let mut forms = Vec::new();
         for (form, flag, path) in [
@@ -141,11 +138,9 @@ impl Output {
             (Form::Csv, "--csv", &args.csv),
         ] {
             if let Some(path) = path {
-                forms.push((form, opened.open(flag, path)?));
+                forms.push((form, ResultFile::open(&mut opened, flag, path)?));
             }
         }
-        let provenance = Provenance::of_this_run();
-        let provenance = if args.host_name { provenance.with_host_name() } else { provenance };
         Ok(Output {
             stdout: AutoStream::auto(io::stdout()),
             stderr: AutoStream::auto(io::stderr()),
@@ -157,7 +152,7 @@ impl Output {
             is_verbose: args.verbose,
             has_written: false,
             width: width(),
-            provenance,
+            provenance: Provenance::of_this_run(args.host_name),
             interrupt,
             progress: Progress::new(Duration::ZERO),
         })
@@ -168,30 +163,15 @@ impl Output {
         self.json.is_some()
     }
 
-    /// The flag of Ctrl-C.
-    pub(crate) fn interrupt(&self) -> &Interrupt {
-        &self.interrupt
-    }
-
     /// Opens the file for results that the option `flag` names, if it is given.
     pub(crate) fn open(&mut self, flag: &str, path: Option<&Path>) -> Result<Option<ResultFile>> {
-        path.map(|path| self.opened.open(flag, path)).transpose()
+        path.map(|path| ResultFile::open(&mut self.opened, flag, path)).transpose()
     }
 
-    /// Columns of characters that a line may have.
-    pub(crate) fn width(&self) -> usize {
-        self.width.into()
-    }
-
-    /// Whether the user wants to see more.
-    pub(crate) fn is_verbose(&self) -> bool {
-        self.is_verbose
-    }
-
-    /// Adds a plot to the page, if there is one.
-    pub(crate) fn plot(&mut self, plot: impl FnOnce() -> Block) {
+    /// Adds a picture to the page, if there is one.
+    pub(crate) fn picture(&mut self, picture: impl FnOnce() -> Markup) {
         if self.forms.iter().any(|(form, _)| matches!(form, Form::Page)) {
-            self.record.push(plot());
+            self.record.push(Block::Picture(picture()));
         }
     }
 
@@ -199,28 +179,14 @@ impl Output {
     /// standard output, which may be a script or a schema. The last call of a command.
     pub(crate) fn finish(&mut self) -> Result<()> {
         if self.is_verbose {
-            self.heading("Where this comes from")?;
+            self.heading(ORIGIN)?;
             self.entries(self.provenance.rows())?;
         }
-        let mut record = std::mem::take(&mut self.record);
         for (form, mut file) in std::mem::take(&mut self.forms) {
             let text = match form {
-                Form::Csv => record::csv(&record),
-                Form::Page => html::page("rcu", &self.provenance, |body| {
-                    body.leaf("h1", &[], &self.provenance.command_line);
-                    record::write_html(body, &record);
-                }),
-                Form::Markdown => {
-                    if !self.is_verbose {
-                        record.push(Block::Heading("Where this comes from".to_owned()));
-                        let rows = self.provenance.rows().into_iter();
-                        let rows = rows.map(|(name, value)| (name.to_owned(), value));
-                        record.push(Block::Entries(rows.collect()));
-                    }
-                    let text = record::markdown(&record);
-                    record.truncate(record.len() - 2 * usize::from(!self.is_verbose));
-                    text
-                }
+                Form::Page => record::page(&self.record, &self.provenance),
+                Form::Markdown => record::markdown(&self.record, &self.provenance, self.is_verbose),
+                Form::Csv => record::csv(&self.record),
             };
             file.write(&text)?;
             if matches!(form, Form::Page) {
@@ -231,9 +197,9 @@ impl Output {
     }
 
     /// Keeps a part of what is said, if a form of the record is asked for.
-    fn keep(&mut self, block: impl FnOnce() -> Block) {
+    fn keep(&mut self, block: Block) {
         if !self.forms.is_empty() {
-            self.record.push(block());
+            self.record.push(block);
         }
     }
 
@@ -241,78 +207,43 @@ impl Output {
     pub(crate) fn line(&mut self, text: impl Display) -> Result<()> {
         let text = text.to_string();
         if !text.trim().is_empty() {
-            self.keep(|| Block::Paragraph(text.trim().to_owned()));
+            self.keep(Block::Paragraph(text.trim().to_owned()));
         }
         self.write(&format!("{text}\n"))
     }
 
     /// Writes a heading, and before it an empty line unless it is the first.
     pub(crate) fn heading(&mut self, text: impl Display) -> Result<()> {
-        self.keep(|| Block::Heading(text.to_string()));
-        let bold = Style::new().bold();
-        let space = if self.has_written { "\n" } else { "" };
-        self.write(&format!("{space}{bold}{text}{bold:#}\n"))
+        self.say(Block::Heading(text.to_string()))
     }
 
     /// Writes a paragraph, wrapped at the width of the window.
     pub(crate) fn paragraph(&mut self, text: impl Display) -> Result<()> {
-        self.keep(|| Block::Paragraph(text.to_string()));
-        let wrapped = wrap("", &text.to_string(), 0, self.width.into());
-        self.write(&wrapped)
-    }
-
-    /// Writes the text of a program.
-    pub(crate) fn code(&mut self, text: &str) -> Result<()> {
-        self.keep(|| Block::Code(text.trim().to_owned()));
-        self.write(&format!("{text}\n"))
-    }
-
-    /// Writes a heading, and below it what all comes to.
-    pub(crate) fn conclusion(
-        &mut self,
-        heading: &'static str,
-        is_alarm: bool,
-        paragraphs: Vec<String>,
-    ) -> Result<()> {
-        let before = self.record.len();
-        self.heading(heading)?;
-        for paragraph in &paragraphs {
-            self.paragraph(paragraph)?;
-        }
-        self.record.truncate(before);
-        self.keep(|| Block::Conclusion { heading, is_alarm, paragraphs });
-        Ok(())
+        self.say(Block::Paragraph(text.to_string()))
     }
 
     /// Writes labels in a column of their own, and beside each its text, wrapped at the width of
     /// the window.
-    pub(crate) fn entries<L: AsRef<str>, T: Display>(
+    pub(crate) fn entries<L: Display, T: Display>(
         &mut self,
         entries: impl IntoIterator<Item = (L, T)>,
     ) -> Result<()> {
-        let entries: Vec<(L, T)> = entries.into_iter().collect();
-        self.keep(|| {
-            let texts = |(label, text): &(L, T)| (label.as_ref().to_owned(), text.to_string());
-            Block::Entries(entries.iter().map(texts).collect())
-        });
-        let longest = entries.iter().map(|(label, _)| label.as_ref().chars().count()).max();
-        let indent = longest.unwrap_or(0) + 2;
-        for (label, text) in entries {
-            let wrapped = wrap(label.as_ref(), &text.to_string(), indent, self.width.into());
-            self.write(&wrapped)?;
-        }
-        Ok(())
+        let entries = entries.into_iter();
+        self.say(Block::Entries(entries.map(|(l, t)| (l.to_string(), t.to_string())).collect()))
     }
 
     /// Writes a table, fitted to the width of the window.
-    pub(crate) fn table(&mut self, mut table: Table) -> Result<()> {
-        self.keep(|| Block::of_table(&table));
-        table.set_width(self.width);
-        table::keep_words_whole(&mut table, self.width);
-        // Colours are taken out where they do not belong when the text is written.
-        table.enforce_styling();
-        let text: String = table.lines().map(|line| format!("{}\n", line.trim_end())).collect();
-        self.write(&text)
+    pub(crate) fn table(&mut self, table: Table) -> Result<()> {
+        self.say(Block::Table(table))
+    }
+
+    /// Writes a part of what there is to say, and keeps it for other forms.
+    pub(crate) fn say(&mut self, block: Block) -> Result<()> {
+        let is_apart = matches!(block, Block::Heading(_) | Block::Conclusion { .. });
+        let space = if is_apart && self.has_written { "\n" } else { "" };
+        self.write(&format!("{space}{}", text::of(&block, self.width)))?;
+        self.keep(block);
+        Ok(())
     }
 
     /// Tells the user about something that is no result and stops nothing, on standard error.

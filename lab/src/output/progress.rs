@@ -13,7 +13,7 @@ use super::Output;
 /// The output as those who measure see it.
 impl Host for Output {
     fn stop(&self) -> &AtomicBool {
-        self.interrupt.as_ref()
+        self.interrupt.flag()
     }
 
     fn check(&mut self) -> io::Result<()> {

@@ -31,12 +31,21 @@ pub(crate) fn table<R: Into<Row>>(
     table
 }
 
+/// The table's text, fitted to this width.
+pub(super) fn fitted(mut table: Table, width: u16) -> String {
+    table.set_width(width);
+    keep_words_whole(&mut table, width);
+    // Colours are taken out where they do not belong when the text is written.
+    table.enforce_styling();
+    table.lines().map(|line| format!("{}\n", line.trim_end())).collect()
+}
+
 /// Cells of at most so many characters are a number with its unit: one word.
 const FIGURE_CHARACTERS: usize = 9;
 
 /// Makes every column wide enough for its words, and for a number beside its unit, as long as the
 /// window has room for that: half a number on a line is another number.
-pub(super) fn keep_words_whole(table: &mut Table, width: u16) {
+fn keep_words_whole(table: &mut Table, width: u16) {
     // Narrow windows lose blanks between columns first, then units beside numbers.
     let attempts = [(FIGURE_CHARACTERS, 1), (FIGURE_CHARACTERS, 0), (0, 1), (0, 0)];
     for (figure_characters, left) in attempts {

@@ -1,15 +1,42 @@
-//! Text of a terminal: how wide it may be, and where its lines break.
+//! What is said as the text of a terminal: how wide it may be, and where its lines break.
 
 use std::io;
+
+use anstyle::Style;
+
+use super::table;
+use crate::record::Block;
 
 /// The widest text when nothing says how wide the reader's window is, as in a pipe.
 const WIDTH_DEFAULT: u16 = 100;
 /// Tables wider than this are harder to read, not easier.
 const WIDTH_MAX: u16 = 140;
 
+/// A part of what there is to say as it stands in a window of this width.
+pub(super) fn of(block: &Block, width: u16) -> String {
+    let bold = Style::new().bold();
+    let heading = |text: &str| format!("{bold}{text}{bold:#}\n");
+    let paragraph = |text: &String| wrap("", text, 0, width.into());
+    match block {
+        Block::Heading(text) => heading(text),
+        Block::Paragraph(text) => paragraph(text),
+        Block::Code(text) => format!("{text}\n"),
+        Block::Conclusion { heading: text, paragraphs, .. } => {
+            heading(text) + &paragraphs.iter().map(paragraph).collect::<String>()
+        }
+        Block::Entries(entries) => {
+            let longest = entries.iter().map(|(label, _)| label.chars().count()).max();
+            let indent = longest.unwrap_or(0) + 2;
+            entries.iter().map(|(label, text)| wrap(label, text, indent, width.into())).collect()
+        }
+        Block::Table(table) => table::fitted(table.clone(), width),
+        Block::Picture(_) => String::new(),
+    }
+}
+
 /// Breaks `text` between words so that no line is wider than `width`. The first line begins with
 /// `label`; every line's text begins at column `indent`.
-pub(super) fn wrap(label: &str, text: &str, indent: usize, width: usize) -> String {
+fn wrap(label: &str, text: &str, indent: usize, width: usize) -> String {
     let mut wrapped = format!("{label:<indent$}");
     let mut column = wrapped.chars().count();
     let mut line_is_empty = true;

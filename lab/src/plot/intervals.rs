@@ -28,11 +28,12 @@ impl Interval {
     /// A value with the ends of its interval, and how it is written.
     pub(crate) fn of(
         name: impl Into<String>,
+        ours: bool,
         [value, low, high]: [f64; 3],
         text: String,
     ) -> Interval {
         let (name, rounds) = (name.into(), Vec::new());
-        Interval { name, value, low, high, rounds, published: None, text, ours: false }
+        Interval { name, value, low, high, rounds, published: None, text, ours }
     }
 }
 
@@ -113,8 +114,10 @@ impl Frame<'_> {
     }
 }
 
-/// Draws the rows. The pointer over one shows its figures.
-pub(crate) fn intervals(page: &mut Markup, title: &str, axis: &Axis, rows: &[Interval]) {
+/// Draws the rows below what they are. The pointer over one shows its figures.
+pub(crate) fn intervals(title: &str, axis: &Axis, rows: &[Interval]) -> Markup {
+    let mut part = Markup::default();
+    part.leaf("p", &[("class", &"soft")], title);
     // What could not be measured has no place.
     let rows: Vec<&Interval> = rows.iter().filter(|row| row.value.is_finite()).collect();
     let is_shown = |value: f64| axis.scale != Scale::Logarithmic || value > 0.0;
@@ -125,7 +128,7 @@ pub(crate) fn intervals(page: &mut Markup, title: &str, axis: &Axis, rows: &[Int
     });
     let values: Vec<f64> = values.chain(axis.guides.iter().copied()).filter(shown).collect();
     if values.is_empty() {
-        return;
+        return part;
     }
     let least = match axis.scale {
         Scale::Bars => 0.0,
@@ -137,12 +140,13 @@ pub(crate) fn intervals(page: &mut Markup, title: &str, axis: &Axis, rows: &[Int
     let right = WIDTH - 12.0 - LETTER * text as f64;
     let frame = Frame { axis, marks: axis.scale.marks(least, most), left, right };
     let bottom = BAR * rows.len() as f64 + 4.0;
-    svg(page, title, bottom + 38.0, |svg| {
+    svg(&mut part, title, bottom + 38.0, |svg| {
         scale(svg, &frame, bottom);
         for (number, row) in rows.iter().enumerate() {
             draw(svg, &frame, row, BAR * number as f64 + 14.0);
         }
     });
+    part
 }
 
 /// Marks with their labels, of which none runs into the one before it.
@@ -224,15 +228,12 @@ mod tests {
         let row = Interval {
             rounds: vec![0.0, f64::NAN, 2.0],
             published: Some(-1.0),
-            ours: true,
-            ..Interval::of("<a>", [1.0, -2.0, f64::INFINITY], "+1 %".to_owned())
+            ..Interval::of("<a>", true, [1.0, -2.0, f64::INFINITY], "+1 %".to_owned())
         };
         let mut axis = Axis::new("change, %", Scale::Linear, |value| format!("{value}"));
         axis.guides.push(2.0);
-        let mut page = Markup::default();
         let unknown = Interval { value: f64::NAN, ..row.clone() };
-        intervals(&mut page, "t", &axis, &[row, unknown]);
-        let svg = page.into_string();
+        let svg = intervals("t", &axis, &[row, unknown]).into_string();
         assert!(svg.contains("<title>&lt;a&gt;: +1 % (-2 to inf; published: -1)</title>"), "{svg}");
         assert!(svg.contains("change, %") && svg.contains("class=\"guide\""), "{svg}");
         assert_eq!(svg.matches("class=\"round\"").count(), 2);
@@ -249,11 +250,9 @@ mod tests {
 
     #[test]
     fn a_bar_begins_at_0_its_text_is_escaped_and_places_are_numbers() {
-        let bar = |value| Interval::of("<b>&", [value; 3], String::new());
+        let bar = |value| Interval::of("<b>&", false, [value; 3], String::new());
         let axis = Axis::new("ns", Scale::Bars, |value| format!("{value}"));
-        let mut page = Markup::default();
-        intervals(&mut page, "t", &axis, &[bar(1.0), bar(f64::NAN)]);
-        let svg = page.into_string();
+        let svg = intervals("t", &axis, &[bar(1.0), bar(f64::NAN)]).into_string();
         assert!(svg.contains("&lt;b&gt;&amp;") && !svg.contains("<b>"), "{svg}");
         assert!(!svg.contains("NaN"), "what could not be measured has no place: {svg}");
         assert!(svg.contains("<rect class=\"other\"") && svg.contains(">0</text>"), "{svg}");

@@ -26,13 +26,7 @@ pub(crate) struct Line {
 /// Lines over settings, which stand at equal distances. Names are written at the right end, moved
 /// apart where the lines end too close together, and each line has a dash pattern of its own. The
 /// axis of settings is titled `title`, the other one `unit`; the pointer over a point shows both.
-pub(crate) fn lines(
-    page: &mut Markup,
-    title: &str,
-    unit: &str,
-    settings: &[String],
-    lines: &[Line],
-) {
+pub(crate) fn lines(title: &str, unit: &str, settings: &[String], lines: &[Line]) -> Markup {
     const HEIGHT: f64 = 340.0;
     const TOP: f64 = 32.0;
     const LEFT: f64 = 48.0;
@@ -45,7 +39,8 @@ pub(crate) fn lines(
     let gaps = settings.len().saturating_sub(1).max(1) as f64;
     let x = |place: usize| LEFT + 24.0 + (WIDTH - LEFT - RIGHT - 48.0) * place as f64 / gaps;
     let marks = (0..=(top / step).round() as usize).map(|mark| mark as f64 * step);
-    svg(page, title, HEIGHT, |svg| {
+    let mut part = Markup::default();
+    svg(&mut part, title, HEIGHT, |svg| {
         for mark in marks {
             let at = figure(y(mark));
             svg.line("grid", [&LEFT, &(WIDTH - RIGHT), &at, &at]);
@@ -78,6 +73,7 @@ pub(crate) fn lines(
             svg.label(Some(&class), WIDTH - RIGHT + 8.0, at, None, &lines[index].name);
         }
     });
+    part
 }
 
 /// The room that names take on the left of a plot.
@@ -94,11 +90,11 @@ fn dot(svg: &mut Markup, class: &str, [x, y]: [f64; 2], radius: &str, says: &str
 }
 
 /// A picture of full width.
-fn svg(page: &mut Markup, title: &str, height: f64, draw: impl FnOnce(&mut Markup)) {
+fn svg(part: &mut Markup, title: &str, height: f64, draw: impl FnOnce(&mut Markup)) {
     let view_box = format!("0 0 {WIDTH} {height}");
     let attributes: [Attribute<'_>; 3] =
         [("role", &"img"), ("aria-label", &title), ("viewBox", &view_box)];
-    page.element("svg", &attributes, draw);
+    part.element("svg", &attributes, draw);
 }
 
 /// The classes of a line: its colour and dashes.
@@ -182,9 +178,7 @@ mod tests {
     fn a_point_of_a_line_says_its_value_and_the_axes_their_units() {
         let line = Line { name: "a".to_owned(), values: vec![Some(1.5), None], ours: true };
         let settings = ["99 %", "50 %"].map(str::to_owned);
-        let mut page = Markup::default();
-        lines(&mut page, "Share of reads", "million/s", &settings, &[line]);
-        let svg = page.into_string();
+        let svg = lines("Share of reads", "million/s", &settings, &[line]).into_string();
         assert!(svg.contains("<title>a, 99 %: 1.50 million/s</title>"), "{svg}");
         for axis in [">million/s</text>", ">Share of reads</text>"] {
             assert!(svg.contains(axis), "{axis} in {svg}");

@@ -9,7 +9,7 @@ use serde_json::Value;
 use simulate::cost::{Costs, Measured, MeasuredKernel, Picos};
 
 use crate::costs::measure;
-use crate::exit::{Failure, Result};
+use crate::exit::{Exit, Failure, Result};
 use crate::machine::Machine;
 use crate::output::{Output, SchemaId};
 
@@ -20,8 +20,8 @@ pub(super) struct Named {
     pub(super) costs: Costs,
 }
 
-/// Short names of presets.
-const ALIASES: [(&str, &str); 1] = [("p3", "p3-xeon-700mhz")];
+/// The short name of a preset, and its own.
+const ALIAS: (&str, &str) = ("p3", "p3-xeon-700mhz");
 
 /// The name that has the costs of this machine measured.
 pub(super) const MEASURED: &str = "measured";
@@ -31,7 +31,7 @@ pub(super) const MEASURED: &str = "measured";
 /// # Errors
 /// If it is no preset, nor a file with the costs of a machine; or measuring was interrupted.
 pub(super) fn by_name(name: &str, output: &mut Output) -> Result<Named> {
-    let known = ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, known)| known);
+    let known = if name == ALIAS.0 { ALIAS.1 } else { name };
     if let Some(costs) = Costs::named(known) {
         return Ok(Named { name: known.to_owned(), costs });
     }
@@ -61,8 +61,8 @@ pub(super) fn measure_here(quick: bool, needs: Needs, output: &mut Output) -> Re
     output.progress.begin(duration(quick));
     let costs = measure(&machine, (quick, false), output)?;
     output.progress.end();
-    if output.interrupt().requested() {
-        return Err(Failure::Interrupted);
+    if output.interrupt.requested() {
+        return Err(Failure::interrupted());
     }
     let row = |id: &str| costs.rows.iter().find(|row| row.id == id);
     let ns = |id: &str| row(id)?.ns.map(|ns| ns.median);
@@ -71,39 +71,36 @@ pub(super) fn measure_here(quick: bool, needs: Needs, output: &mut Output) -> Re
 
 /// That this figure is needed and was not measured, and why not.
 fn without(id: &str, why: Option<&Missing>) -> Failure {
-    match why {
-        Some(why) if why.is_of_the_run() => Failure::Noisy(format!(
-            "the model needs {id}, which has no figure: {why}; run it again when the machine is \
-             calm"
-        )),
-        Some(why) => {
-            Failure::Unsupported(format!("the model needs {id}, which has no figure: {why}"))
-        }
-        None => {
-            Failure::Unsupported(format!("the model needs {id}, and its figure is not plausible"))
-        }
-    }
+    let (exit, what) = match why {
+        Some(why) if why.is_of_the_run() => (
+            Exit::Noisy,
+            format!("which has no figure: {why}; run it again when the machine is calm"),
+        ),
+        Some(why) => (Exit::Unsupported, format!("which has no figure: {why}")),
+        None => (Exit::Unsupported, "and its figure is not plausible".to_owned()),
+    };
+    Failure::Because(exit, format!("the model needs {id}, {what}"))
 }
 
 fn from_file(path: &Path) -> Result<Measured> {
     let shown = path.display();
     let text = std::fs::read_to_string(path).map_err(|error| {
         if error.kind() == std::io::ErrorKind::InvalidData {
-            return Failure::Usage(format!(
+            return Failure::usage(format!(
                 "{shown} is not text; --costs takes a file that `rcu costs --json FILE` wrote"
             ));
         }
         if error.kind() != std::io::ErrorKind::NotFound {
             return Failure::file("read", path, error);
         }
-        let presets: Vec<&str> = ALIASES.iter().map(|(alias, _)| *alias).collect();
-        Failure::Usage(format!(
-            "no costs are called {shown}, and there is no such file ({error}); there are {}, {}, {MEASURED}",
+        Failure::usage(format!(
+            "no costs are called {shown}, and there is no such file ({error}); there are {}, {}, \
+             {MEASURED}",
             Costs::NAMES.join(", "),
-            presets.join(", ")
+            ALIAS.0
         ))
     })?;
-    let wrong = |reason: String| Failure::Usage(format!("{shown}: {reason}"));
+    let wrong = |reason: String| Failure::usage(format!("{shown}: {reason}"));
     let no_costs = |reason: &str| wrong(format!("not the JSON of `rcu costs`: {reason}"));
     let document: Value =
         serde_json::from_str(&text).map_err(|error| no_costs(&error.to_string()))?;
@@ -175,7 +172,6 @@ fn picos(id: &'static str, ns: impl Fn(&str) -> Option<f64>) -> Result<Picos, &'
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exit::Exit;
 
     const ROWS: [(&str, f64); 18] = [
         ("instruction", 0.25),
@@ -237,7 +233,10 @@ mod tests {
         };
         let rows: Vec<_> = ROWS.iter().map(row).collect();
         let mut document = serde_json::json!({
-            "schema": "quiescence/costs", "version": 1, "interrupted": false, "costs": {"rows": rows}
+            "schema": "quiescence/costs",
+            "version": 1,
+            "interrupted": false,
+            "costs": {"rows": rows},
         });
         std::fs::write(&path, document.to_string()).unwrap();
         assert_eq!(from_file(&path).unwrap(), of_rows(all, Needs::Memory).unwrap());

@@ -4,8 +4,9 @@ use bench::units;
 use simulate::cost::Costs;
 use simulate::parameter::Parameter;
 use simulate::srcu::VARIANTS;
-use simulate::{EngineKind, Setup, Workload};
+use simulate::{EngineKind, Workload};
 
+use super::numbers::NUMBERS;
 use super::{costs, product, srcu};
 use crate::exit::Result;
 use crate::output::Output;
@@ -29,15 +30,14 @@ pub(super) fn print(output: &mut Output) -> Result<()> {
     output.heading("Delay functions of SRCU (--variant)")?;
     output.line(VARIANTS.join(", "))?;
     output.heading("Numbers (--set NAME=VALUE)")?;
-    let usual = Setup::default();
-    output.entries(product::MACHINE.map(|number| {
-        let value = units::count((number.get)(&usual));
-        (number.name, format!("{} [machine {value}]", number.what))
+    output.entries(NUMBERS.machine.iter().map(|number| {
+        let value = units::count(product::usual(&number.name));
+        (&number.name, format!("{} [machine {value}]", number.what))
     }))?;
     output.entries(owned(engines.iter().map(|each| (each.name(), each.parameters()))))?;
     output.entries(owned(workloads.iter().map(|each| (each.name(), each.parameters()))))?;
-    let numbers = srcu::NUMBERS.iter();
-    output.entries(numbers.map(|number| (number.name, format!("{}: {}", srcu::NAME, number.what))))
+    let numbers = NUMBERS.srcu.iter();
+    output.entries(numbers.map(|number| (&number.name, format!("{}: {}", srcu::NAME, number.what))))
 }
 
 /// Each number once, with all who have it and what it is there by default.

@@ -1,94 +1,62 @@
-//! What is notified of a run: one name and one way to write it for each figure, for all tables.
+//! What is told of a run: one name and one way to write it for each figure, for all tables.
 
 use bench::units;
 use simulate::Report;
+use simulate::histogram::Summary;
 
-/// A table's worth of figures.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Group {
-    pub(super) title: &'static str,
-    pub(super) metrics: &'static [Metric],
-}
+/// A table's worth of figures: its title, and of each figure the name and how it is written.
+pub(super) type Group = (&'static str, Vec<(&'static str, String)>);
 
-/// One figure.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Metric {
-    pub(super) name: &'static str,
-    pub(super) cell: fn(&Report) -> String,
-}
-
-const fn metric(name: &'static str, cell: fn(&Report) -> String) -> Metric {
-    Metric { name, cell }
-}
-
-/// All that is reported, in the order of reading.
-pub(super) const GROUPS: &[Group] = &[
-    Group {
-        title: "Grace periods",
-        metrics: &[
-            metric("a second", |report| rate(report, report.grace_period_ns.count)),
-            metric("p50", |report| time(report.grace_period_ns.count, report.grace_period_ns.p50)),
-            metric("p90", |report| time(report.grace_period_ns.count, report.grace_period_ns.p90)),
-            metric("p99", |report| time(report.grace_period_ns.count, report.grace_period_ns.p99)),
-            metric("max", |report| time(report.grace_period_ns.count, report.grace_period_ns.max)),
-        ],
-    },
-    Group {
-        title: "Callbacks, from queueing to running",
-        metrics: &[
-            metric("queued a second", |report| rate(report, report.callbacks.queued)),
-            metric("p50", |report| callback(report, report.callback_latency_ns.p50)),
-            metric("p90", |report| callback(report, report.callback_latency_ns.p90)),
-            metric("p99", |report| callback(report, report.callback_latency_ns.p99)),
-            metric("max", |report| callback(report, report.callback_latency_ns.max)),
-            metric("in a batch", |report| match report.callbacks_per_batch.count {
-                0 => "–".to_owned(),
-                _ => units::count(report.callbacks_per_batch.mean),
-            }),
-            metric("waiting at most", |report| units::count(report.callbacks.waiting_peak)),
-            metric("memory at most", |report| units::bytes(report.callbacks.waiting_bytes_peak)),
-        ],
-    },
-    Group {
-        title: "Tasks that wait, and work that is done",
-        metrics: &[
-            metric("waits", |report| units::count(report.waiter_latency_ns.count)),
-            metric("p50", |report| waiter(report, report.waiter_latency_ns.p50)),
-            metric("p99", |report| waiter(report, report.waiter_latency_ns.p99)),
-            metric("max", |report| waiter(report, report.waiter_latency_ns.max)),
-            metric("operations a second", |report| rate(report, report.operations)),
-            metric("an iteration", |report| {
-                time(report.iteration_ns.count, report.iteration_ns.mean)
-            }),
-        ],
-    },
-    Group {
-        title: "CPU time",
-        metrics: &[
-            metric("busy", |report| percent(report.time.busy_ppm())),
-            metric("engine", |report| percent(report.time.engine_ppm())),
-            metric("callbacks", |report| percent(report.time.callback_ppm())),
-            metric("longest awake", |report| time(1, report.worker_awake_max_ns)),
-        ],
-    },
-    Group {
-        title: "What the engine makes the machine do, a second",
-        metrics: &[
-            metric("IPIs", |report| rate(report, report.machinery.ipis)),
-            metric("forced switches", |report| rate(report, report.machinery.forced_switches)),
-            metric("line transfers", |report| rate(report, report.lines.transfers)),
-            metric("locks taken", |report| rate(report, report.lines.lock_visits)),
-            metric("of them contended", |report| rate(report, report.lines.lock_contended)),
-        ],
-    },
-];
-
-fn callback(report: &Report, ns: u64) -> String {
-    time(report.callback_latency_ns.count, ns)
-}
-
-fn waiter(report: &Report, ns: u64) -> String {
-    time(report.waiter_latency_ns.count, ns)
+/// All that is told, in the order of reading.
+pub(super) fn groups(report: &Report) -> [Group; 5] {
+    let Report { grace_period_ns, waiter_latency_ns: waits, callbacks, machinery, .. } = report;
+    let rate = |count| rate(report, count);
+    let of = |summary: &Summary, ns| time(summary.count, ns);
+    let quantiles = |of_all: &Summary| {
+        let Summary { p50, p90, p99, max, .. } = *of_all;
+        [("p50", p50), ("p90", p90), ("p99", p99), ("max", max)]
+            .map(|(name, ns)| (name, of(of_all, ns)))
+    };
+    let in_a_batch = match report.callbacks_per_batch.count {
+        0 => "–".to_owned(),
+        _ => units::count(report.callbacks_per_batch.mean),
+    };
+    let grace_periods = vec![("a second", rate(grace_period_ns.count))];
+    let queued = vec![("queued a second", rate(callbacks.queued))];
+    let waiting = vec![
+        ("in a batch", in_a_batch),
+        ("waiting at most", units::count(callbacks.waiting_peak)),
+        ("memory at most", units::bytes(callbacks.waiting_bytes_peak)),
+    ];
+    let work = vec![
+        ("waits", units::count(waits.count)),
+        ("p50", of(waits, waits.p50)),
+        ("p99", of(waits, waits.p99)),
+        ("max", of(waits, waits.max)),
+        ("operations a second", rate(report.operations)),
+        ("an iteration", of(&report.iteration_ns, report.iteration_ns.mean)),
+    ];
+    let cpu = vec![
+        ("busy", percent(report.time.busy_ppm())),
+        ("engine", percent(report.time.engine_ppm())),
+        ("callbacks", percent(report.time.callback_ppm())),
+        ("longest awake", time(1, report.worker_awake_max_ns)),
+    ];
+    let made = vec![
+        ("IPIs", rate(machinery.ipis)),
+        ("forced switches", rate(machinery.forced_switches)),
+        ("line transfers", rate(report.lines.transfers)),
+        ("locks taken", rate(report.lines.lock_visits)),
+        ("of them contended", rate(report.lines.lock_contended)),
+    ];
+    let latency = quantiles(&report.callback_latency_ns).to_vec();
+    [
+        ("Grace periods", [grace_periods, quantiles(grace_period_ns).to_vec()].concat()),
+        ("Callbacks, from queueing to running", [queued, latency, waiting].concat()),
+        ("Tasks that wait, and work that is done", work),
+        ("CPU time", cpu),
+        ("What the engine makes the machine do, a second", made),
+    ]
 }
 
 /// A time, if there was anything to take it of.
@@ -113,13 +81,10 @@ fn rate(report: &Report, count: u64) -> String {
 pub(super) fn percent(ppm: u64) -> String {
     match ppm {
         0 => "0 %".to_owned(),
-        ppm => format!("{} %", small(ppm as f64 / 10_000.0)),
+        // A share of a thousandth is not nothing.
+        ppm if ppm < 950 => format!("{:.4} %", ppm as f64 / 10_000.0),
+        ppm => format!("{} %", units::figures(ppm as f64 / 10_000.0)),
     }
-}
-
-/// Three figures, but a share of a thousandth is not nothing.
-fn small(percent: f64) -> String {
-    if percent < 0.095 { format!("{percent:.4}") } else { units::figures(percent) }
 }
 
 #[cfg(test)]

@@ -6,11 +6,12 @@
 //!   [`picture`] for the timeline; [`srcu`]: the same for SRCU.
 //! - [`published`]: published figures beside ours; [`suite`]: the library's engines and liburcu's
 //!   algorithm on workloads of user space; [`validate`]: some of these for real, beside the model.
-//! - [`list`]: what there is.
+//! - [`list`]: what there is; [`numbers`]: what can be set by name.
 
 mod costs;
 mod list;
 mod metric;
+mod numbers;
 mod options;
 mod picture;
 mod pool;
@@ -40,7 +41,7 @@ fn exit(interrupted: bool, is_broken: bool) -> Exit {
 pub(crate) fn run(args: &SimulateArgs, output: &mut Output) -> Result<Exit> {
     if args.list {
         if output.has_json() {
-            return Err(Failure::Usage("--list is text; it has no JSON".to_owned()));
+            return Err(Failure::usage("--list is text; it has no JSON"));
         }
         list::print(output)?;
         return Ok(Exit::Ok);

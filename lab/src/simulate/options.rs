@@ -3,7 +3,6 @@
 //! Lists are sweeps: every combination is run. What the names and numbers mean is decided in
 //! [`product`](super::product), which knows the engines and workloads.
 
-use std::num::ParseIntError;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -83,11 +82,11 @@ pub(super) struct WhatIfArgs {
     pub(super) costs: Vec<String>,
     /// How long things are counted, in virtual time: 500us, 20ms, 10s [default: 1s; SRCU: until
     /// all calls are made]
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    pub(super) duration: Option<Span>,
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = time)]
+    pub(super) duration: Option<u64>,
     /// How long the machine runs before that [default: a tenth of a second]
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    pub(super) warm_up: Option<Span>,
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = time)]
+    pub(super) warm_up: Option<u64>,
     /// Seeds of the random draws [default: 1]
     #[arg(long, value_name = "N,M", value_delimiter = ',')]
     pub(super) seed: Vec<u64>,
@@ -111,25 +110,14 @@ fn switch() -> impl TypedValueParser<Value = bool> {
 }
 
 /// A time with its unit, in nanoseconds.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) struct Span(pub(super) u64);
-
-impl FromStr for Span {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        const UNITS: [(&str, u64); 4] =
-            [("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
-        let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
-        let unit = UNITS.iter().find(|(unit, _)| *unit == &text[digits.len()..]);
-        let Some((_, factor)) = unit else {
-            return Err("a time is a whole number with ns, us, ms or s behind it".to_owned());
-        };
-        let number: u64 = digits
-            .parse()
-            .map_err(|error: ParseIntError| number::no_whole(digits, error.kind()))?;
-        number.checked_mul(*factor).map(Self).ok_or_else(|| "it is too long".to_owned())
-    }
+fn time(text: &str) -> Result<u64, String> {
+    const UNITS: [(&str, u64); 4] =
+        [("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
+    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let Some((_, factor)) = UNITS.iter().find(|(unit, _)| *unit == &text[digits.len()..]) else {
+        return Err("a time is a whole number with ns, us, ms or s behind it".to_owned());
+    };
+    number::whole::<u64>(digits)?.checked_mul(*factor).ok_or_else(|| "it is too long".to_owned())
 }
 
 /// `name=value`, or several values.
@@ -144,12 +132,7 @@ impl FromStr for Set {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let (name, values) = text.split_once('=').ok_or_else(|| "it is NAME=VALUE".to_owned())?;
-        let values = values
-            .split(',')
-            .map(|value| {
-                value.parse().map_err(|error: ParseIntError| number::no_whole(value, error.kind()))
-            })
-            .collect::<Result<Vec<u64>, String>>()?;
+        let values = values.split(',').map(number::whole).collect::<Result<_, _>>()?;
         Ok(Self { name: name.trim().to_owned(), values })
     }
 }
@@ -173,11 +156,11 @@ mod tests {
 
     #[test]
     fn times_have_units() {
-        assert_eq!("500us".parse(), Ok(Span(500_000)));
-        assert_eq!("10s".parse(), Ok(Span(10_000_000_000)));
-        assert_eq!("7ns".parse(), Ok(Span(7)));
+        assert_eq!(time("500us"), Ok(500_000));
+        assert_eq!(time("10s"), Ok(10_000_000_000));
+        assert_eq!(time("7ns"), Ok(7));
         for wrong in ["10", "s", "-1s", "1.5s", "1h", "", "99999999999999s"] {
-            assert!(wrong.parse::<Span>().is_err(), "{wrong}");
+            assert!(time(wrong).is_err(), "{wrong}");
         }
     }
 

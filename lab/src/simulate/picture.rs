@@ -35,21 +35,17 @@ pub(super) struct Panel {
     pub(super) title: String,
     /// In the order they began.
     pub(super) grace_periods: Vec<GracePeriod>,
-    /// Whether each CPU has grace periods of its own.
-    pub(super) of_cpus: bool,
 }
 
 /// The picture of some runs, one panel below the other, as a file of its own.
 pub(super) fn draw(panels: &[Panel]) -> String {
-    picture(panels, &[("xmlns", &"http://www.w3.org/2000/svg")]).into_string()
+    let mut picture = Markup::default();
+    add(&mut picture, panels, &[("xmlns", &"http://www.w3.org/2000/svg")]);
+    picture.into_string()
 }
 
-/// The same as a part of a page.
-pub(super) fn part(panels: &[Panel]) -> Markup {
-    picture(panels, &[])
-}
-
-fn picture(panels: &[Panel], of_root: &[Attribute<'_>]) -> Markup {
+/// The same as a part of a page, without an attribute that only a file needs.
+pub(super) fn add(part: &mut Markup, panels: &[Panel], of_root: &[Attribute<'_>]) {
     // Engines are compared by length, so a millisecond is as long in every panel.
     let span = panels.iter().map(|each| Scale::of(&each.grace_periods).span()).max().unwrap_or(1);
     let heights: Vec<f64> = panels.iter().map(Panel::height).collect();
@@ -68,15 +64,13 @@ fn picture(panels: &[Panel], of_root: &[Attribute<'_>]) -> Markup {
         ("width", &WIDTH),
         ("height", &height),
     ];
-    let mut picture = Markup::default();
-    picture.element("svg", &[of_root, &attributes].concat(), |svg| {
+    part.element("svg", &[of_root, &attributes].concat(), |svg| {
         svg.element("style", &[], |style| style.literal(STYLE.trim_end()));
         for (panel, top) in panels.iter().zip(tops) {
             let transform = format!("translate(0 {top})");
             svg.element("g", &[("transform", &transform)], |group| panel.draw(group, span));
         }
     });
-    picture
 }
 
 /// From where to where time is shown, in nanoseconds.
@@ -155,10 +149,10 @@ impl Panel {
     ) {
         let top = HEAD + CALLBACK_QUEUE * place as f64;
         let middle = figure(top + CALLBACK_QUEUE / 2.0);
-        let name = if self.of_cpus {
-            format!("{}: CPU {}", place + 1, grace_period.of)
-        } else {
-            format!("{}", place + 1)
+        // Where each CPU has grace periods of its own.
+        let name = match self.grace_periods.iter().any(|each| each.of != 0) {
+            true => format!("{}: CPU {}", place + 1, grace_period.of),
+            false => (place + 1).to_string(),
         };
         let began = scale.x(grace_period.began);
         let end = grace_period.ended.unwrap_or(Scale::of(&self.grace_periods).to);
@@ -271,7 +265,7 @@ mod tests {
             grace_period(2_000, Some(2_500), None),
             grace_period(2_500, None, None),
         ];
-        Panel { title: title.to_owned(), grace_periods, of_cpus: false }
+        Panel { title: title.to_owned(), grace_periods }
     }
 
     /// Fails unless every element that is opened is closed in its turn, and text is escaped.
@@ -405,7 +399,7 @@ mod tests {
 
     #[test]
     fn nothing_to_show_is_said() {
-        let empty = Panel { title: "a".to_owned(), grace_periods: Vec::new(), of_cpus: false };
+        let empty = Panel { title: "a".to_owned(), grace_periods: Vec::new() };
         let svg = draw(&[empty]);
         assert!(svg.contains("no grace period began"), "{svg}");
         check_well_formed(&svg);

@@ -7,7 +7,7 @@
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::Duration;
@@ -36,7 +36,6 @@ pub(super) struct Watch<'a> {
     told: u16,
     news: Sender<News>,
     interrupt: &'a Interrupt,
-    given_up: &'a AtomicBool,
 }
 
 /// Which job is how far, in thousandths: 0 when it begins.
@@ -52,18 +51,12 @@ impl Watch<'_> {
             self.told = permille;
             self.tell(permille);
         }
-        if self.should_stop() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if self.interrupt.requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
     fn tell(&self, permille: u16) {
         // No thread listens any more only when the run is being given up.
         let _ = self.news.send((self.job, permille));
-    }
-
-    /// Whether the user or a closed pipe wants the job to stop.
-    fn should_stop(&self) -> bool {
-        // Relaxed: the flags carry no data; they only have to be seen soon.
-        self.interrupt.requested() || self.given_up.load(Ordering::Relaxed)
     }
 }
 
@@ -79,21 +72,20 @@ pub(super) fn run<R: Send + Sync>(
     let threads = thread::available_parallelism().map_or(1, NonZeroUsize::get).min(jobs.len());
     let total: Duration = jobs.iter().map(|job| job.about).sum();
     output.progress.begin(total / threads.max(1) as u32);
-    let interrupt = output.interrupt().clone();
-    let given_up = AtomicBool::new(false);
+    let interrupt = output.interrupt.clone();
     let next = AtomicUsize::new(0);
     let results: Vec<OnceLock<R>> = jobs.iter().map(|_| OnceLock::new()).collect();
     let (news, listening) = mpsc::channel();
     let listened = thread::scope(|scope| {
         for _ in 0..threads {
             let news = news.clone();
-            let (next, results, interrupt, given_up) = (&next, &results, &interrupt, &given_up);
+            let (next, results, interrupt) = (&next, &results, &interrupt);
             scope.spawn(move || {
                 loop {
                     // Relaxed: each number is given out once; each result is written once.
                     let job = next.fetch_add(1, Ordering::Relaxed);
-                    let mut watch = Watch { job, told: 0, news: news.clone(), interrupt, given_up };
-                    if job >= jobs.len() || watch.should_stop() {
+                    let mut watch = Watch { job, told: 0, news: news.clone(), interrupt };
+                    if job >= jobs.len() || interrupt.requested() {
                         return;
                     }
                     watch.tell(0);
@@ -105,9 +97,9 @@ pub(super) fn run<R: Send + Sync>(
             });
         }
         drop(news);
+        // A closed pipe ends the jobs as Ctrl-C does. Relaxed: the flag carries no data.
         listen(jobs, &listening, threads, output)
-            // Relaxed: as above.
-            .inspect_err(|_| given_up.store(true, Ordering::Relaxed))
+            .inspect_err(|_| interrupt.flag().store(true, Ordering::Relaxed))
     });
     output.progress.end();
     listened?;

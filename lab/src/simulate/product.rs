@@ -11,6 +11,7 @@ use simulate::setup::{MICROSECOND, SECOND};
 use simulate::{EngineKind, Setup, Workload};
 
 use super::costs;
+use super::numbers::NUMBERS;
 use super::options::{Set, WhatIfArgs};
 use crate::distinct::distinct;
 use crate::exit::{Failure, Result};
@@ -37,59 +38,45 @@ pub(super) struct Run {
     pub(super) sets: Vec<(String, u64)>,
 }
 
-/// A number of the machine that can be set by name: those that have no option of their own.
-pub(super) struct MachineNumber {
-    pub(super) name: &'static str,
-    pub(super) what: &'static str,
-    pub(super) get: fn(&Setup) -> u64,
-    /// What is out of range is refused by [`Setup::check`].
-    set: fn(&mut Setup, u64),
+/// A number of the machine, as [`NUMBERS`] names it.
+enum MachineNumber<'a> {
+    Count(&'a mut u32),
+    /// In units of so many nanoseconds.
+    Time(&'a mut u64, u64),
 }
 
-/// All of them.
-pub(super) const MACHINE: [MachineNumber; 6] = [
-    MachineNumber {
-        name: "budget_ppm",
-        what: "what an engine may use of all CPU time while no task waits, in millionths",
-        get: |setup| setup.budget_ppm.into(),
-        set: |setup, value| setup.budget_ppm = at_most_u32(value),
-    },
-    MachineNumber {
-        name: "slice_us",
-        what: "how long ksoftirqd and the task on its CPU run in turn",
-        get: |setup| setup.slice / MICROSECOND,
-        set: |setup, value| setup.slice = value.saturating_mul(MICROSECOND),
-    },
-    MachineNumber {
-        name: "softirq_runs",
-        what: "runs of a softirq that raises itself before ksoftirqd takes over; 1 in 2003",
-        get: |setup| setup.softirq_runs.into(),
-        set: |setup, value| setup.softirq_runs = at_most_u32(value),
-    },
-    MachineNumber {
-        name: "ksoftirqd_percent",
-        what: "ksoftirqd's share of a CPU, of what the task there gets; 10 in 2003",
-        get: |setup| setup.ksoftirqd_percent.into(),
-        set: |setup, value| setup.ksoftirqd_percent = at_most_u32(value),
-    },
-    MachineNumber {
-        name: "idle_look_every_ns",
-        what: "between two passes of an idle CPU through its scheduler, while callbacks wait; 4600 \
-               in 2003 with rcu_sched; 0: none",
-        get: |setup| setup.idle_look_every,
-        set: |setup, value| setup.idle_look_every = value,
-    },
-    MachineNumber {
-        name: "background_every_us",
-        what: "between two short runs of a kernel thread on a busy CPU, on average; 0: none",
-        get: |setup| setup.background_every / MICROSECOND,
-        set: |setup, value| setup.background_every = value.saturating_mul(MICROSECOND),
-    },
-];
+impl<'a> MachineNumber<'a> {
+    fn of(setup: &'a mut Setup, name: &str) -> Option<Self> {
+        Some(match name {
+            "budget_ppm" => Self::Count(&mut setup.budget_ppm),
+            "slice_us" => Self::Time(&mut setup.slice, MICROSECOND),
+            "softirq_runs" => Self::Count(&mut setup.softirq_runs),
+            "ksoftirqd_percent" => Self::Count(&mut setup.ksoftirqd_percent),
+            "idle_look_every_ns" => Self::Time(&mut setup.idle_look_every, 1),
+            "background_every_us" => Self::Time(&mut setup.background_every, MICROSECOND),
+            _ => return None,
+        })
+    }
 
-/// What does not fit is as impossible as the most that does.
-fn at_most_u32(value: u64) -> u32 {
-    value.try_into().unwrap_or(u32::MAX)
+    fn get(&self) -> u64 {
+        match self {
+            Self::Count(count) => u64::from(**count),
+            Self::Time(time, unit) => **time / unit,
+        }
+    }
+
+    /// What does not fit is as impossible as the most that does: [`Setup::check`] refuses it.
+    fn set(self, value: u64) {
+        match self {
+            Self::Count(count) => *count = value.try_into().unwrap_or(u32::MAX),
+            Self::Time(time, unit) => *time = value.saturating_mul(unit),
+        }
+    }
+}
+
+/// What a number of the machine is, unless it is set.
+pub(super) fn usual(name: &str) -> u64 {
+    MachineNumber::of(&mut Setup::default(), name).map_or(0, |number| number.get())
 }
 
 /// The machine and the names that all runs share, resolved.
@@ -107,13 +94,13 @@ impl Base {
         let workloads = or_default(&args.workload, WORKLOAD);
         let named = |name: &String| {
             EngineKind::named(name)
-                .map_err(|error| Failure::Usage(format!("{error}, {}", super::srcu::NAME)))
+                .map_err(|error| Failure::usage(format!("{error}, {}", super::srcu::NAME)))
         };
         Ok(Self {
             engines: engines.iter().map(named).collect::<Result<_, _>>()?,
             workloads: workloads
                 .iter()
-                .map(|name| Ok(Workload::named(name)?))
+                .map(|name| Workload::named(name).map_err(Failure::usage))
                 .collect::<Result<_>>()?,
             costs: Vec::new(),
         })
@@ -148,7 +135,7 @@ pub(super) fn runs(args: &WhatIfArgs, base: &Base) -> Result<Vec<Run>> {
     vary(&mut settings, &base.engines, |run, engine| run.engine = engine.clone())?;
     for run in &mut settings {
         run.apply()?;
-        run.setup.check()?;
+        run.setup.check().map_err(Failure::usage)?;
     }
     let runs = distinct(settings);
     check_time(&runs)?;
@@ -157,8 +144,8 @@ pub(super) fn runs(args: &WhatIfArgs, base: &Base) -> Result<Vec<Run>> {
 
 fn first(args: &WhatIfArgs, base: &Base) -> Run {
     let mut setup = Setup::default();
-    setup.duration = args.duration.map_or(setup.duration, |span| span.0);
-    setup.warm_up = args.warm_up.map_or(setup.warm_up, |span| span.0);
+    setup.duration = args.duration.unwrap_or(setup.duration);
+    setup.warm_up = args.warm_up.unwrap_or(setup.warm_up);
     setup.timeline = args.timeline.unwrap_or(setup.timeline);
     Run {
         engine: base.engines[0].clone(),
@@ -194,7 +181,7 @@ pub(super) fn vary<R: Clone, T>(
 pub(super) fn check_count(runs: usize) -> Result<()> {
     match runs {
         0..=RUNS_MAX => Ok(()),
-        _ => Err(Failure::Usage(format!("more than {RUNS_MAX} combinations; give fewer values"))),
+        _ => Err(Failure::usage(format!("more than {RUNS_MAX} combinations; give fewer values"))),
     }
 }
 
@@ -203,10 +190,10 @@ fn known(sets: &[Set], base: &Base) -> Result<()> {
     let engines = base.engines.iter().flat_map(|engine| engine.parameters().iter());
     let workloads = base.workloads.iter().flat_map(|workload| workload.parameters().iter());
     let mut names: Vec<&str> = engines.chain(workloads).map(|each| each.name).collect();
-    names.extend(MACHINE.iter().map(|number| number.name));
+    names.extend(NUMBERS.machine.iter().map(|number| &*number.name));
     names.dedup();
     match sets.iter().find(|set| !names.contains(&set.name.as_str())) {
-        Some(set) => Err(Failure::Usage(format!(
+        Some(set) => Err(Failure::usage(format!(
             "nothing that is to run has a number called {:?}{}; there are {}",
             set.name,
             match owners(&set.name).as_slice() {
@@ -227,7 +214,7 @@ fn owners(name: &str) -> Vec<&'static str> {
     let workloads = Workload::all().into_iter().filter_map(|workload| {
         workload.parameters().iter().any(|each| each.name == name).then_some(workload.name())
     });
-    let srcu = super::srcu::NUMBERS.iter().any(|number| number.name == name);
+    let srcu = NUMBERS.srcu.iter().any(|number| number.name == name);
     engines.chain(workloads).chain(srcu.then_some(super::srcu::NAME)).collect()
 }
 
@@ -236,16 +223,16 @@ impl Run {
     fn apply(&mut self) -> Result<()> {
         for (name, value) in std::mem::take(&mut self.sets) {
             let mut is_taken = false;
-            if let Some(number) = MACHINE.iter().find(|number| number.name == name) {
-                (number.set)(&mut self.setup, value);
+            if let Some(number) = MachineNumber::of(&mut self.setup, &name) {
+                number.set(value);
                 is_taken = true;
             }
             if self.engine.parameters().iter().any(|each| each.name == name) {
-                self.engine.set(&name, value)?;
+                self.engine.set(&name, value).map_err(Failure::usage)?;
                 is_taken = true;
             }
             if self.workload.parameters().iter().any(|each| each.name == name) {
-                self.workload.set(&name, value)?;
+                self.workload.set(&name, value).map_err(Failure::usage)?;
                 is_taken = true;
             }
             if is_taken {
@@ -256,7 +243,7 @@ impl Run {
         let waiters = numbers.iter().find(|each| each.name == "waiters").map(|each| each.value);
         let cpus = self.setup.cpus;
         match waiters.filter(|&waiters| cpus > 0 && waiters > cpus as u64) {
-            Some(waiters) => Err(Failure::Usage(format!(
+            Some(waiters) => Err(Failure::usage(format!(
                 "waiters = {waiters}: there are {cpus} CPUs, and each has one at most"
             ))),
             None => Ok(()),
@@ -299,7 +286,7 @@ fn check_time(runs: &[Run]) -> Result<()> {
     if about <= TIME_MAX {
         return Ok(());
     }
-    Err(Failure::Usage(format!(
+    Err(Failure::usage(format!(
         "this would take about {} h of CPU time; fewer CPUs, values, or a shorter --duration \
          take less",
         units::figures(about.as_secs_f64() / 3_600.0)
@@ -362,16 +349,19 @@ mod tests {
 
     #[test]
     fn every_number_of_the_machine_takes_effect_and_varies() {
-        for number in &MACHINE {
-            let usual = (number.get)(&Setup::default());
+        for number in &NUMBERS.machine {
+            let get = |setup: &Setup| {
+                MachineNumber::of(&mut setup.clone(), &number.name).map(|number| number.get())
+            };
+            let usual = get(&Setup::default()).expect("the machine has it");
             let other = if usual > 1 { usual - 1 } else { usual + 4_600 };
             let set = set(&format!("{}={other},{usual}", number.name));
             let runs = resolve(&WhatIfArgs { set: vec![set], ..args() }).unwrap();
-            let seen: Vec<u64> = runs.iter().map(|run| (number.get)(&run.setup)).collect();
+            let seen: Vec<u64> = runs.iter().filter_map(|run| get(&run.setup)).collect();
             assert_eq!(seen, [other, usual], "{}", number.name);
             assert_ne!(runs[0].setup, Setup::default(), "{}", number.name);
             assert_eq!(runs[1].setup, Setup::default(), "{}", number.name);
-            assert_eq!(runs[0].sets, [(number.name.to_owned(), other)]);
+            assert_eq!(runs[0].sets, [(number.name.clone(), other)]);
         }
     }
 
@@ -385,8 +375,8 @@ mod tests {
         assert!(message.unwrap_err().contains("dbench"));
         let message = resolve(&WhatIfArgs { set: vec![set("milk=1")], ..args() }).unwrap_err();
         assert!(message.contains("milk") && message.contains("busy_us"), "{message}");
-        for number in &MACHINE {
-            assert!(message.contains(number.name), "{message}");
+        for number in &NUMBERS.machine {
+            assert!(message.contains(&number.name), "{message}");
         }
     }
 }

@@ -46,7 +46,7 @@ pub(super) fn run(output: &mut Output) -> Result<Exit> {
     let results = pool::run(&jobs, output)?;
     let rows = by_source(results.into_iter().flatten().flatten().collect());
     let broken: Vec<&Row> = rows.iter().filter(|row| is_broken(row, KNOWN_MISSES)).collect();
-    let interrupted = output.interrupt().requested();
+    let interrupted = output.interrupt.requested();
     output.json(SCHEMA, &document(&rows, interrupted))?;
     print(&rows, output)?;
     for row in &broken {
@@ -111,7 +111,7 @@ fn print(rows: &[Row], output: &mut Output) -> Result<()> {
 
 /// How many rows fit, how many of them could have failed, and how many parameters that took.
 fn balance(rows: &[Row], fitted: &[Fitted]) -> String {
-    let Counts { fits, misses, not_compared, free, free_misses } = Counts::of(rows);
+    let [fits, misses, not_compared, free, free_misses] = counts(rows);
     let mut text = format!(
         "{fits} of {} figures fit (inputs or not modelled: {not_compared}). {free} could have \
          failed: {free_misses} of them did",
@@ -123,35 +123,15 @@ fn balance(rows: &[Row], fitted: &[Fitted]) -> String {
     text + &format!(". Fitted parameters: {}.", fitted.len())
 }
 
-/// How many rows are of which kind.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Counts {
-    fits: usize,
-    misses: usize,
-    not_compared: usize,
-    /// Those that are compared and that the inputs leave free to fail.
-    free: usize,
-    /// Those of them that miss.
-    free_misses: usize,
-}
-
-impl Counts {
-    fn of(rows: &[Row]) -> Self {
-        let mut counts = Self::default();
-        for row in rows {
-            let fit = row.fit();
-            match fit {
-                Fit::Fits => counts.fits += 1,
-                Fit::Misses => counts.misses += 1,
-                Fit::NotCompared => counts.not_compared += 1,
-            }
-            if row.free_share().is_some_and(|share| share > 0.0) {
-                counts.free += 1;
-                counts.free_misses += usize::from(fit == Fit::Misses);
-            }
-        }
-        counts
-    }
+/// How many rows fit, miss, are not compared, are compared and left free to fail by the inputs, and
+/// how many of these miss.
+fn counts(rows: &[Row]) -> [usize; 5] {
+    let of = |fit| rows.iter().filter(move |row| row.fit() == fit);
+    let is_free = |row: &&Row| row.free_share().is_some_and(|share| share > 0.0);
+    let [fits, misses, not_compared] =
+        [Fit::Fits, Fit::Misses, Fit::NotCompared].map(|fit| of(fit).count());
+    let free = rows.iter().filter(is_free).count();
+    [fits, misses, not_compared, free, of(Fit::Misses).filter(is_free).count()]
 }
 
 /// What brings these rows about, each once: too long for a cell, and often the same.
@@ -265,7 +245,7 @@ const fn role(role: Role) -> &'static str {
 
 /// The document that `--json` writes.
 fn document(rows: &[Row], interrupted: bool) -> impl Serialize {
-    let Counts { fits, misses, not_compared, free, free_misses } = Counts::of(rows);
+    let [fits, misses, not_compared, free, free_misses] = counts(rows);
     object! {
         "interrupted": interrupted,
         "fit_low": Row::FIT.0,

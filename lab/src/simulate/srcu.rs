@@ -9,7 +9,6 @@ use bench::units;
 use serde::Serialize;
 use simulate::srcu::{Options, Report, VARIANTS, variant};
 
-pub(super) use self::numbers::NUMBERS;
 use super::metric::percent;
 use super::options::WhatIfArgs;
 use super::pool::{self, Job};
@@ -54,75 +53,81 @@ pub(super) fn run(args: &WhatIfArgs, output: &mut Output) -> Result<Exit> {
     let runs = runs(args)?;
     let jobs: Vec<_> = runs.iter().map(job).collect();
     let reports = pool::run(&jobs, output)?;
-    let interrupted = output.interrupt().requested();
+    let interrupted = output.interrupt.requested();
     let all: Vec<_> = runs.iter().zip(&reports).map(run_out).collect();
     output.json(SCHEMA, &object! { "interrupted": interrupted, "runs": all, })?;
     print(&runs, &reports, output)?;
     Ok(if interrupted { Exit::Interrupted } else { Exit::Ok })
 }
 
-/// Every combination; the delay function varies fastest.
+/// Every combination; the delay function varies fastest: each that is named, or, if none is, each
+/// that has the numbers that are set.
 fn runs(args: &WhatIfArgs) -> Result<Vec<Run>> {
     refuse_what_it_has_not(args)?;
     let given = [("hz", args.hz.is_empty()), ("cpus", args.cpus.is_empty())];
     let given: Vec<&str> = given.iter().filter(|(_, none)| !none).map(|(name, _)| *name).collect();
     numbers::check(&args.set, &given)?;
-    let mut bases = vec![(Options::reports_of_2022(of(VARIANTS[0], 250)?), Vec::new())];
+    let mut options = Options::reports_of_2022(of(VARIANTS[0], 250)?);
     if let Some(limit) = args.duration {
-        if limit.0 > LIMIT_NS_MAX {
-            return Err(Failure::Usage("SRCU runs for at most an hour of virtual time".into()));
+        if limit > LIMIT_NS_MAX {
+            return Err(Failure::usage("SRCU runs for at most an hour of virtual time"));
         }
-        bases[0].0.limit_ns = limit.0;
+        options.limit_ns = limit;
     }
+    let mut bases = vec![Run { variant: String::new(), options, sets: Vec::new() }];
     for set in &args.set {
-        vary(&mut bases, &set.values, |(_, sets), &value| sets.push((set.name.clone(), value)))?;
+        vary(&mut bases, &set.values, |to, &value| to.sets.push((set.name.clone(), value)))?;
     }
-    vary(&mut bases, &args.seed, |(to, _), &seed| to.seed = seed)?;
-    vary(&mut bases, &args.preemptible, |(to, _), &on| to.preempt = on)?;
-    vary(&mut bases, &args.hz, |(to, _), &hz| to.hz = hz)?;
-    vary(&mut bases, &args.cpus, |(to, _), &cpus| to.cpus = cpus.try_into().unwrap_or(u32::MAX))?;
+    vary(&mut bases, &args.seed, |to, &seed| to.options.seed = seed)?;
+    vary(&mut bases, &args.preemptible, |to, &on| to.options.preempt = on)?;
+    vary(&mut bases, &args.hz, |to, &hz| to.options.hz = hz)?;
+    vary(&mut bases, &args.cpus, |to, &cpus| {
+        to.options.cpus = cpus.try_into().unwrap_or(u32::MAX);
+    })?;
+    let names: Vec<&str> = match args.variant.is_empty() {
+        true => VARIANTS.to_vec(),
+        false => args.variant.iter().map(String::as_str).collect(),
+    };
     let mut runs = Vec::new();
-    for (options, sets) in &bases {
-        runs.extend(of_variants(args, options, sets)?);
+    for (base, name) in bases.iter().flat_map(|base| names.iter().map(move |name| (base, name))) {
+        let mut run = Run { variant: (*name).to_owned(), ..base.clone() };
+        match run.apply()? {
+            None => runs.push(run),
+            Some(_) if args.variant.is_empty() => {}
+            Some(number) => {
+                return Err(Failure::usage(format!(
+                    "the delay function {name} has no number {number}; leave it out of --variant"
+                )));
+            }
+        }
+    }
+    if runs.is_empty() {
+        return Err(Failure::usage(
+            "no delay function has all of these numbers: some are adaptive's, some the kernel's",
+        ));
     }
     check_count(runs.len())?;
     Ok(runs)
 }
 
-/// A run for each delay function that is named; if none is, for each that has these numbers.
-fn of_variants(args: &WhatIfArgs, options: &Options, sets: &[(String, u64)]) -> Result<Vec<Run>> {
-    // A delay function may depend on the ticks a second.
-    let hz = sets.iter().find(|(name, _)| name == "hz").map_or(options.hz.into(), |(_, hz)| *hz);
-    let hz = u32::try_from(hz).unwrap_or(u32::MAX);
-    let all: Vec<String> = VARIANTS.iter().map(|&name| name.to_owned()).collect();
-    let names = if args.variant.is_empty() { &all } else { &args.variant };
-    let mut runs = Vec::new();
-    for name in names {
-        let mut options = Options { delay: of(name, hz)?, ..options.clone() };
-        match numbers::apply(&mut options, sets) {
-            Ok(()) => {}
-            Err(_) if args.variant.is_empty() => continue,
-            Err(number) => {
-                return Err(Failure::Usage(format!(
-                    "the delay function {name} has no number {number}; leave it out of --variant"
-                )));
-            }
+impl Run {
+    /// Looks the delay function up and sets the numbers; gives back one that it does not have.
+    fn apply(&mut self) -> Result<Option<String>> {
+        // A delay function may depend on the ticks a second.
+        let set = self.sets.iter().find(|(name, _)| name == "hz");
+        let hz = set.map_or(self.options.hz.into(), |(_, hz)| *hz);
+        self.options.delay = of(&self.variant, hz.try_into().unwrap_or(u32::MAX))?;
+        if let Err(number) = numbers::apply(&mut self.options, &self.sets) {
+            return Ok(Some(number.to_owned()));
         }
-        options.check().map_err(|error| Failure::Usage(error.to_string()))?;
-        runs.push(Run { variant: name.clone(), options, sets: sets.to_vec() });
+        self.options.check().map_err(Failure::usage)?;
+        Ok(None)
     }
-    if runs.is_empty() {
-        return Err(Failure::Usage(
-            "no delay function has all of these numbers: some are adaptive's, some the kernel's"
-                .to_owned(),
-        ));
-    }
-    Ok(runs)
 }
 
 fn of(name: &str, hz: u32) -> Result<simulate::srcu::DelayFunction> {
     variant(name, hz).ok_or_else(|| {
-        Failure::Usage(format!(
+        Failure::usage(format!(
             "no delay function is called {name:?}; there are {}",
             VARIANTS.join(", ")
         ))
@@ -141,7 +146,7 @@ fn refuse_what_it_has_not(args: &WhatIfArgs) -> Result<()> {
         ("--timeline", args.timeline.is_some()),
     ];
     match given.iter().find(|(_, given)| *given) {
-        Some((what, _)) => Err(Failure::Usage(format!(
+        Some((what, _)) => Err(Failure::usage(format!(
             "--engine {NAME} does not go with {what}: it has a machine of its own, with --variant, \
              --cpus, --hz, --preemptible, --seed, --duration and --set"
         ))),

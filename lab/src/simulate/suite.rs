@@ -65,7 +65,7 @@ pub(super) fn run(args: &SimulateArgs, output: &mut Output) -> Result<Exit> {
     let cases = cases(args)?;
     let reports = pool::run(&jobs(&cases), output)?;
     let judged = judge(cases, &reports);
-    let interrupted = output.interrupt().requested();
+    let interrupted = output.interrupt.requested();
     output.json(SCHEMA, &document(&judged, quick, interrupted))?;
     print(&judged, output)?;
     // What is asked was recorded on the machines that the workloads have.
@@ -84,7 +84,7 @@ fn cases(args: &SimulateArgs) -> Result<Vec<Case>> {
     let all = suite::cases(args.quick);
     let names: Vec<&str> = all.iter().map(|case| case.workload.name).collect();
     if let Some(unknown) = args.only.iter().find(|only| !names.contains(&only.as_str())) {
-        return Err(Failure::Usage(format!(
+        return Err(Failure::usage(format!(
             "no workload of the suite is called {unknown}; there are {}",
             names.join(", ")
         )));
@@ -93,14 +93,10 @@ fn cases(args: &SimulateArgs) -> Result<Vec<Case>> {
         args.only.is_empty() || args.only.iter().any(|only| only == case.workload.name)
     };
     let on_machine = |case: Case| {
-        let case = match args.on_cpus {
-            Some(cpus) => case.on_cpus(cpus),
-            None => case,
-        };
-        let fault = case.options.check().err();
-        fault.map_or(Ok(case.clone()), |reason| {
-            Err(Failure::Usage(format!("{}: {reason}", case.workload.name)))
-        })
+        let case = args.on_cpus.map_or(case.clone(), |cpus| case.on_cpus(cpus));
+        let refused = |reason| Failure::usage(format!("{}: {reason}", case.workload.name));
+        case.options.check().map_err(refused)?;
+        Ok(case)
     };
     all.into_iter().filter(is_asked_for).map(on_machine).collect()
 }

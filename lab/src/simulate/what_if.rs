@@ -10,11 +10,14 @@ use super::picture::{self, Panel};
 use super::pool::{self, Job};
 use super::product::{self, Base, Run, or_default};
 use super::shape::{self, Setting, Shape};
-use super::{costs, metric};
+use super::{
+    costs,
+    metric::{self, Group},
+};
 use crate::exit::{Exit, Failure, Result};
+use crate::html;
 use crate::json::object;
 use crate::output::{self, Output, SchemaId};
-use crate::record::Block;
 
 /// The JSON that is written, and its version; see `docs/JSON.md`.
 const SCHEMA: SchemaId = SchemaId("quiescence/simulate", 1);
@@ -44,7 +47,7 @@ fn job(run: &Run) -> Job<'_, Report> {
 pub(super) fn run(args: &WhatIfArgs, output: &mut Output) -> Result<Exit> {
     let mut base = Base::of(args)?;
     if !args.variant.is_empty() {
-        return Err(Failure::Usage(format!(
+        return Err(Failure::usage(format!(
             "--variant is of --engine {}, which runs alone",
             super::srcu::NAME
         )));
@@ -69,15 +72,13 @@ pub(super) fn run(args: &WhatIfArgs, output: &mut Output) -> Result<Exit> {
     if let Some(svg) = &mut svg {
         svg.write(&picture::draw(&panels()))?;
     }
-    let interrupted = output.interrupt().requested();
+    let interrupted = output.interrupt.requested();
     let all: Vec<_> = runs.iter().zip(&reports).map(run_out).collect();
     output.json(SCHEMA, &object! { "interrupted": interrupted, "runs": all, })?;
     print(&shape, &done, output)?;
     if !done.is_empty() {
-        output.plot(|| Block::Picture {
-            title: "Who held the grace periods up, when",
-            picture: picture::part(&panels()),
-        });
+        let title = "Who held the grace periods up, when";
+        output.picture(|| html::titled(title, |part| picture::add(part, &panels(), &[])));
     }
     let faults = faults(&done);
     for fault in &faults {
@@ -124,8 +125,7 @@ fn panel(run: &Run, report: &Report, shape: &Shape) -> Panel {
         .partition(|(name, _)| shape.varies.contains(name));
     let rest = apart.into_iter().chain(shared).map(|(_, words)| words);
     let title = std::iter::once(engine.to_owned()).chain(rest).collect::<Vec<_>>().join(", ");
-    let of_cpus = report.timeline.iter().any(|grace_period| grace_period.of != 0);
-    Panel { title, grace_periods: report.timeline.clone(), of_cpus }
+    Panel { title, grace_periods: report.timeline.clone() }
 }
 
 /// Prints the tables: a column for each run if there are few, else a line.
@@ -143,18 +143,20 @@ fn print(shape: &Shape, done: &[(&Run, &Report)], output: &mut Output) -> Result
             warm_up => format!(", after {} to warm up", units::nanoseconds(warm_up as f64)),
         }
     ))?;
-    for group in metric::GROUPS {
-        output.heading(group.title)?;
+    let groups: Vec<_> = done.iter().map(|(_, report)| metric::groups(report)).collect();
+    for (number, (title, _)) in groups[0].iter().enumerate() {
+        let own: Vec<&Group> = groups.iter().map(|each| &each[number]).collect();
+        output.heading(title)?;
         output.table(if done.len() <= COLUMNS_MAX {
-            columns(shape, done, group)
+            columns(shape, done, &own)
         } else {
-            lines(shape, done, group)
+            lines(shape, done, &own)
         })?;
     }
     Ok(())
 }
 
-fn columns(shape: &Shape, done: &[(&Run, &Report)], group: &metric::Group) -> Table {
+fn columns(shape: &Shape, done: &[(&Run, &Report)], groups: &[&Group]) -> Table {
     let names: Vec<String> = done
         .iter()
         .map(|(run, _)| match shape.varies.is_empty() {
@@ -163,21 +165,21 @@ fn columns(shape: &Shape, done: &[(&Run, &Report)], group: &metric::Group) -> Ta
         })
         .collect();
     let header: Vec<&str> = std::iter::once("").chain(names.iter().map(String::as_str)).collect();
-    let row = |metric: &metric::Metric| {
-        let cells = done.iter().map(|(_, report)| (metric.cell)(report));
-        std::iter::once(metric.name.to_owned()).chain(cells).collect::<Vec<_>>()
+    let row = |(place, (name, _)): (usize, &(&'static str, String))| {
+        let cells = groups.iter().map(|(_, figures)| &*figures[place].1);
+        std::iter::once(*name).chain(cells).collect::<Vec<_>>()
     };
-    output::table(&header, 1.., group.metrics.iter().map(row))
+    output::table(&header, 1.., groups[0].1.iter().enumerate().map(row))
 }
 
-fn lines(shape: &Shape, done: &[(&Run, &Report)], group: &metric::Group) -> Table {
-    let metrics = group.metrics.iter().map(|metric| metric.name);
-    let header: Vec<&str> = shape.varies.iter().map(String::as_str).chain(metrics).collect();
-    let row = |(run, report): &(&Run, &Report)| {
-        let cells = group.metrics.iter().map(|metric| (metric.cell)(report));
+fn lines(shape: &Shape, done: &[(&Run, &Report)], groups: &[&Group]) -> Table {
+    let names = groups[0].1.iter().map(|(name, _)| *name);
+    let header: Vec<&str> = shape.varies.iter().map(String::as_str).chain(names).collect();
+    let row = |((run, _), (_, figures)): (&(&Run, &Report), &&Group)| {
+        let cells = figures.iter().map(|(_, cell)| cell.clone());
         shape.values(&settings(run)).into_iter().chain(cells).collect::<Vec<_>>()
     };
-    output::table(&header, shape.varies.len().., done.iter().map(row))
+    output::table(&header, shape.varies.len().., done.iter().zip(groups).map(row))
 }
 
 /// A run and its report, which it has unless it was interrupted.
@@ -240,8 +242,8 @@ mod tests {
     fn the_title_of_a_panel_begins_with_what_differs() {
         let runs = resolve(&WhatIfArgs {
             cpus: vec![2, 3],
-            duration: Some("5ms".parse().unwrap()),
-            warm_up: Some("1ms".parse().unwrap()),
+            duration: Some(5_000_000),
+            warm_up: Some(1_000_000),
             ..args(&["tick"])
         });
         let report = simulate::run(&runs[1].setup, &runs[1].engine, &runs[1].workload).unwrap();

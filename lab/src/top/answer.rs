@@ -18,7 +18,8 @@ const NAME_MAX: usize = 32;
 /// A process's answer.
 #[derive(Clone, Debug)]
 pub(super) struct Answer {
-    came: Value,
+    /// The document, with what we do not know of as well.
+    pub(super) came: Value,
     pub(super) process: Process,
 }
 
@@ -38,7 +39,7 @@ pub(super) struct Process {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Domain {
-    number: u64,
+    pub(super) number: u64,
     pub(super) name: String,
     pub(super) engine: String,
     pub(super) grace_periods: u64,
@@ -89,11 +90,6 @@ impl Answer {
         });
         Ok(Answer { came, process })
     }
-
-    /// The document, with what we do not know of as well.
-    pub(super) fn as_it_came(&self) -> &Value {
-        &self.came
-    }
 }
 
 impl Process {
@@ -126,10 +122,6 @@ fn make_printable(text: &mut String) {
 }
 
 impl Domain {
-    pub(super) fn number(&self) -> u64 {
-        self.number
-    }
-
     /// How much of what may wait does, as a share; the greater of the two.
     pub(super) fn fullness(&self) -> f64 {
         let share = |waiting: u64, most: u64| waiting as f64 / most.max(1) as f64;
@@ -198,7 +190,7 @@ mod tests {
         let reader = domain.longest_reader.as_ref().unwrap();
         assert_eq!(reader.location.as_deref(), Some("?1m"));
         assert_eq!(reader.thread_name.as_deref(), Some("é"));
-        assert_eq!(answer.as_it_came()["news"], 1);
+        assert_eq!(answer.came["news"], 1);
     }
 
     #[test]
@@ -210,7 +202,7 @@ mod tests {
             let answer = Answer::read(&line).unwrap();
             let seen = &answer.process.domains[0].name;
             assert_eq!((seen.chars().count(), seen.ends_with('…')), (shown, length > NAME_MAX));
-            assert_eq!(answer.as_it_came()["domains"][0]["name"], name, "JSON has all of it");
+            assert_eq!(answer.came["domains"][0]["name"], name, "JSON has all of it");
         }
     }
 

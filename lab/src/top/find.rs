@@ -12,7 +12,7 @@ use std::time::Duration;
 use rustix::process::{Pid, geteuid, test_kill_process};
 
 use super::answer::Answer;
-use crate::exit::{Failure, Result};
+use crate::exit::{Exit, Failure, Result};
 
 /// How long an answer may take: others may be asking, and each has two seconds.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -25,7 +25,7 @@ const FILES_MAX: usize = 4_096;
 pub(super) fn all() -> Vec<Answer> {
     let mut pids = BTreeSet::new();
     let mut answers = Vec::new();
-    for directory in directories(None) {
+    for directory in own_directories() {
         let Ok(files) = fs::read_dir(directory) else { continue };
         let files = files.take(FILES_MAX).flatten().map(|file| file.path());
         for path in files.filter(|path| path.extension().is_some_and(|end| end == "sock")) {
@@ -40,34 +40,25 @@ pub(super) fn all() -> Vec<Answer> {
     answers
 }
 
-/// The directories in which a process with this environment may serve; by default, our own.
-fn directories(environment: Option<&Environment>) -> Vec<PathBuf> {
+/// The directories in which a process may serve whose session has this one.
+fn directories(of_session: Option<PathBuf>) -> Vec<PathBuf> {
     let user = geteuid().as_raw();
-    let of_session = match environment {
-        Some(environment) => environment.get("XDG_RUNTIME_DIR"),
-        None => std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from),
-    };
-    let usual = PathBuf::from(format!("/run/user/{user}"));
-    let mut directories: Vec<PathBuf> =
-        of_session.into_iter().chain([usual]).map(|parent| parent.join("quiescence")).collect();
-    directories.push(PathBuf::from(format!("/tmp/quiescence-{user}")));
-    directories
+    let parents = of_session.into_iter().chain([PathBuf::from(format!("/run/user/{user}"))]);
+    let directories = parents.map(|parent| parent.join("quiescence"));
+    directories.chain([PathBuf::from(format!("/tmp/quiescence-{user}"))]).collect()
 }
 
-/// The environment that a process was started with.
-struct Environment(Vec<u8>);
+/// The same of our own session.
+fn own_directories() -> Vec<PathBuf> {
+    directories(std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from))
+}
 
-impl Environment {
-    fn of(pid: u32) -> io::Result<Environment> {
-        fs::read(format!("/proc/{pid}/environ")).map(Environment)
-    }
-
-    fn get(&self, name: &str) -> Option<PathBuf> {
-        let mut variables = self.0.split(|byte| *byte == 0);
-        let value =
-            variables.find_map(|each| each.strip_prefix(name.as_bytes())?.strip_prefix(b"="))?;
-        Some(PathBuf::from(std::ffi::OsString::from_vec(value.to_vec())))
-    }
+/// A variable of the environment that a process was started with.
+fn variable(environment: &[u8], name: &str) -> Option<PathBuf> {
+    let mut variables = environment.split(|byte| *byte == 0);
+    let value =
+        variables.find_map(|each| each.strip_prefix(name.as_bytes())?.strip_prefix(b"="))?;
+    Some(PathBuf::from(std::ffi::OsString::from_vec(value.to_vec())))
 }
 
 /// Whether there is such a process.
@@ -79,20 +70,22 @@ pub(super) fn is_alive(pid: u32) -> bool {
 /// The socket that a process serves on; or why there is none.
 pub(super) fn socket_of(pid: u32) -> Result<PathBuf> {
     if !is_alive(pid) {
-        return Err(Failure::Usage(format!("there is no process {pid}")));
+        return Err(Failure::usage(format!("there is no process {pid}")));
     }
     let owner = fs::metadata(format!("/proc/{pid}")).map(|found| found.uid());
     if let Ok(owner) = owner
         && owner != geteuid().as_raw()
     {
-        return Err(Failure::Usage(format!(
+        return Err(Failure::usage(format!(
             "process {pid} belongs to another user (number {owner}), and serves that user alone"
         )));
     }
-    let environment = Environment::of(pid).ok();
-    let named = environment.as_ref().and_then(|environment| environment.get("QUIESCENCE_STATS"));
+    let environment = fs::read(format!("/proc/{pid}/environ"));
+    let of_process = |name| variable(environment.as_ref().ok()?, name);
+    let named = of_process("QUIESCENCE_STATS");
     let file = format!("{pid}.sock");
-    let places = directories(environment.as_ref()).into_iter().chain(directories(None));
+    let of_its_session = environment.is_ok().then(|| directories(of_process("XDG_RUNTIME_DIR")));
+    let places = of_its_session.into_iter().flatten().chain(own_directories());
     named
         .into_iter()
         .filter(|path| path.is_absolute())
@@ -107,10 +100,13 @@ fn is_own(path: &Path) -> bool {
 }
 
 fn does_not_serve(pid: u32) -> Failure {
-    Failure::Unsupported(format!(
-        "process {pid} does not serve its statistics: start it with QUIESCENCE_STATS=1 in its \
+    Failure::Because(
+        Exit::Unsupported,
+        format!(
+            "process {pid} does not serve its statistics: start it with QUIESCENCE_STATS=1 in its \
          environment (it serves from when it uses the library for the first time)"
-    ))
+        ),
+    )
 }
 
 /// Asks the process behind a socket for its statistics.
@@ -138,7 +134,7 @@ pub(super) fn explain(pid: u32, error: io::Error) -> Failure {
         ErrorKind::UnexpectedEof => "closed the connection without an answer".to_owned(),
         _ => format!("cannot be asked: {error}"),
     };
-    Failure::Unsupported(format!("process {pid} {why}"))
+    Failure::Because(Exit::Unsupported, format!("process {pid} {why}"))
 }
 
 #[cfg(test)]
@@ -147,11 +143,10 @@ mod tests {
 
     #[test]
     fn variables_are_found_by_their_whole_names() {
-        let environment =
-            Environment(b"A=1\0QUIESCENCE_STATS=/a=b\0QUIESCENCE_STATS_X=2\0".to_vec());
-        assert_eq!(environment.get("QUIESCENCE_STATS"), Some(PathBuf::from("/a=b")));
-        assert_eq!(environment.get("QUIESCENCE"), None);
-        assert_eq!(environment.get("B"), None);
+        let get = |name| variable(b"A=1\0QUIESCENCE_STATS=/a=b\0QUIESCENCE_STATS_X=2\0", name);
+        assert_eq!(get("QUIESCENCE_STATS"), Some(PathBuf::from("/a=b")));
+        assert_eq!(get("QUIESCENCE"), None);
+        assert_eq!(get("B"), None);
     }
 
     #[test]

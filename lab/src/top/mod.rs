@@ -100,7 +100,7 @@ fn wait(
     order: &mut Order,
 ) -> bool {
     let until = Instant::now() + interval;
-    while !output.interrupt().requested() {
+    while !output.interrupt.requested() {
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return true;
@@ -128,7 +128,7 @@ fn clear() -> io::Result<()> {
 
 fn document<'a>(answers: impl Iterator<Item = &'a Answer>, output: &mut Output) -> Result<()> {
     // What the processes answered, as it came.
-    let processes: Vec<&Value> = answers.map(Answer::as_it_came).collect();
+    let processes: Vec<&Value> = answers.map(|answer| &answer.came).collect();
     output.json(SCHEMA, &object! { "processes": processes, })
 }
 

@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 use bench::units;
 use clap::ValueEnum;
 
-use super::answer::{Answer, Domain, Process, Reader};
+use super::answer::{Answer, Domain, Process};
 use crate::exit::Result;
 use crate::output::{self, Output};
 
@@ -116,7 +116,7 @@ fn rows<'a>(
     let nothing = Domain::default();
     let domains = order.sorted(later);
     // A domain that is new began with nothing.
-    let before = |domain: &Domain| earlier.domain(domain.number()).unwrap_or(&nothing).clone();
+    let before = |domain: &Domain| earlier.domain(domain.number).unwrap_or(&nothing).clone();
     let rows = domains.iter().map(|domain| row(&before(domain), domain, seconds)).collect();
     (domains, rows)
 }
@@ -131,11 +131,9 @@ pub(super) fn lines(
     let (domains, rows) = rows(&earlier.process, &later.process, order);
     for (domain, row) in domains.into_iter().zip(rows) {
         let cells = COLUMNS.iter().zip(row).map(|((title, _), cell)| format!("{title}: {cell}"));
-        let longest = domain.longest_reader.as_ref();
-        let longest = longest.map(|longest| format!("longest reader: {}", reader(longest)));
-        let protected = (domain.objects_protected != 0)
-            .then(|| format!("kept by hazard pointers: {}", protected(domain)));
-        let line: Vec<String> = cells.chain(longest).chain(protected).collect();
+        let longest = longest(domain).map(|text| format!("longest reader: {text}"));
+        let kept = protected(domain).map(|text| format!("kept by hazard pointers: {text}"));
+        let line: Vec<String> = cells.chain(longest).chain(kept).collect();
         output.line(line.join("; "))?;
     }
     Ok(())
@@ -162,27 +160,25 @@ pub(super) fn process(
         output.line(format_args!("{} of them are not told of", units::count(hidden)))?;
     }
     let (domains, rows) = rows(earlier, later, order);
-    let kept = columns_that_fit(&rows, output.width());
+    let kept = columns_that_fit(&rows, output.width.into());
     let header: Vec<&str> = kept.iter().map(|&column| COLUMNS[column].0).collect();
     let is_number = |place: &usize| kept[*place] >= 2;
     let numbers = (0..kept.len()).filter(is_number);
     let rows = rows.iter().map(|row| kept.iter().map(|&column| &row[column]));
     output.table(output::table(&header, numbers, rows))?;
     output.line("")?;
-    let readers = domains.iter().filter_map(|domain| {
-        let longest = domain.longest_reader.as_ref()?;
-        Some((format!("longest reader of {}", domain.name), reader(longest)))
-    });
-    let kept = domains.iter().filter(|domain| domain.objects_protected != 0);
-    let kept = kept
-        .map(|domain| (format!("kept in {} by hazard pointers", domain.name), protected(domain)));
-    output.entries(readers.chain(kept))
+    let of =
+        |domain: &&Domain| Some((format!("longest reader of {}", domain.name), longest(domain)?));
+    let in_it = |domain: &&Domain| {
+        Some((format!("kept in {} by hazard pointers", domain.name), protected(domain)?))
+    };
+    output.entries(domains.iter().filter_map(of).chain(domains.iter().filter_map(in_it)))
 }
 
 /// What hazard pointers keep from being freed.
-fn protected(domain: &Domain) -> String {
+fn protected(domain: &Domain) -> Option<String> {
     let (objects, bytes) = (domain.objects_protected, domain.bytes_protected);
-    format!("{} objects, {}", units::count(objects), units::bytes(bytes))
+    (objects != 0).then(|| format!("{} objects, {}", units::count(objects), units::bytes(bytes)))
 }
 
 fn row(before: &Domain, domain: &Domain, seconds: Option<f64>) -> [String; 11] {
@@ -219,15 +215,17 @@ fn share(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
-/// Who, for how long at least, and where; no time for one that no grace period has had to wait for.
-fn reader(reader: &Reader) -> String {
+/// Who has been in its section longest, for how long at least, and where; no time for one that no
+/// grace period has had to wait for.
+fn longest(domain: &Domain) -> Option<String> {
+    let reader = domain.longest_reader.as_ref()?;
     let name = reader.thread_name.as_deref().unwrap_or("thread");
     let time = match reader.at_least_ns {
         0 => String::new(),
         ns => format!(" for {} at least", units::nanoseconds(ns as f64)),
     };
     let location = reader.location.as_deref().unwrap_or("an unknown place");
-    format!("{name} ({}), reading{time}, since {location}", reader.thread_id)
+    Some(format!("{name} ({}), reading{time}, since {location}", reader.thread_id))
 }
 
 #[cfg(test)]

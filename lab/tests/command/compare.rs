@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::common::schema::{accepted_changes, hold};
-use crate::common::{expect_code, file, json, rcu, run, told};
+use crate::common::{expect_code, file, json, rcu, refused, told};
 
 /// A program that writes the document of a benchmark with these nanoseconds, by whatever words it
 /// is run; each run adds a digit of its own, as noise does.
@@ -255,8 +255,6 @@ fn bad_arguments_are_refused_before_anything_is_measured() {
         (&["--with", "x", "--rounds", "9"], "9 is not in 15..=10000"),
     ];
     for (args, expected) in cases {
-        let output = run(["compare"].iter().chain(*args));
-        let (_, stderr) = expect_code(&output, 2);
-        assert!(stderr.contains(expected), "{args:?}: {stderr}");
+        refused(&[&["compare"], *args].concat(), expected);
     }
 }

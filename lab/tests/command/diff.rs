@@ -1,7 +1,7 @@
 //! `rcu diff`: profiles of other programs, loads that are sampled here, pages, what is refused.
 
 use crate::common::schema::hold;
-use crate::common::{expect_code, file, json, rcu, run, told};
+use crate::common::{expect_code, file, json, rcu, refused, told};
 
 const BEFORE: &str = "main;read 60\nmain;lock 40\n";
 const AFTER: &str = "main;read 60\nmain;lock;wait 140\n";
@@ -81,7 +81,6 @@ fn what_is_neither_a_file_nor_a_load_is_refused() {
         (&["bench speed", "bench gp", "--sampler", "signal"], "unrecognized subcommand"),
     ];
     for (args, expected) in cases {
-        let (_, stderr) = expect_code(&run(["diff"].iter().chain(*args)), 2);
-        assert!(stderr.contains(expected), "{args:?}: {stderr}");
+        refused(&[&["diff"], *args].concat(), expected);
     }
 }

@@ -53,6 +53,13 @@ pub(crate) fn expect_code(output: &Output, code: i32) -> (String, String) {
     (stdout, stderr)
 }
 
+/// Fails unless the command refuses these arguments in such words, before it prints anything.
+pub(crate) fn refused<S: AsRef<OsStr> + std::fmt::Debug>(args: &[S], expected: &str) {
+    let (stdout, stderr) = expect_code(&run(args), 2);
+    assert!(stderr.contains(expected), "{args:?}: {stderr}");
+    assert!(stdout.is_empty(), "{args:?} printed before it was refused: {stdout}");
+}
+
 /// The document that a command wrote to standard output, where all went well.
 pub(crate) fn parsed(output: &Output) -> Value {
     let (stdout, _) = expect_code(output, 0);

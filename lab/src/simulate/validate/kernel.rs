@@ -1,7 +1,7 @@
 //! What the model needs to know of this machine's kernel, and who else ran on its CPUs.
 
 use std::fs;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_getres, clock_gettime};
 
@@ -30,7 +30,8 @@ pub(super) fn online_cpus() -> Option<usize> {
 
 /// What all CPUs have done since the machine was started, and this process, in seconds.
 #[derive(Clone, Copy, Debug)]
-struct Times {
+pub(super) struct Times {
+    at: Instant,
     /// In the kernel's unit.
     busy: u64,
     idle: u64,
@@ -39,15 +40,15 @@ struct Times {
 }
 
 impl Times {
-    fn now() -> Option<Self> {
+    pub(super) fn now() -> Option<Self> {
         let own = clock_gettime(ClockId::ProcessCPUTime);
         let own = own.tv_sec as f64 + own.tv_nsec as f64 / 1e9;
-        Self::of(&fs::read_to_string("/proc/stat").ok()?, own)
+        Self::of(&fs::read_to_string("/proc/stat").ok()?, own, Instant::now())
     }
 
     /// Of the text of `/proc/stat`: user, nice, system, idle, waiting, interrupts, soft ones, and
     /// what the host took.
-    fn of(text: &str, own: f64) -> Option<Self> {
+    fn of(text: &str, own: f64, at: Instant) -> Option<Self> {
         let numbers: Vec<u64> = text
             .lines()
             .next()?
@@ -63,34 +64,18 @@ impl Times {
                 .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
         };
         let cpus = text.lines().filter(is_cpu).count();
-        Some(Self { busy: all - idle, idle, cpus, own })
-    }
-}
-
-/// The CPUs' time since some moment.
-#[derive(Debug)]
-pub(super) struct Load {
-    since: Option<(Times, std::time::Instant)>,
-}
-
-impl Load {
-    pub(super) fn new() -> Self {
-        Self { since: Times::now().map(|times| (times, std::time::Instant::now())) }
+        Some(Self { at, busy: all - idle, idle, cpus, own })
     }
 
-    /// The share of all CPUs' time that was not idle and not this process's, from 0 to 1; none
-    /// where the kernel does not say.
-    pub(super) fn others_share(&self) -> Option<f64> {
-        let (before, begin) = self.since.as_ref()?;
-        others_share(before, &Times::now()?, begin.elapsed())
+    /// The share of all CPUs' time since `before` that was not idle and not this process's, from 0
+    /// to 1.
+    pub(super) fn others_share_since(&self, before: &Times) -> Option<f64> {
+        let busy = self.busy.checked_sub(before.busy)? as f64;
+        let idle = self.idle.checked_sub(before.idle)? as f64;
+        let elapsed = self.at.duration_since(before.at).as_secs_f64();
+        let own = (self.own - before.own) / (elapsed * self.cpus as f64);
+        (busy + idle > 0.0).then(|| (busy / (busy + idle) - own).clamp(0.0, 1.0))
     }
-}
-
-fn others_share(before: &Times, after: &Times, elapsed: Duration) -> Option<f64> {
-    let busy = after.busy.checked_sub(before.busy)? as f64;
-    let idle = after.idle.checked_sub(before.idle)? as f64;
-    let own = (after.own - before.own) / (elapsed.as_secs_f64() * after.cpus as f64);
-    (busy + idle > 0.0).then(|| (busy / (busy + idle) - own).clamp(0.0, 1.0))
 }
 
 #[cfg(test)]
@@ -113,14 +98,16 @@ mod tests {
         let text = |user: u64, idle: u64| {
             format!("cpu  {user} 0 100 {idle} 0 0 0 0 0 0\ncpu0 1 2\ncpu1 1 2\nintr 5\n")
         };
-        let before = Times::of(&text(1_000, 5_000), 3.0).unwrap();
+        let begin = Instant::now();
+        let before = Times::of(&text(1_000, 5_000), 3.0, begin).unwrap();
         assert_eq!((before.busy, before.idle, before.cpus), (1_100, 5_000, 2));
         // Two CPUs for ten seconds, of which 1,500 of 2,000 parts were busy; ten seconds of its
         // own.
-        let after = Times::of(&text(2_500, 5_500), 13.0).unwrap();
-        let share = others_share(&before, &after, Duration::from_secs(10));
+        let end = begin + Duration::from_secs(10);
+        let after = Times::of(&text(2_500, 5_500), 13.0, end).unwrap();
+        let share = after.others_share_since(&before);
         assert!((share.unwrap() - 0.25).abs() < 1e-9, "{share:?}");
-        assert_eq!(others_share(&after, &before, Duration::from_secs(1)), None);
-        assert!(Times::of("processes 7", 0.0).is_none());
+        assert_eq!(before.others_share_since(&after), None);
+        assert!(Times::of("processes 7", 0.0, begin).is_none());
     }
 }

@@ -15,6 +15,7 @@ use ::bench::statistics::{Spread, spread};
 use ::bench::units;
 use comfy_table::{Cell, Color};
 use serde::Serialize;
+use simulate::histogram::Summary;
 use simulate::ours::suite::COUNT_MIN;
 use simulate::ours::workloads::{self, Workload};
 use simulate::ours::{Algorithm, Costs, Options, Report};
@@ -48,62 +49,38 @@ struct Figure {
     name: &'static str,
     /// How a value is written.
     show: fn(f64) -> String,
-    /// How many events it is made of, and the figure: nanoseconds, or a rate in a second.
-    of: fn(&Counts) -> (u64, f64),
 }
 
 const FIGURES: [Figure; 6] = [
-    // Updates whose callbacks have not run are not finished.
-    rate("updates", "updates/s", |run| run.rate(run.updates.saturating_sub(run.callbacks_left))),
-    rate("reads", "reads/s", |run| run.rate(run.reads)),
-    rate("grace-periods", "grace periods/s", |run| run.rate(run.grace_periods)),
-    rate("membarriers", "fences/s", |run| run.rate(run.membarriers)),
-    time("wait-p50", "wait p50", |run| (run.waits, run.wait_p50_ns as f64)),
-    time("wait-p99", "wait p99", |run| (run.waits, run.wait_p99_ns as f64)),
+    Figure { id: "updates", name: "updates/s", show: units::figures },
+    Figure { id: "reads", name: "reads/s", show: units::figures },
+    Figure { id: "grace-periods", name: "grace periods/s", show: units::figures },
+    Figure { id: "membarriers", name: "fences/s", show: units::figures },
+    Figure { id: "wait-p50", name: "wait p50", show: units::nanoseconds },
+    Figure { id: "wait-p99", name: "wait p99", show: units::nanoseconds },
 ];
 
-const fn rate(id: &'static str, name: &'static str, of: fn(&Counts) -> (u64, f64)) -> Figure {
-    Figure { id, name, show: units::figures, of }
+/// Of each figure, of either kind of run: how many events it is made of, and the figure, which is
+/// nanoseconds, or a rate in a second.
+type Values = [(u64, f64); FIGURES.len()];
+
+/// The values of a run of this length. `rates` counts updates, sections read, grace periods and
+/// fences; `callbacks` those that were queued and those that ran.
+fn values(duration: Duration, mut rates: [u64; 4], callbacks: [u64; 2], waits: &Summary) -> Values {
+    // Updates whose callbacks have not run are not finished.
+    let [queued, run] = callbacks;
+    rates[0] = rates[0].saturating_sub(queued.saturating_sub(run));
+    let [updates, reads, grace_periods, membarriers] =
+        rates.map(|count| (count, count as f64 / duration.as_secs_f64()));
+    let [p50, p99] = [waits.p50, waits.p99].map(|ns| (waits.count, ns as f64));
+    [updates, reads, grace_periods, membarriers, p50, p99]
 }
 
-const fn time(id: &'static str, name: &'static str, of: fn(&Counts) -> (u64, f64)) -> Figure {
-    Figure { id, name, show: units::nanoseconds, of }
-}
-
-/// What figures are taken from, of either kind of run.
-#[derive(Clone, Copy, Debug)]
-struct Counts {
-    seconds: f64,
-    updates: u64,
-    callbacks_left: u64,
-    reads: u64,
-    grace_periods: u64,
-    membarriers: u64,
-    waits: u64,
-    wait_p50_ns: u64,
-    wait_p99_ns: u64,
-}
-
-impl Counts {
-    fn rate(&self, count: u64) -> (u64, f64) {
-        (count, count as f64 / self.seconds)
-    }
-}
-
-impl From<&Report> for Counts {
-    fn from(report: &Report) -> Self {
-        Self {
-            seconds: Duration::from_nanos(report.duration_ns).as_secs_f64(),
-            updates: report.updates,
-            callbacks_left: report.callbacks.queued.saturating_sub(report.callbacks.run),
-            reads: report.reads,
-            grace_periods: report.grace_periods,
-            membarriers: report.membarriers,
-            waits: report.waits_ns.count,
-            wait_p50_ns: report.waits_ns.p50,
-            wait_p99_ns: report.waits_ns.p99,
-        }
-    }
+/// The values of a model's run.
+fn of_model(report: &Report) -> Values {
+    let rates = [report.updates, report.reads, report.grace_periods, report.membarriers];
+    let callbacks = [report.callbacks.queued, report.callbacks.run];
+    values(Duration::from_nanos(report.duration_ns), rates, callbacks, &report.waits_ns)
 }
 
 /// A figure as it was seen, and as the model has it.
@@ -123,7 +100,7 @@ struct Case {
     workload: Workload,
     engine: &'static str,
     options: Options,
-    seen: Vec<Counts>,
+    seen: Vec<Values>,
 }
 
 /// Runs both and tells.
@@ -134,10 +111,11 @@ pub(super) fn run(quick: bool, output: &mut Output) -> Result<Exit> {
     let costs = Costs::measured(&measured).expect("the kernel was measured");
     let mut cases = cases(&machine, costs, quick);
     let rounds = if quick { ROUNDS_QUICK } else { ROUNDS };
-    let load = kernel::Load::new();
+    let before = kernel::Times::now();
     run_for_real(&mut cases, rounds, output)?;
-    let others = load.others_share();
-    let interrupted = output.interrupt().requested();
+    // None where the kernel does not say.
+    let others = kernel::Times::now().and_then(|now| now.others_share_since(before.as_ref()?));
+    let interrupted = output.interrupt.requested();
     let models = models(&cases, rounds, output)?;
     let told: Vec<(&Case, Vec<Pair>)> = cases
         .iter()
@@ -188,7 +166,7 @@ fn run_for_real(cases: &mut [Case], rounds: u64, output: &mut Output) -> Result<
     output.progress.begin(total * rounds as u32);
     for round in 0..rounds {
         for case in cases.iter_mut() {
-            if output.interrupt().requested() {
+            if output.interrupt.requested() {
                 return Ok(());
             }
             output.check_reader()?;
@@ -208,7 +186,7 @@ fn run_for_real(cases: &mut [Case], rounds: u64, output: &mut Output) -> Result<
 }
 
 /// The model of each case, for as long as all rounds together; none where Ctrl-C came first.
-fn models(cases: &[Case], rounds: u64, output: &mut Output) -> Result<Vec<Option<Counts>>> {
+fn models(cases: &[Case], rounds: u64, output: &mut Output) -> Result<Vec<Option<Values>>> {
     let job = |case: &Case| {
         let duration = case.options.duration * rounds;
         let name = format!("{}, {}, in the model", case.workload.name, case.engine);
@@ -216,23 +194,23 @@ fn models(cases: &[Case], rounds: u64, output: &mut Output) -> Result<Vec<Option
     };
     let jobs: Vec<_> = cases.iter().map(job).collect();
     let reports = pool::run(&jobs, output)?;
-    Ok(reports.iter().map(|report| report.as_ref().map(Counts::from)).collect())
+    Ok(reports.iter().map(|report| report.as_ref().map(of_model)).collect())
 }
 
 /// The figures that say something on both sides.
-fn pairs(seen: &[Counts], model: &Option<Counts>) -> Vec<Pair> {
-    let pair = |figure: &'static Figure| {
-        let (modelled_events, model) = (figure.of)(model.as_ref()?);
-        let events: u64 = seen.iter().map(|counts| (figure.of)(counts).0).sum();
+fn pairs(seen: &[Values], model: &Option<Values>) -> Vec<Pair> {
+    let pair = |(place, figure): (usize, &'static Figure)| {
+        let (modelled_events, model) = model.as_ref()?[place];
+        let events: u64 = seen.iter().map(|values| values[place].0).sum();
         if modelled_events.max(events) < COUNT_MIN {
             return None;
         }
-        let figures: Vec<f64> = seen.iter().map(|counts| (figure.of)(counts).1).collect();
+        let figures: Vec<f64> = seen.iter().map(|values| values[place].1).collect();
         let seen = spread(&figures);
         let ratio = model / seen.median;
         Some(Pair { figure, seen, model, ratio, within: WITHIN.contains(&ratio) })
     };
-    FIGURES.iter().filter_map(pair).collect()
+    FIGURES.iter().enumerate().filter_map(pair).collect()
 }
 
 /// Each figure, with what it is of.
@@ -321,25 +299,24 @@ fn document(
 
 #[cfg(test)]
 mod tests {
+    use simulate::ours::{Group, Role};
+
     use super::*;
     use crate::provenance::Provenance;
 
-    const COUNTS: Counts = Counts {
-        seconds: 2.0,
-        updates: 1_000,
-        callbacks_left: 200,
-        reads: 0,
-        grace_periods: 600,
-        membarriers: 50,
-        waits: 1_000,
-        wait_p50_ns: 4_000,
-        wait_p99_ns: 9_000,
-    };
+    /// Of two seconds: finished updates, sections read, grace periods, fences, and two waits.
+    fn counted(rates: [u64; 4], [p50, p99]: [u64; 2]) -> Values {
+        let waits = Summary { count: 1_000, p50, p99, ..Summary::default() };
+        values(Duration::from_secs(2), rates, [0; 2], &waits)
+    }
+
+    const RATES: [u64; 4] = [800, 0, 600, 50];
+    const WAITS_NS: [u64; 2] = [4_000, 9_000];
 
     #[test]
     fn figures_are_compared_where_both_sides_have_them() {
-        let slower = Counts { wait_p50_ns: 8_000, grace_periods: 900, ..COUNTS };
-        let pairs = pairs(&[COUNTS; 3], &Some(slower));
+        let slower = counted([800, 0, 900, 50], [8_000, 9_000]);
+        let pairs = pairs(&[counted(RATES, WAITS_NS); 3], &Some(slower));
         let found = |id| pairs.iter().find(|pair: &&Pair| pair.figure.id == id);
         let updates = found("updates").expect("there are enough");
         assert_eq!((updates.seen.median, updates.ratio), (400.0, 1.0));
@@ -357,22 +334,33 @@ mod tests {
         let machine = Machine::detect();
         let costs = Costs::modern();
         let cases = cases(&machine, costs, true);
-        let told = [(&cases[0], pairs(&[COUNTS; 3], &Some(COUNTS)))];
+        let values = counted(RATES, WAITS_NS);
+        let told = [(&cases[0], pairs(&[values; 3], &Some(values)))];
         let document = document(&machine, &costs, &told, Some(0.5), false);
-        let provenance = Provenance::of_this_run();
+        let provenance = Provenance::of_this_run(false);
         let whole = output::complete(Some(SCHEMA), &document, &provenance);
         crate::schema::tests::hold(&serde_json::to_value(whole).expect("it is JSON"));
     }
 
     #[test]
+    fn updates_whose_callbacks_have_not_run_are_not_finished() {
+        let algorithm = Algorithm::named("adaptive").expect("it is the default");
+        let mut options = Options::new(algorithm, vec![Group { count: 1, role: Role::Idle }]);
+        (options.warm_up, options.duration) = (0, 1_000_000);
+        let mut report = simulate::ours::run(&options).expect("one thread can be simulated");
+        (report.updates, report.callbacks.queued, report.callbacks.run) = (1_000, 500, 300);
+        assert_eq!(of_model(&report)[0].0, 800);
+    }
+
+    #[test]
     fn without_a_model_there_is_nothing_to_compare() {
-        assert!(pairs(&[COUNTS], &None).is_empty());
+        assert!(pairs(&[counted(RATES, WAITS_NS)], &None).is_empty());
     }
 
     #[test]
     fn what_the_model_has_and_was_never_seen_is_a_miss() {
-        let none = Counts { membarriers: 0, ..COUNTS };
-        let pairs = pairs(&[none], &Some(Counts { membarriers: 500, ..COUNTS }));
+        let of = |membarriers| counted([800, 0, 600, membarriers], WAITS_NS);
+        let pairs = pairs(&[of(0)], &Some(of(500)));
         let fences = pairs.iter().find(|pair| pair.figure.id == "membarriers");
         assert!(fences.is_some_and(|pair| !pair.within));
     }

@@ -8,9 +8,10 @@
 //! thread runs when is this machine's to say.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::iter;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread;
+use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
 use quiescence::{
@@ -23,7 +24,7 @@ use simulate::histogram::Histogram;
 use simulate::ours::{Algorithm, Group, Options, Role};
 use simulate::random::Random;
 
-use super::Counts;
+use super::{Values, values};
 
 /// Between two looks at the clock a thread has worked for so long at most.
 const STEP: Duration = Duration::from_nanos(250);
@@ -43,47 +44,44 @@ pub(super) fn engine(algorithm: Algorithm) -> Option<Engine> {
 ///
 /// # Panics
 /// If some queue closures ([`Role::Calls`]): their size is a matter of the program's text.
-pub(super) fn run(engine: Engine, options: &Options) -> io::Result<Counts> {
+pub(super) fn run(engine: Engine, options: &Options) -> io::Result<Values> {
     let has_closures = |group: &Group| matches!(group.role, Role::Calls { .. });
     assert!(!options.threads.iter().any(has_closures), "closures are not run for real");
     let run = Run::new(engine, options);
     let mut random = Random::new(options.seed);
-    let watched = thread::scope(|scope| {
-        let mut threads = Vec::new();
-        for group in &options.threads {
-            for _ in 0..group.count {
-                let (run, role, random) = (&run, group.role, random.split());
-                let thread = thread::Builder::new().stack_size(STACK_BYTES);
-                match thread.spawn_scoped(scope, move || Thread::new(run, random).live(role)) {
-                    Ok(started) => threads.push(started.thread().clone()),
-                    Err(error) => {
-                        run.end(&threads);
-                        return Err(error);
-                    }
+    let (watched, done) = thread::scope(|scope| {
+        let mut threads: Vec<ScopedJoinHandle<'_, Thread<'_>>> = Vec::new();
+        let of_group = |group: &Group| iter::repeat_n(group.role, group.count as usize);
+        for role in options.threads.iter().flat_map(of_group) {
+            let (run, random) = (&run, random.split());
+            let thread = thread::Builder::new().stack_size(STACK_BYTES);
+            match thread.spawn_scoped(scope, move || Thread::new(run, random).live(role)) {
+                Ok(started) => threads.push(started),
+                Err(error) => {
+                    run.end(threads.iter().map(ScopedJoinHandle::thread));
+                    return Err(error);
                 }
             }
         }
         let watched = run.watch(options, threads.len());
-        run.end(&threads);
-        Ok(watched)
-    });
-    let (duration, [before, after]) = watched?;
+        run.end(threads.iter().map(ScopedJoinHandle::thread));
+        let done = threads.into_iter().map(|thread| thread.join().expect("threads do not panic"));
+        Ok((watched, done.collect::<Vec<_>>()))
+    })?;
+    let (duration, [before, after]) = watched;
     // What waits is no burden of the next run.
     run.domain.barrier();
-    let waits = run.waits.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let waits = waits.summary();
-    let queued = after.callbacks_queued - before.callbacks_queued;
-    Ok(Counts {
-        seconds: duration.as_secs_f64(),
-        updates: run.updates.into_inner(),
-        callbacks_left: queued.saturating_sub(after.callbacks_run - before.callbacks_run),
-        reads: run.reads.into_inner(),
-        grace_periods: after.grace_periods - before.grace_periods,
-        membarriers: after.heavy_fences - before.heavy_fences,
-        waits: waits.count,
-        wait_p50_ns: waits.p50,
-        wait_p99_ns: waits.p99,
-    })
+    let mut waits = Histogram::new();
+    done.iter().for_each(|thread| waits.add(&thread.waits));
+    let since = |count: fn(&Statistics) -> u64| count(&after) - count(&before);
+    let rates = [
+        done.iter().map(|thread| thread.updates).sum(),
+        done.iter().map(|thread| thread.reads).sum(),
+        since(|of| of.grace_periods),
+        since(|of| of.heavy_fences),
+    ];
+    let callbacks = [since(|of| of.callbacks_queued), since(|of| of.callbacks_run)];
+    Ok(values(duration, rates, callbacks, &waits.summary()))
 }
 
 /// What the threads share.
@@ -95,9 +93,6 @@ struct Run {
     /// Whether things are counted.
     counts: AtomicBool,
     over: AtomicBool,
-    updates: AtomicU64,
-    reads: AtomicU64,
-    waits: Mutex<Histogram>,
 }
 
 impl Run {
@@ -116,9 +111,6 @@ impl Run {
             moved: Condvar::new(),
             counts: AtomicBool::new(false),
             over: AtomicBool::new(false),
-            updates: AtomicU64::new(0),
-            reads: AtomicU64::new(0),
-            waits: Mutex::new(Histogram::new()),
         }
     }
 
@@ -154,10 +146,10 @@ impl Run {
     }
 
     /// Has the threads end.
-    fn end(&self, threads: &[thread::Thread]) {
+    fn end<'t>(&self, threads: impl IntoIterator<Item = &'t thread::Thread>) {
         self.over.store(true, Ordering::Relaxed);
         self.open();
-        threads.iter().for_each(thread::Thread::unpark);
+        threads.into_iter().for_each(thread::Thread::unpark);
     }
 }
 
@@ -228,13 +220,18 @@ impl<'r> Thread<'r> {
         }
     }
 
+    fn work_about(&mut self, mean_ns: u64) {
+        let ns = self.random.exponential(mean_ns);
+        self.work(ns);
+    }
+
     fn sleep(&mut self, mean_ns: u64) {
         thread::sleep(Duration::from_nanos(self.random.exponential(mean_ns)));
         self.resume();
     }
 
-    /// What it does until the run is over. Then what was counted is added up.
-    fn live(mut self, role: Role) {
+    /// What it does until the run is over. Then it has counted.
+    fn live(mut self, role: Role) -> Self {
         match role {
             Role::Comes { section_ns, gap_ns, life_ns, apart_ns } => {
                 self.run.arrive();
@@ -267,19 +264,12 @@ impl<'r> Thread<'r> {
             }
             Role::Calls { .. } => unreachable!("they were refused"),
         }
-        self.run.updates.fetch_add(self.updates, Ordering::Relaxed);
-        self.run.reads.fetch_add(self.reads, Ordering::Relaxed);
-        self.run.waits.lock().unwrap_or_else(PoisonError::into_inner).add(&self.waits);
+        self
     }
 
     /// Does it once at least, until the run is over.
-    fn repeat(&mut self, mut turn: impl FnMut(&mut Self)) {
-        loop {
-            turn(self);
-            if self.is_over() {
-                return;
-            }
-        }
+    fn repeat(&mut self, turn: impl FnMut(&mut Self)) {
+        self.repeat_until(u64::MAX, turn);
     }
 
     /// Registers; begins when all threads are there.
@@ -316,11 +306,9 @@ impl<'r> Thread<'r> {
     fn read_for(&mut self, reader: &Reader<Private>, [section_ns, gap_ns]: [u64; 2], run_ns: u64) {
         let ends = self.end_of_spell(run_ns);
         self.repeat_until(ends, |thread| {
-            let gap = thread.random.exponential(gap_ns);
-            thread.work(gap);
+            thread.work_about(gap_ns);
             let section = reader.read();
-            let inside = thread.random.exponential(section_ns);
-            thread.work(inside);
+            thread.work_about(section_ns);
             drop(section);
             thread.reads += u64::from(thread.counts());
         });
@@ -332,8 +320,7 @@ impl<'r> Thread<'r> {
         self.repeat(|thread| {
             let ends = thread.end_of_spell(run_ns);
             thread.repeat_until(ends, |thread| {
-                let turn = thread.random.exponential(turn_ns);
-                thread.work(turn);
+                thread.work_about(turn_ns);
                 qsbr.quiescent_state();
                 thread.reads += u64::from(thread.counts());
             });
@@ -365,8 +352,7 @@ impl<'r> Thread<'r> {
             if sleeps {
                 thread.sleep(work_ns);
             } else {
-                let work = thread.random.exponential(work_ns);
-                thread.work(work);
+                thread.work_about(work_ns);
             }
             let expedited = thread.random.chance_ppm(expedited_ppm);
             let began = Instant::now();
@@ -449,13 +435,12 @@ mod tests {
             let options = Options::new(algorithm, vec![Group { count: 1, role }]);
             let run = Run::new(Engine::Adaptive, &options);
             run.counts.store(true, Ordering::Relaxed);
-            run.end(&[]);
-            Thread::new(&run, Random::new(1)).live(role);
+            run.end([]);
+            let thread = Thread::new(&run, Random::new(1)).live(role);
             run.domain.barrier();
             let [reads, updates, waits] = expected;
-            assert_eq!(run.reads.into_inner(), reads, "{role:?}");
-            assert_eq!(run.updates.into_inner(), updates, "{role:?}");
-            assert_eq!(run.waits.into_inner().unwrap().count(), waits, "{role:?}");
+            assert_eq!((thread.reads, thread.updates), (reads, updates), "{role:?}");
+            assert_eq!(thread.waits.count(), waits, "{role:?}");
             let retired = u64::from(role == retires);
             assert_eq!(run.domain.statistics().callbacks_run, retired, "{role:?}");
         }

@@ -1,0 +1,194 @@
+//! `rcu costs`: what synchronisation costs on this machine, beside the table of 2005.
+//!
+//! Paul McKenney's talk at linux.conf.au 2005 put instructions, caches, atomics and locks into one
+//! table, and the choice of a tool follows from it. This is that table again, measured here by
+//! [`bench::costs`], with what has become possible since: readers that execute no atomic
+//! instruction, and `membarrier`. And what such a price means for a critical section, as he put it
+//! there: its efficiency, `Tc / (Tc + Ta + Tr)`.
+
+use ::bench::costs::{self, Cost, Costs};
+use ::bench::units;
+use serde::Serialize;
+
+use crate::exit::{Exit, Failure, Result};
+use crate::json::{self, object};
+use crate::machine::Machine;
+use crate::output::{self, Output, SchemaId};
+use crate::plot::{self, Axis, Interval, Scale};
+
+/// The JSON that this command writes, and its version; see `docs/JSON.md`.
+pub(crate) const SCHEMA: SchemaId = SchemaId("quiescence/costs", 1);
+
+/// The arguments of `rcu costs`.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct CostsArgs {
+    /// Measure for a shorter time: coarser figures within a second or two
+    #[arg(long)]
+    quick: bool,
+    /// The critical section of the column "efficiency": how long its own work takes, in nanoseconds
+    #[arg(long, value_name = "NS", default_value = "100", value_parser = section_ns)]
+    section: f64,
+    /// Keep each thread on a CPU of its own while it measures
+    #[arg(long)]
+    pin: bool,
+}
+
+/// The length of a critical section, in nanoseconds.
+fn section_ns(text: &str) -> Result<f64, String> {
+    let ns = text.parse().ok().filter(|ns| *ns > 0.0 && *ns <= 1e9);
+    let wrong = "give a number of nanoseconds: more than 0, at most 1000000000";
+    ns.ok_or_else(|| wrong.to_owned())
+}
+
+/// The table in JSON.
+pub(crate) fn table_out(costs: &Costs) -> impl Serialize {
+    let published = costs.published;
+    let row = |row: &Cost| {
+        object! {
+            "id": row.id,
+            "name": row.name.clone(),
+            "threads": row.threads,
+            "ns": row.ns,
+            "missing": row.missing.as_ref().map(ToString::to_string),
+            "published_ns": row.published_ns,
+            "efficiency": row.efficiency(costs.section_ns),
+        }
+    };
+    object! {
+        "run": json::run(&costs.run),
+        "published": object! {
+            "machine": published.machine,
+            "year": published.year,
+            "source": published.source,
+        },
+        "section_ns": costs.section_ns,
+        "rows": costs.rows.iter().map(row).collect::<Vec<_>>(),
+    }
+}
+
+/// Runs `rcu costs`.
+pub(crate) fn run(args: &CostsArgs, output: &mut Output) -> Result<Exit> {
+    let machine = Machine::detect();
+    machine.print(output)?;
+    output.progress.begin(costs::duration(args.quick));
+    let mut costs = measure(&machine, (args.quick, args.pin), output)?;
+    costs.section_ns = args.section;
+    output.progress.end();
+    print(&costs, output)?;
+    let interrupted = output.interrupt.requested();
+    let document = object! {
+        "interrupted": interrupted,
+        "machine": &machine,
+        "costs": table_out(&costs),
+    };
+    output.json(SCHEMA, &document)?;
+    Ok(if interrupted { Exit::Interrupted } else { Exit::Ok })
+}
+
+/// Measures every figure. After Ctrl-C the rest is missing, and says so.
+pub(crate) fn measure(
+    machine: &Machine,
+    (quick, pin): (bool, bool),
+    output: &mut Output,
+) -> Result<Costs> {
+    let of_level = |level| machine.caches.iter().find(|cache| cache.level == level);
+    let last = machine.caches.iter().max_by_key(|cache| cache.bytes);
+    let machine = costs::Machine {
+        cpus: machine.cpus.clone(),
+        cache_bytes: [of_level(1), of_level(2), last].map(|cache| Some(cache?.bytes)),
+        memory_available_bytes: machine.memory_available_bytes,
+    };
+    costs::measure(&machine, quick, pin, output)
+        .map_err(|error| Failure::io("cannot write to standard output", error))
+}
+
+/// Prints the table.
+pub(crate) fn print(costs: &Costs, output: &mut Output) -> Result<()> {
+    output.heading("What synchronisation costs here")?;
+    output.paragraph(costs.run.to_string())?;
+    let year = costs.published.year.to_string();
+    let cycle = costs.rows.iter().find(|row| row.id == "clock_cycle");
+    let cycle = cycle.and_then(|row| row.ns).map(|ns| ns.median);
+    let rows = costs.rows.iter().map(|row| cells(costs, row, cycle));
+    let header = ["operation", "here", "cycles", &year, "efficiency"];
+    output.table(output::table(&header, 1.., rows))?;
+    // The figures that were measured.
+    let interval = |row: &Cost| {
+        let ns = row.ns?;
+        let figures = [ns.median, ns.low, ns.high];
+        Some(Interval {
+            published: row.published_ns,
+            ..Interval::of(&*row.name, true, figures, units::nanoseconds(ns.median))
+        })
+    };
+    let title = format!(
+        "Median here, whiskers at the quartiles; hollow: published in {year}; logarithmic."
+    );
+    let axis = Axis::new("time of one operation", Scale::Logarithmic, units::nanoseconds);
+    let rows: Vec<Interval> = costs.rows.iter().filter_map(interval).collect();
+    output.picture(|| plot::intervals(&title, &axis, &rows));
+    for remark in remarks(costs) {
+        output.paragraph(remark)?;
+    }
+    Ok(())
+}
+
+/// What there is to say below the table. What has no figure, and why, is too long for a cell.
+fn remarks(costs: &Costs) -> Vec<String> {
+    let one = |row: &Cost| Some(format!("{} ({})", row.name, row.missing.as_ref()?));
+    let missing: Vec<String> = costs.rows.iter().filter_map(one).collect();
+    let published = costs.published;
+    let mut remarks = Vec::new();
+    if !missing.is_empty() {
+        remarks.push(format!("No figure: {}.", missing.join("; ")));
+    }
+    remarks.push(format!("{}: {} ({}).", published.year, published.machine, published.source));
+    remarks.push(format!(
+        "efficiency: the share of the useful work, Tc / (Tc + Ta + Tr), of a critical section \
+         whose own work takes Tc = {} (--section of rcu costs), with Ta to enter it and Tr to \
+         leave it. Sections of which one at a time runs have less, with every CPU more.",
+        units::nanoseconds(costs.section_ns)
+    ));
+    remarks
+}
+
+/// The cells of its line: name, here, in cycles, then, and the efficiency of a section.
+fn cells(costs: &Costs, row: &Cost, cycle_ns: Option<f64>) -> [String; 5] {
+    let here = row.ns.map_or_else(|| "–".to_owned(), |ns| units::nanoseconds(ns.median));
+    let cycles = match (&row.ns, cycle_ns) {
+        (Some(ns), Some(cycle)) if cycle > 0.0 => units::figures(ns.median / cycle),
+        _ => "–".to_owned(),
+    };
+    let then = row.published_ns.map_or_else(|| "–".to_owned(), units::nanoseconds);
+    let efficiency = row
+        .efficiency(costs.section_ns)
+        .map_or_else(|| "–".to_owned(), |share| format!("{} %", units::figures(100.0 * share)));
+    [row.name.clone(), here, cycles, then, efficiency]
+}
+
+#[cfg(test)]
+mod tests {
+    use bench::slices::Missing;
+
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_said_below_the_table_once_for_each_reason() {
+        let row = |name: &str, missing| Cost {
+            id: "membarrier",
+            name: name.to_owned(),
+            threads: 0,
+            ns: None,
+            missing: Some(missing),
+            published_ns: None,
+        };
+        let rows = vec![row("one", Missing::NeedsCpus(2)), row("two", Missing::NoMembarrier)];
+        let run = bench::slices::RunVerdict::default();
+        let costs = Costs { published: bench::costs::published(), rows, run, section_ns: 100.0 };
+        assert_eq!(cells(&costs, &costs.rows[0], None), ["one", "–", "–", "–", "–"]);
+        let remarks = remarks(&costs);
+        let expected = "No figure: one (needs 2 CPUs); two (the kernel has no membarrier).";
+        assert_eq!(remarks[0], expected);
+        assert_eq!(remarks.len(), 3, "the source of the other column, and what efficiency is");
+    }
+}
