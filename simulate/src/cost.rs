@@ -9,51 +9,67 @@ pub type Picos = u64;
 /// Picoseconds in a nanosecond.
 pub const PICOS: Picos = 1_000;
 
-/// What things cost, in picoseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
-pub struct Costs {
+/// Of the Pentium III.
+const CYCLE: Picos = 1_400;
+
+/// What things cost: on a Pentium III Xeon of 700 MHz, and on a server of today.
+macro_rules! costs {
+    ($($(#[$about:meta])* $name:ident: $xeon:expr, $modern:expr;)*) => {
+        /// What things cost, in picoseconds.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
+        pub struct Costs {
+            $($(#[$about])* pub $name: Picos,)*
+        }
+
+        const XEON: Costs = Costs { $($name: $xeon,)* };
+        const MODERN: Costs = Costs { $($name: $modern,)* };
+    };
+}
+
+costs! {
     /// A simple instruction.
-    pub instruction: Picos,
+    instruction: 700, 200;
     /// A load or store that finds its line in the CPU's own cache.
-    pub hit: Picos,
+    hit: 1_400, 1_000;
     /// A load of a line that another CPU has written.
-    pub read_transfer: Picos,
+    read_transfer: 162_400, 54_400;
     /// A store to a line that others have: it goes through the store buffer, so less than a load.
-    pub write_transfer: Picos,
+    write_transfer: 63_100, 20_000;
     /// An atomic read-modify-write of a line in the own cache.
-    pub atomic: Picos,
+    atomic: 58_200, 7_000;
     /// The same, of a line that others have.
-    pub atomic_transfer: Picos,
+    atomic_transfer: 113_200, 47_500;
     /// Taking and releasing a lock in the own cache.
-    pub lock: Picos,
+    lock: 163_700, 15_400;
     /// The same, of a lock that another CPU held last.
-    pub lock_transfer: Picos,
+    lock_transfer: 226_800, 101_900;
     /// A load of a line that a CPU on another socket has written.
-    pub far_read_transfer: Picos,
+    // Of the Xeon: one bus, all CPUs are as far from each other.
+    far_read_transfer: 162_400, 294_100;
     /// Taking and releasing a lock that a CPU on another socket held last.
-    pub far_lock_transfer: Picos,
+    far_lock_transfer: 226_800, 442_900;
     /// Entry and exit of an interrupt.
-    pub interrupt: Picos,
+    interrupt: 700 * CYCLE, 500 * PICOS;
     /// What a tick does besides what the engine does in it.
-    pub tick: Picos,
+    tick: 2_800 * CYCLE, 1_000 * PICOS;
     /// Sending an inter-CPU interrupt.
-    pub ipi_send: Picos,
+    ipi_send: 400 * CYCLE, 200 * PICOS;
     /// From sending it to its arrival.
-    pub ipi_latency: Picos,
+    ipi_latency: 700 * CYCLE, 1_000 * PICOS;
     /// Passing through the scheduler, which finds that no other task wants to run.
-    pub schedule: Picos,
+    schedule: 700 * CYCLE, 300 * PICOS;
     /// Switching from one task to another, cold caches included.
-    pub context_switch: Picos,
+    context_switch: 2_800 * CYCLE, 1_200 * PICOS;
     /// Making a task runnable.
-    pub wake_up: Picos,
+    wake_up: 1_050 * CYCLE, 800 * PICOS;
     /// Entry and exit of a softirq or tasklet.
-    pub softirq: Picos,
+    softirq: 210 * CYCLE, 100 * PICOS;
     /// Entering and leaving an engine's function.
-    pub engine: Picos,
+    engine: 20 * 700, 20 * 200;
     /// Running one callback whose data is in the own cache, and freeing the memory.
-    pub callback: Picos,
+    callback: 350 * CYCLE, 100 * PICOS;
     /// What it costs more if the data is in another CPU's cache.
-    pub callback_transfer: Picos,
+    callback_transfer: 2 * 162_400, 2 * 54_400;
 }
 
 impl Costs {
@@ -78,31 +94,7 @@ impl Costs {
     /// cycles: interrupt 700, tick 2,800, IPI 400 to send and 700 to arrive, `schedule()` 700,
     /// context switch 2,800, softirq 210, callback 350.
     pub const fn p3_xeon_700mhz() -> Self {
-        const CYCLE: Picos = 1_400;
-        Self {
-            instruction: 700,
-            hit: 1_400,
-            read_transfer: 162_400,
-            write_transfer: 63_100,
-            atomic: 58_200,
-            atomic_transfer: 113_200,
-            lock: 163_700,
-            lock_transfer: 226_800,
-            // One bus: all CPUs are as far from each other.
-            far_read_transfer: 162_400,
-            far_lock_transfer: 226_800,
-            interrupt: 700 * CYCLE,
-            tick: 2_800 * CYCLE,
-            ipi_send: 400 * CYCLE,
-            ipi_latency: 700 * CYCLE,
-            schedule: 700 * CYCLE,
-            context_switch: 2_800 * CYCLE,
-            wake_up: 1_050 * CYCLE,
-            softirq: 210 * CYCLE,
-            engine: 20 * 700,
-            callback: 350 * CYCLE,
-            callback_transfer: 2 * 162_400,
-        }
+        XEON
     }
 
     /// A server of today.
@@ -113,29 +105,7 @@ impl Costs {
     /// to arrive, `schedule()` 0.3 us, context switch 1.2 us, wake-up 0.8 us, softirq 0.1 us,
     /// callback 0.1 us.
     pub const fn modern() -> Self {
-        Self {
-            instruction: 200,
-            hit: 1_000,
-            read_transfer: 54_400,
-            write_transfer: 20_000,
-            atomic: 7_000,
-            atomic_transfer: 47_500,
-            lock: 15_400,
-            lock_transfer: 101_900,
-            far_read_transfer: 294_100,
-            far_lock_transfer: 442_900,
-            interrupt: 500 * PICOS,
-            tick: 1_000 * PICOS,
-            ipi_send: 200 * PICOS,
-            ipi_latency: 1_000 * PICOS,
-            schedule: 300 * PICOS,
-            context_switch: 1_200 * PICOS,
-            wake_up: 800 * PICOS,
-            softirq: 100 * PICOS,
-            engine: 20 * 200,
-            callback: 100 * PICOS,
-            callback_transfer: 2 * 54_400,
-        }
+        MODERN
     }
 
     /// A machine that was measured; what was not measured is as in [`Costs::modern`].

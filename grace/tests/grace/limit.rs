@@ -7,7 +7,8 @@ use grace::limit::{
     Amount, Context, LimitAction, Stock, Zone, admit, chunk, limit_action, presses, zone,
 };
 use proptest::prelude::*;
-use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+
+use crate::told;
 
 fn number() -> impl Strategy<Value = u64> {
     prop_oneof![0..10u64, 0..100_000u64, any::<u64>(), Just(u64::MAX)]
@@ -360,12 +361,6 @@ proptest! {
     }
 }
 
-/// Always the same cases, and none is written down: they are meant to fail.
-fn runner() -> TestRunner {
-    let config = Config { failure_persistence: None, ..Config::default() };
-    TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha))
-}
-
 #[test]
 fn each_fault_of_a_driver_is_found() {
     for (fault, what) in [
@@ -375,13 +370,7 @@ fn each_fault_of_a_driver_is_found() {
         (Fault::GrantLoan, "more waits than the limit"),
         (Fault::AdmitAll, "more waits than the limit"),
     ] {
-        let mut runner = runner();
-        let found = runner.run(&(limits(), moves()), |(limit, moves)| {
-            let outcome = follow(limit, &moves, fault);
-            prop_assert!(outcome.is_ok(), "{}", outcome.unwrap_err());
-            Ok(())
-        });
-        let told = found.expect_err("the fault is found").to_string();
+        let told = told(&(limits(), moves()), |(limit, moves)| follow(limit, &moves, fault));
         println!("{fault:?}: {told}");
         assert!(told.contains(what), "{fault:?}: {told}");
     }

@@ -5,13 +5,8 @@ use std::collections::VecDeque;
 
 use grace::{Cookie, Segments, Sequence};
 use proptest::prelude::*;
-use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
-/// Any count of ended grace periods, those around the wrap as likely as all others.
-fn ended() -> impl Strategy<Value = u64> {
-    const HALF: u64 = 1 << 62;
-    prop_oneof![any::<u64>(), (u64::MAX >> 1) - 5..=u64::MAX >> 1, HALF - 5..=HALF + 5, 0..5u64]
-}
+use crate::{ended, told};
 
 /// What the owner of the list does, or the driver of the grace periods.
 #[derive(Clone, Copy, Debug)]
@@ -221,12 +216,6 @@ proptest! {
     }
 }
 
-/// Always the same cases, and none is written down: they are meant to fail.
-fn runner() -> TestRunner {
-    let config = Config { failure_persistence: None, ..Config::default() };
-    TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha))
-}
-
 #[test]
 fn each_fault_of_an_owner_is_found() {
     for (fault, what) in [
@@ -235,13 +224,7 @@ fn each_fault_of_an_owner_is_found() {
         (Fault::AdvanceAll, "before a full grace period"),
         (Fault::TakeTooMany, "in truth"),
     ] {
-        let mut runner = runner();
-        let found = runner.run(&(ended(), moves()), |(ended, moves)| {
-            let outcome = follow(ended, &moves, fault);
-            prop_assert!(outcome.is_ok(), "{}", outcome.unwrap_err());
-            Ok(())
-        });
-        let told = found.expect_err("the fault is found").to_string();
+        let told = told(&(ended(), moves()), |(ended, moves)| follow(ended, &moves, fault));
         println!("{fault:?}: {told}");
         assert!(told.contains(what) || told.contains("too early"), "{fault:?}: {told}");
     }

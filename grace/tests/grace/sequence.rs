@@ -3,11 +3,7 @@
 use grace::{Cookie, Sequence};
 use proptest::prelude::*;
 
-/// Any counter, with those right around the wrap and the sign change as likely as all others.
-fn ended() -> impl Strategy<Value = u64> {
-    const HALF: u64 = 1 << 62;
-    prop_oneof![any::<u64>(), (u64::MAX >> 1) - 5..=u64::MAX >> 1, HALF - 5..=HALF + 5, 0..5u64,]
-}
+use crate::ended;
 
 /// A sequence, idle or in progress.
 fn sequence() -> impl Strategy<Value = Sequence> {

@@ -3,6 +3,8 @@
 mod behaviour;
 mod recorder;
 mod ring;
+mod tree;
+mod tree_variants;
 mod world;
 
 use grace::steps::{Intact, Steps, Without};
@@ -11,7 +13,7 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use simulate::kernel::on_demand::{self, OnDemand};
 use simulate::kernel::token::{Published, Relay, published, v2};
-use simulate::kernel::{Engine, Start, poll, tick, tree};
+use simulate::kernel::{Engine, Start, poll, tick};
 use world::run;
 
 /// Numbers right before their wrap, and counters so narrow that they come round again and again;
@@ -65,81 +67,57 @@ fn each_step_is_needed<E: Engine>(
     }
 }
 
-fn global<S: Steps>(cpus: usize, steps: S) -> poll::Global<S> {
-    poll::Global::with(cpus, WRAPPING, steps)
-}
-
-fn per_cpu<S: Steps>(cpus: usize, steps: S) -> poll::PerCpu<S> {
-    poll::PerCpu::with(cpus, WRAPPING, steps)
-}
-
-fn ltimer<S: Steps>(cpus: usize, steps: S) -> tick::Tick<S> {
-    tick::Tick::with(cpus, WRAPPING, steps)
-}
-
-fn ring<S: Steps>(cpus: usize, steps: S) -> Published<S> {
-    Published::with(cpus, WRAPPING, steps)
-}
-
 /// Segments of three, so that there are several, and a short one.
-fn relay<S: Steps>(cpus: usize, steps: S) -> Relay<S> {
-    let parameters = v2::Parameters { segment: 3, rest_jiffies_max: 1 };
-    Relay::with(cpus, parameters, WRAPPING, steps)
-}
+const SHORT: v2::Parameters = v2::Parameters { segment: 3, rest_jiffies_max: 1 };
 
 /// Few callbacks at once, and limits that schedules come near to.
-fn on_demand<S: Steps>(cpus: usize, steps: S) -> OnDemand<S> {
-    let parameters = on_demand::Parameters {
-        callbacks_at_once_min: 2,
-        back_off_jiffies: 3,
-        force_after_jiffies: 4,
-        backlog_objects_max: 20,
-        ..on_demand::Parameters::DEFAULT
+const FEW: on_demand::Parameters = on_demand::Parameters {
+    callbacks_at_once_min: 2,
+    back_off_jiffies: 3,
+    force_after_jiffies: 4,
+    backlog_objects_max: 20,
+    ..on_demand::Parameters::DEFAULT
+};
+
+/// An engine as it is used, and a small one whose numbers wrap: both hold, and of the small one
+/// each step is needed.
+macro_rules! engine {
+    ($name:ident, $engine:ty, $steps:ident $(, $usual:expr, $small:expr)?) => {
+        mod $name {
+            use super::*;
+
+            fn small<S: Steps>(cpus: usize, steps: S) -> $engine {
+                <$engine>::with(cpus, $($small,)? WRAPPING, steps)
+            }
+
+            #[test]
+            fn holds() {
+                super::holds(|cpus| {
+                    type S = Intact; // of `$engine`
+                    <$engine>::with(cpus, $($usual,)? Start::default(), Intact)
+                });
+                super::holds(|cpus| small(cpus, Intact));
+            }
+
+            #[test]
+            fn needs_each_step() {
+                each_step_is_needed($steps::STEPS, $steps::STEPS_FOR_SPEED, small);
+            }
+        }
     };
-    OnDemand::with(cpus, parameters, WRAPPING, steps)
 }
 
-#[test]
-fn poll_with_one_list_holds() {
-    holds(|cpus| poll::Global::with(cpus, Start::default(), Intact));
-    holds(|cpus| global(cpus, Intact));
-}
+engine!(poll_with_one_list, poll::Global<S>, poll);
+engine!(poll_with_a_list_for_each, poll::PerCpu<S>, poll);
+engine!(by_the_tick, tick::Tick<S>, tick);
+engine!(the_published_ring, Published<S>, published);
+engine!(the_relay, Relay<S>, v2, v2::Parameters::default(), SHORT);
+engine!(on_demand_alone, OnDemand<S>, on_demand, on_demand::Parameters::DEFAULT, FEW);
 
-#[test]
-fn poll_with_a_list_for_each_holds() {
-    holds(|cpus| poll::PerCpu::with(cpus, Start::default(), Intact));
-    holds(|cpus| per_cpu(cpus, Intact));
-}
-
-#[test]
-fn tick_holds() {
-    holds(|cpus| tick::Tick::with(cpus, Start::default(), Intact));
-    holds(|cpus| ltimer(cpus, Intact));
-}
-
-#[test]
-fn the_published_ring_holds() {
-    holds(|cpus| Published::with(cpus, Start::default(), Intact));
-    holds(|cpus| ring(cpus, Intact));
-}
-
-#[test]
-fn the_relay_holds() {
-    holds(|cpus| Relay::with(cpus, v2::Parameters::default(), Start::default(), Intact));
-    holds(|cpus| relay(cpus, Intact));
-}
-
-#[test]
-fn on_demand_holds() {
-    let usual = on_demand::Parameters::DEFAULT;
-    holds(|cpus| OnDemand::with(cpus, usual, Start::default(), Intact));
-    holds(|cpus| on_demand(cpus, Intact));
-}
-
-/// Its own tests, with mutants, are in `tests/simulate/tree.rs`.
+/// Its own tests, with mutants, are in [`tree`].
 #[test]
 fn the_tree_holds() {
-    use tree::{Options, Tree, Variant};
+    use simulate::kernel::tree::{Options, Tree, Variant};
     for variant in
         [Variant::V3_15, Variant::v0(), Variant::v1(250), Variant::v2(250), Variant::Today]
     {
@@ -147,34 +125,4 @@ fn the_tree_holds() {
             |cpus| Options { leaf_fanout: 2, fanout: 2, ..Options::new(variant, 250, cpus) };
         holds(|cpus| Tree::new(options(cpus), cpus));
     }
-}
-
-#[test]
-fn poll_with_one_list_needs_each_step() {
-    each_step_is_needed(poll::STEPS, poll::STEPS_FOR_SPEED, global);
-}
-
-#[test]
-fn poll_with_a_list_for_each_needs_each_step() {
-    each_step_is_needed(poll::STEPS, poll::STEPS_FOR_SPEED, per_cpu);
-}
-
-#[test]
-fn tick_needs_each_step() {
-    each_step_is_needed(tick::STEPS, tick::STEPS_FOR_SPEED, ltimer);
-}
-
-#[test]
-fn the_published_ring_needs_each_step() {
-    each_step_is_needed(published::STEPS, published::STEPS_FOR_SPEED, ring);
-}
-
-#[test]
-fn the_relay_needs_each_step() {
-    each_step_is_needed(v2::STEPS, v2::STEPS_FOR_SPEED, relay);
-}
-
-#[test]
-fn on_demand_needs_each_step() {
-    each_step_is_needed(on_demand::STEPS, on_demand::STEPS_FOR_SPEED, on_demand);
 }

@@ -36,9 +36,7 @@ impl Host for Recorder {
     }
 
     fn resched(&mut self, cpu: usize) {
-        if !self.resched.contains(&cpu) {
-            self.resched.push(cpu);
-        }
+        self.resched.push(cpu);
     }
 
     fn invoke(&mut self, owner: usize, count: u64) {

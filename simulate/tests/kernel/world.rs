@@ -8,6 +8,7 @@
 //! have nothing left to do.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use grace::Urgency;
 use simulate::kernel::{Access, Callback, Engine, Host, Line, Mode};
@@ -121,10 +122,12 @@ struct World<E> {
     engine: E,
     outside: Outside,
     eqs: Vec<bool>,
+    /// CPUs without ticks.
+    tickless: Range<usize>,
 }
 
 impl<E: Engine> World<E> {
-    fn new(engine: E, cpus: usize) -> Self {
+    fn new(engine: E, cpus: usize, tickless: Range<usize>) -> Self {
         let outside = Outside {
             now: 0,
             sections: vec![None; cpus],
@@ -137,7 +140,7 @@ impl<E: Engine> World<E> {
             in_progress: vec![false; cpus.max(1)],
             fault: None,
         };
-        Self { engine, outside, eqs: vec![false; cpus] }
+        Self { engine, outside, eqs: vec![false; cpus], tickless }
     }
 
     fn cpus(&self) -> usize {
@@ -182,7 +185,8 @@ impl<E: Engine> World<E> {
     }
 
     fn tick(&mut self, cpu: usize, mode: Mode) {
-        if self.is_free(cpu) || mode == Mode::Kernel && self.is_awake(cpu) {
+        let is_possible = self.is_free(cpu) || mode == Mode::Kernel && self.is_awake(cpu);
+        if is_possible && !self.tickless.contains(&cpu) {
             self.engine.tick(cpu, mode, &mut self.outside);
         }
     }
@@ -227,7 +231,7 @@ impl<E: Engine> World<E> {
             19..=20 => self.reschedule(cpu),
             21..=22 => self.timer(cpu),
             23 if what >= 128 => self.outside.is_over_budget = !self.outside.is_over_budget,
-            23 if self.is_awake(cpu) => self.engine.cond_resched(cpu, &mut self.outside),
+            23 if self.is_free(cpu) => self.engine.cond_resched(cpu, &mut self.outside),
             _ => {}
         }
         self.settle();
@@ -246,6 +250,31 @@ impl<E: Engine> World<E> {
                 self.outside.fault(what);
             }
         }
+    }
+
+    fn steps(&mut self, schedule: &[(u8, u8)]) -> Result<(), String> {
+        for &(cpu, what) in schedule {
+            self.step(usize::from(cpu) % self.cpus(), what);
+            self.result()?;
+        }
+        Ok(())
+    }
+
+    /// A jiffy in which CPUs stay as they are, asleep or in the kernel, and do what they were
+    /// asked for.
+    fn staying(&mut self, round: usize) {
+        for cpu in 0..self.cpus() {
+            self.outside.now += 1;
+            self.outside.sections[cpu] = None;
+            if self.is_awake(cpu) {
+                self.engine.cond_resched(cpu, &mut self.outside);
+            }
+            self.reschedule(cpu);
+            self.tick(cpu, Mode::Kernel);
+            self.softirq(cpu);
+            self.settle();
+        }
+        self.timer(round % self.cpus());
     }
 
     /// A jiffy in which all CPUs that are awake pass through everything.
@@ -287,11 +316,8 @@ impl<E: Engine> World<E> {
 
 /// Runs a schedule on so many CPUs. What went wrong is the error.
 pub(crate) fn run(engine: impl Engine, cpus: usize, schedule: &[(u8, u8)]) -> Result<(), String> {
-    let mut world = World::new(engine, cpus);
-    for &(cpu, what) in schedule {
-        world.step(usize::from(cpu) % cpus, what);
-        world.result()?;
-    }
+    let mut world = World::new(engine, cpus, 0..0);
+    world.steps(schedule)?;
     let queued: usize = world.outside.queued.iter().map(VecDeque::len).sum();
     // Each of the published ring's circuits takes as many rounds as it has CPUs; a callback
     // waits for three at most, and may queue two in turn. Others need less, and pause more.
@@ -308,4 +334,37 @@ pub(crate) fn run(engine: impl Engine, cpus: usize, schedule: &[(u8, u8)]) -> Re
         return Err(format!("nobody waits, and still there is work after {rounds} rounds"));
     }
     Ok(())
+}
+
+/// What an engine does wrong.
+#[derive(Debug)]
+pub(crate) enum Harm {
+    /// This, which should not happen.
+    Fault(#[expect(dead_code, reason = "a failing test shows it")] String),
+    /// Callbacks or grace periods do not come to an end.
+    Stuck,
+}
+
+/// Rounds after which [`run_staying`] gives up.
+const ROUNDS_MAX: usize = 200;
+
+/// The same, where some CPUs have no ticks, and in the end CPUs stay as they are. Returns how many
+/// rounds it took then until no callback waited and no grace period was in progress.
+pub(crate) fn run_staying(
+    engine: impl Engine,
+    cpus: usize,
+    tickless: Range<usize>,
+    schedule: &[(u8, u8)],
+) -> Result<usize, Harm> {
+    let mut world = World::new(engine, cpus, tickless);
+    world.steps(schedule).map_err(Harm::Fault)?;
+    for round in 0..ROUNDS_MAX {
+        let Outside { queued, in_progress, .. } = &world.outside;
+        if queued.iter().all(VecDeque::is_empty) && !in_progress.contains(&true) {
+            return Ok(round);
+        }
+        world.staying(round);
+        world.result().map_err(Harm::Fault)?;
+    }
+    Err(Harm::Stuck)
 }

@@ -3,6 +3,3 @@
 mod engines;
 mod machine;
 mod srcu;
-mod tree;
-mod tree_driver;
-mod tree_variants;

@@ -23,8 +23,6 @@ const SLOTS: usize = 6;
 pub(crate) struct Arena<K: DomainTag> {
     pub(crate) name: &'static str,
     pub(crate) domain: Domain<K>,
-    /// The number of ended grace periods that it began with.
-    pub(crate) first: u64,
     pub(crate) pool: Arc<Pool>,
     slots: [AtomicU32; SLOTS],
     pub(crate) value: Rcu<BlockRef, K>,
@@ -36,8 +34,6 @@ pub(crate) struct Arena<K: DomainTag> {
 pub(crate) struct Participant<K: DomainTag> {
     pub(crate) arena: Arc<Arena<K>>,
     pub(crate) context: ThreadContext,
-    /// What it draws from.
-    pub(crate) random: Random,
 }
 
 /// A block that a reader found, to be looked at again at the end of its section.
@@ -51,6 +47,13 @@ pub(crate) struct Look {
     cookie: Option<Cookie>,
     /// Grace periods that had ended.
     ended: Option<u64>,
+}
+
+/// A section, and what was found in it.
+pub(crate) struct Visit<'a> {
+    _guard: Box<dyn Send + 'a>,
+    look: Option<Look>,
+    kind: ReaderKind,
 }
 
 impl<K: DomainTag> Arena<K> {
@@ -69,7 +72,6 @@ impl<K: DomainTag> Arena<K> {
             slots: std::array::from_fn(|_| AtomicU32::new(fresh())),
             value: Rcu::new_in(BlockRef::new(&pool, fresh()), domain.clone()),
             option: RcuOption::new_in(Some(BlockRef::new(&pool, fresh())), domain.clone()),
-            first: domain.statistics().grace_periods,
             domain,
             pool,
         }
@@ -77,7 +79,7 @@ impl<K: DomainTag> Arena<K> {
 
     /// Puts a block that was taken from the pool into a place, and returns which one was there.
     pub(crate) fn publish(&self, new: u32, random: &Random) -> u32 {
-        let slot = &self.slots[random.below(SLOTS as u64) as usize];
+        let slot = random.pick(&self.slots);
         //~ publish-before-init
         self.pool.prepare(new);
         // AcqRel: the Release pairs with the Acquire in `look`, so that the thread that finds the
@@ -89,13 +91,13 @@ impl<K: DomainTag> Arena<K> {
 
 impl<K: DomainTag> Clone for Participant<K> {
     fn clone(&self) -> Self {
-        Self::new(&self.arena, &self.context, &self.random)
+        Self::new(&self.arena, &self.context)
     }
 }
 
 impl<K: DomainTag> Participant<K> {
-    pub(crate) fn new(arena: &Arc<Arena<K>>, context: &ThreadContext, random: &Random) -> Self {
-        Self { arena: Arc::clone(arena), context: context.clone(), random: random.clone() }
+    pub(crate) fn new(arena: &Arc<Arena<K>>, context: &ThreadContext) -> Self {
+        Self { arena: Arc::clone(arena), context: context.clone() }
     }
 
     /// Something is wrong: who saw it, and how the block had been taken out.
@@ -111,15 +113,15 @@ impl<K: DomainTag> Participant<K> {
 
     /// Finds a block, inside a section.
     pub(crate) fn look<S: Section<K>>(&self, section: &S, kind: ReaderKind) -> Option<Look> {
-        let (arena, random) = (&*self.arena, &self.random);
-        let cookie = random.one_in(if delays::is_late() { 1 } else { 32 });
+        let (arena, context) = (&*self.arena, &self.context);
+        let cookie = context.one_in(if delays::is_late() { 1 } else { 32 });
         let cookie = cookie.then(|| arena.domain.cookie());
-        let ended = random.one_in(64).then(|| arena.domain.statistics().grace_periods);
-        let index = match random.below(8) {
+        let ended = context.one_in(64).then(|| arena.domain.statistics().grace_periods);
+        let index = match context.below(8) {
             0 | 1 => arena.value.load(section).index(),
             2 => arena.option.load(section)?.index(),
             // Acquire: pairs with the Release in `publish`.
-            _ => arena.slots[random.below(SLOTS as u64) as usize].load(Acquire),
+            _ => context.pick(&arena.slots).load(Acquire),
         };
         let Some(block) = arena.pool.get(index) else {
             self.fault(FaultKind::Payload, Some(kind), None, || {
@@ -157,6 +159,21 @@ impl<K: DomainTag> Participant<K> {
                 "a cookie taken inside a section was done before the section ended".to_owned()
             });
         }
+    }
+
+    /// Finds a block in a section that has just begun.
+    pub(crate) fn visit<'a>(
+        &self,
+        guard: impl Section<K> + Send + 'a,
+        kind: ReaderKind,
+    ) -> Visit<'a> {
+        let look = self.look(&guard, kind);
+        Visit { _guard: Box::new(guard), look, kind }
+    }
+
+    /// Looks at the block again, and ends the section.
+    pub(crate) fn leave(&self, visit: Visit<'_>) {
+        visit.look.iter().for_each(|look| self.look_again(look, visit.kind));
     }
 
     /// Compares a block with what a reader may see, and returns its age.

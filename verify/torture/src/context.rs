@@ -1,12 +1,14 @@
 //! The run as one thread sees it: where it says that it gets on, what it has done, and what it has
-//! found wrong.
+//! found wrong; and what it draws from.
 
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use super::delays;
 use super::kinds::{FaultKind, Operation, Step};
 use super::ledger::{Ledger, ThreadRecord};
 use super::random::Random;
@@ -28,6 +30,16 @@ pub(crate) struct ThreadContext {
     pub(crate) ledger: Arc<Ledger>,
     /// Which of the ledger's thread records is this thread's.
     pub(crate) record: usize,
+    /// What it draws from. A clone, which is another thread's, draws other numbers.
+    pub(crate) random: Random,
+}
+
+impl Deref for ThreadContext {
+    type Target = Random;
+
+    fn deref(&self) -> &Random {
+        &self.random
+    }
 }
 
 impl ThreadContext {
@@ -51,31 +63,20 @@ impl ThreadContext {
     }
 
     /// Does something until the run is over, or something was found that is not alive.
-    pub(crate) fn rounds(
-        &self,
-        operation: Operation,
-        random: &Random,
-        mut round: impl FnMut(&Random),
-    ) {
+    pub(crate) fn rounds(&self, operation: Operation, mut round: impl FnMut()) {
         while !self.is_over() && !self.has_died() {
             self.begin(operation);
-            round(random);
-            if random.one_in(4) {
+            round();
+            if self.one_in(4) {
                 thread::yield_now();
             }
         }
     }
 
     /// The same, so many times between two messages to the watchdog, which are counted.
-    pub(crate) fn repeat(
-        &self,
-        operation: Operation,
-        times: u64,
-        random: &Random,
-        mut turn: impl FnMut(&Random),
-    ) {
-        self.rounds(operation, random, |random| {
-            (0..times).for_each(|_| turn(random));
+    pub(crate) fn repeat(&self, operation: Operation, times: u64, mut turn: impl FnMut()) {
+        self.rounds(operation, || {
+            (0..times).for_each(|_| turn());
             self.ledger.did(operation, times);
         });
     }
@@ -104,6 +105,26 @@ impl ThreadContext {
         if !holds {
             self.fault(kind, domain, detail);
         }
+    }
+
+    /// Starts a thread, which draws from a stream of its own; none if the system is short of
+    /// threads for the moment.
+    pub(crate) fn spawn<R: Send + 'static>(
+        &self,
+        name: &str,
+        life: impl FnOnce(&Self) -> R + Send + 'static,
+    ) -> Option<JoinHandle<R>> {
+        let (seed, own) = (self.next(), self.clone());
+        let started = thread::Builder::new().name(name.to_owned()).spawn(move || {
+            delays::seed_thread(seed);
+            life(&own)
+        });
+        started.ok()
+    }
+
+    /// Sleeps for less than so many microseconds.
+    pub(crate) fn sleep(&self, limit_us: u64) {
+        thread::sleep(Duration::from_micros(self.below(limit_us)));
     }
 
     /// Waits for a thread to end, its destructors included; a panic of its is a fault.
@@ -137,6 +158,6 @@ pub(crate) mod tests {
     /// One for tests, with a ledger of its own.
     pub(crate) fn context() -> ThreadContext {
         let ledger = Arc::new(Ledger::new(vec![ThreadRecord::new("a test".to_owned())]));
-        ThreadContext { ledger, record: 0 }
+        ThreadContext { ledger, record: 0, random: Random::new(1, 0) }
     }
 }

@@ -1,9 +1,6 @@
 //! Delays: at the steps of the library where races live, in a build that has the hooks; and spins.
 
 use std::hint;
-use std::thread::{self, JoinHandle};
-
-use super::random::Random;
 
 #[cfg(quiescence_mutants)]
 mod hooks;
@@ -22,21 +19,6 @@ pub(crate) fn seed_thread(_stream: u64) {}
 #[cfg(not(quiescence_mutants))]
 pub(crate) fn is_late() -> bool {
     false
-}
-
-/// Starts a thread that draws from a stream of its own; none if the system is short of threads for
-/// the moment.
-pub(crate) fn spawn<R: Send + 'static>(
-    name: &str,
-    random: &Random,
-    life: impl FnOnce(&Random) -> R + Send + 'static,
-) -> Option<JoinHandle<R>> {
-    let seed = random.next();
-    let started = thread::Builder::new().name(name.to_owned()).spawn(move || {
-        seed_thread(seed);
-        life(&Random::from_state(seed))
-    });
-    started.ok()
 }
 
 /// Keeps the CPU for a while.

@@ -1,7 +1,7 @@
 //! Who takes part: threads with their parts, what they share, and the check at the end.
 
-use std::fmt;
 use std::io;
+use std::mem;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -9,6 +9,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
+use quiescence::report::Statistics;
 use quiescence::tag::DomainTag;
 use serde::Serialize;
 
@@ -24,11 +25,10 @@ use super::shuffler::Shuffler;
 const COUNTS_PATIENCE: Duration = Duration::from_secs(2);
 
 /// What a thread does until the run is over, with what it shares.
-pub(crate) type Play<T> = fn(&T, &ThreadContext, &Random);
+pub(crate) type Play<T> = fn(&T, &ThreadContext);
 
 /// The same with what it shares in it; and a look for what is lost, when all threads have ended.
-type Playing = dyn Fn(&ThreadContext, &Random) + Send + Sync;
-type Check = dyn Fn(&ThreadContext) + Send + Sync;
+type Playing = dyn Fn(&ThreadContext) + Send + Sync;
 
 /// What a thread does.
 #[derive(Clone)]
@@ -36,23 +36,18 @@ pub(crate) struct Part {
     name: String,
     /// Whether it is moved and interrupted.
     is_moved: bool,
-    /// Whether it reads at the lowest priority.
-    pub(crate) has_low_priority: bool,
     play: Arc<Playing>,
 }
 
-impl fmt::Debug for Part {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Part").field(&self.name).finish_non_exhaustive()
-    }
-}
-
 /// A domain that lasts as long as the run.
-trait Lasting: Send + Sync {
-    fn close(&self, context: &ThreadContext);
-    fn counts(&self) -> DomainCounts;
-    /// Callbacks that it has counted.
-    fn callbacks(&self) -> u64;
+#[derive(Clone)]
+struct Lasting {
+    name: &'static str,
+    /// The number of ended grace periods that it began with.
+    first: u64,
+    statistics: Arc<dyn Fn() -> Statistics + Send + Sync>,
+    /// After the other checks, which wait for what callbacks still queue.
+    close: Arc<Playing>,
 }
 
 /// What has happened in a domain.
@@ -67,8 +62,8 @@ pub(crate) struct DomainCounts {
 /// The parts, and what is looked at when all threads have ended.
 pub(crate) struct Fixture {
     parts: Vec<Part>,
-    checks: Vec<Box<Check>>,
-    domains: Vec<Arc<dyn Lasting>>,
+    checks: Vec<Box<Playing>>,
+    domains: Vec<Lasting>,
     pub(crate) shuffler: Arc<Shuffler>,
 }
 
@@ -83,15 +78,15 @@ impl Fixture {
     pub(crate) fn part(
         &mut self,
         name: impl Into<String>,
-        play: impl Fn(&ThreadContext, &Random) + Send + Sync + 'static,
+        play: impl Fn(&ThreadContext) + Send + Sync + 'static,
     ) -> &mut Part {
         let (name, play) = (name.into(), Arc::new(play));
-        self.parts.push(Part { name, is_moved: false, has_low_priority: false, play });
+        self.parts.push(Part { name, is_moved: false, play });
         self.parts.last_mut().expect("pushed above")
     }
 
     /// What threads share that are moved and interrupted; of each part so many threads; and what is
-    /// looked at when all have ended.
+    /// looked at when all have ended, unless something died.
     pub(crate) fn moved<T: Send + Sync + 'static>(
         &mut self,
         shared: T,
@@ -102,17 +97,21 @@ impl Fixture {
         for &(count, name, play) in parts {
             for _ in 0..count {
                 let own = Arc::clone(&shared);
-                self.moved_part(name, move |context, random| play(&own, context, random));
+                self.moved_part(name, move |context| play(&own, context));
             }
         }
-        self.check(move |context| close(&shared, context));
+        // Where something died, what it had may be gone already, and is not touched.
+        self.check(move |context| match context.has_died() {
+            true => mem::forget(Arc::clone(&shared)),
+            false => close(&shared, context),
+        });
     }
 
     /// One more part, of a thread that is moved and interrupted.
     pub(crate) fn moved_part(
         &mut self,
         name: impl Into<String>,
-        play: impl Fn(&ThreadContext, &Random) + Send + Sync + 'static,
+        play: impl Fn(&ThreadContext) + Send + Sync + 'static,
     ) {
         self.part(name, play).is_moved = true;
     }
@@ -124,7 +123,11 @@ impl Fixture {
 
     /// A domain that is looked at in the end, and whose counts are told.
     pub(crate) fn domain<K: DomainTag>(&mut self, arena: &Arc<Arena<K>>) {
-        self.domains.push(Arc::<Arena<K>>::clone(arena));
+        let (own, closed) = (Arc::clone(arena), Arc::clone(arena));
+        let first = own.domain.statistics().grace_periods;
+        let statistics = Arc::new(move || own.domain.statistics());
+        let close: Arc<Playing> = Arc::new(move |context| close(&closed, context));
+        self.domains.push(Lasting { name: arena.name, first, statistics, close });
     }
 
     /// All parts are there: those that move others are added, and the check at the end.
@@ -132,16 +135,17 @@ impl Fixture {
         if self.parts.iter().any(|part| part.is_moved) {
             let shuffler = [(); 2].map(|()| Arc::clone(&self.shuffler));
             let [moves, sends] = shuffler;
-            self.part("shuffler of threads", move |context, random| moves.shuffle(context, random));
-            self.part("sender of signals", move |context, random| sends.storm(context, random));
+            self.part("shuffler of threads", move |context| moves.shuffle(context));
+            self.part("sender of signals", move |context| sends.storm(context));
         }
-        let (checks, domains) = (std::mem::take(&mut self.checks), self.domains.clone());
-        self.part("the check at the end", move |context, _| {
+        let (checks, domains) = (mem::take(&mut self.checks), self.domains.clone());
+        self.part("the check at the end", move |context| {
             checks.iter().for_each(|check| check(context));
-            domains.iter().for_each(|domain| domain.close(context));
+            domains.iter().for_each(|domain| (domain.close)(context));
             let ledger = &context.ledger;
             let (queued, run) = (ledger.calls_queued.load(Relaxed), ledger.calls_run.load(Relaxed));
-            let known: u64 = domains.iter().map(|domain| domain.callbacks()).sum();
+            let known: u64 =
+                domains.iter().map(|domain| (domain.statistics)().callbacks_queued).sum();
             if queued != run || known < queued {
                 ledger.fault(FaultKind::Count, "", None, Some(Way::Call), || {
                     format!("{queued} closures were queued, {run} have run; {known} are counted")
@@ -153,10 +157,7 @@ impl Fixture {
 
     /// A thread record for each part.
     pub(crate) fn records(&self) -> Vec<ThreadRecord> {
-        let record = |part: &Part| {
-            ThreadRecord::new(part.name.clone()).at_low_priority(part.has_low_priority)
-        };
-        self.parts.iter().map(record).collect()
+        self.parts.iter().map(|part| ThreadRecord::new(part.name.clone())).collect()
     }
 
     /// The thread records of all but the check at the end.
@@ -177,15 +178,16 @@ impl Fixture {
         seed: u64,
     ) -> io::Result<()> {
         for record in records {
-            let context = ThreadContext { ledger: Arc::clone(ledger), record };
+            // Two streams for each thread: what it does, and how it is delayed.
+            let (random, delays) = (2 * record as u64, 2 * record as u64 + 1);
+            let random = Random::new(seed, random);
+            let context = ThreadContext { ledger: Arc::clone(ledger), record, random };
             let (part, shuffler) = (self.parts[record].clone(), Arc::clone(&self.shuffler));
             thread::Builder::new().name(format!("torture-{record}")).spawn(move || {
                 let _end = EndOfThread::begin(&context);
                 let _stay = part.is_moved.then(|| shuffler.join());
-                // Two streams for each thread: what it does, and how it is delayed.
-                let random = Random::new(seed, 2 * record as u64);
-                delays::seed_thread(2 * record as u64 + 1);
-                (part.play)(&context, &random);
+                delays::seed_thread(delays);
+                (part.play)(&context);
             })?;
         }
         Ok(())
@@ -197,7 +199,7 @@ impl Fixture {
         let (sender, receiver) = mpsc::channel();
         thread::spawn(move || {
             // No thread may be listening any more.
-            let _ = sender.send(domains.iter().map(|domain| domain.counts()).collect());
+            let _ = sender.send(domains.iter().map(Lasting::counts).collect());
         });
         receiver.recv_timeout(COUNTS_PATIENCE).ok()
     }
@@ -224,13 +226,9 @@ impl Drop for EndOfThread<'_> {
     }
 }
 
-impl<K: DomainTag> Lasting for Arena<K> {
-    fn close(&self, context: &ThreadContext) {
-        close(self, context);
-    }
-
+impl Lasting {
     fn counts(&self) -> DomainCounts {
-        let now = self.domain.statistics();
+        let now = (self.statistics)();
         DomainCounts {
             name: self.name,
             // The counter has 63 bits.
@@ -238,10 +236,6 @@ impl<K: DomainTag> Lasting for Arena<K> {
             heavy_fences: now.heavy_fences,
             sleeps: now.sleeps,
         }
-    }
-
-    fn callbacks(&self) -> u64 {
-        self.domain.statistics().callbacks_queued
     }
 }
 

@@ -70,8 +70,6 @@ pub(crate) struct Fault {
 #[derive(Debug)]
 pub(crate) struct ThreadRecord {
     pub(crate) name: String,
-    /// Whether it reads at the lowest priority.
-    low_priority: bool,
     /// Grows while the thread gets on.
     beats: AtomicU64,
     step: Mutex<Step>,
@@ -109,7 +107,6 @@ impl ThreadRecord {
     pub(crate) fn new(name: String) -> Self {
         Self {
             name,
-            low_priority: false,
             beats: AtomicU64::new(0),
             step: Mutex::new(Step::Start),
             thread: AtomicU32::new(0),
@@ -118,15 +115,6 @@ impl ThreadRecord {
             ages: Histogram::new(),
             batches: Histogram::new(),
         }
-    }
-
-    /// The same, of a thread that reads at the lowest priority.
-    pub(crate) fn at_low_priority(self, low_priority: bool) -> Self {
-        Self { low_priority, ..self }
-    }
-
-    pub(crate) fn has_low_priority(&self) -> bool {
-        self.low_priority
     }
 
     /// The thread gets on, and this is what it does now.

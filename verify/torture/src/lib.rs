@@ -238,14 +238,12 @@ fn torture(
     reader_of_output.map_err(|error| Failure::io(CANNOT_WRITE, error))?;
     if ending == Ending::Finished {
         progress.announce("waiting for the threads to end");
-        ending =
-            watch.until(fixture.players(), |ledger| watch::have_ended(ledger, fixture.players()));
+        ending = watch.until_ended(fixture.players());
     }
     if ending == Ending::Finished {
         progress.announce("looking for what is lost");
         start(fixture.closer())?;
-        ending =
-            watch.until(fixture.closer(), |ledger| watch::have_ended(ledger, fixture.closer()));
+        ending = watch.until_ended(fixture.closer());
     }
     Ok(ending)
 }

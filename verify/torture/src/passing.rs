@@ -10,7 +10,6 @@ use std::thread;
 use quiescence::tag::ThreadTag;
 
 use super::arena::Participant;
-use super::delays;
 use super::kinds::{ReaderKind, Step, Way};
 
 /// Sections of such a thread.
@@ -42,7 +41,7 @@ impl<K: ThreadTag> Participant<K> {
         while !self.context.is_over() {
             self.context.record().begin(Step::WaitForThread);
             let of_child = self.clone();
-            match delays::spawn("passing", &self.random, move |_| of_child.live_briefly()) {
+            match self.context.spawn("passing", move |_| of_child.live_briefly()) {
                 Some(child) => drop(self.context.join(child, self.arena.name)),
                 None => thread::yield_now(),
             }
@@ -51,9 +50,9 @@ impl<K: ThreadTag> Participant<K> {
 
     /// The life of such a thread.
     fn live_briefly(&self) {
-        let sections = 1 + self.random.below(SECTIONS);
+        let sections = 1 + self.context.below(SECTIONS);
         let read = || (0..sections).for_each(|_| self.read(ReaderKind::Passing));
-        match self.random.below(8) {
+        match self.context.below(8) {
             0 | 1 => read(),
             2 => {
                 let reader = self.arena.domain.reader();
@@ -66,7 +65,7 @@ impl<K: ThreadTag> Participant<K> {
             // Nothing of the library is touched before the destructor.
             4 | 5 => self.read_at_the_end(sections),
             // The thread is registered before; whose destructor runs first is the system's choice.
-            6 if self.random.one_in(2) => {
+            6 if self.context.one_in(2) => {
                 read();
                 self.read_at_the_end(sections);
             }
@@ -74,7 +73,7 @@ impl<K: ThreadTag> Participant<K> {
                 self.read_at_the_end(sections);
                 read();
             }
-            _ => (0..1 + self.random.below(20)).for_each(|_| self.retire(Way::Passing)),
+            _ => (0..1 + self.context.below(20)).for_each(|_| self.retire(Way::Passing)),
         }
     }
 
@@ -82,7 +81,7 @@ impl<K: ThreadTag> Participant<K> {
         let own = self.clone();
         at_the_end(move || {
             (0..sections).for_each(|_| own.read(ReaderKind::Destructor));
-            if own.random.one_in(4) {
+            if own.context.one_in(4) {
                 own.retire(Way::Passing);
             }
         });

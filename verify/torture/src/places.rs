@@ -138,8 +138,8 @@ impl Act {
     /// One more thread does it.
     fn given<K: ThreadTag>(self, fixture: &mut Fixture, arena: &Arc<Arena<K>>) {
         let arena = Arc::clone(arena);
-        fixture.part(format!("{} in the {}", self.name(), arena.name), move |context, random| {
-            let participant = Participant::new(&arena, context, random);
+        fixture.part(format!("{} in the {}", self.name(), arena.name), move |context| {
+            let participant = Participant::new(&arena, context);
             match self {
                 Self::Reader(kind) => participant.read_often(kind),
                 Self::Passing => participant.pass(),

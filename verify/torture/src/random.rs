@@ -49,6 +49,11 @@ impl Random {
         self.below(limit)
     }
 
+    /// One of these; there are some.
+    pub(crate) fn pick<'a, T>(&self, of: &'a [T]) -> &'a T {
+        &of[self.below(of.len() as u64) as usize]
+    }
+
     /// True once in `n` on average.
     pub(crate) fn one_in(&self, n: u64) -> bool {
         self.below(n) == 0

@@ -13,9 +13,9 @@ use quiescence::{
 };
 
 use super::arena::Participant;
+use super::context::ThreadContext;
 use super::delays::spin;
 use super::kinds::{ReaderKind, Step, Way};
-use super::random::Random;
 
 /// Sections between two messages to the watchdog.
 const SECTIONS_PER_BEAT: u32 = 16;
@@ -41,7 +41,7 @@ impl<K: ThreadTag> Participant<K> {
         // Registration and its end come often, and more cheaply than with a thread.
         let (mut reader, mut online) = (None, None);
         self.sections(|| {
-            if self.random.one_in(REGISTER_ONE_IN) {
+            if self.context.one_in(REGISTER_ONE_IN) {
                 (reader, online) = (None, None);
             }
             match kind {
@@ -62,7 +62,7 @@ impl<K: ThreadTag> Participant<K> {
     pub(crate) fn read(&self, kind: ReaderKind) {
         let guard = self.arena.domain.read();
         let Some(look) = self.look(&guard, kind) else { return };
-        dawdle(&self.random);
+        dawdle(&self.context);
         //~ leave-early
         self.look_again(&look, kind);
     }
@@ -74,10 +74,10 @@ impl<K: ThreadTag> Participant<K> {
         let before = self.look(&outer, kind);
         let inner = self.arena.domain.read();
         let within = self.look(&inner, kind);
-        dawdle(&self.random);
-        let (first, last) = if self.random.one_in(2) { (inner, outer) } else { (outer, inner) };
+        dawdle(&self.context);
+        let (first, last) = if self.context.one_in(2) { (inner, outer) } else { (outer, inner) };
         drop(first);
-        dawdle(&self.random);
+        dawdle(&self.context);
         before.iter().chain(&within).for_each(|look| self.look_again(look, kind));
         drop(last);
     }
@@ -87,8 +87,8 @@ impl<K: ThreadTag> Participant<K> {
         let kind = ReaderKind::Handle;
         let guard = reader.read();
         let Some(look) = self.look(&guard, kind) else { return };
-        dawdle(&self.random);
-        if self.random.one_in(8) {
+        dawdle(&self.context);
+        if self.context.one_in(8) {
             self.read(kind);
         }
         self.look_again(&look, kind);
@@ -101,19 +101,19 @@ impl<K: ThreadTag> Participant<K> {
         let guard = reader.read();
         let first = self.look(&guard, kind);
         drop(guard);
-        dawdle(&self.random);
+        dawdle(&self.context);
         let guard = reader.read();
         let second = self.look(&guard, kind);
-        dawdle(&self.random);
+        dawdle(&self.context);
         first.iter().chain(&second).for_each(|look| self.look_again(look, kind));
         drop(guard);
-        match self.random.below(64) {
+        match self.context.below(64) {
             0 => {
                 let offline = reader.offline();
-                dawdle(&self.random);
+                dawdle(&self.context);
                 reader = offline.online();
             }
-            1 => reader.while_offline(|| dawdle(&self.random)),
+            1 => reader.while_offline(|| dawdle(&self.context)),
             2 => {
                 self.context.record().begin(Step::Update(Way::QsbrSynchronize));
                 self.update_by_qsbr(&mut reader);
@@ -126,12 +126,12 @@ impl<K: ThreadTag> Participant<K> {
 }
 
 /// Stays for a while: mostly not at all, seldom for milliseconds.
-pub(crate) fn dawdle(random: &Random) {
-    match random.below(8192) {
-        0 => thread::sleep(Duration::from_micros(1000 + random.below(3000))),
-        1..=4 => thread::sleep(Duration::from_micros(random.below(300))),
+pub(crate) fn dawdle(context: &ThreadContext) {
+    match context.below(8192) {
+        0 => thread::sleep(Duration::from_micros(1000 + context.below(3000))),
+        1..=4 => context.sleep(300),
         5..=40 => thread::yield_now(),
-        41..=600 => spin(random.below(2000)),
+        41..=600 => spin(context.below(2000)),
         _ => {}
     }
 }

@@ -1,6 +1,7 @@
 //! What the torture says: the set-up before it begins, the counts and the verdict at the end.
 
 use std::io;
+use std::iter;
 
 use quiescence::tuning::{Engine, Fences, PerCpuPath};
 use serde::ser::{Serialize, SerializeStruct, Serializer};
@@ -275,16 +276,15 @@ impl<'a> Report<'a> {
 
     fn print_histograms(&self, output: &mut dyn Screen) -> io::Result<()> {
         output.heading("What readers saw")?;
-        let mut rows: Vec<Vec<String>> = Vec::new();
-        let (header, numbers_from) =
-            (vec!["n", "reads at age n", "reads with n grace periods inside"], 0);
-        for (n, (ages, batches)) in self.ages.iter().zip(&self.batches).enumerate() {
-            if n <= 1 || *ages > 0 || *batches > 0 {
-                let n = if n <= PIPE_LEN { n.to_string() } else { format!("> {PIPE_LEN}") };
-                rows.push(vec![n, output.count(*ages), output.count(*batches)]);
-            }
-        }
-        output.table(Table { header, rows, numbers_from })?;
+        let counts = self.ages.iter().zip(&self.batches).enumerate();
+        let seen = counts.filter(|(n, (ages, batches))| *n <= 1 || **ages > 0 || **batches > 0);
+        let row = |(n, (ages, batches)): (usize, (&u64, &u64))| {
+            let n = if n <= PIPE_LEN { n.to_string() } else { format!("> {PIPE_LEN}") };
+            vec![n, output.count(*ages), output.count(*batches)]
+        };
+        let header = vec!["n", "reads at age n", "reads with n grace periods inside"];
+        let rows = seen.map(row).collect();
+        output.table(Table { header, rows, numbers_from: 0 })?;
         output.paragraph(
             "Age 0 is a published block, 1 one that was replaced while it was read. Grace periods \
              are counted for one read in 64.",
@@ -296,17 +296,14 @@ impl<'a> Report<'a> {
         let Some(domains) = &self.domains else {
             return output.line("unknown: a lock that the counts need is stuck");
         };
-        let mut rows: Vec<Vec<String>> = Vec::new();
-        let (header, numbers_from) = (vec!["domain", "grace periods", "heavy fences", "sleeps"], 1);
-        for domain in domains {
-            rows.push(vec![
-                domain.name.to_owned(),
-                output.count(domain.grace_periods),
-                output.count(domain.heavy_fences),
-                output.count(domain.sleeps),
-            ]);
-        }
-        output.table(Table { header, rows, numbers_from })?;
+        let row = |domain: &DomainCounts| {
+            let counts = [domain.grace_periods, domain.heavy_fences, domain.sleeps];
+            let counts = counts.into_iter().map(|count| output.count(count));
+            iter::once(domain.name.to_owned()).chain(counts).collect()
+        };
+        let header = vec!["domain", "grace periods", "heavy fences", "sleeps"];
+        let rows = domains.iter().map(row).collect();
+        output.table(Table { header, rows, numbers_from: 1 })?;
         output.line(&format!(
             "{} closures were queued with call(), {} have run",
             output.count(self.callbacks_queued),

@@ -7,8 +7,6 @@
 use std::io;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
-use std::thread;
-use std::time::Duration;
 
 use nix::sys::pthread::{Pthread, pthread_kill, pthread_self};
 use nix::sys::signal::Signal;
@@ -20,7 +18,6 @@ use signal_hook::flag;
 use crate::context::ThreadContext;
 use crate::kinds::{FaultKind, Operation};
 use crate::pool::lock;
-use crate::random::Random;
 
 /// The longest time between two moves, and between two signals.
 const MOVE_MAX_US: u64 = 600;
@@ -69,21 +66,21 @@ impl Shuffler {
     }
 
     /// Moves threads until the run is over; each goes home when it leaves.
-    pub(crate) fn shuffle(&self, context: &ThreadContext, random: &Random) {
-        self.disturb(context, Operation::Shuffled, MOVE_MAX_US, random, |member, random| {
+    pub(crate) fn shuffle(&self, context: &ThreadContext) {
+        self.disturb(context, Operation::Shuffled, MOVE_MAX_US, |member| {
             // It fails where CPUs have been taken from the process meanwhile.
-            sched_setaffinity(Some(member.thread), &self.draw(random)).is_ok()
+            sched_setaffinity(Some(member.thread), &self.draw(context)).is_ok()
         });
     }
 
     /// Sends signals until the run is over.
-    pub(crate) fn storm(&self, context: &ThreadContext, random: &Random) {
+    pub(crate) fn storm(&self, context: &ThreadContext) {
         if let Err(error) = flag::register(SIGUSR2, Arc::clone(&self.signalled)) {
             return context.fault(FaultKind::Process, "", || {
                 format!("no handler can be had for a signal: {error}")
             });
         }
-        self.disturb(context, Operation::Signalled, SIGNAL_MAX_US, random, |member, _| {
+        self.disturb(context, Operation::Signalled, SIGNAL_MAX_US, |member| {
             pthread_kill(member.handle, Signal::SIGUSR2).is_ok()
         });
     }
@@ -94,33 +91,32 @@ impl Shuffler {
         context: &ThreadContext,
         operation: Operation,
         pause_max_us: u64,
-        random: &Random,
-        mut f: impl FnMut(&Member, &Random) -> bool,
+        mut f: impl FnMut(&Member) -> bool,
     ) {
         while !context.is_over() {
             context.begin(operation);
             for _ in 0..PER_BEAT {
-                context.ledger.did(operation, u64::from(self.with_one(random, &mut f)));
-                thread::sleep(Duration::from_micros(random.below(pause_max_us)));
+                context.ledger.did(operation, u64::from(self.with_one(context, &mut f)));
+                context.sleep(pause_max_us);
             }
         }
     }
 
     /// Under the lock: a member that has left may be no thread any more.
-    fn with_one(&self, random: &Random, f: impl FnOnce(&Member, &Random) -> bool) -> bool {
+    fn with_one(&self, context: &ThreadContext, f: impl FnOnce(&Member) -> bool) -> bool {
         let members = lock(&self.members);
         match members.len() as u64 {
             0 => false,
-            count => f(&members[random.below(count) as usize], random),
+            count => f(&members[context.below(count) as usize]),
         }
     }
 
     /// One CPU, as a rule, or some.
-    fn draw(&self, random: &Random) -> CpuSet {
+    fn draw(&self, context: &ThreadContext) -> CpuSet {
         let mut places = CpuSet::new();
-        let count = if random.one_in(4) { random.below(self.cpus.len() as u64) } else { 0 };
+        let count = if context.one_in(4) { context.below(self.cpus.len() as u64) } else { 0 };
         for _ in 0..=count {
-            places.set(self.cpus[random.below(self.cpus.len() as u64) as usize]);
+            places.set(self.cpus[context.below(self.cpus.len() as u64) as usize]);
         }
         places
     }
@@ -142,22 +138,22 @@ mod tests {
     #[test]
     fn members_are_moved_and_go_home() {
         let shuffler = Shuffler::new().expect("the system says where a thread may run");
-        let (context, random) = (context(), Random::new(1, 1));
+        let context = context();
         let stay = shuffler.join();
         let members = lock(&shuffler.members).clone();
         assert_eq!(members.len(), 1);
         for _ in 0..100 {
-            let places = shuffler.draw(&random);
+            let places = shuffler.draw(&context);
             assert!((1..=shuffler.cpus.len() as u32).contains(&places.count()));
-            assert!(shuffler.with_one(&random, |member, _| {
+            assert!(shuffler.with_one(&context, |member| {
                 sched_setaffinity(Some(member.thread), &places).is_ok()
             }));
             assert_eq!(sched_getaffinity(None), Ok(places));
         }
         drop(stay);
         assert_eq!(sched_getaffinity(None), Ok(shuffler.home));
-        assert!(!shuffler.with_one(&random, |_, _| true), "nobody is left");
+        assert!(!shuffler.with_one(&context, |_| true), "nobody is left");
         context.ledger.stop();
-        shuffler.shuffle(&context, &random);
+        shuffler.shuffle(&context);
     }
 }

@@ -77,14 +77,14 @@ impl<K: DomainTag> Participant<K> {
 
     /// Draws a way, and says that this is what the thread does now.
     pub(crate) fn begin(&self, ways: &[Way]) -> Way {
-        let way = ways[self.random.below(ways.len() as u64) as usize];
+        let way = ways[self.context.below(ways.len() as u64) as usize];
         self.context.record().begin(Step::Update(way));
         way
     }
 
     /// Gives the CPU away now and then.
     fn give_way(&self) {
-        if self.random.one_in(4) {
+        if self.context.one_in(4) {
             thread::yield_now();
         }
     }
@@ -130,7 +130,7 @@ impl<K: DomainTag> Participant<K> {
 
     /// Replaces a block and returns the old one, removed.
     pub(crate) fn replace(&self, new: u32, way: Way) -> u32 {
-        let old = self.arena.publish(new, &self.random);
+        let old = self.arena.publish(new, &self.context);
         self.arena.pool.removed(old, way);
         self.context.ledger.ways.add(way, 1);
         old
@@ -154,7 +154,7 @@ impl<K: DomainTag> Participant<K> {
     fn call(&self) {
         let Some(new) = self.fresh() else { return };
         let old = self.replace(new, Way::Call);
-        let again = self.random.one_in(4);
+        let again = self.context.one_in(4);
         let own = self.clone();
         self.queue(move || {
             own.arena.pool.aged([old]);
@@ -183,7 +183,7 @@ impl<K: DomainTag> Participant<K> {
     fn barrier(&self) {
         let run = Arc::new(AtomicU64::new(0));
         let mut queued = 0;
-        for _ in 0..1 + self.random.below(CALLS_PER_BARRIER) {
+        for _ in 0..1 + self.context.below(CALLS_PER_BARRIER) {
             let Some(new) = self.fresh() else { break };
             self.context.record().begin(Step::Update(Way::Barrier));
             let old = self.replace(new, Way::Barrier);
@@ -228,7 +228,7 @@ impl<K: DomainTag> Participant<K> {
         let new = BlockRef::new(&arena.pool, index);
         self.context.ledger.ways.add(way, 1);
         match way {
-            Way::Store if self.random.one_in(2) => arena.value.store(new),
+            Way::Store if self.context.one_in(2) => arena.value.store(new),
             Way::Store => arena.option.store(Some(new)),
             Way::Take => {
                 if let Some(old) = arena.option.take() {
@@ -268,7 +268,7 @@ impl<K: DomainTag> Participant<K> {
             }
             calls += 1;
             self.glance(old.index(), ReaderKind::Updater);
-            if self.random.one_in(8) {
+            if self.context.one_in(8) {
                 thread::yield_now();
             }
             BlockRef::new(pool, index)

@@ -11,12 +11,13 @@
 //! Nor does it count turns in which a reader of low priority is kept from running, for as long as a
 //! thread may have to wait for its sections: see [`LowPriority`].
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
 use super::kinds::FaultKind;
-use super::ledger::{Ledger, ThreadRecord};
+use super::ledger::Ledger;
 use super::task::Task;
 
 /// Between two looks of the watchdog.
@@ -32,6 +33,9 @@ pub(crate) const PATIENCE: Duration = TURN.saturating_mul(PATIENCE_TURNS);
 /// Grace periods that a wait takes at most, by the library's promises: the one in progress, and the
 /// next. So often a reader must have a CPU to leave a section that is waited for.
 const GRACE_PERIODS: u64 = 2;
+
+/// What the reader of low priority is called.
+pub(crate) const LOW_PRIORITY: &str = "reader of low priority";
 
 /// A reader of low priority, which loses its CPU in the midst of sections. When it gets one again
 /// is the kernel's to say: beside a hundred threads on two CPUs, after three to seven seconds. Its
@@ -109,7 +113,7 @@ struct Seen {
 impl<'a> Watch<'a> {
     pub(crate) fn new(ledger: &'a Ledger, interrupt: &'a AtomicBool, catch: bool) -> Self {
         let seen = vec![Seen::default(); ledger.records.len()];
-        let low_priority = ledger.records.iter().position(ThreadRecord::has_low_priority);
+        let low_priority = ledger.records.iter().position(|record| record.name == LOW_PRIORITY);
         let low_priority = low_priority.map(LowPriority::new);
         Self { ledger, interrupt, one_fault_is_enough: catch, seen, low_priority }
     }
@@ -117,7 +121,7 @@ impl<'a> Watch<'a> {
     /// Looks at these thread records every turn, until `is_over` says so.
     pub(crate) fn until(
         &mut self,
-        records: std::ops::Range<usize>,
+        records: Range<usize>,
         mut is_over: impl FnMut(&Ledger) -> bool,
     ) -> Ending {
         loop {
@@ -137,9 +141,14 @@ impl<'a> Watch<'a> {
         }
     }
 
+    /// The same, until their threads have ended.
+    pub(crate) fn until_ended(&mut self, records: Range<usize>) -> Ending {
+        self.until(records.clone(), |ledger| have_ended(ledger, records.clone()))
+    }
+
     /// Looks at the thread records once. Whether one of them has been still for too long; all such
     /// are reported.
-    fn look(&mut self, records: std::ops::Range<usize>) -> bool {
+    fn look(&mut self, records: Range<usize>) -> bool {
         let mut stuck = Vec::new();
         if let Some(reader) = &mut self.low_priority {
             reader.note(self.ledger.records[reader.record].task());
@@ -172,14 +181,15 @@ impl<'a> Watch<'a> {
 }
 
 /// Whether all of these thread records' threads have ended.
-pub(crate) fn have_ended(ledger: &Ledger, records: std::ops::Range<usize>) -> bool {
-    ledger.records[records].iter().all(super::ledger::ThreadRecord::has_ended)
+fn have_ended(ledger: &Ledger, records: Range<usize>) -> bool {
+    ledger.records[records].iter().all(|record| record.has_ended())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::kinds::{Operation, Step, Way};
+    use crate::ledger::ThreadRecord;
 
     #[test]
     fn a_thread_without_a_sign_of_life_is_reported_with_its_step() {

@@ -1,7 +1,7 @@
 //! What the explorer finds, and what it must not find.
 
-use check::Kind;
 use check::harness::{World, harm_of_harmless_faults, unsafe_scenarios, wrong_faults};
+use check::{Kind, Verdict};
 use serde::Deserialize;
 use serde::de::value::{Error, StrDeserializer};
 
@@ -46,6 +46,13 @@ whole! {
 
 fn none(found: &[String]) {
     assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+/// A violation is found, and its trace reads step by step.
+fn reads(verdict: Verdict, violation: &str, first: &str, last: &str) {
+    let Verdict::Violation { what, trace } = verdict else { panic!("{verdict}") };
+    assert_eq!(what, violation);
+    assert_eq!((&*trace[0], &**trace.last().unwrap()), (first, last));
 }
 
 /// The names of the mutants of a world, as its table writes them.

@@ -55,8 +55,7 @@ fn is_quick(fault: &Fault<Mutant>, scenario: &Scenario, model: Model) -> bool {
 #[test]
 fn every_scenario_is_safe() {
     let is_asked = |scenario: &Scenario, model| model == Model::Tso || !is_big(scenario);
-    let found = unsafe_scenarios::<Restart>(LIMIT, is_asked);
-    assert!(found.is_empty(), "{}", found.join("\n"));
+    super::none(&unsafe_scenarios::<Restart>(LIMIT, is_asked));
 }
 
 #[test]
@@ -72,8 +71,7 @@ fn the_big_scenarios_are_safe_under_weaker_memory() {
 
 #[test]
 fn every_fault_is_found_where_the_table_says() {
-    let wrong = wrong_faults::<Restart>(LIMIT, is_quick);
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    super::none(&wrong_faults::<Restart>(LIMIT, is_quick));
 }
 
 #[test]
@@ -82,8 +80,7 @@ fn faults_of_the_big_scenarios_are_found_under_weaker_memory() {
     let is_asked = |fault: &Fault<Mutant>, scenario: &Scenario, model| {
         model == Model::Weak && !is_quick(fault, scenario, model)
     };
-    let wrong = wrong_faults::<Restart>(LIMIT, is_asked);
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    super::none(&wrong_faults::<Restart>(LIMIT, is_asked));
 }
 
 /// What the table calls harmless changes something all the same, or it would not be a mutant.
@@ -119,10 +116,12 @@ fn the_controls_of_a_restartable_read_fail() {
 fn a_trace_reads_step_by_step() {
     let scenario = Restart::named("snapshot").expect("it exists");
     let verdict = Restart::explore(scenario, Model::Tso, Some(Mutant::PlainBarrier), LIMIT);
-    let Verdict::Violation { what, trace } = verdict else { panic!("the section goes on") };
-    assert_eq!(what, "object 0 is touched by a reader after it was freed");
-    assert_eq!(trace.first().map(String::as_str), Some("reader 0 on cpu 0: rseq_cs = section"));
-    assert_eq!(trace.last().map(String::as_str), Some("reader 0 on cpu 0: touches object 0"));
+    super::reads(
+        verdict,
+        "object 0 is touched by a reader after it was freed",
+        "reader 0 on cpu 0: rseq_cs = section",
+        "reader 0 on cpu 0: touches object 0",
+    );
 }
 
 #[test]

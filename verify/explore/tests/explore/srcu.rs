@@ -16,8 +16,7 @@ fn is_quick(scenario: &Scenario, model: Model) -> bool {
 
 #[test]
 fn every_scenario_is_safe() {
-    let found = unsafe_scenarios::<SrcuProtocol>(LIMIT, is_quick);
-    assert!(found.is_empty(), "{}", found.join("\n"));
+    super::none(&unsafe_scenarios::<SrcuProtocol>(LIMIT, is_quick));
 }
 
 #[test]
@@ -30,14 +29,14 @@ fn the_big_scenario_is_safe_under_weaker_memory() {
 
 #[test]
 fn every_fault_is_found_where_the_table_says() {
-    let wrong = wrong_faults::<SrcuProtocol>(LIMIT, |_, _, _| true);
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    super::none(&wrong_faults::<SrcuProtocol>(LIMIT, |_, _, _| true));
 }
 
 #[test]
 fn harmless_faults_are_harmless_in_every_scenario() {
-    let harm = harm_of_harmless_faults::<SrcuProtocol>(LIMIT, |scenario, _| scenario.name != BIG);
-    assert!(harm.is_empty(), "{}", harm.join("\n"));
+    super::none(&harm_of_harmless_faults::<SrcuProtocol>(LIMIT, |scenario, _| {
+        scenario.name != BIG
+    }));
 }
 
 #[test]
@@ -55,10 +54,12 @@ fn a_trace_reads_step_by_step() {
     let scenario = SrcuProtocol::named("one-reader").expect("it exists");
     let verdict =
         SrcuProtocol::explore(scenario, Model::Tso, Some(Mutant::Omitted("second-scan")), LIMIT);
-    let Verdict::Violation { what, trace } = verdict else { panic!("the missing scan is found") };
-    assert_eq!(what, "object 0 is read after it was freed");
-    assert_eq!(trace.first().map(String::as_str), Some("reader 0 on cpu 0: looks up index 0"));
-    assert_eq!(trace.last().map(String::as_str), Some("reader 0: reads object 0"));
+    super::reads(
+        verdict,
+        "object 0 is read after it was freed",
+        "reader 0 on cpu 0: looks up index 0",
+        "reader 0: reads object 0",
+    );
 }
 
 #[test]

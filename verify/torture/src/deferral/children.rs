@@ -8,32 +8,34 @@ use std::thread;
 use std::time::Duration;
 
 use quiescence::tuning::Engine;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process, waitpid};
 use serde_json::Value;
 
 use super::{Operation, ThreadContext};
 use crate::kinds::FaultKind;
-use crate::random::Random;
 
 /// What a child is about.
 const ROLES: [&str; 4] =
     ["floods,limits", "forks", "sleepable,rseq-read,hazards,tools", "quiet,churn,stalls"];
 
 /// How long a child runs.
-const SECONDS: u32 = 2;
+const SECONDS: u64 = 2;
 
 /// Between two looks at a child.
-const LOOK: Duration = Duration::from_millis(20);
+const LOOK: Duration = Duration::from_millis(5);
 
-/// Looks after which it should have ended, its own patience with threads that are stuck included.
-const LOOKS_MAX: u32 = (SECONDS + 40) * 50;
+/// When it should have ended, its own patience with threads that are stuck included.
+const PATIENCE: Duration = Duration::from_secs(SECONDS + 40);
+
+/// What is wrong with one that did not.
+pub(super) const LATE: &str = "did not end in time, and was killed";
 
 /// How seldom it is stopped, at a look; and for how long at most.
-const STOP_ONE_IN: u64 = 16;
+const STOP_ONE_IN: u64 = 64;
 const STOP_MAX_US: u64 = 100_000;
 
 /// Has one child after the other until the run is over, with this engine, and without this step.
-pub(crate) fn run(engine: Engine, mutant: Option<&str>, context: &ThreadContext, random: &Random) {
+pub(crate) fn run(engine: Engine, mutant: Option<&str>, context: &ThreadContext) {
     for role in ROLES.iter().cycle() {
         if context.is_over() {
             return;
@@ -43,10 +45,10 @@ pub(crate) fn run(engine: Engine, mutant: Option<&str>, context: &ThreadContext,
             let detail = || format!("a child process ({role}): {trouble}");
             context.fault(FaultKind::Process, "", detail);
         };
-        match start(engine, mutant, role, random.next()) {
+        match start(engine, mutant, role, context.next()) {
             Ok(child) => {
                 context.did(Operation::ChildStart);
-                watch(context, child, random).into_iter().for_each(fault);
+                watch(context, child).into_iter().for_each(fault);
             }
             // Nor would the next one.
             Err(error) => return fault(format!("did not start: {error}")),
@@ -67,35 +69,50 @@ fn start(engine: Engine, mutant: Option<&str>, role: &str, seed: u64) -> io::Res
 }
 
 /// Waits for a child, and stops and continues it meanwhile. Returns what is wrong with it.
-fn watch(context: &ThreadContext, mut child: Child, random: &Random) -> Option<String> {
+fn watch(context: &ThreadContext, child: Child) -> Option<String> {
     let pid = Pid::from_child(&child);
-    for _ in 0..LOOKS_MAX {
-        context.begin(Operation::Child);
-        match child.try_wait() {
-            Ok(Some(status)) => {
-                context.did(Operation::Child);
-                let mut text = String::new();
-                let read = child.stdout.take().map(|mut stdout| stdout.read_to_string(&mut text));
-                return match serde_json::from_str(&text) {
-                    Ok(report) => trouble_in(&report),
-                    Err(_) => Some(format!("{status}, without a report ({read:?})")),
-                };
-            }
-            Ok(None) => {}
-            Err(error) => return Some(format!("cannot be waited for: {error}")),
-        }
-        if random.one_in(STOP_ONE_IN) {
+    let status = wait_for(context, pid, Operation::Child, PATIENCE, || {
+        if context.one_in(STOP_ONE_IN) {
             context.begin(Operation::Stopped);
             // It may have ended by now, which the next look finds.
             let stopped = kill_process(pid, Signal::STOP);
-            thread::sleep(Duration::from_micros(random.below(STOP_MAX_US)));
+            context.sleep(STOP_MAX_US);
             let continued = kill_process(pid, Signal::CONT);
             context.ledger.did(Operation::Stopped, u64::from(stopped.is_ok() && continued.is_ok()));
         }
+    });
+    let Some(status) = status else { return Some(LATE.to_owned()) };
+    context.did(Operation::Child);
+    let mut text = String::new();
+    let read = child.stdout.map(|mut stdout| stdout.read_to_string(&mut text));
+    match serde_json::from_str(&text) {
+        Ok(report) => trouble_in(&report),
+        Err(_) => Some(format!("{status:?}, without a report ({read:?})")),
+    }
+}
+
+/// Waits for a child to end, and does something between two looks at it. If it does not end in
+/// time it is killed.
+pub(super) fn wait_for(
+    context: &ThreadContext,
+    pid: Pid,
+    operation: Operation,
+    patience: Duration,
+    mut meanwhile: impl FnMut(),
+) -> Option<WaitStatus> {
+    let wait = |options| waitpid(Some(pid), options).expect("it is a child of ours");
+    // Looks, not time: while the machine stands still, so do both.
+    for _ in 0..patience.as_millis() / LOOK.as_millis() {
+        context.begin(operation);
+        if let Some((_, status)) = wait(WaitOptions::NOHANG) {
+            return Some(status);
+        }
+        meanwhile();
         thread::sleep(LOOK);
     }
-    let killed = child.kill().and_then(|()| child.wait());
-    Some(format!("did not end in time, and was killed ({killed:?})"))
+    kill_process(pid, Signal::KILL).expect("it is a child of ours");
+    wait(WaitOptions::empty());
+    None
 }
 
 /// What a child's report says is wrong, whether or not a step was removed.

@@ -8,9 +8,7 @@ use quiescence::tag::ThreadTag;
 use super::Operation;
 use super::flood::{self, Flooder};
 use super::test_objects::Field;
-use crate::delays;
 use crate::passing::at_the_end;
-use crate::random::Random;
 
 /// Threads in two minutes.
 const THREADS: u64 = 10_000;
@@ -19,20 +17,15 @@ const THREADS: u64 = 10_000;
 const AT_A_TIME: u64 = 4;
 
 /// Starts threads until the run, of so many seconds, is over, and there were enough.
-pub(crate) fn run<K: ThreadTag, L: ThreadTag>(
-    seconds: u64,
-    field: &Field<K>,
-    other: &Field<L>,
-    random: &Random,
-) {
+pub(crate) fn run<K: ThreadTag, L: ThreadTag>(seconds: u64, field: &Field<K>, other: &Field<L>) {
     let context = &field.context;
     let mut started = 0;
     while !context.is_over() || started < THREADS * seconds / 120 {
         context.begin(Operation::ShortThread);
         let mut threads = Vec::new();
         for _ in 0..AT_A_TIME {
-            let is_other = random.one_in(4);
-            threads.extend(if is_other { start(other, random) } else { start(field, random) });
+            let is_other = field.context.one_in(4);
+            threads.extend(if is_other { start(other) } else { start(field) });
         }
         if threads.is_empty() {
             thread::yield_now(); // the system is short of threads for the moment
@@ -45,38 +38,37 @@ pub(crate) fn run<K: ThreadTag, L: ThreadTag>(
     }
 }
 
-fn start<K: ThreadTag>(field: &Field<K>, random: &Random) -> Option<JoinHandle<()>> {
-    let field = field.clone();
-    delays::spawn("moment", random, |random| live(field, random))
+fn start<K: ThreadTag>(field: &Field<K>) -> Option<JoinHandle<()>> {
+    let own = field.clone();
+    field.context.spawn("moment", |_| live(own))
 }
 
 /// The life of such a thread.
-fn live<K: ThreadTag>(field: Field<K>, random: &Random) {
-    let seed = random.next();
-    match random.below(4) {
+fn live<K: ThreadTag>(field: Field<K>) {
+    match field.context.below(4) {
         0 => {
             // Registered before or after its thread-local: whose destructor runs first is the
             // system's choice.
-            if random.one_in(2) {
-                some(&field, random);
+            if field.context.one_in(2) {
+                some(&field);
             }
             field.context.did(Operation::LastWords);
-            at_the_end(move || some(&field, &Random::from_state(seed)));
+            at_the_end(move || some(&field));
         }
         1 => {
             let reader = field.domain.reader();
-            flood::retire_under(&field, reader.read(), random.below(10), random);
+            flood::retire_under(&field, reader.read(), field.context.below(10));
         }
-        2 => flood::qsbr_rounds(&field, random.below(4), random),
-        _ => some(&field, random),
+        2 => flood::qsbr_rounds(&field, field.context.below(4)),
+        _ => some(&field),
     }
 }
 
-fn some<K: ThreadTag>(field: &Field<K>, random: &Random) {
+fn some<K: ThreadTag>(field: &Field<K>) {
     drop(field.domain.read());
-    flood::retire(field, random.below(40), random);
-    Flooder::new(field).call(random.below(40), random);
-    if random.one_in(8) {
-        flood::again(field, random.below(8));
+    flood::retire(field, field.context.below(40));
+    Flooder::new(field).call(field.context.below(40));
+    if field.context.one_in(8) {
+        flood::again(field, field.context.below(8));
     }
 }

@@ -5,18 +5,13 @@
 //! (`rcutorture`'s `rcu_torture_fwd_prog`): it must neither starve others nor end before its time.
 
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
 
-use quiescence::{
-    Domain,
-    tag::{Section, ThreadTag},
-};
+use quiescence::tag::{Section, ThreadTag};
 
 use super::test_objects::{CallbackQueue, Field, Later, Ticket, chain};
 use super::{FLOOD_BYTES_MAX, FLOOD_OBJECTS_MAX, Operation};
 use crate::kinds::FaultKind;
-use crate::random::Random;
 
 /// Callbacks in one burst.
 const BURST_MAX: u64 = 400;
@@ -43,9 +38,9 @@ impl<'a, K: ThreadTag> Flooder<'a, K> {
 
     /// Queues closures, a few words or more each; they run in order. Outside of sections, where
     /// none is refused.
-    pub(crate) fn call(&mut self, count: u64, random: &Random) {
+    pub(crate) fn call(&mut self, count: u64) {
         for _ in 0..count {
-            let refused = match random.below(256) {
+            let refused = match self.field.context.below(256) {
                 0 => self.queue::<0>(Operation::Hurried, SMALL).is_some(),
                 1..16 => {
                     let refused = self.queue::<0>(Operation::TryCall, SMALL);
@@ -143,89 +138,80 @@ impl<'a, K: ThreadTag> Flooder<'a, K> {
     }
 
     /// Does something, drawn.
-    fn step(&mut self, random: &Random) {
-        let (field, burst) = (self.field, 1 + random.below_mostly_low(BURST_MAX));
-        let operation = match random.below(16) {
-            0..=3 => Operation::Box,
-            4 | 5 => Operation::InSection,
-            6 => Operation::TryRetire,
-            7..=9 => Operation::Closure,
-            10 => Operation::InSectionCall,
-            11 => Operation::Again,
-            12 => Operation::Chain,
-            13 => Operation::Odd,
-            14 if random.one_in(4) => Operation::DeferBarrier,
-            _ => Operation::Tune,
+    fn step(&mut self) {
+        let (field, context) = (self.field, &self.field.context);
+        let burst = 1 + context.below_mostly_low(BURST_MAX);
+        let begin = |operation| {
+            context.begin(operation);
+            field
         };
-        field.context.begin(operation);
-        match operation {
-            Operation::Box => retire(field, burst, random),
-            Operation::InSection => retire_in_section(field, burst / 8, random),
-            Operation::TryRetire => try_retire(field, burst / 4, random),
-            Operation::Closure => self.call(burst, random),
-            Operation::InSectionCall => self.call_in_section(1 + burst / 16),
-            Operation::Odd => field.retire_odd_ones(burst / 8),
-            Operation::DeferBarrier => self.barrier(),
-            operation => {
-                field.context.did(operation);
-                match operation {
-                    Operation::Again => again(field, random.below(DEPTH_MAX)),
-                    Operation::Chain => chain(field, random.below(8)),
-                    _ => tune(&field.domain, random),
-                }
+        let did = |operation| {
+            context.did(operation);
+            begin(operation)
+        };
+        match context.below(16) {
+            0..=3 => retire(begin(Operation::Box), burst),
+            4 | 5 => retire_in_section(begin(Operation::InSection), burst / 8),
+            6 => try_retire(begin(Operation::TryRetire), burst / 4),
+            7..=9 => {
+                begin(Operation::Closure);
+                self.call(burst);
             }
+            10 => {
+                begin(Operation::InSectionCall);
+                self.call_in_section(1 + burst / 16);
+            }
+            11 => again(did(Operation::Again), context.below(DEPTH_MAX)),
+            12 => chain(did(Operation::Chain), context.below(8)),
+            13 => begin(Operation::Odd).retire_odd_ones(burst / 8),
+            14 if context.one_in(4) => {
+                begin(Operation::DeferBarrier);
+                self.barrier();
+            }
+            _ => tune(did(Operation::Tune)),
         }
     }
 }
 
 /// Floods until the run is over.
-pub(crate) fn run<K: ThreadTag>(field: &Field<K>, random: &Random) {
+pub(crate) fn run<K: ThreadTag>(field: &Field<K>) {
     let mut flooder = Flooder::new(field);
-    while !field.context.is_over() {
-        flooder.step(random);
-        if random.one_in(8) {
-            thread::yield_now();
-        }
-    }
+    field.context.rounds(Operation::Box, || flooder.step());
     flooder.barrier();
 }
 
 /// Floods in gushes: others want to use the domain as well.
-pub(crate) fn in_gushes<K: ThreadTag>(field: &Field<K>, random: &Random) {
-    let mut flooder = Flooder::new(field);
-    while !field.context.is_over() {
-        let burst = 1 + random.below(BURST_MAX);
-        if random.one_in(2) {
-            field.context.begin(Operation::Box);
-            retire(field, burst, random);
+pub(crate) fn in_gushes<K: ThreadTag>(field: &Field<K>) {
+    let (mut flooder, context) = (Flooder::new(field), &field.context);
+    context.rounds(Operation::Box, || {
+        let burst = 1 + context.below(BURST_MAX);
+        if context.one_in(2) {
+            retire(field, burst);
         } else {
-            field.context.begin(Operation::Closure);
-            flooder.call(burst, random);
+            context.begin(Operation::Closure);
+            flooder.call(burst);
         }
-        thread::sleep(Duration::from_micros(random.below(4000)));
-    }
+        context.sleep(4000);
+    });
     flooder.barrier();
 }
 
 /// Retires as a QSBR reader: it goes over the limit by one object, and does its part at its
 /// quiescent states.
-pub(crate) fn by_qsbr<K: ThreadTag>(field: &Field<K>, random: &Random) {
-    while !field.context.is_over() {
-        let rounds = 1 + random.below(200);
-        qsbr_rounds(field, rounds, random);
-        thread::yield_now();
-    }
+pub(crate) fn by_qsbr<K: ThreadTag>(field: &Field<K>) {
+    let rounds = || qsbr_rounds(field, 1 + field.context.below(200));
+    field.context.rounds(Operation::QsbrRetire, rounds);
 }
 
 /// So many quiescent states of one reader, and what it retires between them.
-pub(crate) fn qsbr_rounds<K: ThreadTag>(field: &Field<K>, rounds: u64, random: &Random) {
+pub(crate) fn qsbr_rounds<K: ThreadTag>(field: &Field<K>, rounds: u64) {
     let mut reader = field.domain.qsbr();
     for _ in 0..rounds {
         field.context.begin(Operation::QsbrRetire);
         field.context.did(Operation::QsbrRetire);
         let mut later: Vec<Later<K>> = Vec::new();
-        for _ in 0..random.below(40) {
-            later.extend(field.retire_some(true, random.next()).err());
+        for _ in 0..field.context.below(40) {
+            later.extend(field.retire_some(true, field.context.next()).err());
         }
         if later.is_empty() {
             reader.quiescent_state();
@@ -236,44 +222,35 @@ pub(crate) fn qsbr_rounds<K: ThreadTag>(field: &Field<K>, rounds: u64, random: &
 }
 
 /// Retires so many objects, outside of sections.
-pub(crate) fn retire<K: ThreadTag>(field: &Field<K>, count: u64, random: &Random) {
+pub(crate) fn retire<K: ThreadTag>(field: &Field<K>, count: u64) {
     for _ in 0..count {
-        let refused = field.retire_some(true, random.next());
+        let refused = field.retire_some(true, field.context.next());
         retire_later(field, refused.err());
     }
 }
 
 /// The same inside a section; what is refused waits until it has ended.
-pub(crate) fn retire_in_section<K: ThreadTag>(field: &Field<K>, count: u64, random: &Random) {
-    retire_under(field, field.domain.read(), count, random);
+pub(crate) fn retire_in_section<K: ThreadTag>(field: &Field<K>, count: u64) {
+    retire_under(field, field.domain.read(), count);
 }
 
 /// The same inside the section of a guard, the only one that this thread is in.
-pub(crate) fn retire_under<K: ThreadTag, G: Section<K>>(
-    field: &Field<K>,
-    guard: G,
-    count: u64,
-    random: &Random,
-) {
-    let later = retire_what_fits(field, count, random);
+pub(crate) fn retire_under<K: ThreadTag, G: Section<K>>(field: &Field<K>, guard: G, count: u64) {
+    let later = retire_what_fits(field, count);
     drop(guard);
     retire_later(field, later);
 }
 
 /// Retires inside a section what is not refused there.
-pub(crate) fn retire_what_fits<K: ThreadTag>(
-    field: &Field<K>,
-    count: u64,
-    random: &Random,
-) -> Vec<Later<K>> {
+pub(crate) fn retire_what_fits<K: ThreadTag>(field: &Field<K>, count: u64) -> Vec<Later<K>> {
     field.context.did(Operation::InSection);
-    (0..count).filter_map(|_| field.retire_some(true, random.next()).err()).collect()
+    (0..count).filter_map(|_| field.retire_some(true, field.context.next()).err()).collect()
 }
 
 /// Retires where there is room; the rest by waiting.
-pub(crate) fn try_retire<K: ThreadTag>(field: &Field<K>, count: u64, random: &Random) {
+pub(crate) fn try_retire<K: ThreadTag>(field: &Field<K>, count: u64) {
     field.context.did(Operation::TryRetire);
-    let refused = |_| field.retire_some(false, random.next()).err();
+    let refused = |_| field.retire_some(false, field.context.next()).err();
     let later: Vec<_> = (0..count).filter_map(refused).collect();
     retire_later(field, later);
 }
@@ -308,12 +285,13 @@ pub(crate) fn again<K: ThreadTag>(field: &Field<K>, left: u64) {
 }
 
 /// Changes what may be changed; what may wait by a half.
-fn tune<K: ThreadTag>(domain: &Domain<K>, random: &Random) {
+fn tune<K: ThreadTag>(field: &Field<K>) {
+    let Field { context, domain, .. } = field;
     let mut tuning = domain.tuning();
-    tuning.objects_max = FLOOD_OBJECTS_MAX / (1 + random.below(2));
-    tuning.bytes_max = FLOOD_BYTES_MAX / (1 + random.below(2));
-    tuning.lazy = Duration::from_micros(random.below(100_000));
-    tuning.run_min = 1 + random.below(200) as u32;
-    tuning.run_time = Duration::from_micros(random.below(5000));
+    tuning.objects_max = FLOOD_OBJECTS_MAX / (1 + context.below(2));
+    tuning.bytes_max = FLOOD_BYTES_MAX / (1 + context.below(2));
+    tuning.lazy = Duration::from_micros(context.below(100_000));
+    tuning.run_min = 1 + context.below(200) as u32;
+    tuning.run_time = Duration::from_micros(context.below(5000));
     domain.tune(tuning);
 }

@@ -8,29 +8,25 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::thread;
 use std::time::Duration;
 
 use quiescence::sync::{Counter, ExactCounter};
 use quiescence::{Domain, Srcu, cell::Snapshot, tag::ThreadTag};
-use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+use rustix::process::Pid;
 
+use super::children::{LATE, wait_for};
 use super::flood::{self, Flooder};
 use super::test_objects::{Bound, FORKED, Field, Tally};
 use super::{Operation, ThreadContext};
 use crate::fork::fork;
 use crate::kinds::FaultKind;
-use crate::random::Random;
 
 /// What may wait in the domain of the storm: so little that no thread has room in advance, and a
 /// child can count it.
 pub(crate) const OBJECTS_MAX: u64 = 200;
 
-/// Between two looks at a child.
-const LOOK: Duration = Duration::from_millis(5);
-
-/// Looks after which it should have ended.
-const LOOKS_MAX: u32 = 2000;
+/// When a child should have ended.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What a child's code says.
 const WRONG: [(i32, &str); 6] = [
@@ -43,27 +39,25 @@ const WRONG: [(i32, &str); 6] = [
 ];
 
 /// Defers, and may be interrupted by a fork at any time.
-pub(crate) fn storm<K: ThreadTag>(field: &Field<K>, random: &Random) {
+pub(crate) fn storm<K: ThreadTag>(field: &Field<K>) {
     let mut flooder = Flooder::new(field);
-    while !field.context.is_over() {
-        field.context.begin(Operation::Closure);
-        burst(&mut flooder, random);
-    }
+    field.context.rounds(Operation::Closure, || burst(&mut flooder));
     flooder.barrier();
 }
 
-fn burst<K: ThreadTag>(flooder: &mut Flooder<'_, K>, random: &Random) {
-    let some = 1 + random.below(60);
-    match random.below(5) {
+fn burst<K: ThreadTag>(flooder: &mut Flooder<'_, K>) {
+    let field = flooder.field;
+    let some = 1 + field.context.below(60);
+    match field.context.below(5) {
         4 => {
             if !count_and_read(some) {
-                flooder.field.tally.fault(FaultKind::Sum, || WRONG[5].1.to_owned());
+                field.tally.fault(FaultKind::Sum, || WRONG[5].1.to_owned());
             }
         }
-        0 => flooder.call(some, random),
-        1 => flood::retire_in_section(flooder.field, some, random),
-        2 => flood::again(flooder.field, some),
-        _ => flood::retire(flooder.field, some, random),
+        0 => flooder.call(some),
+        1 => flood::retire_in_section(field, some),
+        2 => flood::again(field, some),
+        _ => flood::retire(field, some),
     }
 }
 
@@ -88,59 +82,43 @@ fn count_and_read(some: u64) -> bool {
 }
 
 /// Forks again and again, and waits for its children.
-pub(crate) fn run<K: ThreadTag>(field: &Field<K>, random: &Random) {
+pub(crate) fn run<K: ThreadTag>(field: &Field<K>) {
     let mut flooder = Flooder::new(field);
-    while !field.context.is_over() {
-        field.context.begin(Operation::Fork);
-        (0..random.below(4)).for_each(|_| burst(&mut flooder, random));
-        let seed = random.next();
-        match fork(|| child(field, &Random::from_state(seed))) {
-            Ok(pid) => {
-                field.context.did(Operation::Fork);
-                wait_for(&field.context, pid);
-            }
-            // The system is short of processes for the moment.
-            Err(_) => thread::yield_now(),
+    let context = &field.context;
+    context.rounds(Operation::Fork, || {
+        (0..context.below(4)).for_each(|_| burst(&mut flooder));
+        // Where the system is short of processes for the moment, the next round has one.
+        if let Ok(pid) = fork(|| child(field)) {
+            context.did(Operation::Fork);
+            expect_good_end(context, pid);
         }
-    }
+    });
     flooder.barrier();
 }
 
 /// Waits for a child to end, and tells what is wrong with it.
-fn wait_for(context: &ThreadContext, pid: u32) {
+fn expect_good_end(context: &ThreadContext, pid: u32) {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).expect("a process has a number");
-    let fault = |detail: String| context.fault(FaultKind::Process, "", || detail);
-    for _ in 0..LOOKS_MAX {
-        context.begin(Operation::Fork);
-        match waitpid(Some(pid), WaitOptions::NOHANG) {
-            Ok(None) => thread::sleep(LOOK),
-            Ok(Some((_, status))) => {
-                let code = status.exit_status();
-                if code != Some(0) {
-                    let known = WRONG.iter().find(|(known, _)| Some(*known) == code);
-                    let known = known.map_or("ended otherwise than it should", |(_, text)| *text);
-                    fault(format!("a forked child: {known} ({status:?})"));
-                }
-                return;
-            }
-            Err(error) => return fault(format!("a forked child cannot be waited for: {error}")),
-        }
-    }
-    let killed =
-        kill_process(pid, Signal::KILL).and_then(|()| waitpid(Some(pid), WaitOptions::empty()));
-    fault(format!("a forked child did not end in time, and was killed ({killed:?})"));
+    let status = wait_for(context, pid, Operation::Fork, PATIENCE, || ());
+    let code = status.map(|status| status.exit_status());
+    context.expect(code == Some(Some(0)), FaultKind::Process, "", || {
+        let known = WRONG.iter().find(|(known, _)| code == Some(Some(*known)));
+        let known = known.map_or("ended otherwise than it should", |(_, text)| *text);
+        let known = if code.is_none() { LATE } else { known };
+        format!("a forked child: {known} ({status:?})")
+    });
 }
 
 /// What a child does; its code.
-fn child<K: ThreadTag>(field: &Field<K>, random: &Random) -> i32 {
+fn child<K: ThreadTag>(field: &Field<K>) -> i32 {
     FORKED.store(true, Relaxed);
     let faults = field.context.ledger.faults_total();
     // Counts of its own: those of the storm were stopped wherever they were.
     let tally = Tally::new(&field.context, "domain in a forked child", Bound::NONE);
     let own = Field { tally: Arc::clone(&tally), ..field.clone() };
     let mut flooder = Flooder::new(&own);
-    for _ in 0..1 + random.below(8) {
-        burst(&mut flooder, random);
+    for _ in 0..1 + field.context.below(8) {
+        burst(&mut flooder);
     }
     // Closures queue themselves again.
     for _ in 0..100 {

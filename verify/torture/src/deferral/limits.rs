@@ -12,17 +12,14 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
-use std::time::Duration;
 
 use grace::limit::{Amount, chunk};
 use quiescence::{Domain, tag::Private, tuning::Engine};
 
 use super::flood::{self, Flooder};
-use super::test_objects::{Bound, Field, Small, Tally, chain};
+use super::test_objects::{Bound, Field, LARGEST, Small, Tally, chain};
 use super::{Operation, ThreadContext, tuning};
-use crate::delays;
 use crate::kinds::FaultKind;
-use crate::random::Random;
 
 /// Threads that defer in a small domain: the crew, and who fills it in the end.
 const CREW: u64 = 3;
@@ -31,35 +28,28 @@ const THREADS: u64 = CREW + 1;
 /// The domain in reports.
 const NAME: &str = "domain with little room";
 
-/// Fills one domain after the other until the run is over.
-pub(crate) fn run(engine: Engine, context: &ThreadContext, random: &Random) {
-    while !context.is_over() {
-        round(engine, context, random);
-    }
-}
-
 /// What may wait, drawn: a few objects, a few kilobytes, 1 MiB, or something between.
-fn limit(random: &Random) -> Amount {
-    match random.below(4) {
-        0 => Amount { objects: 1 + random.below(12), bytes: 1 << 20 },
-        1 => Amount { objects: 1 << 16, bytes: 4096 + random.below(1 << 14) },
+fn limit(context: &ThreadContext) -> Amount {
+    match context.below(4) {
+        0 => Amount { objects: 1 + context.below(12), bytes: 1 << 20 },
+        1 => Amount { objects: 1 << 16, bytes: 4096 + context.below(1 << 14) },
         2 => Amount { objects: 1 << 16, bytes: 1 << 20 },
-        _ => Amount { objects: 200 + random.below(3000), bytes: 1 << 20 },
+        _ => Amount { objects: 200 + context.below(3000), bytes: 1 << 20 },
     }
 }
 
-fn round(engine: Engine, context: &ThreadContext, random: &Random) {
-    let limit = limit(random);
+/// A small domain, which is filled.
+pub(crate) fn round(engine: Engine, context: &ThreadContext) {
+    let limit = limit(context);
     let tuning = tuning(limit.objects, limit.bytes);
     let domain = Domain::builder().engine(engine).tuning(tuning).build();
-    let largest = 4096;
     let bound =
-        Bound { objects: limit.objects + THREADS, bytes: limit.bytes + THREADS * largest as u64 };
+        Bound { objects: limit.objects + THREADS, bytes: limit.bytes + THREADS * LARGEST as u64 };
     let tally = Tally::new(context, NAME, bound);
-    let field = Field { context: context.clone(), domain, tally, largest };
+    let field = Field { context: context.clone(), domain, tally };
     // What callbacks defer is the worker's, which keeps some of its room for the next ones.
-    let chains = random.one_in(2);
-    work(&field, chains, random);
+    let chains = context.one_in(2);
+    work(&field, chains);
     field.context.begin(Operation::DeferBarrier);
     // Callbacks queue callbacks, and they again.
     while field.tally.waiting() > 0 && !context.is_over() {
@@ -78,49 +68,50 @@ fn round(engine: Engine, context: &ThreadContext, random: &Random) {
     let kept = if chains { chunk } else { Amount::NONE };
     fill(&field, limit, kept);
     // The same with less, but not so much less that what a thread has in advance would be more.
-    let objects = limit.objects - random.below(1 + limit.objects / 2);
+    let objects = limit.objects - context.below(1 + limit.objects / 2);
     let lower = Amount { objects, bytes: limit.bytes };
     field.domain.tune(super::tuning(lower.objects, lower.bytes));
     fill(&field, lower, kept);
 }
 
 /// The crew defers until the reader that stalls has had enough.
-fn work(field: &Field<Private>, chains: bool, random: &Random) {
+fn work(field: &Field<Private>, chains: bool) {
+    let context = &field.context;
     let over = Arc::new(AtomicBool::new(false));
     let crew: Vec<_> = (0..CREW)
         .filter_map(|_| {
-            let (field, over) = (field.clone(), Arc::clone(&over));
-            delays::spawn("crew", random, move |random| toil(&field, &over, chains, random))
+            let (own, over) = (field.clone(), Arc::clone(&over));
+            context.spawn("crew", move |_| toil(&own, &over, chains))
         })
         .collect();
-    for _ in 0..1 + random.below(6) {
-        field.context.begin(Operation::Blocked);
-        field.context.did(Operation::Blocked);
+    for _ in 0..1 + context.below(6) {
+        context.begin(Operation::Blocked);
+        context.did(Operation::Blocked);
         let guard = field.domain.read();
-        thread::sleep(Duration::from_micros(random.below(20_000)));
+        context.sleep(20_000);
         drop(guard);
-        thread::sleep(Duration::from_micros(random.below(10_000)));
+        context.sleep(10_000);
     }
     over.store(true, Relaxed);
     for member in crew {
-        field.context.join(member, NAME);
+        context.join(member, NAME);
     }
 }
 
 /// What one of the crew does.
-fn toil(field: &Field<Private>, over: &AtomicBool, chains: bool, random: &Random) {
-    let mut flooder = Flooder::new(field);
-    while !over.load(Relaxed) && !field.context.is_over() {
-        let some = 1 + random.below(8);
-        match random.below(8) {
-            0 | 1 => flood::retire(field, some, random),
-            2 => flood::retire_in_section(field, some, random),
-            3 => flood::try_retire(field, some, random),
-            4 => flooder.call(some, random),
+fn toil(field: &Field<Private>, over: &AtomicBool, chains: bool) {
+    let (mut flooder, context) = (Flooder::new(field), &field.context);
+    while !over.load(Relaxed) && !context.is_over() {
+        let some = 1 + context.below(8);
+        match context.below(8) {
+            0 | 1 => flood::retire(field, some),
+            2 => flood::retire_in_section(field, some),
+            3 => flood::try_retire(field, some),
+            4 => flooder.call(some),
             // Objects and closures in one section.
-            5 if random.one_in(2) => {
+            5 if context.one_in(2) => {
                 let guard = field.domain.read();
-                let later = flood::retire_what_fits(field, some, random);
+                let later = flood::retire_what_fits(field, some);
                 let closure = flooder.call_what_fits(some);
                 drop(guard);
                 flood::retire_later(field, later);
@@ -128,13 +119,13 @@ fn toil(field: &Field<Private>, over: &AtomicBool, chains: bool, random: &Random
             }
             5 => flooder.call_in_section(some),
             6 if chains => {
-                chain(field, random.below(8));
-                flood::again(field, random.below(8));
+                chain(field, context.below(8));
+                flood::again(field, context.below(8));
             }
-            6 => flood::qsbr_rounds(field, some, random),
+            6 => flood::qsbr_rounds(field, some),
             _ => thread::yield_now(),
         }
-        field.context.begin(Operation::Box);
+        context.begin(Operation::Box);
     }
 }
 

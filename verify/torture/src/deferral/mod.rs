@@ -31,53 +31,48 @@ use super::fixture::{Fixture, Play};
 use super::kinds::{Operation, Step};
 use super::pool::lock;
 use super::themes::{Theme, Themes};
+use super::watch::LOW_PRIORITY;
 
 /// What may wait in the domain of the floods.
 const FLOOD_OBJECTS_MAX: u64 = 20_000;
 const FLOOD_BYTES_MAX: u64 = 8 << 20;
 
-/// The largest object of the floods.
-const LARGEST: usize = 4096;
-
 /// What there is of each theme: how many threads, their name, and what they do.
 const PARTS: [(Theme, usize, &str, Play<Deferral>); 11] = [
-    (Theme::Floods, 2, "flooder of a private domain", |own, context, random| {
-        flood::run(&own.flood(context), random);
+    (Theme::Floods, 2, "flooder of a private domain", |own, context| {
+        flood::run(&own.flood(context));
     }),
-    (Theme::Floods, 1, "QSBR reader that retires", |own, context, random| {
-        flood::by_qsbr(&own.flood(context), random);
+    (Theme::Floods, 1, "QSBR reader that retires", |own, context| {
+        flood::by_qsbr(&own.flood(context));
     }),
-    (Theme::Floods, 1, "flooder of the global domain", |own, context, random| {
-        flood::in_gushes(&own.global(context), random);
+    (Theme::Floods, 1, "flooder of the global domain", |own, context| {
+        flood::in_gushes(&own.global(context));
     }),
-    (Theme::Limits, 2, "filler of small domains", |own, context, random| {
-        limits::run(own.engine, context, random);
+    (Theme::Limits, 2, "filler of small domains", |own, context| {
+        context.rounds(Operation::Room, || limits::round(own.engine, context));
     }),
-    (Theme::Quiet, 1, "one who waits for all to be freed", |own, context, random| {
-        quiet::run(own.engine, context, random);
+    (Theme::Quiet, 1, "one who waits for all to be freed", |own, context| {
+        context.rounds(Operation::Box, || quiet::round(own.engine, context));
     }),
-    (Theme::Stalls, 1, "reader that blocks", |own, context, random| {
-        stalls::block(&own.flood(context), random);
+    (Theme::Stalls, 1, "reader that blocks", |own, context| {
+        stalls::block(&own.flood(context));
     }),
-    (Theme::Stalls, 1, LOW_PRIORITY, |own, context, random| {
-        stalls::crawl(&own.flood(context), random);
+    (Theme::Stalls, 1, LOW_PRIORITY, |own, context| {
+        stalls::crawl(&own.flood(context));
     }),
-    (Theme::Churn, 1, "starter of threads that live for a moment", |own, context, random| {
-        churn::run(own.seconds, &own.flood(context), &own.global(context), random);
+    (Theme::Churn, 1, "starter of threads that live for a moment", |own, context| {
+        churn::run(own.seconds, &own.flood(context), &own.global(context));
     }),
-    (Theme::Processes, 1, "starter of processes", |own, context, random| {
-        children::run(own.engine, own.mutant, context, random);
+    (Theme::Processes, 1, "starter of processes", |own, context| {
+        children::run(own.engine, own.mutant, context);
     }),
-    (Theme::Forks, 1, "thread that forks", |own, context, random| {
-        forks::run(&own.field(context, &own.storm), random);
+    (Theme::Forks, 1, "thread that forks", |own, context| {
+        forks::run(&own.field(context, &own.storm));
     }),
-    (Theme::Forks, 2, "thread in a storm of forks", |own, context, random| {
-        forks::storm(&own.field(context, &own.storm), random);
+    (Theme::Forks, 2, "thread in a storm of forks", |own, context| {
+        forks::storm(&own.field(context, &own.storm));
     }),
 ];
-
-/// The one of these that the watchdog has to know.
-const LOW_PRIORITY: &str = "reader of low priority";
 
 /// So much may wait; stalls, which are what this is about, are not reported.
 pub(crate) fn tuning(objects_max: u64, bytes_max: u64) -> Tuning {
@@ -124,8 +119,7 @@ pub(crate) fn cast(
     for &(_, count, name, play) in PARTS.iter().filter(|part| themes.has(part.0)) {
         for _ in 0..count {
             let own = Arc::clone(&shared);
-            let part = fixture.part(name, move |context, random| play(&own, context, random));
-            part.has_low_priority = name == LOW_PRIORITY;
+            fixture.part(name, move |context| play(&own, context));
         }
     }
     fixture.check(move |context| shared.close(context));
@@ -144,7 +138,7 @@ impl Deferral {
     fn field<K: ThreadTag>(&self, context: &ThreadContext, domain: &Domain<K>) -> Field<K> {
         let tally = Tally::new(context, "domain under a flood", Bound::NONE);
         lock(&self.tallies).push(Arc::clone(&tally));
-        Field { context: context.clone(), domain: domain.clone(), tally, largest: LARGEST }
+        Field { context: context.clone(), domain: domain.clone(), tally }
     }
 
     /// When all threads have ended: waits for what they deferred, and looks for what is lost.

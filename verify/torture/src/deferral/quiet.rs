@@ -9,10 +9,8 @@ use quiescence::{Domain, tag::Private, tuning::Engine};
 use super::flood::Flooder;
 use super::test_objects::{Bound, CallbackQueue, Field, Parcel, Tally, Ticket};
 use super::{Operation, ThreadContext, tuning};
-use crate::delays;
 use crate::kinds::{FaultKind, Named};
 use crate::passing::at_the_end;
-use crate::random::Random;
 
 /// Objects, and closures, of one round.
 const COUNT_MAX: u64 = 3000;
@@ -30,34 +28,27 @@ impl Drop for Numbered {
     }
 }
 
-/// One round after the other until the run is over.
-pub(crate) fn run(engine: Engine, context: &ThreadContext, random: &Random) {
-    while !context.is_over() {
-        round(engine, context, random);
-    }
-}
-
-fn round(engine: Engine, context: &ThreadContext, random: &Random) {
+/// One round.
+pub(crate) fn round(engine: Engine, context: &ThreadContext) {
     let mut tuning = tuning(65_536, 64 << 20);
-    tuning.lazy = Duration::from_micros(random.below(100_000));
+    tuning.lazy = Duration::from_micros(context.below(100_000));
     let domain = Domain::builder().engine(engine).tuning(tuning).build();
     let tally = Tally::new(context, NAME, Bound::NONE);
-    let field =
-        Field { context: context.clone(), domain, tally: Arc::clone(&tally), largest: 4096 };
-    let objects = random.below_mostly_low(COUNT_MAX);
-    let closures = random.below_mostly_low(COUNT_MAX);
-    let operation = match random.below(4) {
+    let field = Field { context: context.clone(), domain, tally: Arc::clone(&tally) };
+    let objects = context.below_mostly_low(COUNT_MAX);
+    let closures = context.below_mostly_low(COUNT_MAX);
+    let operation = match context.below(4) {
         0 => {
-            defer(&field, objects, closures, random);
+            defer(&field, objects, closures);
             Operation::LeftAlone
         }
         1 => {
-            defer(&field, objects, closures, random);
+            defer(&field, objects, closures);
             drop(field);
             Operation::DomainEnd
         }
         end => {
-            in_a_thread(&field, objects, closures, end == 3, random);
+            in_a_thread(&field, objects, closures, end == 3);
             if end == 3 { Operation::LastWords } else { Operation::ThreadEnd }
         }
     };
@@ -72,29 +63,28 @@ fn round(engine: Engine, context: &ThreadContext, random: &Random) {
 }
 
 /// Retires so many objects and calls so many closures.
-fn defer(field: &Field<Private>, objects: u64, closures: u64, random: &Random) {
+fn defer(field: &Field<Private>, objects: u64, closures: u64) {
     field.context.begin(Operation::Box);
     let callback_queue: Arc<CallbackQueue> = Arc::default();
     for number in 0..objects {
         let ticket = Ticket { callback_queue: Arc::clone(&callback_queue), number };
         let bytes = size_of::<Numbered>();
         // Inside a section nothing is dropped here, and none is refused: there is room.
-        let guard = random.one_in(16).then(|| field.domain.read());
+        let guard = field.context.one_in(16).then(|| field.domain.read());
         if field.retire(Box::new(Numbered(field.tally.parcel(bytes), ticket)), true).is_err() {
             field.tally.fault(FaultKind::Limit, || "refused though there is room".to_owned());
         }
         drop(guard);
     }
     field.context.begin(Operation::Closure);
-    Flooder::new(field).call(closures, random);
+    Flooder::new(field).call(closures);
 }
 
 /// The same in a thread that ends then; or in the destructor of one of its thread-locals.
-fn in_a_thread(field: &Field<Private>, objects: u64, closures: u64, last: bool, random: &Random) {
+fn in_a_thread(field: &Field<Private>, objects: u64, closures: u64, last: bool) {
     let own = field.clone();
-    let thread = delays::spawn("ending", random, move |random| {
-        let random = random.clone();
-        let deferring = move || defer(&own, objects, closures, &random);
+    let thread = field.context.spawn("ending", move |_| {
+        let deferring = move || defer(&own, objects, closures);
         if last { at_the_end(deferring) } else { deferring() }
     });
     thread.map(|thread| field.context.join(thread, NAME));

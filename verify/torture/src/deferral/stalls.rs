@@ -1,9 +1,6 @@
 //! Readers that take long: blocked in a section for tens of milliseconds, or of low priority, so
 //! that others have the CPU.
 
-use std::thread;
-use std::time::Duration;
-
 use quiescence::tag::ThreadTag;
 use rustix::process::setpriority_process;
 use rustix::thread::gettid;
@@ -11,7 +8,6 @@ use rustix::thread::gettid;
 use super::Operation;
 use super::test_objects::Field;
 use crate::delays::spin;
-use crate::random::Random;
 
 /// How long a section is, at most.
 const SECTION_MAX_US: u64 = 60_000;
@@ -26,30 +22,29 @@ const LOWEST: i32 = 19;
 const SECTIONS: u32 = 64;
 
 /// Blocks inside of sections.
-pub(crate) fn block<K: ThreadTag>(field: &Field<K>, random: &Random) {
-    while !field.context.is_over() {
-        field.context.begin(Operation::Blocked);
-        field.context.did(Operation::Blocked);
+pub(crate) fn block<K: ThreadTag>(field: &Field<K>) {
+    let context = &field.context;
+    context.repeat(Operation::Blocked, 1, || {
         let guard = field.domain.read();
-        thread::sleep(Duration::from_micros(random.below(SECTION_MAX_US)));
+        context.sleep(SECTION_MAX_US);
         drop(guard);
-        thread::sleep(Duration::from_micros(random.below(PAUSE_MAX_US)));
-    }
+        context.sleep(PAUSE_MAX_US);
+    });
 }
 
 /// Reads at the lowest priority: where CPUs are scarce it loses its own in the midst of sections.
-pub(crate) fn crawl<K: ThreadTag>(field: &Field<K>, random: &Random) {
+pub(crate) fn crawl<K: ThreadTag>(field: &Field<K>) {
     // Of this thread alone, on Linux. Elsewhere, or where it is forbidden, it is a reader like
     // others.
     let is_low = setpriority_process(Some(gettid()), LOWEST).is_ok();
-    while !field.context.is_over() {
-        field.context.begin(Operation::LowPriority);
-        field.context.ledger.did(Operation::LowPriority, u64::from(is_low));
+    let context = &field.context;
+    context.rounds(Operation::LowPriority, || {
+        context.ledger.did(Operation::LowPriority, u64::from(is_low));
         for _ in 0..SECTIONS {
             let guard = field.domain.read();
-            spin(random.below(20_000));
+            spin(context.below(20_000));
             drop(guard);
-            field.context.record().beat(); // it seldom has a CPU
+            context.record().beat(); // it seldom has a CPU
         }
-    }
+    });
 }

@@ -13,6 +13,10 @@ use quiescence::{Domain, Retire, tag::ThreadTag};
 
 use super::{Operation, ThreadContext};
 use crate::kinds::FaultKind;
+use crate::ledger::Ledger;
+
+/// The largest object, in bytes.
+pub(crate) const LARGEST: usize = 4096;
 
 /// What may wait, at most; nothing said means that it is not checked.
 #[derive(Clone, Copy, Debug)]
@@ -28,7 +32,7 @@ impl Bound {
 /// The objects that wait in a domain.
 #[derive(Debug)]
 pub(crate) struct Tally {
-    pub(crate) context: ThreadContext,
+    ledger: Arc<Ledger>,
     name: &'static str,
     bound: Bound,
     objects: AtomicI64,
@@ -40,7 +44,7 @@ pub(crate) struct Tally {
 impl Tally {
     pub(crate) fn new(context: &ThreadContext, name: &'static str, bound: Bound) -> Arc<Self> {
         Arc::new(Self {
-            context: context.clone(),
+            ledger: Arc::clone(&context.ledger),
             name,
             bound,
             objects: AtomicI64::new(0),
@@ -90,7 +94,7 @@ impl Tally {
     }
 
     pub(crate) fn fault(&self, kind: FaultKind, detail: impl FnOnce() -> String) {
-        self.context.fault(kind, self.name, detail);
+        self.ledger.fault(kind, self.name, None, None, detail);
     }
 }
 
@@ -160,8 +164,6 @@ pub(crate) struct Field<K: ThreadTag> {
     pub(crate) context: ThreadContext,
     pub(crate) domain: Domain<K>,
     pub(crate) tally: Arc<Tally>,
-    /// The largest object, in bytes.
-    pub(crate) largest: usize,
 }
 
 impl<K: ThreadTag> Clone for Field<K> {
@@ -170,7 +172,6 @@ impl<K: ThreadTag> Clone for Field<K> {
             context: self.context.clone(),
             domain: self.domain.clone(),
             tally: Arc::clone(&self.tally),
-            largest: self.largest,
         }
     }
 }
@@ -266,18 +267,18 @@ impl<K: ThreadTag> Field<K> {
     pub(crate) fn retire_some(&self, waits: bool, draw: u64) -> Result<(), Later<K>> {
         let context = &self.context;
         match draw % 8 {
-            1 if self.largest >= size_of::<Large>() => {
+            1 => {
                 context.did(Operation::LargeBox);
                 self.retire(Box::new(Large(self.of::<Large>(), [draw; 62])), waits)
             }
-            2 if self.largest >= size_of::<Large>() => {
+            2 => {
                 context.did(Operation::Arc);
                 self.retire(Arc::new(Large(self.of::<Large>(), [draw; 62])), waits)
             }
             3 => {
                 context.did(Operation::Vector);
                 let one = size_of::<Option<Parcel>>();
-                let capacity = (1 + draw as usize / 8 % 64).min(self.largest / one);
+                let capacity = 1 + draw as usize / 8 % 64;
                 let mut vector = Vec::with_capacity(capacity);
                 vector.push(None);
                 vector[0] = Some(self.tally.parcel(vector.capacity() * one));
@@ -285,15 +286,15 @@ impl<K: ThreadTag> Field<K> {
             }
             4 => {
                 context.did(Operation::Sized);
-                self.retire_sized(1 + draw as usize / 8 % self.largest, waits)
+                self.retire_sized(1 + draw as usize / 8 % LARGEST, waits)
             }
             5 => {
                 context.did(Operation::Bundle);
-                self.retire(Bundle(self.tally.parcel(100.min(self.largest)), [draw; 2]), waits)
+                self.retire(Bundle(self.tally.parcel(100), [draw; 2]), waits)
             }
             6 => {
                 context.did(Operation::LargeBundle);
-                self.retire(Bundle(self.tally.parcel(200.min(self.largest)), [draw; 9]), waits)
+                self.retire(Bundle(self.tally.parcel(200), [draw; 9]), waits)
             }
             _ => {
                 context.did(Operation::Box);
@@ -429,7 +430,7 @@ mod tests {
         let context = context();
         let domain = Domain::new();
         let tally = Tally::new(&context, "test", Bound::NONE);
-        let field = Field { context, domain, tally, largest: 4096 };
+        let field = Field { context, domain, tally };
         for draw in 0..64 {
             let guard = field.domain.read(); // it waits
             assert!(field.retire_some(draw % 2 == 0, draw).is_ok(), "there is room");

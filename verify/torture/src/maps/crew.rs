@@ -1,20 +1,17 @@
 //! The threads that share a map.
 
+use std::cell::RefCell;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::AcqRel;
 
 use quiescence::collections::hash_map::{Compute, HashMapRef, Operation as Change};
-use quiescence::{
-    Domain, Weigh,
-    tag::{Private, Section},
-};
+use quiescence::{Domain, Guard, Weigh, tag::Private};
 
 use super::entries::{Crowded, Entries, LIVE, Map};
 use super::history::{After, Before, LOOKS_MAX, Operation as Recorded};
 use super::{BYTES_MAX, bound};
 use crate::context::ThreadContext;
 use crate::kinds::{FaultKind, Operation};
-use crate::random::Random;
 
 /// What a thread has done, by keys.
 pub(super) type Log = Vec<(u64, Recorded)>;
@@ -44,7 +41,6 @@ const SUMS_MAX: u32 = 100;
 
 /// A map, and what its threads share.
 pub(super) struct Round<E: Entries> {
-    context: ThreadContext,
     map: Map<E>,
     crowded: Crowded,
     keys: u64,
@@ -55,24 +51,54 @@ pub(super) struct Round<E: Entries> {
     clock: AtomicU64,
 }
 
-/// A map in a section.
-type View<'m, E, G> =
-    HashMapRef<'m, <E as Entries>::Key, <E as Entries>::Value, Crowded, Private, G>;
+/// One of its threads, and what it has done.
+struct Member<'r, E: Entries> {
+    round: &'r Round<E>,
+    context: &'r ThreadContext,
+    log: RefCell<Log>,
+}
 
-/// A reference out of the map, and what it led to.
-type Kept<'v, E> = (&'v <E as Entries>::Value, u64, u64);
+/// A map in a section.
+type View<'m, E> = HashMapRef<
+    'm,
+    <E as Entries>::Key,
+    <E as Entries>::Value,
+    Crowded,
+    Private,
+    Guard<'m, Private>,
+>;
+
+/// References out of the map, and what they led to.
+type Kept<'v, E> = Vec<(&'v <E as Entries>::Value, u64, u64)>;
+
+/// What an operation found, and made of it.
+type Found = (Before, After);
+
+/// It found this, and left it.
+fn left(value: Option<u64>) -> Found {
+    (Before::Was(value), After::Same)
+}
+
+/// It found the one, and made the other of it.
+fn replaced(old: Option<u64>, new: Option<u64>) -> Found {
+    (Before::Was(old), After::Is(new))
+}
 
 impl<E: Entries> Round<E> {
-    pub(super) fn new(context: ThreadContext, map: Map<E>, crowded: Crowded, keys: u64) -> Self {
+    pub(super) fn new(map: Map<E>, crowded: Crowded, keys: u64, context: &ThreadContext) -> Self {
         let (steady, clock) = (Vec::new(), AtomicU64::new(0));
         let bytes_max = bound::bytes_max::<E>(crowded);
-        let mut this = Self { context, map, crowded, keys, bytes_max, steady, clock };
+        let mut this = Self { map, crowded, keys, bytes_max, steady, clock };
         for key in keys / 2..keys {
-            let (value, number) = this.made(key);
+            let (value, number) = this.member(context).made(key);
             this.steady.push(number);
             this.map.insert(E::key(key), value);
         }
         this
+    }
+
+    fn member<'r>(&'r self, context: &'r ThreadContext) -> Member<'r, E> {
+        Member { round: self, context, log: RefCell::default() }
     }
 
     /// What a key had when the threads began.
@@ -91,8 +117,47 @@ impl<E: Entries> Round<E> {
         self.clock.fetch_add(1, AcqRel)
     }
 
-    fn key(&self, random: &Random) -> u64 {
-        random.below(self.keys)
+    /// What one of the threads does.
+    pub(super) fn work(&self, context: &ThreadContext) -> Log {
+        let member = self.member(context);
+        for _ in 0..TURNS {
+            if context.is_over() {
+                break;
+            }
+            match context.below(16) {
+                0..10 => member.in_a_section(),
+                10..14 => member.set(true, member.key()),
+                14 => member.retain(),
+                _ => member.grow_and_shrink(),
+            }
+            member.expect_room();
+        }
+        member.log.into_inner()
+    }
+
+    /// All threads have ended: what is left?
+    pub(super) fn end(self, domain: &Domain<Private>, context: &ThreadContext) {
+        context.begin(Operation::MapEnd);
+        let (counted, seen) = (self.map.len(), self.map.read().iter().count());
+        context.expect(counted == seen, FaultKind::Count, E::NAME, || {
+            format!("it has {counted} entries by its count, and {seen} by a walk")
+        });
+        drop(self);
+        domain.barrier();
+        if E::ARE_COUNTED {
+            LIVE.expect(context, E::NAME, 0);
+        }
+        let waiting = domain.statistics().callbacks_waiting();
+        context.expect(waiting == 0, FaultKind::Freed, E::NAME, || {
+            format!("{waiting} callbacks wait")
+        });
+        context.did(Operation::MapEnd);
+    }
+}
+
+impl<E: Entries> Member<'_, E> {
+    fn key(&self) -> u64 {
+        self.context.below(self.round.keys)
     }
 
     /// What is in a value that was found under a key.
@@ -104,7 +169,7 @@ impl<E: Entries> Round<E> {
     }
 
     /// Keeps a reference until the section ends, and gives what it leads to.
-    fn keep<'v>(&self, value: &'v E::Value, key: u64, kept: &mut Vec<Kept<'v, E>>) -> u64 {
+    fn keep<'v>(&self, value: &'v E::Value, key: u64, kept: &mut Kept<'v, E>) -> u64 {
         let number = self.number(value, key);
         kept.push((value, key, number));
         number
@@ -117,89 +182,77 @@ impl<E: Entries> Round<E> {
         (value, number)
     }
 
+    /// A new value for a key; notes what is in it.
+    fn noted(&self, key: u64, note: &mut Option<u64>) -> E::Value {
+        let (value, number) = self.made(key);
+        *note = Some(number);
+        value
+    }
+
     /// Runs an operation on a key, and records it unless it was refused.
-    fn record(
+    fn record<R: Into<Option<Found>>>(
         &self,
-        log: &mut Log,
         key: u64,
         operation: Operation,
-        f: impl FnOnce() -> Option<(Before, After)>,
+        f: impl FnOnce() -> R,
     ) {
-        let begin = self.moment();
-        let result = f();
-        let end = self.moment();
+        let begin = self.round.moment();
+        let result = f().into();
+        let end = self.round.moment();
         self.context.did(operation);
         match result {
-            Some((before, after)) => {
-                log.push((key, Recorded { begin, end, before, after, is_sure: true }));
-            }
+            Some(found) => self.log(key, (begin, end), found),
             None => self.context.did(Operation::MapRefused),
         }
     }
 
-    /// Does all of it.
-    pub(super) fn work(&self, random: &Random) -> Log {
-        let mut log = Log::new();
-        for _ in 0..TURNS {
-            if self.context.is_over() {
-                break;
-            }
-            match random.below(16) {
-                0..10 => self.in_a_section(&mut log, random),
-                10..14 => self.set(true, self.key(random), &mut log, random),
-                14 => self.retain(&mut log, random),
-                _ => self.grow_and_shrink(random),
-            }
-            self.expect_room();
-        }
-        log
+    fn log(&self, key: u64, (begin, end): (u64, u64), (before, after): Found) {
+        let operation = Recorded { begin, end, before, after, is_sure: true };
+        self.log.borrow_mut().push((key, operation));
     }
 
     /// What waits is within the bound. It is the sum over the queues of all threads, one after the
     /// other: an object that is freed between counts though what takes its room counts, too. So a
     /// sum is a fault only if nothing was freed until the next one; another one is tried again.
     fn expect_room(&self) {
-        let (bytes, most) = (self.map.owned() as u64, bound::tables_max::<E>());
+        let Round { map, bytes_max: may_wait, .. } = self.round;
+        let (bytes, most) = (map.owned() as u64, bound::tables_max::<E>());
         self.context.expect(bytes < most, FaultKind::Limit, E::NAME, || {
             format!("it has {bytes} bytes in tables and boxes, and may have {most}")
         });
-        let sum = || {
-            let statistics = self.map.domain().statistics();
-            (statistics.bytes_waiting, statistics.callbacks_run)
-        };
-        let (mut waiting, mut run) = sum();
+        let mut last_run = None;
         for _ in 0..SUMS_MAX {
-            if waiting <= self.bytes_max {
+            let statistics = map.domain().statistics();
+            let (waiting, run) = (statistics.bytes_waiting, statistics.callbacks_run);
+            if waiting <= *may_wait {
                 return;
             }
-            let next = sum();
-            if next.1 == run {
-                let most = self.bytes_max;
+            if last_run.replace(run) == Some(run) {
                 return self.context.fault(FaultKind::Limit, E::NAME, || {
-                    format!("{waiting} bytes wait where {BYTES_MAX} are the limit, and {most} may")
+                    let limit = BYTES_MAX;
+                    format!("{waiting} bytes wait where {limit} are the limit, and {may_wait} may")
                 });
             }
-            (waiting, run) = next;
         }
     }
 
     /// Some operations in one section, whose references are looked at again at its end.
-    fn in_a_section(&self, log: &mut Log, random: &Random) {
-        let view = self.map.read();
+    fn in_a_section(&self) {
+        let view = self.round.map.read();
         let mut kept = Vec::new();
         // One that may go over the limit; the others do not.
         let mut may_change = true;
-        for _ in 0..1 + random.below(IN_A_SECTION_MAX) {
-            let key = self.key(random);
-            match random.below(12) {
-                0..5 => self.look_up(&view, key, log, &mut kept, random),
-                5 => self.walk(&view, log, &mut kept),
+        for _ in 0..1 + self.context.below(IN_A_SECTION_MAX) {
+            let key = self.key();
+            match self.context.below(12) {
+                0..5 => self.look_up(&view, key, &mut kept),
+                5 => self.walk(&view, &mut kept),
                 6 | 7 => {
-                    self.set(false, key, log, random);
+                    self.set(false, key);
                     may_change = false; // it may wait at the end of the section
                 }
                 _ if may_change => {
-                    self.change(&view, key, log, &mut kept, random);
+                    self.change(&view, key, &mut kept);
                     may_change = false;
                 }
                 _ => {}
@@ -213,146 +266,101 @@ impl<E: Entries> Round<E> {
         }
     }
 
-    fn look_up<'v, G: Section<Private>>(
-        &self,
-        view: &'v View<'_, E, G>,
-        key: u64,
-        log: &mut Log,
-        kept: &mut Vec<Kept<'v, E>>,
-        random: &Random,
-    ) {
+    fn look_up<'v>(&self, view: &'v View<'_, E>, key: u64, kept: &mut Kept<'v, E>) {
         let name = E::key(key);
-        self.record(log, key, Operation::MapGet, || {
-            let found = match random.below(3) {
+        self.record(key, Operation::MapGet, || {
+            let found = match self.context.below(3) {
                 0 => view.get(&name),
                 1 => view.get_key_value(&name).map(|(found, value)| {
                     debug_assert_eq!(*found, name);
                     value
                 }),
-                _ if view.contains_key(&name) => return Some((Before::Present, After::Same)),
+                _ if view.contains_key(&name) => return (Before::Present, After::Same),
                 _ => None,
             };
-            let found = found.map(|value| self.keep(value, key, kept));
-            Some((Before::Was(found), After::Same))
+            left(found.map(|value| self.keep(value, key, kept)))
         });
     }
 
     /// All entries: of each key what it had at some moment.
-    fn walk<'v, G: Section<Private>>(
-        &self,
-        view: &'v View<'_, E, G>,
-        log: &mut Log,
-        kept: &mut Vec<Kept<'v, E>>,
-    ) {
-        let (begin, from) = (self.moment(), kept.len());
+    fn walk<'v>(&self, view: &'v View<'_, E>, kept: &mut Kept<'v, E>) {
+        let (begin, from) = (self.round.moment(), kept.len());
         for (key, value) in view.iter() {
             let key = E::number(key);
             if key < FILLERS_FROM {
                 self.keep(value, key, kept);
             }
         }
-        let end = self.moment();
+        let end = self.round.moment();
         self.context.did(Operation::MapWalk);
-        let seen = kept[from..].iter().map(|(_, key, number)| (*key, *number));
-        self.seen(log, (begin, end), seen);
+        self.seen((begin, end), kept[from..].iter().map(|(_, key, number)| (*key, *number)));
     }
 
     /// Records what a walk has seen, and which keys it has not.
-    fn seen(
-        &self,
-        log: &mut Log,
-        (begin, end): (u64, u64),
-        seen: impl Iterator<Item = (u64, u64)>,
-    ) {
-        let mut looks = vec![0; self.keys as usize];
-        let after = After::Same;
+    fn seen(&self, moments: (u64, u64), seen: impl Iterator<Item = (u64, u64)>) {
+        let mut looks = vec![0; self.round.keys as usize];
         for (key, number) in seen {
             looks[key as usize] += 1;
-            if looks[key as usize] > LOOKS_MAX {
-                continue;
+            if looks[key as usize] <= LOOKS_MAX {
+                self.log(key, moments, left(Some(number)));
             }
-            let before = Before::Was(Some(number));
-            log.push((key, Recorded { begin, end, before, after, is_sure: true }));
         }
         for (key, _) in looks.into_iter().enumerate().filter(|(_, looks)| *looks == 0) {
-            let before = Before::Was(None);
-            log.push((key as u64, Recorded { begin, end, before, after, is_sure: true }));
+            self.log(key as u64, moments, left(None));
         }
     }
 
     /// An update that gives references to what was there.
-    fn change<'v, G: Section<Private>>(
-        &self,
-        view: &'v View<'_, E, G>,
-        key: u64,
-        log: &mut Log,
-        kept: &mut Vec<Kept<'v, E>>,
-        random: &Random,
-    ) {
-        let name = E::key(key);
+    fn change<'v>(&self, view: &'v View<'_, E>, key: u64, kept: &mut Kept<'v, E>) {
+        let (name, is_steady) = (E::key(key), self.round.is_steady(key));
         let mut keep = |value: &'v E::Value| self.keep(value, key, kept);
-        let new = || self.made(key).0;
-        match random.below(5) {
-            0 if !self.is_steady(key) => self.record(log, key, Operation::MapRemove, || {
-                let old = view.remove_entry(&name).map(|(_, value)| keep(value));
-                Some((Before::Was(old), After::Is(None)))
+        let mut made = None;
+        match self.context.below(5) {
+            0 if !is_steady => self.record(key, Operation::MapRemove, || {
+                replaced(view.remove_entry(&name).map(|(_, value)| keep(value)), None)
             }),
-            0 | 1 => self.record(log, key, Operation::MapInsert, || {
-                let (value, number) = self.made(key);
-                let old = view.insert(name, value).map(keep);
-                Some((Before::Was(old), After::Is(Some(number))))
+            0 | 1 => self.record(key, Operation::MapInsert, || {
+                let old = view.insert(name, self.noted(key, &mut made)).map(keep);
+                replaced(old, made)
             }),
-            2 => self.record(log, key, Operation::MapUpdate, || {
+            2 => self.record(key, Operation::MapUpdate, || {
                 let mut old = None;
                 let replace = |value: &E::Value| {
                     old = Some(self.number(value, key));
-                    new()
+                    self.made(key).0
                 };
-                let number = view.update(&name, replace).map(keep);
-                Some(match number {
-                    Some(_) => (Before::Was(old), After::Is(number)),
-                    None => (Before::Was(None), After::Same),
-                })
+                match view.update(&name, replace).map(keep) {
+                    Some(new) => replaced(old, Some(new)),
+                    None => left(None),
+                }
             }),
-            3 => self.record(log, key, Operation::MapInsert, || {
-                let mut made = None;
-                let make = || {
-                    let (value, number) = self.made(key);
-                    made = Some(number);
-                    value
-                };
+            3 => self.record(key, Operation::MapInsert, || {
+                let make = || self.noted(key, &mut made);
                 let number = keep(view.get_or_insert_with(name, make));
-                Some(match made == Some(number) {
-                    true => (Before::Was(None), After::Is(made)),
-                    false => (Before::Was(Some(number)), After::Same),
-                })
+                if made == Some(number) { replaced(None, made) } else { left(Some(number)) }
             }),
             _ => {
-                let choice = random.below(4);
-                let choice = if self.is_steady(key) { 3 * (choice / 2) } else { choice };
-                self.record(log, key, Operation::MapCompute, || {
+                let choice = self.context.below(4);
+                let choice = if is_steady { 3 * (choice / 2) } else { choice };
+                self.record(key, Operation::MapCompute, || {
                     let mut seen = None;
                     let result = view.compute(name, |entry| {
                         seen = entry.map(|(_, value)| self.number(value, key));
                         match (choice, entry) {
-                            (0, _) | (1, None) => Change::Insert(new()),
+                            (0, _) | (1, None) => Change::Insert(self.made(key).0),
                             (1, _) | (2, _) => Change::Remove,
                             _ => Change::Abort(()),
                         }
                     });
-                    Some(match result {
-                        Compute::Inserted(_, value) => {
-                            (Before::Was(None), After::Is(Some(keep(value))))
-                        }
+                    match result {
+                        Compute::Inserted(_, value) => replaced(None, Some(keep(value))),
                         Compute::Updated { old, new } => {
-                            (Before::Was(Some(keep(old.1))), After::Is(Some(keep(new.1))))
+                            replaced(Some(keep(old.1)), Some(keep(new.1)))
                         }
-                        Compute::Removed(_, value) => {
-                            (Before::Was(Some(keep(value))), After::Is(None))
-                        }
-                        Compute::Aborted(()) => (Before::Was(seen), After::Same),
-                        Compute::Absent => (Before::Was(None), After::Same),
-                    })
+                        Compute::Removed(_, value) => replaced(Some(keep(value)), None),
+                        Compute::Aborted(()) => left(seen),
+                        Compute::Absent => left(None),
+                    }
                 });
             }
         }
@@ -360,58 +368,50 @@ impl<E: Entries> Round<E> {
 
     /// An update that gives no references: outside of sections, where it waits; or one that never
     /// waits, in a section with references out of the map, too.
-    fn set(&self, waits: bool, key: u64, log: &mut Log, random: &Random) {
-        let (name, map) = (E::key(key), &self.map);
-        match random.below(if waits { 3 } else { 4 }) {
-            0 if !self.is_steady(key) => self.record(log, key, Operation::MapRemove, || {
+    fn set(&self, waits: bool, key: u64) {
+        let (name, map) = (E::key(key), &self.round.map);
+        let (mut old, mut made) = (None, None);
+        match self.context.below(if waits { 3 } else { 4 }) {
+            0 if !self.round.is_steady(key) => self.record(key, Operation::MapRemove, || {
                 let done = if waits { Some(map.remove(&name)) } else { map.try_remove(&name).ok() };
-                Some(match done? {
-                    true => (Before::Present, After::Is(None)),
-                    false => (Before::Was(None), After::Same),
-                })
+                Some(if done? { (Before::Present, After::Is(None)) } else { left(None) })
             }),
-            0 | 1 => self.record(log, key, Operation::MapInsert, || {
-                let (value, number) = self.made(key);
+            0 | 1 => self.record(key, Operation::MapInsert, || {
+                let value = self.noted(key, &mut made);
                 let is_new = match waits {
                     true => map.insert(name, value),
                     false => map.try_insert(name, value).ok()?,
                 };
                 let before = if is_new { Before::Was(None) } else { Before::Present };
-                Some((before, After::Is(Some(number))))
+                Some((before, After::Is(made)))
             }),
-            2 if !waits => self.record(log, key, Operation::MapInsert, || {
-                let (value, number) = self.made(key);
+            2 if !waits => self.record(key, Operation::MapInsert, || {
+                let value = self.noted(key, &mut made);
                 Some(match map.try_insert_if_absent(name, value).ok()? {
-                    true => (Before::Was(None), After::Is(Some(number))),
+                    true => replaced(None, made),
                     false => (Before::Present, After::Same),
                 })
             }),
-            _ => self.record(log, key, Operation::MapUpdate, || {
-                let (mut old, mut new) = (None, None);
+            _ => self.record(key, Operation::MapUpdate, || {
                 let replace = |value: &E::Value| {
                     old = Some(self.number(value, key));
-                    let (value, number) = self.made(key);
-                    new = Some(number);
-                    value
+                    self.noted(key, &mut made)
                 };
                 let was_there = match waits {
                     true => map.update(&name, replace),
                     false => map.try_update(&name, replace).ok()?,
                 };
-                Some(match was_there {
-                    true => (Before::Was(old), After::Is(new)),
-                    false => (Before::Was(None), After::Same),
-                })
+                Some(if was_there { replaced(old, made) } else { left(None) })
             }),
         }
     }
 
     /// Removes the entries of some keys, all other ones staying.
-    fn retain(&self, log: &mut Log, random: &Random) {
-        let removed = random.next();
-        let (mut seen, mut ended, mut asked) = (Vec::new(), Vec::new(), None);
-        let begin = self.moment();
-        self.map.retain(|key, value| {
+    fn retain(&self) {
+        let removed = self.context.next();
+        let (mut seen, mut asked) = (Vec::new(), None);
+        let begin = self.round.moment();
+        self.round.map.retain(|key, value| {
             let key = E::number(key);
             if key >= FILLERS_FROM {
                 return true; // not in any history
@@ -419,66 +419,46 @@ impl<E: Entries> Round<E> {
             let number = self.number(value, key);
             // An entry that has moved meanwhile is asked about again: the same removal.
             if asked.is_some_and(|(of, was, _)| (of, was) != (key, number)) {
-                self.over(&mut asked, &mut ended);
+                self.over(&mut asked);
             }
             seen.push((key, number));
-            let stays = self.is_steady(key) || removed >> (key % 64) & 3 != 0;
+            let stays = self.round.is_steady(key) || removed >> (key % 64) & 3 != 0;
             if !stays {
-                asked.get_or_insert_with(|| (key, number, self.moment()));
+                asked.get_or_insert_with(|| (key, number, self.round.moment()));
             }
             stays
         });
-        self.over(&mut asked, &mut ended);
-        let end = self.moment();
+        self.over(&mut asked);
+        let end = self.round.moment();
         self.context.did(Operation::MapRetain);
-        self.seen(log, (begin, end), seen.into_iter());
-        log.append(&mut ended);
+        self.seen((begin, end), seen.into_iter());
     }
 
     /// Records the removal that was asked for last, if there is one. Whether it was this call that
     /// removed the entry, it does not say.
-    fn over(&self, asked: &mut Option<(u64, u64, u64)>, ended: &mut Log) {
+    fn over(&self, asked: &mut Option<(u64, u64, u64)>) {
         let Some((key, number, begin)) = asked.take() else { return };
-        let (before, after) = (Before::Was(Some(number)), After::Is(None));
-        let end = self.moment();
-        ended.push((key, Recorded { begin, end, before, after, is_sure: false }));
+        let ((before, after), end) = (replaced(Some(number), None), self.round.moment());
+        let operation = Recorded { begin, end, before, after, is_sure: false };
+        self.log.borrow_mut().push((key, operation));
     }
 
     /// Has the table grow, and perhaps shrink again.
-    fn grow_and_shrink(&self, random: &Random) {
-        let from = FILLERS_FROM + random.below(4) * FILLERS;
-        let fillers = from..from + random.below(fillers_max(self.crowded));
-        match random.below(4) {
-            0 => self.map.reserve(random.below(RESERVED_MAX) as usize),
-            1 => self.map.extend(fillers.map(|key| (E::key(key), E::value(key)))),
-            2 => self.map.shrink_to(random.below(FILLERS) as usize),
+    fn grow_and_shrink(&self) {
+        let (context, map) = (self.context, &self.round.map);
+        let from = FILLERS_FROM + context.below(4) * FILLERS;
+        let fillers = from..from + context.below(fillers_max(self.round.crowded));
+        match context.below(4) {
+            0 => map.reserve(context.below(RESERVED_MAX) as usize),
+            1 => map.extend(fillers.map(|key| (E::key(key), E::value(key)))),
+            2 => map.shrink_to(context.below(FILLERS) as usize),
             _ => {
                 for key in fillers {
-                    self.map.remove(&E::key(key));
+                    map.remove(&E::key(key));
                 }
-                self.map.shrink_to_fit();
+                map.shrink_to_fit();
             }
         }
-        self.context.did(Operation::MapResize);
-    }
-
-    /// All threads have ended: what is left?
-    pub(super) fn end(self, domain: &Domain<Private>) {
-        let Self { context, map, .. } = self;
-        context.begin(Operation::MapEnd);
-        let (counted, seen) = (map.len(), map.read().iter().count());
-        context.expect(counted == seen, FaultKind::Count, E::NAME, || {
-            format!("it has {counted} entries by its count, and {seen} by a walk")
-        });
-        drop(map);
-        domain.barrier();
-        if E::ARE_COUNTED {
-            LIVE.expect(&context, E::NAME, 0);
-        }
-        let waiting = domain.statistics().callbacks_waiting();
-        context.expect(waiting == 0, FaultKind::Freed, E::NAME, || {
-            format!("{waiting} callbacks wait")
-        });
-        context.did(Operation::MapEnd);
+        context.did(Operation::MapResize);
     }
 }

@@ -21,10 +21,8 @@ use entries::{Crowded, Entries, InBoxes, InSlots};
 
 use super::context::ThreadContext;
 use super::deferral::tuning;
-use super::delays;
 use super::fixture::Fixture;
 use super::kinds::{FaultKind, Operation};
-use super::random::Random;
 
 /// Threads that share a map.
 const CREW: usize = 4;
@@ -38,29 +36,25 @@ const KEYS_MAX: u64 = 24;
 
 /// Two threads have one map after the other, until the run is over.
 pub(crate) fn cast(fixture: &mut Fixture, engine: Engine) {
-    fixture.part("one whose crew uses maps with entries in slots", move |context, random| {
-        while !context.is_over() {
-            round::<InSlots>(engine, context, random);
-        }
+    fixture.part("one whose crew uses maps with entries in slots", move |context| {
+        context.rounds(Operation::MapUpdate, || round::<InSlots>(engine, context));
     });
-    fixture.part("one whose crew uses maps with entries in boxes", move |context, random| {
-        while !context.is_over() {
-            round::<InBoxes>(engine, context, random);
-        }
+    fixture.part("one whose crew uses maps with entries in boxes", move |context| {
+        context.rounds(Operation::MapUpdate, || round::<InBoxes>(engine, context));
     });
 }
 
-fn round<E: Entries>(engine: Engine, context: &ThreadContext, random: &Random) {
+fn round<E: Entries>(engine: Engine, context: &ThreadContext) {
     let tuning = tuning(OBJECTS_MAX, BYTES_MAX);
     let domain = Domain::builder().engine(engine).tuning(tuning).build();
-    let crowded = Crowded::ALL[random.below(Crowded::ALL.len() as u64) as usize];
-    let keys = 1 + random.below(KEYS_MAX);
+    let crowded = *context.pick(&Crowded::ALL);
+    let keys = 1 + context.below(KEYS_MAX);
     let map = HashMap::builder().domain(domain.clone()).hasher(crowded).build();
-    let round = Arc::new(Round::<E>::new(context.clone(), map, crowded, keys));
+    let round = Arc::new(Round::<E>::new(map, crowded, keys, context));
     let crew: Vec<_> = (0..CREW)
         .filter_map(|_| {
             let round = Arc::clone(&round);
-            delays::spawn("crew of a map", random, move |random| round.work(random))
+            context.spawn("crew of a map", move |context| round.work(context))
         })
         .collect();
     let logs: Vec<Log> = crew.into_iter().filter_map(|member| member.join().ok()).collect();
@@ -74,7 +68,7 @@ fn round<E: Entries>(engine: Engine, context: &ThreadContext, random: &Random) {
     }
     let Some(round) = Arc::into_inner(round) else { unreachable!("the crew has ended") };
     check(context, &round, keys, &logs);
-    round.end(&domain);
+    round.end(&domain, context);
 }
 
 /// Checks the history of each key.

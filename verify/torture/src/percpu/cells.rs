@@ -7,25 +7,21 @@
 //! twice would keep one more, and one that was not paid would have dropped one.
 
 use std::collections::{HashSet, VecDeque};
+use std::convert::identity;
 use std::mem;
-use std::ptr;
+use std::ops::Deref;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use quiescence::cell::{ArcCellAny, ArcGuard, Cache, ExactCell, ExactGuard};
-use quiescence::hazard;
+use quiescence::cell::{ArcCellAny, ArcGuard, Cache, ExactCell, ExactGuard, RefCnt};
+use quiescence::{Weigh, hazard};
 
-use crate::canary::{Canary, Kept, Live, end};
-use crate::context::ThreadContext;
-use crate::delays::{self, spin};
-use crate::fixture::Fixture;
-use crate::kinds::{FaultKind, Operation};
+use super::{Canary, FaultKind, Fixture, Live, Operation, ThreadContext, end, lock, spin};
+use crate::canary::Kept;
 use crate::passing::at_the_end;
-use crate::pool::lock;
-use crate::random::Random;
 
 /// Loads between two messages to the watchdog; and stores.
 const LOADS: u64 = 128;
@@ -43,25 +39,77 @@ const KEPT: usize = 256;
 
 type Object = Arc<Canary>;
 
-/// What is counted of cells of a kind.
-struct Operations {
-    load: Operation,
-    elsewhere: Operation,
-    store: Operation,
-    swap: Operation,
-    compare: Operation,
-    rcu: Operation,
-    optional: Operation,
-    take: Operation,
-    shared: Operation,
+/// A cell of pointers, or of what may be none.
+trait Cell<P: RefCnt>: Send + Sync + 'static {
+    type Guard: Send + 'static;
+
+    fn new(pointer: P) -> Self;
+    fn load(&self) -> Self::Guard;
+    fn store(&self, new: P);
+    fn swap(&self, new: P) -> P;
+    fn compare_and_swap(&self, current: *const P::Base, new: P) -> P;
+    fn rcu(&self, f: impl FnMut(&P) -> P) -> P;
+    fn guard(pointer: P) -> Self::Guard;
+    fn inner(guard: &Self::Guard) -> &P;
+    fn into_inner(guard: Self::Guard) -> P;
 }
 
-/// A kind of cell.
-trait Cell: Send + Sync + Sized + 'static {
+macro_rules! cell {
+    ($cell:ident, $guard:ident, $inner:path, $was:path) => {
+        impl<P: RefCnt<Base: Weigh>> Cell<P> for $cell<P> {
+            type Guard = $guard<P>;
+
+            fn new(pointer: P) -> Self {
+                $cell::new(pointer)
+            }
+
+            fn load(&self) -> Self::Guard {
+                self.load()
+            }
+
+            fn store(&self, new: P) {
+                self.store(new);
+            }
+
+            fn swap(&self, new: P) -> P {
+                self.swap(new)
+            }
+
+            fn compare_and_swap(&self, current: *const P::Base, new: P) -> P {
+                $was(self.compare_and_swap(current, new))
+            }
+
+            fn rcu(&self, f: impl FnMut(&P) -> P) -> P {
+                self.rcu(f)
+            }
+
+            fn guard(pointer: P) -> Self::Guard {
+                $guard::from_inner(pointer)
+            }
+
+            fn inner(guard: &Self::Guard) -> &P {
+                $inner(guard)
+            }
+
+            fn into_inner(guard: Self::Guard) -> P {
+                $guard::into_inner(guard)
+            }
+        }
+    };
+}
+
+cell!(ArcCellAny, ArcGuard, ArcGuard::as_inner, identity);
+cell!(ExactCell, ExactGuard, Deref::deref, ExactGuard::into_inner);
+
+/// A kind of cells.
+trait Kind: 'static {
     const NAME: &'static str;
-    const OPERATIONS: Operations;
     /// Who loads, keeps the guards of others, and updates.
     const PARTS: [&'static str; 3];
+    /// What is counted: loads, guards of others, and updates, by what is drawn.
+    const LOAD: Operation;
+    const ELSEWHERE: Operation;
+    const UPDATES: [Operation; 8];
     /// Cells: few, where a slot is to be used for one again and again.
     const CELLS: u64;
     /// In how many of 64 draws a guard is given away.
@@ -71,278 +119,185 @@ trait Cell: Send + Sync + Sized + 'static {
     const KEPT_BELOW_US: u64;
     const REST_BELOW_US: u64;
     const LIVE: &'static Live;
-    type Guard: Send + 'static;
-    type Optional: Send + Sync;
+    type Cell: Cell<Object>;
+    type Optional: Cell<Option<Object>>;
 
-    fn new(object: Object) -> Self;
     /// Loads through a cache of the caller's own, if there are caches of such cells.
-    fn cached(&self) -> impl FnMut(&ThreadContext);
-    fn load(&self) -> Self::Guard;
-    fn store(&self, new: Object);
-    fn swap(&self, new: Object) -> Object;
-    /// Whether `new` is there now instead of `current`.
-    fn replace(&self, current: &Self::Guard, new: Object, expect: impl Fn(&Canary)) -> bool;
-    fn rcu(&self, f: impl FnMut(&Object) -> Object) -> Object;
-    fn empty() -> Self::Optional;
-    fn load_optional(optional: &Self::Optional) -> Option<Self::Guard>;
-    fn swap_optional(optional: &Self::Optional, new: Option<Object>) -> Option<Object>;
-    fn take(optional: &Self::Optional) -> Option<Object>;
-    fn guard(object: Object) -> Self::Guard;
-    fn object(guard: Self::Guard) -> Object;
-    fn canary(guard: &Self::Guard) -> &Canary;
-}
-
-macro_rules! cell {
-    (
-        $cell:ident, $guard:ident, $live:ident, $cached:expr, $take:expr,
-        $($constant:ident: $type:ty = $is:expr,)*
-    ) => {
-        static $live: Live = Live::none();
-
-        impl Cell for $cell<Object> {
-            $(const $constant: $type = $is;)*
-            const LIVE: &'static Live = &$live;
-            type Guard = $guard<Object>;
-            type Optional = $cell<Option<Object>>;
-
-            fn new(object: Object) -> Self {
-                $cell::new(object)
-            }
-
-            fn cached(&self) -> impl FnMut(&ThreadContext) {
-                $cached(self)
-            }
-
-            fn load(&self) -> Self::Guard {
-                self.load()
-            }
-
-            fn store(&self, new: Object) {
-                self.store(new);
-            }
-
-            fn swap(&self, new: Object) -> Object {
-                self.swap(new)
-            }
-
-            fn replace(
-                &self,
-                current: &Self::Guard,
-                new: Object,
-                expect: impl Fn(&Canary),
-            ) -> bool {
-                let current: *const Canary = Self::canary(current);
-                let was = self.compare_and_swap(current, new);
-                let was: &Canary = &was;
-                expect(was);
-                ptr::eq(was, current)
-            }
-
-            fn rcu(&self, f: impl FnMut(&Object) -> Object) -> Object {
-                self.rcu(f)
-            }
-
-            fn empty() -> Self::Optional {
-                $cell::empty()
-            }
-
-            fn load_optional(optional: &Self::Optional) -> Option<Self::Guard> {
-                optional.load().as_ref().map(|object| $guard::from_inner(Arc::clone(object)))
-            }
-
-            fn swap_optional(optional: &Self::Optional, new: Option<Object>) -> Option<Object> {
-                optional.swap(new)
-            }
-
-            fn take(optional: &Self::Optional) -> Option<Object> {
-                $take(optional)
-            }
-
-            fn guard(object: Object) -> Self::Guard {
-                $guard::from_inner(object)
-            }
-
-            fn object(guard: Self::Guard) -> Object {
-                $guard::into_inner(guard)
-            }
-
-            fn canary(guard: &Self::Guard) -> &Canary {
-                guard
-            }
-        }
-    };
-}
-
-cell! {
-    ArcCellAny, ArcGuard, IN_ARC_CELLS, cached, ArcCellAny::take,
-    NAME: &'static str = "ArcCell",
-    OPERATIONS: Operations = Operations {
-        load: Operation::ArcLoad,
-        elsewhere: Operation::ArcElsewhere,
-        store: Operation::ArcStore,
-        swap: Operation::ArcSwap,
-        compare: Operation::ArcCompare,
-        rcu: Operation::ArcRcu,
-        optional: Operation::ArcOption,
-        take: Operation::ArcTake,
-        shared: Operation::ArcShared,
-    },
-    PARTS: [&'static str; 3] = ["reader of cells", "keeper of others' guards", "updater of cells"],
-    CELLS: u64 = 16,
-    GIVEN_AWAY: u64 = 2,
-    KEPT_BELOW_US: u64 = 2_500_000,
-    REST_BELOW_US: u64 = 500,
-}
-
-cell! {
-    ExactCell, ExactGuard, IN_EXACT_CELLS,
-    |_| |_: &ThreadContext| {}, |optional: &Self::Optional| optional.swap(None),
-    NAME: &'static str = "ExactCell",
-    OPERATIONS: Operations = Operations {
-        load: Operation::ExactLoad,
-        elsewhere: Operation::ExactElsewhere,
-        store: Operation::ExactStore,
-        swap: Operation::ExactSwap,
-        compare: Operation::ExactCompare,
-        rcu: Operation::ExactRcu,
-        optional: Operation::ExactOption,
-        take: Operation::ExactOption,
-        shared: Operation::ExactShared,
-    },
-    PARTS: [&'static str; 3] = [
-        "reader of exact cells",
-        "keeper of others' exact guards",
-        "updater of exact cells",
-    ],
-    CELLS: u64 = 3,
-    GIVEN_AWAY: u64 = 4,
-    KEPT_BELOW_US: u64 = 50,
-    REST_BELOW_US: u64 = 1,
-}
-
-fn cached(cell: &ArcCellAny<Object>) -> impl FnMut(&ThreadContext) {
-    let mut cache = Cache::new(cell);
-    move |context| {
-        cache.load().loaded(context, "Cache");
-        context.did(Operation::ArcCache);
+    fn cached(_cell: &Self::Cell) -> impl FnMut(&ThreadContext) {
+        |_| {}
     }
 }
 
-/// A guard that is had for a while, and the serial of its object.
-struct Held<C: Cell>(C::Guard, u64);
+type Guard<K> = <<K as Kind>::Cell as Cell<Object>>::Guard;
 
-impl<C: Cell> Held<C> {
-    fn new(context: &ThreadContext, guard: C::Guard) -> Self {
-        let serial = C::canary(&guard).loaded(context, C::NAME);
+macro_rules! operations {
+    ($($operation:ident)*) => { [$(Operation::$operation),*] };
+}
+
+/// Cells which stand on hazard pointers.
+struct Protected;
+
+static PROTECTED: Live = Live::none();
+
+impl Kind for Protected {
+    const NAME: &'static str = "ArcCell";
+    const PARTS: [&'static str; 3] =
+        ["reader of cells", "keeper of others' guards", "updater of cells"];
+    const LOAD: Operation = Operation::ArcLoad;
+    const ELSEWHERE: Operation = Operation::ArcElsewhere;
+    const UPDATES: [Operation; 8] =
+        operations![ArcStore ArcSwap ArcOption ArcTake ArcCompare ArcRcu ArcShared ArcRcu];
+    const CELLS: u64 = 16;
+    const GIVEN_AWAY: u64 = 2;
+    const KEPT_BELOW_US: u64 = 2_500_000;
+    const REST_BELOW_US: u64 = 500;
+    const LIVE: &'static Live = &PROTECTED;
+    type Cell = ArcCellAny<Object>;
+    type Optional = ArcCellAny<Option<Object>>;
+
+    fn cached(cell: &Self::Cell) -> impl FnMut(&ThreadContext) {
+        let mut cache = Cache::new(cell);
+        move |context| {
+            cache.load().loaded(context, "Cache");
+            context.did(Operation::ArcCache);
+        }
+    }
+}
+
+/// Cells with exact counts.
+struct Exact;
+
+static EXACT: Live = Live::none();
+
+impl Kind for Exact {
+    const NAME: &'static str = "ExactCell";
+    const PARTS: [&'static str; 3] =
+        ["reader of exact cells", "keeper of others' exact guards", "updater of exact cells"];
+    const LOAD: Operation = Operation::ExactLoad;
+    const ELSEWHERE: Operation = Operation::ExactElsewhere;
+    const UPDATES: [Operation; 8] = operations![
+        ExactStore ExactSwap ExactOption ExactOption ExactCompare ExactRcu ExactShared ExactRcu
+    ];
+    const CELLS: u64 = 3;
+    const GIVEN_AWAY: u64 = 4;
+    const KEPT_BELOW_US: u64 = 50;
+    const REST_BELOW_US: u64 = 1;
+    const LIVE: &'static Live = &EXACT;
+    type Cell = ExactCell<Object>;
+    type Optional = ExactCell<Option<Object>>;
+}
+
+/// A guard that is had for a while, and the serial of its object.
+struct Held<K: Kind>(Guard<K>, u64);
+
+impl<K: Kind> Held<K> {
+    fn new(context: &ThreadContext, guard: Guard<K>) -> Self {
+        let serial = K::Cell::inner(&guard).loaded(context, K::NAME);
         Self(guard, serial)
     }
 
     fn expect(&self, context: &ThreadContext) {
-        C::canary(&self.0).expect(context, C::NAME, self.1);
+        K::Cell::inner(&self.0).expect(context, K::NAME, self.1);
     }
 }
 
 /// Cells of one kind.
-struct Cells<C: Cell> {
-    cells: Vec<C>,
-    optional: C::Optional,
+struct Cells<K: Kind> {
+    cells: Vec<K::Cell>,
+    optional: K::Optional,
     /// Each update adds one to the serial.
-    chain: C,
+    chain: K::Cell,
     links: AtomicU64,
     serial: AtomicU64,
-    moving: Mutex<Vec<C::Guard>>,
+    moving: Mutex<Vec<Guard<K>>>,
 }
 
 /// Threads that use cells with exact counts.
 pub(crate) fn cast_exact(fixture: &mut Fixture, cpus: usize) {
-    cast::<ExactCell<Object>>(fixture, cpus, 1);
+    cast::<Exact>(fixture, cpus, 1);
 }
 
 /// Threads that use cells which stand on hazard pointers, and that come and go with guards.
 pub(crate) fn cast_hazards(fixture: &mut Fixture, cpus: usize) {
-    let cells = cast::<ArcCellAny<Object>>(fixture, cpus, 2);
+    let cells = cast::<Protected>(fixture, cpus, 2);
     let parts = [(2, "starter of threads with guards", come_and_go as _)];
     fixture.moved(cells, &parts, |_, _| {});
 }
 
-fn cast<C: Cell>(fixture: &mut Fixture, cpus: usize, keepers: usize) -> Arc<Cells<C>> {
-    let cell = |_| C::new(Arc::new(Canary::new(0, C::LIVE)));
+fn cast<K: Kind>(fixture: &mut Fixture, cpus: usize, keepers: usize) -> Arc<Cells<K>> {
+    let cell = |_| K::Cell::new(Arc::new(Canary::new(0, K::LIVE)));
     let cells = Arc::new(Cells {
-        cells: (0..C::CELLS).map(cell).collect(),
-        optional: C::empty(),
+        cells: (0..K::CELLS).map(cell).collect(),
+        optional: K::Optional::new(None),
         chain: cell(0),
         links: AtomicU64::new(0),
         serial: AtomicU64::new(1),
         moving: Mutex::default(),
     });
-    let [loads, keeps, stores] = C::PARTS;
+    let [loads, keeps, stores] = K::PARTS;
     fixture.moved(
         Arc::clone(&cells),
         &[
-            (LOADERS_PER_CPU * cpus, loads, |cells, context, random| cells.load(context, random)),
-            (keepers, keeps, |cells, context, random| cells.keep(context, random)),
-            (2, stores, |cells, context, random| cells.store(context, random)),
+            (LOADERS_PER_CPU * cpus, loads, |cells, context| cells.load(context)),
+            (keepers, keeps, |cells, context| cells.keep(context)),
+            (2, stores, |cells, context| cells.store(context)),
         ],
         |cells, context| cells.close(context),
     );
     cells
 }
 
-impl<C: Cell> Cells<C> {
-    fn cell(&self, random: &Random) -> &C {
-        &self.cells[random.below(C::CELLS) as usize]
+impl<K: Kind> Cells<K> {
+    /// What is in the cell that may have nothing.
+    fn optional(&self) -> Option<Object> {
+        K::Optional::inner(&self.optional.load()).clone()
     }
 
     /// Loads from cells until the run is over.
-    fn load(&self, context: &ThreadContext, random: &Random) {
-        let mut held: VecDeque<Held<C>> = VecDeque::new();
-        let mut cached = self.cells[0].cached();
+    fn load(&self, context: &ThreadContext) {
+        let mut held: VecDeque<Held<K>> = VecDeque::new();
+        let mut cached = K::cached(&self.cells[0]);
         let mut last = 0;
-        context.rounds(C::OPERATIONS.load, random, |random| {
-            (0..LOADS).for_each(|_| self.load_one(context, &mut held, &mut last, random));
-            context.ledger.did(C::OPERATIONS.load, LOADS);
+        context.rounds(K::LOAD, || {
+            (0..LOADS).for_each(|_| self.load_one(context, &mut held, &mut last));
+            context.ledger.did(K::LOAD, LOADS);
             cached(context);
         });
         end(context, (held, cached));
     }
 
-    fn load_one(
-        &self,
-        context: &ThreadContext,
-        held: &mut VecDeque<Held<C>>,
-        last: &mut u64,
-        random: &Random,
-    ) {
-        let guard = match random.below(8) {
-            0 => match C::load_optional(&self.optional) {
-                Some(guard) => guard,
+    fn load_one(&self, context: &ThreadContext, held: &mut VecDeque<Held<K>>, last: &mut u64) {
+        let cell = context.pick(&self.cells);
+        let guard = match context.below(8) {
+            0 => match self.optional() {
+                Some(object) => K::Cell::guard(object),
                 None => return,
             },
             1 => {
                 let link = self.chain.load();
-                let serial = C::canary(&link).serial();
-                context.expect(serial >= *last, FaultKind::Torn, C::NAME, || {
+                let serial = K::Cell::inner(&link).serial();
+                context.expect(serial >= *last, FaultKind::Torn, K::NAME, || {
                     format!("value {serial} was loaded after {last} had been")
                 });
                 *last = serial;
                 link
             }
-            2 => C::guard(C::object(self.cell(random).load())),
-            _ => self.cell(random).load(),
+            2 => K::Cell::guard(K::Cell::into_inner(cell.load())),
+            _ => cell.load(),
         };
-        let one = Held::<C>::new(context, guard);
-        if random.one_in(16) {
-            spin(random.below(500));
+        let one = Held::<K>::new(context, guard);
+        if context.one_in(16) {
+            spin(context.below(500));
             one.expect(context);
         }
-        match random.below(64).checked_sub(C::GIVEN_AWAY) {
+        match context.below(64).checked_sub(K::GIVEN_AWAY) {
             None => self.give_away(context, one),
-            Some(0) => C::object(one.0).expect(context, C::NAME, one.1),
+            Some(0) => K::Cell::into_inner(one.0).expect(context, K::NAME, one.1),
             Some(1..=4) => {
                 held.push_back(one);
                 if held.len() as u64 > GUARDS {
                     // Not in the order in which they came.
-                    let oldest = held.swap_remove_back(random.below(GUARDS) as usize);
+                    let oldest = held.swap_remove_back(context.below(GUARDS) as usize);
                     oldest.iter().for_each(|one| one.expect(context));
                 }
             }
@@ -351,7 +306,7 @@ impl<C: Cell> Cells<C> {
     }
 
     /// Sends a guard to whichever thread takes it.
-    fn give_away(&self, context: &ThreadContext, one: Held<C>) {
+    fn give_away(&self, context: &ThreadContext, one: Held<K>) {
         let mut moving = lock(&self.moving);
         if moving.len() < MOVING && !context.has_died() {
             moving.push(one.0);
@@ -359,15 +314,15 @@ impl<C: Cell> Cells<C> {
     }
 
     /// Takes guards from others and keeps them, some for long, until the run is over.
-    fn keep(&self, context: &ThreadContext, random: &Random) {
-        let mut kept: Vec<(Held<C>, Instant)> = Vec::new();
-        context.rounds(C::OPERATIONS.elsewhere, random, |random| {
+    fn keep(&self, context: &ThreadContext) {
+        let mut kept: Vec<(Held<K>, Instant)> = Vec::new();
+        context.rounds(K::ELSEWHERE, || {
             let came = mem::take(&mut *lock(&self.moving));
             let now = Instant::now();
             for guard in came {
-                let until = now + Duration::from_micros(random.below_mostly_low(C::KEPT_BELOW_US));
-                let one = Held::<C>::new(context, guard);
-                context.did(C::OPERATIONS.elsewhere);
+                let until = now + Duration::from_micros(context.below_mostly_low(K::KEPT_BELOW_US));
+                let one = Held::<K>::new(context, guard);
+                context.did(K::ELSEWHERE);
                 if kept.len() < KEPT {
                     kept.push((one, until));
                 }
@@ -378,9 +333,9 @@ impl<C: Cell> Cells<C> {
             }
             let mut due: Vec<_> = kept.extract_if(.., |(_, until)| *until <= now).collect();
             while !due.is_empty() {
-                drop(due.swap_remove(random.below(due.len() as u64) as usize));
+                drop(due.swap_remove(context.below(due.len() as u64) as usize));
             }
-            match random.below(C::REST_BELOW_US) {
+            match context.below(K::REST_BELOW_US) {
                 0 => thread::yield_now(),
                 rest => thread::sleep(Duration::from_micros(rest)),
             }
@@ -389,73 +344,63 @@ impl<C: Cell> Cells<C> {
     }
 
     /// Loads some guards, more than there are slots perhaps, and gives some of them away.
-    fn hand_out(&self, context: &ThreadContext, random: &Random) {
-        let guards = 1 + random.below(GUARDS);
-        let guards = (0..guards).map(|_| Held::<C>::new(context, self.cell(random).load()));
+    fn hand_out(&self, context: &ThreadContext) {
+        let guards = 1 + context.below(GUARDS);
+        let guards = (0..guards).map(|_| Held::<K>::new(context, context.pick(&self.cells).load()));
         for one in guards.collect::<Vec<_>>() {
             one.expect(context);
-            if random.one_in(2) {
+            if context.one_in(2) {
                 self.give_away(context, one);
             }
         }
     }
 
     /// Replaces what is in cells until the run is over.
-    fn store(&self, context: &ThreadContext, random: &Random) {
+    fn store(&self, context: &ThreadContext) {
         let mut kept = Kept::default();
-        context.rounds(C::OPERATIONS.store, random, |random| {
-            (0..STORES).for_each(|_| self.store_one(context, &mut kept, random));
+        context.rounds(K::UPDATES[0], || {
+            (0..STORES).for_each(|_| self.store_one(context, &mut kept));
         });
         kept.end(context);
     }
 
-    fn store_one(&self, context: &ThreadContext, kept: &mut Kept, random: &Random) {
-        let mut fresh = |serial: u64| kept.keep(Canary::new(serial, C::LIVE));
+    fn store_one(&self, context: &ThreadContext, kept: &mut Kept) {
+        let mut fresh = |serial: u64| kept.keep(Canary::new(serial, K::LIVE));
         let next_serial = || self.serial.fetch_add(1, Relaxed);
         let expect = |old: &Canary| {
-            old.loaded(context, C::NAME);
+            old.loaded(context, K::NAME);
         };
-        let (operation, cell) = (C::OPERATIONS, self.cell(random));
-        match random.below(10) {
-            0..=2 => {
-                context.did(operation.store);
-                cell.store(fresh(next_serial()));
-            }
-            3 => {
-                context.did(operation.swap);
-                expect(&cell.swap(fresh(next_serial())));
+        let cell = context.pick(&self.cells);
+        let drawn = context.below(10).saturating_sub(2) as usize;
+        context.did(K::UPDATES[drawn]);
+        match drawn {
+            0 => cell.store(fresh(next_serial())),
+            1 => expect(&cell.swap(fresh(next_serial()))),
+            2 | 3 => {
+                let is_new = drawn == 2 && context.one_in(2);
+                let new = is_new.then(|| fresh(next_serial()));
+                self.optional.swap(new).iter().for_each(|old| expect(old));
             }
             4 => {
-                context.did(operation.optional);
-                let new = random.one_in(2).then(|| fresh(next_serial()));
-                C::swap_optional(&self.optional, new).iter().for_each(|old| expect(old));
+                let current = self.chain.load();
+                let current = K::Cell::inner(&current);
+                let new = fresh(current.serial() + 1);
+                let was = self.chain.compare_and_swap(Arc::as_ptr(current), new);
+                expect(&was);
+                self.links.fetch_add(u64::from(Arc::ptr_eq(&was, current)), Relaxed);
             }
             5 => {
-                context.did(operation.take);
-                C::take(&self.optional).iter().for_each(|old| expect(old));
-            }
-            6 => {
-                context.did(operation.compare);
-                let current = self.chain.load();
-                let new = fresh(C::canary(&current).serial() + 1);
-                let is_replaced = self.chain.replace(&current, new, expect);
-                self.links.fetch_add(u64::from(is_replaced), Relaxed);
-            }
-            7 => {
-                context.did(operation.rcu);
                 expect(&self.chain.rcu(|old| fresh(old.serial() + 1)));
                 self.links.fetch_add(1, Relaxed);
             }
-            8 => {
+            6 => {
                 // One object in two cells, and back where it was.
-                context.did(operation.shared);
-                let from = self.cell(random);
-                let shared = C::object(from.load());
+                let from = context.pick(&self.cells);
+                let shared = K::Cell::into_inner(from.load());
                 cell.store(Arc::clone(&shared));
                 from.store(shared);
             }
             _ => {
-                context.did(operation.rcu);
                 drop(cell.rcu(|old| {
                     expect(old);
                     fresh(next_serial())
@@ -466,31 +411,28 @@ impl<C: Cell> Cells<C> {
 
     /// When all threads have ended: looks for what is lost.
     fn close(&self, context: &ThreadContext) {
-        let moving = mem::take(&mut *lock(&self.moving));
-        if context.has_died() {
-            return mem::forget(moving);
-        }
-        drop(moving);
-        let (chain, links) = (C::canary(&self.chain.load()).serial(), self.links.load(Relaxed));
-        context.expect(chain == links, FaultKind::Sum, C::NAME, || {
+        lock(&self.moving).clear();
+        let (chain, links) = (self.chain.load(), self.links.load(Relaxed));
+        let chain = K::Cell::inner(&chain).serial();
+        context.expect(chain == links, FaultKind::Sum, K::NAME, || {
             format!("{links} updates came to {chain}")
         });
         hazard::barrier();
         // One may be in several.
         let there: HashSet<*const Canary> =
-            self.cells.iter().map(|cell| Arc::as_ptr(&C::object(cell.load()))).collect();
-        let there = there.len() + 1 + usize::from(C::load_optional(&self.optional).is_some());
-        C::LIVE.expect(context, C::NAME, there);
+            self.cells.iter().map(|cell| Arc::as_ptr(K::Cell::inner(&cell.load()))).collect();
+        let there = there.len() + 1 + usize::from(self.optional().is_some());
+        K::LIVE.expect(context, K::NAME, there);
     }
 }
 
 /// Starts threads that load and end, with guards that outlive them, until the run is over.
-fn come_and_go(cells: &Arc<Cells<ArcCellAny<Object>>>, context: &ThreadContext, random: &Random) {
-    context.rounds(Operation::ArcShort, random, |random| {
-        let (cells, own) = (Arc::clone(cells), context.clone());
-        let short = delays::spawn("guards", random, move |random| {
-            let (at_its_end, random) = (random.one_in(8), random.clone());
-            let loads = move || cells.hand_out(&own, &random);
+fn come_and_go(cells: &Arc<Cells<Protected>>, context: &ThreadContext) {
+    context.rounds(Operation::ArcShort, || {
+        let cells = Arc::clone(cells);
+        let short = context.spawn("guards", move |context| {
+            let (at_its_end, own) = (context.one_in(8), context.clone());
+            let loads = move || cells.hand_out(&own);
             if at_its_end { at_the_end(loads) } else { loads() }
         });
         short.map(|short| context.join(short, ""));

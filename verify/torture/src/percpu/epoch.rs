@@ -13,14 +13,7 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use quiescence::Domain;
 use quiescence::epoch::{self, Atomic, Collector, Guard, Owned, Shared};
 
-use crate::canary::{Canary, Live};
-use crate::context::ThreadContext;
-use crate::deferral::tuning;
-use crate::delays::spin;
-use crate::fixture::Fixture;
-use crate::kinds::{FaultKind, Operation};
-use crate::pool::lock;
-use crate::random::Random;
+use super::{Canary, FaultKind, Fixture, Live, Operation, ThreadContext, lock, spin, tuning};
 
 /// Guards between two messages to the watchdog; and updates.
 const GUARDS: u64 = 64;
@@ -84,8 +77,8 @@ fn load<'g>(place: &Place, guard: &'g Guard, context: &ThreadContext) -> (&'g Ca
 }
 
 /// Has the end of what was unlinked run, when no guard is left.
-fn defer_end(old: Shared<'_, Canary>, guard: &Guard, context: &ThreadContext, random: &Random) {
-    if random.one_in(2) {
+fn defer_end(old: Shared<'_, Canary>, guard: &Guard, context: &ThreadContext) {
+    if context.one_in(2) {
         context.did(Operation::EpochDestroy);
         // SAFETY: unlinked by the caller, and deferred here alone.
         return unsafe { guard.defer_destroy(old) };
@@ -103,25 +96,25 @@ impl Pointers {
     }
 
     /// Loads pointers until the run is over.
-    fn read(&self, context: &ThreadContext, random: &Random) {
+    fn read(&self, context: &ThreadContext) {
         let Some(handle) = self.small().map(|small| small.register()) else { return };
-        context.repeat(Operation::EpochPin, GUARDS, random, |random| {
-            let which = random.below(2) as usize;
+        context.repeat(Operation::EpochPin, GUARDS, || {
+            let which = context.below(2) as usize;
             let mut guard = if which == 0 { epoch::pin() } else { handle.pin() };
-            self.read_under(which, &guard, context, random);
-            if random.one_in(8) {
+            self.read_under(which, &guard, context);
+            if context.one_in(8) {
                 guard.repin();
                 context.did(Operation::EpochRepin);
-                self.read_under(which, &guard, context, random);
+                self.read_under(which, &guard, context);
             }
         });
     }
 
     /// Follows each pointer of a collector, and checks all objects once more afterwards.
-    fn read_under(&self, which: usize, guard: &Guard, context: &ThreadContext, random: &Random) {
+    fn read_under(&self, which: usize, guard: &Guard, context: &ThreadContext) {
         let found: [_; PLACES] = array::from_fn(|at| load(&self.places[which][at], guard, context));
-        if random.one_in(8) {
-            spin(random.below(500));
+        if context.one_in(8) {
+            spin(context.below(500));
         }
         for (object, serial) in found {
             object.expect(context, "epoch::Atomic", serial);
@@ -129,23 +122,23 @@ impl Pointers {
     }
 
     /// Exchanges pointers until the run is over.
-    fn update(&self, context: &ThreadContext, random: &Random) {
+    fn update(&self, context: &ThreadContext) {
         let Some(handle) = self.small().map(|small| small.register()) else { return };
-        context.repeat(Operation::EpochExchange, UPDATES, random, |random| {
-            let which = random.below(2) as usize;
+        context.repeat(Operation::EpochExchange, UPDATES, || {
+            let which = context.below(2) as usize;
             let guard = if which == 0 { epoch::pin() } else { handle.pin() };
-            let place = &self.places[which][random.below(PLACES as u64) as usize];
+            let place = &self.places[which][context.below(PLACES as u64) as usize];
             let new = fresh(self.serial.fetch_add(1, Relaxed));
             // AcqRel: the old object is whole here, and the new one for those that load it.
-            if random.one_in(2) {
-                defer_end(place.swap(new, AcqRel, &guard), &guard, context, random);
+            if context.one_in(2) {
+                defer_end(place.swap(new, AcqRel, &guard), &guard, context);
             } else {
                 let seen = place.load(Acquire, &guard);
                 if place.compare_exchange(seen, new, AcqRel, Acquire, &guard).is_ok() {
-                    defer_end(seen, &guard, context, random);
+                    defer_end(seen, &guard, context);
                 }
             }
-            if random.one_in(16) {
+            if context.one_in(16) {
                 guard.flush();
                 context.did(Operation::EpochFlush);
             }
@@ -154,9 +147,6 @@ impl Pointers {
 
     /// When all threads have ended: looks for what is lost.
     fn close(&self, context: &ThreadContext) {
-        if context.has_died() {
-            return;
-        }
         // The last handle: what was deferred runs before the drop returns.
         drop(lock(&self.small).take());
         quiescence::barrier();

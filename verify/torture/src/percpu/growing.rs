@@ -8,10 +8,10 @@ use std::thread;
 use quiescence::Srcu;
 
 use super::sleepable::{self, Place, Yard};
+use crate::arena::Participant;
 use crate::context::ThreadContext;
 use crate::delays;
-use crate::kinds::{FaultKind, Operation, Way};
-use crate::random::Random;
+use crate::kinds::{FaultKind, Operation, ReaderKind, Way};
 use crate::shuffler::Shuffler;
 
 /// Threads that read in a small domain.
@@ -21,33 +21,28 @@ const READERS: usize = 3;
 const SECTIONS_MAX: u64 = 300;
 
 /// One domain after the other until the run is over.
-pub(crate) fn run(
-    beside: &Yard,
-    shuffler: &Arc<Shuffler>,
-    context: &ThreadContext,
-    random: &Random,
-) {
-    context.repeat(Operation::Grown, 1, random, |random| round(beside, shuffler, context, random));
+pub(crate) fn run(beside: &Yard, shuffler: &Arc<Shuffler>, context: &ThreadContext) {
+    context.repeat(Operation::Grown, 1, || round(beside, shuffler, context));
 }
 
-fn round(beside: &Yard, shuffler: &Arc<Shuffler>, context: &ThreadContext, random: &Random) {
+fn round(beside: &Yard, shuffler: &Arc<Shuffler>, context: &ThreadContext) {
     let small = Yard::new("small sleepable domain", Place::Made(Arc::new(Srcu::new())));
-    let sections = 1 + random.below(SECTIONS_MAX);
+    let sections = 1 + context.below(SECTIONS_MAX);
     thread::scope(|scope| {
         let mut readers = Vec::new();
         for _ in 0..READERS {
-            let (small, seed) = (&small, random.next());
+            let (small, seed, own) = (&small, context.next(), context.clone());
             let read = move || {
                 let _stay = shuffler.join();
                 delays::seed_thread(seed);
-                let participant = small.participant(context, &Random::from_state(seed));
+                let participant = Participant::new(&small.arena, &own);
                 (0..sections).for_each(|_| sleepable::section(small, &participant));
             };
             // Where the system is short of threads there are fewer readers.
             readers.extend(thread::Builder::new().spawn_scoped(scope, read));
         }
         while readers.iter().any(|reader| !reader.is_finished()) {
-            update(beside, &small, context, random);
+            update(beside, &small, context);
         }
         for reader in readers {
             context.expect(reader.join().is_ok(), FaultKind::Panic, small.arena.name, || {
@@ -55,20 +50,22 @@ fn round(beside: &Yard, shuffler: &Arc<Shuffler>, context: &ThreadContext, rando
             });
         }
     });
-    if random.one_in(2) {
+    if context.one_in(2) {
         sleepable::close(&small.arena, context);
     }
     // Else the domain ends with what waits in it.
 }
 
 /// Updates once, by one who waits.
-fn update(beside: &Yard, small: &Yard, context: &ThreadContext, random: &Random) {
+fn update(beside: &Yard, small: &Yard, context: &ThreadContext) {
     const WAYS: [Way; 6] =
         [Way::Synchronize, Way::Expedited, Way::StartPoll, Way::Store, Way::Retire, Way::IntoBox];
-    let participant = small.participant(context, random);
+    let participant = Participant::new(&small.arena, context);
     let way = participant.begin(&WAYS);
     // Domains wait for their own sections only.
-    let held = random.one_in(4).then(|| beside.hold());
+    let reader = Participant::new(&beside.arena, context);
+    let held = context.one_in(4).then(|| beside.hold(&reader, ReaderKind::Srcu));
     participant.update(way, &mut VecDeque::new());
     context.ledger.did(Operation::Beside, u64::from(held.is_some()));
+    held.into_iter().for_each(|visit| reader.leave(visit));
 }

@@ -9,13 +9,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU64};
 
 use quiescence::hazard::{self, HazardDomain, HazardPointer};
 
-use crate::canary::{Canary, Live};
-use crate::context::ThreadContext;
-use crate::deferral::tuning;
-use crate::delays::spin;
-use crate::fixture::Fixture;
-use crate::kinds::{FaultKind, Operation};
-use crate::random::Random;
+use super::{Canary, FaultKind, Fixture, Live, Operation, ThreadContext, spin, tuning};
 
 /// Protections between two messages to the watchdog; and updates.
 const LOADS: u64 = 128;
@@ -74,15 +68,15 @@ pub(crate) fn cast(fixture: &mut Fixture, cpus: usize) {
 
 impl Hazards {
     /// Protects what bare pointers lead to until the run is over.
-    fn protect(&self, context: &ThreadContext, random: &Random) {
+    fn protect(&self, context: &ThreadContext) {
         let mut holders: [HazardPointer; 2] = array::from_fn(|_| HazardPointer::new());
         let mut round = 0_u64;
-        context.repeat(Operation::HazardProtect, LOADS, random, |random| {
+        context.repeat(Operation::HazardProtect, LOADS, || {
             round += 1;
-            self.protect_one(context, &mut holders, round, random);
+            self.protect_one(context, &mut holders, round);
             if round.is_multiple_of(64 * LOADS) {
                 holders = array::from_fn(|_| HazardPointer::new());
-                end_domain(context, &mut holders[0], random);
+                end_domain(context, &mut holders[0]);
             }
         });
     }
@@ -92,36 +86,35 @@ impl Hazards {
         context: &ThreadContext,
         [first, second]: &mut [HazardPointer; 2],
         round: u64,
-        random: &Random,
     ) {
         // Both of the same one now and then.
-        let place = &self.places[random.below_mostly_low(PLACES as u64) as usize];
+        let place = &self.places[context.below_mostly_low(PLACES as u64) as usize];
         if round.is_multiple_of(2) {
             self.lines.iter().for_each(|line| line.0.store(round, Relaxed));
         }
         // SAFETY: what is there is from a box, and is retired after it was taken out.
         let Some(one) = (unsafe { first.protect(place) }) else { return };
         let serial = one.loaded(context, "HazardPointer");
-        if random.one_in(8) {
+        if context.one_in(8) {
             let expected = one.as_ptr().as_ptr();
             // SAFETY: as above.
             if let Ok(Some(again)) = unsafe { second.try_protect(place, expected) } {
                 drop(one);
-                spin(random.below(500));
+                spin(context.below(500));
                 again.expect(context, "HazardPointer", serial);
             }
         } else {
-            if random.one_in(16) {
-                spin(random.below(500));
+            if context.one_in(16) {
+                spin(context.below(500));
             }
             one.expect(context, "HazardPointer", serial);
         }
     }
 
     /// Replaces what bare pointers lead to, and retires it, until the run is over.
-    fn retire(&self, context: &ThreadContext, random: &Random) {
-        context.repeat(Operation::HazardRetire, STORES, random, |random| {
-            let at = random.below_mostly_low(PLACES as u64) as usize;
+    fn retire(&self, context: &ThreadContext) {
+        context.repeat(Operation::HazardRetire, STORES, || {
+            let at = context.below_mostly_low(PLACES as u64) as usize;
             let new = boxed(self.serial.fetch_add(1, Relaxed));
             // AcqRel: the old one is whole for us, and the new one for those that load it.
             let old = self.places[at].swap(new, AcqRel);
@@ -132,7 +125,7 @@ impl Hazards {
             } else {
                 hazard::global().retire(old)
             }
-            if random.one_in(2) {
+            if context.one_in(2) {
                 self.lines.iter().for_each(|line| line.0.store(1, Relaxed));
             }
         });
@@ -140,9 +133,6 @@ impl Hazards {
 
     /// When all threads have ended: looks for what is lost.
     fn close(&self, context: &ThreadContext) {
-        if context.has_died() {
-            return;
-        }
         self.small.barrier();
         hazard::barrier();
         LIVE.expect(context, "HazardDomain", PLACES);
@@ -164,18 +154,18 @@ impl Drop for Hazards {
 }
 
 /// A domain ends while one of its objects is protected; that one outlives it.
-fn end_domain(context: &ThreadContext, holder: &mut HazardPointer, random: &Random) {
+fn end_domain(context: &ThreadContext, holder: &mut HazardPointer) {
     let domain = HazardDomain::new();
     let place = AtomicPtr::new(boxed(7));
     // SAFETY: from a box; retired below, after it was taken out.
     let protected = unsafe { holder.protect(&place) };
-    for _ in 0..random.below(40) {
+    for _ in 0..context.below(40) {
         domain.retire(Box::new(Canary::new(8, &LIVE)));
     }
     let old = place.swap(ptr::null_mut(), AcqRel);
     // SAFETY: from a box, and no thread finds it any more.
     domain.retire(unsafe { Box::from_raw(old) });
-    if random.one_in(2) {
+    if context.one_in(2) {
         domain.barrier();
     }
     drop(domain);

@@ -8,21 +8,9 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
 use quiescence::collections::{Id, IdMap, Mark};
-use quiescence::{
-    Domain,
-    tag::{DomainTag, Global, Private},
-};
+use quiescence::{Domain, tag::DomainTag};
 
-use crate::canary::{Canary, Live};
-use crate::context::ThreadContext;
-use crate::deferral::tuning;
-use crate::delays::spin;
-use crate::fixture::Fixture;
-use crate::kinds::{FaultKind, Operation};
-use crate::random::Random;
-
-/// Threads for each CPU.
-const THREADS_PER_CPU: usize = 2;
+use super::{Canary, FaultKind, Fixture, Live, Operation, ThreadContext, spin, tuning};
 
 /// Operations between two messages to the watchdog.
 const ROUNDS: u64 = 64;
@@ -48,13 +36,7 @@ fn expect(object: &Canary, context: &ThreadContext, id: Id) {
     object.expect(context, "IdMap", id.to_bits());
 }
 
-/// The tables, and the ids that are known.
-#[derive(Debug)]
-struct Ids {
-    global: Table<Global>,
-    small: Table<Private>,
-}
-
+/// A table, and the ids that are known.
 #[derive(Debug)]
 struct Table<D: DomainTag> {
     map: IdMap<Canary, D>,
@@ -63,46 +45,30 @@ struct Table<D: DomainTag> {
 
 /// Threads that use id tables.
 pub(crate) fn cast(fixture: &mut Fixture, cpus: usize) {
-    let small = Domain::builder().tuning(tuning(ROOM, 1 << 20)).build();
-    let ids = Ids { global: Table::new(Domain::global()), small: Table::new(small) };
-    let parts = [(THREADS_PER_CPU * cpus, "user of id tables", Ids::run as _)];
-    fixture.moved(ids, &parts, Ids::close);
+    cast_in(fixture, cpus, Domain::global());
+    cast_in(fixture, cpus, Domain::builder().tuning(tuning(ROOM, 1 << 20)).build());
+    fixture.check(|context| LIVE.expect(context, "IdMap", 0));
 }
 
-impl Ids {
-    /// Uses both until the run is over.
-    fn run(&self, context: &ThreadContext, random: &Random) {
-        context.rounds(Operation::IdUse, random, |random| {
-            for _ in 0..ROUNDS {
-                self.global.step(context, random);
-                self.small.step(context, random);
-            }
-            context.ledger.did(Operation::IdUse, ROUNDS * 2);
-        });
-    }
-
-    /// When all threads have ended: looks for what is lost.
-    fn close(&self, context: &ThreadContext) {
-        if context.has_died() {
-            return;
-        }
-        self.global.close(context);
-        self.small.close(context);
-        LIVE.expect(context, "IdMap", 0);
-    }
+/// Threads that use one, in this domain.
+fn cast_in<D: DomainTag>(fixture: &mut Fixture, cpus: usize, domain: Domain<D>) {
+    let board = std::array::from_fn(|_| AtomicU64::new(0));
+    let table = Table { map: IdMap::new_in(domain), board };
+    fixture.moved(table, &[(cpus, "user of id tables", Table::run as _)], Table::close);
 }
 
 impl<D: DomainTag> Table<D> {
-    fn new(domain: Domain<D>) -> Self {
-        Self { map: IdMap::new_in(domain), board: std::array::from_fn(|_| AtomicU64::new(0)) }
+    /// Uses it until the run is over.
+    fn run(&self, context: &ThreadContext) {
+        context.repeat(Operation::IdUse, ROUNDS, || self.step(context));
     }
 
-    fn step(&self, context: &ThreadContext, random: &Random) {
-        let place = &self.board[random.below(BOARD as u64) as usize];
+    fn step(&self, context: &ThreadContext) {
+        let place = context.pick(&self.board);
         // Relaxed, all of these: a number that may be an old one.
         let known = Id::from_bits(place.load(Relaxed));
-        let mark = Mark::ALL[random.below(3) as usize];
-        match random.below(10) {
+        let mark = Mark::ALL[context.below(3) as usize];
+        match context.below(10) {
             0 | 1 => {
                 let id = self.map.insert_with(object);
                 let is_marked = self.map.is_marked(id, mark);
@@ -125,19 +91,19 @@ impl<D: DomainTag> Table<D> {
             4 => {
                 if let Some(id) = known {
                     self.map.set_mark(id, mark);
-                    self.map.clear_mark(id, Mark::ALL[random.below(3) as usize]);
+                    self.map.clear_mark(id, Mark::ALL[context.below(3) as usize]);
                     context.did(Operation::IdMark);
                 }
             }
             5 => self.search(context, mark),
-            6 => self.own(context, random, mark),
+            6 => self.own(context, mark),
             _ => {
                 let reader = self.map.read();
                 if let Some(id) = known
                     && let Some(object) = reader.get(id)
                 {
                     expect(object, context, id);
-                    spin(random.below(100));
+                    spin(context.below(100));
                     expect(object, context, id); // it stays, whatever became of the entry
                     context.did(Operation::IdGet);
                 }
@@ -160,8 +126,8 @@ impl<D: DomainTag> Table<D> {
     }
 
     /// An index of this thread's: what it does there is known.
-    fn own(&self, context: &ThreadContext, random: &Random, mark: Mark) {
-        let index = OWN + context.record as u32 * OWN_EACH + random.below(OWN_EACH.into()) as u32;
+    fn own(&self, context: &ThreadContext, mark: Mark) {
+        let index = OWN + context.record as u32 * OWN_EACH + context.below(OWN_EACH.into()) as u32;
         let id = {
             let reader = self.map.read();
             reader.get_at(index).map(|(id, object)| {
@@ -182,7 +148,7 @@ impl<D: DomainTag> Table<D> {
                     Err(_) => false,
                 }
             }
-            Some(id) if random.one_in(2) => {
+            Some(id) if context.one_in(2) => {
                 self.map.set_mark(id, mark);
                 is_found() == Some(id) && self.map.clear_mark(id, mark) && is_found().is_none()
             }
@@ -196,6 +162,7 @@ impl<D: DomainTag> Table<D> {
         });
     }
 
+    /// When all threads have ended: looks for what is lost.
     fn close(&self, context: &ThreadContext) {
         let (there, counted) = (self.map.read().iter().count(), self.map.len());
         context.expect(there == counted, FaultKind::Count, "IdMap", || {

@@ -15,13 +15,7 @@ use quiescence::{
     tag::{DomainTag, Private},
 };
 
-use crate::canary::{Canary, Live};
-use crate::context::ThreadContext;
-use crate::deferral::tuning;
-use crate::delays::spin;
-use crate::fixture::Fixture;
-use crate::kinds::{FaultKind, Operation};
-use crate::random::Random;
+use super::{Canary, FaultKind, Fixture, Live, Operation, ThreadContext, spin, tuning};
 
 /// Traversals, updates, and pushes and pops, between two messages to the watchdog.
 const READS: u64 = 64;
@@ -101,43 +95,43 @@ pub(crate) fn cast(fixture: &mut Fixture, cpus: usize) {
 
 impl Lists {
     /// Traverses lists until the run is over.
-    fn read(&self, context: &ThreadContext, random: &Random) {
-        context.repeat(Operation::ListRead, READS, random, |random| {
-            if random.one_in(4) {
-                traverse(&self.small, context, random);
+    fn read(&self, context: &ThreadContext) {
+        context.repeat(Operation::ListRead, READS, || {
+            if context.one_in(4) {
+                traverse(&self.small, context);
             } else {
-                traverse(&self.list, context, random);
+                traverse(&self.list, context);
             }
         });
     }
 
     /// Updates lists until the run is over.
-    fn update(&self, context: &ThreadContext, random: &Random) {
-        context.repeat(Operation::ListUpdate, UPDATES, random, |random| {
+    fn update(&self, context: &ThreadContext) {
+        context.repeat(Operation::ListUpdate, UPDATES, || {
             let serial = self.serial.fetch_add(1, Relaxed);
-            if random.one_in(4) {
-                update(&self.small, serial, random);
+            if context.one_in(4) {
+                update(&self.small, serial, context);
             } else {
-                update(&self.list, serial, random);
+                update(&self.list, serial, context);
             }
         });
     }
 
     /// Pushes and pops until the run is over.
-    fn push_and_pop(&self, context: &ThreadContext, random: &Random) {
+    fn push_and_pop(&self, context: &ThreadContext) {
         let mut last = vec![0; context.ledger.records.len()];
-        context.rounds(Operation::QueuePop, random, |random| {
-            let section = random.one_in(8).then(quiescence::read);
+        context.rounds(Operation::QueuePop, || {
+            let section = context.one_in(8).then(quiescence::read);
             let fresh = || {
                 let serial = self.serial.fetch_add(1, Relaxed);
                 self.pushed.fetch_add(serial, Relaxed);
                 Element::new(context.record as u64, serial)
             };
-            for _ in 0..random.below(MOVES) {
+            for _ in 0..context.below(MOVES) {
                 self.queue.push(fresh());
                 self.stack.push(fresh());
             }
-            for _ in 0..random.below(MOVES) {
+            for _ in 0..context.below(MOVES) {
                 if let Some(element) = self.queue.pop() {
                     context.did(Operation::QueuePop);
                     let serial = self.take(context, &element);
@@ -151,7 +145,7 @@ impl Lists {
                     self.take(context, &element);
                 }
             }
-            if random.one_in(8) {
+            if context.one_in(8) {
                 for element in self.stack.pop_all() {
                     self.take(context, &element);
                 }
@@ -170,9 +164,6 @@ impl Lists {
 
     /// When all threads have ended: looks for what is lost.
     fn close(&self, context: &ThreadContext) {
-        if context.has_died() {
-            return;
-        }
         for element in self.queue.drain().chain(self.stack.pop_all()) {
             self.popped.fetch_add(element.canary.serial(), Relaxed);
         }
@@ -194,7 +185,7 @@ impl Lists {
 }
 
 /// Goes through a list, and looks at some elements once more at the end of the section.
-fn traverse<D: DomainTag>(list: &List<Element, D>, context: &ThreadContext, random: &Random) {
+fn traverse<D: DomainTag>(list: &List<Element, D>, context: &ThreadContext) {
     let reader = list.read();
     let mut kept: [Option<(&Element, u64)>; 4] = [None; 4];
     let (mut last, mut fixed) = (None, 0);
@@ -205,9 +196,9 @@ fn traverse<D: DomainTag>(list: &List<Element, D>, context: &ThreadContext, rand
         });
         last = Some(element.key);
         fixed += u64::from(element.key.is_multiple_of(APART));
-        if random.one_in(8) {
-            kept[random.below(4) as usize] = Some((element, serial));
-            spin(random.below(300));
+        if context.one_in(8) {
+            kept[context.below(4) as usize] = Some((element, serial));
+            spin(context.below(300));
         }
     }
     context.expect(fixed == FIXED, FaultKind::Count, "List", || {
@@ -219,12 +210,12 @@ fn traverse<D: DomainTag>(list: &List<Element, D>, context: &ThreadContext, rand
 }
 
 /// Changes something in a list; in a section, now and then.
-fn update<D: DomainTag>(list: &List<Element, D>, serial: u64, random: &Random) {
-    let section = random.one_in(8).then(|| list.read());
-    let key = random.below(FIXED) * APART;
-    let extra = key + 1 + random.below(APART - 1);
+fn update<D: DomainTag>(list: &List<Element, D>, serial: u64, context: &ThreadContext) {
+    let section = context.one_in(8).then(|| list.read());
+    let key = context.below(FIXED) * APART;
+    let extra = key + 1 + context.below(APART - 1);
     let mut updater = list.update();
-    match random.below(8) {
+    match context.below(8) {
         // All that are not always there; where nothing waits, as many as there is room for.
         0 => {
             while updater.find(|element| !element.key.is_multiple_of(APART)) {

@@ -23,7 +23,13 @@ mod words;
 
 use std::sync::Arc;
 
+use super::canary::{Canary, Live, end};
+use super::context::ThreadContext;
+use super::deferral::tuning;
+use super::delays::spin;
 use super::fixture::Fixture;
+use super::kinds::{FaultKind, Operation};
+use super::pool::lock;
 use super::themes::Theme;
 
 /// The threads of a theme.
@@ -33,11 +39,11 @@ pub(crate) fn cast(fixture: &mut Fixture, theme: Theme, cpus: usize) {
             let yards = sleepable::cast(fixture, cpus);
             let (beside, shuffler) = (yards[0].clone(), Arc::clone(&fixture.shuffler));
             let shufflers = Arc::clone(&shuffler);
-            fixture.moved_part("tasks in sleepable domains", move |context, random| {
-                tasks::run(&yards, &shufflers, context, random);
+            fixture.moved_part("tasks in sleepable domains", move |context| {
+                tasks::run(&yards, &shufflers, context);
             });
-            fixture.moved_part("one who has small sleepable domains", move |context, random| {
-                growing::run(&beside, &shuffler, context, random);
+            fixture.moved_part("one who has small sleepable domains", move |context| {
+                growing::run(&beside, &shuffler, context);
             });
         }
         Theme::RseqRead => words::cast_snapshots(fixture, cpus),

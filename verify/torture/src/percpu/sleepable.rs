@@ -5,21 +5,20 @@
 
 use std::collections::VecDeque;
 use std::future::Future;
+use std::iter;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
-use std::time::Duration;
 
-use quiescence::{Srcu, SrcuGuard, SrcuOwnedGuard, tag::Sleepable};
+use quiescence::{Srcu, tag::Sleepable};
 
-use crate::arena::{Arena, Look, Participant};
+use crate::arena::{Arena, Participant, Visit};
 use crate::context::ThreadContext;
 use crate::delays;
 use crate::fixture::{self, Fixture};
 use crate::kinds::{FaultKind, Operation, ReaderKind, Step, Way};
 use crate::pool::lock;
-use crate::random::Random;
 use crate::readers::dawdle;
 
 /// Threads for each CPU that read.
@@ -65,18 +64,11 @@ pub(crate) enum Place {
     Made(Arc<Srcu>),
 }
 
-/// A section that may end anywhere.
-#[derive(Debug)]
-pub(crate) enum Held {
-    Static(SrcuGuard<'static>),
-    Made(SrcuOwnedGuard),
-}
-
 /// Sections whose readers have left them to others, oldest first.
-type Left = Mutex<VecDeque<(Held, Option<Look>)>>;
+type Left = Mutex<VecDeque<Visit<'static>>>;
 
 /// A sleepable domain under torture.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Yard {
     place: Place,
     pub(crate) arena: Arc<Arena<Sleepable>>,
@@ -97,12 +89,12 @@ pub(crate) fn cast(fixture: &mut Fixture, cpus: usize) -> [Yard; 2] {
     for (&kind, yard) in readers.take(READERS_PER_CPU * cpus) {
         let own = yard.clone();
         let name = format!("reader in the {}", yard.arena.name);
-        fixture.moved_part(name, move |context, random| read(&own, context, kind, random));
+        fixture.moved_part(name, move |context| read(&own, context, kind));
     }
     for yard in yards.iter().chain(&yards) {
         let own = yard.clone();
         let name = format!("updater in the {}", yard.arena.name);
-        fixture.moved_part(name, move |context, random| update(&own, context, random));
+        fixture.moved_part(name, move |context| update(&own, context));
     }
     yards
 }
@@ -123,19 +115,15 @@ impl Yard {
         self.place.srcu()
     }
 
-    pub(crate) fn participant(
-        &self,
-        context: &ThreadContext,
-        random: &Random,
-    ) -> Participant<Sleepable> {
-        Participant::new(&self.arena, context, random)
-    }
-
     /// Begins a section that may end anywhere.
-    pub(crate) fn hold(&self) -> Held {
+    pub(crate) fn hold(
+        &self,
+        participant: &Participant<Sleepable>,
+        kind: ReaderKind,
+    ) -> Visit<'static> {
         match &self.place {
-            Place::Static(srcu) => Held::Static(srcu.read()),
-            Place::Made(srcu) => Held::Made(srcu.read_owned()),
+            Place::Static(srcu) => participant.visit(srcu.read(), kind),
+            Place::Made(srcu) => participant.visit(srcu.read_owned(), kind),
         }
     }
 }
@@ -149,135 +137,89 @@ impl Place {
     }
 }
 
-impl Held {
-    pub(crate) fn look(
-        &self,
-        participant: &Participant<Sleepable>,
-        kind: ReaderKind,
-    ) -> Option<Look> {
-        match self {
-            Self::Static(guard) => participant.look(guard, kind),
-            Self::Made(guard) => participant.look(guard, kind),
-        }
-    }
-}
-
 /// Reads until the run is over.
-fn read(yard: &Yard, context: &ThreadContext, kind: ReaderKind, random: &Random) {
-    let participant = &yard.participant(context, random);
+fn read(yard: &Yard, context: &ThreadContext, kind: ReaderKind) {
+    let participant = &Participant::new(&yard.arena, context);
     let mut last = None;
     participant.sections(|| {
         match kind {
             ReaderKind::SrcuNested => nested(yard, participant),
-            ReaderKind::SrcuOverlapping => last = Some(overlapping(yard, participant, last.take())),
+            ReaderKind::SrcuOverlapping => {
+                // The next section begins before the last one ends: the domain is never without a
+                // section, and grace periods come to an end all the same.
+                let next = yard.hold(participant, kind);
+                linger(context);
+                last.replace(next).into_iter().for_each(|last| participant.leave(last));
+            }
             ReaderKind::SrcuElsewhere => elsewhere(yard, participant),
             ReaderKind::SrcuLong => long(yard, participant),
             _ => section(yard, participant),
         }
-        if random.one_in(64) {
-            thread::sleep(Duration::from_micros(random.below(REST_MAX_US)));
+        if context.one_in(64) {
+            context.sleep(REST_MAX_US);
         }
     });
-    finish(participant, kind, last);
-    loop {
-        // The thread that is the last to end finds what is left.
-        let left = lock(&yard.left).pop_front();
-        let Some((held, look)) = left else { break };
-        finish(participant, ReaderKind::SrcuElsewhere, Some((held, look)));
-    }
+    // The thread that is the last to end finds what is left.
+    let left = || lock(&yard.left).pop_front();
+    last.into_iter().chain(iter::from_fn(left)).for_each(|visit| participant.leave(visit));
 }
 
 /// A section that ends where it began.
 pub(crate) fn section(yard: &Yard, participant: &Participant<Sleepable>) {
     let guard = yard.srcu().read();
     let Some(look) = participant.look(&guard, ReaderKind::Srcu) else { return };
-    linger(&participant.random);
+    linger(&participant.context);
     participant.look_again(&look, ReaderKind::Srcu);
     drop(guard);
 }
 
 /// A section in a section, which end in either order: each is one of its own.
 fn nested(yard: &Yard, participant: &Participant<Sleepable>) {
-    let kind = ReaderKind::SrcuNested;
     let begin = || {
-        let guard = yard.srcu().read();
-        let look = participant.look(&guard, kind);
-        linger(&participant.random);
-        (guard, look)
+        let visit = participant.visit(yard.srcu().read(), ReaderKind::SrcuNested);
+        linger(&participant.context);
+        visit
     };
     let (outer, inner) = (begin(), begin());
-    let is_outer_first = participant.random.one_in(2);
+    let is_outer_first = participant.context.one_in(2);
     let (first, last) = if is_outer_first { (outer, inner) } else { (inner, outer) };
-    first.1.iter().for_each(|look| participant.look_again(look, kind));
-    drop(first.0);
-    linger(&participant.random);
-    last.1.iter().for_each(|look| participant.look_again(look, kind));
-    drop(last.0);
-}
-
-/// The next section begins before the last one ends: the domain is never without a section, and
-/// grace periods come to an end all the same.
-fn overlapping(
-    yard: &Yard,
-    participant: &Participant<Sleepable>,
-    last: Option<(Held, Option<Look>)>,
-) -> (Held, Option<Look>) {
-    let held = yard.hold();
-    let look = held.look(participant, ReaderKind::SrcuOverlapping);
-    linger(&participant.random);
-    finish(participant, ReaderKind::SrcuOverlapping, last);
-    (held, look)
+    participant.leave(first);
+    linger(&participant.context);
+    participant.leave(last);
 }
 
 /// Leaves a section to others, and ends the one that has been left for longest.
 fn elsewhere(yard: &Yard, participant: &Participant<Sleepable>) {
-    let kind = ReaderKind::SrcuElsewhere;
-    let held = yard.hold();
-    let look = held.look(participant, kind);
+    let visit = yard.hold(participant, ReaderKind::SrcuElsewhere);
     let oldest = {
         let mut left = lock(&yard.left);
-        left.push_back((held, look));
+        left.push_back(visit);
         left.pop_front()
     };
-    linger(&participant.random);
-    finish(participant, kind, oldest);
+    linger(&participant.context);
+    oldest.into_iter().for_each(|oldest| participant.leave(oldest));
 }
 
 fn long(yard: &Yard, participant: &Participant<Sleepable>) {
-    let random = &participant.random;
-    let guard = yard.srcu().read();
-    let look = participant.look(&guard, ReaderKind::SrcuLong);
-    thread::sleep(Duration::from_micros(random.below(LONG_MAX_US)));
-    look.iter().for_each(|look| participant.look_again(look, ReaderKind::SrcuLong));
-    drop(guard);
-    thread::sleep(Duration::from_micros(random.below(PAUSE_MAX_US)));
+    let visit = participant.visit(yard.srcu().read(), ReaderKind::SrcuLong);
+    participant.context.sleep(LONG_MAX_US);
+    participant.leave(visit);
+    participant.context.sleep(PAUSE_MAX_US);
 }
 
 /// Stays in its section: the thread that came late stays for long, since a reader that stalled on
 /// its way in is what grace periods with one look too few miss.
-fn linger(random: &Random) {
-    if delays::is_late() && random.one_in(2) {
-        thread::sleep(Duration::from_micros(random.below(LATE_MAX_US)));
+fn linger(context: &ThreadContext) {
+    if delays::is_late() && context.one_in(2) {
+        context.sleep(LATE_MAX_US);
     } else {
-        dawdle(random);
-    }
-}
-
-/// Looks a last time and ends the section.
-fn finish(
-    participant: &Participant<Sleepable>,
-    kind: ReaderKind,
-    section: Option<(Held, Option<Look>)>,
-) {
-    if let Some((held, look)) = section {
-        look.iter().for_each(|look| participant.look_again(look, kind));
-        drop(held);
+        dawdle(context);
     }
 }
 
 /// Updates until the run is over, each time in a way that is drawn.
-fn update(yard: &Yard, context: &ThreadContext, random: &Random) {
-    let participant = yard.participant(context, random);
+fn update(yard: &Yard, context: &ThreadContext) {
+    let participant = Participant::new(&yard.arena, context);
     let ways = Way::all(|way| way.is_of_sleepable() && !way.is_alone());
     participant.update_by(&ways, |way, boxes| match way {
         Way::TryRetire => try_retire(yard, &participant),
@@ -305,12 +247,12 @@ fn try_retire(yard: &Yard, participant: &Participant<Sleepable>) {
 /// Waits for several futures at once, and gives one up now and then.
 fn awaited(yard: &Yard, participant: &Participant<Sleepable>) {
     participant.wait(Way::Awaited, |_| {
-        if participant.random.one_in(2) {
+        if participant.context.one_in(2) {
             let mut future = Box::pin(yard.srcu().synchronize_async());
             let done = future.as_mut().poll(&mut Context::from_waker(&unpark())).is_ready();
             participant.context.ledger.did(Operation::Abandoned, u64::from(!done));
         }
-        let futures = 1 + participant.random.below(3);
+        let futures = 1 + participant.context.below(3);
         block_on((0..futures).map(|_| yard.srcu().synchronize_async()).collect());
     });
 }

@@ -15,10 +15,11 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::task::{JoinHandle, yield_now};
 
 use super::sleepable::Yard;
+use crate::arena::Participant;
 use crate::context::ThreadContext;
 use crate::delays;
 use crate::kinds::{FaultKind, Operation, ReaderKind, Step, Way};
-use crate::random::Random;
+use crate::ledger::Ledger;
 use crate::shuffler::{Shuffler, Stay};
 
 /// Threads of the runtime: more than one, so that tasks move.
@@ -47,13 +48,8 @@ struct Tasks {
 }
 
 /// Has tasks until the run is over.
-pub(crate) fn run(
-    yards: &[Yard],
-    shuffler: &Arc<Shuffler>,
-    context: &ThreadContext,
-    random: &Random,
-) {
-    let runtime = match runtime(shuffler, random.next()) {
+pub(crate) fn run(yards: &[Yard], shuffler: &Arc<Shuffler>, context: &ThreadContext) {
+    let runtime = match runtime(shuffler, context.next()) {
         Ok(runtime) => runtime,
         Err(error) => {
             return context
@@ -64,11 +60,10 @@ pub(crate) fn run(
     for yard in yards {
         for number in 0..READERS + UPDATERS {
             let (yard, context) = (yard.clone(), context.clone());
-            let random = Random::from_state(random.next());
             if number < READERS {
-                tasks.spawn(&runtime, |steps| read(yard, context, steps, random));
+                tasks.spawn(&runtime, |steps| read(yard, context, steps));
             } else {
-                tasks.spawn(&runtime, |steps| update(yard, context, steps, random));
+                tasks.spawn(&runtime, |steps| update(yard, context, steps));
             }
         }
     }
@@ -121,35 +116,33 @@ impl Tasks {
 }
 
 /// Reads: each section is suspended some times, and continues wherever the task does.
-async fn read(yard: Yard, context: ThreadContext, steps: Arc<AtomicU64>, random: Random) {
-    let (participant, kind) = (yard.participant(&context, &random), ReaderKind::SrcuTask);
+async fn read(yard: Yard, context: ThreadContext, steps: Arc<AtomicU64>) {
+    let (participant, kind) = (Participant::new(&yard.arena, &context), ReaderKind::SrcuTask);
     while !context.is_over() {
-        let held = yard.hold();
-        let look = held.look(&participant, kind);
-        for _ in 0..random.below(4) {
+        let visit = yard.hold(&participant, kind);
+        for _ in 0..context.below(4) {
             yield_now().await;
         }
-        if random.one_in(SLEEP_ONE_IN) {
-            tokio::time::sleep(Duration::from_micros(random.below(SLEEP_MAX_US))).await;
+        if context.one_in(SLEEP_ONE_IN) {
+            tokio::time::sleep(Duration::from_micros(context.below(SLEEP_MAX_US))).await;
         }
-        look.iter().for_each(|look| participant.look_again(look, kind));
-        drop(held);
+        participant.leave(visit);
         steps.fetch_add(1, Relaxed);
         yield_now().await;
     }
 }
 
 /// Updates. A task must not wait but by `.await`: those that it would wait for may need its thread.
-async fn update(yard: Yard, context: ThreadContext, steps: Arc<AtomicU64>, random: Random) {
-    let (participant, way) = (yard.participant(&context, &random), Way::TaskAwaited);
+async fn update(yard: Yard, context: ThreadContext, steps: Arc<AtomicU64>) {
+    let (participant, way) = (Participant::new(&yard.arena, &context), Way::TaskAwaited);
     while !context.is_over() {
         let new = participant.arena.pool.take();
         let mut passing = participant.arena.pool.take_ageing();
         passing.extend(new.map(|new| participant.replace(new, way)));
-        if random.one_in(4) {
-            give_up(&yard, &context).await;
+        if context.one_in(4) {
+            give_up(&yard, &context.ledger).await;
         }
-        if random.one_in(2) {
+        if context.one_in(2) {
             yard.srcu().synchronize_async().await;
         } else {
             yard.srcu().wait_async(yard.srcu().start_poll()).await;
@@ -160,8 +153,8 @@ async fn update(yard: Yard, context: ThreadContext, steps: Arc<AtomicU64>, rando
 }
 
 /// A future that is polled once and dropped.
-async fn give_up(yard: &Yard, context: &ThreadContext) {
+async fn give_up(yard: &Yard, ledger: &Ledger) {
     let mut future = pin!(yard.srcu().synchronize_async());
     let done = poll_fn(|context| Poll::Ready(future.as_mut().poll(context).is_ready())).await;
-    context.ledger.did(Operation::Abandoned, u64::from(!done));
+    ledger.did(Operation::Abandoned, u64::from(!done));
 }

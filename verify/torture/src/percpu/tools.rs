@@ -2,7 +2,6 @@
 //! references that are given out while somebody kills, and a lock around two words that belong
 //! together.
 
-use std::collections::VecDeque;
 use std::sync::Mutex;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicI64, AtomicU64, fence};
@@ -14,14 +13,8 @@ use quiescence::sync::{
     Counter, ExactCounter, LimitCounter, LocalGlobalLock, LocalGlobalReadGuard, PerCpu,
 };
 
-use super::references::{Held, References};
-use crate::canary::end;
-use crate::context::ThreadContext;
-use crate::delays::spin;
-use crate::fixture::Fixture;
-use crate::kinds::{FaultKind, Operation};
-use crate::pool::lock;
-use crate::random::Random;
+use super::references::{Handles, References};
+use super::{FaultKind, Fixture, Operation, ThreadContext, end, lock, spin};
 
 /// Threads for each CPU that add, take, refer and read.
 const WORKERS_PER_CPU: usize = 3;
@@ -74,7 +67,7 @@ struct Holdings {
     grows: bool,
     alone: LimitCounter,
     alone_value: u64,
-    handles: VecDeque<Held>,
+    handles: Handles,
 }
 
 /// The tools.
@@ -106,7 +99,7 @@ pub(crate) fn cast(fixture: &mut Fixture, cpus: usize) {
         &[
             (workers, "user of per-CPU tools", Tools::work),
             (1, "summer of counters", Tools::sum),
-            (1, "killer of big references", Tools::kill),
+            (1, "killer of big references", |tools, context| tools.references.kill(context)),
             (2, "writer under the lock", Tools::write),
             (1, "one who ends the guards of others", Tools::end_guards),
         ],
@@ -136,30 +129,30 @@ impl Tools {
     }
 
     /// Adds, takes, refers and reads until the run is over.
-    fn work(&self, context: &ThreadContext, random: &Random) {
+    fn work(&self, context: &ThreadContext) {
         let mut holdings = Holdings {
             shared: Vec::new(),
             grows: true,
             alone: LimitCounter::new(LIMIT_ALONE),
             alone_value: 0,
-            handles: VecDeque::new(),
+            handles: Handles::new(),
         };
-        context.rounds(Operation::CounterAdd, random, |random| {
+        context.rounds(Operation::CounterAdd, || {
             for _ in 0..ROUNDS {
-                self.add(context, random);
-                self.add_within_limit(context, &mut holdings, random);
-                add_alone(context, &mut holdings, random);
-                self.read(context, random);
-                self.references.refer(context, &mut holdings.handles, random);
+                self.add(context);
+                self.add_within_limit(context, &mut holdings);
+                add_alone(context, &mut holdings);
+                self.read(context);
+                self.references.refer(context, &mut holdings.handles);
             }
         });
         holdings.shared.drain(..).for_each(|amount| self.give_back(amount));
         end(context, holdings.handles);
     }
 
-    fn add(&self, context: &ThreadContext, random: &Random) {
-        let count = 1 + random.below(ADDITIONS_MAX);
-        let amount = 1 + random.below(100) as i64;
+    fn add(&self, context: &ThreadContext) {
+        let count = 1 + context.below(ADDITIONS_MAX);
+        let amount = 1 + context.below(100) as i64;
         let total = amount * count as i64;
         self.promised.fetch_add(total, Relaxed);
         // Release: pairs with the Acquire in `expect_between`; a thread that sees an addition sees
@@ -178,10 +171,10 @@ impl Tools {
     }
 
     /// Adds as long as there is room, then subtracts for a while.
-    fn add_within_limit(&self, context: &ThreadContext, holdings: &mut Holdings, random: &Random) {
-        for _ in 0..random.below(16) {
+    fn add_within_limit(&self, context: &ThreadContext, holdings: &mut Holdings) {
+        for _ in 0..context.below(16) {
             if holdings.grows {
-                let amount = 1 + random.below(8);
+                let amount = 1 + context.below(8);
                 if !self.limit.try_add(amount) {
                     context.did(Operation::LimitRefused);
                     holdings.grows = false;
@@ -195,7 +188,7 @@ impl Tools {
                 holdings.shared.push(amount);
             } else if let Some(amount) = holdings.shared.pop() {
                 self.give_back(amount);
-                holdings.grows = random.one_in(200);
+                holdings.grows = context.one_in(200);
             } else {
                 holdings.grows = true;
             }
@@ -208,33 +201,28 @@ impl Tools {
     }
 
     /// Reads under the lock; some guards end on another thread.
-    fn read(&self, context: &ThreadContext, random: &Random) {
-        let guard = match random.below(8) {
+    fn read(&self, context: &ThreadContext) {
+        let guard = match context.below(8) {
             0 => LOCK.try_read(),
             _ => Some(LOCK.read()),
         };
         let Some(guard) = guard else { return };
         expect_whole(context, &guard);
-        if random.one_in(64) {
-            spin(random.below(2000));
+        if context.one_in(64) {
+            spin(context.below(2000));
             expect_whole(context, &guard);
         }
         context.did(Operation::LockRead);
-        if random.one_in(32) {
+        if context.one_in(32) {
             // Where no thread takes it, it ends here.
             let sent = self.guards.try_send(guard).is_ok();
             context.ledger.did(Operation::LockElsewhere, u64::from(sent));
         }
     }
 
-    /// Kills big references until the run is over.
-    fn kill(&self, context: &ThreadContext, random: &Random) {
-        self.references.kill(context, random);
-    }
-
     /// Sums until the run is over.
-    fn sum(&self, context: &ThreadContext, random: &Random) {
-        context.repeat(Operation::ExactSum, 1, random, |random| {
+    fn sum(&self, context: &ThreadContext) {
+        context.repeat(Operation::ExactSum, 1, || {
             let bounded = |name, sum: &dyn Fn() -> i64| {
                 // Acquire: pairs with the Release in `add`.
                 let least = self.done.load(Acquire);
@@ -254,7 +242,7 @@ impl Tools {
             context.expect(value <= LIMIT, FaultKind::Limit, "LimitCounter", || {
                 format!("the value was {value} where {LIMIT} is the limit")
             });
-            spin(random.below(20_000));
+            spin(context.below(20_000));
             thread::yield_now();
         });
     }
@@ -273,9 +261,9 @@ impl Tools {
     }
 
     /// Writes under the lock until the run is over.
-    fn write(&self, context: &ThreadContext, random: &Random) {
-        context.rounds(Operation::LockWrite, random, |random| {
-            let guard = match random.below(4) {
+    fn write(&self, context: &ThreadContext) {
+        context.rounds(Operation::LockWrite, || {
+            let guard = match context.below(4) {
                 0 => LOCK.try_write(),
                 _ => Some(LOCK.write()),
             };
@@ -286,15 +274,15 @@ impl Tools {
                 pair.write();
                 expect_whole(context, &pair);
             }
-            spin(random.below(5000));
-            if random.one_in(4) {
-                thread::sleep(Duration::from_micros(random.below(200)));
+            spin(context.below(5000));
+            if context.one_in(4) {
+                context.sleep(200);
             }
         });
     }
 
     /// Ends what others have begun to read, until the run is over.
-    fn end_guards(&self, context: &ThreadContext, _: &Random) {
+    fn end_guards(&self, context: &ThreadContext) {
         let Some(ends) = lock(&self.ends).take() else { return };
         loop {
             context.begin(Operation::LockElsewhere);
@@ -329,11 +317,11 @@ impl Tools {
 }
 
 /// A counter with a limit that no other thread uses: it is exact, wherever the thread is moved.
-fn add_alone(context: &ThreadContext, holdings: &mut Holdings, random: &Random) {
+fn add_alone(context: &ThreadContext, holdings: &mut Holdings) {
     let Holdings { alone, alone_value: value, .. } = holdings;
     for _ in 0..32 {
-        let amount = 1 + random.below(6);
-        if random.one_in(2) {
+        let amount = 1 + context.below(6);
+        if context.one_in(2) {
             let added = alone.try_add(amount);
             let is_right = added == (*value + amount <= LIMIT_ALONE);
             context.expect(is_right, FaultKind::Limit, "LimitCounter", || {

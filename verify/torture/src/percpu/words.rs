@@ -12,11 +12,8 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use quiescence::cell::Snapshot;
 use quiescence::sync::{Latch, SeqLock};
 
-use crate::context::ThreadContext;
-use crate::delays::spin;
-use crate::fixture::Fixture;
-use crate::kinds::{FaultKind, Operation};
-use crate::random::{Random, scramble};
+use super::{FaultKind, Fixture, Operation, ThreadContext, spin};
+use crate::random::scramble;
 
 /// Reads between two messages to the watchdog; writes of snapshots, and of the others.
 const READS: u64 = 128;
@@ -182,11 +179,11 @@ pub(crate) fn cast_snapshots(fixture: &mut Fixture, cpus: usize) {
 
 impl Snapshots {
     /// Loads until the run is over.
-    fn load(&self, context: &ThreadContext, random: &Random) {
+    fn load(&self, context: &ThreadContext) {
         let mut last = 0;
-        context.repeat(Operation::SnapshotLoad, READS, random, |random| {
+        context.repeat(Operation::SnapshotLoad, READS, || {
             self.few.read(context, &mut last);
-            if random.one_in(4) {
+            if context.one_in(4) {
                 expect_whole(context, "Snapshot", &hint::black_box(&self.many).load());
             }
             context.expect(self.gaps.load().is_whole(), FaultKind::Torn, "Snapshot", || {
@@ -196,20 +193,20 @@ impl Snapshots {
     }
 
     /// Replaces snapshots until the run is over.
-    fn store(&self, context: &ThreadContext, random: &Random) {
-        context.rounds(Operation::SnapshotStore, random, |random| {
-            (0..STORES).for_each(|_| match random.below(4) {
+    fn store(&self, context: &ThreadContext) {
+        context.rounds(Operation::SnapshotStore, || {
+            (0..STORES).for_each(|_| match context.below(4) {
                 0 => {
                     context.did(Operation::SnapshotUpdate);
                     self.few.update();
                 }
                 1 => {
                     context.did(Operation::SnapshotStore);
-                    self.gaps.store(Gaps::new(random.next()));
+                    self.gaps.store(Gaps::new(context.next()));
                 }
                 _ => {
                     context.did(Operation::SnapshotSwap);
-                    let new = random.next();
+                    let new = context.next();
                     let old = self.many.swap(words(new));
                     expect_whole(context, "Snapshot", &old);
                     self.balance.fetch_add(new.wrapping_sub(old[0]), Relaxed);
@@ -257,16 +254,16 @@ pub(crate) fn cast_sequences(fixture: &mut Fixture, cpus: usize) {
 
 impl Sequences {
     /// Reads until the run is over.
-    fn read(&self, context: &ThreadContext, random: &Random) {
+    fn read(&self, context: &ThreadContext) {
         let [mut few, mut many, mut latch, mut many_latch] = [0; 4];
-        context.rounds(Operation::SeqRead, random, |random| {
+        context.rounds(Operation::SeqRead, || {
             for _ in 0..READS {
-                self.few.read_by(context, &mut few, |lock| match random.below(8) {
+                self.few.read_by(context, &mut few, |lock| match context.below(8) {
                     0 => lock.try_read(),
                     _ => Some(lock.read()),
                 });
                 self.latch.read(context, &mut latch);
-                if random.one_in(4) {
+                if context.one_in(4) {
                     self.many.read(context, &mut many);
                     self.many_latch.read(context, &mut many_latch);
                 }
@@ -277,10 +274,10 @@ impl Sequences {
     }
 
     /// Writes until the run is over.
-    fn write(&self, context: &ThreadContext, random: &Random) {
-        context.rounds(Operation::SeqWrite, random, |random| {
-            (0..WRITES).for_each(|_| match random.below(8) {
-                0 => self.set(context, random),
+    fn write(&self, context: &ThreadContext) {
+        context.rounds(Operation::SeqWrite, || {
+            (0..WRITES).for_each(|_| match context.below(8) {
+                0 => self.set(context),
                 1 => self.many.update(),
                 2 => self.many_latch.update(),
                 3..=5 => {
@@ -296,14 +293,14 @@ impl Sequences {
     }
 
     /// Sets some values under the lock.
-    fn set(&self, context: &ThreadContext, random: &Random) {
+    fn set(&self, context: &ThreadContext) {
         let mut guard = self.few.place.lock();
         let before = guard[0];
-        for _ in 0..random.below(4) {
+        for _ in 0..context.below(4) {
             let serial = guard[0] + 1;
             guard.set(words(serial));
             context.did(Operation::SeqWrite);
-            spin(random.below(200));
+            spin(context.below(200));
         }
         // What is set is reached when the lock is let go.
         let serial = guard[0];

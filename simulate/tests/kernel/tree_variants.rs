@@ -3,54 +3,17 @@
 
 use grace::Urgency;
 use simulate::kernel::tree::{Options, Tree, Variant};
-use simulate::kernel::{Access, Callback, Engine, Host, Line, Mode};
+use simulate::kernel::{Access, Callback, Engine, Line, Mode};
 
-/// Writes down what the engine asks for.
-#[derive(Debug, Default)]
-struct Log {
-    raised: Vec<usize>,
-    rescheds: Vec<usize>,
-    invoked: Vec<(usize, u64)>,
-    timer: Option<u32>,
-    began: u32,
-    ended: u32,
-    node_locks: usize,
-}
+use crate::recorder::{Recorder, callback};
 
-impl Host for Log {
-    fn raise(&mut self, cpu: usize) {
-        self.raised.push(cpu);
-    }
-    fn resched(&mut self, cpu: usize) {
-        self.rescheds.push(cpu);
-    }
-    fn invoke(&mut self, owner: usize, count: u64) {
-        self.invoked.push((owner, count));
-    }
-    fn timer(&mut self, jiffies: u32) {
-        self.timer = Some(jiffies);
-    }
-    fn touch(&mut self, line: Line, access: Access) {
-        self.node_locks += usize::from(matches!((line, access), (Line::Node(_), Access::Lock)));
-    }
-    fn is_over_budget(&self) -> bool {
-        false
-    }
-    fn began(&mut self, _: usize) {
-        self.began += 1;
-    }
-    fn ended(&mut self, _: usize) {
-        self.ended += 1;
-    }
-}
-
-const CALLBACK: Callback = Callback { urgency: Urgency::Background, bytes: 256 };
+const CALLBACK: Callback = callback(Urgency::Background);
 const HZ: u32 = 100;
 
 /// CPU 1 in the kernel, where it has noticed the grace period that CPU 0 asked for; the
 /// latter has reported already.
-fn one_holdout(variant: Variant) -> (Tree, Log) {
-    let (mut tree, mut log) = (Tree::new(Options::new(variant, HZ, 2), 2), Log::default());
+fn one_holdout(variant: Variant) -> (Tree, Recorder) {
+    let (mut tree, mut log) = (Tree::new(Options::new(variant, HZ, 2), 2), Recorder::default());
     tree.queue(0, CALLBACK, &mut log);
     tree.tick(0, Mode::Kernel, &mut log);
     tree.softirq(0, &mut log);
@@ -58,19 +21,19 @@ fn one_holdout(variant: Variant) -> (Tree, Log) {
     tree.softirq(0, &mut log);
     tree.tick(1, Mode::Kernel, &mut log);
     tree.softirq(1, &mut log);
-    assert_eq!((log.began, log.ended, log.timer), (1, 0, Some(1)));
+    assert_eq!((log.began, log.ended, log.timers.last()), (1, 0, Some(&1)));
     assert!(tree.is_holdout(0, 1) && !tree.is_holdout(0, 0));
     (tree, log)
 }
 
 /// Jiffies of scans until CPU 1 is first sent through the scheduler, or `None` within
 /// `limit`.
-fn first_resched(tree: &mut Tree, log: &mut Log, limit: u32) -> Option<u32> {
+fn first_resched(tree: &mut Tree, log: &mut Recorder, limit: u32) -> Option<u32> {
     (1..=limit).find(|_| {
-        log.timer = None;
+        log.timers.clear();
         tree.timer(0, log);
-        assert_eq!(log.timer, Some(1), "a grace period in progress is scanned again");
-        log.rescheds.contains(&1)
+        assert_eq!(log.timers, [1], "a grace period in progress is scanned again");
+        log.resched.contains(&1)
     })
 }
 
@@ -118,7 +81,7 @@ fn v1_flags_hold_outs_and_the_next_scan_finds_them() {
     tree.cond_resched(1, &mut log);
     assert!(tree.is_holdout(0, 1));
     tree.timer(0, &mut log);
-    assert_eq!((log.ended, log.rescheds.len()), (1, 0));
+    assert_eq!((log.ended, log.resched.len()), (1, 0));
 }
 
 #[test]
@@ -129,7 +92,7 @@ fn v2_interrupts_hold_outs_of_its_age_once() {
     for _ in 0..100 {
         tree.timer(0, &mut log);
     }
-    assert_eq!(log.rescheds, [1], "flagged already");
+    assert_eq!(log.resched, [1], "flagged already");
     tree.context_switch(1, &mut log);
     tree.timer(0, &mut log);
     assert_eq!(log.ended, 1, "a momentary extended quiescent state, seen by the scan");
@@ -145,11 +108,11 @@ fn today_asks_kindly_first_and_then_for_more() {
     let (mut tree, mut log) = one_holdout(Variant::Today);
     for _ in 0..=limit {
         tree.tick(1, Mode::Kernel, &mut log);
-        assert!(log.rescheds.is_empty(), "{:?}", log.rescheds);
+        assert!(log.resched.is_empty(), "{:?}", log.resched);
         tree.timer(0, &mut log);
     }
     tree.tick(1, Mode::Kernel, &mut log);
-    assert_eq!(log.rescheds, [1]);
+    assert_eq!(log.resched, [1]);
     // Heavy: cond_resched() is seen by the scan, though its CPU does not report.
     let (mut tree, mut log) = one_holdout(Variant::Today);
     for _ in 0..=2 * limit {
@@ -159,7 +122,7 @@ fn today_asks_kindly_first_and_then_for_more() {
     assert!(tree.is_holdout(0, 1));
     tree.cond_resched(1, &mut log);
     tree.timer(0, &mut log);
-    assert_eq!((log.ended, log.rescheds.len()), (1, 0));
+    assert_eq!((log.ended, log.resched.len()), (1, 0));
     // It does not even call cond_resched(): past half the stall time it is interrupted, again and
     // again.
     let (mut tree, mut log) = one_holdout(Variant::Today);
@@ -167,24 +130,24 @@ fn today_asks_kindly_first_and_then_for_more() {
     for _ in 0..=limit {
         tree.timer(0, &mut log);
     }
-    assert_eq!(log.rescheds, [1, 1]);
+    assert_eq!(log.resched, [1, 1]);
 }
 
 #[test]
 fn today_interrupts_a_tickless_hold_out_at_once_and_then_seldom() {
     let options = Options::new(Variant::Today, HZ, 2);
     let mut tree = Tree::new(options, 2).with_tickless([1]);
-    let mut log = Log::default();
+    let mut log = Recorder::default();
     tree.queue(0, CALLBACK, &mut log);
     tree.softirq(0, &mut log);
     tree.timer(0, &mut log);
-    assert!(log.rescheds.is_empty(), "the first scan takes a snapshot: {:?}", log.rescheds);
+    assert!(log.resched.is_empty(), "the first scan takes a snapshot: {:?}", log.resched);
     for _ in 0..=3 * options.sched_qs_jiffies {
         tree.timer(0, &mut log);
-        assert_eq!(log.rescheds, [1]);
+        assert_eq!(log.resched, [1]);
     }
     tree.timer(0, &mut log);
-    assert_eq!(log.rescheds, [1, 1]);
+    assert_eq!(log.resched, [1, 1]);
     assert!(log.raised.contains(&1), "its tick is forced on");
 }
 
@@ -198,7 +161,7 @@ fn the_limit_of_a_pass_grows_with_what_is_ready_and_is_lifted_by_a_flood() {
         (Variant::V3_15, 2_560, vec![10, 10, 10]),
         (Variant::v2(HZ), 2_560, vec![10, 10, 10]),
     ] {
-        let (mut tree, mut log) = (Tree::new(Options::new(variant, HZ, 1), 1), Log::default());
+        let (mut tree, mut log) = (Tree::new(Options::new(variant, HZ, 1), 1), Recorder::default());
         for _ in 0..queued {
             tree.queue(0, CALLBACK, &mut log);
         }
@@ -211,7 +174,7 @@ fn the_limit_of_a_pass_grows_with_what_is_ready_and_is_lifted_by_a_flood() {
         assert!(counts.starts_with(&passes), "{queued}: {counts:?}");
     }
     let mut tree = Tree::new(Options::new(Variant::Today, HZ, 1), 1);
-    let mut log = Log::default();
+    let mut log = Recorder::default();
     for _ in 0..=10_000 {
         tree.queue(0, CALLBACK, &mut log);
     }
@@ -234,15 +197,20 @@ fn a_flood_asks_all_hold_outs_of_today_for_help_at_once() {
     assert_eq!(log.ended, 1, "no jiffy has gone by");
 }
 
+/// How often a node of the tree was locked.
+fn node_locks(log: &Recorder) -> usize {
+    log.touched.iter().filter(|touched| matches!(touched, (Line::Node(_), Access::Lock))).count()
+}
+
 #[test]
 fn four_thousand_cpus_take_few_locks_each() {
     let cpus = 4_096;
     let mut tree = Tree::new(Options::new(Variant::Today, HZ, cpus), cpus);
-    let mut log = Log::default();
+    let mut log = Recorder::default();
     tree.queue(77, CALLBACK, &mut log);
     tree.softirq(77, &mut log);
-    assert_eq!(log.node_locks, 1 + 2 + 261, "asked for on three levels, begun on all nodes");
-    log.node_locks = 0;
+    assert_eq!(node_locks(&log), 1 + 2 + 261, "asked for on three levels, begun on all nodes");
+    log.touched.clear();
     for cpu in 0..cpus {
         tree.tick(cpu, Mode::User, &mut log);
         tree.softirq(cpu, &mut log);
@@ -252,6 +220,6 @@ fn four_thousand_cpus_take_few_locks_each() {
     assert_eq!(log.ended, 1);
     // Each but the first notices and reports; 256 + 4 go up; the end is reported to all nodes, and
     // noticed.
-    assert_eq!(log.node_locks, 2 * cpus - 1 + 260 + 261);
+    assert_eq!(node_locks(&log), 2 * cpus - 1 + 260 + 261);
     assert!(!tree.is_holdout(0, 77) && !tree.is_holdout(0, cpus) && !tree.is_holdout(1, 77));
 }
