@@ -7,6 +7,7 @@ use std::process::Command;
 use std::{env, io};
 
 use crate::exit::{Exit, Failure, Result};
+use crate::provenance::Provenance;
 
 /// The arguments of `rcu torture`, which are those of `rcu-torture`.
 #[derive(clap::Args, Clone, Debug)]
@@ -28,7 +29,10 @@ pub(crate) fn run(args: &TortureArgs) -> Result<Exit> {
     let mut program =
         env::current_exe().map_err(|error| Failure::io("cannot find this program", error))?;
     program.set_file_name("rcu-torture");
-    let error = Command::new(&program).args(&args.arguments).exec();
+    // Its document has the origin of the run, as every document has.
+    let origin = serde_json::to_string(&Provenance::of_this_run(false)).unwrap_or_default();
+    let mut command = Command::new(&program);
+    let error = command.args(&args.arguments).env("RCU_PROVENANCE", origin).exec();
     Err(match error.kind() {
         io::ErrorKind::NotFound => {
             let why = format!(

@@ -12,11 +12,10 @@
 //! hazard pointers, cells with exact counts, atomic pointers with tags, and about lists, queues and
 //! stacks. And about hash maps ([`maps`]).
 //!
-//! `rcu torture` runs it on the library exactly as users have it. The program `rcu-torture` of this
-//! package is the same with fewer dependencies; in the copy of the library that
-//! `cargo xtask mutants` writes there are hooks. There threads are delayed at the steps where races
-//! live ([`delays`]), which finds more; and `--mutant NAME` removes a step ([`removed`]), which
-//! shows that the run would find that fault.
+//! The program `rcu-torture`, which `rcu torture` becomes, runs it on the library exactly as users
+//! have it. In the copy of the library that `cargo xtask mutants` writes there are hooks: there
+//! threads are delayed at the steps where races live ([`delays`]), which finds more; and
+//! `--mutant NAME` removes a step ([`removed`]), which shows that the run would find that fault.
 //!
 //! Reading order: [`kinds`], [`pool`], [`arena`] are what is read and updated; [`readers`],
 //! [`passing`] and [`updaters`] do it, in the domains of [`places`]; [`context`] is the run as one
@@ -51,13 +50,13 @@ mod updaters;
 mod watch;
 
 use std::env;
-use std::ffi::OsString;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::num::NonZeroUsize;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Duration;
 
@@ -70,7 +69,7 @@ use report::Setup;
 pub use report::{Report, Verdict};
 use screen::{CANNOT_WRITE, Failure, Screen};
 use themes::{Theme, Themes};
-use watch::{Ending, TURN, Watch};
+use watch::{Ending, Watch};
 
 /// The commit that this program was built from; the build script asks git.
 const COMMIT: &str = match option_env!("RCU_COMMIT") {
@@ -95,7 +94,7 @@ Tortures the library exactly as programs use it. In a copy of the library with h
 threads where races live, and can remove steps; where the repository is:
   cargo xtask mutants --copy -- cargo run --release -p quiescence-torture -- [--mutant NAME]";
 
-/// The arguments of `rcu torture`.
+/// The arguments of `rcu-torture`.
 #[derive(clap::Args, Clone, Debug)]
 pub struct TortureArgs {
     /// How long, in seconds
@@ -130,11 +129,6 @@ pub struct TortureArgs {
     child: bool,
 }
 
-/// The word before the options in the command line of this process: `torture`, in `rcu torture`.
-fn subcommand() -> Option<OsString> {
-    env::args_os().skip(1).find(|word| word == "torture")
-}
-
 /// A name that no process guesses.
 fn random_seed() -> u64 {
     RandomState::new().build_hasher().finish()
@@ -144,7 +138,11 @@ fn random_seed() -> u64 {
 ///
 /// # Errors
 /// If an argument is wrong, or the system does not let the run begin or be written.
-pub fn run(args: &TortureArgs, output: &mut dyn Screen) -> Result<Option<Verdict>, Failure> {
+pub fn run(
+    args: &TortureArgs,
+    output: &Screen,
+    interrupt: &Arc<AtomicBool>,
+) -> Result<Option<Verdict>, Failure> {
     let write = |error| Failure::io(CANNOT_WRITE, error);
     if args.list_mutants {
         removed::names().try_for_each(|name| output.line(name)).map_err(write)?;
@@ -172,7 +170,7 @@ pub fn run(args: &TortureArgs, output: &mut dyn Screen) -> Result<Option<Verdict
     delays::install(setup.seed);
     let fixture = cast(&setup).map_err(|error| Failure::io("cannot shuffle", error))?;
     let ledger = Arc::new(Ledger::new(fixture.records()));
-    let ending = torture(&setup, &fixture, &ledger, output)?;
+    let ending = torture(&setup, &fixture, &ledger, interrupt)?;
     let report = Report::new(&setup, &ledger, fixture.counts(), ending);
     // The JSON first: it is worth having even if the text has no reader.
     output.json(&report).and_then(|()| report.print(output)).map_err(write)?;
@@ -216,32 +214,21 @@ fn torture(
     setup: &Setup,
     fixture: &Fixture,
     ledger: &Arc<Ledger>,
-    output: &mut dyn Screen,
+    interrupt: &Arc<AtomicBool>,
 ) -> Result<Ending, Failure> {
     let limit = Duration::from_secs(setup.seconds);
-    let interrupt = output.interrupt();
-    let mut progress = output.progress(limit);
-    let mut watch = Watch::new(ledger, &interrupt, setup.mutant.is_some());
+    let mut watch = Watch::new(ledger, interrupt, setup.mutant.is_some());
     let start = |records| {
         let started = fixture.start(records, ledger, setup.seed);
         started.map_err(|error| Failure::io("cannot start a thread", error))
     };
     start(fixture.players())?;
-    progress.announce("torture");
-    let mut reader_of_output = Ok(());
-    let mut ending = watch.until(fixture.players(), |ledger| {
-        progress.advance(TURN);
-        reader_of_output = output.check_reader();
-        reader_of_output.is_err() || ledger.elapsed() >= limit
-    });
+    let mut ending = watch.until(fixture.players(), |ledger| ledger.elapsed() >= limit);
     ledger.stop();
-    reader_of_output.map_err(|error| Failure::io(CANNOT_WRITE, error))?;
     if ending == Ending::Finished {
-        progress.announce("waiting for the threads to end");
         ending = watch.until_ended(fixture.players());
     }
     if ending == Ending::Finished {
-        progress.announce("looking for what is lost");
         start(fixture.closer())?;
         ending = watch.until_ended(fixture.closer());
     }

@@ -114,13 +114,13 @@ fn counts<T: Named>(are: impl Fn(T) -> bool, count: impl Fn(T) -> u64) -> Vec<Co
 
 /// Writes counts for people.
 fn print_counts<'c, T: Named>(
-    output: &mut dyn Screen,
+    output: &Screen,
     heading: &str,
     header: [&'static str; 2],
     counts: impl Iterator<Item = &'c Count<T>>,
 ) -> io::Result<()> {
     output.heading(heading)?;
-    let row = |count: &Count<T>| vec![count.of.name().to_owned(), output.count(count.count)];
+    let row = |count: &Count<T>| vec![count.of.name().to_owned(), count.count.to_string()];
     let rows = counts.map(row).collect();
     output.table(Table { header: header.to_vec(), rows, numbers_from: 1 })
 }
@@ -132,7 +132,7 @@ impl Setup {
     }
 
     /// Writes what is about to happen; the seed and the commit first.
-    pub(crate) fn print(&self, output: &mut dyn Screen) -> io::Result<()> {
+    pub(crate) fn print(&self, output: &Screen) -> io::Result<()> {
         output.entry("seed", &self.seed.to_string())?;
         output.entry("commit", self.commit)?;
         output.entry("fences", self.fences)?;
@@ -246,7 +246,7 @@ impl<'a> Report<'a> {
     }
 
     /// Writes all of it for people.
-    pub(crate) fn print(&self, output: &mut dyn Screen) -> io::Result<()> {
+    pub(crate) fn print(&self, output: &Screen) -> io::Result<()> {
         if self.setup.has_blocks() {
             self.print_histograms(output)?;
             let (readers, ways) = (self.reads_by_kind.iter(), self.updates.iter());
@@ -265,40 +265,39 @@ impl<'a> Report<'a> {
             )?;
         }
         for fault in self.faults.iter().filter(|fault| fault.count > 0) {
-            output.line(&format!("{}: {}", fault.of.name(), output.count(fault.count)))?;
+            output.line(&format!("{}: {}", fault.of.name(), fault.count.to_string()))?;
         }
         if let Some(first) = self.first_fault {
             output.entry("first", &first.describe())?;
         }
-        let conclusion = self.conclusion(output);
-        output.line(&conclusion)
+        output.line(&self.conclusion())
     }
 
-    fn print_histograms(&self, output: &mut dyn Screen) -> io::Result<()> {
+    fn print_histograms(&self, output: &Screen) -> io::Result<()> {
         output.heading("What readers saw")?;
         let counts = self.ages.iter().zip(&self.batches).enumerate();
         let seen = counts.filter(|(n, (ages, batches))| *n <= 1 || **ages > 0 || **batches > 0);
         let row = |(n, (ages, batches)): (usize, (&u64, &u64))| {
             let n = if n <= PIPE_LEN { n.to_string() } else { format!("> {PIPE_LEN}") };
-            vec![n, output.count(*ages), output.count(*batches)]
+            vec![n, ages.to_string(), batches.to_string()]
         };
         let header = vec!["n", "reads at age n", "reads with n grace periods inside"];
         let rows = seen.map(row).collect();
         output.table(Table { header, rows, numbers_from: 0 })?;
-        output.paragraph(
+        output.line(
             "Age 0 is a published block, 1 one that was replaced while it was read. Grace periods \
              are counted for one read in 64.",
         )
     }
 
-    fn print_domains(&self, output: &mut dyn Screen) -> io::Result<()> {
+    fn print_domains(&self, output: &Screen) -> io::Result<()> {
         output.heading("What the domains did")?;
         let Some(domains) = &self.domains else {
             return output.line("unknown: a lock that the counts need is stuck");
         };
         let row = |domain: &DomainCounts| {
             let counts = [domain.grace_periods, domain.heavy_fences, domain.sleeps];
-            let counts = counts.into_iter().map(|count| output.count(count));
+            let counts = counts.into_iter().map(|count| count.to_string());
             iter::once(domain.name.to_owned()).chain(counts).collect()
         };
         let header = vec!["domain", "grace periods", "heavy fences", "sleeps"];
@@ -306,13 +305,13 @@ impl<'a> Report<'a> {
         output.table(Table { header, rows, numbers_from: 1 })?;
         output.line(&format!(
             "{} closures were queued with call(), {} have run",
-            output.count(self.callbacks_queued),
-            output.count(self.callbacks_run)
+            self.callbacks_queued.to_string(),
+            self.callbacks_run.to_string()
         ))
     }
 
-    fn conclusion(&self, output: &dyn Screen) -> String {
-        let reads = output.count(self.reads);
+    fn conclusion(&self) -> String {
+        let reads = self.reads;
         let seconds = format!("{:.1}", self.elapsed_s);
         match (self.verdict, self.setup.mutant) {
             (Verdict::Caught, Some(mutant)) => format!("caught: {mutant}, after {seconds} s"),

@@ -1,9 +1,9 @@
-//! Where a run writes what it finds, and how it is asked to end.
+//! Where a run writes what it finds.
 
 use std::fmt;
-use std::io;
-use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::PathBuf;
 
 use crate::report::Report;
 
@@ -39,55 +39,83 @@ impl fmt::Display for Failure {
 impl std::error::Error for Failure {}
 
 /// A table: its first column has names, unless all are numbers.
-#[derive(Clone, Debug)]
-pub struct Table {
-    /// The header.
-    pub header: Vec<&'static str>,
-    /// The rows, each as long as the header.
-    pub rows: Vec<Vec<String>>,
+pub(crate) struct Table {
+    pub(crate) header: Vec<&'static str>,
+    /// Each as long as the header.
+    pub(crate) rows: Vec<Vec<String>>,
     /// The columns before this one are text, the others numbers.
-    pub numbers_from: usize,
+    pub(crate) numbers_from: usize,
 }
 
-/// The terminal, files and signals of a program that tortures. Errors are those of the system.
-#[expect(clippy::missing_errors_doc, reason = "said once, above")]
-pub trait Screen {
-    /// Writes a line.
-    fn line(&mut self, text: &str) -> io::Result<()>;
-    /// Writes a heading.
-    fn heading(&mut self, text: &str) -> io::Result<()>;
-    /// Writes a paragraph.
-    fn paragraph(&mut self, text: &str) -> io::Result<()>;
-    /// Writes a label, and beside it its text.
-    fn entry(&mut self, label: &str, text: &str) -> io::Result<()>;
-    /// Writes a table.
-    fn table(&mut self, table: Table) -> io::Result<()>;
-    /// A count as people read it.
-    fn count(&self, count: u64) -> String {
-        count.to_string()
+/// Plain text on standard output, and JSON in a file. Where the file is `-` there is JSON alone.
+#[derive(Debug)]
+pub struct Screen {
+    json: Option<PathBuf>,
+    /// What `rcu torture` says of where and by what the run was made.
+    provenance: Option<serde_json::Value>,
+}
+
+impl Screen {
+    /// Writes JSON to this file, if one is named.
+    pub fn new(json: Option<PathBuf>) -> Self {
+        let provenance = std::env::var("RCU_PROVENANCE").ok();
+        Self { json, provenance: provenance.and_then(|text| serde_json::from_str(&text).ok()) }
     }
-    /// Writes the whole result as JSON, if that is asked for.
-    fn json(&mut self, report: &Report<'_>) -> io::Result<()>;
-    /// Fails if the results have no reader any more.
-    fn check_reader(&mut self) -> io::Result<()>;
-    /// Whether the user asked the run to stop.
-    fn interrupt(&self) -> std::sync::Arc<AtomicBool>;
-    /// A run of about this length begins; the box is dropped when it has ended.
-    fn progress(&self, total: Duration) -> Box<dyn Progress>;
-}
 
-/// The progress of a run.
-pub trait Progress {
-    /// Says what is being done now.
-    fn announce(&mut self, what: &str);
-    /// Says that the run has got on.
-    fn advance(&mut self, by: Duration);
-}
+    fn is_muted(&self) -> bool {
+        self.json.as_ref().is_some_and(|path| path.as_os_str() == "-")
+    }
 
-/// No progress is shown.
-impl Progress for () {
-    fn announce(&mut self, _what: &str) {}
-    fn advance(&mut self, _by: Duration) {}
+    pub(crate) fn line(&self, text: &str) -> io::Result<()> {
+        if self.is_muted() { Ok(()) } else { writeln!(io::stdout(), "{text}") }
+    }
+
+    pub(crate) fn heading(&self, text: &str) -> io::Result<()> {
+        self.line(&format!("\n{text}"))
+    }
+
+    /// A label, and beside it its text.
+    pub(crate) fn entry(&self, label: &str, text: &str) -> io::Result<()> {
+        self.line(&format!("{label:<12}{text}"))
+    }
+
+    pub(crate) fn table(&self, table: Table) -> io::Result<()> {
+        let header = table.header.iter().map(|name| (*name).to_owned()).collect();
+        let rows: Vec<Vec<String>> = [vec![header], table.rows].concat();
+        let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
+        let widths: Vec<usize> = (0..table.header.len()).filter_map(width).collect();
+        for row in &rows {
+            let cells = row.iter().zip(&widths).enumerate().map(|(column, (cell, width))| {
+                if column < table.numbers_from {
+                    format!("{cell:<width$}")
+                } else {
+                    format!("{cell:>width$}")
+                }
+            });
+            self.line(cells.collect::<Vec<_>>().join("  ").trim_end())?;
+        }
+        Ok(())
+    }
+
+    /// The whole result, if it is asked for.
+    pub(crate) fn json(&self, report: &Report<'_>) -> io::Result<()> {
+        #[derive(serde::Serialize)]
+        struct Document<'a> {
+            #[serde(flatten)]
+            report: &'a Report<'a>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            provenance: &'a Option<serde_json::Value>,
+        }
+
+        let Some(path) = &self.json else { return Ok(()) };
+        let document = Document { report, provenance: &self.provenance };
+        let text = serde_json::to_string_pretty(&document)?;
+        if self.is_muted() {
+            writeln!(io::stdout(), "{text}")
+        } else {
+            writeln!(File::create(path)?, "{text}")
+        }
+    }
 }
 
 pub(crate) const CANNOT_WRITE: &str = "cannot write to standard output";

@@ -21,7 +21,7 @@ use super::ledger::Ledger;
 use super::task::Task;
 
 /// Between two looks of the watchdog.
-pub(crate) const TURN: Duration = Duration::from_millis(50);
+const TURN: Duration = Duration::from_millis(50);
 
 /// Looks without a sign of life after which a thread is stuck.
 const PATIENCE_TURNS: u32 = 200;

@@ -58,7 +58,7 @@ pub(crate) fn run(engine: Engine, mutant: Option<&str>, context: &ThreadContext)
 
 fn start(engine: Engine, mutant: Option<&str>, role: &str, seed: u64) -> io::Result<Child> {
     let mut command = Command::new(env::current_exe()?);
-    command.args(crate::subcommand()).args(["--child", "--only", role, "--json", "-"]);
+    command.args(["--child", "--only", role, "--json", "-"]);
     command.arg("--seconds").arg(SECONDS.to_string());
     command.arg("--seed").arg(seed.to_string());
     command.arg("--engine").arg(engine.name());
