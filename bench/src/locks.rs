@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 use std::mem;
 use std::sync::Arc;
 
-use crate::cases::object::Freed;
+use crate::freed::Freed;
 use crate::serve::{Arcs, Copied, Domain, replace};
 
 /// A lock around a value. A mutex reads as it writes: alone.
@@ -40,7 +40,7 @@ macro_rules! lock {
         impl $crate::locks::Locks for $kind {
             type Of<T: Send + Sync + 'static> = $lock<T>;
 
-            fn freed() -> &'static $crate::cases::object::Freed {
+            fn freed() -> &'static $crate::freed::Freed {
                 $crate::serve::freed!()
             }
         }

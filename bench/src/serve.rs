@@ -9,7 +9,7 @@
 
 use std::sync::Arc;
 
-use crate::cases::object::Freed;
+use crate::freed::Freed;
 
 /// Words in a place that is read and written whole.
 pub(crate) trait Copied<const WORDS: usize>: Send + Sync + 'static {
@@ -18,12 +18,18 @@ pub(crate) trait Copied<const WORDS: usize>: Send + Sync + 'static {
     fn write(&self, words: [u64; WORDS]);
 }
 
-/// [`Copied`] for places of an array, by what is their own: an expression for each method.
+/// [`Copied`] for places of an array, by what is their own: what makes one, and an expression for
+/// each method.
 macro_rules! copied {
-    ($($place:ident: |$reads:ident| $read:expr, |$writes:ident, $words:ident| $write:expr;)*) => {$(
+    (
+        $(
+            $place:ident::$new:ident, |$reads:ident| $read:expr,
+            |$writes:ident, $words:ident| $write:expr;
+        )*
+    ) => {$(
         impl<const WORDS: usize> $crate::serve::Copied<WORDS> for $place<[u64; WORDS]> {
             fn new(words: [u64; WORDS]) -> Self {
-                Self::new(words)
+                Self::$new(words)
             }
 
             #[inline(always)]
@@ -157,7 +163,7 @@ pub(crate) trait Replace: Sized + Send + Sync + 'static {
 /// Where a design's freed objects are counted: there, or else in a static of its own.
 macro_rules! freed {
     () => {{
-        static FREED: $crate::cases::object::Freed = $crate::cases::object::Freed::new();
+        static FREED: $crate::freed::Freed = $crate::freed::Freed::new();
         &FREED
     }};
     ($freed:expr) => {
@@ -202,7 +208,7 @@ macro_rules! replace {
                 $register
             }
 
-            fn freed() -> &'static $crate::cases::object::Freed {
+            fn freed() -> &'static $crate::freed::Freed {
                 $crate::serve::freed!($($freed)?)
             }
 

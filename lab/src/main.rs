@@ -38,7 +38,7 @@ mod workload;
 
 use std::process::ExitCode;
 
-use ::bench::sampling::Samples;
+use ::bench::sampling;
 use clap::{Parser, Subcommand};
 
 use exit::{Exit, Failure, Result};
@@ -126,9 +126,9 @@ fn run(cli: &Cli) -> Result<Exit> {
     let exit = match &cli.sample {
         None => dispatch(cli, &mut output)?,
         Some(path) => {
-            let samples = Samples::begin()?;
+            let write = sampling::begin()?;
             let exit = dispatch(cli, &mut output)?;
-            samples.write(path)?;
+            write(path)?;
             exit
         }
     };

@@ -13,13 +13,12 @@ mod race;
 mod tests;
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use crate::rivals::{self, Make, Rival};
-use crate::shapes::{COPIED_BYTES_MAX, Prepared};
+use crate::rivals::{self, Rival};
+use crate::shapes::{COPIED_BYTES_MAX, Make};
 
 pub use crate::shapes::{Operation, Plan, Workload};
 pub use race::{Contender, Heat, race, race_duration};
@@ -47,7 +46,7 @@ pub struct Design {
     pub value_bytes_max: Option<usize>,
     /// A program of some ten lines that uses it: code to paste.
     pub program: &'static str,
-    make: Make<Plan, dyn Prepared>,
+    make: Make,
 }
 
 /// What `designs.toml` says of the designs.
@@ -144,36 +143,3 @@ fn solving(workload: Workload) -> Vec<Design> {
     designs.sort_by_key(|design| KNOWN.families.iter().position(|known| *known == design.family));
     designs
 }
-
-/// Fills a design with the plan's keys and values. It runs this plan, or those that differ in their
-/// operations only.
-fn build(
-    workload: Workload,
-    name: &str,
-    plan: &Plan,
-) -> Result<(&'static Design, Box<dyn Prepared>), UnknownDesign> {
-    match designs(workload).iter().find(|design| design.name == name) {
-        Some(design) => Ok((design, (design.make)(plan))),
-        None => Err(UnknownDesign { name: name.to_owned(), workload }),
-    }
-}
-
-/// There is no design of this name; the message lists those that there are.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnknownDesign {
-    name: String,
-    workload: Workload,
-}
-
-impl fmt::Display for UnknownDesign {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "no design is called {:?}; there are: ", self.name)?;
-        for (i, design) in designs(self.workload).iter().enumerate() {
-            let comma = if i == 0 { "" } else { ", " };
-            write!(f, "{comma}{}", design.name)?;
-        }
-        Ok(())
-    }
-}
-
-impl std::error::Error for UnknownDesign {}

@@ -1,12 +1,13 @@
 //! The race: one row of slices for each design, by the one runner ([`crate::slices`]).
 
 use std::io;
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::{Design, UnknownDesign, build};
+use parking_lot::Mutex;
+
+use super::Design;
 use crate::Host;
-use crate::shapes::{Plan, Prepared, Seat, Workload};
+use crate::shapes::{Plan, Prepared, Seat};
 use crate::slices::{self, Missing, Part, Row, RunVerdict, Wanted};
 
 /// Operations before a design is measured: threads that it starts for itself are started by them,
@@ -17,7 +18,6 @@ const FIRST_OPERATIONS: u64 = 2_000;
 pub struct Contender {
     /// Which one.
     pub design: &'static Design,
-    workload: Workload,
     prepared: Box<dyn Prepared>,
     /// How long it took to fill.
     took: Duration,
@@ -29,24 +29,20 @@ pub struct Contender {
 const FILLING_SHARE: u32 = 4;
 
 impl Contender {
-    /// Fills a design with the plan's keys and values.
-    ///
-    /// # Errors
-    /// When no design of this name solves the workload.
-    pub fn filled(workload: Workload, name: &str, plan: &Plan) -> Result<Self, UnknownDesign> {
+    /// Fills a design with the plan's keys and values. It runs this plan, or those that differ in
+    /// their operations only.
+    pub fn filled(design: &'static Design, plan: &Plan) -> Self {
         let began = Instant::now();
-        let (design, prepared) = build(workload, name, plan)?;
+        let prepared = (design.make)(plan);
         let mut seat = Seat::new(0);
         prepared.work(plan, &Part::alone(0, FIRST_OPERATIONS), &mut seat);
-        Ok(Self { design, workload, prepared, took: began.elapsed() })
+        Self { design, prepared, took: began.elapsed() }
     }
 
     /// Fills it anew, if that is quick beside so much time.
     pub fn refill(&mut self, plan: &Plan, beside: Duration) {
-        if self.took * FILLING_SHARE < beside
-            && let Ok(filled) = Self::filled(self.workload, self.design.name, plan)
-        {
-            *self = filled;
+        if self.took * FILLING_SHARE < beside {
+            *self = Self::filled(self.design, plan);
         }
     }
 }
@@ -104,8 +100,7 @@ pub fn race(
         .map(|(contender, seats)| {
             let prepared = &*contender.prepared;
             let row = Row::new(threads, move |part: &Part<'_>| {
-                let seat = seats[part.me].lock();
-                prepared.work(plan, part, &mut seat.unwrap_or_else(PoisonError::into_inner))
+                prepared.work(plan, part, &mut seats[part.me].lock())
             });
             Row { blocks: true, is_compared: true, ..row }
         })
@@ -118,7 +113,7 @@ pub fn race(
         let mut heat = Heat { ns: values, cpu_ns: cpu, missing, ..Heat::default() };
         heat.checksum_errors = contender.prepared.settle();
         for seat in seats {
-            let seat = seat.into_inner().unwrap_or_else(PoisonError::into_inner);
+            let seat = seat.into_inner();
             heat.checksum_errors += seat.checksum_errors;
             let update_ns = seat.update_ns.iter().filter(|(slice, _)| counts(slice));
             heat.update_ns.extend(update_ns.map(|(_, ns)| ns));

@@ -79,10 +79,6 @@ fn round_of(prepared: &dyn Prepared, plan: &Plan, operations_per_thread: u64) ->
     }
 }
 
-fn built(workload: Workload, design: &Design, plan: &Plan) -> Box<dyn Prepared> {
-    build(workload, design.name, plan).unwrap().1
-}
-
 /// What each thread does, in its order.
 fn done(operations: &[Operation]) -> impl Iterator<Item = &Operation> {
     operations.iter().cycle().take(OPERATIONS_PER_THREAD as usize)
@@ -103,7 +99,7 @@ fn last_serials(plan: &Plan, workload: Workload, key: u32) -> HashSet<Option<u32
     if last.is_empty() { HashSet::from([Some(0)]) } else { last }
 }
 
-fn each_design(check: impl Fn(Workload, &Design, &Plan)) {
+fn each_design(check: impl Fn(Workload, &'static Design, &Plan)) {
     for workload in Workload::ALL {
         let plan = plan_of(workload);
         assert!(designs(workload).len() >= 3, "{workload:?} is no choice");
@@ -129,7 +125,7 @@ fn values_made(plan: &Plan, workload: Workload) -> u64 {
 #[test]
 fn every_design_reads_whole_values_and_counts_what_it_did() {
     each_design(|workload, design, plan| {
-        let prepared = built(workload, design, plan);
+        let prepared = (design.make)(plan);
         let outcome = round_of(&*prepared, plan, OPERATIONS_PER_THREAD);
         let updates: usize = plan
             .operations
@@ -150,7 +146,7 @@ fn every_design_shows_the_last_update_of_every_key() {
         if ![Workload::Table, Workload::Churn, Workload::Config].contains(&workload) {
             return;
         }
-        let prepared = built(workload, design, plan);
+        let prepared = (design.make)(plan);
         round_of(&*prepared, plan, OPERATIONS_PER_THREAD);
         for (number, key) in (0..).zip(plan.keys.iter()) {
             let serial = prepared.serial(key);
@@ -166,7 +162,7 @@ fn every_design_shows_the_last_update_of_every_key() {
 #[test]
 fn every_design_frees_all_in_the_end_and_most_do_when_asked() {
     each_design(|workload, design, plan| {
-        let prepared = built(workload, design, plan);
+        let prepared = (design.make)(plan);
         let freed = prepared.freed();
         let replaced = round_of(&*prepared, plan, OPERATIONS_PER_THREAD).updates;
         let gives_up_one_each =
@@ -208,7 +204,7 @@ fn drain_crossbeam(is_done: impl Fn() -> bool) {
 #[test]
 fn a_race_gives_every_design_figures_or_a_reason_and_can_be_repeated() {
     each_design(|workload, design, plan| {
-        let contender = Contender::filled(workload, design.name, plan).unwrap();
+        let contender = Contender::filled(design, plan);
         let mut host = crate::host::Quiet::default();
         for round in 0..2 {
             let (heats, run) = race(&[&contender], plan, 5, round, &mut host).unwrap();
@@ -239,14 +235,6 @@ fn tearing_is_noticed() {
     assert!(whole.checksum_errors > 0);
     let keyed = round_of(&*Ready::<Keyed<wrong::Tears<true>, false>>::boxed(&plan), &plan, 20_000);
     assert!(keyed.checksum_errors > 0);
-}
-
-#[test]
-fn an_unknown_name_is_answered_with_the_known_ones() {
-    let error = build(Workload::Config, "seqlock", &plan()).err().unwrap().to_string();
-    assert!(error.contains("\"seqlock\""), "{error}");
-    assert!(error.contains("std-mutex, std-rwlock, "), "{error}");
-    assert!(!error.contains("papaya"), "not a design for a config: {error}");
 }
 
 #[test]

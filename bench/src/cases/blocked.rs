@@ -11,20 +11,13 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::object::Turn;
-use crate::cases::clock::{cpu_time, thread_cpu_time};
-use crate::rivals::Rival;
+use super::object::turn;
+use crate::clock::{cpu_time, thread_cpu_time};
 use crate::sample::Sample;
 
 /// From one look at the threads to the next. A stretch may be taken for longer than it was by what
 /// the thread ran between two looks, never for shorter.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
-
-/// The rivals that can be blocked.
-#[cfg(test)]
-pub(crate) fn rivals() -> Vec<&'static Rival> {
-    super::those(|rival| rival.blocked.is_some())
-}
 
 /// Something that is read, and waited for.
 pub(crate) trait Site: Sync {
@@ -41,9 +34,9 @@ pub(crate) trait Site: Sync {
 ///
 /// # Panics
 /// If the waiter came back while the reader was in its section.
-pub(crate) fn measure(rival: &Rival, blocked_for: Duration) -> Sample {
-    let _turn = Turn::wait();
-    let site = &*(rival.blocked.expect("only rivals that wait are asked"))();
+pub(crate) fn measure(make: fn() -> Box<dyn Site>, blocked_for: Duration) -> Sample {
+    let _turn = turn();
+    let site = &*make();
     let is_over = AtomicBool::new(false);
     let (begun, has_begun) = mpsc::channel();
     thread::scope(|scope| {
@@ -62,7 +55,7 @@ pub(crate) fn measure(rival: &Rival, blocked_for: Duration) -> Sample {
             has_begun.recv().expect("the waiter says that it begins");
             seen = Some(look_on(blocked_for));
             // Acquire: pairs with the Release of the waiter.
-            assert!(!is_over.load(Ordering::Acquire), "{} did not wait", rival.name);
+            assert!(!is_over.load(Ordering::Acquire), "the waiter did not wait");
         });
         let left = Instant::now();
         let answered = waiter.map(|waiter| waiter.join().expect("the waiter does not panic"));
@@ -165,14 +158,15 @@ impl Books {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rivals;
 
     #[test]
     fn every_rival_waits_for_as_long_as_it_must() {
-        for rival in rivals() {
+        for (name, make) in rivals::that(|rival| rival.blocked) {
             // That it waits is asserted within.
-            let seen = measure(rival, Duration::from_millis(5));
+            let seen = measure(make, Duration::from_millis(5));
             let [cpu_percent, .., answer_ns] = seen.values[..] else { unreachable!() };
-            assert!(cpu_percent >= 0.0 && answer_ns >= 0.0, "{}: {seen:?}", rival.name);
+            assert!(cpu_percent >= 0.0 && answer_ns >= 0.0, "{name}: {seen:?}");
         }
     }
 
@@ -190,7 +184,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "did not wait")]
     fn who_does_not_wait_is_found_out() {
-        measure(&Rival::with_waiter("hasty", || Box::new(Hasty)), Duration::from_millis(50));
+        measure(|| Box::new(Hasty), Duration::from_millis(50));
     }
 
     #[test]

@@ -10,9 +10,8 @@
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
-use super::object::Turn;
+use super::object::turn;
 use super::wait::chain;
-use crate::rivals::Rival;
 use crate::sample::Sample;
 use crate::slices::{Cue, Played, Scene};
 
@@ -28,20 +27,11 @@ const LOOK_UPS: u64 = 32;
 /// Steps of a reader between two sections.
 const AWAY_STEPS: u32 = 256;
 
-/// The rivals that can be booted on.
-#[cfg(test)]
-pub(crate) fn rivals() -> Vec<&'static Rival> {
-    super::those(|rival| rival.boot.is_some())
-}
-
 /// Boots once: so many updates beside so many readers. Nanoseconds for an update with its grace
 /// period; of CPU time for it, of all threads but the readers; and their look-ups by the second.
-///
-/// # Panics
-/// If the rival does not serve it.
-pub(crate) fn measure(rival: &Rival, readers: usize, updates: u64) -> Sample {
-    let _turn = Turn::wait();
-    let site = &*(rival.boot.expect("only rivals that boot are asked"))();
+pub(crate) fn measure(make: fn() -> Box<dyn Site>, readers: usize, updates: u64) -> Sample {
+    let _turn = turn();
+    let site = &*make();
     let look_ups = |stop: &AtomicI32| {
         let (mut look_ups, mut x) = (0_u64, 1);
         // Once at least: a short boot may be over before this thread has begun.
@@ -123,19 +113,20 @@ pub(crate) fn boot<O>(updates: u64, swap: impl Fn(Slots) -> O, wait: impl Fn()) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cases::clock::cpu_time;
+    use crate::clock::cpu_time;
+    use crate::rivals;
 
     #[test]
     fn every_rival_boots_beside_readers_who_look_up() {
-        for rival in rivals() {
+        for (name, make) in rivals::that(|rival| rival.boot) {
             for readers in [1, 2] {
                 let cpu_before = cpu_time();
-                let boot = measure(rival, readers, 50);
+                let boot = measure(make, readers, 50);
                 let [ns, cpu_ns, look_ups_per_second] = boot.values[..] else { unreachable!() };
-                assert!(ns > 0.0 && ns.is_finite(), "{}: {boot:?}", rival.name);
-                assert!(look_ups_per_second > 0.0, "{}: {boot:?}", rival.name);
+                assert!(ns > 0.0 && ns.is_finite(), "{name}: {boot:?}");
+                assert!(look_ups_per_second > 0.0, "{name}: {boot:?}");
                 let cpu = cpu_time().saturating_sub(cpu_before).as_nanos() as f64;
-                assert!(cpu_ns * 50.0 <= cpu, "{}: {boot:?}", rival.name);
+                assert!(cpu_ns * 50.0 <= cpu, "{name}: {boot:?}");
             }
         }
     }

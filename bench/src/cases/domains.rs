@@ -11,8 +11,7 @@ use std::thread;
 
 use serde::Deserialize;
 
-use super::object::Turn;
-use crate::rivals::Rival;
+use super::object::turn;
 use crate::sample::{Sample, alone};
 use crate::serve::Domain;
 
@@ -33,23 +32,16 @@ pub enum Used {
 /// Sections of each thread, where they are many.
 const SECTIONS: usize = 100;
 
-/// The rivals of which there may be thousands.
-#[cfg(test)]
-pub(crate) fn rivals() -> Vec<&'static Rival> {
-    super::those(|rival| rival.domain.is_some())
-}
-
 /// Bytes of memory for each of so many domains.
 ///
 /// Their memory is not given back. One measurement at a time in a process; others wait.
-///
-/// # Panics
-/// If the rival does not serve it.
-pub(crate) fn measure(rival: &Rival, used: Used, count: usize) -> Sample {
-    let _turn = Turn::wait();
-    let memory = rival.domain.expect("only rivals that are domains are asked");
+pub(crate) fn measure(memory: Memory, used: Used, count: usize) -> Sample {
+    let _turn = turn();
     alone(memory(used, count).unwrap_or(f64::NAN))
 }
+
+/// What so many domains take in memory, each, if the kernel says.
+pub(crate) type Memory = fn(Used, usize) -> Option<f64>;
 
 pub(crate) fn memory<P: Domain>(used: Used, count: usize) -> Option<f64> {
     let before = resident_bytes()?;
@@ -105,6 +97,7 @@ fn resident_bytes() -> Option<u64> {
 mod tests {
     use super::super::tests::is_alone;
     use super::*;
+    use crate::rivals;
 
     const TEST: &str = "cases::domains::tests::memory_is_counted_when_it_is_used";
 
@@ -140,10 +133,10 @@ mod tests {
 
     #[test]
     fn every_domain_can_be_used_in_every_way() {
-        for rival in rivals() {
+        for (name, memory) in rivals::that(|rival| rival.domain) {
             for used in [Used::Never, Used::Read, Used::Contended, Used::Waited] {
-                let bytes = measure(rival, used, 10).values[0];
-                assert!(bytes.is_finite(), "{}, {used:?}: {bytes}", rival.name);
+                let bytes = measure(memory, used, 10).values[0];
+                assert!(bytes.is_finite(), "{name}, {used:?}: {bytes}");
             }
         }
     }

@@ -18,8 +18,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::clock::cpu_time;
-use super::object::Turn;
+use super::object::turn;
+use crate::clock::{cpu_time, histogram};
 use hdrhistogram::Histogram;
 use quiescence::{Domain, Qsbr, tag::Private, tuning::Engine};
 
@@ -63,13 +63,18 @@ pub(crate) struct Load {
 pub(crate) fn work(engine: Engine, load: &Load, duration: Duration) -> Sample {
     let bench = Bench::new(engine, load, false);
     let (ran, ()) = bench.run(|_| thread::sleep(duration));
-    let iterations = ran.sum(|reader| reader.iterations.into());
-    let elapsed_s = ran.elapsed.as_secs_f64();
-    let cpu_s = ran.process_cpu.as_secs_f64();
-    let ns_each = 1e9 * ran.sum(|reader| reader.busy.as_secs_f64()) / iterations;
-    let cpu_percent = 100.0 * cpu_s / (elapsed_s * cpus(bench.load.threads));
-    let grace_periods_per_second = ran.grace_periods as f64 / elapsed_s;
-    let values = [ns_each, 1e9 * cpu_s / iterations, cpu_percent, grace_periods_per_second];
+    let readers = || ran.scene.played.iter().map(|reader| reader.result);
+    let iterations: f64 = readers().map(|(iterations, _)| f64::from(iterations)).sum();
+    let busy_s: f64 = readers().map(|(_, busy)| busy.as_secs_f64()).sum();
+    // So many CPUs the threads can keep busy.
+    let cpus = thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
+    let cpus_s = ran.elapsed_s * cpus.min(load.threads) as f64;
+    let values = [
+        1e9 * busy_s / iterations,
+        1e9 * ran.process_cpu_s / iterations,
+        100.0 * ran.process_cpu_s / cpus_s,
+        ran.grace_periods as f64 / ran.elapsed_s,
+    ];
     Sample::new(values, ran.scene.judged())
 }
 
@@ -97,15 +102,11 @@ fn histograms(engine: Engine, load: &Load, duration: Duration) -> [Histogram<u64
     });
     // A probe that slipped in last may still wait.
     bench.domain.barrier();
-    let mut callbacks = histogram();
+    let mut callbacks = histogram(LATENCY_MAX_NS);
     for probes in &bench.probes {
         callbacks += &*probes.times();
     }
     [callbacks, waits]
-}
-
-fn histogram() -> Histogram<u64> {
-    Histogram::new_with_bounds(1, LATENCY_MAX_NS, 3).expect("the bounds are constants in range")
 }
 
 /// One run.
@@ -128,7 +129,7 @@ struct Probes {
 
 impl Probes {
     fn new() -> Self {
-        Self { queued: AtomicU64::new(0), times: Mutex::new(histogram()) }
+        Self { queued: AtomicU64::new(0), times: Mutex::new(histogram(LATENCY_MAX_NS)) }
     }
 
     fn times(&self) -> std::sync::MutexGuard<'_, Histogram<u64>> {
@@ -147,24 +148,15 @@ impl Probes {
 
 /// What [`Bench::run`] saw.
 struct Ran {
-    elapsed: Duration,
-    process_cpu: Duration,
+    elapsed_s: f64,
+    process_cpu_s: f64,
     grace_periods: u64,
+    /// Of each reader.
     scene: Scene<Seen>,
 }
 
-/// What one reader saw of itself.
-struct Seen {
-    iterations: u32,
-    /// The time of its iterations, pauses not included.
-    busy: Duration,
-}
-
-impl Ran {
-    fn sum(&self, of: impl Fn(&Seen) -> f64) -> f64 {
-        self.scene.played.iter().map(|reader| of(&reader.result)).sum()
-    }
-}
+/// The iterations of a reader, and their time, pauses not included.
+type Seen = (u32, Duration);
 
 impl<'t> Bench<'t> {
     fn new(engine: Engine, load: &'t Load, is_probing: bool) -> Self {
@@ -187,7 +179,7 @@ impl<'t> Bench<'t> {
         // has one CPU.
         self.domain.call(|| ()).expect("nothing waits yet");
         self.domain.barrier();
-        let _turn = Turn::wait();
+        let _turn = turn();
         let act =
             |number| -> Act<'_, Seen> { Box::new(move |cue| Reader::new(self, number).run(cue)) };
         let acts = (0..self.load.threads).map(act).collect();
@@ -195,8 +187,8 @@ impl<'t> Bench<'t> {
         let (scene, (begin, cpu_before, before, seen)) =
             Scene::play(0, acts, |stop| (Instant::now(), cpu_time(), grace_periods(), main(stop)));
         let ran = Ran {
-            elapsed: begin.elapsed(),
-            process_cpu: cpu_time() - cpu_before,
+            elapsed_s: begin.elapsed().as_secs_f64(),
+            process_cpu_s: (cpu_time() - cpu_before).as_secs_f64(),
             grace_periods: grace_periods() - before,
             scene,
         };
@@ -220,7 +212,7 @@ impl<'t> Bench<'t> {
 
     /// Waits for grace periods, one now and then; how long each took.
     fn wait_for(&self, duration: Duration) -> Histogram<u64> {
-        let mut waits = histogram();
+        let mut waits = histogram(LATENCY_MAX_NS);
         let begin = Instant::now();
         while waits.is_empty() || begin.elapsed() < duration {
             thread::sleep(WAITER_PAUSE);
@@ -245,30 +237,14 @@ struct Reader<'b> {
     probes: Arc<Probes>,
 }
 
-/// What was done last to a file of one's own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    /// Nothing: it has its name.
-    Named,
-    /// It has another name.
-    Renamed,
-    /// It is gone.
-    Unlinked,
-}
-
 /// A file that one thread alone changes.
 struct OwnFile {
     id: Id,
     /// The name that it has when it is renamed: no entry of a real tree is called so, nor any other
     /// file.
     other: String,
-    state: State,
-}
-
-impl OwnFile {
-    fn new(id: Id) -> Self {
-        Self { id, other: format!("\u{1}renamed {id}"), state: State::Named }
-    }
+    /// How often it was changed: it is renamed, unlinked, and linked again, in turn.
+    changes: u64,
 }
 
 impl<'b> Reader<'b> {
@@ -283,7 +259,9 @@ impl<'b> Reader<'b> {
             bench,
             qsbr: bench.domain.qsbr(),
             paths: untouched.map(|id| (tree.path(*id), *id)).collect(),
-            own: own.map(|id| OwnFile::new(*id)).collect(),
+            own: own
+                .map(|id| OwnFile { id: *id, other: format!("\u{1}renamed {id}"), changes: 0 })
+                .collect(),
             next_path: number * 7_919,
             next_own: 0,
             probes: Arc::clone(&bench.probes[number]),
@@ -303,7 +281,7 @@ impl<'b> Reader<'b> {
                 iterations += 1;
                 self.qsbr.while_offline(|| thread::sleep(elapsed / PAUSE_DIVISOR));
             }
-            Seen { iterations, busy }
+            (iterations, busy)
         })
     }
 
@@ -339,20 +317,12 @@ impl<'b> Reader<'b> {
         let (id, other) = (file.id, file.other.as_str());
         let (parent, name) = self.bench.load.tree.entry(id);
         let (cache, section) = (&self.bench.cache, self.qsbr.read());
-        file.state = match file.state {
-            State::Named => {
-                cache.rename(&section, parent, [name, other], id);
-                State::Renamed
-            }
-            State::Renamed => {
-                assert!(cache.unlink(&section, parent, other), "it was renamed to that");
-                State::Unlinked
-            }
-            State::Unlinked => {
-                cache.link(&section, parent, name, id);
-                State::Named
-            }
-        };
+        match file.changes % 3 {
+            0 => cache.rename(&section, parent, [name, other], id),
+            1 => assert!(cache.unlink(&section, parent, other), "it was renamed to that"),
+            _ => cache.link(&section, parent, name, id),
+        }
+        file.changes += 1;
     }
 
     /// Queues a callback that says how long it took. At the domain's limit there is none.
@@ -368,12 +338,6 @@ impl<'b> Reader<'b> {
             self.probes.queued.fetch_sub(1, Ordering::Relaxed);
         }
     }
-}
-
-/// How many CPUs the threads can keep busy.
-fn cpus(threads: usize) -> f64 {
-    let all = thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
-    all.min(threads) as f64
 }
 
 #[cfg(test)]

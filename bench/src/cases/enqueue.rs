@@ -11,17 +11,17 @@ use std::time::{Duration, Instant};
 
 use super::object::in_turn;
 use super::replace::{Site, while_held};
-use crate::rivals::Rival;
 use crate::sample::{Sample, alone};
 use crate::statistics::spread;
 
 /// Callbacks of a burst: few enough that no thread's queue is at a limit.
 pub(crate) const BURST: u64 = 1024;
 
-/// The rivals that queue callbacks.
-#[cfg(test)]
-pub(crate) fn rivals() -> Vec<&'static Rival> {
-    super::those(|rival| rival.enqueue.is_some())
+/// Callbacks, and the object whose reader holds them up.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Queue {
+    pub(crate) site: fn() -> Box<dyn Site>,
+    pub(crate) caller: fn() -> Box<dyn Caller>,
 }
 
 /// A thread that queues callbacks.
@@ -77,18 +77,18 @@ const PATIENCE: u32 = 10_000;
 ///
 /// # Panics
 /// If a callback has run twice, or within the burst.
-pub(crate) fn measure_call(rival: &Rival, bursts: u32) -> Sample {
-    after_a_burst(rival, |site, caller| {
+pub(crate) fn measure_call(queue: Queue, bursts: usize) -> Sample {
+    after_a_burst(queue, |site, caller| {
         let burst = || {
             let before = caller.sum();
             let elapsed = while_held(site, 0, |_release| {
                 let begin = Instant::now();
                 caller.call(BURST);
                 let elapsed = begin.elapsed();
-                assert_eq!(caller.sum(), before, "{}: a callback ran too early", rival.name);
+                assert_eq!(caller.sum(), before, "a callback ran too early");
                 elapsed
             });
-            run_all(rival, caller, before + BURST);
+            run_all(caller, before + BURST);
             elapsed
         };
         alone(median_ns(bursts, burst) / BURST as f64)
@@ -96,8 +96,8 @@ pub(crate) fn measure_call(rival: &Rival, bursts: u32) -> Sample {
 }
 
 /// The median of so many.
-fn median_ns(times: u32, once: impl FnMut() -> Duration) -> f64 {
-    let all = std::iter::repeat_with(once).take(times.max(1) as usize);
+fn median_ns(times: usize, once: impl FnMut() -> Duration) -> f64 {
+    let all = std::iter::repeat_with(once).take(times.max(1));
     spread(&all.map(|elapsed| elapsed.as_nanos() as f64).collect::<Vec<_>>()).median
 }
 
@@ -107,15 +107,15 @@ fn median_ns(times: u32, once: impl FnMut() -> Duration) -> f64 {
 ///
 /// # Panics
 /// If it returns before the callback has run.
-pub(crate) fn measure_barrier(rival: &Rival, times: u32) -> Sample {
-    after_a_burst(rival, |_, caller| {
+pub(crate) fn measure_barrier(queue: Queue, times: usize) -> Sample {
+    after_a_burst(queue, |_, caller| {
         let barrier = || {
             let before = caller.sum();
             caller.call(1);
             let begin = Instant::now();
             caller.finish();
             let elapsed = begin.elapsed();
-            assert_eq!(caller.sum(), before + 1, "{}: a barrier is one", rival.name);
+            assert_eq!(caller.sum(), before + 1, "a barrier is one");
             elapsed
         };
         alone(median_ns(times, barrier))
@@ -124,20 +124,19 @@ pub(crate) fn measure_barrier(rival: &Rival, times: u32) -> Sample {
 
 /// Runs the measurement in a thread of its own, after a burst that does not count.
 fn after_a_burst(
-    rival: &Rival,
+    queue: Queue,
     measure: impl FnOnce(&dyn Site, &mut dyn Caller) -> Sample + Send,
 ) -> Sample {
     in_turn(|| {
-        let queue = rival.enqueue.expect("only rivals that queue are asked");
         let (site, mut caller) = ((queue.site)(), (queue.caller)());
         let before = caller.sum();
         caller.call(BURST);
-        run_all(rival, &mut *caller, before + BURST);
+        run_all(&mut *caller, before + BURST);
         measure(&*site, &mut *caller)
     })
 }
 
-fn run_all(rival: &Rival, caller: &mut dyn Caller, sum: u64) {
+fn run_all(caller: &mut dyn Caller, sum: u64) {
     for _ in 0..PATIENCE {
         caller.finish();
         if caller.sum() >= sum {
@@ -145,22 +144,25 @@ fn run_all(rival: &Rival, caller: &mut dyn Caller, sum: u64) {
         }
         thread::yield_now();
     }
-    assert_eq!(caller.sum(), sum, "{}: each callback runs once", rival.name);
+    assert_eq!(caller.sum(), sum, "each callback runs once");
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rivals;
 
     #[test]
     fn every_rival_runs_each_callback_once_and_not_too_early() {
-        for rival in rivals() {
+        for (name, (queue, has_barrier)) in
+            rivals::that(|rival| Some((rival.enqueue?, rival.has_barrier)))
+        {
             // That they run once, and after the section, is asserted within.
-            let ns = measure_call(rival, 2).values[0];
-            assert!(ns > 0.0 && ns.is_finite(), "{}: {ns}", rival.name);
-            if rival.has_barrier {
-                let ns = measure_barrier(rival, 2).values[0];
-                assert!(ns > 0.0, "{}: {ns}", rival.name);
+            let ns = measure_call(queue, 2).values[0];
+            assert!(ns > 0.0 && ns.is_finite(), "{name}: {ns}");
+            if has_barrier {
+                let ns = measure_barrier(queue, 2).values[0];
+                assert!(ns > 0.0, "{name}: {ns}");
             }
         }
     }

@@ -6,9 +6,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::allocator::bytes_in_use;
-use super::object::{LineGuard, Turn};
-use super::replace::warm_up;
-use crate::rivals::Rival;
+use super::object::turn;
+use super::replace::{Site, warm_up};
+use crate::freed::take_line;
 use crate::sample::Sample;
 
 /// From one look at what is left to the next.
@@ -24,10 +24,9 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// One measurement at a time in a process; others wait.
 ///
 /// # Panics
-/// If the rival has no cell, or panics.
-pub(crate) fn measure(rival: &Rival, stores: u64) -> Sample {
-    let _turn = Turn::wait();
-    let make = rival.stored.expect("only rivals with a cell are asked");
+/// If the rival panics.
+pub(crate) fn measure(make: fn() -> Box<dyn Site>, stores: u64) -> Sample {
+    let _turn = turn();
     let site = make();
     warm_up(&*site);
     let (stored, is_stored) = mpsc::channel();
@@ -36,7 +35,7 @@ pub(crate) fn measure(rival: &Rival, stores: u64) -> Sample {
         let freed_before = site.freed();
         let site = &*site;
         scope.spawn(move || {
-            let _line_guard = LineGuard::take(0);
+            let _in_line = take_line(0);
             let mut updater = site.updater();
             let before = bytes_in_use();
             updater.replace(stores);
@@ -62,17 +61,18 @@ pub(crate) fn measure(rival: &Rival, stores: u64) -> Sample {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rivals;
 
     #[test]
     fn what_waits_is_freed_and_a_lock_has_nothing_waiting() {
-        let with_cells = super::super::those(|rival| rival.stored.is_some());
+        let with_cells: Vec<_> = rivals::that(|rival| rival.stored).collect();
         assert!(with_cells.len() > 3);
-        for rival in with_cells {
-            let seen = measure(rival, 10_000);
+        for (name, make) in with_cells {
+            let seen = measure(make, 10_000);
             let waiting = seen.values[1];
-            assert!(waiting <= 10_000.0, "{}: {seen:?}", rival.name);
-            if rival.name.ends_with("rwlock") {
-                assert_eq!(waiting, 0.0, "{}: {seen:?}", rival.name);
+            assert!(waiting <= 10_000.0, "{name}: {seen:?}");
+            if name.ends_with("rwlock") {
+                assert_eq!(waiting, 0.0, "{name}: {seen:?}");
             }
         }
     }

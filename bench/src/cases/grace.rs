@@ -13,10 +13,9 @@ use std::time::{Duration, Instant};
 use hdrhistogram::Histogram;
 
 use super::crowd::Crowd;
-use super::object::Turn;
+use super::object::turn;
 use super::wait::{Flavour, chain};
-use crate::cases::clock::cpu_time;
-use crate::rivals::Rival;
+use crate::clock::{cpu_time, histogram};
 use crate::sample::Sample;
 use crate::slices::{Cue, Judged, Scene};
 
@@ -26,25 +25,10 @@ const WARM_UP: usize = 8;
 /// The longest grace period that is distinguished from longer ones.
 const LATENCY_MAX_NS: u64 = 60_000_000_000;
 
-/// The rivals that have grace periods.
-#[cfg(test)]
-pub(crate) fn rivals() -> Vec<&'static Rival> {
-    super::those(|rival| rival.wait.is_some() && !rival.is_restartable)
-}
-
-/// The same, and those whose updaters wait for none.
-#[cfg(test)]
-pub(crate) fn rivals_and_restartable() -> Vec<&'static Rival> {
-    super::those(|rival| rival.wait.is_some())
-}
-
-fn domain(rival: &Rival) -> Arc<dyn Flavour> {
-    (rival.wait.expect("only rivals that wait are asked"))()
-}
-
-/// Idle threads that are registered with every rival, and one domain of each rival.
+/// Idle threads that are registered with every rival, and one domain of each rival, by whose number
+/// it is measured.
 pub(crate) struct IdleThreads {
-    flavours: Vec<(&'static str, Arc<dyn Flavour>)>,
+    flavours: Vec<Arc<dyn Flavour>>,
     _idle: Crowd,
     clock_ns: u64,
 }
@@ -57,9 +41,8 @@ impl IdleThreads {
     ///
     /// # Errors
     /// When the system does not give so many threads.
-    pub(crate) fn gather(rivals: &[&Rival], idle: usize) -> io::Result<Self> {
-        let flavours: Vec<_> = rivals.iter().map(|rival| (rival.name, domain(rival))).collect();
-        let all: Vec<_> = flavours.iter().map(|(_, flavour)| Arc::clone(flavour)).collect();
+    pub(crate) fn gather(flavours: Vec<Arc<dyn Flavour>>, idle: usize) -> io::Result<Self> {
+        let all = flavours.clone();
         let enrol = move |rest: &dyn Fn()| {
             let _idle: Vec<_> = all.iter().map(|flavour| flavour.enrol_idle()).collect();
             rest();
@@ -71,12 +54,9 @@ impl IdleThreads {
     /// enter and leave sections, each of so many steps of a [`chain`]: the median time of one in
     /// nanoseconds, and what one in a hundred exceeds. With no steps readers never hold up a grace
     /// period for long; with some, it waits for them to arrive as long again.
-    ///
-    /// # Panics
-    /// If the idle threads were not gathered for this rival.
     pub(crate) fn measure(
         &self,
-        rival: &Rival,
+        rival: usize,
         readers: usize,
         steps: u32,
         budget: Duration,
@@ -91,13 +71,12 @@ impl IdleThreads {
 
     fn waits(
         &self,
-        rival: &Rival,
+        rival: usize,
         readers: usize,
         steps: u32,
         budget: Duration,
     ) -> (Histogram<u64>, Judged) {
-        let mut waits = Histogram::<u64>::new_with_bounds(1, LATENCY_MAX_NS, 3)
-            .expect("the bounds are constants in range");
+        let mut waits = histogram(LATENCY_MAX_NS);
         let (_, judged) = self.beside_readers(rival, readers, steps, |synchronize| {
             let begin = Instant::now();
             let mut count = 0;
@@ -127,12 +106,9 @@ impl IdleThreads {
 
     /// Lets `readers` threads read in sections of `steps` steps (see [`steps_for`]), and one
     /// updater wait for grace periods in a loop, all on whatever CPUs there are.
-    ///
-    /// # Panics
-    /// When the idle threads were gathered without this rival.
     pub(crate) fn contend(
         &self,
-        rival: &Rival,
+        rival: usize,
         readers: usize,
         steps: u32,
         run_for: Duration,
@@ -162,17 +138,13 @@ impl IdleThreads {
     /// Runs `update` beside so many readers; counts their sections, and tells whether it counts.
     fn beside_readers(
         &self,
-        rival: &Rival,
+        rival: usize,
         readers: usize,
         steps: u32,
         update: impl FnOnce(&mut dyn FnMut()) + Send,
     ) -> (u64, Judged) {
-        let _turn = Turn::wait();
-        let (_, flavour) = self
-            .flavours
-            .iter()
-            .find(|(name, _)| *name == rival.name)
-            .expect("the idle threads were gathered for this rival");
+        let _turn = turn();
+        let flavour = &self.flavours[rival];
         let read = |cue: &Cue<'_>| {
             let mut member = flavour.enrol();
             cue.work(|stop| member.read_until(stop, steps, &mut 1))
@@ -221,24 +193,27 @@ mod tests {
     use std::sync::Mutex;
 
     use super::*;
+    use crate::rivals;
 
     /// liburcu has one domain only.
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-    fn everybody() -> Vec<&'static Rival> {
-        rivals()
+    /// Those with grace periods, and if these are asked for, those whose updaters wait for none.
+    fn everybody(restartable: bool) -> (Vec<&'static str>, Vec<Arc<dyn Flavour>>) {
+        let is_one = |rival: &rivals::Rival| restartable || !rival.is_restartable;
+        rivals::that(|rival| Some(rival.wait.filter(|_| is_one(rival))?())).unzip()
     }
 
     #[test]
     fn every_rival_ends_its_grace_periods_in_any_idle_threads() {
         let _one = ONE_AT_A_TIME.lock().unwrap();
         for idle in [0, 20] {
-            let everybody = rivals_and_restartable();
-            let idle_threads = IdleThreads::gather(&everybody, idle).unwrap();
-            for rival in everybody {
+            let (names, everybody) = everybody(true);
+            let idle_threads = IdleThreads::gather(everybody, idle).unwrap();
+            for (rival, name) in names.into_iter().enumerate() {
                 for readers in [0, 1] {
                     let (waits, _) = idle_threads.waits(rival, readers, 0, Duration::ZERO);
-                    assert_eq!(waits.len(), 1, "{}: a budget of nothing is one", rival.name);
+                    assert_eq!(waits.len(), 1, "{name}: a budget of nothing is one");
                     let latency = idle_threads.measure(rival, readers, 0, Duration::ZERO);
                     assert!(latency.values[0] <= latency.values[1]);
                 }
@@ -249,10 +224,11 @@ mod tests {
     #[test]
     fn readers_and_updater_both_get_on_when_cpus_are_short() {
         let _one = ONE_AT_A_TIME.lock().unwrap();
-        let idle_threads = IdleThreads::gather(&everybody(), 0).unwrap();
-        for rival in rivals() {
+        let (names, everybody) = everybody(false);
+        let idle_threads = IdleThreads::gather(everybody, 0).unwrap();
+        for (rival, name) in names.into_iter().enumerate() {
             let contention = idle_threads.contend(rival, 3, 100, Duration::from_nanos(1));
-            assert!(contention.values[2] > 0.0, "{}", rival.name);
+            assert!(contention.values[2] > 0.0, "{name}");
         }
     }
 

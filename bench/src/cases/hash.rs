@@ -5,12 +5,11 @@
 //! that up: to the rival's reclamation, or, where a lock is around each pointer, at once. Maps keep
 //! values as they do. All hash alike, and every search checks that it found the value of its key.
 
-use std::hash::{BuildHasher, Hasher};
+use std::hash::{BuildHasherDefault, Hasher};
 use std::thread;
 
 use super::maps::{Map, Random};
 use super::object::in_turn;
-use crate::rivals::Rival;
 use crate::sample::Sample;
 use crate::serve::Replace;
 use crate::slices::{Cue, Scene};
@@ -33,11 +32,8 @@ const OPERATIONS: usize = 1 << 13;
 /// Operations between two quiescent states of QSBR, and two looks whether all are done.
 const PAUSE: usize = 64;
 
-/// The rivals that have such a table.
-#[cfg(test)]
-pub(crate) fn rivals() -> Vec<&'static Rival> {
-    super::those(|rival| rival.hash.is_some())
-}
+/// Makes a table with these keys.
+pub(crate) type Make = fn(&[u64]) -> Box<dyn Table>;
 
 /// Runs so many operations in each of `threads` threads, of which the given share are searches
 /// and the rest replacements. The same seed draws the same operations.
@@ -47,7 +43,7 @@ pub(crate) fn rivals() -> Vec<&'static Rival> {
 /// # Panics
 /// If a search does not find the value of its key.
 pub(crate) fn measure(
-    rival: &Rival,
+    make: Make,
     threads: usize,
     searches_percent: u32,
     operations: usize,
@@ -56,7 +52,7 @@ pub(crate) fn measure(
     let keys = keys();
     let rounds = operations.div_ceil(OPERATIONS).max(1);
     in_turn(|| {
-        let table = (rival.hash.expect("only rivals with a table are asked"))(&keys);
+        let table = make(&keys);
         // Helper threads start here, where they may run on every CPU.
         let warm_up = draw(&keys, searches_percent, seed);
         thread::scope(|scope| {
@@ -109,19 +105,13 @@ pub(crate) fn bucket(key: u64) -> usize {
 }
 
 /// [`hash`] for maps.
+pub(crate) type Hash = BuildHasherDefault<Hashing>;
+
+/// A key's.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Hash(u64);
+pub(crate) struct Hashing(u64);
 
-impl BuildHasher for Hash {
-    type Hasher = Self;
-
-    #[inline(always)]
-    fn build_hasher(&self) -> Self {
-        Self(0)
-    }
-}
-
-impl Hasher for Hash {
+impl Hasher for Hashing {
     #[inline(always)]
     fn finish(&self) -> u64 {
         hash(self.0)
@@ -266,6 +256,7 @@ impl<M: Map<u64, Value>> Table for Mapped<M> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rivals;
 
     #[test]
     fn every_key_has_a_chain_of_its_own() {
@@ -290,13 +281,13 @@ mod tests {
 
     #[test]
     fn every_table_finds_all_keys_whoever_replaces_their_values() {
-        for rival in rivals() {
+        for (name, make) in rivals::that(|rival| rival.hash) {
             for share in [99, 50] {
                 // That every search finds its value is asserted within.
-                let speed = measure(rival, 2, share, 1, 5);
+                let speed = measure(make, 2, share, 1, 5);
                 let [operations_per_second, cpu_ns] = speed.values[..] else { unreachable!() };
-                assert!(operations_per_second > 0.0, "{}: {speed:?}", rival.name);
-                assert!(cpu_ns > 0.0 && cpu_ns.is_finite(), "{}", rival.name);
+                assert!(operations_per_second > 0.0, "{name}: {speed:?}");
+                assert!(cpu_ns > 0.0 && cpu_ns.is_finite(), "{name}");
             }
         }
     }
@@ -325,6 +316,6 @@ mod tests {
                 true
             }
         }
-        measure(&Rival::with_table("forgetful", Mapped::<Forgetful>::boxed), 1, 50, 1, 5);
+        measure(Mapped::<Forgetful>::boxed, 1, 50, 1, 5);
     }
 }

@@ -195,13 +195,16 @@ pub(crate) fn repeat(batches: u64, once: impl Fn() -> u64) -> Duration {
 mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
 
+    use parking_lot::Mutex;
+
     use super::*;
+    use crate::cases::read::{nested, reads};
+    use crate::serve::replace;
     use crate::{rivals, slices};
 
     /// Every rival does what is asked of it, alone, with another one, and beside its opposite.
     fn all_work(of: Looped) {
-        let loops = rivals::all().filter_map(|rival| Some((rival.name, rival.looped(of)?)));
-        for (name, make) in loops {
+        for (name, make) in rivals::that(|rival| rival.looped(of)) {
             let beside = make().opposite.is_some().then(|| make().row_beside(0.0));
             for row in [make().row(1, 0.0), make().row(2, 0.0)].into_iter().chain(beside) {
                 // What each of them gives is asserted within.
@@ -257,6 +260,52 @@ mod tests {
     fn every_section_is_entered_and_left() {
         all_work(Looped::Sleepable);
         all_work(Looped::Local);
+    }
+
+    /// A design whose threads take their time to register, and to leave.
+    struct Slow;
+
+    /// Since when a thread is registered.
+    struct Registered(Instant);
+
+    /// How long threads were registered, in the order in which they left.
+    static REGISTERED_FOR: Mutex<Vec<Duration>> = Mutex::new(Vec::new());
+
+    /// Until the clock says so.
+    fn spend() {
+        let begin = Instant::now();
+        while begin.elapsed() < Duration::from_millis(1) {
+            spin_loop();
+        }
+    }
+
+    impl Drop for Registered {
+        fn drop(&mut self) {
+            REGISTERED_FOR.lock().push(self.0.elapsed());
+            spend();
+        }
+    }
+
+    replace! {
+        Slow => T, Registered;
+        new: Self;
+        place: |_, value| value;
+        thread: |_| {
+            spend();
+            Registered(Instant::now())
+        };
+        read: |_, _, place, look| look(place);
+        replace: |_, place, value| drop((place, value));
+    }
+
+    /// If either were timed, it would take longer than threads are registered.
+    #[test]
+    fn neither_registering_nor_leaving_is_timed() {
+        for make in [reads::<Slow>, nested::<Slow>] {
+            let took = (make().run)(2);
+            let registered_for = std::mem::take(&mut *REGISTERED_FOR.lock())[0];
+            assert!(took <= registered_for, "{took:?} of {registered_for:?}");
+        }
     }
 
     #[test]

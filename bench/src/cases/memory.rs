@@ -8,9 +8,9 @@ use std::hint::black_box;
 use std::thread;
 
 use super::allocator::bytes_in_use;
-use super::object::{LineGuard, OBJECT_BYTES, in_turn};
-use super::replace::{Limit, drain, site, warm_up, while_held};
-use crate::rivals::Rival;
+use super::object::{OBJECT_BYTES, in_turn};
+use super::replace::{Limit, Make, drain, warm_up, while_held};
+use crate::freed::take_line;
 use crate::sample::{Sample, alone};
 
 /// Bytes of memory for each waiting object, with the allocator's headers, over those for an object
@@ -20,15 +20,15 @@ use crate::sample::{Sample, alone};
 ///
 /// # Panics
 /// If the rival panics.
-pub(crate) fn measure(rival: &Rival, objects: u64) -> Sample {
+pub(crate) fn measure(make: Make, objects: u64) -> Sample {
     in_turn(|| {
         let plain = plain_bytes(objects).unwrap_or(f64::NAN);
-        let site = site(rival, Limit::High);
+        let site = make(Limit::High);
         warm_up(&*site);
         let freed_before = site.freed();
         let bytes = while_held(&*site, 1, |_release| {
             let retire = || {
-                let _line_guard = LineGuard::take(0);
+                let _in_line = take_line(0);
                 let mut updater = site.updater();
                 let before = bytes_in_use();
                 updater.replace(objects);
@@ -56,9 +56,9 @@ fn plain_bytes(objects: u64) -> Option<f64> {
 
 #[cfg(all(test, target_os = "linux", target_env = "gnu"))]
 mod tests {
-    use super::super::replace::rivals;
     use super::super::tests::is_alone;
     use super::*;
+    use crate::rivals;
 
     const TEST: &str = "cases::memory::tests::a_waiting_object_costs_a_pointer_at_least";
 
@@ -68,9 +68,9 @@ mod tests {
         if !is_alone(TEST) {
             return;
         }
-        for rival in rivals().into_iter().filter(|rival| rival.hoards) {
-            let seen = measure(rival, 20_000);
-            assert!((4.0..500.0).contains(&seen.values[0]), "{}: {seen:?}", rival.name);
+        for (name, make) in rivals::that(|rival| rival.replace.filter(|_| rival.hoards)) {
+            let seen = measure(make, 20_000);
+            assert!((4.0..500.0).contains(&seen.values[0]), "{name}: {seen:?}");
         }
     }
 }

@@ -17,14 +17,13 @@
 //! - `cache`: loads that are slow or fast by where their data lies in the caches.
 //! - [`engines`]: the engines of a domain on a path-lookup cache ([`path_cache`]).
 //!
-//! A case takes the rivals of the registry that serve it, in the order of the registry.
+//! A case is given what a rival makes for it, and knows nothing of rivals.
 
 mod allocator;
 pub(crate) mod blocked;
 pub(crate) mod boot;
 pub(crate) mod cache;
 pub(crate) mod cells;
-pub(crate) mod clock;
 pub(crate) mod counters;
 mod crowd;
 pub(crate) mod domains;
@@ -50,13 +49,6 @@ pub(crate) mod tools;
 pub(crate) mod update;
 pub(crate) mod wait;
 
-use crate::rivals::{self, Rival};
-
 /// Sections between two announcements of a quiescent state, for readers that must announce; the
 /// others run the same two loops. `BATCH` in `c/flavour.h` is the same number.
 pub(crate) const BATCH: u64 = 1024;
-
-/// The rivals of which this holds, in the order of the registry.
-fn those(serves: impl Fn(&Rival) -> bool) -> Vec<&'static Rival> {
-    rivals::all().filter(|rival| serves(rival)).collect()
-}

@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use super::clock::{ticks, ticks_since};
 pub(crate) use super::object::OBJECT_BYTES;
-use super::object::{LineGuard, Object, Release};
-use crate::rivals::Rival;
+use super::object::{Object, Release};
+use crate::clock::{ticks, ticks_since};
+use crate::freed::{self, take_line};
 use crate::serve::Replace;
 
 /// Reads that are timed together: `READS` in `c/update.c` is the same number.
@@ -36,16 +36,8 @@ pub(crate) enum Limit {
     High,
 }
 
-/// The rivals that replace and retire.
-#[cfg(test)]
-pub(crate) fn rivals() -> Vec<&'static Rival> {
-    super::those(|rival| rival.replace.is_some())
-}
-
-/// The object of a rival, in its place.
-pub(crate) fn site(rival: &Rival, limit: Limit) -> Box<dyn Site> {
-    (rival.replace.expect("only rivals that replace are asked"))(limit)
-}
+/// Makes the object of a rival, in its place.
+pub(crate) type Make = fn(Limit) -> Box<dyn Site>;
 
 /// An object in its place, which is replaced and read.
 pub(crate) trait Site: Sync {
@@ -206,7 +198,7 @@ pub(crate) fn while_held<R>(site: &dyn Site, line: usize, act: impl FnOnce(Relea
     let (entered, release) = (AtomicI32::new(0), AtomicI32::new(0));
     thread::scope(|scope| {
         let holder = scope.spawn(|| {
-            let _line_guard = LineGuard::take(line);
+            let _in_line = take_line(line);
             site.reader().hold(&entered, &release);
         });
         // Acquire: pairs with the Release of the thread that has entered.
@@ -236,31 +228,21 @@ pub(crate) fn warm_up(site: &dyn Site) {
 pub(crate) fn drain(site: &dyn Site, before: u64, retired: u64) {
     /// Attempts without any progress until it is taken for all.
     const PATIENCE: u32 = 16;
-    let left = || retired.saturating_sub(site.freed() - before);
-    let mut least = left();
-    let mut patience = PATIENCE;
-    while least > 0 && patience > 0 {
-        site.flush();
-        let now = left();
-        if now < least {
-            (least, patience) = (now, PATIENCE);
-        } else {
-            patience -= 1;
-        }
-    }
+    freed::drain(PATIENCE, || retired.saturating_sub(site.freed() - before), || site.flush());
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cases::object::Turn;
+    use crate::cases::object::turn;
+    use crate::rivals;
 
     #[test]
     fn every_rival_replaces_as_often_as_it_is_told_and_frees_what_was_retired() {
-        let _turn = Turn::wait();
-        for rival in rivals() {
+        let _turn = turn();
+        for (name, make) in rivals::that(|rival| rival.replace) {
             for limit in [Limit::Usual, Limit::Low, Limit::High] {
-                let site = super::site(rival, limit);
+                let site = make(limit);
                 let before = site.freed();
                 thread::scope(|scope| {
                     scope.spawn(|| {
@@ -268,11 +250,11 @@ mod tests {
                         updater.replace(3 * PAUSE + 1);
                         let mut samples = [0; 100];
                         updater.replace_timed(&mut samples);
-                        assert!(samples.iter().any(|&ticks| ticks > 0), "{}", rival.name);
+                        assert!(samples.iter().any(|&ticks| ticks > 0), "{name}");
                         drop(updater);
                         let mut reader = site.reader();
                         reader.read_timed(&mut samples);
-                        assert!(samples.iter().all(|&ticks| ticks > 0), "{}", rival.name);
+                        assert!(samples.iter().all(|&ticks| ticks > 0), "{name}");
                     });
                 });
                 let retired = 3 * PAUSE + 101;
@@ -280,9 +262,9 @@ mod tests {
                 // What an earlier round had left may have been freed meanwhile, too.
                 let left = retired.saturating_sub(site.freed() - before);
                 // sdd and crossbeam keep a few; seize all that is not a full batch.
-                assert!(left < 200, "{}: {left} of {retired} are left", rival.name);
-                if ["quiescence", "std-rwlock", "arc-swap"].contains(&rival.name) {
-                    assert_eq!(left, 0, "{}", rival.name);
+                assert!(left < 200, "{name}: {left} of {retired} are left");
+                if ["quiescence", "std-rwlock", "arc-swap"].contains(&name) {
+                    assert_eq!(left, 0, "{name}");
                 }
             }
         }
@@ -290,13 +272,13 @@ mod tests {
 
     #[test]
     fn what_a_reader_holds_is_not_freed() {
-        let _turn = Turn::wait();
-        for rival in rivals().into_iter().filter(|rival| rival.hoards) {
-            let site = super::site(rival, Limit::High);
+        let _turn = turn();
+        for (name, make) in rivals::that(|rival| rival.replace.filter(|_| rival.hoards)) {
+            let site = make(Limit::High);
             while_held(&*site, 0, |_release| {
                 let before = site.freed();
                 thread::scope(|scope| scope.spawn(|| site.updater().replace(1000)).join().unwrap());
-                assert_eq!(site.freed(), before, "{}", rival.name);
+                assert_eq!(site.freed(), before, "{name}");
             });
         }
     }

@@ -9,8 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::allocator::bytes_in_use;
 use super::object::{OBJECT_BYTES, Release, in_turn};
-use super::replace::{Limit, Site, drain, site, warm_up, while_held};
-use crate::rivals::Rival;
+use super::replace::{Limit, Make, Site, drain, warm_up, while_held};
 use crate::sample::Sample;
 use crate::slices::{Act, Judged, Scene, both};
 
@@ -35,9 +34,9 @@ const BATCH: u64 = 64;
 ///
 /// # Panics
 /// If the rival panics.
-pub(crate) fn measure(rival: &Rival, stall: Duration) -> Sample {
+pub(crate) fn measure(make: Make, stall: Duration) -> Sample {
     in_turn(|| {
-        let site = site(rival, Limit::Low);
+        let site = make(Limit::Low);
         warm_up(&*site);
         let before = Phase::run(&*site, false, stall / BEFORE);
         let during = Phase::run(&*site, true, stall);
@@ -147,9 +146,9 @@ impl Phase {
 
 #[cfg(test)]
 mod tests {
-    use super::super::replace::rivals;
     use super::super::tests::is_alone;
     use super::*;
+    use crate::rivals;
 
     const TEST: &str = "cases::stall::tests::what_a_stalled_reader_holds_up_is_seen";
 
@@ -160,31 +159,33 @@ mod tests {
             return;
         }
         const STALL: Duration = Duration::from_millis(20);
-        for rival in rivals() {
+        for (name, (make, hoards, ours)) in
+            rivals::that(|rival| Some((rival.replace?, rival.hoards, rival.ours)))
+        {
             // An updater without a CPU retires nothing; and who watches without one sees the memory
             // too early. Either may be so in one try, and not in all.
             let is_seen = |seen: &Sample| {
                 let bytes_min = seen.values[0] / 2.0 * OBJECT_BYTES as f64;
                 seen.values[0] >= BATCH as f64 && seen.values[1] >= bytes_min
             };
-            let mut seen = measure(rival, STALL);
+            let mut seen = measure(make, STALL);
             for _ in 0..200 {
-                if !rival.hoards || is_seen(&seen) {
+                if !hoards || is_seen(&seen) {
                     break;
                 }
-                seen = measure(rival, STALL);
+                seen = measure(make, STALL);
             }
             let [unreclaimed_peak, bytes_peak, reads_percent, _] = seen.values[..] else {
                 unreachable!()
             };
-            assert!(bytes_peak < BYTES_MAX as f64, "{}: a GiB in 20 ms: {seen:?}", rival.name);
-            assert!(reads_percent.is_nan() || reads_percent >= 0.0, "{}: {seen:?}", rival.name);
+            assert!(bytes_peak < BYTES_MAX as f64, "{name}: a GiB in 20 ms: {seen:?}");
+            assert!(reads_percent.is_nan() || reads_percent >= 0.0, "{name}: {seen:?}");
             // Each of the two readers holds one object at most, and one is being replaced.
-            if ["arc-swap", "std-rwlock"].contains(&rival.name) {
-                assert!(unreclaimed_peak <= 3.0, "{}: {seen:?}", rival.name);
+            if ["arc-swap", "std-rwlock"].contains(&name) {
+                assert!(unreclaimed_peak <= 3.0, "{name}: {seen:?}");
             }
-            assert!(!rival.hoards || is_seen(&seen), "{}: {seen:?}", rival.name);
-            if rival.ours {
+            assert!(!hoards || is_seen(&seen), "{name}: {seen:?}");
+            if ours {
                 let objects_max = super::super::replace::LIMIT_BYTES / OBJECT_BYTES as u64;
                 assert!(unreclaimed_peak <= (objects_max + 1) as f64, "{seen:?}");
             }

@@ -10,7 +10,6 @@ use std::sync::Arc;
 
 use super::crowd::Crowd;
 use super::loops::Loop;
-use crate::rivals::Rival;
 use crate::serve::Arcs;
 use crate::slices::Row;
 
@@ -29,16 +28,13 @@ pub(crate) fn boxed<A: Arcs>() -> Box<dyn Arcs> {
     Box::new(A::new(Arc::new(1)))
 }
 
-/// The rivals whose `Arc`s are replaced.
-pub(crate) fn rivals() -> Vec<&'static Rival> {
-    super::those(|rival| rival.store.is_some())
-}
+/// A place, and whose it is.
+type Place = (&'static str, Box<dyn Arcs>);
 
-/// The place of each of them, and threads that have loaded once from every one, and rest until this
-/// is dropped.
+/// Places, and threads that have loaded once from every one, and rest until this is dropped.
 pub(crate) struct Loaders {
     _crowd: Crowd,
-    places: Arc<[(&'static str, Box<dyn Arcs>)]>,
+    places: Arc<[Place]>,
 }
 
 impl Loaders {
@@ -49,9 +45,7 @@ impl Loaders {
     ///
     /// # Panics
     /// The threads do then, not the caller.
-    pub(crate) fn gather(threads: usize) -> io::Result<Self> {
-        let place = |rival: &Rival| Some((rival.name, rival.store?()));
-        let places: Arc<[_]> = rivals().into_iter().filter_map(place).collect();
+    pub(crate) fn gather(places: Arc<[Place]>, threads: usize) -> io::Result<Self> {
         let loaded = Arc::clone(&places);
         let load = move |rest: &dyn Fn()| {
             assert!(loaded.iter().all(|(_, place)| place.read() == 1), "every place holds a 1");
@@ -60,10 +54,11 @@ impl Loaders {
         Ok(Self { _crowd: Crowd::gather(threads, load)?, places })
     }
 
-    /// A store beside them, which asserts that what was stored last is what is loaded afterwards.
-    pub(crate) fn row<'a>(&'a self, rival: &'a Rival) -> Row<'a> {
-        let place = self.places.iter().find(|(name, _)| *name == rival.name);
-        let (_, place) = place.expect("only rivals that store are asked");
+    /// A store into the place of this name beside them, which asserts that what was stored last is
+    /// what is loaded afterwards.
+    pub(crate) fn row(&self, name: &str) -> Row<'_> {
+        let place = self.places.iter().find(|(known, _)| *known == name);
+        let (name, place) = place.expect("only those that are there are asked");
         Row::new(1, move |part| {
             let arcs = [Arc::new(1), Arc::new(1)];
             let mut number = 0;
@@ -72,9 +67,9 @@ impl Loaders {
                 number += 1;
             });
             place.flush();
-            assert_eq!(place.read(), 1, "{} holds a 1", rival.name);
+            assert_eq!(place.read(), 1, "{name} holds a 1");
             let held = arcs.iter().map(|arc| Arc::strong_count(arc) - 1).sum::<usize>();
-            assert_eq!(held, 1, "{} holds the last one", rival.name);
+            assert_eq!(held, 1, "{name} holds the last one");
             took
         })
     }
@@ -83,14 +78,15 @@ impl Loaders {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::slices;
+    use crate::{rivals, slices};
 
     #[test]
     fn every_place_holds_what_was_stored_last_whoever_has_loaded() {
-        let loaders = Loaders::gather(20).expect("twenty threads");
-        for rival in rivals() {
+        let places = rivals::that(|rival| Some(rival.store?()));
+        let loaders = Loaders::gather(places.collect(), 20).expect("twenty threads");
+        for (name, _) in &*loaders.places {
             for stores in [1, 100] {
-                assert!(slices::once(&loaders.row(rival), stores) > 0.0, "{}", rival.name);
+                assert!(slices::once(&loaders.row(name), stores) > 0.0, "{name}");
             }
         }
     }

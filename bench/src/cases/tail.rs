@@ -2,10 +2,9 @@
 
 use std::sync::atomic::Ordering;
 
-use super::clock::quantile_ns;
 use super::object::in_turn;
-use super::replace::{Limit, drain, site, warm_up};
-use crate::rivals::Rival;
+use super::replace::{Limit, Make, drain, warm_up};
+use crate::clock::quantile_ns;
 use crate::sample::Sample;
 use crate::slices::Scene;
 
@@ -19,9 +18,9 @@ const BATCH: u64 = 64;
 ///
 /// # Panics
 /// If the rival panics.
-pub(crate) fn measure(rival: &Rival, groups: usize) -> Sample {
+pub(crate) fn measure(make: Make, groups: usize) -> Sample {
     in_turn(|| {
-        let site = site(rival, Limit::Usual);
+        let site = make(Limit::Usual);
         warm_up(&*site);
         let before = site.freed();
         let mut samples = vec![0; groups.max(1)];
@@ -57,16 +56,16 @@ pub(crate) fn measure(rival: &Rival, groups: usize) -> Sample {
 
 #[cfg(test)]
 mod tests {
-    use super::super::replace::rivals;
     use super::*;
+    use crate::rivals;
 
     #[test]
     fn every_rivals_readers_are_timed_while_somebody_updates() {
-        for rival in rivals() {
-            let seen = measure(rival, 200);
+        for (name, make) in rivals::that(|rival| rival.replace) {
+            let seen = measure(make, 200);
             let [p99_9_ns, p50_ns, updates_per_second] = seen.values[..] else { unreachable!() };
-            assert!(p50_ns > 1.0 && p99_9_ns >= p50_ns, "{}: {seen:?}", rival.name);
-            assert!(updates_per_second >= 0.0, "{}: {seen:?}", rival.name);
+            assert!(p50_ns > 1.0 && p99_9_ns >= p50_ns, "{name}: {seen:?}");
+            assert!(updates_per_second >= 0.0, "{name}: {seen:?}");
         }
     }
 }

@@ -6,12 +6,11 @@
 //! included, until everything is freed that can be; but not the reader's, who reads all the time.
 //! (What readers free is not seen in it, but in their tail: [`super::tail`].)
 
-use super::clock::quantile_ns;
 use super::object::in_turn;
-use super::replace::{Limit, Site, Updater, drain, site, warm_up};
-use crate::rivals::Rival;
+use super::replace::{Limit, Make, Site, Updater, drain, warm_up};
+use crate::clock::quantile_ns;
 use crate::sample::Sample;
-use crate::slices::{Cue, Judged, Played, Scene, both};
+use crate::slices::{Cue, Judged, Scene, both};
 
 /// Replacements between two samples of what waits.
 const BATCH: u64 = 64;
@@ -25,16 +24,20 @@ const BATCH: u64 = 64;
 ///
 /// # Panics
 /// If the rival panics.
-pub(crate) fn measure(rival: &Rival, readers: usize, updates: u64, timed: usize) -> Sample {
-    measure_site(|| site(rival, Limit::Usual), readers, updates, timed, |ns| 1e9 / ns)
+pub(crate) fn measure(make: Make, readers: usize, updates: u64, timed: usize) -> Sample {
+    measure_site(|| make(Limit::Usual), readers, updates, timed, |ns| 1e9 / ns)
 }
 
 /// The same of the `Arc` in a cell, but for the first: nanoseconds for each update.
 ///
 /// # Panics
-/// If the rival has none, or panics.
-pub(crate) fn measure_cell(rival: &Rival, readers: usize, updates: u64, timed: usize) -> Sample {
-    let make = rival.stored.expect("only rivals with a cell are asked");
+/// If the rival panics.
+pub(crate) fn measure_cell(
+    make: fn() -> Box<dyn Site>,
+    readers: usize,
+    updates: u64,
+    timed: usize,
+) -> Sample {
     measure_site(make, readers, updates, timed, |ns| ns)
 }
 
@@ -63,46 +66,40 @@ struct Loops<'a> {
 
 impl Loops<'_> {
     fn count(&self, batches: u64) -> ([f64; 3], Judged) {
-        let site = self.site;
-        let before = site.freed();
-        let scene = Scene::beside(
-            self.readers,
-            |cue| self.read(cue),
-            |cue| {
-                let mut updater = ready(site);
-                cue.work(|_| unreclaimed_peak(site, &mut *updater, batches))
-            },
-        );
+        let (site, updates) = (self.site, batches * BATCH);
+        let scene = self.play(updates, |updater| unreclaimed_peak(site, updater, batches));
         let (updater, _) = scene.front();
-        let updates = (batches * BATCH) as f64;
-        drain(site, before, batches * BATCH + READY);
         let times = [updater.elapsed, scene.cpu_since_it_began()];
-        let [ns, cpu_ns] = times.map(|time| time.as_nanos() as f64 / updates);
+        let [ns, cpu_ns] = times.map(|time| time.as_nanos() as f64 / updates as f64);
         ([ns, cpu_ns, updater.result as f64], scene.judged())
     }
 
     fn time(&self, updates: usize) -> (f64, Judged) {
-        let site = self.site;
-        let before = site.freed();
         let mut samples = vec![0; updates];
-        let scene = Scene::beside(
-            self.readers,
-            |cue| self.read(cue),
-            |cue| {
-                let mut updater = ready(site);
-                cue.work(|_| {
-                    updater.replace_timed(&mut samples);
-                    0
-                })
-            },
-        );
-        drain(site, before, updates as u64 + READY);
+        let scene = self.play(updates as u64, |updater| {
+            updater.replace_timed(&mut samples);
+            0
+        });
         (quantile_ns(&mut samples, 0.999), scene.judged())
     }
 
-    fn read(&self, cue: &Cue<'_>) -> Played<u64> {
-        let mut reader = self.site.reader();
-        cue.work(|stop| reader.read_until(stop))
+    /// So many updates, and the time until all is freed that can be.
+    fn play(
+        &self,
+        updates: u64,
+        update: impl FnOnce(&mut dyn Updater) -> u64 + Send,
+    ) -> Scene<u64> {
+        let before = self.site.freed();
+        let read = |cue: &Cue<'_>| {
+            let mut reader = self.site.reader();
+            cue.work(|stop| reader.read_until(stop))
+        };
+        let scene = Scene::beside(self.readers, read, |cue| {
+            let mut updater = ready(self.site);
+            cue.work(|_| update(&mut *updater))
+        });
+        drain(self.site, before, updates + READY);
+        scene
     }
 }
 
@@ -130,20 +127,20 @@ fn unreclaimed_peak(site: &dyn Site, updater: &mut dyn Updater, batches: u64) ->
 
 #[cfg(test)]
 mod tests {
-    use super::super::replace::rivals;
     use super::*;
+    use crate::rivals;
 
     #[test]
     fn every_rival_updates_and_those_that_free_at_once_have_nothing_waiting() {
-        for rival in rivals() {
+        for (name, make) in rivals::that(|rival| rival.replace) {
             for readers in [0, 1] {
-                let seen = measure(rival, readers, 10 * BATCH, 100);
+                let seen = measure(make, readers, 10 * BATCH, 100);
                 let [per_second, cpu_ns, p99_9_ns, peak] = seen.values[..] else { unreachable!() };
-                assert!(per_second > 0.0 && cpu_ns > 0.0, "{}: {seen:?}", rival.name);
-                assert!(per_second.is_finite(), "{}: {seen:?}", rival.name);
-                assert!(p99_9_ns > 0.0 && p99_9_ns.is_finite(), "{}", rival.name);
-                assert!(peak <= 10.0 * BATCH as f64, "{}: {seen:?}", rival.name);
-                if rival.name == "std-rwlock" {
+                assert!(per_second > 0.0 && cpu_ns > 0.0, "{name}: {seen:?}");
+                assert!(per_second.is_finite(), "{name}: {seen:?}");
+                assert!(p99_9_ns > 0.0 && p99_9_ns.is_finite(), "{name}");
+                assert!(peak <= 10.0 * BATCH as f64, "{name}: {seen:?}");
+                if name == "std-rwlock" {
                     assert_eq!(peak, 0.0);
                 }
             }

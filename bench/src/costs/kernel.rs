@@ -9,7 +9,7 @@ use rustix::process::getppid;
 use rustix::thread::{MembarrierCommand, membarrier};
 
 use super::one_cpu::register_membarrier;
-use crate::slices::{Missing, Part, Pinned, Row};
+use crate::slices::{Missing, Part, Row, pinned};
 
 /// A thread that has said it parks does so within this time, on a machine that does little else.
 const UNTIL_PARKED: Duration = Duration::from_micros(50);
@@ -51,7 +51,7 @@ pub(super) fn thread_start() -> Row<'static> {
 /// switch. Two threads take turns there; a count is a turn of both.
 pub(super) fn switch(cpu: usize) -> Row<'static> {
     let body = move |part: &Part<'_>| {
-        let (_pinned, count) = (Pinned::to(cpu), part.count);
+        let (_pinned, count) = (pinned(cpu), part.count);
         let turn = AtomicU64::new(0);
         // Acquire and Release of the turn: what was written before it is seen after it.
         let wait_while_parity_is = |parity: u64| {
@@ -99,7 +99,7 @@ pub(super) fn wake_up(what: WakeUp, cpus: (usize, usize)) -> Row<'static> {
         let (parked, woken_at) = (AtomicU64::new(0), AtomicU64::new(0));
         thread::scope(|scope| {
             let sleeper = scope.spawn(|| {
-                let _pinned = Pinned::to(cpus.1);
+                let _pinned = pinned(cpus.1);
                 for round in 1..=count {
                     // Relaxed: it says when. The time is published with Release.
                     parked.store(round, Ordering::Relaxed);
@@ -107,7 +107,7 @@ pub(super) fn wake_up(what: WakeUp, cpus: (usize, usize)) -> Row<'static> {
                     woken_at.store(base.elapsed().as_nanos() as u64, Ordering::Release);
                 }
             });
-            let _pinned = Pinned::to(cpus.0);
+            let _pinned = pinned(cpus.0);
             let mut took_ns = 0;
             for round in 1..=count {
                 while parked.load(Ordering::Relaxed) < round {

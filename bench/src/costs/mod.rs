@@ -7,17 +7,18 @@
 mod kernel;
 mod one_cpu;
 mod possible;
-mod published;
 mod two_cpus;
 
 use std::io;
+use std::sync::LazyLock;
 use std::time::Duration;
+
+use serde::Deserialize;
 
 use crate::slices::{self, Missing, Row, RunVerdict, Wanted};
 use crate::statistics::{Spread, spread};
 use crate::{Host, units};
 use kernel::WakeUp;
-pub use published::Table;
 use two_cpus::Change;
 
 /// Time for each figure, when no thread is in a hurry and when somebody is.
@@ -39,93 +40,54 @@ pub struct Machine {
 /// What is timed for a figure, or why it cannot be.
 type Made = Result<Row<'static>, Missing>;
 
-/// How a figure is measured.
-#[derive(Clone, Copy, Debug)]
-enum Method {
-    Alone(fn() -> Row<'static>),
-    Load(Level),
-    /// By two CPUs at once.
-    Pair(fn() -> Made),
-    Fence,
-    Switch,
-    WakeUp(WakeUp),
+/// A figure.
+#[derive(Debug, Deserialize)]
+struct Figure {
+    /// Its name in JSON.
+    id: &'static str,
+    /// What it is called.
+    name: &'static str,
+    /// How many CPUs it needs at least.
+    cpus: usize,
+    /// What was published of it.
+    #[serde(default)]
+    published_ns: Option<f64>,
 }
 
-/// Where a load finds its line.
-#[derive(Clone, Copy, Debug)]
-enum Level {
-    First,
-    Second,
-    Memory,
+/// What `costs.toml` lists.
+#[derive(Debug, Deserialize)]
+#[serde(bound(deserialize = "'de: 'static"))]
+struct Listed {
+    figures: Vec<Figure>,
+    /// Figures that are the entry and the exit of a critical section.
+    sections: Vec<&'static str>,
+    /// How long hits take at least and at most.
+    hits_ns: Vec<(&'static str, f64, f64)>,
+    /// What costs no less than what: the second, and the first.
+    no_less: Vec<(&'static str, &'static str)>,
+    published: Table,
 }
 
-/// A figure: its name in JSON and in the published table, what it is called, how it is measured.
-type Figure = (&'static str, &'static str, Method);
+static LISTED: LazyLock<Listed> = LazyLock::new(|| {
+    toml::from_str(include_str!("../../costs.toml")).expect("the file is part of the program")
+});
 
-use Method::{Alone, Pair};
+/// Where a published table of costs comes from.
+#[derive(Debug, Deserialize)]
+pub struct Table {
+    /// The machine it was measured on.
+    pub machine: &'static str,
+    /// When.
+    pub year: u32,
+    /// Where it is written.
+    pub source: &'static str,
+}
 
-const FIGURES: &[Figure] = &[
-    ("instruction", "instruction", Alone(one_cpu::instruction)),
-    ("clock_cycle", "clock cycle", Alone(one_cpu::clock_cycle)),
-    ("l1_hit", "L1 hit", Method::Load(Level::First)),
-    ("l2_hit", "L2 hit", Method::Load(Level::Second)),
-    ("main_memory", "main memory", Method::Load(Level::Memory)),
-    ("atomic_increment", "atomic increment", Alone(|| one_cpu::atomic_increment(1))),
-    ("cmpxchg_atomic_increment", "compare-and-swap", Alone(one_cpu::compare_and_swap)),
-    (
-        "atomic_increment_cache_transfer",
-        "atomic increment, line on another CPU",
-        Pair(|| Ok(two_cpus::transfer(Change::Increment))),
-    ),
-    (
-        "cmpxchg_blind_cache_transfer",
-        "blind compare-and-swap, line on another CPU",
-        Pair(|| Ok(two_cpus::transfer(Change::BlindSwap))),
-    ),
-    (
-        "cmpxchg_cache_transfer_and_invalidate",
-        "load and compare-and-swap, line on another CPU",
-        Pair(|| Ok(two_cpus::transfer(Change::LoadAndSwap))),
-    ),
-    ("cpu_local_lock", "lock, uncontended", Alone(|| one_cpu::lock(1))),
-    ("read_lock", "read lock, uncontended", Alone(|| one_cpu::read_lock(1))),
-    ("rcu_read", "RCU read", Alone(|| one_cpu::rcu_read(1))),
-    ("rcu_read_reader", "RCU read, explicit reader", Alone(one_cpu::rcu_read_with_reader)),
-    (
-        "shared_increment",
-        "atomic increment, two CPUs at once",
-        Pair(|| Ok(one_cpu::atomic_increment(2))),
-    ),
-    ("shared_lock", "lock, two CPUs at once", Pair(|| Ok(one_cpu::lock(2)))),
-    ("shared_read_lock", "read lock, two CPUs at once", Pair(|| Ok(one_cpu::read_lock(2)))),
-    ("shared_rcu_read", "RCU read, two CPUs at once", Pair(|| Ok(one_cpu::rcu_read(2)))),
-    ("membarrier", "membarrier, alone", Method::Fence),
-    (
-        "membarrier_beside_reader",
-        "membarrier, beside a reader",
-        Pair(|| one_cpu::heavy_fence().map(one_cpu::beside_a_reader)),
-    ),
-    ("grace_period", "grace period, alone", Alone(one_cpu::grace_period)),
-    (
-        "grace_period_beside_reader",
-        "grace period, beside a reader",
-        Pair(|| Ok(one_cpu::beside_a_reader(one_cpu::grace_period()))),
-    ),
-    ("interrupt", "interrupt by another CPU's membarrier", Pair(kernel::interrupt)),
-    ("system_call", "system call", Alone(kernel::system_call)),
-    ("pause", "pause instruction", Alone(one_cpu::pause)),
-    ("allocate", "allocate and free 256 bytes", Alone(one_cpu::allocate)),
-    ("switch", "switch to another thread of the CPU", Method::Switch),
-    ("wake_up", "wake a thread on another CPU", Method::WakeUp(WakeUp::Call)),
-    ("wake_up_latency", "until that thread runs", Method::WakeUp(WakeUp::Latency)),
-    ("sleep_overrun", "sleep of 1 ms, beyond it", Alone(kernel::sleep_overrun)),
-    ("thread_start", "thread started and joined", Alone(kernel::thread_start)),
-];
-
-/// The names of all figures.
-#[cfg(test)]
-fn ids() -> impl Iterator<Item = &'static str> {
-    FIGURES.iter().map(|&(id, ..)| id)
+impl Table {
+    /// The cost of this name, in nanoseconds, if it is in the table.
+    pub fn ns(&self, id: &str) -> Option<f64> {
+        LISTED.figures.iter().find(|figure| figure.id == id)?.published_ns
+    }
 }
 
 /// One line of the table.
@@ -145,23 +107,12 @@ pub struct Cost {
     pub published_ns: Option<f64>,
 }
 
-/// Figures that are the entry and the exit of a critical section, by sections that do not wait for
-/// each other: nothing but these two is between their work and that of a program without them.
-const SECTIONS: [&str; 6] = [
-    "cpu_local_lock",
-    "read_lock",
-    "rcu_read",
-    "rcu_read_reader",
-    "shared_read_lock",
-    "shared_rcu_read",
-];
-
 impl Cost {
     /// The efficiency of a critical section of `section_ns`: `Tc / (Tc + Ta + Tr)`, where `Tc` is
     /// the section's own time, `Ta` that of its entry and `Tr` that of its exit (McKenney 2005).
     /// Nothing for what is no section, or was not measured.
     pub fn efficiency(&self, section_ns: f64) -> Option<f64> {
-        let overhead = self.ns.filter(|_| SECTIONS.contains(&self.id))?.median;
+        let overhead = self.ns.filter(|_| LISTED.sections.contains(&self.id))?.median;
         (section_ns > 0.0).then(|| section_ns / (section_ns + overhead))
     }
 }
@@ -185,12 +136,12 @@ pub const SECTION_NS: f64 = 100.0;
 
 /// The table that others have published, which [`measure`] puts beside its figures.
 pub fn published() -> &'static Table {
-    &published::LCA_2005
+    &LISTED.published
 }
 
 /// About how long [`measure`] takes.
 pub fn duration(quick: bool) -> Duration {
-    wanted(quick, false).duration(FIGURES.len())
+    wanted(quick, false).duration(LISTED.figures.len())
 }
 
 fn wanted(quick: bool, pin: bool) -> Wanted {
@@ -209,13 +160,14 @@ pub fn measure(
     host: &mut dyn Host,
 ) -> io::Result<Costs> {
     let (mut costs, mut rows, mut places) = (Vec::new(), Vec::new(), Vec::new());
-    for (place, &(id, name, method)) in FIGURES.iter().enumerate() {
-        let (detail, made) = machine.make(method);
+    for (place, &Figure { id, name, cpus, published_ns }) in LISTED.figures.iter().enumerate() {
+        let made = machine.row(id, cpus);
         let (threads, missing) = match &made {
             Ok(row) => (row.threads + row.sleeps.unwrap_or(0) as usize, None),
             Err(missing) => (0, Some(missing.clone())),
         };
-        let (name, published_ns) = (format!("{name}{detail}"), published().ns(id));
+        let detail = machine.chase_bytes(id).map(|bytes| format!(" ({})", units::bytes(bytes)));
+        let name = format!("{name}{}", detail.unwrap_or_default());
         costs.push(Cost { id, name, threads, ns: None, missing, published_ns });
         if let Ok(row) = made {
             rows.push(row);
@@ -235,53 +187,109 @@ pub fn measure(
 }
 
 impl Machine {
-    /// What is timed, and what the machine decided of it, for the name.
-    fn make(&self, method: Method) -> (String, Made) {
-        let pair = self.cpus.get(..2).map(|cpus| (cpus[0], cpus[1])).ok_or(Missing::NeedsCpus(2));
-        let mut detail = String::new();
-        let made = match method {
-            Alone(make) => Ok(make()),
-            Method::Load(level) => {
-                let bytes = self.chase_bytes(level);
-                detail = format!(" ({})", units::bytes(bytes));
-                Ok(one_cpu::dependent_load(bytes))
-            }
-            Pair(make) => pair.and_then(|_| make()),
-            Method::Fence => one_cpu::heavy_fence(),
-            Method::Switch => Ok(kernel::switch(self.cpus.first().copied().unwrap_or(0))),
-            Method::WakeUp(what) => pair.map(|pair| kernel::wake_up(what, pair)),
-        };
-        (detail, made)
+    /// What is timed for the figure of this name, which needs so many CPUs.
+    fn row(&self, id: &str, cpus: usize) -> Made {
+        let cpu = |number: usize| self.cpus.get(number).copied().unwrap_or(0);
+        if self.cpus.len().max(1) < cpus {
+            return Err(Missing::NeedsCpus(cpus));
+        }
+        if let Some(bytes) = self.chase_bytes(id) {
+            return Ok(one_cpu::dependent_load(bytes));
+        }
+        Ok(match id {
+            "instruction" => one_cpu::instruction(),
+            "clock_cycle" => one_cpu::clock_cycle(),
+            "atomic_increment" => one_cpu::atomic_increment(1),
+            "cmpxchg_atomic_increment" => one_cpu::compare_and_swap(),
+            "atomic_increment_cache_transfer" => two_cpus::transfer(Change::Increment),
+            "cmpxchg_blind_cache_transfer" => two_cpus::transfer(Change::BlindSwap),
+            "cmpxchg_cache_transfer_and_invalidate" => two_cpus::transfer(Change::LoadAndSwap),
+            "cpu_local_lock" => one_cpu::lock(1),
+            "read_lock" => one_cpu::read_lock(1),
+            "rcu_read" => one_cpu::rcu_read(1),
+            "rcu_read_reader" => one_cpu::rcu_read_with_reader(),
+            "shared_increment" => one_cpu::atomic_increment(2),
+            "shared_lock" => one_cpu::lock(2),
+            "shared_read_lock" => one_cpu::read_lock(2),
+            "shared_rcu_read" => one_cpu::rcu_read(2),
+            "membarrier" => one_cpu::heavy_fence()?,
+            "membarrier_beside_reader" => one_cpu::beside_a_reader(one_cpu::heavy_fence()?),
+            "grace_period" => one_cpu::grace_period(),
+            "grace_period_beside_reader" => one_cpu::beside_a_reader(one_cpu::grace_period()),
+            "interrupt" => kernel::interrupt()?,
+            "system_call" => kernel::system_call(),
+            "pause" => one_cpu::pause(),
+            "allocate" => one_cpu::allocate(),
+            "switch" => kernel::switch(cpu(0)),
+            "wake_up" => kernel::wake_up(WakeUp::Call, (cpu(0), cpu(1))),
+            "wake_up_latency" => kernel::wake_up(WakeUp::Latency, (cpu(0), cpu(1))),
+            "sleep_overrun" => kernel::sleep_overrun(),
+            "thread_start" => kernel::thread_start(),
+            _ => unreachable!("{id} is no figure"),
+        })
     }
 
-    /// How much to walk over so that a load finds its line in this level and in none before it.
-    /// Unknown caches are taken to be those of a small server CPU.
-    fn chase_bytes(&self, level: Level) -> u64 {
+    /// How much to walk over so that a load finds its line in the level of this figure and in none
+    /// before it. Unknown caches are taken to be those of a small server CPU.
+    fn chase_bytes(&self, id: &str) -> Option<u64> {
         let [first, second, last] = self.cache_bytes;
         let first = first.unwrap_or(32 << 10);
         let second = second.unwrap_or(1 << 20);
         let last = last.unwrap_or(32 << 20);
-        let wanted = match level {
-            Level::First => first / 2,
-            Level::Second => (second / 4).max(2 * first),
-            Level::Memory => {
+        let wanted = match id {
+            "l1_hit" => first / 2,
+            "l2_hit" => (second / 4).max(2 * first),
+            "main_memory" => {
                 let most = self.memory_available_bytes.map_or(256 << 20, |free| free / 4);
                 (8 * last).clamp(64 << 20, 1 << 30).min(most)
             }
+            _ => return None,
         };
         // The largest power of two that is not above it.
-        1 << wanted.max(4096).ilog2()
+        Some(1 << wanted.max(4096).ilog2())
     }
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+
+    pub(crate) fn is_figure(id: &str) -> bool {
+        LISTED.figures.iter().any(|figure| figure.id == id)
+    }
+
+    #[test]
+    fn every_figure_has_a_name_of_its_own_and_is_published_once() {
+        let mut ids: Vec<_> = LISTED.figures.iter().map(|figure| figure.id).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), LISTED.figures.len());
+        let with_ns = LISTED.figures.iter().filter(|figure| figure.published_ns.is_some());
+        assert_eq!(with_ns.count(), 10, "the table of 2005");
+    }
+
+    #[test]
+    fn every_figure_can_be_made_where_there_are_two_cpus() {
+        let machine = Machine {
+            cpus: vec![0, 1],
+            memory_available_bytes: Some(1 << 20),
+            ..Machine::default()
+        };
+        for figure in &LISTED.figures {
+            let made = machine.row(figure.id, figure.cpus);
+            let threads = made.map(|row| row.threads);
+            assert!(matches!(threads, Ok(1 | 2) | Err(Missing::NoMembarrier)), "{}", figure.id);
+        }
+        let alone = Machine { cpus: vec![0], ..Machine::default() };
+        let needs_two = |figure: &&Figure| alone.row(figure.id, figure.cpus).is_err();
+        let count = LISTED.figures.iter().filter(|figure| figure.cpus == 2).count();
+        assert!(LISTED.figures.iter().filter(needs_two).count() >= count);
+    }
 
     #[test]
     fn every_section_is_a_figure_and_efficiency_is_the_share_of_the_work() {
-        for section in SECTIONS {
-            assert!(ids().any(|id| id == section), "{section} is no figure");
+        for id in &LISTED.sections {
+            assert!(is_figure(id), "{id} is no figure");
         }
         let cost = |id, ns: Option<f64>| Cost {
             id,

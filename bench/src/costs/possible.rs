@@ -1,13 +1,10 @@
 //! Which figures cannot be: what a CPU does not do is an accident of the run.
 
-use super::Cost;
+use super::{Cost, LISTED};
 use crate::slices::Missing;
 use crate::statistics::spread;
 use crate::units;
 
-/// How long a hit of each cache takes at least and at most, in nanoseconds, on any CPU of these
-/// decades.
-const HITS_NS: [(&str, f64, f64); 2] = [("l1_hit", 0.5, 10.0), ("l2_hit", 1.0, 50.0)];
 /// A price whose quartiles differ by more than this factor is two: of a machine that is now slower,
 /// or of pages that lie now here, now there.
 const STEADY: f64 = 1.5;
@@ -17,18 +14,6 @@ const STEADY: f64 = 1.5;
 const HALVES: [f64; 2] = [1.05, 1.10];
 /// Two figures that may be equal differ by this factor.
 const EQUAL: f64 = 0.9;
-
-/// What costs no less than what: the second, and the first.
-const NO_LESS: [(&str, &str); 8] = [
-    ("l2_hit", "l1_hit"),
-    ("main_memory", "l2_hit"),
-    ("cpu_local_lock", "atomic_increment"),
-    ("read_lock", "atomic_increment"),
-    ("shared_increment", "atomic_increment"),
-    ("shared_lock", "cpu_local_lock"),
-    ("shared_read_lock", "read_lock"),
-    ("shared_rcu_read", "rcu_read"),
-];
 
 /// That the price changed in the middle of the run, of a figure of so many threads whose slices
 /// cost this, in the order in which they were drawn.
@@ -58,12 +43,12 @@ pub(super) fn throw_away(costs: &mut [Cost]) -> u32 {
                 (None, Some(Missing::Unsteady { between: [ns.low, ns.high] }));
         }
     }
-    for (id, least, most) in HITS_NS {
+    for &(id, least, most) in &LISTED.hits_ns {
         if let Some(hit) = ns(costs, id).filter(|ns| *ns < least || *ns > most) {
             drop(costs, id, format!("{} for a hit of a cache", units::nanoseconds(hit)));
         }
     }
-    for (more, less) in NO_LESS {
+    for &(more, less) in &LISTED.no_less {
         if let (Some(more_ns), Some(less_ns)) = (ns(costs, more), ns(costs, less))
             && more_ns < EQUAL * less_ns
         {
@@ -138,8 +123,8 @@ mod tests {
 
     #[test]
     fn what_is_compared_is_measured() {
-        for id in NO_LESS.iter().flat_map(|(more, less)| [more, less]) {
-            assert!(crate::costs::ids().any(|known| known == *id), "{id}");
+        for id in LISTED.no_less.iter().flat_map(|(more, less)| [more, less]) {
+            assert!(crate::costs::tests::is_figure(id), "{id}");
         }
     }
 }

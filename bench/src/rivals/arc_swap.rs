@@ -10,7 +10,7 @@ use super::Rival;
 use crate::cases::loops::{Loop, Looped, timed};
 use crate::cases::read::reads;
 use crate::cases::store;
-use crate::serve::{Copied, arcs};
+use crate::serve::{arcs, copied};
 use crate::shapes::{Table, Value, Whole};
 
 pub(super) const RIVALS: &[Rival] = &[
@@ -32,21 +32,7 @@ pub(super) const RIVALS: &[Rival] = &[
 
 arcs!(Swapped => ArcSwap, load_full);
 
-impl<const WORDS: usize> Copied<WORDS> for ArcSwap<[u64; WORDS]> {
-    fn new(words: [u64; WORDS]) -> Self {
-        Self::from_pointee(words)
-    }
-
-    #[inline(always)]
-    fn read(&self) -> [u64; WORDS] {
-        **self.load()
-    }
-
-    #[inline(always)]
-    fn write(&self, words: [u64; WORDS]) {
-        self.store(Arc::new(words));
-    }
-}
+copied! { ArcSwap::from_pointee, |cell| **cell.load(), |cell, words| cell.store(Arc::new(words)); }
 
 fn cached() -> Loop {
     let place = ArcSwap::from_pointee(1);

@@ -7,7 +7,7 @@ use crossbeam_utils::CachePadded;
 use super::Rival;
 use crate::cases::counters::{counted, counts};
 use crate::cases::loops::{Loop, Looped};
-use crate::shapes::{Counting, Limiting};
+use crate::shapes::{Limiting, counting};
 
 pub(super) const RIVALS: &[Rival] = &[
     // A word of the calling thread's own, added to as if it were shared.
@@ -20,23 +20,11 @@ pub(super) const RIVALS: &[Rival] = &[
         .times(Looped::Count, counts::<CachePadded<AtomicU64>>),
 ];
 
-impl Counting for CachePadded<AtomicU64> {
-    const EXACT: bool = true;
-
-    fn new() -> Self {
-        Self::default()
-    }
-
-    #[inline(always)]
-    fn add(&self) {
-        // Relaxed, here and below: a count orders nothing.
-        self.fetch_add(1, Ordering::Relaxed);
-    }
-
-    #[inline]
-    fn sum(&self) -> u64 {
-        self.load(Ordering::Relaxed)
-    }
+counting! {
+    // Relaxed, here and below: a count orders nothing.
+    CachePadded<AtomicU64>, exact: true,
+        add: |count| count.fetch_add(1, Ordering::Relaxed),
+        sum: |count| count.load(Ordering::Relaxed);
 }
 
 /// One word, changed by a compare-and-swap that looks at the limit.

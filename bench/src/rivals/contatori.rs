@@ -6,28 +6,16 @@ use contatori::counters::{CounterValue, Observable};
 use super::Rival;
 use crate::cases::counters::counts;
 use crate::cases::loops::Looped;
-use crate::shapes::Counting;
+use crate::shapes::counting;
 
 pub(super) const RIVALS: &[Rival] =
     &[Rival::new("contatori").counter::<Unsigned>().times(Looped::Count, counts::<Unsigned>)];
 
-impl Counting for Unsigned {
-    const EXACT: bool = false;
-
-    fn new() -> Self {
-        Self::new()
-    }
-
-    #[inline(always)]
-    fn add(&self) {
-        self.add(1);
-    }
-
-    #[inline]
-    fn sum(&self) -> u64 {
-        match self.value() {
+counting! {
+    Unsigned, exact: false,
+        add: |counter| counter.add(1),
+        sum: |counter| match counter.value() {
             CounterValue::Unsigned(sum) => sum,
             other => panic!("an unsigned counter says {other:?}"),
-        }
-    }
+        };
 }

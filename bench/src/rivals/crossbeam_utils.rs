@@ -13,7 +13,7 @@ pub(super) const RIVALS: &[Rival] = &[
     Rival::new("crossbeam-sharded-lock").times(Looped::Local, section),
 ];
 
-copied! { AtomicCell: |cell| cell.load(), |cell, words| cell.store(words); }
+copied! { AtomicCell::new, |cell| cell.load(), |cell, words| cell.store(words); }
 
 fn section() -> Loop {
     Loop::of(ShardedLock::new(()), |lock| {

@@ -50,18 +50,18 @@ use std::sync::Arc;
 
 use slotmap::{DefaultKey, SlotMap};
 
-use crate::cases::domains::{self, Used};
+use crate::cases::domains;
 use crate::cases::hash::{self, Chains, Mapped};
 use crate::cases::loops::{Loop, Looped};
 use crate::cases::maps::{Kinds, Map, Maps};
-use crate::cases::replace::{Limit, Replacements, Site};
+use crate::cases::replace::{self, Replacements, Site};
 use crate::cases::wait::Flavour;
 use crate::cases::{blocked, boot, cells, enqueue, store};
 use crate::locks::{InPlace, Locked, Locks};
 use crate::serve;
 use crate::shapes::{
-    Bounded, Buckets, Copies, Counted, Counting, Ids, Index, Keyed, Limited, Limiting, Numbered,
-    PerKey, Plan, Prepared, Queued, Queueing, Ready, Table, Value, WORDS, Whole, Workload,
+    Bounded, Buckets, Copies, Counted, Counting, Ids, Index, Keyed, Limited, Limiting, Make,
+    Numbered, PerKey, Queued, Queueing, Ready, Table, Value, WORDS, Whole, Workload,
 };
 
 /// A file of a rival.
@@ -75,13 +75,6 @@ pub(crate) struct Source {
     pub is_compiled_in: bool,
 }
 
-const fn feature(named: &[&'static str]) -> Option<&'static str> {
-    match named {
-        [] => None,
-        [feature, ..] => Some(feature),
-    }
-}
-
 macro_rules! registry {
     ($($(#[cfg(feature = $feature:literal)])? $rival:ident,)*) => {
         static REGISTRY: &[&[Rival]] = &[$($(#[cfg(feature = $feature)])? $rival::RIVALS,)*];
@@ -89,7 +82,10 @@ macro_rules! registry {
         /// The file of each rival, whether it is compiled in or not.
         pub(crate) static SOURCES: &[Source] = &[$(Source {
             module: stringify!($rival),
-            feature: feature(&[$($feature)?]),
+            feature: {
+                let named: &[&str] = &[$($feature)?];
+                named.first().copied()
+            },
             is_compiled_in: true $(&& cfg!(feature = $feature))?,
         },)*];
     };
@@ -130,6 +126,13 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Rival> {
     REGISTRY.iter().copied().flatten()
 }
 
+/// What each of them has of this, with its name: those that have it.
+pub(crate) fn that<T>(
+    has: impl Fn(&Rival) -> Option<T>,
+) -> impl Iterator<Item = (&'static str, T)> {
+    all().filter_map(move |rival| Some((rival.name, has(rival)?)))
+}
+
 /// The file that is left out of this program and that a name belongs to.
 pub(crate) fn left_out(name: &str) -> Option<&'static Source> {
     let name = name.replace('-', "_");
@@ -155,7 +158,7 @@ pub(crate) struct Rival {
     /// Whether no grace period waits for its readers.
     pub(crate) is_restartable: bool,
     /// What takes part in `rcu advise`, by [`Workload`].
-    designs: [Option<Make<Plan, dyn Prepared>>; Workload::ALL.len()],
+    designs: Designs,
     /// Its value is copied for each reader.
     pub(crate) is_copied: bool,
     /// Its table is a fixed index of places.
@@ -163,14 +166,14 @@ pub(crate) struct Rival {
     /// By [`Looped`].
     loops: [Option<fn() -> Loop>; Looped::COUNT],
     pub(crate) stored: Option<fn() -> Box<dyn Site>>,
-    pub(crate) replace: Option<fn(Limit) -> Box<dyn Site>>,
-    pub(crate) hash: Option<Make<[u64], dyn hash::Table>>,
+    pub(crate) replace: Option<replace::Make>,
+    pub(crate) hash: Option<hash::Make>,
     pub(crate) maps: Option<Kinds>,
-    pub(crate) enqueue: Option<Queue>,
+    pub(crate) enqueue: Option<enqueue::Queue>,
     pub(crate) wait: Option<fn() -> Arc<dyn Flavour>>,
     pub(crate) boot: Option<fn() -> Box<dyn boot::Site>>,
     pub(crate) blocked: Option<fn() -> Box<dyn blocked::Site>>,
-    pub(crate) domain: Option<fn(Used, usize) -> Option<f64>>,
+    pub(crate) domain: Option<domains::Memory>,
     pub(crate) store: Option<fn() -> Box<dyn serve::Arcs>>,
     /// Fails if the design does not keep what [`serve::Replace`] says.
     #[cfg(test)]
@@ -180,15 +183,8 @@ pub(crate) struct Rival {
     pub(crate) maps_checked: Option<fn(&str)>,
 }
 
-/// Makes what is measured, for the given input.
-pub(crate) type Make<I, T> = fn(&I) -> Box<T>;
-
-/// Callbacks, and the object whose reader holds them up.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Queue {
-    pub(crate) site: fn() -> Box<dyn Site>,
-    pub(crate) caller: fn() -> Box<dyn enqueue::Caller>,
-}
+/// How it solves each [`Workload`].
+type Designs = [Option<Make>; Workload::ALL.len()];
 
 /// What a rival serves: each method adds one case, and asks for the trait that the case needs.
 impl Rival {
@@ -227,7 +223,7 @@ impl Rival {
     }
 
     /// `rcu advise`: solves this workload.
-    const fn solves(self, workload: Workload, make: Make<Plan, dyn Prepared>) -> Self {
+    const fn solves(self, workload: Workload, make: Make) -> Self {
         let mut this = self;
         this.designs[workload as usize] = Some(make);
         this
@@ -240,7 +236,7 @@ impl Rival {
     }
 
     /// How it solves a workload, if it does.
-    pub(crate) fn design(&self, workload: Workload) -> Option<Make<Plan, dyn Prepared>> {
+    pub(crate) fn design(&self, workload: Workload) -> Option<Make> {
         self.designs[workload as usize]
     }
 
@@ -290,7 +286,7 @@ impl Rival {
 
     /// `rcu advise`: a counter of events.
     const fn counter<C: Counting>(self) -> Self {
-        let make: Make<Plan, dyn Prepared> = Ready::<Counted<C>>::boxed;
+        let make: Make = Ready::<Counted<C>>::boxed;
         let this = self.solves(Workload::Counter, make);
         if C::EXACT { this.solves(Workload::ExactCounter, make) } else { this }
     }
@@ -345,7 +341,7 @@ impl Rival {
     }
 
     /// The same of a design whose limit of what may wait is set, or of one in another language.
-    const fn replace_with(self, make: fn(Limit) -> Box<dyn Site>) -> Self {
+    const fn replace_with(self, make: replace::Make) -> Self {
         Self { replace: Some(make), ..self }
     }
 
@@ -377,7 +373,7 @@ impl Rival {
 
     /// A hash table in another language.
     #[cfg(feature = "liburcu")]
-    const fn hash_with(self, make: Make<[u64], dyn hash::Table>) -> Self {
+    const fn hash_with(self, make: hash::Make) -> Self {
         Self { hash: Some(make), ..self }
     }
 
@@ -387,7 +383,7 @@ impl Rival {
         site: fn() -> Box<dyn Site>,
         caller: fn() -> Box<dyn enqueue::Caller>,
     ) -> Self {
-        Self { enqueue: Some(Queue { site, caller }), ..self }
+        Self { enqueue: Some(enqueue::Queue { site, caller }), ..self }
     }
 
     /// It can wait for the callbacks that were queued.
@@ -418,24 +414,6 @@ impl Rival {
     /// Thousands of domains, or of locks.
     const fn domain<D: serve::Domain>(self) -> Self {
         Self { domain: Some(domains::memory::<D>), ..self }
-    }
-
-    /// One that a test has made.
-    #[cfg(test)]
-    pub(crate) fn with_table(name: &'static str, make: Make<[u64], dyn hash::Table>) -> Self {
-        Self { hash: Some(make), ..Self::new(name) }
-    }
-
-    /// One that a test has made.
-    #[cfg(test)]
-    pub(crate) fn with_maps(name: &'static str, kinds: Kinds) -> Self {
-        Self { maps: Some(kinds), ..Self::new(name) }
-    }
-
-    /// One that a test has made.
-    #[cfg(test)]
-    pub(crate) fn with_waiter(name: &'static str, make: fn() -> Box<dyn blocked::Site>) -> Self {
-        Self::new(name).blocked(make)
     }
 
     #[cfg(test)]
@@ -473,7 +451,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::cases::object::Turn;
+    use crate::cases::object::turn;
 
     /// A file without its line would be compiled nowhere, and missed by none of the other tests.
     #[test]
@@ -515,7 +493,7 @@ mod tests {
     /// One at a time with the other tests whose readers hold up what is freed here.
     #[test]
     fn every_design_shows_the_newest_object_and_drops_the_old_ones() {
-        let _turn = Turn::wait();
+        let _turn = turn();
         let checks: BTreeMap<_, _> =
             all().filter_map(|rival| Some((rival.name, rival.keeps_its_word?))).collect();
         assert!(checks.len() >= 7, "{checks:?}");

@@ -26,6 +26,7 @@ use crate::cases::loops::{Loop, Looped, sections, timed};
 use crate::cases::read::{nested, reads};
 use crate::cases::replace::{LIMIT_BYTES, Limit, Replacements, Site};
 use crate::cases::store;
+use crate::serve::Replace;
 use crate::shapes::{Hash, Value, WORDS, Whole};
 
 pub(super) const RIVALS: &[Rival] = &[
@@ -45,7 +46,7 @@ pub(super) const RIVALS: &[Rival] = &[
         .times(Looped::Sleepable, sections::<Srcu>)
         .times(Looped::Local, sync::section)
         .chains::<Threads>()
-        .replace_with(limited)
+        .replace_with(by_limit::<Threads, Limited<LIMIT_BYTES>, Limited<{ u64::MAX }>>)
         .hoards()
         .enqueue(Replacements::<Threads>::boxed, || {
             let call = || quiescence::call(callback()).expect("outside of sections there is room");
@@ -70,7 +71,9 @@ pub(super) const RIVALS: &[Rival] = &[
         .per_key::<Announcers>()
         .times(Looped::Read, reads::<Announcers>)
         .chains::<Announcers>()
-        .replace_with(announced)
+        .replace_with(
+            by_limit::<Announcers, LimitedAnnouncers<LIMIT_BYTES>, LimitedAnnouncers<{ u64::MAX }>>,
+        )
         .hoards()
         .wait(|| Arc::new(QuiescentStates(Domain::new()))),
     Rival::ours("quiescence-fencing")
@@ -125,18 +128,11 @@ fn fencing() -> Domain {
     Domain::builder().fences(Fences::Portable).build()
 }
 
-fn limited(limit: Limit) -> Box<dyn Site> {
+/// By the default limit of what may wait, a low one, and none.
+fn by_limit<U: Replace, L: Replace, N: Replace>(limit: Limit) -> Box<dyn Site> {
     match limit {
-        Limit::Usual => Replacements::<Threads>::boxed(),
-        Limit::Low => Replacements::<Limited<LIMIT_BYTES>>::boxed(),
-        Limit::High => Replacements::<Limited<{ u64::MAX }>>::boxed(),
-    }
-}
-
-fn announced(limit: Limit) -> Box<dyn Site> {
-    match limit {
-        Limit::Usual => Replacements::<Announcers>::boxed(),
-        Limit::Low => Replacements::<LimitedAnnouncers<LIMIT_BYTES>>::boxed(),
-        Limit::High => Replacements::<LimitedAnnouncers<{ u64::MAX }>>::boxed(),
+        Limit::Usual => Replacements::<U>::boxed(),
+        Limit::Low => Replacements::<L>::boxed(),
+        Limit::High => Replacements::<N>::boxed(),
     }
 }

@@ -7,4 +7,4 @@ use crate::serve::copied;
 
 pub(super) const RIVALS: &[Rival] = &[Rival::new("seqlock").cell::<SeqLock<[u64; 4]>>()];
 
-copied! { SeqLock: |lock| lock.read(), |lock, words| *lock.lock_write() = words; }
+copied! { SeqLock::new, |lock| lock.read(), |lock, words| *lock.lock_write() = words; }

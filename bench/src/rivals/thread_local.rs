@@ -9,29 +9,19 @@ use thread_local::ThreadLocal;
 use super::Rival;
 use crate::cases::counters::counts;
 use crate::cases::loops::Looped;
-use crate::shapes::Counting;
+use crate::shapes::counting;
 
 type Words = ThreadLocal<CachePadded<AtomicU64>>;
 
 pub(super) const RIVALS: &[Rival] =
     &[Rival::new("thread-local").counter::<Words>().times(Looped::Count, counts::<Words>)];
 
-impl Counting for Words {
-    const EXACT: bool = false;
-
-    fn new() -> Self {
-        Self::new()
-    }
-
-    #[inline(always)]
-    fn add(&self) {
-        let word = self.get_or_default();
-        // Relaxed, as the loads in the sum: a count that orders nothing.
-        word.store(word.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-    }
-
-    #[inline]
-    fn sum(&self) -> u64 {
-        self.iter().map(|word| word.load(Ordering::Relaxed)).sum()
-    }
+counting! {
+    // Relaxed, as the loads in the sum: a count that orders nothing.
+    Words, exact: false,
+        add: |words| {
+            let word = words.get_or_default();
+            word.store(word.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        },
+        sum: |words| words.iter().map(|word| word.load(Ordering::Relaxed)).sum();
 }

@@ -20,6 +20,35 @@ pub(crate) trait Counting: Send + Sync + 'static {
     fn sum(&self) -> u64;
 }
 
+/// [`Counting`] for a counter, by an expression for each method.
+macro_rules! counting {
+    ($(
+        $counter:ty, exact: $exact:literal,
+        add: |$to:ident| $add:expr, sum: |$of:ident| $sum:expr;
+    )*) => {$(
+        impl $crate::shapes::Counting for $counter {
+            const EXACT: bool = $exact;
+
+            fn new() -> Self {
+                Self::default()
+            }
+
+            #[inline(always)]
+            fn add(&self) {
+                let $to = self;
+                $add;
+            }
+
+            #[inline]
+            fn sum(&self) -> u64 {
+                let $of = self;
+                $sum
+            }
+        }
+    )*};
+}
+pub(crate) use counting;
+
 /// Counts what is in use, up to a limit.
 pub(crate) trait Limiting: Send + Sync + 'static {
     fn new(limit: u64) -> Self;

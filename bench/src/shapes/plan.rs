@@ -55,8 +55,7 @@ impl Operation {
     /// # Panics
     /// When `key` is above [`Self::KEY_MAX`].
     pub const fn read(key: u32) -> Self {
-        assert!(key <= Self::KEY_MAX, "a key number must fit into 30 bits");
-        Self(key)
+        Self::of(0, key)
     }
 
     /// Replace the value of `key`, or insert it; of a counter, add one; of a queue, add a value.
@@ -64,8 +63,7 @@ impl Operation {
     /// # Panics
     /// When `key` is above [`Self::KEY_MAX`].
     pub const fn update(key: u32) -> Self {
-        assert!(key <= Self::KEY_MAX, "a key number must fit into 30 bits");
-        Self(key | Self::UPDATE)
+        Self::of(Self::UPDATE, key)
     }
 
     /// Remove `key` if it is there: [`Workload::Churn`] only.
@@ -73,8 +71,12 @@ impl Operation {
     /// # Panics
     /// When `key` is above [`Self::KEY_MAX`].
     pub const fn remove(key: u32) -> Self {
+        Self::of(Self::UPDATE | Self::REMOVE, key)
+    }
+
+    const fn of(kind: u32, key: u32) -> Self {
         assert!(key <= Self::KEY_MAX, "a key number must fit into 30 bits");
-        Self(key | Self::UPDATE | Self::REMOVE)
+        Self(key | kind)
     }
 
     /// Whether something is changed.

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use super::ledger::Ledger;
 use super::plan::{Operation, Plan};
 use super::subject::{Job, Subject};
+use crate::freed::drain;
 use crate::slices::Part;
 
 /// Operations between two looks whether the slice is over, and between two quiescent states of
@@ -38,6 +39,9 @@ pub(crate) trait Prepared: Send + Sync {
     #[cfg(test)]
     fn freed(&self) -> Box<dyn Fn() -> u64>;
 }
+
+/// Makes a design with its data.
+pub(crate) type Make = fn(&Plan) -> Box<dyn Prepared>;
 
 /// What a thread of a row keeps from one slice to the next.
 #[derive(Debug)]
@@ -113,18 +117,7 @@ impl<S: Subject> Ready<S> {
 
     /// Lets the design free what it can.
     fn flush(&self) {
-        let mut least = self.ledger.unreclaimed();
-        let mut patience = FLUSH_PATIENCE;
-        while least > 0 && patience > 0 {
-            self.shared.flush();
-            let now = self.ledger.unreclaimed();
-            if now < least {
-                least = now;
-                patience = FLUSH_PATIENCE;
-            } else {
-                patience -= 1;
-            }
-        }
+        drain(FLUSH_PATIENCE, || self.ledger.unreclaimed(), || self.shared.flush());
     }
 }
 
@@ -174,5 +167,68 @@ impl<S: Subject> Prepared for Ready<S> {
     fn freed(&self) -> Box<dyn Fn() -> u64> {
         let ledger = self.ledger;
         Box::new(|| ledger.freed_total())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::*;
+
+    /// A design whose threads take their time to register, and to leave.
+    struct Slow {
+        registered_ns: AtomicU64,
+    }
+
+    /// Until the clock says so.
+    fn spend() {
+        let begin = Instant::now();
+        while begin.elapsed() < Duration::from_millis(1) {
+            std::hint::spin_loop();
+        }
+    }
+
+    impl Subject for Slow {
+        type Thread<'a> = Instant;
+
+        fn new(_: &Job<'_>) -> Self {
+            Self { registered_ns: AtomicU64::new(0) }
+        }
+
+        fn thread(&self) -> Instant {
+            spend();
+            Instant::now()
+        }
+
+        fn read(&self, _: &Job<'_>, _: Operation, _: &mut Instant) -> bool {
+            false
+        }
+
+        fn change(&self, _: &Job<'_>, _: Operation, _: &mut Instant, _: u32) -> bool {
+            false
+        }
+
+        fn leave(&self, since: Instant) {
+            self.registered_ns.store(since.elapsed().as_nanos() as u64, Ordering::Relaxed);
+            spend();
+        }
+    }
+
+    /// If either were timed, it would take longer than the thread is registered.
+    #[test]
+    fn neither_registering_nor_leaving_is_timed() {
+        let plan = Plan {
+            keys: [].into(),
+            value_bytes: 8,
+            work: 0,
+            operations: [[Operation::read(0), Operation::update(0)].into()].into(),
+            limit: 0,
+        };
+        let ledger = Ledger::leak();
+        let ready = Ready { shared: Slow::new(&Job { plan: &plan, ledger }), ledger };
+        let took = ready.work(&plan, &Part::alone(0, 100), &mut Seat::new(0));
+        let registered_ns = ready.shared.registered_ns.load(Ordering::Relaxed);
+        assert!(took.as_nanos() <= u128::from(registered_ns), "{took:?} of {registered_ns} ns");
     }
 }

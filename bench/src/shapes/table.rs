@@ -163,20 +163,66 @@ impl<S> Index<S> {
     }
 }
 
-/// A table with one place per key, behind an index that never changes.
-pub(crate) struct PerKey<R: Replace> {
+/// What a key's slot is found in, which never changes.
+pub(crate) trait Find<S>: Send + Sync + 'static {
+    /// Whether the key matters.
+    const KEYED: bool;
+
+    fn new(entries: impl Iterator<Item = (Box<[u8]>, S)>) -> Self;
+    fn find(&self, key: &[u8]) -> Option<&S>;
+}
+
+impl<S: Send + Sync + 'static> Find<S> for Index<S> {
+    const KEYED: bool = true;
+
+    fn new(entries: impl Iterator<Item = (Box<[u8]>, S)>) -> Self {
+        Self::new(entries)
+    }
+
+    #[inline]
+    fn find(&self, key: &[u8]) -> Option<&S> {
+        self.get(hash(key), key)
+    }
+}
+
+/// One slot for all keys.
+#[derive(Debug)]
+pub(crate) struct One<S>(S);
+
+impl<S: Send + Sync + 'static> Find<S> for One<S> {
+    const KEYED: bool = false;
+
+    fn new(mut entries: impl Iterator<Item = (Box<[u8]>, S)>) -> Self {
+        Self(entries.next().expect("a config has one value").1)
+    }
+
+    #[inline]
+    fn find(&self, _key: &[u8]) -> Option<&S> {
+        Some(&self.0)
+    }
+}
+
+/// A table of places of a design that protects one value in its place.
+pub(crate) struct Places<R: Replace, F> {
     // Before the scheme: values may need it while they are dropped.
-    index: Index<R::Place<Value>>,
+    places: F,
     scheme: R,
 }
 
-impl<R: Replace> Table for PerKey<R> {
+/// A table with one place per key, behind an index that never changes.
+pub(crate) type PerKey<R> = Places<R, Index<<R as Replace>::Place<Value>>>;
+
+/// One place as a table in which every key finds the same value.
+pub(crate) type Whole<R> = Places<R, One<<R as Replace>::Place<Value>>>;
+
+impl<R: Replace, F: Find<R::Place<Value>>> Table for Places<R, F> {
+    const KEYED: bool = F::KEYED;
     type Thread<'a> = R::Thread<'a>;
 
     fn new(entries: impl Iterator<Item = (Box<[u8]>, Value)>) -> Self {
         let scheme = R::new();
-        let index = Index::new(entries.map(|(key, value)| (key, scheme.place(value))));
-        Self { index, scheme }
+        let places = F::new(entries.map(|(key, value)| (key, scheme.place(value))));
+        Self { places, scheme }
     }
 
     fn thread(&self) -> R::Thread<'_> {
@@ -190,60 +236,13 @@ impl<R: Replace> Table for PerKey<R> {
         key: &[u8],
         look: impl FnOnce(&Value) -> T,
     ) -> Option<T> {
-        Some(self.scheme.read(thread, self.index.get(hash(key), key)?, look))
+        Some(self.scheme.read(thread, self.places.find(key)?, look))
     }
 
     #[inline]
     fn put(&self, thread: &mut R::Thread<'_>, key: &[u8], value: Value) -> bool {
-        let place = self.index.get(hash(key), key).expect("only known keys are updated");
+        let place = self.places.find(key).expect("only known keys are updated");
         self.scheme.replace(thread, place, value);
-        true
-    }
-
-    #[inline]
-    fn pause(&self, thread: &mut R::Thread<'_>) {
-        R::pause(thread);
-    }
-
-    fn flush(&self) {
-        self.scheme.flush();
-    }
-}
-
-/// One place as a table in which every key finds the same value.
-pub(crate) struct Whole<R: Replace> {
-    // Before the scheme: values may need it while they are dropped.
-    place: R::Place<Value>,
-    scheme: R,
-}
-
-impl<R: Replace> Table for Whole<R> {
-    const KEYED: bool = false;
-    type Thread<'a> = R::Thread<'a>;
-
-    fn new(mut entries: impl Iterator<Item = (Box<[u8]>, Value)>) -> Self {
-        let (_, value) = entries.next().expect("a config has one value");
-        let scheme = R::new();
-        Self { place: scheme.place(value), scheme }
-    }
-
-    fn thread(&self) -> R::Thread<'_> {
-        self.scheme.thread()
-    }
-
-    #[inline]
-    fn read<T>(
-        &self,
-        thread: &mut R::Thread<'_>,
-        _key: &[u8],
-        look: impl FnOnce(&Value) -> T,
-    ) -> Option<T> {
-        Some(self.scheme.read(thread, &self.place, look))
-    }
-
-    #[inline]
-    fn put(&self, thread: &mut R::Thread<'_>, _key: &[u8], value: Value) -> bool {
-        self.scheme.replace(thread, &self.place, value);
         true
     }
 

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_utils::CachePadded;
 
-use crate::cases::clock::{ns_of, ticks};
+use crate::clock::{ns_of, ticks};
 
 /// A price is the least of so many batches: what an interrupt adds to the others is no price.
 const BATCHES: u32 = 4;

@@ -11,18 +11,20 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread::{self, Scope, Thread};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use rustix::process::{getpriority_process, setpriority_process};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
+use scopeguard::{ScopeGuard, defer_on_unwind, guard};
 
 use super::control::{Ball, Control};
 use super::judge::Span;
 use super::{Part, Row, TOLD, Told, WARM_UP, verdict};
-use crate::cases::clock::thread_cpu_time;
+use crate::clock::thread_cpu_time;
 
 /// Looks before a CPU is offered to others: the one that is waited for may need it.
 const LOOKS_BEFORE_YIELD: u32 = 20_000;
@@ -92,15 +94,19 @@ impl<'a> Crew<'a> {
         }
     }
 
-    /// Starts all threads but the leader's. They end when what is returned is dropped.
+    /// Starts all threads but the leader's. They end when what is returned is dropped, also by a
+    /// panic.
     pub(super) fn start<'s>(
         &'s self,
         scope: &'s Scope<'s, '_>,
         threads: usize,
         pin: bool,
-    ) -> Leader<'s, 'a> {
+    ) -> impl Sized + 's {
         let cpus = if pin { &self.cpus[..] } else { &[] };
-        let leader = Leader { crew: self, pinned: cpus.first().map(|&cpu| Pinned::to(cpu)) };
+        let leader = guard(cpus.first().map(|&cpu| pinned(cpu)), |_| {
+            self.break_off();
+            self.sleepers.get().into_iter().flatten().for_each(Thread::unpark);
+        });
         let start = |me: usize| {
             let cpu = cpus.get(me).copied();
             scope.spawn(move || self.serve(me, cpu)).thread().clone()
@@ -112,9 +118,9 @@ impl<'a> Crew<'a> {
 
     /// One thread's life.
     fn serve(&self, me: usize, cpu: Option<usize>) {
-        let _broken = BrokenOnPanic(self);
-        let _pinned = cpu.map(Pinned::to);
-        let _raised = Raised::raise();
+        defer_on_unwind!(self.break_off());
+        let _pinned = cpu.map(pinned);
+        let _raised = raised();
         let (mut seen, mut is_mustered) = (0, false);
         // Acquire: pairs with the Release of `muster`, of an order, and of the end.
         while !self.is_broken.load(Ordering::Acquire) {
@@ -144,20 +150,20 @@ impl<'a> Crew<'a> {
         // Relaxed: the muster publishes it.
         let place = self.place.load(Ordering::Relaxed);
         if place != ANYWHERE && !self.cpus.is_empty() {
-            drop(Pinned::to(self.cpus[(place as usize + me) % self.cpus.len()]));
+            drop(pinned(self.cpus[(place as usize + me) % self.cpus.len()]));
         }
     }
 
     /// Has so many threads spin for orders, until what is returned is dropped; on CPUs of their own
     /// from this one on, if one is named.
-    pub(super) fn muster(&self, threads: usize, place: Option<u32>) -> Burst<'_, 'a> {
+    pub(super) fn muster(&self, threads: usize, place: Option<u32>) -> impl Sized {
         self.place.store(place.unwrap_or(ANYWHERE), Ordering::Relaxed);
         // Release: a thread that is woken sees that it is wanted.
         self.mustered.store(threads, Ordering::Release);
         let sleepers = self.sleepers.get().map_or(&[][..], |all| &all[..threads - 1]);
         sleepers.iter().for_each(Thread::unpark);
         self.settle(0);
-        Burst(self)
+        guard(self, |crew| crew.mustered.store(1, Ordering::Release))
     }
 
     /// Has the threads of a row do a slice of so many operations each; what each of them saw.
@@ -182,7 +188,7 @@ impl<'a> Crew<'a> {
         self.work(0, order);
         // Acquire: pairs with the Release in `work`; all spans are there.
         self.wait(|| self.answered.load(Ordering::Acquire) == threads);
-        self.spans[..threads].iter().map(|span| *lock(span)).collect()
+        self.spans[..threads].iter().map(|span| *span.lock()).collect()
     }
 
     /// Does an operation of the row once, outside of any order.
@@ -218,7 +224,7 @@ impl<'a> Crew<'a> {
         let took = self.part(row, &part, phase + 1);
         let after = Look::now(self.epoch);
         others_ran += others();
-        *lock(&self.spans[me]) = Span {
+        *self.spans[me].lock() = Span {
             begin_ns: before.at_ns,
             end_ns: after.at_ns,
             took_ns: took.as_nanos() as u64,
@@ -302,10 +308,6 @@ fn switches() -> (u64, u64) {
     (usage.ru_nivcsw as u64, usage.ru_nvcsw as u64)
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// The CPUs that the calling thread may use.
 pub(crate) fn own_cpus() -> Vec<usize> {
     let allowed = sched_getaffinity(None).unwrap_or_default();
@@ -322,47 +324,26 @@ pub(super) fn cores(cpus: &[usize]) -> usize {
     cpus.iter().map(core).collect::<BTreeSet<String>>().len()
 }
 
-/// The calling thread on one CPU; dropped, it may go where it could before.
-pub(crate) struct Pinned(Option<CpuSet>);
+/// What was before; dropped, it is so again, if that is known.
+pub(crate) type Restored<T> = ScopeGuard<Option<T>, fn(Option<T>)>;
 
-impl Pinned {
-    /// Where it is forbidden, the kernel's own choice has to do.
-    pub(crate) fn to(cpu: usize) -> Pinned {
-        let before = sched_getaffinity(None).ok();
-        let mut set = CpuSet::new();
-        set.set(cpu);
-        Pinned(sched_setaffinity(None, &set).ok().and(before))
-    }
-}
-
-impl Drop for Pinned {
-    fn drop(&mut self) {
-        if let Some(before) = &self.0 {
-            let _ = sched_setaffinity(None, before);
-        }
-    }
+/// The calling thread on one CPU; dropped, it may go where it could before. Where it is forbidden,
+/// the kernel's own choice has to do.
+pub(crate) fn pinned(cpu: usize) -> Restored<CpuSet> {
+    let before = sched_getaffinity(None).ok();
+    let mut set = CpuSet::new();
+    set.set(cpu);
+    guard(sched_setaffinity(None, &set).ok().and(before), |before| {
+        let _ = before.map(|before| sched_setaffinity(None, &before));
+    })
 }
 
 /// The calling thread at the highest priority, where that is permitted; dropped, at its own again.
-pub(super) struct Raised(Option<i32>);
-
-impl Raised {
-    pub(super) fn raise() -> Raised {
-        let before = getpriority_process(None).ok();
-        Raised(setpriority_process(None, NICE).ok().and(before))
-    }
-
-    pub(super) fn is_raised(&self) -> bool {
-        self.0.is_some()
-    }
-}
-
-impl Drop for Raised {
-    fn drop(&mut self) {
-        if let Some(before) = self.0 {
-            let _ = setpriority_process(None, before);
-        }
-    }
+pub(super) fn raised() -> Restored<i32> {
+    let before = getpriority_process(None).ok();
+    guard(setpriority_process(None, NICE).ok().and(before), |before| {
+        let _ = before.map(|before| setpriority_process(None, before));
+    })
 }
 
 /// The file with the priority of the session's threads among those of other sessions, where the
@@ -370,54 +351,11 @@ impl Drop for Raised {
 const AUTOGROUP: &str = "/proc/self/autogroup";
 
 /// The session at the highest priority, where that is permitted; dropped, at its own again.
-pub(super) struct RaisedSession(Option<String>);
-
-impl RaisedSession {
-    pub(super) fn raise() -> RaisedSession {
-        // `/autogroup-176 nice 0`
-        let text = fs::read_to_string(AUTOGROUP).unwrap_or_default();
-        let before = text.rsplit(' ').next().map(|nice| nice.trim().to_owned());
-        RaisedSession(before.filter(|_| fs::write(AUTOGROUP, NICE.to_string()).is_ok()))
-    }
-}
-
-impl Drop for RaisedSession {
-    fn drop(&mut self) {
-        if let Some(before) = &self.0 {
-            let _ = fs::write(AUTOGROUP, before);
-        }
-    }
-}
-
-/// Threads that spin for orders, until it is dropped.
-pub(super) struct Burst<'b, 'a>(&'b Crew<'a>);
-
-impl Drop for Burst<'_, '_> {
-    fn drop(&mut self) {
-        self.0.mustered.store(1, Ordering::Release);
-    }
-}
-
-/// The leader's place: dropped, also by a panic, it sends the others home.
-pub(super) struct Leader<'s, 'a> {
-    crew: &'s Crew<'a>,
-    #[expect(dead_code, reason = "its drop is what it is for")]
-    pinned: Option<Pinned>,
-}
-
-impl Drop for Leader<'_, '_> {
-    fn drop(&mut self) {
-        self.crew.break_off();
-        self.crew.sleepers.get().into_iter().flatten().for_each(Thread::unpark);
-    }
-}
-
-struct BrokenOnPanic<'b, 'a>(&'b Crew<'a>);
-
-impl Drop for BrokenOnPanic<'_, '_> {
-    fn drop(&mut self) {
-        if thread::panicking() {
-            self.0.break_off();
-        }
-    }
+pub(super) fn raised_session() -> Restored<String> {
+    // `/autogroup-176 nice 0`
+    let text = fs::read_to_string(AUTOGROUP).unwrap_or_default();
+    let before = text.rsplit(' ').next().map(|nice| nice.trim().to_owned());
+    guard(before.filter(|_| fs::write(AUTOGROUP, NICE.to_string()).is_ok()), |before| {
+        let _ = before.map(|before| fs::write(AUTOGROUP, before));
+    })
 }

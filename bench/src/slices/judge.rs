@@ -70,17 +70,18 @@ pub(crate) enum Flaw {
     Control,
 }
 
-impl Flaw {
-    pub(crate) const ALL: [Flaw; 7] = [
-        Self::Apart,
-        Self::Taken,
-        Self::Stolen,
-        Self::Others,
-        Self::Shared,
-        Self::Moved,
-        Self::Control,
-    ];
+/// What each flaw is, in their order.
+const FLAWS: [&str; Flaw::Control as usize + 1] = [
+    "its threads did not run at once",
+    "it lost its CPU",
+    "time was missing",
+    "others wanted the CPUs",
+    "its threads shared a core",
+    "its CPUs were another distance apart",
+    "the CPU was slower than at its best",
+];
 
+impl Flaw {
     /// Whether another thread has a CPU of this slice.
     pub(super) fn is_loss(self) -> bool {
         matches!(self, Self::Apart | Self::Taken)
@@ -96,7 +97,7 @@ pub(crate) fn both(one: Judged, two: Judged) -> Judged {
 }
 
 /// How many slices had each flaw.
-pub(crate) type Flaws = [u32; Flaw::ALL.len()];
+pub(crate) type Flaws = [u32; FLAWS.len()];
 
 /// Whether a slice counts of which its threads saw this.
 pub(super) fn judge(spans: &[Span], sleeps: bool) -> Result<(), Flaw> {
@@ -216,18 +217,12 @@ impl Missing {
     /// What is wrong with slices of which so many count.
     pub(crate) fn of(flaws: &Flaws, counted: u32) -> Missing {
         let drawn = counted + flaws.iter().sum::<u32>();
-        let most = Flaw::ALL.into_iter().max_by_key(|flaw| flaws[*flaw as usize]);
-        let Some(most) = most.filter(|flaw| flaws[*flaw as usize] > 0) else { return Self::NoTime };
-        let flaw = match most {
-            Flaw::Apart => "its threads did not run at once",
-            Flaw::Taken => "it lost its CPU",
-            Flaw::Stolen => "time was missing",
-            Flaw::Others => "others wanted the CPUs",
-            Flaw::Shared => "its threads shared a core",
-            Flaw::Moved => "its CPUs were another distance apart",
-            Flaw::Control => "the CPU was slower than at its best",
-        };
-        Self::TooFew { slices: [counted, drawn], flaw, times: flaws[most as usize] }
+        match flaws.iter().zip(FLAWS).max_by_key(|(times, _)| **times) {
+            Some((&times, flaw)) if times > 0 => {
+                Self::TooFew { slices: [counted, drawn], flaw, times }
+            }
+            _ => Self::NoTime,
+        }
     }
 }
 
@@ -350,8 +345,18 @@ mod tests {
         assert_eq!(said([3, 9, 0, 0, 0, 0, 1], 2), "2 of 15 slices count: in 9 it lost its CPU");
         let apart = "0 of 9 slices count: in 9 its threads did not run at once";
         assert_eq!(said([9, 0, 0, 0, 0, 0, 0], 0), apart);
-        for (place, flaw) in Flaw::ALL.into_iter().enumerate() {
-            assert_eq!(flaw as usize, place, "flaws are counted by their place");
+        let all = [
+            (Flaw::Apart, "at once"),
+            (Flaw::Taken, "lost its CPU"),
+            (Flaw::Stolen, "missing"),
+            (Flaw::Others, "others"),
+            (Flaw::Shared, "shared a core"),
+            (Flaw::Moved, "distance"),
+            (Flaw::Control, "slower"),
+        ];
+        assert_eq!(all.len(), FLAWS.len());
+        for (flaw, part) in all {
+            assert!(FLAWS[flaw as usize].contains(part), "{flaw:?}");
         }
     }
 }

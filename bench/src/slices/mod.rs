@@ -31,12 +31,12 @@ use rand::rngs::ChaCha8Rng;
 use rand::seq::{IndexedRandom, SliceRandom};
 
 use crate::Host;
-use crate::cases::clock::ticks;
+use crate::clock::ticks;
 use control::{Control, Distances, Price, Prices};
 pub(crate) use control::{STREAM, stream};
 use control::{USUAL, USUAL_COMPARED, USUAL_EVEN, Usual};
-pub(crate) use crew::Pinned;
-use crew::{Crew, Raised, RaisedSession, cores};
+pub(crate) use crew::pinned;
+use crew::{Crew, cores, raised, raised_session};
 pub use judge::Missing;
 pub(crate) use judge::{Flaw, Flaws, Judged, both};
 use judge::{Span, Told, UNEVEN, judge};
@@ -273,6 +273,7 @@ pub(crate) struct Measured {
 }
 
 /// The same while it is measured.
+#[derive(Default)]
 struct Draws {
     count: u64,
     /// A slice of this count is long enough.
@@ -331,12 +332,12 @@ pub(crate) fn run(
         for row in rows.iter().filter(|row| row.threads == 1) {
             crew.try_once(row);
         }
-        let raised = (Raised::raise(), RaisedSession::raise());
+        let raised = (raised(), raised_session());
         let watch = verdict::Watch::begin();
         let mut run = Run {
             crew: &crew,
             rows,
-            draws: rows.iter().map(|_| Draws::new()).collect(),
+            draws: rows.iter().map(|_| Draws { count: 1, ..Draws::default() }).collect(),
             control: Control::new(),
             prices: Prices::new(),
             distances: Distances::new(),
@@ -347,7 +348,7 @@ pub(crate) fn run(
         };
         let outcome = run.draw(host);
         let is_stopped = host.is_stopped();
-        let verdict = watch.end(raised.0.is_raised(), wanted.pin);
+        let verdict = watch.end(raised.0.is_some(), wanted.pin);
         drop((raised, leader));
         outcome.map(|()| run.finish(is_stopped, verdict))
     })
@@ -367,18 +368,6 @@ struct Run<'r, 'a> {
     lost: u32,
     generator: ChaCha8Rng,
     wanted: Wanted,
-}
-
-impl Draws {
-    fn new() -> Draws {
-        Draws {
-            count: 1,
-            is_calibrated: false,
-            counted: Vec::new(),
-            cpu: Vec::new(),
-            flaws: Default::default(),
-        }
-    }
 }
 
 impl Run<'_, '_> {

@@ -15,16 +15,18 @@
 
 use std::fs;
 use std::hint::spin_loop;
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
-use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
+
 use super::control::{Ball, Control, Distances, Price, Prices};
-use super::crew::{Pinned, cores, own_cpus};
+use super::crew::{cores, own_cpus, pinned};
 use super::judge::{Flaw, Judged, Span, judge_scene};
-use crate::cases::clock::{cpu_time, thread_cpu_time};
-use crate::cases::object::LineGuard;
+use crate::clock::{cpu_time, thread_cpu_time};
+use crate::freed::take_line;
 
 /// What one thread of a scene does: it makes itself ready, and works once, by [`Cue::work`].
 pub(crate) type Act<'a, R> = Box<dyn FnOnce(&Cue<'_>) -> Played<R> + Send + 'a>;
@@ -144,13 +146,9 @@ static CONTROL: LazyLock<Control> = LazyLock::new(Control::new);
 /// Of callers before their scenes, that is alone; and of the scenes.
 static SEEN: Mutex<(Prices, Distances)> = Mutex::new((Prices::new(), Distances::new()));
 
-fn seen() -> MutexGuard<'static, (Prices, Distances)> {
-    SEEN.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// How far apart the CPUs of most scenes were, in nanoseconds.
 pub(crate) fn usual_distance_ns() -> Option<f64> {
-    seen().1.usual_ns()
+    SEEN.lock().1.usual_ns()
 }
 
 impl<R: Send> Scene<R> {
@@ -164,7 +162,7 @@ impl<R: Send> Scene<R> {
         let (acting, cpus) = (acts.len(), own_cpus());
         let is_crowded = cpus.len() < acting;
         let price = CONTROL.price();
-        seen().0.add(price);
+        SEEN.lock().0.add(price);
         let (ready, stop, epoch) = (AtomicUsize::new(0), AtomicI32::new(0), Instant::now());
         let (ready, stop, ball) = (&ready, &stop, &Ball::new());
         let threads = acting + 1;
@@ -179,8 +177,8 @@ impl<R: Send> Scene<R> {
                 // A thread alone is best off where the kernel finds room for it.
                 let cpu = cpus.get(number).filter(|_| are_placed).copied();
                 scope.spawn(move || {
-                    let _line_guard = LineGuard::take(number);
-                    let _pinned = cpu.map(Pinned::to);
+                    let _in_line = take_line(number);
+                    let _pinned = cpu.map(pinned);
                     act(&cue)
                 })
             };
@@ -274,7 +272,7 @@ impl<R> Scene<R> {
 /// What is wrong with the places of these threads, which have some of these CPUs of their own and,
 /// if there are enough, cores.
 fn misplaced<R>(played: &[Played<R>], alone: Price, cpus: &[usize]) -> Option<Flaw> {
-    let (prices, distances) = &mut *seen();
+    let (prices, distances) = &mut *SEEN.lock();
     let distance = played.first()?.span.distance?;
     let at_once = played.iter().map(|played| played.span.at_once).max()?;
     if prices.is_shared(alone.at_once(at_once)) {
@@ -304,7 +302,7 @@ fn run_delay_ns() -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cases::object::Turn;
+    use crate::cases::object::turn;
 
     fn spin(work: Duration) {
         let begin = thread_cpu_time();
@@ -313,7 +311,7 @@ mod tests {
 
     #[test]
     fn those_at_the_back_work_as_long_as_the_front_and_their_time_is_told_apart() {
-        let _turn = Turn::wait();
+        let _turn = turn();
         let work = Duration::from_millis(3);
         let back = |cue: &Cue<'_>| {
             cue.work(|stop| {
@@ -342,7 +340,7 @@ mod tests {
 
     #[test]
     fn those_side_by_side_do_all_of_their_work() {
-        let _turn = Turn::wait();
+        let _turn = turn();
         for threads in [1, 2, 64] {
             let ready = AtomicUsize::new(0);
             let scene = Scene::of(threads, |number, cue| {
@@ -361,7 +359,7 @@ mod tests {
 
     #[test]
     fn what_a_caller_does_ends_a_scene_of_which_nothing_is_timed() {
-        let _turn = Turn::wait();
+        let _turn = turn();
         let act: Act<'_, ()> = Box::new(|cue| {
             cue.work(|stop| {
                 while stop.load(Ordering::Relaxed) == 0 {

@@ -5,7 +5,7 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use super::judge::{Flaw, Flaws};
-use crate::cases::clock::cpu_time;
+use crate::clock::cpu_time;
 use crate::units;
 
 /// A run of which so many slices count was a calm one.

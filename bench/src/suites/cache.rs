@@ -4,11 +4,11 @@
 
 use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
-use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::listed::{SUITES, Scene};
+use super::SUITES;
+use super::listed::Scene;
 use super::rounds::Case;
 use super::{Options, Planned, Suite};
 use crate::Error;
@@ -17,10 +17,6 @@ use crate::cases::cache::{Load, alone, queue, shared};
 use crate::cases::form::Form;
 use crate::costs;
 use crate::units;
-
-/// How long one form runs in one round.
-const BUDGET: Duration = Duration::from_millis(20);
-const BUDGET_QUICK: Duration = Duration::from_millis(4);
 
 /// The time of wake-ups without a prefetch of the first hop and with it, in VA Linux Japan's
 /// lecture of 2005. The unit is not recorded; the ratio has none.
@@ -48,8 +44,8 @@ pub struct Lesson {
 /// The load of a lesson.
 fn load(lesson: &str, geometry: &Geometry) -> Box<dyn Load> {
     match lesson {
-        "conflicts" => alone::Conflicts::boxed(geometry),
-        "two-lines" => alone::Lines::boxed(geometry),
+        "conflicts" => alone::Rings::conflicts(geometry),
+        "two-lines" => alone::Rings::lines(geometry),
         "false-sharing" => shared::Own::<AtomicU64>::boxed(geometry),
         "locks" => shared::Own::<Mutex<u64>>::boxed(geometry),
         "prefetch" => queue::WakeUps::boxed(geometry),
@@ -65,12 +61,10 @@ fn load(lesson: &str, geometry: &Geometry) -> Box<dyn Load> {
 /// asked for needs two.
 pub fn prepare(groups: &[String], geometry: &Geometry, options: &Options) -> Result<Suite, Error> {
     let lessons = SUITES.cache.chosen(groups)?;
-    let (chosen, base) = options.choose_by(&Form::ALL, |form| form.name(), &SUITES.cache.bases)?;
-    let timing = (options.rounds(), if options.quick { BUDGET_QUICK } else { BUDGET });
+    let (chosen, base) = options.choose(&Form::ALL, |form| form.name(), &SUITES.cache.bases)?;
     let planned = lessons.into_iter().filter_map(|lesson| {
-        let forms: Vec<Form> = chosen.iter().map(|form| **form).collect();
-        let forms = lesson.what.chosen(&forms);
-        (!forms.is_empty()).then(|| plan(lesson, forms, *geometry, timing))
+        let forms = lesson.what.chosen(&chosen);
+        (!forms.is_empty()).then(|| plan(lesson, forms, *geometry, options))
     });
     let mut planned: Vec<Planned> = planned.collect();
     if let Some(first) = planned.first_mut() {
@@ -90,15 +84,16 @@ fn plan(
     scene: &'static Scene<Lesson>,
     forms: Vec<Form>,
     geometry: Geometry,
-    timing: (u32, Duration),
+    options: &Options,
 ) -> Planned {
     let Scene { id, title, what: lesson, .. } = scene;
     let names = forms.iter().map(|form| (form.name(), *form == Form::After));
     let case = Case::new(*id, *title, SUITES.cache.metrics(scene), names);
-    let planned = Planned::new(case, timing, move |session, case| {
+    let (rounds, budget) = SUITES.cache.amount(scene).of(options);
+    let planned = Planned::new(case, (rounds, budget), move |session, case| {
         let load = load(id, &geometry);
         let rows: Vec<_> = forms.iter().map(|form| load.row(*form)).collect();
-        session.slices(case, &rows, timing.1)
+        session.slices(case, &rows, budget)
     });
     planned.noting(|case| {
         let published = lesson.published.sentence(case);

@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::listed::{SUITES, Scene};
+use super::SUITES;
+use super::listed::Scene;
 use super::rounds::Case;
 #[cfg(test)]
 use super::rounds::Metric;
@@ -58,8 +59,7 @@ impl Asked {
 /// If the libraries are not there, or the program that measures cannot be compiled.
 pub fn prepare(groups: &[String], libraries: &Path, options: &Options) -> Result<Suite, Error> {
     let scenes = SUITES.compat.chosen(groups)?;
-    let (names, base) = options.choose_by(&RIVALS, |name| *name, &SUITES.compat.bases)?;
-    let names: Vec<&'static str> = names.into_iter().copied().collect();
+    let (names, base) = options.choose(&RIVALS, |name| *name, &SUITES.compat.bases)?;
     let sides = Rc::new((ours(libraries)?, Programs::compile()?));
     let planned = scenes.into_iter().map(|scene| plan(scene, names.clone(), &sides, options));
     Ok(Suite::new("compat", base, planned.collect()))

@@ -3,11 +3,12 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use quiescence::tuning::Engine;
+use serde::Deserialize;
 
-use super::listed::SUITES;
+use super::SUITES;
+use super::listed::Scene;
 use super::rounds::{Case, Series};
 use super::{Options, Planned, Suite};
 use crate::Error;
@@ -18,11 +19,7 @@ use crate::units;
 /// Of the metrics of work, those whose ratios to the base are shown.
 const WORK_COMPARED: usize = 2;
 
-/// How long one engine runs in one round of a case.
-const DURATION: Duration = Duration::from_millis(240);
-const DURATION_QUICK: Duration = Duration::from_millis(80);
-
-/// Work is measured in so many rounds in place of each one, and for as much less time in each.
+/// Work is measured in so many rounds in place of each one.
 const WORK_PARTS: u32 = 4;
 
 /// What the figures are to be held against, and why they differ.
@@ -35,8 +32,6 @@ const PAPER: &str = "in figure 7 rcu_poll's latencies are more than ten times be
 /// Readers a CPU that wait for it in turn: so they are far from their next quiescent state, as the
 /// CPUs of figure 7 were.
 const CROWD: usize = 8;
-/// There grace periods take long, and callbacks are waited for.
-const CROWDED_ROUNDS_MAX: u32 = 7;
 
 /// Trees that are there on most machines.
 const TREES: [&str; 3] = ["/usr/share", "/usr", "."];
@@ -55,63 +50,56 @@ pub struct Load {
     pub quiescent_every: u32,
 }
 
+/// How many threads look up.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Readers {
+    /// As many as are asked for.
+    Asked,
+    /// So many that one CPU is left for the worker, which is a thread: where readers keep all CPUs
+    /// busy, it waits for one.
+    Spare,
+    /// Several times as many as CPUs.
+    Crowded,
+}
+
+impl Readers {
+    /// Nothing if one CPU is left anyway, or there is none to leave.
+    fn count(self, asked: usize, cpus: usize) -> Option<usize> {
+        match self {
+            Self::Asked => Some(asked),
+            Self::Spare => Some(cpus - 1).filter(|fewer| (1..asked).contains(fewer)),
+            Self::Crowded => Some(asked.max(CROWD * cpus)),
+        }
+    }
+}
+
 /// The suite, ready to run.
 ///
 /// # Errors
 /// If an engine is named that there is not, or the tree cannot be read; or if all that is asked for
 /// needs a CPU to spare, and there is none.
 pub fn prepare(cases: &[String], load: &Load, options: &Options) -> Result<Suite, Error> {
-    let (engines, base) = options.choose_by(&Engine::ALL, |engine| engine.name(), &["tick"])?;
+    let scenes = SUITES.engines.chosen(cases)?;
+    let bases = &SUITES.engines.bases;
+    let (engines, base) = options.choose(&Engine::ALL, |engine| engine.name(), bases)?;
     let tree = Arc::new(tree(load)?);
     let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
     let threads = load.threads.map_or(cpus, |threads| threads as usize).max(1);
     let quiescent_every = load.quiescent_every.max(1) as usize;
-    let duration = if options.quick { DURATION_QUICK } else { DURATION };
-    let loads = loads(cases, threads, cpus);
-    if loads.is_empty() {
+    let planned = scenes.into_iter().filter_map(|scene| {
+        let (tree, threads) = (Arc::clone(&tree), scene.what.count(threads, cpus)?);
+        let load = Loaded { tree, threads, quiescent_every };
+        Some(plan(scene, engines.clone(), load, options))
+    });
+    let planned: Vec<Planned> = planned.collect();
+    if planned.is_empty() {
         let what =
             format!("with {threads} threads on {cpus} CPUs there is none to leave, or one is");
         return Err(Error::Unsupported(format!("{what} left anyway: take --case latency")));
     }
-    let planned = loads.into_iter().map(|(case, threads)| {
-        let (engines, tree) = (engines.iter().map(|engine| **engine).collect(), Arc::clone(&tree));
-        plan(case, engines, Loaded { tree, threads, quiescent_every }, duration, options.rounds())
-    });
-    let suite = Suite::new("engines", base, planned.collect());
+    let suite = Suite::new("engines", base, planned);
     Ok(Suite { note: Some(note(&tree, threads, quiescent_every)), ..suite })
-}
-
-/// A case: its name, and its title.
-type Listed = (&'static str, &'static str);
-
-const WORK_CASE: Listed =
-    ("work", "as table 3 of 2003: path look-ups beside renames and unlinks, QSBR threads");
-/// With as many threads as are asked for.
-const BUSY: Listed =
-    ("latency", "as figure 7 of 2003: latencies while readers keep every CPU busy");
-/// With one thread fewer than CPUs.
-const SPARE: Listed = ("latency-spare", "the same latencies while one CPU is left to the worker");
-/// With [`CROWD`] times as many as CPUs.
-const CROWDED: Listed = ("latency-crowded", "the same latencies beside eight readers a CPU");
-
-/// What is measured with how many threads; all there is if no case is named.
-fn loads(cases: &[String], threads: usize, cpus: usize) -> Vec<(Listed, usize)> {
-    // The worker is a thread: where readers keep all CPUs busy, it waits for one.
-    let all = [
-        (WORK_CASE, Some(threads)),
-        (BUSY, Some(threads)),
-        (SPARE, leaving_a_cpu(threads, cpus)),
-        (CROWDED, Some(threads.max(CROWD * cpus))),
-    ];
-    let is_wanted = |name: &str| cases.is_empty() || cases.iter().any(|case| case == name);
-    let wanted = all.into_iter().filter(|((name, _), _)| is_wanted(name));
-    wanted.filter_map(|(case, threads)| Some((case, threads?))).collect()
-}
-
-/// So many threads that one CPU is left for the worker, where there are CPUs for that, and fewer
-/// than `threads`.
-fn leaving_a_cpu(threads: usize, cpus: usize) -> Option<usize> {
-    Some(cpus - 1).filter(|fewer| (1..threads).contains(fewer))
 }
 
 fn tree(load: &Load) -> Result<Tree, Error> {
@@ -142,33 +130,29 @@ fn note(tree: &Tree, threads: usize, quiescent_every: usize) -> String {
 }
 
 fn plan(
-    (name, title): Listed,
+    scene: &'static Scene<Readers>,
     engines: Vec<Engine>,
     load: Loaded,
-    duration: Duration,
-    rounds: u32,
+    options: &Options,
 ) -> Planned {
-    let id = format!("engines/{name}");
     let rivals = engines.iter().map(|engine| (engine.name(), true));
-    if name == WORK_CASE.0 {
-        let case = Case::new(id, title, &SUITES.metrics["work"], rivals).comparing(WORK_COMPARED);
-        // It takes no time to begin: a machine whose speed changes by steps spoils the rounds in
-        // which it does, and more of them are spared if they are short.
-        let duration = duration / WORK_PARTS;
+    let metrics = SUITES.engines.metrics(scene);
+    let case = Case::new(format!("engines/{}", scene.id), scene.title, metrics, rivals);
+    let (rounds, duration) = SUITES.engines.amount(scene).of(options);
+    if scene.id == "work" {
+        let rounds = rounds.saturating_mul(WORK_PARTS);
         return Planned::sampled(
-            case,
-            (rounds.saturating_mul(WORK_PARTS), duration),
+            case.comparing(WORK_COMPARED),
+            (rounds, duration),
             move |number| engines::work(engines[number], &load, duration),
         );
     }
-    let metrics = &SUITES.metrics["latency"];
-    let case = Case::new(id, title, metrics, rivals).comparing(metrics.len());
-    let rounds = if name == CROWDED.0 { rounds.min(CROWDED_ROUNDS_MAX) } else { rounds };
+    let case = case.comparing(metrics.len());
     let planned = Planned::sampled(case, (rounds, duration), move |number| {
         engines::latencies(engines[number], &load, duration)
     });
-    planned.noting(move |case| {
-        let paper = (name == BUSY.0).then(|| PAPER.to_owned());
+    planned.noting(|case| {
+        let paper = (scene.id == "latency").then(|| PAPER.to_owned());
         apart(case).into_iter().chain(paper).collect()
     })
 }
@@ -190,6 +174,8 @@ fn apart(case: &Case) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn load(tree: Option<&str>) -> Load {
@@ -207,42 +193,46 @@ mod tests {
 
     #[test]
     fn all_engines_are_compared_with_the_tick() {
+        const QUICK: Duration = Duration::from_millis(80);
         let options = Options { quick: true, ..Options::default() };
         let suite = prepare(&[], &load(Some(".")), &options).expect("our own sources hold files");
         assert_eq!((suite.name, suite.base), ("engines", "tick"));
         let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
         let cases = if cpus == 1 { 3 } else { 4 };
-        assert_eq!(suite.duration, cases * DURATION_QUICK * 7 * 4);
+        assert_eq!(suite.duration, cases * QUICK * 7 * 4);
         let options = Options { rounds: Some(10), ..options };
         let crowded = ["latency-crowded".to_owned()];
         let suite = prepare(&crowded, &load(Some(".")), &options).expect("our own sources");
-        assert_eq!(suite.duration, DURATION_QUICK * 7 * 4, "not in ten rounds");
+        assert_eq!(suite.duration, QUICK * 7 * 4, "not in ten rounds");
     }
 
     #[test]
     fn cases_are_those_that_are_named_as_far_as_there_are_cpus() {
-        let of = |cases: &[&str], threads, cpus| {
-            loads(&cases.iter().map(|&case| case.to_owned()).collect::<Vec<_>>(), threads, cpus)
+        let of = |cases: &[&str], threads, cpus| -> Vec<_> {
+            let cases: Vec<_> = cases.iter().map(|&case| case.to_owned()).collect();
+            let scenes = SUITES.engines.chosen(&cases).expect("they are listed").into_iter();
+            scenes.filter_map(|of| Some((of.id, of.what.count(threads, cpus)?))).collect()
         };
-        let all = [(WORK_CASE, 4), (BUSY, 4), (SPARE, 3), (CROWDED, 32)];
-        assert_eq!(of(&[], 4, 4), all);
-        assert_eq!(of(&[], 1, 1), [(WORK_CASE, 1), (BUSY, 1), (CROWDED, 8)]);
-        assert_eq!(of(&["latency-spare", "work"], 16, 2), [(WORK_CASE, 16), (SPARE, 1)]);
-        assert_eq!(of(&["latency-crowded"], 100, 2), [(CROWDED, 100)]);
-        assert_eq!(of(&["latency-spare"], 3, 4), []);
+        let [work, busy, spare, crowded] = ["work", "latency", "latency-spare", "latency-crowded"];
+        assert_eq!(of(&[], 4, 4), [(work, 4), (busy, 4), (spare, 3), (crowded, 32)]);
+        assert_eq!(of(&[], 1, 1), [(work, 1), (busy, 1), (crowded, 8)]);
+        assert_eq!(of(&[spare, work], 16, 2), [(work, 16), (spare, 1)]);
+        assert_eq!(of(&[crowded], 100, 2), [(crowded, 100)]);
+        assert_eq!(of(&[spare], 3, 4), []);
     }
 
     #[test]
     fn a_cpu_is_left_where_readers_would_have_all() {
         let left = [(1, 1), (2, 2), (1, 2), (16, 2), (4, 8), (8, 8)];
-        let left = left.map(|(threads, cpus)| leaving_a_cpu(threads, cpus));
+        let left = left.map(|(threads, cpus)| Readers::Spare.count(threads, cpus));
         assert_eq!(left, [None, Some(1), None, Some(1), None, Some(7)]);
     }
 
     #[test]
     fn the_note_says_how_far_apart_the_engines_are() {
         let names = [("poll", true), ("token", true), ("tick", true)];
-        let mut case = Case::new("engines/latency", "", &SUITES.metrics["latency"], names);
+        let metrics = SUITES.engines.metrics(&SUITES.engines.cases[1]);
+        let mut case = Case::new("engines/latency", "", metrics, names);
         for (series, ns) in case.rivals.iter_mut().zip([2e3, 8e6, 4e6]) {
             series.values = vec![vec![ns]; 3];
         }

@@ -1,62 +1,16 @@
-//! What `suites.toml` lists: suites with their cases, and the tables of README.
+//! How a suite is listed: its cases in groups, what is measured of each, and how much.
 
 use std::collections::BTreeMap;
-use std::sync::LazyLock;
+use std::time::Duration;
 
 use serde::Deserialize;
 
 use super::rounds::Metric;
-use super::{Group, cache, compat, readme, scenes, tools};
+use super::{Group, Options};
 use crate::Error;
 
-/// All that is listed.
-#[derive(Debug, Deserialize)]
-#[serde(bound(deserialize = "'de: 'static"))]
-pub struct Suites {
-    /// A section: to enter it, load the pointer, read its word, leave; also inside another one.
-    pub read: Scenes<scenes::What>,
-    /// How long a grace period takes.
-    pub gp: Scenes<scenes::What>,
-    /// The same with more readers than CPUs: what waiting for it costs them.
-    pub oversubscribed: Scenes<scenes::What>,
-    /// An object of 64 bytes is replaced and the old one retired, and all that comes with it.
-    pub update: Scenes<scenes::What>,
-    /// Sleepable domains.
-    pub srcu: Scenes<scenes::What>,
-    /// What is done on the slot of the CPU.
-    pub percpu: Scenes<scenes::What>,
-    /// An `Arc` in a place where it can be replaced, and hazard pointers.
-    pub cells: Scenes<scenes::What>,
-    /// The liburcu-compatible libraries beside Debian's.
-    pub compat: Scenes<compat::Asked>,
-    /// What the place of data in the caches costs.
-    pub cache: Scenes<cache::Lesson>,
-    /// What each of the transformations of the guide is worth.
-    pub tools: Scenes<tools::Tool>,
-    /// Of the suites whose cases are computed.
-    pub groups: Groups,
-    /// What is measured there.
-    pub(super) metrics: BTreeMap<&'static str, Vec<Metric>>,
-    /// Usually, and quickly.
-    pub(super) amounts: [scenes::Amounts; 2],
-    /// The tables of README.
-    pub readme: Vec<readme::Table>,
-}
-
-/// What `--case` takes in the suites of these names.
-#[derive(Debug, Deserialize)]
-#[serde(bound(deserialize = "'de: 'static"))]
-pub struct Groups {
-    /// The engines of a domain.
-    pub engines: Vec<Group>,
-    /// Concurrent maps.
-    pub map: Vec<Group>,
-}
-
-/// What the file lists.
-pub static SUITES: LazyLock<Suites> = LazyLock::new(|| {
-    toml::from_str(include_str!("../../suites.toml")).expect("the file is part of the program")
-});
+/// Of a loop.
+const LOOPED: Amount = Amount::time([20_000_000, 4_000_000]);
 
 /// The tables of a suite, in groups of which `--case` picks. What a table measures is a `W`.
 #[derive(Debug, Deserialize)]
@@ -69,7 +23,39 @@ pub struct Scenes<W: 'static> {
     pub groups: Vec<Group>,
     /// By the name of a group, or of those of its tables that have others; or of all.
     metrics: BTreeMap<&'static str, Vec<Metric>>,
+    /// By the same names, or those of single tables; of a loop without.
+    #[serde(default)]
+    amounts: BTreeMap<&'static str, Amount>,
     pub(crate) cases: Vec<Scene<W>>,
+}
+
+/// How much is measured at a time: the same for all rivals, since peaks depend on it.
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub(crate) struct Amount {
+    /// So often, or for so many nanoseconds; and quickly.
+    pub(crate) times: [u64; 2],
+    /// Besides, one by one.
+    #[serde(default)]
+    pub(crate) timed: [usize; 2],
+    /// About how many nanoseconds each of them takes.
+    pub(crate) about_ns: f64,
+    /// What takes long is measured in fewer rounds.
+    pub(crate) rounds_max: Option<[u32; 2]>,
+}
+
+impl Amount {
+    /// So many nanoseconds.
+    pub(crate) const fn time(ns: [u64; 2]) -> Self {
+        Self { times: ns, timed: [0; 2], about_ns: 1.0, rounds_max: None }
+    }
+
+    /// In how many rounds, and about how long one takes in each.
+    pub(super) fn of(&self, options: &Options) -> (u32, Duration) {
+        let quick = usize::from(options.quick);
+        let ns = self.about_ns * (self.times[quick] + self.timed[quick] as u64) as f64;
+        let most = self.rounds_max.map_or(u32::MAX, |most| most[quick]);
+        (options.rounds().min(most), Duration::from_nanos(ns as u64))
+    }
 }
 
 /// One table.
@@ -102,6 +88,12 @@ impl<W> Scenes<W> {
         let own = self.metrics.get(scene.metrics.unwrap_or(scene.group()));
         own.unwrap_or_else(|| &self.metrics["all"])
     }
+
+    /// How much is measured of each rival in a table.
+    pub(crate) fn amount(&self, scene: &Scene<W>) -> Amount {
+        let names = [scene.id, scene.metrics.unwrap_or(scene.group()), "all"];
+        names.iter().find_map(|name| self.amounts.get(name)).copied().unwrap_or(LOOPED)
+    }
 }
 
 impl<W> Scene<W> {
@@ -116,6 +108,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+    use crate::suites::SUITES;
 
     /// Every table has a group, metrics and a name of its own, and every group has a table.
     fn is_whole<W>(suite: &Scenes<W>) {
@@ -132,6 +125,11 @@ mod tests {
             let has = |scene: &Scene<W>| scene.metrics.unwrap_or(scene.group()) == *name;
             assert!(suite.cases.iter().any(has), "{}: {name} is of no table", suite.bench);
         }
+        for name in suite.amounts.keys().filter(|name| **name != "all") {
+            let named = |scene: &Scene<W>| [scene.id, scene.metrics.unwrap_or(scene.group())];
+            let has = |scene: &Scene<W>| named(scene).contains(name);
+            assert!(suite.cases.iter().any(has), "{}: {name} is of no table", suite.bench);
+        }
     }
 
     #[test]
@@ -142,5 +140,7 @@ mod tests {
         is_whole(&SUITES.compat);
         is_whole(&SUITES.cache);
         is_whole(&SUITES.tools);
+        is_whole(&SUITES.engines);
+        is_whole(&SUITES.map);
     }
 }

@@ -3,17 +3,17 @@
 
 use std::time::Duration;
 
-use super::listed::SUITES;
-use super::rounds::{Case, Metric};
+use serde::Deserialize;
+
+use super::rounds::Case;
+#[cfg(test)]
+use super::rounds::Metric;
 use super::{Options, Planned, Suite, by, in_threads, one_and_several};
+use super::{SUITES, listed};
 use crate::Error;
-#[cfg(feature = "all-rivals")]
-use crate::cases::maps::published;
-use crate::cases::maps::{self, Keys, Mix, Shape, Updates, growth, memory};
-use crate::rivals::Rival;
-use crate::sample::Sample;
-#[cfg(feature = "all-rivals")]
-use crate::sample::alone;
+use crate::cases::maps::{self, Keys, Kinds, Mix, Shape, Table, Updates, growth, memory};
+use crate::rivals::{self, Rival};
+use crate::sample::{Sample, alone};
 use crate::units;
 
 /// What to measure, if the user says so.
@@ -30,51 +30,60 @@ pub struct Load {
     pub threads: Option<u32>,
 }
 
-/// Entries of a map, by default; of one that grows; the capacity in `bustle` as a power of two.
-const ENTRIES: [u64; 2] = [1000, 1_000_000];
-const ENTRIES_LARGE: u64 = 1_000_000;
-const ENTRIES_GROWTH: u64 = 10_000_000;
-#[cfg(feature = "all-rivals")]
-const ROOM_LOG2: u8 = 20;
-#[cfg(feature = "all-rivals")]
-const ROOM_LOG2_QUICK: u8 = 16;
+/// What is done to a map.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
+#[serde(rename_all = "kebab-case")]
+pub enum Does {
+    /// Look-ups.
+    Get,
+    /// Look-ups, and updates that replace.
+    Replace,
+    /// Look-ups, and updates that remove and insert.
+    Churn,
+    /// Look-ups by the map's own hash function.
+    OwnHash,
+    /// Its memory is measured.
+    Memory,
+    /// It grows.
+    Growth,
+    /// What the crate `bustle` does: shares of look-ups, insertions, removals and updates, and the
+    /// share of the room that is filled before.
+    Bustle(u8, u8, u8, u8, f64),
+}
+
+/// What makes cases of a kind.
+#[derive(Debug, Deserialize)]
+pub struct Pattern {
+    does: Does,
+    /// How many entries there are, usually and quickly, unless the user says so.
+    entries: [Vec<u64>; 2],
+    /// The names of the cases.
+    id: &'static str,
+}
 
 /// Look-ups in a hundred operations, by default.
 const READS_PERCENT: [u32; 3] = [99, 90, 50];
+
+/// So many entries do not fit into caches.
+const LARGE: u64 = 100_000;
 
 /// Beyond so many entries there is no room for the maps of all rivals at once: each is built for
 /// each measurement.
 const KEPT_MAX: u64 = 4_000_000;
 
-/// How long each thread works in one measurement; longer where a map does not fit into caches.
-const BUDGET: Duration = Duration::from_millis(30);
-const BUDGET_LARGE: Duration = Duration::from_millis(100);
-const BUDGET_QUICK: Duration = Duration::from_millis(6);
-const BUDGET_LARGE_QUICK: Duration = Duration::from_millis(25);
-
 /// What is built anew each time is measured in fewer rounds.
-const ROUNDS_BUILT: u32 = 7;
-const ROUNDS_BUILT_QUICK: u32 = 2;
+const ROUNDS_BUILT: [u32; 2] = [7, 2];
 
 /// About what an insertion takes, for the progress bar.
 const ABOUT: Duration = Duration::from_nanos(250);
 
 /// One table of figures.
-#[derive(Clone, Debug)]
-struct Scene {
-    group: &'static str,
-    id: String,
-    title: String,
-    what: What,
-}
-
 #[derive(Clone, Copy, Debug)]
-enum What {
-    Mixed(Shape),
-    Memory(Keys, u64),
-    Growth(Keys, u64, usize),
-    #[cfg(feature = "all-rivals")]
-    Published(published::Mix, u8, usize),
+struct Scene {
+    of: &'static listed::Scene<Pattern>,
+    /// The map, and the mix if it is one.
+    shape: Shape,
+    quick: bool,
 }
 
 /// The suite, ready to run: the cases of these groups, or all if none is named.
@@ -86,221 +95,172 @@ pub fn prepare(groups: &[String], load: &Load, options: &Options) -> Result<Suit
         let build = "cargo run --release --features all-rivals";
         return Err(Error::Unsupported(format!("bustle: built without it ({build})")));
     }
-    let is_wanted =
-        |scene: &Scene| groups.is_empty() || groups.iter().any(|group| group == scene.group);
-    let known = maps::rivals();
-    let (rivals, base) = options.choose(&known, &["quiescence-hashmap", "quiescence-intrusive"])?;
-    let scenes = scenes(load, options.quick).into_iter().filter(is_wanted);
-    let planned = scenes.map(|scene| plan(scene, rivals.clone(), options));
-    Ok(Suite::new("map", base, planned.collect()))
+    let patterns = SUITES.map.chosen(groups)?;
+    let bases = &SUITES.map.bases;
+    let (rivals, base) = options.choose(&rivals(), |rival| rival.name, bases)?;
+    let scenes = patterns.into_iter().flat_map(|of| scenes(of, load, options.quick));
+    let planned = scenes.map(|scene| plan(scene, &rivals, options)).collect();
+    Ok(Suite::new("map", base, planned))
 }
 
-/// All that there is to measure with this load, in the order of their groups.
-fn scenes(load: &Load, quick: bool) -> Vec<Scene> {
-    let threads = &one_and_several(load.threads)[..];
-    let keys = if load.strings { Keys::Strings } else { Keys::Words };
-    let or = |default: &[u64]| {
-        if load.entries.is_empty() { default.to_vec() } else { load.entries.clone() }
+/// The rivals that are maps for any key.
+fn rivals() -> Vec<&'static Rival> {
+    rivals::all().filter(|rival| rival.maps.is_some()).collect()
+}
+
+/// All that there is to measure by this pattern with this load.
+fn scenes(of: &'static listed::Scene<Pattern>, load: &Load, quick: bool) -> Vec<Scene> {
+    let Pattern { does, entries, .. } = &of.what;
+    if matches!(does, Does::Bustle(..)) && cfg!(not(feature = "all-rivals")) {
+        return Vec::new();
+    }
+    let keys = match (does, load.strings) {
+        (Does::OwnHash | Does::Bustle(..), true) => return Vec::new(),
+        (Does::OwnHash, _) => Keys::OwnHash,
+        (_, true) => Keys::Strings,
+        (_, false) => Keys::Words,
     };
+    let shares = match does {
+        Does::Replace | Does::Churn if load.reads_percent.is_empty() => &READS_PERCENT[..],
+        Does::Replace | Does::Churn => &load.reads_percent,
+        _ => &[100],
+    };
+    let mut threads = one_and_several(load.threads);
+    threads.truncate(if matches!(does, Does::OwnHash | Does::Memory) { 1 } else { 2 });
+    let default = &entries[usize::from(quick)];
+    let updates = if *does == Does::Churn { Updates::Churn } else { Updates::Replace };
     let mut all = Vec::new();
-    let mixes =
-        if load.reads_percent.is_empty() { &READS_PERCENT[..] } else { &load.reads_percent };
-    let gets = Mix { reads_percent: 100, updates: Updates::Replace };
-    for (updates, shares) in
-        [(None, &[100][..]), (Some(Updates::Replace), mixes), (Some(Updates::Churn), mixes)]
-    {
-        for &reads_percent in shares {
-            let mix = updates.map_or(gets, |updates| Mix { reads_percent, updates });
-            for entries in or(&ENTRIES) {
-                for &threads in threads {
-                    all.push(mixed(Shape { entries, keys, threads, mix }, updates));
-                }
-            }
-        }
-    }
-    if keys == Keys::Words {
-        let shape = |entries| Shape { entries, keys: Keys::OwnHash, threads: 1, mix: gets };
-        all.extend(or(&ENTRIES).into_iter().map(|entries| mixed(shape(entries), None)));
-    }
-    let default = if quick { ENTRIES_LARGE / 10 } else { ENTRIES_LARGE };
-    all.extend(or(&[default]).into_iter().map(|entries| Scene {
-        group: "memory",
-        id: format!("memory{}/{entries}", suffix(keys)),
-        title: format!("memory of an entry, {}", of(entries, keys)),
-        what: What::Memory(keys, entries),
-    }));
-    let default = if quick { ENTRIES_GROWTH / 10 } else { ENTRIES_GROWTH };
-    for entries in or(&[default]) {
-        all.extend(threads.iter().map(|&threads| Scene {
-            group: "growth",
-            id: format!("growth{}/{entries}/{}", suffix(keys), in_threads(threads)),
-            title: format!("insertions while it grows to {}, {}", of(entries, keys), by(threads)),
-            what: What::Growth(keys, entries, threads),
-        }));
-    }
-    #[cfg(feature = "all-rivals")]
-    if keys == Keys::Words {
-        let default = if quick { ROOM_LOG2_QUICK } else { ROOM_LOG2 };
-        for entries in or(&[1 << default]) {
-            let room_log2 = entries.next_power_of_two().ilog2() as u8;
-            all.extend(bustle(room_log2, threads));
+    for &reads_percent in shares {
+        let mix = Mix { reads_percent, updates };
+        for &entries in if load.entries.is_empty() { default } else { &load.entries } {
+            let shape = |&threads| Shape { entries, keys, threads, mix };
+            all.extend(threads.iter().map(shape).map(|shape| Scene { of, shape, quick }));
         }
     }
     all
 }
 
-#[cfg(feature = "all-rivals")]
-fn bustle(room_log2: u8, threads: &[usize]) -> impl Iterator<Item = Scene> {
-    let names = ["read-heavy", "exchange", "rapid-grow"];
-    published::Mix::ALL.into_iter().zip(names).flat_map(move |(mix, name)| {
-        threads.iter().map(move |&threads| Scene {
-            group: "bustle",
-            id: format!("bustle/{name}/{}", in_threads(threads)),
-            title: format!("bustle, {name}, room for 2^{room_log2}, {}", by(threads)),
-            what: What::Published(mix, room_log2, threads),
+impl Scene {
+    /// A name of the pattern with what is special in this case.
+    fn named(&self, pattern: &str) -> String {
+        let Shape { entries, keys, threads, mix } = self.shape;
+        let is_of_strings = keys == Keys::Strings;
+        let (kind, suffix) = if is_of_strings { ("strings", "-strings") } else { ("keys", "") };
+        pattern
+            .replace("{reads}", &mix.reads_percent.to_string())
+            .replace("{keys}", suffix)
+            .replace("{entries}", &entries.to_string())
+            .replace("{of}", &format!("{} {kind}", units::count(entries)))
+            .replace("{room}", &self.room_log2().to_string())
+            .replace("{threads}", &in_threads(threads))
+            .replace("{by}", &by(threads))
+    }
+
+    /// Where entries are room.
+    fn room_log2(&self) -> u8 {
+        self.shape.entries.next_power_of_two().ilog2() as u8
+    }
+
+    /// Whether maps are there all the time, of all rivals at once, and not built each time.
+    fn is_kept(&self) -> bool {
+        let is_mix = !matches!(self.of.what.does, Does::Memory | Does::Growth | Does::Bustle(..));
+        is_mix && self.shape.entries <= KEPT_MAX
+    }
+
+    /// How long a thread works in one measurement; longer where a map does not fit into caches.
+    fn work(&self) -> Duration {
+        Duration::from_millis(match (self.shape.entries >= LARGE, self.quick) {
+            (false, false) => 30,
+            (false, true) => 6,
+            (true, false) => 100,
+            (true, true) => 25,
         })
-    })
-}
-
-/// How other keys than words are told in a case's name.
-fn suffix(keys: Keys) -> &'static str {
-    if keys == Keys::Strings { "-strings" } else { "" }
-}
-
-fn of(entries: u64, keys: Keys) -> String {
-    let kind = if keys == Keys::Strings { "strings" } else { "keys" };
-    format!("{} {kind}", units::count(entries))
-}
-
-fn mixed(shape: Shape, updates: Option<Updates>) -> Scene {
-    let Shape { entries, keys, threads, mix } = shape;
-    let (group, title) = match (keys, updates) {
-        (Keys::OwnHash, _) => ("hash", "look-ups by the map's own hash function".to_owned()),
-        (_, None) => ("get", "look-ups".to_owned()),
-        (_, Some(Updates::Replace)) => {
-            ("replace", format!("{} % look-ups, else replacements", mix.reads_percent))
-        }
-        (_, Some(Updates::Churn)) => {
-            ("churn", format!("{} % look-ups, else removals and insertions", mix.reads_percent))
-        }
-    };
-    let share = updates.map_or(String::new(), |_| format!("-{}", mix.reads_percent));
-    Scene {
-        group,
-        id: format!("{group}{share}{}/{entries}/{}", suffix(keys), in_threads(threads)),
-        title: format!("{title}; {}, {}", of(entries, keys), by(threads)),
-        what: What::Mixed(shape),
-    }
-}
-
-impl What {
-    fn metrics(self) -> &'static [Metric] {
-        let name = match self {
-            Self::Mixed(_) => "mixed",
-            Self::Memory(..) => "memory",
-            Self::Growth(..) => "growth",
-            #[cfg(feature = "all-rivals")]
-            Self::Published(..) => "bustle",
-        };
-        &SUITES.metrics[name]
     }
 
-    /// Whether the map is built anew for each measurement.
-    fn is_built_anew(self) -> bool {
-        !matches!(self, Self::Mixed(shape) if shape.entries <= KEPT_MAX)
-    }
-
-    /// About how long one measurement takes, for the progress bar.
-    fn budget(self, quick: bool) -> Duration {
-        let built = |entries: u64| ABOUT * entries.min(u64::from(u32::MAX)) as u32;
-        match self {
-            Self::Mixed(shape) if self.is_built_anew() => {
-                built(shape.entries) + work(&shape, quick) * 3 / 2
-            }
-            Self::Mixed(shape) => work(&shape, quick) * 5 / 4,
-            Self::Memory(_, entries) => 2 * built(entries),
-            Self::Growth(_, entries, _) => built(entries),
-            #[cfg(feature = "all-rivals")]
-            Self::Published(_, room_log2, _) => 2 * built(1 << room_log2),
+    /// About how long one measurement takes of what is built for it, for the progress bar.
+    fn budget(&self) -> Duration {
+        let built = ABOUT * self.shape.entries.min(u64::from(u32::MAX)) as u32;
+        match self.of.what.does {
+            Does::Memory | Does::Bustle(..) => 2 * built,
+            Does::Growth => built,
+            _ => built + self.work() * 3 / 2,
         }
     }
 
     /// One measurement of what is built for it, and dropped.
-    fn sample(self, rival: &Rival, quick: bool, seed: u64) -> Sample {
-        match self {
-            Self::Mixed(shape) => {
-                let map = shape.build(rival);
-                let operations = maps::operations_in(&map, &shape, work(&shape, quick));
-                Sample::of(maps::measure(&map, &shape, operations, seed))
+    fn sample(&self, kinds: Kinds, seed: u64) -> Sample {
+        let Shape { entries, keys, threads, .. } = self.shape;
+        match self.of.what.does {
+            Does::Memory => memory::measure(kinds, keys, entries),
+            Does::Growth => growth::measure(kinds, keys, entries, threads),
+            Does::Bustle(read, insert, remove, update, prefilled) => {
+                let shares = [read, insert, remove, update];
+                alone((kinds.bustle)(shares, prefilled, self.room_log2(), threads, seed))
             }
-            Self::Memory(keys, entries) => memory::measure(rival, keys, entries),
-            Self::Growth(keys, entries, threads) => growth::measure(rival, keys, entries, threads),
-            #[cfg(feature = "all-rivals")]
-            Self::Published(mix, room_log2, threads) => {
-                alone(published::measure(rival, mix, room_log2, threads, seed))
+            Does::Get | Does::Replace | Does::Churn | Does::OwnHash => {
+                let (map, operations) = self.build(kinds);
+                Sample::of(maps::measure(&*map, &self.shape, operations, seed))
             }
         }
+    }
+
+    /// A map, and how many operations are measured at a time.
+    fn build(&self, kinds: Kinds) -> (Box<dyn Table>, u64) {
+        let map = self.shape.build(kinds);
+        let operations = maps::operations_in(&*map, &self.shape, self.work());
+        (map, operations)
     }
 }
 
-/// How long a thread works in one measurement.
-fn work(shape: &Shape, quick: bool) -> Duration {
-    match (shape.entries >= ENTRIES_LARGE / 10, quick) {
-        (false, false) => BUDGET,
-        (false, true) => BUDGET_QUICK,
-        (true, false) => BUDGET_LARGE,
-        (true, true) => BUDGET_LARGE_QUICK,
+fn plan(scene: Scene, rivals: &[&'static Rival], options: &Options) -> Planned {
+    let (mut seed, rounds) = (options.seed, options.rounds());
+    let [id, title] = [scene.of.what.id, scene.of.title].map(|pattern| scene.named(pattern));
+    let case = Case::of(id, title, SUITES.map.metrics(scene.of), rivals);
+    let kinds: Vec<Kinds> = rivals.iter().filter_map(|rival| rival.maps).collect();
+    if !scene.is_kept() {
+        let compared = if scene.of.what.does == Does::Growth { 2 } else { 1 };
+        let rounds = rounds.min(ROUNDS_BUILT[usize::from(scene.quick)]);
+        let mut round = 0;
+        let budget = scene.budget();
+        return Planned::sampled(case.comparing(compared), (rounds, budget), move |number| {
+            round += 1;
+            scene.sample(kinds[number], seed + round / kinds.len() as u64)
+        });
     }
+    let budget = scene.work() * 5 / 4;
+    let filling = ABOUT * (scene.shape.entries * kinds.len() as u64) as u32;
+    let planned = Planned::new(case, (rounds, budget), move |session, case| {
+        // Of maps that stay: all rivals' at once.
+        let mut maps = Vec::new();
+        for (series, kinds) in case.rivals.iter().zip(kinds) {
+            if session.host.is_stopped() {
+                return Ok(None);
+            }
+            session.host.announce(&format_args!("{}: {} is filled", case.title, series.name));
+            maps.push(scene.build(kinds));
+        }
+        session.interleave(rounds, case, budget, |number| {
+            let (map, operations) = &maps[number];
+            seed += 1;
+            Sample::of(maps::measure(&**map, &scene.shape, *operations, seed))
+        })
+    });
+    Planned { duration: planned.duration + filling, ..planned }
 }
 
-fn plan(scene: Scene, rivals: Vec<&'static Rival>, options: &Options) -> Planned {
-    let Scene { id, title, what, .. } = scene;
-    let (quick, mut seed, rounds) = (options.quick, options.seed, options.rounds());
-    let case = Case::of(id, title, what.metrics(), &rivals);
-    let budget = what.budget(quick);
-    match what {
-        What::Mixed(shape) if !what.is_built_anew() => {
-            let filling = ABOUT * (shape.entries * rivals.len() as u64) as u32;
-            let planned = Planned::new(case, (rounds, budget), move |session, case| {
-                // Of maps that stay: all rivals' at once.
-                let mut maps = Vec::new();
-                for rival in rivals {
-                    if session.host.is_stopped() {
-                        return Ok(None);
-                    }
-                    session
-                        .host
-                        .announce(&format_args!("{}: {} is filled", case.title, rival.name));
-                    let map = shape.build(rival);
-                    let operations = maps::operations_in(&map, &shape, work(&shape, quick));
-                    maps.push((map, operations));
-                }
-                session.interleave(rounds, case, budget, |number| {
-                    let (map, operations) = &maps[number];
-                    seed += 1;
-                    Sample::of(maps::measure(map, &shape, *operations, seed))
-                })
-            });
-            Planned { duration: planned.duration + filling, ..planned }
-        }
-        _ => {
-            let case = if matches!(what, What::Growth(..)) { case.comparing(2) } else { case };
-            let rounds = rounds.min(if quick { ROUNDS_BUILT_QUICK } else { ROUNDS_BUILT });
-            let mut round = 0;
-            Planned::sampled(case, (rounds, budget), move |number| {
-                round += 1;
-                what.sample(rivals[number], quick, seed + round / rivals.len() as u64)
-            })
-        }
-    }
+/// All that there is to measure with this load, in the order of their groups.
+#[cfg(test)]
+fn all(load: &Load, quick: bool) -> impl Iterator<Item = Scene> {
+    SUITES.map.cases.iter().flat_map(move |of| scenes(of, load, quick))
 }
 
 /// What a case measures, and of whom.
 #[cfg(test)]
 pub(crate) fn known(case: &str) -> Option<(&'static [Metric], Vec<&'static str>)> {
     let load = Load { threads: Some(2), ..Load::default() };
-    let scene = scenes(&load, false).into_iter().find(|scene| scene.id == case)?;
-    Some((scene.what.metrics(), maps::rivals().into_iter().map(|rival| rival.name).collect()))
+    let scene = all(&load, false).find(|scene| scene.named(scene.of.what.id) == case)?;
+    let names = rivals().into_iter().map(|rival| rival.name).collect();
+    Some((SUITES.map.metrics(scene.of), names))
 }
 
 #[cfg(test)]
@@ -323,7 +283,7 @@ mod tests {
         let load = Load::default();
         let all = suite(&[], &load).duration;
         let is_there = |group: &&str| *group != "bustle" || cfg!(feature = "all-rivals");
-        let groups = SUITES.groups.map.iter().map(|(group, _)| *group).filter(is_there);
+        let groups = SUITES.map.groups.iter().map(|(group, _)| *group).filter(is_there);
         let parts: Vec<_> = groups.map(|group| suite(&[group], &load).duration).collect();
         assert_eq!(parts.iter().sum::<Duration>(), all);
         assert!(parts.iter().all(|part| !part.is_zero()), "{parts:?}");
@@ -337,7 +297,7 @@ mod tests {
             strings: true,
             threads: Some(3),
         };
-        let ids: Vec<_> = scenes(&load, true).into_iter().map(|scene| scene.id).collect();
+        let ids: Vec<_> = all(&load, true).map(|scene| scene.named(scene.of.what.id)).collect();
         assert!(ids.contains(&"get-strings/5000/1-thread".to_owned()), "{ids:?}");
         assert!(ids.contains(&"replace-99-strings/5000/3-threads".to_owned()), "{ids:?}");
         assert!(ids.contains(&"churn-75-strings/5000/1-thread".to_owned()), "{ids:?}");
@@ -351,15 +311,16 @@ mod tests {
 
     #[test]
     fn a_large_map_is_built_when_it_is_measured_and_no_other_is_there_then() {
-        let shape = |entries| Shape {
-            entries,
-            keys: Keys::Words,
-            threads: 2,
-            mix: Mix { reads_percent: 100, updates: Updates::Replace },
+        let planned = |entries| {
+            let load = Load { entries: vec![entries], ..Load::default() };
+            let scene = scenes(&SUITES.map.cases[0], &load, true)[0];
+            let options = Options { quick: true, rounds: Some(15), ..Options::default() };
+            (scene, plan(scene, &rivals()[..1], &options).duration)
         };
-        assert!(!What::Mixed(shape(1_000_000)).is_built_anew());
-        assert!(What::Mixed(shape(20_000_000)).is_built_anew());
-        assert!(What::Memory(Keys::Words, 1000).is_built_anew());
+        let (scene, duration) = planned(1_000_000);
+        assert_eq!(duration, 15 * scene.work() * 5 / 4 + 1_000_000 * ABOUT);
+        let (scene, duration) = planned(20_000_000);
+        assert_eq!(duration, ROUNDS_BUILT[1] * scene.budget());
     }
 
     #[test]
@@ -369,13 +330,13 @@ mod tests {
         let options = Options { quick: true, rounds: Some(1), seed: 1, ..Options::default() };
         // The mixes are one case, as far as that goes.
         let is_other = |scene: &Scene| {
-            !matches!(scene.group, "replace" | "churn") || scene.id.contains("-90/")
+            !matches!(scene.of.id, "replace" | "churn") || scene.shape.mix.reads_percent == 90
         };
-        for scene in scenes(&load, true).into_iter().filter(is_other) {
+        for scene in all(&load, true).filter(is_other) {
             let mut session = Session::new(&mut host, 1, 1);
-            let planned = plan(scene.clone(), maps::rivals(), &options);
+            let planned = plan(scene, &rivals(), &options);
             let case = planned.measure(&mut session).unwrap().expect("it is measured");
-            assert_eq!(case.id, scene.id);
+            assert_eq!(case.id, scene.named(scene.of.what.id));
             for rival in &case.rivals {
                 for (metric, values) in case.metrics.iter().zip(&rival.values) {
                     // Beside other tests, which free, memory may seem to be none.
@@ -383,9 +344,9 @@ mod tests {
                     let is_missing = rival.missing.is_some();
                     assert!(
                         values.len() == usize::from(!is_missing)
-                            && (scene.group == "memory" || values.iter().all(is_one)),
+                            && (scene.of.id == "memory" || values.iter().all(is_one)),
                         "{}: {}: {metric:?}: {values:?}",
-                        scene.id,
+                        case.id,
                         rival.name
                     );
                 }

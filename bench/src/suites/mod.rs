@@ -2,7 +2,7 @@
 //! has promised of them.
 //!
 //! - [`rounds`]: who is measured when; rounds are interleaved, the order drawn anew for each.
-//! - [`SUITES`]: the suites whose cases are listed; [`scenes`]: how six of them are measured.
+//! - [`SUITES`]: what `suites.toml` lists; [`scenes`]: how seven of the suites are measured.
 //! - [`engines`], [`map`], [`tools`], [`cache`], [`compat`]: the other suites; [`readme`]: some
 //!   tables of all of them, for README.
 //! - [`promises`]: what the project has promised, and whether it holds here.
@@ -18,14 +18,54 @@ pub mod rounds;
 pub mod scenes;
 pub mod tools;
 
+use std::sync::LazyLock;
 use std::time::Duration;
 
-use crate::rivals::{self, Rival, SOURCES, Source};
+use serde::Deserialize;
+
+use crate::rivals::{self, SOURCES, Source};
 use crate::sample::Sample;
 use crate::{Error, Host};
-pub use listed::{SUITES, Scenes, Suites};
+pub use listed::Scenes;
 use promises::Verdict;
 use rounds::{Case, Session};
+
+/// What `suites.toml` lists: suites with their cases, and the tables of README.
+#[derive(Debug, Deserialize)]
+#[serde(bound(deserialize = "'de: 'static"))]
+pub struct Suites {
+    /// A section: to enter it, load the pointer, read its word, leave; also inside another one.
+    pub read: Scenes<scenes::What>,
+    /// How long a grace period takes.
+    pub gp: Scenes<scenes::What>,
+    /// The same with more readers than CPUs: what waiting for it costs them.
+    pub oversubscribed: Scenes<scenes::What>,
+    /// An object of 64 bytes is replaced and the old one retired, and all that comes with it.
+    pub update: Scenes<scenes::What>,
+    /// Sleepable domains.
+    pub srcu: Scenes<scenes::What>,
+    /// What is done on the slot of the CPU.
+    pub percpu: Scenes<scenes::What>,
+    /// An `Arc` in a place where it can be replaced, and hazard pointers.
+    pub cells: Scenes<scenes::What>,
+    /// The liburcu-compatible libraries beside Debian's.
+    pub compat: Scenes<compat::Asked>,
+    /// What the place of data in the caches costs.
+    pub cache: Scenes<cache::Lesson>,
+    /// What each of the transformations of the guide is worth.
+    pub tools: Scenes<tools::Tool>,
+    /// The engines of a domain.
+    pub engines: Scenes<engines::Readers>,
+    /// Concurrent maps.
+    pub map: Scenes<map::Pattern>,
+    /// The tables of README.
+    pub readme: Vec<readme::Table>,
+}
+
+/// What the file lists.
+pub static SUITES: LazyLock<Suites> = LazyLock::new(|| {
+    toml::from_str(include_str!("../../suites.toml")).expect("the file is part of the program")
+});
 
 /// Rounds from which an interval of 95 % misses one outlier on either side.
 const ROUNDS: u32 = 15;
@@ -60,22 +100,12 @@ impl Options {
     /// The rivals that were asked for, in their own order, and the name of the base among them.
     ///
     /// The base is the first of `bases` that is among them, unless the user names one.
-    fn choose(
+    fn choose<R: Copy>(
         &self,
-        known: &[&'static Rival],
-        bases: &[&str],
-    ) -> Result<(Vec<&'static Rival>, &'static str), Error> {
-        let (chosen, base) = self.choose_by(known, |rival| rival.name, bases)?;
-        Ok((chosen.into_iter().copied().collect(), base))
-    }
-
-    /// The same of what is no rival of the registry.
-    fn choose_by<'k, R>(
-        &self,
-        known: &'k [R],
+        known: &[R],
         name: impl Fn(&R) -> &'static str,
         bases: &[&str],
-    ) -> Result<(Vec<&'k R>, &'static str), Error> {
+    ) -> Result<(Vec<R>, &'static str), Error> {
         let names: Vec<&str> = known.iter().map(&name).collect();
         for wanted in self.only.iter().chain(&self.base) {
             if !names.contains(&wanted.as_str()) {
@@ -83,14 +113,14 @@ impl Options {
             }
         }
         let is_wanted =
-            |rival: &&R| self.only.is_empty() || self.only.iter().any(|n| n == name(rival));
-        let chosen: Vec<&'k R> = known.iter().filter(is_wanted).collect();
-        let among = |wanted: &str| chosen.iter().map(|rival| name(rival)).find(|n| *n == wanted);
+            |rival: &R| self.only.is_empty() || self.only.iter().any(|n| n == name(rival));
+        let chosen: Vec<R> = known.iter().copied().filter(is_wanted).collect();
+        let among = |wanted: &str| chosen.iter().map(&name).find(|n| *n == wanted);
         let base = match &self.base {
             Some(base) => among(base).ok_or_else(|| {
                 Error::Usage(format!("--base {base} is not among the rivals of --only"))
             })?,
-            None => bases.iter().find_map(|base| among(base)).unwrap_or_else(|| name(chosen[0])),
+            None => bases.iter().find_map(|base| among(base)).unwrap_or_else(|| name(&chosen[0])),
         };
         Ok((chosen, base))
     }
@@ -275,11 +305,8 @@ mod tests {
         only: &[&str],
         base: Option<&str>,
     ) -> Result<(Vec<&'static str>, &'static str), String> {
-        let options = options(only, base);
-        let (chosen, base) = options
-            .choose_by(KNOWN, |name| name, &["x", "b"])
-            .map_err(|failure| failure.to_string())?;
-        Ok((chosen.into_iter().copied().collect(), base))
+        let chosen = options(only, base).choose(KNOWN, |name| name, &["x", "b"]);
+        chosen.map_err(|failure| failure.to_string())
     }
 
     #[test]

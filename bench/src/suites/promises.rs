@@ -5,6 +5,7 @@
 //! more rounds may tell. Each stands on a figure that was measured and is kept beside it: no aim is
 //! stricter than that. What was never measured has no aim.
 
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use serde::Deserialize;
@@ -143,16 +144,11 @@ pub fn judge(cases: &[Case]) -> Vec<Verdict> {
 
 /// All promises: those of `promises.toml`.
 pub fn all() -> impl Iterator<Item = &'static Promise> {
-    #[derive(Deserialize)]
-    #[serde(bound(deserialize = "'de: 'static"))]
-    struct Listed {
-        promises: Vec<Promise>,
-    }
-    static LISTED: LazyLock<Listed> = LazyLock::new(|| {
+    static LISTED: LazyLock<BTreeMap<&str, Vec<Promise>>> = LazyLock::new(|| {
         toml::from_str(include_str!("../../promises.toml"))
             .expect("the file is part of the program")
     });
-    LISTED.promises.iter()
+    LISTED.values().flatten()
 }
 
 impl Promise {

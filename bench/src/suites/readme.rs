@@ -5,7 +5,7 @@
 
 use serde::Deserialize;
 
-use super::listed::SUITES;
+use super::SUITES;
 use super::{Group, Options, Suite, map};
 use crate::rivals;
 use crate::{Error, suites};
@@ -54,8 +54,6 @@ enum Part {
     Map,
 }
 
-const PARTS: [Part; 3] = [Part::Read, Part::Update, Part::Map];
-
 /// Entries of the maps, the fewest that `rcu bench map` has.
 const ENTRIES: u64 = 1000;
 
@@ -94,40 +92,30 @@ pub fn prepare(options: &Options) -> Result<Suite, Error> {
     if let Some(unknown) = options.only.iter().find(|name| !known.contains(&name.as_str())) {
         return Err(suites::unknown(unknown, &known));
     }
-    let parts: Vec<Suite> = PARTS
-        .iter()
-        .filter_map(|part| part.prepare(options).transpose())
-        .collect::<Result<_, _>>()?;
-    let planned = parts.into_iter().flat_map(|part| part.planned).collect();
-    Ok(Suite::new("readme", "quiescence", planned))
-}
-
-impl Part {
-    /// The suite of this part; nothing if none of its rivals is asked for.
-    fn prepare(self, options: &Options) -> Result<Option<Suite>, Error> {
-        let is_wanted = |name: &&str| {
-            let is_compiled_in = rivals::all().any(|rival| rival.name == *name);
-            let is_chosen = options.only.is_empty() || options.only.iter().any(|o| o == name);
-            is_compiled_in && is_chosen
-        };
-        let only: Vec<String> =
-            names(Some(self)).into_iter().filter(is_wanted).map(str::to_owned).collect();
-        if only.is_empty() {
-            return Ok(None);
+    let is_wanted = |name: &&str| {
+        let is_compiled_in = rivals::all().any(|rival| rival.name == *name);
+        is_compiled_in && (options.only.is_empty() || options.only.iter().any(|o| o == name))
+    };
+    let mut planned = Vec::new();
+    for part in [Part::Read, Part::Update, Part::Map] {
+        let only = names(Some(part)).into_iter().filter(is_wanted).map(str::to_owned).collect();
+        let options = Options { only, ..options.clone() };
+        if options.only.is_empty() {
+            continue;
         }
-        let options = Options { only, base: None, ..options.clone() };
         let group = |groups: &[Group]| vec![groups[0].0.to_owned()];
-        let suite = match self {
-            Self::Read => SUITES.read.prepare(&group(&SUITES.read.groups), &options),
-            Self::Update => SUITES.update.prepare(&group(&SUITES.update.groups), &options),
-            Self::Map => {
-                let load =
-                    map::Load { entries: vec![ENTRIES], threads: Some(2), ..map::Load::default() };
-                map::prepare(&group(&SUITES.groups.map), &load, &options)
+        let suite = match part {
+            Part::Read => SUITES.read.prepare(&group(&SUITES.read.groups), &options),
+            Part::Update => SUITES.update.prepare(&group(&SUITES.update.groups), &options),
+            Part::Map => {
+                let (entries, threads) = (vec![ENTRIES], Some(2));
+                let load = map::Load { entries, threads, ..map::Load::default() };
+                map::prepare(&group(&SUITES.map.groups), &load, &options)
             }
         };
-        suite.map(Some)
+        planned.extend(suite?.planned);
     }
+    Ok(Suite::new("readme", "quiescence", planned))
 }
 
 #[cfg(test)]

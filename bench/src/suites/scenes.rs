@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::listed::{SUITES, Scene, Scenes};
+use super::listed::{Amount, Scene, Scenes};
 #[cfg(test)]
 use super::rounds::Metric;
 use super::rounds::{Case, Session};
@@ -71,34 +71,13 @@ pub enum What {
     Barrier,
 }
 
-/// How much is measured at a time: the same for all rivals, since peaks depend on it.
-#[derive(Clone, Copy, Debug, Deserialize)]
-pub(crate) struct Amounts {
-    looped: Duration,
-    waits: Duration,
-    grace: Duration,
-    boots: u64,
-    blocked: Duration,
-    domains: usize,
-    stores: u64,
-    stores_timed: usize,
-    updates: u64,
-    updates_timed: usize,
-    reads_timed: usize,
-    table_operations: usize,
-    bursts: u32,
-    objects: u64,
-    stall: Duration,
-    barriers: u32,
-    rounds_blocked: u32,
-    rounds_domains: u32,
-    rounds_stall: u32,
-}
-
 /// How long a reader's section is beside grace periods.
 const SECTION: Duration = Duration::from_micros(1);
 /// Threads of the hash table.
 const TABLE_THREADS: usize = 2;
+
+/// One measurement of a rival, of what needs nothing beside it.
+type Measure = Box<dyn Fn() -> Sample>;
 
 impl Scenes<What> {
     /// The suite, ready to run: the tables of these groups, or all if none is named.
@@ -108,27 +87,26 @@ impl Scenes<What> {
     pub fn prepare(&'static self, groups: &[String], options: &Options) -> Result<Suite, Error> {
         let scenes = self.chosen(groups)?;
         let known = rivals_of(|rival| scenes.iter().any(|scene| scene.what.is_served_by(rival)));
-        let (rivals, base) = options.choose(&known, &self.bases)?;
-        let amounts = &SUITES.amounts[usize::from(options.quick)];
-        let planned = scenes.into_iter().map(|scene| self.plan(scene, &rivals, amounts, options));
+        let (rivals, base) = options.choose(&known, |rival| rival.name, &self.bases)?;
+        let planned = scenes.into_iter().map(|scene| {
+            let rivals = rivals.iter().copied().filter(|rival| scene.what.is_served_by(rival));
+            self.plan(scene, rivals.collect(), self.amount(scene), options)
+        });
         Ok(Suite::new(self.bench, base, planned.collect()))
     }
 
-    /// A table of those of the rivals that take part in it.
+    /// A table of these rivals, all of which take part in it.
     fn plan(
         &'static self,
         scene: &'static Scene<What>,
-        rivals: &[&'static Rival],
-        amounts: &Amounts,
+        rivals: Vec<&'static Rival>,
+        amount: Amount,
         options: &Options,
     ) -> Planned {
-        let what = scene.what;
-        let rivals: Vec<&Rival> =
-            rivals.iter().copied().filter(|rival| what.is_served_by(rival)).collect();
+        let (what, quick, seed) = (scene.what, usize::from(options.quick), options.seed);
         let case = Case::of(scene.id, scene.title, self.metrics(scene), &rivals);
-        let (amounts, seed) = (*amounts, options.seed);
-        let rounds = options.rounds().min(what.rounds_max(&amounts));
-        let budget = what.budget(&amounts);
+        let (rounds, budget) = amount.of(options);
+        let (times, timed) = (amount.times[quick], amount.timed[quick]);
         match what {
             What::Loop(of, _) | What::Beside(of) => {
                 Planned::new(case, (rounds, budget), move |session, case| {
@@ -142,37 +120,37 @@ impl Scenes<What> {
                 })
             }
             What::Store(threads) => Planned::new(case, (rounds, budget), move |session, case| {
-                let Some(loaders) = gathered(session, &case, Loaders::gather(threads)) else {
-                    return Ok(None);
-                };
-                let rows: Vec<_> = rivals.iter().map(|rival| loaders.row(rival)).collect();
+                let places = rivals::that(|rival| Some(rival.store?())).collect();
+                let loaders = Loaders::gather(places, threads);
+                let Some(loaders) = gathered(session, &case, loaders) else { return Ok(None) };
+                let rows: Vec<_> = rivals.iter().map(|rival| loaders.row(rival.name)).collect();
                 session.slices(case, &rows, budget)
             }),
             What::Wait { .. } | What::Grace(_) | What::Contended(_) => {
                 let idle = if let What::Wait { idle, .. } = what { idle } else { 0 };
                 Planned::new(case, (rounds, budget), move |session, case| {
-                    let idle = IdleThreads::gather(&rivals, idle);
+                    let flavours = rivals.iter().filter_map(|rival| Some(rival.wait?()));
+                    let idle = IdleThreads::gather(flavours.collect(), idle);
                     let Some(idle) = gathered(session, &case, idle) else { return Ok(None) };
                     let steps = steps_for(SECTION);
-                    session.interleave(rounds, case, budget, |number| {
-                        let rival = rivals[number];
-                        match what {
-                            What::Wait { readers, .. } => idle.measure(rival, readers, 0, budget),
-                            What::Grace(readers) => idle.measure(rival, readers, steps, budget / 2),
-                            What::Contended(readers) => idle.contend(rival, readers, steps, budget),
-                            _ => unreachable!("these are the three that wait"),
-                        }
+                    session.interleave(rounds, case, budget, |number| match what {
+                        What::Wait { readers, .. } => idle.measure(number, readers, 0, budget),
+                        What::Grace(readers) => idle.measure(number, readers, steps, budget / 2),
+                        What::Contended(readers) => idle.contend(number, readers, steps, budget),
+                        _ => unreachable!("these are the three that wait"),
                     })
                 })
             }
-            What::Stall => Planned::new(case, (rounds, budget), move |session, case| {
-                stalls(session, case, (rounds, budget), |number| {
-                    what.sample(rivals[number], &amounts, seed)
+            _ => {
+                let measures = rivals.iter().filter_map(|rival| what.of(rival, times, timed, seed));
+                let measures: Vec<Measure> = measures.collect();
+                Planned::new(case, (rounds, budget), move |session, case| match what {
+                    What::Stall => {
+                        stalls(session, case, (rounds, budget), |number| measures[number]())
+                    }
+                    _ => session.interleave(rounds, case, budget, |number| measures[number]()),
                 })
-            }),
-            _ => Planned::sampled(case, (rounds, budget), move |number| {
-                what.sample(rivals[number], &amounts, seed)
-            }),
+            }
         }
     }
 
@@ -229,85 +207,57 @@ impl What {
             Self::Loop(of, _) | Self::Beside(of) => rival.looped(of).is_some(),
             Self::Wait { .. } | Self::Contended(_) => rival.wait.is_some() && !rival.is_restartable,
             Self::Grace(_) => rival.wait.is_some(),
-            Self::Boot(_) => rival.boot.is_some(),
-            Self::Blocked => rival.blocked.is_some(),
-            Self::Domains(_) => rival.domain.is_some(),
             Self::Store(_) => rival.store.is_some(),
-            Self::StoreNew(_) | Self::Garbage => rival.stored.is_some(),
-            Self::Update(_) | Self::Tail | Self::Stall => rival.replace.is_some(),
-            Self::Memory => rival.hoards,
-            Self::Hash(_) => rival.hash.is_some(),
-            Self::Call => rival.enqueue.is_some(),
-            Self::Barrier => rival.has_barrier,
+            _ => self.of(rival, 0, 0, 0).is_some(),
         }
     }
 
-    /// One measurement of what needs nothing beside its rival.
-    fn sample(self, rival: &Rival, amounts: &Amounts, seed: u64) -> Sample {
+    /// One measurement of a rival of so much, and so much more that is timed one by one, of what
+    /// needs nothing beside its rival. Nothing if the rival does not serve it.
+    fn of(self, rival: &Rival, times: u64, timed: usize, seed: u64) -> Option<Measure> {
+        let (count, time) = (times as usize, Duration::from_nanos(times));
+        let hoards = rival.replace.filter(|_| rival.hoards);
+        let barrier = rival.enqueue.filter(|_| rival.has_barrier);
         match self {
-            Self::Boot(readers) => boot::measure(rival, readers, amounts.boots),
-            Self::Blocked => blocked::measure(rival, amounts.blocked),
-            Self::Domains(used) => domains::measure(rival, used, amounts.domains),
+            Self::Boot(readers) => {
+                served(rival.boot, move |make| boot::measure(make, readers, times))
+            }
+            Self::Blocked => served(rival.blocked, move |make| blocked::measure(make, time)),
+            Self::Domains(used) => {
+                served(rival.domain, move |memory| domains::measure(memory, used, count))
+            }
             Self::StoreNew(readers) => {
-                update::measure_cell(rival, readers, amounts.stores, amounts.stores_timed)
+                served(rival.stored, move |make| update::measure_cell(make, readers, times, timed))
             }
-            Self::Garbage => garbage::measure(rival, amounts.stores),
+            Self::Garbage => served(rival.stored, move |make| garbage::measure(make, times)),
             Self::Update(readers) => {
-                update::measure(rival, readers, amounts.updates, amounts.updates_timed)
+                served(rival.replace, move |make| update::measure(make, readers, times, timed))
             }
-            Self::Tail => tail::measure(rival, amounts.reads_timed),
-            Self::Hash(percent) => {
-                hash::measure(rival, TABLE_THREADS, percent, amounts.table_operations, seed)
-            }
-            Self::Call => enqueue::measure_call(rival, amounts.bursts),
-            Self::Memory => memory::measure(rival, amounts.objects),
-            Self::Stall => stall::measure(rival, amounts.stall),
-            Self::Barrier => enqueue::measure_barrier(rival, amounts.barriers),
+            Self::Tail => served(rival.replace, move |make| tail::measure(make, count)),
+            Self::Hash(percent) => served(rival.hash, move |make| {
+                hash::measure(make, TABLE_THREADS, percent, count, seed)
+            }),
+            Self::Call => served(rival.enqueue, move |queue| enqueue::measure_call(queue, count)),
+            Self::Memory => served(hoards, move |make| memory::measure(make, times)),
+            Self::Stall => served(rival.replace, move |make| stall::measure(make, time)),
+            Self::Barrier => served(barrier, move |queue| enqueue::measure_barrier(queue, count)),
             _ => unreachable!("it needs more than its rival"),
         }
     }
+}
 
-    /// About how long one measurement of a rival takes.
-    fn budget(self, amounts: &Amounts) -> Duration {
-        let about = |ns: u64, count: u64| Duration::from_nanos(ns * count);
-        match self {
-            Self::Loop(..) | Self::Beside(_) | Self::Store(_) => amounts.looped,
-            // Shorter than a time slice, so that the readers can be there from its beginning to its
-            // end also where others want their CPUs.
-            Self::Wait { readers, .. } => amounts.waits / if readers > 0 { 8 } else { 1 },
-            // Half of it is for the readers to arrive.
-            Self::Grace(_) => 2 * amounts.grace,
-            // Here a grace period may take many time slices.
-            Self::Contended(_) => amounts.grace,
-            Self::Boot(_) => about(20_000, amounts.boots),
-            Self::Blocked => amounts.blocked,
-            Self::Domains(_) => about(10_000, amounts.domains as u64),
-            Self::StoreNew(_) | Self::Garbage => about(300, amounts.stores),
-            Self::Update(_) => about(150, amounts.updates + amounts.updates_timed as u64),
-            Self::Tail => about(300, amounts.reads_timed as u64),
-            Self::Hash(_) => about(150, amounts.table_operations as u64),
-            Self::Call => about(10_000_000, amounts.bursts.into()),
-            Self::Memory => about(300, amounts.objects),
-            Self::Stall => amounts.stall * 3 / 2,
-            Self::Barrier => about(10_000_000, amounts.barriers.into()),
-        }
-    }
-
-    /// What takes long is measured in fewer rounds: a reader that stays, domains, and stalls, of
-    /// which what they fill takes as long again to be freed.
-    fn rounds_max(self, amounts: &Amounts) -> u32 {
-        match self {
-            Self::Blocked => amounts.rounds_blocked,
-            Self::Domains(_) => amounts.rounds_domains,
-            Self::Stall => amounts.rounds_stall,
-            _ => u32::MAX,
-        }
-    }
+/// A measurement of what a rival has, if it has it.
+fn served<T: Copy + 'static>(
+    has: Option<T>,
+    measure: impl Fn(T) -> Sample + 'static,
+) -> Option<Measure> {
+    has.map(|it| -> Measure { Box::new(move || measure(it)) })
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::ROUNDS_QUICK;
+    use super::super::SUITES;
     use super::super::tests::all_scenes;
     use super::*;
     use crate::host::Quiet;
@@ -348,36 +298,37 @@ mod tests {
         let is_small = |scene: &&Scene<What>| {
             !matches!(scene.what, What::Stall | What::Wait { idle: 1000.., .. })
         };
-        let amounts = Amounts {
-            looped: Duration::ZERO,
-            waits: Duration::ZERO,
-            grace: Duration::from_nanos(1),
-            boots: 50,
-            blocked: Duration::from_millis(3),
-            domains: 20,
-            stores: 200,
-            stores_timed: 20,
-            updates: 128,
-            updates_timed: 64,
-            reads_timed: 64,
-            table_operations: 1,
-            bursts: 1,
-            objects: 2000,
-            barriers: 1,
-            ..SUITES.amounts[1]
-        };
         let mut host = Quiet::default();
         let options = Options { rounds: Some(1), seed: 1, ..options() };
         let mut session = Session::new(&mut host, 1, 1);
         for suite in all_scenes() {
             for scene in suite.cases.iter().filter(is_small) {
                 let known = rivals_of(|rival| scene.what.is_served_by(rival));
-                let planned = suite.plan(scene, &known, &amounts, &options);
+                let count = known.len();
+                let planned = suite.plan(scene, known, little(scene.what), &options);
                 let case = planned.measure(&mut session).unwrap().expect("it is measured");
-                assert_eq!(case.rivals.len(), known.len(), "{}", scene.id);
+                assert_eq!(case.rivals.len(), count, "{}", scene.id);
                 is_measured(&case, matches!(scene.what, What::Memory));
             }
         }
+    }
+
+    /// As little as can be measured.
+    fn little(what: What) -> Amount {
+        let (times, timed) = match what {
+            What::Loop(..) | What::Beside(_) | What::Store(_) | What::Wait { .. } => (0, 0),
+            What::Grace(_) => (2, 0),
+            What::Contended(_) | What::Hash(_) | What::Call | What::Barrier => (1, 0),
+            What::Boot(_) => (50, 0),
+            What::Blocked | What::Stall => (3_000_000, 0),
+            What::Domains(_) => (20, 0),
+            What::StoreNew(_) => (200, 20),
+            What::Garbage => (200, 0),
+            What::Update(_) => (128, 64),
+            What::Tail => (64, 0),
+            What::Memory => (2000, 0),
+        };
+        Amount { timed: [timed; 2], ..Amount::time([times; 2]) }
     }
 
     /// Each rival has a figure for each metric, or a reason why not.
@@ -425,11 +376,16 @@ mod tests {
 
     #[test]
     fn what_takes_long_is_measured_in_fewer_rounds() {
-        let most = |quick: usize| {
-            let all = [What::Boot(1), What::Blocked, What::Domains(Used::Never), What::Stall];
-            all.map(|what| what.rounds_max(&SUITES.amounts[quick]))
+        let srcu = &SUITES.srcu;
+        let most = |group: &str, scenes: &Scenes<What>| {
+            let scene = scenes.cases.iter().find(|scene| scene.group() == group);
+            scenes.amount(scene.expect("it is listed")).rounds_max
         };
-        assert_eq!([most(0), most(1)], [[u32::MAX, 6, 3, 5], [u32::MAX, 3, 3, 3]]);
+        assert_eq!(
+            ["boot", "blocked", "domains"].map(|group| most(group, srcu)),
+            [None, Some([6, 3]), Some([3, 3])]
+        );
+        assert_eq!(most("stall", &SUITES.update), Some([5, 3]));
         let duration = |rounds| {
             let options = Options { rounds: Some(rounds), ..options() };
             SUITES.srcu.prepare(&["blocked".to_owned()], &options).expect("well-formed").duration

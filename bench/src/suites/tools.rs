@@ -2,11 +2,11 @@
 //! two forms.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::listed::{SUITES, Scene};
+use super::SUITES;
+use super::listed::Scene;
 use super::rounds::Case;
 #[cfg(test)]
 use super::rounds::Metric;
@@ -37,10 +37,6 @@ struct Published {
     seconds: [f64; 2],
 }
 
-/// How long one form runs in one round.
-const BUDGET: Duration = Duration::from_millis(40);
-const BUDGET_QUICK: Duration = Duration::from_millis(8);
-
 /// The suite, ready to run: the programs of these names, or all if none is named; with one thread,
 /// and with so many, or one for each CPU.
 ///
@@ -48,8 +44,7 @@ const BUDGET_QUICK: Duration = Duration::from_millis(8);
 /// If a form is named that there is not.
 pub fn prepare(groups: &[String], threads: Option<u32>, options: &Options) -> Result<Suite, Error> {
     let scenes = SUITES.tools.chosen(groups)?;
-    let (forms, base) = options.choose_by(&Form::BOTH, |form| form.name(), &SUITES.tools.bases)?;
-    let forms: Vec<Form> = forms.into_iter().copied().collect();
+    let (forms, base) = options.choose(&Form::BOTH, |form| form.name(), &SUITES.tools.bases)?;
     let mut planned = Vec::new();
     for scene in scenes {
         let threads = one_and_several(threads).into_iter();
@@ -71,8 +66,7 @@ fn plan(
     let rivals = forms.iter().map(|form| (form.name(), *form == Form::After));
     let (id, title) = (id(scene, threads), format!("{}; {}", scene.title, by(threads)));
     let case = Case::new(id, title, SUITES.tools.metrics(scene), rivals);
-    let (rounds, seed) = (options.rounds(), options.seed);
-    let budget = if options.quick { BUDGET_QUICK } else { BUDGET };
+    let ((rounds, budget), seed) = (SUITES.tools.amount(scene).of(options), options.seed);
     let planned = Planned::new(case, (rounds, budget), move |session, case| {
         let program = Program::of(scene.id);
         let operations = program.operations_in(threads, budget);

@@ -120,8 +120,7 @@ impl Track<'_> {
             }
             self.output.check_reader()?;
             self.output.progress.announce(format!("preparing {}", design.name));
-            let filled = Contender::filled(kind, design.name, plan);
-            contenders.push(filled.map_err(Failure::usage)?);
+            contenders.push(Contender::filled(design, plan));
         }
         Ok(contenders)
     }

@@ -41,7 +41,7 @@ enum What {
     #[command(mut_arg("cases", |arg| arg.value_parser(parser(&SUITES.update.groups))))]
     Update(Cases),
     /// The engines of a domain on a path-lookup cache: time, CPU share and latencies of each
-    #[command(mut_arg("cases", |arg| arg.value_parser(parser(&SUITES.groups.engines))))]
+    #[command(mut_arg("cases", |arg| arg.value_parser(parser(&SUITES.engines.groups))))]
     Engines(EnginesArgs),
     /// Sleepable domains (SRCU): sections, a burst of grace periods, a reader that stays, memory
     #[command(mut_arg("cases", |arg| arg.value_parser(parser(&SUITES.srcu.groups))))]
@@ -54,7 +54,7 @@ enum What {
     #[command(mut_arg("cases", |arg| arg.value_parser(parser(&SUITES.cells.groups))))]
     Cells(Cases),
     /// Concurrent maps: look-ups and updates of a thousand keys and of a million, memory, growth
-    #[command(mut_arg("cases", |arg| arg.value_parser(parser(&SUITES.groups.map))))]
+    #[command(mut_arg("cases", |arg| arg.value_parser(parser(&SUITES.map.groups))))]
     Map(MapArgs),
     /// Transformations from a lock to the right tool: programs before and after each of them
     #[command(mut_arg("cases", |arg| arg.value_parser(parser(&SUITES.tools.groups))))]

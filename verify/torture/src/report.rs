@@ -265,7 +265,7 @@ impl<'a> Report<'a> {
             )?;
         }
         for fault in self.faults.iter().filter(|fault| fault.count > 0) {
-            output.line(&format!("{}: {}", fault.of.name(), fault.count.to_string()))?;
+            output.line(&format!("{}: {}", fault.of.name(), fault.count))?;
         }
         if let Some(first) = self.first_fault {
             output.entry("first", &first.describe())?;
@@ -305,8 +305,7 @@ impl<'a> Report<'a> {
         output.table(Table { header, rows, numbers_from: 1 })?;
         output.line(&format!(
             "{} closures were queued with call(), {} have run",
-            self.callbacks_queued.to_string(),
-            self.callbacks_run.to_string()
+            self.callbacks_queued, self.callbacks_run
         ))
     }
 

@@ -69,68 +69,64 @@ impl Words {
     }
 }
 
-/// Objects a whole way apart, as pages are: their first lines share one set, unless each begins at
-/// a line of its own colour.
-pub(crate) struct Conflicts {
-    /// Without colours and with; each with the place of an object.
+/// Objects whose first and last words are read, in two places: that before, and that after.
+pub(crate) struct Rings {
+    /// Each with the place of an object.
     rings: [(Words, AtomicUsize); 2],
-}
-
-impl Conflicts {
-    pub(crate) fn boxed(geometry: &Geometry) -> Box<dyn Load> {
-        let way_words = geometry.way_bytes() / 8;
-        // Four times as many lines as a set has room for, and far fewer than the cache.
-        let objects = 4 * geometry.first.ways;
-        let ring = |is_coloured: bool| {
-            let mut words = Words::new((objects + 1) * way_words, geometry);
-            let place = |object: u64| {
-                let colour = if is_coloured { object % geometry.sets() } else { 0 };
-                (object * way_words) as usize + colour as usize * geometry.line_words()
-            };
-            let first = words.ring((0..objects).map(place).collect(), 0);
-            (words, AtomicUsize::new(first))
-        };
-        Box::new(Self { rings: [ring(false), ring(true)] })
-    }
-}
-
-impl Load for Conflicts {
-    fn row(&self, form: Form) -> Row<'_> {
-        let (words, at) = &self.rings[usize::from(form != Form::Before)];
-        words.go_round(at, |words, at| words[at])
-    }
-}
-
-/// Objects as long as a line, of which the first and the last word are read: each on one line, or
-/// each on two.
-pub(crate) struct Lines {
-    /// On two and on one; each with the place of an object.
-    rings: [(Words, AtomicUsize); 2],
+    /// The last word.
     last: usize,
 }
 
-impl Lines {
-    pub(crate) fn boxed(geometry: &Geometry) -> Box<dyn Load> {
+impl Rings {
+    /// Objects of one word, a whole way apart, as pages are: their first lines share one set,
+    /// unless each begins at a line of its own colour.
+    pub(crate) fn conflicts(geometry: &Geometry) -> Box<dyn Load> {
+        let way_words = geometry.way_bytes() / 8;
+        // Four times as many lines as a set has room for, and far fewer than the cache.
+        let objects = 4 * geometry.first.ways;
+        Self::boxed(geometry, (objects + 1) * way_words, objects, 0, |object, is_after| {
+            let colour = if is_after { object % geometry.sets() } else { 0 };
+            (object * way_words) as usize + colour as usize * geometry.line_words()
+        })
+    }
+
+    /// Objects as long as a line: each on two lines, or each on one.
+    pub(crate) fn lines(geometry: &Geometry) -> Box<dyn Load> {
         let line_words = geometry.line_words();
         // Three quarters of the second cache if each has one line. Three lines apart: an odd
         // number, so that all sets have their share of them.
         let objects = 3 * geometry.second_bytes / geometry.line_bytes / 4;
-        let ring = |offset: usize| {
-            let mut words = Words::new((3 * objects + 2) * line_words as u64, geometry);
-            let place = |object: u64| 3 * object as usize * line_words + offset;
-            let first = words.ring((0..objects).map(place).collect(), line_words - 1);
+        let words = (3 * objects + 2) * line_words as u64;
+        Self::boxed(geometry, words, objects, line_words - 1, |object, is_after| {
+            3 * object as usize * line_words + if is_after { 0 } else { line_words / 2 }
+        })
+    }
+
+    fn boxed(
+        geometry: &Geometry,
+        words: u64,
+        objects: u64,
+        last: usize,
+        place: impl Fn(u64, bool) -> usize,
+    ) -> Box<dyn Load> {
+        let rings = [false, true].map(|is_after| {
+            let mut words = Words::new(words, geometry);
+            let places = (0..objects).map(|object| place(object, is_after));
+            let first = words.ring(places.collect(), last);
             (words, AtomicUsize::new(first))
-        };
-        let rings = [ring(line_words / 2), ring(0)];
-        Box::new(Self { rings, last: line_words - 1 })
+        });
+        Box::new(Self { rings, last })
     }
 }
 
-impl Load for Lines {
+impl Load for Rings {
     fn row(&self, form: Form) -> Row<'_> {
         let last = self.last;
         let (words, at) = &self.rings[usize::from(form != Form::Before)];
-        words.go_round(at, move |words, at| words[at] ^ words[at + last])
+        match last {
+            0 => words.go_round(at, |words, at| words[at]),
+            _ => words.go_round(at, move |words, at| words[at] ^ words[at + last]),
+        }
     }
 }
 
@@ -240,7 +236,7 @@ mod tests {
         let mut words = Words::new(17 * way_words, &TINY);
         let first = words.ring((0..16).map(place).collect(), 0);
         assert_eq!(sets_and_lines(&words, first, 0), (16, 16, 16));
-        all_forms(&*Conflicts::boxed(&TINY));
+        all_forms(&*Rings::conflicts(&TINY));
     }
 
     #[test]
@@ -251,7 +247,7 @@ mod tests {
             let first = words.ring(places, 7);
             assert_eq!(sets_and_lines(&words, first, 7), (100, 16, lines));
         }
-        all_forms(&*Lines::boxed(&TINY));
+        all_forms(&*Rings::lines(&TINY));
     }
 
     #[test]

@@ -4,29 +4,21 @@ use std::ops::Range;
 
 use hdrhistogram::Histogram;
 
-use super::{Key, Keys, Map};
-use crate::cases::clock::{ns_of, ticks};
+use super::{Key, Keys, Kinds, Map};
 use crate::cases::object::in_turn;
-use crate::rivals::Rival;
+use crate::clock::{histogram, ns_of, ticks};
 use crate::sample::Sample;
 use crate::slices::{Cue, Scene};
 
 /// The longest insertion that differs from longer ones, in ticks: some ten seconds.
 const TICKS_MAX: u64 = 1 << 35;
 
-/// Digits of the histogram.
-const DIGITS: u8 = 3;
-
 /// Inserts so many entries into an empty map that was made with no room for them, a part of them
 /// in each thread. Nanoseconds that one insertion in a thousand exceeds, those of the longest, and
 /// insertions by the second.
 ///
 /// One measurement at a time in a process; others wait.
-///
-/// # Panics
-/// If the rival has no maps.
-pub(crate) fn measure(rival: &Rival, keys: Keys, entries: u64, threads: usize) -> Sample {
-    let kinds = rival.maps.expect("only rivals with maps are asked");
+pub(crate) fn measure(kinds: Kinds, keys: Keys, entries: u64, threads: usize) -> Sample {
     in_turn(|| {
         // What has to begin with the first entries of all begins with those of another map.
         let warm_up = kinds.make(keys, 0);
@@ -39,13 +31,13 @@ pub(crate) fn measure(rival: &Rival, keys: Keys, entries: u64, threads: usize) -
             first.min(entries)..(first + each).min(entries)
         };
         let scene = Scene::of(threads, |number: usize, cue: &Cue<'_>| {
-            let mut ticks = latencies();
+            let mut ticks = histogram(TICKS_MAX);
             cue.work(|_| {
                 table.fill_timed(part(number), &mut ticks);
                 ticks
             })
         });
-        let mut all = latencies();
+        let mut all = histogram(TICKS_MAX);
         for played in &scene.played {
             all.add(&played.result).expect("all histograms have the same bounds");
         }
@@ -54,10 +46,6 @@ pub(crate) fn measure(rival: &Rival, keys: Keys, entries: u64, threads: usize) -
         let [p99_9_ns, worst_ns] = [all.value_at_quantile(0.999), all.max()].map(ns_of);
         Sample::new([p99_9_ns, worst_ns, per_second], scene.judged())
     })
-}
-
-fn latencies() -> Histogram<u64> {
-    Histogram::new_with_bounds(1, TICKS_MAX, DIGITS).expect("the bounds are constants in range")
 }
 
 /// The loop, compiled once for each map.
@@ -75,18 +63,18 @@ pub(super) fn fill<K: Key, M: Map<K>>(map: &M, numbers: Range<u64>, took: &mut H
 
 #[cfg(test)]
 mod tests {
-    use super::super::rivals;
     use super::*;
+    use crate::rivals;
 
     #[test]
     fn every_map_grows_and_the_worst_insertion_is_not_the_best() {
-        for rival in rivals() {
+        for (name, kinds) in rivals::that(|rival| rival.maps) {
             for (keys, threads) in [(Keys::Words, 1), (Keys::Strings, 2)] {
-                let seen = measure(rival, keys, 3001, threads);
+                let seen = measure(kinds, keys, 3001, threads);
                 let [p99_9_ns, worst_ns, per_second] = seen.values[..] else { unreachable!() };
-                assert!(worst_ns >= p99_9_ns, "{}: {seen:?}", rival.name);
-                assert!(p99_9_ns > 0.0 && worst_ns.is_finite(), "{}", rival.name);
-                assert!(per_second > 0.0, "{}: {seen:?}", rival.name);
+                assert!(worst_ns >= p99_9_ns, "{name}: {seen:?}");
+                assert!(p99_9_ns > 0.0 && worst_ns.is_finite(), "{name}");
+                assert!(per_second > 0.0, "{name}: {seen:?}");
             }
         }
     }

@@ -4,10 +4,9 @@
 //! besides: some maps have their tables from the kernel. What the process has in memory would say
 //! less: an allocator that has given one map's memory to the next one takes none for it.
 
-use super::Keys;
+use super::{Keys, Kinds};
 use crate::cases::allocator::bytes_in_use_and_mapped;
 use crate::cases::object::in_turn;
-use crate::rivals::Rival;
 use crate::sample::Sample;
 
 /// Small maps that come and go before a large one is measured.
@@ -17,18 +16,14 @@ const SETTLED_BY: u32 = 4;
 /// one with room from the start.
 ///
 /// One measurement at a time in a process; others wait.
-///
-/// # Panics
-/// If the rival has no maps.
-pub(crate) fn measure(rival: &Rival, keys: Keys, entries: u64) -> Sample {
+pub(crate) fn measure(kinds: Kinds, keys: Keys, entries: u64) -> Sample {
     in_turn(|| {
-        let bytes = |room| bytes(rival, keys, entries, room).unwrap_or(f64::NAN);
+        let bytes = |room| bytes(kinds, keys, entries, room).unwrap_or(f64::NAN);
         Sample::new([0, entries as usize].map(bytes), None)
     })
 }
 
-fn bytes(rival: &Rival, keys: Keys, entries: u64, room: usize) -> Option<f64> {
-    let kinds = rival.maps.expect("only rivals with maps are asked");
+fn bytes(kinds: Kinds, keys: Keys, entries: u64, room: usize) -> Option<f64> {
     // What a design has once, for all of its maps, is none of their memory; and what another map
     // has left to be freed is freed.
     for _ in 0..SETTLED_BY {
@@ -48,9 +43,9 @@ fn bytes(rival: &Rival, keys: Keys, entries: u64, room: usize) -> Option<f64> {
 
 #[cfg(all(test, target_os = "linux", target_env = "gnu"))]
 mod tests {
-    use super::super::rivals;
     use super::*;
     use crate::cases::tests::is_alone;
+    use crate::rivals;
 
     const TEST: &str = "cases::maps::memory::tests::an_entry_takes_its_key_and_value_at_least";
 
@@ -60,12 +55,12 @@ mod tests {
         if !is_alone(TEST) {
             return;
         }
-        for rival in rivals() {
+        for (name, kinds) in rivals::that(|rival| rival.maps) {
             for (keys, least) in [(Keys::Words, 16.0), (Keys::Strings, 24.0 + 8.0 + 20.0)] {
-                let seen = measure(rival, keys, 30_000);
+                let seen = measure(kinds, keys, 30_000);
                 for bytes in &seen.values {
                     let is_plausible = (least..20.0 * least).contains(bytes);
-                    assert!(is_plausible, "{}: {keys:?}: {seen:?}", rival.name);
+                    assert!(is_plausible, "{name}: {keys:?}: {seen:?}");
                 }
             }
         }

@@ -7,9 +7,8 @@ use std::collections::VecDeque;
 use std::hint::black_box;
 use std::time::Duration;
 
-use super::{Key, Keys, Map, Table};
+use super::{Key, Keys, Kinds, Map, Table};
 use crate::cases::object::in_turn;
-use crate::rivals::Rival;
 use crate::slices::{Cue, Scene, Speed};
 
 /// The low half of a value says which key it is of; the other half says which update made it.
@@ -64,23 +63,19 @@ pub(crate) struct Share {
     pub(crate) seed: u64,
 }
 
-/// A map with its entries.
-pub(crate) struct Ready(Box<dyn Table>);
-
 impl Shape {
     /// A rival's map with all entries. It may have begun threads of its own.
     ///
     /// # Panics
-    /// If the rival has no maps, or there are too many entries.
-    pub(crate) fn build(&self, rival: &Rival) -> Ready {
+    /// If there are too many entries.
+    pub(crate) fn build(&self, kinds: Kinds) -> Box<dyn Table> {
         assert!((1..=KEYS_MAX).contains(&self.entries), "{} entries", self.entries);
-        let kinds = rival.maps.expect("only rivals with maps are asked");
         let table = kinds.make(self.keys, self.entries as usize);
         table.fill(0..self.entries);
         // Helper threads start here, where they may run on every CPU.
         table.work(&self.share(0, 1 << 10, 0));
         table.flush();
-        Ready(table)
+        table
     }
 
     fn share(&self, number: usize, operations: u64, seed: u64) -> Share {
@@ -95,8 +90,7 @@ impl Shape {
 ///
 /// # Panics
 /// If a look-up finds another value than one of its key, or misses a key that is there.
-pub(crate) fn measure(map: &Ready, shape: &Shape, operations: u64, seed: u64) -> Speed {
-    let table = &*map.0;
+pub(crate) fn measure(table: &dyn Table, shape: &Shape, operations: u64, seed: u64) -> Speed {
     let seed_of = |number: usize| seed.wrapping_mul(1 << 20).wrapping_add(2 * number as u64);
     in_turn(|| {
         let scene = Scene::of(shape.threads, |number: usize, cue: &Cue<'_>| {
@@ -113,7 +107,7 @@ pub(crate) fn measure(map: &Ready, shape: &Shape, operations: u64, seed: u64) ->
 ///
 /// # Panics
 /// As [`measure`].
-pub(crate) fn operations_in(map: &Ready, shape: &Shape, budget: Duration) -> u64 {
+pub(crate) fn operations_in(map: &dyn Table, shape: &Shape, budget: Duration) -> u64 {
     const TRIAL: u64 = 1 << 12;
     const MOST: f64 = 1e8;
     let speed = measure(map, shape, TRIAL, 0).operations_per_second / shape.threads as f64;
@@ -233,8 +227,9 @@ impl Churn {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Fast, Kinds, Maps, rivals};
+    use super::super::{Fast, Maps};
     use super::*;
+    use crate::rivals;
 
     const ALL: [Mix; 4] = [
         Mix { reads_percent: 100, updates: Updates::Replace },
@@ -245,18 +240,18 @@ mod tests {
 
     #[test]
     fn every_map_finds_all_keys_beside_updates() {
-        for rival in rivals() {
+        for (name, kinds) in rivals::that(|rival| rival.maps) {
             for (keys, threads) in [(Keys::Words, 2), (Keys::Strings, 2), (Keys::OwnHash, 1)] {
                 for mix in ALL {
                     let shape = Shape { entries: 1000, keys, threads, mix };
-                    let map = shape.build(rival);
+                    let map = shape.build(kinds);
                     // That every look-up finds a value of its key is asserted within, twice: what
                     // was removed is there again.
                     for seed in [1, 2] {
-                        let seen = measure(&map, &shape, 2000, seed);
+                        let seen = measure(&*map, &shape, 2000, seed);
                         let is_figure = |figure: f64| figure > 0.0 && figure.is_finite();
-                        assert!(is_figure(seen.operations_per_second), "{}: {seen:?}", rival.name);
-                        assert!(is_figure(seen.cpu_ns), "{}: {seen:?}", rival.name);
+                        assert!(is_figure(seen.operations_per_second), "{name}: {seen:?}");
+                        assert!(is_figure(seen.cpu_ns), "{name}: {seen:?}");
                     }
                 }
             }
@@ -320,8 +315,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "were not found")]
     fn a_map_that_loses_a_value_is_found_out() {
-        let rival = Rival::with_maps("forgetful", Kinds::of::<Forgetful>());
         let shape = Shape { entries: 1000, keys: Keys::Words, threads: 1, mix: ALL[0] };
-        shape.build(&rival);
+        shape.build(Kinds::of::<Forgetful>());
     }
 }

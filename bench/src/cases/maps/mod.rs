@@ -14,7 +14,7 @@ mod locked;
 pub(crate) mod memory;
 mod mixed;
 #[cfg(feature = "all-rivals")]
-pub(crate) mod published;
+mod published;
 
 use std::fmt::Debug;
 use std::hash::{BuildHasher, Hash};
@@ -24,12 +24,6 @@ use foldhash::fast::FixedState;
 use hdrhistogram::Histogram;
 
 pub(crate) use self::mixed::{Mix, Random, Shape, Updates, measure, operations_in};
-use crate::rivals::Rival;
-
-/// The rivals that are maps for any key.
-pub(crate) fn rivals() -> Vec<&'static Rival> {
-    super::those(|rival| rival.maps.is_some())
-}
 
 /// The hash function that all maps are given.
 pub(crate) type Fast = FixedState;
@@ -232,13 +226,15 @@ pub(crate) enum Keys {
     OwnHash,
 }
 
+/// A measurement by the crate `bustle`, where that is compiled in: see `published`.
+type Bustle = fn([u8; 4], f64, u8, usize, u64) -> f64;
+
 /// The maps of a rival.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kinds {
     /// By [`Keys`].
     makes: [fn(usize) -> Box<dyn Table>; 3],
-    #[cfg(feature = "all-rivals")]
-    pub(crate) published: fn(&::bustle::Workload) -> f64,
+    pub(crate) bustle: Bustle,
 }
 
 impl Kinds {
@@ -250,7 +246,9 @@ impl Kinds {
                 Filled::<M::Of<u64, M::Own>, u64>::boxed,
             ],
             #[cfg(feature = "all-rivals")]
-            published: published::run::<M::Of<u64, Fast>>,
+            bustle: published::measure::<M::Of<u64, Fast>>,
+            #[cfg(not(feature = "all-rivals"))]
+            bustle: |_, _, _, _, _| f64::NAN,
         }
     }
 
@@ -305,7 +303,8 @@ impl<M: Map<K>, K: Key> Table for Filled<M, K> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cases::object::Turn;
+    use crate::cases::object::turn;
+    use crate::rivals;
 
     #[test]
     fn numbers_have_different_keys_of_one_length() {
@@ -360,9 +359,8 @@ mod tests {
 
     #[test]
     fn every_map_does_what_it_says() {
-        let _turn = Turn::wait();
-        let checks: Vec<_> =
-            rivals().iter().filter_map(|rival| Some((rival.name, rival.maps_checked?))).collect();
+        let _turn = turn();
+        let checks: Vec<_> = rivals::that(|rival| rival.maps_checked).collect();
         assert!(checks.len() >= 6, "{} maps", checks.len());
         for (name, check) in checks {
             check(name);

@@ -19,9 +19,9 @@ use crate::cases::wait::{Flavour, Member, chain, sections};
 use crate::serve::{arcs, copied};
 
 copied! {
-    SeqLock: |lock| lock.read(), |lock, words| lock.write(words);
-    Latch: |latch| latch.read(), |latch, words| latch.write(words);
-    Snapshot: |snapshot| snapshot.load(), |snapshot, words| snapshot.store(words);
+    SeqLock::new, |lock| lock.read(), |lock, words| lock.write(words);
+    Latch::new, |latch| latch.read(), |latch, words| latch.write(words);
+    Snapshot::new, |snapshot| snapshot.load(), |snapshot, words| snapshot.store(words);
 }
 
 arcs!(InCell => ArcCell, load_full, flush: hazard::barrier());

@@ -6,7 +6,7 @@ use quiescence::sync::{BigRef, Counter, ExactCounter, LimitCounter, LocalGlobalL
 
 use crate::cases::BATCH;
 use crate::cases::loops::{Loop, repeat};
-use crate::shapes::{Counting, Limiting};
+use crate::shapes::{Limiting, counting};
 
 /// A counter that may not exceed a limit, which is far away.
 pub(super) fn count_limited() -> Loop {
@@ -30,32 +30,13 @@ pub(super) fn section() -> Loop {
     })
 }
 
-/// Both have the same methods.
-macro_rules! counting {
-    ($($kind:ident, exact: $exact:literal;)*) => {$(
-        impl Counting for $kind {
-            const EXACT: bool = $exact;
-
-            fn new() -> Self {
-                Self::new()
-            }
-
-            #[inline(always)]
-            fn add(&self) {
-                self.add(1);
-            }
-
-            #[inline]
-            fn sum(&self) -> u64 {
-                self.sum().cast_unsigned()
-            }
-        }
-    )*};
-}
-
 counting! {
-    Counter, exact: false;
-    ExactCounter, exact: true;
+    Counter, exact: false,
+        add: |counter| counter.add(1),
+        sum: |counter| counter.sum().cast_unsigned();
+    ExactCounter, exact: true,
+        add: |counter| counter.add(1),
+        sum: |counter| counter.sum().cast_unsigned();
 }
 
 impl Limiting for LimitCounter {

@@ -8,6 +8,7 @@
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
+use hdrhistogram::Histogram;
 use rustix::time::{ClockId, clock_gettime};
 
 /// How long the two clocks are compared: a millionth of it is a nanosecond or so, which is all
@@ -61,6 +62,11 @@ pub(crate) fn quantile_ns(samples: &mut [u32], at: f64) -> f64 {
     let place = (samples.len() as f64 * at).ceil() as usize;
     let (_, value, _) = samples.select_nth_unstable(place.clamp(1, samples.len()) - 1);
     ns_of(u64::from(*value))
+}
+
+/// Of times up to this one, with three digits.
+pub(crate) fn histogram(most: u64) -> Histogram<u64> {
+    Histogram::new_with_bounds(1, most, 3).expect("the bounds are constants in range")
 }
 
 /// What so many ticks between two looks at the clock are in nanoseconds, without what the looks
