@@ -496,7 +496,5 @@ extern const struct rcu_flavor_struct URCU(flavor);
 
 static void complete_copy(void)
 {
-#if !defined(SHIM_LEAVES_COPIES) /* for a test of what happens otherwise */
 	quiescence_urcu_complete_flavor(SHIM_NUMBER, (void *)&URCU(flavor), &whole);
-#endif
 }

@@ -23,7 +23,7 @@ mod worker;
 pub(crate) mod workers;
 
 use std::cell::Cell;
-use std::ffi::{c_int, c_uint, c_ulong};
+use std::ffi::{c_int, c_ulong};
 use std::ptr;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
@@ -61,31 +61,22 @@ fn choose(flavor: Flavor, worker: *const Worker) {
     CHOSEN.with(|chosen| chosen[flavor.index()].set(worker));
 }
 
-/// `call_rcu`.
-///
-/// # Safety
-/// As [`callback_queue::CallbackQueue::push`]; `head` need not be initialised.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn quiescence_urcu_call_rcu(
-    flavor: c_uint,
-    head: *mut Head,
-    function: Function,
-) {
-    let flavor = Flavor::called(flavor);
-    let mut worker = chosen(flavor);
-    if worker.is_null() {
-        if cpus::are_there(flavor) {
-            // SAFETY: by the contract.
-            return unsafe { call_on_cpu(flavor, head, function) };
+of_flavors! {
+    /// `call_rcu`: `head` need not be initialised.
+    fn quiescence_urcu_call_rcu(flavor, head: *mut Head, function: Function) {
+        let mut worker = chosen(flavor);
+        if worker.is_null() {
+            if cpus::are_there(flavor) {
+                return call_on_cpu(flavor, head, function);
+            }
+            worker = workers::default(flavor);
         }
-        worker = workers::default(flavor);
-    }
-    // SAFETY: the thread's own choice, which it keeps until it makes another one; or the default
-    // one, which is never freed.
-    let worker = unsafe { &*worker };
-    // SAFETY: by the contract.
-    if unsafe { worker.push(head, function) } {
-        wait_for_room(flavor);
+        // SAFETY: the thread's own choice, which it keeps until it makes another one; or the
+        // default one, which is never freed.
+        let worker = &*worker;
+        if worker.push(head, function) {
+            wait_for_room(flavor);
+        }
     }
 }
 
@@ -108,150 +99,104 @@ fn wait_for_room(flavor: Flavor) {
     with_errno_uncancelled(|| callback_queue::wait_for_room(&flavor.domain().domain()));
 }
 
-/// `rcu_barrier`. Of this flavour's callbacks only: what was deferred may call it, and callbacks of
-/// other flavours. In a section it waits for nothing, as in liburcu.
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn quiescence_urcu_barrier(flavor: c_uint) {
-    let flavor = Flavor::called(flavor);
-    if flavor.domain().is_in_callback_queue() {
-        fatal(format_args!(
-            "{name}_barrier() is called by a callback, which it would wait for; call it from a thread of your own",
-            name = flavor.name()
-        ));
+of_flavors! {
+    /// `rcu_barrier`. Of this flavour's callbacks only: what was deferred may call it, and
+    /// callbacks of other flavours. In a section it waits for nothing, as in liburcu.
+    fn quiescence_urcu_barrier(flavor) {
+        if flavor.domain().is_in_callback_queue() {
+            fatal(format_args!(
+                "{flavor}_barrier() is called by a callback, which it would wait for; call it from \
+                 a thread of your own"
+            ));
+        }
+        if flavor.is_reading() {
+            return tolerated(
+                Mistake::BarrierInside,
+                format_args!(
+                    "{flavor}_barrier() inside a read-side critical section of the same thread, \
+                     which callbacks may wait for: it returns, and has waited for nothing; call \
+                     {flavor}_read_unlock() first"
+                ),
+            );
+        }
+        // It may run callbacks, and drive grace periods.
+        with_errno_uncancelled(|| {
+            let away = flavor.may_wait("barrier");
+            workers::start_where_needed(flavor);
+            flavor.domain().wait_for_callback_queues();
+            drop(away);
+        });
     }
-    if flavor.is_reading() {
-        return tolerated(
-            Mistake::BarrierInside,
-            format_args!(
-                "{name}_barrier() inside a read-side critical section of the same thread, which callbacks may wait \
-                 for: it returns, and has waited for nothing; call {name}_read_unlock() first",
-                name = flavor.name()
-            ),
-        );
+
+    /// `create_call_rcu_data`.
+    fn quiescence_urcu_create_call_rcu_data(
+        flavor,
+        flags: c_ulong,
+        cpu_affinity: c_int
+    ) -> *const Worker {
+        workers::create(flavor, flags, cpu_affinity).unwrap_or_else(|| {
+            fatal(format_args!(
+                "{flavor}_create_call_rcu_data(): pthread_create fails: out of memory, or too many \
+                 threads"
+            ))
+        })
     }
-    // It may run callbacks, and drive grace periods.
-    with_errno_uncancelled(|| {
-        let away = flavor.may_wait("barrier");
-        workers::start_where_needed(flavor);
-        flavor.domain().wait_for_callback_queues();
-        drop(away);
-    });
-}
 
-/// `create_call_rcu_data`.
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn quiescence_urcu_create_call_rcu_data(
-    flavor: c_uint,
-    flags: c_ulong,
-    cpu_affinity: c_int,
-) -> *const Worker {
-    let flavor = Flavor::called(flavor);
-    workers::create(flavor, flags, cpu_affinity).unwrap_or_else(|| {
-        fatal(format_args!(
-            "{}_create_call_rcu_data(): pthread_create fails: out of memory, or too many threads",
-            flavor.name()
-        ))
-    })
-}
-
-/// `call_rcu_data_free`: its thread finishes the batch that it is running, and ends; what is left
-/// is the default worker's. Waits for that, as liburcu 0.14 does, but where it would wait for
-/// itself. That of the default worker is ignored, as in liburcu.
-///
-/// # Safety
-/// `crdp` is null or a worker that was not freed; no thread uses it any more.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn quiescence_urcu_call_rcu_data_free(
-    flavor: c_uint,
-    crdp: *const Worker,
-) {
-    let flavor = Flavor::called(flavor);
-    // SAFETY: by the contract.
-    with_errno_uncancelled(|| unsafe { workers::free(flavor, crdp, workers::may_wait(flavor)) });
-}
-
-/// `get_default_call_rcu_data`.
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn quiescence_urcu_get_default_call_rcu_data(
-    flavor: c_uint,
-) -> *const Worker {
-    ptr::from_ref(workers::default(Flavor::called(flavor)))
-}
-
-/// `get_cpu_call_rcu_data`.
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn quiescence_urcu_get_cpu_call_rcu_data(
-    flavor: c_uint,
-    cpu: c_int,
-) -> *const Worker {
-    cpus::get(Flavor::called(flavor), cpu)
-}
-
-/// `get_thread_call_rcu_data`.
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn quiescence_urcu_get_thread_call_rcu_data(flavor: c_uint) -> *const Worker {
-    chosen(Flavor::called(flavor))
-}
-
-/// `get_call_rcu_data`: what `call_rcu` would take.
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn quiescence_urcu_get_call_rcu_data(flavor: c_uint) -> *const Worker {
-    let flavor = Flavor::called(flavor);
-    let of_thread = chosen(flavor);
-    if !of_thread.is_null() {
-        return of_thread;
+    /// `call_rcu_data_free`: its thread finishes the batch that it is running, and ends; what is
+    /// left is the default worker's. Waits for that, as liburcu 0.14 does, but where it would wait
+    /// for itself. That of the default worker is ignored, as in liburcu.
+    fn quiescence_urcu_call_rcu_data_free(flavor, crdp: *const Worker) {
+        with_errno_uncancelled(|| workers::free(flavor, crdp, workers::may_wait(flavor)));
     }
-    let of_cpu = cpus::here(flavor);
-    if of_cpu.is_null() { ptr::from_ref(workers::default(flavor)) } else { of_cpu }
-}
 
-/// `get_call_rcu_thread`.
-///
-/// # Safety
-/// `crdp` is a worker that was not freed.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn quiescence_urcu_get_call_rcu_thread(
-    flavor: c_uint,
-    crdp: *const Worker,
-) -> libc::pthread_t {
-    // SAFETY: by the contract.
-    unsafe { workers::thread_of(Flavor::called(flavor), crdp) }
-}
+    /// `get_default_call_rcu_data`.
+    fn quiescence_urcu_get_default_call_rcu_data(flavor) -> *const Worker {
+        ptr::from_ref(workers::default(flavor))
+    }
 
-/// `set_thread_call_rcu_data`.
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn quiescence_urcu_set_thread_call_rcu_data(
-    flavor: c_uint,
-    crdp: *const Worker,
-) {
-    choose(Flavor::called(flavor), crdp);
-}
+    /// `get_cpu_call_rcu_data`.
+    fn quiescence_urcu_get_cpu_call_rcu_data(flavor, cpu: c_int) -> *const Worker {
+        cpus::get(flavor, cpu)
+    }
 
-/// `set_cpu_call_rcu_data`.
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn quiescence_urcu_set_cpu_call_rcu_data(
-    flavor: c_uint,
-    cpu: c_int,
-    crdp: *const Worker,
-) -> c_int {
-    answer(cpus::set(Flavor::called(flavor), cpu, crdp))
-}
+    /// `get_thread_call_rcu_data`.
+    fn quiescence_urcu_get_thread_call_rcu_data(flavor) -> *const Worker { chosen(flavor) }
 
-/// `create_all_cpu_call_rcu_data`.
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn quiescence_urcu_create_all_cpu_call_rcu_data(
-    flavor: c_uint,
-    flags: c_ulong,
-) -> c_int {
-    answer(cpus::create_all(Flavor::called(flavor), flags))
-}
+    /// `get_call_rcu_data`: what `call_rcu` would take.
+    fn quiescence_urcu_get_call_rcu_data(flavor) -> *const Worker {
+        let of_thread = chosen(flavor);
+        if !of_thread.is_null() {
+            return of_thread;
+        }
+        let of_cpu = cpus::here(flavor);
+        if of_cpu.is_null() { ptr::from_ref(workers::default(flavor)) } else { of_cpu }
+    }
 
-/// `free_all_cpu_call_rcu_data`. Waits for a grace period, as in liburcu; unlike there, not where
-/// there is no such worker.
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn quiescence_urcu_free_all_cpu_call_rcu_data(flavor: c_uint) {
-    let flavor = Flavor::called(flavor);
-    with_errno_uncancelled(|| cpus::free_all(flavor));
+    /// `get_call_rcu_thread`.
+    fn quiescence_urcu_get_call_rcu_thread(flavor, crdp: *const Worker) -> libc::pthread_t {
+        workers::thread_of(flavor, crdp)
+    }
+
+    /// `set_thread_call_rcu_data`.
+    fn quiescence_urcu_set_thread_call_rcu_data(flavor, crdp: *const Worker) {
+        choose(flavor, crdp);
+    }
+
+    /// `set_cpu_call_rcu_data`.
+    fn quiescence_urcu_set_cpu_call_rcu_data(flavor, cpu: c_int, crdp: *const Worker) -> c_int {
+        answer(cpus::set(flavor, cpu, crdp))
+    }
+
+    /// `create_all_cpu_call_rcu_data`.
+    fn quiescence_urcu_create_all_cpu_call_rcu_data(flavor, flags: c_ulong) -> c_int {
+        answer(cpus::create_all(flavor, flags))
+    }
+
+    /// `free_all_cpu_call_rcu_data`. Waits for a grace period, as in liburcu; unlike there, not
+    /// where there is no such worker.
+    fn quiescence_urcu_free_all_cpu_call_rcu_data(flavor) {
+        with_errno_uncancelled(|| cpus::free_all(flavor));
+    }
 }
 
 /// 0, or the number of the error with a minus before it, and in `errno`.

@@ -59,31 +59,26 @@ pub(crate) fn after_fork() {
 
 // ---- one call -----------------------------------------------------------------------------------
 
-/// `defer_rcu`.
-///
-/// Now and then it calls what is ready of the thread's own; at the limit also what it has to wait
-/// for, where it may, 10 ms at most, and then it goes over. Either is a quiescent state of a QSBR
-/// reader, as in liburcu. In a section and in a callback, where stock would wait for itself, it
-/// does neither. A thread need not be registered for it.
-///
-/// # Safety
-/// `function(argument)` may be called once, on any thread, after a grace period.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn quiescence_urcu_defer_rcu(
-    flavor: c_uint,
-    function: Option<DeferredFunction>,
-    argument: *mut c_void,
-) {
-    let flavor = Flavor::called(flavor);
-    let Some(function) = function else {
-        fatal(format_args!("{}_defer_rcu() of no function", flavor.name()));
-    };
-    // SAFETY: by the contract.
-    match unsafe { flavor.domain().defer(function, argument) } {
-        Deferred::Queued => {}
-        Deferred::Due => run_own(flavor),
-        // SAFETY: by the contract; it does not wait.
-        Deferred::Refused => unsafe { defer_slowly(flavor, function, argument) },
+of_flavors! {
+    /// `defer_rcu`.
+    ///
+    /// Now and then it calls what is ready of the thread's own; at the limit also what it has to
+    /// wait for, where it may, 10 ms at most, and then it goes over. Either is a quiescent state of
+    /// a QSBR reader, as in liburcu. In a section and in a callback, where stock would wait for
+    /// itself, it does neither. A thread need not be registered for it.
+    fn quiescence_urcu_defer_rcu(
+        flavor,
+        function: Option<DeferredFunction>,
+        argument: *mut c_void
+    ) {
+        let Some(function) = function else {
+            fatal(format_args!("{flavor}_defer_rcu() of no function"));
+        };
+        match flavor.domain().defer(function, argument) {
+            Deferred::Queued => {}
+            Deferred::Due => run_own(flavor),
+            Deferred::Refused => defer_slowly(flavor, function, argument),
+        }
     }
 }
 
@@ -125,7 +120,7 @@ unsafe fn defer_slowly(flavor: Flavor, function: DeferredFunction, argument: *mu
 /// being called, which may not be left offline.
 fn leave_for_a_while(flavor: Flavor) -> Option<Away> {
     let leaves = flavor == Flavor::Qsbr
-        && flavor.is_registered()
+        && reader::is_registered(flavor)
         //~ compat-defer-limit:
         && !callback_queue::in_callback();
     leaves.then(|| flavor.may_wait("defer_rcu"))
@@ -147,52 +142,46 @@ fn has_queue(flavor: Flavor) -> bool {
     had || HAS_QUEUE.get() & bit != 0
 }
 
-/// `rcu_defer_register_thread`: -ENOMEM if there is no memory for what the thread will defer. Its
-/// queue is made here, so that `defer_rcu` finds it.
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn quiescence_urcu_defer_register_thread(flavor: c_uint) -> c_int {
-    let flavor = Flavor::called(flavor);
-    if set_registered(flavor, true) {
-        let name = flavor.name();
-        fatal(format_args!(
-            "{name}_defer_register_thread() twice by the same thread; call {name}_defer_unregister_thread() before the \
-             next time"
-        ));
+of_flavors! {
+    /// `rcu_defer_register_thread`: -ENOMEM if there is no memory for what the thread will defer.
+    /// Its queue is made here, so that `defer_rcu` finds it.
+    fn quiescence_urcu_defer_register_thread(flavor) -> c_int {
+        if set_registered(flavor, true) {
+            fatal(format_args!(
+                "{flavor}_defer_register_thread() twice by the same thread; call \
+                 {flavor}_defer_unregister_thread() before the next time"
+            ));
+        }
+        if !has_queue(flavor) {
+            set_registered(flavor, false);
+            return -libc::ENOMEM;
+        }
+        reader::attend_end();
+        0
     }
-    if !has_queue(flavor) {
-        set_registered(flavor, false);
-        return -libc::ENOMEM;
-    }
-    reader::attend_end();
-    0
-}
 
-/// `rcu_defer_unregister_thread`: all that the thread has deferred has been called afterwards.
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn quiescence_urcu_defer_unregister_thread(flavor: c_uint) {
-    let flavor = Flavor::called(flavor);
-    if !set_registered(flavor, false) {
-        let name = flavor.name();
-        fatal(format_args!(
-            "{name}_defer_unregister_thread() by a thread that is not registered; call \
-             {name}_defer_register_thread() on the same thread first"
-        ));
+    /// `rcu_defer_unregister_thread`: all that the thread has deferred has been called afterwards.
+    fn quiescence_urcu_defer_unregister_thread(flavor) {
+        if !set_registered(flavor, false) {
+            fatal(format_args!(
+                "{flavor}_defer_unregister_thread() by a thread that is not registered; call \
+                 {flavor}_defer_register_thread() on the same thread first"
+            ));
+        }
+        barrier(flavor, "defer_unregister_thread", true);
     }
-    barrier(flavor, "defer_unregister_thread", true);
 }
 
 // ---- barriers -----------------------------------------------------------------------------------
 
-/// `rcu_defer_barrier_thread`.
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn quiescence_urcu_defer_barrier_thread(flavor: c_uint) {
-    barrier(Flavor::called(flavor), "defer_barrier_thread", true);
-}
+of_flavors! {
+    /// `rcu_defer_barrier_thread`.
+    fn quiescence_urcu_defer_barrier_thread(flavor) {
+        barrier(flavor, "defer_barrier_thread", true);
+    }
 
-/// `rcu_defer_barrier`.
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn quiescence_urcu_defer_barrier(flavor: c_uint) {
-    barrier(Flavor::called(flavor), "defer_barrier", false);
+    /// `rcu_defer_barrier`.
+    fn quiescence_urcu_defer_barrier(flavor) { barrier(flavor, "defer_barrier", false) }
 }
 
 /// Waits until all that has been deferred by now, by the calling thread or by all, has been called.
@@ -204,9 +193,8 @@ fn barrier(flavor: Flavor, what: &str, own_only: bool) {
         return;
     }
     if LiburcuDomain::is_running_deferred() {
-        let name = flavor.name();
         fatal(format_args!(
-            "{name}_{what}() by a deferred function, which it would wait for; call it elsewhere"
+            "{flavor}_{what}() by a deferred function, which it would wait for; call it elsewhere"
         ));
     }
     with_errno_uncancelled(|| {
@@ -216,17 +204,17 @@ fn barrier(flavor: Flavor, what: &str, own_only: bool) {
     });
 }
 
-/// liburcu's library destructor, which expects that no thread is registered any more. Nothing of
-/// ours is left then that would have to end: looked at where mistakes are looked for.
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn quiescence_urcu_defer_exit(flavor: c_uint) {
-    let flavor = Flavor::from_raw(flavor);
-    let left = REGISTRATIONS[flavor.index()].load(Relaxed);
-    if left != 0 && debugging() {
-        let name = flavor.name();
-        fatal(format_args!(
-            "{name}_defer_exit() while {left} threads are registered for deferring; have each call \
-             {name}_defer_unregister_thread() first"
-        ));
+exported! {
+    /// liburcu's library destructor, which expects that no thread is registered any more. Nothing
+    /// of ours is left then that would have to end: looked at where mistakes are looked for.
+    fn quiescence_urcu_defer_exit(flavor: c_uint) {
+        let flavor = Flavor::from_raw(flavor);
+        let left = REGISTRATIONS[flavor.index()].load(Relaxed);
+        if left != 0 && debugging() {
+            fatal(format_args!(
+                "{flavor}_defer_exit() while {left} threads are registered for deferring; have \
+                 each call {flavor}_defer_unregister_thread() first"
+            ));
+        }
     }
 }

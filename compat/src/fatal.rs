@@ -11,8 +11,9 @@
 use std::ffi::{CStr, c_char, c_uint};
 use std::fmt;
 use std::io::ErrorKind::Interrupted;
+use std::io::Write;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicU8, AtomicU32};
+use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use crate::errno_guard::with_errno;
 use crate::flavor::Flavor;
@@ -41,6 +42,8 @@ pub(crate) enum Mistake {
     UnregisterInside,
     /// A grace period in a section of a thread that is not registered.
     WaitUnregistered,
+    /// A state is polled that the flavour has not given.
+    StateNotGiven,
 }
 
 /// Says what is wrong, once for each kind of mistake. With `QUIESCENCE_DEBUG=1` the process ends.
@@ -57,37 +60,50 @@ pub(crate) fn tolerated(mistake: Mistake, what: fmt::Arguments<'_>) {
     }
 }
 
-/// Says on standard error that a variable of the environment is not what is `wanted`. To be called
-/// once for each.
-#[cold]
-pub(crate) fn complain(name: &str, found: &str, wanted: &str) {
-    say(format_args!("quiescence: {name}={found} is not {wanted}: it is as if nothing were set\n"));
-}
+/// What is kept of a [`variable`] before it is read.
+pub(crate) const UNREAD: u64 = u64::MAX;
 
-/// A text of limited length, without memory.
-struct Line {
-    bytes: [u8; 1024],
-    length: usize,
-}
-
-impl fmt::Write for Line {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        let room = &mut self.bytes[self.length..];
-        let taken = text.len().min(room.len());
-        room[..taken].copy_from_slice(&text.as_bytes()[..taken]);
-        self.length += taken;
-        Ok(())
+/// What a variable of the environment means, or what is `usual`. It is read once, and what has no
+/// meaning is complained of. Without memory, and without a lock that a fork could leave held in the
+/// child.
+pub(crate) fn variable(
+    kept: &AtomicU64,
+    name: &CStr,
+    usual: u64,
+    wanted: &str,
+    meaning: impl Fn(&str) -> Option<u64>,
+) -> u64 {
+    // Relaxed: threads that ask at the same time find the same.
+    let known = kept.load(Relaxed);
+    if known != UNREAD {
+        return known;
     }
+    // SAFETY: a C string.
+    let found = unsafe { libc::getenv(name.as_ptr()) };
+    // SAFETY: a C string that stays as long as the environment is not changed.
+    let said = if found.is_null() { c"" } else { unsafe { CStr::from_ptr(found) } };
+    let said = said.to_string_lossy();
+    let meant = meaning(&said).filter(|meant| *meant != UNREAD);
+    let is_first = kept.swap(meant.unwrap_or(usual), Relaxed) == UNREAD;
+    if is_first && meant.is_none() && !said.is_empty() {
+        let name = name.to_str().unwrap_or_default();
+        say(format_args!(
+            "quiescence: {name}={said} is not {wanted}: it is as if nothing were set\n"
+        ));
+    }
+    meant.unwrap_or(usual)
 }
 
 /// In one piece, past any lock: another thread may be writing, or this one may have been
 /// interrupted in it. `errno` stays as it was, and a thread that was cancelled is not ended here,
 /// as it would be in `write`.
 fn say(line: fmt::Arguments<'_>) {
-    let mut text = Line { bytes: [0; 1024], length: 0 };
-    // It never fails: what is too long is cut.
-    let _ = fmt::Write::write_fmt(&mut text, line);
-    let mut left = &text.bytes[..text.length];
+    let mut bytes = [0_u8; 1024];
+    let mut room = &mut bytes[..];
+    // What is too long is cut.
+    _ = room.write_fmt(line);
+    let length = 1024 - room.len();
+    let mut left = &bytes[..length];
     with_errno(|| {
         while !left.is_empty() {
             let (from, length) = (left.as_ptr(), left.len());
@@ -107,58 +123,29 @@ fn say(line: fmt::Arguments<'_>) {
 
 /// Whether mistakes are looked for that cost something to find: `QUIESCENCE_DEBUG=1`.
 pub(crate) fn debugging() -> bool {
-    const UNKNOWN: u8 = 2;
-    static DEBUGGING: AtomicU8 = AtomicU8::new(UNKNOWN);
-    // Relaxed: threads that ask at the same time find the same.
-    match DEBUGGING.load(Relaxed) {
-        UNKNOWN => {
-            // SAFETY: a C string.
-            let found = unsafe { libc::getenv(c"QUIESCENCE_DEBUG".as_ptr()) };
-            let said = if found.is_null() {
-                c""
-            } else {
-                // SAFETY: a C string that stays as long as the environment is not changed.
-                unsafe { CStr::from_ptr(found) }
-            };
-            let on = said == c"1";
-            let is_first = DEBUGGING.swap(u8::from(on), Relaxed) == UNKNOWN;
-            if is_first && !on && said != c"" && said != c"0" {
-                complain("QUIESCENCE_DEBUG", &said.to_string_lossy(), "0 or 1");
-            }
-            on
-        }
-        known => known != 0,
+    static DEBUGGING: AtomicU64 = AtomicU64::new(UNREAD);
+    let meaning = |said: &str| match said {
+        "0" => Some(0),
+        "1" => Some(1),
+        _ => None,
+    };
+    variable(&DEBUGGING, c"QUIESCENCE_DEBUG", 0, "0 or 1", meaning) != 0
+}
+
+exported! {
+    /// Says what is wrong, a C string; for the thin libraries.
+    fn quiescence_urcu_fatal(flavor: c_uint, what: *const c_char) -> ! {
+        let what = CStr::from_ptr(what).to_string_lossy();
+        fatal(format_args!("{}: {what}", Flavor::from_raw(flavor)))
     }
-}
 
-/// Says what is wrong, for the thin libraries.
-///
-/// # Safety
-/// `what` is a C string.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn quiescence_urcu_fatal(flavor: c_uint, what: *const c_char) -> ! {
-    // SAFETY: by the contract.
-    let what = unsafe { CStr::from_ptr(what) }.to_string_lossy();
-    fatal(format_args!("{}: {what}", Flavor::from_raw(flavor).name()))
-}
+    /// Says what is wrong with an unlock, once, and returns.
+    fn quiescence_urcu_unlock_outside(flavor: c_uint, what: *const c_char) {
+        let what = CStr::from_ptr(what).to_str().unwrap_or_default();
+        let flavor = Flavor::from_raw(flavor);
+        tolerated(Mistake::UnlockOutside, format_args!("{flavor}: {what}"));
+    }
 
-/// Says what is wrong with an unlock, once, and returns; for the thin libraries.
-///
-/// # Safety
-/// `what` is a C string.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn quiescence_urcu_unlock_outside(
-    flavor: c_uint,
-    what: *const c_char,
-) {
-    // SAFETY: by the contract.
-    let what = unsafe { CStr::from_ptr(what) }.to_str().unwrap_or_default();
-    let name = Flavor::from_raw(flavor).name();
-    tolerated(Mistake::UnlockOutside, format_args!("{name}: {what}"));
-}
-
-/// Whether `QUIESCENCE_DEBUG=1` asks for checks that cost something, for the thin libraries.
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn quiescence_urcu_debugging() -> bool {
-    debugging()
+    /// Whether `QUIESCENCE_DEBUG=1` asks for checks that cost something.
+    fn quiescence_urcu_debugging() -> bool { debugging() }
 }

@@ -10,10 +10,10 @@
 //! [`crate::reader`]).
 
 use std::ffi::{c_int, c_uint, c_void};
-use std::sync::Once;
-use std::sync::OnceLock;
+use std::fmt;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicI32, fence};
+use std::sync::{Once, OnceLock};
 
 use quiescence::liburcu_readers::{LiburcuDomain, Readers, Record, Words};
 use quiescence::tuning::Fences;
@@ -40,12 +40,15 @@ pub(crate) enum Flavor {
 /// How many there are.
 pub(crate) const FLAVORS: usize = 5;
 
+/// What their functions' names begin with.
+const NAMES: [&str; FLAVORS] = ["urcu_memb", "urcu_mb", "urcu_qsbr", "urcu_bp", "urcu_signal"];
+
 static DOMAINS: [LiburcuDomain; FLAVORS] = [
-    LiburcuDomain::new("urcu_memb", Readers::Light),
-    LiburcuDomain::new("urcu_mb", Readers::Full),
-    LiburcuDomain::new("urcu_qsbr", Readers::Qsbr),
-    LiburcuDomain::new("urcu_bp", Readers::Silent),
-    LiburcuDomain::new("urcu_signal", Readers::Light),
+    LiburcuDomain::new(NAMES[0], Readers::Light),
+    LiburcuDomain::new(NAMES[1], Readers::Full),
+    LiburcuDomain::new(NAMES[2], Readers::Qsbr),
+    LiburcuDomain::new(NAMES[3], Readers::Silent),
+    LiburcuDomain::new(NAMES[4], Readers::Light),
 ];
 
 static SHIMS: [OnceLock<Shim>; FLAVORS] = [const { OnceLock::new() }; FLAVORS];
@@ -65,6 +68,12 @@ unsafe impl Send for Shim {}
 // SAFETY: as above.
 unsafe impl Sync for Shim {}
 
+impl fmt::Display for Flavor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
 impl Flavor {
     /// In the order of their numbers.
     pub(crate) const ALL: [Self; FLAVORS] =
@@ -74,8 +83,8 @@ impl Flavor {
     pub(crate) fn from_raw(number: u32) -> Self {
         let Some(&flavor) = Self::ALL.get(number as usize) else {
             fatal(format_args!(
-                "there is no flavour {number}: the libraries liburcu*.so.8 and libquiescence.so.0 are of different \
-                 versions; install them together"
+                "there is no flavour {number}: the libraries liburcu*.so.8 and libquiescence.so.0 \
+                 are of different versions; install them together"
             ));
         };
         flavor
@@ -101,13 +110,7 @@ impl Flavor {
 
     /// What its functions' names begin with.
     pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Memb => "urcu_memb",
-            Self::Mb => "urcu_mb",
-            Self::Qsbr => "urcu_qsbr",
-            Self::Bp => "urcu_bp",
-            Self::Signal => "urcu_signal",
-        }
+        NAMES[self.index()]
     }
 
     /// Whether its thin library has been loaded.
@@ -118,9 +121,8 @@ impl Flavor {
     fn shim(self) -> &'static Shim {
         let Some(shim) = SHIMS[self.index()].get() else {
             fatal(format_args!(
-                "{name}: a function is called before the library was initialised; in a constructor of your own, \
-                 call {name}_init() first",
-                name = self.name()
+                "{self}: a function is called before the library was initialised; in a constructor \
+                 of your own, call {self}_init() first"
             ));
         };
         shim
@@ -150,11 +152,6 @@ impl Flavor {
         unsafe { record.as_ref() }
     }
 
-    /// Whether the calling thread is registered as a reader.
-    pub(crate) fn is_registered(self) -> bool {
-        reader::is_registered(self)
-    }
-
     /// Whether the calling thread is in a section; not one of QSBR, whose readers are offline while
     /// they wait.
     pub(crate) fn is_reading(self) -> bool {
@@ -167,16 +164,16 @@ impl Flavor {
     /// would wait for itself: named.
     #[must_use = "a QSBR reader comes online when this goes"]
     pub(crate) fn may_wait(self, what: &str) -> Away {
-        let name = self.name();
         let Some(record) = self.record().filter(|record| !record.is_quiescent()) else {
             return Away { online: None };
         };
-        if !self.is_registered() {
+        if !reader::is_registered(self) {
             tolerated(
                 Mistake::WaitUnregistered,
                 format_args!(
-                    "{name}_{what}() in a read-side critical section of a thread that is not registered: no grace \
-                     period waits for its sections; call {name}_register_thread() before the first of them"
+                    "{self}_{what}() in a read-side critical section of a thread that is not \
+                     registered: no grace period waits for its sections; call \
+                     {self}_register_thread() before the first of them"
                 ),
             );
             return Away { online: None };
@@ -186,14 +183,13 @@ impl Flavor {
             return Away { online: Some(record) };
         }
         fatal(format_args!(
-            "{name}_{what}() inside a read-side critical section of the same thread, which it would wait for for \
-             ever; call {name}_read_unlock() first, or use {name}_call_rcu()"
+            "{self}_{what}() inside a read-side critical section of the same thread, which it \
+             would wait for for ever; call {self}_read_unlock() first, or use {self}_call_rcu()"
         ))
     }
 }
 
 /// A thread that holds no grace period of a flavour up.
-#[derive(Debug)]
 pub(crate) struct Away {
     /// What is to come online again.
     online: Option<&'static Record>,
@@ -233,22 +229,19 @@ fn begin_with(use_domain: impl FnOnce() -> quiescence::tuning::Tuning) {
     });
 }
 
-/// Says where a flavour's symbols are. Each thin library's first call; a second one changes
-/// nothing.
-///
-/// # Safety
-/// `shim` and what it says is valid for ever.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn quiescence_urcu_attach(shim: *const Shim) {
-    // SAFETY: by the contract.
-    let shim = unsafe { *shim };
+exported! {
+    /// Says where a flavour's symbols are, which are valid for ever. Each thin library's first
+    /// call; a second one changes nothing.
+    fn quiescence_urcu_attach(shim: *const Shim) { attach(*shim) }
+}
+
+fn attach(shim: Shim) {
     let flavor = Flavor::from_raw(shim.flavor);
     if let Some(attached) = SHIMS[flavor.index()].get() {
         if !std::ptr::eq(attached.gp, shim.gp) {
             fatal(format_args!(
-                "{name}: two copies of this flavour in one process, each with a {name}_gp of its own; link everything \
-                 with the same library",
-                name = flavor.name()
+                "{flavor}: two copies of this flavour in one process, each with a {flavor}_gp of \
+                 its own; link everything with the same library"
             ));
         }
         return;
@@ -264,9 +257,8 @@ pub(crate) unsafe extern "C" fn quiescence_urcu_attach(shim: *const Shim) {
     // ever.
     unsafe { flavor.domain().attach(shim.gp, reader::surroundings(flavor)) };
     if SHIMS[flavor.index()].set(shim).is_err() {
-        fatal(format_args!("{}: initialised by two threads at once", flavor.name()));
+        fatal(format_args!("{flavor}: initialised by two threads at once"));
     }
-    reader::attached(flavor);
     // Now, and not with the first call: fork's handlers must be there before a program's own, so
     // that these find the library at work; and bp's first call may come from a signal handler,
     // where nothing may be locked and allocated.
@@ -276,19 +268,20 @@ pub(crate) unsafe extern "C" fn quiescence_urcu_attach(shim: *const Shim) {
     }
 }
 
-/// `synchronize_rcu`.
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn quiescence_urcu_synchronize(flavor: c_uint) {
-    with_errno_uncancelled(|| {
-        let flavor = Flavor::called(flavor);
-        if flavor == Flavor::Qsbr && is_alone(flavor) {
-            return;
-        }
-        reader::require_membarrier(flavor);
-        let away = flavor.may_wait("synchronize_rcu");
-        flavor.domain().domain().synchronize();
-        drop(away);
-    });
+exported! {
+    /// `synchronize_rcu`.
+    fn quiescence_urcu_synchronize(flavor: c_uint) {
+        with_errno_uncancelled(|| {
+            let flavor = Flavor::called(flavor);
+            if flavor == Flavor::Qsbr && is_alone(flavor) {
+                return;
+            }
+            reader::require_membarrier(flavor);
+            let away = flavor.may_wait("synchronize_rcu");
+            flavor.domain().domain().synchronize();
+            drop(away);
+        });
+    }
 }
 
 /// A grace period of QSBR's with no other reader, for which the calling thread need not go offline:

@@ -23,45 +23,32 @@ const WHOLE: usize = 128;
 /// `dladdr1`'s flag that asks for the entry in the symbol table.
 const SYMBOL_ENTRY: c_int = 1;
 
-/// Completes the copy that an executable has, if `found` is one.
-///
-/// # Safety
-/// `found` is where the dynamic linker has `urcu_FLAVOR_flavor`, `whole` the library's structure of
-/// [`WHOLE`] bytes. No other thread runs that could read it: the library is being initialised.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn quiescence_urcu_complete_flavor(
-    flavor: c_uint,
-    found: *mut c_void,
-    whole: *const c_void,
-) {
-    let flavor = Flavor::from_raw(flavor);
-    if ptr::eq(found, whole) || size_of_copy(flavor, found) < WHOLE {
-        return;
+exported! {
+    /// Completes the copy that an executable has, if `found` is one.
+    ///
+    /// `found` is where the dynamic linker has `urcu_FLAVOR_flavor`, `whole` the library's
+    /// structure of [`WHOLE`] bytes. No other thread runs that could read it: the library is being
+    /// initialised.
+    fn quiescence_urcu_complete_flavor(flavor: c_uint, found: *mut c_void, whole: *const c_void) {
+        let flavor = Flavor::from_raw(flavor);
+        if ptr::eq(found, whole) || size_of_copy(flavor, found) < WHOLE {
+            return;
+        }
+        let (to, from) = (found.wrapping_byte_add(OLD), whole.wrapping_byte_add(OLD));
+        // SAFETY: so long, by its symbol.
+        if to.cast::<[usize; 2]>().read() == from.cast::<[usize; 2]>().read() {
+            return;
+        }
+        let Some(_writable) = Writable::make(to.addr(), WHOLE - OLD) else {
+            return warn(format_args!(
+                "{flavor}_flavor: the program's copy of it cannot be written, so its poll \
+                 functions are NULL; call start_poll_synchronize_rcu() and \
+                 poll_state_synchronize_rcu() by their names"
+            ));
+        };
+        // SAFETY: so long, by its symbol, and writable.
+        ptr::copy_nonoverlapping(from.cast::<u8>(), to.cast::<u8>(), WHOLE - OLD);
     }
-    let (to, from) = (found.wrapping_byte_add(OLD), whole.wrapping_byte_add(OLD));
-    // SAFETY: so long, by its symbol.
-    if unsafe { are_same(to, from) } {
-        return;
-    }
-    let Some(_writable) = Writable::make(to.addr(), WHOLE - OLD) else {
-        return warn(format_args!(
-            "{}_flavor: the program's copy of it cannot be written, so its poll functions are \
-             NULL; call start_poll_synchronize_rcu() and poll_state_synchronize_rcu() by their \
-             names",
-            flavor.name()
-        ));
-    };
-    // SAFETY: so long, by its symbol, and writable.
-    unsafe { ptr::copy_nonoverlapping(from.cast::<u8>(), to.cast::<u8>(), WHOLE - OLD) };
-}
-
-/// # Safety
-/// What is behind the structure of 0.13 is there, on both sides.
-unsafe fn are_same(one: *const c_void, other: *const c_void) -> bool {
-    // SAFETY: by the contract.
-    let one = unsafe { one.cast::<[usize; 2]>().read() };
-    // SAFETY: by the contract.
-    one == unsafe { other.cast::<[usize; 2]>().read() }
 }
 
 /// How big the symbol is of the object that has the structure at this place; 0 if no symbol of its
@@ -79,8 +66,8 @@ fn size_of_copy(flavor: Flavor, place: *const c_void) -> usize {
         return 0;
     }
     // SAFETY: a name in the object's table of them.
-    let name = unsafe { CStr::from_ptr(info.dli_sname) }.to_bytes();
-    let is_it = name.strip_suffix(b"_flavor").is_some_and(|rest| rest == flavor.name().as_bytes());
+    let name = unsafe { CStr::from_ptr(info.dli_sname) }.to_str().unwrap_or_default();
+    let is_it = name.strip_suffix("_flavor") == Some(flavor.name());
     // SAFETY: null, or an entry of the object's table, which is there as long as the object.
     let entry = unsafe { entry.as_ref() };
     entry.filter(|_| is_it).map_or(0, |entry| entry.st_size as usize)

@@ -100,37 +100,31 @@ thread_local! {
     static BEFORE: Cell<(u32, Option<Before>)> = const { Cell::new((0, None)) };
 }
 
-/// `urcu_bp_before_fork`.
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn quiescence_urcu_before_fork(flavor: c_uint) {
-    if called_by_hook(flavor).is_none() {
-        return;
+exported! {
+    /// `urcu_bp_before_fork`.
+    fn quiescence_urcu_before_fork(flavor: c_uint) {
+        if called_by_hook(flavor).is_none() {
+            return;
+        }
+        let (depth, outer) = BEFORE.get();
+        let before = outer.unwrap_or_else(signals::block);
+        BEFORE.set((depth + 1, Some(before)));
     }
-    let (depth, outer) = BEFORE.get();
-    let before = outer.unwrap_or_else(signals::block);
-    BEFORE.set((depth + 1, Some(before)));
-}
 
-/// `urcu_bp_after_fork_parent`.
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn quiescence_urcu_after_fork_parent(flavor: c_uint) {
-    after_fork(flavor, "parent");
-}
+    /// `urcu_bp_after_fork_parent`.
+    fn quiescence_urcu_after_fork_parent(flavor: c_uint) { after_fork(flavor, "parent") }
 
-/// `urcu_bp_after_fork_child`.
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn quiescence_urcu_after_fork_child(flavor: c_uint) {
-    after_fork(flavor, "child");
+    /// `urcu_bp_after_fork_child`.
+    fn quiescence_urcu_after_fork_child(flavor: c_uint) { after_fork(flavor, "child") }
 }
 
 fn after_fork(flavor: c_uint, side: &str) {
     let Some(flavor) = called_by_hook(flavor) else { return };
     let (depth, before) = BEFORE.get();
     let Some(before) = before else {
-        let name = flavor.name();
         fatal(format_args!(
-            "{name}_after_fork_{side}() without {name}_before_fork() on the same thread; call the one before fork() and \
-             the other after it"
+            "{flavor}_after_fork_{side}() without {flavor}_before_fork() on the same thread; call \
+             the one before fork() and the other after it"
         ));
     };
     if depth > 1 {

@@ -3,9 +3,8 @@
 //! The header has inlined what a reader does, a few instructions on a word. The words are hazard
 //! slots of the library's ([`quiescence::hazard::raw`]), which one scan sees with those of Rust's
 //! cells. Retired objects and the thread that reclaims are here, once a process, for a module that
-//! protects an
-//! object need not be the one that retires it. Its functions are called by programs: a change of
-//! what they take, or of the first words of a place or an object, needs new names.
+//! protects an object need not be the one that retires it. Its functions are called by programs: a
+//! change of what they take, or of the first words of a place or an object, needs new names.
 //!
 //! An object is retired onto a stack ([`retire`]). The [runner](mod@runner) takes all that is
 //! retired, executes a heavy fence, scans all places, keeps the objects that are protected, and
@@ -19,7 +18,6 @@
 //!
 //! Source: Michael, *Hazard Pointers*, IEEE TPDS 2004; the asymmetric fence as in folly's.
 
-mod places;
 mod runner;
 
 use std::ptr;
@@ -27,10 +25,11 @@ use std::sync::atomic::AtomicPtr;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
+use quiescence::hazard::raw;
+
 use crate::flavor::Flavor;
 
 /// What an object begins with that may be protected.
-#[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Object {
     /// The next one on the stack, or in a list of a scan's own.
@@ -58,24 +57,33 @@ static WAITING: AtomicUsize = AtomicUsize::new(0);
 #[allow(non_upper_case_globals, reason = "it is C++'s")]
 pub(crate) static quiescence_rcu_domain_v1: u8 = 0;
 
-/// Has the object reclaimed when no place names it. Allocates nothing, and runs no deleter. Where
-/// very many wait it waits for room, 10 ms at most; not in a section, a callback or a deleter.
-///
-/// # Safety
-/// `object` is valid until `reclaim` is called with it, once, on any thread, and retired once. A
-/// thread that protects it from now on finds that it is no longer where it was.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn quiescence_hazard_v1_retire(object: *mut Object) {
-    // Relaxed: a number to be compared.
-    let waiting = WAITING.fetch_add(1, Relaxed) + 1;
-    // SAFETY: the caller's, and on no stack.
-    let was_empty = unsafe { push(&RETIRED, object) };
-    if was_empty || runner::is_absent() {
-        runner::wake();
+exported! {
+    /// A place that is the caller's alone, which protects nothing; null if there is no memory. Its
+    /// only word is the interface's: the header has the stores to it inlined.
+    fn quiescence_hazard_v1_acquire() -> *const AtomicPtr<()> {
+        raw::acquire().map_or(ptr::null(), ptr::from_ref)
     }
-    // Where each place protects an object, each scan still reclaims half of what it finds.
-    if waiting >= WAITING_MAX + 2 * places::count() {
-        runner::wait_for_room(|| WAITING.load(Relaxed) < WAITING_MAX + 2 * places::count());
+
+    /// Gives a place back, which protects nothing from now on.
+    fn quiescence_hazard_v1_release(place: &'static AtomicPtr<()>) { raw::release(place) }
+
+    /// Has the object reclaimed when no place names it. Allocates nothing, and runs no deleter.
+    /// Where very many wait it waits for room, 10 ms at most; not in a section, a callback or a
+    /// deleter.
+    ///
+    /// `object` is valid until `reclaim` is called with it, once, on any thread, and retired once.
+    /// A thread that protects it from now on finds that it is no longer where it was.
+    fn quiescence_hazard_v1_retire(object: *mut Object) {
+        // Relaxed: a number to be compared.
+        let waiting = WAITING.fetch_add(1, Relaxed) + 1;
+        let was_empty = push(&RETIRED, object);
+        if was_empty || runner::is_absent() {
+            runner::wake();
+        }
+        // Where each place protects an object, each scan still reclaims half of what it finds.
+        if waiting >= WAITING_MAX + 2 * raw::count() {
+            runner::wait_for_room(|| WAITING.load(Relaxed) < WAITING_MAX + 2 * raw::count());
+        }
     }
 }
 
@@ -98,88 +106,46 @@ unsafe fn push(stack: &AtomicPtr<Object>, object: *mut Object) -> bool {
     }
 }
 
-/// Objects in lists by their addresses, so that those that places name are found fast.
-struct Sorted {
-    lists: [*mut Object; Self::LISTS],
-    count: usize,
-}
-
-impl Sorted {
-    const LISTS: usize = 256;
-
-    fn index(object: *const Object) -> usize {
-        (object.addr().wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) % Self::LISTS
-    }
-
-    /// # Safety
-    /// The list is of valid objects that are the caller's alone.
-    unsafe fn add_all(&mut self, mut object: *mut Object) {
-        while !object.is_null() {
-            let list = &mut self.lists[Self::index(object)];
-            // SAFETY: by the contract.
-            let next = unsafe { std::mem::replace(&mut (*object).next, *list) };
-            *list = object;
-            self.count += 1;
-            object = next;
-        }
-    }
-
-    /// Takes the object out, if it is here.
-    fn take(&mut self, wanted: *const Object) -> Option<*mut Object> {
-        let mut link: *mut *mut Object = &raw mut self.lists[Self::index(wanted)];
-        loop {
-            // SAFETY: the head of a list of ours, or a link in it.
-            let object = unsafe { *link };
-            if object.is_null() {
-                return None;
-            }
-            // SAFETY: objects in our lists are valid and ours.
-            let next = unsafe { &raw mut (*object).next };
-            if ptr::eq(object, wanted) {
-                // SAFETY: as above.
-                let next = unsafe { *next };
-                // SAFETY: as above.
-                unsafe { *link = next };
-                self.count -= 1;
-                return Some(object);
-            }
-            link = next;
-        }
-    }
-}
-
 /// Reclaims what is retired and not protected. Returns how many there were. On the runner
 /// only.
 fn scan() -> usize {
-    let mut mine = Sorted { lists: [ptr::null_mut(); Sorted::LISTS], count: 0 };
-    for stack in [&RETIRED, &KEPT] {
-        // Acquire: pairs with the Release in `push` [HP-3].
-        let first = stack.swap(ptr::null_mut(), Acquire);
-        // SAFETY: the whole stack is ours now.
-        unsafe { mine.add_all(first) };
-    }
-    let found = mine.count;
-    if found == 0 {
+    // Acquire: pairs with the Release in `push` [HP-3].
+    let taken = [&RETIRED, &KEPT].map(|stack| stack.swap(ptr::null_mut(), Acquire));
+    if taken.iter().all(|first| first.is_null()) {
         return 0;
     }
-    // After the fence each reader has said what it protects, or its second load sees that the
-    // object is unlinked [HP-1].
-    places::for_each_protected(|protected| {
-        if let Some(object) = mine.take(protected) {
-            // SAFETY: in no list of ours any more.
-            unsafe { push(&KEPT, object) };
-        }
-    });
-    // Relaxed: a number to be compared.
-    WAITING.fetch_sub(mine.count, Relaxed);
-    for mut object in mine.lists {
+    // It executes a heavy fence first. After that each reader has said what it protects, or its
+    // second load sees that the object is unlinked [HP-1].
+    let mut protected = Vec::with_capacity(raw::count());
+    raw::scan(|address| protected.push(address.cast::<Object>()));
+    protected.sort_unstable();
+    let (mut found, mut over, mut is_over) = (0, 0, ptr::null_mut::<Object>());
+    for mut object in taken {
         while !object.is_null() {
-            // SAFETY: valid, and ours until it is reclaimed.
-            let Object { next, reclaim } = unsafe { ptr::read(object) };
-            // SAFETY: once, and no hazard pointer protects it.
-            unsafe { reclaim(object) };
+            found += 1;
+            // SAFETY: both stacks are ours now.
+            let next = unsafe { (*object).next };
+            if protected.binary_search(&object.cast_const()).is_ok() {
+                // SAFETY: in no list of ours any more.
+                unsafe { push(&KEPT, object) };
+            } else {
+                over += 1;
+                // SAFETY: valid and ours.
+                unsafe { (*object).next = is_over };
+                is_over = object;
+            }
             object = next;
         }
+    }
+    // Relaxed: a number to be compared.
+    WAITING.fetch_sub(over, Relaxed);
+    while !is_over.is_null() {
+        let object = is_over;
+        // SAFETY: valid, and ours until it is reclaimed.
+        let Object { next, reclaim } = unsafe { ptr::read(object) };
+        is_over = next;
+        // SAFETY: once, and no hazard pointer protects it.
+        unsafe { reclaim(object) };
     }
     found
 }

@@ -23,37 +23,25 @@ use quiescence::intrusive::{
 
 use self::allocator::Functions;
 use self::memory_type::MemoryType;
+use crate::call_rcu::forks::Atfork;
 use crate::fatal::fatal;
 
 const AUTO_RESIZE: c_int = 1;
 const ACCOUNTING: c_int = 2;
 
-/// `struct urcu_atfork`.
-#[repr(C)]
-#[derive(Debug)]
-pub(crate) struct AtFork {
-    before_fork: extern "C" fn(*mut c_void),
-    after_fork_parent: extern "C" fn(*mut c_void),
-    after_fork_child: extern "C" fn(*mut c_void),
-    private: *mut c_void,
-}
-
-// SAFETY: functions, and a pointer that is null.
-unsafe impl Sync for AtFork {}
-
 /// Fork itself finds the table's thread: quiescence's own handlers hold its lock, and put right in
 /// the child what it was at. What is left to a flavour's hooks is to start it there again, where a
 /// thread may be started.
-static AT_FORK: AtFork = AtFork {
-    before_fork: nothing,
-    after_fork_parent: nothing,
-    after_fork_child: resume,
+static AT_FORK: Atfork = Atfork {
+    before: nothing,
+    after_parent: nothing,
+    after_child: resume,
     private: ptr::null_mut(),
 };
 
-extern "C" fn nothing(_: *mut c_void) {}
+unsafe extern "C" fn nothing(_: *mut c_void) {}
 
-extern "C" fn resume(_: *mut c_void) {
+unsafe extern "C" fn resume(_: *mut c_void) {
     resume_resizing();
 }
 
@@ -61,7 +49,6 @@ type Simple = Option<unsafe extern "C" fn()>;
 
 /// `struct rcu_flavor_struct`, as far as it is used.
 #[repr(C)]
-#[derive(Debug)]
 pub(crate) struct FlavorStruct {
     read_lock: Simple,
     read_unlock: Simple,
@@ -75,8 +62,8 @@ pub(crate) struct FlavorStruct {
     register_thread: Simple,
     unregister_thread: Simple,
     barrier: Simple,
-    register_rculfhash_atfork: Option<unsafe extern "C" fn(*const AtFork)>,
-    unregister_rculfhash_atfork: Option<unsafe extern "C" fn(*const AtFork)>,
+    register_rculfhash_atfork: Option<unsafe extern "C" fn(*const Atfork)>,
+    unregister_rculfhash_atfork: Option<unsafe extern "C" fn(*const Atfork)>,
 }
 
 // What liburcu 0.14 and 0.15 have behind it is not read: a program of 0.13 has not got it.
@@ -101,8 +88,8 @@ impl Readers {
         let flavor = unsafe { self.flavor.as_ref() };
         flavor.unwrap_or_else(|| {
             fatal(format_args!(
-                "a hash table without a flavour is to be resized; make it with cds_lfht_new_flavor(), not with a \
-                 function of a struct cds_lfht_mm_type"
+                "a hash table without a flavour is to be resized; make it with \
+                 cds_lfht_new_flavor(), not with a function of a struct cds_lfht_mm_type"
             ))
         })
     }
@@ -199,29 +186,6 @@ fn make(
     made.map_or(ptr::null_mut(), Table::into_raw)
 }
 
-/// The same with C's pointers, and the flavour told of it.
-///
-/// # Safety
-/// `mm` and `alloc` are null or valid, the flavour of `readers` valid as long as the table, and
-/// what the functions of `alloc` return is memory, as its interface says.
-unsafe fn make_told(
-    buckets: [c_ulong; 3],
-    flags: c_int,
-    mm: *const MemoryType,
-    readers: Readers,
-    alloc: *const Functions,
-) -> Raw {
-    // SAFETY: by the contract.
-    let allocator = unsafe { allocator::of(alloc) };
-    // SAFETY: by the contract.
-    let memory = unsafe { mm.as_ref() }.map(memory_type::memory_of);
-    let made = make(buckets, flags, memory, readers, allocator);
-    if !made.is_null() && flags & AUTO_RESIZE != 0 {
-        tell(readers.flavor);
-    }
-    made
-}
-
 /// Flavours that know of [`AT_FORK`]. Without a lock, which a fork might find held.
 static TOLD: [AtomicPtr<FlavorStruct>; 16] = [const { AtomicPtr::new(ptr::null_mut()) }; 16];
 
@@ -244,7 +208,6 @@ fn tell(flavor: *const FlavorStruct) {
 }
 
 exported! {
-    /// `mm` is null or valid, `flavor` valid as long as the table.
     fn quiescence__cds_lfht_new(
         init_size: c_ulong,
         min_nr_alloc_buckets: c_ulong,
@@ -254,11 +217,13 @@ exported! {
         flavor: *const FlavorStruct,
         attr: *mut libc::pthread_attr_t
     ) -> Raw {
-        let buckets = [init_size, min_nr_alloc_buckets, max_nr_buckets];
-        make_told(buckets, flags, mm, Readers { flavor, attr }, ptr::null())
+        quiescence__cds_lfht_new_with_alloc(
+            init_size, min_nr_alloc_buckets, max_nr_buckets, flags, mm, flavor, ptr::null(), attr
+        )
     }
 
-    /// Of liburcu 0.15. What the functions of `alloc` return is memory, as its interface says.
+    /// Of liburcu 0.15. `mm` and `alloc` are null or valid, `flavor` valid as long as the table,
+    /// and what the functions of `alloc` return is memory, as its interface says.
     fn quiescence__cds_lfht_new_with_alloc(
         init_size: c_ulong,
         min_nr_alloc_buckets: c_ulong,
@@ -270,7 +235,12 @@ exported! {
         attr: *mut libc::pthread_attr_t
     ) -> Raw {
         let buckets = [init_size, min_nr_alloc_buckets, max_nr_buckets];
-        make_told(buckets, flags, mm, Readers { flavor, attr }, alloc)
+        let memory = mm.as_ref().map(memory_type::memory_of);
+        let made = make(buckets, flags, memory, Readers { flavor, attr }, allocator::of(alloc));
+        if !made.is_null() && flags & AUTO_RESIZE != 0 {
+            tell(flavor);
+        }
+        made
     }
 
     /// The table is the caller's alone; `attr` is null or may be written.

@@ -24,12 +24,28 @@ macro_rules! exported {
     )*};
 }
 
+/// The same for functions of a flavour, whose number C gives first.
+macro_rules! of_flavors {
+    ($(
+        $(#[$about:meta])*
+        fn $name:ident($flavor:ident $(, $argument:ident: $type:ty)*) $(-> $answer:ty)? $body:block
+    )*) => { exported! {$(
+        $(#[$about])*
+        fn $name($flavor: std::ffi::c_uint $(, $argument: $type)*) $(-> $answer)? {
+            let $flavor = $crate::flavor::Flavor::called($flavor);
+            $body
+        }
+    )*} };
+}
+
 mod call_rcu;
 mod defer;
+mod errno_guard;
 mod fatal;
 mod flavor;
 mod flavor_copy;
 mod fork;
+mod futex;
 mod hazard;
 mod lfht;
 mod memory;
@@ -37,5 +53,5 @@ mod poll;
 mod queues;
 mod reader;
 mod signals;
-mod errno_guard;
+mod threads;
 mod workqueue;

@@ -14,7 +14,6 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use crate::fatal::fatal;
 
 /// The system's allocator; without memory the process ends.
-#[derive(Debug)]
 struct Named;
 
 // SAFETY: the system's own, but for one that does not come back.
@@ -57,8 +56,8 @@ fn there(place: *mut u8, bytes: usize) -> *mut u8 {
 #[cold]
 pub(crate) fn out_of_memory(bytes: usize) -> ! {
     fatal(format_args!(
-        "out of memory: {bytes} bytes are not to be had; callbacks that wait hold memory back, which \
-         QUIESCENCE_LIMIT_BYTES limits"
+        "out of memory: {bytes} bytes are not to be had; callbacks that wait hold memory back, \
+         which QUIESCENCE_LIMIT_BYTES limits"
     ))
 }
 

@@ -4,58 +4,51 @@
 //! needed.
 
 use std::ffi::{c_uint, c_ulong};
-use std::fmt;
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::Relaxed;
 
 use crate::errno_guard::with_errno_uncancelled;
-use crate::fatal::{debugging, fatal, warn};
+use crate::fatal::{Mistake, tolerated};
 use crate::flavor::Flavor;
 use crate::reader;
 
-/// `start_poll_synchronize_rcu`: a grace period from now on. Also in a section, which it then waits
-/// for.
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn quiescence_urcu_start_poll(flavor: c_uint) -> c_ulong {
-    with_errno_uncancelled(|| {
-        let flavor = Flavor::called(flavor);
-        reader::require_membarrier(flavor);
-        flavor.domain().domain().start_poll().to_bits()
-    })
-}
+exported! {
+    /// `start_poll_synchronize_rcu`: a grace period from now on. Also in a section, which it then
+    /// waits for.
+    fn quiescence_urcu_start_poll(flavor: c_uint) -> c_ulong {
+        with_errno_uncancelled(|| {
+            let flavor = Flavor::called(flavor);
+            reader::require_membarrier(flavor);
+            flavor.domain().domain().start_poll().to_bits()
+        })
+    }
 
-/// `poll_state_synchronize_rcu`: whether it is over. Takes a step of it if no other thread does;
-/// never waits.
-///
-/// A state that this flavour cannot have given is never over, as in liburcu; that is said once, and
-/// ends the process under `QUIESCENCE_DEBUG=1`.
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn quiescence_urcu_poll_state(flavor: c_uint, state: c_ulong) -> bool {
-    with_errno_uncancelled(|| {
-        let flavor = Flavor::called(flavor);
-        let domain = flavor.domain().domain();
-        match domain.try_cookie_from_bits(state) {
-            Some(cookie) => domain.poll(cookie),
-            None => {
-                not_given(flavor, state);
-                false
+    /// `poll_state_synchronize_rcu`: whether it is over. Takes a step of it if no other thread
+    /// does; never waits.
+    ///
+    /// A state that this flavour cannot have given is never over, as in liburcu; that is said once,
+    /// and ends the process under `QUIESCENCE_DEBUG=1`.
+    fn quiescence_urcu_poll_state(flavor: c_uint, state: c_ulong) -> bool {
+        with_errno_uncancelled(|| {
+            let flavor = Flavor::called(flavor);
+            let domain = flavor.domain().domain();
+            match domain.try_cookie_from_bits(state) {
+                Some(cookie) => domain.poll(cookie),
+                None => {
+                    not_given(flavor, state);
+                    false
+                }
             }
-        }
-    })
+        })
+    }
 }
 
 #[cold]
 fn not_given(flavor: Flavor, state: c_ulong) {
-    static SAID: AtomicBool = AtomicBool::new(false);
-    let name = flavor.name();
-    let is_fatal = debugging();
-    // Relaxed: the first caller says it.
-    if is_fatal || !SAID.swap(true, Relaxed) {
-        let say: fn(fmt::Arguments<'_>) = if is_fatal { |what| fatal(what) } else { warn };
-        say(format_args!(
-            "{name}_poll_state_synchronize_rcu: the state {state:#x} is none that \
-             {name}_start_poll_synchronize_rcu has given, so it will never be over; poll the state \
-             of the same flavour"
-        ));
-    }
+    tolerated(
+        Mistake::StateNotGiven,
+        format_args!(
+            "{flavor}_poll_state_synchronize_rcu: the state {state:#x} is none that \
+             {flavor}_start_poll_synchronize_rcu has given, so it will never be over; poll the \
+             state of the same flavour"
+        ),
+    );
 }

@@ -61,18 +61,19 @@ struct Locked<S> {
     lock: libc::pthread_mutex_t,
 }
 
+/// A function of POSIX threads, on a lock.
+type OnLock = unsafe extern "C" fn(*mut libc::pthread_mutex_t) -> c_int;
+
 impl<S: Structure> Locked<S> {
     /// Calls a function of POSIX threads on the lock, and ends the process if it does not succeed.
     ///
     /// # Safety
-    /// liburcu's contract, and `call`'s.
-    unsafe fn with_lock(
-        locked: *mut Self,
-        name: &str,
-        call: impl FnOnce(*mut libc::pthread_mutex_t) -> c_int,
-    ) {
+    /// liburcu's contract, and the function's.
+    unsafe fn on_lock(locked: *mut Self, name: &str, function: OnLock) {
         // SAFETY: by this function's contract.
-        let result = call(unsafe { &raw mut (*locked).lock });
+        let lock = unsafe { &raw mut (*locked).lock };
+        // SAFETY: as above.
+        let result = unsafe { function(lock) };
         if result != 0 {
             let (error, structure) = (std::io::Error::from_raw_os_error(result), S::NAME);
             fatal(format_args!(
@@ -87,10 +88,12 @@ impl<S: Structure> Locked<S> {
     /// # Safety
     /// `locked` may be written and is the caller's alone.
     unsafe fn init(locked: *mut Self) {
-        // SAFETY: by this function's contract; null is for the usual attributes.
-        let init = |lock| unsafe { libc::pthread_mutex_init(lock, ptr::null()) };
-        // SAFETY: as above.
-        unsafe { Self::with_lock(locked, "init", init) };
+        unsafe extern "C" fn init(lock: *mut libc::pthread_mutex_t) -> c_int {
+            // SAFETY: by the contract of `on_lock`; null is for the usual attributes.
+            unsafe { libc::pthread_mutex_init(lock, ptr::null()) }
+        }
+        // SAFETY: by this function's contract.
+        unsafe { Self::on_lock(locked, "init", init) };
     }
 
     /// Ends the lock.
@@ -99,27 +102,21 @@ impl<S: Structure> Locked<S> {
     /// liburcu's contract; no thread uses it any more.
     unsafe fn destroy(locked: *mut Self) {
         // SAFETY: by this function's contract.
-        let destroy = |lock| unsafe { libc::pthread_mutex_destroy(lock) };
-        // SAFETY: as above.
-        unsafe { Self::with_lock(locked, "destroy", destroy) };
+        unsafe { Self::on_lock(locked, "destroy", libc::pthread_mutex_destroy) };
     }
 
     /// # Safety
     /// liburcu's contract.
     unsafe fn lock(locked: *mut Self) {
         // SAFETY: by this function's contract.
-        let lock = |lock| unsafe { libc::pthread_mutex_lock(lock) };
-        // SAFETY: as above.
-        unsafe { Self::with_lock(locked, "lock", lock) };
+        unsafe { Self::on_lock(locked, "lock", libc::pthread_mutex_lock) };
     }
 
     /// # Safety
     /// liburcu's contract; the calling thread has locked it.
     unsafe fn unlock(locked: *mut Self) {
         // SAFETY: by this function's contract.
-        let unlock = |lock| unsafe { libc::pthread_mutex_unlock(lock) };
-        // SAFETY: as above.
-        unsafe { Self::with_lock(locked, "unlock", unlock) };
+        unsafe { Self::on_lock(locked, "unlock", libc::pthread_mutex_unlock) };
     }
 
     /// Does something with the structure while other consumers wait.

@@ -20,7 +20,7 @@
 
 use std::alloc::{Layout, alloc_zeroed};
 use std::cell::Cell;
-use std::ffi::{c_uint, c_void};
+use std::ffi::c_void;
 use std::ptr;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicI32, fence};
@@ -54,70 +54,68 @@ fn set_implicit(flavor: Flavor, now: bool) -> bool {
     IMPLICIT.with(|implicit| implicit[flavor.index()].replace(now))
 }
 
-// ---- registration by the
-// program -------------------------------------------------------------------
+// ---- registration by the program ----------------------------------------------------------------
 
-/// `rcu_register_thread`.
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn quiescence_urcu_register_thread(flavor: c_uint) {
-    with_errno(|| register(Flavor::called(flavor)));
+of_flavors! {
+    /// `rcu_register_thread`.
+    fn quiescence_urcu_register_thread(flavor) { with_errno(|| register(flavor)) }
+
+    /// From the first section of `<rcu>`.
+    fn quiescence_urcu_reader(flavor) { register_implicitly(flavor) }
+
+    /// `rcu_unregister_thread`.
+    fn quiescence_urcu_unregister_thread(flavor) { with_errno(|| unregister(flavor)) }
 }
 
 fn register(flavor: Flavor) {
-    let name = flavor.name();
     if flavor == Flavor::Bp {
-        return quiescence_urcu_bp_register();
+        return enter_bp();
     }
     if is_registered(flavor) {
         if set_implicit(flavor, false) {
             return;
         }
         fatal(format_args!(
-            "{name}_register_thread() twice by the same thread; register once, and unregister before the next time"
+            "{flavor}_register_thread() twice by the same thread; register once, and unregister \
+             before the next time"
         ));
     }
     if ROUND.get() >= ROUNDS {
         fatal(format_args!(
-            "{name}_register_thread() by a thread whose last destructors run: nobody will unregister it; call \
-             {name}_unregister_thread() in the same destructor, or register earlier"
+            "{flavor}_register_thread() by a thread whose last destructors run: nobody will \
+             unregister it; call {flavor}_unregister_thread() in the same destructor, or register \
+             earlier"
         ));
     }
     require_membarrier(flavor);
     let record = own_record(flavor);
     if !record.is_quiescent() {
         fatal(format_args!(
-            "{name}_register_thread() in a read-side critical section, which nobody has waited for; register before \
-             the first {name}_read_lock()"
+            "{flavor}_register_thread() in a read-side critical section, which nobody has waited \
+             for; register before the first {flavor}_read_lock()"
         ));
     }
     enter(flavor, record);
     attend_end();
 }
 
-/// Makes the calling thread a reader until it ends, if it is none: from the first section of
-/// `<rcu>`. A program that registers it later finds nothing wrong.
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn quiescence_urcu_reader(flavor: c_uint) {
-    if !is_registered(Flavor::called(flavor)) {
-        quiescence_urcu_register_thread(flavor);
-        set_implicit(Flavor::from_raw(flavor), true);
+/// Makes the calling thread a reader until it ends, if it is none. A program that registers it
+/// later finds nothing wrong.
+pub(crate) fn register_implicitly(flavor: Flavor) {
+    if !is_registered(flavor) {
+        with_errno(|| register(flavor));
+        set_implicit(flavor, true);
     }
 }
 
-/// `rcu_unregister_thread`.
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn quiescence_urcu_unregister_thread(flavor: c_uint) {
-    with_errno(|| unregister(Flavor::called(flavor)));
-}
-
 fn unregister(flavor: Flavor) {
-    let name = flavor.name();
     if flavor == Flavor::Bp {
         return; // as in liburcu: it does so when it ends
     }
     if !is_registered(flavor) {
         fatal(format_args!(
-            "{name}_unregister_thread() by a thread that is not registered; register each thread once, in itself"
+            "{flavor}_unregister_thread() by a thread that is not registered; register each thread \
+             once, in itself"
         ));
     }
     let record = own_record(flavor);
@@ -127,8 +125,8 @@ fn unregister(flavor: Flavor) {
     tolerated(
         Mistake::UnregisterInside,
         format_args!(
-            "{name}_unregister_thread() inside a read-side critical section, which no grace period waits for any \
-             more; call {name}_read_unlock() first"
+            "{flavor}_unregister_thread() inside a read-side critical section, which no grace \
+             period waits for any more; call {flavor}_read_unlock() first"
         ),
     );
     let section = record.word().load(Relaxed); // the thread's own
@@ -142,8 +140,9 @@ fn unregister(flavor: Flavor) {
 pub(crate) fn require_membarrier(flavor: Flavor) {
     if flavor == Flavor::Signal && quiescence::tuning::fences() != Fences::Membarrier {
         fatal(format_args!(
-            "urcu_signal: its readers execute no fences, and this process has no membarrier(2): allow it in the \
-             seccomp filter, start without QUIESCENCE_FENCES=portable, or use liburcu-mb"
+            "urcu_signal: its readers execute no fences, and this process has no membarrier(2): \
+             allow it in the seccomp filter, start without QUIESCENCE_FENCES=portable, or use \
+             liburcu-mb"
         ));
     }
 }
@@ -176,8 +175,7 @@ fn leave(flavor: Flavor, record: &'static Record) {
     unsafe { flavor.domain().unregister(record) };
 }
 
-// ----
-// QSBR ------------------------------------------------------------------------------------------
+// ---- QSBR ---------------------------------------------------------------------------------------
 
 /// A record as the headers' inlined code sees it.
 #[repr(C)]
@@ -218,8 +216,7 @@ pub(crate) fn come_online(flavor: Flavor, record: &Record) {
     word::enter(record, flavor.words());
 }
 
-// ---- the end of a
-// thread -----------------------------------------------------------------------------
+// ---- the end of a thread ------------------------------------------------------------------------
 
 static KEY: OnceLock<libc::pthread_key_t> = OnceLock::new();
 
@@ -264,10 +261,9 @@ unsafe extern "C" fn thread_ends(_any: *mut c_void) {
 fn unregister_at_end(flavor: Flavor) {
     let record = own_record(flavor);
     if debugging() && flavor != Flavor::Qsbr && !record.is_quiescent() {
-        let name = flavor.name();
         fatal(format_args!(
-            "a thread ends inside a read-side critical section of {name}; end each section with \
-             {name}_read_unlock()"
+            "a thread ends inside a read-side critical section of {flavor}; end each section with \
+             {flavor}_read_unlock()"
         ));
     }
     if flavor == Flavor::Bp {
@@ -277,8 +273,7 @@ fn unregister_at_end(flavor: Flavor) {
     }
 }
 
-// ---- bp: records of a
-// pool ---------------------------------------------------------------------------
+// ---- bp: records of a pool ----------------------------------------------------------------------
 
 /// Records that are allocated at once, and at least half of which are kept in reserve.
 const CHUNK: usize = 64;
@@ -292,7 +287,6 @@ static SHORT: AtomicBool = AtomicBool::new(false);
 static POOL: Mutex<Pool> = Mutex::new(Pool { all: Vec::new(), free: Vec::new() });
 
 /// The records of bp, which live for ever.
-#[derive(Debug)]
 pub(crate) struct Pool {
     all: Vec<&'static Record>,
     free: Vec<&'static Record>,
@@ -362,16 +356,11 @@ impl Pool {
     }
 }
 
-/// So that the first readers, which may be signal handlers, need allocate no record.
+/// bp is there: has threads register for it ahead, and the first readers, which may be signal
+/// handlers, need allocate no record.
 pub(crate) fn reserve() {
     signals::blocked(grow);
-}
-
-/// A flavour is there.
-pub(crate) fn attached(flavor: Flavor) {
-    if flavor == Flavor::Bp {
-        AHEAD.store(true, Relaxed); // a hint to threads that have not read yet
-    }
+    AHEAD.store(true, Relaxed); // a hint to threads that have not read yet
 }
 
 /// Registers the calling thread for bp, if that is there, so that none of its signal handlers has
@@ -385,24 +374,29 @@ pub(crate) fn register_ahead() {
 
 #[inline(never)]
 fn register_for_bp() {
-    let is_short = SHORT.load(Relaxed);
-    if (!is_short && is_registered(Flavor::Bp)) || fork::holds() {
-        return; // the second: the pool is locked by this thread
-    }
-    //~ compat-reserve:
-    if is_short && SHORT.swap(false, Relaxed) {
-        signals::blocked(grow);
-    }
-    //~ compat-ahead:
-    if !is_registered(Flavor::Bp) {
-        quiescence_urcu_bp_register();
-    }
+    with_errno(|| {
+        let is_short = SHORT.load(Relaxed);
+        if (!is_short && is_registered(Flavor::Bp)) || fork::holds() {
+            return; // the second: the pool is locked by this thread
+        }
+        //~ compat-reserve:
+        if is_short && SHORT.swap(false, Relaxed) {
+            signals::blocked(grow);
+        }
+        //~ compat-ahead:
+        if !is_registered(Flavor::Bp) {
+            enter_bp();
+        }
+    });
+}
+
+exported! {
+    fn quiescence_urcu_bp_register() { enter_bp() }
 }
 
 /// bp: makes the calling thread a reader, if it is none. From its first section, by the program, or
 /// ahead.
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn quiescence_urcu_bp_register() {
+fn enter_bp() {
     let register = || {
         let place = Flavor::Bp.place().cast::<*const Record>();
         if is_registered(Flavor::Bp) {
@@ -426,8 +420,7 @@ fn give_back(record: &'static Record) {
     pool().free.push(record); //~ compat-give-back
 }
 
-// ----
-// callbacks ---------------------------------------------------------------------------------------
+// ---- callbacks ----------------------------------------------------------------------------------
 
 /// What `begin` has done, for `end` to undo.
 const ENTERED: usize = 1;

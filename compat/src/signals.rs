@@ -8,12 +8,6 @@ use std::ptr;
 #[derive(Clone, Copy)]
 pub(crate) struct Before(libc::sigset_t);
 
-impl std::fmt::Debug for Before {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Before").finish_non_exhaustive()
-    }
-}
-
 /// Blocks all signals.
 pub(crate) fn block() -> Before {
     let mut all = MaybeUninit::<libc::sigset_t>::uninit();

@@ -17,15 +17,14 @@ mod state;
 use std::cell::Cell;
 use std::ffi::{c_int, c_ulong, c_void};
 use std::ptr;
-use std::sync::{Mutex, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use quiescence::intrusive::{QueueNode, WaitFreeQueue};
 
 use self::completion::Completion;
 use self::state::State;
 use crate::fatal::fatal;
-use crate::signals;
+use crate::threads;
 
 /// `struct urcu_work`: what its user embeds.
 #[repr(C)]
@@ -57,32 +56,26 @@ struct Hooks {
 struct Workqueue {
     queue: WaitFreeQueue,
     state: State,
-    /// The CPU that the worker is to run on; none if it is negative.
+    /// The CPU that the worker is to run on; any if it is negative.
     cpu: c_int,
     hooks: Hooks,
     worker: Mutex<Option<Worker>>,
 }
 
-/// A thread, and the process that it is a thread of: a child has its handle and not the thread.
+/// A thread, and the process that it is a thread of: a child has its number and not the thread.
+#[derive(Clone, Copy)]
 struct Worker {
     process: u32,
-    thread: JoinHandle<()>,
+    thread: libc::pthread_t,
 }
 
 impl Worker {
     /// Waits until it has ended.
     fn join(self) {
-        if self.process != std::process::id() {
-            self.forget();
-        } else if self.thread.join().is_err() {
-            fatal(format_args!("the worker of a work queue has panicked"));
+        if self.process == std::process::id() {
+            // SAFETY: joined once, by `stop`, and by no other.
+            unsafe { libc::pthread_join(self.thread, ptr::null_mut()) };
         }
-    }
-
-    /// Leaves the handle alone. That of another process's thread is no handle any more: the system
-    /// may have given its address to a new thread, which dropping it would detach.
-    fn forget(self) {
-        std::mem::forget(self.thread);
     }
 }
 
@@ -91,33 +84,26 @@ thread_local! {
     static OWN: Cell<*const Workqueue> = const { Cell::new(ptr::null()) };
 }
 
-/// A work queue, handed to its worker.
-struct Handed(*const Workqueue);
-
-// SAFETY: a work queue is used by all threads, and freed when the worker has ended.
-unsafe impl Send for Handed {}
+// SAFETY: all threads queue, and what is private is only handed back to its hooks.
+unsafe impl Sync for Workqueue {}
 
 impl Workqueue {
-    /// Starts a worker, on which no signal is handled.
+    /// Starts a worker.
     fn start(&self) {
-        let handed = Handed(self);
-        let thread = signals::blocked(|| {
-            thread::Builder::new().name("urcu-workqueue".into()).spawn(move || {
-                let Handed(workqueue) = { handed };
-                OWN.set(workqueue);
-                // SAFETY: freed when this thread has been joined, or in a process that does not
-                // have it.
-                unsafe { &*workqueue }.work();
-            })
+        // SAFETY: freed when the thread has been joined, or in a process that does not have it.
+        let lasting: &'static Self = unsafe { &*ptr::from_ref(self) };
+        let thread = threads::spawn(c"urcu-workqueue", || {
+            OWN.set(lasting);
+            lasting.work();
         });
-        let thread = thread.unwrap_or_else(|error| {
-            fatal(format_args!("a work queue cannot have its thread: {error}; raise the limit"))
-        });
-        let worker = Worker { process: std::process::id(), thread };
-        let mut place = self.worker.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(before) = place.replace(worker) {
-            before.forget();
-        }
+        let Some(thread) = thread else {
+            fatal(format_args!("a work queue cannot have its thread; raise the limit of threads"));
+        };
+        *self.worker() = Some(Worker { process: std::process::id(), thread });
+    }
+
+    fn worker(&self) -> MutexGuard<'_, Option<Worker>> {
+        self.worker.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Ends the process if the calling thread is the worker, which would wait for itself.
@@ -138,7 +124,7 @@ impl Workqueue {
 
     /// What the worker does until it is stopped. What is queued before that is done.
     fn work(&self) {
-        self.stay_on_cpu();
+        threads::bind(self.cpu);
         self.call(self.hooks.begin);
         loop {
             if self.state.pause_wanted() {
@@ -146,7 +132,7 @@ impl Workqueue {
                 self.state.pause();
                 self.call(self.hooks.after_pause);
             }
-            self.stay_on_cpu();
+            threads::stay_on(self.cpu);
             let ran = self.run_batch();
             if !ran && self.state.stop_wanted() {
                 break;
@@ -176,23 +162,6 @@ impl Workqueue {
         true
     }
 
-    /// Puts the worker where its maker wants it, if it is not there. It may have been moved away as
-    /// its CPU was taken out of the system, and not all CPUs are there, nor allowed: then it runs
-    /// where it may.
-    fn stay_on_cpu(&self) {
-        let Ok(cpu) = usize::try_from(self.cpu) else { return };
-        // SAFETY: nothing is asked of the caller.
-        if unsafe { libc::sched_getcpu() } == self.cpu || cpu >= 8 * size_of::<libc::cpu_set_t>() {
-            return;
-        }
-        // SAFETY: all zeroes is the empty set.
-        let mut set = unsafe { std::mem::zeroed::<libc::cpu_set_t>() };
-        // SAFETY: within the set, as was looked at above.
-        unsafe { libc::CPU_SET(cpu, &mut set) };
-        // SAFETY: a set of the size that is given, and this thread.
-        unsafe { libc::sched_setaffinity(0, size_of_val(&set), &raw const set) };
-    }
-
     /// Queues a work.
     ///
     /// # Safety
@@ -209,8 +178,8 @@ impl Workqueue {
     /// Stops the worker once all is done.
     fn stop(&self) {
         self.state.stop();
-        let mut place = self.worker.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(worker) = place.take() {
+        let worker = self.worker().take();
+        if let Some(worker) = worker {
             worker.join();
         }
     }

@@ -130,7 +130,9 @@ fn callbacks_run_on_each_flavours_worker() {
 fn an_idle_default_worker_ends() {
     const TEST: &str = "an_idle_default_worker_ends";
     if !is_alone(TEST) {
-        return alone(TEST, &[("QUIESCENCE_CALL_RCU_IDLE_MS", "0")]);
+        // Each callback is waited for, and none waits for company.
+        let at_once = [("QUIESCENCE_CALL_RCU_IDLE_MS", "0"), ("QUIESCENCE_LAZY_MS", "0")];
+        return alone(TEST, &at_once);
     }
     attach();
     let (ran, has_run) = mpsc::channel();

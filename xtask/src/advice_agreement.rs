@@ -4,14 +4,12 @@
 //! Two runs agree when the design that each recommends is in the set of the other. Stricter, and
 //! shown beside it: the same recommendation, and the same set.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use serde_json::Value;
 
-use crate::noise::document;
+use crate::noise::{Advice, advise};
 use crate::tools::built_rcu;
 
 /// The workloads that no file describes: corners of what the flags can say.
@@ -34,14 +32,6 @@ pub struct Agreement {
     seed: u64,
 }
 
-/// What one run said.
-struct Advice {
-    recommended: Option<String>,
-    set: BTreeSet<String>,
-    /// How many designs were measured.
-    designs: usize,
-}
-
 impl Agreement {
     /// Runs all, and prints a line for each.
     ///
@@ -51,11 +41,15 @@ impl Agreement {
         let program = built_rcu()?;
         let (mut all, mut agreed, mut same, mut equal) = (0, 0, 0, 0);
         for (name, args) in workloads()? {
-            let first = advise(&program, &args, self.seed)?;
-            let second = advise(&program, &args, self.seed + 1)?;
-            let agree = first.allows(&second) && second.allows(&first);
+            let run = |seed: u64| {
+                let seed = seed.to_string();
+                let words = args.iter().map(String::as_str).chain(["--seed", &seed]);
+                advise(&program, &words.collect::<Vec<_>>())
+            };
+            let (first, second) = (run(self.seed)?, run(self.seed + 1)?);
+            let agree = allows(&first, &second) && allows(&second, &first);
             let is_same = first.recommended == second.recommended;
-            let is_equal = first.set == second.set;
+            let is_equal = first.equal == second.equal;
             all += 1;
             agreed += u32::from(agree);
             same += u32::from(is_same);
@@ -63,12 +57,12 @@ impl Agreement {
             println!(
                 "{name}: {}; {} and {}; of {} designs sets of {} and {}, {} in both",
                 if agree { "agree" } else { "DISAGREE" },
-                first.name(),
-                second.name(),
-                first.designs,
-                first.set.len(),
-                second.set.len(),
-                first.set.intersection(&second.set).count(),
+                first.recommended.as_deref().unwrap_or("nothing"),
+                second.recommended.as_deref().unwrap_or("nothing"),
+                first.designs.len(),
+                first.equal.len(),
+                second.equal.len(),
+                first.equal.intersection(&second.equal).count(),
             );
         }
         println!("{agreed} of {all} agree; {same} the same recommendation; {equal} the same set");
@@ -77,15 +71,9 @@ impl Agreement {
     }
 }
 
-impl Advice {
-    /// Whether what the other one recommends is one of those to take here.
-    fn allows(&self, other: &Advice) -> bool {
-        other.recommended.as_ref().is_some_and(|name| self.set.contains(name))
-    }
-
-    fn name(&self) -> &str {
-        self.recommended.as_deref().unwrap_or("nothing")
-    }
+/// Whether what one run recommends is one of those to take by the other.
+fn allows(one: &Advice, other: &Advice) -> bool {
+    other.recommended.as_ref().is_some_and(|name| one.equal.contains(name))
 }
 
 fn workloads() -> Result<Vec<(String, Vec<String>)>> {
@@ -107,20 +95,4 @@ fn workloads() -> Result<Vec<(String, Vec<String>)>> {
         }),
     );
     Ok(all)
-}
-
-fn advise(program: &Path, args: &[String], seed: u64) -> Result<Advice> {
-    let seed = seed.to_string();
-    let mut words =
-        vec!["advise", "--quick", "--skip", "costs", "--skip", "sweep", "--seed", &seed];
-    words.extend(args.iter().map(String::as_str));
-    let report = document(program, &words)?;
-    let designs = report["designs"].as_array().context("no designs")?;
-    let is_in = |design: &&Value| design["standing"] != "out";
-    let name = |design: &Value| design["name"].as_str().map(str::to_owned);
-    Ok(Advice {
-        recommended: report["recommended"].as_str().map(str::to_owned),
-        set: designs.iter().filter(is_in).filter_map(name).collect(),
-        designs: designs.len(),
-    })
 }

@@ -11,7 +11,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 
 use crate::say;
-use crate::tools::{built_program, files_below, run};
+use crate::tools::{self, built_program, files_below, run};
 
 /// Shells, and where each looks for the completions of `rcu`, below the prefix.
 const COMPLETIONS: [(&str, &str); 3] = [
@@ -30,13 +30,16 @@ pub fn install(prefix: &Path) -> Result<()> {
     for (package, name) in [("rcu", "rcu"), ("quiescence-torture", "rcu-torture")] {
         let program = built_program(package, name)?;
         let installed = prefix.join("bin").join(name);
-        write(&installed, &fs::read(&program).with_context(|| program.display().to_string())?)?;
+        let built = fs::read(&program).with_context(|| program.display().to_string())?;
+        tools::write(&installed, built)?;
+        say::path(&installed)?;
         fs::set_permissions(&installed, fs::Permissions::from_mode(0o755))?;
     }
     let installed = prefix.join("bin/rcu");
     for (shell, place) in COMPLETIONS {
         let script = run(Command::new(&installed).args(["completions", shell]))?;
-        write(&prefix.join(place), script.as_bytes())?;
+        tools::write(&prefix.join(place), script)?;
+        say::path(&prefix.join(place))?;
     }
     let pages = prefix.join("share/man/man1");
     run(Command::new(&installed).args(["man", "--dir"]).arg(&pages))?;
@@ -45,14 +48,5 @@ pub fn install(prefix: &Path) -> Result<()> {
             say::path(&page)?;
         }
     }
-    Ok(())
-}
-
-fn write(path: &Path, bytes: &[u8]) -> Result<()> {
-    let shown = || path.display().to_string();
-    let directory = path.parent().with_context(shown)?;
-    fs::create_dir_all(directory).with_context(shown)?;
-    fs::write(path, bytes).with_context(shown)?;
-    say::path(path)?;
     Ok(())
 }

@@ -15,31 +15,7 @@ use anyhow::{Context, Result};
 
 use crate::library::{CORE, CORE_ARCHIVE, CORE_LINK, LIBRARIES, Library};
 use crate::tools::{built as built_by_cargo, c_compiler, cargo, files_below, root, run};
-use crate::{archives, cmake, mutants, pkgconfig, say};
-
-/// How it is compiled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
-    /// As it is shipped.
-    Release,
-    /// Without optimisation, with the core's assertions.
-    Debug,
-}
-
-/// A step in which the thin libraries are made as they must be; for tests that show what goes wrong
-/// without.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// Their own data is reached through the global offset table: executables have copies of it.
-    DataThroughTheTable,
-    /// `liburcu`'s symbols are `liburcu-memb`'s where both are loaded.
-    OneOfTwo,
-    /// Executables' copies of the flavour's structure are completed with what 0.14 has added.
-    CompleteCopies,
-    /// Thread-local storage is reached by descriptors, so that it need not be there when the
-    /// program starts.
-    Descriptors,
-}
+use crate::{archives, cmake, headers, mutants, pkgconfig, say};
 
 /// What all is linked with: no lazy binding, for a reader's first call is no place for the linker's
 /// locks; never unloaded, for threads and readers' records outlive any `dlclose`.
@@ -63,31 +39,8 @@ const LINK: &[&str] = &[
 pub fn built() -> PathBuf {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT
-        .get_or_init(|| {
-            build(Mode::Release).unwrap_or_else(|error| panic!("cargo xtask compat: {error:#}"))
-        })
+        .get_or_init(|| build().unwrap_or_else(|error| panic!("cargo xtask compat: {error:#}")))
         .clone()
-}
-
-/// Builds the thin libraries of these suffixes, around the core as it is, into `directory/lib`,
-/// with one step left out.
-///
-/// # Errors
-/// As [`build`].
-pub fn build_without(step: Step, suffixes: &[&str], directory: &Path) -> Result<PathBuf> {
-    let tree = build(Mode::Release)?;
-    let variant = Build {
-        mode: Mode::Release,
-        root: root(),
-        archive: PathBuf::new(),
-        stage: directory.to_path_buf(),
-        without: Some(step),
-    };
-    fs::create_dir_all(variant.library(""))?;
-    fs::copy(tree.join("lib").join(CORE), variant.library(CORE))?;
-    let is_wanted = |library: &&Library| suffixes.contains(&library.suffix);
-    variant.make_thin(LIBRARIES.iter().filter(is_wanted), false)?;
-    Ok(variant.library(""))
 }
 
 /// Builds the libraries of the copy in which steps can be removed: `QUIESCENCE_MUTANT` names one.
@@ -96,15 +49,9 @@ pub fn build_without(step: Step, suffixes: &[&str], directory: &Path) -> Result<
 /// # Errors
 /// As [`build`].
 pub fn build_with_hooks() -> Result<PathBuf> {
-    let root = root();
-    let work = root.join("target/compat-hooks");
-    fs::create_dir_all(&work).with_context(|| work.display().to_string())?;
-    let lock = File::create(work.join("lock"))?;
-    lock.lock().context("waiting for another build")?;
-    let archive = core_archive(&mutants::tree()?, &work, Mode::Release, mutants::FLAGS)?;
-    let stage = work.join("stage");
-    _ = fs::remove_dir_all(&stage);
-    let build = Build { mode: Mode::Release, root, archive, stage, without: None };
+    let (work, _lock) = workplace("compat-hooks")?;
+    let archive = core_archive(&mutants::tree()?, &work, mutants::FLAGS)?;
+    let build = Build { root: root(), archive, stage: work.join("stage") };
     build.make()?;
     Ok(build.stage)
 }
@@ -114,15 +61,11 @@ pub fn build_with_hooks() -> Result<PathBuf> {
 ///
 /// # Errors
 /// If a tool is missing or fails; the error says which, and what it said.
-pub fn build(mode: Mode) -> Result<PathBuf> {
+pub fn build() -> Result<PathBuf> {
     let root = root();
-    let work = root.join("target/compat-build");
-    fs::create_dir_all(&work).with_context(|| work.display().to_string())?;
-    let lock = File::create(work.join("lock"))?;
-    lock.lock().context("waiting for another build")?;
-
-    let archive = core_archive(&root, &work, mode, "")?;
-    let build = Build { mode, root, archive, stage: work.join("stage"), without: None };
+    let (work, _lock) = workplace("compat-build")?;
+    let archive = core_archive(&root, &work, "")?;
+    let build = Build { root, archive, stage: work.join("stage") };
     let tree = build.root.join("target/compat");
     let stamp_file = work.join("stamp");
     let stamp = build.stamp()?;
@@ -134,27 +77,35 @@ pub fn build(mode: Mode) -> Result<PathBuf> {
     say::begun("making the libraries in target/compat");
     // Until it is whole again there is no stamp.
     _ = fs::remove_file(&stamp_file);
-    _ = fs::remove_dir_all(&build.stage);
     build.make()?;
-    bring(&build.stage, &tree)?;
+    // Whole trees are moved: a process that has an old file open or mapped keeps it.
+    let old = work.join("old");
+    _ = fs::remove_dir_all(&old);
+    _ = fs::rename(&tree, &old);
+    fs::rename(&build.stage, &tree).with_context(|| tree.display().to_string())?;
+    _ = fs::remove_dir_all(&old);
     fs::write(&stamp_file, stamp)?;
     Ok(tree)
 }
 
+/// A directory of target to work in, which is this process's as long as the file is open.
+fn workplace(name: &str) -> Result<(PathBuf, File)> {
+    let work = root().join("target").join(name);
+    fs::create_dir_all(&work).with_context(|| work.display().to_string())?;
+    let lock = File::create(work.join("lock"))?;
+    lock.lock().context("waiting for another build")?;
+    Ok((work, lock))
+}
+
 /// Lets cargo build the core, with these flags of the compiler if there are any. Returns where the
 /// archive is.
-fn core_archive(root: &Path, work: &Path, mode: Mode, flags: &str) -> Result<PathBuf> {
-    let profile = match mode {
-        Mode::Release => "compat",
-        Mode::Debug => "dev",
-    };
-    let what =
-        ["--package", "quiescence-compat", "--lib", "--profile", profile, "--features", "library"];
+fn core_archive(root: &Path, work: &Path, flags: &str) -> Result<PathBuf> {
+    let what = ["--package", "quiescence-compat", "--lib", "--profile", "compat"];
     let mut cargo = cargo(root);
     if !flags.is_empty() {
         cargo.env("RUSTFLAGS", flags);
     }
-    cargo.arg("build").args(what).arg("--target-dir").arg(work);
+    cargo.arg("build").args(what).args(["--features", "library", "--target-dir"]).arg(work);
     let is_it = |path: &PathBuf| path.file_name().is_some_and(|name| name == "libcompat.a");
     built_by_cargo(&mut cargo, false)?
         .into_iter()
@@ -163,14 +114,11 @@ fn core_archive(root: &Path, work: &Path, mode: Mode, flags: &str) -> Result<Pat
 }
 
 struct Build {
-    mode: Mode,
     root: PathBuf,
     /// The core, as cargo made it.
     archive: PathBuf,
     /// Where all is made, before it is brought to where others look.
     stage: PathBuf,
-    /// What is left out.
-    without: Option<Step>,
 }
 
 impl Build {
@@ -189,7 +137,7 @@ impl Build {
         for folder in ["compat/shim", "compat/link", "compat/include", "xtask/src"] {
             inputs.extend(files_below(&self.root.join(folder))?);
         }
-        let mut stamp = format!("{:?} {:?}\n", self.mode, c_compiler());
+        let mut stamp = format!("{:?}\n", c_compiler());
         for input in inputs {
             let status = fs::metadata(&input).with_context(|| input.display().to_string())?;
             stamp += &format!("{} {} {:?}\n", input.display(), status.len(), status.modified()?);
@@ -198,11 +146,12 @@ impl Build {
     }
 
     fn make(&self) -> Result<()> {
+        _ = fs::remove_dir_all(&self.stage);
         fs::create_dir_all(self.library("pkgconfig"))?;
+        headers::write(&self.stage.join("include"))?;
         self.link_core()?;
-        self.make_thin(LIBRARIES.iter(), true)?;
+        self.make_thin()?;
         self.make_archives()?;
-        copy_tree(&self.folder("include"), &self.stage.join("include"))?;
         for (name, text) in
             pkgconfig::files("${pcfiledir}/../..", "${prefix}/lib", "${prefix}/include")
         {
@@ -231,23 +180,17 @@ impl Build {
     }
 
     /// Those that programs run on, and what the linker is given.
-    fn make_thin<'l>(
-        &self,
-        libraries: impl Iterator<Item = &'l Library>,
-        linkable: bool,
-    ) -> Result<()> {
+    fn make_thin(&self) -> Result<()> {
         let objects = self.stage.join("objects");
         fs::create_dir_all(&objects)?;
-        for library in libraries {
+        for library in LIBRARIES {
             self.link(library, &self.compile(library, &objects, &[])?, &library.soname())?;
             let name = library.linker_name();
-            if !linkable {
-                continue;
-            } else if library.has_link_time_twin() {
+            if library.has_link_time_twin() {
                 let parts = self.compile(library, &objects, &["-DSHIM_LINK_TIME"])?;
                 self.link(library, &parts, &name)?;
             } else {
-                symlink(&library.soname(), &self.library(&name))?;
+                symlink(library.soname(), &self.library(&name))?;
             }
         }
         fs::remove_dir_all(objects)?;
@@ -285,21 +228,14 @@ impl Build {
     }
 
     fn compile_options(&self) -> Vec<String> {
-        let include = format!("-I{}", self.folder("include").display());
-        let optimise = if self.mode == Mode::Release { "-O2" } else { "-Og" };
+        let include = format!("-I{}", self.stage.join("include").display());
         let mut options =
-            vec![optimise, "-g", "-fPIC", "-fno-plt", "-std=gnu11", "-Wall", "-Wextra", &include];
+            vec!["-O2", "-g", "-fPIC", "-fno-plt", "-std=gnu11", "-Wall", "-Wextra", &include];
         // See shim/flavor.c. Other architectures have one dialect of thread-local access, the good
         // one.
         options.push("-mgeneral-regs-only");
         if cfg!(target_arch = "x86_64") {
             options.push("-mtls-dialect=gnu2");
-        }
-        if self.without == Some(Step::CompleteCopies) {
-            options.push("-DSHIM_LEAVES_COPIES");
-        }
-        if self.without == Some(Step::Descriptors) {
-            options.push("-ftls-model=initial-exec");
         }
         options.into_iter().map(str::to_owned).collect()
     }
@@ -307,14 +243,11 @@ impl Build {
     /// Into a file of this name.
     fn link(&self, library: &Library, objects: &[PathBuf], name: &str) -> Result<()> {
         let soname = library.soname();
-        let auxiliary = library.auxiliary.filter(|_| self.without != Some(Step::OneOfTwo));
-        let bind_here = self.without == Some(Step::DataThroughTheTable);
         run(c_compiler()
             .args(LINK)
-            .args(bind_here.then_some("-Wl,-Bsymbolic"))
             .arg(format!("-Wl,-soname,{soname}"))
             .arg(version_script(&self.folder("link").join(library.script)))
-            .args(auxiliary.map(|name| format!("-Wl,--auxiliary,{name}")))
+            .args(library.auxiliary.map(|name| format!("-Wl,--auxiliary,{name}")))
             .args(["-Wl,--enable-new-dtags", "-Wl,-rpath,$ORIGIN"])
             .args(objects)
             .arg(self.library(CORE))
@@ -328,51 +261,11 @@ fn version_script(path: &Path) -> String {
     format!("-Wl,--version-script={}", path.display())
 }
 
-/// A symbolic link, in place of whatever was there.
-pub(crate) fn symlink(target: &str, link: &Path) -> Result<()> {
-    symlink_to(Path::new(target), link)
-}
-
-/// The same. Made beside its place and moved there: tests that run at once make the same ones.
-pub(crate) fn symlink_to(target: &Path, link: &Path) -> Result<()> {
+/// A symbolic link, in place of whatever was there. Made beside its place and moved there: tests
+/// that run at once make the same ones.
+pub(crate) fn symlink(target: impl AsRef<Path>, link: &Path) -> Result<()> {
     let new = link.with_added_extension(format!("new-{}", std::process::id()));
     _ = fs::remove_file(&new);
     std::os::unix::fs::symlink(target, &new).with_context(|| new.display().to_string())?;
     fs::rename(&new, link).with_context(|| link.display().to_string())
-}
-
-fn copy_tree(from: &Path, to: &Path) -> Result<()> {
-    for file in files_below(from)? {
-        let place = to.join(file.strip_prefix(from)?);
-        fs::create_dir_all(place.parent().expect("a file has a directory"))?;
-        fs::copy(&file, &place).with_context(|| file.display().to_string())?;
-    }
-    Ok(())
-}
-
-/// Brings the stage to where others look, file by file: a process that has an old one open or
-/// mapped keeps it.
-fn bring(stage: &Path, tree: &Path) -> Result<()> {
-    let new: Vec<PathBuf> = relative(stage)?;
-    for path in &new {
-        let place = tree.join(path);
-        fs::create_dir_all(place.parent().expect("a file has a directory"))?;
-        fs::rename(stage.join(path), &place).with_context(|| place.display().to_string())?;
-    }
-    for old in relative(tree)? {
-        if new.binary_search(&old).is_err() {
-            fs::remove_file(tree.join(old))?;
-        }
-    }
-    Ok(())
-}
-
-fn relative(directory: &Path) -> Result<Vec<PathBuf>> {
-    if !directory.is_dir() {
-        return Ok(Vec::new());
-    }
-    files_below(directory)?
-        .iter()
-        .map(|file| Ok(file.strip_prefix(directory)?.to_path_buf()))
-        .collect()
 }

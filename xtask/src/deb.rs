@@ -14,7 +14,6 @@
 //! `Multi-Arch: same`.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -24,7 +23,7 @@ use crate::compat::symlink;
 use crate::install::{MANUAL, Part, Places, install_part};
 use crate::library::{CORE, LIBRARIES};
 use crate::pkgconfig;
-use crate::tools::{c_compiler, files_below, run};
+use crate::tools::{self, c_compiler, files_below, run};
 
 mod documents;
 mod symbols;
@@ -164,7 +163,7 @@ impl Maker<'_> {
         for file in files_below(&stage.join(self.home().strip_prefix("/")?).join("pkgconfig"))? {
             let name = file.file_name().context("a file has a name")?.to_string_lossy();
             if name.starts_with(pkgconfig::OWN) {
-                symlink(&format!("../quiescence/pkgconfig/{name}"), &usual.join(&*name))?;
+                symlink(format!("../quiescence/pkgconfig/{name}"), &usual.join(&*name))?;
             }
         }
         // Libraries of their own, for the linker: the others are links.
@@ -185,7 +184,7 @@ impl Maker<'_> {
         let place = stage.join(links.strip_prefix("/")?);
         fs::create_dir_all(&place)?;
         for name in LIBRARIES.iter().map(|library| library.soname()).chain([CORE.to_owned()]) {
-            symlink(&format!("../{name}"), &place.join(&name))?;
+            symlink(format!("../{name}"), &place.join(&name))?;
         }
         // Before the files in which Debian names its own directories.
         let file = format!("etc/ld.so.conf.d/00-quiescence-{}.conf", self.triplet);
@@ -229,7 +228,8 @@ impl Maker<'_> {
              Installed-Size: {kilobytes}\nDepends: {depends}\n{described}"
         );
         write(stage, "DEBIAN/control", &control)?;
-        set_modes(stage)?;
+        // As Debian wants them, whatever the mask is here.
+        run(Command::new("chmod").args(["--recursive", "a-x,u=rwX,go=rX"]).arg(stage))?;
         let package = self.output.join(format!("{name}_{version}_{architecture}.deb"));
         run(Command::new("dpkg-deb")
             .env("SOURCE_DATE_EPOCH", self.documents.date.to_string())
@@ -242,9 +242,7 @@ impl Maker<'_> {
 }
 
 fn write(stage: &Path, path: &str, text: &str) -> Result<()> {
-    let place = stage.join(path);
-    fs::create_dir_all(place.parent().expect("a file has a directory"))?;
-    fs::write(&place, text).with_context(|| place.display().to_string())
+    tools::write(&stage.join(path), text)
 }
 
 /// In its place, without name and time: the same text makes the same file.
@@ -271,19 +269,4 @@ fn sums(stage: &Path) -> Result<String> {
     let names = files.iter().filter(|file| !file.is_symlink());
     let names: Vec<_> = names.map(|file| file.strip_prefix(stage)).collect::<Result<_, _>>()?;
     run(Command::new("md5sum").current_dir(stage).args(names))
-}
-
-/// As Debian wants them, whatever the mask is here.
-fn set_modes(stage: &Path) -> Result<()> {
-    for file in files_below(stage)? {
-        if !file.is_symlink() {
-            fs::set_permissions(&file, fs::Permissions::from_mode(0o644))?;
-        }
-        for directory in
-            file.ancestors().skip(1).take_while(|directory| directory.starts_with(stage))
-        {
-            fs::set_permissions(directory, fs::Permissions::from_mode(0o755))?;
-        }
-    }
-    Ok(())
 }

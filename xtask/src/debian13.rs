@@ -5,16 +5,15 @@
 //! What is done inside the root `compat/debian13/inside.sh` says. Only root may change into one.
 
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::compat::{self, Mode};
+use crate::compat;
 use crate::needs::ROOT_0_15;
 use crate::say;
-use crate::tools::{self, cargo, files_below};
+use crate::tools::{self, cargo, copy_tree};
 
 /// Where the root is made, below the repository, if no other one is named.
 const ROOT: &str = "target/debian13/root";
@@ -43,31 +42,21 @@ impl Debian13 {
     /// libraries.
     pub fn run(&self) -> Result<()> {
         ensure!(
-            is_root()?,
+            rustix::process::getuid().is_root(),
             "only root may change into a root of Debian 13: run it by sudo, or in a container"
         );
         let root = self.root.clone().unwrap_or_else(|| tools::root().join(ROOT));
         if !root.join("usr/include").is_dir() {
             make_root(&root)?;
         }
-        let tree = compat::build(Mode::Release)?;
-        let place = Place::new(&root)?;
-        place.fill(&tree)?;
-        let (table, held) = place.run()?;
+        let (table, held) = beside(&root, &compat::build()?)?;
         print!("{table}");
         if let Some(file) = &self.table {
             fs::write(file, &table).with_context(|| file.display().to_string())?;
         }
-        drop(place);
         ensure!(held, "something did not hold on our libraries: see above");
         if self.programs_only { Ok(()) } else { tests(&root) }
     }
-}
-
-/// Whether the caller is root.
-fn is_root() -> Result<bool> {
-    let output = Command::new("id").arg("-u").output().context("id, of coreutils")?;
-    Ok(output.stdout.trim_ascii() == b"0")
 }
 
 /// Makes the root beside its place, and moves it there once it is whole.
@@ -93,65 +82,28 @@ fn make_root(root: &Path) -> Result<()> {
     fs::rename(&new, root).with_context(|| root.display().to_string())
 }
 
-/// A directory in the root, gone with this value.
-struct Place {
-    root: PathBuf,
-    /// As it is seen from inside.
-    inside: String,
-}
-
-impl Place {
-    fn new(root: &Path) -> Result<Self> {
-        let root = fs::canonicalize(root).with_context(|| root.display().to_string())?;
-        let inside = format!("/tmp/quiescence-{}", std::process::id());
-        let place = Self { root, inside };
-        fs::create_dir_all(place.path()).with_context(|| place.path().display().to_string())?;
-        Ok(place)
-    }
-
-    fn path(&self) -> PathBuf {
-        self.root.join(self.inside.trim_start_matches('/'))
-    }
-
-    /// Brings the programs and our libraries there.
-    fn fill(&self, tree: &Path) -> Result<()> {
-        let compat = tools::root().join("compat");
-        let folders = [(compat.join("tests/programs"), "programs"), (tree.join("lib"), "lib")];
-        for (from, to) in folders {
-            for file in files_below(&from)? {
-                let place = self.path().join(to).join(file.strip_prefix(&from)?);
-                fs::create_dir_all(place.parent().expect("a file has a directory"))?;
-                fs::copy(&file, &place).with_context(|| file.display().to_string())?;
-            }
-        }
-        fs::copy(compat.join("debian13/inside.sh"), self.path().join("inside.sh"))?;
-        Ok(())
-    }
-
-    /// Runs them: the table, and whether all held on ours. `/proc` is mounted for these processes
-    /// only.
-    fn run(&self) -> Result<(String, bool)> {
-        let script = r#"mount -t proc proc "$1/proc" && exec chroot "$1" bash "$2/inside.sh" "$2""#;
-        let output = Command::new("unshare")
-            .args(["--mount", "sh", "-c", script, "sh"])
-            .arg(&self.root)
-            .arg(&self.inside)
-            .stderr(Stdio::inherit())
-            .output()
-            .context("unshare, of util-linux")?;
-        std::io::stdout().flush()?;
-        let table = String::from_utf8(output.stdout).context("the table is text")?;
-        match output.status.code() {
-            Some(0) => Ok((table, true)),
-            Some(1) if !table.is_empty() => Ok((table, false)),
-            _ => bail!("compat/debian13/inside.sh could not be run: {}", output.status),
-        }
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        _ = fs::remove_dir_all(self.path());
+/// Brings the programs and our libraries into a directory in the root, and runs them there: the
+/// table, and whether all held on ours. `/proc` is mounted for these processes only.
+fn beside(root: &Path, tree: &Path) -> Result<(String, bool)> {
+    let root = fs::canonicalize(root).with_context(|| root.display().to_string())?;
+    let place = tempfile::Builder::new().prefix("quiescence-").tempdir_in(root.join("tmp"))?;
+    let compat = tools::root().join("compat");
+    copy_tree(&compat.join("tests/programs"), &place.path().join("programs"))?;
+    copy_tree(&tree.join("lib"), &place.path().join("lib"))?;
+    fs::copy(compat.join("debian13/inside.sh"), place.path().join("inside.sh"))?;
+    let script = r#"mount -t proc proc "$1/proc" && exec chroot "$1" bash "$2/inside.sh" "$2""#;
+    let output = Command::new("unshare")
+        .args(["--mount", "sh", "-c", script, "sh"])
+        .arg(&root)
+        .arg(Path::new("/").join(place.path().strip_prefix(&root)?))
+        .stderr(Stdio::inherit())
+        .output()
+        .context("unshare, of util-linux")?;
+    let table = String::from_utf8(output.stdout).context("the table is text")?;
+    match output.status.code() {
+        Some(0) => Ok((table, true)),
+        Some(1) if !table.is_empty() => Ok((table, false)),
+        _ => bail!("compat/debian13/inside.sh could not be run: {}", output.status),
     }
 }
 

@@ -16,7 +16,7 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
 use crate::say;
-use crate::tools::{files_below, root, run};
+use crate::tools::{copy_tree, root, run};
 
 /// A crate whose tests are run. Of one that a facade stands in for, those in its folder `tests`.
 #[derive(Debug)]
@@ -202,11 +202,11 @@ impl Client {
             .context("a manifest without a directory")?;
         if self.name == self.original {
             // Its tests, in the package that asks for it.
-            copy(&source.join("tests"), &asks.join("tests"))?;
+            copy_tree(&source.join("tests"), &asks.join("tests"))?;
             return Ok(asks);
         }
         let package = place.join("package");
-        copy(source, &package)?;
+        copy_tree(source, &package)?;
         // It names an older version of the original, which the facade cannot take the place of.
         let _ = fs::remove_file(package.join("Cargo.lock"));
         as_workspace(&package)?;
@@ -248,16 +248,6 @@ impl Client {
         }
         Ok(outcome)
     }
-}
-
-/// Copies the files of a package.
-fn copy(source: &Path, to: &Path) -> Result<()> {
-    for file in files_below(source)? {
-        let copy = to.join(file.strip_prefix(source)?);
-        fs::create_dir_all(copy.parent().context("no directory")?)?;
-        fs::copy(&file, &copy).with_context(|| file.display().to_string())?;
-    }
-    Ok(())
 }
 
 /// Lets a package be a workspace of its own: it lies in another one's directory.

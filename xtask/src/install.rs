@@ -16,7 +16,7 @@ use anyhow::{Context, Result, ensure};
 use crate::compat::symlink;
 use crate::library::{CORE, CORE_ARCHIVE, CORE_LINK, LIBRARIES};
 use crate::tools::{files_below, root, run};
-use crate::{cmake, pkgconfig, say};
+use crate::{cmake, headers, pkgconfig, say};
 
 /// Where libraries go by default, below the prefix.
 pub const LIBDIR: &str = "lib/quiescence";
@@ -133,8 +133,8 @@ pub fn install(tree: &Path, places: &Places, dry_run: bool) -> Result<()> {
 pub fn uninstall(places: &Places, dry_run: bool) -> Result<()> {
     let core = places.put(&places.libdir.join(CORE));
     ensure!(core.exists(), "{} is not there: nothing of ours is installed so", core.display());
-    // The names are those of the sources.
-    let mut installed: Vec<PathBuf> = all_items(&root().join("compat"), places)?
+    // Of what is installed only the places matter, and not what it would be copied from.
+    let mut installed: Vec<PathBuf> = all_items(Path::new(""), places)?
         .iter()
         .map(|item| places.put(&item.path))
         .filter(|place| fs::symlink_metadata(place).is_ok())
@@ -215,9 +215,8 @@ fn items(tree: &Path, places: &Places, part: Part) -> Result<Vec<Item>> {
             for name in std::iter::once(CORE_ARCHIVE.to_owned()).chain(archives) {
                 add(places.libdir.join(&name), Content::Archive(built.join(name)));
             }
-            let headers = tree.join("include");
-            for header in files_below(&headers)? {
-                add(places.includedir.join(header.strip_prefix(&headers)?), Content::Copy(header));
+            for (place, header) in headers::all()? {
+                add(places.includedir.join(place), Content::Text(header));
             }
             let text = |path: &Path| path.to_str().expect("it was checked").to_owned();
             let (prefix, libdir) = (text(&places.prefix), text(&places.libdir));

@@ -31,7 +31,17 @@ pub(crate) const CORE_LINK: &str = "libquiescence.so";
 /// The core as an archive.
 pub(crate) const CORE_ARCHIVE: &str = "libquiescence.a";
 
-const FLAVOR: &[&str] = &["flavor.c", "copies.c", "pointer.c", "futex.c"];
+/// A library of a flavour, all of which are made of the same files.
+const fn flavor(
+    suffix: &'static str,
+    define: &'static str,
+    script: &'static str,
+    described: &'static str,
+) -> Library {
+    let sources = &["flavor.c", "copies.c", "pointer.c", "futex.c"];
+    let (define, described) = (Some(define), Some(described));
+    Library { suffix, sources, define, script, auxiliary: None, described }
+}
 
 /// In the order of linking: an auxiliary library comes before those that name it.
 pub(crate) const LIBRARIES: &[Library] = &[
@@ -51,56 +61,22 @@ pub(crate) const LIBRARIES: &[Library] = &[
         auxiliary: None,
         described: Some("concurrent data structures"),
     },
-    Library {
-        suffix: "-memb",
-        sources: FLAVOR,
-        define: Some("SHIM_MEMB"),
-        script: "memb.map",
-        auxiliary: None,
-        described: Some("readers without fences, by membarrier"),
-    },
+    flavor("-memb", "SHIM_MEMB", "memb.map", "readers without fences, by membarrier"),
     // The same symbols as -memb. A program may load both, by way of two plugins: then they must be
     // one, since there is one domain inside. So -memb's symbols come first wherever it is found.
     Library {
-        suffix: "",
-        sources: FLAVOR,
-        define: Some("SHIM_MEMB"),
-        script: "memb.map",
         auxiliary: Some("liburcu-memb.so.8"),
-        described: Some("the default flavour, which is -memb"),
+        ..flavor("", "SHIM_MEMB", "memb.map", "the default flavour, which is -memb")
     },
-    Library {
-        suffix: "-mb",
-        sources: FLAVOR,
-        define: Some("SHIM_MB"),
-        script: "mb.map",
-        auxiliary: None,
-        described: Some("readers with full fences"),
-    },
-    Library {
-        suffix: "-qsbr",
-        sources: FLAVOR,
-        define: Some("SHIM_QSBR"),
-        script: "qsbr.map",
-        auxiliary: None,
-        described: Some("readers that announce quiescent states"),
-    },
-    Library {
-        suffix: "-bp",
-        sources: FLAVOR,
-        define: Some("SHIM_BP"),
-        script: "bp.map",
-        auxiliary: None,
-        described: Some("readers that need not register"),
-    },
-    Library {
-        suffix: "-signal",
-        sources: FLAVOR,
-        define: Some("SHIM_SIGNAL"),
-        script: "signal.map",
-        auxiliary: None,
-        described: Some("readers without fences, under the name of the signal flavour"),
-    },
+    flavor("-mb", "SHIM_MB", "mb.map", "readers with full fences"),
+    flavor("-qsbr", "SHIM_QSBR", "qsbr.map", "readers that announce quiescent states"),
+    flavor("-bp", "SHIM_BP", "bp.map", "readers that need not register"),
+    flavor(
+        "-signal",
+        "SHIM_SIGNAL",
+        "signal.map",
+        "readers without fences, under the name of the signal flavour",
+    ),
 ];
 
 impl Library {

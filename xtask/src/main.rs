@@ -25,11 +25,7 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Build the libraries, headers and pkg-config files into target/compat.
-    Compat {
-        /// Without optimisation, with the core's assertions.
-        #[arg(long)]
-        debug: bool,
-    },
+    Compat,
     /// Build, and install below a prefix, where no program looks by itself.
     Install(Where),
     /// Build the command `rcu`, and install it with `rcu-torture`, its manual pages, and completions
@@ -111,8 +107,10 @@ struct Where {
 }
 
 impl Where {
-    fn places(self) -> Result<install::Places> {
-        install::Places::new(self.prefix, self.libdir, self.includedir, self.destdir)
+    /// The places, and whether nothing is to be changed there.
+    fn places(self) -> Result<(install::Places, bool)> {
+        let places = install::Places::new(self.prefix, self.libdir, self.includedir, self.destdir)?;
+        Ok((places, self.dry_run))
     }
 }
 
@@ -128,35 +126,28 @@ fn main() -> ExitCode {
 
 fn run(command: Command) -> Result<()> {
     match command {
-        Command::Compat { debug } => {
-            let tree =
-                compat::build(if debug { compat::Mode::Debug } else { compat::Mode::Release })?;
-            say::path(&tree)?;
-        }
+        Command::Compat => say::path(&compat::build()?)?,
         Command::Install(place) => {
-            let dry_run = place.dry_run;
-            let places = place.places()?;
-            let tree = compat::build(compat::Mode::Release)?;
-            install::install(&tree, &places, dry_run)?;
+            let (places, dry_run) = place.places()?;
+            install::install(&compat::build()?, &places, dry_run)?;
         }
         Command::InstallRcu { prefix } => command::install(&prefix)?,
         Command::Uninstall(place) => {
-            let dry_run = place.dry_run;
-            install::uninstall(&place.places()?, dry_run)?;
+            let (places, dry_run) = place.places()?;
+            install::uninstall(&places, dry_run)?;
         }
         Command::Deb { output, trial: true, suite, .. } => {
-            let tree = compat::build(compat::Mode::Release)?;
-            deb::trial::run(&tree, &std::path::absolute(output)?, &suite)?;
+            deb::trial::run(&compat::build()?, &std::path::absolute(output)?, &suite)?;
         }
         Command::Deb { output, revision, .. } => {
             let build = deb::Build::from_environment(revision)?;
-            let tree = compat::build(compat::Mode::Release)?;
+            let tree = compat::build()?;
             for package in deb::packages(&tree, &output, &build)? {
                 say::path(&package)?;
             }
         }
         Command::Clients { long, names } => {
-            clients::run(&compat::build(compat::Mode::Release)?, &names, long)?;
+            clients::run(&compat::build()?, &names, long)?;
         }
         Command::Debian13(debian13) => debian13.run()?,
         Command::Facades(facades) => facades.run()?,

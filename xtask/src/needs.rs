@@ -53,47 +53,55 @@ use Need::{
 pub const ROOT_0_15: &str = "QUIESCENCE_TRIXIE_ROOT";
 
 impl Need {
-    /// What `QUIESCENCE_TEST_EXPECT` calls it, what is missing without, and what to install.
-    const fn described(self) -> [&'static str; 3] {
+    /// What `QUIESCENCE_TEST_EXPECT` calls it, what is missing without, and what to install; and
+    /// the programs that it is made of.
+    const fn described(self) -> ([&'static str; 3], &'static [&'static str]) {
         match self {
-            Gcc => ["gcc", "gcc that can make the libraries", "gcc and libc6-dev"],
-            Binutils => ["binutils", "nm, objdump, readelf and strip", "binutils"],
-            Gxx => ["g++"; 3],
-            Liburcu => ["liburcu", "liburcu 0.13 with its headers", "liburcu-dev (of Debian 12)"],
-            Dpkg => ["dpkg-deb", "dpkg-deb with date, gzip and md5sum", "dpkg, coreutils and gzip"],
-            Scripts => {
-                ["bash", "bash with coreutils, grep and sed", "bash, coreutils, grep and sed"]
+            Gcc => (["gcc", "gcc that can make the libraries", "gcc and libc6-dev"], &["gcc"]),
+            Binutils => (
+                ["binutils", "nm, objdump, readelf and strip", "binutils"],
+                &["nm", "objdump", "readelf", "strip"],
+            ),
+            Gxx => (["g++"; 3], &["g++"]),
+            Liburcu => {
+                (["liburcu", "liburcu 0.13 with its headers", "liburcu-dev (of Debian 12)"], &[])
             }
-            Lintian => ["lintian"; 3],
-            Make => ["make"; 3],
-            PkgConfig => ["pkg-config"; 3],
-            Cmake => ["cmake"; 3],
-            Meson => ["meson", "meson with ninja", "meson and ninja-build"],
-            Valgrind => ["valgrind"; 3],
-            Liburcu15 => [
-                "liburcu-0.15",
-                "root of Debian 13 with liburcu 0.15 (QUIESCENCE_TRIXIE_ROOT)",
-                "debootstrap, and run cargo xtask debian13",
-            ],
+            Dpkg => (
+                ["dpkg-deb", "dpkg-deb with date, gzip and md5sum", "dpkg, coreutils and gzip"],
+                &["dpkg", "dpkg-deb", "date", "gzip", "md5sum"],
+            ),
+            Scripts => (
+                ["bash", "bash with coreutils, grep and sed", "bash, coreutils, grep and sed"],
+                &["bash", "mkfifo", "mktemp", "sleep", "grep", "sed"],
+            ),
+            Lintian => (["lintian"; 3], &["lintian"]),
+            Make => (["make"; 3], &["make"]),
+            PkgConfig => (["pkg-config"; 3], &["pkg-config"]),
+            Cmake => (["cmake"; 3], &["cmake", "ctest"]),
+            Meson => (["meson", "meson with ninja", "meson and ninja-build"], &["meson", "ninja"]),
+            Valgrind => (["valgrind"; 3], &["valgrind"]),
+            Liburcu15 => (
+                [
+                    "liburcu-0.15",
+                    "root of Debian 13 with liburcu 0.15 (QUIESCENCE_TRIXIE_ROOT)",
+                    "debootstrap, and run cargo xtask debian13",
+                ],
+                &[],
+            ),
         }
     }
 
     fn is_found(self) -> bool {
         static FOUND: [OnceLock<bool>; 13] = [const { OnceLock::new() }; 13];
-        let find = || match self {
-            Gcc => runs("gcc") && compiles(),
-            Binutils => ["nm", "objdump", "readelf", "strip"].into_iter().all(runs),
-            Gxx => runs("g++"),
-            Liburcu => has_liburcu(),
-            Dpkg => ["dpkg", "dpkg-deb", "date", "gzip", "md5sum"].into_iter().all(runs),
-            Scripts => ["bash", "mkfifo", "mktemp", "sleep", "grep", "sed"].into_iter().all(runs),
-            Lintian => runs("lintian"),
-            Make => runs("make"),
-            PkgConfig => runs("pkg-config"),
-            Cmake => runs("cmake") && runs("ctest"),
-            Meson => runs("meson") && runs("ninja"),
-            Valgrind => runs("valgrind"),
-            Liburcu15 => has_liburcu_0_15(),
+        let find = || {
+            let (_, programs) = self.described();
+            let is_whole = match self {
+                Gcc => compiles,
+                Liburcu => has_liburcu,
+                Liburcu15 => has_liburcu_0_15,
+                _ => || true,
+            };
+            programs.iter().all(|program| runs(program)) && is_whole()
         };
         *FOUND[self as usize].get_or_init(find)
     }
@@ -133,7 +141,7 @@ pub fn met_for(what: &str, needs: &[Need]) -> bool {
 }
 
 fn skip(need: Need, part: &str) {
-    let [word, missing, package] = need.described();
+    let ([word, missing, package], _) = need.described();
     expect::skip(word, missing, part, &format!("install {package}"));
 }
 
@@ -214,7 +222,7 @@ pub fn liburcu_0_15() -> PathBuf {
                 let name = entry.expect("an entry").file_name();
                 let text = name.to_string_lossy();
                 if text.starts_with("urcu") || text.starts_with("liburcu") {
-                    let link = crate::compat::symlink_to(&from.join(&name), &to.join(&name));
+                    let link = crate::compat::symlink(from.join(&name), &to.join(&name));
                     link.expect("a link in target");
                 }
             }
@@ -285,7 +293,7 @@ mod tests {
             Valgrind, Liburcu15,
         ];
         for need in all {
-            assert!(expect::WORDS.contains(&need.described()[0]), "{need:?}");
+            assert!(expect::WORDS.contains(&need.described().0[0]), "{need:?}");
         }
     }
 

@@ -4,7 +4,7 @@
 //! Threads here spin, or sleep and wake, while the command runs. What it says then is held against
 //! what it says when they do not. It takes an hour and measures, and so is no part of `.ci/run`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::Path;
 use std::process::Command;
@@ -161,12 +161,12 @@ impl Costs {
 
 /// What `rcu advise` said.
 #[derive(Clone, Debug)]
-struct Advice {
-    recommended: Option<String>,
+pub(crate) struct Advice {
+    pub(crate) recommended: Option<String>,
     /// Operations in a second, of each design.
-    designs: BTreeMap<String, f64>,
+    pub(crate) designs: BTreeMap<String, f64>,
     /// Those that are as good as the best.
-    equal: usize,
+    pub(crate) equal: BTreeSet<String>,
     stolen_cpus: f64,
 }
 
@@ -250,10 +250,10 @@ impl Noise {
             let mut named: BTreeMap<String, u32> = BTreeMap::new();
             let (mut equal, mut stolen) = (Vec::new(), 0);
             for _ in 0..runs {
-                let advice = load.beside(|| advise(program))?;
+                let advice = load.beside(|| advise(program, &[]))?;
                 if let Some(name) = &advice.recommended {
                     *named.entry(name.clone()).or_default() += 1;
-                    equal.push(advice.equal);
+                    equal.push(advice.equal.len());
                 }
                 stolen += u32::from(advice.stolen_cpus >= STOLEN_CPUS);
                 first.get_or_insert(advice);
@@ -315,7 +315,7 @@ impl Noise {
 
 /// The document of the command with these words; that the machine is too noisy for an answer is no
 /// mistake of it.
-pub(crate) fn document(program: &Path, words: &[&str]) -> Result<Value> {
+fn document(program: &Path, words: &[&str]) -> Result<Value> {
     let output = Command::new(program).args(words).args(["--json", "-"]).output()?;
     let complaints = String::from_utf8_lossy(&output.stderr);
     ensure!(matches!(output.status.code(), Some(0 | 3)), "rcu {words:?}: {complaints}");
@@ -334,18 +334,20 @@ fn costs(program: &Path) -> Result<Costs> {
     Ok(Costs { distance_ns, rows: rows.collect::<Result<_>>()? })
 }
 
-fn advise(program: &Path) -> Result<Advice> {
-    let words = ["advise", "--quick", "--skip", "costs", "--skip", "sweep"];
-    let document = document(program, &words)?;
+/// Of the workload that these words say.
+pub(crate) fn advise(program: &Path, words: &[&str]) -> Result<Advice> {
+    let quickly = ["advise", "--quick", "--skip", "costs", "--skip", "sweep"];
+    let document = document(program, &[&quickly, words].concat())?;
     let designs = document["designs"].as_array().context("no designs")?;
     let figure = |design: &Value| {
-        let name = design["name"].as_str()?.to_owned();
-        Some((name, design["operations_per_second"]["median"].as_f64()?))
+        let median = design["operations_per_second"]["median"].as_f64()?;
+        Some((design["name"].as_str()?.to_owned(), median))
     };
+    let name = |name: &Value| name.as_str().map(str::to_owned);
     Ok(Advice {
-        recommended: document["recommended"].as_str().map(str::to_owned),
+        recommended: name(&document["recommended"]),
         designs: designs.iter().filter_map(figure).collect(),
-        equal: document["equal"].as_array().map_or(0, Vec::len),
+        equal: document["equal"].as_array().into_iter().flatten().filter_map(name).collect(),
         stolen_cpus: document["run"]["stolen_cpus"].as_f64().unwrap_or_default(),
     })
 }

@@ -24,31 +24,33 @@ pub(crate) fn files(prefix: &str, libdir: &str, includedir: &str) -> Vec<(String
 }
 
 fn liburcus(library: &Library) -> Option<(String, String)> {
-    let (described, suffix) = (library.described?, library.suffix);
-    let text = format!(
-        "Name: liburcu{suffix}, from quiescence\n\
-         Description: Read-copy-update for user space: {described}\n\
-         Version: {INTERFACE}\n\
-         Libs: -L${{libdir}} -lurcu-common -lurcu{suffix}\n\
-         Libs.private: {PRIVATE}\n\
-         Cflags: -I${{includedir}}\n"
-    );
-    Some((format!("liburcu{suffix}.pc"), text))
+    let name = format!("liburcu{}", library.suffix);
+    of_library(library, &name, &format!("{name}, from quiescence"), INTERFACE, "")
 }
 
 fn ours(library: &Library) -> Option<(String, String)> {
-    let (described, suffix) = (library.described?, library.suffix);
     // liburcu itself, the default flavour, is `quiescence-memb` here.
-    let name = suffix.strip_prefix('-')?;
+    let name = format!("{OWN}-{}", library.suffix.strip_prefix('-')?);
+    of_library(library, &name, &name, VERSION, " -Wl,-rpath,${libdir}")
+}
+
+fn of_library(
+    library: &Library,
+    file: &str,
+    name: &str,
+    version: &str,
+    path: &str,
+) -> Option<(String, String)> {
+    let (described, suffix) = (library.described?, library.suffix);
     let text = format!(
-        "Name: {OWN}-{name}\n\
+        "Name: {name}\n\
          Description: Read-copy-update for user space: {described}\n\
-         Version: {VERSION}\n\
-         Libs: -L${{libdir}} -Wl,-rpath,${{libdir}} -lurcu-common -lurcu{suffix}\n\
+         Version: {version}\n\
+         Libs: -L${{libdir}}{path} -lurcu-common -lurcu{suffix}\n\
          Libs.private: {PRIVATE}\n\
          Cflags: -I${{includedir}}\n"
     );
-    Some((format!("{OWN}-{name}.pc"), text))
+    Some((format!("{file}.pc"), text))
 }
 
 /// What a program with `<rcu>` or `<hazard_pointer>` needs: the flavour that they use, and the

@@ -93,6 +93,23 @@ pub(crate) fn c_compiler() -> Command {
     Command::new(std::env::var_os("CC").unwrap_or_else(|| "cc".into()))
 }
 
+/// Copies all files below a directory.
+pub(crate) fn copy_tree(from: &Path, to: &Path) -> Result<()> {
+    for file in files_below(from)? {
+        let place = to.join(file.strip_prefix(from)?);
+        fs::create_dir_all(place.parent().expect("a file has a directory"))?;
+        fs::copy(&file, &place).with_context(|| file.display().to_string())?;
+    }
+    Ok(())
+}
+
+/// Writes a file, in a directory that is made for it if need be.
+pub(crate) fn write(place: &Path, bytes: impl AsRef<[u8]>) -> Result<()> {
+    let directory = place.parent().expect("a file has a directory");
+    let written = fs::create_dir_all(directory).and_then(|()| fs::write(place, bytes));
+    written.with_context(|| place.display().to_string())
+}
+
 /// All files below a directory, in a fixed order.
 pub(crate) fn files_below(directory: &Path) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();

@@ -62,18 +62,10 @@ impl Torture {
         }
     }
 
-    /// Whether some flavour notices that the step is missing.
-    ///
-    /// # Errors
-    /// If something does not build, or ends otherwise than it should.
-    pub fn caught(&self) -> Result<bool> {
-        Ok(self.noticed()? > 0)
-    }
-
-    /// Under how many flavours a mistake was found.
-    fn noticed(&self) -> Result<u32> {
+    /// Under how many flavours a mistake was found, or that a step is missing.
+    pub(crate) fn noticed(&self) -> Result<u32> {
         let tree = match self.removed {
-            None => compat::build(compat::Mode::Release)?,
+            None => compat::build()?,
             Some(_) => compat::build_with_hooks()?,
         };
         let programs = root().join("target/compat-build/torture");

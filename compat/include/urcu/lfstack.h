@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <urcu/assert.h>
+#include <urcu/static/either.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -45,98 +46,7 @@ struct cds_lfs_stack {
  * A pointer to either stack: functions that take one are called with the address of one or the
  * other. The second is for functions that change nothing (liburcu has it since 0.15).
  */
-#ifdef __cplusplus
-union cds_lfs_stack_ptr_t {
-	struct __cds_lfs_stack *_s;
-	struct cds_lfs_stack *s;
-
-	cds_lfs_stack_ptr_t() : _s(0) {}
-	cds_lfs_stack_ptr_t(struct __cds_lfs_stack *__stack) : _s(__stack) {}
-	cds_lfs_stack_ptr_t(struct cds_lfs_stack *__stack) : s(__stack) {}
-};
-
-union cds_lfs_stack_const_ptr_t {
-	const struct __cds_lfs_stack *_s;
-	const struct cds_lfs_stack *s;
-
-	cds_lfs_stack_const_ptr_t() : _s(0) {}
-	cds_lfs_stack_const_ptr_t(const struct __cds_lfs_stack *__stack) : _s(__stack) {}
-	cds_lfs_stack_const_ptr_t(const struct cds_lfs_stack *__stack) : s(__stack) {}
-	cds_lfs_stack_const_ptr_t(cds_lfs_stack_ptr_t __stack) : _s(__stack._s) {}
-};
-#else
-typedef union {
-	struct __cds_lfs_stack *_s;
-	struct cds_lfs_stack *s;
-} __attribute__((__transparent_union__)) cds_lfs_stack_ptr_t;
-
-typedef union {
-	const struct __cds_lfs_stack *_s;
-	const struct cds_lfs_stack *s;
-	/* A variable of the type above, as code for liburcu 0.13 may pass. */
-	cds_lfs_stack_ptr_t __any;
-} __attribute__((__transparent_union__)) cds_lfs_stack_const_ptr_t;
-#endif
-
-/*
- * Conversions that C++ needs with liburcu's own headers, and C does not: programs for both name
- * them. They return what they are given.
- */
-#ifdef __cplusplus
-extern "C++" {
-static inline cds_lfs_stack_ptr_t __cds_lfs_stack_cast(struct __cds_lfs_stack *s)
-{
-	return s;
-}
-
-static inline cds_lfs_stack_ptr_t cds_lfs_stack_cast(struct cds_lfs_stack *s)
-{
-	return s;
-}
-
-static inline cds_lfs_stack_const_ptr_t __cds_lfs_stack_const_cast(const struct __cds_lfs_stack *s)
-{
-	return s;
-}
-
-static inline cds_lfs_stack_const_ptr_t cds_lfs_stack_const_cast(const struct cds_lfs_stack *s)
-{
-	return s;
-}
-
-static inline cds_lfs_stack_ptr_t cds_lfs_stack_cast(struct __cds_lfs_stack *s)
-{
-	return s;
-}
-
-static inline cds_lfs_stack_const_ptr_t cds_lfs_stack_const_cast(const struct __cds_lfs_stack *s)
-{
-	return s;
-}
-}
-#else
-static __inline__ struct __cds_lfs_stack *__cds_lfs_stack_cast(struct __cds_lfs_stack *s)
-{
-	return s;
-}
-
-static __inline__ struct cds_lfs_stack *cds_lfs_stack_cast(struct cds_lfs_stack *s)
-{
-	return s;
-}
-
-static __inline__ const struct __cds_lfs_stack *__cds_lfs_stack_const_cast(
-		const struct __cds_lfs_stack *s)
-{
-	return s;
-}
-
-static __inline__ const struct cds_lfs_stack *cds_lfs_stack_const_cast(
-		const struct cds_lfs_stack *s)
-{
-	return s;
-}
-#endif
+_URCU_EITHER(cds_lfs_stack, s)
 
 /* Prepares an element; to be called before it is pushed. Does not block. */
 extern void cds_lfs_node_init(struct cds_lfs_node *node);

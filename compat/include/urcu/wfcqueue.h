@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <urcu/arch.h>
 #include <urcu/assert.h>
+#include <urcu/static/either.h>
 #include <urcu/compiler.h>
 
 #ifdef __cplusplus
@@ -62,99 +63,7 @@ struct cds_wfcq_tail {
  * A pointer to either head: functions that take one are called with the address of one or the
  * other. The second is for functions that change nothing (liburcu has it since 0.15).
  */
-#ifdef __cplusplus
-union cds_wfcq_head_ptr_t {
-	struct __cds_wfcq_head *_h;
-	struct cds_wfcq_head *h;
-
-	cds_wfcq_head_ptr_t() : _h(0) {}
-	cds_wfcq_head_ptr_t(struct __cds_wfcq_head *__head) : _h(__head) {}
-	cds_wfcq_head_ptr_t(struct cds_wfcq_head *__head) : h(__head) {}
-};
-
-union cds_wfcq_head_const_ptr_t {
-	const struct __cds_wfcq_head *_h;
-	const struct cds_wfcq_head *h;
-
-	cds_wfcq_head_const_ptr_t() : _h(0) {}
-	cds_wfcq_head_const_ptr_t(const struct __cds_wfcq_head *__head) : _h(__head) {}
-	cds_wfcq_head_const_ptr_t(const struct cds_wfcq_head *__head) : h(__head) {}
-	cds_wfcq_head_const_ptr_t(cds_wfcq_head_ptr_t __head) : _h(__head._h) {}
-};
-#else
-typedef union {
-	struct __cds_wfcq_head *_h;
-	struct cds_wfcq_head *h;
-} __attribute__((__transparent_union__)) cds_wfcq_head_ptr_t;
-
-typedef union {
-	const struct __cds_wfcq_head *_h;
-	const struct cds_wfcq_head *h;
-	/* A variable of the type above, as code for liburcu 0.13 may pass. */
-	cds_wfcq_head_ptr_t __any;
-} __attribute__((__transparent_union__)) cds_wfcq_head_const_ptr_t;
-#endif
-
-/*
- * Conversions that C++ needs with liburcu's own headers, and C does not: programs for both name
- * them. They return what they are given.
- */
-#ifdef __cplusplus
-extern "C++" {
-static inline cds_wfcq_head_ptr_t __cds_wfcq_head_cast(struct __cds_wfcq_head *head)
-{
-	return head;
-}
-
-static inline cds_wfcq_head_ptr_t cds_wfcq_head_cast(struct cds_wfcq_head *head)
-{
-	return head;
-}
-
-static inline cds_wfcq_head_const_ptr_t __cds_wfcq_head_const_cast(
-		const struct __cds_wfcq_head *head)
-{
-	return head;
-}
-
-static inline cds_wfcq_head_const_ptr_t cds_wfcq_head_const_cast(const struct cds_wfcq_head *head)
-{
-	return head;
-}
-
-static inline cds_wfcq_head_ptr_t cds_wfcq_head_cast(struct __cds_wfcq_head *head)
-{
-	return head;
-}
-
-static inline cds_wfcq_head_const_ptr_t cds_wfcq_head_const_cast(const struct __cds_wfcq_head *head)
-{
-	return head;
-}
-}
-#else
-static __inline__ struct __cds_wfcq_head *__cds_wfcq_head_cast(struct __cds_wfcq_head *head)
-{
-	return head;
-}
-
-static __inline__ struct cds_wfcq_head *cds_wfcq_head_cast(struct cds_wfcq_head *head)
-{
-	return head;
-}
-
-static __inline__ const struct __cds_wfcq_head *__cds_wfcq_head_const_cast(
-		const struct __cds_wfcq_head *head)
-{
-	return head;
-}
-
-static __inline__ const struct cds_wfcq_head *cds_wfcq_head_const_cast(
-		const struct cds_wfcq_head *head)
-{
-	return head;
-}
-#endif
+_URCU_EITHER(cds_wfcq_head, h)
 
 /* Prepares an element; to be called before it is added. Does not block. */
 extern void cds_wfcq_node_init(struct cds_wfcq_node *node);

@@ -6,7 +6,7 @@
 use std::ffi::{c_int, c_ulong};
 use std::ptr;
 use std::sync::atomic::AtomicPtr;
-use std::sync::atomic::Ordering::{AcqRel, Acquire};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 
 use quiescence::raw::{Function, Head};
 
@@ -34,7 +34,7 @@ fn count() -> usize {
 /// The flavour's table, if there is one.
 #[inline]
 fn existing(flavor: Flavor) -> Option<&'static Table> {
-    // Acquire: pairs with the exchange in `table`.
+    // Acquire: pairs with the Release in `table`.
     let table = TABLES[flavor.index()].load(Acquire);
     // SAFETY: null, or from a box that is never freed.
     unsafe { table.as_ref() }
@@ -51,22 +51,19 @@ fn table(flavor: Flavor) -> Result<&'static Table, c_int> {
     if let Some(table) = existing(flavor) {
         return Ok(table);
     }
+    // One thread makes it.
+    let _workers = workers::lock();
+    if let Some(table) = existing(flavor) {
+        return Ok(table);
+    }
     if !memory::is_there(size_of::<Table>() + count() * size_of::<AtomicPtr<Worker>>() + SPARE) {
         return Err(libc::ENOMEM);
     }
     let made: Table = (0..count()).map(|_| AtomicPtr::new(ptr::null_mut())).collect();
-    let made = Box::into_raw(Box::new(made));
-    // AcqRel: a thread that finds the table finds it made.
-    match TABLES[flavor.index()].compare_exchange(ptr::null_mut(), made, AcqRel, Acquire) {
-        // SAFETY: from a box; it is there for ever from now on.
-        Ok(_) => Ok(unsafe { &*made }),
-        Err(others) => {
-            // SAFETY: from a box, above, which no other thread has seen.
-            drop(unsafe { Box::from_raw(made) });
-            // SAFETY: from a box that is never freed.
-            Ok(unsafe { &*others })
-        }
-    }
+    let made: &'static Table = Box::leak(Box::new(made));
+    // Release: pairs with the Acquire in `existing`.
+    TABLES[flavor.index()].store(ptr::from_ref(made).cast_mut(), Release);
+    Ok(made)
 }
 
 /// The place of a CPU's worker, if there are any workers of CPUs.

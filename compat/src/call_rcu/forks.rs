@@ -20,13 +20,15 @@ type Hook = unsafe extern "C" fn(*mut c_void);
 
 /// `struct urcu_atfork`.
 #[repr(C)]
-#[derive(Debug)]
 pub(crate) struct Atfork {
-    before: Hook,
-    after_parent: Hook,
-    after_child: Hook,
-    private: *mut c_void,
+    pub(crate) before: Hook,
+    pub(crate) after_parent: Hook,
+    pub(crate) after_child: Hook,
+    pub(crate) private: *mut c_void,
 }
+
+// SAFETY: functions that any thread may call with what they are given.
+unsafe impl Sync for Atfork {}
 
 /// What a hash table library has registered, and how often.
 struct Registered {
@@ -81,38 +83,37 @@ impl Held {
     }
 }
 
-/// `call_rcu_before_fork`.
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn quiescence_urcu_call_rcu_before_fork(flavor: c_uint) {
-    let Some(flavor) = called_by_hook(flavor) else { return };
-    let registered = registered(flavor);
-    let atfork = registered.as_ref().map(|registered| registered.atfork);
-    drop(registered);
-    call(atfork, |atfork| atfork.before);
-    workers::pause(flavor);
-    // Now: in a child that a signal handler has forked meanwhile nothing is paused twice.
-    count_pauses(flavor, |pauses| pauses + 1);
-    PAUSED.with_borrow_mut(|paused| paused.push(Paused { flavor, atfork }));
-}
+exported! {
+    /// `call_rcu_before_fork`.
+    fn quiescence_urcu_call_rcu_before_fork(flavor: c_uint) {
+        let Some(flavor) = called_by_hook(flavor) else { return };
+        let registered = registered(flavor);
+        let atfork = registered.as_ref().map(|registered| registered.atfork);
+        drop(registered);
+        call(atfork, |atfork| atfork.before);
+        workers::pause(flavor);
+        // Now: in a child that a signal handler has forked meanwhile nothing is paused twice.
+        count_pauses(flavor, |pauses| pauses + 1);
+        PAUSED.with_borrow_mut(|paused| paused.push(Paused { flavor, atfork }));
+    }
 
-/// `call_rcu_after_fork_parent`.
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn quiescence_urcu_call_rcu_after_fork_parent(flavor: c_uint) {
-    let Some(flavor) = called_by_hook(flavor) else { return };
-    let atfork = resume(flavor, "parent");
-    call(atfork, |atfork| atfork.after_parent);
-}
+    /// `call_rcu_after_fork_parent`.
+    fn quiescence_urcu_call_rcu_after_fork_parent(flavor: c_uint) {
+        let Some(flavor) = called_by_hook(flavor) else { return };
+        let atfork = resume(flavor, "parent");
+        call(atfork, |atfork| atfork.after_parent);
+    }
 
-/// `call_rcu_after_fork_child`: the default worker is the only one, and has what the others had;
-/// they are freed.
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn quiescence_urcu_call_rcu_after_fork_child(flavor: c_uint) {
-    let Some(flavor) = called_by_hook(flavor) else { return };
-    let atfork = resume(flavor, "child");
-    call(atfork, |atfork| atfork.after_child);
-    choose(flavor, std::ptr::null());
-    cpus::take_all(flavor);
-    workers::keep_default_only(flavor);
+    /// `call_rcu_after_fork_child`: the default worker is the only one, and has what the others
+    /// had; they are freed.
+    fn quiescence_urcu_call_rcu_after_fork_child(flavor: c_uint) {
+        let Some(flavor) = called_by_hook(flavor) else { return };
+        let atfork = resume(flavor, "child");
+        call(atfork, |atfork| atfork.after_child);
+        choose(flavor, std::ptr::null());
+        cpus::take_all(flavor);
+        workers::keep_default_only(flavor);
+    }
 }
 
 /// Calls one of the functions that a hash table has registered, if one has.
@@ -131,10 +132,9 @@ fn resume(flavor: Flavor, side: &str) -> Option<*const Atfork> {
         Some(paused.remove(index))
     });
     let Some(Paused { atfork, .. }) = paused else {
-        let name = flavor.name();
         fatal(format_args!(
-            "{name}_call_rcu_after_fork_{side}() without {name}_call_rcu_before_fork() on the same thread; call the one \
-             before fork() and the other after it"
+            "{flavor}_call_rcu_after_fork_{side}() without {flavor}_call_rcu_before_fork() on the \
+             same thread; call the one before fork() and the other after it"
         ));
     };
     count_pauses(flavor, |pauses| pauses - 1);
@@ -142,31 +142,24 @@ fn resume(flavor: Flavor, side: &str) -> Option<*const Atfork> {
     atfork
 }
 
-/// `urcu_register_rculfhash_atfork`: the same hooks may be registered more than once; other ones
-/// are not taken.
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn quiescence_urcu_register_rculfhash_atfork(
-    flavor: c_uint,
-    atfork: *const Atfork,
-) {
-    let mut registered = registered(Flavor::called(flavor));
-    match &mut *registered {
-        Some(registered) => registered.times += 1,
-        none => *none = Some(Registered { atfork, times: 1 }),
+of_flavors! {
+    /// `urcu_register_rculfhash_atfork`: the same hooks may be registered more than once; other
+    /// ones are not taken.
+    fn quiescence_urcu_register_rculfhash_atfork(flavor, atfork: *const Atfork) {
+        match &mut *registered(flavor) {
+            Some(registered) => registered.times += 1,
+            none => *none = Some(Registered { atfork, times: 1 }),
+        }
     }
-}
 
-/// `urcu_unregister_rculfhash_atfork`.
-#[unsafe(no_mangle)]
-pub(crate) extern "C" fn quiescence_urcu_unregister_rculfhash_atfork(
-    flavor: c_uint,
-    _atfork: *const Atfork,
-) {
-    let mut registered = registered(Flavor::called(flavor));
-    if let Some(known) = &mut *registered {
-        known.times -= 1;
-        if known.times == 0 {
-            *registered = None;
+    /// `urcu_unregister_rculfhash_atfork`.
+    fn quiescence_urcu_unregister_rculfhash_atfork(flavor, _atfork: *const Atfork) {
+        let mut registered = registered(flavor);
+        if let Some(known) = &mut *registered {
+            known.times -= 1;
+            if known.times == 0 {
+                *registered = None;
+            }
         }
     }
 }

@@ -10,16 +10,15 @@ use super::workers::{self, Next};
 use crate::errno_guard::with_errno;
 use crate::fatal::fatal;
 use crate::flavor::Flavor;
+use crate::threads;
 
 /// `URCU_CALL_RCU_RT`: a thread that queues makes no system call; the worker polls.
 const RT: c_ulong = 1;
 
-/// Batches between two looks whether the worker is still on its CPU: one that was taken away has
-/// taken the worker's affinity along.
+/// Batches between two looks whether the worker is still on its CPU.
 const LOOK_EVERY: u32 = 256;
 
 /// `struct call_rcu_data`.
-#[derive(Debug)]
 pub(crate) struct Worker {
     pub(super) callback_queue: CallbackQueue,
     pub(super) flavor: Flavor,
@@ -62,26 +61,20 @@ impl Worker {
         } else {
             "set QUIESCENCE_DEBUG=1 to have the second call_rcu() named"
         };
-        fatal(format_args!("{}_call_rcu(): {twice}; {advice}", self.flavor.name()))
+        fatal(format_args!("{}_call_rcu(): {twice}; {advice}", self.flavor))
     }
 
     /// What its thread does: attends to the callback queue, until somebody frees the worker, or it
     /// has nothing to do for long.
     pub(super) fn run(self: Arc<Self>) {
-        // SAFETY: asks for a number.
-        let thread = unsafe { libc::pthread_self() };
-        // SAFETY: the thread's own name, a C string of less than 16 bytes.
-        unsafe { libc::pthread_setname_np(thread, c"call_rcu".as_ptr()) };
-        self.bind();
+        threads::bind(self.cpu);
         let mut idle_after = workers::idle_after(&self);
         let mut batches = 0_u32;
         loop {
             let after_batch = || {
                 batches = batches.wrapping_add(1);
-                // SAFETY: asks where the thread is.
-                if batches.is_multiple_of(LOOK_EVERY) && unsafe { libc::sched_getcpu() } != self.cpu
-                {
-                    self.bind();
+                if batches.is_multiple_of(LOOK_EVERY) {
+                    threads::stay_on(self.cpu);
                 }
             };
             let left = self.callback_queue.attend_and(idle_after, after_batch);
@@ -99,19 +92,5 @@ impl Worker {
                 Next::End => return,
             }
         }
-    }
-
-    /// Has the calling thread run on the worker's CPU. If that is not there now, later.
-    fn bind(&self) {
-        let Ok(cpu) = usize::try_from(self.cpu) else { return };
-        if cpu >= libc::CPU_SETSIZE as usize {
-            return;
-        }
-        // SAFETY: a set of bits, for which zeroes are right.
-        let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-        // SAFETY: the number is one that the set has.
-        unsafe { libc::CPU_SET(cpu, &mut set) };
-        // SAFETY: a set of that size. If it fails, the worker runs where it is.
-        unsafe { libc::sched_setaffinity(0, size_of_val(&set), &raw const set) };
     }
 }

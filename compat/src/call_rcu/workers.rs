@@ -11,10 +11,9 @@
 //! - A worker in the list is paused as often as its flavour is: [`Workers::paused`]. One that is
 //!   made meanwhile stands still from its beginning.
 
-use std::ffi::{c_int, c_ulong, c_void};
-use std::mem::MaybeUninit;
+use std::ffi::{c_int, c_ulong};
 use std::ptr;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::Ordering::{Acquire, Release};
 use std::sync::atomic::{AtomicPtr, AtomicU64};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -22,34 +21,15 @@ use std::time::Duration;
 use quiescence::callback_queue::Left;
 
 use super::worker::Worker;
-use crate::fatal::{complain, fatal};
+use crate::fatal::{UNREAD, fatal, variable};
 use crate::flavor::{FLAVORS, Flavor};
-use crate::signals;
+use crate::threads;
 
-/// How long a default worker has nothing to do before its thread ends, unless
-/// `QUIESCENCE_CALL_RCU_IDLE_MS` says otherwise.
-const IDLE_AFTER_MS: u64 = 10_000;
-const IDLE_VARIABLE: &str = "QUIESCENCE_CALL_RCU_IDLE_MS";
-
-/// The same, as it is in this process.
+/// How long a default worker has nothing to do before its thread ends.
 fn idle_after_ms() -> u64 {
-    const UNKNOWN: u64 = u64::MAX;
-    // No `OnceLock`, which a fork could leave half done in the child.
-    static IDLE_MS: AtomicU64 = AtomicU64::new(UNKNOWN);
-    // Relaxed: the first thread to ask finds out, and all find the same.
-    match IDLE_MS.load(Relaxed) {
-        UNKNOWN => {
-            let said = std::env::var_os(IDLE_VARIABLE).unwrap_or_default();
-            let said = said.to_string_lossy();
-            let parsed = said.parse().ok().filter(|parsed| *parsed != UNKNOWN);
-            let idle_ms = parsed.unwrap_or(IDLE_AFTER_MS);
-            if IDLE_MS.swap(idle_ms, Relaxed) == UNKNOWN && parsed.is_none() && !said.is_empty() {
-                complain(IDLE_VARIABLE, &said, "a whole number of milliseconds");
-            }
-            idle_ms
-        }
-        known => known,
-    }
+    static IDLE_MS: AtomicU64 = AtomicU64::new(UNREAD);
+    let (name, wanted) = (c"QUIESCENCE_CALL_RCU_IDLE_MS", "a whole number of milliseconds");
+    variable(&IDLE_MS, name, 10_000, wanted, |said| said.parse().ok())
 }
 
 /// A worker, and what is known of its thread.
@@ -146,7 +126,8 @@ impl Entry {
         // The thread may take a while to come; callbacks are not a barrier's caller's business.
         self.worker.callback_queue.expect();
         if self.thread.is_none() {
-            self.thread = spawn(Arc::clone(&self.worker));
+            let worker = Arc::clone(&self.worker);
+            self.thread = threads::spawn(c"call_rcu", || worker.run());
         }
         if self.thread.is_none() {
             let told = self.worker.callback_queue.neglect();
@@ -154,28 +135,6 @@ impl Entry {
         }
         self.thread.is_some()
     }
-}
-
-/// Starts a joinable thread that takes no signals.
-fn spawn(worker: Arc<Worker>) -> Option<libc::pthread_t> {
-    extern "C" fn main(worker: *mut c_void) -> *mut c_void {
-        // SAFETY: from `Arc::into_raw`, below.
-        unsafe { Arc::from_raw(worker.cast_const().cast::<Worker>()) }.run();
-        ptr::null_mut()
-    }
-    let worker = Arc::into_raw(worker);
-    let mut thread = MaybeUninit::uninit();
-    let argument = worker.cast_mut().cast();
-    // SAFETY: the function takes what it is given; the thread's number is written if it returns 0.
-    let start =
-        || unsafe { libc::pthread_create(thread.as_mut_ptr(), ptr::null(), main, argument) };
-    if signals::blocked(start) != 0 {
-        // SAFETY: from `Arc::into_raw`; no thread has taken it.
-        drop(unsafe { Arc::from_raw(worker) });
-        return None;
-    }
-    // SAFETY: written.
-    Some(unsafe { thread.assume_init() })
 }
 
 /// A callback was queued where no thread attends: starts one, or has the one that is about to end
@@ -247,8 +206,8 @@ pub(super) unsafe fn free(flavor: Flavor, crdp: *const Worker, waits: bool) {
     let Some(entry) = workers.find(crdp).filter(|entry| !entry.freed) else {
         if !crdp.is_null() {
             fatal(format_args!(
-                "{name}_call_rcu_data_free({crdp:p}): there is no such worker; was it freed before?",
-                name = flavor.name()
+                "{flavor}_call_rcu_data_free({crdp:p}): there is no such worker; was it freed \
+                 before?"
             ));
         }
         return;
@@ -289,8 +248,8 @@ pub(super) unsafe fn thread_of(flavor: Flavor, crdp: *const Worker) -> libc::pth
     });
     thread.unwrap_or_else(|| {
         fatal(format_args!(
-            "{name}_get_call_rcu_thread({crdp:p}): there is no such worker, or no memory for its thread",
-            name = flavor.name()
+            "{flavor}_get_call_rcu_thread({crdp:p}): there is no such worker, or no memory for its \
+             thread"
         ))
     })
 }
@@ -438,8 +397,13 @@ pub(super) fn keep_default_only(flavor: Flavor) {
 mod tests {
     use std::ffi::c_uint;
 
-    use super::super::forks;
     use super::*;
+
+    unsafe extern "C" {
+        safe fn quiescence_urcu_call_rcu_before_fork(flavor: c_uint);
+        safe fn quiescence_urcu_call_rcu_after_fork_parent(flavor: c_uint);
+        safe fn quiescence_urcu_call_rcu_after_fork_child(flavor: c_uint);
+    }
 
     /// Forks, and returns how the child ends: with 0 if `f` is right there.
     fn in_child(f: impl FnOnce() -> bool) -> c_int {
@@ -465,12 +429,12 @@ mod tests {
         let number = flavor.index() as c_uint;
         let made = create(flavor, 0, -1).unwrap();
         let worker = Arc::downgrade(&lock().find(made).unwrap().worker);
-        forks::quiescence_urcu_call_rcu_before_fork(number);
+        quiescence_urcu_call_rcu_before_fork(number);
         let status = in_child(|| {
-            forks::quiescence_urcu_call_rcu_after_fork_child(number);
+            quiescence_urcu_call_rcu_after_fork_child(number);
             worker.upgrade().is_none() && lock().of_flavor(flavor).count() == 1
         });
-        forks::quiescence_urcu_call_rcu_after_fork_parent(number);
+        quiescence_urcu_call_rcu_after_fork_parent(number);
         assert_eq!(status, 0, "the worker is there still");
         assert!(worker.upgrade().is_some());
         // SAFETY: made above, and freed once.

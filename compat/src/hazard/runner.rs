@@ -11,9 +11,6 @@
 //! room ends that.
 
 use std::cell::Cell;
-use std::ffi::{c_uint, c_void};
-use std::mem::MaybeUninit;
-use std::ptr;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use std::time::{Duration, Instant};
@@ -21,7 +18,8 @@ use std::time::{Duration, Instant};
 use super::{may_wait, scan};
 use crate::errno_guard::with_errno;
 use crate::flavor::{Flavor, begin_without_flavor};
-use crate::{reader, signals};
+use crate::futex::{sleep, wake_all};
+use crate::{reader, threads};
 
 /// There is no runner.
 const ABSENT: u32 = 0;
@@ -53,25 +51,6 @@ pub(super) fn is_this() -> bool {
     IS_THIS.get()
 }
 
-/// Sleeps while the word is `expected`, but no longer than that. May return early.
-fn sleep(word: &AtomicU32, expected: u32, at_most: Duration) {
-    let timeout = libc::timespec {
-        tv_sec: at_most.as_secs() as libc::time_t,
-        tv_nsec: libc::c_long::from(at_most.subsec_nanos() as i32),
-    };
-    let operation = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
-    // SAFETY: a word that stays, and a time.
-    unsafe {
-        libc::syscall(libc::SYS_futex, word.as_ptr(), operation, expected, &raw const timeout)
-    };
-}
-
-fn wake_sleepers(word: &AtomicU32) {
-    let operation = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
-    // SAFETY: a wake-up of the sleepers on a word of ours.
-    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), operation, i32::MAX) };
-}
-
 /// Whether there is no runner: the system gave none, or a fork did not bring it along.
 pub(super) fn is_absent() -> bool {
     STATE.load(Relaxed) == ABSENT // a hint; `wake` finds out
@@ -86,40 +65,26 @@ pub(super) fn wake() {
     // scan.
     match STATE.swap(WANTED, AcqRel) {
         ABSENT => with_errno(start),
-        ASLEEP => with_errno(|| wake_sleepers(&STATE)), //~ hazard-wake
+        ASLEEP => with_errno(|| wake_all(&STATE)), //~ hazard-wake
         _ => {}
     }
 }
 
-/// Starts a thread that takes no signals. If the system gives none, the next one to retire tries
-/// again.
+/// Starts the thread. If the system gives none, the next one to retire tries again.
 fn start() {
-    extern "C" fn main(_: *mut c_void) -> *mut c_void {
-        // SAFETY: asks for a number.
-        let thread = unsafe { libc::pthread_self() };
-        // SAFETY: the thread's own name, a C string of less than 16 bytes.
-        unsafe { libc::pthread_setname_np(thread, c"hazard_pointer".as_ptr()) };
+    let main = || {
         IS_THIS.set(true);
         // Deleters may read by C's functions, as callbacks may.
         if Flavor::Memb.is_attached() {
-            reader::quiescence_urcu_reader(Flavor::Memb.index() as c_uint);
+            reader::register_implicitly(Flavor::Memb);
         }
         run();
-        ptr::null_mut()
-    }
-    let mut thread = MaybeUninit::uninit();
-    let create = || {
-        // SAFETY: the function takes anything; the thread's number is written if this returns 0.
-        unsafe { libc::pthread_create(thread.as_mut_ptr(), ptr::null(), main, ptr::null_mut()) }
     };
-    if signals::blocked(create) == 0 {
-        // SAFETY: written.
-        let thread = unsafe { thread.assume_init() };
+    match threads::spawn(c"hazard_pointer", main) {
         // SAFETY: a thread that no other knows.
-        unsafe { libc::pthread_detach(thread) };
-    } else {
+        Some(thread) => _ = unsafe { libc::pthread_detach(thread) },
         // AcqRel: as in `wake`.
-        STATE.swap(ABSENT, AcqRel);
+        None => _ = STATE.swap(ABSENT, AcqRel),
     }
 }
 
@@ -131,9 +96,9 @@ fn run() {
         let found = scan();
         // AcqRel: pairs with the load in `wait_for_room`; the room is there.
         SCANS.fetch_add(1, AcqRel);
-        wake_sleepers(&SCANS);
+        wake_all(&SCANS);
         if found != 0 {
-            sleep(&HURRY, hurry, COMPANY);
+            sleep(&HURRY, hurry, Some(COMPANY));
         }
         if rests() {
             return;
@@ -150,7 +115,7 @@ fn rests() -> bool {
     }
     let since = Instant::now();
     loop {
-        sleep(&STATE, ASLEEP, IDLE_AFTER);
+        sleep(&STATE, ASLEEP, Some(IDLE_AFTER));
         if STATE.load(Acquire) != ASLEEP {
             return false;
         }
@@ -177,8 +142,8 @@ pub(super) fn wait_for_room(is_room: impl Fn() -> bool) {
             }
             // AcqRel: pairs with the load in `run`.
             HURRY.fetch_add(1, AcqRel);
-            wake_sleepers(&HURRY);
-            sleep(&SCANS, scans, left);
+            wake_all(&HURRY);
+            sleep(&SCANS, scans, Some(left));
         }
     };
     with_errno(wait);

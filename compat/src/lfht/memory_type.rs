@@ -33,7 +33,6 @@ unsafe fn table_of(raw: &Raw, memory: TableMemory) -> &Table {
 
 /// `struct cds_lfht_mm_type`.
 #[repr(C)]
-#[derive(Debug)]
 pub(crate) struct MemoryType {
     /// Of programs compiled against liburcu 0.13 it takes the first two only.
     alloc_cds_lfht: unsafe extern "C" fn(c_ulong, c_ulong, *const Functions) -> Raw,
@@ -108,17 +107,17 @@ memory_type! { Mmap:
 /// The kind of memory that a client has chosen. The functions say so, since an executable
 /// may have a copy of the structure.
 pub(super) fn memory_of(mm: &MemoryType) -> TableMemory {
+    let kinds = [
+        (quiescence_cds_lfht_mm_order_alloc_cds_lfht as *const (), TableMemory::Order),
+        (quiescence_cds_lfht_mm_chunk_alloc_cds_lfht as *const (), TableMemory::Chunk),
+        (quiescence_cds_lfht_mm_mmap_alloc_cds_lfht as *const (), TableMemory::Mmap),
+    ];
     let new = mm.alloc_cds_lfht as *const ();
-    if ptr::eq(new, quiescence_cds_lfht_mm_order_alloc_cds_lfht as *const ()) {
-        TableMemory::Order
-    } else if ptr::eq(new, quiescence_cds_lfht_mm_chunk_alloc_cds_lfht as *const ()) {
-        TableMemory::Chunk
-    } else if ptr::eq(new, quiescence_cds_lfht_mm_mmap_alloc_cds_lfht as *const ()) {
-        TableMemory::Mmap
-    } else {
+    let Some((_, memory)) = kinds.into_iter().find(|(function, _)| ptr::eq(*function, new)) else {
         fatal(format_args!(
             "cds_lfht: a memory type of the program's own; pass &cds_lfht_mm_order, \
              &cds_lfht_mm_chunk, &cds_lfht_mm_mmap or NULL"
         ))
-    }
+    };
+    memory
 }

@@ -1,19 +1,18 @@
 //! Waiting until work has run: a count of works that are still to run, one for each queue that the
 //! completion was put into.
 
-use std::ptr;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
-use super::state::Word;
 use super::{Work, Workqueue};
+use crate::futex::{sleep, wake_all};
 
 /// `struct urcu_workqueue_completion`, which C knows by its address. Its maker holds it, and so
 /// does each queue that it is in.
-#[derive(Debug)]
 pub(super) struct Completion {
     /// How many of its works have not run.
-    left: Word,
+    left: AtomicU32,
 }
 
 /// What stands in a queue for a completion.
@@ -25,7 +24,7 @@ struct Marker {
 
 impl Completion {
     pub(super) fn create() -> *const Self {
-        Arc::into_raw(Arc::new(Self { left: Word::new(0) }))
+        Arc::into_raw(Arc::new(Self { left: AtomicU32::new(0) }))
     }
 
     /// # Safety
@@ -43,7 +42,7 @@ impl Completion {
         // SAFETY: the hold from above.
         let completion = unsafe { Arc::from_raw(completion) };
         // Relaxed: the queue carries it to the worker.
-        completion.left.word().fetch_add(1, Relaxed);
+        completion.left.fetch_add(1, Relaxed);
         let work = Work { node: Default::default(), function: Self::one_has_run };
         let marker = Box::into_raw(Box::new(Marker { work, completion }));
         // SAFETY: a box that is taken back when it is run; the work comes first.
@@ -58,17 +57,17 @@ impl Completion {
         let left = &marker.completion.left;
         // Release: pairs with the Acquire of the waiter: all that has run before is seen. Acquire:
         // of several queues, the last one hands on what the others released.
-        if left.word().fetch_sub(1, AcqRel) == 1 {
-            Word::wake(ptr::from_ref(left));
+        if left.fetch_sub(1, AcqRel) == 1 {
+            wake_all(left);
         }
     }
 
     pub(super) fn wait(&self) {
         loop {
             // Acquire: as above.
-            match self.left.word().load(Acquire) {
+            match self.left.load(Acquire) {
                 0 => return,
-                left => self.left.sleep(left),
+                left => sleep(&self.left, left, None),
             }
         }
     }

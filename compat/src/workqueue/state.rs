@@ -1,11 +1,11 @@
 //! What a worker is doing, and what it is wanted to do: one word, on which a thread that waits for
 //! either sleeps.
 
-use std::ffi::c_int;
-use std::ptr;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::fence;
+
+use crate::futex::{sleep, wake_all};
 
 /// To end when nothing is left to do.
 const STOP: u32 = 1 << 0;
@@ -16,63 +16,30 @@ const PAUSED: u32 = 1 << 2;
 /// It sleeps, or is about to: a thread that queues work takes the bit away and wakes it.
 const ASLEEP: u32 = 1 << 3;
 
-/// A word that changes, and the threads that sleep until it does.
-#[derive(Debug)]
-pub(super) struct Word(AtomicU32);
-
-impl Word {
-    pub(super) const fn new(value: u32) -> Self {
-        Self(AtomicU32::new(value))
-    }
-
-    /// Sleeps while the word is `value`; may return early.
-    pub(super) fn sleep(&self, value: u32) {
-        let operation = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
-        let for_ever = ptr::null::<libc::timespec>();
-        // SAFETY: compares the word, which lives as long as `self`, and sleeps. Whatever it
-        // returns, callers scan again.
-        unsafe { libc::syscall(libc::SYS_futex, &raw const self.0, operation, value, for_ever) };
-    }
-
-    /// Wakes all threads that sleep on the word at `word`, which has been changed. It may be gone
-    /// by now: a stray wake-up is one that sleepers take as any other.
-    pub(super) fn wake(word: *const Self) {
-        let operation = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
-        // SAFETY: an address, which is not read.
-        unsafe { libc::syscall(libc::SYS_futex, word, operation, c_int::MAX) };
-    }
-
-    pub(super) fn word(&self) -> &AtomicU32 {
-        &self.0
-    }
-}
-
 /// What the worker does and is to do.
-#[derive(Debug)]
-pub(super) struct State(Word);
+pub(super) struct State(AtomicU32);
 
 impl State {
     pub(super) const fn new() -> Self {
-        Self(Word::new(0))
+        Self(AtomicU32::new(0))
     }
 
     /// Acquire: what was written before a wish, or before a pause, is seen after it.
     fn load(&self) -> u32 {
-        self.0.word().load(Acquire)
+        self.0.load(Acquire)
     }
 
     /// Sets some bits and clears others, and wakes the threads that wait for any of them. Release:
     /// pairs with `load`.
     fn change(&self, set: u32, cleared: u32) {
-        let word = self.0.word();
         // Relaxed: the exchange compares.
-        let mut value = word.load(Relaxed);
+        let mut value = self.0.load(Relaxed);
         while let Err(now) =
-            word.compare_exchange_weak(value, (value | set) & !cleared, Release, Relaxed)
+            self.0.compare_exchange_weak(value, (value | set) & !cleared, Release, Relaxed)
         {
             value = now;
         }
-        Word::wake(&raw const self.0);
+        wake_all(&raw const self.0);
     }
 
     /// Sleeps until all of `bits` are as wanted.
@@ -82,7 +49,7 @@ impl State {
             if (value & bits != 0) == set {
                 return;
             }
-            self.0.sleep(value);
+            sleep(&self.0, value, None);
         }
     }
 
@@ -106,17 +73,17 @@ impl State {
     pub(super) fn sleep_unless(&self, work: impl Fn() -> bool) {
         // SeqCst, and the fence: pairs with `wake_sleeper`. Either it sees the bit, or we see the
         // work.
-        self.0.word().fetch_or(ASLEEP, SeqCst);
+        self.0.fetch_or(ASLEEP, SeqCst);
         fence(SeqCst);
         loop {
             let value = self.load();
             if value & ASLEEP == 0 || value & (STOP | PAUSE) != 0 || work() {
                 break;
             }
-            self.0.sleep(value);
+            sleep(&self.0, value, None);
         }
         // Relaxed: ours alone while it is set, or cleared already.
-        self.0.word().fetch_and(!ASLEEP, Relaxed);
+        self.0.fetch_and(!ASLEEP, Relaxed);
     }
 
     /// Wakes the worker if it sleeps. After work was queued, by a sequentially consistent exchange.
@@ -124,7 +91,7 @@ impl State {
         // SeqCst: pairs with `sleep_unless`, as the exchange before does. The worker may have run
         // the work by now, and the queue may be destroyed by it: but not before this returns, by
         // the contract of `urcu_workqueue_destroy`.
-        if self.0.word().load(SeqCst) & ASLEEP != 0 {
+        if self.0.load(SeqCst) & ASLEEP != 0 {
             self.change(0, ASLEEP);
         }
     }

@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-#include "check.h"
+#include "../../examples/check.h"
 
 #if defined(FLAVOR_QSBR)
 # define CHECKS_REGISTRATION rcu_quiescent_state

@@ -14,7 +14,7 @@
 #include <semaphore.h>
 #include <stdint.h>
 
-#include "check.h"
+#include "../../examples/check.h"
 
 extern char __executable_start, end;
 

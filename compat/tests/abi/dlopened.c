@@ -12,7 +12,7 @@
 #include <semaphore.h>
 #include <string.h>
 
-#include "check.h"
+#include "../../examples/check.h"
 
 /* As in the interface; this program knows no headers of it. */
 struct rcu_head {

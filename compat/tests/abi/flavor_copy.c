@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "check.h"
+#include "../../examples/check.h"
 
 extern const struct rcu_flavor_struct rcu_flavor;
 

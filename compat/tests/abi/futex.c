@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "check.h"
+#include "../../examples/check.h"
 
 typedef int futex_function(int32_t *uaddr, int op, int32_t val, const struct timespec *timeout, int32_t *uaddr2,
 		int32_t val3);

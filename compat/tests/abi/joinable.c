@@ -8,7 +8,7 @@
 
 #include <pthread.h>
 
-#include "check.h"
+#include "../../examples/check.h"
 
 static int calls;
 

@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-#include "check.h"
+#include "../../examples/check.h"
 
 int main(int argc, char **argv)
 {

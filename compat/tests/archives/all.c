@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* All flavours in one program, out of archives. What several of them define is there once. */
-#include "../abi/check.h"
+#include "../../examples/check.h"
 
 #include <urcu/urcu-bp.h>
 #include <urcu/urcu-mb.h>

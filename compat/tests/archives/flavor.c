@@ -3,7 +3,7 @@
  * A flavour that is linked out of its archive: readers and an updater, callbacks, deferred calls, a
  * hash table; and a constructor of the program's own that reads.
  */
-#include "../abi/check.h"
+#include "../../examples/check.h"
 #include "../abi/flavor.h"
 
 #include <pthread.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* A program with memb, out of an archive or shared, that loads the library of its argument. */
-#include "../abi/check.h"
+#include "../../examples/check.h"
 
 #include <dlfcn.h>
 #include <urcu/urcu-memb.h>

@@ -25,7 +25,7 @@ fn ours(soname: &str) -> PathBuf {
 }
 
 /// Ours; and Debian's, if they are there.
-fn sides() -> Vec<Whose<'static>> {
+fn sides() -> Vec<Whose> {
     let debians = needs::met_for("with Debian's headers and libraries", &[Liburcu]);
     [Whose::Ours].into_iter().chain(debians.then_some(Whose::Debians)).collect()
 }
@@ -264,60 +264,6 @@ fn lld() -> Option<String> {
     place.join("ld.lld").exists().then(|| format!("-B{}", place.display()))
 }
 
-/// The tests above and below see what they are there for: with a step left out, they fail.
-mod mutants {
-    use super::*;
-    use xtask::compat::{Step, build_without};
-
-    /// Our libraries of the flavour memb, without a step.
-    fn without(step: Step) -> PathBuf {
-        let directory = crate::common::scratch("abi", "without");
-        build_without(step, &["-memb", ""], &directory).expect("they can be built")
-    }
-
-    #[test]
-    fn a_library_that_looks_at_its_own_data() {
-        needs::or_return!();
-        let libraries = without(Step::DataThroughTheTable);
-        let program = compile("abi/copied.c", Whose::Ours, &["-lurcu-memb"]);
-        let said = aborts(&program, Whose::In(&libraries), &[], &[]);
-        assert!(said.contains("copied.c"), "{said}");
-    }
-
-    #[test]
-    fn copies_that_are_left_as_they_are() {
-        needs::or_return!();
-        let libraries = without(Step::CompleteCopies);
-        let options = ["-DFLAVOR_MEMB", "-lurcu-memb"];
-        let program = compile("abi/flavor_copy.c", Whose::Ours, &options);
-        assert_eq!(run(&program, Whose::Ours, &["128"]), "ok\n");
-        let said = aborts(&program, Whose::In(&libraries), &["128"], &[]);
-        assert!(said.contains("members[i] != NULL"), "{said}");
-    }
-
-    #[test]
-    fn two_copies_of_one_flavour() {
-        needs::or_return!();
-        let libraries = without(Step::OneOfTwo);
-        let pair = ["--one", "liburcu.so.8", "liburcu-memb.so.8"];
-        let said = aborts(&dlopens(), Whose::In(&libraries), &pair, &[]);
-        // The core names it, where it would otherwise have readers that no updater waits for.
-        assert!(said.contains("two copies of this flavour in one process"), "{said}");
-    }
-
-    #[test]
-    fn thread_local_storage_that_must_be_there_at_the_start() {
-        needs::or_return!();
-        let library = without(Step::Descriptors).join("liburcu-memb.so.8");
-        assert!(
-            values(&dynamic(&library), "FLAGS").iter().any(|flags| flags.contains("STATIC_TLS"))
-        );
-        let reader =
-            relocations(&library).into_iter().find(|(_, symbol)| symbol == "urcu_memb_reader");
-        assert!(reader.is_some_and(|(kind, _)| !kind.contains("TLSDESC")));
-    }
-}
-
 /// A program that is linked with none of the libraries, and loads them.
 fn dlopens() -> PathBuf {
     compile("abi/dlopened.c", Whose::Ours, &["-ldl"])
@@ -371,7 +317,7 @@ fn liburcu_and_liburcu_memb_are_one_in_a_process() {
 }
 
 /// A program compiled against either headers says `ok` on either libraries.
-fn holds_on_both(source: &str, arguments: impl Fn(Whose<'_>) -> Option<&'static str>) {
+fn holds_on_both(source: &str, arguments: impl Fn(Whose) -> Option<&'static str>) {
     let sides = sides();
     for &headers in &sides {
         let program = compile(source, headers, &["-lurcu-memb"]);

@@ -18,18 +18,16 @@ const LIMIT: Duration = Duration::from_secs(120);
 
 /// Whose headers, or whose libraries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Whose<'l> {
+pub(crate) enum Whose {
     Ours,
     Debians,
     /// Headers, and libraries to link with, of liburcu 0.15.
     Debian13s,
-    /// Libraries only: those of a directory.
-    In(&'l Path),
 }
 
 /// What compiles `source`, below `tests` or of an absolute path, with warnings as errors. Programs
 /// of our headers are linked against ours: their needs are the same either way.
-pub(crate) fn compiler(source: &Path, headers: Whose<'_>, options: &[&str]) -> Command {
+pub(crate) fn compiler(source: &Path, headers: Whose, options: &[&str]) -> Command {
     let is_cpp = source.extension().is_some_and(|extension| extension == "cpp");
     let mut compiler = Command::new(if is_cpp { "g++" } else { "gcc" });
     compiler.args(["-O1", "-g", "-pthread", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE"]);
@@ -37,7 +35,7 @@ pub(crate) fn compiler(source: &Path, headers: Whose<'_>, options: &[&str]) -> C
     let place = match headers {
         Whose::Ours => Some(xtask::compat::built()),
         Whose::Debian13s => Some(liburcu_0_15()),
-        Whose::Debians | Whose::In(_) => None,
+        Whose::Debians => None,
     };
     if let Some(place) = place {
         compiler.arg("-I").arg(place.join("include")).arg("-L").arg(place.join("lib"));
@@ -50,7 +48,7 @@ pub(crate) fn compiler(source: &Path, headers: Whose<'_>, options: &[&str]) -> C
 }
 
 /// The program of a source, with these options: compiled by the first test that asks for it.
-pub(crate) fn compile(source: &str, headers: Whose<'_>, options: &[&str]) -> PathBuf {
+pub(crate) fn compile(source: &str, headers: Whose, options: &[&str]) -> PathBuf {
     type Programs = Mutex<HashMap<String, Arc<OnceLock<PathBuf>>>>;
     static PROGRAMS: LazyLock<Programs> = LazyLock::new(Programs::default);
     let what = format!("{source} {headers:?} {options:?}");
@@ -68,12 +66,7 @@ pub(crate) fn compile(source: &str, headers: Whose<'_>, options: &[&str]) -> Pat
 }
 
 /// A program of a flavour: `FLAVOR_NAME` says which to its source.
-pub(crate) fn compile_for(
-    flavor: &str,
-    source: &str,
-    headers: Whose<'_>,
-    options: &[&str],
-) -> PathBuf {
+pub(crate) fn compile_for(flavor: &str, source: &str, headers: Whose, options: &[&str]) -> PathBuf {
     let define = format!("-DFLAVOR_{}", flavor.to_uppercase());
     let library = format!("-lurcu-{flavor}");
     compile(
@@ -85,12 +78,11 @@ pub(crate) fn compile_for(
 
 /// What runs a program on these libraries: ours are given their directory, Debian's are found
 /// anyway.
-pub(crate) fn command(program: &Path, libraries: Whose<'_>) -> Command {
+pub(crate) fn command(program: &Path, libraries: Whose) -> Command {
     let mut command = Command::new(program);
     command.env_remove("LD_LIBRARY_PATH").env_remove("QUIESCENCE_DEBUG");
     let directory = match libraries {
         Whose::Ours => Some(xtask::compat::built().join("lib")),
-        Whose::In(directory) => Some(directory.to_path_buf()),
         Whose::Debians => None,
         Whose::Debian13s => unreachable!("they run with the C library of their system only"),
     };
@@ -101,7 +93,7 @@ pub(crate) fn command(program: &Path, libraries: Whose<'_>) -> Command {
 /// Runs a program. One that hangs is ended.
 pub(crate) fn ended(
     program: &Path,
-    libraries: Whose<'_>,
+    libraries: Whose,
     arguments: &[&str],
     environment: &[(&str, &str)],
 ) -> Output {
@@ -111,7 +103,7 @@ pub(crate) fn ended(
 }
 
 /// What a program wrote that must end well.
-pub(crate) fn run(program: &Path, libraries: Whose<'_>, arguments: &[&str]) -> String {
+pub(crate) fn run(program: &Path, libraries: Whose, arguments: &[&str]) -> String {
     let output = ended(program, libraries, arguments, &[]);
     let [out, err] = [&output.stdout, &output.stderr].map(|said| String::from_utf8_lossy(said));
     let (program, status) = (program.display(), output.status);
@@ -120,7 +112,7 @@ pub(crate) fn run(program: &Path, libraries: Whose<'_>, arguments: &[&str]) -> S
 }
 
 /// The same on the libraries that are meant: with ours the core is loaded, with Debian's it is not.
-pub(crate) fn run_surely(program: &Path, libraries: Whose<'_>, arguments: &[&str]) -> String {
+pub(crate) fn run_surely(program: &Path, libraries: Whose, arguments: &[&str]) -> String {
     let loaded = command(program, libraries).env("LD_TRACE_LOADED_OBJECTS", "1").output();
     let loaded = String::from_utf8(loaded.expect("it is there").stdout).expect("text");
     assert_eq!(loaded.contains("libquiescence"), libraries == Whose::Ours, "{loaded}");
@@ -130,7 +122,7 @@ pub(crate) fn run_surely(program: &Path, libraries: Whose<'_>, arguments: &[&str
 /// What a program complained of that must abort.
 pub(crate) fn aborts(
     program: &Path,
-    libraries: Whose<'_>,
+    libraries: Whose,
     arguments: &[&str],
     environment: &[(&str, &str)],
 ) -> String {

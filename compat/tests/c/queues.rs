@@ -9,10 +9,10 @@ use xtask::needs::Need::Liburcu;
 
 use crate::program::{Whose, compile_for, run_surely};
 
-const BOTH: [Whose<'_>; 2] = [Whose::Ours, Whose::Debians];
+const BOTH: [Whose; 2] = [Whose::Ours, Whose::Debians];
 
 /// Compiles a program of `tests/queues`. The older interfaces are deprecated, and tested.
-fn compile(source: &str, headers: Whose<'_>) -> PathBuf {
+fn compile(source: &str, headers: Whose) -> PathBuf {
     compile_for("memb", source, headers, &["-O2", "-Wno-deprecated-declarations"])
 }
 

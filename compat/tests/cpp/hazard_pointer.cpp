@@ -11,8 +11,7 @@
 #include <thread>
 #include <vector>
 
-#define CHECK(condition) \
-	((condition) ? (void)0 : (std::fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition), std::abort()))
+#include "saferecl.h"
 
 static_assert(__cpp_lib_hazard_pointer == 202306L);
 static_assert(std::is_nothrow_default_constructible_v<std::hazard_pointer>);

@@ -16,10 +16,8 @@
 #include <thread>
 #include <vector>
 
+#include "saferecl.h"
 #include <urcu/urcu-memb.h> // C's names in the same file
-
-#define CHECK(condition) \
-	((condition) ? (void)0 : (std::fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition), std::abort()))
 
 // Allocations of the calling thread, counted while it asks for it.
 static thread_local bool counting;

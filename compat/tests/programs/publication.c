@@ -254,7 +254,7 @@ static void *dekker_run(void *argument)
 	struct dekker *dekker = argument;
 	struct dekker *shared = dekker->shared;
 
-	for (int round = 1; round <= 3000; round++) {
+	for (int round = 1; round <= 500; round++) {
 		CMM_STORE_SHARED(shared->flags[dekker->me], round);
 		cmm_smp_mb();
 		shared->saw[dekker->me] = CMM_LOAD_SHARED(shared->flags[!dekker->me]) >= round;

@@ -15,17 +15,11 @@
 #include <urcu/lfstack.h>
 #include <urcu/rculfqueue.h>
 #include <urcu/rculfstack.h>
+#include "../../examples/check.h"
 #include "library.h"
 
 enum { PRODUCERS = 4, CONSUMERS = 2, EACH = 4000 };
 
-#define CHECK(condition)								\
-	do {										\
-		if (!(condition)) {							\
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);	\
-			abort();							\
-		}									\
-	} while (0)
 /* By turns of `who`: inlined, or the library's. */
 #define EITHER(who, function, ...) ((who) % 2 ? library_##function(__VA_ARGS__) : function(__VA_ARGS__))
 

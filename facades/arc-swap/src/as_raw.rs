@@ -12,26 +12,18 @@ pub trait AsRaw<T>: Sealed {
     fn as_raw(&self) -> *mut T;
 }
 
-impl<T: RefCnt> Sealed for &T {}
-impl<T: RefCnt> AsRaw<T::Base> for &T {
-    fn as_raw(&self) -> *mut T::Base {
-        T::as_ptr(self)
-    }
+macro_rules! counted {
+    ($($pointer:ty)*) => {$(
+        impl<T: RefCnt> Sealed for $pointer {}
+        impl<T: RefCnt> AsRaw<T::Base> for $pointer {
+            fn as_raw(&self) -> *mut T::Base {
+                T::as_ptr(self)
+            }
+        }
+    )*};
 }
 
-impl<T: RefCnt> Sealed for &Guard<T> {}
-impl<T: RefCnt> AsRaw<T::Base> for &Guard<T> {
-    fn as_raw(&self) -> *mut T::Base {
-        T::as_ptr(self)
-    }
-}
-
-impl<T: RefCnt> Sealed for Guard<T> {}
-impl<T: RefCnt> AsRaw<T::Base> for Guard<T> {
-    fn as_raw(&self) -> *mut T::Base {
-        T::as_ptr(self)
-    }
-}
+counted!(&T &Guard<T> Guard<T>);
 
 impl<T> Sealed for *mut T {}
 impl<T> AsRaw<T> for *mut T {

@@ -19,8 +19,6 @@ use quiescence::{Rcu, Weigh};
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
 
-pub mod load;
-
 /// The reply of each path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Routes(HashMap<String, Reply>);

@@ -1,30 +1,23 @@
-//! Serves the routes of a file, and replaces them when it gets SIGHUP; or tries itself under load.
-//! See README.md.
+//! Serves the routes of a file, and replaces them when it gets SIGHUP. See README.md.
 
 use std::env;
 use std::error::Error;
 use std::fs;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Duration;
 
-use axum_reload::{Routes, load, runtime, serve};
+use axum_reload::{Routes, runtime, serve};
 use quiescence::Rcu;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
-const USAGE: &str = "\
-usage: axum-reload FILE [ADDRESS]  serves the routes of FILE (127.0.0.1:8080); SIGHUP reads it anew
-       axum-reload --load SECONDS  requests beside reloads over loopback, and what came of them";
+const USAGE: &str = "usage: axum-reload FILE [ADDRESS]
+serves the routes of FILE, on 127.0.0.1:8080 if no address is named; SIGHUP reads it anew";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let done = match arguments[..] {
-        ["--load", seconds] => match seconds.parse() {
-            Ok(seconds @ 1..=600) => try_load(seconds),
-            _ => Err(format!("--load takes 1 to 600 seconds, and not {seconds}").into()),
-        },
         [file] if !file.starts_with('-') => serve_file(file, "127.0.0.1:8080"),
         [file, address] if !file.starts_with('-') => serve_file(file, address),
         _ => {
@@ -41,10 +34,6 @@ fn main() -> ExitCode {
     }
 }
 
-fn cpus() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
-}
-
 fn read_routes(file: &str) -> Result<Routes, Box<dyn Error>> {
     let table = fs::read_to_string(file).map_err(|error| format!("{file}: {error}"))?;
     Ok(Routes::parse(&table).map_err(|error| format!("{file}: {error}"))?)
@@ -52,7 +41,8 @@ fn read_routes(file: &str) -> Result<Routes, Box<dyn Error>> {
 
 fn serve_file(file: &str, address: &str) -> Result<(), Box<dyn Error>> {
     let routes = Arc::new(Rcu::new(read_routes(file)?));
-    runtime(cpus())?.block_on(async {
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    runtime(cpus)?.block_on(async {
         let listener = TcpListener::bind(address).await?;
         let mut reload = signal(SignalKind::hangup())?;
         println!("serving {file} on {}", listener.local_addr()?);
@@ -74,10 +64,4 @@ fn serve_file(file: &str, address: &str) -> Result<(), Box<dyn Error>> {
             () = reloads => Ok(()),
         }
     })
-}
-
-fn try_load(seconds: u64) -> Result<(), Box<dyn Error>> {
-    let came = load::run(cpus(), 8, Duration::from_secs(seconds))?;
-    println!("{came}");
-    Ok(())
 }

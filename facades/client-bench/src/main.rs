@@ -34,21 +34,24 @@ const GARBAGE: u32 = 300_000;
 /// How long that guard lives, if the other thread has not retired all before.
 const PINNED: Duration = Duration::from_secs(2);
 
+/// What each case is called by.
+const CASES: [(&str, fn()); 7] = [
+    ("pin", pin),
+    ("arc-swap", arc_swap),
+    ("skiplist", skiplist),
+    ("moka", cache),
+    ("papaya", papaya_map),
+    ("pinned", pinned),
+    ("papaya-pinned", papaya_pinned),
+];
+
 fn main() {
-    let case = std::env::args().nth(1);
-    match case.as_deref() {
-        Some("pin") => pin(),
-        Some("arc-swap") => arc_swap(),
-        Some("skiplist") => skiplist(),
-        Some("moka") => cache(),
-        Some("papaya") => papaya_map(),
-        Some("pinned") => pinned(),
-        Some("papaya-pinned") => papaya_pinned(),
-        _ => {
-            eprintln!("usage: client-bench pin|arc-swap|skiplist|moka|papaya|pinned|papaya-pinned");
-            std::process::exit(2);
-        }
-    }
+    let asked = std::env::args().nth(1).unwrap_or_default();
+    let Some((_, case)) = CASES.iter().find(|(name, _)| *name == asked) else {
+        eprintln!("usage: client-bench {}", CASES.map(|(name, _)| name).join("|"));
+        std::process::exit(2);
+    };
+    case();
     say("RSS peak", resident("VmHWM:"), "MiB");
 }
 

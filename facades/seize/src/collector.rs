@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread as os_thread;
 use std::time::{Duration, Instant};
 
+use quiescence::tag::Private;
 use quiescence::{Cookie, Domain, Srcu, SrcuOwnedGuard, raw};
 
 use crate::guard::{LocalGuard, OwnedGuard};
@@ -147,12 +148,18 @@ impl Collector {
     /// the guard is dropped. Guards of a thread nest.
     #[inline]
     pub fn enter(&self) -> LocalGuard<'_> {
-        LocalGuard::new(self, self.state().domain.read())
+        LocalGuard::new(self)
     }
 
     /// The same for a guard that may go to other threads. It costs more.
     pub fn enter_owned(&self) -> OwnedGuard<'_> {
-        OwnedGuard::new(self, self.read_owned())
+        OwnedGuard::new(self)
+    }
+
+    /// A section for a thread's guard, which says when it [has ended](Self::has_ended).
+    #[inline]
+    pub(crate) fn read(&self) -> quiescence::Guard<'_, Private> {
+        self.state().domain.read()
     }
 
     /// A section for an owned guard, which says when it [has ended](Self::owned_has_ended).
@@ -174,9 +181,7 @@ impl Collector {
     pub unsafe fn retire<T>(&self, ptr: *mut T, reclaim: unsafe fn(*mut T, &Self)) {
         // SAFETY: by the contract.
         unsafe { self.add(ptr, reclaim) };
-        if self.has_waiting() {
-            self.settle();
-        }
+        self.has_ended();
     }
 
     /// Reclaims what has been retired, all of it if no guard lives.
@@ -252,14 +257,25 @@ impl Collector {
         raw::nesting(&self.state().domain) == 1
     }
 
+    /// What an owned guard's section is: no thread's, so that any one may end.
+    pub(crate) fn is_any(&self) -> bool {
+        true
+    }
+
+    /// A thread's guard, or what retires, has ended: reclaims what is ready, if something waits.
+    #[inline]
+    pub(crate) fn has_ended(&self) {
+        if self.has_waiting() {
+            self.settle();
+        }
+    }
+
     /// An owned guard has ended. If it was the last of those that lived, what only they have held
     /// up is reclaimed here: a grace period of their domain takes some steps, and the library's
     /// worker may be in the midst of one, so this waits, for two ticks at most.
     pub(crate) fn owned_has_ended(&self) {
         let is_last = self.state().owned_guards.fetch_sub(1, SeqCst) == 1;
-        if self.has_waiting() {
-            self.settle();
-        }
+        self.has_ended();
         let began = Instant::now();
         while is_last && self.has_waiting() && began.elapsed() < 2 * PATIENCE {
             os_thread::yield_now();

@@ -101,122 +101,84 @@ const fn of_update(order: Ordering) -> Ordering {
     }
 }
 
-/// A guard of a thread.
-#[must_use = "what is loaded is protected until the guard is dropped"]
-pub struct LocalGuard<'a> {
-    collector: &'a Collector,
-    section: ManuallyDrop<quiescence::Guard<'a, Private>>,
-}
-
-impl<'a> LocalGuard<'a> {
-    #[inline]
-    pub(crate) fn new(collector: &'a Collector, section: quiescence::Guard<'a, Private>) -> Self {
-        Self { collector, section: ManuallyDrop::new(section) }
-    }
-
-    /// # Safety
-    /// The section is not used any more, but for a new one in its place.
-    #[inline]
-    unsafe fn leave(&mut self) {
-        // SAFETY: by the contract.
-        unsafe { ManuallyDrop::drop(&mut self.section) };
-        if self.collector.has_waiting() {
-            self.collector.settle();
+/// Defines a guard: how its section begins, what is done when it has ended, whether the guard may
+/// leave it for a new one, and what it flushes.
+macro_rules! guard {
+    (
+        $(#[$about:meta])*
+        $name:ident of $section:ty: $begin:ident, $ended:ident, $refreshes:ident, $flush:ident
+    ) => {
+        $(#[$about])*
+        #[must_use = "what is loaded is protected until the guard is dropped"]
+        pub struct $name<'a> {
+            collector: &'a Collector,
+            section: ManuallyDrop<$section>,
         }
-    }
-}
 
-impl Guard for LocalGuard<'_> {
-    fn refresh(&mut self) {
-        /// Puts a section there also if a reclaimer panics.
-        struct Anew<'g, 'a>(&'g mut LocalGuard<'a>);
-        impl Drop for Anew<'_, '_> {
-            fn drop(&mut self) {
-                let anew = ManuallyDrop::new(self.0.collector.enter());
-                // SAFETY: the guard there is not dropped, so the section goes over.
-                self.0.section = unsafe { std::ptr::read(&raw const anew.section) };
+        impl<'a> $name<'a> {
+            #[inline]
+            pub(crate) fn new(collector: &'a Collector) -> Self {
+                Self { collector, section: ManuallyDrop::new(collector.$begin()) }
+            }
+
+            /// # Safety
+            /// The section is not used any more, but for a new one in its place.
+            #[inline]
+            unsafe fn leave(&mut self) {
+                // SAFETY: by the contract.
+                unsafe { ManuallyDrop::drop(&mut self.section) };
+                self.collector.$ended();
             }
         }
-        if self.collector.is_outermost() {
-            let anew = Anew(self);
-            // SAFETY: there is a new one when `anew` is dropped.
-            unsafe { anew.0.leave() };
-        }
-    }
 
-    fn flush(&self) {
-        self.collector.flush();
-    }
+        impl Guard for $name<'_> {
+            fn refresh(&mut self) {
+                /// Puts a section there also if a reclaimer panics.
+                struct Anew<'g, 'a>(&'g mut $name<'a>);
+                impl Drop for Anew<'_, '_> {
+                    fn drop(&mut self) {
+                        self.0.section = ManuallyDrop::new(self.0.collector.$begin());
+                    }
+                }
+                if self.collector.$refreshes() {
+                    let anew = Anew(self);
+                    // SAFETY: there is a new one when `anew` is dropped.
+                    unsafe { anew.0.leave() };
+                }
+            }
 
-    #[inline]
-    fn collector(&self) -> &Collector {
-        self.collector
-    }
-}
+            fn flush(&self) {
+                self.collector.$flush();
+            }
 
-impl Drop for LocalGuard<'_> {
-    #[inline]
-    fn drop(&mut self) {
-        // SAFETY: the last use.
-        unsafe { self.leave() };
-    }
-}
-
-impl fmt::Debug for LocalGuard<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("LocalGuard").finish()
-    }
-}
-
-/// A guard that may go to other threads, and be used by several at once.
-#[must_use = "what is loaded is protected until the guard is dropped"]
-pub struct OwnedGuard<'a> {
-    collector: &'a Collector,
-    /// None while a new one is made.
-    section: Option<SrcuOwnedGuard>,
-}
-
-impl<'a> OwnedGuard<'a> {
-    pub(crate) fn new(collector: &'a Collector, section: SrcuOwnedGuard) -> Self {
-        Self { collector, section: Some(section) }
-    }
-
-    fn leave(&mut self) {
-        drop(self.section.take());
-        self.collector.owned_has_ended();
-    }
-}
-
-impl Guard for OwnedGuard<'_> {
-    fn refresh(&mut self) {
-        struct Anew<'g, 'a>(&'g mut OwnedGuard<'a>);
-        impl Drop for Anew<'_, '_> {
-            fn drop(&mut self) {
-                self.0.section = Some(self.0.collector.read_owned());
+            #[inline]
+            fn collector(&self) -> &Collector {
+                self.collector
             }
         }
-        Anew(self).0.leave();
-    }
 
-    /// That of all threads: the guard may have been another's when it retired.
-    fn flush(&self) {
-        self.collector.flush_all();
-    }
+        impl Drop for $name<'_> {
+            #[inline]
+            fn drop(&mut self) {
+                // SAFETY: the last use.
+                unsafe { self.leave() };
+            }
+        }
 
-    #[inline]
-    fn collector(&self) -> &Collector {
-        self.collector
-    }
+        impl fmt::Debug for $name<'_> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.debug_tuple(stringify!($name)).finish()
+            }
+        }
+    };
 }
 
-impl Drop for OwnedGuard<'_> {
-    fn drop(&mut self) {
-        self.leave();
-    }
+guard! {
+    /// A guard of a thread.
+    LocalGuard of quiescence::Guard<'a, Private>: read, has_ended, is_outermost, flush
 }
-
-impl fmt::Debug for OwnedGuard<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("OwnedGuard").finish()
-    }
+guard! {
+    /// A guard that may go to other threads, and be used by several at once. It flushes for all
+    /// threads: it may have been another's when it retired.
+    OwnedGuard of SrcuOwnedGuard: read_owned, owned_has_ended, is_any, flush_all
 }

@@ -10,9 +10,9 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use super::{as_workspace, cargo, copy, facades, patch, target};
+use super::{as_workspace, cargo, facades, patch, target};
 use crate::say;
-use crate::tools::run;
+use crate::tools::{copy_tree, run};
 
 /// The program.
 const PROGRAM: &str = "client-bench";
@@ -87,14 +87,11 @@ fn table(figures: &Figures) -> String {
 fn spread(numbers: &[f64], decimals: usize) -> String {
     let mut sorted = numbers.to_vec();
     sorted.sort_by(f64::total_cmp);
-    match sorted[..] {
-        [] => String::from("none"),
-        [least, .., most] => format!(
-            "{:.decimals$} ({least:.decimals$} to {most:.decimals$})",
-            sorted[sorted.len() / 2]
-        ),
-        [only] => format!("{only:.decimals$}"),
-    }
+    let (Some(least), Some(most)) = (sorted.first(), sorted.last()) else {
+        return String::from("none");
+    };
+    let median = sorted[sorted.len() / 2];
+    format!("{median:.decimals$} ({least:.decimals$} to {most:.decimals$})")
 }
 
 /// The program, built with the original or with the facade.
@@ -102,7 +99,7 @@ fn build(patched: bool) -> Result<PathBuf> {
     let whose = if patched { "ours" } else { "theirs" };
     let place = target().join(PROGRAM).join(whose);
     let _ = fs::remove_dir_all(&place);
-    copy(&facades().join(PROGRAM), &place)?;
+    copy_tree(&facades().join(PROGRAM), &place)?;
     as_workspace(&place)?;
     let cargo = || with_patch(&place, patched);
     run(cargo().args(["build", "--release", "--quiet"]))?;

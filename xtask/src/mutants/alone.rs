@@ -21,7 +21,7 @@ use crate::say;
 
 /// What came of a test.
 #[derive(Debug)]
-enum Ended {
+pub(super) enum Ended {
     Passed,
     /// With this said.
     Failed(String),
@@ -129,16 +129,21 @@ impl Tree {
         }
         let mut command = cargo();
         command.args(["--", name, "--exact"]);
-        let (status, said) = limited(&mut command, Duration::from_secs(test.seconds))?;
-        Ok(match status {
-            None => Ended::Hung,
-            Some(status) if status.success() => {
-                ensure!(said.contains("test result: ok. 1 passed"), "no test {}", test.test);
-                Ended::Passed
-            }
-            Some(status) => Ended::Failed(reason(status, &said)),
-        })
+        ended(&mut command, name, Duration::from_secs(test.seconds))
     }
+}
+
+/// Runs a test, which the command names.
+pub(super) fn ended(command: &mut Command, test: &str, limit: Duration) -> Result<Ended> {
+    let (status, said) = limited(command, limit)?;
+    Ok(match status {
+        None => Ended::Hung,
+        Some(status) if status.success() => {
+            ensure!(said.contains("test result: ok. 1 passed"), "there is no test {test}: {said}");
+            Ended::Passed
+        }
+        Some(status) => Ended::Failed(reason(status, &said)),
+    })
 }
 
 /// Runs a command for so long at most. Returns its status, if it has ended by itself, and what it

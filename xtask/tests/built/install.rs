@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::time::Duration;
 
-use xtask::limited;
 use xtask::needs;
+
+use super::{scratch, tool};
 
 /// Registers, reads, waits for a grace period.
 const PROGRAM: &str = "
@@ -34,18 +34,6 @@ fn succeeds(arguments: &[&str]) -> String {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{arguments:?}: {}\n{said}", output.status);
     String::from_utf8(output.stdout).expect("paths are UTF-8")
-}
-
-fn tool(command: &mut Command) -> String {
-    let output = limited::output(command, Duration::from_secs(60));
-    let output = output.unwrap_or_else(|error| panic!("{command:?}: {error}"));
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{command:?}: {}\n{said}", output.status);
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
-fn scratch() -> tempfile::TempDir {
-    tempfile::tempdir().expect("a directory for files of the test")
 }
 
 fn files(directory: &Path) -> BTreeSet<PathBuf> {

@@ -6,10 +6,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
-use std::time::Duration;
 
-use xtask::limited;
 use xtask::needs;
+
+use super::{scratch, tool};
 
 const MAINTAINER: &str = "Ada Example <ada@example.org>";
 
@@ -38,14 +38,6 @@ fn made_in(output: &Path) -> BTreeMap<String, PathBuf> {
     paths.map(|path| (field(&path, "Package"), path)).collect()
 }
 
-fn tool(command: &mut Command) -> String {
-    let output = limited::output(command, Duration::from_secs(60));
-    let output = output.unwrap_or_else(|error| panic!("{command:?}: {error}"));
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{command:?}: {}\n{said}", output.status);
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
 fn field(package: &Path, name: &str) -> String {
     tool(Command::new("dpkg-deb").arg("--field").arg(package).arg(name)).trim().to_owned()
 }
@@ -64,10 +56,6 @@ fn read(path: &Path) -> String {
 
 fn triplet() -> String {
     tool(Command::new("cc").arg("-print-multiarch")).trim().to_owned()
-}
-
-fn scratch() -> tempfile::TempDir {
-    tempfile::tempdir().expect("a directory for files of the test")
 }
 
 /// Where the packages put things.

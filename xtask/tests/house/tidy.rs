@@ -72,7 +72,7 @@ const PROGRAMS: [(&str, Program); 25] = [
     ("unshare", AskedFor),
     ("debootstrap", OfCommands),
     ("git", OfCommands),
-    ("id", OfCommands),
+    ("chmod", OfCommands),
     ("perf", OfCommands),
     ("timeout", OfCommands),
 ];

@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::LazyLock;
 use std::time::Duration;
 use std::{fs, io::Write};
 
@@ -24,7 +25,12 @@ pub(crate) struct Compiled {
 
 impl Tree {
     pub(crate) fn ours() -> Self {
-        Self { root: Path::new(env!("CARGO_MANIFEST_DIR")).join("include") }
+        static OURS: LazyLock<PathBuf> = LazyLock::new(|| {
+            let root = scratch("ours").join("include");
+            xtask::headers::write(&root).expect("the headers");
+            root
+        });
+        Self { root: OURS.clone() }
     }
 
     /// Of the package liburcu-dev.

@@ -39,13 +39,17 @@ pub(crate) fn not_used<'a>(
     theirs: Theirs,
     compiled: impl Iterator<Item = &'a Compiled>,
 ) -> Vec<String> {
-    let headers = if theirs == Theirs::V13 { Headers::Debian } else { Headers::Debian13 };
+    // Those of our headers run with 0.13 too.
+    let headers: &[_] = match theirs {
+        Theirs::V13 => &[Headers::Ours, Headers::Debian],
+        Theirs::V15 => &[Headers::Debian13],
+    };
     let mut wanted: Vec<(Variant, BTreeSet<String>)> = LIBRARIES
         .iter()
         .filter(|library| theirs == Theirs::V13 || **library != Variant::Signal)
         .map(|&library| (library, names(&debian_library(theirs, library.name()), true)))
         .collect();
-    for one in compiled.filter(|one| one.job.headers == headers) {
+    for one in compiled.filter(|one| headers.contains(&one.job.headers)) {
         let used = names(&one.path, false);
         for library in linked_with(&one.job) {
             let of_library = wanted.iter_mut().find(|(each, _)| *each == library).unwrap();

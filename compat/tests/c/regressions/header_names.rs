@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::headers::tree::Tree;
 use xtask::needs;
 
 use super::compile;
@@ -87,7 +88,8 @@ fn is_ours(name: &str) -> bool {
 }
 
 fn ordinary(text: &str, allowed: &BTreeSet<String>) -> Vec<String> {
-    let all = names(text).into_iter();
+    // What is joined to a word before it is no macro by itself.
+    let all = names(&text.replace("##", "##__")).into_iter();
     all.filter(|name| !is_reserved(name) && !is_ours(name) && !allowed.contains(name)).collect()
 }
 
@@ -214,7 +216,7 @@ fn the_headers_of_c_use_words_that_liburcus_do_not() {
         allowed.extend(names(&fs::read_to_string(&header).expect("a header")));
     }
     let mut ours = Vec::new();
-    files_below(&include(), &mut ours);
+    files_below(&Tree::ours().root, &mut ours);
     ours.retain(|path| is_of_c(path));
     assert!(ours.len() > 70);
     for header in ours {

@@ -1,11 +1,13 @@
 //! The server of the example, over loopback.
 
+mod load;
+
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum_reload::{Routes, load, runtime, serve};
+use axum_reload::{Routes, runtime, serve};
 use quiescence::Rcu;
 
 fn get(address: std::net::SocketAddr, path: &str) -> String {
@@ -38,8 +40,8 @@ fn a_request_after_a_reload_sees_the_new_routes() {
 /// Under the load every reply is of a table that was there, and the tables replaced do not pile up.
 #[test]
 fn requests_beside_reloads_see_whole_tables() {
-    let came = load::run(2, 4, Duration::from_millis(500)).unwrap();
-    assert!(came.requests > 0 && came.reloads > 0, "{came}");
+    let [requests, reloads] = load::run(2, 4, Duration::from_millis(500)).unwrap();
+    assert!(requests > 0 && reloads > 0, "{requests} requests, {reloads} reloads");
     let statistics = quiescence::Domain::global().statistics();
     assert!(statistics.limit_overruns == 0, "{statistics:?}");
 }

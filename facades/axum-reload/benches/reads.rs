@@ -5,7 +5,7 @@
 //! each, one after the other, so that what disturbs the machine disturbs all. A task reads so many
 //! times in a poll, and yields: the time is that of the whole, polls and hooks too, for one read.
 //!
-//!     cd facades && cargo run --release -p tokio-bench
+//!     cd facades && cargo bench -p axum-reload
 
 use std::hint::black_box;
 use std::sync::Arc;

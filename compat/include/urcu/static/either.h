@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * A pointer to either of two structures, struct __NAME and struct NAME, which has a lock behind it:
+ * functions that take one are called with the address of one or the other.
+ *
+ * _URCU_EITHER(NAME, s) defines NAME_ptr_t, of the members _s and s; NAME_const_ptr_t, for
+ * functions that change nothing (liburcu has it since 0.15); and NAME_cast() and the like:
+ * conversions that C++ needs with liburcu's own headers, and C does not. Programs for both name
+ * them; they return what they are given.
+ */
+#ifndef _URCU_STATIC_EITHER_H
+#define _URCU_STATIC_EITHER_H
+
+#define _URCU_CAST(__to, __function, __from)							\
+	static __inline__ __to __function(__from __it)						\
+	{											\
+		return __it;									\
+	}
+
+#ifdef __cplusplus
+#define _URCU_EITHER(__name, __member)								\
+	union __name##_ptr_t {									\
+		struct __##__name *_##__member;							\
+		struct __name *__member;							\
+		__name##_ptr_t() : _##__member(0) {}						\
+		__name##_ptr_t(struct __##__name *__it) : _##__member(__it) {}			\
+		__name##_ptr_t(struct __name *__it) : __member(__it) {}				\
+	};											\
+	union __name##_const_ptr_t {								\
+		const struct __##__name *_##__member;						\
+		const struct __name *__member;							\
+		__name##_const_ptr_t() : _##__member(0) {}					\
+		__name##_const_ptr_t(const struct __##__name *__it) : _##__member(__it) {}	\
+		__name##_const_ptr_t(const struct __name *__it) : __member(__it) {}		\
+		__name##_const_ptr_t(__name##_ptr_t __it) : _##__member(__it._##__member) {}	\
+	};											\
+	extern "C++" {										\
+	_URCU_CAST(__name##_ptr_t, __##__name##_cast, struct __##__name *)			\
+	_URCU_CAST(__name##_ptr_t, __name##_cast, struct __name *)				\
+	_URCU_CAST(__name##_ptr_t, __name##_cast, struct __##__name *)				\
+	_URCU_CAST(__name##_const_ptr_t, __##__name##_const_cast, const struct __##__name *)	\
+	_URCU_CAST(__name##_const_ptr_t, __name##_const_cast, const struct __name *)		\
+	_URCU_CAST(__name##_const_ptr_t, __name##_const_cast, const struct __##__name *)	\
+	}
+#else
+#define _URCU_EITHER(__name, __member)								\
+	typedef union {										\
+		struct __##__name *_##__member;							\
+		struct __name *__member;							\
+	} __attribute__((__transparent_union__)) __name##_ptr_t;				\
+	typedef union {										\
+		const struct __##__name *_##__member;						\
+		const struct __name *__member;							\
+		/* A variable of the type above, as code for liburcu 0.13 may pass. */		\
+		__name##_ptr_t __any;								\
+	} __attribute__((__transparent_union__)) __name##_const_ptr_t;				\
+	_URCU_CAST(struct __##__name *, __##__name##_cast, struct __##__name *)			\
+	_URCU_CAST(struct __name *, __name##_cast, struct __name *)				\
+	_URCU_CAST(const struct __##__name *, __##__name##_const_cast, const struct __##__name *) \
+	_URCU_CAST(const struct __name *, __name##_const_cast, const struct __name *)
+#endif
+
+#endif
