@@ -44,6 +44,11 @@ const SETTINGS: Settings = Settings {
     readers_fence: false,
 };
 
+/// The same of another policy.
+fn settings(policy: AnyPolicy) -> Settings {
+    Settings { policy, ..SETTINGS }
+}
+
 /// The calling thread has no slot of its own.
 const STRANGER: Me = Me::NOBODY;
 
@@ -81,6 +86,13 @@ impl World {
         let object = self.current.load(Acquire);
         // SAFETY: a read; that no writer is near is what is tested.
         self.objects[object].with(|object| assert_eq!(unsafe { *object }, 7));
+    }
+
+    /// Looks at the object in a section.
+    fn section(&self, slot: &Slot) {
+        enter(&self.core, slot);
+        self.look();
+        slot.leave();
     }
 
     /// Replaces the object and destroys the old one after a grace period.
@@ -132,14 +144,17 @@ fn enter(core: &DomainState, slot: &Slot) {
     slot.enter_slow(&core.grace_periods.gp_words.gp, Location::caller());
 }
 
+/// A slot for a thread that is to have it.
+fn registered(world: &World, owner: usize, kind: ReaderKind) -> &'static Slot {
+    let slot = std::ptr::from_ref(world.core.grace_periods.register(owner, kind));
+    // SAFETY: the registry keeps the slot while `world` lives, which the thread has as well.
+    unsafe { &*slot }
+}
+
 /// A thread that reads in sections, with a slot that is registered before it starts.
 fn spawn_reader(world: &Arc<World>, sections: usize, nested: bool) -> thread::JoinHandle<()> {
-    let slot = std::ptr::from_ref(world.core.grace_periods.register(1, ReaderKind::Ordinary))
-        .expose_provenance();
-    let world = Arc::clone(world);
-    thread::spawn(move || {
-        // SAFETY: the registry keeps the slot while `world` lives.
-        let slot = unsafe { &*std::ptr::with_exposed_provenance::<Slot>(slot) };
+    let slot = registered(world, 1, ReaderKind::Ordinary);
+    spawn(world, move |world| {
         for _ in 0..sections {
             enter(&world.core, slot);
             if nested {
@@ -152,12 +167,22 @@ fn spawn_reader(world: &Arc<World>, sections: usize, nested: bool) -> thread::Jo
     })
 }
 
+/// Runs `f` on a thread of the model.
+pub(crate) fn spawn<W: 'static, R: 'static>(
+    world: &Arc<W>,
+    f: impl FnOnce(&W) -> R + 'static,
+) -> thread::JoinHandle<R> {
+    let world = Arc::clone(world);
+    thread::spawn(move || f(&world))
+}
+
 fn model(f: impl Fn() + Send + Sync + 'static) {
     bounded(4, f);
 }
 
-/// For models of three threads that scan again and again.
-fn bounded(preemptions: usize, f: impl Fn() + Send + Sync + 'static) {
+/// Every interleaving with so many preemptions: fewer for models of three threads that scan again
+/// and again.
+pub(crate) fn bounded(preemptions: usize, f: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound.get_or_insert(preemptions);
     builder.max_branches = 20_000;

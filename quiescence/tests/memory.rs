@@ -1,33 +1,18 @@
 //! What the library takes of the allocator: for objects that wait, and for reports.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicI64, Ordering::*};
+mod common;
 
-use quiescence::{Domain, Rcu, Srcu, tag::DomainTag, tuning::Fences};
+use std::sync::PoisonError;
 
-/// The system's allocator, and how many bytes of it are in use.
-struct Counting;
+use common::*;
+use memory::watched_allocator;
+use quiescence::{tag::DomainTag, tuning::Fences};
 
+/// How many bytes are in use.
 static IN_USE: AtomicI64 = AtomicI64::new(0);
 
-// SAFETY: the system's allocator does all of it.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        IN_USE.fetch_add(layout.size() as i64, SeqCst);
-        // SAFETY: by the contract of this function.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        IN_USE.fetch_sub(layout.size() as i64, SeqCst);
-        // SAFETY: by the contract of this function.
-        unsafe { System.dealloc(memory, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
+watched_allocator!(|layout| _ = IN_USE.fetch_add(layout.size() as i64, SeqCst), |_, layout| _ =
+    IN_USE.fetch_sub(layout.size() as i64, SeqCst));
 
 /// The tests of this file, one at a time: they look at what all threads have taken.
 static TURN: Mutex<()> = Mutex::new(());
@@ -41,30 +26,19 @@ type Object = [u64; 8];
 
 quiescence::domain! { struct Declared; }
 
-/// Lifts the limits, and reports nothing: stalls are on purpose here.
-fn unlimited<K: DomainTag>(domain: &Domain<K>) {
-    let mut tuning = domain.tuning();
-    (tuning.objects_max, tuning.bytes_max) = (u64::MAX, u64::MAX);
-    (tuning.stall_after, tuning.stall_after_expedited) = (None, None);
-    domain.tune(tuning);
-}
-
 /// What each of many objects takes that wait, since this thread is in a section of the domain.
 /// `updates` calls its argument with all numbers below [`OBJECTS`], on a thread of its own.
 fn bytes_of_a_waiting_object<K: DomainTag>(
     domain: &Domain<K>,
     updates: impl FnOnce(&dyn Fn(i64)) + Send,
 ) -> f64 {
-    unlimited(domain);
+    set_limit(domain, u64::MAX, u64::MAX);
     let place = Rcu::new_in([0; 8], domain.clone());
     let guard = domain.read();
-    let bytes = std::thread::scope(|scope| {
-        let updater = scope.spawn(|| {
-            let before = IN_USE.load(SeqCst);
-            updates(&|number| place.store([number as u64; 8] as Object));
-            IN_USE.load(SeqCst) - before
-        });
-        updater.join().unwrap()
+    let bytes = elsewhere(|| {
+        let before = IN_USE.load(SeqCst);
+        updates(&|number| place.store([number as u64; 8] as Object));
+        IN_USE.load(SeqCst) - before
     });
     assert!(domain.statistics().callbacks_waiting() >= OBJECTS as u64);
     drop(guard);
@@ -77,7 +51,7 @@ fn bytes_of_a_waiting_object<K: DomainTag>(
 // Built with debug assertions the library keeps a list of what is retired.
 #[cfg_attr(debug_assertions, ignore = "cargo test --release")]
 fn an_object_that_waits_costs_a_word_in_every_kind_of_domain() {
-    let _turn = TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let check = |kind: &str, bytes: f64| {
         let expected = 64.0 - 2.0..64.0 + 8.1;
         assert!(expected.contains(&bytes), "{kind}: {bytes:.2} bytes an object");
@@ -100,24 +74,13 @@ fn an_object_that_waits_costs_a_word_in_every_kind_of_domain() {
     check("QSBR", bytes_of_a_waiting_object(&private, quiescent_states));
 }
 
-/// Bytes of memory that the process has.
-#[cfg(all(target_os = "linux", feature = "stacks", not(miri)))]
-fn resident() -> i64 {
-    let all = std::fs::read_to_string("/proc/self/status").expect("Linux has it");
-    let line = all.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("it says so");
-    let kib = line.trim().trim_end_matches(" kB").parse::<i64>().expect("a number");
-    kib << 10
-}
-
 /// A report read the program's symbols and debug information, tens of megabytes: a reader that
 /// stalled with the domain at its limit cost 65 MB over what waited.
 #[test]
 #[cfg(all(target_os = "linux", feature = "stacks", not(miri)))]
 fn a_report_takes_little_memory() {
-    use std::sync::Arc;
-    use std::time::Duration;
-
-    let _turn = TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let resident = || memory::resident() as i64;
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     const MOST: i64 = 3 << 20;
     let (most, most_resident) = (Arc::new(AtomicI64::new(0)), Arc::new(AtomicI64::new(0)));
     quiescence::report::set_stall_hook({
@@ -131,16 +94,12 @@ fn a_report_takes_little_memory() {
         }
     });
     let domain = Domain::new();
-    let mut tuning = domain.tuning();
-    tuning.stall_after = Some(Duration::from_millis(2));
-    domain.tune(tuning);
+    tune(&domain, |tuning| tuning.stall_after = Some(Duration::from_millis(2)));
     let (before, resident_before) = (IN_USE.load(SeqCst), resident());
     let guard = domain.read();
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         scope.spawn(|| domain.synchronize());
-        while most.load(SeqCst) == 0 {
-            std::thread::yield_now();
-        }
+        until(|| most.load(SeqCst) != 0);
         drop(guard);
     });
     let (taken, taken_resident) =

@@ -3,11 +3,12 @@
 //!
 //! An allocator of this program's own looks at the memory of [`Page`]s when they are given back.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use std::sync::{Mutex, PoisonError};
+mod common;
 
-use quiescence::{Domain, Rcu};
+use std::sync::PoisonError;
+
+use common::*;
+use memory::watched_allocator;
 
 /// The kernel's `POISON_FREE`.
 const POISON: u8 = 0x6b;
@@ -22,36 +23,18 @@ const BYTES: usize = 4_243;
 static POISONED: AtomicUsize = AtomicUsize::new(0);
 static UNTOUCHED: AtomicUsize = AtomicUsize::new(0);
 
-struct Watching;
-
-// SAFETY: the system's allocator, with a look at what goes back to it.
-unsafe impl GlobalAlloc for Watching {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: as our caller promises.
-        unsafe { System.alloc(layout) }
+watched_allocator!(|_| (), |memory, layout| {
+    if layout.size() == BYTES {
+        // SAFETY: that many bytes, all of them written when the page was made.
+        let bytes = unsafe { std::slice::from_raw_parts(memory, BYTES) };
+        let is_poisoned = bytes.iter().all(|byte| *byte == POISON);
+        if is_poisoned { &POISONED } else { &UNTOUCHED }.fetch_add(1, SeqCst);
     }
-
-    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        if layout.size() == BYTES {
-            // SAFETY: that many bytes, all of them written when the page was made.
-            let bytes = unsafe { std::slice::from_raw_parts(memory, BYTES) };
-            if bytes.iter().all(|byte| *byte == POISON) {
-                POISONED.fetch_add(1, SeqCst);
-            } else {
-                UNTOUCHED.fetch_add(1, SeqCst);
-            }
-        }
-        // SAFETY: as our caller promises.
-        unsafe { System.dealloc(memory, layout) };
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Watching = Watching;
+});
 
 struct Page([u8; BYTES]);
 
-impl quiescence::Weigh for Page {
+impl Weigh for Page {
     const OWNS: bool = false;
 }
 

@@ -5,12 +5,9 @@ mod common;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
-use std::sync::{Arc, Barrier, Mutex, mpsc};
-use std::thread;
-use std::time::Duration;
 
-use quiescence::{Domain, tuning::Tuning};
+use common::user_types::BOMB;
+use common::*;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
@@ -122,47 +119,24 @@ fn a_subscriber_that_panics_stops_nothing() {
     assert_eq!(events(|| domain.synchronize()).len(), 2, "and the next one is told");
 }
 
-/// A payload that panics when it is dropped, and the next one as well.
-struct Payload(u32);
-
-impl Drop for Payload {
-    fn drop(&mut self) {
-        if self.0 != 0 && !thread::panicking() {
-            std::panic::panic_any(Payload(self.0 - 1));
-        }
-    }
-}
-
 /// A program of its own: the worker's subscriber is everybody's.
 #[test]
 fn a_payload_that_panics_when_it_is_dropped_does_not_end_the_worker() {
-    if std::env::var_os("ROLE").is_none() {
-        let test = "a_payload_that_panics_when_it_is_dropped_does_not_end_the_worker";
-        let output = common::again(test, "payload", &[]);
-        return assert!(output.status.success(), "{output:?}");
-    }
-    let collector = Collector(|_: &Level, _| std::panic::panic_any(Payload(3)));
+    in_its_own_process!();
+    let collector = Collector(|_: &Level, _| panic_any(BOMB));
     tracing::subscriber::set_global_default(collector).unwrap();
-    let worker = || {
-        let (sender, called) = mpsc::channel();
-        let domain = Domain::new(); // which must not end before: the end runs what waits
-        domain.call_hurry(move || sender.send(thread::current().id()).unwrap()).unwrap();
-        called.recv().unwrap()
-    };
     let first = worker();
     Domain::new().synchronize();
     for _ in 0..3 {
         assert_eq!(worker(), first);
     }
-    assert_eq!(quiescence::Domain::global().statistics().worker_restarts, 0);
+    assert_eq!(Domain::global().statistics().worker_restarts, 0);
 }
 
 #[test]
 fn at_the_limit_it_is_said_who_waits() {
     let domain = Domain::new();
-    let mut tuning: Tuning = domain.tuning();
-    tuning.objects_max = 1;
-    domain.tune(tuning);
+    tune(&domain, |tuning| tuning.objects_max = 1);
     let told = events(|| {
         domain.retire(Box::new(1)).unwrap();
         assert!(domain.try_retire(Box::new(2)).is_err());
@@ -179,13 +153,7 @@ fn at_the_limit_it_is_said_who_waits() {
 /// A program of its own: the reporter is another thread, so the subscriber is everybody's.
 #[test]
 fn a_stall_is_told_while_it_lasts() {
-    if std::env::var_os("ROLE").is_none() {
-        let status = std::process::Command::new(std::env::current_exe().unwrap())
-            .args(["a_stall_is_told_while_it_lasts", "--exact"])
-            .env("ROLE", "stall")
-            .status();
-        return assert!(status.unwrap().success());
-    }
+    in_its_own_process!();
     let (tell, told) = mpsc::channel();
     let collector = Collector(move |level: &Level, fields: Fields| {
         if *level == Level::WARN {
@@ -194,25 +162,16 @@ fn a_stall_is_told_while_it_lasts() {
     });
     tracing::subscriber::set_global_default(collector).unwrap();
     let domain = Domain::new();
-    let mut tuning = domain.tuning();
-    tuning.stall_after = Some(Duration::from_millis(1));
-    domain.tune(tuning);
-    let (inside, outside) = (Barrier::new(2), Barrier::new(2));
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            let _guard = domain.read();
-            inside.wait();
-            outside.wait();
-        });
-        inside.wait();
-        let waiter = scope.spawn(|| domain.synchronize());
-        let stall = told.recv().unwrap();
-        assert!(!waiter.is_finished());
-        assert_eq!(
-            (&*stall["message"], &*stall["number"], &*stall["holdouts"]),
-            ("stall", "1", "1")
-        );
-        assert!(stall["age_ns"].parse::<u64>().unwrap() >= 1_000_000);
-        outside.wait();
-    });
+    tune(&domain, |tuning| tuning.stall_after = Some(Duration::from_millis(1)));
+    beside_a_sleeper(
+        &domain,
+        || domain.synchronize(),
+        || {
+            let stall = told.recv().unwrap();
+            let [message, number, holdouts] =
+                ["message", "number", "holdouts"].map(|name| stall[name].as_str());
+            assert_eq!((message, number, holdouts), ("stall", "1", "1"));
+            assert!(stall["age_ns"].parse::<u64>().unwrap() >= 1_000_000);
+        },
+    );
 }

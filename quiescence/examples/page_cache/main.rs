@@ -7,33 +7,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
 
-use page_cache::{Bytes, DIRTY, File, PAGE, Storage};
-
-/// A disk.
-#[derive(Debug, Default)]
-struct Disk(Mutex<Vec<u8>>);
-
-impl Storage for Disk {
-    fn read(&self, page: u32, into: &mut Bytes) {
-        let disk = self.0.lock().expect("no panic");
-        let from = (page as usize * PAGE).min(disk.len());
-        let count = (disk.len() - from).min(PAGE);
-        into[..count].copy_from_slice(&disk[from..from + count]);
-    }
-
-    fn write(&self, page: u32, bytes: &Bytes) {
-        let mut disk = self.0.lock().expect("no panic");
-        let from = page as usize * PAGE;
-        let length = disk.len().max(from + PAGE);
-        disk.resize(length, 0);
-        disk[from..from + PAGE].copy_from_slice(bytes);
-    }
-
-    fn truncate(&self, length: u64) {
-        let mut disk = self.0.lock().expect("no panic");
-        disk.truncate(usize::try_from(length).expect("it fits into memory"));
-    }
-}
+use page_cache::{DIRTY, Disk, File, PAGE};
 
 /// Pages of the file, and how many of them may be in memory.
 const PAGES: u64 = 1_000;

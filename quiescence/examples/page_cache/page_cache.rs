@@ -42,13 +42,30 @@ const AHEAD: u32 = 4;
 pub(crate) type Bytes = [u8; PAGE];
 
 /// Where the pages are when they are not in memory.
-pub(crate) trait Storage: Send + Sync {
+#[derive(Debug, Default)]
+pub(crate) struct Disk(pub(crate) Mutex<Vec<u8>>);
+
+impl Disk {
     /// Reads a page; what was never written is 0.
-    fn read(&self, page: u32, into: &mut Bytes);
-    /// Writes a page.
-    fn write(&self, page: u32, bytes: &Bytes);
+    fn read(&self, page: u32, into: &mut Bytes) {
+        let disk = lock(&self.0);
+        let from = (page as usize * PAGE).min(disk.len());
+        let count = (disk.len() - from).min(PAGE);
+        into[..count].copy_from_slice(&disk[from..from + count]);
+    }
+
+    fn write(&self, page: u32, bytes: &Bytes) {
+        let mut disk = lock(&self.0);
+        let from = page as usize * PAGE;
+        let length = disk.len().max(from + PAGE);
+        disk.resize(length, 0);
+        disk[from..from + PAGE].copy_from_slice(bytes);
+    }
+
     /// Forgets what is beyond so many bytes.
-    fn truncate(&self, length: u64);
+    fn truncate(&self, length: u64) {
+        lock(&self.0).truncate(length as usize);
+    }
 }
 
 /// A page of a file.
@@ -80,9 +97,9 @@ pub(crate) struct Counts {
 
 /// A file whose pages are cached.
 #[derive(Debug)]
-pub(crate) struct File<S: Storage> {
+pub(crate) struct File {
     pages: IdMap<Arc<Page>>,
-    storage: S,
+    storage: Disk,
     length: AtomicU64,
     /// Held by threads that write or truncate, as the kernel's `i_rwsem`. Not by those that read,
     /// or write back.
@@ -111,9 +128,9 @@ fn pages_of(length: u64) -> u64 {
     length.div_ceil(PAGE as u64)
 }
 
-impl<S: Storage> File<S> {
+impl File {
     /// A file of so many bytes that are in storage, of which so many pages may be in memory.
-    pub(crate) fn new(storage: S, length: u64, resident_max: u32) -> Self {
+    pub(crate) fn new(storage: Disk, length: u64, resident_max: u32) -> Self {
         Self {
             pages: IdMap::new(),
             storage,
@@ -127,7 +144,7 @@ impl<S: Storage> File<S> {
         }
     }
 
-    pub(crate) fn storage(&self) -> &S {
+    pub(crate) fn storage(&self) -> &Disk {
         &self.storage
     }
 

@@ -12,17 +12,11 @@ use loom::sync::atomic::AtomicUsize;
 use loom::thread;
 
 use super::intrusive::{
-    Chain, LockFreeStack, QueueNode, SentinelQueue, StackNode, WaitFreeQueue, WaitFreeStack,
+    LockFreeStack, QueueNode, SentinelQueue, StackNode, WaitFreeQueue, WaitFreeStack,
 };
 use super::lock_free_queue::{self, LockFreeQueue, SharedNode};
 use crate::domain::raw;
-
-fn model(preemptions: usize, f: impl Fn() + Send + Sync + 'static) {
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound.get_or_insert(preemptions);
-    builder.max_branches = 5_000;
-    builder.check(f);
-}
+use crate::loom_tests::{bounded, spawn};
 
 /// An object with a node in it, and a number that is written before it is put in and taken away
 /// after.
@@ -103,15 +97,29 @@ impl<S, N> World<S, N> {
     fn all_taken(&self) {
         assert_eq!(self.objects.taken.load(Relaxed), self.objects.all.len(), "nodes are lost");
     }
+
+    /// Takes the numbers away from the objects of nodes.
+    fn empty(&self, nodes: impl IntoIterator<Item = NonNull<N>>) -> Vec<usize> {
+        nodes.into_iter().map(|node| self.objects.emptied(node)).collect()
+    }
 }
 
-/// Runs `f` on a thread of the model.
-fn spawn<S: Send + Sync + 'static, N: 'static>(
+/// A producer of two and a producer of one, each of which puts in by `put`.
+fn producers<S: 'static, N: 'static>(
     world: &Arc<World<S, N>>,
-    f: impl FnOnce(&World<S, N>) + 'static,
-) -> thread::JoinHandle<()> {
-    let world = Arc::clone(world);
-    thread::spawn(move || f(&world))
+    put: fn(&S, *mut N),
+) -> [thread::JoinHandle<()>; 2] {
+    [(0..2), (2..3)].map(|numbers: std::ops::Range<usize>| {
+        spawn(world, move |world| {
+            numbers.for_each(|number| put(&world.structure, world.objects.filled(number)));
+        })
+    })
+}
+
+/// Of those of the first producer what was put in first has come out first.
+fn are_in_order(numbers: &[usize]) {
+    let place = |number| numbers.iter().position(|&other| other == number);
+    assert!(place(0) < place(1), "{numbers:?}");
 }
 
 type Queues = World<WaitFreeQueue, QueueNode>;
@@ -121,24 +129,15 @@ impl Queues {
         // SAFETY: an object that lives as long as the model, put in once.
         unsafe { self.structure.enqueue(self.objects.filled(number)) }
     }
-
-    fn empty_chain(&self, chain: Chain) -> Vec<usize> {
-        chain.map(|node| self.objects.emptied(node)).collect()
-    }
 }
 
 /// A producer of two and a producer of one, and a consumer that takes one at a time.
 #[test]
 fn what_two_producers_enqueue_is_dequeued_in_their_order() {
-    model(3, || {
+    bounded(3, || {
         let world: Arc<Queues> = World::new(WaitFreeQueue::new(), 3, QueueNode::new);
-        let two = spawn(&world, |world| {
-            world.enqueue(0);
-            world.enqueue(1);
-        });
-        let one = spawn(&world, |world| {
-            world.enqueue(2);
-        });
+        // SAFETY: objects that live as long as the model, put in once.
+        let producers = producers(&world, |queue, node| _ = unsafe { queue.enqueue(node) });
         // SAFETY: this thread is the only consumer.
         let mut consumer = unsafe { world.structure.only_consumer() };
         let mut numbers = Vec::new();
@@ -148,13 +147,11 @@ fn what_two_producers_enqueue_is_dequeued_in_their_order() {
                 None => thread::yield_now(),
             }
         }
-        two.join().unwrap();
-        one.join().unwrap();
+        producers.into_iter().for_each(|producer| producer.join().unwrap());
         let last = consumer.dequeue().expect("one is lost");
         assert!(last.last && consumer.dequeue().is_none() && world.structure.is_empty());
         numbers.push(world.objects.emptied(last.node));
-        let place = |number| numbers.iter().position(|&other| other == number);
-        assert!(place(0) < place(1), "{numbers:?}");
+        are_in_order(&numbers);
         world.all_taken();
     });
 }
@@ -163,7 +160,7 @@ fn what_two_producers_enqueue_is_dequeued_in_their_order() {
 /// can wake the consumer.
 #[test]
 fn one_enqueue_finds_the_queue_empty_for_each_last_dequeue() {
-    model(4, || {
+    bounded(4, || {
         let world: Arc<Queues> = World::new(WaitFreeQueue::new(), 2, QueueNode::new);
         let found_empty = Arc::new(AtomicUsize::new(0));
         let producer = spawn(&world, {
@@ -194,15 +191,10 @@ fn one_enqueue_finds_the_queue_empty_for_each_last_dequeue() {
 /// Without waiting: what cannot be had is refused, and everything is where it was.
 #[test]
 fn what_is_refused_is_had_later() {
-    model(3, || {
+    bounded(3, || {
         let world: Arc<Queues> = World::new(WaitFreeQueue::new(), 3, QueueNode::new);
-        let producers = [(0..2), (2..3)].map(|numbers| {
-            spawn(&world, |world| {
-                for number in numbers {
-                    world.enqueue(number);
-                }
-            })
-        });
+        // SAFETY: objects that live as long as the model, put in once.
+        let producers = producers(&world, |queue, node| _ = unsafe { queue.enqueue(node) });
         let mut consumer = world.structure.consumer();
         for _ in 0..2 {
             if let Ok(Some(dequeued)) = consumer.try_dequeue() {
@@ -210,11 +202,9 @@ fn what_is_refused_is_had_later() {
             }
         }
         if let Ok(chain) = consumer.try_take_all() {
-            world.empty_chain(chain);
+            world.empty(chain);
         }
-        for producer in producers {
-            producer.join().unwrap();
-        }
+        producers.into_iter().for_each(|producer| producer.join().unwrap());
         while let Ok(Some(dequeued)) = consumer.try_dequeue() {
             world.objects.emptied(dequeued.node);
         }
@@ -225,7 +215,7 @@ fn what_is_refused_is_had_later() {
 /// Two who take all of a queue into which somebody puts: each node comes out once.
 #[test]
 fn two_take_all() {
-    model(3, || {
+    bounded(3, || {
         let world: Arc<Queues> = World::new(WaitFreeQueue::new(), 3, QueueNode::new);
         world.enqueue(0);
         let producer = spawn(&world, |world| {
@@ -235,15 +225,15 @@ fn two_take_all() {
         let other = spawn(&world, |world| {
             // SAFETY: the others only put in, or take all as well.
             let chain = unsafe { world.structure.only_consumer() }.take_all();
-            world.empty_chain(chain);
+            world.empty(chain);
         });
         // SAFETY: as above.
         let chain = unsafe { world.structure.only_consumer() }.take_all();
-        assert!(world.empty_chain(chain).is_sorted());
+        assert!(world.empty(chain).is_sorted());
         other.join().unwrap();
         producer.join().unwrap();
         let rest = world.structure.consumer().take_all();
-        world.empty_chain(rest);
+        world.empty(rest);
         world.all_taken();
     });
 }
@@ -252,7 +242,7 @@ fn two_take_all() {
 /// one appends there.
 #[test]
 fn a_chain_moves_to_another_queue() {
-    model(3, || {
+    bounded(3, || {
         let queues = (WaitFreeQueue::new(), WaitFreeQueue::new());
         let world = World::new(queues, 3, QueueNode::new);
         let put = |world: &World<(WaitFreeQueue, WaitFreeQueue), QueueNode>, number, first| {
@@ -274,10 +264,8 @@ fn a_chain_moves_to_another_queue() {
         behind.join().unwrap();
         to.append(from.consumer().take_all());
         assert!(from.is_empty());
-        let numbers = to.consumer().take_all().map(|node| world.objects.emptied(node));
-        let numbers: Vec<usize> = numbers.collect();
-        let place = |number| numbers.iter().position(|&other| other == number);
-        assert!(place(0) < place(1), "{numbers:?}");
+        let numbers = world.empty(to.consumer().take_all());
+        are_in_order(&numbers);
         world.all_taken();
     });
 }
@@ -286,21 +274,15 @@ fn a_chain_moves_to_another_queue() {
 #[test]
 fn a_queue_with_a_sentinel() {
     struct Pinned(Box<SentinelQueue>);
-    model(3, || {
+    bounded(3, || {
         let mut memory = Box::new(std::mem::MaybeUninit::<SentinelQueue>::uninit());
         // SAFETY: the box's memory, which stays where it is.
         unsafe { SentinelQueue::write(memory.as_mut_ptr()) };
         // SAFETY: written above.
         let queue = unsafe { memory.assume_init() };
         let world = World::new(Pinned(queue), 3, QueueNode::new);
-        let producers = [(0..2), (2..3)].map(|numbers| {
-            spawn(&world, |world| {
-                for number in numbers {
-                    // SAFETY: an object that lives as long as the model, put in once.
-                    unsafe { world.structure.0.enqueue(world.objects.filled(number)) };
-                }
-            })
-        });
+        // SAFETY: objects that live as long as the model, put in once.
+        let producers = producers(&world, |queue: &Pinned, node| unsafe { queue.0.enqueue(node) });
         let mut numbers = Vec::new();
         while numbers.len() < 3 {
             // SAFETY: this thread is the only consumer.
@@ -309,37 +291,24 @@ fn a_queue_with_a_sentinel() {
                 None => thread::yield_now(),
             }
         }
-        for producer in producers {
-            producer.join().unwrap();
-        }
-        let place = |number| numbers.iter().position(|&other| other == number);
-        assert!(place(0) < place(1), "{numbers:?}");
+        producers.into_iter().for_each(|producer| producer.join().unwrap());
+        are_in_order(&numbers);
     });
 }
 
 /// Two producers, one that pops, and all the rest at the end.
 #[test]
 fn a_wait_free_stack() {
-    model(3, || {
+    bounded(3, || {
         let world = World::new(WaitFreeStack::new(), 3, StackNode::new);
-        let producers = [(0..2), (2..3)].map(|numbers| {
-            spawn(&world, |world| {
-                for number in numbers {
-                    // SAFETY: an object that lives as long as the model, put on once.
-                    unsafe { world.structure.push(world.objects.filled(number)) };
-                }
-            })
-        });
+        // SAFETY: objects that live as long as the model, put on once.
+        let producers = producers(&world, |stack, node| _ = unsafe { stack.push(node) });
         // SAFETY: this thread alone takes nodes off.
         if let Some(popped) = unsafe { world.structure.pop() } {
             world.objects.emptied(popped.node);
         }
-        for node in world.structure.pop_all() {
-            world.objects.emptied(node);
-        }
-        for producer in producers {
-            producer.join().unwrap();
-        }
+        world.empty(world.structure.pop_all());
+        producers.into_iter().for_each(|producer| producer.join().unwrap());
         // SAFETY: as above.
         while let Ok(Some(popped)) = unsafe { world.structure.try_pop() } {
             world.objects.emptied(popped.node);
@@ -352,7 +321,7 @@ fn a_wait_free_stack() {
 /// Two that pop at once, as in sections: nothing is freed nor put on again. And one that pushes.
 #[test]
 fn two_pop_of_a_lock_free_stack() {
-    model(3, || {
+    bounded(3, || {
         let world = World::new(LockFreeStack::new(), 3, StackNode::new);
         let push = |world: &World<LockFreeStack, StackNode>, number| {
             // SAFETY: an object that lives as long as the model, put on once.
@@ -363,19 +332,13 @@ fn two_pop_of_a_lock_free_stack() {
         let producer = spawn(&world, move |world| push(world, 2));
         let other = spawn(&world, |world| {
             // SAFETY: nothing is freed while the model lasts.
-            if let Some(node) = unsafe { world.structure.pop() } {
-                world.objects.emptied(node);
-            }
+            world.empty(unsafe { world.structure.pop() });
         });
         // SAFETY: as above.
-        if let Some(node) = unsafe { world.structure.pop() } {
-            world.objects.emptied(node);
-        }
+        world.empty(unsafe { world.structure.pop() });
         producer.join().unwrap();
         other.join().unwrap();
-        for node in world.structure.pop_all() {
-            world.objects.emptied(node);
-        }
+        world.empty(world.structure.pop_all());
         world.all_taken();
     });
 }
@@ -385,7 +348,7 @@ fn two_pop_of_a_lock_free_stack() {
 #[test]
 #[should_panic]
 fn a_node_that_is_put_on_again_at_once_is_mistaken() {
-    model(3, || {
+    bounded(3, || {
         let world = World::new(LockFreeStack::new(), 2, StackNode::new);
         for number in 0..2 {
             // SAFETY: an object that lives as long as the model, put on once.
@@ -401,13 +364,9 @@ fn a_node_that_is_put_on_again_at_once_is_mistaken() {
             }
         });
         // SAFETY: as above.
-        if let Some(node) = unsafe { world.structure.pop() } {
-            world.objects.emptied(node);
-        }
+        world.empty(unsafe { world.structure.pop() });
         other.join().unwrap();
-        for node in world.structure.pop_all() {
-            world.objects.emptied(node);
-        }
+        world.empty(world.structure.pop_all());
     });
 }
 
@@ -439,7 +398,7 @@ fn free_passed() {
 /// once.
 #[test]
 fn a_lock_free_queue() {
-    model(2, || {
+    bounded(2, || {
         // SAFETY: what it frees is freed at the end of the model.
         let queue = unsafe { LockFreeQueue::with(at_the_end) };
         let world = World::new(queue, 3, SharedNode::new);
@@ -546,7 +505,7 @@ unsafe extern "C" fn after_sections(head: *mut raw::Head, function: raw::Functio
 /// wait for: who has put one in behind it may not have moved the tail yet.
 #[test]
 fn what_left_a_lock_free_queue_is_not_found_by_later_sections() {
-    model(4, || {
+    bounded(4, || {
         // SAFETY: sections and grace periods of the model.
         let queue = unsafe { LockFreeQueue::with(after_sections) };
         let world = World::new(queue, 4, SharedNode::new);

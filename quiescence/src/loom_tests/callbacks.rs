@@ -72,13 +72,10 @@ fn two_threads_run_in_order(before: usize, after: usize) {
         let queue = Queue::new(&core, 1, Contents::Objects);
         let shared = Arc::new((core, queue));
         (0..before).for_each(|number| add_numbered(&shared.1, number));
-        let runner = thread::spawn({
-            let shared = Arc::clone(&shared);
-            move || {
-                shared.1.close(&shared.0, Urgency::Normal);
-                shared.0.grace_periods.advance(STRANGER);
-                shared.1.run_some(&shared.0, 2, 32);
-            }
+        let runner = spawn(&shared, move |shared| {
+            shared.1.close(&shared.0, Urgency::Normal);
+            shared.0.grace_periods.advance(STRANGER);
+            shared.1.run_some(&shared.0, 2, 32);
         });
         (before..before + after).for_each(|number| add_numbered(&shared.1, number));
         shared.1.drain(&shared.0, || STRANGER, 1);
@@ -125,18 +122,10 @@ fn what_another_thread_closes_waits_for_readers() {
     bounded(3, || {
         let world = World::new();
         let queue = Arc::new(Queue::new(&world.core, 2, Contents::Objects));
-        let slot = world.core.grace_periods.register(3, ReaderKind::Ordinary);
-        let slot = std::ptr::from_ref(slot).addr();
-        let reader = thread::spawn({
-            let world = Arc::clone(&world);
-            move || {
-                world.core.grace_periods.advance(Me::owner(3));
-                // SAFETY: the world keeps its slots, and this one is handed to this thread.
-                let slot = unsafe { &*std::ptr::with_exposed_provenance::<Slot>(slot) };
-                enter(&world.core, slot);
-                world.look();
-                slot.leave();
-            }
+        let slot = registered(&world, 3, ReaderKind::Ordinary);
+        let reader = spawn(&world, move |world| {
+            world.core.grace_periods.advance(Me::owner(3));
+            world.section(slot);
         });
         let adder = thread::spawn({
             let (world, queue) = (Arc::clone(&world), Arc::clone(&queue));
@@ -160,12 +149,9 @@ fn the_worker_leaves_nothing_behind() {
         let core = Arc::new(DomainState::new(Start::ZERO, SETTINGS));
         core.queues.announced.store(true, Relaxed);
         let queue = core.queues.add(&core, 1, Contents::Closures);
-        let adder = thread::spawn({
-            let core = Arc::clone(&core);
-            move || {
-                add_numbered(&queue, 0);
-                core.queues.announced.load(Relaxed)
-            }
+        let adder = spawn(&core, move |core| {
+            add_numbered(&queue, 0);
+            core.queues.announced.load(Relaxed)
         });
         let wants = core.queues.leave();
         let announced = adder.join().unwrap();
@@ -183,12 +169,9 @@ fn an_orphan_is_forgotten_when_it_is_empty() {
         RUN.set(0);
         let core = Arc::new(DomainState::new(Start::ZERO, SETTINGS));
         let queue = core.queues.add(&core, 1, Contents::Closures);
-        let adder = thread::spawn({
-            let core = Arc::clone(&core);
-            move || {
-                add_numbered(&queue, 0);
-                queue.mark_orphan(&core);
-            }
+        let adder = spawn(&core, move |core| {
+            add_numbered(&queue, 0);
+            queue.mark_orphan(core);
         });
         core.queues.forget_orphans(&core);
         adder.join().unwrap();
@@ -209,12 +192,9 @@ fn a_barrier_finds_what_was_left_behind() {
         let core = Arc::new(DomainState::new(Start::ZERO, SETTINGS));
         let queue = core.queues.add(&core, 1, Contents::Closures);
         (0..2).for_each(|number| add_numbered(&queue, number));
-        let ending = thread::spawn({
-            let core = Arc::clone(&core);
-            move || {
-                queue.mark_orphan(&core);
-                core.queues.forget_orphans(&core);
-            }
+        let ending = spawn(&core, move |core| {
+            queue.mark_orphan(core);
+            core.queues.forget_orphans(core);
         });
         core.queues.drain(&core, || STRANGER, 2);
         nothing_panicked(&core);
@@ -235,12 +215,9 @@ fn the_worker_sees_what_moves() {
         core.queues.with_shared(&core, Contents::Closures, |_| ());
         let queue = core.queues.add(&core, 1, Contents::Closures);
         add_numbered(&queue, 0);
-        let ending = thread::spawn({
-            let core = Arc::clone(&core);
-            move || {
-                queue.mark_orphan(&core);
-                core.queues.forget_orphans(&core);
-            }
+        let ending = spawn(&core, move |core| {
+            queue.mark_orphan(core);
+            core.queues.forget_orphans(core);
         });
         assert_eq!(core.queues.leave(), Wants::Company);
         assert_eq!(core.queues.counts().queued, 1);

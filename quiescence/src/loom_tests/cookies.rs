@@ -7,34 +7,17 @@ use super::*;
 fn a_cookie_without_the_lock(reads: bool, alone: bool) {
     bounded(3, move || {
         let world = World::new();
-        let slot = std::ptr::from_ref(world.core.grace_periods.register(1, ReaderKind::Ordinary))
-            .expose_provenance();
-        let driver = thread::spawn({
-            let world = Arc::clone(&world);
-            move || {
-                // SAFETY: the registry keeps the slot while `world` lives.
-                let slot = unsafe { &*std::ptr::with_exposed_provenance::<Slot>(slot) };
-                let me = Me::owner(usize::from(alone));
+        let slot = registered(&world, 1, ReaderKind::Ordinary);
+        let driver = spawn(&world, move |world| {
+            let me = Me::owner(usize::from(alone));
+            assert!(world.core.grace_periods.synchronize(Urgency::Normal, me));
+            if alone {
+                world.section(slot);
+            } else {
                 assert!(world.core.grace_periods.synchronize(Urgency::Normal, me));
-                if alone {
-                    enter(&world.core, slot);
-                    world.look();
-                    slot.leave();
-                } else {
-                    assert!(world.core.grace_periods.synchronize(Urgency::Normal, me));
-                }
             }
         });
-        let reader = reads.then(|| {
-            let world = Arc::clone(&world);
-            thread::spawn(move || {
-                // SAFETY: as above.
-                let slot = unsafe { &*std::ptr::with_exposed_provenance::<Slot>(slot) };
-                enter(&world.core, slot);
-                world.look();
-                slot.leave();
-            })
-        });
+        let reader = reads.then(|| spawn(&world, move |world| world.section(slot)));
         let old = world.current.swap(1, AcqRel);
         let cookie = world.core.grace_periods.snapshot_after_unlinking();
         world.destroy_if_done(old, cookie);

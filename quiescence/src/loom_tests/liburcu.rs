@@ -31,16 +31,9 @@ fn beside_liburcu_readers(readers: usize, sections: usize, preemptions: usize) {
         world.core.grace_periods.gp_words.liburcu.as_ref().unwrap().attach(words, nothing);
         let readers: Vec<_> = (0..readers)
             .map(|_| {
-                let slot =
-                    world.core.grace_periods.register(1, ReaderKind::Liburcu(Readers::Light));
-                let slot = std::ptr::from_ref(slot).expose_provenance();
-                let world = Arc::clone(&world);
-                thread::spawn(move || {
-                    // SAFETY: the registry keeps the slot while `world` lives.
-                    let slot = unsafe { &*std::ptr::with_exposed_provenance::<Slot>(slot) };
-                    for _ in 0..sections {
-                        liburcu_section(&world, words, slot);
-                    }
+                let slot = registered(&world, 1, ReaderKind::Liburcu(Readers::Light));
+                spawn(&world, move |world| {
+                    (0..sections).for_each(|_| liburcu_section(world, words, slot));
                 })
             })
             .collect();

@@ -74,14 +74,11 @@ fn a_relay_whose_first_goes_away() {
     model(|| {
         let world = World::with(RELAY);
         let (first, last) = (qsbr(&world, true), qsbr(&world, true));
-        let away = thread::spawn({
-            let world = Arc::clone(&world);
-            move || {
-                world.look();
-                first.renew();
-                world.look();
-                first.offline();
-            }
+        let away = spawn(&world, move |world| {
+            world.look();
+            first.renew();
+            world.look();
+            first.offline();
         });
         let (old, cookie) = world.begin_to_replace(1);
         last.renew();
@@ -104,14 +101,11 @@ fn a_relay_of_one_that_only_comes_and_goes() {
         let world = World::with(RELAY);
         let slot = qsbr(&world, true);
         let (old, cookie) = world.begin_to_replace(1);
-        let reader = thread::spawn({
-            let world = Arc::clone(&world);
-            move || {
-                world.look();
-                slot.offline();
-                slot.online(&world.core.grace_periods.gp_words.gp, Location::caller());
-                world.look();
-            }
+        let reader = spawn(&world, move |world| {
+            world.look();
+            slot.offline();
+            slot.online(&world.core.grace_periods.gp_words.gp, Location::caller());
+            world.look();
         });
         world.core.grace_periods.advance_at_tick(STRANGER);
         world.destroy_if_done(old, cookie);
@@ -127,12 +121,9 @@ fn a_relay_that_changes() {
     model(|| {
         let world = World::with(RELAY);
         let [first, middle, last] = [0, 1, 2].map(|_| qsbr(&world, true));
-        let reader = thread::spawn({
-            let world = Arc::clone(&world);
-            move || {
-                world.look();
-                first.offline();
-            }
+        let reader = spawn(&world, move |world| {
+            world.look();
+            first.offline();
         });
         let renewer = thread::spawn(move || {
             last.renew();

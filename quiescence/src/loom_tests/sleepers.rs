@@ -47,9 +47,8 @@ fn a_task_that_waits_for_a_grace_period_is_not_left_asleep() {
     bounded(3, || {
         let world = World::new();
         let reader = spawn_reader(&world, 1, false);
-        let driver = thread::spawn({
-            let world = Arc::clone(&world);
-            move || assert!(world.core.grace_periods.synchronize(Urgency::Normal, STRANGER))
+        let driver = spawn(&world, move |world| {
+            assert!(world.core.grace_periods.synchronize(Urgency::Normal, STRANGER))
         });
         let old = world.current.swap(1, AcqRel);
         let cookie = world.core.grace_periods.request(Urgency::Normal);
@@ -70,7 +69,7 @@ fn a_task_that_waits_for_a_grace_period_is_not_left_asleep() {
 /// Begins a section, and stays in it, where it is woken on its own thread.
 struct Begins {
     world: Arc<World>,
-    slot: usize,
+    slot: &'static Slot,
     thread: thread::ThreadId,
     begun: std::sync::atomic::AtomicBool,
 }
@@ -78,9 +77,7 @@ struct Begins {
 impl std::task::Wake for Begins {
     fn wake(self: std::sync::Arc<Self>) {
         if thread::current().id() == self.thread {
-            // SAFETY: the registry keeps the slot while `world` lives.
-            let slot = unsafe { &*std::ptr::with_exposed_provenance::<Slot>(self.slot) };
-            enter(&self.world.core, slot);
+            enter(&self.world.core, self.slot);
             self.world.look();
             self.begun.store(true, Relaxed);
         }
@@ -94,13 +91,8 @@ fn a_waker_begins_a_section_on_the_drivers_thread() {
     const OWN: usize = 1;
     bounded(3, || {
         let world = World::new();
-        let [own, other] = [OWN, 2].map(|owner| {
-            std::ptr::from_ref(world.core.grace_periods.register(owner, ReaderKind::Ordinary))
-                .expose_provenance()
-        });
-        // SAFETY: the registry keeps the slots while `world` lives.
-        let slot = |address| unsafe { &*std::ptr::with_exposed_provenance::<Slot>(address) };
-        enter(&world.core, slot(other));
+        let [own, other] = [OWN, 2].map(|owner| registered(&world, owner, ReaderKind::Ordinary));
+        enter(&world.core, other);
         let cookie = world.core.grace_periods.request(Urgency::Normal);
         world.core.grace_periods.advance(Me::owner(OWN));
         let begins = std::sync::Arc::new(Begins {
@@ -111,22 +103,18 @@ fn a_waker_begins_a_section_on_the_drivers_thread() {
         });
         let wanted = Wanted { cookie: Some(cookie), room: false };
         assert!(world.core.grace_periods.tell(wanted, None, &begins.clone().into()).is_some());
-        let updater = thread::spawn({
-            let world = Arc::clone(&world);
-            move || {
-                // SAFETY: as above.
-                let other = unsafe { &*std::ptr::with_exposed_provenance::<Slot>(other) };
-                other.leave();
-                world.core.grace_periods.unregister(other);
-                world.replace(1);
-            }
+        let updater = spawn(&world, move |world| {
+            // SAFETY: as above.
+            other.leave();
+            world.core.grace_periods.unregister(other);
+            world.replace(1);
         });
         let is_over = world.core.grace_periods.synchronize(Urgency::Normal, Me::owner(OWN));
         let has_begun = begins.begun.load(Relaxed);
         assert!(is_over || has_begun);
         if has_begun {
             world.look();
-            slot(own).leave();
+            own.leave();
         }
         updater.join().unwrap();
     });

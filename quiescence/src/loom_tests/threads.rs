@@ -29,14 +29,9 @@ fn a_section_hides_the_end_of_the_one_before() {
     model(|| {
         let world = World::new();
         let slot = world.core.grace_periods.register(1, ReaderKind::Ordinary);
-        let updater = thread::spawn({
-            let world = Arc::clone(&world);
-            move || world.replace(1)
-        });
+        let updater = spawn(&world, move |world| world.replace(1));
         for _ in 0..2 {
-            enter(&world.core, slot);
-            world.look();
-            slot.leave();
+            world.section(slot);
         }
         updater.join().unwrap();
     });
@@ -56,15 +51,10 @@ fn nested_sections() {
 fn registration_during_a_grace_period() {
     model(|| {
         let world = World::new();
-        let reader = thread::spawn({
-            let world = Arc::clone(&world);
-            move || {
-                let slot = world.core.grace_periods.register(1, ReaderKind::Ordinary);
-                enter(&world.core, slot);
-                world.look();
-                slot.leave();
-                world.core.grace_periods.unregister(slot);
-            }
+        let reader = spawn(&world, move |world| {
+            let slot = world.core.grace_periods.register(1, ReaderKind::Ordinary);
+            world.section(slot);
+            world.core.grace_periods.unregister(slot);
         });
         world.replace(1);
         reader.join().unwrap();
@@ -78,21 +68,13 @@ fn registration_during_a_grace_period() {
 fn a_slot_changes_hands_while_the_driver_marks_it() {
     model(|| {
         let world = World::new();
-        let driver = thread::spawn({
-            let world = Arc::clone(&world);
-            move || world.replace(1)
-        });
-        let second = thread::spawn({
-            let world = Arc::clone(&world);
-            move || {
-                let slot = world.core.grace_periods.register(2, ReaderKind::Ordinary);
-                world.core.grace_periods.unregister(slot);
-            }
+        let driver = spawn(&world, move |world| world.replace(1));
+        let second = spawn(&world, move |world| {
+            let slot = world.core.grace_periods.register(2, ReaderKind::Ordinary);
+            world.core.grace_periods.unregister(slot);
         });
         let slot = world.core.grace_periods.register(1, ReaderKind::Ordinary);
-        enter(&world.core, slot);
-        world.look();
-        slot.leave();
+        world.section(slot);
         world.core.grace_periods.unregister(slot);
         driver.join().unwrap();
         second.join().unwrap();
@@ -104,13 +86,8 @@ fn two_updaters_share_and_are_both_served() {
     model(|| {
         let world = World::new();
         let slot = world.core.grace_periods.register(1, ReaderKind::Ordinary);
-        let updater = thread::spawn({
-            let world = Arc::clone(&world);
-            move || world.replace(1)
-        });
-        enter(&world.core, slot);
-        world.look();
-        slot.leave();
+        let updater = spawn(&world, move |world| world.replace(1));
+        world.section(slot);
         world.replace(2);
         updater.join().unwrap();
         assert!(world.core.grace_periods.sequence().ended() <= 2);
@@ -124,12 +101,9 @@ fn a_request_in_mid_grace_period() {
     model(|| {
         let world = World::new();
         let reader = spawn_reader(&world, 1, false);
-        let driver = thread::spawn({
-            let world = Arc::clone(&world);
-            move || {
-                world.core.grace_periods.request(Urgency::Normal);
-                world.core.grace_periods.advance(STRANGER);
-            }
+        let driver = spawn(&world, move |world| {
+            world.core.grace_periods.request(Urgency::Normal);
+            world.core.grace_periods.advance(STRANGER);
         });
         world.replace(1);
         reader.join().unwrap();
@@ -141,16 +115,9 @@ fn a_request_in_mid_grace_period() {
 /// changes nothing any more, and both are served.
 fn one_takes_over(preemptions: usize, policy: Adaptive, sections: usize) {
     bounded(preemptions, move || {
-        let world = World::with(Settings {
-            policy: AnyPolicy::Adaptive(policy),
-            budget: None,
-            readers_fence: false,
-        });
+        let world = World::with(settings(AnyPolicy::Adaptive(policy)));
         let reader = spawn_reader(&world, sections, false);
-        let driver = thread::spawn({
-            let world = Arc::clone(&world);
-            move || world.replace(1)
-        });
+        let driver = spawn(&world, move |world| world.replace(1));
         world.replace_impatiently(2, 1);
         driver.join().unwrap();
         reader.join().unwrap();
@@ -170,23 +137,17 @@ fn a_waiter_takes_a_drivers_place() {
 #[test]
 fn a_superseded_driver_is_not_late() {
     bounded(2, || {
-        let world = World::with(Settings {
-            policy: AnyPolicy::Adaptive(SLEEPY),
-            budget: None,
-            readers_fence: false,
-        });
+        let world = World::with(settings(AnyPolicy::Adaptive(SLEEPY)));
         let slot = world.core.grace_periods.register(1, ReaderKind::Ordinary);
         enter(&world.core, slot);
         let cookie = world.core.grace_periods.request(Urgency::Normal);
         // Announced: the second section does not hold it up.
         world.core.grace_periods.advance(STRANGER);
-        let driver = thread::spawn({
-            let world = Arc::clone(&world);
-            move || assert!(world.core.grace_periods.wait(cookie, Urgency::Normal, STRANGER))
+        let driver = spawn(&world, move |world| {
+            assert!(world.core.grace_periods.wait(cookie, Urgency::Normal, STRANGER))
         });
-        let other = thread::spawn({
-            let world = Arc::clone(&world);
-            move || world.core.grace_periods.synchronize_impatiently(STRANGER, 1)
+        let other = spawn(&world, move |world| {
+            world.core.grace_periods.synchronize_impatiently(STRANGER, 1)
         });
         slot.leave();
         enter(&world.core, slot);
@@ -200,17 +161,14 @@ fn a_superseded_driver_is_not_late() {
 fn qsbr_reader() {
     model(|| {
         let world = World::new();
-        let reader = thread::spawn({
-            let world = Arc::clone(&world);
-            move || {
-                let slot = world.core.grace_periods.register(1, ReaderKind::Qsbr);
-                slot.online(&world.core.grace_periods.gp_words.gp, Location::caller());
-                world.look();
-                slot.renew();
-                world.look();
-                slot.offline();
-                world.core.grace_periods.unregister(slot);
-            }
+        let reader = spawn(&world, move |world| {
+            let slot = world.core.grace_periods.register(1, ReaderKind::Qsbr);
+            slot.online(&world.core.grace_periods.gp_words.gp, Location::caller());
+            world.look();
+            slot.renew();
+            world.look();
+            slot.offline();
+            world.core.grace_periods.unregister(slot);
         });
         world.replace(1);
         reader.join().unwrap();
@@ -225,10 +183,7 @@ fn alone_or_not(another: fn(&World)) {
         let slot = world.core.grace_periods.register(1, ReaderKind::Qsbr);
         slot.online(&world.core.grace_periods.gp_words.gp, Location::caller());
         world.core.grace_periods.alone.store(true, Relaxed);
-        let other = thread::spawn({
-            let world = Arc::clone(&world);
-            move || another(&world)
-        });
+        let other = spawn(&world, move |world| another(world));
         world.look();
         world.replace_alone(1, slot);
         world.look();
@@ -273,21 +228,13 @@ fn a_grace_period_driven_in_steps() {
 fn a_domain_whose_readers_fence() {
     for policy in [Adaptive::DEFAULT, SLEEPY] {
         model(move || {
-            let settings =
-                Settings { policy: AnyPolicy::Adaptive(policy), budget: None, readers_fence: true };
-            let world = World::with(settings);
+            let settings = settings(AnyPolicy::Adaptive(policy));
+            let world = World::with(Settings { readers_fence: true, ..settings });
             let reader = spawn_reader(&world, 1, false);
             world.replace(1);
             reader.join().unwrap();
-            assert_eq!(
-                world
-                    .core
-                    .grace_periods
-                    .counters()
-                    .heavy_fences
-                    .load(std::sync::atomic::Ordering::Relaxed),
-                0
-            );
+            let counters = world.core.grace_periods.counters();
+            assert_eq!(counters.heavy_fences.load(Relaxed), 0);
         });
     }
 }
@@ -295,11 +242,7 @@ fn a_domain_whose_readers_fence() {
 #[test]
 fn everything_on_the_tick() {
     model(|| {
-        let world = World::with(Settings {
-            policy: AnyPolicy::Tick(Tick),
-            budget: None,
-            readers_fence: false,
-        });
+        let world = World::with(settings(AnyPolicy::Tick(Tick)));
         let reader = spawn_reader(&world, 2, false);
         world.replace(1);
         reader.join().unwrap();

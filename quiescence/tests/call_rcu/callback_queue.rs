@@ -3,7 +3,7 @@
 #![cfg(target_os = "linux")]
 
 use crate::common::*;
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 
 use quiescence::callback_queue::{self, CallbackQueue, Left, Wakes};
 use quiescence::raw::Head;
@@ -91,20 +91,30 @@ fn everything_runs_in_order_before_a_barrier_returns() {
     assert_eq!(domain.statistics().callbacks_run, 2 * 3 * EACH);
 }
 
+/// With what was pushed in it: under a barrier, and beside a runner that has no patience.
 #[test]
 fn heads_wait_for_sections() {
     let domain = Domain::new();
-    attended(&domain, Wakes::Runner, |callback_queue| {
+    for idle_after in [Some(Duration::ZERO), None] {
+        let callback_queue = Arc::new(CallbackQueue::new(&domain, Wakes::Runner));
         let ran = Arc::new(AtomicU64::new(0));
-        beside_a_section(&domain, |leave| {
-            _ = push(callback_queue, counting(&ran));
-            until_an_updater_sleeps(&domain);
-            assert_eq!(ran.load(SeqCst), 0, "run beside a section");
+        let runner = beside_a_section(&domain, |leave| {
+            let sleeps = domain.statistics().sleeps;
+            _ = push(&callback_queue, counting(&ran));
+            let runner = spawn(&callback_queue, idle_after);
+            until(|| domain.statistics().sleeps != sleeps || ran.load(SeqCst) != 0);
+            let early = ran.load(SeqCst);
             leave();
+            assert_eq!(early, 0, "run beside a section");
+            runner
         });
-        domain.barrier();
+        if idle_after.is_none() {
+            domain.barrier();
+            callback_queue.stop();
+        }
+        assert_eq!(runner.join().unwrap() == Left::Idle, idle_after.is_some());
         assert_eq!(ran.load(SeqCst), 1);
-    });
+    }
 }
 
 /// With no barrier, and no further push. It waits for no company, so that each push finds it
@@ -117,14 +127,10 @@ fn a_runner_that_sleeps_is_woken() {
         for _ in 0..50 {
             let (ran, has_run) = mpsc::channel();
             _ = push(callback_queue, move || {
-                // SAFETY: asks who this is.
-                let runner = if cfg!(miri) { 0 } else { unsafe { libc::gettid() } };
-                ran.send(runner.cast_unsigned()).unwrap();
+                ran.send(if cfg!(miri) { 0 } else { thread_id() }).unwrap();
             });
             let runner = has_run.recv().unwrap();
-            while !cfg!(miri) && !sleeps_or_is_gone(runner) {
-                thread::yield_now();
-            }
+            until(|| cfg!(miri) || sleeps_or_is_gone(runner));
         }
     });
 }
@@ -206,23 +212,6 @@ fn a_callback_queue_is_handed_over_in_order() {
     waits_nothing(&domain);
 }
 
-/// A callback queue that ends leaves what it has to the worker.
-#[test]
-fn a_callback_queue_that_ends_loses_nothing() {
-    let domain = Domain::new();
-    let ran = Arc::new(AtomicU64::new(0));
-    let callback_queue = CallbackQueue::new(&domain, Wakes::Runner);
-    for number in 0..100 {
-        let ran = Arc::clone(&ran);
-        _ = push(&callback_queue, move || assert_eq!(ran.fetch_add(1, SeqCst), number));
-    }
-    drop(callback_queue);
-    domain.barrier();
-    assert_eq!(ran.load(SeqCst), 100);
-    waits_nothing(&domain);
-    assert_eq!(domain.statistics().callbacks_run, 100);
-}
-
 /// A barrier beside a runner that is asked to stop, and a callback queue that is handed over.
 #[test]
 fn barriers_beside_callback_queues_that_end() {
@@ -248,37 +237,40 @@ fn barriers_beside_callback_queues_that_end() {
     waits_nothing(&domain);
 }
 
-/// A barrier beside a callback queue that ends, in the midst of what it leaves to the worker.
+/// A callback queue that ends leaves what it has to the worker. But for the first time a barrier
+/// comes in the midst.
 #[test]
-fn a_barrier_in_the_midst_of_an_end() {
+fn a_callback_queue_that_ends_loses_nothing() {
     const HEADS: u64 = rounds(30_000, 20);
     let domain = Domain::new();
-    for _ in 0..5 {
+    for round in 0..=5 {
         let callback_queue = CallbackQueue::new(&domain, Wakes::Runner);
         let ran = Arc::new(AtomicU64::new(0));
-        let ended = AtomicU64::new(0);
+        let ended = AtomicBool::new(false);
         let queued = domain.statistics().callbacks_queued;
         for number in 0..HEADS {
             let ran = Arc::clone(&ran);
             _ = push(&callback_queue, move || assert_eq!(ran.fetch_add(1, SeqCst), number));
         }
+        let barrier = || {
+            // What is on its way is counted neither in the callback queue nor in a queue. What
+            // threads have pushed and not counted is less than that.
+            let left = || domain.statistics().callbacks_queued <= queued + HEADS / 2;
+            until(|| left() || ended.load(SeqCst));
+            domain.barrier();
+            assert_eq!(ran.load(SeqCst), HEADS);
+        };
         thread::scope(|scope| {
-            scope.spawn(|| {
-                // What is on its way is counted neither in the callback queue nor in a queue.
-                // What threads have pushed and not counted is less than that.
-                while domain.statistics().callbacks_queued > queued + HEADS / 2
-                    && ended.load(SeqCst) == 0
-                {
-                    thread::yield_now();
-                }
-                domain.barrier();
-                assert_eq!(ran.load(SeqCst), HEADS);
-            });
+            if round != 0 {
+                scope.spawn(barrier);
+            }
             drop(callback_queue);
-            ended.store(1, SeqCst);
+            ended.store(true, SeqCst);
         });
         domain.barrier(); // for what the other one has itself sent
         waits_nothing(&domain);
+        assert_eq!(ran.load(SeqCst), HEADS);
+        assert!(round != 0 || domain.statistics().callbacks_run == HEADS);
     }
 }
 
@@ -340,6 +332,13 @@ fn a_head_is_pushed_again_by_its_function() {
 #[test]
 #[cfg_attr(miri, ignore = "naps by the tick: too slow")]
 fn the_limit_slows_down_and_refuses_nothing() {
+    // A limit of bytes: a head counts for 256.
+    let domain = domain_with_limit(1 << 20, 10 * 256);
+    let few = CallbackQueue::new(&domain, Wakes::Runner);
+    let crowded: Vec<bool> = (0..12).map(|_| push(&few, || ()).crowded).collect();
+    assert_eq!(crowded.iter().position(|crowded| *crowded), Some(10));
+    domain.barrier();
+
     let domain = domain_with_limit(100, 1 << 30);
     let callback_queue = Arc::new(CallbackQueue::new(&domain, Wakes::Runner));
     let ran = Arc::new(AtomicU64::new(0));
@@ -372,16 +371,6 @@ fn the_limit_slows_down_and_refuses_nothing() {
     let other = CallbackQueue::new(&domain, Wakes::Runner);
     let room = (0..100).filter(|_| !push(&other, || ()).crowded).count();
     assert_eq!(room, 100);
-    domain.barrier();
-}
-
-/// A limit of bytes: a head counts for 256.
-#[test]
-fn heads_count_for_bytes() {
-    let domain = domain_with_limit(1 << 20, 10 * 256);
-    let callback_queue = CallbackQueue::new(&domain, Wakes::Runner);
-    let crowded: Vec<bool> = (0..12).map(|_| push(&callback_queue, || ()).crowded).collect();
-    assert_eq!(crowded.iter().position(|crowded| *crowded), Some(10));
     domain.barrier();
 }
 
@@ -492,25 +481,4 @@ fn forks_beside_pushes() {
         domain.barrier();
         waits_nothing(&domain);
     });
-}
-
-/// A runner waits for the section with what was pushed in it, however little patience it has.
-#[test]
-fn nothing_runs_beside_a_section() {
-    let domain = Domain::new();
-    let callback_queue = Arc::new(CallbackQueue::new(&domain, Wakes::Runner));
-    let ran = Arc::new(AtomicU64::new(0));
-    let runner = beside_a_section(&domain, |leave| {
-        _ = push(&callback_queue, counting(&ran));
-        let runner = spawn(&callback_queue, Some(Duration::ZERO));
-        while domain.statistics().sleeps == 0 && !runner.is_finished() {
-            thread::yield_now();
-        }
-        let early = ran.load(SeqCst);
-        leave();
-        assert_eq!(early, 0, "run beside a section");
-        runner
-    });
-    assert_eq!(runner.join().unwrap(), Left::Idle);
-    assert_eq!(ran.load(SeqCst), 1);
 }

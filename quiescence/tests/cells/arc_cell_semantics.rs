@@ -3,7 +3,6 @@
 
 use crate::common::*;
 use std::collections::HashMap;
-use std::sync::Weak;
 
 use quiescence::cell::{ArcCellAny, ArcCellOption, ArcCellWeak, ArcGuard, Cache, Constant, Map};
 use quiescence::{ArcCell, hazard};
@@ -72,14 +71,18 @@ fn statics_are_made_lazily_or_are_empty_at_first() {
 fn defaults_conversions_and_how_they_are_shown() {
     assert_eq!(*ArcCell::<u64>::default().load(), 0);
     assert!(ArcCellOption::<u64>::default().load().is_none());
+    assert!(ArcCellOption::<u64>::default().into_inner().is_none());
+    assert!(ArcCellOption::<u8>::from_pointee(None).load().is_none());
     assert_eq!(*ArcCell::from(Arc::new(3)).load(), 3);
     assert_eq!(ArcCellOption::from(Some(Arc::new(3))).load().as_deref(), Some(&3));
     assert_eq!(ArcCellOption::from_pointee(4).load().as_deref(), Some(&4));
+    assert_eq!(ArcCellOption::from_pointee(5).into_inner().as_deref(), Some(&5));
+    let (five, none) = (ArcCellOption::from(Arc::new(5)), ArcCellOption::from(None::<Arc<u8>>));
+    assert_eq!(format!("{five:?} {none:?}"), "ArcCell(Some(5)) ArcCell(None)");
     let cell = ArcCell::from_pointee("text".to_owned());
     assert_eq!(format!("{cell}, {}", cell.load()), "text, text");
     assert!(format!("{cell:?}").contains("\"text\""), "{cell:?}");
     assert_eq!(format!("{:?}", cell.load()), "\"text\"");
-    assert!(format!("{:?}", ArcCellOption::<u64>::empty()).contains("None"));
     assert_eq!(format!("{0} {0:?}", ArcCell::from(Arc::new(1.5))), "1.5 ArcCell(1.5)");
 }
 
@@ -245,10 +248,12 @@ fn a_cache_sees_what_was_stored_and_keeps_what_it_has_until_then() {
     let cell = Arc::new(ArcCell::new(tracked(1, &there)));
     let mut cache = Cache::new(cell.clone());
     let mut second = cache.clone();
+    let mut part = Cache::new(&*cell).map(|value| &value.number);
+    assert_eq!((cache.load().whole(), *part.load()), (1, 1));
     cell.store(tracked(2, &there));
     quiet();
     assert_eq!(there.load(Acquire), 2, "the caches have the old one");
-    assert_eq!(cache.load().whole(), 2);
+    assert_eq!((cache.load().whole(), *part.load()), (2, 2));
     quiet();
     assert_eq!(there.load(Acquire), 2, "the other one has it still");
     assert_eq!(second.load().whole(), 2);
@@ -257,6 +262,7 @@ fn a_cache_sees_what_was_stored_and_keeps_what_it_has_until_then() {
     elsewhere(|| cell.store(tracked(3, &there)));
     assert_eq!((cache.load().whole(), second.load().whole()), (3, 3), "whoever has stored");
     assert!(Arc::ptr_eq(cache.cell(), &cell) && Arc::ptr_eq(&second.into_inner(), &cell));
+    part.into_inner();
     drop((cache, cell));
     quiet_until(|| there.load(Acquire) == 0);
 }
@@ -374,36 +380,30 @@ fn a_cell_holds_pointers_of_a_programs_own() {
 
 // ---- threads ----
 
-/// With one that stores, what a reader sees never goes back, by whatever it loads.
+/// A load after a store has returned, in whatever thread and by whatever it loads, gives the new
+/// value or a newer one; and what a reader sees never goes back.
 #[test]
 fn no_reader_sees_an_older_value_after_a_newer_one() {
-    let cell = ArcCell::from_pointee(0_u64);
-    let (stores, over) = (rounds(20_000, 100), AtomicBool::new(false));
-    thread::scope(|scope| {
-        for kind in 0..3 {
-            let (cell, over) = (&cell, &over);
-            scope.spawn(move || {
-                let (mut cache, mut last) = (Cache::new(cell), 0);
-                loop {
-                    let is_last = over.load(Acquire);
-                    let seen = match kind {
-                        0 => *cell.load(),
-                        1 => *cell.load_full(),
-                        _ => **cache.load(),
-                    };
-                    assert!(seen >= last, "{seen} after {last}");
-                    last = seen;
-                    if is_last {
-                        assert_eq!(last, stores, "what was stored before is seen");
-                        return;
-                    }
-                }
-            });
+    let (cell, stored) = (ArcCell::from_pointee(0_u64), AtomicU64::new(0));
+    let load = |kind| {
+        let (mut cache, mut least) = (Cache::new(&cell), 0);
+        let (cell, stored) = (&cell, &stored);
+        move || {
+            least = least.max(stored.load(Acquire));
+            let seen = match kind {
+                0 => *cell.load(),
+                1 => *cell.load_full(),
+                _ => **cache.load(),
+            };
+            assert!(seen >= least, "{seen} after {least}");
+            least = seen;
         }
-        for number in 1..=stores {
+    };
+    beside(3, load, || {
+        for number in 1..=rounds(20_000, 100) {
             cell.store(Arc::new(number));
+            stored.store(number, Release);
         }
-        over.store(true, Release);
     });
 }
 

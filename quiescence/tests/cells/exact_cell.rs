@@ -1,10 +1,10 @@
 //! `ExactCell`: counts are exact whatever meets, values are dropped at once, and an address that is
 //! used again is not taken for another object.
 
+use crate::common::user_types::{OnClone, Pointer};
 use crate::common::*;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::sync::Weak;
 use std::{array, iter};
 
 use quiescence::cell::Counted;
@@ -18,9 +18,7 @@ fn a_store_drops_the_old_value() {
     let first = Arc::new(1);
     let cell = ExactCell::new(Arc::clone(&first));
     cell.store(Arc::new(2));
-    assert_eq!(Arc::strong_count(&first), 1);
-    assert_eq!(**cell.load(), 2);
-    drop(cell);
+    assert_eq!((Arc::strong_count(&first), **cell.load()), (1, 2));
 }
 
 #[test]
@@ -82,11 +80,10 @@ fn a_thread_may_have_any_number_of_guards() {
 #[test]
 fn a_guard_ends_in_another_thread_and_after_its_own() {
     let value = Arc::new(1);
-    let cell = Arc::new(ExactCell::new(Arc::clone(&value)));
+    let cell = ExactCell::new(Arc::clone(&value));
     let guard = cell.load();
-    thread::spawn(move || drop(guard)).join().unwrap();
-    let there = Arc::clone(&cell);
-    let guard = thread::spawn(move || there.load()).join().unwrap();
+    elsewhere(|| drop(guard));
+    let guard = elsewhere(|| cell.load());
     cell.store(Arc::new(2));
     assert_eq!(Arc::strong_count(&value), 2);
     assert_eq!(**guard, 1);
@@ -128,11 +125,7 @@ fn compare_and_swap_goes_by_the_address() {
 #[test]
 fn rcu_begins_anew_and_loses_no_update() {
     let cell = ExactCell::new(Arc::new(0));
-    thread::scope(|scope| {
-        for _ in 0..2 {
-            scope.spawn(|| (0..ROUNDS).for_each(|_| drop(cell.rcu(|n| **n + 1))));
-        }
-    });
+    threads(2, |_| (0..ROUNDS).for_each(|_| drop(cell.rcu(|n| **n + 1))));
     assert_eq!(**cell.load(), 2 * ROUNDS);
     panic_of(|| cell.rcu(|_| -> Arc<usize> { panic!() }));
     assert_eq!(**cell.load(), 2 * ROUNDS);
@@ -200,52 +193,35 @@ fn an_address_with_bits_of_the_tag_is_refused() {
     assert!(refused.downcast_ref::<&str>().unwrap().contains("Counted::TAG"));
 }
 
-/// A pointer whose clone panics while the object has a certain number.
-#[derive(Debug)]
-struct Fragile(Arc<AtomicUsize>);
-
-const UNWILLING: usize = 7;
-
-impl Clone for Fragile {
-    fn clone(&self) -> Self {
-        assert_ne!(self.0.load(Relaxed), UNWILLING, "a clone that panics");
-        Self(Arc::clone(&self.0))
-    }
+thread_local! {
+    /// Whether the clone of a [`Fragile`] panics.
+    static UNWILLING: Cell<bool> = const { Cell::new(false) };
 }
 
-// SAFETY: all as `Arc` does it; the clone panics before it adds a count.
-unsafe impl Counted for Fragile {
-    type Base = AtomicUsize;
+type Fragile = Pointer<Panics>;
 
-    fn into_ptr(me: Self) -> *mut AtomicUsize {
-        Counted::into_ptr(me.0)
-    }
+#[derive(Debug)]
+struct Panics;
 
-    fn as_ptr(me: &Self) -> *mut AtomicUsize {
-        Counted::as_ptr(&me.0)
-    }
-
-    unsafe fn from_ptr(address: *const AtomicUsize) -> Self {
-        // SAFETY: by the contract.
-        Self(unsafe { Counted::from_ptr(address) })
+impl OnClone for Panics {
+    fn on_clone() {
+        assert!(!UNWILLING.get(), "a clone that panics");
     }
 }
 
 #[test]
 fn a_clone_that_panics_leaves_what_is_borrowed() {
-    let value = Arc::new(AtomicUsize::new(0));
-    let cell = ExactCell::new(Fragile(Arc::clone(&value)));
+    let value = Arc::new(7);
+    let cell = ExactCell::new(Fragile::new(Arc::clone(&value)));
     let mut guards: Vec<_> = iter::repeat_with(|| cell.load()).take(8).collect();
-    value.store(UNWILLING, Relaxed);
-    let counted = catch_unwind(AssertUnwindSafe(|| cell.load()));
-    assert!(counted.is_err(), "the ninth guard is a clone");
-    let other = Fragile(Arc::default());
-    panic_of(|| cell.store(other));
+    UNWILLING.set(true);
+    panic_of(|| cell.load()); // the ninth guard is a clone
+    panic_of(|| cell.store(Fragile::new(Arc::new(0))));
     // The first: a thread may have the slots of one that has ended and some of whose guards have
     // not, so the last ones may have counts.
     let guard = guards.remove(0);
     panic_of(|| ExactGuard::into_inner(guard));
-    assert!(guards.iter().all(|guard| guard.0.load(Relaxed) == UNWILLING));
+    assert!(guards.iter().all(|guard| *guard.0 == 7));
     drop(guards);
     assert_eq!(Arc::strong_count(&value), 2, "the reference that the store took is lost");
     // SAFETY: the one that the store took out of the cell, and lost.
@@ -259,17 +235,12 @@ fn an_address_that_is_used_again_is_another_cells() {
     let numbers = ExactCell::new(Arc::new([1_u64; 4]));
     let texts = ExactCell::new(Arc::new([u64::MAX; 4]));
     let start = Barrier::new(4);
-    thread::scope(|scope| {
-        for (cell, of_cell) in [(&numbers, 1), (&texts, u64::MAX)] {
-            let start = &start;
-            scope.spawn(move || {
-                start.wait();
-                (0..ROUNDS).for_each(|_| assert_eq!(**cell.load(), [of_cell; 4]));
-            });
-            scope.spawn(move || {
-                start.wait();
-                (0..ROUNDS / 4).for_each(|_| cell.store(Arc::new([of_cell; 4])));
-            });
+    threads(4, |thread| {
+        let (cell, of_cell) = if thread % 2 == 0 { (&numbers, 1) } else { (&texts, u64::MAX) };
+        start.wait();
+        match thread {
+            0 | 1 => (0..ROUNDS).for_each(|_| assert_eq!(**cell.load(), [of_cell; 4])),
+            _ => (0..ROUNDS / 4).for_each(|_| cell.store(Arc::new([of_cell; 4]))),
         }
     });
 }

@@ -1,7 +1,6 @@
 //! `Snapshot`: values of all kinds, whole, under updaters, signals and `fork`, on both paths.
 
 use crate::common::*;
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::num::NonZeroU32;
 
 use quiescence::cell::Snapshot;
@@ -161,34 +160,36 @@ fn big_values_are_whole_too() {
 #[test]
 fn an_update_may_be_abandoned_and_nested() {
     let snapshot = Snapshot::new(1);
-    let panicked = std::panic::catch_unwind(|| snapshot.update(|_| panic!("no new value")));
-    assert!(panicked.is_err());
+    panic_of(|| snapshot.update(|_| panic!("no new value")));
     assert_eq!(snapshot.load(), 1);
-    let mut calls = 0;
-    snapshot.update(|seen| {
-        calls += 1;
-        if calls == 1 {
-            snapshot.store(10); // so it is begun anew
-        }
-        seen + 1
-    });
-    assert_eq!((calls, snapshot.load()), (2, 11));
+    begins_anew(&snapshot, || snapshot.store(10), |seen| seen + 1);
+    assert_eq!(snapshot.load(), 11);
 }
 
 #[test]
 fn a_value_that_comes_back_is_a_change_all_the_same() {
     // The buffer of the first value is the one that the third is in.
     let snapshot = Snapshot::new([1; 8]);
+    let change = || [2, 3].into_iter().for_each(|value| snapshot.store([value; 8]));
+    begins_anew(&snapshot, change, |seen| [seen[0] + 1; 8]);
+    assert_eq!(snapshot.load(), [4; 8]);
+}
+
+/// An update in whose midst the value changes calls its function once more.
+fn begins_anew<T: Copy + Send + Sync + 'static>(
+    snapshot: &Snapshot<T>,
+    change: impl Fn(),
+    next: impl Fn(T) -> T,
+) {
     let mut calls = 0;
     snapshot.update(|seen| {
         calls += 1;
         if calls == 1 {
-            snapshot.store([2; 8]);
-            snapshot.store([3; 8]);
+            change();
         }
-        [seen[0] + 1; 8]
+        next(seen)
     });
-    assert_eq!((calls, snapshot.load()), (2, [4; 8]));
+    assert_eq!(calls, 2);
 }
 
 #[cfg(unix)]
@@ -237,29 +238,12 @@ fn a_child_made_by_fork_loads_and_stores() {
     assert_eq!(snapshot.load(), [1; 3]);
 }
 
-/// Counts what each thread allocates.
-struct Counting;
-
 thread_local! {
+    /// What each thread allocates.
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
-// SAFETY: the system's, and a count.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        // SAFETY: the caller's promise.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise.
-        unsafe { System.dealloc(memory, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
+memory::watched_allocator!(|_| ALLOCATIONS.set(ALLOCATIONS.get() + 1), |_, _| ());
 
 #[test]
 fn stores_allocate_nothing_once_there_is_a_buffer_for_each_updater() {
@@ -324,14 +308,12 @@ fn a_reader_that_is_stopped_in_a_load_holds_up_no_updater() {
 }
 
 #[test]
-#[cfg_attr(miri, ignore = "child processes")]
 fn all_of_this_holds_on_the_portable_path() {
     storm::again_in_a_process_with("rseq_read", "QUIESCENCE_PERCPU", "portable");
     storm::again_in_a_process_with("rseq_read", "QUIESCENCE_FENCES", "portable");
 }
 
 #[test]
-#[cfg_attr(miri, ignore = "child processes")]
 fn and_where_the_c_library_has_no_sequences() {
     storm::again_in_a_process_with("rseq_read", "GLIBC_TUNABLES", "glibc.pthread.rseq=0");
 }

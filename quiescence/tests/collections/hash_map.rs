@@ -2,11 +2,9 @@
 
 use crate::common::*;
 use std::collections::HashMap as Model;
-use std::hash::{BuildHasher, BuildHasherDefault, Hasher};
 
 use quiescence::collections::hash_map::{Compute, Operation};
 use quiescence::collections::{HashMap, HashSet};
-use quiescence::tuning::Tuning;
 
 /// Keys of a type that both forms are tested with.
 trait Of: Clone + Ord + std::hash::Hash + std::fmt::Debug + Weigh + Send + Sync + 'static {
@@ -284,10 +282,7 @@ fn every_value_is_dropped_once() {
 
 #[test]
 fn the_limit_holds_and_try_forms_refuse_at_it() {
-    let domain = Domain::new();
-    let mut tuning = Tuning::default();
-    tuning.objects_max = 100;
-    domain.tune(tuning);
+    let domain = domain_with_limit(100, 1 << 30);
     let map = HashMap::<u64, String>::builder().domain(domain.clone()).build();
     map.insert(1, "first".into());
     let guard = domain.read();
@@ -310,9 +305,7 @@ fn the_limit_holds_and_try_forms_refuse_at_it() {
 /// gives back what it was given; and keys that are there are found by those that insert none then.
 #[test]
 fn try_forms_give_back_what_they_were_given_where_others_panic() {
-    let mut tuning = Tuning::default();
-    tuning.objects_max = 100;
-    let domain: Domain<Private> = Domain::builder().tuning(tuning).build();
+    let domain = domain_with_limit(100, 1 << 30);
     let map = HashMap::<u64, String, _, _>::new_in(domain.clone());
     let set = HashSet::<String, _, _>::new_in(domain.clone());
     map.extend((0..10).map(|key| (key, key.to_string())));
@@ -328,31 +321,22 @@ fn try_forms_give_back_what_they_were_given_where_others_panic() {
     panics(&|| _ = view.get_or_insert_with(20, || unreachable!("it is refused")));
     panics(&|| _ = set.insert(value()));
 
-    assert_eq!(map.try_insert(1, value()).map_err(AtLimit::into_inner), Err((1, value())));
-    assert_eq!(view.try_insert(1, value()).map_err(AtLimit::into_inner), Err((1, value())));
-    assert_eq!(
-        map.try_insert_if_absent(20, value()).map_err(AtLimit::into_inner),
-        Err((20, value()))
-    );
-    assert_eq!(
-        view.try_get_or_insert_with(20, || unreachable!("it is refused"))
-            .map_err(AtLimit::into_inner),
-        Err(20)
-    );
+    fn given_back<T, R: Send>(refused: Result<T, AtLimit<R>>) -> R {
+        refused.err().expect("it is refused").into_inner()
+    }
+    let never = |_: &String| -> String { unreachable!("it is refused") };
+    assert_eq!(given_back(map.try_insert(1, value())), (1, value()));
+    assert_eq!(given_back(view.try_insert(1, value())), (1, value()));
+    assert_eq!(given_back(map.try_insert_if_absent(20, value())), (20, value()));
+    assert_eq!(given_back(view.try_get_or_insert_with(20, || unreachable!("it is refused"))), 20);
     let refused = view.try_compute(20, |_| -> Operation<String, ()> { unreachable!() });
-    assert_eq!(refused.map_err(AtLimit::into_inner), Err(20));
-    assert_eq!(
-        map.try_update(&1, |_| unreachable!("it is refused")).map_err(AtLimit::into_inner),
-        Err(())
-    );
-    assert_eq!(
-        view.try_update(&1, |_| unreachable!("it is refused")).map_err(AtLimit::into_inner),
-        Err(())
-    );
-    assert_eq!(map.try_remove(&1).map_err(AtLimit::into_inner), Err(()));
-    assert_eq!(view.try_remove(&1).map_err(AtLimit::into_inner), Err(()));
-    assert_eq!(set.try_insert(value()).map_err(AtLimit::into_inner), Err(value()));
-    assert_eq!(set.read().try_remove("there").map_err(AtLimit::into_inner), Err(()));
+    assert_eq!(given_back(refused), 20);
+    given_back(map.try_update(&1, never));
+    given_back(view.try_update(&1, never));
+    given_back(map.try_remove(&1));
+    given_back(view.try_remove(&1));
+    assert_eq!(given_back(set.try_insert(value())), value());
+    given_back(set.read().try_remove("there"));
 
     let one = "1".to_owned();
     assert!(!map.insert_if_absent(1, value()) && !set.insert("there".into()));

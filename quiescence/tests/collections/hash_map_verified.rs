@@ -2,11 +2,9 @@
 //! reader or with a function of the user's.
 
 use crate::common::*;
-use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher};
 
 use quiescence::collections::HashMap;
 use quiescence::collections::hash_map::{Compute, Operation};
-use quiescence::tuning::Tuning;
 
 use crate::common::user_types::Constant;
 
@@ -129,9 +127,7 @@ where
     const NODE: u64 = 64 + (4 * KEYS + 16) * (16 + 1);
     const BEYOND: u64 = 3 * 10 * NODE;
     let updates: u64 = if cfg!(miri) { 100 } else { 20_000 };
-    let mut tuning = Tuning::default();
-    tuning.bytes_max = BYTES_MAX;
-    let domain: Domain<Private> = Domain::builder().tuning(tuning).build();
+    let domain = domain_with_limit(u64::MAX, BYTES_MAX);
     let builder = HashMap::<T, T>::builder().hasher(S::default()).domain(domain.clone());
     let map = builder.build();
     let update = |thread| {

@@ -2,7 +2,6 @@
 
 use crate::common::*;
 use std::collections::HashMap;
-use std::ptr::NonNull;
 
 use quiescence::intrusive::{
     Cursor, HashTable, Node, TableError, TableMemory, TableOptions as Options,
@@ -203,6 +202,15 @@ impl Pair {
     }
 }
 
+/// Adds an item of each key.
+fn fill(domain: &Domain<Private>, table: &Table, hash: Hashed, keys: std::ops::Range<u64>) {
+    for key in keys {
+        let _section = domain.read();
+        // SAFETY: in a section; freed after a grace period.
+        unsafe { table.add(hash(key), Item::leak(key, key)) };
+    }
+}
+
 /// Deletes all nodes, and frees them.
 fn empty(domain: &Domain<Private>, table: &Table) {
     let mut gone = Vec::new();
@@ -261,10 +269,7 @@ fn what_is_added_in_any_order_is_gone_through_once() {
     let pair = Pair::new(Options::default(), HASHES[1]);
     let section = pair.domain.read();
     const MANY: u64 = rounds(10_000, 100);
-    for key in 0..MANY {
-        // SAFETY: in a section; the items are freed by `pair`.
-        unsafe { pair.table.add((pair.hash)(key), Item::leak(key, key)) };
-    }
+    fill(&pair.domain, &pair.table, pair.hash, 0..MANY);
     let mut seen = vec![false; MANY as usize];
     // SAFETY: in a section.
     let mut at = unsafe { pair.table.first() };
@@ -303,19 +308,9 @@ fn every_table_gets_the_buckets_it_needs() {
     let tables: Vec<Table> =
         (0..rounds(60, 4)).map(|_| HashTable::new(domain.clone(), options).unwrap()).collect();
     let nodes = rounds(20_000, 150);
-    thread::scope(|scope| {
-        for half in tables.chunks(tables.len() / 2) {
-            let domain = &domain;
-            scope.spawn(move || {
-                for table in half {
-                    for key in 0..nodes {
-                        let _section = domain.read();
-                        // SAFETY: in a section; freed after a grace period.
-                        unsafe { table.add(HASHES[1](key), Item::leak(key, key)) };
-                    }
-                }
-            });
-        }
+    threads(2, |half| {
+        let tables = tables.iter().skip(half).step_by(2);
+        tables.for_each(|table| fill(&domain, table, HASHES[1], 0..nodes));
     });
     for table in &tables {
         assert!(table.buckets() >= nodes as usize / 4, "{} buckets", table.buckets());
@@ -329,11 +324,7 @@ fn every_table_gets_the_buckets_it_needs() {
 fn a_table_that_is_emptied_shrinks_and_grows_again() {
     let pair = Pair::new(Options { buckets_min: 4, ..Options::default() }, HASHES[1]);
     for _ in 0..3 {
-        for key in 0..8_192 {
-            let _section = pair.domain.read();
-            // SAFETY: in a section; freed after a grace period.
-            unsafe { pair.table.add((pair.hash)(key), Item::leak(key, key)) };
-        }
+        fill(&pair.domain, &pair.table, pair.hash, 0..8_192);
         wait_for(&pair.table, |buckets| buckets >= 2_048); // the worker may shrink it still
         empty(&pair.domain, &pair.table);
         wait_for(&pair.table, |buckets| buckets <= 1_024);
@@ -354,10 +345,7 @@ fn what_is_asked_for_while_a_table_shrinks_is_done() {
     thread::scope(|scope| {
         let resizing = scope.spawn(|| pair.table.resize(2));
         wait_for(&pair.table, |buckets| buckets == 2); // it waits for our section now
-        for key in 0..4_096 {
-            // SAFETY: in a section; freed by `pair`.
-            unsafe { pair.table.add((pair.hash)(key), Item::leak(key, key)) };
-        }
+        fill(&pair.domain, &pair.table, pair.hash, 0..4_096);
         assert_eq!(pair.table.buckets(), 2);
         drop(section);
         resizing.join().unwrap();
@@ -372,33 +360,22 @@ fn what_is_asked_for_while_a_table_shrinks_is_done() {
 fn a_child_process_finds_its_tables_whole() {
     let pair = Pair::new(Options::default(), HASHES[1]);
     pair.table.resize(1 << 12);
-    let (entered, leave) = (Barrier::new(2), Barrier::new(2));
     thread::scope(|scope| {
-        scope.spawn(|| {
-            let section = pair.domain.read();
-            entered.wait();
-            leave.wait();
-            drop(section);
+        beside_a_section(&pair.domain, |leave| {
+            let resizing = scope.spawn(|| pair.table.resize(2));
+            wait_for(&pair.table, |buckets| buckets == 2); // it waits for the section now
+            in_child(|| {
+                let table = &pair.table;
+                fill(&pair.domain, table, pair.hash, 0..1_000);
+                for buckets in [1 << 10, 1 << 3] {
+                    table.resize(buckets);
+                    assert_eq!(table.buckets(), buckets);
+                }
+                (0..1_000).for_each(|key| assert_eq!(pair.values(key), [key]));
+            });
+            leave();
+            resizing.join().unwrap();
         });
-        entered.wait();
-        let resizing = scope.spawn(|| pair.table.resize(2));
-        wait_for(&pair.table, |buckets| buckets == 2); // it waits for the section now
-        in_child(|| {
-            let table = &pair.table;
-            let section = pair.domain.read();
-            for key in 0..1_000 {
-                // SAFETY: in a section; the process ends before they are freed.
-                unsafe { table.add((pair.hash)(key), Item::leak(key, key)) };
-            }
-            drop(section);
-            table.resize(1 << 10);
-            assert_eq!(table.buckets(), 1 << 10);
-            table.resize(1 << 3);
-            assert_eq!(table.buckets(), 1 << 3);
-            (0..1_000).for_each(|key| assert_eq!(pair.values(key), [key]));
-        });
-        leave.wait();
-        resizing.join().unwrap();
     });
     assert_eq!(pair.table.buckets(), 2);
 }
@@ -428,11 +405,7 @@ fn a_table_may_be_dropped_while_it_is_resized() {
     let domain: Domain<Private> = Domain::new();
     for round in 0..rounds(30_u64, 3) {
         let table: Table = HashTable::new(domain.clone(), Options::default()).unwrap();
-        for key in 0..rounds(1_000, 60) + round * rounds(100, 10) {
-            let _section = domain.read();
-            // SAFETY: in a section; freed after a grace period.
-            unsafe { table.add(HASHES[1](key), Item::leak(key, key)) };
-        }
+        fill(&domain, &table, HASHES[1], 0..rounds(1_000, 60) + round * rounds(100, 10));
         empty(&domain, &table); // it wants to shrink now
         let _section = domain.read(); // and cannot
         drop(table);

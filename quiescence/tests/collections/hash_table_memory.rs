@@ -2,7 +2,6 @@
 
 use crate::common::*;
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::ptr::{self, NonNull};
 
 use quiescence::intrusive::{
     HashTable, Node, TableAllocator, TableError, TableMemory, TableOptions as Options,
@@ -60,27 +59,33 @@ fn options(memory: Option<TableMemory>, auto_resize: bool) -> Options {
 const MEMORIES: [Option<TableMemory>; 4] =
     [None, Some(TableMemory::Order), Some(TableMemory::Chunk), Some(TableMemory::Mmap)];
 
-fn add_all(table: &Table, domain: &Domain<Private>, nodes: &[Node]) {
+/// Calls `f` for each of the nodes with a key, in a section.
+fn each(domain: &Domain<Private>, nodes: &[Node], f: impl Fn(usize, NonNull<Node>)) {
     for (key, node) in nodes.iter().enumerate() {
         let section = domain.read();
         IN_SECTION.set(true);
-        // SAFETY: in a section; the nodes outlive the table.
-        unsafe { table.add(key.wrapping_mul(0x9e37_79b9), NonNull::from(node)) };
+        f(key.wrapping_mul(0x9e37_79b9), NonNull::from(node));
         IN_SECTION.set(false);
         drop(section);
     }
 }
 
+fn add_all(table: &Table, domain: &Domain<Private>, nodes: &[Node]) {
+    // SAFETY: in a section; the nodes outlive the table.
+    each(domain, nodes, |key, node| unsafe { table.add(key, node) });
+}
+
 fn delete_all(table: &Table, domain: &Domain<Private>, nodes: &[Node]) {
-    for node in nodes {
-        let section = domain.read();
-        IN_SECTION.set(true);
-        // SAFETY: in a section, and added before.
-        assert!(unsafe { table.delete(NonNull::from(node)) });
-        IN_SECTION.set(false);
-        drop(section);
-    }
+    // SAFETY: in a section, and added before.
+    each(domain, nodes, |_, node| assert!(unsafe { table.delete(node) }));
     domain.synchronize();
+}
+
+/// A table that grows, of an allocator that counts.
+fn counting_table(domain: &Domain<Private>) -> (Table, Arc<Counting>) {
+    let counting = Counting::with(i64::MAX);
+    let options = options(Some(TableMemory::Order), true);
+    (Table::new_in(domain.clone(), options, counting.clone()).unwrap(), counting)
 }
 
 #[test]
@@ -112,9 +117,7 @@ fn all_memory_comes_back_to_a_tables_own_allocator() {
 fn a_table_grows_by_its_own_allocator() {
     let nodes: Vec<Node> = (0..4_000).map(|_| Node::new()).collect();
     let domain: Domain<Private> = Domain::new();
-    let counting = Counting::with(i64::MAX);
-    let options = options(Some(TableMemory::Order), true);
-    let table = Table::new_in(domain.clone(), options, counting.clone()).unwrap();
+    let (table, _) = counting_table(&domain);
     add_all(&table, &domain, &nodes);
     until(|| table.buckets() >= nodes.len() / 4);
     delete_all(&table, &domain, &nodes);
@@ -130,15 +133,12 @@ fn without_memory_there_is_no_table_and_nothing_is_kept() {
             assert!(left < 100, "a small table is a few pieces");
             let counting = Counting::with(left);
             let domain = Domain::new();
-            match Table::new_in(domain, options(memory, false), counting.clone()) {
-                Ok(table) => {
-                    drop(table);
-                    assert_eq!(counting.live.load(SeqCst), 0);
-                    break;
-                }
+            let made = Table::new_in(domain, options(memory, false), counting.clone()).map(drop);
+            assert_eq!(counting.live.load(SeqCst), 0);
+            match made {
+                Ok(()) => break,
                 Err(error) => assert_eq!(error, TableError::NoMemory),
             }
-            assert_eq!(counting.live.load(SeqCst), 0);
         }
     }
 }
@@ -148,9 +148,7 @@ fn without_memory_there_is_no_table_and_nothing_is_kept() {
 fn without_memory_a_table_stays_as_it_is() {
     let nodes: Vec<Node> = (0..2_000).map(|_| Node::new()).collect();
     let domain: Domain<Private> = Domain::new();
-    let counting = Counting::with(i64::MAX);
-    let options = options(Some(TableMemory::Order), true);
-    let table = Table::new_in(domain.clone(), options, counting.clone()).unwrap();
+    let (table, counting) = counting_table(&domain);
     counting.left.store(0, SeqCst);
     assert!(!table.allocate(1 << 12));
     add_all(&table, &domain, &nodes);

@@ -361,28 +361,25 @@ fn one_of_many_removes_takes_or_marks() {
 fn searches_find_what_stays() {
     let map = IdMap::new();
     let stay: Vec<Id> = (0..40).map(|n| map.insert_at(n * 100, n).unwrap()).collect();
-    stay.iter().step_by(2).for_each(|id| assert!(map.set_mark(*id, Mark::M2)));
     let marked: Vec<Id> = stay.iter().copied().step_by(2).collect();
-    let done = AtomicBool::new(false);
-    thread::scope(|scope| {
-        let churn = scope.spawn(|| {
-            for round in 0..rounds(20_000, 50) {
-                let near = map.insert_at(stay[round % 40].index() + 1, 7).expect("free");
-                assert!(map.set_mark(near, Mark::M2) && map.clear_mark(near, Mark::M2));
-                assert!(map.set_mark(near, Mark::M2));
-                assert!(map.replace(stay[round % 40], 9).is_ok());
-                assert!(map.remove(near));
-            }
-            done.store(true, Relaxed);
-        });
-        while !done.load(Relaxed) {
+    marked.iter().for_each(|id| assert!(map.set_mark(*id, Mark::M2)));
+    let search = |_| {
+        || {
             let reader = map.read();
             let found: Vec<Id> = reader.iter().map(|(id, _)| id).collect();
             assert!(stay.iter().all(|id| found.contains(id)), "{found:?}");
             let found: Vec<Id> = reader.marked(Mark::M2, ..).map(|(id, _)| id).collect();
             assert!(marked.iter().all(|id| found.contains(id)), "{found:?}");
         }
-        churn.join().unwrap();
+    };
+    beside(1, search, || {
+        for round in 0..rounds(20_000, 50) {
+            let near = map.insert_at(stay[round % 40].index() + 1, 7).expect("free");
+            assert!(map.set_mark(near, Mark::M2) && map.clear_mark(near, Mark::M2));
+            assert!(map.set_mark(near, Mark::M2));
+            assert!(map.replace(stay[round % 40], 9).is_ok());
+            assert!(map.remove(near));
+        }
     });
 }
 
@@ -486,8 +483,7 @@ fn a_section_of_another_domain_is_refused() {
     let id = map.insert(7);
     let other = Domain::new();
     let guard = other.read();
-    let refused = catch_unwind(AssertUnwindSafe(|| map.get(id, &guard).copied()));
-    let message = *refused.unwrap_err().downcast::<&str>().unwrap();
+    let message = panic_of(|| map.get(id, &guard).copied());
     assert!(message.contains("of another domain"), "{message}");
 }
 

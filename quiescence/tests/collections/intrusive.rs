@@ -4,7 +4,6 @@
 use crate::common::*;
 use std::collections::VecDeque;
 use std::mem::MaybeUninit;
-use std::ptr::NonNull;
 
 use quiescence::intrusive::{
     Chain, Ends, LockFreeQueue, LockFreeStack, Patience, QueueHead, QueueNode, QueueTail,

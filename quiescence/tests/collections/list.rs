@@ -247,8 +247,7 @@ fn in_a_section_at_the_limit_a_removal_is_refused() {
     assert_eq!(updater.try_remove_current().map_err(AtLimit::into_inner), Err(()));
     assert_eq!(updater.try_replace_current(7), Err(7));
     assert_eq!(updater.current(), Some(&removed));
-    let refused = catch_unwind(AssertUnwindSafe(|| updater.remove_current())).unwrap_err();
-    let message = *refused.downcast::<String>().unwrap();
+    let message = panic_of(|| updater.remove_current());
     assert!(message.contains("use try_remove_current()"), "{message}");
     updater.push_back(100); // retires nothing
     drop(updater);
@@ -280,8 +279,7 @@ fn a_guard_of_another_domain_is_refused() {
     let (domain, other) = (Domain::new(), Domain::new());
     let list: List<u32, _> = List::new_in(domain);
     let guard = other.read();
-    let result = catch_unwind(AssertUnwindSafe(|| list.iter(&guard).count()));
-    let message = *result.unwrap_err().downcast::<&str>().unwrap();
+    let message = panic_of(|| list.iter(&guard).count());
     assert!(message.contains("of another domain than the list"), "{message}");
 }
 
@@ -294,9 +292,6 @@ fn a_list_of_a_sleepable_domain_is_read_on_any_thread() {
     let reader = list.read();
     list.clear();
     list.push_back(7);
-    thread::scope(|scope| {
-        let thread = scope.spawn(move || reader.iter().copied().collect::<Vec<u32>>());
-        assert_eq!(thread.join().unwrap(), [7]);
-    });
+    assert_eq!(elsewhere(move || reader.iter().copied().collect::<Vec<u32>>()), [7]);
     srcu.domain().barrier();
 }

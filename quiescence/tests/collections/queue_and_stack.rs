@@ -170,7 +170,6 @@ fn a_value_does_not_wait_for_a_grace_period() {
 /// Pops are never refused: in a section they go over the limit, and the thread settles that where
 /// the section ends; outside of sections the limit is kept all the time.
 #[test]
-#[cfg_attr(miri, ignore = "starts another process")]
 fn nodes_count_against_the_limit_of_the_global_domain() {
     const LIMIT: u64 = 64;
     in_its_own_process!(&[("QUIESCENCE_LIMIT_OBJECTS", "64")]);

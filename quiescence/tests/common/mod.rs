@@ -7,16 +7,22 @@ pub(crate) mod limited;
 #[cfg(target_os = "linux")]
 pub(crate) mod shuffle;
 pub(crate) mod storm;
+pub(crate) mod memory;
 pub(crate) mod user_types;
 
 pub(crate) use std::cell::{Cell, RefCell};
+pub(crate) use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher};
 pub(crate) use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
+pub(crate) use std::pin::pin;
 use std::process::{Command, Output};
+pub(crate) use std::ptr::{self, NonNull};
 pub(crate) use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 pub(crate) use std::sync::atomic::{
-    AtomicBool, AtomicI64, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize,
+    AtomicBool, AtomicI32, AtomicI64, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize,
 };
-pub(crate) use std::sync::{Arc, Barrier, LazyLock, Mutex, OnceLock, mpsc};
+pub(crate) use std::sync::mpsc::{self, Receiver, Sender};
+pub(crate) use std::sync::{Arc, Barrier, LazyLock, Mutex, OnceLock, Weak};
+pub(crate) use std::task::{Context, Poll, Wake, Waker};
 pub(crate) use std::thread;
 pub(crate) use std::time::{Duration, Instant};
 
@@ -57,15 +63,18 @@ pub(crate) fn while_held<G, R>(
         }
     };
     thread::scope(|scope| {
-        scope.spawn(|| {
+        let holder = scope.spawn(|| {
             let held = begin();
             entered.wait();
             leave.wait();
             drop(held);
         });
         entered.wait();
-        let _at_the_end = OnDrop(&let_go);
-        f(&let_go)
+        let at_the_end = OnDrop(&let_go);
+        let result = f(&let_go);
+        drop(at_the_end);
+        holder.join().unwrap(); // with its thread-locals
+        result
     })
 }
 
@@ -122,6 +131,56 @@ pub(crate) fn until(mut is_so: impl FnMut() -> bool) {
 /// Lets other threads run until some updater has gone to sleep in `domain`.
 pub(crate) fn until_an_updater_sleeps<K: DomainTag>(domain: &Domain<K>) {
     until(|| domain.statistics().sleeps != 0);
+}
+
+/// Has another thread call `update` beside a section of `domain` until it sleeps there. `f` is
+/// called then; it still sleeps afterwards, and comes to its end when the section has.
+pub(crate) fn beside_a_sleeper<K: DomainTag, R>(
+    domain: &Domain<K>,
+    update: impl FnOnce() + Send,
+    f: impl FnOnce() -> R,
+) -> R {
+    beside_a_section(domain, |leave| {
+        thread::scope(|scope| {
+            let sleeper = scope.spawn(update);
+            until_an_updater_sleeps(domain);
+            let result = f();
+            assert!(!sleeper.is_finished());
+            leave();
+            sleeper.join().unwrap();
+            result
+        })
+    })
+}
+
+/// Keeps the worker in a callback until what is returned is dropped.
+pub(crate) fn occupy_the_worker() -> impl Sized {
+    let (enter, entered) = mpsc::channel();
+    let (leave, may_leave) = mpsc::channel::<()>();
+    // Of a domain of its own, whose end would run it.
+    let busy = Domain::new();
+    let blocks = move || {
+        enter.send(()).unwrap();
+        _ = may_leave.recv();
+    };
+    busy.call_hurry(blocks).unwrap();
+    entered.recv().unwrap();
+    (leave, busy)
+}
+
+/// The thread that runs a callback of a domain in which nothing else continues.
+pub(crate) fn worker() -> thread::ThreadId {
+    let (sender, called) = mpsc::channel();
+    let domain = Domain::new(); // which must not end before: the end runs what waits
+    domain.call_hurry(move || sender.send(thread::current().id()).unwrap()).unwrap();
+    called.recv().expect("a callback of another domain")
+}
+
+/// The calling thread, as the system knows it.
+#[cfg(target_os = "linux")]
+pub(crate) fn thread_id() -> u32 {
+    // SAFETY: asks for a number.
+    unsafe { libc::gettid() }.cast_unsigned()
 }
 
 /// What `f` says when it panics, which it must.
@@ -222,8 +281,11 @@ pub(crate) fn ends_again(test: &str, role: &str, code: i32) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// As [`again`], for a test that is to pass there.
+/// As [`again`], for a test that is to pass there. Miri has no other processes.
 pub(crate) fn passes_again(test: &str, role: &str, environment: &[(&str, &str)]) {
+    if cfg!(miri) {
+        return expect::say("other processes", "", "run it without Miri");
+    }
     let output = again(test, role, environment);
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{role} {environment:?} {:?}: {said}", output.status);
@@ -251,13 +313,13 @@ macro_rules! in_its_own_process {
         in_its_own_process!(&[])
     };
     (each of $environments:expr) => {
-        if $crate::common::role().is_none() {
+        if cfg!(miri) || $crate::common::role().is_none() {
             return ($environments.iter())
                 .for_each(|some| $crate::common::passes_again(this_test!(), "alone", some));
         }
     };
     ($environment:expr) => {
-        if $crate::common::role().is_none() {
+        if cfg!(miri) || $crate::common::role().is_none() {
             return $crate::common::passes_again(this_test!(), "alone", $environment);
         }
     };
@@ -303,15 +365,15 @@ pub(crate) fn tune<K: DomainTag>(domain: &Domain<K>, change: impl FnOnce(&mut Tu
 }
 
 /// A context whose waker does nothing.
-pub(crate) fn no_context() -> std::task::Context<'static> {
-    std::task::Context::from_waker(std::task::Waker::noop())
+pub(crate) fn no_context() -> Context<'static> {
+    Context::from_waker(Waker::noop())
 }
 
 /// Polls a future on this thread until it is ready, which parks until it is woken. Returns how
 /// often it was woken as well.
 pub(crate) fn block_on<F: Future>(future: F) -> (F::Output, usize) {
     struct Unpark(thread::Thread, AtomicUsize);
-    impl std::task::Wake for Unpark {
+    impl Wake for Unpark {
         fn wake(self: Arc<Self>) {
             self.1.fetch_add(1, Release);
             self.0.unpark();
@@ -319,13 +381,12 @@ pub(crate) fn block_on<F: Future>(future: F) -> (F::Output, usize) {
     }
     let unpark = Arc::new(Unpark(thread::current(), AtomicUsize::new(0)));
     let waker = unpark.clone().into();
-    let mut future = std::pin::pin!(future);
+    let mut future = pin!(future);
     loop {
         let woken = unpark.1.load(Acquire);
-        let mut context = std::task::Context::from_waker(&waker);
-        match future.as_mut().poll(&mut context) {
-            std::task::Poll::Ready(output) => return (output, woken),
-            std::task::Poll::Pending => {
+        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(output) => return (output, woken),
+            Poll::Pending => {
                 while unpark.1.load(Acquire) == woken {
                     thread::park();
                 }

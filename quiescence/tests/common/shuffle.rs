@@ -82,6 +82,9 @@ pub(crate) fn random(thread: usize, round: usize) -> u64 {
 /// All tests of a module, but those whose names end so, in processes that count portably; `test` is
 /// one of them.
 pub(crate) fn all_but_in_other_processes(module: &str, test: &str) {
+    if cfg!(miri) {
+        return;
+    }
     for [(name, value)] in super::PORTABLE {
         let mut again = Command::new(std::env::current_exe().unwrap());
         again.arg(format!("{module}::")).args(["--skip", "in_other_processes"]).env(name, value);

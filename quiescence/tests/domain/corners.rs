@@ -33,10 +33,12 @@ fn a_size_is_asked_once() {
     let (domain, dropped) = (domain_with_limit(4, 1 << 20), Arc::new(AtomicUsize::new(0)));
     for _ in 0..3 {
         let dropped = Arc::clone(&dropped);
-        domain.retire(AsksForTrouble { asked: AtomicUsize::new(0), dropped }).unwrap();
+        elsewhere(|| domain.retire(AsksForTrouble { asked: 0.into(), dropped }).unwrap());
     }
     domain.barrier();
-    assert_eq!(dropped.load(SeqCst), 3);
+    assert_eq!((dropped.load(SeqCst), domain.statistics().bytes_waiting), (3, 0));
+    (0..4).for_each(|_| domain.try_call(|| ()).expect("there is room"));
+    domain.barrier();
     assert_eq!(domain.statistics().callbacks_panicked, 0);
 }
 
@@ -49,27 +51,6 @@ fn a_size_that_panics_when_it_is_asked_first_drops_nothing() {
     panic_of(|| domain.retire(trouble));
     domain.barrier();
     assert_eq!(dropped.load(SeqCst), 0);
-}
-
-/// Has grown whenever it is asked.
-struct Grows(AtomicUsize);
-
-impl Retire for Grows {
-    fn bytes(&self) -> usize {
-        self.0.fetch_add(1_000, SeqCst)
-    }
-}
-
-/// It is asked once, so the domain is not full for ever.
-#[test]
-fn a_size_that_has_grown_does_not_fill_the_domain() {
-    let domain = domain_with_limit(100, 1 << 20);
-    for _ in 0..10 {
-        elsewhere(|| domain.retire(Grows(AtomicUsize::new(0))).unwrap());
-        domain.barrier();
-    }
-    domain.try_retire(Box::new(1)).expect("there is room");
-    domain.try_call(|| ()).expect("there is room");
 }
 
 /// What has begun to wait for company under another tuning waits no longer than this one says.
@@ -99,35 +80,35 @@ fn a_limit_below_what_the_thread_may_still_add_is_no_reason_to_wait() {
 #[test]
 fn a_limit_below_what_others_may_still_add_is_no_reason_to_wait() {
     let domain = Domain::new();
-    let (retired, ended) = (Barrier::new(2), Barrier::new(2));
-    thread::scope(|scope| {
-        let other = scope.spawn(|| {
-            domain.retire(Box::new(1)).unwrap();
-            retired.wait();
-            ended.wait();
-        });
-        retired.wait();
-        set_limit(&domain, 10, 1 << 20);
-        (0..3).for_each(|_| domain.call(|| ()).unwrap());
-        domain.barrier();
-        ended.wait();
-        other.join().unwrap(); // with its thread-locals
-    });
+    while_held(
+        || domain.retire(Box::new(1)).unwrap(),
+        |leave| {
+            set_limit(&domain, 10, 1 << 20);
+            (0..3).for_each(|_| domain.call(|| ()).unwrap());
+            domain.barrier();
+            leave();
+        },
+    );
     domain.try_call(|| ()).expect("it was given back at the end of the thread");
 }
 
-/// A thread that retires all the time adds little more than a lower limit allows.
+/// What a thread was allowed already, and little more.
 #[test]
 fn a_limit_that_is_lowered_holds_soon_for_a_thread_that_was_allowed_more() {
-    let domain = domain_with_limit(1_000_000, 1 << 30);
-    beside_a_section(&domain, |leave| {
-        domain.retire(Box::new(1)).unwrap(); // now it may add thousands
-        set_limit(&domain, 10, 1 << 30);
-        let admitted = (0..1_000).take_while(|_| domain.try_retire(Box::new(1)).is_ok()).count();
-        assert!(admitted < 100, "{admitted}");
-        leave();
-    });
-    domain.barrier();
+    // With the first object it may add thousands, in the larger one.
+    for (objects_max, before, most) in [(1_000_000, 1, 100), (1_000, 100, 10)] {
+        let domain = domain_with_limit(objects_max, 1 << 30);
+        beside_a_section(&domain, |leave| {
+            (0..before).for_each(|number| domain.retire(Box::new(number)).unwrap());
+            set_limit(&domain, 10, 1 << 30);
+            let is_admitted = |_: &u64| domain.try_retire(Box::new(1)).is_ok();
+            let admitted = (0..1_000).take_while(is_admitted).count();
+            assert!(admitted < most, "{admitted}");
+            leave();
+        });
+        domain.barrier();
+        assert_eq!(domain.statistics().callbacks_waiting(), 0);
+    }
 }
 
 /// A panic keeps a thread from settling at the end of a section. It does so at the end of the next
@@ -156,15 +137,14 @@ fn what_is_unlinked_in_sections_does_not_pile_up_on_an_old_debt() {
 #[test]
 fn a_closure_that_runs_at_the_end_of_a_domain_does_not_wait_for_the_worker() {
     let (ending, full) = (Domain::new(), domain_with_limit(1, 1 << 20));
-    let (began, dropped) = (Arc::new(Barrier::new(2)), Arc::new(Barrier::new(2)));
-    let (begun, goes_on) = (Arc::clone(&began), Arc::clone(&dropped));
-    ending
-        .call_hurry(move || {
-            begun.wait();
-            goes_on.wait();
-        })
-        .unwrap();
-    began.wait();
+    let (begins, began) = mpsc::channel();
+    let (drops, dropped) = mpsc::channel::<()>();
+    let closure = move || {
+        begins.send(()).unwrap();
+        _ = dropped.recv();
+    };
+    ending.call_hurry(closure).unwrap();
+    began.recv().unwrap();
     beside_a_section(&full, |leave| {
         full.call(|| ()).unwrap(); // there is no room for another one
         let (tells, told) = mpsc::channel();
@@ -172,7 +152,7 @@ fn a_closure_that_runs_at_the_end_of_a_domain_does_not_wait_for_the_worker() {
         ending.call(move || tells.send(there.call(|| ()).is_err()).unwrap()).unwrap();
         // The worker is in a callback of it, and has the last handle now.
         drop(ending);
-        dropped.wait();
+        drop(drops);
         assert!(told.recv().unwrap(), "as in every callback");
         leave();
     });

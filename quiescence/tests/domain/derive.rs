@@ -267,7 +267,6 @@ fn constants_of_the_user_are_no_patterns() {
 /// The first note names the derive, wherever `Weigh` is asked for; and the compiler suggests no
 /// borrow.
 #[test]
-#[cfg_attr(miri, ignore = "runs the compiler")]
 fn where_weigh_is_missing_the_first_note_names_the_derive() {
     let Some(compiler) = Compiler::find() else { return };
     let uses = [
@@ -293,7 +292,6 @@ fn where_weigh_is_missing_the_first_note_names_the_derive() {
 }
 
 #[test]
-#[cfg_attr(miri, ignore = "runs the compiler")]
 fn what_cannot_be_derived_is_told() {
     let Some(compiler) = Compiler::find() else { return };
     for (item, told) in [

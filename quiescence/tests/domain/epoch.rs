@@ -50,15 +50,13 @@ fn collectors_are_told_apart() {
 
 #[test]
 fn is_pinned_says_what_the_thread_is() {
-    thread::spawn(|| {
+    elsewhere(|| {
         assert!(!epoch::is_pinned());
         let guard = epoch::pin();
         assert!(epoch::is_pinned());
         drop(guard);
         assert!(!epoch::is_pinned());
-    })
-    .join()
-    .unwrap();
+    });
 }
 
 #[test]
@@ -75,10 +73,10 @@ fn what_is_deferred_waits_for_guards_that_live() {
         assert_eq!(drops.load(SeqCst), 0);
         leave();
     });
-    handle.pin().flush();
-    while drops.load(SeqCst) != rounds(1_000, 50) {
+    until(|| {
         handle.pin().flush();
-    }
+        drops.load(SeqCst) == rounds(1_000, 50)
+    });
 }
 
 /// Two flushes, each under a guard of its own, are what tests of structures wait for.
@@ -100,11 +98,9 @@ fn flushes_of_a_lone_thread_run_all() {
 fn flushes_run_what_an_ended_thread_has_deferred() {
     let collector = Collector::new();
     let drops = Arc::new(AtomicUsize::new(0));
-    let (theirs, counts) = (collector.clone(), Arc::clone(&drops));
-    thread::spawn(move || defer_counted(&theirs.register().pin(), &counts)).join().unwrap();
+    elsewhere(|| defer_counted(&collector.register().pin(), &drops));
     let handle = collector.register();
-    handle.pin().flush();
-    handle.pin().flush();
+    (0..2).for_each(|_| handle.pin().flush());
     assert_eq!(drops.load(SeqCst), 1);
 }
 
@@ -203,14 +199,11 @@ fn repin_after_pins_anew_also_after_a_panic() {
     let panicked = catch_unwind(AssertUnwindSafe(|| guard.repin_after(|| panic!("on purpose"))));
     assert!(panicked.is_err() && handle.is_pinned());
     let drops = Arc::new(AtomicUsize::new(0));
-    let (theirs, counts) = (collector.clone(), Arc::clone(&drops));
-    thread::spawn(move || {
-        let guard = theirs.register().pin();
-        defer_counted(&guard, &counts);
+    elsewhere(|| {
+        let guard = collector.register().pin();
+        defer_counted(&guard, &drops);
         guard.flush();
-    })
-    .join()
-    .unwrap();
+    });
     assert_eq!(drops.load(SeqCst), 0, "it is pinned");
     drop(guard);
     assert!(!handle.is_pinned());
@@ -338,14 +331,11 @@ fn a_thread_that_ends_may_pin() {
         static AFTER: RefCell<Option<Last>> = const { RefCell::new(None) };
     }
     let drops = Arc::new(AtomicUsize::new(0));
-    let counts = Arc::clone(&drops);
-    thread::spawn(move || {
-        BEFORE.set(Some(Last(Arc::clone(&counts))));
+    elsewhere(|| {
+        BEFORE.set(Some(Last(Arc::clone(&drops))));
         epoch::pin().defer(|| {});
-        AFTER.set(Some(Last(counts)));
-    })
-    .join()
-    .unwrap();
+        AFTER.set(Some(Last(Arc::clone(&drops))));
+    });
     while drops.load(SeqCst) != 4 {
         quiescence::barrier();
     }

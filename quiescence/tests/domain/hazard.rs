@@ -2,7 +2,6 @@
 //! and freed at the end.
 
 use crate::common::*;
-use std::ptr;
 
 use quiescence::hazard::{self, HazardDomain, HazardPointer};
 
@@ -293,7 +292,6 @@ fn what_waits_is_freed_at_the_end_of_the_process() {
 }
 
 #[test]
-#[cfg_attr(miri, ignore = "child processes")]
 fn all_of_this_holds_with_portable_fences() {
     storm::again_in_a_process_with("hazard", "QUIESCENCE_FENCES", "portable");
 }

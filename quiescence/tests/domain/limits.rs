@@ -39,29 +39,17 @@ fn try_retire_hands_the_object_back_at_the_limit() {
         }
         assert_eq!(refused.len(), 12);
         assert_eq!(domain.statistics().limit_refusals, 12);
-        let objects: Vec<Box<Counted>> = refused.into_iter().map(AtLimit::into_inner).collect();
+        assert!(domain.try_call(|| ()).is_err(), "closures count as well");
+        let objects: Vec<Box<Counted>> = refused.drain(6..).map(AtLimit::into_inner).collect();
         assert_eq!(live.now.load(SeqCst), 20, "nothing is lost, nothing is dropped");
         drop(objects);
-        assert!(domain.try_call(|| ()).is_err(), "closures count as well");
+        drop(refused);
+        assert_eq!(live.now.load(SeqCst), 14, "readers may see those that were not taken back");
         leave();
     });
     domain.barrier();
     assert_eq!(live.now.load(SeqCst), 0);
     assert!(domain.try_retire(Box::new(Counted::new(&live))).is_ok(), "there is room again");
-}
-
-#[test]
-fn what_is_refused_and_dropped_is_retired_all_the_same() {
-    let (domain, live) = (small(), Arc::new(Live::default()));
-    beside_a_section(&domain, |leave| {
-        for _ in 0..20 {
-            drop(domain.try_retire(Box::new(Counted::new(&live))));
-        }
-        assert_eq!(live.now.load(SeqCst), 20, "readers may see them");
-        leave();
-    });
-    domain.barrier();
-    assert_eq!(live.now.load(SeqCst), 0);
 }
 
 #[test]
@@ -88,19 +76,12 @@ fn bytes_are_bounded_as_objects_are() {
 #[test]
 fn an_updater_waits_at_the_limit_and_exceeds_it_by_no_object() {
     let (domain, live) = (small(), Arc::new(Live::default()));
-    beside_a_section(&domain, |leave| {
-        thread::scope(|scope| {
-            let updater = scope.spawn(|| {
-                for _ in 0..rounds(1_000, 20) {
-                    domain.retire(Box::new(Counted::new(&live))).unwrap();
-                }
-            });
-            until_an_updater_sleeps(&domain);
-            assert!(!updater.is_finished());
-            leave();
-            updater.join().unwrap();
-        });
-    });
+    let update = || {
+        for _ in 0..rounds(1_000, 20) {
+            domain.retire(Box::new(Counted::new(&live))).unwrap();
+        }
+    };
+    beside_a_sleeper(&domain, update, || ());
     // One more is in the hands of the thread that waits.
     assert!(live.most.load(SeqCst) <= 9, "{live:?}");
     assert!(domain.statistics().limit_waits > 0);
@@ -266,8 +247,7 @@ fn closures_wait_for_room_until_the_worker_has_made_some() {
 fn a_thread_that_ends_leaves_its_stock_and_what_waits_to_others() {
     let (domain, live) = (domain_with_limit(1_000, 1 << 30), Arc::new(Live::default()));
     for _ in 0..rounds(200, 5) {
-        let (inside, counted) = (domain.clone(), Counted::new(&live));
-        thread::spawn(move || inside.retire(Box::new(counted)).unwrap()).join().unwrap();
+        elsewhere(|| domain.retire(Box::new(Counted::new(&live))).unwrap());
     }
     domain.barrier();
     assert_eq!(live.now.load(SeqCst), 0);
@@ -300,62 +280,32 @@ thread_local! {
 fn a_thread_locals_destructor_may_retire_at_the_limit() {
     let (domain, live) = (small(), Arc::new(Live::default()));
     let (inside, counted) = (domain.clone(), Arc::clone(&live));
-    thread::spawn(move || {
+    elsewhere(move || {
         // Made before the library's own thread-locals, and so destroyed after them.
         let objects = (0..100).map(|_| Counted::new(&counted)).collect();
         LAST.with(|last| last.0.replace(Some((inside.clone(), objects))));
         inside.retire(Box::new(1)).unwrap();
-    })
-    .join()
-    .unwrap();
-    domain.barrier();
-    assert_eq!(live.now.load(SeqCst), 0);
-}
-
-#[test]
-fn a_limit_that_is_lowered_holds_from_then_on() {
-    let domain = domain_with_limit(1_000, 1 << 30);
-    beside_a_section(&domain, |leave| {
-        for _ in 0..100 {
-            domain.retire(Box::new(1)).unwrap();
-        }
-        tune(&domain, |tuning| tuning.objects_max = 10);
-        let admitted = (0..1_000).take_while(|_| domain.try_retire(Box::new(1)).is_ok()).count();
-        assert!(admitted < 10, "what it was allowed already, {admitted}, and no more");
-        leave();
     });
     domain.barrier();
-    assert_eq!(domain.statistics().callbacks_waiting(), 0);
+    assert_eq!(live.now.load(SeqCst), 0);
 }
 
 /// The reads of others go on while an updater waits at its limit.
 #[test]
 fn readers_do_not_notice_the_limit() {
-    let (domain, live) = (small(), Arc::new(Live::default()));
-    let (read, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
-    let started = Barrier::new(2);
-    beside_a_section(&domain, |leave| {
-        thread::scope(|scope| {
-            scope.spawn(|| {
-                started.wait();
-                while !stop.load(SeqCst) {
-                    drop(domain.read());
-                    read.fetch_add(1, SeqCst);
-                }
-            });
-            let updater = scope.spawn(|| {
-                for _ in 0..20 {
-                    domain.retire(Box::new(Counted::new(&live))).unwrap();
-                }
-            });
-            started.wait();
-            until_an_updater_sleeps(&domain);
+    let domain = small();
+    let read = AtomicUsize::new(0);
+    let look = |_| {
+        || {
+            drop(domain.read());
+            read.fetch_add(1, SeqCst);
+        }
+    };
+    let update = || (0..20).for_each(|number| domain.retire(Box::new(number)).unwrap());
+    beside(1, look, || {
+        beside_a_sleeper(&domain, update, || {
             let before = read.load(SeqCst);
             until(|| read.load(SeqCst) >= before + rounds(10_000, 50));
-            assert!(!updater.is_finished());
-            leave();
-            updater.join().unwrap();
-            stop.store(true, SeqCst);
         });
     });
 }
@@ -375,11 +325,7 @@ fn a_size_beyond_all_reason_harms_nobody() {
 #[test]
 fn threads_that_panic_in_debt_pay_before_they_end() {
     let (domain, live) = (domain_with_limit(1, 1 << 30), Arc::new(Live::default()));
-    let busy = Arc::new(Barrier::new(2));
-    let inside = Arc::clone(&busy);
-    // The worker is busy all the while. Called from elsewhere, since it takes up the limit.
-    let elsewhere = Domain::new();
-    elsewhere.call_hurry(move || _ = inside.wait()).unwrap();
+    let _busy = occupy_the_worker();
     for _ in 0..10 {
         let (inside, live) = (domain.clone(), Arc::clone(&live));
         let panicked = thread::spawn(move || {
@@ -395,7 +341,6 @@ fn threads_that_panic_in_debt_pay_before_they_end() {
     }
     let waiting = live.now.load(SeqCst);
     assert!(waiting <= 1, "{waiting} wait");
-    busy.wait();
 }
 
 /// The thread that joins a thread may hold a lock that the thread's closures take.
@@ -404,16 +349,13 @@ fn a_thread_that_ends_in_debt_of_a_closure_does_not_run_it() {
     let domain = domain_with_limit(1, 1 << 30);
     let lock = Arc::new(Mutex::new(0));
     let held = lock.lock().unwrap();
-    let (inside, taken) = (domain.clone(), Arc::clone(&lock));
-    thread::spawn(move || {
-        let _guard = inside.read();
+    elsewhere(|| {
+        let _guard = domain.read();
         for _ in 0..2 {
-            let taken = Arc::clone(&taken);
-            inside.call(move || *taken.lock().unwrap() += 1).expect("one fits, and one goes over");
+            let taken = Arc::clone(&lock);
+            domain.call(move || *taken.lock().unwrap() += 1).expect("one fits, and one goes over");
         }
-    })
-    .join()
-    .unwrap();
+    });
     drop(held);
     domain.barrier();
     assert_eq!(*lock.lock().unwrap(), 2);

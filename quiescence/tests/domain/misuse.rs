@@ -181,18 +181,18 @@ fn a_closure_that_panics_drops_what_it_captured() {
     for number in 0..9 {
         let captured = Fragile::new(&dropped, number == 5);
         let panics = number % 3 == 1;
+        let run = move || {
+            assert!(!panics, "callback {number} panics, as it should in this test");
+            drop(captured);
+        };
         if number < 6 {
-            domain
-                .call(move || {
-                    assert!(!panics, "callback {number} panics, as it should in this test");
-                    drop(captured);
-                })
-                .unwrap();
+            domain.call(run).unwrap();
         } else {
             domain
                 .call(move || {
-                    assert!(!panics || large[0] != 7, "it panics, as it should in this test");
-                    drop(captured);
+                    if large[0] == 7 {
+                        run()
+                    }
                 })
                 .unwrap();
         }
@@ -213,11 +213,8 @@ fn the_worker_survives_callbacks_that_panic() {
         domain.retire(Box::new(Fragile::new(&Arc::default(), true))).unwrap();
         domain.call(|| panic!("a callback panics, as it should in this test")).unwrap();
         domain.call(counting(&run)).unwrap();
-        while run.load(SeqCst) < round
-            || domain.statistics().callbacks_panicked < 2 * u64::from(round)
-        {
-            thread::yield_now();
-        }
+        until(|| run.load(SeqCst) >= round);
+        until(|| domain.statistics().callbacks_panicked >= 2 * u64::from(round));
     }
 }
 
@@ -282,12 +279,9 @@ fn a_barrier_inside_a_callback_is_refused() {
 #[test]
 fn a_section_that_a_callback_leaks_into_a_barrier_is_found() {
     let domain = Domain::new();
-    let mut tuning = domain.tuning();
-    tuning.objects_max = 1_024; // small batches
-    domain.tune(tuning);
+    tune(&domain, |tuning| tuning.objects_max = 1_024); // small batches
     drop(domain.read()); // registers: a quiescent reader of this thread
-    let (release, released) = mpsc::channel::<()>();
-    occupy_the_worker(released);
+    let busy = occupy_the_worker();
     let (entered, leave) = (Barrier::new(2), Barrier::new(2));
     let dropped = Arc::new(AtomicU32::new(0));
     thread::scope(|scope| {
@@ -307,35 +301,20 @@ fn a_section_that_a_callback_leaks_into_a_barrier_is_found() {
             domain.call(|| ()).unwrap();
         }
         // In the second: ready after the next one.
-        let count = Arc::clone(&dropped);
-        let call = || _ = domain.call(move || _ = count.fetch_add(1, SeqCst));
-        scope.spawn(call).join().unwrap();
+        elsewhere(|| domain.call(counting(&dropped)).unwrap());
         leave.wait();
         let said = panic_of(|| domain.barrier());
         assert!(said.contains("barrier"), "{said}");
     });
     assert!(panic_of(|| domain.synchronize()).contains("misuse.rs"), "the section is there");
     assert_eq!(dropped.load(SeqCst), 0, "run while a section is open");
-    drop(release);
-}
-
-/// Has the worker wait, so that it runs no callbacks, until the other end of the channel is gone.
-fn occupy_the_worker(released: mpsc::Receiver<()>) {
-    let (occupied, is_occupied) = mpsc::channel();
-    let wait = move || {
-        occupied.send(()).unwrap();
-        _ = released.recv();
-    };
-    let domain = Domain::new(); // its end would run it
-    domain.call_hurry(wait).unwrap();
-    is_occupied.recv().unwrap();
+    drop(busy);
 }
 
 #[test]
 fn leaked_guards_are_sections_that_never_end() {
     let domain = Domain::new();
-    let inside = domain.clone();
-    thread::spawn(move || std::mem::forget(inside.read())).join().unwrap();
+    elsewhere(|| std::mem::forget(domain.read()));
     let cookie = domain.start_poll();
     assert!(!domain.poll(cookie));
     // Retiring continues, waiting does not make sense; the end of the domain frees what waits.
@@ -404,9 +383,7 @@ fn an_unlock_too_many_is_refused_and_its_place_named() {
     refused(&domain); // never registered
     raw::read_lock(&domain);
     refused(&other);
-    thread::scope(|scope| {
-        scope.spawn(|| refused(&domain)); // another thread's section
-    });
+    elsewhere(|| refused(&domain)); // another thread's section
     // SAFETY: begun above.
     unsafe { raw::read_unlock(&domain) };
     refused(&domain);
@@ -529,19 +506,35 @@ fn objects_of_user_code_are_ended_once_each() {
 #[cfg(debug_assertions)]
 #[test]
 fn an_object_that_is_retired_twice_is_refused_and_both_places_named() {
+    is_refused_twice(|domain, object| {
+        // SAFETY: from a box; the second time is refused.
+        unsafe { raw::retire_with(domain, object, size_of::<Fragile>(), end_fragile) }
+    });
+}
+
+/// A box that unsafe code has made a second owner of.
+#[cfg(debug_assertions)]
+#[test]
+#[cfg_attr(miri, ignore = "undefined on purpose")]
+fn a_box_that_is_retired_twice_is_refused() {
+    is_refused_twice(|domain, object| {
+        // SAFETY: from a box; the second time it is refused, and the second owner forgotten.
+        domain.retire(unsafe { Box::from_raw(object) }).unwrap();
+    });
+}
+
+#[cfg(debug_assertions)]
+#[track_caller]
+fn is_refused_twice(retire: fn(&Domain, *mut Fragile)) {
+    let place = format!("misuse.rs:{}:", std::panic::Location::caller().line() + 2);
     let domain = Domain::new();
     let dropped = Arc::new(AtomicU32::new(0));
     let guard = domain.read();
     let object = Box::into_raw(Box::new(Fragile::new(&dropped, false)));
-    let retire = || {
-        // SAFETY: from a box; the second time is refused.
-        unsafe { raw::retire_with(&domain, object, size_of::<Fragile>(), end_fragile) }
-    };
-    retire();
-    let place = line!() - 3;
-    let said = panic_of(retire);
+    retire(&domain, object);
+    let said = panic_of(|| retire(&domain, object));
     assert!(said.contains(&format!("{object:p}")) && said.contains("retired twice"), "{said}");
-    assert_eq!(said.matches(&format!("misuse.rs:{place}:")).count(), 2, "{said}");
+    assert_eq!(said.matches(&place).count(), 2, "{said}");
     drop(guard);
     domain.barrier();
     assert_eq!(dropped.load(SeqCst), 1);
@@ -577,23 +570,4 @@ fn an_object_that_is_retired_while_it_can_be_reached_is_found_by_the_next_reader
     drop(guard);
     domain.barrier();
     assert_eq!(dropped.load(SeqCst), 2);
-}
-
-/// A box that unsafe code has made a second owner of.
-#[cfg(debug_assertions)]
-#[test]
-#[cfg_attr(miri, ignore = "undefined on purpose")]
-fn a_box_that_is_retired_twice_is_refused() {
-    let domain = Domain::new();
-    let dropped = Arc::new(AtomicU32::new(0));
-    let guard = domain.read();
-    let object = Box::into_raw(Box::new(Fragile::new(&dropped, false)));
-    // SAFETY: from a box.
-    domain.retire(unsafe { Box::from_raw(object) }).unwrap();
-    // SAFETY: none; it is refused, and the second owner forgotten.
-    let said = panic_of(|| domain.retire(unsafe { Box::from_raw(object) }).unwrap());
-    assert!(said.contains(&format!("{object:p}")) && said.contains("retired twice"), "{said}");
-    drop(guard);
-    domain.barrier();
-    assert_eq!(dropped.load(SeqCst), 1);
 }

@@ -5,15 +5,24 @@ use quiescence::{Guard, tuning::Fences};
 
 #[test]
 fn a_section_holds_up_a_grace_period_until_its_outermost_guard_goes() {
-    let domain = Domain::new();
+    holds_up_until_the_last_guard_goes(&Domain::new());
+}
+
+#[test]
+fn a_section_that_fences_holds_up_a_grace_period() {
+    holds_up_until_the_last_guard_goes(&Domain::builder().fences(Fences::Portable).build());
+}
+
+fn holds_up_until_the_last_guard_goes(domain: &Domain) {
     let outer = domain.read();
     let inner = domain.read();
     let cookie = domain.start_poll();
-    assert!(!domain.poll(cookie));
+    let is_over = || domain.poll(cookie) || elsewhere(|| domain.poll(cookie));
+    assert!(!is_over());
     drop(outer); // in any order: the other guard still is a section
-    assert!(!domain.poll(cookie));
+    assert!(!is_over());
     drop(inner);
-    assert!(domain.poll(cookie));
+    assert!(is_over());
 }
 
 #[test]
@@ -43,13 +52,9 @@ fn a_section_that_begins_later_holds_nothing_up() {
 fn threads_register_on_first_use_and_unregister_at_exit() {
     let domain = Domain::new();
     assert_eq!(domain.statistics().readers, 0);
-    thread::scope(|scope| {
-        let thread = scope.spawn(|| {
-            drop(domain.read());
-            drop(domain.read());
-            assert_eq!(domain.statistics().readers, 1);
-        });
-        thread.join().unwrap();
+    elsewhere(|| {
+        (0..2).for_each(|_| drop(domain.read()));
+        assert_eq!(domain.statistics().readers, 1);
     });
     assert_eq!(domain.statistics().readers, 0);
 }
@@ -76,17 +81,7 @@ fn the_explicit_handle_shares_the_word_and_unregisters_when_dropped() {
 #[test]
 fn a_thread_that_registers_while_a_grace_period_waits_is_not_kept_waiting() {
     let domain = Domain::new();
-    beside_a_section(&domain, |leave| {
-        thread::scope(|scope| {
-            let waiter = scope.spawn(|| domain.synchronize());
-            until_an_updater_sleeps(&domain);
-            // A new reader comes and goes meanwhile.
-            scope.spawn(|| drop(domain.read())).join().unwrap();
-            assert!(!waiter.is_finished());
-            leave();
-            waiter.join().unwrap();
-        });
-    });
+    beside_a_sleeper(&domain, || domain.synchronize(), || elsewhere(|| drop(domain.read())));
 }
 
 #[test]
@@ -135,12 +130,8 @@ impl Drop for Late {
         let (run, result) = (Arc::new(AtomicU32::new(0)), self.result.clone());
         self.domain.retire(Box::new(Dropped(run.clone()))).unwrap();
         result.send(sum).unwrap();
-        let domain = self.domain.clone();
-        let checker = thread::spawn(move || {
-            domain.barrier();
-            assert_eq!(run.load(SeqCst), 1);
-        });
-        checker.join().unwrap();
+        elsewhere(|| self.domain.barrier());
+        assert_eq!(run.load(SeqCst), 1);
     }
 }
 
@@ -149,21 +140,16 @@ fn read_in_a_destructor(register_before: bool, register_after: bool) {
     let domain = Domain::new();
     let (sender, receiver) = mpsc::channel();
     let inside = domain.clone();
-    thread::spawn(move || {
+    elsewhere(move || {
+        let register = || drop((inside.read(), quiescence::read()));
         if register_before {
-            drop(inside.read());
-            drop(quiescence::read());
+            register();
         }
-        LATE.with(|late| {
-            *late.borrow_mut() = Some(Late { domain: inside.clone(), result: sender });
-        });
+        LATE.set(Some(Late { domain: inside.clone(), result: sender }));
         if register_after {
-            drop(inside.read());
-            drop(quiescence::read());
+            register();
         }
-    })
-    .join()
-    .unwrap();
+    });
     assert_eq!(receiver.recv().unwrap(), 22);
     assert_eq!(domain.statistics().readers, 0, "the thread is gone and must not be registered");
     domain.synchronize();
@@ -184,14 +170,12 @@ thread_local! {
 #[test]
 fn a_guard_that_a_thread_local_keeps_ends_with_the_thread() {
     for register_first in [false, true] {
-        thread::spawn(move || {
+        elsewhere(|| {
             if register_first {
                 drop(quiescence::read());
             }
-            KEPT.with(|kept| *kept.borrow_mut() = Some(quiescence::read()));
-        })
-        .join()
-        .unwrap();
+            KEPT.set(Some(quiescence::read()));
+        });
         quiescence::synchronize(); // would hang if the section had not ended
     }
 }
@@ -228,7 +212,7 @@ fn qsbr_readers_hold_up_grace_periods_until_they_say_so() {
         });
         ready.wait();
         let noted = Rcu::new_in(Dropped(dropped.clone()), domain.clone());
-        for new in 2..rounds(200, 10) {
+        for new in 2..rounds(50, 10) {
             value.store(new);
             domain.synchronize();
         }
@@ -262,23 +246,18 @@ fn an_online_qsbr_reader_that_does_nothing_holds_up() {
 #[test]
 fn a_qsbr_domain_needs_no_membarrier() {
     let domain = Domain::new();
-    let (ready, stop) = (Barrier::new(2), AtomicBool::new(false));
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            let mut reader = domain.qsbr();
-            ready.wait();
-            while !stop.load(Acquire) {
-                reader.quiescent_state();
-            }
-        });
+    let ready = Barrier::new(2);
+    let read = |_| {
+        let mut reader = domain.qsbr();
+        ready.wait();
+        move || reader.quiescent_state()
+    };
+    beside(1, read, || {
         ready.wait();
         let before = domain.statistics();
-        for _ in 0..100 {
-            domain.synchronize();
-        }
+        (0..20).for_each(|_| domain.synchronize());
         let after = domain.statistics();
-        stop.store(true, Release);
-        assert!(after.grace_periods >= before.grace_periods + 100);
+        assert!(after.grace_periods >= before.grace_periods + 20);
         // Only a driver that went to sleep executes one.
         assert!(after.heavy_fences <= after.sleeps);
     });
@@ -298,21 +277,14 @@ fn nobody_else_registered_means_no_fence() {
 #[test]
 fn one_heavy_fence_a_grace_period() {
     let domain = Domain::new();
-    let (ready, finish) = (Barrier::new(2), Barrier::new(2));
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            drop(domain.read());
-            ready.wait();
-            finish.wait();
-        });
-        ready.wait();
-        for _ in 0..10 {
-            domain.synchronize();
-        }
-        let statistics = domain.statistics();
-        finish.wait();
-        assert_eq!((statistics.grace_periods, statistics.heavy_fences), (10, 10));
-    });
+    while_held(
+        || drop(domain.read()),
+        |_| {
+            (0..10).for_each(|_| domain.synchronize());
+            let statistics = domain.statistics();
+            assert_eq!((statistics.grace_periods, statistics.heavy_fences), (10, 10));
+        },
+    );
 }
 
 #[test]
@@ -338,67 +310,37 @@ fn concurrent_synchronizers_share_grace_periods() {
 fn a_domain_whose_readers_fence_executes_no_membarrier() {
     let domain = Domain::builder().fences(Fences::Portable).build();
     let value = Rcu::new_in(Box::new(7_u64), domain.clone());
-    let (ready, stop) = (Barrier::new(4), AtomicBool::new(false));
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            ready.wait();
-            while !stop.load(Acquire) {
+    let ready = Barrier::new(4);
+    let read = |thread| {
+        let reader = (thread == 1).then(|| domain.reader());
+        let mut online = (thread == 2).then(|| domain.qsbr());
+        ready.wait();
+        let (domain, value) = (&domain, &value);
+        move || {
+            if let Some(reader) = &reader {
+                assert_eq!(**value.load(&reader.read()), 7);
+            } else if let Some(reader) = &mut online {
+                assert_eq!(**value.load(&reader.read()), 7);
+                reader.quiescent_state();
+            } else {
                 let outer = domain.read();
                 let inner = domain.read();
                 assert_eq!(**value.load(&inner), 7);
                 drop(outer);
                 assert_eq!(**value.load(&inner), 7);
             }
-        });
-        scope.spawn(|| {
-            let reader = domain.reader();
-            ready.wait();
-            while !stop.load(Acquire) {
-                assert_eq!(**value.load(&reader.read()), 7);
-            }
-        });
-        scope.spawn(|| {
-            let mut reader = domain.qsbr();
-            ready.wait();
-            while !stop.load(Acquire) {
-                assert_eq!(**value.load(&reader.read()), 7);
-                reader.quiescent_state();
-            }
-        });
+        }
+    };
+    beside(3, read, || {
         ready.wait();
-        for _ in 0..rounds(200, 3) {
+        for _ in 0..rounds(40, 3) {
             value.store(Box::new(7));
             domain.synchronize();
         }
-        stop.store(true, Release);
     });
     // One that sleeps until a reader leaves.
-    beside_a_section(&domain, |guard_goes| {
-        let waiter = thread::spawn({
-            let domain = domain.clone();
-            move || domain.synchronize()
-        });
-        until_an_updater_sleeps(&domain);
-        guard_goes();
-        waiter.join().unwrap();
-    });
+    beside_a_sleeper(&domain, || domain.synchronize(), || ());
     let statistics = domain.statistics();
     assert!(statistics.sleeps != 0 && statistics.grace_periods != 0);
     assert_eq!(statistics.heavy_fences, 0);
-}
-
-#[test]
-fn a_section_that_fences_holds_up_a_grace_period() {
-    let domain = Domain::builder().fences(Fences::Portable).build();
-    let elsewhere = |cookie| {
-        let domain = domain.clone();
-        thread::spawn(move || domain.poll(cookie)).join().unwrap()
-    };
-    let guard = domain.read();
-    let nested = domain.read();
-    let cookie = domain.start_poll();
-    drop(guard);
-    assert!(!elsewhere(cookie));
-    drop(nested);
-    assert!(elsewhere(cookie));
 }

@@ -3,7 +3,6 @@
 
 use crate::common::*;
 use crate::compiler::Compiler;
-use std::sync::Weak;
 
 use quiescence::{
     OwnedRcuRef, RcuRef,
@@ -294,7 +293,6 @@ const PROGRAMS: [(&str, &str, &[&str]); 5] = [
 ];
 
 #[test]
-#[cfg_attr(miri, ignore = "runs the compiler")]
 fn the_compiler_names_srcu_where_a_guard_leaves_its_thread() {
     let Some(compiler) = Compiler::find() else { return };
     for (what, program, said) in PROGRAMS {

@@ -1,9 +1,6 @@
 //! Sleepable domains: what their guards, grace periods and futures promise.
 
 use crate::common::*;
-use std::future::Future;
-use std::pin::pin;
-use std::task::{Context, Wake, Waker};
 
 use quiescence::{
     SrcuGuard, SrcuOwnedGuard,
@@ -11,7 +8,7 @@ use quiescence::{
 };
 
 /// Rounds of each thread.
-const EACH: u64 = if cfg!(miri) { 8 } else { 500 };
+const EACH: u64 = rounds(200, 8);
 
 #[test]
 fn a_grace_period_waits_for_sections_that_had_begun() {

@@ -10,18 +10,6 @@ use std::collections::BTreeMap;
 
 use cache::{DirectoryCache, Error, Inode, LockedCache, Paths};
 
-/// The same numbers each time.
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) as usize % end
-    }
-}
-
 /// All paths that there are.
 #[derive(Default)]
 struct Model(BTreeMap<String, Inode>);
@@ -68,15 +56,15 @@ impl Model {
 }
 
 fn does_what_its_model_does(cache: &impl Paths, entries_max: usize, seed: u64) {
-    let (mut model, mut numbers) = (Model::default(), Numbers(seed));
-    let path = |numbers: &mut Numbers| -> String {
-        (0..=numbers.below(3)).map(|_| ["/a", "/b", "/c"][numbers.below(3)]).collect()
+    let (mut model, mut numbers) = (Model::default(), Random(seed));
+    let path = |numbers: &mut Random| -> String {
+        (0..=numbers.index(3)).map(|_| ["/a", "/b", "/c"][numbers.index(3)]).collect()
     };
     for _ in 0..rounds(5_000, 50) {
         let one = path(&mut numbers);
-        match numbers.below(8) {
+        match numbers.index(8) {
             0 | 1 => {
-                let is_directory = numbers.below(4) != 0;
+                let is_directory = numbers.index(4) != 0;
                 let made = cache.create(&one, is_directory);
                 if model.0.contains_key(&one) {
                     assert_eq!(made, Err(Error::Exists));

@@ -8,8 +8,6 @@ use crate::transformations::chapters::lock_pair::lock_pair;
 #[cfg(target_os = "linux")]
 #[cfg_attr(miri, ignore = "looks at /proc")]
 fn the_lock_with_the_lower_address_comes_first() {
-    use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
-
     // In the order of their addresses.
     let locks = [Mutex::new("low"), Mutex::new("high")];
     for (first, second) in [(0, 1), (1, 0)] {
@@ -17,8 +15,7 @@ fn the_lock_with_the_lower_address_comes_first() {
         let number = AtomicU32::new(0);
         thread::scope(|scope| {
             let pair = scope.spawn(|| {
-                // SAFETY: asks for a number.
-                number.store(unsafe { libc::gettid() } as u32, SeqCst);
+                number.store(thread_id(), SeqCst);
                 let (first, second) = lock_pair(&locks[first], &locks[second]).unwrap();
                 (*first, *second)
             });
@@ -49,8 +46,7 @@ fn pairs_in_opposite_directions_do_not_deadlock() {
 #[test]
 fn the_same_lock_twice_is_refused_and_a_poisoned_one_is_given() {
     let (good, bad) = (Mutex::new(1), Mutex::new("two"));
-    let same = catch_unwind(AssertUnwindSafe(|| drop(lock_pair(&good, &good))));
-    let message = *same.unwrap_err().downcast::<String>().unwrap();
+    let message = panic_of(|| drop(lock_pair(&good, &good)));
     assert!(message.contains("a mutex with itself"), "{message}");
     assert!(good.try_lock().is_ok(), "nothing was locked");
 

@@ -4,52 +4,18 @@
 mod cache;
 
 use crate::common::*;
-use cache::{Bytes, DIRTY, File, PAGE, Storage, TO_WRITE, WRITEBACK};
+use cache::{DIRTY, Disk, File, PAGE, TO_WRITE, WRITEBACK};
 
 const ROUNDS: usize = if cfg!(miri) { 10 } else { 2_000 };
-
-/// A disk that counts what is written to it.
-#[derive(Debug, Default)]
-struct Disk {
-    bytes: Mutex<Vec<u8>>,
-    writes: AtomicU64,
-}
-
-impl Storage for Disk {
-    fn read(&self, page: u32, into: &mut Bytes) {
-        let disk = self.bytes.lock().unwrap();
-        let from = (page as usize * PAGE).min(disk.len());
-        let count = (disk.len() - from).min(PAGE);
-        into[..count].copy_from_slice(&disk[from..from + count]);
-    }
-
-    fn write(&self, page: u32, bytes: &Bytes) {
-        let mut disk = self.bytes.lock().unwrap();
-        let from = page as usize * PAGE;
-        let length = disk.len().max(from + PAGE);
-        disk.resize(length, 0);
-        disk[from..from + PAGE].copy_from_slice(bytes);
-        self.writes.fetch_add(1, Relaxed);
-    }
-
-    fn truncate(&self, length: u64) {
-        self.bytes.lock().unwrap().truncate(length as usize);
-    }
-}
-
-fn random(state: &mut u64) -> u64 {
-    *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-    *state >> 33
-}
 
 #[test]
 fn it_does_what_an_array_does() {
     let file = File::new(Disk::default(), 0, 8);
-    let (mut array, mut state) = (Vec::<u8>::new(), 1);
+    let (mut array, mut random) = (Vec::<u8>::new(), Random(1));
     for round in 0..ROUNDS {
-        let offset = random(&mut state) % (40 * PAGE as u64);
-        let count = (random(&mut state) % (3 * PAGE as u64)) as usize;
-        match random(&mut state) % 16 {
+        let offset = random.next() % (40 * PAGE as u64);
+        let count = (random.next() % (3 * PAGE as u64)) as usize;
+        match random.next() % 16 {
             0..8 => {
                 let mut read = vec![0xee; count];
                 let got = file.read(offset, &mut read);
@@ -72,7 +38,7 @@ fn it_does_what_an_array_does() {
             _ => {
                 file.sync();
                 assert_eq!([DIRTY, WRITEBACK, TO_WRITE].map(|mark| file.marked(mark)), [0; 3]);
-                let mut disk = file.storage().bytes.lock().unwrap().clone();
+                let mut disk = file.storage().0.lock().unwrap().clone();
                 disk.resize(array.len(), 0);
                 assert!(disk == array, "round {round}: the disk has another file");
             }
@@ -95,7 +61,7 @@ fn what_is_written_back_is_what_is_marked() {
     }
     assert_eq!((file.marked(DIRTY), file.resident()), (15, 100));
     assert_eq!(file.write_back(), 15);
-    assert_eq!(file.storage().writes.load(Relaxed), 15);
+    assert_eq!(file.counts.written_back.load(Relaxed), 15);
     assert_eq!((file.marked(DIRTY), file.marked(WRITEBACK)), (0, 0));
     assert_eq!(file.write_back(), 0);
     // A page that is truncated is not written back.
@@ -118,12 +84,12 @@ fn no_write_is_lost_beside_write_back_and_eviction() {
         }
     };
     let write = |thread: usize| {
-        let (mut latest, mut state) = ([0_u8; 8], thread as u64 + 1);
+        let (mut latest, mut random) = ([0_u8; 8], Random(thread as u64 + 1));
         start.wait();
         for round in 0..ROUNDS {
-            let mine = (random(&mut state) % 8) as usize;
+            let mine = (random.next() % 8) as usize;
             let offset = (mine as u64 * THREADS + thread as u64) * PAGE as u64 + 100;
-            if random(&mut state).is_multiple_of(2) {
+            if random.next().is_multiple_of(2) {
                 latest[mine] = round as u8;
                 file.write(offset, &[round as u8; 16]);
             } else if latest[mine] != 0 {
@@ -136,7 +102,7 @@ fn no_write_is_lost_beside_write_back_and_eviction() {
     };
     let latest = beside(1, clean, || threads(THREADS as usize, write));
     file.sync();
-    let disk = file.storage().bytes.lock().unwrap();
+    let disk = file.storage().0.lock().unwrap();
     for (thread, latest) in latest.iter().enumerate() {
         for (mine, value) in latest.iter().enumerate().filter(|(_, value)| **value != 0) {
             let offset = (mine * THREADS as usize + thread) * PAGE + 100;
@@ -151,13 +117,13 @@ fn what_was_truncated_does_not_come_back() {
     let pages = 12_u64;
     let file = File::new(Disk::default(), 0, 1_000);
     let work = |thread| {
-        let (mut bytes, mut state, file) = ([0; PAGE], 5, &file);
+        let (mut bytes, mut random, file) = ([0; PAGE], Random(5), &file);
         move || {
             if thread == 0 {
                 file.write_back();
                 return;
             }
-            let count = file.read(random(&mut state) % pages * PAGE as u64, &mut bytes);
+            let count = file.read(random.next() % pages * PAGE as u64, &mut bytes);
             let first = bytes[0];
             assert!(bytes[..count].iter().all(|byte| *byte == first), "a torn page");
         }
@@ -182,7 +148,6 @@ fn what_was_truncated_does_not_come_back() {
 /// What was replaced and removed waits within the limit, also while a reader stays in a section. In
 /// a process of its own, whose limit no other test shares.
 #[test]
-#[cfg_attr(miri, ignore = "child processes")]
 fn memory_is_limited() {
     const LIMIT: u64 = 64 * PAGE as u64;
     in_its_own_process!();

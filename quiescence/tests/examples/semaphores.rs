@@ -196,30 +196,27 @@ fn sets_come_and_go_while_they_are_used<S: Sets>() {
     let system = Semaphores::<S>::new();
     let current = Mutex::new(private(&system, &[0]));
     let (added, seen) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    thread::scope(|scope| {
-        let workers: Vec<_> = (0..2)
-            .map(|_| {
-                scope.spawn(|| {
-                    let process = system.process();
-                    for _ in 0..ROUNDS * 20 {
-                        let id = *current.lock().unwrap();
-                        match process.op(id, 0, 1) {
-                            Ok(()) => added.fetch_add(1, Relaxed),
-                            Err(Error::Removed | Error::Invalid) => 0,
-                            Err(other) => panic!("{other}"),
-                        };
-                    }
-                })
-            })
-            .collect();
-        while workers.iter().any(|worker| !worker.is_finished()) {
+    let come_and_go = |_| {
+        || {
             let new = private(&system, &[0]);
             let old = std::mem::replace(&mut *current.lock().unwrap(), new);
             // Those that have found it may add to it until it is removed.
             seen.fetch_add(system.getval(old, 0).unwrap() as usize, Relaxed);
             system.rmid(old).unwrap();
         }
-    });
+    };
+    let add = |_| {
+        let process = system.process();
+        for _ in 0..ROUNDS * 20 {
+            let id = *current.lock().unwrap();
+            match process.op(id, 0, 1) {
+                Ok(()) => added.fetch_add(1, Relaxed),
+                Err(Error::Removed | Error::Invalid) => 0,
+                Err(other) => panic!("{other}"),
+            };
+        }
+    };
+    beside(1, come_and_go, || threads(2, add));
     let left = system.getval(*current.lock().unwrap(), 0).unwrap() as usize;
     let (seen, added) = (seen.into_inner() + left, added.into_inner());
     assert!(seen <= added, "{seen} of {added}: what one set has was added to it");

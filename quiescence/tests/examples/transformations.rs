@@ -10,11 +10,7 @@ const THREADS: usize = 3;
 
 /// The sum of what the threads return.
 fn on_threads(run: impl Fn(usize) -> u64 + Sync) -> u64 {
-    let run = &run;
-    thread::scope(|scope| {
-        let threads: Vec<_> = (0..THREADS).map(|thread| scope.spawn(move || run(thread))).collect();
-        threads.into_iter().fold(0, |sum: u64, thread| sum.wrapping_add(thread.join().unwrap()))
-    })
+    threads(THREADS, run).into_iter().fold(0, u64::wrapping_add)
 }
 
 /// Runs both forms; gives what they return.

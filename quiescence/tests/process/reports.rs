@@ -2,7 +2,6 @@
 
 use crate::common::*;
 use std::sync::Once;
-use std::sync::mpsc::{self, Receiver, Sender};
 
 use quiescence::report::StallReport;
 

@@ -2,7 +2,6 @@
 #![cfg(target_os = "linux")]
 
 use crate::common::*;
-use std::sync::mpsc::Receiver;
 
 use quiescence::report::StallReport;
 
@@ -38,8 +37,7 @@ fn a_stall_names_the_slots_and_the_oldest_guard() {
     let guard = report.oldest_guard.expect("two are listed");
     assert_eq!((guard.location.file(), guard.location.line()), (file!(), line));
     assert_eq!(guard.listed, 2);
-    // SAFETY: asks for a number.
-    assert_eq!(guard.thread_id, Some(unsafe { libc::gettid() }.cast_unsigned()));
+    assert_eq!(guard.thread_id, Some(thread_id()));
     let said = report.to_string();
     assert!(said.contains("held up by 3 sections"), "{said}");
     assert!(said.contains(&format!("srcu_process.rs:{line}")), "{said}");

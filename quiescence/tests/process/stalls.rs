@@ -5,7 +5,6 @@ use crate::common::{self, *};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
-use std::sync::mpsc::{self, Receiver, Sender};
 
 use object::{Object, ObjectSymbol, SymbolKind};
 use quiescence::{
@@ -31,17 +30,18 @@ fn tune(domain: &Domain, limit: Option<Duration>, limit_expedited: Option<Durati
     });
 }
 
-/// Calls `f` while a thread named `name` is in `section`, which is to return when it is asked to or
-/// when it finds that no thread will tell.
+/// Calls `f` with the id of a thread named `name` once that has called the first argument of
+/// `section`, which is to return when it is asked to or when it finds that no thread will tell.
 fn beside<R>(
     name: &str,
-    section: impl FnOnce(&Sender<u32>, Receiver<()>) + Send,
+    section: impl FnOnce(&dyn Fn(), Receiver<()>) + Send,
     f: impl FnOnce(u32) -> R,
 ) -> R {
     let (enter, entered) = mpsc::channel();
     let (leave, left) = mpsc::channel();
     thread::scope(|scope| {
         let reader = thread::Builder::new().name(name.into());
+        let enter = move || enter.send(thread_id()).unwrap();
         reader.spawn_scoped(scope, move || section(&enter, left)).unwrap();
         let result = f(entered.recv().unwrap());
         drop(leave);
@@ -49,9 +49,22 @@ fn beside<R>(
     })
 }
 
-fn thread_id() -> u32 {
-    // SAFETY: asks for a number.
-    unsafe { libc::gettid() as u32 }
+/// The same in a section of the domain, whose callbacks want a grace period.
+fn beside_a_reader<R>(
+    name: &str,
+    domain: &Domain,
+    pastime: fn(&Receiver<()>),
+    f: impl FnOnce(u32) -> R,
+) -> R {
+    let section = |enter: &dyn Fn(), left: Receiver<()>| {
+        let _guard = domain.read();
+        enter();
+        pastime(&left);
+    };
+    beside(name, section, |id| {
+        domain.call(|| ()).unwrap();
+        f(id)
+    })
 }
 
 #[inline(never)]
@@ -100,9 +113,9 @@ fn a_sleeping_holdout_is_named_with_its_line_and_its_stack() {
         let name = format!("sleeping under {engine}");
         let (domain, told) = listened_to(&name, engine, LIMIT);
         let begun = line!() + 2;
-        let section = |enter: &Sender<u32>, left: Receiver<()>| {
+        let section = |enter: &dyn Fn(), left: Receiver<()>| {
             let _guard = domain.read();
-            enter.send(thread_id()).unwrap();
+            enter();
             blocks_in_a_section(&left);
         };
         let waiter = domain.clone();
@@ -143,16 +156,9 @@ fn a_sleeping_holdout_is_named_with_its_line_and_its_stack() {
 
 /// What a report says of how frames are named is a command, which does that.
 #[test]
-#[cfg_attr(miri, ignore = "child processes")]
 fn a_report_says_how_its_frames_are_named() {
     let (domain, told) = listened_to("named", Engine::Adaptive, LIMIT);
-    let section = |enter: &Sender<u32>, left: Receiver<()>| {
-        let _guard = domain.read();
-        enter.send(thread_id()).unwrap();
-        blocks_in_a_section(&left);
-    };
-    let said = beside("sleeper", section, |_| {
-        domain.call(|| ()).unwrap();
+    let said = beside_a_reader("sleeper", &domain, blocks_in_a_section, |_| {
         let blocks = |holdout: &Holdout| has_function(holdout, "blocks_in_a_section");
         report_of(&told, blocks).to_string()
     });
@@ -171,14 +177,8 @@ fn a_report_says_how_its_frames_are_named() {
 #[test]
 fn a_running_holdout_is_told_from_a_sleeping_one() {
     let (domain, told) = listened_to("running", Engine::Adaptive, LIMIT);
-    let section = |enter: &Sender<u32>, left: Receiver<()>| {
-        let _guard = domain.read();
-        enter.send(thread_id()).unwrap();
-        spins_in_a_section(&left);
-    };
-    let report = beside("busy", section, |_| {
+    let report = beside_a_reader("busy", &domain, spins_in_a_section, |_| {
         let cookie = domain.start_poll();
-        domain.call(|| ()).unwrap();
         let report = report_of(&told, |holdout| has_function(holdout, "spins_in_a_section"));
         assert!(!domain.poll(cookie));
         report
@@ -190,9 +190,9 @@ fn a_running_holdout_is_told_from_a_sleeping_one() {
 fn a_guard_that_was_leaked_is_named() {
     let (domain, told) = listened_to("leaked", Engine::Adaptive, LIMIT);
     let begun = line!() + 2;
-    let section = |enter: &Sender<u32>, left: Receiver<()>| {
+    let section = |enter: &dyn Fn(), left: Receiver<()>| {
         std::mem::forget(domain.read());
-        enter.send(thread_id()).unwrap();
+        enter();
         let _ = left.recv();
     };
     let (report, id) = beside("leaker", section, |id| {
@@ -323,15 +323,9 @@ fn a_grace_period_that_the_workers_budget_delays_is_reported() {
 fn each_domain_reports_its_own_holdouts() {
     let (first, first_told) = listened_to("first", Engine::Adaptive, LIMIT);
     let (second, second_told) = listened_to("second", Engine::Adaptive, LIMIT);
-    let section = |enter: &Sender<u32>, left: Receiver<()>| {
-        let _guard = second.read();
-        enter.send(thread_id()).unwrap();
-        let _ = left.recv();
-    };
-    beside("in the second", section, |_| {
+    beside_a_reader("in the second", &second, blocks_in_a_section, |_| {
         let reader = first.qsbr();
         first.call(|| ()).unwrap();
-        second.call(|| ()).unwrap();
         let (first_report, second_report) =
             (first_told.recv().unwrap(), second_told.recv().unwrap());
         assert_eq!(first_report.holdouts[0].thread_id, Some(thread_id()));
@@ -343,7 +337,6 @@ fn each_domain_reports_its_own_holdouts() {
 
 /// Under `token` it is the one at which the token is, and not those that wait behind it.
 #[test]
-#[cfg_attr(miri, ignore = "child processes")]
 fn qsbr_readers_are_reported_as_such() {
     for engine in Engine::ALL {
         let (domain, told) = listened_to(&format!("qsbr {engine}"), engine, LIMIT);
@@ -390,25 +383,21 @@ fn very_many_holdouts_are_counted() {
 #[test]
 fn a_thread_that_blocks_the_signal_is_reported_without_a_stack() {
     let (domain, told) = listened_to("masked", Engine::Adaptive, LIMIT);
-    let section = |enter: &Sender<u32>, left: Receiver<()>| {
+    let blocks_signals = |left: &Receiver<()>| {
         // SAFETY: plain data, for which zero is a value.
         let mut all: libc::sigset_t = unsafe { std::mem::zeroed() };
         // SAFETY: fills the set that it is given.
         unsafe { libc::sigfillset(&raw mut all) };
-        let before = std::ptr::null_mut();
         // SAFETY: the set is filled; what was before is not asked for.
-        assert_eq!(unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const all, before) }, 0);
-        let _guard = domain.read();
-        enter.send(thread_id()).unwrap();
-        blocks_in_a_section(&left);
+        let done =
+            unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const all, ptr::null_mut()) };
+        assert_eq!(done, 0);
+        blocks_in_a_section(left);
     };
-    let report = beside("masked", section, |_| {
-        domain.call(|| ()).unwrap();
-        told.recv().unwrap()
-    });
+    let wanted = |holdout: &Holdout| matches!(holdout.stack, Err(StackMissing::SignalBlocked(_)));
+    let report = beside_a_reader("masked", &domain, blocks_signals, |_| report_of(&told, wanted));
     let [holdout] = &report.holdouts[..] else { panic!("{report}") };
     assert_eq!(holdout.thread_name.as_deref(), Some("masked"));
-    assert!(matches!(holdout.stack, Err(StackMissing::SignalBlocked(_))), "{report}");
     assert!(report.to_string().contains("blocks signal"), "{report}");
 }
 
@@ -432,30 +421,17 @@ fn stall() -> Domain {
 }
 
 #[test]
-#[cfg_attr(miri, ignore = "child processes")]
 fn a_hook_that_panics_is_counted_and_called_again() {
     in_its_own_process!();
-    let (tell, told) = mpsc::channel();
-    quiescence::report::set_stall_hook(move |report| {
-        if report.hook_panics < 2 {
-            panic!("the hook fails");
-        }
+    let report: StallReport = own_report("panics", |report, tell| {
+        assert!(report.hook_panics >= 2, "the hook fails");
         tell.send(report.clone()).unwrap();
     });
-    let domain = Domain::builder().name("panics").build();
-    tune(&domain, Some(LIMIT), None);
-    let reader = domain.qsbr();
-    domain.call(|| ()).unwrap();
-    let report = told.recv().unwrap();
     assert_eq!(report.hook_panics, 2);
     assert!(report.to_string().contains("panicked 2 times"), "{report}");
-    drop(reader);
-    domain.synchronize();
-    domain.barrier();
 }
 
 #[test]
-#[cfg_attr(miri, ignore = "child processes")]
 fn a_hook_that_blocks_holds_nobody_up() {
     in_its_own_process!();
     let (enter, entered) = mpsc::channel();
@@ -489,7 +465,6 @@ fn a_hook_that_blocks_holds_nobody_up() {
 }
 
 #[test]
-#[cfg_attr(miri, ignore = "child processes")]
 fn reports_go_to_standard_error_by_default() {
     if role().is_some() {
         quiescence::report::set_stall_hook(|_| ());
@@ -523,50 +498,48 @@ fn reports_go_to_standard_error_by_default() {
     assert!(said[2].contains("online since") && said[2].contains("stalls.rs"), "{said:?}");
 }
 
-/// What the report of a stall says of the calling thread's stack.
-fn own_stack() -> Result<usize, StackMissing> {
+/// The report of a stall that the calling thread makes, whatever `hook` sends of it.
+fn own_report<R: Send + 'static>(
+    name: &str,
+    hook: impl Fn(&StallReport, &Sender<R>) + Send + Sync + 'static,
+) -> R {
     let (tell, told) = mpsc::channel();
-    quiescence::report::set_stall_hook(move |report| tell.send(report.clone()).unwrap());
-    let domain = Domain::new();
+    quiescence::report::set_stall_hook(move |report| hook(report, &tell));
+    let domain = Domain::builder().name(name).build();
     tune(&domain, Some(LIMIT), None);
     let reader = domain.qsbr();
     domain.call(|| ()).unwrap();
-    let report = told.recv().unwrap();
+    let sent = told.recv().unwrap();
     drop(reader);
+    domain.synchronize();
     domain.barrier();
+    sent
+}
+
+/// What such a report says of its stack.
+fn own_stack() -> Result<usize, StackMissing> {
+    let report: StallReport = own_report("", |report, tell| tell.send(report.clone()).unwrap());
     report.holdouts[0].stack.as_ref().map(Vec::len).map_err(Clone::clone)
 }
 
 #[test]
-#[cfg_attr(miri, ignore = "child processes")]
 fn the_environment_turns_stacks_off() {
     in_its_own_process!(&[("QUIESCENCE_STALL_SIGNAL", "off")]);
     assert_eq!(own_stack(), Err(StackMissing::TurnedOff));
 }
 
-/// What `signal` does in this process: the handler, or `SIG_DFL`.
-fn handler_of(signal: i32) -> usize {
-    // SAFETY: plain data, for which zero is a value.
-    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
-    // SAFETY: changes nothing, and writes to `action`.
-    assert_eq!(unsafe { libc::sigaction(signal, std::ptr::null(), &raw mut action) }, 0);
-    action.sa_sigaction
-}
-
 extern "C" fn somebodys_handler(_: i32) {}
 
 #[test]
-#[cfg_attr(miri, ignore = "child processes")]
 fn the_environment_chooses_the_signal() {
     in_its_own_process!(&[("QUIESCENCE_STALL_SIGNAL", "50")]);
-    assert_eq!(handler_of(50), libc::SIG_DFL);
+    assert_eq!(storm::handler_of(50), libc::SIG_DFL);
     assert!(own_stack().unwrap() > 3);
-    assert_ne!(handler_of(50), libc::SIG_DFL);
-    assert_eq!(handler_of(libc::SIGRTMIN() + 1), libc::SIG_DFL);
+    assert_ne!(storm::handler_of(50), libc::SIG_DFL);
+    assert_eq!(storm::handler_of(libc::SIGRTMIN() + 1), libc::SIG_DFL);
 }
 
 #[test]
-#[cfg_attr(miri, ignore = "child processes")]
 fn a_signal_that_the_program_handles_is_left_alone() {
     in_its_own_process!();
     let first = libc::SIGRTMIN() + 1;
@@ -574,14 +547,13 @@ fn a_signal_that_the_program_handles_is_left_alone() {
     // SAFETY: a handler that does nothing.
     unsafe { libc::signal(first, theirs) };
     assert!(own_stack().unwrap() > 3);
-    assert_eq!(handler_of(first), theirs);
-    assert_ne!(handler_of(first + 1), libc::SIG_DFL);
+    assert_eq!(storm::handler_of(first), theirs);
+    assert_ne!(storm::handler_of(first + 1), libc::SIG_DFL);
 }
 
 /// The forking thread continues in its section, under another id, and the child has a reporter of
 /// its own.
 #[test]
-#[cfg_attr(miri, ignore = "child processes")]
 fn a_child_reports_its_own_stalls() {
     in_its_own_process!();
     own_stack().unwrap(); // there is a reporter, and the thread's id is known
@@ -603,7 +575,6 @@ fn a_child_reports_its_own_stalls() {
 }
 
 #[test]
-#[cfg_attr(miri, ignore = "child processes")]
 fn forks_beside_reports() {
     in_its_own_process!();
     quiescence::report::set_stall_hook(|report| assert!(!report.to_string().is_empty()));

@@ -4,11 +4,11 @@
 use crate::common::*;
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Output, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -18,25 +18,46 @@ struct Served {
     child: Child,
     stdin: ChildStdin,
     stdout: BufReader<ChildStdout>,
+    runtime: TempDir,
+    path: PathBuf,
 }
 
 impl Served {
-    /// Starts the test in a process that finds `ROLE` set, and waits until it says that it is
-    /// ready.
-    fn start(test: &str, environment: &[(&str, &Path)]) -> Self {
-        let mut command = command_of(test, "serve");
-        command.env("QUIESCENCE_STATS", "1");
-        command.envs(environment.iter().copied());
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let (stdin, stdout) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
-        let mut served = Self { child, stdin, stdout: BufReader::new(stdout) };
-        served.wait_for("ready");
+    /// In the test: starts it in a process that finds `ROLE` set, and waits until it says that it
+    /// is ready. In that process: `serve` is the test.
+    fn by(test: &str, serve: impl FnOnce()) -> Option<Self> {
+        if role().is_some() {
+            serve();
+            return None;
+        }
+        Some(Self::in_runtime(test, private_directory()))
+    }
+
+    fn in_runtime(test: &str, runtime: TempDir) -> Self {
+        let environment = [("XDG_RUNTIME_DIR", runtime.path().to_owned())];
+        let mut served = Self::start(test, &environment, runtime);
+        let name = format!("{}.sock", served.child.id());
+        served.path = served.runtime.path().join("quiescence").join(name);
         served
     }
 
-    fn in_runtime(test: &str, runtime: &Path) -> Self {
-        Self::start(test, &[("XDG_RUNTIME_DIR", runtime)])
+    /// At a named socket.
+    fn at(test: &str, path: &Path) -> Self {
+        let served = Self::start(test, &[("QUIESCENCE_STATS", path.into())], private_directory());
+        Self { path: path.into(), ..served }
+    }
+
+    fn start(test: &str, environment: &[(&str, PathBuf)], runtime: TempDir) -> Self {
+        let mut command = command_of(test, "serve");
+        command.env("QUIESCENCE_STATS", "1");
+        command.envs(environment.iter().map(|(name, value)| (name, value)));
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let (stdin, stdout) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        let stdout = BufReader::new(stdout);
+        let mut served = Self { child, stdin, stdout, runtime, path: PathBuf::new() };
+        served.wait_for("ready");
+        served
     }
 
     /// The rest of the line that begins with `word`.
@@ -65,14 +86,27 @@ impl Served {
         said
     }
 
-    /// Has it go on to its end.
-    fn end(self) -> Output {
+    /// Has it go on to its end, which is well. What it has said to standard error, and has not been
+    /// read, is nothing. Returns the directory, with what it has left there.
+    fn end(self) -> TempDir {
         drop(self.stdin);
-        self.child.wait_with_output().unwrap()
+        let output = self.child.wait_with_output().unwrap();
+        assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+        self.runtime
     }
 
-    fn socket(&self, runtime: &Path) -> PathBuf {
-        runtime.join("quiescence").join(format!("{}.sock", self.child.id()))
+    /// The child of it that says who it is, and its socket, at which it serves.
+    fn child_that_serves(&mut self) -> (u32, PathBuf) {
+        let child: u32 = self.wait_for("child").parse().unwrap();
+        let path = self.path.with_file_name(format!("{child}.sock"));
+        let answer = ask(&mut connect(&path), b"statistics\n").unwrap();
+        assert_eq!(answer["pid"], child);
+        (child, path)
+    }
+
+    /// What a new client is told.
+    fn statistics(&self) -> Option<Value> {
+        ask(&mut connect(&self.path), b"statistics\n")
     }
 }
 
@@ -105,7 +139,7 @@ fn ask(client: &mut BufReader<UnixStream>, request: &[u8]) -> Option<Value> {
     Some(serde_json::from_str(&line).expect("the answer is JSON"))
 }
 
-fn runtime_directory() -> TempDir {
+fn private_directory() -> TempDir {
     let directory = tempfile::tempdir().unwrap();
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o700)).unwrap();
     directory
@@ -113,10 +147,10 @@ fn runtime_directory() -> TempDir {
 
 #[test]
 fn a_process_serves_what_its_domains_do() {
-    if role().is_some() {
+    let serve = || {
         let domain = Domain::builder().name("routes").build();
         let (inside, outside) = (Barrier::new(2), Barrier::new(2));
-        return thread::scope(|scope| {
+        thread::scope(|scope| {
             let reader = thread::Builder::new().name("lookup".into());
             let reads = || {
                 let _guard = domain.read();
@@ -133,11 +167,9 @@ fn a_process_serves_what_its_domains_do() {
             println!("over");
             next();
         });
-    }
-    let runtime = runtime_directory();
-    let mut served = Served::in_runtime(this_test!(), runtime.path());
-    let path = served.socket(runtime.path());
-    let mut client = connect(&path);
+    };
+    let Some(mut served) = Served::by(this_test!(), serve) else { return };
+    let mut client = connect(&served.path);
 
     let answer = ask(&mut client, b"statistics\n").unwrap();
     assert_eq!(answer["schema"], "quiescence-stats/2");
@@ -169,7 +201,7 @@ fn a_process_serves_what_its_domains_do() {
 
     served.go_on();
     served.wait_for("over");
-    let domain = &ask(&mut connect(&path), b"statistics\n").unwrap()["domains"][0];
+    let domain = &served.statistics().unwrap()["domains"][0];
     assert_eq!(
         (&domain["grace_periods"], &domain["grace_periods_expedited"]),
         (&1.into(), &1.into())
@@ -178,11 +210,9 @@ fn a_process_serves_what_its_domains_do() {
     let latency = domain["latency"].as_array().unwrap();
     assert_eq!((latency.len(), &latency[0]["count"]), (1, &1.into()));
     assert!(latency[0]["below_ns"].as_u64().unwrap() > earlier_ns);
-
-    let output = served.end();
-    assert!(output.status.success(), "{output:?}");
+    let path = served.path.clone();
+    let _directory = served.end();
     assert!(!path.exists(), "the socket goes with the process");
-    assert!(output.stderr.is_empty(), "{output:?}");
 }
 
 /// A process that serves, and does nothing else.
@@ -193,17 +223,13 @@ fn serve_and_wait() {
 
 #[test]
 fn the_socket_is_its_users_alone() {
-    if role().is_some() {
-        return serve_and_wait();
-    }
-    let runtime = runtime_directory();
-    let served = Served::in_runtime(this_test!(), runtime.path());
-    let path = served.socket(runtime.path());
-    assert!(ask(&mut connect(&path), b"statistics\n").is_some());
+    let Some(served) = Served::by(this_test!(), serve_and_wait) else { return };
+    assert!(served.statistics().is_some());
+    let path = &served.path;
     let directory = fs::symlink_metadata(path.parent().unwrap()).unwrap();
     assert!(directory.is_dir());
     assert_eq!(directory.mode() & 0o7777, 0o700);
-    let socket = fs::symlink_metadata(&path).unwrap();
+    let socket = fs::symlink_metadata(path).unwrap();
     assert!(socket.file_type().is_socket());
     assert_eq!((socket.mode() & 0o7777, socket.uid()), (0o600, directory.uid()));
 
@@ -217,7 +243,7 @@ fn the_socket_is_its_users_alone() {
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGPIPE, libc::SIGUSR1, libc::SIGALRM] {
         assert_ne!(blocked & 1 << (signal - 1), 0, "{signal}");
     }
-    assert!(served.end().status.success());
+    served.end();
 }
 
 /// Only root can try this: it takes two users.
@@ -232,57 +258,39 @@ fn another_user_is_sent_away_even_where_the_file_lets_him_in() {
     }
     let open = tempfile::tempdir().unwrap();
     fs::set_permissions(open.path(), fs::Permissions::from_mode(0o755)).unwrap();
-    let path = open.path().join("stats.sock");
-    let served = Served::start(this_test!(), &[("QUIESCENCE_STATS", &path)]);
-    assert!(ask(&mut connect(&path), b"statistics\n").is_some());
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
-    // SAFETY: the child makes system calls, and leaves by `_exit`.
-    match unsafe { libc::fork() } {
-        0 => {
-            let nobody = 65_534;
-            // SAFETY: numbers only.
-            let changed = unsafe { libc::setresuid(nobody, nobody, nobody) } == 0;
-            let refused = UnixStream::connect(&path)
-                .map(|stream| ask(&mut BufReader::new(stream), b"statistics\n"));
-            let as_promised = changed && matches!(refused, Ok(None));
-            // SAFETY: ends the child without running anything of the parent's.
-            unsafe { libc::_exit(i32::from(!as_promised)) }
-        }
-        child => {
-            let mut status = 0;
-            // SAFETY: waits for the child made above.
-            assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
-            assert_eq!(status, 0, "let in, or not even heard");
-        }
-    }
-    assert!(ask(&mut connect(&path), b"statistics\n").is_some(), "its own user still is let in");
-    assert!(served.end().status.success());
+    let served = Served::at(this_test!(), &open.path().join("stats.sock"));
+    assert!(served.statistics().is_some());
+    fs::set_permissions(&served.path, fs::Permissions::from_mode(0o666)).unwrap();
+    in_child(|| {
+        let nobody = 65_534;
+        // SAFETY: numbers only.
+        assert_eq!(unsafe { libc::setresuid(nobody, nobody, nobody) }, 0);
+        let client = UnixStream::connect(&served.path).expect("the file lets him in");
+        assert_eq!(ask(&mut BufReader::new(client), b"statistics\n"), None);
+    });
+    assert!(served.statistics().is_some(), "its own user still is let in");
+    served.end();
 }
 
 #[test]
 fn whatever_a_client_does_the_next_one_is_served() {
-    if role().is_some() {
-        return serve_and_wait();
-    }
-    let runtime = runtime_directory();
-    let served = Served::in_runtime(this_test!(), runtime.path());
-    let path = served.socket(runtime.path());
+    let Some(served) = Served::by(this_test!(), serve_and_wait) else { return };
+    let path = &served.path;
     for nonsense in [b"\n".as_slice(), b"\xff\x00\"\\\n", b"statistics please\n"] {
-        let answer = ask(&mut connect(&path), nonsense).unwrap();
+        let answer = ask(&mut connect(path), nonsense).unwrap();
         assert!(answer["error"].as_str().unwrap().contains("statistics"), "{answer}");
     }
-    assert_eq!(ask(&mut connect(&path), &[b'x'; 100_000]), None, "no line is that long");
-    drop(connect(&path));
-    connect(&path).get_mut().write_all(b"stat").unwrap();
+    assert_eq!(ask(&mut connect(path), &[b'x'; 100_000]), None, "no line is that long");
+    drop(connect(path));
+    connect(path).get_mut().write_all(b"stat").unwrap();
     // One that never asks, and one that never reads what it asked for.
-    let silent = connect(&path);
-    let mut greedy = connect(&path);
+    let silent = connect(path);
+    let mut greedy = connect(path);
     greedy.get_mut().set_nonblocking(true).unwrap();
     while greedy.get_mut().write(b"statistics\nstatistics\n").is_ok() {}
-    assert!(ask(&mut connect(&path), b"statistics\n").is_some());
+    assert!(served.statistics().is_some());
     drop((silent, greedy));
-    let output = served.end();
-    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+    served.end();
 }
 
 #[test]
@@ -290,26 +298,25 @@ fn a_directory_that_others_could_use_is_refused_and_the_program_goes_on() {
     if role().is_some() {
         return serve_and_wait();
     }
-    let open = runtime_directory();
+    let open = private_directory();
     let directory = open.path().join("quiescence");
     fs::create_dir(&directory).unwrap();
     fs::set_permissions(&directory, fs::Permissions::from_mode(0o750)).unwrap();
-    let linked = runtime_directory();
-    let elsewhere = runtime_directory();
+    let (linked, elsewhere) = (private_directory(), private_directory());
     std::os::unix::fs::symlink(elsewhere.path(), linked.path().join("quiescence")).unwrap();
-    for runtime in [&open, &linked] {
-        let mut served = Served::in_runtime(this_test!(), runtime.path());
+    for runtime in [open, linked] {
+        let mut served = Served::in_runtime(this_test!(), runtime);
         let said = served.complains();
-        let named = runtime.path().join("quiescence").display().to_string();
-        assert!(said.contains("not served") && said.contains(&named), "{said}");
-        let output = served.end();
-        assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
-        assert_eq!(fs::read_dir(runtime.path().join("quiescence")).unwrap().count(), 0);
+        let directory = served.runtime.path().join("quiescence");
+        assert!(said.contains("not served"), "{said}");
+        assert!(said.contains(&directory.display().to_string()), "{said}");
+        let _runtime = served.end();
+        assert_eq!(fs::read_dir(directory).unwrap().count(), 0);
     }
-    let mut served = Served::start(this_test!(), &[("QUIESCENCE_STATS", Path::new("yes"))]);
+    let mut served = Served::at(this_test!(), Path::new("yes"));
     let said = served.complains();
     assert!(said.contains("1 or an absolute path"), "{said}");
-    assert!(served.end().status.success());
+    served.end();
 }
 
 #[test]
@@ -317,7 +324,7 @@ fn what_the_dead_left_is_swept_and_nothing_else() {
     if role().is_some() {
         return serve_and_wait();
     }
-    let runtime = runtime_directory();
+    let runtime = private_directory();
     let directory = runtime.path().join("quiescence");
     fs::create_dir(&directory).unwrap();
     fs::set_permissions(&directory, fs::Permissions::from_mode(0o700)).unwrap();
@@ -327,13 +334,13 @@ fn what_the_dead_left_is_swept_and_nothing_else() {
     let listener = UnixListener::bind(directory.join(alive)).unwrap();
     fs::write(directory.join(file), "not a socket").unwrap();
     drop(UnixListener::bind(directory.join(other)).unwrap());
-    let served = Served::in_runtime(this_test!(), runtime.path());
-    assert!(ask(&mut connect(&served.socket(runtime.path())), b"statistics\n").is_some());
+    let served = Served::in_runtime(this_test!(), runtime);
+    assert!(served.statistics().is_some());
     assert!(!directory.join(dead).exists());
     for kept in [alive, file, other] {
         assert!(directory.join(kept).exists(), "{kept}");
     }
-    assert!(served.end().status.success());
+    served.end();
     drop(listener);
 }
 
@@ -342,24 +349,20 @@ fn a_named_socket_replaces_what_an_earlier_run_left() {
     if role().is_some() {
         return serve_and_wait();
     }
-    let directory = runtime_directory();
+    let directory = private_directory();
     let path = directory.path().join("stats.sock");
     drop(UnixListener::bind(&path).unwrap());
-    let served = Served::start(this_test!(), &[("QUIESCENCE_STATS", &path)]);
-    let pid = loop {
-        // What the earlier run left refuses us; then it is gone, and then it is the new one.
-        if let Some(answer) = ask(&mut connect(&path), b"statistics\n") {
-            break answer["pid"].clone();
-        }
-    };
-    assert_eq!(pid, served.child.id());
+    let served = Served::at(this_test!(), &path);
+    // What the earlier run left refuses us; then it is gone, and then it is the new one.
+    let answer = std::iter::repeat_with(|| served.statistics()).flatten().next().unwrap();
+    assert_eq!(answer["pid"], served.child.id());
     // Two processes cannot have one socket: the second one says so and continues.
-    let mut second = Served::start(this_test!(), &[("QUIESCENCE_STATS", &path)]);
+    let mut second = Served::at(this_test!(), &path);
     let said = second.complains();
     assert!(said.contains("in use"), "{said}");
-    assert!(second.end().status.success());
-    assert!(ask(&mut connect(&path), b"statistics\n").is_some());
-    assert!(served.end().status.success());
+    second.end();
+    assert!(served.statistics().is_some());
+    served.end();
     assert!(!path.exists());
 }
 
@@ -374,37 +377,26 @@ fn fork_and_wait() {
     }
     println!("child {child}");
     next();
-    let mut status = 0;
-    // SAFETY: waits for the child made above.
-    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
-    assert_eq!(status, 0);
+    assert_eq!(status_of(child), 0);
 }
 
 #[test]
 fn a_child_made_by_fork_serves_for_itself() {
-    if role().is_some() {
-        quiescence::synchronize();
-        println!("ready");
-        // So that the thread is there, and has the socket open, when the memory is copied.
-        next();
-        return fork_and_wait();
-    }
-    let runtime = runtime_directory();
-    let mut served = Served::in_runtime(this_test!(), runtime.path());
-    let path = served.socket(runtime.path());
-    assert!(ask(&mut connect(&path), b"statistics\n").is_some());
+    let serve = || {
+        serve_and_wait();
+        // The thread is there, and had the socket open when the memory was copied.
+        fork_and_wait();
+    };
+    let Some(mut served) = Served::by(this_test!(), serve) else { return };
+    assert!(served.statistics().is_some());
     served.go_on();
-    let child: u32 = served.wait_for("child").parse().unwrap();
-    let path_of_child = path.with_file_name(format!("{child}.sock"));
-    let answer = ask(&mut connect(&path_of_child), b"statistics\n").unwrap();
-    assert_eq!(answer["pid"], child);
-    let answer = ask(&mut connect(&path), b"statistics\n").unwrap();
-    assert_eq!(answer["pid"], served.child.id());
+    let (child, path_of_child) = served.child_that_serves();
+    assert_eq!(served.statistics().unwrap()["pid"], served.child.id());
     // Else the parent's clients would find a process there that never replies.
     let (parents, childs) = (sockets(served.child.id()), sockets(child));
     assert!(!parents.is_empty() && parents.is_disjoint(&childs), "{parents:?} {childs:?}");
-    let output = served.end();
-    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+    let path = served.path.clone();
+    let _directory = served.end();
     assert!(!path.exists() && !path_of_child.exists());
 }
 
@@ -412,18 +404,14 @@ fn a_child_made_by_fork_serves_for_itself() {
 /// that it had such a thread.
 #[test]
 fn a_child_forked_as_soon_as_a_grace_period_had_ended_served_nothing() {
-    if role().is_some() {
+    let serve = || {
         println!("ready");
         quiescence::synchronize();
-        return fork_and_wait();
-    }
-    let runtime = runtime_directory();
-    let mut served = Served::in_runtime(this_test!(), runtime.path());
-    let child: u32 = served.wait_for("child").parse().unwrap();
-    let path_of_child = served.socket(runtime.path()).with_file_name(format!("{child}.sock"));
-    let answer = ask(&mut connect(&path_of_child), b"statistics\n").unwrap();
-    assert_eq!(answer["pid"], child);
-    assert!(served.end().status.success());
+        fork_and_wait();
+    };
+    let Some(mut served) = Served::by(this_test!(), serve) else { return };
+    served.child_that_serves();
+    served.end();
 }
 
 /// The sockets that a process has open.
@@ -438,18 +426,18 @@ fn who_is_not_asked_serves_nothing() {
     if role().is_some() {
         quiescence::synchronize();
         let tasks = fs::read_dir("/proc/self/task").unwrap();
-        let names =
-            tasks.map(|task| fs::read_to_string(task.unwrap().path().join("comm")).unwrap());
-        let names: Vec<String> = names.collect();
+        let name = |task: std::io::Result<fs::DirEntry>| {
+            fs::read_to_string(task.unwrap().path().join("comm")).unwrap()
+        };
+        let names: Vec<String> = tasks.map(name).collect();
         assert!(!names.iter().any(|name| name.contains("quiescence-stat")), "{names:?}");
         return ready();
     }
-    let runtime = runtime_directory();
-    let none = [("XDG_RUNTIME_DIR", runtime.path()), ("QUIESCENCE_STATS", Path::new("0"))];
-    let output = Served::start(this_test!(), &none).end();
-    assert!(output.status.success(), "{output:?}");
-    let mut left = String::new();
-    fs::read_dir(runtime.path()).unwrap().for_each(|entry| left += &format!("{entry:?}"));
-    assert_eq!(left, "");
-    assert_eq!(std::io::empty().read(&mut [0]).unwrap(), 0);
+    let runtime = private_directory();
+    let path = runtime.path().to_owned();
+    let none = [("XDG_RUNTIME_DIR", path.clone()), ("QUIESCENCE_STATS", "0".into())];
+    let served = Served::start(this_test!(), &none, runtime);
+    drop(served.stdin);
+    assert!(served.child.wait_with_output().unwrap().status.success());
+    assert_eq!(fs::read_dir(path).unwrap().count(), 0);
 }

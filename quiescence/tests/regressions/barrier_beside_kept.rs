@@ -2,9 +2,10 @@
 //! protected: that thread had taken it out of the domain, so nothing seemed to be left.
 
 use crate::common::*;
-use std::ptr;
 
 use quiescence::hazard::{HazardDomain, HazardPointer};
+
+use crate::kept_objects::retire_protected;
 
 #[test]
 fn a_barrier_waits_for_what_another_one_is_dropping() {
@@ -20,14 +21,8 @@ fn a_barrier_waits_for_what_another_one_is_dropping() {
         (0..1_000).for_each(|_| thread::yield_now());
         ends.store(true, Release);
     };
-    let place = AtomicPtr::new(Box::into_raw(Box::new(OnDrop(slow))));
     let mut holder = HazardPointer::new();
-    // SAFETY: from a box, and retired below after it was taken out.
-    let protected = unsafe { holder.protect(&place) };
-    let old = place.swap(ptr::null_mut(), AcqRel);
-    // SAFETY: from a box, and no thread finds it any more.
-    domain.retire(unsafe { Box::from_raw(old) });
-    domain.barrier(); // it is kept now
+    let protected = retire_protected(&domain, &mut holder, OnDrop(slow)); // it is kept now
     drop(protected);
     thread::scope(|scope| {
         scope.spawn(|| domain.barrier());

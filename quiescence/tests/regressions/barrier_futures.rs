@@ -1,9 +1,6 @@
 //! Barriers that tasks wait for: the end of their threads, and children of the process.
 
 use crate::common::*;
-use std::future::Future;
-use std::pin::pin;
-use std::task::{Context, Wake, Waker};
 
 use quiescence::{Cookie, Guard};
 
@@ -11,26 +8,9 @@ thread_local! {
     static KEPT: RefCell<Option<Guard<'static, Private>>> = const { RefCell::new(None) };
 }
 
-/// Keeps the worker in a callback until `f` has returned.
-fn without_the_worker<R>(f: impl FnOnce() -> R) -> R {
-    let (entered, is_inside) = mpsc::channel();
-    let (leave, may_leave) = mpsc::channel::<()>();
-    let busy = Domain::new();
-    let blocks = move || {
-        entered.send(()).unwrap();
-        let _ = may_leave.recv();
-    };
-    busy.call_hurry(blocks).expect("the first");
-    is_inside.recv().unwrap();
-    let result = f();
-    drop(leave);
-    result
-}
-
 /// The thread that made the barrier panicked, since a callback had begun a section on it; the task
 /// was never told.
 #[test]
-#[cfg_attr(miri, ignore = "a child process")]
 fn a_barrier_whose_thread_panics_ends_with_the_panic() {
     in_its_own_process!();
     let domain: &'static Domain = Box::leak(Box::new(Domain::new()));
@@ -39,14 +19,13 @@ fn a_barrier_whose_thread_panics_ends_with_the_panic() {
         // It waits for the first grace period, and the next callback for the second.
         domain.call_hurry(|| KEPT.set(Some(domain.read()))).expect("the first");
         until(|| domain.statistics().batches != 0);
-        without_the_worker(|| {
-            // Under way, so that what is asked for now is another one.
-            let _: Cookie = domain.start_poll();
-            domain.call(|| ()).expect("there is room");
-            assert!(barrier.as_mut().poll(&mut no_context()).is_pending());
-            leave();
-            panic_of(|| block_on(barrier.as_mut()))
-        })
+        let _busy = occupy_the_worker();
+        // Under way, so that what is asked for now is another one.
+        let _: Cookie = domain.start_poll();
+        domain.call(|| ()).expect("there is room");
+        assert!(barrier.as_mut().poll(&mut no_context()).is_pending());
+        leave();
+        panic_of(|| block_on(barrier.as_mut()))
     });
     assert!(panic.contains("barrier() at"), "{panic}");
     domain.barrier();

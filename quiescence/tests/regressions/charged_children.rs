@@ -2,13 +2,11 @@
 //! was counted twice where the next step of it was a fork.
 
 use crate::common::*;
-use std::sync::atomic::AtomicI32;
 
 /// What `fork` has returned, once it has.
 static FORKED: AtomicI32 = AtomicI32::new(-1);
 
 #[test]
-#[cfg_attr(miri, ignore = "a child process")]
 fn a_callback_that_queued_another_one_and_forked_took_room_for_good() {
     in_its_own_process!();
     let (domain, main) = (domain_with_limit(1, u64::MAX), thread::current().id());

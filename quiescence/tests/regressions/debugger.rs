@@ -5,10 +5,10 @@
 #![cfg(target_os = "linux")]
 
 use crate::common::*;
+use std::io;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
-use std::{io, ptr};
 
 use quiescence::{ArcCell, tuning::PerCpuPath};
 
@@ -102,8 +102,7 @@ fn a_tracer_of_one_thread_means_the_portable_path() {
     let test = "a_tracer_of_one_thread_means_the_portable_path";
     if role().is_some() {
         let path = thread::spawn(|| {
-            // SAFETY: has no arguments.
-            println!("\nthread {}", unsafe { libc::gettid() });
+            println!("\nthread {}", thread_id());
             let _ = io::stdin().read(&mut [0]); // until the tracer is there
             quiescence::tuning::per_cpu_path()
         });

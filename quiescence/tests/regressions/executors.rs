@@ -2,10 +2,7 @@
 //! sections are waited for.
 
 use crate::common::*;
-use std::future::Future;
-use std::pin::pin;
-use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::task::{Context, Poll, Waker};
+use std::sync::mpsc::RecvTimeoutError;
 
 use quiescence::{report::Statistics, tag::Sleepable};
 use tokio::runtime::{Builder, Runtime};
@@ -16,16 +13,13 @@ const PATIENCE: Duration = Duration::from_secs(180);
 
 /// Runs `f` on a thread of its own, and fails if it hangs.
 fn without_hanging(f: impl FnOnce() + Send + 'static) {
-    let (done, is_done) = channel();
+    let (done, is_done) = mpsc::channel::<()>();
     let thread = thread::spawn(move || {
+        let _done = done;
         f();
-        done.send(()).expect("somebody listens");
     });
-    match is_done.recv_timeout(PATIENCE) {
-        Ok(()) => {}
-        Err(RecvTimeoutError::Disconnected) => {}
-        Err(RecvTimeoutError::Timeout) => panic!("it hangs"),
-    }
+    let ended = is_done.recv_timeout(PATIENCE);
+    assert_eq!(ended, Err(RecvTimeoutError::Disconnected), "it hangs");
     if let Err(panic) = thread.join() {
         std::panic::resume_unwind(panic);
     }
@@ -118,7 +112,7 @@ fn a_grace_period_that_had_begun_does_not_count() {
     let old = value.swap(Mutex::new(2));
     drop(section);
     srcu.wait(early);
-    let (back, is_back) = channel();
+    let (back, is_back) = mpsc::channel();
     let waits = thread::spawn(move || {
         *old.into_inner().lock().unwrap() = 3;
         back.send(()).expect("somebody listens");
@@ -146,28 +140,62 @@ fn with_limit(objects_max: u64) -> Srcu {
     srcu
 }
 
-/// Each kind of runtime, with as many updaters as it has threads and one more.
-fn on_each_runtime<F: Future<Output = ()> + Send + 'static>(f: impl Fn(usize, u64) -> F + Copy) {
-    for &limit in LIMITS {
-        current_thread().block_on(f(2, limit));
-        let runtime = Builder::new_multi_thread().worker_threads(2).build().unwrap();
-        // A task, since the thread that blocks on it would be a third one for it to run on.
-        runtime.block_on(runtime.spawn(f(3, limit))).unwrap();
-    }
+/// Where updates are done at a limit.
+struct AtLimit {
+    srcu: Srcu,
+    value: Rcu<u64, Sleepable>,
+    option: RcuOption<u64, Sleepable>,
+    /// The most that have waited after an update.
+    most: AtomicU64,
 }
 
-/// A reader holds its guard across `.await`s until the statistics say what the test is about, while
-/// updaters have all threads of the runtime.
-async fn a_reader_beside_updaters<U: Future<Output = ()> + Send + 'static>(
-    srcu: Arc<Srcu>,
-    updaters: usize,
+/// On each kind of runtime, with as many updaters as it has threads and one more: a reader holds
+/// its guard across `.await`s until the statistics say what the test is about, while updaters have
+/// all threads of the runtime. Each calls `update` with its own number and that of the round.
+/// `check` is called in the end, with the number of updaters and the limit.
+fn on_each_runtime<U: Future<Output = ()> + Send + 'static>(
     until: fn(&Statistics) -> bool,
-    update: impl Fn(u64) -> U,
+    update: fn(Arc<AtLimit>, u64, u64) -> U,
+    check: fn(&AtLimit, u64, u64),
 ) {
-    let updaters: Vec<_> = (1..=updaters as u64).map(|each| tokio::spawn(update(each))).collect();
+    without_hanging(move || {
+        for &limit in LIMITS {
+            current_thread().block_on(a_reader_beside_updaters(2, limit, until, update, check));
+            let runtime = Builder::new_multi_thread().worker_threads(2).build().unwrap();
+            // A task, since the thread that blocks on it would be a third one for it to run on.
+            let task = a_reader_beside_updaters(3, limit, until, update, check);
+            runtime.block_on(runtime.spawn(task)).unwrap();
+        }
+    });
+}
+
+async fn a_reader_beside_updaters<U: Future<Output = ()> + Send + 'static>(
+    updaters: u64,
+    limit: u64,
+    until: fn(&Statistics) -> bool,
+    update: fn(Arc<AtLimit>, u64, u64) -> U,
+    check: fn(&AtLimit, u64, u64),
+) {
+    let srcu = with_limit(limit);
+    let value = Rcu::new_in(0, srcu.domain());
+    let option = RcuOption::new_in(Some(0), srcu.domain());
+    let place = Arc::new(AtLimit { srcu, value, option, most: AtomicU64::new(0) });
+    let update = |updater| {
+        let place = Arc::clone(&place);
+        tokio::spawn(async move {
+            for number in 0.. {
+                update(Arc::clone(&place), updater, number).await;
+                place.most.fetch_max(place.srcu.statistics().callbacks_waiting(), SeqCst);
+                if number % 4 == 0 {
+                    yield_now().await;
+                }
+            }
+        })
+    };
+    let updating: Vec<_> = (1..=updaters).map(update).collect();
     for _ in 0..3 {
-        let guard = srcu.read_owned();
-        while !until(&srcu.statistics()) {
+        let guard = place.srcu.read();
+        while !until(&place.srcu.statistics()) {
             yield_now().await;
         }
         // Some wait by now, or have gone over the limit and come to it again.
@@ -177,11 +205,14 @@ async fn a_reader_beside_updaters<U: Future<Output = ()> + Send + 'static>(
         drop(guard);
         yield_now().await;
     }
-    for updater in updaters {
+    for updater in updating {
         updater.abort();
         let ended = updater.await;
         assert!(ended.is_err_and(|error| error.is_cancelled()), "it did not end by itself");
     }
+    check(&place, updaters, limit);
+    place.srcu.barrier_async().await;
+    assert_eq!(place.srcu.statistics().callbacks_waiting(), 0);
 }
 
 fn one_waited(statistics: &Statistics) -> bool {
@@ -198,58 +229,31 @@ fn one_went_over(statistics: &Statistics) -> bool {
 /// for is a task.
 #[test]
 fn updaters_that_block_at_the_limit_do_not_stop_the_runtime() {
-    without_hanging(|| {
-        on_each_runtime(|updaters, limit| async move {
-            let srcu = Arc::new(with_limit(limit));
-            let value = Arc::new(Rcu::new_in(0, srcu.domain()));
-            a_reader_beside_updaters(Arc::clone(&srcu), updaters, one_went_over, |each| {
-                let value = Arc::clone(&value);
-                async move {
-                    for number in 0.. {
-                        match each % 2 {
-                            0 => value.store(number),
-                            _ => value.update(|old| old + 1),
-                        }
-                        if number % 4 == 0 {
-                            yield_now().await;
-                        }
-                    }
-                }
-            })
-            .await;
-            let statistics = srcu.statistics();
-            assert!(statistics.limit_overruns > 0, "{statistics:?}");
-            srcu.barrier();
-            assert_eq!(srcu.statistics().callbacks_waiting(), 0);
-        });
-    });
+    on_each_runtime(
+        one_went_over,
+        |place, updater, number| async move {
+            match updater % 2 {
+                0 => place.value.store(number),
+                _ => place.value.update(|old| old + 1),
+            }
+        },
+        |place, _, _| place.srcu.barrier(),
+    );
 }
 
 /// The same for objects and closures of the domain itself.
 #[test]
 fn what_is_retired_and_called_at_the_limit_does_not_stop_the_runtime() {
-    without_hanging(|| {
-        on_each_runtime(|updaters, limit| async move {
-            let srcu = Arc::new(with_limit(limit));
-            a_reader_beside_updaters(Arc::clone(&srcu), updaters, one_went_over, |each| {
-                let srcu = Arc::clone(&srcu);
-                async move {
-                    for number in 0.. {
-                        match each % 2 {
-                            0 => srcu.retire(Box::new(number)).expect("in no registered section"),
-                            _ => srcu.call(|| ()).expect("in no registered section"),
-                        }
-                        if number % 4 == 0 {
-                            yield_now().await;
-                        }
-                    }
-                }
-            })
-            .await;
-            srcu.barrier();
-            assert_eq!(srcu.statistics().callbacks_waiting(), 0);
-        });
-    });
+    on_each_runtime(
+        one_went_over,
+        |place, updater, number| async move {
+            match updater % 2 {
+                0 => place.srcu.retire(Box::new(number)).expect("in no registered section"),
+                _ => place.srcu.call(|| ()).expect("in no registered section"),
+            }
+        },
+        |place, _, _| place.srcu.barrier(),
+    );
 }
 
 /// In its own section too: nothing is lost, and what goes over the limit is counted.
@@ -276,67 +280,38 @@ fn a_store_in_ones_own_section_goes_over_the_limit_and_is_counted() {
 /// Updaters that wait as futures keep to the limit.
 #[test]
 fn updaters_that_await_room_do_not_stop_the_runtime_and_keep_to_the_limit() {
-    without_hanging(|| {
-        on_each_runtime(|updaters, limit| async move {
-            let srcu = Arc::new(with_limit(limit));
-            let value = Arc::new(Rcu::new_in(0, srcu.domain()));
-            let option = Arc::new(RcuOption::new_in(Some(0), srcu.domain()));
-            let most = Arc::new(AtomicUsize::new(0));
-            a_reader_beside_updaters(Arc::clone(&srcu), updaters, one_waited, |each| {
-                let (srcu, most) = (Arc::clone(&srcu), Arc::clone(&most));
-                let (value, option) = (Arc::clone(&value), Arc::clone(&option));
-                async move {
-                    for number in 0.. {
-                        match each % 3 {
-                            0 => value.store_async(number).await,
-                            1 => value.update_async(|old| old + 1).await,
-                            _ => option.store_async((number % 2 == 0).then_some(number)).await,
-                        }
-                        most.fetch_max(srcu.statistics().callbacks_waiting() as usize, SeqCst);
-                        if number % 4 == 0 {
-                            yield_now().await;
-                        }
-                    }
-                }
-            })
-            .await;
+    on_each_runtime(
+        one_waited,
+        |place, updater, number| async move {
+            match updater % 3 {
+                0 => place.value.store_async(number).await,
+                1 => place.value.update_async(|old| old + 1).await,
+                _ => place.option.store_async((number % 2 == 0).then_some(number)).await,
+            }
+        },
+        |place, updaters, limit| {
             // One for each task and grace period, where others had the room.
-            let statistics = srcu.statistics();
-            let over = statistics.limit_overruns.min(2 * updaters as u64);
-            assert!(most.load(SeqCst) as u64 <= limit + over, "{most:?}: {statistics:?}");
-            srcu.barrier_async().await;
-            assert_eq!(srcu.statistics().callbacks_waiting(), 0);
-        });
-    });
+            let statistics = place.srcu.statistics();
+            let over = statistics.limit_overruns.min(2 * updaters);
+            let most = place.most.load(SeqCst);
+            assert!(most <= limit + over, "{most}: {statistics:?}");
+        },
+    );
 }
 
 /// What is retired goes over the limit in no case, and closures wait for the worker.
 #[test]
 fn what_is_retired_and_called_by_tasks_that_await_room_keeps_to_the_limit() {
-    without_hanging(|| {
-        on_each_runtime(|updaters, limit| async move {
-            let srcu = Arc::new(with_limit(limit));
-            let most = Arc::new(AtomicUsize::new(0));
-            a_reader_beside_updaters(Arc::clone(&srcu), updaters, one_waited, |each| {
-                let (srcu, most) = (Arc::clone(&srcu), Arc::clone(&most));
-                async move {
-                    for number in 0.. {
-                        match each % 2 {
-                            0 => srcu.retire_async(Box::new(number)).await,
-                            _ => srcu.call_async(|| ()).await,
-                        }
-                        most.fetch_max(srcu.statistics().callbacks_waiting() as usize, SeqCst);
-                        if number % 4 == 0 {
-                            yield_now().await;
-                        }
-                    }
-                }
-            })
-            .await;
-            srcu.barrier_async().await;
-            assert_eq!(srcu.statistics().callbacks_waiting(), 0);
-        });
-    });
+    on_each_runtime(
+        one_waited,
+        |place, updater, number| async move {
+            match updater % 2 {
+                0 => place.srcu.retire_async(Box::new(number)).await,
+                _ => place.srcu.call_async(|| ()).await,
+            }
+        },
+        |_, _, _| (),
+    );
 }
 
 /// Registered readers have the same futures.
@@ -492,38 +467,59 @@ fn a_limit_that_is_raised_wakes_tasks_that_wait_for_room() {
     });
 }
 
+/// Has so many tasks, each of which has been in a section, do `task` with its number at a limit, on
+/// two threads; `ended` awaits them. In the end nothing waits.
+fn tasks_at_a_limit<T, E>(
+    tasks: usize,
+    limit: u64,
+    task: impl Fn(Arc<Srcu>, Arc<Rcu<usize, Sleepable>>, usize) -> T,
+    ended: impl FnOnce(Vec<tokio::task::JoinHandle<()>>) -> E,
+) -> Arc<Rcu<usize, Sleepable>>
+where
+    T: Future<Output = ()> + Send + 'static,
+    E: Future<Output = ()>,
+{
+    let runtime = Builder::new_multi_thread().worker_threads(2).build().unwrap();
+    let srcu = Arc::new(with_limit(limit));
+    let value = Arc::new(Rcu::new_in(0, srcu.domain()));
+    runtime.block_on(async {
+        let spawn = |number| {
+            let (srcu, task) = (srcu.clone(), task(srcu.clone(), value.clone(), number));
+            tokio::spawn(async move {
+                let section = srcu.read_owned();
+                yield_now().await;
+                drop(section);
+                task.await;
+            })
+        };
+        ended((0..tasks).map(spawn).collect()).await;
+        srcu.barrier_async().await;
+    });
+    assert_eq!(srcu.statistics().callbacks_waiting(), 0);
+    value
+}
+
 /// More tasks than there is room for, and each comes to its turn.
 #[test]
 fn every_task_that_waits_for_room_gets_it() {
     const TASKS: usize = rounds(200, 12);
     without_hanging(|| {
         for limit in [1, 64] {
-            let runtime = Builder::new_multi_thread().worker_threads(2).build().unwrap();
-            let (srcu, run) = (Arc::new(with_limit(limit)), Arc::new(AtomicUsize::new(0)));
-            let value = Arc::new(Rcu::new_in(0, srcu.domain()));
-            runtime.block_on(async {
-                let tasks: Vec<_> = (0..TASKS)
-                    .map(|number| {
-                        let (srcu, value) = (Arc::clone(&srcu), Arc::clone(&value));
-                        let counted = Dropped(Arc::clone(&run));
-                        tokio::spawn(async move {
-                            let section = srcu.read_owned();
-                            yield_now().await;
-                            drop(section);
-                            srcu.call_async(move || drop(counted)).await;
-                            value.update_async(|old| old + 1).await;
-                            srcu.retire_async(Box::new(number)).await;
-                        })
-                    })
-                    .collect();
+            let run = Arc::new(AtomicUsize::new(0));
+            let task = |srcu: Arc<Srcu>, value: Arc<Rcu<usize, Sleepable>>, number| {
+                let counted = Dropped(Arc::clone(&run));
+                async move {
+                    srcu.call_async(move || drop(counted)).await;
+                    value.update_async(|old| old + 1).await;
+                    srcu.retire_async(Box::new(number)).await;
+                }
+            };
+            let value = tasks_at_a_limit(TASKS, limit, task, |tasks| async {
                 for task in tasks {
                     task.await.unwrap();
                 }
-                srcu.barrier_async().await;
             });
-            assert_eq!(run.load(SeqCst), TASKS);
-            assert_eq!(*value.load(&srcu.read()), TASKS);
-            assert_eq!(srcu.statistics().callbacks_waiting(), 0);
+            assert_eq!((run.load(SeqCst), *value.read()), (TASKS, TASKS));
         }
     });
 }
@@ -532,27 +528,16 @@ fn every_task_that_waits_for_room_gets_it() {
 #[test]
 fn tasks_that_are_aborted_while_they_wait_leave_the_others_their_turn() {
     without_hanging(|| {
-        let runtime = Builder::new_multi_thread().worker_threads(2).build().unwrap();
-        for round in 0..if cfg!(miri) { 1 } else { 20 } {
-            let srcu = Arc::new(with_limit(2));
-            let value = Arc::new(Rcu::new_in(0, srcu.domain()));
-            runtime.block_on(async {
-                let tasks: Vec<_> = (0..40)
-                    .map(|number| {
-                        let (srcu, value) = (Arc::clone(&srcu), Arc::clone(&value));
-                        tokio::spawn(async move {
-                            let section = srcu.read_owned();
-                            yield_now().await;
-                            drop(section);
-                            match (number + round) % 4 {
-                                0 => srcu.synchronize_async().await,
-                                1 => srcu.call_async(|| ()).await,
-                                2 => value.update_async(|old| old + 1).await,
-                                _ => srcu.retire_async(Box::new(number)).await,
-                            }
-                        })
-                    })
-                    .collect();
+        for round in 0..rounds(20, 1) {
+            let task = |srcu: Arc<Srcu>, value: Arc<Rcu<usize, Sleepable>>, number| async move {
+                match (number + round) % 4 {
+                    0 => srcu.synchronize_async().await,
+                    1 => srcu.call_async(|| ()).await,
+                    2 => value.update_async(|old| old + 1).await,
+                    _ => srcu.retire_async(Box::new(number)).await,
+                }
+            };
+            tasks_at_a_limit(40, 2, task, |tasks| async {
                 yield_now().await;
                 let (ended, kept): (Vec<_>, Vec<_>) =
                     tasks.into_iter().enumerate().partition(|(number, _)| number % 3 == 0);
@@ -563,9 +548,7 @@ fn tasks_that_are_aborted_while_they_wait_leave_the_others_their_turn() {
                 for (_, task) in ended {
                     let _ended_or_aborted = task.await;
                 }
-                srcu.barrier_async().await;
             });
-            assert_eq!(srcu.statistics().callbacks_waiting(), 0);
         }
     });
 }

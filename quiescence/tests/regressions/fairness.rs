@@ -59,9 +59,7 @@ fn ask(thread: &mpsc::Sender<Job>, job: impl FnOnce() + Send + 'static) {
 fn a_barrier_waits_for_nothing_queued_later() {
     const THREADS: usize = 8;
     let domain = Domain::new();
-    let mut tuning = domain.tuning();
-    tuning.lazy = Duration::MAX; // the worker asks for no grace period
-    domain.tune(tuning);
+    tune(&domain, |tuning| tuning.lazy = Duration::MAX); // the worker asks for no grace period
     let (mut askers, mut threads) = (vec![], vec![]);
     for _ in 0..THREADS {
         let (asker, jobs) = mpsc::channel::<Job>();

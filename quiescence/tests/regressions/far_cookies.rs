@@ -28,7 +28,6 @@ fn is_refused<K: DomainTag>(domain: &Domain<K>, wait: impl FnOnce(Cookie) + Send
 }
 
 #[test]
-#[cfg_attr(miri, ignore = "child processes")]
 fn a_number_from_elsewhere_is_refused_and_stops_nothing() {
     let Some(role) = role() else {
         return ["global", "private", "srcu", "async"]

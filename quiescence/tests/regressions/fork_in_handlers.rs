@@ -1,7 +1,6 @@
 //! Forks and waits in places where the caller does not expect them.
 
 use crate::common::*;
-use std::sync::atomic::AtomicI32;
 
 use quiescence::callback_queue::{self, CallbackQueue, Wakes};
 use quiescence::raw::Head;
@@ -14,12 +13,7 @@ static IS_CHILD: AtomicBool = AtomicBool::new(false);
 static FORKED: AtomicU32 = AtomicU32::new(0);
 static FAILED: AtomicI32 = AtomicI32::new(0);
 /// The thread that loads.
-static LOADS: AtomicI32 = AtomicI32::new(0);
-
-fn thread_id() -> i32 {
-    // SAFETY: no conditions.
-    unsafe { libc::gettid() }
-}
+static LOADS: AtomicU32 = AtomicU32::new(0);
 
 /// Forks on top of whatever is being done. The parent waits for the child, whose time is limited;
 /// the child returns.
@@ -77,7 +71,6 @@ fn store_in_child(places: &'static Places) -> ! {
 /// A handler forks on top of loads, most of which are fallback sections; the child continues with
 /// the load, and stores then.
 #[test]
-#[cfg_attr(miri, ignore = "a child process")]
 fn a_store_in_a_child_waits_for_no_section_that_the_fork_interrupted() {
     in_its_own_process!(&[("QUIESCENCE_PERCPU", "portable")]);
     assert_eq!(quiescence::tuning::per_cpu_path(), PerCpuPath::Portable);
@@ -105,7 +98,6 @@ fn a_store_in_a_child_waits_for_no_section_that_the_fork_interrupted() {
 /// A handler forks on top of a wait for room; in the child the thread comes back from a wait that
 /// the fork has forgotten.
 #[test]
-#[cfg_attr(miri, ignore = "a child process")]
 fn a_child_that_comes_back_from_a_wait_for_room_has_room() {
     in_its_own_process!();
     let domain = domain_with_limit(100, 1 << 30);

@@ -1,8 +1,6 @@
 //! Faults of `collections::HashMap` that a cold reading found.
 
 use crate::common::*;
-use std::hash::{BuildHasherDefault, Hash, Hasher};
-use std::sync::Weak;
 
 use quiescence::collections::{HashMap, HashSet};
 

@@ -1,8 +1,6 @@
 //! Faults of `intrusive::HashTable`: work on a table that was broken off.
 
 use crate::common::*;
-use std::ptr::NonNull;
-use std::sync::atomic::AtomicI32;
 
 use quiescence::intrusive::{HashTable, Node, Protection, TableOptions};
 
@@ -66,7 +64,6 @@ fn grow_in_child() {
 /// bigger took these into use again as if they were there. What it added behind them was in no
 /// list.
 #[test]
-#[cfg_attr(miri, ignore = "a child process")]
 fn a_child_used_buckets_that_its_parent_had_unlinked() {
     in_its_own_process!();
     let options = TableOptions { buckets: BUCKETS, auto_resize: false, ..Default::default() };
@@ -83,7 +80,6 @@ fn a_child_used_buckets_that_its_parent_had_unlinked() {
 /// A resize in a section, which is refused with a panic, left the table as one that is worked on:
 /// the next one waited for ever.
 #[test]
-#[cfg_attr(miri, ignore = "a child process")]
 fn a_resize_that_panicked_kept_all_others_waiting() {
     in_its_own_process!();
     let domain = Domain::global();

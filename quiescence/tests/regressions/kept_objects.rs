@@ -3,11 +3,7 @@
 //! retires went over the limit without end.
 
 use crate::common::*;
-use std::ptr;
-#[cfg(target_os = "linux")]
-use std::sync::atomic::AtomicI32;
-
-use quiescence::hazard::{HazardDomain, HazardPointer};
+use quiescence::hazard::{HazardDomain, HazardPointer, Protected};
 
 /// Counts its drop, and cannot be weighed, if it is to be so.
 struct Flag(#[expect(dead_code)] Dropped, bool);
@@ -19,19 +15,29 @@ impl Weigh for Flag {
     }
 }
 
-/// Retires what is in the place while it is protected, and looks whether it is freed then, and
-/// later with no further call.
-fn is_freed_later(domain: &HazardDomain, panics: bool) {
-    let dropped = Arc::new(AtomicUsize::new(0));
-    let flag = Flag(Dropped(dropped.clone()), panics);
-    let place = AtomicPtr::new(Box::into_raw(Box::new(flag)));
-    let mut holder = HazardPointer::new();
+/// Retires an object while the holder protects it, and has been asked for it.
+pub(crate) fn retire_protected<'h, T: Weigh + Send + 'static>(
+    domain: &HazardDomain,
+    holder: &'h mut HazardPointer,
+    object: T,
+) -> Protected<'h, T> {
+    let place = AtomicPtr::new(Box::into_raw(Box::new(object)));
     // SAFETY: from a box, and retired below after it was taken out.
-    let protected = unsafe { holder.protect(&place) };
+    let protected = unsafe { holder.protect(&place) }.expect("it is there");
     let old = place.swap(ptr::null_mut(), AcqRel);
     // SAFETY: from a box, and no thread finds it any more.
     domain.retire(unsafe { Box::from_raw(old) });
     domain.barrier();
+    protected
+}
+
+/// Retires an object while it is protected, and looks whether it is freed then, and
+/// later with no further call.
+fn is_freed_later(domain: &HazardDomain, panics: bool) {
+    let dropped = Arc::new(AtomicUsize::new(0));
+    let mut holder = HazardPointer::new();
+    let flag = Flag(Dropped(dropped.clone()), panics);
+    let protected = retire_protected(domain, &mut holder, flag);
     assert_eq!(dropped.load(Acquire), 0, "freed while it is protected");
     drop(protected);
     until(|| dropped.load(Acquire) == 1);
@@ -93,7 +99,6 @@ fn what_a_thread_protects_while_it_retires_it_stays_within_the_limit() {
 /// nothing seemed to be left of what was protected still.
 #[test]
 #[cfg(target_os = "linux")]
-#[cfg_attr(miri, ignore = "a child process")]
 fn what_is_protected_is_not_forgotten_where_a_drop_forks() {
     /// What `fork` has returned in the drop, on the main thread of the test.
     static FORKED: AtomicI32 = AtomicI32::new(-1);
@@ -106,25 +111,13 @@ fn what_is_protected_is_not_forgotten_where_a_drop_forks() {
         }
     };
     let dropped = Arc::new(AtomicUsize::new(0));
-    let object = Box::into_raw(Box::new(Dropped(dropped.clone())));
-    let places = (AtomicPtr::new(object), AtomicPtr::default());
     let mut holder = HazardPointer::new();
-    // SAFETY: from a box, and retired below after it was taken out.
-    let protected = unsafe { holder.protect(&places.0) };
-    // SAFETY: from a box, and no thread finds it any more.
-    domain.retire(unsafe { Box::from_raw(places.0.swap(ptr::null_mut(), AcqRel)) });
-    domain.barrier();
+    let protected = retire_protected(&domain, &mut holder, Dropped(dropped.clone()));
     assert_eq!(domain.statistics().objects_protected, 1);
     // Until no other thread, the worker say, is the one that drops it.
     while FORKED.load(Acquire) == -1 {
-        places.1.store(Box::into_raw(Box::new(OnDrop(forks))), Release);
         let mut holder = HazardPointer::new();
-        // SAFETY: as above.
-        let protected = unsafe { holder.protect(&places.1) };
-        // SAFETY: as above.
-        domain.retire(unsafe { Box::from_raw(places.1.swap(ptr::null_mut(), AcqRel)) });
-        domain.barrier();
-        drop(protected);
+        drop(retire_protected(&domain, &mut holder, OnDrop(forks)));
         domain.barrier(); // also in the child
     }
     let is_kept = domain.statistics().objects_protected == 1 && dropped.load(Acquire) == 0;

@@ -9,7 +9,6 @@ use crate::common::*;
 /// waited for ever.
 #[test]
 #[cfg(unix)]
-#[cfg_attr(miri, ignore = "a child process")]
 fn a_fork_takes_the_locks_of_all_domains_rank_by_rank() {
     in_its_own_process!();
     let ran = Arc::new(AtomicU32::new(0));

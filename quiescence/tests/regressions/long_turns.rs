@@ -2,7 +2,6 @@
 //! queues, of up to 3 ms each. All other domains waited.
 
 use crate::common::*;
-use std::sync::mpsc::{self, Receiver, Sender};
 
 /// What ran, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,12 +61,10 @@ fn what_threads_have_left_holds_no_other_up() {
 
 /// Each thread has so many closures.
 fn other_is_next(each: usize, ends: bool) {
-    let (first, much, other) = (Domain::new(), in_small_steps(), Domain::new());
+    let (much, other) = (in_small_steps(), Domain::new());
     let (sender, ran) = mpsc::channel();
     // The worker is kept from the domain until all of it is there.
-    let (closure, worker_waits, go_on) = gate();
-    first.call_hurry(closure).unwrap();
-    worker_waits.recv().unwrap();
+    let busy = occupy_the_worker();
     let (closure, runs, end) = gate();
     let mut closure = Some(closure);
     let threads = [0, 1].map(|thread| {
@@ -96,7 +93,7 @@ fn other_is_next(each: usize, ends: bool) {
         (Some(thread), stop)
     });
     much.call_hurry(|| ()).unwrap();
-    go_on.send(()).unwrap();
+    drop(busy);
     runs.recv().unwrap();
     other.call_hurry(move || sender.send(Ran::Other).unwrap()).unwrap();
     end.send(()).unwrap();

@@ -55,7 +55,6 @@ fn in_use() -> usize {
 /// new domain.
 #[test]
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
-#[cfg_attr(miri, ignore = "a child process")]
 fn memory_comes_back_when_domains_end() {
     const DOMAINS: usize = 2_000;
     in_its_own_process!();

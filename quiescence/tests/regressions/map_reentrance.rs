@@ -5,7 +5,6 @@
 
 use crate::common::*;
 use std::collections::BTreeSet;
-use std::hash::{BuildHasherDefault, Hash, Hasher};
 
 use quiescence::Copied;
 use quiescence::collections::HashMap;
@@ -266,7 +265,6 @@ fn all_of<P: Part>(domain: &Domain<Private>) -> BTreeSet<Place> {
 }
 
 #[test]
-#[cfg_attr(miri, ignore = "a child process, and thousands of cases")]
 fn user_code_that_used_the_map_waited_for_itself() {
     in_its_own_process!();
     std::panic::set_hook(Box::new(|info| {

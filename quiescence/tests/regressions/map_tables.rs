@@ -2,7 +2,7 @@
 //! for.
 
 use crate::common::*;
-use std::hash::{BuildHasherDefault, DefaultHasher, Hash, Hasher};
+use std::hash::DefaultHasher;
 
 use quiescence::collections::HashMap;
 

@@ -5,26 +5,6 @@ use quiescence::callback_queue::{CallbackQueue, Wakes};
 
 use crate::counted_heads::push;
 
-/// A section in a thread of its own, until `leave` is called.
-fn section<'scope>(
-    scope: &'scope thread::Scope<'scope, '_>,
-    domain: &'scope Domain,
-) -> impl FnOnce() {
-    let (entered, has_entered) = mpsc::channel::<()>();
-    let (leave, may_leave) = mpsc::channel::<()>();
-    let reader = scope.spawn(move || {
-        let guard = domain.read();
-        entered.send(()).unwrap();
-        may_leave.recv().unwrap();
-        drop(guard);
-    });
-    has_entered.recv().unwrap();
-    move || {
-        leave.send(()).unwrap();
-        reader.join().unwrap();
-    }
-}
-
 /// A barrier ran what was put to its heads while it waited for their grace period: with `neglect`,
 /// where the thread that was to attend could not be started.
 #[test]
@@ -33,20 +13,21 @@ fn what_is_pushed_beside_a_visitor_waits_for_its_own_grace_period() {
     let queue = CallbackQueue::new(&domain, Wakes::Runner);
     let (first, second) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
     thread::scope(|scope| {
-        let leave = section(scope, &domain);
-        assert!(push(&queue, &first).unattended);
-        let barrier = scope.spawn(|| domain.barrier());
-        until_an_updater_sleeps(&domain);
-        // One that the grace period in progress does not wait for.
-        let leave_late = section(scope, &domain);
-        assert!(push(&queue, &second).unattended, "the visitor leaves it to others");
-        queue.expect();
-        queue.neglect().unwrap();
-        leave();
-        barrier.join().unwrap();
-        let ran = [&first, &second].map(|ran| ran.load(SeqCst));
-        leave_late();
-        assert_eq!(ran, [1, 0], "run beside a section that began before it was pushed");
+        beside_a_section(&domain, |leave| {
+            assert!(push(&queue, &first).unattended);
+            let barrier = scope.spawn(|| domain.barrier());
+            until_an_updater_sleeps(&domain);
+            // In a section that the grace period in progress does not wait for.
+            let ran = beside_a_section(&domain, |_| {
+                assert!(push(&queue, &second).unattended, "the visitor leaves it to others");
+                queue.expect();
+                queue.neglect().unwrap();
+                leave();
+                barrier.join().unwrap();
+                [&first, &second].map(|ran| ran.load(SeqCst))
+            });
+            assert_eq!(ran, [1, 0], "run beside a section that began before it was pushed");
+        });
     });
     domain.barrier();
     assert_eq!(second.load(SeqCst), 1);

@@ -9,7 +9,7 @@ const MIB: usize = 1 << 20;
 /// Returns how much more memory the process had then than the limit allows, as a share of it.
 #[cfg(target_os = "linux")]
 fn resident_at_the_limit(bytes_each: usize) -> f64 {
-    use crate::short_threads::resident;
+    use memory::resident;
 
     const LIMIT: usize = 32 * MIB;
     let domain = domain_with_limit(1 << 20, LIMIT as u64);
@@ -38,7 +38,6 @@ fn resident_at_the_limit(bytes_each: usize) -> f64 {
 /// The README's own example: a vector counted for 24 bytes, whatever was in it.
 #[test]
 #[cfg(target_os = "linux")]
-#[cfg_attr(miri, ignore = "a child process")]
 fn memory_beside_a_stalled_reader_stays_near_the_limit() {
     let Some(bytes) = role() else {
         return [64 << 10, MIB]

@@ -4,8 +4,7 @@
 use crate::common::*;
 use std::hint::{black_box, spin_loop};
 use std::os::fd::AsRawFd;
-use std::sync::mpsc::{self, Receiver};
-use std::{io, mem, ptr};
+use std::{io, mem};
 
 use libc::{c_int, c_void};
 use quiescence::liburcu_readers::{LiburcuDomain, Readers};
@@ -80,13 +79,9 @@ fn beside_reports(
         drop(guard);
     };
     thread::scope(|scope| {
-        let reader = scope.spawn(|| {
-            reader(&domain, &section);
-        });
-        while !inside.load(Acquire) {
-            assert!(!reader.is_finished(), "it comes to its section");
-            thread::yield_now();
-        }
+        let reader = scope.spawn(|| reader(&domain, &section));
+        until(|| inside.load(Acquire) || reader.is_finished());
+        assert!(!reader.is_finished(), "it comes to its section");
         domain.call(|| ()).unwrap();
         // The last of them is at an age of 8 s, so that a thread that gets no CPU has some time.
         let mut reports = told.iter().take(13);
@@ -98,6 +93,15 @@ fn beside_reports(
         assert!(found, "none of the reports is as it should be");
     });
     domain.barrier();
+}
+
+/// The same with one that runs there, and with one that sleeps.
+fn beside_reports_of_both(
+    reader: impl FnOnce(&Domain, &dyn Fn()) + Copy + Send,
+    wanted: impl Fn(&Holdout) -> bool + Copy,
+) {
+    beside_reports(Pastime::Runs, reader, wanted);
+    beside_reports(Pastime::Sleeps, reader, wanted);
 }
 
 /// Where the calling thread's stack ends.
@@ -135,14 +139,12 @@ fn with_bytes_left(bytes: usize, end: usize, f: &dyn Fn()) {
 #[test]
 fn a_report_of_a_reader_near_the_end_of_its_stack_overflowed_it() {
     in_its_own_process!();
-    for pastime in [Pastime::Runs, Pastime::Sleeps] {
-        for left in [4_096, 2_048] {
-            let reader = |domain: &Domain, section: &dyn Fn()| {
-                register(domain);
-                with_bytes_left(left, stack_end(), section);
-            };
-            beside_reports(pastime, reader, |holdout| holdout.stack.is_ok());
-        }
+    for left in [4_096, 2_048] {
+        let reader = |domain: &Domain, section: &dyn Fn()| {
+            register(domain);
+            with_bytes_left(left, stack_end(), section);
+        };
+        beside_reports_of_both(reader, |holdout| holdout.stack.is_ok());
     }
 }
 
@@ -163,7 +165,7 @@ fn guarded(bytes: usize) -> *mut c_void {
 
 thread_local! {
     /// What is called on the other stack.
-    static ON_IT: std::cell::Cell<Option<&'static dyn Fn()>> = const { std::cell::Cell::new(None) };
+    static ON_IT: Cell<Option<&'static dyn Fn()>> = const { Cell::new(None) };
 }
 
 extern "C" fn call_on_it() {
@@ -197,13 +199,11 @@ fn on_a_small_stack(bytes: usize, f: &dyn Fn(usize)) {
 #[test]
 fn a_report_of_a_coroutine_on_a_small_stack_overflowed_it() {
     in_its_own_process!();
-    for pastime in [Pastime::Runs, Pastime::Sleeps] {
-        let reader = |domain: &Domain, section: &dyn Fn()| {
-            register(domain);
-            on_a_small_stack(4 * PAGE, &|end| with_bytes_left(2_048, end, section));
-        };
-        beside_reports(pastime, reader, |holdout| holdout.stack.is_ok());
-    }
+    let reader = |domain: &Domain, section: &dyn Fn()| {
+        register(domain);
+        on_a_small_stack(4 * PAGE, &|end| with_bytes_left(2_048, end, section));
+    };
+    beside_reports_of_both(reader, |holdout| holdout.stack.is_ok());
 }
 
 type Section<'s> = (&'s Domain, &'s dyn Fn());
@@ -220,29 +220,21 @@ extern "C" fn near_the_end(argument: *mut c_void) -> *mut c_void {
 #[test]
 fn a_report_of_a_thread_without_an_alternate_stack_overflowed_its_own() {
     in_its_own_process!();
-    for pastime in [Pastime::Runs, Pastime::Sleeps] {
-        let reader = |domain: &Domain, section: &dyn Fn()| {
-            let mut plain = 0;
-            let argument: *const Section<'_> = &(domain, section);
-            // SAFETY: the thread is waited for before its argument ends.
-            let made = unsafe {
-                libc::pthread_create(
-                    &raw mut plain,
-                    ptr::null(),
-                    near_the_end,
-                    argument.cast_mut().cast(),
-                )
-            };
-            assert_eq!(made, 0);
-            // SAFETY: the thread made above.
-            assert_eq!(unsafe { libc::pthread_join(plain, ptr::null_mut()) }, 0);
-        };
-        // A sanitizer gives one to threads of any kind.
-        let is_well = |holdout: &Holdout| {
-            matches!(holdout.stack, Ok(_) | Err(StackMissing::NoAlternateStack))
-        };
-        beside_reports(pastime, reader, is_well);
-    }
+    let reader = |domain: &Domain, section: &dyn Fn()| {
+        let mut plain = 0;
+        let argument: *const Section<'_> = &(domain, section);
+        let argument = argument.cast_mut().cast();
+        // SAFETY: the thread is waited for before its argument ends.
+        let made =
+            unsafe { libc::pthread_create(&raw mut plain, ptr::null(), near_the_end, argument) };
+        assert_eq!(made, 0);
+        // SAFETY: the thread made above.
+        assert_eq!(unsafe { libc::pthread_join(plain, ptr::null_mut()) }, 0);
+    };
+    // A sanitizer gives one to threads of any kind.
+    let is_well =
+        |holdout: &Holdout| matches!(holdout.stack, Ok(_) | Err(StackMissing::NoAlternateStack));
+    beside_reports_of_both(reader, is_well);
 }
 
 fn set_alternate_stack(start: *mut c_void, bytes: usize) {
@@ -312,26 +304,11 @@ fn the_signal_takes_less_than_it_has_to_have() {
     let painted = unsafe { std::slice::from_raw_parts_mut(stack.cast::<u8>(), bytes) };
     painted.fill(PAINT);
     let place = AtomicPtr::new(stack);
-    let (domain, told) = reported();
-    let came = AtomicBool::new(false);
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            set_alternate_stack(place.load(Relaxed), bytes);
-            let guard = domain.read();
-            domain.call(|| ()).unwrap();
-            while !came.load(Relaxed) {
-                spin_loop();
-            }
-            drop(guard);
-        });
-        let found = told
-            .iter()
-            .take(13)
-            .any(|report| report.holdouts.first().is_some_and(|holdout| holdout.stack.is_ok()));
-        came.store(true, Relaxed);
-        assert!(found, "there is a stack");
-    });
-    domain.barrier();
+    let reader = |_: &Domain, section: &dyn Fn()| {
+        set_alternate_stack(place.load(Relaxed), bytes);
+        section();
+    };
+    beside_reports(Pastime::Runs, reader, |holdout| holdout.stack.is_ok());
     let touched = bytes - painted.iter().take_while(|byte| **byte == PAINT).count();
     println!("\nthe signal took {touched} bytes of {}", frame_bytes() + 4 * 1_024);
     assert!(touched > 1_024, "it was not there: {touched}");
@@ -340,15 +317,6 @@ fn the_signal_takes_less_than_it_has_to_have() {
 
 // ---- the program's own signals
 // ----------------------------------------------------------------------
-
-/// What `signal` does in this process.
-fn handler_of(signal: c_int) -> usize {
-    // SAFETY: plain data, for which zero is a value.
-    let mut action: libc::sigaction = unsafe { mem::zeroed() };
-    // SAFETY: changes nothing, and writes to `action`.
-    assert_eq!(unsafe { libc::sigaction(signal, ptr::null(), &raw mut action) }, 0);
-    action.sa_sigaction
-}
 
 static HANDLED: AtomicU32 = AtomicU32::new(0);
 
@@ -364,13 +332,13 @@ fn a_report_sent_the_signal_to_a_handler_that_the_program_had_installed_meanwhil
     let reader = |_: &Domain, section: &dyn Fn()| section();
     beside_reports(Pastime::Runs, reader, |holdout| holdout.stack.is_ok());
     let ours = libc::SIGRTMIN() + 1;
-    assert_ne!(handler_of(ours), libc::SIG_DFL);
+    assert_ne!(storm::handler_of(ours), libc::SIG_DFL);
     for handler in [count as *const () as usize, libc::SIG_DFL, libc::SIG_IGN] {
         set_handler(ours, handler, 0);
         let is_left_alone =
             |holdout: &Holdout| holdout.stack == Err(StackMissing::SignalTaken(ours));
         beside_reports(Pastime::Runs, reader, is_left_alone);
-        assert_eq!((handler_of(ours), HANDLED.load(Relaxed)), (handler, 0));
+        assert_eq!((storm::handler_of(ours), HANDLED.load(Relaxed)), (handler, 0));
     }
 }
 
@@ -397,7 +365,7 @@ fn a_report_took_a_signal_that_the_program_waits_for() {
     };
     let no_signal = |holdout: &Holdout| holdout.stack == Err(StackMissing::NoSignalFree);
     beside_reports(Pastime::Runs, reader, no_signal);
-    assert!({ all }.all(|signal| handler_of(signal) == libc::SIG_DFL));
+    assert!({ all }.all(|signal| storm::handler_of(signal) == libc::SIG_DFL));
 }
 
 // ---- when they begin
@@ -406,19 +374,14 @@ fn a_report_took_a_signal_that_the_program_waits_for() {
 #[test]
 fn programs_compiled_against_liburcu_were_reported_to_after_200_ms() {
     static FOREIGN: LiburcuDomain = LiburcuDomain::new("theirs", Readers::Light);
-    if role().is_none() {
-        for (said, begins) in [("", "10s"), ("0", "never"), ("70", "70ms"), ("soon", "10s")] {
-            let variable = [("QUIESCENCE_STALL_MS", said)];
-            let said = if said.is_empty() { &[][..] } else { &variable };
-            passes_again(this_test!(), begins, said);
+    let Some(begins) = role() else {
+        passes_again(this_test!(), "10000", &[]);
+        for (said, begins) in [("0", "never"), ("70", "70"), ("soon", "10000")] {
+            passes_again(this_test!(), begins, &[("QUIESCENCE_STALL_MS", said)]);
         }
         return;
-    }
-    let begins = match role().as_deref() {
-        Some("never") => None,
-        Some("70ms") => Some(Duration::from_millis(70)),
-        _ => Some(Duration::from_secs(10)),
     };
+    let begins = begins.parse().ok().map(Duration::from_millis);
     let domain = FOREIGN.domain();
     let mut tuning = domain.tuning();
     assert_eq!((tuning.stall_after, tuning.stall_after_expedited), (begins, begins));

@@ -9,17 +9,9 @@ fn short(f: impl FnOnce() + Send + 'static) {
     thread::Builder::new().stack_size(64 << 10).spawn(f).unwrap().join().unwrap();
 }
 
-/// Bytes of memory that this process has.
-#[cfg(target_os = "linux")]
-pub(crate) fn resident() -> u64 {
-    let sizes = std::fs::read_to_string("/proc/self/statm").unwrap();
-    sizes.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4_096
-}
-
 /// Each kept a page and a queue of its own: 4.8 KB, and twice that with a closure.
 #[test]
 #[cfg(target_os = "linux")]
-#[cfg_attr(miri, ignore = "a child process")]
 fn a_short_thread_costs_no_page() {
     const THREADS: u64 = 3_000;
     in_its_own_process!();
@@ -35,9 +27,9 @@ fn a_short_thread_costs_no_page() {
     };
     let (each, waiting) = beside_a_section(&domain, |leave| {
         run(300);
-        let before = resident();
+        let before = memory::resident() as u64;
         run(THREADS);
-        let each = resident().saturating_sub(before) / THREADS;
+        let each = (memory::resident() as u64).saturating_sub(before) / THREADS;
         let waiting = domain.statistics().callbacks_waiting();
         leave();
         (each, waiting)

@@ -5,7 +5,6 @@
 #![cfg(target_os = "linux")]
 
 use crate::common::*;
-use std::sync::atomic::AtomicI32;
 
 /// When a process that stands still is ended.
 const LONGEST_S: u32 = 120;
@@ -47,12 +46,6 @@ impl Drop for Gate {
     }
 }
 
-/// Whether the thread sleeps in the kernel.
-fn is_asleep(thread: u32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/self/task/{thread}/stat")).unwrap();
-    stat.rsplit(')').next().unwrap().trim_start().starts_with('S')
-}
-
 /// Runs the scenario in a process of its own, which must come to its end.
 fn alone(test: &str, scenario: impl FnOnce()) {
     if role().is_some() {
@@ -78,24 +71,21 @@ fn quiet_domain() -> Domain {
 #[cfg_attr(miri, ignore = "signals")]
 fn a_driver_that_is_stopped_in_its_sleep_holds_nobody_up() {
     alone("a_driver_that_is_stopped_in_its_sleep_holds_nobody_up", || {
-        let handler = on_signal as extern "C" fn(libc::c_int);
-        // SAFETY: the handler does what a handler may.
-        unsafe { libc::signal(libc::SIGUSR1, handler as libc::sighandler_t) };
+        storm::handle(libc::SIGUSR1, on_signal);
         let domain = quiet_domain();
         let gate = Gate::new();
         let id = AtomicU32::new(0);
         thread::scope(|scope| {
             let driver = beside_a_section(&domain, |leave| {
                 let driver = scope.spawn(|| {
-                    // SAFETY: it always works.
-                    id.store(unsafe { libc::gettid() }.cast_unsigned(), Release);
+                    id.store(thread_id(), Release);
                     domain.synchronize();
                 });
                 until_an_updater_sleeps(&domain);
                 // It holds none of the locks once it is asleep: no other thread uses this domain
                 // now.
                 let id = id.load(Acquire);
-                until(|| is_asleep(id));
+                until(|| sleeps_or_is_gone(id));
                 let process = std::process::id();
                 // SAFETY: a thread of this process that has not ended.
                 unsafe { libc::syscall(libc::SYS_tgkill, process, id, libc::SIGUSR1) };

@@ -3,12 +3,8 @@
 //! the table of addresses, which all who retired, freed or loaded such an object waited for.
 
 use crate::common::*;
-use std::alloc::{GlobalAlloc, Layout, System};
 
-struct Stopping;
-
-#[global_allocator]
-static ALLOCATOR: Stopping = Stopping;
+memory::watched_allocator!(|_| stop_if_asked(), |_, _| ());
 
 thread_local! {
     /// Whether the thread stops when it asks for memory next.
@@ -26,20 +22,6 @@ fn stop_if_asked() {
     {
         sender.send(()).unwrap();
         let _ = may_go_on.lock().unwrap().recv();
-    }
-}
-
-// SAFETY: the system's allocator does the work.
-unsafe impl GlobalAlloc for Stopping {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        stop_if_asked();
-        // SAFETY: by the contract.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        // SAFETY: by the contract.
-        unsafe { System.dealloc(memory, layout) };
     }
 }
 

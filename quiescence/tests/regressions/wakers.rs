@@ -2,12 +2,8 @@
 //! of them there may be.
 
 use crate::common::*;
-use std::future::Future;
-use std::pin::pin;
-use std::ptr;
-use std::sync::atomic::AtomicI32;
-use std::task::{Context, RawWaker, RawWakerVTable, Wake, Waker};
-use std::thread::{self, JoinHandle, ThreadId};
+use std::task::{RawWaker, RawWakerVTable};
+use std::thread::{JoinHandle, ThreadId};
 
 use quiescence::{Cookie, Guard, SrcuGuard};
 
@@ -100,7 +96,6 @@ const LATE: RawWakerVTable = RawWakerVTable::new(clone_late, |_| (), |_| (), dro
 
 /// A waker that came too late was dropped under the lock of the domain, and waited for itself.
 #[test]
-#[cfg_attr(miri, ignore = "a child process")]
 fn a_waker_may_use_the_domain_where_it_is_dropped() {
     in_its_own_process!();
     SECTION.set(Some(SRCU.read()));

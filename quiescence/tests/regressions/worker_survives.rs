@@ -1,32 +1,10 @@
 //! Panics of user code on the worker thread, wherever that code runs.
 
+use crate::common::user_types::{BOMB, Bomb};
 use crate::common::*;
-use std::future::Future;
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread::{self, ThreadId};
+use std::thread::ThreadId;
 
 use quiescence::{Retire, report::StallReport};
-
-/// Panics when it is dropped; and so does what it panics with, a few times.
-struct Bomb(u32);
-
-const BOMB: Bomb = Bomb(3);
-
-impl Drop for Bomb {
-    fn drop(&mut self) {
-        if self.0 != 0 && !thread::panicking() {
-            panic_any(Bomb(self.0 - 1));
-        }
-    }
-}
-
-/// The thread that runs a callback of a domain in which nothing else continues.
-fn worker() -> ThreadId {
-    let (sender, called) = mpsc::channel();
-    let domain = Domain::new(); // which must not end before: the end runs what waits
-    domain.call_hurry(move || sender.send(thread::current().id()).unwrap()).unwrap();
-    called.recv().expect("a callback of another domain")
-}
 
 /// Wakers whose drop panics, dropped with their futures, on the worker.
 fn drop_of_a_waker() {
@@ -175,7 +153,6 @@ const CASES: [(&str, fn()); 6] = [
 ];
 
 #[test]
-#[cfg_attr(miri, ignore = "child processes")]
 fn whatever_panics_there_is_the_same_thread_as_before() {
     let Some(role) = role() else {
         return CASES.iter().for_each(|(case, _)| passes_again(this_test!(), case, &[]));

@@ -131,7 +131,6 @@ fn a_writer_that_waits_is_not_passed() {
 }
 
 #[test]
-#[cfg_attr(miri, ignore = "child processes")]
 fn all_of_it_in_other_processes() {
     shuffle::all_but_in_other_processes("local_global", "writers_are_alone");
 }

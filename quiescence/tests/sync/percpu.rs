@@ -4,7 +4,6 @@
 
 use crate::common::*;
 use std::os::unix::process::ExitStatusExt;
-use std::ptr;
 
 use quiescence::sync::Counter;
 use quiescence::{
@@ -60,22 +59,13 @@ impl Shared {
 /// them first.
 fn exercise_after(begin: impl Fn(usize) + Sync) {
     let shared = Shared::default();
-    let running = AtomicU32::new(4);
-    thread::scope(|scope| {
-        for thread in 0..4 {
-            let (shared, running, begin) = (&shared, &running, &begin);
-            scope.spawn(move || {
-                begin(thread);
-                (0..20_000).for_each(|round| shared.count(round & 7));
-                running.fetch_sub(1, Release);
-            });
-        }
-        let mut round = 0;
-        while running.load(Acquire) != 0 {
-            round += 1;
-            shared.replace(round);
-        }
-    });
+    let round = AtomicU64::new(0);
+    let replace = |_| || shared.replace(round.fetch_add(1, Relaxed));
+    let count = |thread| {
+        begin(thread);
+        (0..20_000).for_each(|round| shared.count(round & 7));
+    };
+    beside(1, replace, || threads(4, count));
     shared.check();
 }
 
@@ -160,17 +150,14 @@ fn threads_that_are_moved_about_count_exactly() {
     in_its_own_process!(each of BOTH);
     let shared = Shared::default();
     let cpus = cpus();
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            threads(4, |thread| {
-                for round in 0..500 {
-                    move_to(&cpus, round + thread);
-                    (0..20).for_each(|amount| shared.count(amount));
-                }
-            })
-        });
-        // Others move them, too.
-        (0..100).for_each(|round| shared.replace(round));
+    threads(5, |thread| match thread {
+        0 => (0..100).for_each(|round| shared.replace(round)),
+        _ => {
+            for round in 0..500 {
+                move_to(&cpus, round + thread);
+                (0..20).for_each(|amount| shared.count(amount));
+            }
+        }
     });
     shared.check();
 }
@@ -317,40 +304,31 @@ fn handlers_count_in_between() {
     storm::handle(libc::SIGUSR1, handle);
     let shared = Shared::default();
     IN_HANDLER.store((&raw const shared).cast_mut(), Release);
-    let (ready, running) = (Barrier::new(4), AtomicU32::new(3));
-    let threads = [const { AtomicU64::new(0) }; 3];
-    thread::scope(|scope| {
-        let counts = |number: &AtomicU64| {
-            // SAFETY: asks for a number.
-            number.store(unsafe { libc::pthread_self() }, Relaxed);
-            ready.wait();
-            let handled = HANDLED.load(Relaxed);
+    let targets = [const { storm::Target::new() }; 3];
+    let enough = [const { AtomicBool::new(false) }; 3];
+    let count = |thread: usize| {
+        targets[thread].is_here();
+        let (enough, shared) = (&enough[thread], &shared);
+        let (handled, mut round) = (HANDLED.load(Relaxed), 0);
+        move || {
+            shared.count(round & 7);
+            let place = Counter::new(); // a handler may come while it grows, too
+            (0..70).for_each(|_| place.add(1));
+            assert_eq!(place.sum(), 70);
+            round += 1;
             // As long as it takes for signals to come in between.
-            let mut round = 0;
-            while round < 20_000 || HANDLED.load(Relaxed) - handled < 1_000 {
-                shared.count(round & 7);
-                let place = Counter::new(); // a handler may come while it grows, too
-                (0..70).for_each(|_| place.add(1));
-                assert_eq!(place.sum(), 70);
-                round += 1;
+            if round >= 20_000 && HANDLED.load(Relaxed) - handled >= 1_000 {
+                enough.store(true, Release);
             }
-            running.fetch_sub(1, Release);
-            ready.wait(); // a thread that is sent a signal is there
-        };
-        for number in &threads {
-            scope.spawn(move || counts(number));
         }
-        ready.wait();
+    };
+    beside(3, count, || {
         let mut round = 0;
-        while running.load(Acquire) != 0 {
-            for number in &threads {
-                // SAFETY: it waits for us before it ends.
-                unsafe { libc::pthread_kill(number.load(Relaxed), libc::SIGUSR1) };
-            }
+        while !enough.iter().all(|enough| enough.load(Acquire)) {
+            targets.iter().for_each(|target| target.send(libc::SIGUSR1));
             round += 1;
             shared.replace(round);
         }
-        ready.wait();
     });
     IN_HANDLER.store(ptr::null_mut(), Release);
     assert!(HANDLED.load(Relaxed) > 1_000);
@@ -374,13 +352,6 @@ fn without_memory_counters_stay_small() {
     assert_eq!(COUNTER.sum(), 2_000);
 }
 
-/// Pages of memory that this process has.
-fn resident_bytes() -> usize {
-    let sizes = std::fs::read_to_string("/proc/self/statm").unwrap();
-    let pages: usize = sizes.split(' ').nth(1).unwrap().parse().unwrap();
-    pages * 4_096
-}
-
 /// Counters are small: the words of many stand side by side in each CPU's pages.
 #[test]
 fn two_thousand_counters_take_little_memory() {
@@ -389,13 +360,13 @@ fn two_thousand_counters_take_little_memory() {
     let counters: Vec<Counter> = (0..COUNTERS).map(|_| Counter::new()).collect();
     let first = Counter::new();
     (0..1_000).for_each(|_| first.add(1));
-    let before = resident_bytes();
+    let before = memory::resident();
     let cpus = cpus();
     for which in 0..cpus.len() {
         move_to(&cpus, which);
         counters.iter().for_each(|counter| (0..200).for_each(|_| counter.add(1)));
     }
-    let taken = resident_bytes().saturating_sub(before);
+    let taken = memory::resident().saturating_sub(before);
     let sum: i64 = counters.iter().map(Counter::sum).sum();
     assert_eq!(sum, (COUNTERS * 200 * cpus.len()) as i64);
     // 8 bytes each on each CPU, in whole pages; and what else a process does meanwhile.

@@ -154,41 +154,27 @@ fn counting_in_a_signal_handler_that_interrupts_counting_is_exact() {
             HANDLED.fetch_add(1, Relaxed);
         }
     }
-    const SIGNAL: libc::c_int = libc::SIGUSR2;
-    let handler: extern "C" fn(libc::c_int) = handle;
-    // SAFETY: the handler counts only.
-    let before = unsafe { libc::signal(SIGNAL, handler as libc::sighandler_t) };
-    assert_ne!(before, libc::SIG_ERR);
-
-    let (sender, receiver) = mpsc::channel();
-    let counted = thread::scope(|scope| {
-        let counting = scope.spawn(move || {
-            // SAFETY: asks who this is.
-            sender.send(unsafe { libc::pthread_self() }).expect("somebody receives");
-            let mut counted = 0;
-            // The first use of all of them, too, is perhaps interrupted.
-            while HANDLED.load(Relaxed) < 2_000 {
-                FUZZY.add(1);
-                EXACT.add(2);
-                drop(LOCK.read());
-                if counted % 1_000 == 0 {
-                    *LOCK.write() += 0;
-                }
-                counted += 1;
-            }
-            counted
-        });
-        let thread = receiver.recv().expect("it says who it is");
-        let mut sent = 0;
-        while !counting.is_finished() {
-            // SAFETY: it has not been joined.
-            sent += u64::from(unsafe { libc::pthread_kill(thread, SIGNAL) } == 0);
-            if sent.is_multiple_of(100) {
-                assert!(EXACT.sum() % 2 == 0);
+    storm::handle(libc::SIGUSR2, handle);
+    let (counts, counted) = (storm::Target::default(), AtomicI64::new(0));
+    let count = |_| {
+        counts.is_here();
+        // The first use of all of them, too, is perhaps interrupted.
+        || {
+            FUZZY.add(1);
+            EXACT.add(2);
+            drop(LOCK.read());
+            if counted.fetch_add(1, Relaxed) % 1_000 == 0 {
+                *LOCK.write() += 0;
             }
         }
-        counting.join().expect("no panic")
+    };
+    beside(1, count, || {
+        while HANDLED.load(Relaxed) < 2_000 {
+            storm::send_many(libc::SIGUSR2, std::slice::from_ref(&counts));
+            assert!(EXACT.sum() % 2 == 0);
+        }
     });
+    let counted = counted.into_inner();
     let all = counted + HANDLED.load(Relaxed) as i64;
     assert_eq!((FUZZY.sum(), EXACT.sum()), (all, 2 * all));
     assert!(LOCK.try_write().is_some(), "all readers have ended");
@@ -259,16 +245,12 @@ fn room_that_one_thread_gives_back_is_for_all() {
     thread::scope(|scope| {
         let counter = &counter;
         scope.spawn(move || receiver.iter().for_each(|amount| counter.sub(amount)));
-        let mut waited = 0;
         for round in 0..2 * MANY {
             let amount = random(1, round) % 8 + 1; // 64 on their way and 2 in hand: far from the limit
-            if !counter.try_add(amount) {
-                waited += 1;
-            }
+            assert!(counter.try_add(amount), "there is room at all times");
             sender.send(amount).expect("somebody receives");
         }
         drop(sender);
-        assert_eq!(waited, 0, "there was room at all times");
     });
     assert_eq!(counter.value(), 0);
 }
@@ -439,7 +421,6 @@ fn guards_and_handles_go_where_they_may() {
 }
 
 #[test]
-#[cfg_attr(miri, ignore = "child processes")]
 fn all_of_it_in_other_processes() {
     shuffle::all_but_in_other_processes("tools", "an_exact_sum_is_the_value_of_one_moment");
 }

@@ -3,8 +3,7 @@
 
 use crate::common::*;
 use std::any::Any;
-use std::task::{Context, Waker};
-use std::thread::{self, JoinHandle, ThreadId};
+use std::thread::ThreadId;
 
 use quiescence::__private::here;
 use quiescence::{ArcCell, hazard};
@@ -83,21 +82,6 @@ fn check(is_so: bool, what: &str) {
 /// A thread does what it is to do, which may be another thread than that of the test.
 static IS_ACTING: AtomicBool = AtomicBool::new(false);
 
-struct Acting;
-
-impl Acting {
-    fn begin() -> Self {
-        IS_ACTING.store(true, SeqCst);
-        Self
-    }
-}
-
-impl Drop for Acting {
-    fn drop(&mut self) {
-        IS_ACTING.store(false, SeqCst);
-    }
-}
-
 /// User code, at whatever place.
 pub(super) fn act() {
     let mut armed = ARMED.lock().unwrap();
@@ -106,7 +90,8 @@ pub(super) fn act() {
     if here() != Some(row.site) || !is_here {
         return;
     }
-    let _acting = Acting::begin();
+    IS_ACTING.store(true, SeqCst);
+    let _acting = OnDrop(|| IS_ACTING.store(false, SeqCst));
     *armed = None;
     drop(armed);
     super::reach::let_go();
@@ -172,15 +157,7 @@ fn fork(thread: ThreadId) {
         }
         return;
     }
-    let mut status = 0;
-    // SAFETY: for the child made above.
-    let waited = unsafe { libc::waitpid(child, &raw mut status, 0) };
-    check(waited == child && status == 0, "the child has failed");
-}
-
-fn end_child(is_whole: bool) -> ! {
-    // SAFETY: ends the child without running anything of the parent's.
-    unsafe { libc::_exit(i32::from(!is_whole)) }
+    check(status_of(child) == 0, "the child has failed");
 }
 
 /// Everything that was retired, in whatever domain, is dropped; what other threads do of it is
@@ -307,30 +284,4 @@ fn user_code_does_as_it_likes() {
         eprintln!("{site:?} by {by}: {status}\n{said}");
     }
     assert!(failed.lock().unwrap().is_empty());
-}
-
-/// A thread in a section of the global domain, until it is let go.
-pub(super) struct Helper {
-    leave: mpsc::Sender<()>,
-    thread: JoinHandle<()>,
-}
-
-impl Helper {
-    pub(super) fn new() -> Self {
-        let (leave, left) = mpsc::channel::<()>();
-        let (enter, entered) = mpsc::channel();
-        let thread = thread::spawn(move || {
-            let guard = quiescence::read();
-            enter.send(()).unwrap();
-            let _ = left.recv();
-            drop(guard);
-        });
-        entered.recv().unwrap();
-        Self { leave, thread }
-    }
-
-    pub(super) fn let_go(self) {
-        drop(self.leave);
-        self.thread.join().unwrap();
-    }
 }

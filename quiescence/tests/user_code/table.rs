@@ -1,8 +1,16 @@
 //! Every place where the library runs code of its user's: one row for each way that leads there.
 
-use quiescence::__private::Site;
+use crate::common::*;
 
-use super::reach;
+use quiescence::__private::Site;
+use quiescence::cell::{Cache, Snapshot};
+use quiescence::collections::{HashMap, IdMap, List, Queue};
+use quiescence::intrusive::HashTable;
+use quiescence::sync::{BigRef, Latch, PerCpu, SeqLock};
+use quiescence::{ArcCell, RcuRef, cell::ExactCell, epoch};
+
+use super::actions::act;
+use super::reach::*;
 
 /// What the thread is in, of the global domain's, while user code runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,172 +114,302 @@ impl Row {
 }
 
 pub(super) static ROWS: [Row; 53] = [
-    in_callback(Site::Callback, "Domain::call", reach::domain_call)
-        .caught()
-        .left("counted, and the rest is run"),
-    in_callback(Site::Callback, "Domain::retire", reach::domain_retire)
-        .caught()
-        .left("counted, and the rest is run"),
-    in_callback(Site::Callback, "epoch::Guard::defer", reach::epoch_guard_defer)
-        .caught()
-        .left("counted, and the rest is run"),
-    row(Site::OnTheSpot, "epoch::unprotected().defer", reach::epoch_unprotected_defer)
-        .left("the closure is gone"),
-    in_callback(Site::Head, "CallbackQueue::attend", reach::callback_queue_attend)
-        .never()
-        .left("C does not unwind"),
-    row(Site::Attend, "CallbackQueue::attend_and", reach::callback_queue_attend_and)
-        .used("that the thread attends, which no other may meanwhile")
-        .left("no thread attends to the queue")
-        .waits(),
-    row(Site::Weigh, "Rcu::store", reach::rcu_store)
-        .caught()
-        .used("the old value, which is this call's alone")
-        .left("counted as its size"),
-    row(Site::WakerClone, "Domain::synchronize_async", reach::domain_synchronize_async)
+    in_callback(Site::Callback, "Domain::call", || {
+        quiescence::call(act).unwrap();
+        Domain::global().barrier();
+    })
+    .caught()
+    .left("counted, and the rest is run"),
+    in_callback(Site::Callback, "Domain::retire", || {
+        quiescence::retire(Box::new(Acts)).unwrap();
+        Domain::global().barrier();
+    })
+    .caught()
+    .left("counted, and the rest is run"),
+    in_callback(Site::Callback, "epoch::Guard::defer", || {
+        epoch::pin().defer(act);
+        epoch::pin().flush();
+        Domain::global().barrier();
+    })
+    .caught()
+    .left("counted, and the rest is run"),
+    row(Site::OnTheSpot, "epoch::unprotected().defer", || {
+        // SAFETY: nothing is read under it.
+        unsafe { epoch::unprotected() }.defer(act);
+    })
+    .left("the closure is gone"),
+    in_callback(Site::Head, "CallbackQueue::attend", || {
+        push_head(&QUEUE);
+        QUEUE.attend(Some(Duration::ZERO)).unwrap();
+    })
+    .never()
+    .left("C does not unwind"),
+    row(Site::Attend, "CallbackQueue::attend_and", || {
+        push_head(&QUEUE);
+        QUEUE.attend_and(Some(Duration::ZERO), act).unwrap();
+    })
+    .used("that the thread attends, which no other may meanwhile")
+    .left("no thread attends to the queue")
+    .waits(),
+    row(Site::Weigh, "Rcu::store", || {
+        static CELL: LazyLock<Rcu<Weighs>> = LazyLock::new(|| Rcu::new(Weighs));
+        CELL.store(Weighs);
+    })
+    .caught()
+    .used("the old value, which is this call's alone")
+    .left("counted as its size"),
+    row(Site::WakerClone, "Domain::synchronize_async", || drop(pending(true)))
         .used("nothing: the machine is asked again")
         .left("the task is in no list"),
-    row(Site::Wake, "Domain::synchronize", reach::domain_synchronize)
-        .caught()
-        .used("nothing: the thread's own slots are counted anew")
-        .left("counted, and the rest is woken")
-        .waits(),
-    row(Site::WakerDrop, "the drop of a future", reach::the_drop_of_a_future)
+    row(Site::Wake, "Domain::synchronize", || {
+        let future = pending(false);
+        let_go();
+        Domain::global().synchronize();
+        drop(future);
+    })
+    .caught()
+    .used("nothing: the thread's own slots are counted anew")
+    .left("counted, and the rest is woken")
+    .waits(),
+    row(Site::WakerDrop, "the drop of a future", || drop(pending(true)))
         .caught()
         .used("nothing: it is in no list any more")
         .left("the future is gone"),
-    in_section(Site::Update, "Rcu::update", reach::rcu_update)
+    in_section(Site::Update, "Rcu::update", || Rcu::new(1).update(acted))
         .used("the old value, which the section protects")
         .left("the cell is as it was"),
-    row(Site::Update, "ArcCell::rcu", reach::arc_cell_rcu)
-        .used("the old value, which the guard protects")
-        .left("the cell is as it was"),
-    row(Site::Update, "ExactCell::rcu", reach::exact_cell_rcu)
-        .used("the old value, which the guard protects")
-        .left("the cell is as it was"),
-    row(Site::Update, "Snapshot::update", reach::snapshot_update)
-        .used("the old value, a copy")
-        .left("the snapshot is as it was"),
-    row(Site::Update, "SeqLock::update", reach::seq_lock_update)
-        .held("the writer's lock, which its guard is")
-        .used("the old value, which the lock protects")
-        .left("the value is as it was, and unlocked"),
-    row(Site::Update, "Latch::update", reach::latch_update)
-        .held("the writer's lock")
-        .used("the old value, which the lock protects")
-        .left("the value is as it was, and unlocked"),
-    in_section(Site::Update, "epoch::Atomic::fetch_update", reach::epoch_atomic_fetch_update)
-        .used("the old pointer, which is compared")
-        .left("the pointer is as it was"),
-    in_section(Site::Update, "IdMap::update", reach::id_map_update)
-        .used("the old entry, which the section protects and is compared")
-        .left("the map is as it was"),
-    in_section(Site::Update, "HashMap::update", reach::hash_map_update)
-        .used("the old entry, which the section protects and is compared")
-        .left("the map is as it was"),
-    in_section(Site::Project, "Rcu::with", reach::rcu_with).left("the section has ended"),
-    in_section(Site::Project, "RcuRef::map", reach::rcu_ref_map)
-        .used("the value, which the guard protects")
+    row(Site::Update, "ArcCell::rcu", || {
+        ArcCell::from_pointee(1).rcu(|value| acted(value));
+    })
+    .used("the old value, which the guard protects")
+    .left("the cell is as it was"),
+    row(Site::Update, "ExactCell::rcu", || {
+        ExactCell::new(Arc::new(1)).rcu(|value| Arc::new(acted(value)));
+    })
+    .used("the old value, which the guard protects")
+    .left("the cell is as it was"),
+    row(Site::Update, "Snapshot::update", || {
+        Snapshot::new(1).update(|value| acted(&value));
+    })
+    .used("the old value, a copy")
+    .left("the snapshot is as it was"),
+    row(Site::Update, "SeqLock::update", || {
+        SeqLock::new(1).update(|value| acted(&value));
+    })
+    .held("the writer's lock, which its guard is")
+    .used("the old value, which the lock protects")
+    .left("the value is as it was, and unlocked"),
+    row(Site::Update, "Latch::update", || {
+        Latch::new(1).update(|value| acted(&value));
+    })
+    .held("the writer's lock")
+    .used("the old value, which the lock protects")
+    .left("the value is as it was, and unlocked"),
+    in_section(Site::Update, "epoch::Atomic::fetch_update", || {
+        static CELL: LazyLock<epoch::Atomic<u64>> = LazyLock::new(epoch::Atomic::null);
+        let none = |_| {
+            act();
+            None
+        };
+        let _ = CELL.fetch_update(SeqCst, SeqCst, &epoch::pin(), none);
+    })
+    .used("the old pointer, which is compared")
+    .left("the pointer is as it was"),
+    in_section(Site::Update, "IdMap::update", || {
+        let id = IDS.insert(1);
+        IDS.update(id, acted);
+        IDS.remove(id);
+    })
+    .used("the old entry, which the section protects and is compared")
+    .left("the map is as it was"),
+    in_section(Site::Update, "HashMap::update", || {
+        MAP.insert(1, 1);
+        MAP.update(&1, acted);
+    })
+    .used("the old entry, which the section protects and is compared")
+    .left("the map is as it was"),
+    in_section(Site::Project, "Rcu::with", || _ = Rcu::new(1).with(acted))
         .left("the section has ended"),
-    row(Site::Project, "arc_cell::MapCache::load", reach::arc_cell_map_cache_load)
-        .left("the cache is as it was"),
-    row(Site::Scope, "Qsbr::while_offline", reach::qsbr_while_offline)
+    in_section(Site::Project, "RcuRef::map", || {
+        static CELL: LazyLock<Rcu<u64>> = LazyLock::new(|| Rcu::new(1));
+        drop(RcuRef::map(CELL.read(), |value| {
+            act();
+            value
+        }));
+    })
+    .used("the value, which the guard protects")
+    .left("the section has ended"),
+    row(Site::Project, "arc_cell::MapCache::load", || {
+        let cell = ArcCell::from_pointee(1);
+        let mut part = Cache::new(&cell).map(|value| {
+            act();
+            value
+        });
+        part.load();
+    })
+    .left("the cache is as it was"),
+    row(Site::Scope, "Qsbr::while_offline", || Domain::global().qsbr().while_offline(act))
         .left("the reader is online again"),
-    row(Site::Scope, "epoch::Guard::repin_after", reach::epoch_guard_repin_after)
+    row(Site::Scope, "epoch::Guard::repin_after", || epoch::pin().repin_after(act))
         .left("the guard is pinned again"),
-    row(Site::Make, "PerCpu::new", reach::per_cpu_new)
+    row(Site::Make, "PerCpu::new", || drop(PerCpu::new(|_| act())))
         .used("the values so far, which are this call's alone")
         .left("they are dropped"),
-    row(Site::Make, "IdMap::insert_with", reach::id_map_insert_with)
+    row(Site::Make, "IdMap::insert_with", || _ = IDS.insert_with(|_| acted(&1)))
         .used("the id, which is claimed")
         .left("the id is free"),
-    in_section(
-        Site::Make,
-        "HashMapRef::get_or_insert_with",
-        reach::hash_map_ref_get_or_insert_with,
-    )
+    in_section(Site::Make, "HashMapRef::get_or_insert_with", || {
+        MAP.remove(&2);
+        MAP.read().get_or_insert_with(2, || acted(&1));
+    })
     .used("the hash; that there is no entry is looked at again")
     .left("the map is as it was"),
-    row(Site::Choose, "List::retain", reach::list_retain)
-        .held("the updater's lock, which stands in the documentation")
-        .used("the place in the list, which the lock protects")
-        .left("the list is whole, and unlocked"),
-    in_section(Site::Choose, "IdMap::retain", reach::id_map_retain)
-        .used("the entry, which the section protects and is compared")
-        .left("what was removed so far is"),
-    in_section(Site::Choose, "HashMap::retain", reach::hash_map_retain)
-        .used("the entry, which the section protects and is compared")
-        .left("what was removed so far is"),
-    row(Site::Release, "BigRef's drop", reach::big_ref_drop)
+    row(Site::Choose, "List::retain", || {
+        LIST.push_back(1);
+        LIST.retain(|_| {
+            act();
+            false
+        });
+    })
+    .held("the updater's lock, which stands in the documentation")
+    .used("the place in the list, which the lock protects")
+    .left("the list is whole, and unlocked"),
+    in_section(Site::Choose, "IdMap::retain", || {
+        IDS.insert(1);
+        IDS.retain(|_, _| {
+            act();
+            false
+        });
+    })
+    .used("the entry, which the section protects and is compared")
+    .left("what was removed so far is"),
+    in_section(Site::Choose, "HashMap::retain", || {
+        MAP.insert(1, 1);
+        MAP.retain(|_, _| {
+            act();
+            false
+        });
+    })
+    .used("the entry, which the section protects and is compared")
+    .left("what was removed so far is"),
+    row(Site::Release, "BigRef's drop", || drop(BigRef::with_release((), |()| act())))
         .used("nothing: nobody has it any more")
         .left("the value is gone"),
-    in_section(Site::Equal, "HashTable::lookup", reach::hash_table_lookup)
-        .used("the node, which the caller's section protects")
-        .left("the table is as it was"),
-    row(Site::Allocate, "HashTable::new_in", reach::hash_table_new_in)
-        .never()
-        .used("the table, which is this call's alone")
-        .left("it does not unwind, by its contract"),
-    in_section(Site::Key, "Hash, by HashMap::get", reach::hash_by_hash_map_get)
+    in_section(Site::Equal, "HashTable::lookup", || {
+        let _section = quiescence::read();
+        // SAFETY: in a section of its domain, and its one node is never freed.
+        unsafe {
+            TABLE.lookup(7, |_| {
+                act();
+                true
+            })
+        };
+    })
+    .used("the node, which the caller's section protects")
+    .left("the table is as it was"),
+    row(Site::Allocate, "HashTable::new_in", || {
+        drop(HashTable::new_in(Domain::global(), OPTIONS, Arc::new(Acts)).unwrap())
+    })
+    .never()
+    .used("the table, which is this call's alone")
+    .left("it does not unwind, by its contract"),
+    in_section(Site::Key, "Hash, by HashMap::get", || _ = KEYS.read().get(&Key(1)))
         .used("nothing: the table is looked up afterwards")
         .left("the section has ended"),
-    in_section(Site::Key, "Eq, by HashMap::get", reach::eq_by_hash_map_get)
+    in_section(Site::Key, "Eq, by HashMap::get", || _ = KEYS.read().get(&Key(0)))
         .used("the entry, which the section protects")
         .left("the section has ended"),
-    in_section(Site::Key, "Hash, by HashMap::insert", reach::hash_by_hash_map_insert)
+    in_section(Site::Key, "Hash, by HashMap::insert", || _ = KEYS.insert(Key(1), 1))
         .used("nothing: the table is looked up afterwards")
         .left("the map is as it was"),
-    in_section(Site::Key, "Eq, by HashMap::insert", reach::eq_by_hash_map_insert)
+    in_section(Site::Key, "Eq, by HashMap::insert", || _ = KEYS.insert(Key(0), 1))
         .used("the entries' addresses, which the section protects; new ones are compared")
         .left("the map is as it was"),
-    in_section(Site::Key, "Clone, by HashMap::update", reach::clone_by_hash_map_update)
+    in_section(Site::Key, "Clone, by HashMap::update", || _ = KEYS.update(&Key(2), |value| *value))
         .used("the old entry, which the section protects and is compared")
         .left("the map is as it was"),
-    row(Site::Pointer, "ArcCellAny::load_full", reach::arc_cell_any_load_full)
+    row(Site::Pointer, "ArcCellAny::load_full", || _ = POINTER.load_full())
         .used("the guard, whose slot protects the object")
         .left("the guard is dropped"),
-    row(Site::Pointer, "ArcCellAny::swap", reach::arc_cell_any_swap)
+    row(Site::Pointer, "ArcCellAny::swap", || _ = POINTER.swap(Pointer::new(Arc::new(2))))
         .used("the old reference, which is this call's alone")
         .left("the old reference is given up"),
-    row(
-        Site::Pointer,
-        "ArcCellAny::load, with eight guards",
-        reach::arc_cell_any_load_with_eight_guards,
-    )
+    row(Site::Pointer, "ArcCellAny::load, with eight guards", || {
+        let guards: Vec<_> = (0..8).map(|_| POINTER.load()).collect();
+        drop((POINTER.load(), guards));
+    })
     .used("the slot, which protects the object")
     .left("the slot is free"),
-    row(Site::Pointer, "ExactCell::load_full", reach::exact_cell_load_full)
+    row(Site::Pointer, "ExactCell::load_full", || _ = EXACT.load_full())
         .used("the guard, which has the borrow")
         .left("the guard is dropped"),
-    row(Site::Pointer, "ExactCell::swap", reach::exact_cell_swap)
-        .used("the counts so far, which are the cell's")
-        .left("the value is not dropped"),
-    row(Site::Drop, "Queue's drop", reach::queue_drop)
+    row(Site::Pointer, "ExactCell::swap", || {
+        let _guard = EXACT.load();
+        EXACT.swap(Pointer::new(Arc::new(2)));
+    })
+    .used("the counts so far, which are the cell's")
+    .left("the value is not dropped"),
+    row(Site::Drop, "Queue's drop", || {
+        let queue = Queue::new();
+        queue.push(RefCell::new(Acts));
+        drop(queue);
+    })
+    .used("the rest, which is this call's alone")
+    .left("the rest is dropped"),
+    row(Site::Drop, "List's drop", || drop([Acts].into_iter().collect::<List<_>>()))
         .used("the rest, which is this call's alone")
         .left("the rest is dropped"),
-    row(Site::Drop, "List's drop", reach::list_drop)
-        .used("the rest, which is this call's alone")
-        .left("the rest is dropped"),
-    row(Site::Drop, "IdMap's drop", reach::id_map_drop)
-        .used("the rest, which is this call's alone")
-        .left("the rest is dropped"),
-    row(Site::Drop, "HashMap's drop", reach::hash_map_drop)
-        .used("the rest, which is this call's alone")
-        .left("the rest is dropped"),
-    row(Site::Drop, "Rcu's drop", reach::rcu_drop).left("the cell is gone"),
-    row(Site::Drop, "ExactCell's drop", reach::exact_cell_drop).left("the cell is gone"),
-    row(Site::Drop, "BigRef's drop", reach::big_ref_drop_drop).left("the value is gone"),
-    row(Site::Drop, "set_stall_hook", reach::set_stall_hook)
-        .used("nothing: the new one is in its place")
-        .left("the old hook is gone"),
-    row(Site::StallHook, "the stall reporter", reach::the_stall_reporter)
-        .caught()
-        .left("counted, and the reporter continues")
-        .waits()
-        .elsewhere(),
-    row(Site::Subscriber, "Domain::synchronize", reach::subscriber)
-        .caught()
-        .used("nothing: events are handed on after the step")
-        .left("the event is gone")
-        .waits(),
+    row(Site::Drop, "IdMap's drop", || {
+        let ids = IdMap::new();
+        ids.insert(Acts);
+        drop(ids);
+    })
+    .used("the rest, which is this call's alone")
+    .left("the rest is dropped"),
+    row(Site::Drop, "HashMap's drop", || {
+        let map = HashMap::new();
+        map.insert(1, Acts);
+        drop(map);
+    })
+    .used("the rest, which is this call's alone")
+    .left("the rest is dropped"),
+    row(Site::Drop, "Rcu's drop", || drop(Rcu::new(Acts))).left("the cell is gone"),
+    row(Site::Drop, "ExactCell's drop", || drop(ExactCell::new(Arc::new(Acts))))
+        .left("the cell is gone"),
+    row(Site::Drop, "BigRef's drop", || drop(BigRef::new(Acts))).left("the value is gone"),
+    row(Site::Drop, "set_stall_hook", || {
+        let acts = Acts;
+        quiescence::report::set_stall_hook(move |_| {
+            let _ = &acts;
+        });
+        quiescence::report::set_stall_hook(|_| ());
+    })
+    .used("nothing: the new one is in its place")
+    .left("the old hook is gone"),
+    row(Site::StallHook, "the stall reporter", || {
+        let domain = Domain::global();
+        let mut tuning = domain.tuning();
+        let before = tuning;
+        tuning.stall_after = Some(Duration::from_millis(2));
+        domain.tune(tuning);
+        quiescence::report::set_stall_hook(|_| {
+            act();
+            let_go();
+        });
+        hold();
+        domain.synchronize();
+        domain.tune(before);
+    })
+    .caught()
+    .left("counted, and the reporter continues")
+    .waits()
+    .elsewhere(),
+    row(Site::Subscriber, "Domain::synchronize", || {
+        #[cfg(feature = "tracing")]
+        tracing::subscriber::with_default(Subscriber, || Domain::global().synchronize());
+    })
+    .caught()
+    .used("nothing: events are handed on after the step")
+    .left("the event is gone")
+    .waits(),
 ];

@@ -9,7 +9,6 @@ use std::ptr::NonNull;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
 use loom::sync::Arc;
-use loom::thread;
 
 use super::bucket::{GracePeriods, Location, Locked, Moved};
 use super::entry::{Boxed, Entry, Form, Inline};
@@ -20,14 +19,8 @@ use super::search::search;
 use super::table::{Table, TableRef};
 use super::tags;
 use super::walk::Walk;
+use crate::loom_tests::{bounded, spawn};
 use crate::os::sync::{AtomicPtr, AtomicU64, Tracked, fence};
-
-fn model(f: impl Fn() + Send + Sync + 'static) {
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound.get_or_insert(3);
-    builder.max_branches = 10_000;
-    builder.check(f);
-}
 
 /// Grace periods of one reader.
 struct Periods {
@@ -124,6 +117,12 @@ impl<F: Form<Key = u32, Value: From<u32>>> World<F> {
         }
     }
 
+    /// Helps what is in the table, which has a next one, to move on; returns whether all of it has.
+    fn help(&self, table: TableRef<F>, left: &Left) -> bool {
+        // SAFETY: nothing is freed before the end of the model.
+        unsafe { growth::help(&self.root, table, 2, &hash_of, &self.periods, left) }.is_some()
+    }
+
     fn insert(&self, left: &Left, key: u32, value: u32) {
         self.change(left, key, |bucket, found| {
             let entry = Entry { key, value: value.into() };
@@ -176,13 +175,10 @@ fn beside<F: Form<Key = u32, Value: From<u32>> + 'static>(
     update: impl Fn(&World<F>, &Left) + Send + Sync + Copy + 'static,
     read: impl Fn(&World<F>) + Send + Sync + Copy + 'static,
 ) {
-    model(move || {
+    bounded(3, move || {
         let (world, left) = (World::<F>::new(buckets), Left::default());
         first(&world, &left);
-        let reader = thread::spawn({
-            let world = Arc::clone(&world);
-            move || read(&world)
-        });
+        let reader = spawn(&world, move |world| read(&world));
         update(&world, &left);
         reader.join().unwrap();
         World::end(world, &left);
@@ -219,25 +215,26 @@ fn a_boxed_key_that_is_replaced_is_found() {
     replaced::<BoxedForm>();
 }
 
-#[test]
-fn a_key_that_is_replaced_in_the_slots_is_found() {
+/// The last of so many keys is replaced by these values.
+fn found_while_replaced(keys: u32, values: &'static [u32]) {
+    let key = 2 * (keys - 1);
     beside::<InlineForm>(
         1,
-        |world, left| world.insert(left, 0, 10),
-        |world, left| world.insert(left, 0, 11),
-        |world| assert!(world.section(|| world.get(0)).is_some(), "it is never removed"),
+        move |world, left| (0..keys).for_each(|key| world.insert(left, 2 * key, 2 * key)),
+        move |world, left| values.iter().for_each(|&value| world.insert(left, key, value)),
+        move |world| assert!(world.section(|| world.get(key)).is_some(), "it is never removed"),
     );
+}
+
+#[test]
+fn a_key_that_is_replaced_in_the_slots_is_found() {
+    found_while_replaced(1, &[11]);
 }
 
 /// It stays in the node of its bucket, and goes to another one where that is full.
 #[test]
 fn a_key_in_a_node_that_is_replaced_is_found() {
-    beside::<InlineForm>(
-        1,
-        |world, left| (0..3).for_each(|key| world.insert(left, 2 * key, 2 * key)),
-        |world, left| (11..13).for_each(|value| world.insert(left, 4, value)),
-        |world| assert!(world.section(|| world.get(4)).is_some(), "it is never removed"),
-    );
+    found_while_replaced(3, &[11, 12]);
 }
 
 #[test]
@@ -284,9 +281,8 @@ fn a_slot_that_dies_later_waits_for_its_own_readers() {
     );
 }
 
-/// A boxed entry is found by all from one moment on, also by a reader with an older word.
-#[test]
-fn a_boxed_key_is_found_by_all_or_by_none() {
+/// A reader looks twice for `key` while 0 is removed and 2 comes into its slot.
+fn looked_for_twice(key: u32, is_right: fn(Option<u32>, Option<u32>) -> bool) {
     beside::<BoxedForm>(
         1,
         |world, left| world.insert(left, 0, 10),
@@ -294,30 +290,24 @@ fn a_boxed_key_is_found_by_all_or_by_none() {
             world.remove(left, 0);
             world.insert(left, 2, 20);
         },
-        |world| {
-            let first = world.section(|| world.get(2));
-            let second = world.section(|| world.get(2));
-            assert!(first.is_none() || second.is_some(), "found, and then not");
+        move |world| {
+            let look = || world.section(|| world.get(key));
+            let (first, second) = (look(), look());
+            assert!(is_right(first, second), "{first:?}, and then {second:?}");
         },
     );
+}
+
+/// A boxed entry is found by all from one moment on, also by a reader with an older word.
+#[test]
+fn a_boxed_key_is_found_by_all_or_by_none() {
+    looked_for_twice(2, |first, second| first.is_none() || second.is_some());
 }
 
 /// Its slot has the tag of another entry after it, and then that entry.
 #[test]
 fn a_boxed_key_that_is_removed_stays_so() {
-    beside::<BoxedForm>(
-        1,
-        |world, left| world.insert(left, 0, 10),
-        |world, left| {
-            world.remove(left, 0);
-            world.insert(left, 2, 20);
-        },
-        |world| {
-            let first = world.section(|| world.get(0));
-            let second = world.section(|| world.get(0));
-            assert!(first.is_some() || second.is_none(), "removed, and then found");
-        },
-    );
+    looked_for_twice(0, |first, second| first.is_some() || second.is_none());
 }
 
 /// A value whose writes and reads loom sees.
@@ -376,10 +366,7 @@ fn moved<F: Form<Key = u32, Value = u32> + 'static>(from: usize, to: usize) {
         move |world, left| {
             let table = world.table();
             table.set_next(to);
-            // SAFETY: nothing is freed before the end of the model.
-            let old =
-                unsafe { growth::help(&world.root, table, 2, &hash_of, &world.periods, left) };
-            assert!(old.is_some(), "all of it has moved");
+            assert!(world.help(table, left), "all of it has moved");
             world.insert(left, 0, 10);
         },
         |world| {
@@ -413,10 +400,7 @@ fn an_updater_follows_a_bucket_that_moves() {
         |world, left| {
             let table = world.table();
             table.set_next(2);
-            // SAFETY: nothing is freed before the end of the model.
-            let old =
-                unsafe { growth::help(&world.root, table, 2, &hash_of, &world.periods, left) };
-            assert!(old.is_some(), "all of it has moved");
+            assert!(world.help(table, left), "all of it has moved");
         },
         |world| {
             let left = Left::default();
@@ -429,7 +413,11 @@ fn an_updater_follows_a_bucket_that_moves() {
 /// A bucket that its mover is not done with is moved by another one that waits for it, and once.
 #[test]
 fn a_bucket_that_two_move_moves_once() {
-    let all_there = |world: &World<InlineForm>| {
+    let moves = |world: &World<InlineForm>, left: &Left| {
+        let table = world.table();
+        if table.next().is_some() {
+            world.help(table, left);
+        }
         (0..3).for_each(|key| assert_eq!(world.get(key), Some(key)));
     };
     beside::<InlineForm>(
@@ -438,22 +426,8 @@ fn a_bucket_that_two_move_moves_once() {
             (0..3).for_each(|key| world.insert(left, key, key));
             world.table().set_next(2);
         },
-        move |world, left| {
-            let table = world.table();
-            if table.next().is_some() {
-                // SAFETY: nothing is freed before the end of the model.
-                unsafe { growth::help(&world.root, table, 2, &hash_of, &world.periods, left) };
-            }
-            all_there(world);
-        },
-        move |world| {
-            let (table, left) = (world.table(), Left::default());
-            if table.next().is_some() {
-                // SAFETY: as above.
-                unsafe { growth::help(&world.root, table, 2, &hash_of, &world.periods, &left) };
-            }
-            all_there(world);
-        },
+        moves,
+        move |world| moves(world, &Left::default()),
     );
 }
 
@@ -507,13 +481,8 @@ fn walked<F: Form<Key = u32, Value = u32> + 'static>() {
                     seen.push(unsafe { (*entry).key });
                 }
             });
-            for key in [2, 4] {
-                assert_eq!(
-                    seen.iter().filter(|other| **other == key).count(),
-                    1,
-                    "{key}: {seen:?}"
-                );
-            }
+            let times = [2, 4].map(|key| seen.iter().filter(|other| **other == key).count());
+            assert_eq!(times, [1, 1], "{seen:?}");
         },
     );
 }

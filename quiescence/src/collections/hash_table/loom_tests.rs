@@ -8,19 +8,12 @@ use std::ptr::{self, NonNull};
 
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
-use loom::thread;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use super::list::{self, BUCKET, LINKED};
 use super::node::Node;
 use super::split;
-
-fn model(preemptions: usize, f: impl Fn() + Send + Sync + 'static) {
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound.get_or_insert(preemptions);
-    builder.max_branches = 5_000;
-    builder.check(f);
-}
+use crate::loom_tests::{bounded, spawn};
 
 #[repr(C)]
 struct Object {
@@ -142,14 +135,9 @@ impl World {
     }
 }
 
-fn spawn(world: &Arc<World>, f: impl FnOnce(&World) + 'static) -> thread::JoinHandle<()> {
-    let world = Arc::clone(world);
-    thread::spawn(move || f(&world))
-}
-
 #[test]
 fn what_is_added_is_found_whole() {
-    model(3, || {
+    bounded(3, || {
         let world = World::new();
         let adder = spawn(&world, |world| world.add(0));
         world.finds(0);
@@ -160,7 +148,7 @@ fn what_is_added_is_found_whole() {
 
 #[test]
 fn two_add_and_one_deletes_beside_each_other() {
-    model(2, || {
+    bounded(2, || {
         let world = World::new();
         world.add(0);
         let adder = spawn(&world, |world| world.add(1));
@@ -174,12 +162,11 @@ fn two_add_and_one_deletes_beside_each_other() {
 
 #[test]
 fn one_of_two_deletes() {
-    model(3, || {
+    bounded(3, || {
         let world = World::new();
         world.add(0);
         world.add(1);
-        let other = Arc::clone(&world);
-        let deleter = thread::spawn(move || other.delete(1));
+        let deleter = spawn(&world, |world| world.delete(1));
         let here = world.delete(1);
         assert!(here ^ deleter.join().unwrap());
         assert_eq!(world.all(), [0]);
@@ -188,7 +175,7 @@ fn one_of_two_deletes() {
 
 #[test]
 fn neighbours_are_deleted_at_once() {
-    model(3, || {
+    bounded(3, || {
         let world = World::new();
         (0..3).for_each(|number| world.add(number));
         let deleter = spawn(&world, |world| assert!(world.delete(0)));
@@ -200,10 +187,9 @@ fn neighbours_are_deleted_at_once() {
 
 #[test]
 fn one_of_two_adds_a_key() {
-    model(3, || {
+    bounded(3, || {
         let world = World::new();
-        let other = Arc::clone(&world);
-        let adder = thread::spawn(move || other.add_unique(2));
+        let adder = spawn(&world, |world| world.add_unique(2));
         let here = world.add_unique(3);
         assert!(here ^ adder.join().unwrap());
         assert_eq!(world.all().len(), 1);
@@ -213,7 +199,7 @@ fn one_of_two_adds_a_key() {
 /// A reader meets the old node or the new one, never none, and not both by going on.
 #[test]
 fn a_key_is_there_while_it_is_replaced() {
-    model(3, || {
+    bounded(3, || {
         let world = World::new();
         world.add(2);
         let replacer = spawn(&world, |world| {
@@ -232,11 +218,10 @@ fn a_key_is_there_while_it_is_replaced() {
 
 #[test]
 fn a_node_is_replaced_or_deleted() {
-    model(3, || {
+    bounded(3, || {
         let world = World::new();
         world.add(2);
-        let other = Arc::clone(&world);
-        let deleter = thread::spawn(move || other.delete(2));
+        let deleter = spawn(&world, |world| world.delete(2));
         let (old, new) = (&world.objects[2].node, world.filled(3));
         // SAFETY: everything lives as long as the model.
         let replaced = unsafe { list::replace(old, new) };
@@ -252,7 +237,7 @@ fn a_node_is_replaced_or_deleted() {
 /// Two need the bucket for the first time, and one looks for what is behind it.
 #[test]
 fn a_bucket_comes_into_the_list_once() {
-    model(3, || {
+    bounded(3, || {
         let world = World::new();
         world.buckets[1].next.store(0, Relaxed);
         let link_0 = world.buckets[0].next.load(Relaxed);
@@ -274,7 +259,7 @@ fn a_bucket_comes_into_the_list_once() {
 /// A bucket comes while what stands behind its place is deleted, and goes again.
 #[test]
 fn a_bucket_comes_and_goes() {
-    model(3, || {
+    bounded(3, || {
         let world = World::new();
         let node = world.filled(1);
         // SAFETY: everything lives as long as the model.
@@ -312,7 +297,7 @@ fn a_bucket_comes_and_goes() {
 /// What a cursor keeps of a node's object is the whole of it.
 #[test]
 fn a_pointer_is_the_owners() {
-    model(1, || {
+    bounded(1, || {
         let world = World::new();
         world.add(0);
         // SAFETY: as above.

@@ -8,18 +8,11 @@ use std::sync::Mutex;
 
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
-use loom::thread;
 
 use super::chunk::{Entry, SLOTS};
 use super::id::{Id, Mark};
 use super::table::{INDEXES, Indexes, Table};
-
-fn model(preemptions: usize, f: impl Fn() + Send + Sync + 'static) {
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound.get_or_insert(preemptions);
-    builder.max_branches = 5_000;
-    builder.check(f);
-}
+use crate::loom_tests::{bounded, spawn};
 
 type Value = UnsafeCell<usize>;
 
@@ -65,6 +58,12 @@ impl World {
         // SAFETY: entries live as long as the model.
         let taken = unsafe { self.table.unlink(id.index(), is_it) };
         taken.inspect(|entry| self.took(*entry)).is_some()
+    }
+
+    /// Removes the entry, and inserts another one.
+    fn again(&self, old: Id) -> Id {
+        assert!(self.remove(old));
+        self.insert(2)
     }
 
     fn replace(&self, id: Id, number: usize) -> bool {
@@ -116,17 +115,9 @@ impl Drop for World {
     }
 }
 
-fn spawn<R: 'static>(
-    world: &Arc<World>,
-    f: impl FnOnce(&World) -> R + 'static,
-) -> thread::JoinHandle<R> {
-    let world = Arc::clone(world);
-    thread::spawn(move || f(&world))
-}
-
 #[test]
 fn a_reader_sees_what_was_inserted_whole() {
-    model(3, || {
+    bounded(3, || {
         let world = World::new();
         world.insert(6);
         let second = Id::from_bits(1 << 32 | 1).unwrap();
@@ -141,7 +132,7 @@ fn a_reader_sees_what_was_inserted_whole() {
 /// A reader with an id finds its entry or nothing, while the index is used again.
 #[test]
 fn an_index_that_is_used_again_has_another_id() {
-    model(3, || {
+    bounded(3, || {
         let world = World::new();
         let other = spawn(&world, |world| {
             let id = world.insert(1);
@@ -158,13 +149,10 @@ fn an_index_that_is_used_again_has_another_id() {
 
 #[test]
 fn an_old_id_finds_nothing() {
-    model(3, || {
+    bounded(3, || {
         let world = World::new();
         let old = world.insert(1);
-        let updater = spawn(&world, move |world| {
-            assert!(world.remove(old));
-            world.insert(2)
-        });
+        let updater = spawn(&world, move |world| world.again(old));
         let seen = world.get(old);
         assert!(seen.is_none_or(|number| number == 1));
         let new = updater.join().unwrap();
@@ -175,7 +163,7 @@ fn an_old_id_finds_nothing() {
 
 #[test]
 fn one_of_two_removes_what_is_being_replaced() {
-    model(2, || {
+    bounded(2, || {
         let world = World::new();
         let id = world.insert(1);
         let other = spawn(&world, move |world| world.remove(id));
@@ -191,7 +179,7 @@ fn one_of_two_removes_what_is_being_replaced() {
 
 #[test]
 fn one_of_two_takes_an_index() {
-    model(3, || {
+    bounded(3, || {
         let world = World::new();
         let take = |world: &World| {
             let claim = world.table.claim_at(1);
@@ -210,7 +198,7 @@ fn one_of_two_takes_an_index() {
 /// A thread finds a chunk full while another one gives an index of it back.
 #[test]
 fn a_free_index_is_not_lost() {
-    model(3, || {
+    bounded(3, || {
         let world = World::new();
         let ids: Vec<Id> = (0..SLOTS).map(|number| world.insert(number)).collect();
         let last = ids[SLOTS - 1];
@@ -227,13 +215,10 @@ fn a_free_index_is_not_lost() {
 
 #[test]
 fn a_mark_does_not_outlive_its_entry() {
-    model(3, || {
+    bounded(3, || {
         let world = World::new();
         let old = world.insert(1);
-        let updater = spawn(&world, move |world| {
-            assert!(world.remove(old));
-            world.insert(2)
-        });
+        let updater = spawn(&world, move |world| world.again(old));
         world.mark(old, Mark::M1);
         let new = updater.join().unwrap();
         if new.index() == old.index() {
@@ -246,7 +231,7 @@ fn a_mark_does_not_outlive_its_entry() {
 
 #[test]
 fn a_search_finds_what_was_marked_before_it() {
-    model(3, || {
+    bounded(3, || {
         let world = World::new();
         let ids = [world.insert(1), world.insert(2)];
         assert!(world.mark(ids[0], Mark::M0));
@@ -261,7 +246,7 @@ fn a_search_finds_what_was_marked_before_it() {
 
 #[test]
 fn a_mark_is_given_once_and_stays_with_a_new_value() {
-    model(2, || {
+    bounded(2, || {
         let world = World::new();
         let id = world.insert(1);
         let other = spawn(&world, move |world| world.mark(id, Mark::M2));

@@ -6,17 +6,10 @@ use std::ptr;
 
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
-use loom::thread;
 
 use super::chain::{Chain, Ends, Node, follow};
+use crate::loom_tests::{bounded, spawn};
 use crate::os::sync::{Mutex, Rank, lock};
-
-fn model(preemptions: usize, f: impl Fn() + Send + Sync + 'static) {
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound.get_or_insert(preemptions);
-    builder.max_branches = 5_000;
-    builder.check(f);
-}
 
 struct Number(UnsafeCell<usize>);
 
@@ -144,17 +137,14 @@ impl Drop for World {
 /// thread that is spawned: where an updater loads a link before it stores to it, loom does not come
 /// back to what another thread has loaded there before.)
 fn read_beside(world: &Arc<World>, f: impl FnOnce(&World)) -> Vec<usize> {
-    let reader = thread::spawn({
-        let world = Arc::clone(world);
-        move || world.read()
-    });
+    let reader = spawn(&world, move |world| world.read());
     f(world);
     reader.join().unwrap()
 }
 
 #[test]
 fn an_insertion_is_seen_whole() {
-    model(3, || {
+    bounded(3, || {
         let world = World::new(&[1, 3]);
         let seen = read_beside(&world, |world| {
             world.push_front(0);
@@ -172,7 +162,7 @@ fn an_insertion_is_seen_whole() {
 /// The elements that stay are seen, each once; those that go are seen at most once.
 #[test]
 fn a_reader_on_removed_elements_comes_back_into_the_list() {
-    model(3, || {
+    bounded(3, || {
         let world = World::new(&[0, 1, 2, 3]);
         let seen = read_beside(&world, |world| {
             world.remove(1);
@@ -187,7 +177,7 @@ fn a_reader_on_removed_elements_comes_back_into_the_list() {
 
 #[test]
 fn a_reader_sees_an_element_or_its_replacement() {
-    model(3, || {
+    bounded(3, || {
         let world = World::new(&[0, 1, 2]);
         let seen = read_beside(&world, |world| {
             world.replace(1, 10);
@@ -206,12 +196,9 @@ fn a_reader_sees_an_element_or_its_replacement() {
 /// that another updater has inserted it with.
 #[test]
 fn a_removal_links_what_another_updater_has_inserted() {
-    model(3, || {
+    bounded(3, || {
         let world = World::new(&[0]);
-        let inserts = thread::spawn({
-            let world = Arc::clone(&world);
-            move || world.push_back(1)
-        });
+        let inserts = spawn(&world, move |world| world.push_back(1));
         let seen = read_beside(&world, |world| world.remove(0));
         assert!([&[][..], &[0], &[1], &[0, 1]].contains(&&seen[..]), "{seen:?}");
         inserts.join().unwrap();

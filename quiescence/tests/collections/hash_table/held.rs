@@ -4,27 +4,22 @@ use crate::common::*;
 use mutants::Point;
 use quiescence::intrusive::{HashTable, TableOptions as Options};
 
-use super::{HASHES, Item, Table, empty, is, wait_for};
+use super::{HASHES, Table, empty, fill, is, wait_for};
 
 /// A table of many buckets and no node, which has begun to shrink: its worker waits until
 /// `may_shrink`.
 fn shrinking(may_shrink: &'static AtomicBool) -> Table {
     let domain: Domain<Private> = Domain::new();
     let table: Table = HashTable::new(domain.clone(), Options::default()).unwrap();
-    for key in 0..4_096 {
-        let _section = domain.read();
-        // SAFETY: in a section; freed after a grace period.
-        unsafe { table.add(HASHES[1](key), Item::leak(key, key)) };
-    }
-    let entered = Arc::new(Barrier::new(2));
-    let theirs = entered.clone();
+    fill(&domain, &table, HASHES[1], 0..4_096);
+    let (enter, entered) = mpsc::channel();
     thread::spawn(move || {
         let section = domain.read();
-        theirs.wait();
+        enter.send(()).unwrap();
         wait_until(may_shrink);
         drop(section);
     });
-    entered.wait();
+    entered.recv().unwrap();
     let section = table.readers().read();
     // SAFETY: in a section. The items are not freed.
     let mut at = unsafe { table.first() };
@@ -49,7 +44,6 @@ static HELD_OFF: AtomicBool = AtomicBool::new(false);
 
 /// While somebody is about to look whether a table is empty, its worker comes to change its list.
 #[test]
-#[cfg_attr(miri, ignore = "child processes")]
 fn nothing_is_taken_from_a_table_while_it_is_looked_at() {
     /// Begun, and not ended, until the worker has come to an end one way or the other.
     fn hook(point: Point) {
@@ -78,7 +72,6 @@ fn nothing_is_taken_from_a_table_while_it_is_looked_at() {
 /// A table is given up while its worker is at the list: its nodes may be freed afterwards, so the
 /// worker has left it.
 #[test]
-#[cfg_attr(miri, ignore = "child processes")]
 fn no_table_is_looked_at_when_it_is_gone() {
     static LEFT: AtomicBool = AtomicBool::new(false);
     fn hook(point: Point) {
@@ -105,7 +98,6 @@ fn no_table_is_looked_at_when_it_is_gone() {
 /// A thread has claimed a bucket, and not put it into the list: what belongs to it is found from an
 /// earlier one.
 #[test]
-#[cfg_attr(miri, ignore = "child processes")]
 fn what_is_there_is_found_before_its_bucket_is_in_the_list() {
     static CLAIMED: AtomicBool = AtomicBool::new(false);
     static LOOKED: AtomicBool = AtomicBool::new(false);
@@ -119,11 +111,7 @@ fn what_is_there_is_found_before_its_bucket_is_in_the_list() {
     let domain: Domain<Private> = Domain::new();
     let options = Options { auto_resize: false, ..Options::default() };
     let table: Table = HashTable::new(domain.clone(), options).unwrap();
-    for key in 0..64 {
-        let _section = domain.read();
-        // SAFETY: in a section; freed after a grace period.
-        unsafe { table.add(HASHES[1](key), Item::leak(key, key)) };
-    }
+    fill(&domain, &table, HASHES[1], 0..64);
     mutants::install(hook);
     thread::scope(|scope| {
         scope.spawn(|| table.resize(2 * table.buckets()));

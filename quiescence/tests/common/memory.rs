@@ -1,0 +1,38 @@
+//! What a program takes of memory.
+
+/// Has this program use the system's allocator, with a look at what is asked of it and what goes
+/// back: at layouts, and at layouts and what is in the memory.
+macro_rules! watched_allocator {
+    ($asked:expr, $given_back:expr) => {
+        struct Watched;
+
+        // SAFETY: the system's allocator does all of it.
+        unsafe impl std::alloc::GlobalAlloc for Watched {
+            unsafe fn alloc(&self, layout: std::alloc::Layout) -> *mut u8 {
+                let asked: fn(std::alloc::Layout) = $asked;
+                asked(layout);
+                // SAFETY: by the contract.
+                unsafe { std::alloc::System.alloc(layout) }
+            }
+
+            unsafe fn dealloc(&self, memory: *mut u8, layout: std::alloc::Layout) {
+                let given_back: fn(*mut u8, std::alloc::Layout) = $given_back;
+                given_back(memory, layout);
+                // SAFETY: by the contract.
+                unsafe { std::alloc::System.dealloc(memory, layout) }
+            }
+        }
+
+        #[global_allocator]
+        static ALLOCATOR: Watched = Watched;
+    };
+}
+
+pub(crate) use watched_allocator;
+
+/// Bytes of memory that this process has.
+#[cfg(target_os = "linux")]
+pub(crate) fn resident() -> usize {
+    let sizes = std::fs::read_to_string("/proc/self/statm").unwrap();
+    sizes.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * 4_096
+}
