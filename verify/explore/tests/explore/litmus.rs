@@ -66,6 +66,7 @@ fn every_cycle_of_two_is_forbidden_exactly_with_enough_grace_periods() {
 }
 
 #[test]
+#[ignore = "those of two have the rule: .ci/models"]
 fn every_cycle_of_three_is_forbidden_exactly_with_enough_grace_periods() {
     let cycles = Cycle::all(3);
     assert_eq!(cycles.len(), 76);

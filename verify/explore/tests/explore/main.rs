@@ -31,6 +31,7 @@ macro_rules! whole {
             }
 
             #[test]
+            #[ignore = "no promise hangs on it: .ci/models"]
             fn harmless_faults_are_harmless_in_every_scenario() {
                 super::none(&super::harm_of_harmless_faults::<$world>(super::LIMIT, |_, _| true));
             }

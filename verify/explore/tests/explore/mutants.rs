@@ -11,6 +11,7 @@ fn every_mutant_is_found_where_the_table_says() {
 }
 
 #[test]
+#[ignore = "no promise hangs on it: .ci/models"]
 fn harmless_mutants_are_harmless_in_every_scenario() {
     // The biggest are left to `examples/exhaustive`: the rest has every step in it.
     let big = ["two-holdouts", "sleeping-updaters", "hand-over", "vanished", "stopped-half-way"];

@@ -33,6 +33,7 @@ fn every_fault_is_found_where_the_table_says() {
 }
 
 #[test]
+#[ignore = "no promise hangs on it: .ci/models"]
 fn harmless_faults_are_harmless_in_every_scenario() {
     super::none(&harm_of_harmless_faults::<SrcuProtocol>(LIMIT, |scenario, _| {
         scenario.name != BIG
