@@ -6,8 +6,8 @@
 //! [`keys`], [`workload`] and [`draw`] make the input; [`advise`] runs every design on it;
 //! [`bench`] measures what the library promises, [`compare`] holds two versions of it against each
 //! other, [`diff`] says which functions differ, and [`top`] watches it in a running process;
-//! [`torture`] becomes another program. [`record`], [`html`] and [`plot`] make pages and other forms
-//! of what was said.
+//! [`torture`] becomes another program. [`record`], [`html`] and [`plot`] make pages and other
+//! forms of what was said.
 
 #![forbid(unsafe_code)]
 

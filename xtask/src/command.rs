@@ -1,5 +1,5 @@
-//! Installs the command `rcu` below a prefix: the program, `rcu-torture` beside it, manual pages, and
-//! completions for shells where these look for them.
+//! Installs the command `rcu` below a prefix: the program, `rcu-torture` beside it, manual pages,
+//! and completions for shells where these look for them.
 //!
 //! The program itself writes pages and completions, so that they describe what is installed.
 

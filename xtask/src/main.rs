@@ -28,8 +28,8 @@ enum Command {
     Compat,
     /// Build, and install below a prefix, where no program looks by itself.
     Install(Where),
-    /// Build the command `rcu`, and install it with `rcu-torture`, its manual pages, and completions
-    /// for bash, zsh and fish.
+    /// Build the command `rcu`, and install it with `rcu-torture`, its manual pages, and
+    /// completions for bash, zsh and fish.
     InstallRcu {
         /// Where it is installed. Absolute.
         #[arg(long, value_name = "DIR", default_value = "/usr/local")]

@@ -1,5 +1,5 @@
-//! The program `rcu-torture`, which `rcu torture` becomes. It has few dependencies, so that a build of
-//! the copy in which steps can be removed takes little time.
+//! The program `rcu-torture`, which `rcu torture` becomes. It has few dependencies, so that a build
+//! of the copy in which steps can be removed takes little time.
 
 #![forbid(unsafe_code)]
 
