@@ -10,7 +10,7 @@
 //! - `serve` and `shapes`: the traits that rivals serve cases by, and those of `rcu advise`;
 //!   `locks`: what those with a lock have in common.
 //! - [`slices`]: the one way in which loops are timed, and when a figure counts.
-//! - `clock`: the clocks; `freed`: how many objects were freed.
+//! - `clock`: the clocks; `data`: files that list things; `freed`: how many objects were freed.
 //! - [`costs`]: what single operations cost on this machine.
 //! - [`sampling`]: stacks of this process, for `rcu diff`.
 //! - [`statistics`] and [`units`]: what figures mean, and how they are written.
@@ -21,6 +21,7 @@ pub mod advise;
 mod cases;
 mod clock;
 pub mod costs;
+mod data;
 mod freed;
 mod host;
 mod locks;

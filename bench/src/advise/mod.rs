@@ -17,6 +17,7 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
+use crate::data::read_toml;
 use crate::rivals::{self, Rival};
 use crate::shapes::{COPIED_BYTES_MAX, Make};
 
@@ -68,9 +69,7 @@ struct About {
     limits: &'static str,
 }
 
-static KNOWN: LazyLock<Known> = LazyLock::new(|| {
-    toml::from_str(include_str!("../../designs.toml")).expect("the file is part of the program")
-});
+static KNOWN: LazyLock<Known> = LazyLock::new(|| read_toml(include_str!("../../designs.toml")));
 
 /// How a design finds the value of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -149,6 +149,8 @@ fn run_all(caller: &mut dyn Caller, sum: u64) {
 
 #[cfg(test)]
 mod tests {
+    use scopeguard::defer_on_unwind;
+
     use super::*;
     use crate::rivals;
 
@@ -158,6 +160,7 @@ mod tests {
             rivals::that(|rival| Some((rival.enqueue?, rival.has_barrier)))
         {
             // That they run once, and after the section, is asserted within.
+            defer_on_unwind!(eprintln!("callbacks of {name}"));
             let ns = measure_call(queue, 2).values[0];
             assert!(ns > 0.0 && ns.is_finite(), "{name}: {ns}");
             if has_barrier {

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use crate::data::read_toml;
 use crate::slices::{self, Missing, Row, RunVerdict, Wanted};
 use crate::statistics::{Spread, spread};
 use crate::{Host, units};
@@ -68,9 +69,7 @@ struct Listed {
     published: Table,
 }
 
-static LISTED: LazyLock<Listed> = LazyLock::new(|| {
-    toml::from_str(include_str!("../../costs.toml")).expect("the file is part of the program")
-});
+static LISTED: LazyLock<Listed> = LazyLock::new(|| read_toml(include_str!("../../costs.toml")));
 
 /// Where a published table of costs comes from.
 #[derive(Debug, Deserialize)]

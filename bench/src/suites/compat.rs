@@ -95,7 +95,7 @@ fn plan(
     Planned::new(case, (rounds, budget), move |session, case| {
         let (ours, programs) = &*sides;
         let mut failed = None;
-        let case = session.interleave(rounds, case, budget, |number| {
+        let case = session.interleave(rounds, case, budget, &mut |number| {
             let ours = is_ours(names[number]).then_some(&**ours);
             let answer = programs.measure(asked.flavor, ours, question, environment, metrics.len());
             // What has failed is reported when the round is over.

@@ -109,6 +109,7 @@ mod tests {
 
     use super::*;
     use crate::suites::SUITES;
+    use crate::suites::scenes::What;
 
     /// Every table has a group, metrics and a name of its own, and every group has a table.
     fn is_whole<W>(suite: &Scenes<W>) {
@@ -129,6 +130,19 @@ mod tests {
             let named = |scene: &Scene<W>| [scene.id, scene.metrics.unwrap_or(scene.group())];
             let has = |scene: &Scene<W>| named(scene).contains(name);
             assert!(suite.cases.iter().any(has), "{}: {name} is of no table", suite.bench);
+        }
+    }
+
+    #[test]
+    fn what_is_no_loop_has_an_amount_of_its_own() {
+        for suite in super::super::tests::all_scenes() {
+            for scene in &suite.cases {
+                let names = [scene.id, scene.metrics.unwrap_or(scene.group()), "all"];
+                let has_own = names.iter().any(|name| suite.amounts.contains_key(name));
+                let is_looped =
+                    matches!(scene.what, What::Loop(..) | What::Beside(_) | What::Store(_));
+                assert!(has_own || is_looped, "{}: {}", suite.bench, scene.id);
+            }
         }
     }
 

@@ -239,7 +239,7 @@ fn plan(scene: Scene, rivals: &[&'static Rival], options: &Options) -> Planned {
             session.host.announce(&format_args!("{}: {} is filled", case.title, series.name));
             maps.push(scene.build(kinds));
         }
-        session.interleave(rounds, case, budget, |number| {
+        session.interleave(rounds, case, budget, &mut |number| {
             let (map, operations) = &maps[number];
             seed += 1;
             Sample::of(maps::measure(&**map, &scene.shape, *operations, seed))

@@ -23,6 +23,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use crate::data::read_toml;
 use crate::rivals::{self, SOURCES, Source};
 use crate::sample::Sample;
 use crate::{Error, Host};
@@ -63,9 +64,8 @@ pub struct Suites {
 }
 
 /// What the file lists.
-pub static SUITES: LazyLock<Suites> = LazyLock::new(|| {
-    toml::from_str(include_str!("../../suites.toml")).expect("the file is part of the program")
-});
+pub static SUITES: LazyLock<Suites> =
+    LazyLock::new(|| read_toml(include_str!("../../suites.toml")));
 
 /// Rounds from which an interval of 95 % misses one outlier on either side.
 const ROUNDS: u32 = 15;
@@ -256,10 +256,10 @@ impl Planned {
     fn sampled(
         case: Case,
         (rounds, budget): (u32, Duration),
-        sample: impl FnMut(usize) -> Sample + 'static,
+        mut sample: impl FnMut(usize) -> Sample + 'static,
     ) -> Self {
         Self::new(case, (rounds, budget), move |session, case| {
-            session.interleave(rounds, case, budget, sample)
+            session.interleave(rounds, case, budget, &mut sample)
         })
     }
 

@@ -11,6 +11,7 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 
 use super::rounds::{Case, Metric, Series};
+use crate::data::read_toml;
 use crate::statistics::{Ratio, paired_ratio};
 
 /// On which side of a number a ratio or a figure has to be.
@@ -144,10 +145,8 @@ pub fn judge(cases: &[Case]) -> Vec<Verdict> {
 
 /// All promises: those of `promises.toml`.
 pub fn all() -> impl Iterator<Item = &'static Promise> {
-    static LISTED: LazyLock<BTreeMap<&str, Vec<Promise>>> = LazyLock::new(|| {
-        toml::from_str(include_str!("../../promises.toml"))
-            .expect("the file is part of the program")
-    });
+    static LISTED: LazyLock<BTreeMap<&str, Vec<Promise>>> =
+        LazyLock::new(|| read_toml(include_str!("../../promises.toml")));
     LISTED.values().flatten()
 }
 

@@ -11,6 +11,7 @@ use std::time::Duration;
 use rand::rngs::ChaCha8Rng;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
+use scopeguard::defer_on_unwind;
 use serde::Deserialize;
 
 use crate::rivals::Rival;
@@ -230,7 +231,7 @@ impl<'a> Session<'a> {
         rounds: u32,
         mut case: Case,
         budget: Duration,
-        mut measure: impl FnMut(usize) -> Sample,
+        measure: &mut dyn FnMut(usize) -> Sample,
     ) -> Result<Option<Case>, Error> {
         let mut order: Vec<usize> = (0..case.rivals.len()).collect();
         let mut tallies = vec![Tally::new(); case.rivals.len()];
@@ -244,8 +245,9 @@ impl<'a> Session<'a> {
                     break 'rounds;
                 }
                 self.host.check().map_err(|error| Error::io("cannot go on", error))?;
-                let rival = case.rivals[number].name;
-                self.host.announce(&format_args!("{}: {rival}", case.title));
+                let now = format!("{}: {}", case.title, case.rivals[number].name);
+                self.host.announce(&now);
+                defer_on_unwind!(eprintln!("while this was measured: {now}"));
                 let once = || (!self.host.is_stopped()).then(|| measure(number));
                 round[number] = tallies[number].measure(once);
                 self.host.advance(budget);
@@ -283,13 +285,8 @@ impl Case {
 impl Series {
     /// A rival of which nothing was measured yet.
     fn new(name: &'static str, ours: bool, metrics: &[Metric]) -> Series {
-        Series {
-            name,
-            ours,
-            values: vec![Vec::new(); metrics.len()],
-            rounds: Vec::new(),
-            missing: None,
-        }
+        let values = vec![Vec::new(); metrics.len()];
+        Series { name, ours, values, rounds: Vec::new(), missing: None }
     }
 
     fn add(&mut self, round: u32, values: &[f64]) {
@@ -322,7 +319,7 @@ mod tests {
         let flag = host.flag();
         let mut order = Vec::new();
         let case = Session::new(&mut host, 4, seed)
-            .interleave(4, case(), Duration::ZERO, |number| {
+            .interleave(4, case(), Duration::ZERO, &mut |number| {
                 order.push(number);
                 if order.len() == stop_after {
                     flag.store(true, std::sync::atomic::Ordering::Relaxed);
@@ -399,11 +396,11 @@ mod tests {
     fn who_never_counts_has_a_reason_and_the_others_their_figures() {
         let mut host = Quiet::default();
         let mut session = Session::new(&mut host, 4, 1);
-        let sample = |number| {
+        let mut sample = |number| {
             let judged = if number == 1 { Err(Flaw::Taken) } else { Ok(()) };
             Sample::new([1.0, 1.0], Some(judged))
         };
-        let case = session.interleave(4, case(), Duration::ZERO, sample).unwrap().unwrap();
+        let case = session.interleave(4, case(), Duration::ZERO, &mut sample).unwrap().unwrap();
         assert_eq!(case.rivals[0].values[0], [1.0; 4]);
         assert!(case.rivals[1].values.iter().all(Vec::is_empty));
         let missing = case.rivals[1].missing.as_ref().unwrap().to_string();
@@ -418,7 +415,7 @@ mod tests {
         let mut host = Quiet::default();
         let flag = host.flag();
         let mut tried = 0;
-        let case = Session::new(&mut host, 4, 1).interleave(4, case(), Duration::ZERO, |_| {
+        let case = Session::new(&mut host, 4, 1).interleave(4, case(), Duration::ZERO, &mut |_| {
             tried += 1;
             flag.store(tried == 2, std::sync::atomic::Ordering::Relaxed);
             Sample::new([1.0, 1.0], Some(Err(Flaw::Taken)))
@@ -432,7 +429,7 @@ mod tests {
         let mut host = Quiet::default();
         let mut session = Session::new(&mut host, 6, 1);
         let mut drawn = [0.0; 3];
-        let sample = |number: usize| {
+        let mut sample = |number: usize| {
             drawn[number] += 1.0;
             // All tries of the first round fail for one of them.
             let is_away = number == 1 && drawn[number] <= f64::from(TRIES);
@@ -441,7 +438,7 @@ mod tests {
             let judged = if is_away { Err(Flaw::Taken) } else { Ok(()) };
             Sample::new([round * round, 1.0], Some(judged))
         };
-        let case = session.interleave(6, case(), Duration::ZERO, sample).unwrap().unwrap();
+        let case = session.interleave(6, case(), Duration::ZERO, &mut sample).unwrap().unwrap();
         assert_eq!((case.rivals[0].values[0].len(), case.rivals[1].values[0].len()), (6, 5));
         let ratio = case.ratio("b", "a", 0).unwrap();
         assert_eq!((ratio.low, ratio.median), (1.0, 1.0), "each round with itself");

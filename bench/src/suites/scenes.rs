@@ -133,7 +133,7 @@ impl Scenes<What> {
                     let idle = IdleThreads::gather(flavours.collect(), idle);
                     let Some(idle) = gathered(session, &case, idle) else { return Ok(None) };
                     let steps = steps_for(SECTION);
-                    session.interleave(rounds, case, budget, |number| match what {
+                    session.interleave(rounds, case, budget, &mut |number| match what {
                         What::Wait { readers, .. } => idle.measure(number, readers, 0, budget),
                         What::Grace(readers) => idle.measure(number, readers, steps, budget / 2),
                         What::Contended(readers) => idle.contend(number, readers, steps, budget),
@@ -148,7 +148,7 @@ impl Scenes<What> {
                     What::Stall => {
                         stalls(session, case, (rounds, budget), |number| measures[number]())
                     }
-                    _ => session.interleave(rounds, case, budget, |number| measures[number]()),
+                    _ => session.interleave(rounds, case, budget, &mut |number| measures[number]()),
                 })
             }
         }
@@ -186,7 +186,7 @@ fn stalls(
     mut sample: impl FnMut(usize) -> Sample,
 ) -> Result<Option<Case>, Error> {
     let mut full = BTreeSet::new();
-    let case = session.interleave(rounds, case, budget, |number| {
+    let case = session.interleave(rounds, case, budget, &mut |number| {
         let seen = sample(number);
         full.extend((seen.values[1] >= stall::BYTES_MAX as f64).then_some(number));
         seen

@@ -73,7 +73,7 @@ fn plan(
         // What each round's threads have added up in their first form.
         let mut sums: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
         let mut measured = 0;
-        session.interleave(rounds, case, budget, |number| {
+        session.interleave(rounds, case, budget, &mut |number| {
             let seed = seed + measured / forms.len() as u64;
             measured += 1;
             let seen = program.measure(forms[number], threads, operations, seed);
