@@ -260,16 +260,18 @@ impl<E: Engine> World<E> {
         Ok(())
     }
 
-    /// A jiffy in which CPUs stay as they are, asleep or in the kernel, and do what they were
-    /// asked for.
+    /// A jiffy in which CPUs stay as they are: those in the kernel do what they were asked for,
+    /// those asleep do not even hear it.
     fn staying(&mut self, round: usize) {
         for cpu in 0..self.cpus() {
             self.outside.now += 1;
             self.outside.sections[cpu] = None;
             if self.is_awake(cpu) {
                 self.engine.cond_resched(cpu, &mut self.outside);
+                self.reschedule(cpu);
+            } else {
+                self.outside.resched[cpu] = false;
             }
-            self.reschedule(cpu);
             self.tick(cpu, Mode::Kernel);
             self.softirq(cpu);
             self.settle();

@@ -4,10 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{AcqRel, Acquire};
 
-use quiescence::{
-    Cookie, Domain, Rcu, RcuOption,
-    tag::{DomainTag, Section},
-};
+use quiescence::tag::{DomainTag, Section};
+use quiescence::{Cookie, Domain, Rcu, RcuOption};
 
 use super::context::ThreadContext;
 use super::delays;
@@ -183,7 +181,8 @@ impl<K: DomainTag> Participant<K> {
         let age = block.age();
         let fault = |fault, way: Way| {
             self.fault(fault, Some(kind), Some(way), || {
-                format!("block {} had age {age}, payload {}", look.index, intact(whole))
+                let payload = if whole { "intact" } else { "not that of its publication" };
+                format!("block {} had age {age}, payload {payload}", look.index)
             });
         };
         if age > 1 {
@@ -194,8 +193,4 @@ impl<K: DomainTag> Participant<K> {
         }
         age
     }
-}
-
-const fn intact(whole: bool) -> &'static str {
-    if whole { "intact" } else { "not that of its publication" }
 }

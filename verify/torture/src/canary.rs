@@ -17,7 +17,7 @@ use super::random::scramble;
 
 /// Objects whose memory stays, and by how many references: each reader that has one which it must
 /// not have takes one of them off.
-const OBJECTS_KEPT: usize = 512;
+pub(crate) const OBJECTS_KEPT: usize = 512;
 const REFERENCES: usize = 16;
 
 const ALIVE: u64 = 0x616c_6976_6521;

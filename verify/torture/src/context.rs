@@ -62,18 +62,31 @@ impl ThreadContext {
         self.ledger.is_over()
     }
 
-    /// Does something until the run is over, or something was found that is not alive.
+    /// Does something until the run is over.
+    pub(crate) fn until_over(&self, operation: Operation, mut round: impl FnMut()) {
+        while !self.is_over() {
+            self.begin(operation);
+            round();
+        }
+    }
+
+    /// The same where it may find something that is not alive, which ends it. It yields, too.
     pub(crate) fn rounds(&self, operation: Operation, mut round: impl FnMut()) {
         while !self.is_over() && !self.has_died() {
             self.begin(operation);
             round();
-            if self.one_in(4) {
-                thread::yield_now();
-            }
+            self.give_way();
         }
     }
 
-    /// The same, so many times between two messages to the watchdog, which are counted.
+    /// Gives the CPU away now and then.
+    pub(crate) fn give_way(&self) {
+        if self.one_in(4) {
+            thread::yield_now();
+        }
+    }
+
+    /// The same as `rounds`, so many times between two messages to the watchdog, which are counted.
     pub(crate) fn repeat(&self, operation: Operation, times: u64, mut turn: impl FnMut()) {
         self.rounds(operation, || {
             (0..times).for_each(|_| turn());

@@ -133,8 +133,7 @@ impl Fixture {
     /// All parts are there: those that move others are added, and the check at the end.
     pub(crate) fn complete(mut self) -> Self {
         if self.parts.iter().any(|part| part.is_moved) {
-            let shuffler = [(); 2].map(|()| Arc::clone(&self.shuffler));
-            let [moves, sends] = shuffler;
+            let [moves, sends] = [(); 2].map(|()| Arc::clone(&self.shuffler));
             self.part("shuffler of threads", move |context| moves.shuffle(context));
             self.part("sender of signals", move |context| sends.storm(context));
         }

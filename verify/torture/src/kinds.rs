@@ -227,13 +227,9 @@ named! {
 }
 
 impl Way {
-    pub(crate) const fn code(self) -> u8 {
-        self as u8
-    }
-
-    /// The way with this code; a code that is none is the first way's.
-    pub(crate) fn from_code(code: u8) -> Self {
-        Self::ALL.get(usize::from(code)).copied().unwrap_or(Self::Synchronize)
+    /// The way with this number; a number that is none is the first way's.
+    pub(crate) fn numbered(number: u8) -> Self {
+        Self::ALL.get(usize::from(number)).copied().unwrap_or(Self::Synchronize)
     }
 
     /// The ways that are so.
@@ -270,9 +266,10 @@ impl ReaderKind {
 }
 
 /// What a thread of the torture is doing, for the report of one that is stuck.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Step {
     /// It begins.
+    #[default]
     Start,
     /// It reads.
     Read,

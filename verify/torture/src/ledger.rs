@@ -2,7 +2,6 @@
 //!
 //! No lock is held but for a moment, so that the report can be written while threads hang.
 
-use std::array;
 use std::marker::PhantomData;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, fence};
@@ -22,11 +21,13 @@ pub(crate) const HISTOGRAM: usize = PIPE_LEN + 2;
 #[derive(Debug)]
 pub(crate) struct Counts<T>(Vec<AtomicU64>, PhantomData<T>);
 
-impl<T: Named> Counts<T> {
-    fn new() -> Self {
+impl<T: Named> Default for Counts<T> {
+    fn default() -> Self {
         Self(T::ALL.iter().map(|_| AtomicU64::new(0)).collect(), PhantomData)
     }
+}
 
+impl<T: Named> Counts<T> {
     pub(crate) fn add(&self, of: T, times: u64) {
         self.0[of.index()].fetch_add(times, Relaxed);
     }
@@ -67,7 +68,7 @@ pub(crate) struct Fault {
 }
 
 /// A thread that lasts, as seen by the watchdog and by the report.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct ThreadRecord {
     pub(crate) name: String,
     /// Grows while the thread gets on.
@@ -85,14 +86,10 @@ pub(crate) struct ThreadRecord {
 }
 
 /// Counts by a small number.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Histogram([AtomicU64; HISTOGRAM]);
 
 impl Histogram {
-    fn new() -> Self {
-        Self(array::from_fn(|_| AtomicU64::new(0)))
-    }
-
     pub(crate) fn count(&self, value: u64) {
         let place = value.min(HISTOGRAM as u64 - 1) as usize;
         self.0[place].fetch_add(1, Relaxed);
@@ -105,16 +102,7 @@ impl Histogram {
 
 impl ThreadRecord {
     pub(crate) fn new(name: String) -> Self {
-        Self {
-            name,
-            beats: AtomicU64::new(0),
-            step: Mutex::new(Step::Start),
-            thread: AtomicU32::new(0),
-            ended: AtomicBool::new(false),
-            reads: Counts::new(),
-            ages: Histogram::new(),
-            batches: Histogram::new(),
-        }
+        Self { name, ..Self::default() }
     }
 
     /// The thread gets on, and this is what it does now.
@@ -173,9 +161,9 @@ impl Ledger {
         Self {
             stop: AtomicBool::new(false),
             started: Instant::now(),
-            ways: Counts::new(),
-            operations: Counts::new(),
-            faults: Counts::new(),
+            ways: Counts::default(),
+            operations: Counts::default(),
+            faults: Counts::default(),
             first: OnceLock::new(),
             calls_queued: AtomicU64::new(0),
             calls_run: AtomicU64::new(0),

@@ -1,7 +1,7 @@
 //! Torture: tries to catch the library freeing what is still read.
 //!
 //! A run has themes ([`themes`]). The first: readers of every kind look at blocks with an age
-//! ([`pool`]) while updaters replace them in every way there is, in four domains at once, with more
+//! ([`pool`]) while updaters replace them in every way there is, in five domains at once, with more
 //! threads than CPUs. A reader that sees an age above 1 has caught a grace period that ended too
 //! early.
 //!
@@ -60,14 +60,14 @@ use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Duration;
 
-use quiescence::tuning::{Engine, PerCpuPath};
+use quiescence::tuning::{Engine, Fences, PerCpuPath, fences, per_cpu_path};
 use rustix::process::{Signal, set_parent_process_death_signal};
 
 use fixture::Fixture;
 use ledger::Ledger;
 use report::Setup;
 pub use report::{Report, Verdict};
-use screen::{CANNOT_WRITE, Failure, Screen};
+use screen::{Failure, Screen};
 use themes::{Theme, Themes};
 use watch::{Ending, Watch};
 
@@ -98,19 +98,19 @@ threads where races live, and can remove steps; where the repository is:
 #[derive(clap::Args, Clone, Debug)]
 pub struct TortureArgs {
     /// How long, in seconds
-    #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=SECONDS_MAX))]
+    #[arg(long, value_name = "N", default_value_t = 30, value_parser = up_to(SECONDS_MAX))]
     seconds: u64,
     /// How long, in minutes, instead of --seconds
-    #[arg(long, value_name = "N", conflicts_with = "seconds", value_parser = clap::value_parser!(u64).range(1..=SECONDS_MAX / 60))]
+    #[arg(long, value_name = "N", conflicts_with = "seconds", value_parser = up_to(SECONDS_MAX / 60))]
     minutes: Option<u64>,
     /// Only these themes; by default all but forks
     #[arg(long, value_name = "THEME", value_delimiter = ',')]
     only: Vec<Theme>,
     /// Threads that read; by default more than there are CPUs
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=THREADS_MAX))]
+    #[arg(long, value_name = "N", value_parser = up_to(THREADS_MAX))]
     readers: Option<u64>,
     /// Threads that update; by default more than there are CPUs
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=THREADS_MAX))]
+    #[arg(long, value_name = "N", value_parser = up_to(THREADS_MAX))]
     updaters: Option<u64>,
     /// The seed of what the threads draw; the system's scheduling stays its own
     #[arg(long, value_name = "N")]
@@ -129,6 +129,11 @@ pub struct TortureArgs {
     child: bool,
 }
 
+/// A number from 1 on.
+fn up_to(most: u64) -> clap::builder::RangedU64ValueParser {
+    clap::value_parser!(u64).range(1..=most)
+}
+
 /// A name that no process guesses.
 fn random_seed() -> u64 {
     RandomState::new().build_hasher().finish()
@@ -143,7 +148,7 @@ pub fn run(
     output: &Screen,
     interrupt: &Arc<AtomicBool>,
 ) -> Result<Option<Verdict>, Failure> {
-    let write = |error| Failure::io(CANNOT_WRITE, error);
+    let write = |error| Failure::io("cannot write what was found", error);
     if args.list_mutants {
         removed::names().try_for_each(|name| output.line(name)).map_err(write)?;
         return Ok(None);
@@ -172,9 +177,13 @@ pub fn run(
     let ledger = Arc::new(Ledger::new(fixture.records()));
     let ending = torture(&setup, &fixture, &ledger, interrupt)?;
     let report = Report::new(&setup, &ledger, fixture.counts(), ending);
-    // The JSON first: it is worth having even if the text has no reader.
-    output.json(&report).and_then(|()| report.print(output)).map_err(write)?;
-    Ok(Some(report.verdict()))
+    // Each is worth having even if the other cannot be written; the verdict, even if none is read.
+    let written = [output.json(&report), report.print(output)];
+    let mut errors = written.into_iter().filter_map(Result::err);
+    match errors.find(|error| error.kind() != io::ErrorKind::BrokenPipe) {
+        Some(error) => Err(write(error)),
+        None => Ok(Some(report.verdict())),
+    }
 }
 
 /// Who takes part.
@@ -194,13 +203,12 @@ fn cast(setup: &Setup) -> io::Result<Fixture> {
 /// Sees to it that the process counts in this way: it can begin anew as a program that does without
 /// restartable sequences.
 fn be_on(path: PerCpuPath) -> Result<(), Failure> {
-    match (quiescence::tuning::per_cpu_path(), path) {
-        (PerCpuPath::Restartable, PerCpuPath::Portable) => {}
-        (PerCpuPath::Portable, PerCpuPath::Restartable) => {
-            let message = "that step is one of restartable sequences, which this process has not";
-            return Err(Failure::Usage(message.to_owned()));
-        }
-        _ => return Ok(()),
+    if per_cpu_path() == path {
+        return Ok(());
+    }
+    if path == PerCpuPath::Restartable {
+        let message = "that step is one of restartable sequences, which this process has not";
+        return Err(Failure::Usage(message.to_owned()));
     }
     let cannot = |error| Failure::io("cannot begin anew", error);
     let program = env::current_exe().map_err(cannot)?;
@@ -240,11 +248,12 @@ impl TortureArgs {
         let cpus = thread::available_parallelism().map_or(1, NonZeroUsize::get);
         let readers = (cpus * READERS_PER_CPU).max(READERS_MIN);
         let updaters = (cpus + 1).max(UPDATERS_MIN);
+        let is_portable = per_cpu_path() == PerCpuPath::Portable;
         Setup {
             seed: self.seed.unwrap_or_else(random_seed),
             commit: COMMIT,
-            fences: report::fences(),
-            per_cpu: report::per_cpu(),
+            fences: if fences() == Fences::Portable { "portable" } else { "membarrier" },
+            per_cpu: if is_portable { "portable" } else { "restartable" },
             engine: self.engine,
             mutant: removed.map(removed::Removed::name),
             themes: match removed {

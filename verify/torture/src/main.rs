@@ -30,7 +30,7 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     match tortured(cli) {
         Ok(code) => code,
-        // The reader has what it wanted.
+        // Before anything was found: the reader has what it wanted.
         Err(Failure::Io { error, .. }) if error.kind() == io::ErrorKind::BrokenPipe => {
             ExitCode::SUCCESS
         }

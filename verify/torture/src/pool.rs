@@ -29,7 +29,7 @@ const WORDS: usize = 6;
 #[derive(Debug, Default)]
 pub(crate) struct Block {
     age: AtomicU32,
-    /// How it was taken out, as [`Way::code`].
+    /// How it was taken out, by its number.
     way: AtomicU8,
     /// The [`BlockRef`] made last was never published: its drop means nothing.
     unpublished: AtomicBool,
@@ -45,7 +45,7 @@ impl Block {
     }
 
     pub(crate) fn way(&self) -> Way {
-        Way::from_code(self.way.load(Relaxed))
+        Way::numbered(self.way.load(Relaxed))
     }
 
     pub(crate) fn serial(&self) -> u64 {
@@ -116,7 +116,7 @@ impl Pool {
     /// The block has been taken out of its place: no new reader finds it.
     pub(crate) fn removed(&self, index: u32, way: Way) {
         let block = self.block(index);
-        block.way.store(way.code(), Relaxed);
+        block.way.store(way as u8, Relaxed);
         block.age.store(1, Relaxed);
     }
 

@@ -7,10 +7,8 @@
 use std::thread;
 use std::time::Duration;
 
-use quiescence::{
-    Qsbr, Reader,
-    tag::{DomainTag, ThreadTag},
-};
+use quiescence::tag::{DomainTag, ThreadTag};
+use quiescence::{Qsbr, Reader};
 
 use super::arena::Participant;
 use super::context::ThreadContext;

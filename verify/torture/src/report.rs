@@ -3,8 +3,9 @@
 use std::io;
 use std::iter;
 
-use quiescence::tuning::{Engine, Fences, PerCpuPath};
-use serde::ser::{Serialize, SerializeStruct, Serializer};
+use quiescence::tuning::Engine;
+use serde::ser::{Serialize, Serializer};
+use serde_json::json;
 
 use crate::screen::{Screen, Table};
 
@@ -24,6 +25,7 @@ const VERSION: u32 = 2;
 pub(crate) struct Setup {
     pub(crate) seed: u64,
     pub(crate) commit: &'static str,
+    /// In the words of `QUIESCENCE_FENCES` and of `QUIESCENCE_PERCPU`.
     pub(crate) fences: &'static str,
     pub(crate) per_cpu: &'static str,
     #[serde(serialize_with = "name")]
@@ -99,10 +101,7 @@ struct Count<T> {
 
 impl<T: Named> Serialize for Count<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut fields = serializer.serialize_struct("Count", 2)?;
-        fields.serialize_field(T::KEY, &self.of)?;
-        fields.serialize_field("count", &self.count)?;
-        fields.end()
+        serializer.collect_map([(T::KEY, json!(self.of)), ("count", json!(self.count))])
     }
 }
 
@@ -139,43 +138,22 @@ impl Setup {
         output.entry("per CPU", self.per_cpu)?;
         output.entry("engine", &format!("{} in the private domains", self.engine))?;
         output.entry("themes", &self.themes.names().join(", "))?;
+        let Self { readers, updaters, cpus, seconds, .. } = self;
         if self.themes.has(Theme::Readers) {
-            output.entry(
-                "threads",
-                &format!(
-                    "{} readers and {} updaters on {} CPUs, in four domains; others for the other themes",
-                    self.readers, self.updaters, self.cpus
-                ),
-            )?;
+            let threads = format!(
+                "{readers} readers and {updaters} updaters on {cpus} CPUs, in five domains; others \
+                 for the other themes"
+            );
+            output.entry("threads", &threads)?;
         }
         let patience = PATIENCE.as_secs();
-        output.entry(
-            "time",
-            &format!(
-                "{} s; a thread without a sign of life for {patience} s is stuck",
-                self.seconds
-            ),
-        )?;
+        let time =
+            format!("{seconds} s; a thread without a sign of life for {patience} s is stuck");
+        output.entry("time", &time)?;
         if let Some(mutant) = self.mutant {
             output.entry("removed", &format!("{mutant}: the run ends when that is noticed"))?;
         }
         Ok(())
-    }
-}
-
-/// How the process counts per CPU; `portable` is what `QUIESCENCE_PERCPU` says as well.
-pub(crate) fn per_cpu() -> &'static str {
-    match quiescence::tuning::per_cpu_path() {
-        PerCpuPath::Restartable => "restartable",
-        PerCpuPath::Portable => "portable",
-    }
-}
-
-/// The fences in use, in the words of `QUIESCENCE_FENCES`.
-pub(crate) fn fences() -> &'static str {
-    match quiescence::tuning::fences() {
-        Fences::Membarrier => "membarrier",
-        Fences::Portable => "portable",
     }
 }
 
@@ -326,17 +304,13 @@ impl<'a> Report<'a> {
 
 impl Fault {
     fn describe(&self) -> String {
-        let mut text = format!("{} after {:.3} s", self.kind.name(), self.after_s);
-        if !self.domain.is_empty() {
-            text += &format!(", in the {}", self.domain);
-        }
-        if let Some(reader) = self.reader {
-            text += &format!(", seen by {}", reader.name());
-        }
-        if let Some(updater) = self.updater {
-            text += &format!(", updated by {}", updater.name());
-        }
-        format!("{text}: {}", self.detail)
+        let known = [
+            (!self.domain.is_empty()).then(|| format!(", in the {}", self.domain)),
+            self.reader.map(|reader| format!(", seen by {}", reader.name())),
+            self.updater.map(|updater| format!(", updated by {}", updater.name())),
+        ];
+        let known: String = known.into_iter().flatten().collect();
+        format!("{} after {:.3} s{known}: {}", self.kind.name(), self.after_s, self.detail)
     }
 }
 

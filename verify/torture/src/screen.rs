@@ -36,8 +36,6 @@ impl fmt::Display for Failure {
     }
 }
 
-impl std::error::Error for Failure {}
-
 /// A table: its first column has names, unless all are numbers.
 pub(crate) struct Table {
     pub(crate) header: Vec<&'static str>,
@@ -117,5 +115,3 @@ impl Screen {
         }
     }
 }
-
-pub(crate) const CANNOT_WRITE: &str = "cannot write to standard output";

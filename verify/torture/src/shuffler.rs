@@ -93,13 +93,12 @@ impl Shuffler {
         pause_max_us: u64,
         mut f: impl FnMut(&Member) -> bool,
     ) {
-        while !context.is_over() {
-            context.begin(operation);
+        context.until_over(operation, || {
             for _ in 0..PER_BEAT {
                 context.ledger.did(operation, u64::from(self.with_one(context, &mut f)));
                 context.sleep(pause_max_us);
             }
-        }
+        });
     }
 
     /// Under the lock: a member that has left may be no thread any more.

@@ -6,10 +6,8 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 
-use quiescence::{
-    Domain, Qsbr,
-    tag::{DomainTag, ThreadTag},
-};
+use quiescence::tag::{DomainTag, ThreadTag};
+use quiescence::{Domain, Qsbr};
 
 use super::arena::Participant;
 use super::kinds::{FaultKind, ReaderKind, Step, Way};
@@ -71,7 +69,7 @@ impl<K: DomainTag> Participant<K> {
         let mut boxes = VecDeque::new();
         while !self.context.is_over() {
             update(self.begin(ways), &mut boxes);
-            self.give_way();
+            self.context.give_way();
         }
     }
 
@@ -80,13 +78,6 @@ impl<K: DomainTag> Participant<K> {
         let way = ways[self.context.below(ways.len() as u64) as usize];
         self.context.record().begin(Step::Update(way));
         way
-    }
-
-    /// Gives the CPU away now and then.
-    fn give_way(&self) {
-        if self.context.one_in(4) {
-            thread::yield_now();
-        }
     }
 
     /// Updates in one of the ways that need no section of the thread's own.
@@ -234,13 +225,13 @@ impl<K: DomainTag> Participant<K> {
                 if let Some(old) = arena.option.take() {
                     arena.pool.removed(old.index(), way);
                 }
-                self.give_way();
+                self.context.give_way();
                 arena.option.store(Some(new));
             }
             way => {
                 let old = arena.value.swap(new);
                 arena.pool.removed(old.index(), way);
-                self.give_way();
+                self.context.give_way();
                 if way == Way::Swap {
                     return drop(old); // retires
                 }

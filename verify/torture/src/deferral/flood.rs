@@ -5,6 +5,7 @@
 //! (`rcutorture`'s `rcu_torture_fwd_prog`): it must neither starve others nor end before its time.
 
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 use quiescence::tag::{Section, ThreadTag};
@@ -126,11 +127,9 @@ impl<'a, K: ThreadTag> Flooder<'a, K> {
         self.field.context.did(Operation::DeferBarrier);
         self.field.domain.barrier();
         let ran = self.callback_queue.ran();
-        if ran != self.queued {
-            self.field.tally.fault(FaultKind::Barrier, || {
-                format!("barrier() returned when {ran} of {} closures had run", self.queued)
-            });
-        }
+        self.field.tally.expect(ran == self.queued, FaultKind::Barrier, || {
+            format!("barrier() returned when {ran} of {} closures had run", self.queued)
+        });
     }
 
     pub(crate) fn all_have_run(&self) -> bool {
@@ -176,14 +175,19 @@ impl<'a, K: ThreadTag> Flooder<'a, K> {
 /// Floods until the run is over.
 pub(crate) fn run<K: ThreadTag>(field: &Field<K>) {
     let mut flooder = Flooder::new(field);
-    field.context.rounds(Operation::Box, || flooder.step());
+    field.context.until_over(Operation::Box, || {
+        flooder.step();
+        if field.context.one_in(8) {
+            thread::yield_now();
+        }
+    });
     flooder.barrier();
 }
 
 /// Floods in gushes: others want to use the domain as well.
 pub(crate) fn in_gushes<K: ThreadTag>(field: &Field<K>) {
     let (mut flooder, context) = (Flooder::new(field), &field.context);
-    context.rounds(Operation::Box, || {
+    context.until_over(Operation::Box, || {
         let burst = 1 + context.below(BURST_MAX);
         if context.one_in(2) {
             retire(field, burst);
@@ -199,8 +203,10 @@ pub(crate) fn in_gushes<K: ThreadTag>(field: &Field<K>) {
 /// Retires as a QSBR reader: it goes over the limit by one object, and does its part at its
 /// quiescent states.
 pub(crate) fn by_qsbr<K: ThreadTag>(field: &Field<K>) {
-    let rounds = || qsbr_rounds(field, 1 + field.context.below(200));
-    field.context.rounds(Operation::QsbrRetire, rounds);
+    field.context.until_over(Operation::QsbrRetire, || {
+        qsbr_rounds(field, 1 + field.context.below(200));
+        thread::yield_now();
+    });
 }
 
 /// So many quiescent states of one reader, and what it retires between them.

@@ -8,6 +8,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::thread;
 use std::time::Duration;
 
 use quiescence::sync::{Counter, ExactCounter};
@@ -41,7 +42,7 @@ const WRONG: [(i32, &str); 6] = [
 /// Defers, and may be interrupted by a fork at any time.
 pub(crate) fn storm<K: ThreadTag>(field: &Field<K>) {
     let mut flooder = Flooder::new(field);
-    field.context.rounds(Operation::Closure, || burst(&mut flooder));
+    field.context.until_over(Operation::Closure, || burst(&mut flooder));
     flooder.barrier();
 }
 
@@ -49,11 +50,7 @@ fn burst<K: ThreadTag>(flooder: &mut Flooder<'_, K>) {
     let field = flooder.field;
     let some = 1 + field.context.below(60);
     match field.context.below(5) {
-        4 => {
-            if !count_and_read(some) {
-                field.tally.fault(FaultKind::Sum, || WRONG[5].1.to_owned());
-            }
-        }
+        4 => field.tally.expect(count_and_read(some), FaultKind::Sum, || WRONG[5].1.to_owned()),
         0 => flooder.call(some),
         1 => flood::retire_in_section(field, some),
         2 => flood::again(field, some),
@@ -85,12 +82,15 @@ fn count_and_read(some: u64) -> bool {
 pub(crate) fn run<K: ThreadTag>(field: &Field<K>) {
     let mut flooder = Flooder::new(field);
     let context = &field.context;
-    context.rounds(Operation::Fork, || {
+    context.until_over(Operation::Fork, || {
         (0..context.below(4)).for_each(|_| burst(&mut flooder));
-        // Where the system is short of processes for the moment, the next round has one.
-        if let Ok(pid) = fork(|| child(field)) {
-            context.did(Operation::Fork);
-            expect_good_end(context, pid);
+        match fork(|| child(field)) {
+            Ok(pid) => {
+                context.did(Operation::Fork);
+                expect_good_end(context, pid);
+            }
+            // The system is short of processes for the moment.
+            Err(_) => thread::yield_now(),
         }
     });
     flooder.barrier();

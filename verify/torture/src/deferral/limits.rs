@@ -150,22 +150,18 @@ fn fill(field: &Field<Private>, limit: Amount, kept: Amount) {
             Err(later) => kept_back = Some(later),
         }
     }
-    if !(least..=room).contains(&count) {
-        field.tally.fault(FaultKind::Room, || {
-            format!("{count} objects fit into an empty domain that has room for {room}")
-        });
-    }
+    field.tally.expect((least..=room).contains(&count), FaultKind::Room, || {
+        format!("{count} objects fit into an empty domain that has room for {room}")
+    });
     field.context.did(Operation::Room);
     let over = field.retire(field.small(), true);
     let second = field.retire(field.small(), true);
     // Nor a closure, but if this thread has room for it in advance.
     let closure = kept.is_none() && field.domain.call(|| ()).is_ok();
-    if over.is_err() || second.is_ok() || closure {
-        field.tally.fault(FaultKind::Limit, || {
-            "inside a section one object, and neither a second one nor a closure, goes over the limit"
-                .to_owned()
-        });
-    }
+    let is_one = over.is_ok() && second.is_err() && !closure;
+    field.tally.expect(is_one, FaultKind::Limit, || {
+        "inside a section one object goes over the limit, and no second one, nor a closure".into()
+    });
     settle(field, guard, room);
     for later in [kept_back, over.err(), second.err()].into_iter().flatten() {
         later(field);
@@ -187,8 +183,8 @@ fn settle<G>(field: &Field<Private>, guard: G, room: u64) {
         let waiting = field.tally.waiting();
         field.tally.fault(FaultKind::Limit, || {
             format!(
-                "{waiting} objects wait where {room} may, after a section that went over the limit; \
-                 a grace period has been waited for: {waited}"
+                "{waiting} objects wait where {room} may, after a section that went over the \
+                 limit; a grace period has been waited for: {waited}"
             )
         });
     }

@@ -18,11 +18,9 @@ mod stalls;
 
 use std::sync::{Arc, Mutex};
 
-use quiescence::{
-    Domain,
-    tag::{Global, Private, ThreadTag},
-    tuning::{Engine, Tuning},
-};
+use quiescence::Domain;
+use quiescence::tag::{Global, Private, ThreadTag};
+use quiescence::tuning::{Engine, Tuning};
 
 use test_objects::{Bound, Field, Tally};
 
@@ -49,10 +47,10 @@ const PARTS: [(Theme, usize, &str, Play<Deferral>); 11] = [
         flood::in_gushes(&own.global(context));
     }),
     (Theme::Limits, 2, "filler of small domains", |own, context| {
-        context.rounds(Operation::Room, || limits::round(own.engine, context));
+        context.until_over(Operation::Room, || limits::round(own.engine, context));
     }),
     (Theme::Quiet, 1, "one who waits for all to be freed", |own, context| {
-        context.rounds(Operation::Box, || quiet::round(own.engine, context));
+        context.until_over(Operation::Box, || quiet::round(own.engine, context));
     }),
     (Theme::Stalls, 1, "reader that blocks", |own, context| {
         stalls::block(&own.flood(context));

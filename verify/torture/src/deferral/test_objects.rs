@@ -68,14 +68,10 @@ impl Tally {
         let objects = self.objects.fetch_add(1, Relaxed) + 1;
         let bytes = self.bytes.fetch_add(bytes as i64, Relaxed) + bytes as i64;
         let above = |count: i64, bound: u64| u64::try_from(count).is_ok_and(|count| count > bound);
-        if above(objects, self.bound.objects) || above(bytes, self.bound.bytes) {
-            self.fault(FaultKind::Limit, || {
-                format!(
-                    "{objects} objects with {bytes} bytes wait where {} with {} may",
-                    self.bound.objects, self.bound.bytes
-                )
-            });
-        }
+        let is_above = above(objects, self.bound.objects) || above(bytes, self.bound.bytes);
+        self.expect(!is_above, FaultKind::Limit, || {
+            format!("{objects} objects with {bytes} bytes wait where {:?} may", self.bound)
+        });
     }
 
     /// How many objects wait, at least.
@@ -86,15 +82,20 @@ impl Tally {
     /// Says so unless everything that was taken has been dropped, once.
     pub(crate) fn expect_none(&self, after: &str) {
         let (admitted, dropped) = (self.admitted.load(Relaxed), self.dropped.load(Acquire));
-        if admitted != dropped {
-            self.fault(FaultKind::Count, || {
-                format!("{admitted} objects were deferred and {dropped} dropped {after}")
-            });
-        }
+        self.expect(admitted == dropped, FaultKind::Count, || {
+            format!("{admitted} objects were deferred and {dropped} dropped {after}")
+        });
     }
 
     pub(crate) fn fault(&self, kind: FaultKind, detail: impl FnOnce() -> String) {
         self.ledger.fault(kind, self.name, None, None, detail);
+    }
+
+    /// A fault unless something holds.
+    pub(crate) fn expect(&self, holds: bool, kind: FaultKind, detail: impl FnOnce() -> String) {
+        if !holds {
+            self.fault(kind, detail);
+        }
     }
 }
 
@@ -150,11 +151,9 @@ impl Ticket {
     pub(crate) fn check(&self, tally: &Tally) {
         let turn = self.callback_queue.0.swap(self.number + 1, Release);
         let gap = FORKED.load(Relaxed) && turn <= self.number;
-        if turn != self.number && !gap {
-            tally.fault(FaultKind::Order, || {
-                format!("callback {} of a thread ran when it was the turn of {turn}", self.number)
-            });
-        }
+        tally.expect(turn == self.number || gap, FaultKind::Order, || {
+            format!("callback {} of a thread ran when it was the turn of {turn}", self.number)
+        });
     }
 }
 
@@ -249,11 +248,9 @@ impl Retire for OddWord {
 pub(crate) fn expect_no_odd_ones(context: &ThreadContext) {
     for (name, [taken, dropped]) in [("zero-sized", &NOTHINGS), ("odd", &ODD_WORDS)] {
         let (taken, dropped) = (taken.load(Relaxed), dropped.load(Acquire));
-        if taken != dropped {
-            context.fault(FaultKind::Count, "", || {
-                format!("{taken} {name} objects were retired and {dropped} dropped")
-            });
-        }
+        context.expect(taken == dropped, FaultKind::Count, "", || {
+            format!("{taken} {name} objects were retired and {dropped} dropped")
+        });
     }
 }
 
@@ -265,41 +262,27 @@ impl<K: ThreadTag> Field<K> {
 
     /// Retires something, drawn. Where that is refused, it is left for later.
     pub(crate) fn retire_some(&self, waits: bool, draw: u64) -> Result<(), Later<K>> {
-        let context = &self.context;
+        let did = |operation| {
+            self.context.did(operation);
+            self
+        };
+        let large = || Large(self.of::<Large>(), [draw; 62]);
+        let parcel = |bytes| self.tally.parcel(bytes);
         match draw % 8 {
-            1 => {
-                context.did(Operation::LargeBox);
-                self.retire(Box::new(Large(self.of::<Large>(), [draw; 62])), waits)
-            }
-            2 => {
-                context.did(Operation::Arc);
-                self.retire(Arc::new(Large(self.of::<Large>(), [draw; 62])), waits)
-            }
+            1 => did(Operation::LargeBox).retire(Box::new(large()), waits),
+            2 => did(Operation::Arc).retire(Arc::new(large()), waits),
             3 => {
-                context.did(Operation::Vector);
                 let one = size_of::<Option<Parcel>>();
                 let capacity = 1 + draw as usize / 8 % 64;
                 let mut vector = Vec::with_capacity(capacity);
                 vector.push(None);
-                vector[0] = Some(self.tally.parcel(vector.capacity() * one));
-                self.retire(vector, waits)
+                vector[0] = Some(parcel(vector.capacity() * one));
+                did(Operation::Vector).retire(vector, waits)
             }
-            4 => {
-                context.did(Operation::Sized);
-                self.retire_sized(1 + draw as usize / 8 % LARGEST, waits)
-            }
-            5 => {
-                context.did(Operation::Bundle);
-                self.retire(Bundle(self.tally.parcel(100), [draw; 2]), waits)
-            }
-            6 => {
-                context.did(Operation::LargeBundle);
-                self.retire(Bundle(self.tally.parcel(200), [draw; 9]), waits)
-            }
-            _ => {
-                context.did(Operation::Box);
-                self.retire(self.small(), waits)
-            }
+            4 => did(Operation::Sized).retire_sized(1 + draw as usize / 8 % LARGEST, waits),
+            5 => did(Operation::Bundle).retire(Bundle(parcel(100), [draw; 2]), waits),
+            6 => did(Operation::LargeBundle).retire(Bundle(parcel(200), [draw; 9]), waits),
+            _ => did(Operation::Box).retire(self.small(), waits),
         }
     }
 
@@ -343,11 +326,13 @@ impl<K: ThreadTag> Field<K> {
 
     /// Where one may wait, nothing is refused.
     fn retire_or_say_so<P: Retire>(&self, object: P) {
-        if self.retire(object, true).is_err() {
-            self.tally.fault(FaultKind::Limit, || {
-                "retire() refused an object outside of sections and callbacks".to_owned()
-            });
-        }
+        self.expect_taken(self.retire(object, true).is_ok());
+    }
+
+    fn expect_taken(&self, taken: bool) {
+        self.tally.expect(taken, FaultKind::Limit, || {
+            "retire() refused an object outside of sections and callbacks".to_owned()
+        });
     }
 
     /// Retires objects that have no memory, or whose one word is no address.
@@ -360,11 +345,7 @@ impl<K: ThreadTag> Field<K> {
             // dropped too late to be counted, and that is reported in the end.
             let taken = self.domain.retire(Box::new(Nothing)).is_ok()
                 && self.domain.retire(OddWord(2 * number as usize + 1)).is_ok();
-            if !taken {
-                self.tally.fault(FaultKind::Limit, || {
-                    "retire() refused an object outside of sections and callbacks".to_owned()
-                });
-            }
+            self.expect_taken(taken);
         }
     }
 }

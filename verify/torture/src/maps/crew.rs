@@ -212,8 +212,8 @@ impl<E: Entries> Member<'_, E> {
     }
 
     /// What waits is within the bound. It is the sum over the queues of all threads, one after the
-    /// other: an object that is freed between counts though what takes its room counts, too. So a
-    /// sum is a fault only if nothing was freed until the next one; another one is tried again.
+    /// other: an object that is freed between counts though what takes its room counts, too. So it
+    /// is a fault only if two sums in a row are above it and nothing was freed between.
     fn expect_room(&self) {
         let Round { map, bytes_max: may_wait, .. } = self.round;
         let (bytes, most) = (map.owned() as u64, bound::tables_max::<E>());

@@ -37,10 +37,10 @@ const KEYS_MAX: u64 = 24;
 /// Two threads have one map after the other, until the run is over.
 pub(crate) fn cast(fixture: &mut Fixture, engine: Engine) {
     fixture.part("one whose crew uses maps with entries in slots", move |context| {
-        context.rounds(Operation::MapUpdate, || round::<InSlots>(engine, context));
+        context.until_over(Operation::MapUpdate, || round::<InSlots>(engine, context));
     });
     fixture.part("one whose crew uses maps with entries in boxes", move |context| {
-        context.rounds(Operation::MapUpdate, || round::<InBoxes>(engine, context));
+        context.until_over(Operation::MapUpdate, || round::<InBoxes>(engine, context));
     });
 }
 
@@ -59,11 +59,9 @@ fn round<E: Entries>(engine: Engine, context: &ThreadContext) {
         .collect();
     let logs: Vec<Log> = crew.into_iter().filter_map(|member| member.join().ok()).collect();
     if logs.len() < CREW {
-        if !context.is_over() {
-            context.fault(FaultKind::Panic, E::NAME, || {
-                "a thread of the crew panicked, or did not start; see standard error".to_owned()
-            });
-        }
+        context.expect(context.is_over(), FaultKind::Panic, E::NAME, || {
+            "a thread of the crew panicked, or did not start; see standard error".to_owned()
+        });
         return; // there is no whole history
     }
     let Some(round) = Arc::into_inner(round) else { unreachable!("the crew has ended") };

@@ -7,8 +7,9 @@
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
+use quiescence::Domain;
 use quiescence::collections::{Id, IdMap, Mark};
-use quiescence::{Domain, tag::DomainTag};
+use quiescence::tag::{DomainTag, Global, Private};
 
 use super::{Canary, FaultKind, Fixture, Live, Operation, ThreadContext, spin, tuning};
 
@@ -36,6 +37,13 @@ fn expect(object: &Canary, context: &ThreadContext, id: Id) {
     object.expect(context, "IdMap", id.to_bits());
 }
 
+/// The tables.
+#[derive(Debug)]
+struct Ids {
+    global: Table<Global>,
+    small: Table<Private>,
+}
+
 /// A table, and the ids that are known.
 #[derive(Debug)]
 struct Table<D: DomainTag> {
@@ -45,22 +53,31 @@ struct Table<D: DomainTag> {
 
 /// Threads that use id tables.
 pub(crate) fn cast(fixture: &mut Fixture, cpus: usize) {
-    cast_in(fixture, cpus, Domain::global());
-    cast_in(fixture, cpus, Domain::builder().tuning(tuning(ROOM, 1 << 20)).build());
-    fixture.check(|context| LIVE.expect(context, "IdMap", 0));
+    let small = Domain::builder().tuning(tuning(ROOM, 1 << 20)).build();
+    let ids = Ids { global: Table::new(Domain::global()), small: Table::new(small) };
+    fixture.moved(ids, &[(2 * cpus, "user of id tables", Ids::run)], Ids::close);
 }
 
-/// Threads that use one, in this domain.
-fn cast_in<D: DomainTag>(fixture: &mut Fixture, cpus: usize, domain: Domain<D>) {
-    let board = std::array::from_fn(|_| AtomicU64::new(0));
-    let table = Table { map: IdMap::new_in(domain), board };
-    fixture.moved(table, &[(cpus, "user of id tables", Table::run as _)], Table::close);
+impl Ids {
+    /// Uses both, in turn, until the run is over.
+    fn run(&self, context: &ThreadContext) {
+        context.repeat(Operation::IdUse, ROUNDS, || {
+            self.global.step(context);
+            self.small.step(context);
+        });
+    }
+
+    /// When all threads have ended: looks for what is lost.
+    fn close(&self, context: &ThreadContext) {
+        self.global.close(context);
+        self.small.close(context);
+        LIVE.expect(context, "IdMap", 0);
+    }
 }
 
 impl<D: DomainTag> Table<D> {
-    /// Uses it until the run is over.
-    fn run(&self, context: &ThreadContext) {
-        context.repeat(Operation::IdUse, ROUNDS, || self.step(context));
+    fn new(domain: Domain<D>) -> Self {
+        Self { map: IdMap::new_in(domain), board: std::array::from_fn(|_| AtomicU64::new(0)) }
     }
 
     fn step(&self, context: &ThreadContext) {
@@ -162,7 +179,6 @@ impl<D: DomainTag> Table<D> {
         });
     }
 
-    /// When all threads have ended: looks for what is lost.
     fn close(&self, context: &ThreadContext) {
         let (there, counted) = (self.map.read().iter().count(), self.map.len());
         context.expect(there == counted, FaultKind::Count, "IdMap", || {

@@ -10,10 +10,8 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
 use quiescence::collections::{List, Queue, Stack};
-use quiescence::{
-    Domain, Weigh,
-    tag::{DomainTag, Private},
-};
+use quiescence::tag::{DomainTag, Private};
+use quiescence::{Domain, Weigh};
 
 use super::{Canary, FaultKind, Fixture, Live, Operation, ThreadContext, spin, tuning};
 

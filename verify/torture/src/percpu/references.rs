@@ -1,34 +1,44 @@
 //! Big references that are given out while somebody kills them, one after the other.
 //!
 //! What they are to knows whether it is alive ([`Canary`]), and its memory stays for some time
-//! after its release: so that one that is released too early is a fault that is counted.
+//! after its release: so that one that is released too early, or twice, is a fault that is counted.
 
 use std::collections::VecDeque;
 use std::mem;
 use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::{Arc, Mutex};
 
 use quiescence::sync::{BigRef, BigRefHandle};
 
 use super::{Canary, FaultKind, Live, Operation, ThreadContext, end, lock};
-use crate::canary::Kept;
+use crate::canary::{Kept, OBJECTS_KEPT};
 
 /// Handles that a thread keeps.
 const HANDLES: usize = 8;
 
-/// References that are kept after they were killed: their own memory stays for as long.
-const KILLED_KEPT: usize = 64;
-
 static LIVE: Live = Live::none();
 
+/// Releases. In a static: a value that is released twice may not lead anywhere.
+static RELEASED: AtomicU64 = AtomicU64::new(0);
+
+/// What a big reference is to. The object itself would not notice a second release.
+#[derive(Debug)]
+pub(crate) struct Value(Arc<Canary>);
+
+impl Drop for Value {
+    fn drop(&mut self) {
+        RELEASED.fetch_add(1, Release); // pairs with the Acquire in `References::close`
+    }
+}
+
 /// Handles, and the serials of what they are to; oldest first.
-pub(crate) type Handles = VecDeque<(BigRefHandle<Arc<Canary>>, u64)>;
+pub(crate) type Handles = VecDeque<(BigRefHandle<Value>, u64)>;
 
 /// The reference of the moment.
 #[derive(Debug)]
 pub(crate) struct References {
-    current: Mutex<Arc<BigRef<Arc<Canary>>>>,
+    current: Mutex<Arc<BigRef<Value>>>,
     serial: AtomicU64,
 }
 
@@ -36,7 +46,7 @@ impl References {
     pub(crate) fn new() -> Self {
         let first = Arc::new(Canary::new(0, &LIVE));
         mem::forget(Arc::downgrade(&first)); // its memory stays for ever
-        Self { current: Mutex::new(Arc::new(BigRef::new(first))), serial: AtomicU64::new(1) }
+        Self { current: Mutex::new(Arc::new(BigRef::new(Value(first)))), serial: AtomicU64::new(1) }
     }
 
     /// Refers to the value of the moment.
@@ -48,16 +58,16 @@ impl References {
         for _ in 0..8 {
             let Some(handle) = reference.try_get() else { break };
             context.did(Operation::BigRefGet);
-            let serial = handle.loaded(context, "BigRef");
+            let serial = handle.0.loaded(context, "BigRef");
             if context.one_in(4) {
                 handles.push_back((handle.clone(), serial));
             }
-            handle.expect(context, "BigRef", serial);
+            handle.0.expect(context, "BigRef", serial);
             if context.one_in(4) {
                 handles.push_back((handle, serial));
             }
         }
-        handles.iter().for_each(|(handle, serial)| handle.expect(context, "BigRef", *serial));
+        handles.iter().for_each(|(handle, serial)| handle.0.expect(context, "BigRef", *serial));
         while handles.len() > HANDLES && !context.has_died() {
             handles.pop_front();
         }
@@ -67,14 +77,15 @@ impl References {
     pub(crate) fn kill(&self, context: &ThreadContext) {
         let (mut killed, mut kept) = (VecDeque::new(), Kept::default());
         context.repeat(Operation::BigRefKill, 1, || {
-            let new = kept.keep(Canary::new(self.serial.fetch_add(1, Relaxed), &LIVE));
+            let new = Value(kept.keep(Canary::new(self.serial.fetch_add(1, Relaxed), &LIVE)));
             let old = mem::replace(&mut *lock(&self.current), Arc::new(BigRef::new(new)));
             let is_killed = old.kill() && !old.kill() && old.try_get().is_none();
             context.expect(is_killed, FaultKind::Freed, "BigRef", || {
                 "it was not killed once, or gave something out afterwards".to_owned()
             });
             killed.push_back(old);
-            if killed.len() > KILLED_KEPT && !context.has_died() {
+            // Its own memory stays for as long as the object's.
+            if killed.len() > OBJECTS_KEPT && !context.has_died() {
                 killed.pop_front();
             }
             context.sleep(500);
@@ -87,5 +98,10 @@ impl References {
     pub(crate) fn close(&self, context: &ThreadContext) {
         lock(&self.current).kill();
         LIVE.expect(context, "BigRef", 0);
+        // Acquire: pairs with the Release in the drop.
+        let (made, released) = (self.serial.load(Relaxed), RELEASED.load(Acquire));
+        context.expect(made == released, FaultKind::Freed, "BigRef", || {
+            format!("{made} values had references, {released} were released")
+        });
     }
 }

@@ -69,9 +69,8 @@ pub(crate) fn run(yards: &[Yard], shuffler: &Arc<Shuffler>, context: &ThreadCont
     }
     tasks.watch(context);
     for handle in tasks.handles {
-        if runtime.block_on(handle).is_err() {
-            context.fault(FaultKind::Panic, "", || "a task; see standard error".to_owned());
-        }
+        let ended = runtime.block_on(handle).is_ok();
+        context.expect(ended, FaultKind::Panic, "", || "a task; see standard error".to_owned());
     }
 }
 
