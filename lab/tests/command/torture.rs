@@ -42,6 +42,8 @@ fn a_run_is_written_as_text_and_as_json() {
 fn what_is_wrong_with_its_options_is_its_own_answer() {
     let (_, stderr) = expect_code(&torture("--seconds 0"), 2);
     assert!(stderr.contains("0 is not in 1..=31536000"), "{stderr}");
+    let (_, stderr) = expect_code(&run(["--json", "-", "torture"]), 2);
+    assert!(stderr.contains("rcu torture OPTIONS"), "{stderr}");
     let (stdout, _) = expect_code(&torture("--help"), 0);
     assert!(stdout.contains("--list-mutants"), "{stdout}");
 }
