@@ -104,7 +104,6 @@ fn a_waker_begins_a_section_on_the_drivers_thread() {
         let wanted = Wanted { cookie: Some(cookie), room: false };
         assert!(world.core.grace_periods.tell(wanted, None, &begins.clone().into()).is_some());
         let updater = spawn(&world, move |world| {
-            // SAFETY: as above.
             other.leave();
             world.core.grace_periods.unregister(other);
             world.replace(1);

@@ -288,11 +288,10 @@ fn a_reader_that_is_stopped_in_a_load_holds_up_no_updater() {
     let reader = Target::default();
     storm::handle(libc::SIGUSR2, stay_in_handler);
     let read = |_| {
-        reader.is_here();
-        || {
+        reader.is_here(|| {
             let seen = snapshot.load();
             assert_eq!(seen, [seen[0]; 64], "torn");
-        }
+        })
     };
     beside(1, read, || {
         for stopped in 1..=200 {

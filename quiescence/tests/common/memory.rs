@@ -34,5 +34,7 @@ pub(crate) use watched_allocator;
 #[cfg(target_os = "linux")]
 pub(crate) fn resident() -> usize {
     let sizes = std::fs::read_to_string("/proc/self/statm").unwrap();
-    sizes.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * 4_096
+    let pages: usize = sizes.split(' ').nth(1).unwrap().parse().unwrap();
+    // SAFETY: asks for a number.
+    pages * usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap()
 }

@@ -144,9 +144,10 @@ pub(crate) fn beside_a_sleeper<K: DomainTag, R>(
         thread::scope(|scope| {
             let sleeper = scope.spawn(update);
             until_an_updater_sleeps(domain);
+            let at_the_end = OnDrop(leave);
             let result = f();
             assert!(!sleeper.is_finished());
-            leave();
+            drop(at_the_end);
             sleeper.join().unwrap();
             result
         })

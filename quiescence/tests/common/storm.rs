@@ -2,9 +2,12 @@
 
 use std::process::Command;
 #[cfg(unix)]
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock};
 #[cfg(unix)]
 use std::thread;
+
+#[cfg(unix)]
+use super::OnDrop;
 
 /// Has `handler` called for `signal` in this process.
 #[cfg(unix)]
@@ -30,24 +33,35 @@ pub(crate) fn handler_of(signal: libc::c_int) -> usize {
 /// A thread that gets signals.
 #[cfg(unix)]
 #[derive(Default)]
-pub(crate) struct Target(OnceLock<libc::pthread_t>);
+pub(crate) struct Target {
+    thread: OnceLock<libc::pthread_t>,
+    has_ended: Mutex<bool>,
+}
 
 #[cfg(unix)]
 impl Target {
     pub(crate) const fn new() -> Self {
-        Self(OnceLock::new())
+        Self { thread: OnceLock::new(), has_ended: Mutex::new(false) }
     }
 
-    /// Says that the calling thread is the one.
-    pub(crate) fn is_here(&self) {
+    /// Says that the calling thread is the one, until what is returned goes, which calls `again`.
+    pub(crate) fn is_here(&self, mut again: impl FnMut()) -> impl FnMut() {
         // SAFETY: asks for a number.
-        self.0.set(unsafe { libc::pthread_self() }).unwrap();
+        self.thread.set(unsafe { libc::pthread_self() }).unwrap();
+        let at_the_end = OnDrop(|| *self.has_ended.lock().unwrap() = true);
+        move || {
+            let _ = &at_the_end;
+            again();
+        }
     }
 
-    /// Sends `signal` to the thread, which has not ended and does not end before this has returned.
+    /// Sends `signal` to the thread, and panics if that has ended, as one does that panics.
     pub(crate) fn send(&self, signal: libc::c_int) {
-        // SAFETY: a thread that has not been joined.
-        assert_eq!(unsafe { libc::pthread_kill(*self.0.wait(), signal) }, 0);
+        let thread = *self.thread.wait();
+        let has_ended = self.has_ended.lock().unwrap();
+        assert!(!*has_ended, "a thread that gets signals has ended");
+        // SAFETY: a thread that does not end before it has the lock.
+        assert_eq!(unsafe { libc::pthread_kill(thread, signal) }, 0);
     }
 }
 
@@ -74,8 +88,7 @@ pub(crate) fn beside(
     let targets = [Target::new(), Target::new()];
     let begin = |thread: usize| {
         first();
-        targets[thread].is_here();
-        work[thread]
+        targets[thread].is_here(work[thread])
     };
     super::beside(2, begin, || {
         while !enough() {

@@ -307,10 +307,9 @@ fn handlers_count_in_between() {
     let targets = [const { storm::Target::new() }; 3];
     let enough = [const { AtomicBool::new(false) }; 3];
     let count = |thread: usize| {
-        targets[thread].is_here();
         let (enough, shared) = (&enough[thread], &shared);
         let (handled, mut round) = (HANDLED.load(Relaxed), 0);
-        move || {
+        targets[thread].is_here(move || {
             shared.count(round & 7);
             let place = Counter::new(); // a handler may come while it grows, too
             (0..70).for_each(|_| place.add(1));
@@ -320,7 +319,7 @@ fn handlers_count_in_between() {
             if round >= 20_000 && HANDLED.load(Relaxed) - handled >= 1_000 {
                 enough.store(true, Release);
             }
-        }
+        })
     };
     beside(3, count, || {
         let mut round = 0;

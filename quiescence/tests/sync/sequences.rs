@@ -216,13 +216,12 @@ fn a_handler_reads_a_latch_wherever_it_has_interrupted_its_writer() {
     storm::handle(libc::SIGUSR1, look);
     let writer = storm::Target::default();
     let write = |_| {
-        writer.is_here();
         let mut number = 0;
-        move || {
+        writer.is_here(move || {
             number += 1;
             LATCH.write([number; 64]);
             LOCK.write([number; 64]);
-        }
+        })
     };
     beside(1, write, || {
         for _ in 0..2000 {

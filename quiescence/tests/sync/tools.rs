@@ -157,16 +157,15 @@ fn counting_in_a_signal_handler_that_interrupts_counting_is_exact() {
     storm::handle(libc::SIGUSR2, handle);
     let (counts, counted) = (storm::Target::default(), AtomicI64::new(0));
     let count = |_| {
-        counts.is_here();
         // The first use of all of them, too, is perhaps interrupted.
-        || {
+        counts.is_here(|| {
             FUZZY.add(1);
             EXACT.add(2);
             drop(LOCK.read());
             if counted.fetch_add(1, Relaxed) % 1_000 == 0 {
                 *LOCK.write() += 0;
             }
-        }
+        })
     };
     beside(1, count, || {
         while HANDLED.load(Relaxed) < 2_000 {

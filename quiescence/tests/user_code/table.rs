@@ -175,32 +175,40 @@ pub(super) static ROWS: [Row; 53] = [
         .caught()
         .used("nothing: it is in no list any more")
         .left("the future is gone"),
-    in_section(Site::Update, "Rcu::update", || Rcu::new(1).update(acted))
-        .used("the old value, which the section protects")
-        .left("the cell is as it was"),
+    in_section(Site::Update, "Rcu::update", || {
+        static CELL: LazyLock<Rcu<u64>> = LazyLock::new(|| Rcu::new(1));
+        CELL.update(acted);
+    })
+    .used("the old value, which the section protects")
+    .left("the cell is as it was"),
     row(Site::Update, "ArcCell::rcu", || {
-        ArcCell::from_pointee(1).rcu(|value| acted(value));
+        static CELL: LazyLock<ArcCell<u64>> = LazyLock::new(|| ArcCell::from_pointee(1));
+        CELL.rcu(|value| acted(value));
     })
     .used("the old value, which the guard protects")
     .left("the cell is as it was"),
     row(Site::Update, "ExactCell::rcu", || {
-        ExactCell::new(Arc::new(1)).rcu(|value| Arc::new(acted(value)));
+        static CELL: LazyLock<ExactCell<Arc<u64>>> = LazyLock::new(|| ExactCell::new(Arc::new(1)));
+        CELL.rcu(|value| Arc::new(acted(value)));
     })
     .used("the old value, which the guard protects")
     .left("the cell is as it was"),
     row(Site::Update, "Snapshot::update", || {
-        Snapshot::new(1).update(|value| acted(&value));
+        static CELL: LazyLock<Snapshot<u64>> = LazyLock::new(|| Snapshot::new(1));
+        CELL.update(|value| acted(&value));
     })
     .used("the old value, a copy")
     .left("the snapshot is as it was"),
     row(Site::Update, "SeqLock::update", || {
-        SeqLock::new(1).update(|value| acted(&value));
+        static CELL: SeqLock<u64> = SeqLock::new(1);
+        CELL.update(|value| acted(&value));
     })
     .held("the writer's lock, which its guard is")
     .used("the old value, which the lock protects")
     .left("the value is as it was, and unlocked"),
     row(Site::Update, "Latch::update", || {
-        Latch::new(1).update(|value| acted(&value));
+        static CELL: Latch<u64> = Latch::new(1);
+        CELL.update(|value| acted(&value));
     })
     .held("the writer's lock")
     .used("the old value, which the lock protects")
