@@ -82,8 +82,8 @@ pub(crate) fn variable(
     let found = unsafe { libc::getenv(name.as_ptr()) };
     // SAFETY: a C string that stays as long as the environment is not changed.
     let said = if found.is_null() { c"" } else { unsafe { CStr::from_ptr(found) } };
-    let said = said.to_string_lossy();
-    let meant = meaning(&said).filter(|meant| *meant != UNREAD);
+    let said = said.to_str().unwrap_or("(not UTF-8)"); // which has no meaning
+    let meant = meaning(said).filter(|meant| *meant != UNREAD);
     let is_first = kept.swap(meant.unwrap_or(usual), Relaxed) == UNREAD;
     if is_first && meant.is_none() && !said.is_empty() {
         let name = name.to_str().unwrap_or_default();
@@ -135,7 +135,7 @@ pub(crate) fn debugging() -> bool {
 exported! {
     /// Says what is wrong, a C string; for the thin libraries.
     fn quiescence_urcu_fatal(flavor: c_uint, what: *const c_char) -> ! {
-        let what = CStr::from_ptr(what).to_string_lossy();
+        let what = CStr::from_ptr(what).to_str().unwrap_or_default();
         fatal(format_args!("{}: {what}", Flavor::from_raw(flavor)))
     }
 

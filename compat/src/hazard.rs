@@ -20,7 +20,8 @@
 
 mod runner;
 
-use std::ptr;
+use std::iter;
+use std::ptr::{self, NonNull};
 use std::sync::atomic::AtomicPtr;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -106,48 +107,66 @@ unsafe fn push(stack: &AtomicPtr<Object>, object: *mut Object) -> bool {
     }
 }
 
-/// Reclaims what is retired and not protected. Returns how many there were. On the runner
-/// only.
-fn scan() -> usize {
+/// Reclaims what is retired and not protected. Returns whether there was anything. On the runner
+/// only. Allocates nothing: it may be what memory is waited for.
+fn scan() -> bool {
     // Acquire: pairs with the Release in `push` [HP-3].
-    let taken = [&RETIRED, &KEPT].map(|stack| stack.swap(ptr::null_mut(), Acquire));
+    let mut taken = [&RETIRED, &KEPT].map(|stack| stack.swap(ptr::null_mut(), Acquire));
     if taken.iter().all(|first| first.is_null()) {
-        return 0;
+        return false;
     }
+    let (mut named, mut count) = ([ptr::null(); 512], 0);
     // It executes a heavy fence first. After that each reader has said what it protects, or its
     // second load sees that the object is unlinked [HP-1].
-    let mut protected = Vec::with_capacity(raw::count());
-    raw::scan(|address| protected.push(address.cast::<Object>()));
-    protected.sort_unstable();
-    let (mut found, mut over, mut is_over) = (0, 0, ptr::null_mut::<Object>());
+    raw::scan(|address| {
+        named[count] = address.cast();
+        count += 1;
+        if count == named.len() {
+            keep(&mut taken, &mut named);
+            count = 0;
+        }
+    });
+    keep(&mut taken, &mut named[..count]);
+    // Relaxed: a number to be compared.
+    WAITING.fetch_sub(taken.map(length).iter().sum(), Relaxed);
     for mut object in taken {
         while !object.is_null() {
-            found += 1;
-            // SAFETY: both stacks are ours now.
-            let next = unsafe { (*object).next };
-            if protected.binary_search(&object.cast_const()).is_ok() {
-                // SAFETY: in no list of ours any more.
-                unsafe { push(&KEPT, object) };
-            } else {
-                over += 1;
-                // SAFETY: valid and ours.
-                unsafe { (*object).next = is_over };
-                is_over = object;
-            }
+            // SAFETY: valid, and ours until it is reclaimed.
+            let Object { next, reclaim } = unsafe { ptr::read(object) };
+            // SAFETY: once, and no hazard pointer protects it.
+            unsafe { reclaim(object) };
             object = next;
         }
     }
-    // Relaxed: a number to be compared.
-    WAITING.fetch_sub(over, Relaxed);
-    while !is_over.is_null() {
-        let object = is_over;
-        // SAFETY: valid, and ours until it is reclaimed.
-        let Object { next, reclaim } = unsafe { ptr::read(object) };
-        is_over = next;
-        // SAFETY: once, and no hazard pointer protects it.
-        unsafe { reclaim(object) };
+    true
+}
+
+/// Moves what is `named` from the lists, which are of objects of the caller's alone, to those that
+/// were protected.
+fn keep(lists: &mut [*mut Object], named: &mut [*const Object]) {
+    named.sort_unstable();
+    for mut link in lists.iter_mut().map(ptr::from_mut) {
+        // SAFETY: the head of a list, or a link in it.
+        while let Some(object) = NonNull::new(unsafe { *link }).map(NonNull::as_ptr) {
+            // SAFETY: valid, and the caller's.
+            let next = unsafe { &raw mut (*object).next };
+            if named.binary_search(&object.cast_const()).is_err() {
+                link = next;
+                continue;
+            }
+            // SAFETY: both are as above.
+            unsafe { ptr::copy(next, link, 1) };
+            // SAFETY: in no list any more.
+            unsafe { push(&KEPT, object) };
+        }
     }
-    found
+}
+
+/// Of a list that no other thread takes from.
+fn length(first: *mut Object) -> usize {
+    // SAFETY: what is in a list is valid.
+    let next = |object: &NonNull<Object>| NonNull::new(unsafe { object.as_ref() }.next);
+    iter::successors(NonNull::new(first), next).count()
 }
 
 /// Whether the calling thread may wait for deleters, which may wait for grace periods and
@@ -164,17 +183,9 @@ fn may_wait() -> bool {
 /// starts another.
 pub(crate) fn after_fork() {
     runner::forget();
-    let mut count = 0;
-    for stack in [&RETIRED, &KEPT] {
-        // Relaxed: the only thread.
-        let mut object = stack.load(Relaxed);
-        while !object.is_null() {
-            count += 1;
-            // SAFETY: what is on a stack is valid, and no other thread takes it.
-            object = unsafe { (*object).next };
-        }
-    }
-    WAITING.store(count, Relaxed);
+    // Relaxed: the only thread.
+    let counts = [&RETIRED, &KEPT].map(|stack| length(stack.load(Relaxed)));
+    WAITING.store(counts.iter().sum(), Relaxed);
 }
 
 const _: () = assert!(size_of::<Object>() == 2 * size_of::<usize>());

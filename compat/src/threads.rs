@@ -6,41 +6,27 @@ use std::ptr;
 
 use crate::signals;
 
-/// What a thread is given.
-struct Body<F> {
-    name: &'static CStr,
-    run: F,
-}
-
-/// Starts a joinable thread on which no signal is handled; none if the system gives none, and `run`
-/// is dropped. The name has less than 16 bytes.
-pub(crate) fn spawn<F: FnOnce() + Send + 'static>(
-    name: &'static CStr,
-    run: F,
+/// Starts a joinable thread on which no signal is handled; none if the system gives none, and then
+/// nobody has `body`. Allocates nothing: it is called for threads that retire, or queue.
+pub(crate) fn spawn(
+    main: extern "C" fn(*mut c_void) -> *mut c_void,
+    body: *mut c_void,
 ) -> Option<libc::pthread_t> {
-    extern "C" fn main<F: FnOnce()>(body: *mut c_void) -> *mut c_void {
-        // SAFETY: from the box below, and this thread's alone.
-        let Body { name, run } = *unsafe { Box::from_raw(body.cast::<Body<F>>()) };
-        // SAFETY: asks for a number.
-        let thread = unsafe { libc::pthread_self() };
-        // SAFETY: the thread's own name.
-        unsafe { libc::pthread_setname_np(thread, name.as_ptr()) };
-        run();
-        ptr::null_mut()
-    }
-    let body = Box::into_raw(Box::new(Body { name, run }));
     let mut thread = MaybeUninit::uninit();
     let create = || {
         // SAFETY: the function takes what it is given; the number is written if this returns 0.
-        unsafe { libc::pthread_create(thread.as_mut_ptr(), ptr::null(), main::<F>, body.cast()) }
+        unsafe { libc::pthread_create(thread.as_mut_ptr(), ptr::null(), main, body) }
     };
-    if signals::blocked(create) != 0 {
-        // SAFETY: from the box above; no thread has taken it.
-        drop(unsafe { Box::from_raw(body) });
-        return None;
-    }
     // SAFETY: written.
-    Some(unsafe { thread.assume_init() })
+    (signals::blocked(create) == 0).then(|| unsafe { thread.assume_init() })
+}
+
+/// Names the calling thread, in less than 16 bytes.
+pub(crate) fn name(name: &CStr) {
+    // SAFETY: asks for a number.
+    let thread = unsafe { libc::pthread_self() };
+    // SAFETY: the thread's own name.
+    unsafe { libc::pthread_setname_np(thread, name.as_ptr()) };
 }
 
 /// Has the calling thread run on a CPU; on any, if the number is negative. Not all CPUs are there,

@@ -90,13 +90,15 @@ unsafe impl Sync for Workqueue {}
 impl Workqueue {
     /// Starts a worker.
     fn start(&self) {
-        // SAFETY: freed when the thread has been joined, or in a process that does not have it.
-        let lasting: &'static Self = unsafe { &*ptr::from_ref(self) };
-        let thread = threads::spawn(c"urcu-workqueue", || {
-            OWN.set(lasting);
-            lasting.work();
-        });
-        let Some(thread) = thread else {
+        extern "C" fn main(queue: *mut c_void) -> *mut c_void {
+            threads::name(c"urcu-workqueue");
+            // SAFETY: freed when the thread has been joined, or in a process that does not have it.
+            let queue = unsafe { &*queue.cast::<Workqueue>() };
+            OWN.set(queue);
+            queue.work();
+            ptr::null_mut()
+        }
+        let Some(thread) = threads::spawn(main, ptr::from_ref(self).cast_mut().cast()) else {
             fatal(format_args!("a work queue cannot have its thread; raise the limit of threads"));
         };
         *self.worker() = Some(Worker { process: std::process::id(), thread });

@@ -229,7 +229,7 @@ impl Maker<'_> {
         );
         write(stage, "DEBIAN/control", &control)?;
         // As Debian wants them, whatever the mask is here.
-        run(Command::new("chmod").args(["--recursive", "a-x,u=rwX,go=rX"]).arg(stage))?;
+        run(Command::new("chmod").args(["--recursive", "a-xs,u=rwX,go=rX"]).arg(stage))?;
         let package = self.output.join(format!("{name}_{version}_{architecture}.deb"));
         run(Command::new("dpkg-deb")
             .env("SOURCE_DATE_EPOCH", self.documents.date.to_string())

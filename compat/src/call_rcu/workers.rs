@@ -11,7 +11,7 @@
 //! - A worker in the list is paused as often as its flavour is: [`Workers::paused`]. One that is
 //!   made meanwhile stands still from its beginning.
 
-use std::ffi::{c_int, c_ulong};
+use std::ffi::{c_int, c_ulong, c_void};
 use std::ptr;
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::sync::atomic::{AtomicPtr, AtomicU64};
@@ -126,8 +126,12 @@ impl Entry {
         // The thread may take a while to come; callbacks are not a barrier's caller's business.
         self.worker.callback_queue.expect();
         if self.thread.is_none() {
-            let worker = Arc::clone(&self.worker);
-            self.thread = threads::spawn(c"call_rcu", || worker.run());
+            let worker = Arc::into_raw(Arc::clone(&self.worker));
+            self.thread = threads::spawn(main, worker.cast_mut().cast());
+            if self.thread.is_none() {
+                // SAFETY: from above; no thread has it.
+                drop(unsafe { Arc::from_raw(worker) });
+            }
         }
         if self.thread.is_none() {
             let told = self.worker.callback_queue.neglect();
@@ -135,6 +139,13 @@ impl Entry {
         }
         self.thread.is_some()
     }
+}
+
+extern "C" fn main(worker: *mut c_void) -> *mut c_void {
+    threads::name(c"call_rcu");
+    // SAFETY: from `Entry::start`, and this thread's alone.
+    unsafe { Arc::from_raw(worker.cast::<Worker>()) }.run();
+    ptr::null_mut()
 }
 
 /// A callback was queued where no thread attends: starts one, or has the one that is about to end

@@ -11,6 +11,8 @@
 //! room ends that.
 
 use std::cell::Cell;
+use std::ffi::c_void;
+use std::ptr;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use std::time::{Duration, Instant};
@@ -72,15 +74,17 @@ pub(super) fn wake() {
 
 /// Starts the thread. If the system gives none, the next one to retire tries again.
 fn start() {
-    let main = || {
+    extern "C" fn main(_: *mut c_void) -> *mut c_void {
+        threads::name(c"hazard_pointer");
         IS_THIS.set(true);
         // Deleters may read by C's functions, as callbacks may.
         if Flavor::Memb.is_attached() {
             reader::register_implicitly(Flavor::Memb);
         }
         run();
-    };
-    match threads::spawn(c"hazard_pointer", main) {
+        ptr::null_mut()
+    }
+    match threads::spawn(main, ptr::null_mut()) {
         // SAFETY: a thread that no other knows.
         Some(thread) => _ = unsafe { libc::pthread_detach(thread) },
         // AcqRel: as in `wake`.
@@ -97,7 +101,7 @@ fn run() {
         // AcqRel: pairs with the load in `wait_for_room`; the room is there.
         SCANS.fetch_add(1, AcqRel);
         wake_all(&SCANS);
-        if found != 0 {
+        if found {
             sleep(&HURRY, hurry, Some(COMPANY));
         }
         if rests() {

@@ -240,7 +240,10 @@ static void atomically(void)
 #endif
 }
 
-/* Dekker's two flags: with a full fence between, one of the two sees the other. */
+/*
+ * Dekker's two flags: with a full fence between, one of the two sees the other. Without it, few
+ * runs would fail; that there is one is seen in the assembly, by tests/c/headers/readers.rs.
+ */
 struct dekker {
 	int flags[2];
 	int saw[2];

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use super::build::{Compiled, debian_library};
-use super::table::{Headers, Job, LIBRARIES, Theirs, Variant};
+use super::table::{Headers, Job, LIBRARIES, Theirs, Variant, With};
 
 /// What no program can take by its name, and why.
 const EXCEPTIONS: &[(&str, &str)] = &[
@@ -34,22 +34,23 @@ fn linked_with(job: &Job) -> Vec<Variant> {
     }
 }
 
-/// `library: symbol` for each of a version that no program takes which was compiled for it.
+/// `library: symbol` for each of a version that no program takes which was compiled for it, or
+/// runs with it.
 pub(crate) fn not_used<'a>(
     theirs: Theirs,
     compiled: impl Iterator<Item = &'a Compiled>,
 ) -> Vec<String> {
-    // Those of our headers run with 0.13 too.
-    let headers: &[_] = match theirs {
-        Theirs::V13 => &[Headers::Ours, Headers::Debian],
-        Theirs::V15 => &[Headers::Debian13],
+    let is_of_version = |job: &Job| match (theirs, job.headers) {
+        (Theirs::V13, Headers::Ours) => job.program.with == With::Both,
+        (Theirs::V13, headers) => headers == Headers::Debian,
+        (Theirs::V15, headers) => headers == Headers::Debian13,
     };
     let mut wanted: Vec<(Variant, BTreeSet<String>)> = LIBRARIES
         .iter()
         .filter(|library| theirs == Theirs::V13 || **library != Variant::Signal)
         .map(|&library| (library, names(&debian_library(theirs, library.name()), true)))
         .collect();
-    for one in compiled.filter(|one| headers.contains(&one.job.headers)) {
+    for one in compiled.filter(|one| is_of_version(&one.job)) {
         let used = names(&one.path, false);
         for library in linked_with(&one.job) {
             let of_library = wanted.iter_mut().find(|(each, _)| *each == library).unwrap();
