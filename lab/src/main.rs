@@ -146,10 +146,7 @@ fn dispatch(cli: &Cli, output: &mut Output) -> Result<Exit> {
         Some(Command::Diff(args)) => diff::run(args, output),
         Some(Command::Simulate(args)) => simulate::run(args, output),
         Some(Command::Top(args)) => top::run(args, output),
-        // Behind the word `torture` it is `rcu-torture` that reads.
-        Some(Command::Torture(_)) => {
-            Err(Failure::usage("the options of torture stand behind it: rcu torture OPTIONS"))
-        }
+        Some(Command::Torture(args)) => torture::run(args),
         Some(Command::Completions(args)) => arguments::completions::<Cli>(args, output),
         Some(Command::Schema(args)) => schema::run(args, output),
         Some(Command::Man(args)) => arguments::manual::<Cli>(args, output),
