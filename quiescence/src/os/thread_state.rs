@@ -195,6 +195,8 @@ fn hexadecimal(digits: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    #![cfg_attr(not(target_os = "linux"), allow(unused_imports, reason = "some tests are Linux's"))]
+
     use super::*;
     use crate::os::thread::id;
 

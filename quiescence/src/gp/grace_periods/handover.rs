@@ -341,6 +341,8 @@ impl GracePeriods {
 
 #[cfg(test)]
 mod tests {
+    #![cfg_attr(not(target_os = "linux"), allow(unused_imports, reason = "some tests are Linux's"))]
+
     use std::panic::Location;
     use std::sync::atomic::Ordering::SeqCst;
     use std::thread;
