@@ -56,6 +56,10 @@ impl<F: Send + Sync + 'static> Reload<F> {
 impl<F: Send + Sync + 'static> Handle<F> {
     /// Puts a filter in the place of the one that is there, and has all callsites ask anew what
     /// interest there is in them. The old one is dropped within 10 ms, once no thread asks it.
+    ///
+    /// A program with one subscriber installs it as the global default, or calls this on a thread
+    /// that has it as its default: `tracing` asks the calling thread's subscriber only, and with
+    /// none there it takes every callsite for disabled. `tracing_subscriber::reload` is the same.
     pub fn reload(&self, new: F) {
         self.current.store(Arc::new(new));
         callsite::rebuild_interest_cache();

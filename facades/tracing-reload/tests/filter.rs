@@ -79,10 +79,13 @@ fn threads_log_while_it_is_replaced() {
                 });
             });
         }
-        for round in 0..50 {
-            let level = if round % 2 == 0 { Level::ERROR } else { Level::TRACE };
-            handle.reload(LevelFilter::from_level(level));
-        }
+        // Where there is one subscriber, `tracing` asks that of the thread which has it asked.
+        dispatcher::with_default(&dispatch, || {
+            for round in 0..50 {
+                let level = if round % 2 == 0 { Level::ERROR } else { Level::TRACE };
+                handle.reload(LevelFilter::from_level(level));
+            }
+        });
     });
     assert_eq!(seen.take(), 4_000);
 }
