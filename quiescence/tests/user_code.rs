@@ -1,16 +1,16 @@
 //! Where user code runs: each place has a name in `src/os/user_code.rs`, and user code is called at
-//! these places only.
+//! these places only. What it may do there includes a fork: the table is for Unix.
 
 #[path = "common/mod.rs"]
 mod common;
 
-#[cfg(debug_assertions)]
+#[cfg(all(debug_assertions, unix))]
 #[path = "user_code/actions.rs"]
 mod actions;
-#[cfg(debug_assertions)]
+#[cfg(all(debug_assertions, unix))]
 #[path = "user_code/reach.rs"]
 mod reach;
-#[cfg(debug_assertions)]
+#[cfg(all(debug_assertions, unix))]
 #[path = "user_code/table.rs"]
 mod table;
 
@@ -87,7 +87,7 @@ fn user_code_is_called_at_marked_places_only() {
 }
 
 /// The names of the places.
-#[cfg(debug_assertions)]
+#[cfg(all(debug_assertions, unix))]
 fn sites() -> Vec<String> {
     let (_, text) = sources().into_iter().find(|(file, _)| file == "os/user_code.rs").unwrap();
     let variants = text.split("pub enum Site {").nth(1).unwrap().split('}').next().unwrap();
@@ -95,7 +95,7 @@ fn sites() -> Vec<String> {
 }
 
 #[test]
-#[cfg(debug_assertions)]
+#[cfg(all(debug_assertions, unix))]
 #[cfg_attr(miri, ignore = "reads the sources")]
 fn each_place_is_in_the_table() {
     let sites = sites();
@@ -111,7 +111,7 @@ fn each_place_is_in_the_table() {
 }
 
 #[test]
-#[cfg(debug_assertions)]
+#[cfg(all(debug_assertions, unix))]
 fn each_place_is_reached_as_its_row_says() {
     table::ROWS.iter().for_each(actions::reach);
 }

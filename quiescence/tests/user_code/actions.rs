@@ -257,7 +257,6 @@ pub(super) fn reach(row: &'static Row) {
 }
 
 #[test]
-#[cfg(unix)]
 #[cfg_attr(miri, ignore = "forks")]
 fn user_code_does_as_it_likes() {
     const TEST: &str = "actions::user_code_does_as_it_likes";
