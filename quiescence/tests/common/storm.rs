@@ -102,6 +102,8 @@ pub(crate) fn beside(
 pub(crate) fn again_in_a_process_with(module: &str, name: &str, value: &str) {
     const MARK: &str = "QUIESCENCE_TESTED_AGAIN";
     if cfg!(miri) || std::env::var_os(MARK).is_some() {
+        let is_portable = quiescence::tuning::fences() == quiescence::tuning::Fences::Portable;
+        assert!(is_portable || std::env::var_os("QUIESCENCE_FENCES").is_none());
         return;
     }
     let mut command = Command::new(std::env::current_exe().unwrap());

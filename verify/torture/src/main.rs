@@ -36,9 +36,16 @@ fn main() -> ExitCode {
         }
         Err(error) => {
             eprintln!("error: {error}");
-            ExitCode::from(2)
+            // As `rcu`: 5 where the disk refuses, 2 where an argument is wrong.
+            ExitCode::from(if is_of_the_disk(&error) { 5 } else { 2 })
         }
     }
+}
+
+fn is_of_the_disk(failure: &Failure) -> bool {
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    let Failure::Io { error, .. } = failure else { return false };
+    matches!(error.kind(), FileTooLarge | QuotaExceeded | StorageFull)
 }
 
 fn tortured(cli: Cli) -> Result<ExitCode, Failure> {

@@ -45,6 +45,14 @@ fn expect_code(output: &Output, code: i32) -> (String, String) {
     (stdout, stderr)
 }
 
+#[test]
+fn a_full_disk_is_no_usage_error() {
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let output = torture(["--list-mutants"]).stdout(full).output().unwrap();
+    let (_, stderr) = expect_code(&output, 5);
+    assert!(stderr.contains("cannot write what was found"), "{stderr}");
+}
+
 /// A clean run with these fences, checked as a whole.
 fn clean(fences: &str) {
     let _alone = alone();
