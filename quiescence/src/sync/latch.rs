@@ -117,7 +117,7 @@ impl<T: NoUninit> Latch<T> {
     /// Wait-free; for signal handlers too.
     #[inline]
     pub fn read(&self) -> T {
-        self.attempt().unwrap_or_else(|| self.read_slow())
+        self.attempt().unwrap_or_else(|| Words::by_words(self.read_slow()))
     }
 
     /// The value, unless a writer's step comes between.

@@ -125,7 +125,7 @@ impl<T: NoUninit> SeqLock<T> {
     /// The value that is there now. See [Waiting](Self#waiting).
     #[inline]
     pub fn read(&self) -> T {
-        self.try_read().unwrap_or_else(|| self.read_slow())
+        self.try_read().unwrap_or_else(|| Words::by_words(self.read_slow()))
     }
 
     /// The value, unless a thread writes.

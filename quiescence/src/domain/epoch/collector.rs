@@ -70,8 +70,8 @@ impl Collector {
             None => Thread::Default(Domain::global().reader()),
             Some(domain) => Thread::Own(domain.reader()),
         };
-        let count = Cell::new(1);
-        let local = Local { thread, collector: self.clone(), guards: Cell::new(0), count };
+        let (guards, kept) = (Cell::new(0), Cell::new(1));
+        let local = Local { thread, collector: self.clone(), guards, kept };
         LocalHandle { local: NonNull::from(Box::leak(Box::new(local))) }
     }
 
@@ -122,15 +122,17 @@ pub struct LocalHandle {
     local: NonNull<Local>,
 }
 
-/// A registration, shared by a handle and the guards that it has made: these may outlive it.
+/// A registration, shared by a handle and the guards that it has made: these may outlive it. It is
+/// freed when both counts are 0. A guard that pins is in one of them only: so to pin and to unpin
+/// changes one word.
 pub(super) struct Local {
     thread: Thread,
     /// After the thread's registration: it keeps the domain.
     pub(super) collector: Collector,
     /// Guards that pin the thread.
     pub(super) guards: Cell<u64>,
-    /// Guards that live, and the handle.
-    count: Cell<u64>,
+    /// The handle, and guards that live and do not pin the thread.
+    pub(super) kept: Cell<u64>,
 }
 
 /// The thread in the domain.
@@ -156,17 +158,29 @@ impl Local {
         self.guards.set(self.guards.get() + 1);
     }
 
-    /// One of those that share it is gone.
+    /// A guard pins the thread no more, and lives on.
+    pub(super) fn keep(&self) {
+        self.kept.set(self.kept.get() + 1);
+        self.guards.set(self.guards.get() - 1);
+    }
+
+    /// A guard that was kept pins the thread again.
+    pub(super) fn pin_kept(&self) {
+        self.count_guard();
+        self.kept.set(self.kept.get() - 1);
+    }
+
+    /// One of those that share it is gone, and was counted in `count`.
     ///
     /// # Safety
     /// `local` is from it, and it does not use it any more.
-    #[inline]
-    pub(super) unsafe fn release(local: NonNull<Self>) {
+    #[inline(always)]
+    pub(super) unsafe fn release(local: *const Self, count: fn(&Self) -> &Cell<u64>) {
         // SAFETY: counted until here.
-        let count = &unsafe { local.as_ref() }.count;
-        count.set(count.get() - 1);
-        if count.get() == 0 {
-            // SAFETY: from the box in `register`, and this was the last that shared it.
+        let shared = unsafe { &*local };
+        count(shared).set(count(shared).get() - 1);
+        if shared.guards.get() | shared.kept.get() == 0 {
+            // SAFETY: this was the last that shared it.
             unsafe { Self::free(local) };
         }
     }
@@ -174,9 +188,9 @@ impl Local {
     /// # Safety
     /// `local` is from `register`, and is used no more.
     #[cold]
-    unsafe fn free(local: NonNull<Self>) {
+    unsafe fn free(local: *const Self) {
         // SAFETY: by the contract.
-        drop(unsafe { Box::from_raw(local.as_ptr()) });
+        drop(unsafe { Box::from_raw(local.cast_mut()) });
     }
 }
 
@@ -194,7 +208,6 @@ impl LocalHandle {
         let local = self.local();
         let slot = local.enter();
         local.count_guard();
-        local.count.set(local.count.get() + 1);
         // SAFETY: the section began with this slot, and the registration is counted. Its pointer is
         // the one from the box, which the last that shares it frees.
         unsafe { Guard::new(slot, self.local.as_ptr()) }
@@ -220,10 +233,9 @@ impl LocalHandle {
 }
 
 impl Drop for LocalHandle {
-    #[inline]
     fn drop(&mut self) {
         // SAFETY: this is the handle.
-        unsafe { Local::release(self.local) };
+        unsafe { Local::release(self.local.as_ptr(), |local| &local.kept) };
     }
 }
 

@@ -8,7 +8,7 @@ use grace::limit::Context;
 use crate::gp::grace_periods::Me;
 use crate::reclaim::at_limit::context;
 use crate::reclaim::defer;
-use crate::reclaim::domain_state::DomainState;
+use crate::reclaim::domain_state::{DomainState, Named};
 use crate::reclaim::local::{self, Own};
 use crate::reclaim::thread_queue::Contents;
 
@@ -37,11 +37,17 @@ fn is_alone(domain: &DomainState) -> bool {
     domain.grace_periods.readers() <= Own::in_domain(domain).slots()
 }
 
-/// A section has ended in which this thread has retired objects, or flushed. Drops a few more ready
-/// objects than it has retired since the last time; if none is ready, takes a step of the grace
-/// period. If it has `flushed` and no other thread reads in the domain, drops all that was retired
-/// in the domain, up to a batch of each thread. Nothing if the thread is in an outer section, a
-/// callback, or unwinds. Never waits.
+/// Whether the calling thread has retired so many objects in the domain since it last dropped a
+/// share of them that it is to do so when its section ends.
+pub(super) fn is_share<K: Named>(tag: &K) -> bool {
+    local::objects(tag.core(), tag).is_some_and(|queue| queue.added() >= TEND_EVERY.into())
+}
+
+/// A section has ended in which this thread has retired [a share](is_share) of objects, or flushed.
+/// Drops a few more ready objects than it has retired since the last time; if none is ready, takes
+/// a step of the grace period. If it has `flushed` and no other thread reads in the domain, drops
+/// all that was retired in the domain, up to a batch of each thread. Nothing if the thread is in an
+/// outer section, a callback, or unwinds. Never waits.
 #[cold]
 pub(super) fn catch_up_after_section(domain: &DomainState, flushed: bool) {
     if !may_drain() {
@@ -50,9 +56,7 @@ pub(super) fn catch_up_after_section(domain: &DomainState, flushed: bool) {
     if flushed && is_alone(domain) {
         return drop_all_that_is_ready(domain);
     }
-    if let Some(queue) = local::own_objects(domain)
-        && (flushed || queue.added() >= TEND_EVERY.into())
-    {
+    if let Some(queue) = local::own_objects(domain) {
         defer::run_or_advance(domain, queue, batch::run_share(queue.take_added()));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::fmt;
-use std::ptr::{self, NonNull};
+use std::ptr;
 
 use super::collector::{Collector, Local, default_collector};
 use super::deferred::Deferred;
@@ -37,7 +37,7 @@ pub struct Guard {
 /// The bits of a pointer to a registration that are not the address's: what a guard's thread has to
 /// do, once it is not pinned any more.
 const DUE: usize = SHARE | EVERYTHING;
-/// It has deferred something.
+/// It has deferred something, and a share of what waits is to be run.
 const SHARE: usize = 1;
 /// It has flushed.
 const EVERYTHING: usize = 2;
@@ -115,11 +115,13 @@ impl Guard {
         }
         // SAFETY: by the contract.
         let deferred = unsafe { Deferred::new(f, bytes) };
-        match self.collector_or_default().own_domain() {
+        let is_due = match self.collector_or_default().own_domain() {
             None => retire(&Global, deferred),
             Some(domain) => retire(domain.tag(), deferred),
+        };
+        if is_due {
+            self.note_due(SHARE);
         }
-        self.note_due(SHARE);
     }
 
     /// Has what the thread has deferred run soon. Where no other thread is registered with the
@@ -170,7 +172,7 @@ impl Guard {
                 let slot: *const Slot = match self.0.local() {
                     None => guard::read().into_slot(),
                     Some(local) => {
-                        local.count_guard();
+                        local.pin_kept();
                         local.enter()
                     }
                 };
@@ -182,6 +184,7 @@ impl Guard {
         }
         let anew = PinsAnew(self);
         anew.0.leave();
+        anew.0.settle();
         user_code::run(Site::Scope, f)
     }
 
@@ -216,20 +219,28 @@ impl Guard {
         self.local.set(self.local.get().map_addr(|address| address | what));
     }
 
-    /// Ends the section, and does what is due.
+    /// Ends the section.
     #[inline]
     fn leave(&self) {
         // SAFETY: not null where this is called; registered while the section lasts.
         unsafe { &*self.slot }.leave();
-        if !self.local.get().is_null() {
-            self.settle();
+    }
+
+    /// The section has ended, and something is due before the guard does.
+    #[cold]
+    fn end_late(&self) {
+        self.settle();
+        let local = self.registration();
+        if !local.is_null() {
+            // SAFETY: this guard's registration, which kept it, and which it does not use any more.
+            unsafe { Local::release(local, |local| &local.kept) };
         }
     }
 
-    /// The section has ended, and there is a registration, or something is due.
+    /// The section has ended: keeps the registration, if there is one, and does what is due.
     fn settle(&self) {
         if let Some(local) = self.local() {
-            local.guards.set(local.guards.get() - 1);
+            local.keep();
         }
         let marks = self.local.get().addr() & DUE;
         self.local.set(self.registration());
@@ -241,9 +252,11 @@ impl Guard {
     }
 }
 
-/// Among the objects, over the limit where there is no room: in a section nothing waits.
-fn retire<K: Named>(tag: &K, deferred: Deferred) {
+/// Among the objects, over the limit where there is no room: in a section nothing waits. Whether
+/// there are so many by now that a share of them is to be run.
+fn retire<K: Named>(tag: &K, deferred: Deferred) -> bool {
     let _queued: Result<(), _> = defer::retire(tag, deferred, Patience::InAnyCase);
+    due::is_share(tag)
 }
 
 impl Drop for Guard {
@@ -253,9 +266,12 @@ impl Drop for Guard {
             return;
         }
         self.leave();
-        if let Some(local) = NonNull::new(self.local.get().cast_mut()) {
+        let local = self.local.get();
+        if local.addr() & DUE != 0 {
+            self.end_late();
+        } else if !local.is_null() {
             // SAFETY: this guard's registration, which it does not use any more.
-            unsafe { Local::release(local) };
+            unsafe { Local::release(local, |local| &local.guards) };
         }
     }
 }
