@@ -12,6 +12,7 @@
 //! - [`slices`]: the one way in which loops are timed, and when a figure counts.
 //! - `clock`: the clocks; `data`: files that list things; `freed`: how many objects were freed.
 //! - [`costs`]: what single operations cost on this machine.
+//! - [`threads`]: threads that use a domain, for `rcu simulate --validate`.
 //! - [`sampling`]: stacks of this process, for `rcu diff`.
 //! - [`statistics`] and [`units`]: what figures mean, and how they are written.
 //!
@@ -33,6 +34,7 @@ mod shapes;
 pub mod slices;
 pub mod statistics;
 pub mod suites;
+pub mod threads;
 pub mod units;
 
 pub use host::{Error, Host};

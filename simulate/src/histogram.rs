@@ -71,18 +71,6 @@ impl Histogram {
         self.max = self.max.max(value);
     }
 
-    /// Counts what came to another one as well.
-    pub fn add(&mut self, other: &Self) {
-        if other.counts.len() > self.counts.len() {
-            self.counts.resize(other.counts.len(), 0);
-        }
-        self.counts.iter_mut().zip(&other.counts).for_each(|(own, more)| *own += more);
-        self.total += other.total;
-        self.sum += other.sum;
-        self.min = self.min.min(other.min);
-        self.max = self.max.max(other.max);
-    }
-
     /// How many numbers came.
     pub const fn count(&self) -> u64 {
         self.total
@@ -165,20 +153,6 @@ mod tests {
         assert!((500..=516).contains(&summary.p50), "{summary:?}");
         assert!((900..=928).contains(&summary.p90), "{summary:?}");
         assert!((990..=1_000).contains(&summary.p99), "{summary:?}");
-    }
-
-    #[test]
-    fn two_that_are_added_are_one_to_which_all_came() {
-        let of = |values: &[u64]| {
-            let mut histogram = Histogram::new();
-            values.iter().for_each(|value| histogram.record(*value));
-            histogram
-        };
-        let (small, large, all) = (of(&[3, 7]), of(&[5, 900_000]), of(&[3, 7, 5, 900_000]));
-        for (mut first, second) in [(small.clone(), &large), (large.clone(), &small)] {
-            first.add(second);
-            assert_eq!(first, all);
-        }
     }
 
     #[test]

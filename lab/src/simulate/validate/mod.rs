@@ -14,6 +14,7 @@ use std::time::Duration;
 use ::bench::statistics::{Spread, spread};
 use ::bench::units;
 use comfy_table::{Cell, Color};
+use quiescence::tuning::Engine;
 use serde::Serialize;
 use simulate::histogram::Summary;
 use simulate::ours::suite::COUNT_MIN;
@@ -34,7 +35,7 @@ const SCHEMA: SchemaId = SchemaId("quiescence/simulate-validate", 1);
 /// The model's figure over the one that was seen is to lie in this range.
 const WITHIN: std::ops::RangeInclusive<f64> = 0.67..=1.5;
 /// The engines that are run.
-const ENGINES: [&str; 3] = ["adaptive", "poll", "tick"];
+const ENGINES: [Engine; 3] = [Engine::Adaptive, Engine::Poll, Engine::Tick];
 /// Beyond this share of all CPUs for other programs, what was seen is theirs as well.
 const OTHERS_MAX: f64 = 0.05;
 /// How often each workload is run with each engine.
@@ -98,7 +99,7 @@ struct Pair {
 #[derive(Clone, Debug)]
 struct Case {
     workload: Workload,
-    engine: &'static str,
+    engine: Engine,
     options: Options,
     seen: Vec<Values>,
 }
@@ -144,17 +145,17 @@ fn cases(machine: &Machine, costs: Costs, quick: bool) -> Vec<Case> {
     };
     let hz = kernel::ticks_a_second();
     let of = |workload: Workload| {
-        let case = move |engine: &'static str| {
-            let algorithm = Algorithm::named(engine)?;
+        let case = move |engine: Engine| {
+            let algorithm = Algorithm::named(engine.name()).expect("the model has all engines");
             let mut options = Options::new(algorithm, workload.threads.clone());
             options.cpus = workload.cpus;
             options.duration = workload.duration / if quick { 4 } else { 1 };
             options.costs = costs;
             options.hz = hz.unwrap_or(options.hz);
             options.scheduler = Some(scheduler);
-            Some(Case { workload: workload.clone(), engine, options, seen: Vec::new() })
+            Case { workload: workload.clone(), engine, options, seen: Vec::new() }
         };
-        ENGINES.into_iter().filter_map(case)
+        ENGINES.into_iter().map(case)
     };
     workloads::of_machine(cpus).into_iter().flat_map(of).collect()
 }
@@ -171,13 +172,10 @@ fn run_for_real(cases: &mut [Case], rounds: u64, output: &mut Output) -> Result<
             }
             output.check_reader()?;
             output.progress.announce(format!("{}, {}", case.workload.name, case.engine));
-            let engine = real::engine(case.options.algorithm);
             let options = Options { seed: round + 1, ..case.options.clone() };
-            if let Some(engine) = engine {
-                let seen = real::run(engine, &options)
-                    .map_err(|error| Failure::io("cannot start a thread", error))?;
-                case.seen.push(seen);
-            }
+            let seen = real::run(case.engine, &options)
+                .map_err(|error| Failure::io("cannot start a thread", error))?;
+            case.seen.push(seen);
             output.progress.advance(about(case));
         }
     }
@@ -282,7 +280,7 @@ fn document(
         object! {
             "workload": case.workload.name,
             "what": case.workload.what,
-            "engine": case.engine,
+            "engine": case.engine.name(),
             "rounds": case.seen.len(),
             "figures": pairs.iter().map(figure).collect::<Vec<_>>(),
         }
@@ -327,6 +325,11 @@ mod tests {
         assert!(grace_periods.ratio == 1.5 && grace_periods.within, "both ends are within");
         assert!(found("reads").is_none(), "there are no reads");
         assert!(found("membarriers").is_some(), "150 in three rounds");
+    }
+
+    #[test]
+    fn the_model_has_each_engine() {
+        assert!(Engine::ALL.iter().all(|engine| Algorithm::named(engine.name()).is_some()));
     }
 
     #[test]
