@@ -9,6 +9,7 @@
 //!
 //! Nothing that the command calls here is generic: it would be compiled there, not optimised.
 
+use std::convert::Infallible;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Sender};
@@ -62,16 +63,16 @@ pub fn run(
     [warm_up, duration]: [Duration; 2],
     lives: &[Life],
 ) -> io::Result<Seen> {
-    let (arrived, arrivals) = mpsc::channel();
-    let run = &Run::new(domain, arrived);
+    let (absent, all_arrived) = mpsc::channel::<Infallible>();
+    let run = &Run::new(domain);
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     thread::scope(|scope| {
         let gate = run.gate.write();
         let mut threads = Vec::new();
         let started: io::Result<()> = lives.iter().try_for_each(|life| {
-            let random = random.fork();
+            let (random, absent) = (random.fork(), absent.clone());
             let body = move || {
-                let mut thread = Thread::new(run, random);
+                let mut thread = Thread::new(run, random, absent);
                 life(&mut thread);
                 thread
             };
@@ -79,9 +80,11 @@ pub fn run(
             threads.push(thread.spawn_scoped(scope, body)?);
             Ok(())
         });
+        drop(absent);
         // Opens the gate also where a thread could not be started.
         let counted = started.map(|()| {
-            arrivals.iter().take(lives.len()).for_each(drop);
+            // Nothing comes but the end: all have arrived, or have panicked.
+            let _ = all_arrived.recv();
             drop(gate);
             thread::sleep(warm_up);
             let (begin, before) = (Instant::now(), domain.statistics());
@@ -112,8 +115,6 @@ fn no_waits() -> Histogram<u64> {
 #[derive(Debug)]
 struct Run<'d> {
     domain: &'d Domain,
-    /// Here each thread says that it is there.
-    arrived: Sender<()>,
     /// Locked until they may begin.
     gate: RwLock<()>,
     /// Whether things are counted.
@@ -122,9 +123,9 @@ struct Run<'d> {
 }
 
 impl<'d> Run<'d> {
-    fn new(domain: &'d Domain, arrived: Sender<()>) -> Self {
+    fn new(domain: &'d Domain) -> Self {
         let (counts, over) = (AtomicBool::new(false), AtomicBool::new(false));
-        Self { domain, arrived, gate: RwLock::new(()), counts, over }
+        Self { domain, gate: RwLock::new(()), counts, over }
     }
 }
 
@@ -132,6 +133,8 @@ impl<'d> Run<'d> {
 #[derive(Debug)]
 pub struct Thread<'r> {
     run: &'r Run<'r>,
+    /// Until it has arrived.
+    absent: Option<Sender<Infallible>>,
     random: ChaCha8Rng,
     worked_ns: u64,
     /// Until when it is to work.
@@ -145,10 +148,11 @@ pub struct Thread<'r> {
 }
 
 impl<'r> Thread<'r> {
-    fn new(run: &'r Run<'r>, random: ChaCha8Rng) -> Self {
+    fn new(run: &'r Run<'r>, random: ChaCha8Rng, absent: Sender<Infallible>) -> Self {
         let look = (0..LOOKS).map(|_| Instant::now().elapsed()).min().unwrap_or_default();
         Self {
             run,
+            absent: Some(absent),
             random,
             worked_ns: 0,
             until_ns: 0,
@@ -214,11 +218,15 @@ impl<'r> Thread<'r> {
         self.arrive();
         self.repeat(|thread| {
             thread::scope(|scope| {
-                scope.spawn(|| {
+                let body = || {
                     let reader = thread.run.domain.reader();
                     thread.resume();
                     thread.read_for(&reader, section_and_gap_ns, life_ns);
-                });
+                };
+                let started = thread::Builder::new().stack_size(STACK_BYTES);
+                let started = started.spawn_scoped(scope, body).expect("a thread can be started");
+                // By itself the scope would not wait until it has unregistered.
+                started.join().expect("readers do not panic");
             });
             thread.sleep(apart_ns);
         });
@@ -292,8 +300,7 @@ impl<'r> Thread<'r> {
 
     /// Waits until all threads are there.
     fn arrive(&mut self) {
-        // Nobody listens where a thread could not be started.
-        let _ = self.run.arrived.send(());
+        self.absent = None;
         drop(self.run.gate.read());
         self.resume();
     }
@@ -367,6 +374,14 @@ impl<'r> Thread<'r> {
 mod tests {
     use super::*;
 
+    #[test]
+    #[should_panic(expected = "threads do not panic")]
+    fn a_life_that_panics_before_it_has_arrived_is_not_waited_for() {
+        let lives: [Life; 2] =
+            [Box::new(|_| panic!("on purpose")), Box::new(|thread| thread.idle())];
+        let _ = run(&Domain::new(), 1, [Duration::ZERO; 2], &lives);
+    }
+
     /// Each life, once: the run is over before it begins, and counts.
     #[test]
     fn threads_do_once_what_they_are_there_for() {
@@ -384,10 +399,10 @@ mod tests {
         ];
         for (place, (life, expected)) in lives.iter().enumerate() {
             let domain = Domain::new();
-            let run = Run::new(&domain, mpsc::channel().0);
+            let run = Run::new(&domain);
             run.counts.store(true, Ordering::Relaxed);
             run.over.store(true, Ordering::Relaxed);
-            let mut thread = Thread::new(&run, ChaCha8Rng::seed_from_u64(1));
+            let mut thread = Thread::new(&run, ChaCha8Rng::seed_from_u64(1), mpsc::channel().0);
             life(&mut thread);
             domain.barrier();
             let retired = domain.statistics().callbacks_run;
@@ -399,8 +414,8 @@ mod tests {
     #[test]
     fn draws_have_the_mean_they_were_asked_for() {
         let domain = Domain::new();
-        let run = Run::new(&domain, mpsc::channel().0);
-        let mut thread = Thread::new(&run, ChaCha8Rng::seed_from_u64(7));
+        let run = Run::new(&domain);
+        let mut thread = Thread::new(&run, ChaCha8Rng::seed_from_u64(7), mpsc::channel().0);
         let draws = 100_000;
         let sum: u64 = (0..draws).map(|_| thread.draw(1_000)).sum();
         assert!((990..=1_010).contains(&(sum / draws)), "mean {}", sum / draws);

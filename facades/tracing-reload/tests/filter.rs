@@ -79,7 +79,8 @@ fn threads_log_while_it_is_replaced() {
                 });
             });
         }
-        // Where there is one subscriber, `tracing` asks that of the thread which has it asked.
+        // Where there is one subscriber, `tracing` asks the default subscriber of the thread that
+        // calls `reload`.
         dispatcher::with_default(&dispatch, || {
             for round in 0..50 {
                 let level = if round % 2 == 0 { Level::ERROR } else { Level::TRACE };

@@ -365,6 +365,6 @@ fn children_made_by_fork_beside_loads_and_stores_load_and_store() {
 
 #[test]
 fn all_of_this_holds_with_portable_fences() {
-    storm::again_in_a_process_with("arc_cell", "QUIESCENCE_FENCES", "portable");
-    storm::again_in_a_process_with("arc_cell_semantics", "QUIESCENCE_FENCES", "portable");
+    let modules = ["arc_cell", "arc_cell_semantics"];
+    storm::again_in_a_process_with(&modules, "QUIESCENCE_FENCES", "portable");
 }

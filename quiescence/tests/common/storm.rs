@@ -97,9 +97,9 @@ pub(crate) fn beside(
     });
 }
 
-/// Runs all other tests of a module once more in a process with this in its environment, unless
-/// that is where we are.
-pub(crate) fn again_in_a_process_with(module: &str, name: &str, value: &str) {
+/// Runs all other tests of these modules once more in a process with this in its environment,
+/// unless that is where we are. For a test of one of the modules.
+pub(crate) fn again_in_a_process_with(modules: &[&str], name: &str, value: &str) {
     const MARK: &str = "QUIESCENCE_TESTED_AGAIN";
     if cfg!(miri) || std::env::var_os(MARK).is_some() {
         let is_portable = quiescence::tuning::fences() == quiescence::tuning::Fences::Portable;
@@ -107,7 +107,8 @@ pub(crate) fn again_in_a_process_with(module: &str, name: &str, value: &str) {
         return;
     }
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.arg(format!("{module}::")).env(name, value).env(MARK, "1");
+    command.args(modules.iter().map(|module| format!("{module}::")));
+    command.env(name, value).env(MARK, "1");
     let output = command.output().unwrap();
     let told = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "with {name}={value}: {told}");

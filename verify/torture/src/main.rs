@@ -36,7 +36,7 @@ fn main() -> ExitCode {
         }
         Err(error) => {
             eprintln!("error: {error}");
-            // As `rcu`: 5 where the disk refuses, 2 where an argument is wrong.
+            // As `rcu`: 5 where the disk is full or has failed, 2 where an argument is wrong.
             ExitCode::from(if is_of_the_disk(&error) { 5 } else { 2 })
         }
     }
@@ -46,6 +46,7 @@ fn is_of_the_disk(failure: &Failure) -> bool {
     use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
     let Failure::Io { error, .. } = failure else { return false };
     matches!(error.kind(), FileTooLarge | QuotaExceeded | StorageFull)
+        || error.raw_os_error() == Some(libc::EIO)
 }
 
 fn tortured(cli: Cli) -> Result<ExitCode, Failure> {

@@ -51,6 +51,11 @@ fn a_full_disk_is_no_usage_error() {
     let output = torture(["--list-mutants"]).stdout(full).output().unwrap();
     let (_, stderr) = expect_code(&output, 5);
     assert!(stderr.contains("cannot write what was found"), "{stderr}");
+    let _alone = alone();
+    let output = run("--only readers --seconds 1 --json /dev/full".split(' '));
+    let (stdout, stderr) = expect_code(&output, 5);
+    assert!(stdout.contains("clean: "), "what was found is told: {stdout}");
+    assert!(stderr.contains("cannot write what was found"), "{stderr}");
 }
 
 /// A clean run with these fences, checked as a whole.

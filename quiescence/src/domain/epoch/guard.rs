@@ -37,7 +37,8 @@ pub struct Guard {
 /// The bits of a pointer to a registration that are not the address's: what a guard's thread has to
 /// do, once it is not pinned any more.
 const DUE: usize = SHARE | EVERYTHING;
-/// It has deferred something, and a share of what waits is to be run.
+/// It has deferred something, and [a share](due::is_share) of what waits is to be run: where its end
+/// finds the thread in an outer section, the next guard that defers something is marked.
 const SHARE: usize = 1;
 /// It has flushed.
 const EVERYTHING: usize = 2;
@@ -267,12 +268,14 @@ impl Drop for Guard {
         }
         self.leave();
         let local = self.local.get();
-        if local.addr() & DUE != 0 {
-            self.end_late();
-        } else if !local.is_null() {
-            // SAFETY: this guard's registration, which it does not use any more.
-            unsafe { Local::release(local, |local| &local.guards) };
+        if local.is_null() {
+            return;
         }
+        if local.addr() & DUE != 0 {
+            return self.end_late();
+        }
+        // SAFETY: this guard's registration, which it does not use any more.
+        unsafe { Local::release(local, |local| &local.guards) };
     }
 }
 
