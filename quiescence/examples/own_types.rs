@@ -1,7 +1,9 @@
 //! `Retire` and `retire_sized`: owners of one's own, and what they count against the limit.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
+use quiescence::tuning::Tuning;
 use quiescence::{Domain, Retire};
 
 /// Rows in one piece each.
@@ -16,7 +18,9 @@ impl Retire for Table {
 }
 
 fn main() {
-    let domain = Domain::new();
+    let mut tuning = Tuning::default();
+    tuning.lazy = Duration::MAX; // nothing is dropped before it has been looked at
+    let domain = Domain::builder().tuning(tuning).build();
 
     // A type of one's own says what it owns.
     let table = Table { rows: vec![Box::new([0; 512]); 10] };
