@@ -97,6 +97,23 @@ impl Costs {
         XEON
     }
 
+    /// The same, where what is counted in cycles takes this part of it, in per cent.
+    pub(crate) fn with_cycles(self, percent: u64) -> Self {
+        let part = |cycles| cycles * percent / 100;
+        Self {
+            interrupt: part(self.interrupt),
+            tick: part(self.tick),
+            ipi_send: part(self.ipi_send),
+            ipi_latency: part(self.ipi_latency),
+            schedule: part(self.schedule),
+            context_switch: part(self.context_switch),
+            wake_up: part(self.wake_up),
+            softirq: part(self.softirq),
+            callback: part(self.callback),
+            ..self
+        }
+    }
+
     /// A server of today.
     ///
     /// Memory and locks after perfbook's Xeon 8176 (same CPU: compare-and-swap 7.0 ns, lock 15.4

@@ -184,10 +184,11 @@ impl Driver {
         self.offer_to_reschedule(cpu);
     }
 
-    /// Tells the engine of the calls of `cond_resched()` since it was last notified.
+    /// Tells the engine of the calls of `cond_resched()` since it was last notified; in a
+    /// preemptible kernel they do nothing.
     fn offer_to_reschedule(&mut self, cpu: usize) {
         let due = core::mem::take(&mut self.world.cpus[cpu].cond_resched_due);
-        if due != 0 {
+        if due != 0 && !self.world.setup.preemptible {
             let at = self.world.cpus[cpu].at;
             self.world.is_quiescent(cpu, at);
             self.call(cpu, 0, Look::Own, |engine, world| {
@@ -245,13 +246,16 @@ impl Driver {
     }
 
     fn tick(&mut self, cpu: usize) {
+        let (now, window) = (self.now, self.world.window);
+        let this_cpu = &mut self.world.cpus[cpu];
+        this_cpu.run_until(now, window);
+        // Before anything is charged: a CPU that is ahead of the clock is in the kernel.
+        let mode = this_cpu.mode(now);
         self.arrive(cpu);
-        let now = self.now;
         let counted = self.world.is_counted(now);
         self.world.tally.machinery.ticks += u64::from(counted);
         let costs = &self.world.setup.costs;
         let (cost, engine_cost) = (costs.interrupt + costs.tick, costs.engine);
-        let mode = self.world.cpus[cpu].mode(now);
         self.world.charge_kernel(cpu, cost);
         if mode != Mode::Kernel {
             self.world.is_quiescent(cpu, now);

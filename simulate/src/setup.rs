@@ -19,7 +19,8 @@ pub struct Setup {
     pub hz: u32,
     /// Whether the tick is off on a CPU that is idle, or runs one program in user mode.
     pub tickless: bool,
-    /// Whether kernel code can be preempted where it is in no read-side critical section.
+    /// Whether kernel code can be preempted where it is in no read-side critical section. Then
+    /// `cond_resched()` does nothing.
     pub preemptible: bool,
     /// What the random draws begin with.
     pub seed: u64,

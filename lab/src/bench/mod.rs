@@ -373,8 +373,10 @@ mod tests {
     }
 
     #[test]
-    fn the_wake_ups_of_2005_are_the_same_in_the_replay_and_beside_ours() {
-        assert_eq!(cache::WAKE_UP_2005, simulate::replay::prefetch::WAKE_UP);
+    fn the_prefetches_of_2005_are_the_same_in_the_replay_and_beside_ours() {
+        assert_eq!(cache::shares("prefetch"), Some(simulate::replay::prefetch::WAKE_UP));
+        let packets = simulate::replay::prefetch::ETH_TYPE_TRANS;
+        assert_eq!(cache::shares("eth-type-trans"), Some(packets));
     }
 
     #[test]
@@ -387,7 +389,11 @@ mod tests {
             ["cells", "--case", "load,garbage"],
             ["map", "--case", "get,bustle"],
             ["tools", "--case", "rcu,lock-pairs"],
-            ["cache", "--case", "conflicts,two-lines,false-sharing,locks,prefetch,sweep"],
+            [
+                "cache",
+                "--case",
+                "conflicts,two-lines,false-sharing,locks,prefetch,eth-type-trans,sweep",
+            ],
             ["compat", "--case", "table"],
             ["engines", "--case", "work,latency-spare"],
         ] {

@@ -4,8 +4,9 @@
 //!   CPUs; [`costs`]: what things cost on the simulated machine.
 //! - [`what_if`]: engines on virtual machines, with [`shape`] and [`metric`] for the tables, and
 //!   [`picture`] for the timeline; [`srcu`]: the same for SRCU.
-//! - [`published`]: published figures beside ours; [`suite`]: the library's engines and liburcu's
-//!   algorithm on workloads of user space; [`validate`]: some of these for real, beside the model.
+//! - [`published`]: published figures beside ours; [`vary`]: what of that hangs on estimates;
+//!   [`suite`]: the library's engines and liburcu's algorithm on workloads of user space;
+//!   [`validate`]: some of these for real, beside the model.
 //! - [`list`]: what there is; [`numbers`]: what can be set by name.
 
 mod costs;
@@ -21,6 +22,7 @@ mod shape;
 mod srcu;
 mod suite;
 mod validate;
+mod vary;
 mod what_if;
 
 pub(crate) use options::SimulateArgs;
@@ -48,7 +50,7 @@ pub(crate) fn run(args: &SimulateArgs, output: &mut Output) -> Result<Exit> {
     }
     let what_if = &args.what_if;
     let exit = if args.published {
-        published::run(output)
+        published::run(args.vary, output)
     } else if args.suite {
         suite::run(args, output)
     } else if args.validate {

@@ -19,6 +19,10 @@ pub(crate) struct SimulateArgs {
     /// Print every published figure beside what the model gives
     #[arg(long, conflicts_with_all = ["WhatIfArgs", "suite", "validate", "list"])]
     pub(super) published: bool,
+    /// With --published: also replay it with estimates changed, and mechanisms removed that papers
+    /// name, and print the rows that turn: takes minutes
+    #[arg(long, requires = "published")]
+    pub(super) vary: bool,
     /// Run the library's engines and liburcu's algorithm on workloads of user space, and compare
     #[arg(long, group = "workloads", conflicts_with_all = ["WhatIfArgs", "list"])]
     pub(super) suite: bool,
@@ -73,7 +77,8 @@ pub(super) struct WhatIfArgs {
     /// Whether idle CPUs, and those that run one program, have no tick [default: on]
     #[arg(long, value_name = "on,off", value_delimiter = ',', value_parser = switch())]
     pub(super) tickless: Vec<bool>,
-    /// Whether kernel code can be preempted outside of sections [default: off; SRCU: on]
+    /// Whether kernel code can be preempted outside of sections, so that cond_resched() does
+    /// nothing [default: off; SRCU: on]
     #[arg(long, value_name = "on,off", value_delimiter = ',', value_parser = switch())]
     pub(super) preemptible: Vec<bool>,
     /// What things cost: `modern`, `p3`, `measured` (here, now) or the FILE of `rcu costs --json`

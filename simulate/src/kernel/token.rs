@@ -7,7 +7,7 @@
 pub mod published;
 pub mod v2;
 
-pub use published::Published;
+pub use published::{ONE_COUNT, Published};
 pub use v2::Relay;
 
 use grace::Number;

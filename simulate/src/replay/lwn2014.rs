@@ -33,7 +33,7 @@ use std::thread;
 use crate::kernel::tree::{Options, Tree, Variant};
 
 use super::published::Publication;
-use super::{Fitted, Row, fitted};
+use super::{Fitted, Row, Variation, fitted};
 use crate::events::Time;
 use crate::memory::SlabUse;
 use crate::report::Report;
@@ -53,7 +53,7 @@ pub const OPERATION_NS: u64 = 3_000;
 /// Share of that in the kernel: what the tick finds. Decides how long a grace period of 3.15 is.
 pub const KERNEL_PERCENT: u64 = 95;
 /// From one `cond_resched()` to the next: wherever the kernel might sleep. Decides nothing as long
-/// as 256 of them take less than a tick.
+/// as 256 of them take less than a tick, but that 256,000 take less than a grace period of 3.15.
 pub const COND_RESCHED_NS: u64 = 500;
 
 /// A cache line that the page allocator touches under a zone's lock; fitted on 17.65 % of samples
@@ -63,6 +63,13 @@ pub const ZONE_LINE_NS: u64 = 850;
 /// What a page would have to take under a node's lock, were about 10 % to be lost with v2: used
 /// only to say so.
 pub const SLOW_LIST_PAGE_NS: u64 = 130_000;
+
+/// What is a loss, in percent: less is noise.
+const LOSS_PERCENT: f64 = 1.0;
+
+/// Calls of `cond_resched()` to a quiescent state, where they are raised from 256.
+const PATIENT_PERIOD: u64 = 256 * 1_000;
+const PATIENT: Variant = Variant::V0 { period: PATIENT_PERIOD as u32 };
 
 /// What was fitted, and on which figure.
 pub const FITTED: &[Fitted] = &[fitted(
@@ -133,47 +140,155 @@ impl Outcome {
     }
 }
 
-/// The loop under a variant.
-fn open_close(variant: Variant) -> Outcome {
-    simulate(variant, RUN, &[("slab_zone_line_ns", ZONE_LINE_NS)])
+/// What variations change.
+#[derive(Clone, Copy)]
+struct Model {
+    operation_ns: u64,
+    kernel_percent: u64,
+    cond_resched_ns: u64,
 }
 
-/// The loop under a variant, for so long, with these numbers of the allocator.
-fn simulate(variant: Variant, run: Time, numbers: &[(&str, u64)]) -> Outcome {
-    let mut workload = named("open-close");
-    set(&mut workload, "operation_ns", OPERATION_NS);
-    set(&mut workload, "kernel_percent", KERNEL_PERCENT);
-    set(&mut workload, "cond_resched_ns", COND_RESCHED_NS);
-    let shape = Shape::filp(CPUS as u32);
-    set(&mut workload, "slab_objects_per_page", shape.objects_per_page.into());
-    set(&mut workload, "slab_cpus_per_node", CPUS_PER_NODE as u64);
-    numbers.iter().for_each(|(name, value)| set(&mut workload, name, *value));
-    let setup = Setup {
-        cpus: CPUS,
-        hz: HZ,
-        tickless: false,
-        warm_up: run / 2,
-        duration: run / 2,
-        ..Setup::default()
-    };
-    let tree = Tree::new(Options::new(variant, HZ, CPUS), CPUS);
-    let report = possible(run_engine(&setup, Box::new(tree), "tree", &workload));
-    let slab = report.slab.unwrap_or_default();
-    Outcome { report, slab }
+const MODEL: Model = Model {
+    operation_ns: OPERATION_NS,
+    kernel_percent: KERNEL_PERCENT,
+    cond_resched_ns: COND_RESCHED_NS,
+};
+
+/// What is estimated, and what the publication names.
+pub fn variations() -> Vec<Variation> {
+    let of = |what, model: Model| Variation::of(what, move || model.rows());
+    vec![
+        of("operations of 1.5 us, not 3", Model { operation_ns: 1_500, ..MODEL }),
+        of("operations of 10 us", Model { operation_ns: 10_000, ..MODEL }),
+        of("80 % of them in the kernel, not 95", Model { kernel_percent: 80, ..MODEL }),
+        of("98 % in the kernel", Model { kernel_percent: 98, ..MODEL }),
+        of("cond_resched() each 250 ns, not 500", Model { cond_resched_ns: 250, ..MODEL }),
+        of("cond_resched() each 1,000 ns", Model { cond_resched_ns: 1_000, ..MODEL }),
+        of(
+            "without: cond_resched() where files are opened and closed",
+            Model { cond_resched_ns: 0, ..MODEL },
+        )
+        .missing("3.16-rc has more grace periods"),
+    ]
 }
 
-/// One CPU, tickless, exits with many files open; seven others run a file server.
-fn exit_files(variant: Variant) -> Report {
-    const CPUS: usize = 8;
-    let mut workload = named("exit-files");
-    set(&mut workload, "exits_on_every_cpus", CPUS as u64);
-    set(&mut workload, "files", FILES);
-    set(&mut workload, "file_ns", FILE_NS);
-    set(&mut workload, "pause_us", 100_000);
-    set(&mut workload, "calls_per_1000_bursts", 1_000);
-    let setup = Setup { cpus: CPUS, hz: HZ, duration: 2 * SECOND, ..Setup::default() };
-    let tree = Tree::new(Options::new(variant, HZ, CPUS), CPUS).with_tickless([0]);
-    possible(run_engine(&setup, Box::new(tree), "tree", &workload))
+impl Model {
+    /// The loop under a variant.
+    fn open_close(self, variant: Variant) -> Outcome {
+        self.simulate(variant, RUN, &[("slab_zone_line_ns", ZONE_LINE_NS)])
+    }
+
+    /// The loop under a variant, for so long, with these numbers of the allocator.
+    fn simulate(self, variant: Variant, run: Time, numbers: &[(&str, u64)]) -> Outcome {
+        let mut workload = named("open-close");
+        set(&mut workload, "operation_ns", self.operation_ns);
+        set(&mut workload, "kernel_percent", self.kernel_percent);
+        set(&mut workload, "cond_resched_ns", self.cond_resched_ns);
+        let shape = Shape::filp(CPUS as u32);
+        set(&mut workload, "slab_objects_per_page", shape.objects_per_page.into());
+        set(&mut workload, "slab_cpus_per_node", CPUS_PER_NODE as u64);
+        numbers.iter().for_each(|(name, value)| set(&mut workload, name, *value));
+        let setup = Setup {
+            cpus: CPUS,
+            hz: HZ,
+            tickless: false,
+            warm_up: run / 2,
+            duration: run / 2,
+            ..Setup::default()
+        };
+        let tree = Tree::new(Options::new(variant, HZ, CPUS), CPUS);
+        let report = possible(run_engine(&setup, Box::new(tree), "tree", &workload));
+        let slab = report.slab.unwrap_or_default();
+        Outcome { report, slab }
+    }
+
+    /// One CPU, tickless, exits with many files open; seven others run a file server.
+    fn exit_files(self, variant: Variant) -> Report {
+        const CPUS: usize = 8;
+        let mut workload = named("exit-files");
+        set(&mut workload, "exits_on_every_cpus", CPUS as u64);
+        set(&mut workload, "files", FILES);
+        set(&mut workload, "file_ns", FILE_NS);
+        set(&mut workload, "pause_us", 100_000);
+        set(&mut workload, "calls_per_1000_bursts", 1_000);
+        let setup = Setup { cpus: CPUS, hz: HZ, duration: 2 * SECOND, ..Setup::default() };
+        let tree = Tree::new(Options::new(variant, HZ, CPUS), CPUS).with_tickless([0]);
+        possible(run_engine(&setup, Box::new(tree), "tree", &workload))
+    }
+
+    fn rows(self) -> Vec<Row> {
+        let before = self.open_close(Variant::V3_15);
+        let mut published = Publication::read(include_str!("lwn2014.toml"));
+        fill_spinning(&mut published, &before);
+        thread::scope(|scope| {
+            let losers = scope.spawn(|| self.losers());
+            self.fill_story(&mut published, &before);
+            self.fill_exits(&mut published);
+            let losers = losers.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            fill_losses(&mut published, &before, &losers);
+        });
+        published.rows()
+    }
+
+    /// v2 if it waits long, v2 as it was merged; 3.15 and v2 with slow lists.
+    fn losers(self) -> [Outcome; 4] {
+        let patient = self.open_close(Variant::V2 { sched_qs_jiffies: u32::MAX });
+        let slow = |variant| self.simulate(variant, RUN, &[("slab_page_ns", SLOW_LIST_PAGE_NS)]);
+        [patient, self.open_close(Variant::v2(HZ)), slow(Variant::V3_15), slow(Variant::v2(HZ))]
+    }
+
+    fn fill_story(self, published: &mut Publication, before: &Outcome) {
+        let zone = [("slab_zone_line_ns", ZONE_LINE_NS)];
+        // Without cond_resched() its grace periods are those of 3.15.
+        let run = if self.cond_resched_ns == 0 { RUN } else { SHORT_RUN };
+        let v0 = self.simulate(Variant::v0(), run, &zone);
+        let patient = self.open_close(PATIENT);
+        let flagged = self.open_close(Variant::v1(HZ));
+        let [old_ms, v0_ms, flagged_ms, patient_ms] =
+            [before, &v0, &flagged, &patient].map(Outcome::grace_period_ms);
+        let found = [format!("{v0_ms:.1}"), format!("{flagged_ms:.0}"), format!("{old_ms:.0}")];
+        published.statement("more", &found, 5.0 * v0_ms < flagged_ms && flagged_ms <= old_ms);
+        let visits = [&v0, before].map(Outcome::visits_ppm);
+        published.statement(
+            "smaller",
+            &visits.map(|ppm| ppm.to_string()),
+            visits[0] > 2 * visits[1],
+        );
+        let lost = loss(before, &v0);
+        let [spinning, spinning_before] =
+            [&v0, before].map(|outcome| outcome.irqsave_percent() + outcome.plain_percent());
+        let found = [lost, spinning, spinning_before].map(|percent| format!("{percent:.1}"));
+        let pages = [before, &v0].map(|outcome| outcome.pages_ppm().to_string());
+        published.statement("loses", &found, lost > LOSS_PERCENT).why("loses", &pages);
+        let lost = loss(before, &patient);
+        let found = [format!("{patient_ms:.0}"), format!("{old_ms:.0}"), format!("{lost:.1}")];
+        // Nothing is restored where nothing was lost: v0's grace periods have to differ.
+        let is_restored = !Row::in_band(v0_ms / old_ms)
+            && Row::in_band(patient_ms / old_ms)
+            && lost.abs() < LOSS_PERCENT;
+        let between_ms = (PATIENT_PERIOD * self.cond_resched_ns) / MILLISECOND;
+        published
+            .statement("raising", &found, is_restored)
+            .why("raising", &[between_ms.to_string()]);
+    }
+
+    fn fill_exits(self, published: &mut Publication) {
+        let variants = [Variant::V3_15, Variant::v0(), PATIENT, Variant::v2(HZ), Variant::Today];
+        let runs = variants.map(|variant| self.exit_files(variant));
+        let held = runs.each_ref().map(|run| run.grace_period_ns.max / MILLISECOND);
+        let [old, v0, patient, v2, today] = held;
+        let is_held = old > 2 * v0.max(v2).max(today) && patient > 2 * v0;
+        published.statement("exit", &held.map(|ms| ms.to_string()), is_held);
+        let piled = runs.each_ref().map(|run| run.callbacks.waiting_peak);
+        let [old, v0, _, _, today] = piled;
+        published.statement("pile", &piled.map(|most| most.to_string()), old > v0 && old > today);
+    }
+}
+
+/// The rows of the publication. Takes about a quarter of a minute, for the most part on two
+/// threads.
+pub fn rows() -> Vec<Row> {
+    MODEL.rows()
 }
 
 fn named(name: &str) -> Workload {
@@ -189,22 +304,6 @@ fn possible<T>(result: Result<T, crate::Impossible>) -> T {
     result.unwrap_or_else(|impossible| panic!("{impossible}"))
 }
 
-/// The rows of the publication. Takes about a quarter of a minute, for the most part on two
-/// threads.
-pub fn rows() -> Vec<Row> {
-    let before = open_close(Variant::V3_15);
-    let mut published = Publication::read(include_str!("lwn2014.toml"));
-    fill_spinning(&mut published, &before);
-    thread::scope(|scope| {
-        let losers = scope.spawn(losers);
-        fill_story(&mut published, &before);
-        fill_exits(&mut published);
-        let losers = losers.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        fill_losses(&mut published, &before, &losers);
-    });
-    published.rows()
-}
-
 fn fill_spinning(published: &mut Publication, before: &Outcome) {
     let held_ns = before.slab.zone_lock_held_ns / before.slab.zone_lock_visits.max(1);
     published.number("irqsave", before.irqsave_percent()).why("irqsave", &[held_ns.to_string()]);
@@ -216,13 +315,6 @@ fn loss(before: &Outcome, after: &Outcome) -> f64 {
     let percent = 100.0 * (1.0 - before.operation_ns() / after.operation_ns());
     // To a hundredth, and without the sign of a loss that is none.
     (percent * 100.0).round() / 100.0 + 0.0
-}
-
-/// v2 if it waits long, v2 as it was merged; 3.15 and v2 with slow lists.
-fn losers() -> [Outcome; 4] {
-    let patient = open_close(Variant::V2 { sched_qs_jiffies: u32::MAX });
-    let slow = |variant| simulate(variant, RUN, &[("slab_page_ns", SLOW_LIST_PAGE_NS)]);
-    [patient, open_close(Variant::v2(HZ)), slow(Variant::V3_15), slow(Variant::v2(HZ))]
 }
 
 fn fill_losses(published: &mut Publication, before: &Outcome, losers: &[Outcome; 4]) {
@@ -242,47 +334,6 @@ fn fill_losses(published: &mut Publication, before: &Outcome, losers: &[Outcome;
     ];
     const FIGURE: &str = "v2_default_loss_percent";
     published.number(FIGURE, loss(before, merged)).why(FIGURE, &why);
-}
-
-fn fill_story(published: &mut Publication, before: &Outcome) {
-    let zone = [("slab_zone_line_ns", ZONE_LINE_NS)];
-    let v0 = simulate(Variant::v0(), SHORT_RUN, &zone);
-    let patient = open_close(Variant::V0 { period: 256 * 1_000 });
-    let flagged = open_close(Variant::v1(HZ));
-    let [old_ms, v0_ms, flagged_ms, patient_ms] =
-        [before, &v0, &flagged, &patient].map(Outcome::grace_period_ms);
-    let found = [format!("{v0_ms:.1}"), format!("{flagged_ms:.0}"), format!("{old_ms:.0}")];
-    published.statement("more", &found, 5.0 * v0_ms < flagged_ms && flagged_ms <= old_ms);
-    let visits = [&v0, before].map(Outcome::visits_ppm);
-    published.statement("smaller", &visits.map(|ppm| ppm.to_string()), visits[0] > 2 * visits[1]);
-    let lost = loss(before, &v0);
-    let [spinning, spinning_before] =
-        [&v0, before].map(|outcome| outcome.irqsave_percent() + outcome.plain_percent());
-    let found = [lost, spinning, spinning_before].map(|percent| format!("{percent:.1}"));
-    let pages = [before, &v0].map(|outcome| outcome.pages_ppm().to_string());
-    published.statement("loses", &found, lost > 0.0).why("loses", &pages);
-    let lost = loss(before, &patient);
-    let found = [format!("{patient_ms:.0}"), format!("{old_ms:.0}"), format!("{lost:.1}")];
-    let is_restored = patient_ms * 2.0 >= old_ms && lost.abs() < 3.0;
-    published.statement("raising", &found, is_restored);
-}
-
-fn fill_exits(published: &mut Publication) {
-    let variants = [
-        Variant::V3_15,
-        Variant::v0(),
-        Variant::V0 { period: 256 * 1_000 },
-        Variant::v2(HZ),
-        Variant::Today,
-    ];
-    let runs = variants.map(exit_files);
-    let held = runs.each_ref().map(|run| run.grace_period_ns.max / MILLISECOND);
-    let [old, v0, patient, v2, today] = held;
-    let is_held = old > 2 * v0.max(v2).max(today) && patient > 2 * v0;
-    published.statement("exit", &held.map(|ms| ms.to_string()), is_held);
-    let piled = runs.each_ref().map(|run| run.callbacks.waiting_peak);
-    let [old, v0, _, _, today] = piled;
-    published.statement("pile", &piled.map(|most| most.to_string()), old > v0 && old > today);
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 
 use serde::Deserialize;
 
-use super::row::{Finding, Freedom, Role, Row};
+use super::row::{Finding, Fit, Freedom, Role, Row};
 
 #[derive(Deserialize)]
 struct Text {
@@ -126,7 +126,27 @@ impl Publication {
         self.number(id, number)
     }
 
-    /// The same, if the row is predicted; a fitted one is as it is.
+    /// An engine that costs nothing gives this number: if it fits, the row cannot fail.
+    pub(super) fn for_nothing(&mut self, id: &str, number: f64) {
+        let row = self.row(id);
+        let mut free = row.clone();
+        if let Finding::Number { ours, .. } = &mut free.finding {
+            *ours = Some(number);
+        }
+        if let (Fit::Fits, Freedom::Beyond { given, spread }) = (free.fit(), row.freedom) {
+            row.freedom = Freedom::Bound { given, spread };
+        }
+    }
+
+    /// The same of a statement.
+    pub(super) fn holds_for_nothing(&mut self, id: &str, holds: bool) {
+        if holds {
+            self.row(id).freedom = Freedom::None;
+        }
+    }
+
+    /// The model gives this number, of which its inputs fix `given`, if the row is predicted; a
+    /// fitted one is as it is.
     pub(super) fn predicted(&mut self, id: &str, number: f64, given: f64) -> &mut Self {
         match self.row(id).role {
             Role::Predicted => self.beyond(id, number, given, 0.0),

@@ -33,7 +33,7 @@ pub enum Finding {
         published: f64,
         /// As the model gives it, in the same unit; `None` if it is not modelled.
         ours: Option<f64>,
-        /// The unit of both: `s`, `ms`, `ns`, `%`, `1/s`.
+        /// The unit of both: `s`, `ms`, `us`, `ns`, `%`, `1/s`, `x`.
         unit: &'static str,
     },
     /// A statement: an ordering, an order of magnitude, a limit.
@@ -74,8 +74,26 @@ pub enum Freedom {
         /// difference from the published figure is no miss. 0 if that was not published.
         spread: f64,
     },
-    /// It cannot fail: it is an input or fitted, or it follows from what is.
+    /// The same, and it cannot fail: an engine that costs nothing passes as well.
+    Bound {
+        /// What the inputs fix.
+        given: f64,
+        /// By how much two runs of what was published differ.
+        spread: f64,
+    },
+    /// It cannot fail: it is an input or fitted, it follows from what is, or an engine that costs
+    /// nothing passes as well.
     None,
+}
+
+impl Freedom {
+    /// What the inputs fix, and the published spread.
+    const fn given(self) -> Option<(f64, f64)> {
+        match self {
+            Self::Beyond { given, spread } | Self::Bound { given, spread } => Some((given, spread)),
+            Self::Free | Self::None => None,
+        }
+    }
 }
 
 /// How a row compares.
@@ -103,15 +121,20 @@ impl Row {
         if matches!(self.role, Role::Input | Role::NotModelled) {
             return None;
         }
-        match (self.freedom, &self.finding) {
-            (Freedom::None, _) => Some(0.0),
-            (Freedom::Beyond { given, .. }, Finding::Number { ours: Some(ours), .. }) => {
-                let size = ours.abs().max(given.abs());
-                let free = if size == 0.0 { 0.0 } else { (ours - given).abs() / size };
-                Some(free.min(1.0))
-            }
-            (Freedom::Free | Freedom::Beyond { .. }, _) => Some(1.0),
-        }
+        let is_bound = matches!(self.freedom, Freedom::Bound { .. } | Freedom::None);
+        Some(if is_bound || self.role == Role::Fitted { 0.0 } else { self.share_beyond() })
+    }
+
+    /// The share of our number that is beyond what the inputs fix.
+    fn share_beyond(&self) -> f64 {
+        let given = self.freedom.given();
+        let (Some((given, _)), Finding::Number { ours: Some(ours), .. }) = (given, &self.finding)
+        else {
+            return 1.0;
+        };
+        let size = ours.abs().max(given.abs());
+        let free = if size == 0.0 { 0.0 } else { (ours - given).abs() / size };
+        free.min(1.0)
     }
 
     /// What the row compares: the published number and ours, both without what the inputs fix if
@@ -122,12 +145,9 @@ impl Row {
             Finding::Number { published, ours: Some(ours), .. }
                 if !matches!(self.role, Role::Input | Role::NotModelled) =>
             {
-                match self.freedom {
-                    Freedom::Beyond { given, .. } if self.is_difference() => {
-                        Some((published - given, ours - given))
-                    }
-                    _ => Some((published, ours)),
-                }
+                let given = self.freedom.given().filter(|_| self.is_difference());
+                let given = given.map_or(0.0, |(given, _)| given);
+                Some((published - given, ours - given))
             }
             _ => None,
         }
@@ -135,13 +155,12 @@ impl Row {
 
     /// Whether the inputs fix so much of the number that only what is beyond it is compared.
     pub fn is_difference(&self) -> bool {
-        matches!(self.freedom, Freedom::Beyond { .. })
-            && self.free_share().is_some_and(|share| share < Self::DIFFERENCE_BELOW)
+        self.freedom.given().is_some() && self.share_beyond() < Self::DIFFERENCE_BELOW
     }
 
     /// The published spread, if the row is a difference and agrees to within it.
     pub fn within_spread(&self) -> Option<f64> {
-        let Freedom::Beyond { spread, .. } = self.freedom else { return None };
+        let (_, spread) = self.freedom.given()?;
         let (published, ours) = self.compared().filter(|_| self.is_difference())?;
         ((ours - published).abs() <= spread).then_some(spread)
     }
@@ -153,16 +172,20 @@ impl Row {
         self.within_spread().is_none().then_some(ours / published)
     }
 
+    /// Whether a ratio fits.
+    pub(super) fn in_band(ratio: f64) -> bool {
+        (Self::FIT.0..=Self::FIT.1).contains(&ratio)
+    }
+
     /// How the row compares. A difference fits too if it is within the published spread.
     pub fn fit(&self) -> Fit {
         if matches!(self.role, Role::Input | Role::NotModelled) {
             return Fit::NotCompared;
         }
-        let in_band = |ratio: f64| (Self::FIT.0..=Self::FIT.1).contains(&ratio);
         let fits = match &self.finding {
             Finding::Statement { holds, .. } => *holds,
             Finding::Number { .. } => {
-                self.within_spread().is_some() || self.ratio().is_some_and(in_band)
+                self.within_spread().is_some() || self.ratio().is_some_and(Self::in_band)
             }
         };
         if fits { Fit::Fits } else { Fit::Misses }
@@ -317,6 +340,18 @@ mod tests {
         assert_eq!(fitted.free_share(), Some(0.0));
         let bound = Row { freedom: Freedom::None, ..predicted(1.0, 1.0) };
         assert_eq!(bound.free_share(), Some(0.0));
+    }
+
+    /// What is fitted, or passed by an engine that costs nothing, is compared beyond what is given
+    /// all the same: so it misses when its mechanism is removed.
+    #[test]
+    fn what_cannot_fail_is_compared_as_a_difference_too() {
+        let number = |ours| predicted(82.0, ours).beyond(77.5, 0.4);
+        let fitted = |ours| Row { role: Role::Fitted, ..number(ours) };
+        assert_eq!((fitted(81.9).fit(), fitted(77.7).fit()), (Fit::Fits, Fit::Misses));
+        assert_eq!(fitted(81.9).free_share(), Some(0.0));
+        let bound = Row { freedom: Freedom::Bound { given: 77.5, spread: 0.4 }, ..number(77.6) };
+        assert_eq!((bound.fit(), bound.free_share()), (Fit::Misses, Some(0.0)));
     }
 
     #[test]

@@ -26,6 +26,11 @@
 //! is not said. Linux 5.18 booted in 8.402 s and the change reverted in 8.173 s, so a boot is known
 //! to 3 %. Kolothum's boots with fixes took longer than Gao's, and his with 5.18 did not.
 //!
+//! **What misses** is a test on a fourth machine, of 10,000 calls with nothing between them: 17 us
+//! a call before its fix, and little more than 1 us with it. Looks, runs and wake-ups as they are
+//! fitted or estimated here take 23 us together, so the model cannot come near either, nor near
+//! their ratio.
+//!
 //! **"fix1" and "fix2"** of Kolothum's table are not the first diff, of which Gao says that it did
 //! not help. The mail says what happens with the block kept and its limit set to 1,000,000, and
 //! says that this and the logic without the block take the same time "in both cases": so they are
@@ -34,7 +39,7 @@
 use grace::srcu::{AnyDelay, CallbackDelay, Published};
 
 use super::published::Publication;
-use super::{Fitted, Row, fitted};
+use super::{Fitted, Row, Variation, fitted};
 use crate::srcu::{Options, Report, run};
 
 const SOURCE: &str = "lkml2022.srcu";
@@ -71,27 +76,94 @@ fn throttled(runs: u32) -> Published {
     Published { runs_per_jiffy_max: Some(runs), ..Published::final_at(250) }
 }
 
-fn options(delay: Published, calls: u32) -> Options {
-    Options { calls, ..Options::reports_of_2022(AnyDelay::Published(delay)) }
+/// What is changed of [`Options::reports_of_2022`].
+#[derive(Clone, Copy)]
+struct Model(fn(&mut Options));
+
+const MODEL: Model = Model(|_| ());
+
+/// What is estimated, and what the reports name.
+pub fn variations() -> Vec<Variation> {
+    let of = |what, change| Variation::of(what, move || Model(change).rows());
+    vec![
+        of("half the caller's section", |options| options.enqueue_ns /= 2),
+        of("twice the caller's section", |options| options.enqueue_ns *= 2),
+        of("half of what a run costs besides its looks", |options| options.run_ns /= 2),
+        of("twice what a run costs", |options| options.run_ns *= 2),
+        of("half of what a wake-up takes", |options| options.wake_ns /= 2),
+        of("twice what a wake-up takes", |options| options.wake_ns *= 2),
+        of("half of what callbacks take", |options| options.callbacks_ns /= 2),
+        of("twice what callbacks take", |options| options.callbacks_ns *= 2),
+        of("without: preemption of the caller in its section", |options| options.preempt = false)
+            .missing("5.19-rc1 seconds"),
+        of("without: the pull by idle CPUs", |options| options.balances = false)
+            .missing("boot: limit 20, last pause 200 us"),
+    ]
 }
 
 fn report(options: &Options) -> Report {
     run(options).expect("these options are possible")
 }
 
-/// The seconds that a loop of so many calls takes.
-fn loop_s(delay: Published, calls: u32) -> f64 {
-    report(&options(delay, calls)).elapsed_ns as f64 / 1e9
-}
+impl Model {
+    fn options(self, delay: Published, calls: u32) -> Options {
+        let usual = Options::reports_of_2022(AnyDelay::Published(delay));
+        let mut options = Options { calls, ..usual };
+        (self.0)(&mut options);
+        options
+    }
 
-fn boot_s(delay: Published) -> f64 {
-    REST_OF_A_BOOT_S + loop_s(delay, CALLS_OF_A_BOOT)
-}
+    /// The seconds that a loop of so many calls takes.
+    fn loop_s(self, delay: Published, calls: u32) -> f64 {
+        report(&self.options(delay, calls)).elapsed_ns as f64 / 1e9
+    }
 
-/// The caller's own work in a loop of so many calls: given, whatever the worker does.
-fn work_s(calls: u32) -> f64 {
-    let work_ns = options(Published::V5_18, calls).caller_work_ns;
-    f64::from(calls) * work_ns as f64 / 1e9
+    fn boot_s(self, delay: Published) -> f64 {
+        REST_OF_A_BOOT_S + self.loop_s(delay, CALLS_OF_A_BOOT)
+    }
+
+    /// The caller's own work in a loop of so many calls: given, whatever the worker does.
+    fn work_s(self, calls: u32) -> f64 {
+        let work_ns = self.options(Published::V5_18, calls).caller_work_ns;
+        f64::from(calls) * work_ns as f64 / 1e9
+    }
+
+    /// A call of 10,000 back to back at 1,000 ticks a second, on average.
+    fn back_to_back_us(self, delay: Published, preempt: bool) -> f64 {
+        let usual = self.options(delay, 10_000);
+        let loop_of = Options { hz: 1_000, preempt, caller_work_ns: 0, ..usual };
+        report(&loop_of).elapsed_ns as f64 / 1e3 / 10_000.0
+    }
+
+    fn fill_elsewhere(self, said: &mut Publication) {
+        let us = ELSEWHERE.map(|delay| self.back_to_back_us(delay, false));
+        said.number("elsewhere", us[0]).number("elsewhere: mended", us[1]);
+        let preempted = ELSEWHERE.map(|delay| self.back_to_back_us(delay, true));
+        said.why("elsewhere", &preempted.map(|us| format!("{us:.0}")));
+        said.number("elsewhere: ratio", us[0] / us[1]);
+    }
+
+    fn rows(self) -> Vec<Row> {
+        let mut said = Publication::read(include_str!("srcu2022.toml"));
+        for (variant, delay) in LOOPS {
+            // What its calls take beyond the caller's own work is free.
+            let figure = format!("{variant} seconds");
+            said.predicted(&figure, self.loop_s(delay, 8_000), self.work_s(8_000));
+        }
+        self.fill_elsewhere(&mut said);
+        let work_of_a_boot_s = REST_OF_A_BOOT_S + self.work_s(CALLS_OF_A_BOOT);
+        for (figure, delay) in boots() {
+            // All that is not the calls is given as well.
+            said.predicted(figure, self.boot_s(delay), work_of_a_boot_s);
+        }
+        // What the process took of a CPU in a boot with 5.18, by `time`: the half of it that was
+        // not the worker.
+        said.number("boot: 5.18, user and system time", work_of_a_boot_s);
+        // A higher limit on runs in a jiffy makes a boot faster; without that, as fast.
+        let runs = [100, 1_000].map(|runs| self.boot_s(throttled(runs)));
+        said.beyond("100 runs in a jiffy over 1,000", runs[0] / runs[1], 1.0, 0.0);
+        said.rows()
+    }
 }
 
 /// The four loops of the reports.
@@ -137,31 +209,12 @@ fn boots() -> [(&'static str, Published); 26] {
     ]
 }
 
+/// The two kernels of the test on another machine, in the order of its rows.
+const ELSEWHERE: [Published; 2] = [Published::V5_19_RC1, Published::FIRST_DIFF];
+
 /// All rows. Cost: some seconds.
 pub fn rows() -> Vec<Row> {
-    let mut said = Publication::read(include_str!("srcu2022.toml"));
-    for (variant, delay) in LOOPS {
-        // What its calls take beyond the caller's own work is free.
-        let figure = format!("{variant} seconds");
-        said.predicted(&figure, loop_s(delay, 8_000), work_s(8_000));
-    }
-    let not_preemptible =
-        report(&Options { preempt: false, ..options(Published::V5_19_RC1, 8_000) });
-    let ms = not_preemptible.latency_p99_ns as f64 / 1e6;
-    said.statement("5.19-rc1 elsewhere", &[format!("{ms:.3}")], ms < 1.0);
-    let work_of_a_boot_s = REST_OF_A_BOOT_S + work_s(CALLS_OF_A_BOOT);
-    for (figure, delay) in boots() {
-        // All that is not the calls is given as well.
-        said.predicted(figure, boot_s(delay), work_of_a_boot_s);
-    }
-    // What the process took of a CPU in a boot with 5.18, by `time`: the half of it that was not
-    // the worker.
-    said.number("boot: 5.18, user and system time", work_of_a_boot_s);
-    // A higher limit on runs in a jiffy makes a boot faster.
-    let runs = [100, 1_000].map(|runs| boot_s(throttled(runs)));
-    let found = runs.map(|s| format!("{s:.1}"));
-    said.statement("100 runs in a jiffy, or 1,000", &found, runs[1] < runs[0]);
-    said.rows()
+    MODEL.rows()
 }
 
 #[cfg(test)]
@@ -170,24 +223,42 @@ mod tests {
     use crate::replay::{Fit, Role, assert_fitted};
 
     #[test]
-    fn every_row_fits() {
+    fn every_row_fits_but_those_of_another_machine() {
         let rows = rows();
         assert_fitted(FITTED, &rows);
         for row in &rows {
-            let expected = if row.role == Role::NotModelled { Fit::NotCompared } else { Fit::Fits };
+            let is_elsewhere =
+                row.figure.starts_with("back to back") || row.figure.starts_with("third machine");
+            let expected = match row.role {
+                Role::NotModelled => Fit::NotCompared,
+                _ if is_elsewhere => Fit::Misses,
+                _ => Fit::Fits,
+            };
             assert_eq!(row.fit(), expected, "{row:?}");
         }
-        // And none does so by being given.
+        // And none does so by being given, but for the time that is exactly what is given.
         let predicted = rows.iter().filter(|row| row.role == Role::Predicted);
-        for row in predicted {
-            assert!(row.free_share() > Some(Row::DIFFERENCE_BELOW), "{row:?}");
+        for row in predicted.filter(|row| row.fit() == Fit::Fits) {
+            let is_given = row.figure == "boot: 5.18, user and system time";
+            assert_eq!(row.free_share() > Some(Row::DIFFERENCE_BELOW), !is_given, "{row:?}");
         }
+    }
+
+    /// 345 us of work between calls, at 250 ticks a second, would hide what a call takes.
+    #[test]
+    fn the_test_elsewhere_has_no_work_between_its_calls() {
+        let us = ELSEWHERE.map(|delay| MODEL.back_to_back_us(delay, false));
+        assert!(us[1] > 20.0 && us[1] < 40.0, "the looks and wake-ups of a call: {us:?}");
+        assert!(
+            us[0] > 2.0 * us[1],
+            "a tick finds the grace period old, so callbacks wait: {us:?}"
+        );
     }
 
     #[test]
     fn without_the_pull_boots_miss() {
         let seconds = |delay| {
-            let alone = Options { balances: false, ..options(delay, CALLS_OF_A_BOOT) };
+            let alone = Options { balances: false, ..MODEL.options(delay, CALLS_OF_A_BOOT) };
             REST_OF_A_BOOT_S + report(&alone).elapsed_ns as f64 / 1e9
         };
         assert!(seconds(throttled(1_000)) > 1.25 * 9.7);
@@ -196,7 +267,8 @@ mod tests {
 
     #[test]
     fn the_seed_decides_little() {
-        let seconds = |delay, seed| report(&Options { seed, ..options(delay, 8_000) }).elapsed_ns;
+        let seconds =
+            |delay, seed| report(&Options { seed, ..MODEL.options(delay, 8_000) }).elapsed_ns;
         for (delay, part) in [(Published::BLOCK_REMOVED, 8), (throttled(1_000), 25)] {
             let first = seconds(delay, 1);
             for seed in 2..5 {

@@ -24,8 +24,9 @@ fn named(setup: &Setup, engine: &str, workload: &str) -> Report {
 fn each(mut look: impl FnMut(&Report)) {
     for workload in Workload::all() {
         for engine in EngineKind::all() {
-            for tickless in [false, true] {
-                let setup = Setup { tickless, preemptible: tickless, ..setup(3, 150) };
+            for choice in 0..4 {
+                let (tickless, preemptible) = (choice & 1 != 0, choice & 2 != 0);
+                let setup = Setup { tickless, preemptible, ..setup(3, 150) };
                 look(&run(&setup, &engine, &workload).unwrap());
             }
         }
@@ -152,6 +153,50 @@ fn engines_are_in_the_order_that_their_ideas_give() {
     assert!(poll.callbacks.migrated > 0);
     assert_eq!(tick.callbacks.migrated + token.callbacks.migrated, 0);
     assert_eq!(report("poll-per-cpu").callbacks.migrated, 0);
+}
+
+/// A variant of Tree RCU, with one of its numbers changed.
+fn tree(setup: &Setup, name: &str, number: Option<(&str, u64)>, workload: &str) -> Report {
+    let mut engine = EngineKind::named(name).unwrap();
+    number.into_iter().for_each(|(name, value)| engine.set(name, value).unwrap());
+    run(setup, &engine, &Workload::named(workload).unwrap()).unwrap()
+}
+
+#[test]
+fn without_holdouts_v1_and_today_and_an_endless_period_are_3_15() {
+    let setup = Setup { hz: 1_000, tickless: false, ..setup(16, 1_000) };
+    let grace_periods = |name, number| tree(&setup, name, number, "open-close").grace_period_ns;
+    let old = grace_periods("tree-3.15", None).mean;
+    // Grace periods end before anybody is flagged.
+    let endless = Some(("period", 1 << 31));
+    for (name, number) in [("tree-v1", None), ("tree-today", None), ("tree-v0", endless)] {
+        let mean = grace_periods(name, number).mean;
+        assert!(mean.abs_diff(old) * 10 < old, "{name}: {mean} ns against {old}");
+    }
+    assert!(grace_periods("tree-v0", None).mean * 5 < old, "256 calls take less than a tick");
+}
+
+#[test]
+fn each_period_of_cond_resched_costs() {
+    let setup = Setup { hz: 1_000, tickless: false, ..setup(4, 300) };
+    let cost = |period| tree(&setup, "tree-v0", Some(("period", period)), "open-close");
+    let costs = [256, 64, 1].map(|period| cost(period).time.engine_ns);
+    assert!(costs.is_sorted_by(|a, b| a < b), "{costs:?}");
+}
+
+#[test]
+fn in_a_preemptible_kernel_cond_resched_does_nothing() {
+    let longest_ms = |name, preemptible| {
+        let setup = Setup { hz: 1_000, preemptible, ..setup(4, 2_000) };
+        let mut exits = Workload::named("exit-files").unwrap();
+        exits.set("file_ns", 40_000).unwrap(); // 200 ms
+        let report = run(&setup, &EngineKind::named(name).unwrap(), &exits).unwrap();
+        report.grace_period_ns.max / MILLISECOND
+    };
+    for (name, at_most_ms) in [("tree-v0", 100), ("tree-v1", 100), ("tree-today", 150)] {
+        assert!(longest_ms(name, false) < at_most_ms, "{name}");
+        assert!(longest_ms(name, true) + 10 > longest_ms("tree-3.15", true), "{name}");
+    }
 }
 
 #[test]

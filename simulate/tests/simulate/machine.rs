@@ -89,8 +89,9 @@ impl Engine for Probe {
         }
     }
 
-    fn cond_resched(&mut self, _: usize, _: &mut dyn Host) {
+    fn cond_resched(&mut self, cpu: usize, host: &mut dyn Host) {
         self.seen.borrow_mut().cond_rescheds += 1;
+        host.touch(Line::Cpu(cpu), Access::Read);
     }
 
     fn enter_eqs(&mut self, _: usize, _: &mut dyn Host) {
@@ -166,6 +167,20 @@ fn ticks_come_hz_times_a_second_and_find_what_there_is() {
     let setup = Setup { tickless: true, ..ticking(4) };
     let (report, seen) = probe(&setup, Habit::Watches, &workload("idle", &[]));
     assert!(report.machinery.ticks < 20 && seen.eqs > 10, "{:?} {seen:?}", report.machinery);
+}
+
+/// What an engine that looks at `cond_resched()` does in it is charged when the tick comes: that
+/// must not look like a kernel that was interrupted.
+#[test]
+fn an_engine_that_hears_of_cond_resched_sees_ticks_in_user_mode() {
+    let calls = workload("read-mostly", &[("operations_per_call", 0), ("cond_resched_ns", 700)]);
+    let (_, seen) = probe(&ticking(4), Habit::Watches, &calls);
+    let share = 100 * seen.modes[Mode::User as usize] / seen.modes.iter().sum::<u64>();
+    assert!((24..=36).contains(&share), "{share} % of ticks in user mode, of 30");
+    assert!(seen.cond_rescheds > 5_000_000, "{}", seen.cond_rescheds);
+    // In a preemptible kernel it does nothing.
+    let setup = Setup { preemptible: true, ..ticking(4) };
+    assert_eq!(probe(&setup, Habit::Watches, &calls).1.cond_rescheds, 0);
 }
 
 #[test]

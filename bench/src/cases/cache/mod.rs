@@ -1,8 +1,9 @@
 //! Loads that are slow or fast by where their data lies in the caches: the lessons of 2005.
 //!
 //! Each load does the same work in two or three forms, which differ in the places of its data, or
-//! in what is fetched early. [`alone`]: what one CPU sees; [`queue`]: wake-ups, whose misses are
-//! known early; [`shared`]: what two CPUs do to each other by their neighbourhood on a line.
+//! in what is fetched early. [`alone`]: what one CPU sees; [`queue`]: wake-ups and packets, whose
+//! misses are known early; [`shared`]: what two CPUs do to each other by their neighbourhood on a
+//! line.
 
 pub(crate) mod alone;
 pub(crate) mod queue;

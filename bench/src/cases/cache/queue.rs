@@ -1,4 +1,5 @@
-//! Wake-ups from a queue: two misses in a row for each, both of which are known early.
+//! What comes from a queue, so that its misses are known early: wake-ups, with two in a row each,
+//! and packets, whose header is read just before it is used.
 //!
 //! An entry of the queue says which task is woken, and the task which run queue it goes to. The
 //! task is a miss, and so is what the task points to. Which tasks come next stands in the queue, so
@@ -109,6 +110,57 @@ impl Load for WakeUps {
     }
 }
 
+/// A packet's header, as the network card wrote it: in no CPU's cache.
+#[repr(align(128))]
+struct Header {
+    kind: usize,
+}
+
+/// Packets in the order of their ring, handed to the protocol that the header names.
+pub(crate) struct Packets {
+    ring: Vec<u32>,
+    headers: Vec<Header>,
+    protocols: [AtomicU64; 4],
+    next: AtomicUsize,
+}
+
+impl Packets {
+    pub(crate) fn boxed(geometry: &Geometry) -> Box<dyn Load> {
+        let bytes = (2 * geometry.last_bytes).min(BYTES_MAX);
+        Box::new(Self::new((bytes / size_of::<Header>() as u64).max(64) as usize))
+    }
+
+    fn new(count: usize) -> Self {
+        let mut ring: Vec<u32> = (0..count as u32).collect();
+        ring.shuffle(&mut ChaCha8Rng::seed_from_u64(1));
+        let headers = (0..count).map(|packet| Header { kind: packet % 4 }).collect();
+        Self { ring, headers, protocols: Default::default(), next: AtomicUsize::new(0) }
+    }
+}
+
+impl Load for Packets {
+    fn row(&self, form: Form) -> Row<'_> {
+        Row::new(1, move |part| {
+            let header = |at: usize| &self.headers[self.ring[at % self.ring.len()] as usize];
+            // Relaxed, all of it: one thread receives; see `wake`.
+            let mut next = self.next.load(Ordering::Relaxed);
+            // The place of the next one is found in every form, so that they differ in the
+            // prefetch alone.
+            let mut coming = header(next);
+            let took = part.times(|| {
+                next += 1;
+                let this = std::mem::replace(&mut coming, header(next));
+                if form != Form::Before {
+                    prefetch::<false, _>(coming);
+                }
+                self.protocols[this.kind].fetch_add(1, Ordering::Relaxed);
+            });
+            self.next.store(next, Ordering::Relaxed);
+            took
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::tests::{TINY, all_forms};
@@ -125,6 +177,20 @@ mod tests {
             assert!(wake_ups.run_queues.iter().all(|queue| of(&queue.queued) == 1));
         }
         all_forms(&*WakeUps::boxed(&TINY));
+        all_forms(&*Packets::boxed(&TINY));
+    }
+
+    /// A packet that was left out or counted twice would be one of another protocol's instead: the
+    /// ring is shuffled.
+    #[test]
+    fn every_form_counts_each_packet_of_the_ring_once() {
+        for form in Form::ALL {
+            let packets = Packets::new(64);
+            // With an eighth besides to warm up: nine times round.
+            slices::once(&packets.row(form), 512);
+            let counted = packets.protocols.each_ref().map(|all| all.load(Ordering::Relaxed));
+            assert_eq!(counted, [9 * 64 / 4; 4], "{}", form.name());
+        }
     }
 
     #[test]

@@ -168,13 +168,16 @@ impl<S: Steps> Tree<S> {
         true
     }
 
-    /// One more `cond_resched()`; the last of every `period` is a quiescent state.
+    /// One more `cond_resched()`; the last of every `period` is a quiescent state. Between
+    /// disabling preemption and enabling it, that resets the count and flags the CPU as passed: two
+    /// writes, whether or not anybody waits for them.
     pub(super) fn count_cond_resched(&mut self, cpu: usize, period: u32, host: &mut dyn Host) {
         let Some(own) = self.cpus.get_mut(cpu) else { return };
         own.cond_rescheds = own.cond_rescheds.saturating_add(1);
         host.touch(Line::Cpu(cpu), Access::Write);
         if own.cond_rescheds >= period {
             own.cond_rescheds = 0;
+            (0..2).for_each(|_| host.touch(Line::Cpu(cpu), Access::Write));
             self.note_quiescent(cpu, host);
         }
     }
