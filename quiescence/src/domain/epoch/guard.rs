@@ -37,8 +37,8 @@ pub struct Guard {
 /// The bits of a pointer to a registration that are not the address's: what a guard's thread has to
 /// do, once it is not pinned any more.
 const DUE: usize = SHARE | EVERYTHING;
-/// It has deferred something, and [a share](due::is_share) of what waits is to be run: where its end
-/// finds the thread in an outer section, the next guard that defers something is marked.
+/// It has deferred something, and [a share](due::is_share) of what waits is to be run. Where its
+/// end finds the thread in an outer section, the next guard that defers something is marked.
 const SHARE: usize = 1;
 /// It has flushed.
 const EVERYTHING: usize = 2;
