@@ -2,7 +2,7 @@
 //! `rcu simulate` is compared with.
 //!
 //! A thread's work is measured in its own running time, as the model counts it: what the clock
-//! shows between two looks counts up to [`STEP`], or four looks where the clock is slower, so that
+//! shows between two looks counts up to 250 ns, or to four looks where the clock is slower, so that
 //! of an interrupt, a preemption or a stay in the kernel hardly anything is work. A wait is counted
 //! without what the clock itself takes. Times that are called means are exponentially distributed;
 //! which thread runs when is this machine's to say.
