@@ -2,7 +2,8 @@
 
 use std::sync::LazyLock;
 
-use grace::steps::Intact;
+use grace::Sequence;
+use grace::steps::{Intact, Steps};
 use serde::Deserialize;
 
 use crate::kernel::on_demand::{self, OnDemand};
@@ -57,31 +58,37 @@ impl parameter::Kind for Kind {
 impl EngineKind {
     /// An engine of this kind for that machine.
     pub fn build(&self, setup: &Setup) -> Box<dyn Engine> {
+        self.build_with(setup, Intact)
+    }
+
+    /// The same, possibly without one of its steps.
+    pub(crate) fn build_with(&self, setup: &Setup, steps: impl Steps + 'static) -> Box<dyn Engine> {
         let (cpus, start) = (setup.cpus, Start::default());
         match self.kind {
-            Kind::Poll => Box::new(poll::Global::with(cpus, start, Intact)),
-            Kind::PollPerCpu => Box::new(poll::PerCpu::with(cpus, start, Intact)),
-            Kind::Tick => Box::new(tick::Tick::with(cpus, start, Intact)),
-            Kind::Token => Box::new(token::Published::with(cpus, start, Intact)),
+            Kind::Poll => Box::new(poll::Global::with(cpus, start, steps)),
+            Kind::PollPerCpu => Box::new(poll::PerCpu::with(cpus, start, steps)),
+            Kind::Tick => Box::new(tick::Tick::with(cpus, start, steps)),
+            Kind::Token => Box::new(token::Published::with(cpus, start, steps)),
             Kind::TokenRelay => {
                 let parameters = v2::Parameters {
                     segment: self.get("segment") as usize,
                     rest_jiffies_max: self.get("rest_jiffies") as u32,
                 };
-                Box::new(token::Relay::with(cpus, parameters, start, Intact))
+                Box::new(token::Relay::with(cpus, parameters, start, steps))
             }
             Kind::Tree315 | Kind::TreeV0 | Kind::TreeV1 | Kind::TreeV2 | Kind::TreeToday => {
-                self.tree(setup)
+                self.tree(setup, steps)
             }
             Kind::OnDemand => {
-                Box::new(OnDemand::with(cpus, self.on_demand_parameters(), start, Intact))
+                Box::new(OnDemand::with(cpus, self.on_demand_parameters(), start, steps))
             }
         }
     }
 
     /// Tree RCU; on a tickless machine every CPU is one of `nohz_full`.
-    fn tree(&self, setup: &Setup) -> Box<dyn Engine> {
-        let tree = Tree::new(self.tree_options(setup), setup.cpus);
+    fn tree(&self, setup: &Setup, steps: impl Steps + 'static) -> Box<dyn Engine> {
+        let options = self.tree_options(setup);
+        let tree = Tree::starting_at(Sequence::after(0), options, setup.cpus, steps);
         let tickless = if setup.tickless { 0..setup.cpus } else { 0..0 };
         Box::new(tree.with_tickless(tickless))
     }

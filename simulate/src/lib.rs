@@ -29,7 +29,7 @@ pub mod ours;
 pub mod parameter;
 mod program;
 pub mod queueing;
-pub mod random;
+mod random;
 pub mod replay;
 pub mod srcu;
 pub mod report;

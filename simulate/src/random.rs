@@ -6,7 +6,7 @@
 
 /// A seeded generator.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Random {
+pub(crate) struct Random {
     state: u64,
 }
 
@@ -18,22 +18,18 @@ const LN_2: u64 = 2_977_044_472;
 
 impl Random {
     /// The generator of this seed.
-    pub const fn new(seed: u64) -> Self {
+    pub(crate) const fn new(seed: u64) -> Self {
         Self { state: seed }
     }
 
     /// A generator of its own for somebody, so that what one draws does not change what another
     /// does.
-    pub fn split(&mut self) -> Self {
+    pub(crate) fn split(&mut self) -> Self {
         Self::new(self.next())
     }
 
     /// 64 bits.
-    #[expect(
-        clippy::should_implement_trait,
-        reason = "an iterator without end invites to collect it"
-    )]
-    pub fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.state;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -42,18 +38,18 @@ impl Random {
     }
 
     /// A number below `end`, which is at least 1 (0 counts as 1).
-    pub fn below(&mut self, end: u64) -> u64 {
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(end.max(1))) >> 64) as u64
     }
 
     /// True `parts` times of 1,000,000.
-    pub fn chance_ppm(&mut self, parts: u32) -> bool {
+    pub(crate) fn chance_ppm(&mut self, parts: u32) -> bool {
         self.below(1_000_000) < u64::from(parts)
     }
 
     /// Exponentially distributed with this mean: the time to the next of events that do not know of
     /// each other. Exact to about 1 in 10,000; never more than 45 times the mean.
-    pub fn exponential(&mut self, mean: u64) -> u64 {
+    pub(crate) fn exponential(&mut self, mean: u64) -> u64 {
         // -ln(u) for u uniform in (0, 1]: with u = x / 2^64, 64 ln 2 - ln x.
         let x = self.next() | 1;
         let log2 = (64 << FRACTION_BITS) - log2_fixed(x);

@@ -28,9 +28,10 @@ use super::at_once::AtOnce;
 use super::published::Publication;
 use super::{Fitted, Row, Variation, fitted, settings};
 use crate::cost::Costs;
+use crate::engines::EngineKind;
 use crate::events::Time;
+use crate::kernel::Engine;
 use crate::kernel::token::ONE_COUNT;
-use crate::kernel::{Engine, Start, poll, tick, token};
 use crate::report::Report;
 use crate::run::run_engine;
 use crate::setup::{MILLISECOND, SECOND, Setup};
@@ -165,17 +166,12 @@ impl Model {
 
     /// What the tables here name is there, and in its range: a test runs all of them.
     fn run(self, setup: &Setup, engine: &str, workload: &str, numbers: &[(&str, u64)]) -> Report {
-        let (cpus, start, steps) = (setup.cpus, Start::default(), Without(self.without));
-        let built: Box<dyn Engine> = match engine {
-            "poll" => Box::new(poll::Global::with(cpus, start, steps)),
-            "poll-per-cpu" => Box::new(poll::PerCpu::with(cpus, start, steps)),
-            "tick" => Box::new(tick::Tick::with(cpus, start, steps)),
-            "token" => Box::new(token::Published::with(cpus, start, steps)),
-            "at once" => Box::new(AtOnce),
-            _ => unreachable!("there is no engine {engine}"),
-        };
         let outcome = Workload::named(workload).and_then(|mut workload| {
             numbers.iter().try_for_each(|(name, value)| workload.set(name, *value))?;
+            let built: Box<dyn Engine> = match engine {
+                "at once" => Box::new(AtOnce),
+                _ => EngineKind::named(engine)?.build_with(setup, Without(self.without)),
+            };
             run_engine(setup, built, engine, &workload)
         });
         outcome.unwrap_or_else(|refused| panic!("{refused}"))
