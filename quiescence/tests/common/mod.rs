@@ -403,6 +403,12 @@ pub(crate) fn tune_hazards(domain: &HazardDomain, change: impl FnOnce(&mut Tunin
     domain.tune(tuning);
 }
 
+/// `QUIESCENCE_FENCES` is set to nothing else in tests.
+pub(crate) fn portable_fences_are_in_force_if_asked_for() {
+    let is_asked = std::env::var_os("QUIESCENCE_FENCES").is_some();
+    assert!(!is_asked || quiescence::tuning::fences() == quiescence::tuning::Fences::Portable);
+}
+
 /// Where the machine is known to have them, no test falls back to the portable paths unless it was
 /// asked to.
 #[test]

@@ -102,9 +102,7 @@ pub(crate) fn beside(
 pub(crate) fn again_in_a_process_with(modules: &[&str], name: &str, value: &str) {
     const MARK: &str = "QUIESCENCE_TESTED_AGAIN";
     if cfg!(miri) || std::env::var_os(MARK).is_some() {
-        let is_portable = quiescence::tuning::fences() == quiescence::tuning::Fences::Portable;
-        assert!(is_portable || std::env::var_os("QUIESCENCE_FENCES").is_none());
-        return;
+        return super::portable_fences_are_in_force_if_asked_for();
     }
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(modules.iter().map(|module| format!("{module}::")));

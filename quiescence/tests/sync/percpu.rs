@@ -84,8 +84,7 @@ fn here_it_is_exact_on_both_paths() {
 fn the_environment_chooses_the_portable_path() {
     in_its_own_process!(each of PORTABLE);
     assert_eq!(quiescence::tuning::per_cpu_path(), PerCpuPath::Portable);
-    let portable = std::env::var_os("QUIESCENCE_FENCES").is_some();
-    assert!(!portable || quiescence::tuning::fences() == Fences::Portable);
+    portable_fences_are_in_force_if_asked_for();
     exercise();
 }
 
