@@ -224,16 +224,16 @@ impl Table {
 
     /// Forgets the domains in which the exiting thread has no slot left, and those that have ended.
     pub(super) fn keep_used(&mut self) {
-        self.retain(|local| !local.is_unused());
+        self.retain(&|local| !local.is_unused());
     }
 
     /// Forgets the domains that have ended.
     fn sweep(&mut self) {
         self.ended = thread_slots::ended_so_far();
-        self.retain(|_| true);
+        self.retain(&|_| true);
     }
 
-    fn retain(&mut self, keep: impl Fn(&Local) -> bool) {
+    fn retain(&mut self, keep: &dyn Fn(&Local) -> bool) {
         forget_last();
         let keep = |local: &Local| local.domain.is_alive() && keep(local);
         let (mut place, mut watched) = (0, 0);
