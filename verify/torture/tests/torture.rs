@@ -382,6 +382,17 @@ fn everything_at_once_is_clean() {
     }
 }
 
+/// The default one runs in all other tests.
+#[test]
+fn the_other_engines_are_clean() {
+    let _alone = alone();
+    for engine in ["poll", "tick", "token"] {
+        let args = ["--only", "readers,floods", "--seconds", "1", "--engine", engine];
+        let (stdout, _) = expect_code(&run(args), 0);
+        assert!(stdout.contains(&format!("{engine} in the private domains")), "{stdout}");
+    }
+}
+
 #[test]
 fn minutes_are_told_instead_of_seconds() {
     let (_, stderr) = expect_code(&run(["--minutes", "2", "--seconds", "3"]), 2);
