@@ -121,9 +121,9 @@ fn a_writer_that_waits_is_not_passed() {
         let reader = lock.read();
         thread::scope(|scope| {
             scope.spawn(|| *lock.write() += 1);
-            // From some time on no thread gets in any more, though only a reader is there.
-            until(|| lock.try_read().is_none());
-            assert!(lock.try_read().is_none());
+            // From some time on no thread gets in any more, though only a reader is there. (A
+            // writer that begins stops those first whose CPU has no word.)
+            until(|| (0..100).all(|_| lock.try_read().is_none()));
             drop(reader);
         });
     }
