@@ -1,5 +1,6 @@
 # shellcheck shell=bash
-# Zones, load and answers that are looked at, for the scripts of the name servers. Sourced after common.sh.
+# Zones, load, answers that are looked at, and the course of a script of a name server. Sourced
+# after common.sh.
 #
 # Every name's address follows from the name: nI in zone Z has 10.Z.I/256.I%256. Sixteen names
 # (g0 ... g15) and the serial number follow from how often the zone was written.
@@ -195,4 +196,39 @@ compare() {
             printf "queries a second: ours %d, stock %d, ratio %.3f (%.3f to %.3f of %d rounds); ", median(ours, n), median(stock, n), r, ratio[1], ratio[n], n
             printf "CPU time a query: ours %.2f us, stock %.2f us", median(cost_ours, n), median(cost_stock, n)
         }' "$temporary/rates")"
+}
+
+# serve KIB ZONE...: the server with each of the libraries, zones 1, 2, ... in so much memory; then
+# both at full speed; then their ends. The script says how: run_server, under_load, after_load,
+# shut_down.
+serve() {
+    local which seconds number zone rounds round_s
+    in_memory "$1"
+    shift
+    queries "$@" >"$temporary/queries"
+    for which in "${which_libraries[@]}"; do
+        run_server "$which"
+        seconds=5
+        $is_long && seconds=300
+        [ "$which" = stock ] && seconds=2
+        under_load "$which" $seconds
+        number=0
+        for zone in "$@"; do
+            number=$((number + 1))
+            verify "$port" $number "$zone" 0 $names >"$temporary/verify.log" ||
+                fail "not every name has its address"
+        done
+        after_load "$which"
+        declare -g "port_$which=$port" "pid_$which=$pid"
+    done
+    if has ours && has stock; then
+        if $is_long; then rounds=15 round_s=4; else rounds=3 round_s=1; fi
+        # shellcheck disable=SC2154
+        compare $rounds $round_s "$port_stock" "$pid_stock" "$port_ours" "$pid_ours"
+    fi
+    for which in "${which_libraries[@]}"; do
+        declare -n process="pid_$which"
+        shut_down "$which" "$process"
+    done
+    say "all held"
 }

@@ -95,29 +95,9 @@ shut_down() {
     quiet "gdnsd-$1"
 }
 
-in_memory 100000
-queries one.test two.test >"$temporary/queries"
-for which in "${which_libraries[@]}"; do
-    run_server "$which"
-    seconds=5
-    $is_long && seconds=300
-    [ "$which" = stock ] && seconds=2
-    under_load "$which" $seconds
-    for number in 1 2; do
-        verify "$port" $number "$([ $number = 1 ] && echo one || echo two).test" 0 $names \
-            >"$temporary/verify.log" || fail "not every name has its address"
-    done
-    [ "$which" = stock ] || statistics "$pid" $((serial - 1)) 0
-    replace "$which"
-    declare "port_$which=$port" "pid_$which=$pid"
-done
-if has ours && has stock; then
-    if $is_long; then rounds=15 round_s=4; else rounds=3 round_s=1; fi
-    # shellcheck disable=SC2154
-    compare $rounds $round_s "$port_stock" "$pid_stock" "$port_ours" "$pid_ours"
-fi
-for which in "${which_libraries[@]}"; do
-    declare -n process="pid_$which"
-    shut_down "$which" "$process"
-done
-say "all held"
+after_load() {
+    [ "$1" = stock ] || statistics "$pid" $((serial - 1)) 0
+    replace "$1"
+}
+
+serve 100000 one.test two.test

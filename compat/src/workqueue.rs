@@ -38,18 +38,17 @@ type Hook = Option<unsafe extern "C" fn(*mut Workqueue, *mut c_void)>;
 
 /// The steps of a worker at which its maker wants to be called, in the order of
 /// `urcu_workqueue_create`.
-struct Hooks {
-    private: *mut c_void,
+enum Step {
     /// Before each batch: what makes sure that a grace period has passed, if the work wants that.
-    grace_period: Hook,
-    begin: Hook,
-    end: Hook,
+    GracePeriod,
+    Begin,
+    End,
     /// Before and after it waits for work, also where there is some already: a reader by quiescent
     /// states is offline meanwhile, or passes through one.
-    before_wait: Hook,
-    after_wait: Hook,
-    before_pause: Hook,
-    after_pause: Hook,
+    BeforeWait,
+    AfterWait,
+    BeforePause,
+    AfterPause,
 }
 
 /// `struct urcu_workqueue`, which C knows by its address.
@@ -58,7 +57,9 @@ struct Workqueue {
     state: State,
     /// The CPU that the worker is to run on; any if it is negative.
     cpu: c_int,
-    hooks: Hooks,
+    /// The maker's own, for the hooks; and these, of each [`Step`].
+    private: *mut c_void,
+    hooks: [Hook; 7],
     worker: Mutex<Option<Worker>>,
 }
 
@@ -117,33 +118,33 @@ impl Workqueue {
         }
     }
 
-    fn call(&self, hook: Hook) {
-        if let Some(hook) = hook {
+    fn call(&self, step: Step) {
+        if let Some(hook) = self.hooks[step as usize] {
             // SAFETY: by the contract of `urcu_workqueue_create`.
-            unsafe { hook(ptr::from_ref(self).cast_mut(), self.hooks.private) };
+            unsafe { hook(ptr::from_ref(self).cast_mut(), self.private) };
         }
     }
 
     /// What the worker does until it is stopped. What is queued before that is done.
     fn work(&self) {
         threads::bind(self.cpu);
-        self.call(self.hooks.begin);
+        self.call(Step::Begin);
         loop {
             if self.state.pause_wanted() {
-                self.call(self.hooks.before_pause);
+                self.call(Step::BeforePause);
                 self.state.pause();
-                self.call(self.hooks.after_pause);
+                self.call(Step::AfterPause);
             }
             threads::stay_on(self.cpu);
             let ran = self.run_batch();
             if !ran && self.state.stop_wanted() {
                 break;
             }
-            self.call(self.hooks.before_wait);
+            self.call(Step::BeforeWait);
             self.state.sleep_unless(|| !self.queue.is_empty());
-            self.call(self.hooks.after_wait);
+            self.call(Step::AfterWait);
         }
-        self.call(self.hooks.end);
+        self.call(Step::End);
     }
 
     /// Runs what is there. Whether anything was.
@@ -153,7 +154,7 @@ impl Workqueue {
         if batch.is_empty() {
             return false;
         }
-        self.call(self.hooks.grace_period);
+        self.call(Step::GracePeriod);
         for node in batch {
             let work = node.as_ptr().cast::<Work>();
             // SAFETY: the node of a work comes first, and it is not its user's before it is run.
@@ -202,11 +203,11 @@ exported! {
         after_pause: Hook
     ) -> *mut Workqueue {
         let (cpu, worker) = (cpu_affinity, Mutex::new(None));
-        let hooks = Hooks {
-            private, grace_period, begin, end, before_wait, after_wait, before_pause, after_pause
-        };
+        let hooks =
+            [grace_period, begin, end, before_wait, after_wait, before_pause, after_pause];
         let (queue, state) = (WaitFreeQueue::new(), State::new());
-        let workqueue = Box::into_raw(Box::new(Workqueue { queue, state, cpu, hooks, worker }));
+        let workqueue = Workqueue { queue, state, cpu, private, hooks, worker };
+        let workqueue = Box::into_raw(Box::new(workqueue));
         // SAFETY: from a box.
         (*workqueue).start();
         workqueue

@@ -20,21 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#if defined(FLAVOR_MEMB)
-#include <urcu/urcu-memb.h>
-#include <urcu/map/urcu-memb.h>
-#elif defined(FLAVOR_MB)
-#include <urcu/urcu-mb.h>
-#include <urcu/map/urcu-mb.h>
-#elif defined(FLAVOR_QSBR)
-#include <urcu/urcu-qsbr.h>
-#include <urcu/map/urcu-qsbr.h>
-#elif defined(FLAVOR_BP)
-#include <urcu/urcu-bp.h>
-#include <urcu/map/urcu-bp.h>
-#else
-#error "compile with -DFLAVOR_MEMB, _MB, _QSBR or _BP"
-#endif
+#include "../tests/abi/flavor.h"
 #include <urcu/rculfhash.h>
 
 #define READERS		3

@@ -2,21 +2,20 @@
 #![cfg(feature = "tracing")]
 
 mod common;
+#[path = "common/subscriber.rs"]
+mod subscriber;
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use common::user_types::BOMB;
 use common::*;
+use subscriber::Hears;
 use tracing::field::{Field, Visit};
-use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Level, Metadata, Subscriber};
+use tracing::{Event, Level, Subscriber};
 
 /// An event: its fields by name, the message among them.
 type Fields = BTreeMap<&'static str, String>;
-
-/// Hands each event of the library to a function.
-struct Collector<F>(F);
 
 struct Visitor(Fields);
 
@@ -26,30 +25,18 @@ impl Visit for Visitor {
     }
 }
 
-impl<F: Fn(&Level, Fields) + Send + Sync + 'static> Subscriber for Collector<F> {
-    fn enabled(&self, _: &Metadata<'_>) -> bool {
-        true
-    }
-
-    fn new_span(&self, _: &Attributes<'_>) -> Id {
-        Id::from_u64(1)
-    }
-
-    fn record(&self, _: &Id, _: &Record<'_>) {}
-
-    fn record_follows_from(&self, _: &Id, _: &Id) {}
-
-    fn event(&self, event: &Event<'_>) {
+/// What hands each event of the library to a function.
+fn collector<F>(told: F) -> impl Subscriber
+where
+    F: Fn(&Level, Fields) + Send + Sync + 'static,
+{
+    Hears(move |event: &Event<'_>| {
         if event.metadata().target() == "quiescence" {
             let mut visitor = Visitor(Fields::new());
             event.record(&mut visitor);
-            (self.0)(event.metadata().level(), visitor.0);
+            told(event.metadata().level(), visitor.0);
         }
-    }
-
-    fn enter(&self, _: &Id) {}
-
-    fn exit(&self, _: &Id) {}
+    })
 }
 
 /// The events while `f` runs on this thread.
@@ -57,7 +44,7 @@ fn events(f: impl FnOnce()) -> Vec<(Level, Fields)> {
     let events = Arc::new(Mutex::new(Vec::new()));
     let kept = Arc::clone(&events);
     let collector =
-        Collector(move |level: &Level, fields| kept.lock().unwrap().push((*level, fields)));
+        collector(move |level: &Level, fields| kept.lock().unwrap().push((*level, fields)));
     tracing::subscriber::with_default(collector, f);
     std::mem::take(&mut events.lock().unwrap())
 }
@@ -95,7 +82,7 @@ fn a_subscriber_may_use_the_library() {
     let inner = domain.clone();
     let heard = Arc::new(AtomicU32::new(0));
     let count = Arc::clone(&heard);
-    let collector = Collector(move |_: &Level, _| {
+    let collector = collector(move |_: &Level, _| {
         count.fetch_add(1, SeqCst);
         inner.synchronize();
         inner.retire(Box::new([0u8; 64])).unwrap();
@@ -110,7 +97,7 @@ fn a_subscriber_may_use_the_library() {
 #[test]
 fn a_subscriber_that_panics_stops_nothing() {
     let domain = Domain::new();
-    let collector = Collector(|_: &Level, _| panic!("on purpose"));
+    let collector = collector(|_: &Level, _| panic!("on purpose"));
     tracing::subscriber::with_default(collector, || {
         domain.synchronize();
         domain.retire(Box::new(7)).unwrap();
@@ -123,7 +110,7 @@ fn a_subscriber_that_panics_stops_nothing() {
 #[test]
 fn a_payload_that_panics_when_it_is_dropped_does_not_end_the_worker() {
     in_its_own_process!();
-    let collector = Collector(|_: &Level, _| panic_any(BOMB));
+    let collector = collector(|_: &Level, _| panic_any(BOMB));
     tracing::subscriber::set_global_default(collector).unwrap();
     let first = worker();
     Domain::new().synchronize();
@@ -155,7 +142,7 @@ fn at_the_limit_it_is_said_who_waits() {
 fn a_stall_is_told_while_it_lasts() {
     in_its_own_process!();
     let (tell, told) = mpsc::channel();
-    let collector = Collector(move |level: &Level, fields: Fields| {
+    let collector = collector(move |level: &Level, fields: Fields| {
         if *level == Level::WARN {
             tell.send(fields).unwrap();
         }

@@ -11,7 +11,7 @@ use crate::cases::loops::{Loop, Looped, timed};
 use crate::cases::read::reads;
 use crate::cases::store;
 use crate::serve::{arcs, copied};
-use crate::shapes::{Table, Value, Whole};
+use crate::shapes::{Look, Table, Value, Whole};
 
 pub(super) const RIVALS: &[Rival] = &[
     Rival::new("arc-swap")
@@ -60,12 +60,7 @@ impl Table for Cached {
     }
 
     #[inline]
-    fn read<R>(
-        &self,
-        thread: &mut Self::Thread<'_>,
-        _key: &[u8],
-        look: impl FnOnce(&Value) -> R,
-    ) -> Option<R> {
+    fn read<R>(&self, thread: &mut Self::Thread<'_>, _key: &[u8], look: impl Look<R>) -> Option<R> {
         Some(look(thread.load()))
     }
 

@@ -8,7 +8,7 @@ use dashmap::DashMap;
 use super::Rival;
 use crate::cases::hash;
 use crate::cases::maps::maps;
-use crate::shapes::{Hash, Ids, Value, table};
+use crate::shapes::{Hash, Ids, Look, Value, table};
 
 pub(super) const RIVALS: &[Rival] = &[Rival::new("dashmap")
     .table::<DashMap<Box<[u8]>, Value, Hash>>()
@@ -53,7 +53,7 @@ impl Ids for Counted {
     }
 
     #[inline]
-    fn read<R>(&self, id: u64, look: impl FnOnce(&Value) -> R) -> Option<R> {
+    fn read<R>(&self, id: u64, look: impl Look<R>) -> Option<R> {
         self.map.get(&id).map(|value| look(&value))
     }
 }

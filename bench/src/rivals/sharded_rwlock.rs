@@ -9,7 +9,7 @@ use hashbrown::HashTable;
 use super::Rival;
 use crate::cases::maps::{Hashes, Key, Map, Maps};
 use crate::locks::Lock;
-use crate::shapes::{Index, Table, Value, hash};
+use crate::shapes::{Index, Look, Table, Value, hash};
 
 pub(super) const RIVALS: &[Rival] =
     &[Rival::new("sharded-rwlock").table::<Sharded<Index<Value>>>().maps::<InShards>()];
@@ -71,7 +71,7 @@ impl Table for Sharded<Index<Value>> {
     fn thread(&self) {}
 
     #[inline]
-    fn read<R>(&self, _thread: &mut (), key: &[u8], look: impl FnOnce(&Value) -> R) -> Option<R> {
+    fn read<R>(&self, _thread: &mut (), key: &[u8], look: impl Look<R>) -> Option<R> {
         let hash = hash(key);
         self.read(hash, |index| index.get(hash, key).map(look))
     }

@@ -8,7 +8,7 @@ use super::Rival;
 use crate::cases::loops::Looped;
 use crate::cases::read::reads;
 use crate::locks::{InPlace, Lock, lock};
-use crate::shapes::{Table, Value, hash};
+use crate::shapes::{Look, Table, Value, hash};
 
 pub(super) const RIVALS: &[Rival] = &[
     Rival::new("std-mutex")
@@ -49,7 +49,7 @@ impl Table for Buckets {
     fn thread(&self) {}
 
     #[inline]
-    fn read<R>(&self, _thread: &mut (), key: &[u8], look: impl FnOnce(&Value) -> R) -> Option<R> {
+    fn read<R>(&self, _thread: &mut (), key: &[u8], look: impl Look<R>) -> Option<R> {
         self.locked(key, |bucket| {
             bucket.iter().find(|(known, _)| **known == *key).map(|(_, value)| look(value))
         })

@@ -8,7 +8,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::table::{Table, hash};
+use super::table::{Look, Table, hash};
 use super::value::Value;
 use crate::serve::Replace;
 
@@ -97,12 +97,7 @@ impl<R: Replace> Table for Buckets<R> {
     }
 
     #[inline]
-    fn read<T>(
-        &self,
-        thread: &mut R::Thread<'_>,
-        key: &[u8],
-        look: impl FnOnce(&Value) -> T,
-    ) -> Option<T> {
+    fn read<T>(&self, thread: &mut R::Thread<'_>, key: &[u8], look: impl Look<T>) -> Option<T> {
         self.scheme.read(thread, &self.bucket(key).list, |list| list.get(key).map(look))
     }
 

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::plan::Operation;
 use super::subject::{Job, Subject};
+use super::table::Look;
 use super::value::Value;
 
 /// A table that gives out ids.
@@ -17,7 +18,7 @@ pub(crate) trait Ids: Send + Sync + 'static {
     /// True if it was there.
     fn remove(&self, id: u64) -> bool;
     /// Hands the value to `look`. Nothing if there is none of this id.
-    fn read<R>(&self, id: u64, look: impl FnOnce(&Value) -> R) -> Option<R>;
+    fn read<R>(&self, id: u64, look: impl Look<R>) -> Option<R>;
 
     /// Frees some of what was removed, if the design can be asked to.
     fn flush(&self) {}

@@ -7,7 +7,7 @@ use slotmap::{DefaultKey, Key, KeyData, SlotMap};
 use super::counter::{Counting, Limiting};
 use super::ids::Ids;
 use super::queue::Queueing;
-use super::table::{Index, Table, hash};
+use super::table::{Index, Look, Table, hash};
 use super::value::Value;
 use crate::locks::{Lock, Locked};
 
@@ -21,7 +21,7 @@ impl<L: Lock<Index<Value>>> Table for Locked<L> {
     fn thread(&self) {}
 
     #[inline]
-    fn read<R>(&self, _thread: &mut (), key: &[u8], look: impl FnOnce(&Value) -> R) -> Option<R> {
+    fn read<R>(&self, _thread: &mut (), key: &[u8], look: impl Look<R>) -> Option<R> {
         // Hashed before the lock is taken: the section is as short as it can be.
         let hash = hash(key);
         self.0.read(|index| index.get(hash, key).map(look))
@@ -131,7 +131,7 @@ impl<L: Lock<SlotMap<DefaultKey, Value>>> Ids for Locked<L> {
     }
 
     #[inline]
-    fn read<R>(&self, id: u64, look: impl FnOnce(&Value) -> R) -> Option<R> {
+    fn read<R>(&self, id: u64, look: impl Look<R>) -> Option<R> {
         self.0.read(|slots| slots.get(key_of(id)).map(look))
     }
 }

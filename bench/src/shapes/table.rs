@@ -12,6 +12,11 @@ use hashbrown::HashTable;
 use super::value::Value;
 use crate::serve::Replace;
 
+/// What is done with a value that was found.
+pub(crate) trait Look<R>: FnOnce(&Value) -> R {}
+
+impl<R, F: FnOnce(&Value) -> R> Look<R> for F {}
+
 /// A table whose values are replaced, and whose keys may come and go.
 pub(crate) trait Table: Send + Sync + 'static {
     /// Whether the key matters. If not, the loop does not touch the keys either.
@@ -23,12 +28,7 @@ pub(crate) trait Table: Send + Sync + 'static {
     fn thread(&self) -> Self::Thread<'_>;
 
     /// Hands the value of `key` to `look`, inside the read-side section. Nothing if there is none.
-    fn read<R>(
-        &self,
-        thread: &mut Self::Thread<'_>,
-        key: &[u8],
-        look: impl FnOnce(&Value) -> R,
-    ) -> Option<R>;
+    fn read<R>(&self, thread: &mut Self::Thread<'_>, key: &[u8], look: impl Look<R>) -> Option<R>;
 
     /// Replaces the value of `key`, or inserts both; true if there was a value.
     fn put(&self, thread: &mut Self::Thread<'_>, key: &[u8], value: Value) -> bool;
@@ -82,7 +82,7 @@ macro_rules! table {
                 &self,
                 (): &mut (),
                 $wanted: &[u8],
-                $look: impl FnOnce(&$crate::shapes::Value) -> R,
+                $look: impl $crate::shapes::Look<R>,
             ) -> Option<R> {
                 let $reads = self;
                 $read
@@ -230,12 +230,7 @@ impl<R: Replace, F: Find<R::Place<Value>>> Table for Places<R, F> {
     }
 
     #[inline]
-    fn read<T>(
-        &self,
-        thread: &mut R::Thread<'_>,
-        key: &[u8],
-        look: impl FnOnce(&Value) -> T,
-    ) -> Option<T> {
+    fn read<T>(&self, thread: &mut R::Thread<'_>, key: &[u8], look: impl Look<T>) -> Option<T> {
         Some(self.scheme.read(thread, self.places.find(key)?, look))
     }
 

@@ -50,28 +50,23 @@ static __inline__ int futex(int32_t *uaddr, int op, int32_t val,
 }
 
 /*
- * The same, also on systems without it. FUTEX_WAIT blocks. Not for signal handlers.
+ * The same, also on systems without it. FUTEX_WAIT blocks. The first one is not for signal
+ * handlers, the second one is.
  */
-static __inline__ int futex_noasync(int32_t *uaddr, int op, int32_t val,
-		const struct timespec *timeout, int32_t *uaddr2, int32_t val3)
-{
-	int __answer = futex(uaddr, op, val, timeout, uaddr2, val3);
+#define _URCU_FUTEX(__name, __compat)							\
+	static __inline__ int __name(int32_t *uaddr, int op, int32_t val,		\
+			const struct timespec *timeout, int32_t *uaddr2, int32_t val3)	\
+	{										\
+		int __answer = futex(uaddr, op, val, timeout, uaddr2, val3);		\
+											\
+		if (caa_unlikely(__answer < 0 && errno == ENOSYS))			\
+			return __compat(uaddr, op, val, timeout, uaddr2, val3);		\
+		return __answer;							\
+	}
 
-	if (caa_unlikely(__answer < 0 && errno == ENOSYS))
-		return compat_futex_noasync(uaddr, op, val, timeout, uaddr2, val3);
-	return __answer;
-}
-
-/* The same, for signal handlers as well. */
-static __inline__ int futex_async(int32_t *uaddr, int op, int32_t val,
-		const struct timespec *timeout, int32_t *uaddr2, int32_t val3)
-{
-	int __answer = futex(uaddr, op, val, timeout, uaddr2, val3);
-
-	if (caa_unlikely(__answer < 0 && errno == ENOSYS))
-		return compat_futex_async(uaddr, op, val, timeout, uaddr2, val3);
-	return __answer;
-}
+_URCU_FUTEX(futex_noasync, compat_futex_noasync)
+_URCU_FUTEX(futex_async, compat_futex_async)
+#undef _URCU_FUTEX
 
 #ifdef __cplusplus
 }

@@ -95,8 +95,7 @@ extern struct cds_lfs_head *__cds_lfs_pop_all(cds_lfs_stack_ptr_t s);
 	for (__node = (struct cds_lfs_node *) (__head); __node != NULL; __node = (__node)->next)
 
 #define cds_lfs_for_each_safe(__head, __node, __n)					\
-	for (__node = (struct cds_lfs_node *) (__head);					\
-			__node != NULL && ((__n = (__node)->next), 1); __node = (__n))
+	_URCU_FOR_EACH_SAFE(__node, __n, (struct cds_lfs_node *) (__head), (__node)->next)
 
 #ifdef __cplusplus
 }

@@ -149,10 +149,8 @@ extern struct cds_wfcq_node *__cds_wfcq_next_nonblocking(cds_wfcq_head_ptr_t hea
 			node = __cds_wfcq_next_blocking((head), (tail), (node)))
 
 #define __cds_wfcq_for_each_blocking_safe(head, tail, node, n)				\
-	for (node = __cds_wfcq_first_blocking((head), (tail));				\
-			node != NULL							\
-				&& ((n = __cds_wfcq_next_blocking((head), (tail), (node))), 1);	\
-			node = (n))
+	_URCU_FOR_EACH_SAFE(node, n, __cds_wfcq_first_blocking((head), (tail)),		\
+			__cds_wfcq_next_blocking((head), (tail), (node)))
 
 #ifdef __cplusplus
 }

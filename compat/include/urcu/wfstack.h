@@ -117,9 +117,7 @@ extern struct cds_wfs_head *__cds_wfs_pop_all(cds_wfs_stack_ptr_t u_stack);
 	for (node = cds_wfs_first(head); node != NULL; node = cds_wfs_next_blocking(node))
 
 #define cds_wfs_for_each_blocking_safe(head, node, n)					\
-	for (node = cds_wfs_first(head);						\
-			node != NULL && ((n = cds_wfs_next_blocking(node)), 1);		\
-			node = (n))
+	_URCU_FOR_EACH_SAFE(node, n, cds_wfs_first(head), cds_wfs_next_blocking(node))
 
 #ifdef __cplusplus
 }

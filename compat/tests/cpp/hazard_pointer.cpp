@@ -2,7 +2,6 @@
 //
 // Every promise of [saferecl.hp].
 
-#include <hazard_pointer>
 #include <rcu>
 
 #include <cstdio>
@@ -11,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "saferecl.h"
+#include "scan.h"
 
 static_assert(__cpp_lib_hazard_pointer == 202306L);
 static_assert(std::is_nothrow_default_constructible_v<std::hazard_pointer>);
@@ -43,23 +42,6 @@ struct Second : Other, std::hazard_pointer_obj_base<Second> {
 	~Second() override { alive--; }
 };
 
-// Returns when a look has begun after the call, and is over: when the second of two objects is
-// reclaimed, the look that has reclaimed the first one is over.
-static void look()
-{
-	struct Flagged : std::hazard_pointer_obj_base<Flagged> {
-		std::atomic<bool> *gone;
-		explicit Flagged(std::atomic<bool> *flag) : gone(flag) {}
-		~Flagged() { *gone = true; }
-	};
-	for (int each = 0; each < 2; each++) {
-		std::atomic<bool> gone{false};
-		(new Flagged(&gone))->retire();
-		while (!gone)
-			std::this_thread::yield();
-	}
-}
-
 template <class T> static void a_protected_object_stays()
 {
 	std::atomic<T *> source{new T};
@@ -70,12 +52,12 @@ template <class T> static void a_protected_object_stays()
 	source = nullptr;
 	for (int each = 0; each < 3000; each++)
 		(new Object)->retire();
-	look();
+	scan();
 	CHECK(alive == 1);
-	look();
+	scan();
 	CHECK(alive == 1 && object);
 	pointer.reset_protection();
-	look();
+	scan();
 	CHECK(alive == 0);
 }
 
@@ -143,7 +125,7 @@ static void nobody_reads_what_was_reclaimed()
 	for (std::thread &reader : readers)
 		reader.join();
 	current.load()->retire();
-	look();
+	scan();
 }
 
 int main()

@@ -74,4 +74,31 @@ struct Least {
 	}
 };
 
+// Moved from place to place, and never copied; called where it was moved to. For objects of no
+// destructor.
+struct Moved {
+	inline static std::atomic<int> copies{0}, calls{0};
+	bool is_it = false;
+	Moved() = default;
+	Moved(const Moved &other) : is_it(other.is_it) { copies++; }
+	Moved(Moved &&other) noexcept : is_it(std::exchange(other.is_it, false)) {}
+	Moved &operator=(const Moved &other)
+	{
+		copies++;
+		is_it = other.is_it;
+		return *this;
+	}
+	Moved &operator=(Moved &&other) noexcept
+	{
+		is_it = std::exchange(other.is_it, false);
+		return *this;
+	}
+	void operator()(void *object)
+	{
+		CHECK(is_it);
+		calls++;
+		::operator delete(object);
+	}
+};
+
 #endif

@@ -3,9 +3,7 @@
 // [saferecl.hp], paragraph by paragraph: docs/C.md lists which function is which. What is
 // ill-formed is in ../cpp.rs.
 
-#include <hazard_pointer>
-
-#include "saferecl.h"
+#include "scan.h"
 
 template <class T, class D = std::default_delete<T>>
 using Base = std::hazard_pointer_obj_base<T, D>;
@@ -14,20 +12,11 @@ struct Node : Base<Node, Stateless> {
 	int value = 7;
 };
 
-// Returns when a scan has begun after the call, and is over: when the second of two objects is
-// reclaimed, the scan that has reclaimed the first one is over.
-static void scan()
+// It holds when all that was retired and is not protected is reclaimed.
+template <class F> static void after_reclamation(F holds)
 {
-	struct Flagged : Base<Flagged> {
-		std::atomic<bool> *gone;
-		explicit Flagged(std::atomic<bool> *flag) : gone(flag) {}
-		~Flagged() { *gone = true; }
-	};
-	for (int each = 0; each < 2; each++) {
-		std::atomic<bool> gone{false};
-		(new Flagged(&gone))->retire();
-		until([&] { return gone.load(); });
-	}
+	scan();
+	until(holds);
 }
 
 // Retires it. Whether it is reclaimed by a scan.
@@ -99,118 +88,20 @@ static_assert(std::is_nothrow_swappable_v<std::hazard_pointer>);
 
 // ---- [saferecl.hp.base]
 
-// Protected, and defaulted: of the base alone nothing can be made, and objects copy and move as
-// their members do.
-static_assert(!std::is_default_constructible_v<Base<Node>> && !std::is_destructible_v<Base<Node>>);
-static_assert(!std::is_copy_constructible_v<Base<Node>>);
-static_assert(!std::is_move_constructible_v<Base<Node>>);
-static_assert(!std::is_copy_assignable_v<Base<Node>> && !std::is_move_assignable_v<Base<Node>>);
-static_assert(std::is_nothrow_default_constructible_v<Node>);
-static_assert(std::is_trivially_destructible_v<Node>);
-static_assert(std::is_nothrow_copy_constructible_v<Node>);
-static_assert(std::is_nothrow_move_constructible_v<Node>);
-static_assert(std::is_nothrow_copy_assignable_v<Node>);
-static_assert(std::is_nothrow_move_assignable_v<Node>);
-static_assert(std::is_void_v<decltype(std::declval<Node &>().retire())>);
-static_assert(noexcept(std::declval<Node &>().retire()));
+#include "saferecl_base.h"
+
 static_assert(!std::is_polymorphic_v<Node>);
-
-// A copy is an object of its own, which was not retired.
-static void objects_are_copied_and_moved()
-{
-	Node one;
-	one.value = 9;
-	auto *copy = new Node(one), *moved = new Node(std::move(one));
-	Node assigned;
-	assigned = *copy;
-	assigned = std::move(*moved);
-	CHECK(copy->value == 9 && moved->value == 9 && assigned.value == 9);
-	CHECK(is_reclaimed(copy) && is_reclaimed(moved));
-}
-
-static void any_function_object_is_a_deleter()
-{
-	struct ByPointer : Base<ByPointer, void (*)(ByPointer *)> {};
-	struct ByFinal : Base<ByFinal, Final> {};
-	struct ByState : Base<ByState, Stateful> {};
-	struct ByDefault : Base<ByDefault> {
-		~ByDefault() { deleted++; }
-	};
-	int before = deleted;
-	(new ByPointer)->retire(&deletes<ByPointer>);
-	(new ByFinal)->retire();
-	std::atomic<int> called{0};
-	(new ByState)->retire(Stateful{&called});
-	(new ByDefault)->retire();
-	scan();
-	until([&] { return deleted == before + 4; });
-	CHECK(called == 1);
-}
-
-static void a_deleter_need_only_be_made_and_assigned()
-{
-	struct ByLeast : Base<ByLeast, Least> {};
-	static_assert(!std::is_move_constructible_v<Least>);
-	int before = deleted;
-	(new ByLeast)->retire(Least(7));
-	(new ByLeast)->retire();
-	scan();
-	until([&] { return deleted == before + 2; });
-}
-
-struct Later;
-struct EndLater {
-	void operator()(Later *later) const;
-};
-using OfLater = Base<Later, EndLater>; // T is not complete here
-struct Later : OfLater {
-	int text = 3;
-};
-void EndLater::operator()(Later *later) const
-{
-	CHECK(later->text == 3);
-	deletes(later);
-}
-
-static void the_object_may_be_incomplete_where_its_base_is_named()
-{
-	CHECK(is_reclaimed(new Later));
-}
 
 static void the_deleter_is_moved_along_and_called_once()
 {
-	static std::atomic<int> copies{0}, calls{0};
-	struct Moved {
-		bool is_it = false;
-		Moved() = default;
-		Moved(const Moved &other) : is_it(other.is_it) { copies++; }
-		Moved(Moved &&other) noexcept : is_it(std::exchange(other.is_it, false)) {}
-		Moved &operator=(const Moved &other)
-		{
-			copies++;
-			is_it = other.is_it;
-			return *this;
-		}
-		Moved &operator=(Moved &&other) noexcept
-		{
-			is_it = std::exchange(other.is_it, false);
-			return *this;
-		}
-		void operator()(void *object)
-		{
-			CHECK(is_it);
-			calls++;
-			::operator delete(object); // of no destructor
-		}
-	};
 	struct ByMoved : Base<ByMoved, Moved> {};
 	Moved deleter;
 	deleter.is_it = true;
 	(new ByMoved)->retire(std::move(deleter));
 	scan();
-	until([] { return calls == 1; });
+	until([] { return Moved::calls == 1; });
 	scan();
-	CHECK(calls == 1 && copies == 0 && !deleter.is_it);
+	CHECK(Moved::calls == 1 && Moved::copies == 0 && !deleter.is_it);
 }
 
 // ---- [saferecl.hp.holder]

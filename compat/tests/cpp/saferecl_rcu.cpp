@@ -17,6 +17,22 @@ struct Node : Base<Node, Stateless> {
 	int value = 7;
 };
 
+// It holds when all that was retired is reclaimed.
+template <class F> static void after_reclamation(F holds)
+{
+	std::rcu_barrier();
+	CHECK(holds());
+}
+
+// Retires it. Whether it is reclaimed by the end of a barrier.
+template <class T> static bool is_reclaimed(T *object)
+{
+	int before = deleted;
+	object->retire();
+	std::rcu_barrier();
+	return deleted == before + 1;
+}
+
 // A thread in a region of RCU protection, until it is let go, or this ends.
 class Reader {
 	std::binary_semaphore inside{0}, leaves{0};
@@ -113,88 +129,9 @@ static_assert(std::is_same_v<Base<Node>, std::rcu_obj_base<Node>>);
 
 // ---- [saferecl.rcu.base]
 
-// Protected, and defaulted: of the base alone nothing can be made, and objects copy and move as
-// their members do.
-static_assert(!std::is_default_constructible_v<Base<Node>> && !std::is_destructible_v<Base<Node>>);
-static_assert(!std::is_copy_constructible_v<Base<Node>>);
-static_assert(!std::is_move_constructible_v<Base<Node>>);
-static_assert(!std::is_copy_assignable_v<Base<Node>> && !std::is_move_assignable_v<Base<Node>>);
-static_assert(std::is_nothrow_default_constructible_v<Node>);
-static_assert(std::is_trivially_destructible_v<Node>);
-static_assert(std::is_nothrow_copy_constructible_v<Node>);
-static_assert(std::is_nothrow_move_constructible_v<Node>);
-static_assert(std::is_nothrow_copy_assignable_v<Node>);
-static_assert(std::is_nothrow_move_assignable_v<Node>);
-static_assert(std::is_void_v<decltype(std::declval<Node &>().retire())>);
-static_assert(noexcept(std::declval<Node &>().retire()));
+#include "saferecl_base.h"
+
 static_assert(noexcept(std::declval<Node &>().retire(Stateless(), std::rcu_default_domain())));
-
-static void objects_are_copied_and_moved()
-{
-	Node one;
-	one.value = 9;
-	auto *copy = new Node(one), *moved = new Node(std::move(one));
-	Node assigned;
-	assigned = *copy;
-	assigned = std::move(*moved);
-	CHECK(copy->value == 9 && moved->value == 9 && assigned.value == 9);
-	int before = deleted;
-	copy->retire();
-	moved->retire();
-	std::rcu_barrier();
-	CHECK(deleted == before + 2);
-}
-
-struct Later;
-struct EndLater {
-	void operator()(Later *later) const;
-};
-using OfLater = Base<Later, EndLater>; // T is not complete here
-struct Later : OfLater {
-	int text = 3;
-};
-void EndLater::operator()(Later *later) const
-{
-	CHECK(later->text == 3);
-	deletes(later);
-}
-
-static void the_object_may_be_incomplete_where_its_base_is_named()
-{
-	int before = deleted;
-	(new Later)->retire();
-	std::rcu_barrier();
-	CHECK(deleted == before + 1);
-}
-
-static void any_function_object_is_a_deleter()
-{
-	struct ByPointer : Base<ByPointer, void (*)(ByPointer *)> {};
-	struct ByFinal : Base<ByFinal, Final> {};
-	struct ByState : Base<ByState, Stateful> {};
-	struct ByDefault : Base<ByDefault> {
-		~ByDefault() { deleted++; }
-	};
-	int before = deleted;
-	(new ByPointer)->retire(&deletes<ByPointer>);
-	(new ByFinal)->retire();
-	std::atomic<int> called{0};
-	(new ByState)->retire(Stateful{&called});
-	(new ByDefault)->retire();
-	std::rcu_barrier();
-	CHECK(deleted == before + 4 && called == 1);
-}
-
-static void a_deleter_need_only_be_made_and_assigned()
-{
-	struct ByLeast : Base<ByLeast, Least> {};
-	static_assert(!std::is_move_constructible_v<Least>);
-	int before = deleted;
-	(new ByLeast)->retire(Least(7));
-	(new ByLeast)->retire();
-	std::rcu_barrier();
-	CHECK(deleted == before + 2);
-}
 
 static_assert(std::is_trivially_copyable_v<Base<Node, Stateless>>);
 static_assert(std::is_trivially_copyable_v<Base<Node, Stateful>>);
@@ -221,37 +158,13 @@ static void the_deleter_is_given_the_object()
 
 static void the_deleter_is_moved_along()
 {
-	static std::atomic<int> copies{0}, calls{0};
-	struct Moved {
-		bool is_it = false;
-		Moved() = default;
-		Moved(const Moved &other) : is_it(other.is_it) { copies++; }
-		Moved(Moved &&other) noexcept : is_it(std::exchange(other.is_it, false)) {}
-		Moved &operator=(const Moved &other)
-		{
-			copies++;
-			is_it = other.is_it;
-			return *this;
-		}
-		Moved &operator=(Moved &&other) noexcept
-		{
-			is_it = std::exchange(other.is_it, false);
-			return *this;
-		}
-		void operator()(void *object)
-		{
-			CHECK(is_it);
-			calls++;
-			::operator delete(object); // of no destructor
-		}
-	};
 	struct ByMoved : Base<ByMoved, Moved> {};
 	Moved deleter, other;
 	deleter.is_it = other.is_it = true;
 	(new ByMoved)->retire(std::move(deleter));
 	std::rcu_retire(::operator new(8), std::move(other));
 	std::rcu_barrier();
-	CHECK(calls == 2 && copies == 0 && !deleter.is_it && !other.is_it);
+	CHECK(Moved::calls == 2 && Moved::copies == 0 && !deleter.is_it && !other.is_it);
 }
 
 // ---- [saferecl.rcu.domain]

@@ -34,10 +34,8 @@ fn the_first_section_registers() {
 /// Threads that come and go do not use up memory.
 #[test]
 fn records_are_used_again() {
-    const TEST: &str = "bp::records_are_used_again";
-    if role().is_none() {
-        let output = again(TEST, "alone", &[]);
-        return assert!(output.status.success(), "{output:?}");
+    if !is_alone("bp::records_are_used_again") {
+        return;
     }
     attach();
     let records: std::collections::BTreeSet<usize> = (0..100)
@@ -52,29 +50,12 @@ fn records_are_used_again() {
         .collect();
     assert_eq!(records.len(), 1, "one after the other they have the same");
     // More at once than were made at first.
-    let (inside, is_inside) = mpsc::channel();
-    let readers: Vec<_> = (0..70)
-        .map(|_| {
-            let (end, may_end) = mpsc::channel::<()>();
-            let inside = inside.clone();
-            let reader = thread::spawn(move || {
-                read_lock(BP);
-                inside.send(bp_pointer().addr()).unwrap();
-                may_end.recv().unwrap();
-                read_unlock(BP);
-            });
-            (end, reader)
-        })
-        .collect();
-    let records: std::collections::BTreeSet<usize> = is_inside.iter().take(70).collect();
+    let readers = BpReaders::begin(70);
+    let records = &readers.records;
     assert_eq!(records.len(), 70, "each its own");
     assert!(records.iter().all(|record| record % 128 == 0));
     let state = quiescence_urcu_start_poll(BP);
-    for (end, reader) in readers {
-        assert_not_over(BP, state);
-        end.send(()).unwrap();
-        reader.join().unwrap();
-    }
+    readers.end(|| assert_not_over(BP, state));
     until(|| quiescence_urcu_poll_state(BP, state));
 }
 
@@ -138,10 +119,8 @@ fn handlers_read_whatever_they_interrupt() {
 /// Whenever the pointer is written, no handler can find it half done.
 #[test]
 fn signals_are_blocked_while_a_thread_registers_and_unregisters() {
-    const TEST: &str = "bp::signals_are_blocked_while_a_thread_registers_and_unregisters";
-    if role().is_none() {
-        let output = again(TEST, "alone", &[]);
-        return assert!(output.status.success(), "{output:?}");
+    if !is_alone("bp::signals_are_blocked_while_a_thread_registers_and_unregisters") {
+        return;
     }
     attach();
     thread::spawn(|| {
@@ -158,10 +137,8 @@ fn signals_are_blocked_while_a_thread_registers_and_unregisters() {
 /// hundred threads have done so, as long as somebody calls the library now and then.
 #[test]
 fn the_first_section_allocates_nothing() {
-    const TEST: &str = "bp::the_first_section_allocates_nothing";
-    if role().is_none() {
-        let output = again(TEST, "alone", &[]);
-        return assert!(output.status.success(), "{output:?}");
+    if !is_alone("bp::the_first_section_allocates_nothing") {
+        return;
     }
     attach();
     let first_section = || {

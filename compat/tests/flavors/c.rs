@@ -3,12 +3,15 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::{Cell, UnsafeCell};
+use std::collections::BTreeSet;
 use std::ffi::{c_char, c_int, c_uint, c_ulong, c_void};
 use std::process::{Command, Output};
 use std::ptr;
 use std::sync::Once;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, fence};
+use std::sync::mpsc::{self, Sender};
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use compat as _;
@@ -364,6 +367,54 @@ pub(crate) fn until(is_so: impl Fn() -> bool) {
     }
 }
 
+/// Threads that are inside a section of bp at once.
+pub(crate) struct BpReaders {
+    /// The addresses of their records.
+    pub(crate) records: BTreeSet<usize>,
+    threads: Vec<(Sender<()>, JoinHandle<()>)>,
+}
+
+impl BpReaders {
+    pub(crate) fn begin(count: usize) -> Self {
+        let (inside, is_inside) = mpsc::channel();
+        let begin = |_| {
+            let (end, may_end) = mpsc::channel();
+            let inside = inside.clone();
+            let reader = thread::spawn(move || {
+                read_lock(BP);
+                inside.send(bp_pointer().addr()).unwrap();
+                may_end.recv().unwrap();
+                read_unlock(BP);
+            });
+            (end, reader)
+        };
+        let threads = (0..count).map(begin).collect();
+        Self { records: is_inside.iter().take(count).collect(), threads }
+    }
+
+    /// Ends one after the other, each after a call of `before_each`.
+    pub(crate) fn end(self, before_each: impl Fn()) {
+        for (end, reader) in self.threads {
+            before_each();
+            end.send(()).unwrap();
+            reader.join().unwrap();
+        }
+    }
+}
+
+/// A reader that registers, reads and unregisters, so many times, has come and gone.
+pub(crate) fn reader_passes(flavor: u32, times: u32) {
+    let reads = move || {
+        for _ in 0..times {
+            register(flavor);
+            read_lock(flavor);
+            read_unlock(flavor);
+            unregister(flavor);
+        }
+    };
+    thread::spawn(reads).join().unwrap();
+}
+
 /// Runs a test again, in a process of its own, with this role and environment; an end to it comes
 /// in time.
 pub(crate) fn again(test: &str, role: &str, environment: &[(&str, &str)]) -> Output {
@@ -371,6 +422,16 @@ pub(crate) fn again(test: &str, role: &str, environment: &[(&str, &str)]) -> Out
     again.args([test, "--exact", "--nocapture", "--test-threads=1"]).env("ROLE", role);
     again.envs(environment.iter().copied());
     xtask::limited::output(&mut again, Duration::from_secs(100)).unwrap()
+}
+
+/// Whether a test runs in a process of its own; if not, it has run in one now, and held.
+pub(crate) fn is_alone(test: &str) -> bool {
+    if role().is_some() {
+        return true;
+    }
+    let output = again(test, "alone", &[]);
+    assert!(output.status.success(), "{output:?}");
+    false
 }
 
 /// The role that the process was started for.

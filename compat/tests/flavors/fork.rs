@@ -1,5 +1,6 @@
 //! `fork`: the child has the forking thread only, and can go on with every flavour.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::{Arc, mpsc};
@@ -126,32 +127,13 @@ fn the_child_has_all_records_of_bp() {
         let code = in_child(|| {
             read_lock(BP);
             let own = bp_pointer().addr();
-            let (inside, is_inside) = mpsc::channel();
-            let readers: Vec<_> = (0..70)
-                .map(|_| {
-                    let (end, may_end) = mpsc::channel::<()>();
-                    let inside = inside.clone();
-                    let reader = thread::spawn(move || {
-                        read_lock(BP);
-                        inside.send(bp_pointer().addr()).unwrap();
-                        may_end.recv().unwrap();
-                        read_unlock(BP);
-                    });
-                    (end, reader)
-                })
-                .collect();
-            let mut records: std::collections::BTreeSet<usize> =
-                is_inside.iter().take(70).collect();
-            records.insert(own);
+            let readers = BpReaders::begin(70);
+            let all: BTreeSet<usize> = readers.records.iter().copied().chain([own]).collect();
             let state = quiescence_urcu_start_poll(BP);
             read_unlock(BP);
-            for (end, reader) in readers {
-                assert_not_over(BP, state);
-                end.send(()).unwrap();
-                reader.join().unwrap();
-            }
+            readers.end(|| assert_not_over(BP, state));
             quiescence_urcu_synchronize(BP);
-            records.len() == 71
+            all.len() == 71
         });
         assert_eq!(code, 0);
     });
@@ -250,10 +232,8 @@ extern "C" fn looks_after_in_child() {
 /// earlier, as quiescence's own are.
 #[test]
 fn no_handler_runs_while_the_memory_is_copied() {
-    const TEST: &str = "fork::no_handler_runs_while_the_memory_is_copied";
-    if role().is_none() {
-        let output = again(TEST, "alone", &[]);
-        return assert!(output.status.success(), "{output:?}");
+    if !is_alone("fork::no_handler_runs_while_the_memory_is_copied") {
+        return;
     }
     let handlers: [unsafe extern "C" fn(); 3] =
         [looks_before, looks_after_in_parent, looks_after_in_child];

@@ -97,16 +97,7 @@ fn a_thread_may_register_again_and_again() {
     for flavor in SECTIONS {
         for _ in 0..3 {
             beside_section(flavor, || ());
-            thread::spawn(move || {
-                for _ in 0..3 {
-                    register(flavor);
-                    read_lock(flavor);
-                    read_unlock(flavor);
-                    unregister(flavor);
-                }
-            })
-            .join()
-            .unwrap();
+            reader_passes(flavor, 3);
         }
         quiescence_urcu_synchronize(flavor);
     }
@@ -179,14 +170,7 @@ fn threads_register_while_a_grace_period_waits() {
             });
             is_polled.recv().unwrap();
             for _ in 0..10 {
-                thread::spawn(move || {
-                    register(flavor);
-                    read_lock(flavor);
-                    read_unlock(flavor);
-                    unregister(flavor);
-                })
-                .join()
-                .unwrap();
+                reader_passes(flavor, 1);
             }
             updater
         });

@@ -10,6 +10,24 @@ use quiescence::{SrcuOwnedGuard, tag::Private};
 use crate::collector::Collector;
 use crate::thread;
 
+/// A conditional exchange, which is the atomic pointer's of this name.
+macro_rules! exchange {
+    ($(#[$about:meta])* $name:ident) => {
+        $(#[$about])*
+        #[inline]
+        fn $name<T>(
+            &self,
+            ptr: &AtomicPtr<T>,
+            current: *mut T,
+            new: *mut T,
+            success: Ordering,
+            failure: Ordering,
+        ) -> Result<*mut T, *mut T> {
+            ptr.$name(current, new, of_update(success), of_load(failure))
+        }
+    };
+}
+
 /// What protects objects of a collector from being reclaimed, as long as it lives.
 pub trait Guard {
     /// Lets go of what was protected, and begins anew; does nothing if the thread has another guard
@@ -40,36 +58,19 @@ pub trait Guard {
         ptr.swap(value, of_update(order))
     }
 
-    /// Exchanges a pointer if it is `current`; as [`protect`](Self::protect).
-    ///
-    /// # Errors
-    /// The pointer that is there.
-    #[inline]
-    fn compare_exchange<T>(
-        &self,
-        ptr: &AtomicPtr<T>,
-        current: *mut T,
-        new: *mut T,
-        success: Ordering,
-        failure: Ordering,
-    ) -> Result<*mut T, *mut T> {
-        ptr.compare_exchange(current, new, of_update(success), of_load(failure))
+    exchange! {
+        /// Exchanges a pointer if it is `current`; as [`protect`](Self::protect).
+        ///
+        /// # Errors
+        /// The pointer that is there.
+        compare_exchange
     }
-
-    /// The same, but it may fail without a reason.
-    ///
-    /// # Errors
-    /// The pointer that is there.
-    #[inline]
-    fn compare_exchange_weak<T>(
-        &self,
-        ptr: &AtomicPtr<T>,
-        current: *mut T,
-        new: *mut T,
-        success: Ordering,
-        failure: Ordering,
-    ) -> Result<*mut T, *mut T> {
-        ptr.compare_exchange_weak(current, new, of_update(success), of_load(failure))
+    exchange! {
+        /// The same, but it may fail without a reason.
+        ///
+        /// # Errors
+        /// The pointer that is there.
+        compare_exchange_weak
     }
 
     /// As [`Collector::retire`], but never in this call.

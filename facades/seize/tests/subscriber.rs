@@ -1,41 +1,23 @@
 //! A subscriber of `tracing` that reads in the collector whose grace periods it hears of.
 
+#[path = "../../../quiescence/tests/common/subscriber.rs"]
+mod subscriber;
+
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering::{AcqRel, Relaxed};
 use std::sync::atomic::{AtomicPtr, AtomicU64};
 use std::thread;
 
 use seize::{Collector, Guard, reclaim};
-use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Metadata, Subscriber};
+use tracing::Event;
 
 static COLLECTOR: OnceLock<Collector> = OnceLock::new();
 static EVENTS: AtomicU64 = AtomicU64::new(0);
 
 /// What a subscriber does that keeps its spans in a map of the collector.
-struct Reads;
-
-impl Subscriber for Reads {
-    fn enabled(&self, _: &Metadata<'_>) -> bool {
-        true
-    }
-
-    fn new_span(&self, _: &Attributes<'_>) -> Id {
-        Id::from_u64(1)
-    }
-
-    fn record(&self, _: &Id, _: &Record<'_>) {}
-
-    fn record_follows_from(&self, _: &Id, _: &Id) {}
-
-    fn event(&self, _: &Event<'_>) {
-        EVENTS.fetch_add(1, Relaxed);
-        drop(COLLECTOR.get().expect("made before").enter());
-    }
-
-    fn enter(&self, _: &Id) {}
-
-    fn exit(&self, _: &Id) {}
+fn reads(_: &Event<'_>) {
+    EVENTS.fetch_add(1, Relaxed);
+    drop(COLLECTOR.get().expect("made before").enter());
 }
 
 /// The step of a grace period was taken under the lock of the batches, which the end of the
@@ -43,7 +25,8 @@ impl Subscriber for Reads {
 #[test]
 fn a_subscriber_may_end_guards_of_the_collector() {
     let collector = COLLECTOR.get_or_init(|| Collector::new().batch_size(2));
-    tracing::subscriber::set_global_default(Reads).expect("no other test here sets one");
+    tracing::subscriber::set_global_default(subscriber::Hears(reads))
+        .expect("no other test here sets one");
     let place = AtomicPtr::new(Box::into_raw(Box::new(0_u64)));
     thread::scope(|scope| {
         for _ in 0..2 {

@@ -38,14 +38,7 @@ proptest! {
         later in 0..1u64 << 61,
         ahead in 1..1u64 << 61,
     ) {
-        let cookie = start.snapshot();
-        prop_assert!(start.has_given(cookie));
-        let later = Sequence::after(start.ended().wrapping_add(later));
-        let later = if later.ended() == start.ended() { start } else { later };
-        prop_assert!(later.has_given(cookie));
-        prop_assert!(later.begin().has_given(cookie));
-        let far = Cookie::from_bits(cookie.to_bits().wrapping_add(2 * ahead));
-        prop_assert!(!start.has_given(far), "no grace period reaches it soon");
+        let (cookie, far) = given!(start, later, 2 * ahead);
         prop_assert!(!start.is_done(far));
         let odd = Cookie::from_bits(cookie.to_bits().wrapping_sub(1));
         prop_assert!(!start.has_given(odd), "no cookie");

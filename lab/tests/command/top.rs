@@ -7,7 +7,6 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::Barrier;
 use std::sync::atomic::AtomicPtr;
 use std::sync::atomic::Ordering::AcqRel;
 use std::thread;
@@ -120,24 +119,17 @@ fn what_hazard_pointers_protect_is_shown() {
 fn a_process_that_serves_is_shown() {
     if has_role() {
         let domain = Domain::builder().name("routes").build();
-        let (inside, outside) = (Barrier::new(2), Barrier::new(2));
         return thread::scope(|scope| {
-            let reader = thread::Builder::new().name("lookup".into());
             let reads = || {
                 let _guard = domain.read();
-                inside.wait();
-                outside.wait();
+                scope.spawn(|| domain.synchronize());
+                while domain.statistics().sleeps == 0 {
+                    thread::yield_now();
+                }
+                domain.call(|| ()).unwrap();
+                ready();
             };
-            reader.spawn_scoped(scope, reads).unwrap();
-            inside.wait();
-            let waiter = scope.spawn(|| domain.synchronize());
-            while domain.statistics().sleeps == 0 {
-                thread::yield_now();
-            }
-            domain.call(|| ()).unwrap();
-            ready();
-            outside.wait();
-            waiter.join().unwrap();
+            thread::Builder::new().name("lookup".into()).spawn_scoped(scope, reads).unwrap();
         });
     }
     let runtime = runtime_directory();

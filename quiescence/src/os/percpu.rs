@@ -50,6 +50,8 @@ mod imp;
 #[path = "percpu/unsupported.rs"]
 mod imp;
 
+#[cfg(all(test, target_os = "linux", target_env = "gnu", target_arch = "x86_64", not(miri)))]
+pub(crate) use imp::descriptor;
 pub(crate) use imp::{Word, add_at, increment, load_words, take_at};
 
 /// How a process counts per CPU; chosen once. See [`per_cpu_path`](crate::tuning::per_cpu_path).

@@ -62,15 +62,19 @@ pub(crate) fn context() -> Context {
     }
 }
 
-/// Admits what the thread's local stock does not cover, as `patience` says.
+/// What a thread's local stock does not cover.
+#[derive(Clone, Copy)]
+pub(crate) struct Wanted<'q> {
+    pub(crate) queue: Option<&'q Queue>,
+    pub(crate) contents: Contents,
+    pub(crate) amount: Amount,
+    pub(crate) patience: Patience,
+}
+
+/// Admits what is wanted, as its `patience` says.
 #[cold]
-pub(crate) fn make_room(
-    tag: &dyn Named,
-    queue: Option<&Queue>,
-    contents: Contents,
-    amount: Amount,
-    patience: Patience,
-) -> Result<(), NotQueued> {
+pub(crate) fn make_room(tag: &dyn Named, wanted: Wanted<'_>) -> Result<(), NotQueued> {
+    let Wanted { queue, amount, patience, .. } = wanted;
     let domain = domains::known(tag);
     let is_hazard = domain.grace_periods.hazards.is_some();
     if is_hazard && domain.zone() != Zone::Free && may_free_here() {
@@ -84,7 +88,7 @@ pub(crate) fn make_room(
     //~ no-limit
     let made = match patience {
         Patience::Polls | Patience::Over | Patience::Unowed => Err(NotQueued::NoRoom),
-        _ => wait_or_borrow(tag, queue, contents, amount, patience),
+        _ => wait_or_borrow(tag, wanted),
     };
     if made != Err(NotQueued::NoRoom) {
         return made;
@@ -98,13 +102,8 @@ pub(crate) fn make_room(
 }
 
 /// Waits for room, or goes over the limit, where the thread may.
-fn wait_or_borrow(
-    tag: &dyn Named,
-    queue: Option<&Queue>,
-    contents: Contents,
-    amount: Amount,
-    patience: Patience,
-) -> Result<(), NotQueued> {
+fn wait_or_borrow(tag: &dyn Named, wanted: Wanted<'_>) -> Result<(), NotQueued> {
+    let Wanted { queue, contents, amount, patience } = wanted;
     let domain = tag.core();
     let limit_action = match (context(), queue) {
         // One object or closure of a thread may go over the limit at a time. If other threads have
@@ -131,7 +130,7 @@ fn wait_or_borrow(
         }
         LimitAction::Refuse => Err(NotQueued::NoRoom), //~ no-refusal
         LimitAction::WaitAndRun | LimitAction::WaitAndFree if contents == Contents::Closures => {
-            wait_for_room(tag, queue, amount, patience)
+            wait_for_room(tag, wanted)
         }
         LimitAction::WaitAndFree if running::nested_in_callbacks() >= NESTED_MAX => {
             Err(NotQueued::NoRoom)
@@ -158,12 +157,8 @@ const LOOKS_IN_VAIN: u32 = 16;
 
 /// Waits until the worker has made room for a closure; in a sleepable domain for a tick at most,
 /// and then admits it over the limit [D-2].
-fn wait_for_room(
-    tag: &dyn Named,
-    queue: Option<&Queue>,
-    amount: Amount,
-    patience: Patience,
-) -> Result<(), NotQueued> {
+fn wait_for_room(tag: &dyn Named, wanted: Wanted<'_>) -> Result<(), NotQueued> {
+    let Wanted { queue, amount, patience, .. } = wanted;
     let domain = tag.core();
     let for_a_tick = patience == Patience::Tick;
     let is_sleepable = domain.grace_periods.is_sleepable();

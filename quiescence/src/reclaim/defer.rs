@@ -55,7 +55,7 @@ use crate::gp::grace_periods::Me;
 use crate::os::thread;
 use crate::os::user_code::{self, Site};
 use crate::reclaim::at_limit::{
-    NotQueued, context, is_settled_here, leave_to_worker, make_room, may_free_here, settle,
+    NotQueued, Wanted, context, is_settled_here, leave_to_worker, make_room, may_free_here, settle,
 };
 use crate::reclaim::debug_objects;
 use crate::reclaim::domain_state::{DomainState, Handle, Named};
@@ -141,7 +141,8 @@ unsafe fn queue<K: Named, C: Queued>(
         Contents::Closures => local::closures(tag.core(), tag),
     };
     let paid = queue.is_some_and(|queue| queue.local_stock().take(amount));
-    if !paid && let Err(reason) = make_room(tag, queue, C::CONTENTS, amount, patience) {
+    let wanted = Wanted { queue, contents: C::CONTENTS, amount, patience };
+    if !paid && let Err(reason) = make_room(tag, wanted) {
         return Err((callback, reason));
     }
     // SAFETY: by the contract; it has been charged.

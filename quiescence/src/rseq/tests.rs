@@ -50,12 +50,7 @@ fn read_slowly(place: &AtomicPtr<Object>, turns: u64) -> (Option<[u64; 4]>, u64)
     // `Restartable`; what a sequence is made of is argued in `os/percpu`.
     unsafe {
         asm!(
-            ".pushsection __rseq_cs, \"aw\"",
-            ".balign 32",
-            "22:",
-            ".long 0, 0",
-            ".quad 33f, 44f - 33f, 55f",
-            ".popsection",
+            percpu::descriptor!(),
             "mov {offset}, qword ptr [rip + __rseq_offset@GOTPCREL]",
             "mov {offset}, qword ptr [{offset}]",
             "66:",

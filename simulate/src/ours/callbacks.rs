@@ -26,23 +26,29 @@ pub(super) enum Contents {
 /// The callbacks of one thread.
 #[derive(Clone, Debug)]
 pub(super) struct Queue {
-    pub(super) owner: ThreadId,
     pub(super) segments: Segments,
     pub(super) stock: Stock,
     /// How much it takes and keeps of the limit at once, as found last.
     pub(super) chunk: Amount,
-    /// Callbacks that were added, that were counted, that have finished.
-    added: u64,
-    counted: u64,
-    finished: u64,
-    /// Bytes of those that were added and not counted.
-    open_bytes: u64,
+    /// Callbacks that no grace period was asked for yet; and how many others have not finished.
+    open: Amount,
+    closed: u64,
     /// Whether some thread runs its callbacks.
     running: bool,
     /// Whether its own thread has, since the worker asked last.
     pub(super) tended: bool,
     /// When callbacks were added, how many, of how many bytes each: those that have not finished.
     ages: VecDeque<(Time, u64, u64)>,
+}
+
+impl Queue {
+    /// Closes what is open. Returns how many callbacks that is.
+    const fn close(&mut self) -> u64 {
+        let closed = self.open.objects;
+        self.open = Amount::NONE;
+        self.closed += closed;
+        closed
+    }
 }
 
 /// All of them, and what is charged.
@@ -131,14 +137,11 @@ impl World<'_> {
         }
         let queue = self.callbacks.queues.len();
         self.callbacks.queues.push(Queue {
-            owner: id,
             segments: Segments::new(self.domain.machine.sequence()),
             stock: Stock::EMPTY,
             chunk: Amount::NONE,
-            added: 0,
-            counted: 0,
-            finished: 0,
-            open_bytes: 0,
+            open: Amount::NONE,
+            closed: 0,
             running: false,
             tended: false,
             ages: VecDeque::new(),
@@ -156,8 +159,7 @@ impl World<'_> {
         let now = self.events.now();
         let at = self.queue_of(id);
         let queue = &mut self.callbacks.queues[at];
-        queue.added += 1;
-        queue.open_bytes += bytes;
+        queue.open = queue.open.plus(Amount::object(bytes));
         match queue.ages.back_mut() {
             Some(last) if last.0 == now && last.2 == bytes => last.1 += 1,
             _ => queue.ages.push_back((now, 1, bytes)),
@@ -179,8 +181,7 @@ impl World<'_> {
 
     /// Whether all that was added to a queue has run.
     pub(super) fn is_empty(&self, at: QueueId) -> bool {
-        let queue = &self.callbacks.queues[at];
-        queue.added == queue.finished
+        self.callbacks.queues[at].ages.is_empty()
     }
 
     pub(super) fn wants(&self, at: QueueId) -> Wants {
@@ -190,7 +191,7 @@ impl World<'_> {
     /// Whether a queue has callbacks that no grace period was asked for yet.
     pub(super) fn is_open(&self, at: QueueId) -> bool {
         let queue = &self.callbacks.queues[at];
-        queue.added != queue.counted || queue.segments.has_untagged()
+        queue.open != Amount::NONE || queue.segments.has_untagged()
     }
 
     pub(super) const fn close(queue: QueueId, urgency: Urgency) -> Frame {
@@ -208,9 +209,8 @@ impl World<'_> {
         let sequence = self.domain.machine.sequence();
         let queue = &mut self.callbacks.queues[frame.queue];
         queue.segments.advance(sequence);
-        queue.segments.push(queue.added - queue.counted);
-        queue.counted = queue.added;
-        queue.open_bytes = 0;
+        let closed = queue.close();
+        queue.segments.push(closed);
         if queue.segments.has_untagged() {
             let cookie = self.domain.machine.request(frame.urgency);
             queue.segments.accelerate(cookie);
@@ -219,7 +219,7 @@ impl World<'_> {
     }
 
     pub(super) fn run_step(&mut self, id: ThreadId, frame: &mut Run) -> Next {
-        let own = self.callbacks.queues[frame.queue].owner == id;
+        let own = self.callbacks.of_thread.get(id) == Some(&Some(frame.queue));
         let callback_ps = self.options.costs.callback_ps(own);
         match frame.claimed {
             None => {
@@ -259,7 +259,7 @@ impl World<'_> {
         let queue = &mut self.callbacks.queues[at];
         queue.running = false;
         queue.segments.take(count);
-        queue.finished += count;
+        queue.closed -= count;
         queue.tended |= own;
         let mut freed = Amount { objects: count, bytes: 0 };
         let mut left = count;
@@ -321,8 +321,7 @@ impl World<'_> {
 
     fn is_full(&self, at: QueueId, batch: u64) -> bool {
         let queue = &self.callbacks.queues[at];
-        let open = queue.added - queue.counted;
-        batch::is_full(open, queue.open_bytes, batch, self.options.limit)
+        batch::is_full(queue.open.objects, queue.open.bytes, batch, self.options.limit)
     }
 
     pub(super) fn settle_step(&mut self, id: ThreadId, frame: &mut Settle) -> Next {
@@ -357,19 +356,13 @@ impl World<'_> {
 
     /// Callbacks that liburcu's thread takes, all at once: how many there are in all queues.
     pub(super) fn take_all(&mut self) -> u64 {
-        let mut taken = 0;
-        for queue in &mut self.callbacks.queues {
-            taken += queue.added - queue.counted;
-            queue.counted = queue.added;
-        }
-        taken
+        self.callbacks.queues.iter_mut().map(Queue::close).sum()
     }
 
     /// They have run.
     pub(super) fn finish_all_taken(&mut self) {
         for at in 0..self.callbacks.queues.len() {
-            let queue = &self.callbacks.queues[at];
-            let taken = queue.counted - queue.finished;
+            let taken = self.callbacks.queues[at].closed;
             if taken != 0 {
                 self.finish(at, taken, false);
             }

@@ -13,8 +13,8 @@ use super::kinds::{FaultKind, Operation, Step};
 use super::ledger::{Ledger, ThreadRecord};
 use super::random::Random;
 
-/// The thread that waits for something that nothing else does looks so often.
-const LOOK: Duration = Duration::from_millis(20);
+/// Between two looks of a thread that waits, or watches whether others get on.
+pub(crate) const LOOK: Duration = Duration::from_millis(20);
 
 /// Looks after which what was deferred should have been freed long since. As with the watchdog's
 /// patience: while the machine stands still, no thread looks.

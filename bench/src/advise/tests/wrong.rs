@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::shapes::{Table, Value};
+use crate::shapes::{Look, Table, Value};
 
 const STRIKE_EVERY: u64 = 64;
 
@@ -36,7 +36,7 @@ impl<const TEARS: bool, const KEYED: bool> Table for Wrong<TEARS, KEYED> {
 
     fn thread(&self) {}
 
-    fn read<R>(&self, (): &mut (), key: &[u8], look: impl FnOnce(&Value) -> R) -> Option<R> {
+    fn read<R>(&self, (): &mut (), key: &[u8], look: impl Look<R>) -> Option<R> {
         let value = self.values.lock().unwrap()[key];
         if self.reads.fetch_add(1, Ordering::Relaxed) % STRIKE_EVERY == STRIKE_EVERY - 1 {
             if TEARS {

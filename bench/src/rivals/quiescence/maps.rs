@@ -9,7 +9,7 @@ use quiescence::intrusive::{Cursor, HashTable, Node, TableOptions};
 use quiescence::{Domain, tag::Global};
 
 use crate::cases::maps::{Hashes, Key, Map, Maps, maps};
-use crate::shapes::{Ids, Value, table};
+use crate::shapes::{Ids, Look, Value, table};
 
 /// The intrusive table.
 pub(super) struct Intrusive;
@@ -230,7 +230,7 @@ impl Ids for IdMap<Value> {
     }
 
     #[inline]
-    fn read<R>(&self, id: u64, look: impl FnOnce(&Value) -> R) -> Option<R> {
+    fn read<R>(&self, id: u64, look: impl Look<R>) -> Option<R> {
         self.read().get(Id::from_bits(id)?).map(look)
     }
 

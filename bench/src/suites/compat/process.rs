@@ -17,7 +17,8 @@ const SOURCES: [(&str, &str); 3] = [
 ];
 
 /// What these include.
-const HEADER: (&str, &str) = ("program.h", include_str!("program.h"));
+const HEADERS: [(&str, &str); 2] =
+    [("program.h", include_str!("program.h")), ("flavor.h", include_str!("flavor.h"))];
 
 /// The programs, compiled.
 #[derive(Debug)]
@@ -30,7 +31,7 @@ impl Programs {
     pub(crate) fn compile() -> Result<Self, Error> {
         let directory = tempfile::tempdir()
             .map_err(|error| Error::io("cannot make a temporary directory", error))?;
-        for (name, text) in SOURCES.into_iter().chain([HEADER]) {
+        for (name, text) in SOURCES.into_iter().chain(HEADERS) {
             let source = directory.path().join(name);
             std::fs::write(&source, text)
                 .map_err(|error| Error::io(format!("cannot write {}", source.display()), error))?;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
+ * What the structures have in common that come with a lock and without, and their elements.
+ *
  * A pointer to either of two structures, struct __NAME and struct NAME, which has a lock behind it:
  * functions that take one are called with the address of one or the other.
  *
@@ -59,5 +61,9 @@
 	_URCU_CAST(const struct __##__name *, __##__name##_const_cast, const struct __##__name *) \
 	_URCU_CAST(const struct __name *, __name##_const_cast, const struct __name *)
 #endif
+
+/* A loop whose body may do with __node what it likes: __n is the one after it, found before. */
+#define _URCU_FOR_EACH_SAFE(__node, __n, __first, __next)					\
+	for (__node = (__first); __node != NULL && ((__n = (__next)), 1); __node = (__n))
 
 #endif

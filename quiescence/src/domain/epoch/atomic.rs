@@ -92,6 +92,38 @@ impl<T> Atomic<T> {
     }
 }
 
+/// A conditional exchange, which is the word's of this name; and how it was called before.
+macro_rules! exchange {
+    ($(#[$about:meta])* $name:ident; $(#[$about_earlier:meta])* $earlier:ident) => {
+        $(#[$about])*
+        pub fn $name<'g, P: Pointer<T>>(
+            &self,
+            current: Shared<'_, T>,
+            new: P,
+            success: Ordering,
+            failure: Ordering,
+            _: &'g Guard,
+        ) -> Result<Shared<'g, T>, CompareExchangeError<'g, T, P>> {
+            let new = new.into_usize();
+            let result = self.word.$name(current.into_usize(), new, success, failure);
+            // SAFETY: made from a P above, and not put there in case of an error.
+            unsafe { exchanged(result, new) }
+        }
+
+        $(#[$about_earlier])*
+        #[expect(deprecated)]
+        pub fn $earlier<'g, O: CompareAndSetOrdering, P: Pointer<T>>(
+            &self,
+            current: Shared<'_, T>,
+            new: P,
+            ord: O,
+            guard: &'g Guard,
+        ) -> Result<Shared<'g, T>, CompareAndSetError<'g, T, P>> {
+            self.$name(current, new, ord.success(), ord.failure(), guard)
+        }
+    };
+}
+
 impl<T: ?Sized + Pointable> Atomic<T> {
     /// Allocates an object from what it is made of, and leads to it.
     pub fn init(init: T::Init) -> Self {
@@ -130,41 +162,32 @@ impl<T: ?Sized + Pointable> Atomic<T> {
         shared(self.word.swap(new.into_usize(), ord))
     }
 
-    /// Puts `new` there if `current` is there, the tag included. Returns `new`.
-    ///
-    /// # Errors
-    /// What is there instead, with `new`.
-    pub fn compare_exchange<'g, P: Pointer<T>>(
-        &self,
-        current: Shared<'_, T>,
-        new: P,
-        success: Ordering,
-        failure: Ordering,
-        _: &'g Guard,
-    ) -> Result<Shared<'g, T>, CompareExchangeError<'g, T, P>> {
-        let new = new.into_usize();
-        let result = self.word.compare_exchange(current.into_usize(), new, success, failure);
-        // SAFETY: made from a P above, and not put there in case of an error.
-        unsafe { exchanged(result, new) }
+    exchange! {
+        /// Puts `new` there if `current` is there, the tag included. Returns `new`.
+        ///
+        /// # Errors
+        /// What is there instead, with `new`.
+        compare_exchange;
+        /// As [`compare_exchange`](Self::compare_exchange), with one ordering or two.
+        ///
+        /// # Errors
+        /// As [`compare_exchange`](Self::compare_exchange).
+        #[deprecated(note = "use `compare_exchange`")]
+        compare_and_set
     }
-
-    /// As [`compare_exchange`](Self::compare_exchange), but it may fail without a reason, which is
-    /// cheaper in a loop on some machines.
-    ///
-    /// # Errors
-    /// As [`compare_exchange`](Self::compare_exchange); `current` may have been there.
-    pub fn compare_exchange_weak<'g, P: Pointer<T>>(
-        &self,
-        current: Shared<'_, T>,
-        new: P,
-        success: Ordering,
-        failure: Ordering,
-        _: &'g Guard,
-    ) -> Result<Shared<'g, T>, CompareExchangeError<'g, T, P>> {
-        let new = new.into_usize();
-        let result = self.word.compare_exchange_weak(current.into_usize(), new, success, failure);
-        // SAFETY: as in `compare_exchange`.
-        unsafe { exchanged(result, new) }
+    exchange! {
+        /// As [`compare_exchange`](Self::compare_exchange), but it may fail without a reason, which
+        /// is cheaper in a loop on some machines.
+        ///
+        /// # Errors
+        /// As [`compare_exchange`](Self::compare_exchange); `current` may have been there.
+        compare_exchange_weak;
+        /// As [`compare_exchange_weak`](Self::compare_exchange_weak), with one ordering or two.
+        ///
+        /// # Errors
+        /// As [`compare_exchange_weak`](Self::compare_exchange_weak).
+        #[deprecated(note = "use `compare_exchange_weak`")]
+        compare_and_set_weak
     }
 
     /// Puts there what `func` makes of the pointer that is there. Called anew as long as other
@@ -190,38 +213,6 @@ impl<T: ?Sized + Pointable> Atomic<T> {
             }
         }
         Err(seen)
-    }
-
-    /// As [`compare_exchange`](Self::compare_exchange), with one ordering or two.
-    ///
-    /// # Errors
-    /// As [`compare_exchange`](Self::compare_exchange).
-    #[expect(deprecated)]
-    #[deprecated(note = "use `compare_exchange`")]
-    pub fn compare_and_set<'g, O: CompareAndSetOrdering, P: Pointer<T>>(
-        &self,
-        current: Shared<'_, T>,
-        new: P,
-        ord: O,
-        guard: &'g Guard,
-    ) -> Result<Shared<'g, T>, CompareAndSetError<'g, T, P>> {
-        self.compare_exchange(current, new, ord.success(), ord.failure(), guard)
-    }
-
-    /// As [`compare_exchange_weak`](Self::compare_exchange_weak), with one ordering or two.
-    ///
-    /// # Errors
-    /// As [`compare_exchange_weak`](Self::compare_exchange_weak).
-    #[expect(deprecated)]
-    #[deprecated(note = "use `compare_exchange_weak`")]
-    pub fn compare_and_set_weak<'g, O: CompareAndSetOrdering, P: Pointer<T>>(
-        &self,
-        current: Shared<'_, T>,
-        new: P,
-        ord: O,
-        guard: &'g Guard,
-    ) -> Result<Shared<'g, T>, CompareAndSetError<'g, T, P>> {
-        self.compare_exchange_weak(current, new, ord.success(), ord.failure(), guard)
     }
 
     /// The bitwise "and" of the tag and `val`. Returns the pointer before.

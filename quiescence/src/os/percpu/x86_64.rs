@@ -184,9 +184,29 @@ macro_rules! assembled {
     };
 }
 
+/// The descriptor of a sequence.
+macro_rules! descriptor {
+    () => {
+        ".pushsection __rseq_cs, \"aw\"\n .balign 32\n 22: .long 0, 0\n \
+         .quad 33f, 44f - 33f, 55f\n .popsection"
+    };
+}
+#[cfg(test)]
+pub(crate) use descriptor;
+
+/// Adds one to the word of `{first}` at `{t}`, by a load and a store far from each other.
+macro_rules! slow_addition {
+    () => {
+        "mov {value}, qword ptr [{first} + {t}]\n mov {turn}, {turns}\n \
+         99: dec {turn}\n jnz 99b\n inc {value}\n mov qword ptr [{first} + {t}], {value}"
+    };
+}
+#[cfg(test)]
+pub(super) use slow_addition;
+
 /// A sequence in the area `$area`: the instructions of its body, the last of which is the commit;
-/// of what to do if it is interrupted; and of what to do if it does not happen. The first paragraph
-/// is the descriptor, the last the abort handler.
+/// of what to do if it is interrupted; and of what to do if it does not happen. The last
+/// paragraph is the abort handler.
 macro_rules! sequence {
     (
         $area:expr, [$($body:tt)*], interrupted [$($interrupted:tt)*],
@@ -194,13 +214,7 @@ macro_rules! sequence {
     ) => {
         assembled!(
             [
-                ".pushsection __rseq_cs, \"aw\"",
-                ".balign 32",
-                "22:",
-                ".long 0, 0",
-                ".quad 33f, 44f - 33f, 55f",
-                ".popsection",
-
+                descriptor!(),
                 "66:",
                 "lea {t}, [rip + 22b]",
                 filter_announced!(),
@@ -514,13 +528,7 @@ pub(super) unsafe fn add_slowly(area: Area, first: *mut u64, shared: bool, turns
             [
                 "shl {t}, {shift}",
                 "and {t}, {which}",
-                "mov {value}, qword ptr [{first} + {t}]",
-                "mov {turn}, {turns}",
-                "99:",
-                "dec {turn}",
-                "jnz 99b",
-                "inc {value}",
-                "mov qword ptr [{first} + {t}], {value}",
+                slow_addition!(),
             ],
             interrupted [], otherwise ["jmp {no}",], hooks [],
             first = in(reg) first, turns = in(reg) turns.max(1), shift = const STRIDE_SHIFT,

@@ -23,7 +23,7 @@ use grace::limit::{Amount, Context};
 use super::add;
 use super::own_objects::{close_if_full, run_or_advance, run_share};
 use crate::gp::grace_periods::Me;
-use crate::reclaim::at_limit::{Patience, admit, context, leave_to_worker, make_room};
+use crate::reclaim::at_limit::{Patience, Wanted, admit, context, leave_to_worker, make_room};
 use crate::reclaim::domain_state::{DomainState, Named};
 use crate::reclaim::local;
 use crate::reclaim::stream::{CallbackType, Function, Progress, Word};
@@ -100,8 +100,8 @@ pub(crate) unsafe fn defer_in_any_case<K: Named>(
         paid = takes();
     }
     if !paid {
-        let _room: Result<(), _> =
-            make_room(tag, queue, Contents::Closures, AMOUNT, Patience::Tick);
+        let (contents, patience) = (Contents::Closures, Patience::Tick);
+        let _room = make_room(tag, Wanted { queue, contents, amount: AMOUNT, patience });
     }
     // SAFETY: by the contract; it is charged, and the queue is this thread's.
     unsafe { add_deferred(tag, queue, function, argument) };

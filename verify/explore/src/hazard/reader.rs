@@ -86,7 +86,7 @@ impl<M: Memory> System<M> {
                 let is_blind = self.is(Mutant::BlindOwner);
                 reader.at = if is_blind { At::Load } else { At::Look };
                 if self.scenario.is_late && reader.done == 0 {
-                    memory.update(me, BLOCKS, Release, |old, by| old | by, 1 << me);
+                    memory.update(me, BLOCKS, Release, |old| old | 1 << me);
                 }
             }
             At::Receive => {
@@ -157,7 +157,7 @@ impl<M: Memory> System<M> {
                     return Outcome::Violation(what);
                 }
                 if reader.object == 0 {
-                    world.memory.update(me, COUNT, Relaxed, |old, by| old + by, 1);
+                    world.memory.update(me, COUNT, Relaxed, |old| old + 1);
                 }
                 reader.at = if self.is(Mutant::LateCount) { At::UseOwn } else { At::End };
             }

@@ -60,11 +60,11 @@ impl<M: Memory> System<M> {
             Updater::Retire(object) => {
                 let order = self.unless(Mutant::RelaxedPush, Release);
                 let by = 1 << object;
-                let before = world.memory.update(UPDATER, RETIRED, order, |old, by| old | by, by);
+                let before = world.memory.update(UPDATER, RETIRED, order, |old| old | by);
                 if before == 0 && asks { Updater::Want } else { Updater::Publish }
             }
             Updater::Want => {
-                let before = world.memory.update(UPDATER, STATE, AcqRel, |_, by| by, WANTED);
+                let before = world.memory.update(UPDATER, STATE, AcqRel, |_| WANTED);
                 if before == ASLEEP { Updater::Wake } else { Updater::Publish }
             }
             Updater::Wake => {
@@ -81,12 +81,12 @@ impl<M: Memory> System<M> {
         let memory = &mut world.memory;
         world.runner = match world.runner {
             Runner::Begin => {
-                memory.update(RUNNER, STATE, AcqRel, |_, by| by, LOOKING);
+                memory.update(RUNNER, STATE, AcqRel, |_| LOOKING);
                 Runner::Take
             }
             Runner::Take => {
                 let order = self.unless(Mutant::RelaxedPop, Acquire);
-                let taken = memory.update(RUNNER, RETIRED, order, |_, by| by, 0) as u8;
+                let taken = memory.update(RUNNER, RETIRED, order, |_| 0) as u8;
                 world.batch = taken | core::mem::take(&mut world.kept);
                 world.found = 0;
                 match world.batch {
@@ -118,11 +118,9 @@ impl<M: Memory> System<M> {
                 return self.put_all(world, RUNNER, mine & !world.found);
             }
             Runner::Rest => {
-                let asleep = |old, _| if old == LOOKING { ASLEEP } else { old };
-                let blindly = |_, _| ASLEEP;
                 let is_blind = self.is(Mutant::BlindSleep);
-                let how = if is_blind { blindly } else { asleep };
-                let before = memory.update(RUNNER, STATE, AcqRel, how, 0);
+                let asleep = |old| if is_blind || old == LOOKING { ASLEEP } else { old };
+                let before = memory.update(RUNNER, STATE, AcqRel, asleep);
                 if before == LOOKING || is_blind { Runner::Sleep } else { Runner::Begin }
             }
             // The futex compares once, and then waits for the wake-up of the thread that found it

@@ -128,7 +128,7 @@ impl<M: Memory> World<M> {
         let new = self.objects;
         self.objects += 1;
         self.memory.initialise(UPDATER, new);
-        self.memory.update(UPDATER, SOURCE, AcqRel, |_, by| by, u64::from(new)) as u8
+        self.memory.update(UPDATER, SOURCE, AcqRel, |_| u64::from(new)) as u8
     }
 
     fn free(&mut self, me: usize, object: u8) -> Option<String> {
@@ -151,7 +151,7 @@ impl<M: Memory> System<M> {
     pub(super) fn put(&self, world: &mut World<M>, me: usize, object: u8) -> Option<String> {
         let is_last = object != 0
             || !self.counts()
-            || world.memory.update(me, COUNT, AcqRel, |old, by| old - by, 1) == 1;
+            || world.memory.update(me, COUNT, AcqRel, |old| old - 1) == 1;
         if is_last { world.free(me, object) } else { None }
     }
 
@@ -169,7 +169,7 @@ impl<M: Memory> System<M> {
             Updater::Begin if world.objects > self.scenario.updates => return Outcome::Blocked,
             Updater::Begin => {
                 if is_early && world.batch == 0 {
-                    world.cookie = memory.update(UPDATER, REQUESTED, AcqRel, |n, by| n + by, 1) + 1;
+                    world.cookie = memory.update(UPDATER, REQUESTED, AcqRel, |n| n + 1) + 1;
                 }
                 Updater::Publish
             }
@@ -186,7 +186,7 @@ impl<M: Memory> System<M> {
             Updater::Close => {
                 let drives = self.scenario.driver == Driver::Updater;
                 if !drives {
-                    world.cookie = memory.update(UPDATER, REQUESTED, AcqRel, |n, by| n + by, 1) + 1;
+                    world.cookie = memory.update(UPDATER, REQUESTED, AcqRel, |n| n + 1) + 1;
                 }
                 if self.is(Mutant::ScanFirst) || self.is(Mutant::BlocksFirst) {
                     Updater::Scan(Scan::Blocks)
@@ -231,7 +231,7 @@ impl<M: Memory> System<M> {
                 if protected != 0 && !self.is(Mutant::KeptLost) {
                     let order = self.unless(Mutant::RelaxedKeep, Release);
                     let by = u64::from(protected);
-                    memory.update(UPDATER, SHARED, order, |old, by| old | by, by);
+                    memory.update(UPDATER, SHARED, order, |old| old | by);
                 }
                 world.updater = Updater::Begin;
                 return self.put_all(world, UPDATER, gone);
@@ -294,7 +294,7 @@ impl<M: Memory> System<M> {
             },
             Driving::Complete(number) => {
                 let order = self.unless(Mutant::RelaxedComplete, Release);
-                memory.update(me, COMPLETED, order, |_, by| by, number);
+                memory.update(me, COMPLETED, order, |_| number);
                 Driving::Idle
             }
         };
@@ -309,7 +309,7 @@ impl<M: Memory> System<M> {
                     return Outcome::Blocked;
                 }
                 let order = self.unless(Mutant::RelaxedTake, Acquire);
-                world.kept |= memory.update(WORKER, SHARED, order, |_, by| by, 0) as u8;
+                world.kept |= memory.update(WORKER, SHARED, order, |_| 0) as u8;
                 let is_blind = self.is(Mutant::KeptFreed);
                 if is_blind { Worker::Sort } else { Worker::Scan(Scan::Blocks) }
             }

@@ -103,14 +103,7 @@ pub(crate) trait Memory: Clone + Eq + Hash {
     fn race(&mut self, me: usize, at: Location, value: u64, choice: &mut Choice);
 
     /// An atomic read-modify-write. Returns the value before.
-    fn update(
-        &mut self,
-        me: usize,
-        at: Location,
-        order: Ordering,
-        f: fn(u64, u64) -> u64,
-        by: u64,
-    ) -> u64;
+    fn update(&mut self, me: usize, at: Location, order: Ordering, f: impl Fn(u64) -> u64) -> u64;
 
     /// A sequentially consistent fence.
     fn fence(&mut self, me: usize);

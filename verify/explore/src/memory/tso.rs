@@ -47,17 +47,10 @@ impl Memory for Tso {
         self.store(me, at, value, Ordering::Relaxed);
     }
 
-    fn update(
-        &mut self,
-        me: usize,
-        at: Location,
-        _: Ordering,
-        f: fn(u64, u64) -> u64,
-        by: u64,
-    ) -> u64 {
+    fn update(&mut self, me: usize, at: Location, _: Ordering, f: impl Fn(u64) -> u64) -> u64 {
         self.drain_all(me);
         let before = self.memory[at.index()];
-        self.memory[at.index()] = f(before, by);
+        self.memory[at.index()] = f(before);
         before
     }
 

@@ -187,20 +187,13 @@ impl Memory for Weak {
         self.histories[at].insert(place, Message { value, view });
     }
 
-    fn update(
-        &mut self,
-        me: usize,
-        at: Location,
-        order: Ordering,
-        f: fn(u64, u64) -> u64,
-        by: u64,
-    ) -> u64 {
+    fn update(&mut self, me: usize, at: Location, order: Ordering, f: impl Fn(u64) -> u64) -> u64 {
         let at = at.index();
         let last = self.histories[at].len() - 1;
         let before = self.see(me, at, last, order);
         // A read-modify-write carries on the release sequence of the value it replaces.
         let carried = self.histories[at][last].view;
-        self.write(me, at, f(before, by), order, carried);
+        self.write(me, at, f(before), order, carried);
         before
     }
 

@@ -89,13 +89,9 @@ impl<M: Memory> World<M> {
             }
             Op::ReadOut(at) => {
                 let by = self.threads[thread].regs[Reg::Sum as usize];
-                let found = self.memory.update(
-                    usize::from(cpu),
-                    at,
-                    Ordering::AcqRel,
-                    u64::wrapping_add,
-                    by,
-                );
+                let found = self
+                    .memory
+                    .update(usize::from(cpu), at, Ordering::AcqRel, |old| old.wrapping_add(by));
                 let (sum, counted) = (found.wrapping_add(by), u64::from(self.counted));
                 turn.tell(|| format!("reads out {sum}"));
                 if sum != counted {
@@ -178,20 +174,20 @@ impl<M: Memory> World<M> {
             Op::LockedAdd { at, by, before, order } => {
                 let (at, by) = (self.find(thread, at, cpu), value_of(by, &regs));
                 turn.tell(|| format!("{} += {}, locked", name(at), signed(by)));
-                let found = self.memory.update(me, at, order, u64::wrapping_add, by);
+                let found = self.memory.update(me, at, order, |old| old.wrapping_add(by));
                 self.set(thread, before, found);
             }
             Op::LockedChange { at, how, by, before, order } => {
                 // One that changes nothing is a load; as an update it is stronger under TSO only.
                 let at = self.find(thread, at, cpu);
-                let found = self.memory.update(me, at, order, how, by);
+                let found = self.memory.update(me, at, order, |old| how(old, by));
                 let after = how(found, by);
                 turn.tell(|| format!("{} = {after}, which was {found}, locked", name(at)));
                 self.set(thread, before, found);
             }
             Op::Swap { at, value, before, order } => {
                 let (at, value) = (self.find(thread, at, cpu), value_of(value, &regs));
-                let found = self.memory.update(me, at, order, |_, by| by, value);
+                let found = self.memory.update(me, at, order, |_| value);
                 turn.tell(|| format!("{} = {value}, which was {found}", name(at)));
                 self.set(thread, before, found);
             }
@@ -246,12 +242,12 @@ impl<M: Memory> World<M> {
                     return Outcome::Blocked;
                 }
                 turn.tell(|| "takes the mutex".into());
-                self.memory.update(me, at, Ordering::Acquire, |_, by| by, 1);
+                self.memory.update(me, at, Ordering::Acquire, |_| 1);
             }
             Op::Unlock(at) => {
                 turn.tell(|| "lets go of the mutex".into());
                 // A swap, since std's is one.
-                self.memory.update(me, at, Ordering::Release, |_, by| by, 0);
+                self.memory.update(me, at, Ordering::Release, |_| 0);
             }
             Op::Sleep(at, reg) => {
                 self.memory.system_call(me);

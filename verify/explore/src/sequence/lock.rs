@@ -102,13 +102,13 @@ impl<M: Memory> System<M> {
             world.threads[me].0 = next;
             return Outcome::Moved;
         }
-        let take = |old, _| if old == FREE { HELD } else { old };
-        let steal = |old, _| if old == FREE || old == HANDED { HELD } else { old };
+        let take = |old| if old == FREE { HELD } else { old };
+        let steal = |old| if old == FREE || old == HANDED { HELD } else { old };
         let order = self.unless(Mutant::WritersRelaxedTake, Acquire);
         let before = if self.is(Mutant::WritersStolen) {
-            world.memory.update(me, STATE, order, steal, 0)
+            world.memory.update(me, STATE, order, steal)
         } else {
-            world.memory.update(me, STATE, order, take, 0)
+            world.memory.update(me, STATE, order, take)
         };
         if before == FREE || (before == HANDED && self.is(Mutant::WritersStolen)) {
             return Self::taken(world, me, taken);
@@ -149,7 +149,7 @@ impl<M: Memory> Threads for System<M> {
             At::Take if left == 0 => return Outcome::Blocked,
             At::Take => return self.try_take(world, me, choice, (At::Look, At::Come)),
             At::Come => {
-                let turn = memory.update(me, CAME, Relaxed, |old, by| old + by, 1);
+                let turn = memory.update(me, CAME, Relaxed, |old| old + 1);
                 if self.is(Mutant::NoWritersFence) {
                     At::Turn(turn)
                 } else if self.scenario.portable {
@@ -271,7 +271,7 @@ impl<M: Memory> Threads for System<M> {
             }
             At::Wake => {
                 if !self.is(Mutant::NoWritersWakeUp) {
-                    memory.update(me, WAKES, Release, |old, by| old + by, 1);
+                    memory.update(me, WAKES, Release, |old| old + 1);
                     for (at, _) in &mut world.threads {
                         if let At::Asleep(turn, woken) = *at {
                             *at = At::First(turn, woken.max(1));

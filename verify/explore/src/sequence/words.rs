@@ -99,7 +99,7 @@ impl<M: Memory> System<M> {
             Writer::Load => Writer::Announce(0, memory.load(me, SEQUENCE, Relaxed, choice)),
             Writer::Announce(copy, before) if self.scenario.kind == Kind::SeqLock => {
                 if !self.is(Mutant::SeqNoOdd) {
-                    memory.update(me, SEQUENCE, Acquire, |_, by| by, before + 1);
+                    memory.update(me, SEQUENCE, Acquire, |_| before + 1);
                 }
                 if !self.is(Mutant::SeqNoWriterFence) {
                     memory.release_fence(me);
@@ -114,7 +114,7 @@ impl<M: Memory> System<M> {
                     memory.store(me, SEQUENCE, before + 1, Release);
                 } else {
                     let order = self.unless(Mutant::LatchRelaxedStep, Release);
-                    memory.update(me, SEQUENCE, order, |_, by| by, before + 1);
+                    memory.update(me, SEQUENCE, order, |_| before + 1);
                     memory.fence(me);
                 }
                 Writer::Pins(copy, before + 1)
@@ -216,7 +216,7 @@ impl<M: Memory> System<M> {
                 return Self::end(world, number, first, second);
             }
             Reader::Pin => {
-                memory.update(me, PINS, Relaxed, |old, by| old + by, 1);
+                memory.update(me, PINS, Relaxed, |old| old + 1);
                 Reader::PinFence
             }
             Reader::PinFence => {
@@ -235,7 +235,7 @@ impl<M: Memory> System<M> {
             }
             Reader::Unpin(first, second) => {
                 let order = self.unless(Mutant::LatchRelaxedUnpin, Release);
-                memory.update(me, PINS, order, |old, by| old - by, 1);
+                memory.update(me, PINS, order, |old| old - 1);
                 return Self::end(world, number, first, second);
             }
         };

@@ -327,7 +327,7 @@ impl<M: Memory> World<M> {
         self.objects += 1;
         self.memory.initialise(me, new);
         let old = if turn.scenario.other_updater {
-            self.memory.update(me, Location::Pointer, AcqRel, |_, by| by, u64::from(new)) as u8
+            self.memory.update(me, Location::Pointer, AcqRel, |_| u64::from(new)) as u8
         } else {
             self.memory.store(me, Location::Pointer, u64::from(new), Release);
             new - 1

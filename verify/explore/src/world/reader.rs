@@ -220,8 +220,7 @@ impl<M: Memory> World<M> {
     pub(super) fn take_mark(&mut self, turn: &mut Turn<'_>, slot: u8) -> bool {
         let order = if turn.is(Mutant::RelaxedMarkTake) { Relaxed } else { AcqRel };
         let at = Location::Attention(slot);
-        let before =
-            self.memory.update(turn.me, at, order, |marks, mark| marks & !mark, WAITED_FOR);
+        let before = self.memory.update(turn.me, at, order, |marks| marks & !WAITED_FOR);
         turn.tell(|| format!("takes the mark off {at}, which was {before}"));
         before & WAITED_FOR != 0
     }
@@ -229,8 +228,8 @@ impl<M: Memory> World<M> {
     /// One holdout less; `true` if it was the last.
     pub(super) fn count_down(&mut self, turn: &mut Turn<'_>) -> bool {
         let order = if turn.is(Mutant::RelaxedCount) { Relaxed } else { AcqRel };
-        let subtract = |count: u64, by: u64| u64::from((count as u32).wrapping_sub(by as u32));
-        let before = self.memory.update(turn.me, Location::Wake, order, subtract, 1);
+        let subtract = |count| u64::from((count as u32).wrapping_sub(1));
+        let before = self.memory.update(turn.me, Location::Wake, order, subtract);
         turn.tell(|| format!("wake -= 1, was {before}"));
         before == 1
     }
@@ -263,8 +262,7 @@ impl<M: Memory> World<M> {
         self.threads[me].word = word::QUIESCENT;
         self.memory.store(me, Location::Word(slot), word::QUIESCENT, Relaxed);
         let kept = if turn.is(Mutant::ForgottenMark) { 0 } else { WAITED_FOR };
-        let keep = |marks, kept| marks & kept;
-        self.memory.update(me, Location::Attention(slot), Relaxed, keep, kept);
+        self.memory.update(me, Location::Attention(slot), Relaxed, |marks| marks & kept);
         if !turn.is(Mutant::NoRegistration) {
             self.registry.readers |= 1 << slot;
         }

@@ -35,9 +35,9 @@ impl<M: Memory> World<M> {
         }
         let holdouts = self.registry.holdouts;
         *self.todo(me) = holdouts;
-        let add = |count: u64, by: u64| u64::from((count as u32).wrapping_add(by as u32));
-        let count = u64::from(holdouts.count_ones());
-        self.memory.update(me, Location::Wake, Relaxed, add, count);
+        let count = holdouts.count_ones();
+        let add = |old| u64::from((old as u32).wrapping_add(count));
+        self.memory.update(me, Location::Wake, Relaxed, add);
         turn.tell(|| format!("wake += {count}"));
         self.goto_step(turn, Step::Mark)
     }
@@ -46,8 +46,7 @@ impl<M: Memory> World<M> {
         let me = turn.me;
         if let Some(slot) = members(*self.todo(me)).next() {
             let at = Location::Attention(slot);
-            let mark = |marks, mark| marks | mark;
-            self.memory.update(me, at, Relaxed, mark, WAITED_FOR);
+            self.memory.update(me, at, Relaxed, |marks| marks | WAITED_FOR);
             *self.todo(me) &= !(1 << slot);
             turn.tell(|| format!("marks {at}"));
             return Outcome::Moved;
@@ -121,14 +120,13 @@ impl<M: Memory> World<M> {
         if !turn.is(Mutant::MarksOutliveTheirDriver) {
             let mut withdrawn = 0;
             for slot in members(self.registry.holdouts) {
-                let (at, clear) = (Location::Attention(slot), |marks, mark: u64| marks & !mark);
-                let before = self.memory.update(me, at, AcqRel, clear, WAITED_FOR);
+                let at = Location::Attention(slot);
+                let before = self.memory.update(me, at, AcqRel, |marks| marks & !WAITED_FOR);
                 withdrawn += before & WAITED_FOR;
             }
             if withdrawn != 0 {
-                let subtract =
-                    |count: u64, by: u64| u64::from((count as u32).wrapping_sub(by as u32));
-                self.memory.update(me, Location::Wake, AcqRel, subtract, withdrawn);
+                let subtract = |count| u64::from((count as u32).wrapping_sub(withdrawn as u32));
+                self.memory.update(me, Location::Wake, AcqRel, subtract);
             }
             self.wake_driver();
         }

@@ -61,7 +61,7 @@ impl<M: Memory> World<M> {
         let relaxed = turn.is(Mutant::RelaxedPublication);
         let old = if swap {
             let order = if relaxed { Acquire } else { AcqRel };
-            self.memory.update(me, Location::Pointer, order, |_, new| new, u64::from(object))
+            self.memory.update(me, Location::Pointer, order, |_| u64::from(object))
         } else {
             let old = self.threads[me].published;
             let order = if relaxed { Relaxed } else { Release };

@@ -3,6 +3,7 @@
 
 use std::fmt::Debug;
 use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher};
+use std::mem::needs_drop;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -17,10 +18,10 @@ pub(super) type Map<E> = HashMap<<E as Entries>::Key, <E as Entries>::Value, Cro
 /// Keys and values that stand for numbers.
 pub(super) trait Entries: 'static {
     const NAME: &'static str;
-    /// Whether its values count themselves.
-    const ARE_COUNTED: bool;
-    /// Bytes of a slot.
-    const SLOT: u64;
+    /// Whether its values count themselves: those do that are in boxes.
+    const ARE_COUNTED: bool = needs_drop::<Self::Value>();
+    /// Bytes of a slot: of a pointer to a box, or of two words.
+    const SLOT: u64 = if Self::ARE_COUNTED { 8 } else { 16 };
     type Key: Hash + Eq + Clone + Debug + Weigh + Send + Sync + 'static;
     type Value: Weigh + Send + Sync + 'static;
 
@@ -63,8 +64,6 @@ fn whole(value: u64, key: u64) -> Result<u64, String> {
 
 impl Entries for InSlots {
     const NAME: &'static str = "map with entries in slots";
-    const ARE_COUNTED: bool = false;
-    const SLOT: u64 = 16;
     type Key = u64;
     type Value = u64;
 
@@ -91,8 +90,6 @@ pub(super) struct InBoxes;
 
 impl Entries for InBoxes {
     const NAME: &'static str = "map with entries in boxes";
-    const ARE_COUNTED: bool = true;
-    const SLOT: u64 = 8;
     type Key = String;
     type Value = Canary;
 

@@ -16,7 +16,7 @@ use tokio::task::{JoinHandle, yield_now};
 
 use super::sleepable::Yard;
 use crate::arena::Participant;
-use crate::context::ThreadContext;
+use crate::context::{LOOK, ThreadContext};
 use crate::delays;
 use crate::kinds::{FaultKind, Operation, ReaderKind, Step, Way};
 use crate::ledger::Ledger;
@@ -28,9 +28,6 @@ const THREADS: usize = 3;
 /// Tasks that read, and tasks that update, in each domain.
 const READERS: usize = 12;
 const UPDATERS: usize = 2;
-
-/// Between two looks whether the tasks get on.
-const LOOK: Duration = Duration::from_millis(20);
 
 /// How long a task sleeps in a section, at most, and how seldom.
 const SLEEP_MAX_US: u64 = 4_000;

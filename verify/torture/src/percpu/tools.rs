@@ -7,7 +7,6 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicI64, AtomicU64, fence};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
-use std::time::Duration;
 
 use quiescence::sync::{
     Counter, ExactCounter, LimitCounter, LocalGlobalLock, LocalGlobalReadGuard, PerCpu,
@@ -15,6 +14,7 @@ use quiescence::sync::{
 
 use super::references::{Handles, References};
 use super::{FaultKind, Fixture, Operation, ThreadContext, end, lock, spin};
+use crate::context::LOOK;
 
 /// Threads for each CPU that add, take, refer and read.
 const WORKERS_PER_CPU: usize = 3;
@@ -32,9 +32,6 @@ const LIMIT_ALONE: u64 = 300;
 
 /// Guards on their way to where they end.
 const GUARDS: usize = 4;
-
-/// How long the thread that ends guards waits for one.
-const WAIT: Duration = Duration::from_millis(20);
 
 /// Two words that are equal when no thread writes.
 #[derive(Debug)]
@@ -286,7 +283,7 @@ impl Tools {
         let Some(ends) = lock(&self.ends).take() else { return };
         loop {
             context.begin(Operation::LockElsewhere);
-            match ends.recv_timeout(WAIT) {
+            match ends.recv_timeout(LOOK) {
                 Ok(guard) => expect_whole(context, &guard),
                 Err(RecvTimeoutError::Timeout) if !context.is_over() => {}
                 // Those that are still sent end with the channel.
