@@ -16,8 +16,9 @@ pub const BATCH: u64 = 16_384;
 pub const BATCH_ALONE: u64 = 512;
 
 /// The same in a domain of hazard pointers. Its grace period is a fence and a scan of all slots and
-/// waits for no reader; memory that is freed soon is still in the CPU's cache.
-pub const BATCH_HAZARD: u64 = 1_024;
+/// waits for no reader; memory that is freed soon is still in the CPU's cache. As with [`BATCH`],
+/// the fence is to stay out of the 99.9th percentile of updates.
+pub const BATCH_HAZARD: u64 = 2_048;
 
 /// A full batch is at most `limit / BATCH_SHARE`: one batch that waits, one that is being filled
 /// and one that is being run must fit with room to spare.
@@ -37,6 +38,14 @@ pub const TEND_EVERY: u32 = 8;
 
 /// Callbacks that a thread runs when it tends its queue.
 pub const RUN_SHARE: u64 = run_share(TEND_EVERY as u64);
+
+/// As [`TEND_EVERY`], in a domain of hazard pointers. What is freed there goes to the allocator, of
+/// which glibc's keeps seven blocks of a size for each thread: between two tendings a thread makes
+/// as many as those, and neither making nor freeing takes the allocator's lock.
+pub const TEND_EVERY_HAZARD: u32 = 6;
+
+/// As [`RUN_SHARE`], in a domain of hazard pointers: one more than were added.
+pub const RUN_SHARE_HAZARD: u64 = run_share(TEND_EVERY_HAZARD as u64 + 1);
 
 /// How many callbacks a thread runs that has added `added` since it last ran some: a few more than
 /// `added`, so that a thread that keeps retiring catches up; and not many more, so that it frees

@@ -107,7 +107,7 @@ pub type ArcCellWeak<T> = ArcCellAny<Weak<T>>;
 ///
 /// # Memory
 /// A reference that a cell gives up waits until no guard has it: with others, for a grace period of
-/// the [hazard domain](crate::hazard), which is one `membarrier(2)` for up to 1,024 of them. It
+/// the [hazard domain](crate::hazard), which is one `membarrier(2)` for up to 2,048 of them. It
 /// counts against that domain's limits ([`Tuning`](crate::tuning::Tuning)) with what the value owns
 /// ([`Weigh`]), as if it were the last one. At the limit an update waits, as
 /// [`Domain::retire`](crate::Domain::retire) says; in a section it goes over the limit. An update
@@ -333,10 +333,10 @@ impl<P: RefCnt> ArcCellAny<P> {
         if old.is_null() {
             return;
         }
-        let bytes = match self.scale.by_size() {
-            true => const { Address::<GivenUp<P>>::charge(size_of::<P::Base>()) },
-            false => self.weigh(old),
-        };
+        if !self.scale.by_size() {
+            return self.give_up_weighed(old);
+        }
+        let bytes = const { Address::<GivenUp<P>>::charge(size_of::<P::Base>()) };
         // SAFETY: no load finds it in this cell any more, and its reference is given up once.
         unsafe { hazards::retire::<_, GivenUp<P>>(&GlobalHazards, old, bytes) };
     }
@@ -348,13 +348,17 @@ impl<P: RefCnt> ArcCellAny<P> {
         give()
     }
 
-    #[cold]
-    fn weigh(&self, old: *mut P::Base) -> u64 {
+    /// The same, of a value that is weighed. Out of line: the charge of the others is a constant.
+    #[inline(never)]
+    #[track_caller]
+    fn give_up_weighed(&self, old: *mut P::Base) {
         // SAFETY: as in `swap`.
         let pointer = ManuallyDrop::new(unsafe { P::from_ptr(old) });
         let size = size_of::<P::Base>();
         let weight = P::base(&pointer).map_or(size, |value| self.scale.weight(&HAZARDS, value));
-        Address::<GivenUp<P>>::charge(weight)
+        let bytes = Address::<GivenUp<P>>::charge(weight);
+        // SAFETY: as in `give_up`.
+        unsafe { hazards::retire::<_, GivenUp<P>>(&GlobalHazards, old, bytes) };
     }
 }
 

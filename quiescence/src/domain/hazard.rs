@@ -32,7 +32,7 @@
 //! statistics and a name of its own. Protections belong to none: a holder protects whatever it is
 //! pointed at. A retired object goes through the queues, the memory limit and the worker that
 //! objects of RCU go through, and is seen in the same [`Statistics`], in `rcu top` and at the end
-//! of the process. Its grace period is one `membarrier(2)` for up to 1,024 objects.
+//! of the process. Its grace period is one `membarrier(2)` for up to 2,048 objects.
 //!
 //! Source: Michael, *Hazard Pointers*, IEEE TPDS 2004; the asymmetric fence as in folly's.
 //!

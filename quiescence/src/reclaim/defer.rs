@@ -140,17 +140,31 @@ unsafe fn queue<K: Named, C: Queued>(
         Contents::Objects => local::objects(tag.core(), tag),
         Contents::Closures => local::closures(tag.core(), tag),
     };
-    let paid = queue.is_some_and(|queue| queue.local_stock().take(amount));
-    let wanted = Wanted { queue, contents: C::CONTENTS, amount, patience };
-    if !paid && let Err(reason) = make_room(tag, wanted) {
-        return Err((callback, reason));
+    if let Some(queue) = queue
+        && queue.local_stock().take(amount)
+    {
+        // SAFETY: by the contract; it has been charged, and the queue is this thread's.
+        unsafe { callback.add(tag, Some(queue), amount.bytes) };
+        return Ok(());
     }
-    // SAFETY: by the contract; it has been charged.
-    unsafe { callback.add(tag, queue, amount.bytes) };
-    if !paid {
+    out_of_line(|| {
+        let wanted = Wanted { queue, contents: C::CONTENTS, amount, patience };
+        if let Err(reason) = make_room(tag, wanted) {
+            return Err((callback, reason));
+        }
+        // SAFETY: by the contract; it has been charged.
+        unsafe { callback.add(tag, queue, amount.bytes) };
         leave_to_worker(tag, queue);
-    }
-    Ok(())
+        Ok(())
+    })
+}
+
+/// Keeps a rare case out of the function that it is in, which is to be small enough to be compiled
+/// into its callers.
+#[cold]
+#[inline(never)]
+fn out_of_line<R>(f: impl FnOnce() -> R) -> R {
+    f()
 }
 
 // ---- objects by their addresses -----------------------------------------------------------------

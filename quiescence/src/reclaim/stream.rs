@@ -199,14 +199,14 @@ impl Stream {
         unsafe { self.kind.get().as_ref() }
     }
 
-    /// Writes a callback; `payload` becomes the stream's. Returns how many have been written.
+    /// Writes a callback; `payload` becomes the stream's.
     ///
     /// # Safety
     /// Only the writer, one at a time, calls this. `P` has the size and alignment that `kind` says:
     /// at most `kind.words` words, each aligned as a pointer; and `kind.pointer` is true only if
     /// `P` is a pointer.
     #[inline]
-    pub(crate) unsafe fn push<P>(&self, kind: &'static CallbackType, payload: P) -> u64 {
+    pub(crate) unsafe fn push<P>(&self, kind: &'static CallbackType, payload: P) {
         debug_assert!(size_of::<P>() <= kind.words * size_of::<Word>());
         debug_assert!(align_of::<P>() <= align_of::<Word>());
         let payload = std::mem::ManuallyDrop::new(payload);
@@ -234,7 +234,6 @@ impl Stream {
         self.at.set(at + if named { 1 } else { kind.words });
         let written = self.written.load(Relaxed) + 1; // only the writer stores it
         self.written.store(written, Release); // [DS-1] //~ relaxed-write
-        written
     }
 
     /// Writes callbacks that were read from another stream and are not run from it.

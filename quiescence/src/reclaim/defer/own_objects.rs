@@ -3,7 +3,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use grace::batch::{self, RUN_SHARE, RUN_UNTIMED};
+use grace::batch::{self, RUN_SHARE, RUN_SHARE_HAZARD, RUN_UNTIMED};
 use grace::limit::Zone;
 
 use crate::gp::grace_periods::Me;
@@ -35,6 +35,7 @@ fn batch_of(domain: &DomainState, contents: Contents) -> u64 {
 #[cold]
 pub(super) fn tend(tag: &dyn Named, queue: &Queue) {
     let domain = tag.core();
+    queue.begin_round(domain);
     let closed = close_if_full(domain, queue, batch_of(domain, queue.contents()));
     if queue.contents() == Contents::Closures {
         if closed {
@@ -50,7 +51,9 @@ pub(super) fn tend(tag: &dyn Named, queue: &Queue) {
     }
     match Sections::of_this_thread() {
         Sections::None => {
-            run_or_advance(domain, queue, RUN_SHARE);
+            let is_hazard = domain.grace_periods.hazards.is_some();
+            let share = if is_hazard { RUN_SHARE_HAZARD } else { RUN_SHARE };
+            run_or_advance(domain, queue, share);
         }
         // The grace period needs this thread's quiescent state; the drops are done there.
         Sections::Qsbr => {

@@ -35,7 +35,7 @@ use run::Scanned;
 use std::cell::Cell;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use grace::batch::{self, TEND_EVERY};
+use grace::batch::{self, TEND_EVERY, TEND_EVERY_HAZARD};
 use grace::{Cookie, Segments, Urgency};
 
 use crate::event::trace;
@@ -85,6 +85,8 @@ struct Own {
     local_stock: LocalStock,
     /// Callbacks that had been added when [`Queue::take_added`] was last called.
     taken: Cell<u64>,
+    /// How many are to be added until it is time to tend the queue; none or less: it is time.
+    untended: Cell<i32>,
     /// Whether a light fence is not enough in this process, so that `add` needs a full one.
     portable: bool,
 }
@@ -192,6 +194,7 @@ impl Queue {
                 bytes: AtomicU64::new(0),
                 local_stock: LocalStock::default(),
                 taken: Cell::new(0),
+                untended: Cell::new(TEND_EVERY.cast_signed()),
                 portable,
             }),
             inner: Mutex::new(
@@ -248,12 +251,20 @@ impl Queue {
         // Relaxed: only the owner stores it.
         own.bytes.store(own.bytes.load(Relaxed).wrapping_add(bytes), Relaxed);
         // SAFETY: by the contract.
-        let written = unsafe { own.stream.push(kind, payload) };
+        unsafe { own.stream.push(kind, payload) };
         fence::light(&self.fence); // [DQ-3]
         if own.portable {
             fence::full(); // here a light fence is not enough [DQ-3]
         }
-        written.is_multiple_of(u64::from(TEND_EVERY) + 1)
+        own.untended.set(own.untended.get().wrapping_sub(1)); // no thread tends a shared queue
+        own.untended.get() <= 0
+    }
+
+    /// The owner is tending the queue: it is time again after so many additions as always.
+    pub(crate) fn begin_round(&self, domain: &DomainState) {
+        let is_hazard = domain.grace_periods.hazards.is_some();
+        let every = if is_hazard { TEND_EVERY_HAZARD } else { TEND_EVERY };
+        self.own.0.untended.set(every.cast_signed() + 1);
     }
 
     /// The kind of the callback that was added last, if that is known. For the owner.
