@@ -13,7 +13,7 @@ thread_local! {
 #[test]
 fn a_barrier_whose_thread_panics_ends_with_the_panic() {
     in_its_own_process!();
-    let domain: &'static Domain = Box::leak(Box::new(Domain::new()));
+    let domain = lasting_domain();
     let mut barrier = pin!(domain.barrier_async());
     let panic = beside_a_section(domain, |leave| {
         // It waits for the first grace period, and the next callback for the second.

@@ -12,7 +12,7 @@ const IDLE: Option<Duration> = Some(Duration::ZERO);
 
 /// A domain that lives for ever, and in which the worker waits for company for ever.
 pub(super) fn patient_domain() -> &'static Domain {
-    let domain: &Domain = Box::leak(Box::default());
+    let domain = lasting_domain();
     tune(domain, |tuning| tuning.lazy = Duration::MAX);
     domain
 }

@@ -44,7 +44,7 @@ fn a_section_that_a_waker_begins_is_waited_for() {
 }
 
 fn a_waker_begins_a_section() -> bool {
-    let domain: &'static Domain = Box::leak(Box::new(Domain::new()));
+    let domain = lasting_domain();
     drop(domain.read()); // registered
     let (entered, is_inside) = mpsc::channel();
     let other = thread::spawn(move || {
