@@ -35,8 +35,9 @@ pub(crate) struct CostsArgs {
 
 /// The length of a critical section, in nanoseconds.
 fn section_ns(text: &str) -> Result<f64, String> {
-    let ns = text.parse().ok().filter(|ns| *ns > 0.0 && *ns <= 1e9);
-    let wrong = "give a number of nanoseconds: more than 0, at most 1000000000";
+    let number = text.strip_suffix("ns").unwrap_or(text);
+    let ns = number.parse().ok().filter(|ns| *ns > 0.0 && *ns <= 1e9);
+    let wrong = "give a number of nanoseconds, as 100 or 100ns: more than 0, at most 1000000000";
     ns.ok_or_else(|| wrong.to_owned())
 }
 
@@ -171,6 +172,14 @@ mod tests {
     use bench::slices::Missing;
 
     use super::*;
+
+    #[test]
+    fn a_section_may_have_its_unit() {
+        assert_eq!((section_ns("100"), section_ns("2.5ns")), (Ok(100.0), Ok(2.5)));
+        for wrong in ["0", "-1ns", "1e10", "100us", "ns", ""] {
+            assert!(section_ns(wrong).unwrap_err().contains("as 100 or 100ns"), "{wrong}");
+        }
+    }
 
     #[test]
     fn what_is_missing_is_said_below_the_table_once_for_each_reason() {

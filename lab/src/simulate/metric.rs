@@ -40,7 +40,7 @@ pub(super) fn groups(report: &Report) -> [Group; 5] {
         ("busy", percent(report.time.busy_ppm())),
         ("engine", percent(report.time.engine_ppm())),
         ("callbacks", percent(report.time.callback_ppm())),
-        ("longest awake", time(1, report.worker_awake_max_ns)),
+        ("longest awake", time(report.worker_awake_max_ns, report.worker_awake_max_ns)),
     ];
     let made = vec![
         ("IPIs", rate(machinery.ipis)),
@@ -59,7 +59,7 @@ pub(super) fn groups(report: &Report) -> [Group; 5] {
     ]
 }
 
-/// A time, if there was anything to take it of.
+/// A time, if there was anything to take it of: `count` is not 0.
 fn time(count: u64, ns: u64) -> String {
     if count == 0 { "–".to_owned() } else { units::nanoseconds(ns as f64) }
 }

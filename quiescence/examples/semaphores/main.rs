@@ -14,6 +14,9 @@ fn main() {
     println!("removal beside look-ups and sleepers:");
     removal();
     println!("calls of semop a second, each thread with a set of its own:");
+    if cfg!(debug_assertions) {
+        println!("  (not optimised: with --release the two can be compared)");
+    }
     let threads = thread::available_parallelism().map_or(1, usize::from).min(4);
     for threads in 1..=threads {
         let (one_lock, by_id) = (rate::<OneLock>(threads), rate::<ById>(threads));

@@ -10,8 +10,9 @@
 //! the answer is not. [`OneLock`] is what one does first: one lock for all sets.
 //!
 //! Source of the idea: the kernel's `ipc/sem.c` and `ipc/util.c` since 2.5.46, of which Arcangeli,
-//! Cao, McKenney and Sarma report (USENIX 2003) that a database benchmark took 46.7 s in place of
-//! 515.3 s.
+//! Cao, McKenney and Sarma report (USENIX 2003) that a benchmark of nothing but `semop` took 46.7 s
+//! in place of 515.3 s on 8 CPUs, and that the database test DBT1 made 89.8 transactions a second
+//! in place of 85.0 on 2.
 //!
 //! The lock of a set is never held across a sleep, nor is a section: a thread that has to wait
 //! leaves what it wants in the set's queue, and who changes the set does it on its behalf.

@@ -41,6 +41,9 @@ macro_rules! pair {
 }
 
 fn main() {
+    if cfg!(debug_assertions) {
+        println!("(not optimised: with --release the times can be compared)");
+    }
     pair!("data-locking", data_locking::Table, 4_096, 50_000);
     pair!("lock-pairs", lock_pairs::Accounts, 1_024, 50_000);
     pair!("shipping", shipping::Records, 4_096, 50_000);
