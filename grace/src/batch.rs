@@ -41,7 +41,7 @@ pub const RUN_SHARE: u64 = run_share(TEND_EVERY as u64);
 
 /// As [`TEND_EVERY`], in a domain of hazard pointers. What is freed there goes to the allocator, of
 /// which glibc's keeps seven blocks of a size for each thread: between two tendings a thread makes
-/// as many as those, and neither making nor freeing takes the allocator's lock.
+/// as many as those, so most are made and freed without the allocator's lock.
 pub const TEND_EVERY_HAZARD: u32 = 6;
 
 /// As [`RUN_SHARE`], in a domain of hazard pointers: one more than were added.

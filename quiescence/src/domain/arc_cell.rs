@@ -348,7 +348,8 @@ impl<P: RefCnt> ArcCellAny<P> {
         give()
     }
 
-    /// The same, of a value that is weighed. Out of line: the charge of the others is a constant.
+    /// [`give_up`](Self::give_up) of a value that is weighed. Out of line: the charge of the others
+    /// is a constant.
     #[inline(never)]
     #[track_caller]
     fn give_up_weighed(&self, old: *mut P::Base) {

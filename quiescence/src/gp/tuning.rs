@@ -64,7 +64,7 @@ pub struct Tuning {
     pub lazy: Duration,
     /// The fewest callbacks that the worker, or a thread that waits, runs at a time; 32 by default,
     /// 0 counts as 1. If thousands are ready, it runs 1/128 of them. (A thread that retires runs 10
-    /// for each 9 that it adds.)
+    /// for each 9 that it adds, 8 for each 7 in a hazard domain.)
     pub run_min: u32,
     /// A thread that has run callbacks for this long attends to its other work first; 3 ms by
     /// default.

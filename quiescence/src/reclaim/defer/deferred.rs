@@ -339,6 +339,20 @@ mod tests {
         std::hint::black_box(argument); // another function than the one above
     }
 
+    /// From the eighth on, each function had its thread look at its queue.
+    #[test]
+    fn a_thread_that_defers_looks_at_its_queue_once_a_round() {
+        let domain = Domain::new();
+        let looks = |_: &u32| {
+            let queue = local::closures(domain.core(), domain.tag());
+            // SAFETY: does nothing; it is not charged, and so given back below nothing.
+            unsafe { add_deferred(domain.tag(), queue, nothing, ptr::null_mut()) }
+        };
+        let round = grace::batch::TEND_EVERY + 1;
+        assert_eq!((0..10 * round).filter(looks).count(), 10);
+        domain.barrier();
+    }
+
     #[test]
     fn functions_are_called_with_or_without_a_kind_of_their_own() {
         let (domain, count) = (Domain::new(), AtomicU32::new(0));

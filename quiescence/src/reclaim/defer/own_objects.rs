@@ -29,13 +29,12 @@ fn batch_of(domain: &DomainState, contents: Contents) -> u64 {
     }
 }
 
-/// What a thread does for its queue, about every [`TEND_EVERY`](batch::TEND_EVERY) additions. For
+/// What a thread does for its queue at the end of each round of additions: [`Queue::add`]. For
 /// objects: a few drops, or a step of the grace period. For closures: if a batch is full, it asks
 /// for a grace period, and has the worker run what is ready.
 #[cold]
 pub(super) fn tend(tag: &dyn Named, queue: &Queue) {
     let domain = tag.core();
-    queue.begin_round(domain);
     let closed = close_if_full(domain, queue, batch_of(domain, queue.contents()));
     if queue.contents() == Contents::Closures {
         if closed {

@@ -85,8 +85,10 @@ struct Own {
     local_stock: LocalStock,
     /// Callbacks that had been added when [`Queue::take_added`] was last called.
     taken: Cell<u64>,
-    /// How many are to be added until it is time to tend the queue; none or less: it is time.
-    untended: Cell<i32>,
+    /// Each so many additions it is time to tend the queue.
+    round: u32,
+    /// How many additions of this round are left.
+    left: Cell<u32>,
     /// Whether a light fence is not enough in this process, so that `add` needs a full one.
     portable: bool,
 }
@@ -188,13 +190,16 @@ impl Queue {
     pub(crate) fn new(domain: &DomainState, owner: usize, contents: Contents) -> Self {
         let (stream, cursor) = Stream::new();
         let portable = fence::chosen() == Fences::Portable;
+        let is_hazard = domain.grace_periods.hazards.is_some();
+        let round = if is_hazard { TEND_EVERY_HAZARD } else { TEND_EVERY } + 1;
         Self {
             own: Line(Own {
                 stream,
                 bytes: AtomicU64::new(0),
                 local_stock: LocalStock::default(),
                 taken: Cell::new(0),
-                untended: Cell::new(TEND_EVERY.cast_signed()),
+                round,
+                left: Cell::new(round),
                 portable,
             }),
             inner: Mutex::new(
@@ -256,15 +261,12 @@ impl Queue {
         if own.portable {
             fence::full(); // here a light fence is not enough [DQ-3]
         }
-        own.untended.set(own.untended.get().wrapping_sub(1)); // no thread tends a shared queue
-        own.untended.get() <= 0
-    }
-
-    /// The owner is tending the queue: it is time again after so many additions as always.
-    pub(crate) fn begin_round(&self, domain: &DomainState) {
-        let is_hazard = domain.grace_periods.hazards.is_some();
-        let every = if is_hazard { TEND_EVERY_HAZARD } else { TEND_EVERY };
-        self.own.0.untended.set(every.cast_signed() + 1);
+        own.left.set(own.left.get() - 1);
+        let ends = own.left.get() == 0;
+        if ends {
+            own.left.set(own.round);
+        }
+        ends
     }
 
     /// The kind of the callback that was added last, if that is known. For the owner.
