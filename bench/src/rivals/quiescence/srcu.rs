@@ -3,6 +3,7 @@
 use grace::srcu::AdaptiveDelay;
 use quiescence::{Rcu, Srcu, tag::Sleepable};
 
+use super::threads::expect_stalls;
 use crate::cases::blocked;
 use crate::cases::boot::{self, Slots};
 use crate::serve::{Domain, replace};
@@ -28,6 +29,7 @@ impl boot::Site for (Rcu<Slots, Sleepable>, Srcu) {
 
 impl blocked::Site for Srcu {
     fn hold(&self, inside: &mut dyn FnMut()) {
+        expect_stalls(self);
         let _guard = self.read();
         inside();
     }

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicI32;
 
 use quiescence::{
     Domain, Qsbr, Rcu, Reader,
-    tag::{Private, ThreadTag},
+    tag::{DomainTag, Private, ThreadTag},
 };
 
 use crate::cases::boot::{self, Slots};
@@ -61,11 +61,16 @@ fn domain_of(bytes_max: u64) -> Domain {
     let mut tuning = domain.tuning();
     tuning.objects_max = u64::MAX;
     tuning.bytes_max = bytes_max;
-    // Stalls are on purpose here.
-    tuning.stall_after = None;
-    tuning.stall_after_expedited = None;
     domain.tune(tuning);
+    expect_stalls(&domain);
     domain
+}
+
+/// Has no stall of a domain reported: there they are on purpose.
+pub(super) fn expect_stalls<K: DomainTag>(domain: &Domain<K>) {
+    let mut tuning = domain.tuning();
+    (tuning.stall_after, tuning.stall_after_expedited) = (None, None);
+    domain.tune(tuning);
 }
 
 /// As [`Announcers`], in a domain of its own whose callbacks may hold up to so many bytes.
