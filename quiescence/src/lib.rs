@@ -47,7 +47,7 @@
 //! | say when grace periods start, and what they may cost | [`tuning::Engine`], [`tuning::Builder`] |
 //! | count, refer and lock by CPU; lock two mutexes | [`sync`] |
 //! | see what happens | [`Domain::statistics`], [`report::set_stall_hook`], [`tuning::fences`], [`tuning::per_cpu_path`] |
-//! | maps, sets, tables of ids with marks, lists, queues and stacks | [`collections`] |
+//! | maps, sets, ids with marks, lists, queues and stacks | [`collections`] |
 //! | structures on atomic pointers with tags, as with crossbeam-epoch | [`epoch`] |
 //! | queues, stacks and a hash table of your own nodes | [`intrusive`] |
 //! | callbacks with embedded heads, sections without guards | [`callback_queue`], [`raw`] |

@@ -371,6 +371,16 @@ impl Rival {
         }
     }
 
+    /// Maps of words, with the hash function that all are given, and with their own one.
+    const fn word_maps<M: Map<u64>, OwnHash: Map<u64>>(self) -> Self {
+        Self {
+            maps: Some(Kinds::of_words::<M, OwnHash>()),
+            #[cfg(test)]
+            maps_checked: Some(Kinds::checks_words::<M, OwnHash>()),
+            ..self
+        }
+    }
+
     /// A hash table in another language.
     #[cfg(feature = "liburcu")]
     const fn hash_with(self, make: hash::Make) -> Self {

@@ -11,7 +11,7 @@ mod threads;
 use std::hint::black_box;
 use std::sync::Arc;
 
-use quiescence::collections::{HashMap, IdMap, Queue as Fifo, Stack};
+use quiescence::collections::{CopyMap, HashMap, IdMap, Queue as Fifo, Stack};
 use quiescence::sync::{Counter, ExactCounter, Latch, LimitCounter, SeqLock};
 use quiescence::{ArcCell, Domain, Rcu, Srcu, cell::Snapshot, tag::ThreadTag, tuning::Fences};
 
@@ -23,6 +23,7 @@ use crate::cases::boot::Slots;
 use crate::cases::counters::counts;
 use crate::cases::enqueue::{Closures, callback};
 use crate::cases::loops::{Loop, Looped, sections, timed};
+use crate::cases::maps::Fast;
 use crate::cases::read::{nested, reads};
 use crate::cases::replace::{LIMIT_BYTES, Limit, Replacements, Site};
 use crate::cases::store;
@@ -60,6 +61,7 @@ pub(super) const RIVALS: &[Rival] = &[
     Rival::ours("quiescence-hashmap")
         .table::<HashMap<Box<[u8]>, Value, Hash>>()
         .maps::<maps::Own>(),
+    Rival::ours("quiescence-copymap").word_maps::<CopyMap<u64, u64, Fast>, CopyMap<u64, u64>>(),
     Rival::ours("quiescence-intrusive").maps::<maps::Intrusive>(),
     Rival::ours("quiescence-rcu").times(Looped::Guard, reads::<Threads>).stored::<Threads>(),
     Rival::ours("quiescence-reader")

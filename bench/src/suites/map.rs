@@ -215,8 +215,10 @@ impl Scene {
 fn plan(scene: Scene, rivals: &[&'static Rival], options: &Options) -> Planned {
     let (mut seed, rounds) = (options.seed, options.rounds());
     let [id, title] = [scene.of.what.id, scene.of.title].map(|pattern| scene.named(pattern));
-    let case = Case::of(id, title, SUITES.map.metrics(scene.of), rivals);
-    let kinds: Vec<Kinds> = rivals.iter().filter_map(|rival| rival.maps).collect();
+    let kinds = |rival: &Rival| rival.maps.filter(|kinds| kinds.has(scene.shape.keys));
+    let rivals: Vec<_> = rivals.iter().copied().filter(|rival| kinds(rival).is_some()).collect();
+    let case = Case::of(id, title, SUITES.map.metrics(scene.of), &rivals);
+    let kinds: Vec<Kinds> = rivals.into_iter().filter_map(kinds).collect();
     if !scene.is_kept() {
         let compared = if scene.of.what.does == Does::Growth { 2 } else { 1 };
         let rounds = rounds.min(ROUNDS_BUILT[usize::from(scene.quick)]);

@@ -1,6 +1,7 @@
 //! Concurrent collections, without unsafe code for their users.
 //!
 //! - [`HashMap`], [`HashSet`]: look-ups without a lock; an updater locks one bucket for a moment.
+//! - [`CopyMap`]: small pairs; a look-up gives a copy, and nothing waits to be freed.
 //! - [`IdMap`]: ids to objects; an old id finds nothing.
 //! - [`List`]: traversed without a lock, beside one updater at a time, which has a cursor.
 //! - [`Queue`], [`Stack`]: lock-free, for any number of threads that push and pop.
@@ -11,11 +12,13 @@
 
 // `wait_free_queue`, `sentinel_queue`, `lock_free_queue`: queues. `wait_free_stack`,
 // `lock_free_stack`: stacks. `hash_table`: the hash table, which grows and shrinks beside its
-// users. `patience`: how long an operation waits for another one that is half-way. `valued`: a node
+// users. `lines`, `tags`, `parts`: memory of tables, words of tags, and iterators for rayon, of the
+// maps. `patience`: how long an operation waits for another one that is half-way. `valued`: a node
 // with a value that is the structure's own.
 //
 // May import: the rooms from `os` to `sync`.
 
+pub mod copy_map;
 pub mod hash_map;
 pub mod id_map;
 pub mod intrusive;
@@ -23,7 +26,11 @@ pub mod list;
 pub mod queue;
 pub mod stack;
 
+mod lines;
+#[cfg(feature = "rayon")]
+mod parts;
 mod patience;
+mod tags;
 mod wait_free_queue;
 mod sentinel_queue;
 mod wait_free_stack;
@@ -72,6 +79,7 @@ mod loom_tests;
 pub struct Invariance;
 
 pub use self::{
+    copy_map::CopyMap,
     hash_map::{HashMap, HashSet},
     id_map::IdMap,
     list::List,

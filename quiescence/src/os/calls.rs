@@ -139,8 +139,8 @@ mod of_linux_alone {
     /// Advises the system of how pages are used, and whether it has taken the advice.
     ///
     /// # Safety
-    /// They are pages of one mapping that [`map`] has made. No thread uses them, where the advice
-    /// is to give them up.
+    /// They are pages of one mapping that [`map`] has made. Where the advice is to give them up,
+    /// no thread writes to them, and what is in them does not matter.
     pub(crate) unsafe fn advise(memory: *mut u8, bytes: usize, advice: c_int) -> bool {
         // SAFETY: by the contract.
         keeping_errno(|| unsafe { libc::madvise(memory.cast(), bytes, advice) }) == 0

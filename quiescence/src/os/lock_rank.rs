@@ -75,6 +75,8 @@ pub(crate) enum Rank {
     IdChunks,
     /// The marks of some entries of an `IdMap`.
     IdMarks,
+    /// The tables of a `CopyMap`, and which move goes on; or its nodes.
+    CopyMap,
     /// What the updaters of a `Snapshot` share.
     Snapshot,
     /// What the thread of an asynchronous barrier and its task share.

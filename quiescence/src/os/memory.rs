@@ -67,6 +67,37 @@ pub(crate) unsafe fn unmap_huge(memory: *mut u8, bytes: usize) {
     unsafe { unmap(memory, bytes.next_multiple_of(PAGE)) };
 }
 
+/// Gives its pages back, and keeps the addresses: there is zero from then on, or what was there,
+/// if the system does not care.
+///
+/// # Safety
+/// It came from [`map_zeroed_huge`], is of this length, and what threads write to it meanwhile does
+/// not matter.
+#[cfg(all(target_os = "linux", not(miri)))]
+pub(crate) unsafe fn forget_huge(memory: *mut u8, bytes: usize) {
+    // SAFETY: whole pages of the mapping; by the contract.
+    let _ = unsafe { calls::advise(memory, bytes.next_multiple_of(PAGE), libc::MADV_DONTNEED) };
+}
+
+/// As above: what is there stays.
+///
+/// # Safety
+/// As above.
+#[cfg(any(not(target_os = "linux"), miri))]
+pub(crate) unsafe fn forget_huge(_memory: *mut u8, _bytes: usize) {}
+
+/// Has the cache line of an address loaded, whatever that is.
+#[inline(always)]
+pub(crate) fn prefetch(at: *const u8) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    // SAFETY: a hint, whatever the address is.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(at.cast());
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    let _ = at;
+}
+
 /// A multiple of the pages of all systems.
 #[cfg(all(target_os = "linux", not(miri)))]
 const PAGE: usize = 65_536;

@@ -3,6 +3,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod copy_map;
 mod hash_map;
 mod hash_map_verified;
 mod hash_table;

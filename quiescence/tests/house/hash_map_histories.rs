@@ -13,8 +13,8 @@ use std::thread;
 
 use history::{After, Before, Operation};
 use quiescence::Weigh;
-use quiescence::collections::HashMap;
 use quiescence::collections::hash_map::{Compute, Operation as Change};
+use quiescence::collections::{CopyMap, HashMap};
 
 const THREADS: u64 = 3;
 const KEYS: u64 = 12;
@@ -173,21 +173,7 @@ impl<T: Of, S: BuildHasher + Default + Send + Sync> Shared<T, S> {
         let seen: Vec<_> = view.iter().map(|(key, value)| (key.number(), value.number())).collect();
         drop(view);
         let end = self.moment();
-        Self::seen(log, (begin, end), &seen);
-    }
-
-    fn seen(log: &mut Vec<(u64, Operation)>, (begin, end): (u64, u64), seen: &[(u64, u64)]) {
-        let mut record = |key, value| {
-            let (before, after) = (Before::Was(value), After::Same);
-            log.push((key, Operation { begin, end, before, after, is_sure: true }));
-        };
-        for key in 0..KEYS {
-            let values = seen.iter().filter(|(other, _)| *other == key).take(history::LOOKS_MAX);
-            values.clone().for_each(|(_, value)| record(key, Some(*value)));
-            if values.count() == 0 {
-                record(key, None);
-            }
-        }
+        record_seen(log, (begin, end), &seen);
     }
 
     fn retain(&self, log: &mut Vec<(u64, Operation)>, stay: u64) {
@@ -207,7 +193,7 @@ impl<T: Of, S: BuildHasher + Default + Send + Sync> Shared<T, S> {
             stays
         });
         self.over(&mut asked, &mut ended);
-        Self::seen(log, (begin, self.moment()), &seen);
+        record_seen(log, (begin, self.moment()), &seen);
         log.append(&mut ended);
     }
 
@@ -234,14 +220,114 @@ impl<T: Of, S: BuildHasher + Default + Send + Sync> Shared<T, S> {
     }
 }
 
-fn histories_are_linearizable<T: Of, S: BuildHasher + Default + Send + Sync>() {
+/// What a walk has seen of each key.
+fn record_seen(log: &mut Vec<(u64, Operation)>, (begin, end): (u64, u64), seen: &[(u64, u64)]) {
+    let mut record = |key, value| {
+        let (before, after) = (Before::Was(value), After::Same);
+        log.push((key, Operation { begin, end, before, after, is_sure: true }));
+    };
+    for key in 0..KEYS {
+        let values = seen.iter().filter(|(other, _)| *other == key).take(history::LOOKS_MAX);
+        values.clone().for_each(|(_, value)| record(key, Some(*value)));
+        if values.count() == 0 {
+            record(key, None);
+        }
+    }
+}
+
+/// The same of pairs that are copied.
+struct Copies<S> {
+    map: CopyMap<u64, u64, S>,
+    clock: AtomicU64,
+    values: AtomicU64,
+}
+
+impl<S: BuildHasher + Default> Copies<S> {
+    fn moment(&self) -> u64 {
+        // As above.
+        self.clock.fetch_add(1, AcqRel)
+    }
+
+    fn work(&self, numbers: &mut Numbers) -> Vec<(u64, Operation)> {
+        let mut log = Vec::new();
+        for _ in 0..OPERATIONS {
+            let (key, choice) = (numbers.below(KEYS), numbers.below(16));
+            let begin = self.moment();
+            if choice == 0 {
+                let all: Vec<_> = self.map.iter().collect();
+                record_seen(&mut log, (begin, self.moment()), &all);
+                continue;
+            }
+            let Some((before, after)) = self.change(choice, key, numbers) else { continue };
+            let end = self.moment();
+            log.push((key, Operation { begin, end, before, after, is_sure: true }));
+        }
+        log
+    }
+
+    /// An operation on one key, or one that moves all.
+    fn change(&self, choice: u64, key: u64, numbers: &mut Numbers) -> Option<(Before, After)> {
+        let (map, new) = (&self.map, self.values.fetch_add(1, Relaxed));
+        let (before, after) = match choice {
+            1 => {
+                match numbers.below(3) {
+                    0 => map.extend((FILLERS_FROM..FILLERS_FROM + 40).map(|key| (key, new))),
+                    1 => map.reserve(numbers.below(500) as usize),
+                    _ => {
+                        (FILLERS_FROM..FILLERS_FROM + 40).for_each(|key| _ = map.remove(&key));
+                        map.shrink_to_fit();
+                    }
+                }
+                return None;
+            }
+            2..6 => (map.get(&key), After::Same),
+            6 | 7 => (map.insert(key, new), After::Is(Some(new))),
+            8 | 9 => (map.remove(&key), After::Is(None)),
+            10 | 11 => {
+                let mut old = None;
+                let updated = map.update(&key, |value| {
+                    old = Some(value);
+                    new
+                });
+                (old.filter(|_| updated.is_some()), After::Is(updated))
+            }
+            12 => {
+                let found = map.get_or_insert_with(key, || new);
+                (Some(found).filter(|found| *found != new), After::Is(Some(found)))
+            }
+            _ => {
+                let mut old = None;
+                let _decided = map.compute(key, |value| {
+                    old = value;
+                    match choice {
+                        13 => Change::Insert(new),
+                        14 => Change::Remove,
+                        _ => Change::Abort(()),
+                    }
+                });
+                let after = match choice {
+                    13 => After::Is(Some(new)),
+                    14 => After::Is(None),
+                    _ => After::Same,
+                };
+                (old, after)
+            }
+        };
+        Some((Before::Was(before), after))
+    }
+}
+
+/// Has threads work on a map of each round, and checks the history of each key.
+fn check<M: Sync>(
+    make: impl Fn() -> M,
+    work: impl Fn(&M, &mut Numbers) -> Vec<(u64, Operation)> + Sync,
+) {
     for round in 0..ROUNDS {
-        let map = HashMap::<T, T, S>::with_hasher(S::default());
-        let shared = Shared { map, clock: AtomicU64::new(0), values: AtomicU64::new(0) };
+        let shared = make();
         let logs: Vec<_> = thread::scope(|scope| {
             let start = |thread| {
-                let shared = &shared;
-                scope.spawn(move || shared.work(&mut Numbers(THREADS * round + thread)))
+                let (shared, work) = (&shared, &work);
+                scope.spawn(move || work(shared, &mut Numbers(THREADS * round + thread)))
             };
             let threads: Vec<_> = (0..THREADS).map(start).collect();
             threads.into_iter().map(|thread| thread.join().expect("it does not panic")).collect()
@@ -254,6 +340,32 @@ fn histories_are_linearizable<T: Of, S: BuildHasher + Default + Send + Sync>() {
             }
         }
     }
+}
+
+fn histories_are_linearizable<T: Of, S: BuildHasher + Default + Send + Sync>() {
+    let make = || {
+        let map = HashMap::<T, T, S>::with_hasher(S::default());
+        Shared { map, clock: AtomicU64::new(0), values: AtomicU64::new(0) }
+    };
+    check(make, Shared::work);
+}
+
+fn histories_of_copies_are_linearizable<S: BuildHasher + Default + Send + Sync>() {
+    let make = || {
+        let map = CopyMap::<u64, u64, S>::with_hasher(S::default());
+        Copies { map, clock: AtomicU64::new(0), values: AtomicU64::new(0) }
+    };
+    check(make, Copies::work);
+}
+
+#[test]
+fn histories_of_pairs_that_are_copied_are_linearizable() {
+    histories_of_copies_are_linearizable::<std::hash::RandomState>();
+}
+
+#[test]
+fn histories_of_crowded_pairs_that_are_copied_are_linearizable() {
+    histories_of_copies_are_linearizable::<Crowded>();
 }
 
 #[test]

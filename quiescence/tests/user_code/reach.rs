@@ -8,9 +8,10 @@ use std::task::{RawWaker, RawWakerVTable};
 
 use quiescence::callback_queue::{CallbackQueue, Wakes};
 use quiescence::cell::{ArcCellAny, ExactCell};
-use quiescence::collections::{HashMap, IdMap, List};
+use quiescence::collections::{CopyMap, HashMap, IdMap, List};
 use quiescence::intrusive::{HashTable, Node, TableAllocator, TableOptions};
 use quiescence::raw::Head;
+use quiescence::sync::NoUninit;
 use quiescence::tag::Global;
 
 use super::actions::act;
@@ -22,6 +23,7 @@ pub(super) fn acted(value: &u64) -> u64 {
 }
 
 pub(super) static MAP: LazyLock<HashMap<u64, u64>> = LazyLock::new(HashMap::new);
+pub(super) static COPIES: LazyLock<CopyMap<u64, u64>> = LazyLock::new(CopyMap::new);
 pub(super) static IDS: LazyLock<IdMap<u64>> = LazyLock::new(IdMap::new);
 pub(super) static LIST: LazyLock<List<u64>> = LazyLock::new(List::new);
 pub(super) static QUEUE: LazyLock<CallbackQueue> =
@@ -117,6 +119,31 @@ impl Clone for Key {
 
 pub(super) static KEYS: LazyLock<HashMap<Key, u64>> =
     LazyLock::new(|| (0..8).map(|key| (Key(key), key)).collect());
+
+/// The same, and copied.
+#[derive(Clone, Copy, Debug)]
+#[repr(transparent)]
+pub(super) struct CopyKey(pub(super) u64);
+
+// SAFETY: a number.
+unsafe impl NoUninit for CopyKey {}
+
+impl Hash for CopyKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        Key(self.0).hash(state);
+    }
+}
+
+impl PartialEq for CopyKey {
+    fn eq(&self, other: &Self) -> bool {
+        Key(self.0) == Key(other.0)
+    }
+}
+
+impl Eq for CopyKey {}
+
+pub(super) static COPY_KEYS: LazyLock<CopyMap<CopyKey, u64>> =
+    LazyLock::new(|| (0..8).map(|key| (CopyKey(key), key)).collect());
 
 impl Weigh for Key {
     const OWNS: bool = false;

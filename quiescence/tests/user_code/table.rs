@@ -4,6 +4,7 @@ use crate::common::*;
 
 use quiescence::__private::Site;
 use quiescence::cell::{Cache, Snapshot};
+use quiescence::collections::hash_map::Operation;
 use quiescence::collections::{HashMap, IdMap, List, Queue};
 use quiescence::intrusive::HashTable;
 use quiescence::sync::{BigRef, Latch, PerCpu, SeqLock};
@@ -113,7 +114,7 @@ impl Row {
     }
 }
 
-pub(super) static ROWS: [Row; 53] = [
+pub(super) static ROWS: [Row; 61] = [
     in_callback(Site::Callback, "Domain::call", || {
         quiescence::call(act).unwrap();
         Domain::global().barrier();
@@ -236,6 +237,19 @@ pub(super) static ROWS: [Row; 53] = [
     })
     .used("the old entry, which the section protects and is compared")
     .left("the map is as it was"),
+    row(Site::Update, "CopyMap::update", || {
+        COPIES.insert(1, 1);
+        COPIES.update(&1, |value| acted(&value));
+    })
+    .used("the old value, a copy; that the bucket is as it was is looked at again")
+    .left("the map is as it was"),
+    row(Site::Update, "CopyMap::compute", || {
+        COPIES.insert(1, 1);
+        let decide = |value: Option<u64>| Operation::<_, ()>::Insert(acted(&value.unwrap_or(0)));
+        let _decided = COPIES.compute(1, decide);
+    })
+    .used("the old value, a copy; that the bucket is as it was is looked at again")
+    .left("the map is as it was"),
     in_section(Site::Project, "Rcu::with", || _ = Rcu::new(1).with(acted))
         .left("the section has ended"),
     in_section(Site::Project, "RcuRef::map", || {
@@ -272,6 +286,21 @@ pub(super) static ROWS: [Row; 53] = [
     })
     .used("the hash; that there is no entry is looked at again")
     .left("the map is as it was"),
+    row(Site::Make, "CopyMap::get_or_insert_with", || {
+        COPIES.remove(&2);
+        COPIES.get_or_insert_with(2, || acted(&1));
+    })
+    .used("nothing: that there is no pair is looked at again")
+    .left("the map is as it was"),
+    row(Site::Choose, "CopyMap::retain", || {
+        COPIES.insert(1, 1);
+        COPIES.retain(|_, _| {
+            act();
+            false
+        });
+    })
+    .used("the pairs of a bucket, copies; that the bucket is as it was is looked at again")
+    .left("what was removed so far is"),
     row(Site::Choose, "List::retain", || {
         LIST.push_back(1);
         LIST.retain(|_| {
@@ -336,6 +365,21 @@ pub(super) static ROWS: [Row; 53] = [
     in_section(Site::Key, "Clone, by HashMap::update", || _ = KEYS.update(&Key(2), |value| *value))
         .used("the old entry, which the section protects and is compared")
         .left("the map is as it was"),
+    row(Site::Key, "Hash, by CopyMap::get", || _ = COPY_KEYS.get(&CopyKey(1)))
+        .used("nothing: the table is looked up afterwards")
+        .left("the map is as it was"),
+    row(Site::Key, "Eq, by CopyMap::get", || _ = COPY_KEYS.get(&CopyKey(0)))
+        .used("a copy; that the bucket is as it was is looked at again")
+        .left("the map is as it was"),
+    row(Site::Key, "Eq, by CopyMap::insert", || _ = COPY_KEYS.insert(CopyKey(0), 1))
+        .used("a copy; that the bucket is as it was is looked at again")
+        .left("the map is as it was"),
+    row(Site::Key, "Hash, by a move of a CopyMap's", || {
+        COPY_KEYS.reserve(COPY_KEYS.capacity() + 1);
+        COPY_KEYS.shrink_to_fit();
+    })
+    .used("copies of pairs; that their buckets are as they were is looked at again")
+    .left("the move goes on with the next update"),
     row(Site::Pointer, "ArcCellAny::load_full", || _ = POINTER.load_full())
         .used("the guard, whose slot protects the object")
         .left("the guard is dropped"),

@@ -20,9 +20,9 @@ fn document() -> String {
 }
 
 /// What the names of edges begin with.
-const EDGES: [&str; 17] = [
+const EDGES: [&str; 18] = [
     "GP", "UL", "TK", "DQ", "DS", "LN", "FR", "SR", "RR", "FD", "BR", "LG", "SQ", "LT", "HP", "ID",
-    "HM",
+    "HM", "CM",
 ];
 
 /// The names of edges cited in a text, as often as they are.

@@ -80,7 +80,8 @@ impl Tree {
             before.push((path, text));
         }
         let ended = self.until_noticed(test);
-        for (path, text) in before {
+        // The last edit first: a file may have several.
+        for (path, text) in before.into_iter().rev() {
             fs::write(path, text)?;
         }
         let (attempt, ended) = ended?;

@@ -70,6 +70,9 @@ mod tests {
     fn every_map_grows_and_the_worst_insertion_is_not_the_best() {
         for (name, kinds) in rivals::that(|rival| rival.maps) {
             for (keys, threads) in [(Keys::Words, 1), (Keys::Strings, 2)] {
+                if !kinds.has(keys) {
+                    continue;
+                }
                 let seen = measure(kinds, keys, 3001, threads);
                 let [p99_9_ns, worst_ns, per_second] = seen.values[..] else { unreachable!() };
                 assert!(worst_ns >= p99_9_ns, "{name}: {seen:?}");

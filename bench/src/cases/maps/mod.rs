@@ -229,32 +229,41 @@ pub(crate) enum Keys {
 /// A measurement by the crate `bustle`, where that is compiled in: see `published`.
 type Bustle = fn([u8; 4], f64, u8, usize, u64) -> f64;
 
+/// Makes an empty map with room for so many entries.
+type Make = fn(usize) -> Box<dyn Table>;
+
 /// The maps of a rival.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kinds {
-    /// By [`Keys`].
-    makes: [fn(usize) -> Box<dyn Table>; 3],
+    /// By [`Keys`]; none of strings, for a map of words.
+    makes: [Option<Make>; 3],
     pub(crate) bustle: Bustle,
 }
 
 impl Kinds {
     pub(crate) const fn of<M: Maps>() -> Self {
+        let mut kinds = Self::of_words::<M::Of<u64, Fast>, M::Of<u64, M::Own>>();
+        kinds.makes[Keys::Strings as usize] = Some(Filled::<M::Of<String, Fast>, String>::boxed);
+        kinds
+    }
+
+    pub(crate) const fn of_words<M: Map<u64>, OwnHash: Map<u64>>() -> Self {
         Self {
-            makes: [
-                Filled::<M::Of<u64, Fast>, u64>::boxed,
-                Filled::<M::Of<String, Fast>, String>::boxed,
-                Filled::<M::Of<u64, M::Own>, u64>::boxed,
-            ],
+            makes: [Some(Filled::<M, u64>::boxed), None, Some(Filled::<OwnHash, u64>::boxed)],
             #[cfg(feature = "all-rivals")]
-            bustle: published::measure::<M::Of<u64, Fast>>,
+            bustle: published::measure::<M>,
             #[cfg(not(feature = "all-rivals"))]
             bustle: |_, _, _, _, _| f64::NAN,
         }
     }
 
+    pub(crate) fn has(self, keys: Keys) -> bool {
+        self.makes[keys as usize].is_some()
+    }
+
     /// An empty map with room for so many entries.
     fn make(self, keys: Keys, entries: usize) -> Box<dyn Table> {
-        self.makes[keys as usize](entries)
+        self.makes[keys as usize].expect("it has such keys")(entries)
     }
 }
 
@@ -350,9 +359,15 @@ mod tests {
     impl Kinds {
         pub(crate) const fn checks<M: Maps>() -> fn(&str) {
             |name| {
-                keeps_its_word::<u64, _>(&M::Of::<u64, Fast>::with_capacity(0), name);
-                keeps_its_word::<u64, _>(&M::Of::<u64, M::Own>::with_capacity(100), name);
+                Self::checks_words::<M::Of<u64, Fast>, M::Of<u64, M::Own>>()(name);
                 keeps_its_word::<String, _>(&M::Of::<String, Fast>::with_capacity(2000), name);
+            }
+        }
+
+        pub(crate) const fn checks_words<M: Map<u64>, OwnHash: Map<u64>>() -> fn(&str) {
+            |name| {
+                keeps_its_word::<u64, _>(&M::with_capacity(0), name);
+                keeps_its_word::<u64, _>(&OwnHash::with_capacity(100), name);
             }
         }
     }

@@ -4,7 +4,7 @@ use std::collections::hash_map::RandomState;
 use std::ptr::NonNull;
 
 use quiescence::collections::id_map::Id;
-use quiescence::collections::{HashMap, IdMap};
+use quiescence::collections::{CopyMap, HashMap, IdMap};
 use quiescence::intrusive::{Cursor, HashTable, Node, TableOptions};
 use quiescence::{Domain, tag::Global};
 
@@ -201,6 +201,41 @@ maps! {
     remove: |map, key| map.remove(key);
     replace: |map, key, value| map.insert(key.clone(), value);
     flush: |_| quiescence::barrier();
+}
+
+impl<S: Hashes> Map<u64> for CopyMap<u64, u64, S> {
+    type Thread = ();
+
+    fn with_capacity(entries: usize) -> Self {
+        Self::with_capacity_and_hasher(entries, S::default())
+    }
+
+    fn thread(&self) {}
+
+    #[inline(always)]
+    fn get(&self, (): &mut (), key: &u64) -> Option<u64> {
+        self.get(key)
+    }
+
+    #[inline(always)]
+    fn insert(&self, (): &mut (), key: &u64, value: u64) -> bool {
+        self.insert(*key, value).is_none()
+    }
+
+    #[inline(always)]
+    fn update(&self, (): &mut (), key: &u64, value: u64) -> bool {
+        self.update(key, |_| value).is_some()
+    }
+
+    #[inline(always)]
+    fn remove(&self, (): &mut (), key: &u64) -> bool {
+        self.remove(key).is_some()
+    }
+
+    #[inline(always)]
+    fn replace(&self, (): &mut (), key: &u64, value: u64) {
+        self.insert(*key, value);
+    }
 }
 
 // The table of `rcu advise`, whose values are large: entries are in boxes.

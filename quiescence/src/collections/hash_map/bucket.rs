@@ -17,8 +17,8 @@ use super::entry::{At, BoxOf, EntryOf, Form};
 use super::formed::Formed;
 use super::known::Seen;
 use super::node::{Left, Node, NodeRef};
-use super::tags::{self, DEAD, EMPTY, LOCK, MOVED, OVER, STAMPED};
 use crate::collections::patience::Patience;
+use crate::collections::tags::{self, DEAD, EMPTY, LOCK, MOVED, OVER, STAMPED};
 use crate::os::sync::{AtomicPtr, AtomicU64};
 
 /// What a map must know of its domain's grace periods.

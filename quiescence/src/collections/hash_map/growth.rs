@@ -1,7 +1,7 @@
 //! How entries move to another table, a few buckets at each update.
 //!
 //! A bucket's entries go to buckets of the next table that get theirs from nowhere else, and that
-//! no thread can reach before the old bucket says [`MOVED`](super::tags::MOVED): so they are copied
+//! no thread can reach before the old bucket says [`MOVED`](tags::MOVED): so they are copied
 //! under the lock of the old one alone. Readers that hold references into the old bucket keep them;
 //! the old table is freed after a grace period.
 //!
@@ -26,7 +26,7 @@ use super::known::Known;
 use super::node::Left;
 use super::search::each;
 use super::table::{Table, TableRef};
-use super::tags;
+use crate::collections::tags;
 use crate::os::sync::AtomicPtr;
 
 /// Buckets that an update moves, while a map grows.

@@ -14,7 +14,7 @@ use crate::os::user_code::{self, Site};
 
 /// Whether `other`, the key of an entry, is `key`.
 #[inline(always)]
-pub(super) fn is_key<Q, K>(key: &Q, other: &K) -> bool
+pub(crate) fn is_key<Q, K>(key: &Q, other: &K) -> bool
 where
     Q: Equivalent<K> + ?Sized,
 {

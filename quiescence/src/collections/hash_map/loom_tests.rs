@@ -17,8 +17,8 @@ use super::known::{Known, Seen};
 use super::node::Left;
 use super::search::search;
 use super::table::{Table, TableRef};
-use super::tags;
 use super::walk::Walk;
+use crate::collections::tags;
 use crate::loom_tests::{bounded, spawn};
 use crate::os::sync::{AtomicPtr, AtomicU64, Tracked, fence};
 

@@ -16,7 +16,7 @@
 //!
 //! | file | what it is |
 //! |---|---|
-//! | `tags` | the word of a bucket |
+//! | `collections/tags` | the word of a bucket |
 //! | `entry` | entries in slots, and entries in boxes |
 //! | `formed` | pointers to what has slots |
 //! | `node` | overflow nodes |
@@ -44,8 +44,9 @@ mod known;
 mod node;
 mod search;
 mod table;
-mod tags;
 mod walk;
+
+pub(super) use self::known::is_key;
 
 #[cfg(all(test, loom))]
 mod loom_tests;

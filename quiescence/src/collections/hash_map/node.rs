@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering::{self, Acquire, Relaxed, Release};
 
 use super::entry::Form;
 use super::formed::Formed;
-use super::tags;
+use crate::collections::tags;
 use crate::os::sync::AtomicU64;
 use crate::reclaim::cache;
 

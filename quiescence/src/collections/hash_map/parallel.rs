@@ -3,13 +3,13 @@
 use std::hash::{BuildHasher, Hash};
 
 use rayon::iter::{
-    FlatMapIter, FromParallelIterator, IntoParallelIterator, Map, ParallelExtend, ParallelIterator,
-    Split, split,
+    FromParallelIterator, IntoParallelIterator, Map, ParallelExtend, ParallelIterator,
 };
 
 use super::map::HashMap;
 use super::set::{HashSet, HashSetRef};
 use super::view::{HashMapRef, Iter};
+use crate::collections::parts::{Parts, parts};
 use crate::domain::tag::{DomainTag, Section};
 use crate::reclaim::weigh::Weigh;
 
@@ -19,13 +19,7 @@ use crate::reclaim::weigh::Weigh;
 /// before it, so no grace period that could free what they find ends meanwhile. **They must not
 /// wait for one:** an update of theirs that waits at the domain's limit would wait for this
 /// section. Use the `try_` forms there.
-pub type ParIter<'s, K, V, S, D> = FlatMapIter<
-    Split<Iter<'s, K, V, S, D>, SplitOff<Iter<'s, K, V, S, D>>>,
-    fn(Iter<'s, K, V, S, D>) -> Iter<'s, K, V, S, D>,
->;
-
-/// Splits off a part of an iterator.
-type SplitOff<I> = fn(I) -> (I, Option<I>);
+pub type ParIter<'s, K, V, S, D> = Parts<Iter<'s, K, V, S, D>>;
 
 impl<'s, K, V, S, D, G> IntoParallelIterator for &'s HashMapRef<'_, K, V, S, D, G>
 where
@@ -39,11 +33,10 @@ where
     type Item = (&'s K, &'s V);
 
     fn into_par_iter(self) -> Self::Iter {
-        let split_off: SplitOff<_> = |mut first: Iter<'s, K, V, S, D>| {
+        parts(self.iter(), |mut first| {
             let second = first.walk.split().map(|walk| Iter { map: first.map, walk });
             (first, second)
-        };
-        split(self.iter(), split_off).flat_map_iter(|part| part)
+        })
     }
 }
 

@@ -7,7 +7,7 @@ use super::entry::{At, EntryOf, Form};
 use super::known::Seen;
 use super::node::NodeRef;
 use super::table::TableRef;
-use super::tags::{self, MOVED, OVER};
+use crate::collections::tags::{self, MOVED, OVER};
 
 /// The entry with this hash that `is_it` accepts.
 ///

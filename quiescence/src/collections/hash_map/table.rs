@@ -1,8 +1,5 @@
 //! Tables: a power of two of buckets in one piece of memory, behind a head that says how many.
 
-use std::alloc::{self, Layout};
-#[cfg(all(target_arch = "x86_64", not(miri)))]
-use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 use std::iter;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
@@ -12,7 +9,8 @@ use super::bucket::{Bucket, node_of};
 use super::entry::{BoxOf, Form};
 use super::formed::Formed;
 use super::node::NodeRef;
-use super::tags;
+use crate::collections::lines::Lines;
+use crate::collections::tags;
 use crate::os::memory;
 use crate::os::sync::{AtomicPtr, AtomicU64, array_of, const_unless_loom};
 
@@ -29,6 +27,8 @@ pub(super) struct Table {
     pub(super) moved: AtomicU64,
     /// The tables before this one.
     before: Option<Arc<Old>>,
+    /// The memory that it is in.
+    lines: Option<Lines>,
 }
 
 /// A table that another one takes the place of, and those before it.
@@ -81,9 +81,6 @@ impl Old {
     }
 }
 
-/// From this on a table is a mapping of its own.
-const MAPPED_FROM: usize = 1 << 16;
-
 /// A table, and of which form its slots are.
 pub(super) type TableRef<F> = Formed<F, Table>;
 
@@ -103,6 +100,7 @@ const_unless_loom! {
             passed: AtomicU64::new(0),
             moved: AtomicU64::new(0),
             before: None,
+            lines: None,
         },
         bucket: array_of![AtomicU64::new(0); 32],
     };
@@ -134,24 +132,18 @@ impl<F: Form> TableRef<F> {
     /// One that takes the place of others.
     fn after(buckets: usize, before: Option<Arc<Old>>) -> Self {
         debug_assert!(buckets.is_power_of_two());
-        let layout = Self::layout(buckets);
-        let memory = if layout.size() >= MAPPED_FROM {
-            memory::map_zeroed_huge(layout.size()).unwrap_or(ptr::null_mut())
-        } else {
-            // SAFETY: not of no bytes.
-            unsafe { alloc::alloc_zeroed(layout) }
-        };
-        let Some(table) = NonNull::new(memory.cast::<Table>()) else {
-            alloc::handle_alloc_error(layout)
-        };
+        let bytes = buckets.checked_mul(F::STRIDE);
+        let lines = Lines::new(bytes.and_then(|bytes| bytes.checked_add(Self::BUCKETS_AT)));
+        let table = lines.at().cast::<Table>();
         let head = Table {
             mask: buckets - 1,
             next: AtomicPtr::new(ptr::null_mut()),
             passed: AtomicU64::new(0),
             moved: AtomicU64::new(0),
             before,
+            lines: Some(lines),
         };
-        // SAFETY: memory of this layout.
+        // SAFETY: it begins the memory.
         unsafe { table.write(head) };
         // SAFETY: the memory is for slots of this form.
         let this = unsafe { Self::of(table) };
@@ -162,29 +154,13 @@ impl<F: Form> TableRef<F> {
         this
     }
 
-    fn layout(buckets: usize) -> Layout {
-        let bytes = buckets.checked_mul(F::STRIDE).and_then(|b| b.checked_add(Self::BUCKETS_AT));
-        let layout = bytes.and_then(|bytes| Layout::from_size_align(bytes, 64).ok());
-        layout.expect("quiescence: a map of so many entries is larger than the address space")
-    }
-
     /// Gives its memory back.
     ///
     /// # Safety
     /// No thread uses it any more; what is in it has another owner. It came from `new`.
     pub(super) unsafe fn free(self) {
-        let (layout, memory) = (Self::layout(self.buckets()), self.as_ptr().cast::<u8>());
-        // SAFETY: within the memory.
-        let before = unsafe { &raw mut (*self.as_ptr()).before };
-        // SAFETY: written by `after`, and not used any more.
-        unsafe { before.drop_in_place() };
-        if layout.size() >= MAPPED_FROM {
-            // SAFETY: mapped with this size by `new`.
-            unsafe { memory::unmap_huge(memory, layout.size()) };
-        } else {
-            // SAFETY: allocated with this layout by `new`.
-            unsafe { alloc::dealloc(memory, layout) };
-        }
+        // SAFETY: written by `after`, and not used any more. Its memory goes with the head.
+        drop(unsafe { self.as_ptr().read() });
     }
 
     pub(super) fn buckets(self) -> usize {
@@ -198,7 +174,7 @@ impl<F: Form> TableRef<F> {
 
     /// Bytes of its memory.
     fn bytes(self) -> usize {
-        Self::layout(self.buckets()).size()
+        self.head().lines.as_ref().map_or(0, Lines::bytes)
     }
 
     /// Bytes of all tables of a map, of which this one is the root.
@@ -221,15 +197,11 @@ impl<F: Form> TableRef<F> {
     /// Has the lines of a bucket loaded that are not the first one.
     #[inline(always)]
     pub(super) fn prefetch(self, hash: usize) {
-        #[cfg(all(target_arch = "x86_64", not(miri)))]
         if F::STRIDE > 64 {
             let second =
                 self.bucket(hash).slot(1).wrapping_add(64 - size_of::<super::bucket::Head>());
-            // SAFETY: a hint, whatever the address is.
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(second.cast()) };
+            memory::prefetch(second);
         }
-        #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-        let _ = hash;
     }
 
     /// The table that its entries move to.

@@ -13,7 +13,7 @@ use super::growth::{self, STEP};
 use super::known::{Known, Seen, is_key};
 use super::map::{HashMap, by_form};
 use super::table::TableRef;
-use super::tags;
+use crate::collections::tags;
 use crate::domain::sections;
 use crate::domain::tag::DomainTag;
 use crate::os::user_code::{self, Site};

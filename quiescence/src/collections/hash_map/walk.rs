@@ -11,7 +11,7 @@ use super::known::is_key;
 use super::node::{NodeRef, WORD_SLOTS};
 use super::search;
 use super::table::TableRef;
-use super::tags;
+use crate::collections::tags;
 use std::ptr;
 use std::sync::atomic::Ordering::Acquire;
 

@@ -1,0 +1,141 @@
+//! Going over all pairs of a map, while it changes.
+//!
+//! A walk goes over classes of hashes: those that have some index in a table of some size. At first
+//! these are the buckets of the table that there is. A class whose pairs are in a larger table by
+//! now is divided into two; of one whose pairs are in a smaller one, with those of others, the
+//! others are left out. Each class is copied as it is at one moment: so a pair that is there all
+//! the time is seen once, and no key twice.
+
+use std::fmt;
+use std::hash::{BuildHasher, Hash};
+use std::mem;
+use std::ops::Range;
+
+use super::map::CopyMap;
+use crate::sync::NoUninit;
+
+/// Copies of the pairs of a map: see [`CopyMap::iter`].
+pub struct Iter<'m, K: NoUninit, V: NoUninit, S> {
+    map: &'m CopyMap<K, V, S>,
+    /// Indexes that are left, and the mask that they are of.
+    indexes: Range<usize>,
+    mask: usize,
+    /// Parts of a class that was divided: index and mask.
+    parts: Vec<(usize, usize)>,
+    /// What is left of a class.
+    pairs: Vec<(K, V)>,
+}
+
+impl<'m, K: NoUninit, V: NoUninit, S> Iter<'m, K, V, S> {
+    /// Of the classes that have some of the indexes of a mask.
+    pub(super) fn of(map: &'m CopyMap<K, V, S>, indexes: Range<usize>, mask: usize) -> Self {
+        Self { map, indexes, mask, parts: Vec::new(), pairs: Vec::new() }
+    }
+}
+
+impl<K: NoUninit + Hash, V: NoUninit, S: BuildHasher> Iter<'_, K, V, S> {
+    /// Copies the next class. `None` after the last.
+    fn copy_class(&mut self) -> Option<()> {
+        let next = || self.indexes.next().map(|index| (index, self.mask));
+        let (index, mask) = self.parts.pop().or_else(next)?;
+        let now = self.map.tables.copy(index as u64, &mut self.pairs).table.mask;
+        if now > mask {
+            self.pairs.clear();
+            let both = [index + mask + 1, index];
+            self.parts.extend(both.map(|index| (index, 2 * mask + 1)));
+        } else if now < mask {
+            // Taken out: if `Hash` panics, the others of other classes are not seen.
+            let mut pairs = mem::take(&mut self.pairs);
+            pairs.retain(|(key, _)| self.map.hash(key) as usize & mask == index);
+            self.pairs = pairs;
+        }
+        Some(())
+    }
+}
+
+impl<K: NoUninit + Hash, V: NoUninit, S: BuildHasher> Iterator for Iter<'_, K, V, S> {
+    type Item = (K, V);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some(pair) = self.pairs.pop() {
+                return Some(pair);
+            }
+            self.copy_class()?;
+        }
+    }
+}
+
+impl<K: NoUninit, V: NoUninit, S> fmt::Debug for Iter<'_, K, V, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Iter").finish_non_exhaustive()
+    }
+}
+
+#[cfg(feature = "rayon")]
+mod parallel {
+    use std::hash::{BuildHasher, Hash};
+    use std::ops::Range;
+
+    use rayon::iter::{
+        FromParallelIterator, IntoParallelIterator, ParallelExtend, ParallelIterator,
+    };
+
+    use super::{CopyMap, Iter};
+    use crate::collections::parts::{Parts, parts};
+    use crate::sync::NoUninit;
+
+    /// The pairs of a map, gone over by several threads: of `&CopyMap`.
+    pub type ParIter<'m, K, V, S> = Parts<Iter<'m, K, V, S>>;
+
+    impl<'m, K, V, S> IntoParallelIterator for &'m CopyMap<K, V, S>
+    where
+        K: NoUninit + Hash + Eq + Send,
+        V: NoUninit + Send,
+        S: BuildHasher + Sync,
+    {
+        type Iter = ParIter<'m, K, V, S>;
+        type Item = (K, V);
+
+        fn into_par_iter(self) -> Self::Iter {
+            parts(self.iter(), |mut first| {
+                let Range { start, end } = first.indexes;
+                let middle = start.midpoint(end);
+                let second = (middle > start).then(|| {
+                    first.indexes.end = middle;
+                    Iter::of(first.map, middle..end, first.mask)
+                });
+                (first, second)
+            })
+        }
+    }
+
+    impl<K, V, S> ParallelExtend<(K, V)> for &CopyMap<K, V, S>
+    where
+        K: NoUninit + Hash + Eq + Send,
+        V: NoUninit + Send,
+        S: BuildHasher + Sync,
+    {
+        fn par_extend<I: IntoParallelIterator<Item = (K, V)>>(&mut self, pairs: I) {
+            let map = *self;
+            pairs.into_par_iter().for_each(|(key, value)| {
+                map.insert(key, value);
+            });
+        }
+    }
+
+    impl<K, V, S> FromParallelIterator<(K, V)> for CopyMap<K, V, S>
+    where
+        K: NoUninit + Hash + Eq + Send,
+        V: NoUninit + Send,
+        S: BuildHasher + Default + Sync,
+    {
+        fn from_par_iter<I: IntoParallelIterator<Item = (K, V)>>(pairs: I) -> Self {
+            let map = Self::default();
+            (&map).par_extend(pairs);
+            map
+        }
+    }
+}
+#[cfg(feature = "rayon")]
+pub use self::parallel::ParIter;

@@ -1,0 +1,57 @@
+//! Nodes in no chain: those that a map has, and those that a thread has taken.
+
+use super::bucket::Bucket;
+use crate::collections::lines::Lines;
+use crate::os::sync::{self, Mutex};
+use crate::sync::NoUninit;
+
+/// The nodes of a map, freed with it [CM-I1].
+pub(super) struct Nodes<K, V> {
+    pub(super) all: Vec<Lines>,
+    /// Those that no chain and no thread has.
+    pub(super) spare: Vec<Bucket<K, V>>,
+}
+
+/// Nodes that a thread is about to use, or has taken out of a chain. They go back to the map,
+/// whatever ends the thread's work.
+pub(super) struct Spare<'m, K, V> {
+    pub(super) taken: Vec<Bucket<K, V>>,
+    nodes: &'m Mutex<Nodes<K, V>>,
+}
+
+impl<'m, K: NoUninit, V: NoUninit> Spare<'m, K, V> {
+    /// None, yet.
+    #[inline(always)]
+    pub(super) fn of(nodes: &'m Mutex<Nodes<K, V>>) -> Self {
+        Self { taken: Vec::new(), nodes }
+    }
+
+    /// Takes some, until there are so many. If there are, it takes no lock.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn fill(&mut self, enough: usize) {
+        if self.taken.len() >= enough {
+            return;
+        }
+        let mut nodes = sync::lock(self.nodes);
+        while self.taken.len() < enough {
+            let node = nodes.spare.pop().unwrap_or_else(|| {
+                let lines = Bucket::<K, V>::lines(1);
+                // SAFETY: the first one; it stays as long as the map.
+                let node = unsafe { Bucket::at(&lines, 0) };
+                nodes.all.push(lines);
+                node
+            });
+            self.taken.push(node);
+        }
+    }
+}
+
+impl<K, V> Drop for Spare<'_, K, V> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        if !self.taken.is_empty() {
+            sync::lock(self.nodes).spare.append(&mut self.taken);
+        }
+    }
+}
