@@ -313,6 +313,8 @@ pub fn remembers_heads() -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::ptr;
+
     use super::*;
     use crate::gp::tuning::Tuning;
     use crate::os::sync::array_of;
@@ -371,9 +373,9 @@ mod tests {
         domain.barrier();
     }
 
-    /// Pushes a head as if nothing had been remembered of it, as in a release.
-    fn push_unseen(callback_queue: &CallbackQueue, head: &mut Head) {
-        // SAFETY: borrowed exclusively.
+    /// Pushes a head of the caller's as if nothing had been remembered of it, as in a release.
+    fn push_unseen(callback_queue: &CallbackQueue, head: *mut Head) {
+        // SAFETY: the caller's, and no thread runs it now.
         let link = unsafe { Head::set(head, nothing) };
         // SAFETY: not at all, where it waits already; that this ends well is what is tested.
         unsafe { callback_queue.shared.front.0.llist.push(link, false) };
@@ -384,10 +386,11 @@ mod tests {
     fn a_barrier_ends_where_a_head_was_queued_twice() {
         let domain = Domain::new();
         let callback_queue = CallbackQueue::new(&domain, Wakes::Runner);
-        let [mut one, mut two] = array_of![Head::new(); 2];
-        push_unseen(&callback_queue, &mut one);
-        push_unseen(&callback_queue, &mut two);
-        push_unseen(&callback_queue, &mut one);
+        let mut heads = array_of![Head::new(); 2];
+        let [one, two] = heads.each_mut().map(ptr::from_mut);
+        push_unseen(&callback_queue, one);
+        push_unseen(&callback_queue, two);
+        push_unseen(&callback_queue, one);
         domain.barrier();
         assert!(callback_queue.is_empty() && !callback_queue.is_attended());
         let mut third = Head::new();
@@ -402,13 +405,14 @@ mod tests {
     fn no_thread_attends_after_a_runner_that_found_a_head_queued_twice_at_once() {
         let domain = Domain::new();
         let callback_queue = CallbackQueue::new(&domain, Wakes::Runner);
-        let [mut one, mut two, mut three] = array_of![Head::new(); 3];
-        push_unseen(&callback_queue, &mut one);
-        push_unseen(&callback_queue, &mut two);
-        push_unseen(&callback_queue, &mut one);
+        let mut heads = array_of![Head::new(); 3];
+        let [one, two, three] = heads.each_mut().map(ptr::from_mut);
+        push_unseen(&callback_queue, one);
+        push_unseen(&callback_queue, two);
+        push_unseen(&callback_queue, one);
         assert!(callback_queue.attend(Some(Duration::ZERO)).is_err());
         // SAFETY: run by the barrier, before it goes.
-        assert!(unsafe { callback_queue.push(&mut three, nothing) }.unwrap().unattended);
+        assert!(unsafe { callback_queue.push(three, nothing) }.unwrap().unattended);
         domain.barrier();
     }
 
@@ -417,8 +421,9 @@ mod tests {
     fn a_runner_comes_after_a_visitor_that_has_given_up() {
         let domain = Domain::new();
         let callback_queue = CallbackQueue::new(&domain, Wakes::Runner);
-        let [mut one, mut two, mut three] = array_of![Head::new(); 3];
-        for head in [&mut one, &mut two, &mut three] {
+        let mut heads = array_of![Head::new(); 3];
+        let [one, two, three] = heads.each_mut().map(ptr::from_mut);
+        for head in [one, two, three] {
             push_unseen(&callback_queue, head);
         }
         let waits_for_visitor = || crate::os::sync::lock(&callback_queue.shared.inner).waiters != 0;
@@ -439,7 +444,7 @@ mod tests {
             while !waits_for_visitor() {
                 std::thread::yield_now();
             }
-            push_unseen(&callback_queue, &mut two); // the chain that the visitor has is torn
+            push_unseen(&callback_queue, two); // the chain that the visitor has is torn
             leaves.wait();
             barrier.join().unwrap();
             assert_eq!(runner.join().unwrap(), Ok(Left::Idle));
