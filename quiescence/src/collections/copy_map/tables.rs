@@ -429,7 +429,10 @@ impl<K: NoUninit, V: NoUninit> Tables<K, V> {
             };
             if !goes_on || !is_as_hashed {
                 sources[..locked].iter().for_each(|(source, state)| source.release(*state));
-                continue;
+                if goes_on {
+                    continue;
+                }
+                return;
             }
 
             // Relaxed: who moved the pairs of `to` away has done so before this move began.
@@ -504,7 +507,7 @@ impl<K: NoUninit, V: NoUninit> Tables<K, V> {
                 if last.is_some_and(|last| buckets.cmp(&last) != next.cmp(&buckets)) {
                     return;
                 }
-                last = Some(buckets);
+                last = (next != buckets).then_some(buckets);
                 // First the last one: if there is no memory for that, nothing moves.
                 Self::table_of(&mut sync::lock(&self.tables), wanted);
                 self.begin_move(root, next);
