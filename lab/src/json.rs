@@ -1,4 +1,5 @@
-//! What the JSON documents of all commands share. The schemas are described in `docs/JSON.md`.
+//! What the JSON documents of all commands share, which `docs/JSON.md` describes. The schemas are
+//! in `lab/schema`.
 
 use bench::slices::RunVerdict;
 use serde::ser::SerializeMap;

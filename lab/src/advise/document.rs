@@ -1,5 +1,5 @@
-//! The report as JSON. The schema is described in `docs/JSON.md`; the thread that changes a field
-//! here describes it there, and raises the version when a reader of the old one would go wrong.
+//! The report as JSON. Its schema is `lab/schema/advise.schema.json`: if you change a field here,
+//! describe it there, and raise the version if a reader of the old one would go wrong.
 
 use serde::{Serialize, Serializer};
 
