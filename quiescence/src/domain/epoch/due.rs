@@ -2,7 +2,7 @@
 //! other place to run what it has deferred.
 
 use grace::Urgency;
-use grace::batch::{self, TEND_EVERY};
+use grace::batch;
 use grace::limit::Context;
 
 use crate::gp::grace_periods::Me;
@@ -22,6 +22,11 @@ pub(super) fn may_drain() -> bool {
 /// its fence interrupts them, and threads that flush do so after each update.
 const WORTH_A_FENCE: u64 = 64;
 
+/// How many objects and functions a thread defers in sections before it runs about as many that are
+/// ready. A go has a cost of its own (the queue's lock, its account), some 600 instructions; shared
+/// by 32, it is less than what one function costs.
+const SHARE: u64 = 32;
+
 /// Asks for a grace period for this thread's open objects, if there is no other reader or there are
 /// [`WORTH_A_FENCE`] of them.
 pub(super) fn close_own(domain: &DomainState) {
@@ -37,10 +42,10 @@ fn is_alone(domain: &DomainState) -> bool {
     domain.grace_periods.readers() <= Own::in_domain(domain).slots()
 }
 
-/// Whether the calling thread has retired so many objects in the domain since it last dropped a
-/// share of them that it is to do so when its section ends.
+/// Whether the calling thread has retired [`SHARE`] objects in the domain since it last dropped
+/// some, so that it is to drop some when its section ends.
 pub(super) fn is_share<K: Named>(tag: &K) -> bool {
-    local::objects(tag.core(), tag).is_some_and(|queue| queue.added() >= TEND_EVERY.into())
+    local::objects(tag.core(), tag).is_some_and(|queue| queue.added() >= SHARE)
 }
 
 /// A section has ended in which this thread has retired [a share](is_share) of objects, or flushed.
