@@ -1,8 +1,9 @@
 //! What the variants of Tree RCU do about a CPU that stays in the kernel, event by event; and
 //! how many callbacks run at once.
 
-use grace::Urgency;
-use simulate::kernel::tree::{Options, Tree, Variant};
+use grace::steps::Without;
+use grace::{Sequence, Urgency};
+use simulate::kernel::tree::{Options, STEPS_FOR_SPEED, Tree, Variant};
 use simulate::kernel::{Access, Callback, Engine, Line, Mode};
 
 use crate::recorder::{Recorder, callback};
@@ -195,6 +196,30 @@ fn a_flood_asks_all_hold_outs_of_today_for_help_at_once() {
     }
     // A scan at each 10,000 of them: the first takes a snapshot, the second finds 20,000 waiting.
     assert_eq!(log.ended, 1, "no jiffy has gone by");
+}
+
+/// The step that only saves time: without it the CPU asks again, when it finds
+/// that its grace period is over.
+#[test]
+fn what_is_asked_for_amid_a_grace_period_begins_at_its_end() {
+    let options = Options::new(Variant::Today, HZ, 2);
+    let begun = |step| {
+        let start = Sequence::after(0);
+        let mut tree = Tree::starting_at(start, options, 2, Without(step));
+        let mut log = Recorder::default();
+        for cpu in [0, 1] {
+            tree.queue(cpu, CALLBACK, &mut log);
+            tree.tick(cpu, Mode::Kernel, &mut log);
+            tree.softirq(cpu, &mut log);
+        }
+        for cpu in [1, 0] {
+            tree.context_switch(cpu, &mut log);
+            tree.softirq(cpu, &mut log);
+        }
+        (log.began, log.ended)
+    };
+    assert_eq!(begun("no such step"), (2, 1));
+    assert_eq!(begun(STEPS_FOR_SPEED[0]), (1, 1));
 }
 
 /// How often a node of the tree was locked.
