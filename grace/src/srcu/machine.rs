@@ -13,8 +13,7 @@
 //! [TB-2]: an index becomes current only after it was seen drained,** so that a straggler of the
 //! flip before is waited for. **Invariant [TB-3]: a grace period ends only after the index that was
 //! current when it began was seen drained under the other one.** **Invariant [TB-4]: while
-//! callbacks are handed out, one more grace period may begin, and none end,** so that the places of
-//! [`RING`](super::RING) never collide.
+//! callbacks are handed out, one more grace period may begin, and none end.**
 
 use super::delay::{Delay, Situation, Wait};
 use super::sequence::{Cookie, Phase, Sequence};

@@ -38,10 +38,6 @@ pub use delay::{Age, CallbackDelay, Delay, Published, Situation, Wait};
 pub use machine::{Action, Event, Refused, STEPS, SrcuMachine};
 pub use sequence::{Cookie, Phase, Sequence};
 
-/// Places for callbacks, by the grace period that they wait for: the one whose callbacks are being
-/// handed out, the one in progress meanwhile, the next, and one to spare.
-pub const RING: u8 = 4;
-
 /// A synchronous grace period is expedited by itself if the domain was idle for longer than this.
 pub const EXPEDITE_AFTER_IDLE_NS: u64 = 25_000;
 

@@ -115,11 +115,6 @@ impl Cookie {
         self.0.wrapping_sub(other.0) as i64 >= 0
     }
 
-    /// Which place of the ring of callbacks belongs to it: 0 to [`RING`](super::RING) - 1.
-    pub const fn place(self) -> u8 {
-        ((self.0 >> 2) % super::RING as u64) as u8
-    }
-
     /// The cookie as a number, for statistics and messages.
     pub const fn to_bits(self) -> u64 {
         self.0
