@@ -161,11 +161,6 @@ impl CpuTime {
     pub const fn callback_ppm(&self) -> u64 {
         self.share_ppm(self.callback_ns)
     }
-
-    /// The system's share: kernel, engine and callbacks, in millionths.
-    pub const fn system_ppm(&self) -> u64 {
-        self.share_ppm(self.kernel_ns + self.engine_ns + self.callback_ns)
-    }
 }
 
 impl Report {
