@@ -21,23 +21,6 @@ fn quiet() {
 // ---- the place ----
 
 #[test]
-fn the_same_arc_may_be_stored_again_and_in_several_places() {
-    let value = Arc::new(5);
-    let (one, other) = (ArcCell::new(value.clone()), ArcCell::new(value.clone()));
-    let guard = one.load();
-    one.store(value.clone());
-    one.store(other.swap(one.load_full()));
-    quiet();
-    assert_eq!((*guard, *one.load(), *other.load()), (5, 5, 5));
-    drop(one);
-    quiet();
-    assert!(Arc::ptr_eq(&other.load_full(), &value));
-    drop((guard, other));
-    quiet();
-    assert_eq!(Arc::strong_count(&value), 1);
-}
-
-#[test]
 fn what_is_not_sized_goes_into_a_box() {
     let cell: ArcCell<Box<[u8]>> = ArcCell::from_pointee(Box::from([1, 2, 3]));
     assert_eq!(cell.load().len(), 3);
@@ -152,26 +135,6 @@ fn a_guard_outlives_the_cell_and_the_thread_that_loaded_it() {
 }
 
 #[test]
-fn guards_end_in_any_order() {
-    let there = Arc::default();
-    let cell = ArcCell::new(tracked(0, &there));
-    let mut guards: Vec<_> = (0..12).map(|_| cell.load()).collect();
-    for at in [5, 0, 9, 3, 3, 0, 5, 2] {
-        assert_eq!(guards.swap_remove(at).whole(), 0);
-        let fresh = cell.load();
-        assert_eq!(fresh.whole(), 0);
-        guards.push(fresh);
-        guards.truncate(11);
-        guards.push(cell.load());
-    }
-    cell.store(tracked(1, &there));
-    quiet();
-    assert!(guards.iter().all(|guard| guard.whole() == 0));
-    drop(guards);
-    quiet_until(|| there.load(Acquire) == 1);
-}
-
-#[test]
 fn guards_and_pointers_are_made_of_each_other() {
     let value = Arc::new(String::from("x"));
     let cell = ArcCell::new(value.clone());
@@ -193,23 +156,6 @@ fn guards_and_pointers_are_made_of_each_other() {
 }
 
 // ---- rcu ----
-
-#[test]
-fn rcu_may_give_back_what_it_got_and_makes_what_it_gives_from_values() {
-    let cell = ArcCell::from_pointee(1);
-    let first = cell.load_full();
-    let was = cell.rcu(Arc::clone);
-    assert!(Arc::ptr_eq(&was, &first) && Arc::ptr_eq(&cell.load_full(), &first));
-    assert_eq!((*cell.rcu(|_| 2), *cell.rcu(|_| Arc::new(3)), *cell.load()), (1, 2, 3));
-    let option = ArcCellOption::<u64>::empty();
-    assert!(option.rcu(|old| old.is_none().then(|| Arc::new(1))).is_none());
-    assert_eq!(option.rcu(|old| old.as_ref().map(|n| Arc::new(**n + 1))).as_deref(), Some(&1));
-    assert_eq!(option.rcu(|_| None::<Arc<u64>>).as_deref(), Some(&2));
-    assert!(option.load().is_none());
-    drop(was);
-    quiet();
-    assert_eq!(Arc::strong_count(&first), 1);
-}
 
 #[test]
 fn a_panic_in_rcu_changes_nothing() {
@@ -405,40 +351,6 @@ fn no_reader_sees_an_older_value_after_a_newer_one() {
             stored.store(number, Release);
         }
     });
-}
-
-#[test]
-fn everything_is_dropped_once_whatever_threads_do() {
-    let there = Arc::default();
-    let cells: [ArcCellOption<Counted>; 3] = Default::default();
-    let meet = Barrier::new(4);
-    threads(4, |thread| {
-        meet.wait();
-        let mut kept = Vec::new();
-        for round in 0..rounds(3_000, 40) {
-            let number = (thread as u64) << 32 | round;
-            let cell = &cells[(round % 3) as usize];
-            match (thread as u64 + round) % 7 {
-                0 => cell.store(Some(tracked(number, &there))),
-                1 => drop(cell.swap(Some(tracked(number, &there)))),
-                2 => drop(cell.take()),
-                3 => {
-                    let seen = cell.load();
-                    drop(cell.compare_and_swap(&seen, Some(tracked(number, &there))));
-                }
-                4 => drop(cell.rcu(Option::clone)),
-                _ => kept.push(cell.load()),
-            }
-            kept.iter().flat_map(|guard| guard.as_ref()).for_each(|one| {
-                one.whole();
-            });
-            kept.truncate((round % 13) as usize);
-        }
-    });
-    let left = cells.iter().filter(|cell| cell.load().is_some()).count();
-    quiet_until(|| there.load(Acquire) == left);
-    drop(cells);
-    quiet_until(|| there.load(Acquire) == 0);
 }
 
 /// A thread that ends may load from the destructor of a thread-local, first or not.
