@@ -88,30 +88,6 @@ fn counting_table(domain: &Domain<Private>) -> (Table, Arc<Counting>) {
     (Table::new_in(domain.clone(), options, counting.clone()).unwrap(), counting)
 }
 
-#[test]
-fn all_memory_comes_back_to_a_tables_own_allocator() {
-    let nodes: Vec<Node> = (0..6_000).map(|_| Node::new()).collect();
-    for memory in MEMORIES {
-        for auto_resize in [false, true] {
-            let domain = Domain::new();
-            let counting = Counting::with(i64::MAX);
-            let made =
-                Table::new_in(domain.clone(), options(memory, auto_resize), counting.clone());
-            let table = made.unwrap();
-            assert!(counting.live.load(SeqCst) > 0, "the table itself is from it");
-            add_all(&table, &domain, &nodes);
-            for buckets in [1 << 12, 16, 1 << 10] {
-                table.resize(buckets);
-            }
-            delete_all(&table, &domain, &nodes);
-            // SAFETY: no other thread uses it.
-            unsafe { table.destroy() }.unwrap();
-            // The thread that resizes tables may be the one that frees it.
-            until(|| counting.live.load(SeqCst) == 0);
-        }
-    }
-}
-
 /// On the library's thread: not in the call that finds it too small, which is in a section.
 #[test]
 fn a_table_grows_by_its_own_allocator() {
@@ -141,19 +117,4 @@ fn without_memory_there_is_no_table_and_nothing_is_kept() {
             }
         }
     }
-}
-
-/// A table that cannot grow is as good as before.
-#[test]
-fn without_memory_a_table_stays_as_it_is() {
-    let nodes: Vec<Node> = (0..2_000).map(|_| Node::new()).collect();
-    let domain: Domain<Private> = Domain::new();
-    let (table, counting) = counting_table(&domain);
-    counting.left.store(0, SeqCst);
-    assert!(!table.allocate(1 << 12));
-    add_all(&table, &domain, &nodes);
-    delete_all(&table, &domain, &nodes);
-    // SAFETY: no other thread uses it.
-    unsafe { table.destroy() }.unwrap();
-    until(|| counting.live.load(SeqCst) == 0);
 }
