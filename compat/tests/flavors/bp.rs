@@ -7,30 +7,6 @@ use std::thread;
 
 use crate::c::*;
 
-#[test]
-fn the_first_section_registers() {
-    attach();
-    thread::spawn(|| {
-        assert!(bp_pointer().is_null());
-        read_lock(BP);
-        let record = bp_pointer();
-        assert!(!record.is_null());
-        let state = quiescence_urcu_start_poll(BP);
-        assert_not_over(BP, state);
-        read_unlock(BP);
-        quiescence_urcu_synchronize(BP);
-        assert!(quiescence_urcu_poll_state(BP, state));
-        // As often as one likes, and without any effect.
-        register(BP);
-        quiescence_urcu_bp_register();
-        assert_eq!(bp_pointer(), record);
-        unregister(BP);
-        assert_eq!(bp_pointer(), record);
-    })
-    .join()
-    .unwrap();
-}
-
 /// Threads that come and go do not use up memory.
 #[test]
 fn records_are_used_again() {

@@ -62,6 +62,7 @@ pub(crate) const SIGNAL: u32 = 4;
 
 /// Those whose readers have sections.
 pub(crate) const SECTIONS: [u32; 4] = [MEMB, MB, BP, SIGNAL];
+pub(crate) const ALL: [u32; 5] = [MEMB, MB, QSBR, BP, SIGNAL];
 
 /// `struct urcu_gp`.
 #[repr(C, align(128))]
@@ -311,13 +312,6 @@ fn wake(flavor: u32) {
     }
 }
 
-pub(crate) fn quiescent_state() {
-    let now = GP[QSBR as usize].ctr.load(SeqCst);
-    if word(QSBR).load(Relaxed) != now {
-        renew(now);
-    }
-}
-
 pub(crate) fn offline() {
     renew(0);
 }
@@ -415,6 +409,28 @@ pub(crate) fn reader_passes(flavor: u32, times: u32) {
     thread::spawn(reads).join().unwrap();
 }
 
+/// Runs `child` in a child process; what it returns, or 101 if it panics.
+pub(crate) fn in_child(child: impl FnOnce() -> bool) -> i32 {
+    // SAFETY: the child calls what is made for it, and the allocator, which glibc makes whole.
+    match unsafe { libc::fork() } {
+        -1 => panic!("no more processes"),
+        0 => {
+            // A child that hangs is a failure.
+            // SAFETY: a signal that ends the process.
+            unsafe { libc::alarm(60) };
+            let right = std::panic::catch_unwind(std::panic::AssertUnwindSafe(child));
+            // SAFETY: ends the child without what the parent has asked for at its end.
+            unsafe { libc::_exit(right.map_or(101, |right| i32::from(!right))) }
+        }
+        child => {
+            let mut status = 0;
+            // SAFETY: a child of ours, and a place for its status.
+            assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+            if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { 1_000 + status }
+        }
+    }
+}
+
 /// Runs a test again, in a process of its own, with this role and environment; an end to it comes
 /// in time.
 pub(crate) fn again(test: &str, role: &str, environment: &[(&str, &str)]) -> Output {
@@ -426,10 +442,15 @@ pub(crate) fn again(test: &str, role: &str, environment: &[(&str, &str)]) -> Out
 
 /// Whether a test runs in a process of its own; if not, it has run in one now, and held.
 pub(crate) fn is_alone(test: &str) -> bool {
+    is_alone_with(test, &[])
+}
+
+/// The same of a process with this in its environment.
+pub(crate) fn is_alone_with(test: &str, environment: &[(&str, &str)]) -> bool {
     if role().is_some() {
         return true;
     }
-    let output = again(test, "alone", &[]);
+    let output = again(test, "alone", environment);
     assert!(output.status.success(), "{output:?}");
     false
 }

@@ -1,8 +1,8 @@
 //! Deferred calls: after a grace period, in order, and barriers that wait for all of them.
 
 use std::sync::atomic::Ordering::SeqCst;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
-use std::sync::{Arc, Barrier, Mutex, mpsc};
+use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -10,8 +10,6 @@ use crate::c::*;
 
 /// How long a thread waits at the limit for the worker, at most.
 const TICK: Duration = Duration::from_millis(10);
-
-const ALL: [u32; 5] = [MEMB, MB, QSBR, BP, SIGNAL];
 
 #[test]
 fn calls_are_made_in_order_and_a_barrier_waits_for_them() {
@@ -34,39 +32,6 @@ fn calls_are_made_in_order_and_a_barrier_waits_for_them() {
         quiescence_urcu_defer_unregister_thread(flavor);
         assert_eq!(called.lock().unwrap().last(), Some(&1_000), "to unregister is to wait");
         unregister(flavor);
-    }
-}
-
-/// Nothing is called before the sections of when it was deferred have ended, whichever thread
-/// waits.
-#[test]
-fn calls_wait_for_sections() {
-    attach();
-    for flavor in SECTIONS {
-        let called = Arc::new(AtomicBool::new(false));
-        let (inside, is_inside) = mpsc::channel();
-        let (end, may_end) = mpsc::channel::<()>();
-        let of_reader = Arc::clone(&called);
-        let reader = thread::spawn(move || {
-            register(flavor);
-            read_lock(flavor);
-            inside.send(()).unwrap();
-            may_end.recv().unwrap();
-            assert!(!of_reader.load(SeqCst), "in the section");
-            read_unlock(flavor);
-            unregister(flavor);
-        });
-        is_inside.recv().unwrap();
-        let of_call = Arc::clone(&called);
-        defer(flavor, move || of_call.store(true, SeqCst));
-        let state = quiescence_urcu_start_poll(flavor);
-        let waiter = thread::spawn(move || quiescence_urcu_defer_barrier(flavor));
-        assert_not_over(flavor, state);
-        assert!(!called.load(SeqCst));
-        end.send(()).unwrap();
-        waiter.join().unwrap();
-        assert!(called.load(SeqCst));
-        reader.join().unwrap();
     }
 }
 
@@ -139,9 +104,8 @@ fn functions_are_called_by_a_registered_reader() {
 #[test]
 fn online_threads_at_the_limit_do_not_wait_for_each_other() {
     const TEST: &str = "defer::online_threads_at_the_limit_do_not_wait_for_each_other";
-    if role().is_none() {
-        let output = again(TEST, "small", &[("QUIESCENCE_LIMIT_OBJECTS", "64")]);
-        return assert!(output.status.success(), "{output:?}");
+    if !is_alone_with(TEST, &[("QUIESCENCE_LIMIT_OBJECTS", "64")]) {
+        return;
     }
     attach();
     let count = Arc::new(AtomicU64::new(0));
@@ -180,9 +144,8 @@ fn online_threads_at_the_limit_do_not_wait_for_each_other() {
 #[test]
 fn the_limit_is_waited_for_where_that_may_be() {
     const TEST: &str = "defer::the_limit_is_waited_for_where_that_may_be";
-    if role().is_none() {
-        let output = again(TEST, "small", &[("QUIESCENCE_LIMIT_OBJECTS", "32")]);
-        return assert!(output.status.success(), "{output:?}");
+    if !is_alone_with(TEST, &[("QUIESCENCE_LIMIT_OBJECTS", "32")]) {
+        return;
     }
     attach();
     for flavor in SECTIONS {
@@ -222,26 +185,17 @@ fn the_child_calls_what_waits_too() {
         for _ in 0..10 {
             defer(MEMB, || _ = CALLED.fetch_add(1, SeqCst));
         }
-        // SAFETY: as in `fork::in_child`.
-        let child = unsafe { libc::fork() };
-        if child == 0 {
-            // SAFETY: a signal that ends a child that hangs.
-            unsafe { libc::alarm(60) };
+        let code = in_child(|| {
             assert_eq!(CALLED.load(SeqCst), before);
             read_unlock(MEMB);
             defer(MEMB, || _ = CALLED.fetch_add(1, SeqCst));
             quiescence_urcu_defer_barrier_thread(MEMB);
-            let all = CALLED.load(SeqCst) - before == 11;
+            assert_eq!(CALLED.load(SeqCst) - before, 11);
             defer(MEMB, || _ = CALLED.fetch_add(1, SeqCst));
             quiescence_urcu_defer_barrier(MEMB);
-            let one_more = CALLED.load(SeqCst) - before == 12;
-            // SAFETY: ends the child.
-            unsafe { libc::_exit(i32::from(!all) + 2 * i32::from(!one_more)) };
-        }
-        let mut status = 0;
-        // SAFETY: a child of ours, and a place for its status.
-        assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
-        assert!(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0, "{status:x}");
+            CALLED.load(SeqCst) - before == 12
+        });
+        assert_eq!(code, 0);
         read_unlock(MEMB);
         quiescence_urcu_defer_barrier(MEMB);
         assert_eq!(CALLED.load(SeqCst) - before, 10);
@@ -255,16 +209,15 @@ fn the_child_calls_what_waits_too() {
 #[test]
 fn nothing_is_called_at_the_end_of_the_process() {
     const TEST: &str = "defer::nothing_is_called_at_the_end_of_the_process";
-    if role().is_some() {
-        attach();
-        register(MEMB);
-        read_lock(MEMB);
-        defer(MEMB, || std::process::abort());
-        read_unlock(MEMB);
-        unregister(MEMB);
-        // Before the worker's patience ends.
-        std::process::exit(0);
+    if !is_alone_with(TEST, &[("QUIESCENCE_LAZY_MS", "3600000")]) {
+        return;
     }
-    let output = again(TEST, "ends", &[("QUIESCENCE_LAZY_MS", "3600000")]);
-    assert!(output.status.success(), "{output:?}");
+    attach();
+    register(MEMB);
+    read_lock(MEMB);
+    defer(MEMB, || std::process::abort());
+    read_unlock(MEMB);
+    unregister(MEMB);
+    // Before the worker's patience ends.
+    std::process::exit(0);
 }

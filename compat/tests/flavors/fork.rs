@@ -8,28 +8,6 @@ use std::thread;
 
 use crate::c::*;
 
-/// Runs `child` in a child process; what it returns, or 101 if it panics.
-fn in_child(child: impl FnOnce() -> bool) -> i32 {
-    // SAFETY: the child calls what is made for it, and the allocator, which glibc makes whole.
-    match unsafe { libc::fork() } {
-        -1 => panic!("no more processes"),
-        0 => {
-            // A child that hangs is a failure.
-            // SAFETY: a signal that ends the process.
-            unsafe { libc::alarm(60) };
-            let right = std::panic::catch_unwind(std::panic::AssertUnwindSafe(child));
-            // SAFETY: ends the child without what the parent has asked for at its end.
-            unsafe { libc::_exit(right.map_or(101, |right| i32::from(!right))) }
-        }
-        child => {
-            let mut status = 0;
-            // SAFETY: a child of ours, and a place for its status.
-            assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
-            if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { 1_000 + status }
-        }
-    }
-}
-
 /// Calls `f` while another thread is in a section of every flavour, and another one sleeps until
 /// they end.
 fn beside_readers(f: impl FnOnce()) {
@@ -57,33 +35,6 @@ fn beside_readers(f: impl FnOnce()) {
     end.send(()).unwrap();
     reader.join().unwrap();
     updaters.into_iter().for_each(|updater| updater.join().unwrap());
-}
-
-const ALL: [u32; 5] = [MEMB, MB, QSBR, BP, SIGNAL];
-
-#[test]
-fn readers_of_threads_that_are_gone_hold_nothing_up() {
-    attach();
-    beside_readers(|| {
-        let code = in_child(|| {
-            for flavor in ALL {
-                quiescence_urcu_synchronize(flavor);
-                register(flavor);
-                if flavor != QSBR {
-                    read_lock(flavor);
-                }
-                let state = quiescence_urcu_start_poll(flavor);
-                assert_not_over(flavor, state);
-                if flavor != QSBR {
-                    read_unlock(flavor);
-                }
-                unregister(flavor);
-                quiescence_urcu_synchronize(flavor);
-            }
-            true
-        });
-        assert_eq!(code, 0);
-    });
 }
 
 /// The one that forks stays what it was.

@@ -122,22 +122,13 @@ fn a_child_reclaims_as_well() {
     fence(SeqCst);
     retire(kept);
     look(); // and it is kept
-    // SAFETY: the child calls the library, which a fork leaves whole, and the allocator, which
-    // glibc does.
-    let child = unsafe { libc::fork() };
-    if child == 0 {
-        // SAFETY: a signal that ends the process: a child that hangs is a failure.
-        unsafe { libc::alarm(60) };
+    let code = in_child(|| {
         release(place);
         look();
         until(|| gone.load(Acquire));
-        // SAFETY: ends the child.
-        unsafe { libc::_exit(0) };
-    }
-    let mut status = 0;
-    // SAFETY: a child of ours, and a place for its status.
-    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
-    assert_eq!(status, 0);
+        true
+    });
+    assert_eq!(code, 0);
     assert!(!gone.load(Acquire));
     release(place);
     look();

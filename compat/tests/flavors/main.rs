@@ -5,6 +5,7 @@
 
 mod bp;
 mod c;
+mod call_rcu;
 mod defer;
 mod environment;
 mod fork;

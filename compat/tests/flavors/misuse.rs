@@ -4,11 +4,12 @@
 use std::thread;
 
 use crate::c::*;
+use crate::call_rcu;
 
 /// A case: its name, what it does, what is said of it.
 type Case = (&'static str, fn(), &'static str);
 
-const CASES: [Case; 25] = [
+const CASES: [Case; 30] = [
     ("twice", || (register(MEMB), register(MEMB)).1, "urcu_memb_register_thread() twice"),
     ("qsbr twice", || (register(QSBR), register(QSBR)).1, "urcu_qsbr_register_thread() twice"),
     ("never", || unregister(MB), "urcu_mb_unregister_thread() by a thread that is not registered"),
@@ -115,6 +116,15 @@ const CASES: [Case; 25] = [
             quiescence_urcu_defer_exit(MEMB);
         },
         "urcu_memb_defer_exit() while 1 threads",
+    ),
+    ("freed twice", call_rcu::freed_twice, "was it freed before?"),
+    ("no worker", call_rcu::no_worker_freed, "there is no such worker"),
+    ("barrier", call_rcu::barrier_in_a_callback, "urcu_mb_barrier() is called by a callback"),
+    ("queued twice", call_rcu::queued_twice, "is queued while it waits already"),
+    (
+        "debug barrier",
+        call_rcu::barrier_in_a_section,
+        "urcu_memb_barrier() inside a read-side critical section",
     ),
 ];
 

@@ -1,66 +1,10 @@
 //! Readers with quiescent states: online they are waited for, and a waiter is offline.
 
 use std::sync::atomic::Ordering::SeqCst;
-use std::sync::{Arc, Barrier, mpsc};
+use std::sync::mpsc;
 use std::thread;
 
 use crate::c::*;
-
-/// A registered thread, online, that runs what it is sent until its sender is dropped.
-struct Reader {
-    orders: mpsc::Sender<fn()>,
-    done: mpsc::Receiver<()>,
-    thread: thread::JoinHandle<()>,
-}
-
-impl Reader {
-    fn new() -> Self {
-        let (orders, told) = mpsc::channel::<fn()>();
-        let (did, done) = mpsc::channel();
-        let thread = thread::spawn(move || {
-            register(QSBR);
-            did.send(()).unwrap();
-            for order in told {
-                order();
-                did.send(()).unwrap();
-            }
-            unregister(QSBR);
-        });
-        done.recv().unwrap();
-        Self { orders, done, thread }
-    }
-
-    fn tell(&self, order: fn()) {
-        self.orders.send(order).unwrap();
-        self.done.recv().unwrap();
-    }
-
-    fn end(self) {
-        drop(self.orders);
-        self.thread.join().unwrap();
-    }
-}
-
-#[test]
-fn a_registered_reader_is_online_and_waited_for() {
-    attach();
-    let reader = Reader::new();
-    let state = quiescence_urcu_start_poll(QSBR);
-    assert_not_over(QSBR, state);
-    reader.tell(quiescent_state);
-    until(|| quiescence_urcu_poll_state(QSBR, state));
-    let again = quiescence_urcu_start_poll(QSBR);
-    assert_not_over(QSBR, again);
-    reader.tell(offline);
-    until(|| quiescence_urcu_poll_state(QSBR, again));
-    quiescence_urcu_synchronize(QSBR); // it stays offline
-    reader.tell(online);
-    let last = quiescence_urcu_start_poll(QSBR);
-    assert_not_over(QSBR, last);
-    reader.end(); // unregisters online
-    quiescence_urcu_synchronize(QSBR);
-    assert!(quiescence_urcu_poll_state(QSBR, last));
-}
 
 #[test]
 fn who_waits_is_offline_meanwhile_and_online_afterwards() {
@@ -77,27 +21,6 @@ fn who_waits_is_offline_meanwhile_and_online_afterwards() {
     quiescence_urcu_synchronize(QSBR);
     assert_eq!(word(QSBR).load(SeqCst), 0, "still offline");
     unregister(QSBR);
-}
-
-/// Two online threads that wait at once would wait for each other, each of them online.
-#[test]
-fn online_threads_may_all_wait_at_once() {
-    attach();
-    let start = Arc::new(Barrier::new(3));
-    let threads: Vec<_> = (0..3)
-        .map(|_| {
-            let start = Arc::clone(&start);
-            thread::spawn(move || {
-                register(QSBR);
-                start.wait();
-                for _ in 0..50 {
-                    quiescence_urcu_synchronize(QSBR);
-                }
-                unregister(QSBR);
-            })
-        })
-        .collect();
-    threads.into_iter().for_each(|thread| thread.join().unwrap());
 }
 
 /// A reader that becomes an updater is the last that the sleeping driver waits for: it must wake

@@ -44,26 +44,6 @@ fn a_grace_period_waits_for_a_section_and_not_for_later_ones() {
     }
 }
 
-/// A sleeper is woken: the reader leaves only when the updater says that it sleeps.
-#[test]
-fn an_updater_that_sleeps_is_woken() {
-    attach();
-    for flavor in [MEMB, MB, SIGNAL] {
-        let (inside, is_inside) = mpsc::channel();
-        let reader = thread::spawn(move || {
-            register(flavor);
-            read_lock(flavor);
-            inside.send(()).unwrap();
-            until(|| GP[flavor as usize].futex.load(SeqCst) == u32::MAX);
-            read_unlock(flavor);
-            unregister(flavor);
-        });
-        is_inside.recv().unwrap();
-        quiescence_urcu_synchronize(flavor);
-        reader.join().unwrap();
-    }
-}
-
 #[test]
 fn flavours_do_not_wait_for_each_other() {
     attach();
@@ -154,28 +134,6 @@ unsafe extern "C" fn reads(value: *mut std::ffi::c_void) {
     assert_not_over(flavor, state);
     // It does not even leave.
     LATE_READS.fetch_add(1, SeqCst);
-}
-
-#[test]
-fn threads_register_while_a_grace_period_waits() {
-    attach();
-    for flavor in SECTIONS {
-        let updater = beside_section(flavor, || {
-            let (polled, is_polled) = mpsc::channel();
-            let updater = thread::spawn(move || {
-                let state = quiescence_urcu_start_poll(flavor);
-                assert_not_over(flavor, state); // it is in progress
-                polled.send(()).unwrap();
-                quiescence_urcu_synchronize(flavor);
-            });
-            is_polled.recv().unwrap();
-            for _ in 0..10 {
-                reader_passes(flavor, 1);
-            }
-            updater
-        });
-        updater.join().unwrap();
-    }
 }
 
 /// What C++ has inlined looks at the record, and registers a thread that the program may register

@@ -2,15 +2,11 @@
 //! again, workers that are freed, CPUs, forks without hooks, misuse. (What programs see with
 //! Debian's library too is in `programs/call_rcu.c`.)
 
-#[allow(dead_code)]
-#[path = "flavors/c.rs"]
-mod c;
-
 use std::ffi::{c_int, c_uint, c_ulong, c_void};
 use std::ptr;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::SeqCst;
-use std::sync::{Mutex, mpsc};
+use std::sync::mpsc;
 use std::thread;
 
 use crate::c::*;
@@ -56,8 +52,6 @@ unsafe extern "C" {
     safe fn quiescence_urcu_free_all_cpu_call_rcu_data(flavor: c_uint);
 }
 
-const ALL: [u32; 5] = [MEMB, MB, QSBR, BP, SIGNAL];
-
 unsafe extern "C" fn run(callback: *mut c_void) {
     // SAFETY: from a box, in `call`.
     let callback = unsafe { Box::from_raw(callback.cast::<Callback>()) };
@@ -89,19 +83,6 @@ fn workers() -> usize {
     names.filter(|name| name.trim() == "call_rcu").count()
 }
 
-/// Runs a test of this file in a process of its own, with more in its environment.
-fn alone(test: &str, environment: &[(&str, &str)]) {
-    let mut again = std::process::Command::new(std::env::current_exe().unwrap());
-    again.args([test, "--exact", "--nocapture", "--test-threads=1"]);
-    let output = again.env("ALONE", test).envs(environment.iter().copied()).output().unwrap();
-    assert!(output.status.success(), "{output:?}");
-}
-
-/// Whether this process runs one test only.
-fn is_alone(test: &str) -> bool {
-    std::env::var("ALONE").is_ok_and(|alone| alone == test)
-}
-
 #[test]
 fn callbacks_run_on_each_flavours_worker() {
     attach();
@@ -128,11 +109,10 @@ fn callbacks_run_on_each_flavours_worker() {
 /// The default worker's thread ends when there is nothing to do, and starts again.
 #[test]
 fn an_idle_default_worker_ends() {
-    const TEST: &str = "an_idle_default_worker_ends";
-    if !is_alone(TEST) {
-        // Each callback is waited for, and none waits for company.
-        let at_once = [("QUIESCENCE_CALL_RCU_IDLE_MS", "0"), ("QUIESCENCE_LAZY_MS", "0")];
-        return alone(TEST, &at_once);
+    // Each callback is waited for, and none waits for company.
+    let at_once = [("QUIESCENCE_CALL_RCU_IDLE_MS", "0"), ("QUIESCENCE_LAZY_MS", "0")];
+    if !is_alone_with("call_rcu::an_idle_default_worker_ends", &at_once) {
+        return;
     }
     attach();
     let (ran, has_run) = mpsc::channel();
@@ -169,9 +149,8 @@ fn an_idle_default_worker_ends() {
 /// is run by the default one. The thread of one that was not asked for ends by itself.
 #[test]
 fn freed_workers_leave_nothing() {
-    const TEST: &str = "freed_workers_leave_nothing";
-    if !is_alone(TEST) {
-        return alone(TEST, &[]);
+    if !is_alone("call_rcu::freed_workers_leave_nothing") {
+        return;
     }
     attach();
     static RAN: AtomicU64 = AtomicU64::new(0);
@@ -214,9 +193,8 @@ fn a_callback_frees_its_worker() {
 
 #[test]
 fn cpus_have_workers() {
-    const TEST: &str = "cpus_have_workers";
-    if !is_alone(TEST) {
-        return alone(TEST, &[]);
+    if !is_alone("call_rcu::cpus_have_workers") {
+        return;
     }
     attach();
     let set = |cpu, worker| {
@@ -264,9 +242,8 @@ fn cpus_have_workers() {
 /// use is no fault.
 #[test]
 fn workers_of_cpus_are_pinned_from_their_start() {
-    const TEST: &str = "workers_of_cpus_are_pinned_from_their_start";
-    if !is_alone(TEST) {
-        return alone(TEST, &[]);
+    if !is_alone("call_rcu::workers_of_cpus_are_pinned_from_their_start") {
+        return;
     }
     attach();
     let allowed = || {
@@ -303,11 +280,9 @@ fn workers_of_cpus_are_pinned_from_their_start() {
 
 static RAN_BESIDE_A_FORK: AtomicU64 = AtomicU64::new(0);
 
-fn goes_on_in_the_child(worker: usize) {
+fn goes_on_in_the_child(worker: *const Worker) {
     let ran = || RAN_BESIDE_A_FORK.load(SeqCst);
     let add = || call(MEMB, || _ = RAN_BESIDE_A_FORK.fetch_add(1, SeqCst));
-    // SAFETY: a signal that ends the process: a child that hangs is a failure.
-    unsafe { libc::alarm(60) };
     assert_eq!((ran(), workers()), (0, 0));
     quiescence_urcu_barrier(MEMB);
     assert_eq!((ran(), workers()), (2, 2));
@@ -316,16 +291,15 @@ fn goes_on_in_the_child(worker: usize) {
     add();
     quiescence_urcu_barrier(MEMB);
     assert_eq!(ran(), 4);
-    free(MEMB, ptr::with_exposed_provenance(worker));
+    free(MEMB, worker);
     until(|| workers() == 1);
 }
 
 /// Without hooks: the child finds what waited, and its workers start again.
 #[test]
 fn a_child_without_hooks_goes_on() {
-    const TEST: &str = "a_child_without_hooks_goes_on";
-    if !is_alone(TEST) {
-        return alone(TEST, &[]);
+    if !is_alone("call_rcu::a_child_without_hooks_goes_on") {
+        return;
     }
     attach();
     let worker = quiescence_urcu_create_call_rcu_data(MEMB, 0, -1);
@@ -334,18 +308,13 @@ fn a_child_without_hooks_goes_on() {
     call(MEMB, || _ = RAN_BESIDE_A_FORK.fetch_add(1, SeqCst));
     choose(MEMB, worker);
     call(MEMB, || _ = RAN_BESIDE_A_FORK.fetch_add(1, SeqCst));
-    // SAFETY: the child calls what is made for it, and the allocator, which glibc makes whole.
-    let child = unsafe { libc::fork() };
+    let code = in_child(|| {
+        read_unlock(MEMB);
+        goes_on_in_the_child(worker);
+        true
+    });
     read_unlock(MEMB);
-    if child == 0 {
-        let right = std::panic::catch_unwind(|| goes_on_in_the_child(worker.expose_provenance()));
-        // SAFETY: ends the child.
-        unsafe { libc::_exit(i32::from(right.is_err())) };
-    }
-    let mut status = 0;
-    // SAFETY: a child of ours, and a place for its status.
-    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
-    assert_eq!(status, 0, "the child failed");
+    assert_eq!(code, 0, "the child failed");
     quiescence_urcu_barrier(MEMB);
     assert_eq!(RAN_BESIDE_A_FORK.load(SeqCst), 2);
     unregister(MEMB);
@@ -357,35 +326,25 @@ fn a_child_without_hooks_goes_on() {
 #[test]
 fn a_child_of_a_callback_is_its_workers_thread() {
     attach();
-    let (sent, status) = mpsc::channel();
+    let (sent, code) = mpsc::channel();
     call(SIGNAL, move || {
         let worker = quiescence_urcu_get_default_call_rcu_data(SIGNAL);
-        // SAFETY: the child calls what is made for it, and the allocator, which glibc makes whole.
-        let child = unsafe { libc::fork() };
-        if child == 0 {
-            // SAFETY: a signal that ends the process: a child that hangs is a failure.
-            unsafe { libc::alarm(60) };
+        let is_its_thread = || {
             // SAFETY: the default worker.
             let thread = unsafe { quiescence_urcu_get_call_rcu_thread(SIGNAL, worker) };
             // SAFETY: asks for a number.
-            let own = unsafe { libc::pthread_self() };
-            // SAFETY: ends the child.
-            unsafe { libc::_exit(i32::from(thread != own)) };
-        }
-        let mut status = 0;
-        // SAFETY: a child of ours, and a place for its status.
-        assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
-        sent.send(status).unwrap();
+            thread == unsafe { libc::pthread_self() }
+        };
+        sent.send(in_child(is_its_thread)).unwrap();
     });
-    assert_eq!(status.recv().unwrap(), 0, "another thread was started, or the child hung");
+    assert_eq!(code.recv().unwrap(), 0, "another thread was started, or the child hung");
 }
 
 /// Callbacks of other flavours, and deferred functions, may wait for a flavour's callbacks.
 #[test]
 fn a_barrier_where_nothing_waits_for_itself() {
-    const TEST: &str = "a_barrier_where_nothing_waits_for_itself";
-    if !is_alone(TEST) {
-        return alone(TEST, &[]);
+    if !is_alone("call_rcu::a_barrier_where_nothing_waits_for_itself") {
+        return;
     }
     attach();
     static RAN: AtomicU64 = AtomicU64::new(0);
@@ -412,84 +371,30 @@ fn a_barrier_where_nothing_waits_for_itself() {
     assert_eq!(RAN.load(SeqCst), 3);
 }
 
-/// A thread that defers at the limit calls its own functions, and none is lost.
-#[test]
-fn deferring_at_the_limit_ends() {
-    const TEST: &str = "deferring_at_the_limit_ends";
-    const LIMIT: u64 = 100;
-    if !is_alone(TEST) {
-        return alone(TEST, &[("QUIESCENCE_LIMIT_OBJECTS", &LIMIT.to_string())]);
-    }
-    attach();
-    static CALLED: Mutex<u64> = Mutex::new(0);
-    unsafe extern "C" fn deferred(_: *mut c_void) {
-        *CALLED.lock().unwrap() += 1;
-    }
-    // SAFETY: a signal that ends the process: a hang is a failure.
-    unsafe { libc::alarm(60) };
-    for flavor in [MEMB, QSBR] {
-        register(flavor);
-        quiescence_urcu_defer_register_thread(flavor);
-        *CALLED.lock().unwrap() = 0;
-        for _ in 0..2 * LIMIT {
-            // SAFETY: it may be called anywhere.
-            unsafe { quiescence_urcu_defer_rcu(flavor, deferred, ptr::null_mut()) };
-        }
-        assert_ne!(*CALLED.lock().unwrap(), 0, "the limit is waited for");
-        quiescence_urcu_defer_unregister_thread(flavor);
-        assert_eq!(*CALLED.lock().unwrap(), 2 * LIMIT);
-        unregister(flavor);
-    }
-}
+// Mistakes, for `misuse`.
 
-/// What is wrong is named, and ends the process.
-#[test]
-fn misuse_is_named() {
-    let cases: [(&str, fn(), &str); 5] = [
-        ("freed twice", freed_twice, "was it freed before?"),
-        ("no worker", || free(MEMB, ptr::without_provenance(64)), "there is no such worker"),
-        ("barrier", barrier_in_a_callback, "urcu_mb_barrier() is called by a callback"),
-        ("queued twice", queued_twice, "is queued while it waits already"),
-        ("inside", barrier_in_a_section, "urcu_memb_barrier() inside a read-side critical section"),
-    ];
-    if let Ok(role) = std::env::var("ALONE") {
-        attach();
-        let case = cases.iter().find(|(name, ..)| *name == role).unwrap();
-        return case.1();
-    }
-    for (name, _, said) in cases {
-        let mut again = std::process::Command::new(std::env::current_exe().unwrap());
-        again.args(["misuse_is_named", "--exact", "--nocapture"]).env("ALONE", name);
-        // What liburcu survives is no end of the process without it.
-        again.envs((name == "inside").then_some(("QUIESCENCE_DEBUG", "1")));
-        let output = again.output().unwrap();
-        let heard = String::from_utf8_lossy(&output.stderr);
-        assert!(
-            !output.status.success() && heard.contains("liburcu (quiescence): "),
-            "{name}: {output:?}"
-        );
-        assert!(heard.contains(said), "{name}: {heard}");
-    }
-}
-
-fn freed_twice() {
+pub(crate) fn freed_twice() {
     let worker = quiescence_urcu_create_call_rcu_data(MEMB, 0, -1);
     free(MEMB, worker);
     free(MEMB, worker);
 }
 
-fn barrier_in_a_callback() {
+pub(crate) fn no_worker_freed() {
+    free(MEMB, ptr::without_provenance(64));
+}
+
+pub(crate) fn barrier_in_a_callback() {
     call(MB, || quiescence_urcu_barrier(MB));
     quiescence_urcu_barrier(MB);
 }
 
-fn barrier_in_a_section() {
+pub(crate) fn barrier_in_a_section() {
     register(MEMB);
     read_lock(MEMB);
     quiescence_urcu_barrier(MEMB);
 }
 
-fn queued_twice() {
+pub(crate) fn queued_twice() {
     let callback = Box::new(Callback { head: [7; 2], run: Some(Box::new(|| ())) });
     let callback = Box::into_raw(callback);
     register(MEMB);
