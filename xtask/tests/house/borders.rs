@@ -9,9 +9,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use toml::{Table, Value};
+
+use crate::common::{files, workspace};
 
 /// What programs link against, by folder.
 const LIBRARY: [&str; 4] = ["derive", "grace", "quiescence", "compat"];
@@ -46,27 +48,11 @@ const NAMES: [(&str, &str); 6] = [
 /// Where a type of one of these names could stand.
 const DRIVERS: [&str; 4] = ["grace/src", "quiescence/src", "simulate/src", "verify/explore/src"];
 
-fn workspace() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is in the workspace").to_owned()
-}
-
 /// The words of the code of each Rust file under a folder, in their order, by the file's path.
 fn sources(folder: &str) -> BTreeMap<String, Vec<String>> {
-    let root = workspace();
-    let mut sources = BTreeMap::new();
-    let mut folders = vec![root.join(folder)];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(&folder).unwrap_or_else(|error| panic!("{folder:?}: {error}")) {
-            let path = entry.expect("a folder is read").path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "rs") {
-                let name = path.strip_prefix(&root).expect("it is in the workspace");
-                let text = fs::read_to_string(&path).expect("a source is read");
-                sources.insert(name.to_str().expect("paths are UTF-8").to_owned(), words(&text));
-            }
-        }
-    }
+    let is_source = |name: &str| Path::new(name).starts_with(folder) && name.ends_with(".rs");
+    let files = files().into_iter().filter(|(name, _)| is_source(name));
+    let sources: BTreeMap<_, _> = files.map(|(name, text)| (name, words(&text))).collect();
     assert!(!sources.is_empty(), "no sources in {folder}");
     sources
 }
