@@ -5,13 +5,11 @@
 //!   one table, `HOOKS` of `lib.rs`, and in no other.
 //! - No modules import each other in a cycle. A module is a file of a room, with the folder of its
 //!   name.
-//! - A file has at most [`LINES_MAX`] lines.
 //! - Each lock has a rank: it is a `Mutex` of `os::sync`. The order of locks is stated once, by the
 //!   table in [`LOCK_RANKS`], and a list of them stands nowhere else.
+//! - User code is called at the marked places only that `tests/user_code` has rows for.
 //!
-//! Each rule has a list of the exceptions that there are still, each with its reason. The lists are
-//! exact: an exception that does not occur any more fails the test as well, so they can only become
-//! shorter.
+//! [`LOCKS_WITHOUT_RANK`] is exact: an exception that does not occur any more fails the test as well.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -35,15 +33,6 @@ const ROOMS: [&str; 14] = [
     "process",
 ];
 
-/// Files that import a room below their own: the file, the room, and why.
-const UPWARDS: &[(&str, &str, &str)] = &[];
-
-/// Lines of a file, at most.
-const LINES_MAX: usize = 700;
-
-/// Files that are longer, and why.
-const LONG: &[(&str, &str)] = &[];
-
 /// The table of the ranks of locks.
 const LOCK_RANKS: &str = "os/lock_rank.rs";
 
@@ -56,11 +45,33 @@ const LOCKS_WITHOUT_RANK: &[(&str, &str)] = &[
 /// A sentence about the order of locks that names so many ranks, one after the other, is a list.
 const RANKS_OF_A_LIST: usize = 3;
 
+/// What calls user code, as it stands in the sources: only inside of `user_code::run` or `caught`.
+const CALLS: [&str; 9] = [
+    ".wake()",
+    ".wake_by_ref()",
+    "context.waker().clone()",
+    "catch_unwind(",
+    "hook(report)",
+    "hash_one(",
+    ".equivalent(",
+    "P::clone(",
+    "P::target(",
+];
+
+/// Files that have such a call for a reason of their own.
+const EXCEPTIONS: [(&str, &str, &str); 6] = [
+    ("os/user_code.rs", "catch_unwind(", "is what the others go through"),
+    ("domain/tasks.rs", "catch_unwind(", "hands what a barrier panics with to its task"),
+    ("gp/grace_periods.rs", ".wake()", "a futex"),
+    ("gp/grace_periods/liburcu.rs", ".wake()", "a futex"),
+    ("gp/grace_periods/handover.rs", ".wake()", "a futex"),
+    ("gp/gp_words.rs", ".wake()", "a futex"),
+];
+
 #[test]
 fn no_room_imports_one_below_it() {
     let sources = Sources::read();
     let names = sources.names_of_the_root();
-    let mut upwards = BTreeMap::new();
     for (file, text) in &sources.files {
         let place = ROOMS.iter().position(|room| file.starts_with(&format!("{room}/")));
         let Some(place) = place else { continue };
@@ -76,19 +87,10 @@ fn no_room_imports_one_below_it() {
                 );
                 continue;
             };
-            if room > place {
-                upwards.insert((file.clone(), ROOMS[room]), path.join("::"));
-            }
+            let path = path.join("::");
+            assert!(room <= place, "{file}: {path} is in a room below the file's own");
         }
     }
-    let known: BTreeSet<_> =
-        UPWARDS.iter().map(|(file, room, _)| ((*file).to_owned(), *room)).collect();
-    assert_eq!(known.len(), UPWARDS.len(), "an exception is listed twice");
-    let found: BTreeSet<_> = upwards.keys().cloned().collect();
-    let new: Vec<_> = found.difference(&known).map(|key| (key, &upwards[key])).collect();
-    assert!(new.is_empty(), "imports of a room that is below the file's own: {new:#?}");
-    let gone: Vec<_> = known.difference(&found).collect();
-    assert!(gone.is_empty(), "exceptions that do not occur any more: {gone:#?}");
 }
 
 #[test]
@@ -155,17 +157,6 @@ fn cycles_are_found() {
 }
 
 #[test]
-fn no_file_is_too_long() {
-    let sources = Sources::read();
-    let found: BTreeSet<_> = (sources.files.iter())
-        .filter(|(_, text)| text.lines().count() > LINES_MAX)
-        .map(|(file, _)| &**file)
-        .collect();
-    let known: BTreeSet<_> = LONG.iter().map(|(file, _)| *file).collect();
-    assert_eq!(found, known, "files of more than {LINES_MAX} lines, and those that are listed");
-}
-
-#[test]
 fn each_lock_has_a_rank() {
     let sources = Sources::read();
     let found: BTreeSet<_> = (sources.files.iter())
@@ -188,6 +179,29 @@ fn names_locks_without_rank(code: &str) -> bool {
     paths.iter().any(|path| matches!(&*path[0], "Mutex" | "RwLock"))
         // What is made of these is not seen.
         || ["use std as", "use std::sync as"].iter().any(|alias| code.contains(alias))
+}
+
+#[test]
+fn user_code_is_called_at_marked_places_only() {
+    let sources = Sources::read();
+    let mut unmarked = Vec::new();
+    for (file, text) in &sources.files {
+        if file.contains("tests") || file.starts_with("sync/writers") {
+            continue;
+        }
+        for line in code(text).lines() {
+            for call in CALLS.iter().filter(|call| line.contains(**call)) {
+                let is_known = EXCEPTIONS.iter().any(|(of, known, _)| of == file && known == call);
+                let is_marked = ["user_code::run(", "user_code::caught("]
+                    .iter()
+                    .any(|mark| line.find(mark).is_some_and(|at| at < line.find(call).unwrap()));
+                if !is_known && !is_marked {
+                    unmarked.push(format!("{file}: {}", line.trim()));
+                }
+            }
+        }
+    }
+    assert!(unmarked.is_empty(), "user code outside of os/user_code.rs: {unmarked:#?}");
 }
 
 #[test]

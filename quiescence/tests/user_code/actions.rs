@@ -210,6 +210,7 @@ fn run_cell(row: &'static Row, action: Action) {
         }
         _ => assert!(outcome.is_ok(), "it panics"),
     }
+    assert_eq!(here(), None);
     assert!(KEPT.with_borrow(Vec::is_empty));
     drop_all();
     assert_eq!(*FAILURES.lock().unwrap(), [""; 0]);
@@ -245,14 +246,6 @@ pub(super) fn run_row(row: &'static Row) {
             }
             assert!(cell.is_ok(), "{:?} by {}: {action:?}", row.site, row.by);
         }
-    }
-}
-
-/// Has the place reached by user code that does nothing.
-pub(super) fn reach(row: &'static Row) {
-    if row.is_there() {
-        assert!(reached(row, Action::Nothing).is_ok(), "{:?} by {}", row.site, row.by);
-        assert_eq!(here(), None);
     }
 }
 
