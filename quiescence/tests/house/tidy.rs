@@ -9,7 +9,8 @@
 //!   table in [`LOCK_RANKS`], and a list of them stands nowhere else.
 //! - User code is called at the marked places only that `tests/user_code` has rows for.
 //!
-//! [`LOCKS_WITHOUT_RANK`] is exact: an exception that does not occur any more fails the test as well.
+//! [`LOCKS_WITHOUT_RANK`] is exact: an exception that does not occur any more fails the test as
+//! well.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
