@@ -34,6 +34,9 @@ const ROOMS: [&str; 14] = [
     "process",
 ];
 
+/// What paths from the root lead to that stands in no room.
+const OF_NO_ROOM: [&str; 4] = ["HOOKS", "__private", "expect", "limited"];
+
 /// The table of the ranks of locks.
 const LOCK_RANKS: &str = "os/lock_rank.rs";
 
@@ -71,25 +74,10 @@ const EXCEPTIONS: [(&str, &str, &str); 6] = [
 
 #[test]
 fn no_room_imports_one_below_it() {
-    let sources = Sources::read();
-    let names = sources.names_of_the_root();
-    for (file, text) in &sources.files {
-        let place = ROOMS.iter().position(|room| file.starts_with(&format!("{room}/")));
-        let Some(place) = place else { continue };
-        if sources.tests.contains(file) {
-            continue;
-        }
-        for path in paths(&code(text)) {
-            let Some(room) = room_of(&path, &names) else {
-                assert!(
-                    matches!(&*path[0], "HOOKS" | "__private" | "expect" | "limited"),
-                    "{file}: crate::{} is in no room",
-                    path.join("::")
-                );
-                continue;
-            };
-            let path = path.join("::");
-            assert!(room <= place, "{file}: {path} is in a room below the file's own");
+    let place = |module: &str| ROOMS.iter().position(|room| module.split('/').next() == Some(room));
+    for (from, all) in Sources::read().imports() {
+        for to in all {
+            assert!(place(&to) <= place(&from), "{from}: {to} is in a room below its own");
         }
     }
 }
@@ -335,9 +323,6 @@ fn imports_are_found_in_whatever_form() {
         "process::fork::watch",
     ];
     assert_eq!(found, expected);
-    let names = BTreeMap::from([("Domain".to_owned(), 7)]);
-    assert_eq!(room_of(&["Domain".to_owned(), "new".to_owned()], &names), Some(7));
-    assert_eq!(room_of(&["gp".to_owned()], &names), Some(4));
 }
 
 /// The sources of the library.
@@ -372,10 +357,7 @@ impl Sources {
     /// What the modules of the rooms import, but for tests.
     fn imports(&self) -> Imports {
         let modules: BTreeSet<_> = self.files.keys().map(|file| module_of(file)).collect();
-        let exported: BTreeMap<_, _> = paths(&code(&self.files["lib.rs"]))
-            .into_iter()
-            .filter_map(|path| Some((path.last()?.clone(), path)))
-            .collect();
+        let exported = self.exported();
         let mut imports = Imports::new();
         for (file, text) in &self.files {
             if self.tests.contains(file) || !file.contains('/') || file.contains("loom_tests") {
@@ -383,14 +365,16 @@ impl Sources {
             }
             let module = module_of(file);
             for mut path in paths_from(&module, &modules, &code(text)) {
-                if let Some(whole) = exported.get(&path[0]).filter(|_| path.len() == 1) {
-                    path.clone_from(whole);
-                } else if let Some(whole) = exported.get(&path[0]) {
+                if let Some(whole) = exported.get(&path[0]) {
                     path.splice(..1, whole.iter().cloned());
                 }
                 let depths = (1..=path.len()).rev();
                 let known = depths.map(|depth| &path[..depth]).find(|p| modules.contains(*p));
-                let Some(other) = known.filter(|path| ROOMS.contains(&&*path[0])) else { continue };
+                let Some(other) = known.filter(|path| ROOMS.contains(&&*path[0])) else {
+                    let is_known = OF_NO_ROOM.contains(&&*path[0]);
+                    assert!(is_known, "{file}: crate::{} is in no room", path.join("::"));
+                    continue;
+                };
                 let (from, to) = (unit(&module), unit(other));
                 if from != to {
                     imports.entry(from).or_default().insert(to);
@@ -400,19 +384,15 @@ impl Sources {
         imports
     }
 
-    /// What `lib.rs` exports, with the room that it comes from.
-    fn names_of_the_root(&self) -> BTreeMap<String, usize> {
-        let mut names: BTreeMap<String, usize> = paths(&code(&self.files["lib.rs"]))
-            .into_iter()
-            .filter_map(|path| Some((path.last()?.clone(), room_of(&path, &BTreeMap::new())?)))
-            .collect();
-        // Exported by a star: the functions of the global domain.
-        let global = &self.files["domain/global.rs"];
+    /// What `lib.rs` exports, with the path that it comes from.
+    fn exported(&self) -> BTreeMap<String, Vec<String>> {
+        // By a star: the functions of the global domain.
+        let global = self.files.get("domain/global.rs").map_or("", String::as_str);
         let functions = global.lines().filter_map(|line| line.strip_prefix("pub fn "));
         let functions = functions.filter_map(|line| line.split(['(', '<']).next());
-        let domain = ROOMS.iter().position(|room| *room == "domain").unwrap();
-        names.extend(functions.map(|name| (name.to_owned(), domain)));
-        names
+        let functions = functions.map(|name| ["domain", "global", name].map(str::to_owned).into());
+        let all = paths(&code(&self.files["lib.rs"])).into_iter().chain(functions);
+        all.filter_map(|path| Some((path.last()?.clone(), path))).collect()
     }
 }
 
@@ -452,11 +432,6 @@ fn paths_from(module: &[String], modules: &BTreeSet<Vec<String>>, code: &str) ->
     }
     out.retain(|path| !path.is_empty());
     out
-}
-
-/// The room that a path of the crate leads to, if it leads to one.
-fn room_of(path: &[String], names: &BTreeMap<String, usize>) -> Option<usize> {
-    ROOMS.iter().position(|room| *room == path[0]).or_else(|| names.get(&path[0]).copied())
 }
 
 /// Whether a line is an attribute of what is compiled for tests only.
