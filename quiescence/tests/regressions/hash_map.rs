@@ -53,33 +53,6 @@ fn a_map_of_too_many_entries_was_dropped_without_a_table() {
     }
 }
 
-/// A value that is not stored was dropped under the lock of its bucket, where its drop waited for
-/// itself if it used the map.
-#[test]
-fn a_value_that_was_not_stored_was_dropped_under_the_lock() {
-    type Names = HashMap<String, Named>;
-
-    struct Named(Weak<OnceLock<Names>>);
-    impl Drop for Named {
-        fn drop(&mut self) {
-            if let Some(names) = self.0.upgrade()
-                && let Some(names) = names.get()
-            {
-                names.remove("dropped");
-                names.insert_if_absent("dropped".into(), Named(Weak::new()));
-            }
-        }
-    }
-    impl Weigh for Named {}
-
-    let names = Arc::new(OnceLock::new());
-    let map = names.get_or_init(Names::new);
-    assert!(map.insert_if_absent("dropped".into(), Named(Weak::new())));
-    assert!(!map.insert_if_absent("dropped".into(), Named(Arc::downgrade(&names))));
-    assert_eq!(map.len(), 1);
-    quiescence::barrier();
-}
-
 /// The lowest bits of a number choose its bucket: sixteen numbers in each of so many.
 #[derive(Default)]
 struct Crowded(u64);

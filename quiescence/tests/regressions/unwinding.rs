@@ -70,21 +70,6 @@ fn a_barrier_that_panics_in_the_queues_leaves_no_mark_behind() {
     barrier_panics(domain);
 }
 
-/// The callback queue was attended to for ever, and no barrier returned.
-#[test]
-fn a_panic_after_a_batch_gives_the_callback_queue_back() {
-    let (domain, ran) = (Domain::new(), Arc::default());
-    let queue = CallbackQueue::new(&domain, Wakes::Runner);
-    let _ = push(&queue, &ran);
-    let panics = || queue.attend_and(IDLE, || panic!("on purpose")).is_ok();
-    assert!(catch_unwind(AssertUnwindSafe(panics)).is_err());
-    assert!(!queue.is_attended());
-    let _ = push(&queue, &ran);
-    domain.barrier();
-    assert_eq!(ran.load(SeqCst), 2);
-    assert_eq!(queue.attend(IDLE), Ok(Left::Idle), "no thread has its part");
-}
-
 /// The barrier waited for the very thread that had called it.
 #[test]
 fn a_barrier_after_a_batch_does_not_wait_for_its_own_thread() {
