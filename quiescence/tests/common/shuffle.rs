@@ -1,7 +1,5 @@
-//! Threads that are moved from CPU to CPU all the time, and the same tests once more in other
-//! processes.
+//! Threads that are moved from CPU to CPU all the time.
 
-use std::process::Command;
 use std::sync::Barrier;
 use std::thread;
 
@@ -77,20 +75,4 @@ pub(crate) fn random(thread: usize, round: usize) -> u64 {
     let mut word = ((thread as u64) << 40 | round as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     word ^= word >> 29;
     word.wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 32
-}
-
-/// All tests of a module, but those whose names end so, in processes that count portably; `test` is
-/// one of them.
-pub(crate) fn all_but_in_other_processes(module: &str, test: &str) {
-    if cfg!(miri) {
-        return;
-    }
-    for [(name, value)] in super::PORTABLE {
-        let mut again = Command::new(std::env::current_exe().unwrap());
-        again.arg(format!("{module}::")).args(["--skip", "in_other_processes"]).env(name, value);
-        let output = again.output().unwrap();
-        assert!(output.status.success(), "{name}={value}: {output:?}");
-        let said = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert!(said.contains(&format!("test {module}::{test} ... ok")), "{said}");
-    }
 }

@@ -132,5 +132,7 @@ fn a_writer_that_waits_is_not_passed() {
 
 #[test]
 fn all_of_it_in_other_processes() {
-    shuffle::all_but_in_other_processes("local_global", "writers_are_alone");
+    for [(name, value)] in PORTABLE {
+        storm::again_in_a_process_with(&["local_global"], name, value);
+    }
 }

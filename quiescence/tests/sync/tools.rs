@@ -421,5 +421,7 @@ fn guards_and_handles_go_where_they_may() {
 
 #[test]
 fn all_of_it_in_other_processes() {
-    shuffle::all_but_in_other_processes("tools", "an_exact_sum_is_the_value_of_one_moment");
+    for [(name, value)] in PORTABLE {
+        storm::again_in_a_process_with(&["tools"], name, value);
+    }
 }
