@@ -10,9 +10,7 @@ use crate::c::*;
 /// Threads that come and go do not use up memory.
 #[test]
 fn records_are_used_again() {
-    if !is_alone("bp::records_are_used_again") {
-        return;
-    }
+    alone!();
     attach();
     let records: std::collections::BTreeSet<usize> = (0..100)
         .map(|_| {
@@ -95,9 +93,7 @@ fn handlers_read_whatever_they_interrupt() {
 /// Whenever the pointer is written, no handler can find it half done.
 #[test]
 fn signals_are_blocked_while_a_thread_registers_and_unregisters() {
-    if !is_alone("bp::signals_are_blocked_while_a_thread_registers_and_unregisters") {
-        return;
-    }
+    alone!();
     attach();
     thread::spawn(|| {
         assert!(!is_blocked(libc::SIGUSR1));
@@ -113,9 +109,7 @@ fn signals_are_blocked_while_a_thread_registers_and_unregisters() {
 /// hundred threads have done so, as long as somebody calls the library now and then.
 #[test]
 fn the_first_section_allocates_nothing() {
-    if !is_alone("bp::the_first_section_allocates_nothing") {
-        return;
-    }
+    alone!();
     attach();
     let first_section = || {
         allocations(|| {

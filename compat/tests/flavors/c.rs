@@ -440,20 +440,29 @@ pub(crate) fn again(test: &str, role: &str, environment: &[(&str, &str)]) -> Out
     xtask::limited::output(&mut again, Duration::from_secs(100)).unwrap()
 }
 
-/// Whether a test runs in a process of its own; if not, it has run in one now, and held.
-pub(crate) fn is_alone(test: &str) -> bool {
-    is_alone_with(test, &[])
+/// The test that the type of a closure in it names: `flavors::module::test::{{closure}}`.
+pub(crate) fn test_of<F>(_: F) -> &'static str {
+    let path = std::any::type_name::<F>().split("::{{closure}}").next().unwrap();
+    path.split_once("::").unwrap().1
 }
 
-/// The same of a process with this in its environment.
-pub(crate) fn is_alone_with(test: &str, environment: &[(&str, &str)]) -> bool {
-    if role().is_some() {
-        return true;
-    }
+/// Runs a test again, as [`again`] does, and looks that it passes.
+pub(crate) fn passes_alone(test: &str, environment: &[(&str, &str)]) {
     let output = again(test, "alone", environment);
     assert!(output.status.success(), "{output:?}");
-    false
 }
+
+/// The rest of a test is run by a process of its own, with these variables in its environment: else
+/// the test ends here, once it has passed there.
+macro_rules! alone {
+    ($($variable:expr),*) => {
+        if role().is_none() {
+            return passes_alone(test_of(|| ()), &[$($variable),*]);
+        }
+    };
+}
+
+pub(crate) use alone;
 
 /// The role that the process was started for.
 pub(crate) fn role() -> Option<String> {

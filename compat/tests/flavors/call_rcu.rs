@@ -110,10 +110,7 @@ fn callbacks_run_on_each_flavours_worker() {
 #[test]
 fn an_idle_default_worker_ends() {
     // Each callback is waited for, and none waits for company.
-    let at_once = [("QUIESCENCE_CALL_RCU_IDLE_MS", "0"), ("QUIESCENCE_LAZY_MS", "0")];
-    if !is_alone_with("call_rcu::an_idle_default_worker_ends", &at_once) {
-        return;
-    }
+    alone!(("QUIESCENCE_CALL_RCU_IDLE_MS", "0"), ("QUIESCENCE_LAZY_MS", "0"));
     attach();
     let (ran, has_run) = mpsc::channel();
     for _ in 0..50 {
@@ -149,9 +146,7 @@ fn an_idle_default_worker_ends() {
 /// is run by the default one. The thread of one that was not asked for ends by itself.
 #[test]
 fn freed_workers_leave_nothing() {
-    if !is_alone("call_rcu::freed_workers_leave_nothing") {
-        return;
-    }
+    alone!();
     attach();
     static RAN: AtomicU64 = AtomicU64::new(0);
     for number in 0..200 {
@@ -193,9 +188,7 @@ fn a_callback_frees_its_worker() {
 
 #[test]
 fn cpus_have_workers() {
-    if !is_alone("call_rcu::cpus_have_workers") {
-        return;
-    }
+    alone!();
     attach();
     let set = |cpu, worker| {
         // SAFETY: null, or a worker that lives until it is taken out.
@@ -242,9 +235,7 @@ fn cpus_have_workers() {
 /// use is no fault.
 #[test]
 fn workers_of_cpus_are_pinned_from_their_start() {
-    if !is_alone("call_rcu::workers_of_cpus_are_pinned_from_their_start") {
-        return;
-    }
+    alone!();
     attach();
     let allowed = || {
         // SAFETY: zeroes are an empty set.
@@ -298,9 +289,7 @@ fn goes_on_in_the_child(worker: *const Worker) {
 /// Without hooks: the child finds what waited, and its workers start again.
 #[test]
 fn a_child_without_hooks_goes_on() {
-    if !is_alone("call_rcu::a_child_without_hooks_goes_on") {
-        return;
-    }
+    alone!();
     attach();
     let worker = quiescence_urcu_create_call_rcu_data(MEMB, 0, -1);
     register(MEMB);
@@ -343,9 +332,7 @@ fn a_child_of_a_callback_is_its_workers_thread() {
 /// Callbacks of other flavours, and deferred functions, may wait for a flavour's callbacks.
 #[test]
 fn a_barrier_where_nothing_waits_for_itself() {
-    if !is_alone("call_rcu::a_barrier_where_nothing_waits_for_itself") {
-        return;
-    }
+    alone!();
     attach();
     static RAN: AtomicU64 = AtomicU64::new(0);
     fn waits_for_a_callback_of(flavor: u32) {

@@ -103,10 +103,7 @@ fn functions_are_called_by_a_registered_reader() {
 /// A full ring of liburcu's: an online thread that waits for the reclaimer, which waits for it.
 #[test]
 fn online_threads_at_the_limit_do_not_wait_for_each_other() {
-    const TEST: &str = "defer::online_threads_at_the_limit_do_not_wait_for_each_other";
-    if !is_alone_with(TEST, &[("QUIESCENCE_LIMIT_OBJECTS", "64")]) {
-        return;
-    }
+    alone!(("QUIESCENCE_LIMIT_OBJECTS", "64"));
     attach();
     let count = Arc::new(AtomicU64::new(0));
     let deferred = Arc::new(AtomicU64::new(0));
@@ -143,10 +140,7 @@ fn online_threads_at_the_limit_do_not_wait_for_each_other() {
 /// Where stock would wait for itself, nothing is waited for; and outside memory is bounded.
 #[test]
 fn the_limit_is_waited_for_where_that_may_be() {
-    const TEST: &str = "defer::the_limit_is_waited_for_where_that_may_be";
-    if !is_alone_with(TEST, &[("QUIESCENCE_LIMIT_OBJECTS", "32")]) {
-        return;
-    }
+    alone!(("QUIESCENCE_LIMIT_OBJECTS", "32"));
     attach();
     for flavor in SECTIONS {
         let waiting = Arc::new(AtomicU64::new(0));
@@ -208,10 +202,7 @@ fn the_child_calls_what_waits_too() {
 /// At the end of a process liburcu calls nothing, and by then what the functions need may be gone.
 #[test]
 fn nothing_is_called_at_the_end_of_the_process() {
-    const TEST: &str = "defer::nothing_is_called_at_the_end_of_the_process";
-    if !is_alone_with(TEST, &[("QUIESCENCE_LAZY_MS", "3600000")]) {
-        return;
-    }
+    alone!(("QUIESCENCE_LAZY_MS", "3600000"));
     attach();
     register(MEMB);
     read_lock(MEMB);

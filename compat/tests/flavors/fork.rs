@@ -183,9 +183,7 @@ extern "C" fn looks_after_in_child() {
 /// earlier, as quiescence's own are.
 #[test]
 fn no_handler_runs_while_the_memory_is_copied() {
-    if !is_alone("fork::no_handler_runs_while_the_memory_is_copied") {
-        return;
-    }
+    alone!();
     let handlers: [unsafe extern "C" fn(); 3] =
         [looks_before, looks_after_in_parent, looks_after_in_child];
     let [before, parent, child] = handlers.map(Some);
