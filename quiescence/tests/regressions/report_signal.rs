@@ -10,16 +10,22 @@ use libc::{c_int, c_void};
 use quiescence::liburcu_readers::{LiburcuDomain, Readers};
 use quiescence::report::{Holdout, StackMissing, StallReport, ThreadState};
 
-/// A domain whose stalls are reported soon, and the reports of the process.
-fn reported() -> (Domain, Receiver<StallReport>) {
+/// A domain whose stalls are reported soon; the reports of the process; and what is told when the
+/// next one may begin.
+fn reported() -> (Domain, Receiver<StallReport>, mpsc::Sender<()>) {
     let (tell, told) = mpsc::channel();
-    quiescence::report::set_stall_hook(move |report| _ = tell.send(report.clone()));
+    let (go_on, may_go_on) = mpsc::channel();
+    let may_go_on = Mutex::new(may_go_on);
+    quiescence::report::set_stall_hook(move |report| {
+        _ = tell.send(report.clone());
+        _ = may_go_on.lock().unwrap().recv();
+    });
     let domain = Domain::new();
     tune(&domain, |tuning| {
         tuning.stall_after = Some(Duration::from_millis(2));
         tuning.stall_after_expedited = tuning.stall_after;
     });
-    (domain, told)
+    (domain, told, go_on)
 }
 
 /// What a thread does in its section until the report has come.
@@ -59,37 +65,44 @@ fn register(domain: &Domain) {
     drop(domain.read());
 }
 
-/// Has `reader` run, on a thread, beside a grace period that waits for the section in which it
-/// calls the function that it is given; until a report is of such a holdout as `wanted`. Then the
-/// thread has ended, with every signal that was under way to it: the report after that one may have
-/// begun.
+/// Has `reader` run, on a thread, during a grace period that waits for the section in which it
+/// calls the function that it is given, until a report has such a holdout as `wanted`. No report
+/// begins before a thread that sleeps there is asleep, or after that one: a thread that runs near
+/// the end of the stack that it handles signals on has no room for one.
 fn beside_reports(
     pastime: Pastime,
     reader: impl FnOnce(&Domain, &dyn Fn()) + Send,
     wanted: impl Fn(&Holdout) -> bool,
 ) {
-    let (domain, told) = reported();
+    let (domain, told, go_on) = reported();
     let (wake, hold) = io::pipe().unwrap();
     let end = End { came: AtomicBool::new(false), wake };
-    let inside = AtomicBool::new(false);
+    let inside = AtomicU32::new(0);
     let section = || {
         let guard = domain.read();
-        inside.store(true, Release);
+        inside.store(thread_id(), Release);
         pastime.until(&end);
         drop(guard);
     };
     thread::scope(|scope| {
         let reader = scope.spawn(|| reader(&domain, &section));
-        until(|| inside.load(Acquire) || reader.is_finished());
+        let is_there = || match (inside.load(Acquire), pastime) {
+            (0, _) => false,
+            (_, Pastime::Runs) => true,
+            (thread, Pastime::Sleeps) => sleeps_or_is_gone(thread),
+        };
+        until(|| is_there() || reader.is_finished());
         assert!(!reader.is_finished(), "it comes to its section");
         domain.call(|| ()).unwrap();
         // The last of them is at an age of 8 s, so that a thread that gets no CPU has some time.
         let mut reports = told.iter().take(13);
-        let found = reports.any(|report| report.holdouts.first().is_some_and(&wanted));
+        let is_wanted = |report: StallReport| report.holdouts.first().is_some_and(&wanted);
+        let found = reports.any(|report| is_wanted(report) || go_on.send(()).is_err());
         end.came.store(true, Relaxed);
         drop(hold);
         // The end of the scope waits for what the thread does, but not for its own end.
         reader.join().unwrap();
+        drop(go_on);
         assert!(found, "none of the reports is as it should be");
     });
     domain.barrier();
