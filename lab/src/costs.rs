@@ -10,7 +10,7 @@ use ::bench::costs::{self, Cost, Costs};
 use ::bench::units;
 use serde::Serialize;
 
-use crate::exit::{Exit, Failure, Result};
+use crate::exit::{Exit, Result};
 use crate::json::{self, object};
 use crate::machine::Machine;
 use crate::output::{self, Output, SchemaId};
@@ -72,7 +72,7 @@ pub(crate) fn run(args: &CostsArgs, output: &mut Output) -> Result<Exit> {
     let machine = Machine::detect();
     machine.print(output)?;
     output.progress.begin(costs::duration(args.quick));
-    let mut costs = measure(&machine, (args.quick, args.pin), output)?;
+    let mut costs = measure(&machine, (args.quick, args.pin), output);
     costs.section_ns = args.section;
     output.progress.end();
     print(&costs, output)?;
@@ -87,11 +87,7 @@ pub(crate) fn run(args: &CostsArgs, output: &mut Output) -> Result<Exit> {
 }
 
 /// Measures every figure. After Ctrl-C the rest is missing, and says so.
-pub(crate) fn measure(
-    machine: &Machine,
-    (quick, pin): (bool, bool),
-    output: &mut Output,
-) -> Result<Costs> {
+pub(crate) fn measure(machine: &Machine, (quick, pin): (bool, bool), output: &mut Output) -> Costs {
     let of_level = |level| machine.caches.iter().find(|cache| cache.level == level);
     let last = machine.caches.iter().max_by_key(|cache| cache.bytes);
     let machine = costs::Machine {
@@ -100,7 +96,6 @@ pub(crate) fn measure(
         memory_available_bytes: machine.memory_available_bytes,
     };
     costs::measure(&machine, quick, pin, output)
-        .map_err(|error| Failure::io("cannot write to standard output", error))
 }
 
 /// Prints the table.

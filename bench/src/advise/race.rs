@@ -1,6 +1,5 @@
 //! The race: one row of slices for each design, by the one runner ([`crate::slices`]).
 
-use std::io;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -81,16 +80,13 @@ fn wanted(slices: u32, seed: u64) -> Wanted {
 }
 
 /// Races designs that are filled by this plan: so many slices of each that count.
-///
-/// # Errors
-/// Those of the host.
 pub fn race(
     contenders: &[&Contender],
     plan: &Plan,
     slices: u32,
     seed: u64,
     host: &mut dyn Host,
-) -> io::Result<(Vec<Heat>, RunVerdict)> {
+) -> (Vec<Heat>, RunVerdict) {
     let threads = plan.operations.len();
     let seats = |_| (0..threads).map(|number| Mutex::new(Seat::new(number))).collect();
     let seats: Vec<Vec<Mutex<Seat>>> = contenders.iter().map(seats).collect();
@@ -105,7 +101,7 @@ pub fn race(
             Row { blocks: true, is_compared: true, ..row }
         })
         .collect();
-    let (measured, verdict) = slices::run(&rows, &wanted(slices, seed), host)?;
+    let (measured, verdict) = slices::run(&rows, &wanted(slices, seed), host);
     drop(rows);
     let heat = |((contender, seats), measured): ((&&Contender, Vec<Mutex<Seat>>), _)| {
         let slices::Measured { values, slices, cpu, missing } = measured;
@@ -124,5 +120,5 @@ pub fn race(
         heat
     };
     let heats = contenders.iter().zip(seats).zip(measured).map(heat).collect();
-    Ok((heats, verdict))
+    (heats, verdict)
 }

@@ -9,7 +9,6 @@ mod one_cpu;
 mod possible;
 mod two_cpus;
 
-use std::io;
 use std::sync::LazyLock;
 use std::time::Duration;
 
@@ -149,15 +148,7 @@ fn wanted(quick: bool, pin: bool) -> Wanted {
 
 /// Measures every figure, and throws away what cannot be. After a stop the rest is missing, and
 /// says so.
-///
-/// # Errors
-/// If the host has no reader any more.
-pub fn measure(
-    machine: &Machine,
-    quick: bool,
-    pin: bool,
-    host: &mut dyn Host,
-) -> io::Result<Costs> {
+pub fn measure(machine: &Machine, quick: bool, pin: bool, host: &mut dyn Host) -> Costs {
     let (mut costs, mut rows, mut places) = (Vec::new(), Vec::new(), Vec::new());
     for (place, &Figure { id, name, cpus, published_ns }) in LISTED.figures.iter().enumerate() {
         let made = machine.row(id, cpus);
@@ -173,7 +164,7 @@ pub fn measure(
             places.push(place);
         }
     }
-    let (measured, mut run) = slices::run(&rows, &wanted(quick, pin), host)?;
+    let (measured, mut run) = slices::run(&rows, &wanted(quick, pin), host);
     for (place, measured) in places.into_iter().zip(measured) {
         let cost = &mut costs[place];
         let changed = possible::change_midway(&measured.values, cost.threads);
@@ -182,7 +173,7 @@ pub fn measure(
         cost.ns = cost.missing.is_none().then(|| spread(&measured.values));
     }
     run.without_figure += possible::throw_away(&mut costs);
-    Ok(Costs { published: published(), rows: costs, run, section_ns: SECTION_NS })
+    Costs { published: published(), rows: costs, run, section_ns: SECTION_NS }
 }
 
 impl Machine {

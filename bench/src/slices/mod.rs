@@ -22,7 +22,6 @@ mod scene;
 mod verdict;
 
 use std::cell::Cell;
-use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -323,7 +322,7 @@ pub(crate) fn run(
     rows: &[Row<'_>],
     wanted: &Wanted,
     host: &mut dyn Host,
-) -> io::Result<(Vec<Measured>, RunVerdict)> {
+) -> (Vec<Measured>, RunVerdict) {
     let threads = rows.iter().map(|row| row.threads).max().unwrap_or(1);
     let crew = Crew::new(rows);
     std::thread::scope(|scope| {
@@ -346,11 +345,11 @@ pub(crate) fn run(
             generator: ChaCha8Rng::seed_from_u64(wanted.seed),
             wanted: *wanted,
         };
-        let outcome = run.draw(host);
-        let is_stopped = host.is_stopped();
+        run.draw(host);
+        let is_stopped = host.must_stop();
         let verdict = watch.end(raised.0.is_some(), wanted.pin);
         drop((raised, leader));
-        outcome.map(|()| run.finish(is_stopped, verdict))
+        run.finish(is_stopped, verdict)
     })
 }
 
@@ -371,17 +370,16 @@ struct Run<'r, 'a> {
 }
 
 impl Run<'_, '_> {
-    fn draw(&mut self, host: &mut dyn Host) -> io::Result<()> {
+    fn draw(&mut self, host: &mut dyn Host) {
         let calm = self.wanted.duration(self.rows.len());
         let deadline = Instant::now() + (calm * PATIENCE).max(PATIENCE_MIN);
         loop {
             let mut pending: Vec<usize> = (0..self.rows.len())
                 .filter(|&row| !self.draws[row].is_done(self.wanted.slices))
                 .collect();
-            if pending.is_empty() || host.is_stopped() || Instant::now() >= deadline {
-                return Ok(());
+            if pending.is_empty() || host.must_stop() || Instant::now() >= deadline {
+                return;
             }
-            host.check()?;
             pending.shuffle(&mut self.generator);
             // Which bursts follow which is drawn by what is left to be done. Those of several
             // threads take long where other programs have the CPUs.

@@ -10,7 +10,6 @@ use hdrhistogram::Histogram;
 
 use super::decide::{GIVEN_UP, Standing, advantage, is_decided};
 use super::rank::{self, By, Ranking};
-use crate::exit::{Failure, Result};
 use crate::output::Output;
 
 /// What the slices of one design gave.
@@ -110,19 +109,18 @@ impl Track<'_> {
     }
 
     /// Fills these designs; fewer after Ctrl-C.
-    pub(super) fn prepare(&mut self, kind: Workload, plan: &Plan) -> Result<Vec<Contender>> {
+    pub(super) fn prepare(&mut self, kind: Workload, plan: &Plan) -> Vec<Contender> {
         let mut contenders = Vec::new();
         let fits =
             |design: &&Design| design.value_bytes_max.is_none_or(|most| plan.value_bytes <= most);
         for design in bench::advise::designs(kind).iter().filter(fits) {
-            if self.output.interrupt.requested() {
+            if self.output.must_stop() {
                 break;
             }
-            self.output.check_reader()?;
             self.output.progress.announce(format!("preparing {}", design.name));
             contenders.push(Contender::filled(design, plan));
         }
-        Ok(contenders)
+        contenders
     }
 
     /// Races those contenders whose names are `chosen` (all, without): rounds of all, then of the
@@ -135,7 +133,7 @@ impl Track<'_> {
         chosen: Option<&BTreeSet<&str>>,
         plan: &Plan,
         rounds: Rounds,
-    ) -> Result<(Ranking, RunVerdict)> {
+    ) -> (Ranking, RunVerdict) {
         let is_chosen =
             |one: &&mut Contender| chosen.is_none_or(|names| names.contains(one.design.name));
         let mut contenders: Vec<&mut Contender> = contenders.iter_mut().filter(is_chosen).collect();
@@ -167,8 +165,7 @@ impl Track<'_> {
                 }
             }
             let seed = self.seed.wrapping_add(round.into());
-            let (heats, of_round) = race(&racing, plan, rounds.slices(), seed, self.output)
-                .map_err(|error| Failure::io("cannot write to standard output", error))?;
+            let (heats, of_round) = race(&racing, plan, rounds.slices(), seed, self.output);
             let series = all.iter_mut().filter(|one| open.contains(one.design.name));
             series.zip(heats).for_each(|(series, heat)| series.add(heat));
             self.lost = (self.lost + lost(&of_round)).min(LOST_MAX);
@@ -177,7 +174,7 @@ impl Track<'_> {
         let ranking = rank::rank(&all, plan.operations.len() as u32, self.cpus);
         run.rows = all.len() as u32;
         run.without_figure = all.iter().filter(|one| !one.has_figure()).count() as u32;
-        Ok((ranking, run))
+        (ranking, run)
     }
 }
 

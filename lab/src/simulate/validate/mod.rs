@@ -117,7 +117,7 @@ pub(super) fn run(quick: bool, output: &mut Output) -> Result<Exit> {
     // None where the kernel does not say.
     let others = kernel::Times::now().and_then(|now| now.others_share_since(before.as_ref()?));
     let interrupted = output.interrupt.requested();
-    let models = models(&cases, rounds, output)?;
+    let models = models(&cases, rounds, output);
     let told: Vec<(&Case, Vec<Pair>)> = cases
         .iter()
         .zip(&models)
@@ -167,10 +167,9 @@ fn run_for_real(cases: &mut [Case], rounds: u64, output: &mut Output) -> Result<
     output.progress.begin(total * rounds as u32);
     for round in 0..rounds {
         for case in cases.iter_mut() {
-            if output.interrupt.requested() {
+            if output.must_stop() {
                 return Ok(());
             }
-            output.check_reader()?;
             output.progress.announce(format!("{}, {}", case.workload.name, case.engine));
             let options = Options { seed: round + 1, ..case.options.clone() };
             let seen = real::run(case.engine, &options)
@@ -184,15 +183,15 @@ fn run_for_real(cases: &mut [Case], rounds: u64, output: &mut Output) -> Result<
 }
 
 /// The model of each case, for as long as all rounds together; none where Ctrl-C came first.
-fn models(cases: &[Case], rounds: u64, output: &mut Output) -> Result<Vec<Option<Values>>> {
+fn models(cases: &[Case], rounds: u64, output: &mut Output) -> Vec<Option<Values>> {
     let job = |case: &Case| {
         let duration = case.options.duration * rounds;
         let name = format!("{}, {}, in the model", case.workload.name, case.engine);
         suite::job(name, Options { duration, ..case.options.clone() })
     };
     let jobs: Vec<_> = cases.iter().map(job).collect();
-    let reports = pool::run(&jobs, output)?;
-    Ok(reports.iter().map(|report| report.as_ref().map(of_model)).collect())
+    let reports = pool::run(&jobs, output);
+    reports.iter().map(|report| report.as_ref().map(of_model)).collect()
 }
 
 /// The figures that say something on both sides.
