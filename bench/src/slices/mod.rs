@@ -41,8 +41,7 @@ pub(crate) use judge::{Flaw, Flaws, Judged, both};
 use judge::{Span, Told, UNEVEN, judge};
 pub use scene::Speed;
 pub(crate) use scene::{Act, Cue, Played, Scene, usual_distance_ns};
-pub use verdict::RunVerdict;
-pub(crate) use verdict::Watch;
+pub use verdict::{RunVerdict, Watch};
 
 /// About how long a slice takes: hundreds of steps of the clock, and shorter than a thread's turn
 /// on a CPU that others want.

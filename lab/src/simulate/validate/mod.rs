@@ -11,6 +11,7 @@ mod real;
 
 use std::time::Duration;
 
+use ::bench::slices::{RunVerdict, Watch};
 use ::bench::statistics::{Spread, spread};
 use ::bench::units;
 use comfy_table::{Cell, Color};
@@ -112,10 +113,9 @@ pub(super) fn run(quick: bool, output: &mut Output) -> Result<Exit> {
     let costs = Costs::measured(&measured).expect("the kernel was measured");
     let mut cases = cases(&machine, costs, quick);
     let rounds = if quick { ROUNDS_QUICK } else { ROUNDS };
-    let before = kernel::Times::now();
+    let watch = Watch::begin();
     run_for_real(&mut cases, rounds, output)?;
-    // None where the kernel does not say.
-    let others = kernel::Times::now().and_then(|now| now.others_share_since(before.as_ref()?));
+    let others = others_share(&watch.end(false, false), &machine);
     let interrupted = output.interrupt.requested();
     let models = models(&cases, rounds, output);
     let told: Vec<(&Case, Vec<Pair>)> = cases
@@ -135,10 +135,17 @@ pub(super) fn run(quick: bool, output: &mut Output) -> Result<Exit> {
     Ok(if interrupted { Exit::Interrupted } else { Exit::Ok })
 }
 
+/// The share of all CPUs that others used, in this machine or beside it; none where the kernel does
+/// not say.
+fn others_share(run: &RunVerdict, machine: &Machine) -> Option<f64> {
+    let cpus = run.foreign_cpus? + run.stolen_cpus?;
+    Some((cpus / kernel::online_cpus(machine) as f64).min(1.0))
+}
+
 /// With this machine's scheduler; `quick` has runs of a quarter.
 fn cases(machine: &Machine, costs: Costs, quick: bool) -> Vec<Case> {
     let cpus = machine.cpus.len();
-    let online = kernel::online_cpus().unwrap_or(cpus);
+    let online = kernel::online_cpus(machine);
     let scheduler = match machine.kernel.as_deref().and_then(kernel::version) {
         Some(version) if version < kernel::EEVDF_SINCE => SchedulerTimes::cfs(online),
         _ => SchedulerTimes::eevdf(online),
