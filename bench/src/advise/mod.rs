@@ -22,7 +22,7 @@ use crate::rivals::{self, Rival};
 use crate::shapes::{COPIED_BYTES_MAX, Make};
 
 pub use crate::shapes::{Operation, Plan, Workload};
-pub use race::{Contender, Heat, race, race_duration};
+pub use race::{Contender, Series, race, race_duration};
 
 /// A synchronisation design, as the user of a ranking sees it.
 #[derive(Debug)]
