@@ -309,7 +309,7 @@ fn switches() -> (u64, u64) {
 }
 
 /// The CPUs that the calling thread may use.
-pub(crate) fn own_cpus() -> Vec<usize> {
+pub fn own_cpus() -> Vec<usize> {
     let allowed = sched_getaffinity(None).unwrap_or_default();
     (0..CpuSet::MAX_CPU).filter(|&cpu| allowed.is_set(cpu)).collect()
 }

@@ -34,12 +34,12 @@ use crate::clock::ticks;
 use control::{Control, Distances, Price, Prices};
 pub(crate) use control::{STREAM, stream};
 use control::{USUAL, USUAL_COMPARED, USUAL_EVEN, Usual};
+pub use crew::own_cpus;
 pub(crate) use crew::pinned;
 use crew::{Crew, cores, raised, raised_session};
 pub use judge::Missing;
 pub(crate) use judge::{Flaw, Flaws, Judged, both};
 use judge::{Span, Told, UNEVEN, judge};
-pub use scene::Speed;
 pub(crate) use scene::{Act, Cue, Played, Scene, usual_distance_ns};
 pub use verdict::{RunVerdict, Watch};
 

@@ -23,7 +23,7 @@ use std::marker::PhantomData;
 use foldhash::fast::FixedState;
 use hdrhistogram::Histogram;
 
-pub(crate) use self::mixed::{Mix, Random, Shape, Updates, measure, operations_in};
+pub(crate) use self::mixed::{Random, Shape, measure, operations_in};
 
 /// The hash function that all maps are given.
 pub(crate) type Fast = FixedState;
