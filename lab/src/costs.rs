@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::exit::{Exit, Result};
 use crate::json::{self, object};
-use crate::machine::Machine;
+use crate::machine::{Machine, geometry};
 use crate::output::{self, Output, SchemaId};
 use crate::plot::{self, Axis, Interval, Scale};
 
@@ -88,11 +88,9 @@ pub(crate) fn run(args: &CostsArgs, output: &mut Output) -> Result<Exit> {
 
 /// Measures every figure. After Ctrl-C the rest is missing, and says so.
 pub(crate) fn measure(machine: &Machine, (quick, pin): (bool, bool), output: &mut Output) -> Costs {
-    let of_level = |level| machine.caches.iter().find(|cache| cache.level == level);
-    let last = machine.caches.iter().max_by_key(|cache| cache.bytes);
     let machine = costs::Machine {
         cpus: machine.cpus.clone(),
-        cache_bytes: [of_level(1), of_level(2), last].map(|cache| Some(cache?.bytes)),
+        caches: geometry(&machine.caches),
         memory_available_bytes: machine.memory_available_bytes,
     };
     costs::measure(&machine, quick, pin, output)
