@@ -291,7 +291,7 @@ fn run_delay_ns() -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cases::object::turn;
+    use crate::freed::turn;
 
     fn spin(work: Duration) {
         let begin = thread_cpu_time();
