@@ -114,7 +114,7 @@ impl Serialize for Place {
             "name": design.name,
             "family": design.family,
             "ours": design.ours,
-            "index": design.index.map(bench::advise::KeyIndex::name),
+            "index": design.index,
             "slices": self.slices.len(),
             "operations_per_second_of_slices": &self.slices,
             "operations_per_second": self.throughput,
