@@ -18,6 +18,7 @@ use crate::Error;
 use crate::cases::domains::Used;
 use crate::cases::grace::{IdleThreads, steps_for};
 use crate::cases::loops::{Loop, Looped};
+use crate::cases::replace::Limit;
 use crate::cases::store::Loaders;
 use crate::cases::{blocked, boot, domains, enqueue, garbage, hash, memory, stall, tail, update};
 use crate::rivals::{self, Rival};
@@ -224,13 +225,14 @@ impl What {
             Self::Domains(used) => {
                 served(rival.domain, move |memory| domains::measure(memory, used, count))
             }
-            Self::StoreNew(readers) => {
-                served(rival.stored, move |make| update::measure_cell(make, readers, times, timed))
-            }
+            Self::StoreNew(readers) => served(rival.stored, move |make| {
+                update::measure(make, readers, times, timed, |ns| ns)
+            }),
             Self::Garbage => served(rival.stored, move |make| garbage::measure(make, times)),
-            Self::Update(readers) => {
-                served(rival.replace, move |make| update::measure(make, readers, times, timed))
-            }
+            Self::Update(readers) => served(rival.replace, move |make| {
+                let site = || make(Limit::Usual);
+                update::measure(site, readers, times, timed, |ns| 1e9 / ns)
+            }),
             Self::Tail => served(rival.replace, move |make| tail::measure(make, count)),
             Self::Hash(percent) => served(rival.hash, move |make| {
                 hash::measure(make, TABLE_THREADS, percent, count, seed)
