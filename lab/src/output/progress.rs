@@ -2,7 +2,6 @@
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal};
-
 use std::time::{Duration, Instant};
 
 use bench::Host;
