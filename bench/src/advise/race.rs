@@ -75,6 +75,9 @@ pub struct Series {
 
 impl Series {
     /// That of a design that has not run yet.
+    ///
+    /// # Panics
+    /// Never: a histogram of three significant figures can be had.
     pub fn new(design: &'static Design) -> Self {
         let update_ns = Histogram::new(3).expect("three significant figures are within the limits");
         Self {
