@@ -2,19 +2,12 @@
 
 use std::fmt::{self, Display};
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// The program that measures.
 pub trait Host {
-    /// The flag that ends the run early.
-    fn stop(&self) -> &AtomicBool;
-
-    /// Whether there is still a reader of the results.
-    ///
-    /// # Errors
-    /// If not; the run ends with this error.
-    fn check(&mut self) -> io::Result<()>;
+    /// Whether the run is to end early: it was interrupted, or no one reads its results any more.
+    fn must_stop(&mut self) -> bool;
 
     /// Shows what is measured now.
     fn announce(&mut self, what: &dyn Display);
@@ -24,12 +17,6 @@ pub trait Host {
 
     /// Shows a note about something odd that stops nothing.
     fn note(&mut self, text: &dyn Display);
-
-    /// Whether the run is to end early.
-    fn is_stopped(&self) -> bool {
-        // Relaxed: the flag carries no data; it only has to be seen soon.
-        self.stop().load(Ordering::Relaxed)
-    }
 }
 
 /// Why something could not be measured.
@@ -68,23 +55,21 @@ impl std::error::Error for Error {}
 /// A host that shows nothing.
 #[cfg(test)]
 #[derive(Debug, Default)]
-pub(crate) struct Quiet(std::sync::Arc<AtomicBool>);
+pub(crate) struct Quiet(std::sync::Arc<std::sync::atomic::AtomicBool>);
 
 #[cfg(test)]
 impl Quiet {
-    pub(crate) fn flag(&self) -> std::sync::Arc<AtomicBool> {
+    /// What stops it.
+    pub(crate) fn flag(&self) -> std::sync::Arc<std::sync::atomic::AtomicBool> {
         std::sync::Arc::clone(&self.0)
     }
 }
 
 #[cfg(test)]
 impl Host for Quiet {
-    fn stop(&self) -> &AtomicBool {
-        &self.0
-    }
-
-    fn check(&mut self) -> io::Result<()> {
-        Ok(())
+    fn must_stop(&mut self) -> bool {
+        // Relaxed: the flag carries no data.
+        self.0.load(std::sync::atomic::Ordering::Relaxed)
     }
 
     fn announce(&mut self, _what: &dyn Display) {}

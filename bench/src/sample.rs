@@ -1,6 +1,6 @@
 //! What one measurement of a rival gives.
 
-use crate::slices::{Judged, Speed};
+use crate::slices::{Judged, Scene};
 
 /// A value for each metric of a case.
 #[derive(Debug)]
@@ -16,9 +16,10 @@ impl Sample {
         Self { values: values.into(), judged }
     }
 
-    /// Operations by the second, and the CPU time for each.
-    pub(crate) fn of(speed: Speed) -> Self {
-        Self::new([speed.operations_per_second, speed.cpu_ns], speed.judged)
+    /// Of threads that all did `each` operations: those of all in a second, and the CPU time for
+    /// one.
+    pub(crate) fn of<R: Send>(scene: &Scene<R>, each: f64) -> Self {
+        Self::new(scene.speed(each), scene.judged())
     }
 }
 

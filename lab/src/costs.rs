@@ -10,9 +10,9 @@ use ::bench::costs::{self, Cost, Costs};
 use ::bench::units;
 use serde::Serialize;
 
-use crate::exit::{Exit, Failure, Result};
+use crate::exit::{Exit, Result};
 use crate::json::{self, object};
-use crate::machine::Machine;
+use crate::machine::{Machine, geometry};
 use crate::output::{self, Output, SchemaId};
 use crate::plot::{self, Axis, Interval, Scale};
 
@@ -72,7 +72,7 @@ pub(crate) fn run(args: &CostsArgs, output: &mut Output) -> Result<Exit> {
     let machine = Machine::detect();
     machine.print(output)?;
     output.progress.begin(costs::duration(args.quick));
-    let mut costs = measure(&machine, (args.quick, args.pin), output)?;
+    let mut costs = measure(&machine, (args.quick, args.pin), output);
     costs.section_ns = args.section;
     output.progress.end();
     print(&costs, output)?;
@@ -87,20 +87,13 @@ pub(crate) fn run(args: &CostsArgs, output: &mut Output) -> Result<Exit> {
 }
 
 /// Measures every figure. After Ctrl-C the rest is missing, and says so.
-pub(crate) fn measure(
-    machine: &Machine,
-    (quick, pin): (bool, bool),
-    output: &mut Output,
-) -> Result<Costs> {
-    let of_level = |level| machine.caches.iter().find(|cache| cache.level == level);
-    let last = machine.caches.iter().max_by_key(|cache| cache.bytes);
+pub(crate) fn measure(machine: &Machine, (quick, pin): (bool, bool), output: &mut Output) -> Costs {
     let machine = costs::Machine {
         cpus: machine.cpus.clone(),
-        cache_bytes: [of_level(1), of_level(2), last].map(|cache| Some(cache?.bytes)),
+        caches: geometry(&machine.caches),
         memory_available_bytes: machine.memory_available_bytes,
     };
     costs::measure(&machine, quick, pin, output)
-        .map_err(|error| Failure::io("cannot write to standard output", error))
 }
 
 /// Prints the table.

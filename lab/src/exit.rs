@@ -120,18 +120,6 @@ impl From<bench::Error> for Failure {
     }
 }
 
-/// What the system said, for those who know of no other failures.
-impl From<Failure> for io::Error {
-    fn from(failure: Failure) -> io::Error {
-        match failure {
-            Failure::Io { error, .. } => error,
-            Failure::BrokenPipe => io::ErrorKind::BrokenPipe.into(),
-            Failure::Because(Exit::Interrupted, _) => io::ErrorKind::Interrupted.into(),
-            other => io::Error::other(other),
-        }
-    }
-}
-
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,7 +1,6 @@
 //! Ctrl-C: asks a long run to write what it has and stop; a second one ends the process at once.
 //!
-//! The handler only sets a flag. Long runs poll it, and the designs under test poll the very same
-//! flag as their `Plan::stop`, so that a round of many seconds ends at once too.
+//! The handler only sets a flag, which long runs poll.
 
 use std::io;
 use std::sync::Arc;
@@ -33,14 +32,15 @@ impl Interrupt {
         Ok(Interrupt(requested))
     }
 
-    /// The flag itself, for code that polls an `AtomicBool`.
-    pub(crate) fn flag(&self) -> &Arc<AtomicBool> {
-        &self.0
+    /// Stops the command as the user's signal does.
+    pub(crate) fn request(&self) {
+        // Relaxed: the flag carries no data; it only has to be seen soon.
+        self.0.store(true, Ordering::Relaxed);
     }
 
     /// Whether the user asked to stop.
     pub(crate) fn requested(&self) -> bool {
-        // Relaxed: the flag carries no data; it only has to be seen soon.
+        // Relaxed: as above.
         self.0.load(Ordering::Relaxed)
     }
 }

@@ -7,8 +7,9 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use bench::slices::own_cpus;
 use bench::suites::cache::Geometry;
-use rustix::thread::{CpuSet, MembarrierCommand, membarrier_query, sched_getaffinity};
+use rustix::thread::{MembarrierCommand, membarrier_query};
 use serde::Serialize;
 
 use crate::exit::Result;
@@ -69,7 +70,7 @@ impl Machine {
         let (model, virtual_machine) = cpu_and_hypervisor();
         Machine {
             model,
-            cpus: allowed_cpus(),
+            cpus: own_cpus(),
             cpus_online: line("/sys/devices/system/cpu/online"),
             caches: caches(Path::new(CACHES)),
             memory_available_bytes: fs::read_to_string("/proc/meminfo")
@@ -125,13 +126,6 @@ impl Machine {
 pub(crate) fn cpu_and_hypervisor() -> (Option<String>, Option<bool>) {
     let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     (field(&text, "model name"), has_hypervisor(&text))
-}
-
-/// The CPUs in this process's affinity mask.
-pub(crate) fn allowed_cpus() -> Vec<usize> {
-    sched_getaffinity(None)
-        .map(|set| (0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect())
-        .unwrap_or_default()
 }
 
 /// The first line of a file, trimmed; nothing when there is none.

@@ -6,6 +6,7 @@
 
 use std::time::SystemTime;
 
+use bench::slices::own_cpus;
 use rustix::system::uname;
 use serde::Serialize;
 
@@ -47,7 +48,7 @@ impl Provenance {
             arguments.map(|each| quoted(&each.to_string_lossy())).collect();
         Provenance {
             date: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
-            host_class: host_class(is_virtual, machine::allowed_cpus().len()),
+            host_class: host_class(is_virtual, own_cpus().len()),
             host_name: has_host_name.then(|| uname().nodename().to_string_lossy().into_owned()),
             cpu: cpu.unwrap_or_else(|| "unknown".to_owned()),
             command_line: [&["rcu".to_owned()], arguments.as_slice()].concat().join(" "),

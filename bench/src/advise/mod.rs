@@ -15,14 +15,14 @@ mod tests;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::data::read_toml;
 use crate::rivals::{self, Rival};
 use crate::shapes::{COPIED_BYTES_MAX, Make};
 
 pub use crate::shapes::{Operation, Plan, Workload};
-pub use race::{Contender, Heat, race, race_duration};
+pub use race::{Contender, Series, race, race_duration};
 
 /// A synchronisation design, as the user of a ranking sees it.
 #[derive(Debug)]
@@ -72,7 +72,8 @@ struct About {
 static KNOWN: LazyLock<Known> = LazyLock::new(|| read_toml(include_str!("../../designs.toml")));
 
 /// How a design finds the value of a key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum KeyIndex {
     /// By an index of its own, in which keys could come and go.
     Own,
@@ -81,17 +82,6 @@ pub enum KeyIndex {
     Fixed,
     /// By buckets with a lock for updaters and a list that they copy: see `buckets`.
     Buckets,
-}
-
-impl KeyIndex {
-    /// Its name, in JSON and in the tables.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Own => "own",
-            Self::Fixed => "fixed",
-            Self::Buckets => "buckets",
-        }
-    }
 }
 
 /// The designs that solve a workload, in the order of their families: locks, atomic words,

@@ -1,14 +1,14 @@
 //! The race: one row of slices for each design, by the one runner ([`crate::slices`]).
 
-use std::io;
 use std::time::{Duration, Instant};
 
+use hdrhistogram::Histogram;
 use parking_lot::Mutex;
 
 use super::Design;
 use crate::Host;
 use crate::shapes::{Plan, Prepared, Seat};
-use crate::slices::{self, Missing, Part, Row, RunVerdict, Wanted};
+use crate::slices::{self, COUNTED_MIN, Missing, Part, Row, RunVerdict, Wanted};
 
 /// Operations before a design is measured: threads that it starts for itself are started by them,
 /// and have no other priority than in a program.
@@ -53,22 +53,67 @@ impl std::fmt::Debug for Contender {
     }
 }
 
-/// What the slices of one design gave.
-#[derive(Clone, Debug, Default)]
-pub struct Heat {
+/// What the slices of one design gave, in all of its races.
+#[derive(Clone, Debug)]
+pub struct Series {
+    /// Which one.
+    pub design: &'static Design,
     /// Nanoseconds of a thread for one operation, of each slice that counts.
     pub ns: Vec<f64>,
     /// CPU time for one operation in nanoseconds, of all slices.
     pub cpu_ns: Vec<f64>,
-    /// Why there are none that count.
+    /// Why none counted, in the last race.
     pub missing: Option<Missing>,
     /// Nanoseconds from the start of an update to its return, in slices that count. Empty for
     /// counters and queues, whose operations are shorter than the reading of a clock.
-    pub update_ns: Vec<u32>,
+    pub update_ns: Histogram<u64>,
     /// Objects replaced and not yet freed, the most at the end of a slice that counts.
     pub unreclaimed_peak: u64,
     /// Reads that saw a torn, freed or wrong value. Anything but 0 is a defect of the design.
     pub checksum_errors: u64,
+}
+
+impl Series {
+    /// That of a design that has not run yet.
+    ///
+    /// # Panics
+    /// Never: a histogram of three significant figures can be had.
+    pub fn new(design: &'static Design) -> Self {
+        let update_ns = Histogram::new(3).expect("three significant figures are within the limits");
+        Self {
+            design,
+            ns: Vec::new(),
+            cpu_ns: Vec::new(),
+            missing: None,
+            update_ns,
+            unreclaimed_peak: 0,
+            checksum_errors: 0,
+        }
+    }
+
+    /// Whether enough slices count.
+    pub fn has_figure(&self) -> bool {
+        self.ns.len() >= COUNTED_MIN
+    }
+
+    /// Adds what the slices of a race gave.
+    fn add(&mut self, measured: slices::Measured) {
+        self.ns.extend(measured.values);
+        self.cpu_ns.extend(measured.cpu.into_iter().filter(|ns| ns.is_finite()));
+        self.missing = measured.missing;
+    }
+
+    /// Adds what a thread saw in these slices, which count.
+    pub(super) fn add_seat(&mut self, seat: Seat, slices: &[u32]) {
+        let counts = |slice: u32| slices.binary_search(&slice).is_ok();
+        self.checksum_errors += seat.checksum_errors;
+        for (_, ns) in seat.update_ns.into_iter().filter(|(slice, _)| counts(*slice)) {
+            self.update_ns.record(ns.into()).expect("it grows with what it holds");
+        }
+        let waited = seat.unreclaimed.into_iter().filter(|(slice, _)| counts(*slice));
+        self.unreclaimed_peak =
+            waited.map(|(_, count)| count).fold(self.unreclaimed_peak, u64::max);
+    }
 }
 
 /// How long a calm race of so many designs takes.
@@ -80,49 +125,36 @@ fn wanted(slices: u32, seed: u64) -> Wanted {
     Wanted { slices, seed, pin: false, least: 1 }
 }
 
-/// Races designs that are filled by this plan: so many slices of each that count.
-///
-/// # Errors
-/// Those of the host.
+/// Races designs that are filled by this plan: so many slices of each that count, which are added
+/// to what is known of it.
 pub fn race(
-    contenders: &[&Contender],
+    racing: &mut [(&Contender, &mut Series)],
     plan: &Plan,
     slices: u32,
     seed: u64,
     host: &mut dyn Host,
-) -> io::Result<(Vec<Heat>, RunVerdict)> {
+) -> RunVerdict {
     let threads = plan.operations.len();
     let seats = |_| (0..threads).map(|number| Mutex::new(Seat::new(number))).collect();
-    let seats: Vec<Vec<Mutex<Seat>>> = contenders.iter().map(seats).collect();
-    let rows: Vec<Row<'_>> = contenders
+    let seats: Vec<Vec<Mutex<Seat>>> = racing.iter().map(seats).collect();
+    let rows: Vec<Row<'_>> = racing
         .iter()
         .zip(&seats)
-        .map(|(contender, seats)| {
-            let prepared = &*contender.prepared;
+        .map(|(&(contender, _), seats)| {
             let row = Row::new(threads, move |part: &Part<'_>| {
-                prepared.work(plan, part, &mut seats[part.me].lock())
+                contender.prepared.work(plan, part, &mut seats[part.me].lock())
             });
             Row { blocks: true, is_compared: true, ..row }
         })
         .collect();
-    let (measured, verdict) = slices::run(&rows, &wanted(slices, seed), host)?;
+    let (measured, verdict) = slices::run(&rows, &wanted(slices, seed), host);
     drop(rows);
-    let heat = |((contender, seats), measured): ((&&Contender, Vec<Mutex<Seat>>), _)| {
-        let slices::Measured { values, slices, cpu, missing } = measured;
-        let counts = |slice: &u32| slices.binary_search(slice).is_ok();
-        let mut heat = Heat { ns: values, cpu_ns: cpu, missing, ..Heat::default() };
-        heat.checksum_errors = contender.prepared.settle();
+    for (((contender, series), seats), measured) in racing.iter_mut().zip(seats).zip(measured) {
+        series.checksum_errors += contender.prepared.settle();
         for seat in seats {
-            let seat = seat.into_inner();
-            heat.checksum_errors += seat.checksum_errors;
-            let update_ns = seat.update_ns.iter().filter(|(slice, _)| counts(slice));
-            heat.update_ns.extend(update_ns.map(|(_, ns)| ns));
-            let waited = seat.unreclaimed.iter().filter(|(slice, _)| counts(slice));
-            heat.unreclaimed_peak =
-                waited.map(|(_, count)| *count).fold(heat.unreclaimed_peak, u64::max);
+            series.add_seat(seat.into_inner(), &measured.slices);
         }
-        heat
-    };
-    let heats = contenders.iter().zip(seats).zip(measured).map(heat).collect();
-    Ok((heats, verdict))
+        series.add(measured);
+    }
+    verdict
 }

@@ -207,14 +207,25 @@ fn a_race_gives_every_design_figures_or_a_reason_and_can_be_repeated() {
         let contender = Contender::filled(design, plan);
         let mut host = crate::host::Quiet::default();
         for round in 0..2 {
-            let (heats, run) = race(&[&contender], plan, 5, round, &mut host).unwrap();
-            let heat = &heats[0];
-            assert_eq!(heat.checksum_errors, 0, "{workload:?} {}", design.name);
-            assert_ne!(heat.ns.is_empty(), heat.missing.is_none(), "{heat:?}");
-            assert!(heat.ns.len() <= heat.cpu_ns.len() && run.rows == 1, "{heat:?}");
+            let mut series = Series::new(design);
+            let run = race(&mut [(&contender, &mut series)], plan, 5, round, &mut host);
+            assert_eq!(series.checksum_errors, 0, "{workload:?} {}", design.name);
+            assert_ne!(series.ns.is_empty(), series.missing.is_none(), "{series:?}");
+            assert!(series.ns.len() <= series.cpu_ns.len() && run.rows == 1, "{series:?}");
             host.flag().store(true, std::sync::atomic::Ordering::Relaxed);
         }
     });
+}
+
+/// No update was longer than 2 us, since the histogram was told to drop what is beyond its room.
+#[test]
+fn a_long_update_is_as_long_as_it_was() {
+    let mut series = Series::new(&designs(Workload::Table)[0]);
+    let mut seat = Seat::new(0);
+    seat.update_ns = vec![(3, 700), (3, 5_000_000), (4, 9_000_000)];
+    series.add_seat(seat, &[1, 3]);
+    let (count, max) = (series.update_ns.len(), series.update_ns.max());
+    assert!(count == 2 && (4_990_000..5_010_000).contains(&max), "{count}, {max}");
 }
 
 #[test]

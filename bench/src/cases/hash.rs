@@ -66,7 +66,7 @@ pub(crate) fn measure(
         });
         table.flush();
         drop(table);
-        Sample::of(scene.speed((rounds * OPERATIONS) as f64))
+        Sample::of(&scene, (rounds * OPERATIONS) as f64)
     })
 }
 

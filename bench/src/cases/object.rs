@@ -5,8 +5,7 @@ use std::marker::PhantomData;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::thread;
 
-use parking_lot::{Mutex, MutexGuard};
-
+use crate::freed::turn;
 use crate::serve::Replace;
 
 /// Bytes of an object.
@@ -43,13 +42,6 @@ impl<S: Replace, const WORDS: usize> Drop for Object<S, WORDS> {
     }
 }
 
-/// Waits for the right to measure: one measurement at a time in a process, since the counts are of
-/// all.
-pub(crate) fn turn() -> MutexGuard<'static, ()> {
-    static TURN: Mutex<()> = Mutex::new(());
-    TURN.lock()
-}
-
 /// Measures when it is the caller's turn, in a thread of its own: designs would leave in the
 /// caller's what they keep for threads.
 pub(crate) fn in_turn<R: Send>(measure: impl FnOnce() -> R + Send) -> R {
@@ -70,7 +62,7 @@ impl Drop for Release<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::freed::{Freed, LINES, take_line};
+    use crate::freed::{Count, LINES, take_line};
     use crate::locks::{InPlace, Locks};
     use crate::serve::Replace;
 
@@ -79,7 +71,7 @@ mod tests {
     impl Locks for Standard {
         type Of<T: Send + Sync + 'static> = std::sync::RwLock<T>;
 
-        fn freed() -> &'static Freed {
+        fn freed() -> &'static Count {
             crate::serve::freed!()
         }
     }

@@ -25,7 +25,8 @@ use self::semaphores::{ById, OneLock};
 use self::semop::System;
 use super::form::Form;
 use super::object::in_turn;
-use crate::slices::{Cue, Scene, Speed};
+use crate::sample::Sample;
+use crate::slices::{Cue, Scene};
 
 /// A program.
 #[derive(Clone, Copy, Debug)]
@@ -71,15 +72,6 @@ pub(crate) static PROGRAMS: &[Program] = &[
     program!("semaphores", System::<OneLock>::new(), System::<ById>::new()),
 ];
 
-/// What [`Program::measure`] saw.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Seen {
-    /// How fast its threads were.
-    pub speed: Speed,
-    /// What the operations of each thread returned: of both forms the same.
-    pub sums: Vec<u64>,
-}
-
 impl Program {
     /// That of this name.
     ///
@@ -96,7 +88,13 @@ impl Program {
     ///
     /// # Panics
     /// If the program does.
-    pub(crate) fn measure(&self, form: Form, threads: usize, operations: usize, seed: u64) -> Seen {
+    pub(crate) fn measure(
+        &self,
+        form: Form,
+        threads: usize,
+        operations: usize,
+        seed: u64,
+    ) -> (Sample, Vec<u64>) {
         in_turn(|| {
             let run = (self.forms[usize::from(form != Form::Before)])();
             // Helper threads start here, where they may run on every CPU.
@@ -108,7 +106,7 @@ impl Program {
             let sums = scene.played.iter().map(|played| played.result).collect();
             drop(run);
             quiescence::barrier();
-            Seen { speed: scene.speed(operations as f64), sums }
+            (Sample::of(&scene, operations as f64), sums)
         })
     }
 
@@ -119,8 +117,8 @@ impl Program {
     pub(crate) fn operations_in(&self, threads: usize, budget: Duration) -> usize {
         const TRIAL: usize = 256;
         let operations = Form::BOTH.map(|form| {
-            let speed = self.measure(form, threads, TRIAL, 0).speed;
-            speed.operations_per_second / threads as f64 * budget.as_secs_f64()
+            let (sample, _) = self.measure(form, threads, TRIAL, 0);
+            sample.values[0] / threads as f64 * budget.as_secs_f64()
         });
         (operations[0].min(operations[1]) as usize).max(TRIAL)
     }
@@ -135,13 +133,13 @@ mod tests {
         for program in PROGRAMS {
             for threads in [1, 2, 3] {
                 let [before, after] = Form::BOTH.map(|form| program.measure(form, threads, 300, 7));
-                assert_eq!(before.sums, after.sums, "{}", program.name);
-                assert_eq!(before.sums.len(), threads);
-                for seen in [before, after] {
-                    assert!(seen.speed.operations_per_second > 0.0, "{}: {seen:?}", program.name);
+                assert_eq!(before.1, after.1, "{}", program.name);
+                assert_eq!(before.1.len(), threads);
+                for (sample, _) in [before, after] {
+                    assert!(sample.values[0] > 0.0, "{}: {sample:?}", program.name);
                 }
             }
-            let of = |operations| program.measure(Form::Before, 1, operations, 7).sums;
+            let of = |operations| program.measure(Form::Before, 1, operations, 7).1;
             assert_ne!(of(300), of(200), "{}: the sum says what was done", program.name);
         }
     }

@@ -7,7 +7,7 @@
 //! (What readers free is not seen in it, but in their tail: [`super::tail`].)
 
 use super::object::in_turn;
-use super::replace::{Limit, Make, Site, Updater, drain, warm_up};
+use super::replace::{Site, Updater, drain, warm_up};
 use crate::clock::quantile_ns;
 use crate::sample::Sample;
 use crate::slices::{Cue, Judged, Scene, both};
@@ -16,32 +16,16 @@ use crate::slices::{Cue, Judged, Scene, both};
 const BATCH: u64 = 64;
 
 /// Replaces `updates` objects, rounded up to whole batches of 64, while `readers` threads read;
-/// then `timed` more of them, one by one. Updates by the second; CPU time for each, of all threads
+/// then `timed` more of them, one by one. How fast updates are; CPU time for each, of all threads
 /// that have to do with it; nanoseconds that one in a thousand exceeds; and objects that were
-/// replaced and not yet freed, the most that was seen.
+/// replaced and not yet freed, the most that was seen. The first is given as `first` makes it of
+/// the nanoseconds for each update.
 ///
 /// One measurement at a time in a process; others wait.
 ///
 /// # Panics
 /// If the rival panics.
-pub(crate) fn measure(make: Make, readers: usize, updates: u64, timed: usize) -> Sample {
-    measure_site(|| make(Limit::Usual), readers, updates, timed, |ns| 1e9 / ns)
-}
-
-/// The same of the `Arc` in a cell, but for the first: nanoseconds for each update.
-///
-/// # Panics
-/// If the rival panics.
-pub(crate) fn measure_cell(
-    make: fn() -> Box<dyn Site>,
-    readers: usize,
-    updates: u64,
-    timed: usize,
-) -> Sample {
-    measure_site(make, readers, updates, timed, |ns| ns)
-}
-
-fn measure_site(
+pub(crate) fn measure(
     make: impl FnOnce() -> Box<dyn Site> + Send,
     readers: usize,
     updates: u64,
@@ -127,6 +111,7 @@ fn unreclaimed_peak(site: &dyn Site, updater: &mut dyn Updater, batches: u64) ->
 
 #[cfg(test)]
 mod tests {
+    use super::super::replace::Limit;
     use super::*;
     use crate::rivals;
 
@@ -134,7 +119,8 @@ mod tests {
     fn every_rival_updates_and_those_that_free_at_once_have_nothing_waiting() {
         for (name, make) in rivals::that(|rival| rival.replace) {
             for readers in [0, 1] {
-                let seen = measure(make, readers, 10 * BATCH, 100);
+                let make = || make(Limit::Usual);
+                let seen = measure(make, readers, 10 * BATCH, 100, |ns| 1e9 / ns);
                 let [per_second, cpu_ns, p99_9_ns, peak] = seen.values[..] else { unreachable!() };
                 assert!(per_second > 0.0 && cpu_ns > 0.0, "{name}: {seen:?}");
                 assert!(per_second.is_finite(), "{name}: {seen:?}");

@@ -9,12 +9,12 @@ mod one_cpu;
 mod possible;
 mod two_cpus;
 
-use std::io;
 use std::sync::LazyLock;
 use std::time::Duration;
 
 use serde::Deserialize;
 
+use crate::cases::cache::Geometry;
 use crate::data::read_toml;
 use crate::slices::{self, Missing, Row, RunVerdict, Wanted};
 use crate::statistics::{Spread, spread};
@@ -27,13 +27,12 @@ const BUDGET: Duration = Duration::from_millis(30);
 const BUDGET_QUICK: Duration = Duration::from_millis(15);
 
 /// What the measurements need to know of the machine.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Machine {
     /// CPUs that this process may use, by number.
     pub cpus: Vec<usize>,
-    /// The sizes of the data caches of the first and of the second level, and of the last cache
-    /// before memory, where they are known.
-    pub cache_bytes: [Option<u64>; 3],
+    /// Its caches.
+    pub caches: Geometry,
     /// Memory that the kernel says is available.
     pub memory_available_bytes: Option<u64>,
 }
@@ -149,15 +148,7 @@ fn wanted(quick: bool, pin: bool) -> Wanted {
 
 /// Measures every figure, and throws away what cannot be. After a stop the rest is missing, and
 /// says so.
-///
-/// # Errors
-/// If the host has no reader any more.
-pub fn measure(
-    machine: &Machine,
-    quick: bool,
-    pin: bool,
-    host: &mut dyn Host,
-) -> io::Result<Costs> {
+pub fn measure(machine: &Machine, quick: bool, pin: bool, host: &mut dyn Host) -> Costs {
     let (mut costs, mut rows, mut places) = (Vec::new(), Vec::new(), Vec::new());
     for (place, &Figure { id, name, cpus, published_ns }) in LISTED.figures.iter().enumerate() {
         let made = machine.row(id, cpus);
@@ -173,7 +164,7 @@ pub fn measure(
             places.push(place);
         }
     }
-    let (measured, mut run) = slices::run(&rows, &wanted(quick, pin), host)?;
+    let (measured, mut run) = slices::run(&rows, &wanted(quick, pin), host);
     for (place, measured) in places.into_iter().zip(measured) {
         let cost = &mut costs[place];
         let changed = possible::change_midway(&measured.values, cost.threads);
@@ -182,7 +173,7 @@ pub fn measure(
         cost.ns = cost.missing.is_none().then(|| spread(&measured.values));
     }
     run.without_figure += possible::throw_away(&mut costs);
-    Ok(Costs { published: published(), rows: costs, run, section_ns: SECTION_NS })
+    Costs { published: published(), rows: costs, run, section_ns: SECTION_NS }
 }
 
 impl Machine {
@@ -229,18 +220,15 @@ impl Machine {
     }
 
     /// How much to walk over so that a load finds its line in the level of this figure and in none
-    /// before it. Unknown caches are taken to be those of a small server CPU.
+    /// before it.
     fn chase_bytes(&self, id: &str) -> Option<u64> {
-        let [first, second, last] = self.cache_bytes;
-        let first = first.unwrap_or(32 << 10);
-        let second = second.unwrap_or(1 << 20);
-        let last = last.unwrap_or(32 << 20);
+        let Geometry { first, second_bytes, last_bytes, .. } = self.caches;
         let wanted = match id {
-            "l1_hit" => first / 2,
-            "l2_hit" => (second / 4).max(2 * first),
+            "l1_hit" => first.bytes / 2,
+            "l2_hit" => (second_bytes / 4).max(2 * first.bytes),
             "main_memory" => {
                 let most = self.memory_available_bytes.map_or(256 << 20, |free| free / 4);
-                (8 * last).clamp(64 << 20, 1 << 30).min(most)
+                (8 * last_bytes).clamp(64 << 20, 1 << 30).min(most)
             }
             _ => return None,
         };
@@ -271,15 +259,15 @@ pub(crate) mod tests {
     fn every_figure_can_be_made_where_there_are_two_cpus() {
         let machine = Machine {
             cpus: vec![0, 1],
+            caches: Geometry::USUAL,
             memory_available_bytes: Some(1 << 20),
-            ..Machine::default()
         };
         for figure in &LISTED.figures {
             let made = machine.row(figure.id, figure.cpus);
             let threads = made.map(|row| row.threads);
             assert!(matches!(threads, Ok(1 | 2) | Err(Missing::NoMembarrier)), "{}", figure.id);
         }
-        let alone = Machine { cpus: vec![0], ..Machine::default() };
+        let alone = Machine { cpus: vec![0], ..machine };
         let needs_two = |figure: &&Figure| alone.row(figure.id, figure.cpus).is_err();
         let count = LISTED.figures.iter().filter(|figure| figure.cpus == 2).count();
         assert!(LISTED.figures.iter().filter(needs_two).count() >= count);

@@ -461,7 +461,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::cases::object::turn;
+    use crate::freed::turn;
 
     /// A file without its line would be compiled nowhere, and missed by none of the other tests.
     #[test]

@@ -4,6 +4,7 @@ use std::collections::hash_map::RandomState;
 use std::sync::RwLock;
 use std::thread;
 
+use crossbeam_utils::CachePadded;
 use hashbrown::HashTable;
 
 use super::Rival;
@@ -17,15 +18,10 @@ pub(super) const RIVALS: &[Rival] =
 /// Several shards for each CPU, so that two threads seldom meet in one.
 const SHARDS_PER_CPU: usize = 8;
 
-/// Two cache lines, since CPUs fetch them in pairs.
-#[derive(Debug)]
-#[repr(align(128))]
-struct Shard<T>(RwLock<T>);
-
 /// As many shards as a power of two.
 #[derive(Debug)]
 struct Sharded<T> {
-    shards: Box<[Shard<T>]>,
+    shards: Box<[CachePadded<RwLock<T>>]>,
 }
 
 /// The shard of a hash. The index inside the shard uses the highest and the lowest bits: take
@@ -41,16 +37,18 @@ fn count() -> usize {
 }
 
 impl<T: Send + Sync + 'static> Sharded<T> {
+    fn lock(&self, hash: u64) -> &RwLock<T> {
+        &self.shards[number(hash, self.shards.len())]
+    }
+
     #[inline]
     fn read<R>(&self, hash: u64, look: impl FnOnce(&T) -> R) -> R {
-        let Shard(lock) = &self.shards[number(hash, self.shards.len())];
-        Lock::read(lock, look)
+        Lock::read(self.lock(hash), look)
     }
 
     #[inline]
     fn write<R>(&self, hash: u64, change: impl FnOnce(&mut T) -> R) -> R {
-        let Shard(lock) = &self.shards[number(hash, self.shards.len())];
-        Lock::write(lock, change)
+        Lock::write(self.lock(hash), change)
     }
 }
 
@@ -65,7 +63,7 @@ impl Table for Sharded<Index<Value>> {
             shards[number(hash(&key), count)].push((key, value));
         }
         let shards = shards.into_iter().map(|entries| Index::new(entries.into_iter()));
-        Self { shards: shards.map(|index| Shard(RwLock::new(index))).collect() }
+        Self { shards: shards.map(|index| CachePadded::new(RwLock::new(index))).collect() }
     }
 
     fn thread(&self) {}
@@ -109,7 +107,8 @@ impl<K: Key, S: Hashes> Map<K> for Hashed<K, S> {
     fn with_capacity(entries: usize) -> Self {
         let count = count();
         let table = |_| HashTable::with_capacity(entries.div_ceil(count));
-        let shards = (0..count).map(table).map(|table| Shard(RwLock::new(table))).collect();
+        let shards =
+            (0..count).map(table).map(|table| CachePadded::new(RwLock::new(table))).collect();
         Self { shards: Sharded { shards }, hashes: S::default() }
     }
 

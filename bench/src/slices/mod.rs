@@ -22,7 +22,6 @@ mod scene;
 mod verdict;
 
 use std::cell::Cell;
-use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -32,18 +31,18 @@ use rand::seq::{IndexedRandom, SliceRandom};
 
 use crate::Host;
 use crate::clock::ticks;
+use crate::freed::turn;
 use control::{Control, Distances, Price, Prices};
 pub(crate) use control::{STREAM, stream};
 use control::{USUAL, USUAL_COMPARED, USUAL_EVEN, Usual};
+pub use crew::own_cpus;
 pub(crate) use crew::pinned;
 use crew::{Crew, cores, raised, raised_session};
 pub use judge::Missing;
 pub(crate) use judge::{Flaw, Flaws, Judged, both};
 use judge::{Span, Told, UNEVEN, judge};
-pub use scene::Speed;
 pub(crate) use scene::{Act, Cue, Played, Scene, usual_distance_ns};
-pub use verdict::RunVerdict;
-pub(crate) use verdict::Watch;
+pub use verdict::{RunVerdict, Watch};
 
 /// About how long a slice takes: hundreds of steps of the clock, and shorter than a thread's turn
 /// on a CPU that others want.
@@ -306,7 +305,7 @@ impl Draws {
 /// them.
 #[cfg(test)]
 pub(crate) fn once(row: &Row<'_>, count: u64) -> f64 {
-    let rows = std::slice::from_ref(row);
+    let (_turn, rows) = (turn(), std::slice::from_ref(row));
     let crew = Crew::new(rows);
     std::thread::scope(|scope| {
         let _leader = crew.start(scope, row.threads, false);
@@ -319,11 +318,14 @@ pub(crate) fn once(row: &Row<'_>, count: u64) -> f64 {
 
 /// Measures these rows. After a stop, or when the time is over, those that have too few slices have
 /// no figure.
+///
+/// One measurement at a time in a process; others wait.
 pub(crate) fn run(
     rows: &[Row<'_>],
     wanted: &Wanted,
     host: &mut dyn Host,
-) -> io::Result<(Vec<Measured>, RunVerdict)> {
+) -> (Vec<Measured>, RunVerdict) {
+    let _turn = turn();
     let threads = rows.iter().map(|row| row.threads).max().unwrap_or(1);
     let crew = Crew::new(rows);
     std::thread::scope(|scope| {
@@ -346,11 +348,11 @@ pub(crate) fn run(
             generator: ChaCha8Rng::seed_from_u64(wanted.seed),
             wanted: *wanted,
         };
-        let outcome = run.draw(host);
-        let is_stopped = host.is_stopped();
+        run.draw(host);
+        let is_stopped = host.must_stop();
         let verdict = watch.end(raised.0.is_some(), wanted.pin);
         drop((raised, leader));
-        outcome.map(|()| run.finish(is_stopped, verdict))
+        run.finish(is_stopped, verdict)
     })
 }
 
@@ -371,17 +373,16 @@ struct Run<'r, 'a> {
 }
 
 impl Run<'_, '_> {
-    fn draw(&mut self, host: &mut dyn Host) -> io::Result<()> {
+    fn draw(&mut self, host: &mut dyn Host) {
         let calm = self.wanted.duration(self.rows.len());
         let deadline = Instant::now() + (calm * PATIENCE).max(PATIENCE_MIN);
         loop {
             let mut pending: Vec<usize> = (0..self.rows.len())
                 .filter(|&row| !self.draws[row].is_done(self.wanted.slices))
                 .collect();
-            if pending.is_empty() || host.is_stopped() || Instant::now() >= deadline {
-                return Ok(());
+            if pending.is_empty() || host.must_stop() || Instant::now() >= deadline {
+                return;
             }
-            host.check()?;
             pending.shuffle(&mut self.generator);
             // Which bursts follow which is drawn by what is left to be done. Those of several
             // threads take long where other programs have the CPUs.

@@ -11,7 +11,7 @@ fn every_row_has_figures_or_a_reason() {
     let word = AtomicU64::new(0);
     let add = |part: &Part<'_>| part.times(|| _ = word.fetch_add(1, Ordering::Relaxed));
     let rows = [Row::new(1, add), Row::new(2, add)];
-    let (measured, verdict) = run(&rows, &WANTED, &mut Quiet::default()).unwrap();
+    let (measured, verdict) = run(&rows, &WANTED, &mut Quiet::default());
     for one in &measured {
         assert_ne!(one.values.is_empty(), one.missing.is_none(), "{measured:?}");
         assert!(one.values.iter().all(|ns| *ns > 0.1 && *ns < 1e6), "{measured:?}");
@@ -29,7 +29,7 @@ fn threads_that_are_not_timed_work_until_the_others_have_ended() {
         _ => part.until_over(|| _ = turns.fetch_add(1, Ordering::Relaxed)),
     };
     let rows = [Row { timed: 1, ..Row::new(2, body) }];
-    run(&rows, &WANTED, &mut Quiet::default()).unwrap();
+    run(&rows, &WANTED, &mut Quiet::default());
     assert!(turns.load(Ordering::Relaxed) > 0);
 }
 
@@ -38,7 +38,7 @@ fn a_stopped_run_says_so() {
     let mut host = Quiet::default();
     host.flag().store(true, Ordering::Relaxed);
     let rows = [Row::new(1, |part| part.times(std::hint::spin_loop))];
-    let (measured, verdict) = run(&rows, &WANTED, &mut host).unwrap();
+    let (measured, verdict) = run(&rows, &WANTED, &mut host);
     assert_eq!(measured[0].missing, Some(Missing::Interrupted));
     assert_eq!((verdict.without_figure, verdict.name()), (1, "incomplete"));
 }
@@ -80,7 +80,7 @@ fn a_thread_that_had_no_cpu_at_first_does_not_make_short_slices_count() {
         }
         part.times(std::hint::spin_loop)
     };
-    let (measured, _) = run(&[Row::new(1, body)], &WANTED, &mut Quiet::default()).unwrap();
+    let (measured, _) = run(&[Row::new(1, body)], &WANTED, &mut Quiet::default());
     let counts = counts.into_inner().unwrap();
     let is_of_figure = |(slice, _): &&(u32, u64)| measured[0].slices.contains(slice);
     for (slice, count) in counts.iter().filter(is_of_figure) {

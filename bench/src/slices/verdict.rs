@@ -134,18 +134,20 @@ impl fmt::Display for RunVerdict {
 
 /// The clocks at the beginning of a run.
 #[derive(Debug)]
-pub(crate) struct Watch {
+pub struct Watch {
     begin: Instant,
     system: Option<System>,
     own: Duration,
 }
 
 impl Watch {
-    pub(crate) fn begin() -> Watch {
+    /// Looks at them.
+    pub fn begin() -> Watch {
         Watch { begin: Instant::now(), system: System::now(), own: cpu_time() }
     }
 
-    pub(crate) fn end(&self, is_raised: bool, is_pinned: bool) -> RunVerdict {
+    /// What there was since, apart from slices.
+    pub fn end(&self, is_raised: bool, is_pinned: bool) -> RunVerdict {
         let seconds = self.begin.elapsed().as_secs_f64();
         let own = (cpu_time() - self.own).as_secs_f64();
         let (before, after) = (self.system.as_ref(), System::now());

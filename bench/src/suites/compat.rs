@@ -7,7 +7,6 @@
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::time::Duration;
 
 use serde::Deserialize;
 
@@ -32,25 +31,10 @@ pub(crate) const RIVALS: [&str; 2] = ["liburcu", "quiescence"];
 pub struct Asked {
     flavor: &'static str,
     measurement: &'static str,
-    /// So often; and quickly.
-    amount: u64,
-    quick: u64,
-    /// About what one of them takes with Debian's library, for the progress bar.
-    about_ns: u64,
 }
 
 /// The limit of ours in a flood: what the default is where there are 1 GiB of memory.
 const FLOOD_LIMIT: &[(&str, &str)] = &[("QUIESCENCE_LIMIT_OBJECTS", "65536")];
-
-impl Asked {
-    fn amount(&self, quick: bool) -> u64 {
-        if quick { self.quick } else { self.amount }
-    }
-
-    fn budget(&self, quick: bool) -> Duration {
-        Duration::from_nanos(self.about_ns * self.amount(quick))
-    }
-}
 
 /// The suite, ready to run: the cases of these groups, or all if none is named, with our libraries
 /// from this directory.
@@ -89,8 +73,9 @@ fn plan(
     let (asked, metrics) = (&scene.what, SUITES.compat.metrics(scene));
     let case = Case::new(scene.id, scene.title, metrics, rivals).comparing(metrics.len());
     let environment = if scene.group() == "flood" { FLOOD_LIMIT } else { &[] };
-    let question = (asked.measurement, asked.amount(options.quick));
-    let (rounds, budget) = (options.rounds(), asked.budget(options.quick));
+    let amount = SUITES.compat.amount(scene);
+    let question = (asked.measurement, amount.times[usize::from(options.quick)]);
+    let (rounds, budget) = amount.of(options);
     let sides = Rc::clone(sides);
     Planned::new(case, (rounds, budget), move |session, case| {
         let (ours, programs) = &*sides;
@@ -104,8 +89,9 @@ fn plan(
                 vec![f64::NAN; metrics.len()]
             });
             Sample::new(values, None)
-        })?;
-        failed.map_or(Ok(case), Err)
+        });
+        session.failed = failed;
+        case
     })
 }
 
@@ -123,9 +109,9 @@ mod tests {
     #[test]
     fn every_table_is_quicker_in_a_hurry() {
         for scene in &SUITES.compat.cases {
-            let Asked { flavor, amount, quick, .. } = scene.what;
-            assert!(process::FLAVORS.contains(&flavor), "{}", scene.id);
-            assert!(quick <= amount && quick != 0, "{}", scene.id);
+            let [usual, quick] = SUITES.compat.amount(scene).times;
+            assert!(process::FLAVORS.contains(&scene.what.flavor), "{}", scene.id);
+            assert!(quick <= usual && quick != 0, "{}", scene.id);
         }
     }
 

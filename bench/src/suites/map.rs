@@ -11,7 +11,7 @@ use super::rounds::Metric;
 use super::{Options, Planned, Suite, by, in_threads, one_and_several};
 use super::{SUITES, listed};
 use crate::Error;
-use crate::cases::maps::{self, Keys, Kinds, Mix, Shape, Table, Updates, growth, memory};
+use crate::cases::maps::{self, Keys, Kinds, Shape, Table, growth, memory};
 use crate::rivals::{self, Rival};
 use crate::sample::{Sample, alone};
 use crate::units;
@@ -128,12 +128,11 @@ fn scenes(of: &'static listed::Scene<Pattern>, load: &Load, quick: bool) -> Vec<
     let mut threads = one_and_several(load.threads);
     threads.truncate(if matches!(does, Does::OwnHash | Does::Memory) { 1 } else { 2 });
     let default = &entries[usize::from(quick)];
-    let updates = if *does == Does::Churn { Updates::Churn } else { Updates::Replace };
+    let churns = *does == Does::Churn;
     let mut all = Vec::new();
     for &reads_percent in shares {
-        let mix = Mix { reads_percent, updates };
         for &entries in if load.entries.is_empty() { default } else { &load.entries } {
-            let shape = |&threads| Shape { entries, keys, threads, mix };
+            let shape = |&threads| Shape { entries, keys, threads, reads_percent, churns };
             all.extend(threads.iter().map(shape).map(|shape| Scene { of, shape, quick }));
         }
     }
@@ -143,11 +142,11 @@ fn scenes(of: &'static listed::Scene<Pattern>, load: &Load, quick: bool) -> Vec<
 impl Scene {
     /// A name of the pattern with what is special in this case.
     fn named(&self, pattern: &str) -> String {
-        let Shape { entries, keys, threads, mix } = self.shape;
+        let Shape { entries, keys, threads, reads_percent, .. } = self.shape;
         let is_of_strings = keys == Keys::Strings;
         let (kind, suffix) = if is_of_strings { ("strings", "-strings") } else { ("keys", "") };
         pattern
-            .replace("{reads}", &mix.reads_percent.to_string())
+            .replace("{reads}", &reads_percent.to_string())
             .replace("{keys}", suffix)
             .replace("{entries}", &entries.to_string())
             .replace("{of}", &format!("{} {kind}", units::count(entries)))
@@ -199,7 +198,7 @@ impl Scene {
             }
             Does::Get | Does::Replace | Does::Churn | Does::OwnHash => {
                 let (map, operations) = self.build(kinds);
-                Sample::of(maps::measure(&*map, &self.shape, operations, seed))
+                maps::measure(&*map, &self.shape, operations, seed)
             }
         }
     }
@@ -235,8 +234,8 @@ fn plan(scene: Scene, rivals: &[&'static Rival], options: &Options) -> Planned {
         // Of maps that stay: all rivals' at once.
         let mut maps = Vec::new();
         for (series, kinds) in case.rivals.iter().zip(kinds) {
-            if session.host.is_stopped() {
-                return Ok(None);
+            if session.host.must_stop() {
+                return None;
             }
             session.host.announce(&format_args!("{}: {} is filled", case.title, series.name));
             maps.push(scene.build(kinds));
@@ -244,7 +243,7 @@ fn plan(scene: Scene, rivals: &[&'static Rival], options: &Options) -> Planned {
         session.interleave(rounds, case, budget, &mut |number| {
             let (map, operations) = &maps[number];
             seed += 1;
-            Sample::of(maps::measure(&**map, &scene.shape, *operations, seed))
+            maps::measure(&**map, &scene.shape, *operations, seed)
         })
     });
     Planned { duration: planned.duration + filling, ..planned }
@@ -332,12 +331,12 @@ mod tests {
         let options = Options { quick: true, rounds: Some(1), seed: 1, ..Options::default() };
         // The mixes are one case, as far as that goes.
         let is_other = |scene: &Scene| {
-            !matches!(scene.of.id, "replace" | "churn") || scene.shape.mix.reads_percent == 90
+            !matches!(scene.of.id, "replace" | "churn") || scene.shape.reads_percent == 90
         };
         for scene in all(&load, true).filter(is_other) {
             let mut session = Session::new(&mut host, 1, 1);
             let planned = plan(scene, &rivals(), &options);
-            let case = planned.measure(&mut session).unwrap().expect("it is measured");
+            let case = planned.measure(&mut session).expect("it is measured");
             assert_eq!(case.id, scene.named(scene.of.what.id));
             for rival in &case.rivals {
                 for (metric, values) in case.metrics.iter().zip(&rival.values) {

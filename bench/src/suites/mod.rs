@@ -206,7 +206,7 @@ impl Suite {
     /// Measures, and judges what was promised of what was measured.
     ///
     /// # Errors
-    /// If a case cannot be measured here, or the host has no reader any more.
+    /// If a case cannot be measured here.
     pub fn run(
         self,
         host: &mut dyn Host,
@@ -219,7 +219,10 @@ impl Suite {
         }
         let mut cases = Vec::new();
         for planned in self.planned {
-            cases.extend(planned.measure(&mut session)?);
+            cases.extend(planned.measure(&mut session));
+            if let Some(failed) = session.failed.take() {
+                return Err(failed);
+            }
         }
         let verdicts = promises::judge(&cases);
         Ok((cases, verdicts))
@@ -236,7 +239,7 @@ struct Planned {
 }
 
 /// Gives the case its figures. After a stop there may be none.
-type Measure = Box<dyn FnOnce(&mut Session<'_>, Case) -> Result<Option<Case>, Error>>;
+type Measure = Box<dyn FnOnce(&mut Session<'_>, Case) -> Option<Case>>;
 
 /// What is to be said of its figures.
 type Notes = Box<dyn FnOnce(&Case) -> Vec<String>>;
@@ -246,7 +249,7 @@ impl Planned {
     fn new(
         case: Case,
         (rounds, budget): (u32, Duration),
-        measure: impl FnOnce(&mut Session<'_>, Case) -> Result<Option<Case>, Error> + 'static,
+        measure: impl FnOnce(&mut Session<'_>, Case) -> Option<Case> + 'static,
     ) -> Self {
         let duration = budget * rounds * case.rivals.len() as u32;
         Self { case, duration, measure: Box::new(measure), notes: Box::new(|_| Vec::new()) }
@@ -268,16 +271,14 @@ impl Planned {
         Self { notes: Box::new(notes), ..self }
     }
 
-    fn measure(self, session: &mut Session<'_>) -> Result<Option<Case>, Error> {
-        if session.host.is_stopped() || self.case.rivals.is_empty() {
-            return Ok(None);
+    fn measure(self, session: &mut Session<'_>) -> Option<Case> {
+        if session.host.must_stop() || self.case.rivals.is_empty() {
+            return None;
         }
         session.host.announce(&self.case.title);
         let mut case = (self.measure)(session, self.case)?;
-        if let Some(case) = &mut case {
-            case.notes.extend((self.notes)(case));
-        }
-        Ok(case)
+        case.notes.extend((self.notes)(&case));
+        Some(case)
     }
 }
 

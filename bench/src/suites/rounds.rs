@@ -195,13 +195,15 @@ pub(crate) struct Session<'a> {
     /// As many as were asked for.
     pub(crate) rounds: u32,
     pub(crate) pin: bool,
+    /// Why a case could not be measured: the run ends with this.
+    pub(crate) failed: Option<Error>,
     generator: ChaCha8Rng,
 }
 
 impl<'a> Session<'a> {
     pub(crate) fn new(host: &'a mut dyn Host, rounds: u32, seed: u64) -> Session<'a> {
         let generator = ChaCha8Rng::seed_from_u64(seed);
-        Session { host, planted_percent: 0.0, rounds, pin: false, generator }
+        Session { host, planted_percent: 0.0, rounds, pin: false, failed: None, generator }
     }
 
     /// Measures a row of each rival by slices, for this time in each round.
@@ -210,18 +212,17 @@ impl<'a> Session<'a> {
         mut case: Case,
         rows: &[Row<'_>],
         budget: Duration,
-    ) -> Result<Option<Case>, Error> {
+    ) -> Option<Case> {
         self.host.announce(&case.title);
         let wanted = Wanted::in_time(budget * self.rounds, self.generator.random());
-        let (measured, run) = slices::run(rows, &Wanted { pin: self.pin, ..wanted }, self.host)
-            .map_err(|error| Error::io("cannot go on", error))?;
+        let (measured, run) = slices::run(rows, &Wanted { pin: self.pin, ..wanted }, self.host);
         for (rival, measured) in case.rivals.iter_mut().zip(measured) {
             rival.values[0] = measured.values;
             rival.missing = measured.missing;
         }
         case.run = Some(run);
         let is_measured = case.rivals.iter().any(|rival| rival.missing.is_none());
-        Ok((is_measured || !self.host.is_stopped()).then_some(case))
+        (is_measured || !self.host.must_stop()).then_some(case)
     }
 
     /// Measures every rival in so many rounds; `measure` gets the number of the rival and gives one
@@ -232,7 +233,7 @@ impl<'a> Session<'a> {
         mut case: Case,
         budget: Duration,
         measure: &mut dyn FnMut(usize) -> Sample,
-    ) -> Result<Option<Case>, Error> {
+    ) -> Option<Case> {
         let mut order: Vec<usize> = (0..case.rivals.len()).collect();
         let mut tallies = vec![Tally::new(); case.rivals.len()];
         let watch = Watch::begin();
@@ -241,14 +242,13 @@ impl<'a> Session<'a> {
             order.shuffle(&mut self.generator);
             let mut round = vec![None; case.rivals.len()];
             for &number in &order {
-                if self.host.is_stopped() {
+                if self.host.must_stop() {
                     break 'rounds;
                 }
-                self.host.check().map_err(|error| Error::io("cannot go on", error))?;
                 let now = format!("{}: {}", case.title, case.rivals[number].name);
                 self.host.announce(&now);
                 defer_on_unwind!(eprintln!("while this was measured: {now}"));
-                let once = || (!self.host.is_stopped()).then(|| measure(number));
+                let once = || (!self.host.must_stop()).then(|| measure(number));
                 round[number] = tallies[number].measure(once);
                 self.host.advance(budget);
             }
@@ -259,7 +259,7 @@ impl<'a> Session<'a> {
         }
         let least = COUNTED_MIN.min(finished.div_ceil(2));
         let run = watch.end(false, self.pin);
-        Ok((finished > 0 && !order.is_empty()).then(|| case.finished(&tallies, least, run)))
+        (finished > 0 && !order.is_empty()).then(|| case.finished(&tallies, least, run))
     }
 }
 
@@ -318,15 +318,14 @@ mod tests {
         let mut host = Quiet::default();
         let flag = host.flag();
         let mut order = Vec::new();
-        let case = Session::new(&mut host, 4, seed)
-            .interleave(4, case(), Duration::ZERO, &mut |number| {
+        let case =
+            Session::new(&mut host, 4, seed).interleave(4, case(), Duration::ZERO, &mut |number| {
                 order.push(number);
                 if order.len() == stop_after {
                     flag.store(true, std::sync::atomic::Ordering::Relaxed);
                 }
                 Sample::new([(number + 1) as f64, order.len() as f64], None)
-            })
-            .unwrap();
+            });
         (order, case)
     }
 
@@ -400,7 +399,7 @@ mod tests {
             let judged = if number == 1 { Err(Flaw::Taken) } else { Ok(()) };
             Sample::new([1.0, 1.0], Some(judged))
         };
-        let case = session.interleave(4, case(), Duration::ZERO, &mut sample).unwrap().unwrap();
+        let case = session.interleave(4, case(), Duration::ZERO, &mut sample).unwrap();
         assert_eq!(case.rivals[0].values[0], [1.0; 4]);
         assert!(case.rivals[1].values.iter().all(Vec::is_empty));
         let missing = case.rivals[1].missing.as_ref().unwrap().to_string();
@@ -420,7 +419,7 @@ mod tests {
             flag.store(tried == 2, std::sync::atomic::Ordering::Relaxed);
             Sample::new([1.0, 1.0], Some(Err(Flaw::Taken)))
         });
-        assert!(case.unwrap().is_none());
+        assert!(case.is_none());
         assert_eq!(tried, 2, "a stop is heeded between two tries");
     }
 
@@ -438,7 +437,7 @@ mod tests {
             let judged = if is_away { Err(Flaw::Taken) } else { Ok(()) };
             Sample::new([round * round, 1.0], Some(judged))
         };
-        let case = session.interleave(6, case(), Duration::ZERO, &mut sample).unwrap().unwrap();
+        let case = session.interleave(6, case(), Duration::ZERO, &mut sample).unwrap();
         assert_eq!((case.rivals[0].values[0].len(), case.rivals[1].values[0].len()), (6, 5));
         let ratio = case.ratio("b", "a", 0).unwrap();
         assert_eq!((ratio.low, ratio.median), (1.0, 1.0), "each round with itself");

@@ -18,6 +18,7 @@ use crate::Error;
 use crate::cases::domains::Used;
 use crate::cases::grace::{IdleThreads, steps_for};
 use crate::cases::loops::{Loop, Looped};
+use crate::cases::replace::Limit;
 use crate::cases::store::Loaders;
 use crate::cases::{blocked, boot, domains, enqueue, garbage, hash, memory, stall, tail, update};
 use crate::rivals::{self, Rival};
@@ -122,7 +123,7 @@ impl Scenes<What> {
             What::Store(threads) => Planned::new(case, (rounds, budget), move |session, case| {
                 let places = rivals::that(|rival| Some(rival.store?())).collect();
                 let loaders = Loaders::gather(places, threads);
-                let Some(loaders) = gathered(session, &case, loaders) else { return Ok(None) };
+                let loaders = gathered(session, &case, loaders)?;
                 let rows: Vec<_> = rivals.iter().map(|rival| loaders.row(rival.name)).collect();
                 session.slices(case, &rows, budget)
             }),
@@ -131,7 +132,7 @@ impl Scenes<What> {
                 Planned::new(case, (rounds, budget), move |session, case| {
                     let flavours = rivals.iter().filter_map(|rival| Some(rival.wait?()));
                     let idle = IdleThreads::gather(flavours.collect(), idle);
-                    let Some(idle) = gathered(session, &case, idle) else { return Ok(None) };
+                    let idle = gathered(session, &case, idle)?;
                     let steps = steps_for(SECTION);
                     session.interleave(rounds, case, budget, &mut |number| match what {
                         What::Wait { readers, .. } => idle.measure(number, readers, 0, budget),
@@ -184,21 +185,19 @@ fn stalls(
     case: Case,
     (rounds, budget): (u32, Duration),
     mut sample: impl FnMut(usize) -> Sample,
-) -> Result<Option<Case>, Error> {
+) -> Option<Case> {
     let mut full = BTreeSet::new();
-    let case = session.interleave(rounds, case, budget, &mut |number| {
+    let mut case = session.interleave(rounds, case, budget, &mut |number| {
         let seen = sample(number);
         full.extend((seen.values[1] >= stall::BYTES_MAX as f64).then_some(number));
         seen
     })?;
-    Ok(case.map(|mut case| {
-        let full: Vec<&str> = full.iter().map(|&number| case.rivals[number].name).collect();
-        if !full.is_empty() {
-            let bytes = units::bytes(stall::BYTES_MAX);
-            case.notes.push(format!("stopped at {bytes}: {}", full.join(", ")));
-        }
-        case
-    }))
+    let full: Vec<&str> = full.iter().map(|&number| case.rivals[number].name).collect();
+    if !full.is_empty() {
+        let bytes = units::bytes(stall::BYTES_MAX);
+        case.notes.push(format!("stopped at {bytes}: {}", full.join(", ")));
+    }
+    Some(case)
 }
 
 impl What {
@@ -226,13 +225,14 @@ impl What {
             Self::Domains(used) => {
                 served(rival.domain, move |memory| domains::measure(memory, used, count))
             }
-            Self::StoreNew(readers) => {
-                served(rival.stored, move |make| update::measure_cell(make, readers, times, timed))
-            }
+            Self::StoreNew(readers) => served(rival.stored, move |make| {
+                update::measure(make, readers, times, timed, |ns| ns)
+            }),
             Self::Garbage => served(rival.stored, move |make| garbage::measure(make, times)),
-            Self::Update(readers) => {
-                served(rival.replace, move |make| update::measure(make, readers, times, timed))
-            }
+            Self::Update(readers) => served(rival.replace, move |make| {
+                let site = || make(Limit::Usual);
+                update::measure(site, readers, times, timed, |ns| 1e9 / ns)
+            }),
             Self::Tail => served(rival.replace, move |make| tail::measure(make, count)),
             Self::Hash(percent) => served(rival.hash, move |make| {
                 hash::measure(make, TABLE_THREADS, percent, count, seed)
@@ -288,7 +288,7 @@ mod tests {
             Sample::new([1.0, bytes as f64], Some(judged))
         };
         let mut session = Session::new(&mut host, 4, 1);
-        let case = stalls(&mut session, case, (4, Duration::ZERO), sample).unwrap().unwrap();
+        let case = stalls(&mut session, case, (4, Duration::ZERO), sample).unwrap();
         assert_eq!(case.notes, ["stopped at 1 GiB: a, b"]);
     }
 
@@ -306,7 +306,7 @@ mod tests {
                 let known = rivals_of(|rival| scene.what.is_served_by(rival));
                 let count = known.len();
                 let planned = suite.plan(scene, known, little(scene.what), &options);
-                let case = planned.measure(&mut session).unwrap().expect("it is measured");
+                let case = planned.measure(&mut session).expect("it is measured");
                 assert_eq!(case.rivals.len(), count, "{}", scene.id);
                 is_measured(&case, matches!(scene.what, What::Memory));
             }

@@ -16,7 +16,6 @@ use crate::cases::form::Form;
 #[cfg(test)]
 use crate::cases::tools::PROGRAMS;
 use crate::cases::tools::Program;
-use crate::sample::Sample;
 use crate::units;
 
 /// A transformation.
@@ -76,10 +75,10 @@ fn plan(
         session.interleave(rounds, case, budget, &mut |number| {
             let seed = seed + measured / forms.len() as u64;
             measured += 1;
-            let seen = program.measure(forms[number], threads, operations, seed);
-            let first = sums.entry(seed).or_insert_with(|| seen.sums.clone());
-            assert_eq!(*first, seen.sums, "both forms of {} do the same", scene.id);
-            Sample::of(seen.speed)
+            let (sample, seen) = program.measure(forms[number], threads, operations, seed);
+            let first = sums.entry(seed).or_insert_with(|| seen.clone());
+            assert_eq!(*first, seen, "both forms of {} do the same", scene.id);
+            sample
         })
     });
     planned.noting(|case| {

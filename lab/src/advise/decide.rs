@@ -147,9 +147,9 @@ pub(super) fn too_noisy(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::advise::race::Series;
     use crate::advise::rank::rank;
     use crate::advise::verdict::advice;
+    use bench::advise::Series;
 
     fn standing(low: f64, median: f64, high: f64) -> Standing {
         Standing::of(&Ratio { median, low, high })

@@ -4,62 +4,12 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use bench::advise::{Contender, Design, Heat, Plan, Workload, race, race_duration};
+use bench::advise::{Contender, Design, Plan, Series, Workload, race, race_duration};
 use bench::slices::{COUNTED_MIN, RunVerdict};
-use hdrhistogram::Histogram;
 
 use super::decide::{GIVEN_UP, Standing, advantage, is_decided};
 use super::rank::{self, By, Ranking};
-use crate::exit::{Failure, Result};
 use crate::output::Output;
-
-/// What the slices of one design gave.
-#[derive(Clone, Debug)]
-pub(super) struct Series {
-    pub(super) design: &'static Design,
-    /// Nanoseconds of a thread for an operation, one value for each slice that counts.
-    pub(super) ns: Vec<f64>,
-    /// CPU time for an operation, in nanoseconds, one value for each slice.
-    pub(super) cpu_ns: Vec<f64>,
-    /// Why there are few, where that was said last.
-    pub(super) missing: Option<String>,
-    /// Nanoseconds that updates took, over all slices that count.
-    pub(super) update_ns: Histogram<u64>,
-    /// Objects replaced and not yet freed: the most in any slice.
-    pub(super) unreclaimed_peak: u64,
-    /// Reads that saw a wrong value.
-    pub(super) checksum_errors: u64,
-}
-
-impl Series {
-    pub(super) fn new(design: &'static Design) -> Series {
-        let update_ns = Histogram::new(3);
-        Series {
-            design,
-            ns: Vec::new(),
-            cpu_ns: Vec::new(),
-            missing: None,
-            update_ns: update_ns.expect("three significant figures are within the limits"),
-            unreclaimed_peak: 0,
-            checksum_errors: 0,
-        }
-    }
-
-    fn add(&mut self, heat: Heat) {
-        self.ns.extend(heat.ns);
-        self.cpu_ns.extend(heat.cpu_ns.into_iter().filter(|ns| ns.is_finite()));
-        self.missing = heat.missing.map(|missing| missing.to_string());
-        self.unreclaimed_peak = self.unreclaimed_peak.max(heat.unreclaimed_peak);
-        self.checksum_errors += heat.checksum_errors;
-        for ns in heat.update_ns {
-            self.update_ns.record(u64::from(ns)).expect("it grows with what it holds");
-        }
-    }
-
-    pub(super) fn has_figure(&self) -> bool {
-        self.ns.len() >= COUNTED_MIN
-    }
-}
 
 /// What a race needs besides its contenders.
 pub(super) struct Track<'a> {
@@ -110,19 +60,18 @@ impl Track<'_> {
     }
 
     /// Fills these designs; fewer after Ctrl-C.
-    pub(super) fn prepare(&mut self, kind: Workload, plan: &Plan) -> Result<Vec<Contender>> {
+    pub(super) fn prepare(&mut self, kind: Workload, plan: &Plan) -> Vec<Contender> {
         let mut contenders = Vec::new();
         let fits =
             |design: &&Design| design.value_bytes_max.is_none_or(|most| plan.value_bytes <= most);
         for design in bench::advise::designs(kind).iter().filter(fits) {
-            if self.output.interrupt.requested() {
+            if self.output.must_stop() {
                 break;
             }
-            self.output.check_reader()?;
             self.output.progress.announce(format!("preparing {}", design.name));
             contenders.push(Contender::filled(design, plan));
         }
-        Ok(contenders)
+        contenders
     }
 
     /// Races those contenders whose names are `chosen` (all, without): rounds of all, then of the
@@ -135,7 +84,7 @@ impl Track<'_> {
         chosen: Option<&BTreeSet<&str>>,
         plan: &Plan,
         rounds: Rounds,
-    ) -> Result<(Ranking, RunVerdict)> {
+    ) -> (Ranking, RunVerdict) {
         let is_chosen =
             |one: &&mut Contender| chosen.is_none_or(|names| names.contains(one.design.name));
         let mut contenders: Vec<&mut Contender> = contenders.iter_mut().filter(is_chosen).collect();
@@ -157,27 +106,24 @@ impl Track<'_> {
             if round >= rounds.least {
                 self.output.progress.expect_more(cost);
             }
-            let mut racing: Vec<&Contender> = Vec::new();
-            for contender in &mut contenders {
+            let mut racing: Vec<(&Contender, &mut Series)> = Vec::new();
+            for (contender, series) in contenders.iter_mut().zip(&mut all) {
                 if open.contains(contender.design.name) {
                     if round > 0 {
                         contender.refill(plan, rounds.run_for);
                     }
-                    racing.push(contender);
+                    racing.push((&**contender, series));
                 }
             }
             let seed = self.seed.wrapping_add(round.into());
-            let (heats, of_round) = race(&racing, plan, rounds.slices(), seed, self.output)
-                .map_err(|error| Failure::io("cannot write to standard output", error))?;
-            let series = all.iter_mut().filter(|one| open.contains(one.design.name));
-            series.zip(heats).for_each(|(series, heat)| series.add(heat));
+            let of_round = race(&mut racing, plan, rounds.slices(), seed, self.output);
             self.lost = (self.lost + lost(&of_round)).min(LOST_MAX);
             run = run.and(of_round);
         }
         let ranking = rank::rank(&all, plan.operations.len() as u32, self.cpus);
         run.rows = all.len() as u32;
         run.without_figure = all.iter().filter(|one| !one.has_figure()).count() as u32;
-        Ok((ranking, run))
+        (ranking, run)
     }
 }
 
@@ -223,15 +169,6 @@ mod tests {
         one.ns = (0..slices).map(|slice| ns * [1.0, 1.01, 0.99][(slice + index) % 3]).collect();
         one.cpu_ns.clone_from(&one.ns);
         one
-    }
-
-    /// No update was longer than 2 us, since the histogram was told to drop what is beyond its
-    /// room.
-    #[test]
-    fn a_long_update_is_as_long_as_it_was() {
-        let mut one = series(0, 1.0, 3);
-        one.add(Heat { update_ns: vec![700, 5_000_000], ..Heat::default() });
-        assert!((4_990_000..5_010_000).contains(&one.update_ns.max()), "{}", one.update_ns.max());
     }
 
     /// A machine of whose CPUs a hypervisor took half had half the slices, and was too noisy.

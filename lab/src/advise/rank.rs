@@ -1,12 +1,11 @@
 //! Who is first, and who cannot be told apart from whom.
 
-use bench::advise::{Design, designs};
+use bench::advise::{Design, Series, designs};
 use bench::statistics::{Ratio, Spread, median, spread};
 use hdrhistogram::Histogram;
 use serde::{Serialize, Serializer};
 
 use super::decide::{GIVEN_UP, Standing, ZONE, advantage, lost_percent_at_most};
-use super::race::Series;
 use super::report::reason;
 use super::simplicity::demands;
 use super::texts::TEXTS;
@@ -115,7 +114,7 @@ impl Serialize for Place {
             "name": design.name,
             "family": design.family,
             "ours": design.ours,
-            "index": design.index.map(bench::advise::KeyIndex::name),
+            "index": design.index,
             "slices": self.slices.len(),
             "operations_per_second_of_slices": &self.slices,
             "operations_per_second": self.throughput,
@@ -175,7 +174,7 @@ pub(super) fn rank(series: &[Series], threads: u32, cpus: u32) -> Ranking {
     let by = By::of(series);
     let unranked = |one: &Series| Unranked {
         name: one.design.name,
-        missing: one.missing.clone().unwrap_or_default(),
+        missing: one.missing.as_ref().map(ToString::to_string).unwrap_or_default(),
     };
     let speeds: Vec<Vec<f64>> =
         series.iter().map(|one| by.speeds(one, threads.min(cpus.max(1)))).collect();

@@ -56,19 +56,19 @@ impl Run<'_> {
         };
         output.progress.begin(self.duration());
         if !self.args.skip.contains(&Part::Costs) {
-            let costs = costs::measure(self.machine, (self.args.quick, false), output)?;
+            let costs = costs::measure(self.machine, (self.args.quick, false), output);
             costs::print(&costs, output)?;
             report.costs = Some(costs);
         }
         report.print_input(output)?;
-        self.race(&mut report, output)?;
+        self.race(&mut report, output);
         output.progress.end();
         report.interrupted = output.interrupt.requested();
         Ok(report)
     }
 
     /// The rankings and the sweeps.
-    fn race(&self, report: &mut Report, output: &mut Output) -> Result<()> {
+    fn race(&self, report: &mut Report, output: &mut Output) {
         let cpus = self.machine.cpus.len() as u32;
         let deadline = self.deadline(QUICK_RANKING);
         let (seed, lost) = (self.args.seed, Duration::ZERO);
@@ -77,7 +77,7 @@ impl Run<'_> {
         let tables = self.tables();
         for (number, keys) in (1..).zip(&tables) {
             let plan = self.plan(keys, &self.workload);
-            let mut contenders = track.prepare(self.workload.measured(), &plan)?;
+            let mut contenders = track.prepare(self.workload.measured(), &plan);
             let rounds = Rounds {
                 run_for: self.workload.run_for(),
                 least: self.workload.rounds.min(ROUNDS_MIN),
@@ -87,22 +87,21 @@ impl Run<'_> {
                     self.start + all * number / tables.len() as u32
                 }),
             };
-            let (mut ranking, run) = track.race(&mut contenders, None, &plan, rounds)?;
+            let (mut ranking, run) = track.race(&mut contenders, None, &plan, rounds);
             ranking.keys = keys.len() as u64;
             report.tables.push(ranking);
             report.run = std::mem::take(&mut report.run).and(run);
             first.get_or_insert(contenders);
         }
-        let Some(mut contenders) = first else { return Ok(()) };
+        let Some(mut contenders) = first else { return };
         if self.args.skip.contains(&Part::Sweep) || report.too_noisy().is_some() {
-            return Ok(());
+            return;
         }
         track.deadline = self.deadline(QUICK_ALL);
-        self.sweep(Over::ReadsPercent, &self.read_shares(), report, &mut contenders, &mut track)?;
+        self.sweep(Over::ReadsPercent, &self.read_shares(), report, &mut contenders, &mut track);
         if !self.args.quick {
-            self.sweep(Over::Threads, &self.thread_counts(), report, &mut contenders, &mut track)?;
+            self.sweep(Over::Threads, &self.thread_counts(), report, &mut contenders, &mut track);
         }
-        Ok(())
     }
 
     /// The keys of each table: where nothing is said of keys, one fits the caches.
@@ -126,7 +125,7 @@ impl Run<'_> {
         report: &mut Report,
         contenders: &mut [Contender],
         track: &mut Track<'_>,
-    ) -> Result<()> {
+    ) {
         let leaders = sweep::leaders(&report.tables[0].places, self.args.quick);
         let (rounds, keys) = (self.sweep_rounds(), self.tables().swap_remove(0));
         let mut points: Vec<Point> = Vec::new();
@@ -140,7 +139,7 @@ impl Run<'_> {
                 break;
             }
             let plan = self.plan(&keys, &over.at(value, &self.workload));
-            let (ranking, _) = track.race(contenders, Some(&leaders), &plan, rounds)?;
+            let (ranking, _) = track.race(contenders, Some(&leaders), &plan, rounds);
             report.checksum_errors_in_sweeps +=
                 ranking.places.iter().map(|place| place.checksum_errors).sum::<u64>();
             if !track.output.interrupt.requested() {
@@ -149,7 +148,6 @@ impl Run<'_> {
         }
         points.sort_by_key(|point| values.iter().position(|&value| value == point.value));
         report.sweeps.push(Sweep { over, own, points });
-        Ok(())
     }
 
     fn plan(&self, keys: &Arc<[Box<[u8]>]>, workload: &Workload) -> Plan {

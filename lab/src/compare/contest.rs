@@ -119,9 +119,9 @@ impl Contest {
                 if self.matches[number].is_decided() {
                     continue;
                 }
-                output.check_reader()?;
                 output.progress.announce(&self.matches[number].load);
-                if !self.measure(number, rounds, generator.random(), output)? {
+                let new_first = generator.random();
+                if output.must_stop() || !self.measure(number, rounds, new_first, output)? {
                     self.judge();
                     return Ok(());
                 }
@@ -308,7 +308,9 @@ pub(super) fn save(
         }
         let before = Instant::now();
         for each in &mut saved {
-            output.check_reader()?;
+            if output.must_stop() {
+                return Err(output.stopped());
+            }
             output.progress.announce(&each.load);
             let [run] = whole(output, || Ok([each.load.measure(program)?]), |_| ())?;
             each.add(&run);

@@ -31,7 +31,8 @@ pub(crate) struct Run {
 }
 
 /// How good the run was by its own verdict.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum Quality {
     Calm,
     Disturbed,
@@ -214,15 +215,8 @@ fn text(value: &Value) -> String {
 impl Run {
     /// What a document of `rcu bench` or `rcu advise` tells.
     pub(crate) fn of(document: &Value) -> Result<Run, String> {
-        let mut run = Run {
-            quality: match document["run"]["verdict"].as_str() {
-                Some("calm") => Quality::Calm,
-                Some("disturbed") => Quality::Disturbed,
-                Some("incomplete") => Quality::Incomplete,
-                _ => Quality::Unknown,
-            },
-            ..Run::default()
-        };
+        let quality = Quality::deserialize(&document["run"]["verdict"]).unwrap_or_default();
+        let mut run = Run { quality, ..Run::default() };
         match document["schema"].as_str() {
             Some("quiescence/bench") => run.add_bench(document),
             Some("quiescence/advise") => run.add_advise(document),

@@ -280,22 +280,18 @@ impl Output {
         }
     }
 
-    /// Fails with [`Failure::BrokenPipe`] when no thread reads the results any more, so that
-    /// `rcu advise | head -1` does not go on measuring for a minute.
-    pub(crate) fn check_reader(&mut self) -> Result<()> {
-        let stdout = io::stdout();
-        let mut fds = [PollFd::new(&stdout, PollFlags::empty())];
-        let gone = poll(&mut fds, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
-            && fds[0].revents().contains(PollFlags::ERR);
-        if gone { self.reader_gone() } else { Ok(()) }
+    /// Whether the run is to end early: after Ctrl-C; and when no process reads the results any
+    /// more, so that `rcu advise | head -1` does not go on measuring for a minute.
+    pub(crate) fn must_stop(&self) -> bool {
+        if self.opened.is_empty() && is_reader_gone() {
+            self.interrupt.request();
+        }
+        self.interrupt.requested()
     }
 
-    fn reader_gone(&mut self) -> Result<()> {
-        if !self.opened.is_empty() {
-            self.muted = true;
-            return Ok(());
-        }
-        Err(Failure::BrokenPipe)
+    /// Why a run that was stopped has nothing to show.
+    pub(crate) fn stopped(&self) -> Failure {
+        if is_reader_gone() { Failure::BrokenPipe } else { Failure::interrupted() }
     }
 
     fn write(&mut self, text: &str) -> Result<()> {
@@ -307,10 +303,21 @@ impl Output {
         let write = || stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
         let written = self.progress.suspend(write);
         match written.map_err(|error| Failure::io("cannot write to standard output", error)) {
-            Err(Failure::BrokenPipe) => self.reader_gone(),
+            Err(Failure::BrokenPipe) if !self.opened.is_empty() => {
+                self.muted = true;
+                Ok(())
+            }
             other => other,
         }
     }
+}
+
+/// Whether standard output is a pipe that no process reads any more.
+fn is_reader_gone() -> bool {
+    let stdout = io::stdout();
+    let mut fds = [PollFd::new(&stdout, PollFlags::empty())];
+    poll(&mut fds, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
+        && fds[0].revents().contains(PollFlags::ERR)
 }
 
 /// Writes an error message to standard error.

@@ -2,7 +2,6 @@
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal};
-use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use bench::Host;
@@ -12,12 +11,8 @@ use super::Output;
 
 /// The output as those who measure see it.
 impl Host for Output {
-    fn stop(&self) -> &AtomicBool {
-        self.interrupt.flag()
-    }
-
-    fn check(&mut self) -> io::Result<()> {
-        Ok(self.check_reader()?)
+    fn must_stop(&mut self) -> bool {
+        Output::must_stop(self)
     }
 
     fn announce(&mut self, what: &dyn Display) {

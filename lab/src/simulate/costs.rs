@@ -59,10 +59,10 @@ pub(super) enum Needs {
 pub(super) fn measure_here(quick: bool, needs: Needs, output: &mut Output) -> Result<Measured> {
     let machine = Machine::detect();
     output.progress.begin(duration(quick));
-    let costs = measure(&machine, (quick, false), output)?;
+    let costs = measure(&machine, (quick, false), output);
     output.progress.end();
-    if output.interrupt.requested() {
-        return Err(Failure::interrupted());
+    if output.must_stop() {
+        return Err(output.stopped());
     }
     let row = |id: &str| costs.rows.iter().find(|row| row.id == id);
     let ns = |id: &str| row(id)?.ns.map(|ns| ns.median);

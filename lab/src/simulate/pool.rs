@@ -12,7 +12,6 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::Duration;
 
-use crate::exit::Result;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
 
@@ -62,13 +61,7 @@ impl Watch<'_> {
 
 /// Runs every job and gives the results in the jobs' order; `None` for those that Ctrl-C kept from
 /// ending.
-///
-/// # Errors
-/// [`BrokenPipe`](crate::exit::Failure::BrokenPipe) when no process reads the results any more.
-pub(super) fn run<R: Send + Sync>(
-    jobs: &[Job<'_, R>],
-    output: &mut Output,
-) -> Result<Vec<Option<R>>> {
+pub(super) fn run<R: Send + Sync>(jobs: &[Job<'_, R>], output: &mut Output) -> Vec<Option<R>> {
     let threads = thread::available_parallelism().map_or(1, NonZeroUsize::get).min(jobs.len());
     let total: Duration = jobs.iter().map(|job| job.about).sum();
     output.progress.begin(total / threads.max(1) as u32);
@@ -76,7 +69,7 @@ pub(super) fn run<R: Send + Sync>(
     let next = AtomicUsize::new(0);
     let results: Vec<OnceLock<R>> = jobs.iter().map(|_| OnceLock::new()).collect();
     let (news, listening) = mpsc::channel();
-    let listened = thread::scope(|scope| {
+    thread::scope(|scope| {
         for _ in 0..threads {
             let news = news.clone();
             let (next, results, interrupt) = (&next, &results, &interrupt);
@@ -97,28 +90,21 @@ pub(super) fn run<R: Send + Sync>(
             });
         }
         drop(news);
-        // A closed pipe ends the jobs as Ctrl-C does. Relaxed: the flag carries no data.
-        listen(jobs, &listening, threads, output)
-            .inspect_err(|_| interrupt.flag().store(true, Ordering::Relaxed))
+        listen(jobs, &listening, threads, output);
     });
     output.progress.end();
-    listened?;
-    Ok(results.into_iter().map(OnceLock::into_inner).collect())
+    results.into_iter().map(OnceLock::into_inner).collect()
 }
 
 /// Draws the progress until every thread has ended.
-fn listen<R>(
-    jobs: &[Job<'_, R>],
-    news: &Receiver<News>,
-    threads: usize,
-    output: &mut Output,
-) -> Result<()> {
+fn listen<R>(jobs: &[Job<'_, R>], news: &Receiver<News>, threads: usize, output: &mut Output) {
     let mut done = vec![Duration::ZERO; jobs.len()];
     let share = |job: usize, permille: u16| {
         jobs[job].about / threads.max(1) as u32 * u32::from(permille.min(1_000)) / 1_000
     };
     while let Ok((job, permille)) = news.recv() {
-        output.check_reader()?;
+        // A closed pipe ends the jobs as Ctrl-C does.
+        let _ = output.must_stop();
         if permille == 0 {
             output.progress.announce(&jobs[job].name);
         }
@@ -126,7 +112,6 @@ fn listen<R>(
         output.progress.advance(reached.saturating_sub(done[job]));
         done[job] = done[job].max(reached);
     }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -155,7 +140,7 @@ mod tests {
         let mut output = Output::new(&OutputArgs::default(), interrupt).unwrap();
         let others_done = AtomicUsize::new(0);
         let jobs: Vec<_> = (0..10).map(|number| slow(number, &others_done)).collect();
-        let results = run(&jobs, &mut output).unwrap();
+        let results = run(&jobs, &mut output);
         let expected: Vec<Option<usize>> = (0..10).map(|number| Some(number * 10)).collect();
         assert_eq!(results, expected);
     }

@@ -52,7 +52,7 @@ fn job(run: &Run) -> Job<'_, Report> {
 pub(super) fn run(args: &WhatIfArgs, output: &mut Output) -> Result<Exit> {
     let runs = runs(args)?;
     let jobs: Vec<_> = runs.iter().map(job).collect();
-    let reports = pool::run(&jobs, output)?;
+    let reports = pool::run(&jobs, output);
     let interrupted = output.interrupt.requested();
     let all: Vec<_> = runs.iter().zip(&reports).map(run_out).collect();
     output.json(SCHEMA, &object! { "interrupted": interrupted, "runs": all, })?;

@@ -63,7 +63,7 @@ struct Judged {
 pub(super) fn run(args: &SimulateArgs, output: &mut Output) -> Result<Exit> {
     let quick = args.quick;
     let cases = cases(args)?;
-    let reports = pool::run(&jobs(&cases), output)?;
+    let reports = pool::run(&jobs(&cases), output);
     let judged = judge(cases, &reports);
     let interrupted = output.interrupt.requested();
     output.json(SCHEMA, &document(&judged, quick, interrupted))?;

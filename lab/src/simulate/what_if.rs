@@ -60,7 +60,7 @@ pub(super) fn run(args: &WhatIfArgs, output: &mut Output) -> Result<Exit> {
     }
     let runs = product::runs(args, &base)?;
     let jobs: Vec<_> = runs.iter().map(job).collect();
-    let reports = pool::run(&jobs, output)?;
+    let reports = pool::run(&jobs, output);
     let done: Vec<(&Run, &Report)> = runs
         .iter()
         .zip(&reports)

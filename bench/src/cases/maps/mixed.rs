@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use super::{Key, Keys, Kinds, Map, Table};
 use crate::cases::object::in_turn;
-use crate::slices::{Cue, Scene, Speed};
+use crate::sample::Sample;
+use crate::slices::{Cue, Scene};
 
 /// The low half of a value says which key it is of; the other half says which update made it.
 const NUMBER: u64 = u32::MAX as u64;
@@ -21,25 +22,6 @@ pub(crate) const KEYS_MAX: u64 = NUMBER;
 /// back to the place that it has just left.
 const REMOVED_MAX: u64 = 16;
 
-/// What an update does.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Updates {
-    /// It gives a key that is there another value.
-    Replace,
-    /// It removes a key, or inserts one that was removed, in turn. A thread has keys of its own for
-    /// that, which the others look up too.
-    Churn,
-}
-
-/// What is done, in which share.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct Mix {
-    /// Look-ups in a hundred operations.
-    pub reads_percent: u32,
-    /// What the others do.
-    pub updates: Updates,
-}
-
 /// The map, and how it is used.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Shape {
@@ -49,8 +31,11 @@ pub(crate) struct Shape {
     pub keys: Keys,
     /// Threads that do the same.
     pub threads: usize,
-    /// What they do.
-    pub mix: Mix,
+    /// Look-ups in a hundred operations.
+    pub reads_percent: u32,
+    /// An update removes a key, or inserts one that was removed, in turn: a thread has keys of its
+    /// own for that, which the others look up too. Without, it gives a key another value.
+    pub churns: bool,
 }
 
 /// One thread's share of the work.
@@ -90,7 +75,7 @@ impl Shape {
 ///
 /// # Panics
 /// If a look-up finds another value than one of its key, or misses a key that is there.
-pub(crate) fn measure(table: &dyn Table, shape: &Shape, operations: u64, seed: u64) -> Speed {
+pub(crate) fn measure(table: &dyn Table, shape: &Shape, operations: u64, seed: u64) -> Sample {
     let seed_of = |number: usize| seed.wrapping_mul(1 << 20).wrapping_add(2 * number as u64);
     in_turn(|| {
         let scene = Scene::of(shape.threads, |number: usize, cue: &Cue<'_>| {
@@ -99,7 +84,7 @@ pub(crate) fn measure(table: &dyn Table, shape: &Shape, operations: u64, seed: u
             cue.work(|_| table.work(&share))
         });
         table.flush();
-        scene.speed(operations as f64)
+        Sample::of(&scene, operations as f64)
     })
 }
 
@@ -110,7 +95,7 @@ pub(crate) fn measure(table: &dyn Table, shape: &Shape, operations: u64, seed: u
 pub(crate) fn operations_in(map: &dyn Table, shape: &Shape, budget: Duration) -> u64 {
     const TRIAL: u64 = 1 << 12;
     const MOST: f64 = 1e8;
-    let speed = measure(map, shape, TRIAL, 0).operations_per_second / shape.threads as f64;
+    let speed = measure(map, shape, TRIAL, 0).values[0] / shape.threads as f64;
     ((speed * budget.as_secs_f64()).min(MOST) as u64).max(TRIAL)
 }
 
@@ -135,7 +120,8 @@ fn scaled(half: u32, below: u64) -> u64 {
 
 /// The loop, compiled once for each map.
 pub(super) fn work<K: Key, M: Map<K>>(map: &M, share: &Share) {
-    let Share { shape: Shape { entries, threads, mix, .. }, number, operations, seed } = *share;
+    let Share { shape, number, operations, seed } = *share;
+    let Shape { entries, threads, reads_percent, churns, .. } = shape;
     let map = black_box(map);
     let mut thread = map.thread();
     let mut random = Random(seed);
@@ -145,13 +131,13 @@ pub(super) fn work<K: Key, M: Map<K>>(map: &M, share: &Share) {
     for turn in 0..operations {
         let drawn = random.next();
         let chosen = scaled(drawn as u32, entries);
-        if scaled((drawn >> 32) as u32, 100) < u64::from(mix.reads_percent) {
+        if scaled((drawn >> 32) as u32, 100) < u64::from(reads_percent) {
             key.set(chosen);
             match map.get(&mut thread, &key) {
                 Some(value) => wrong |= (value ^ chosen) & NUMBER,
                 None => absent += 1,
             }
-        } else if mix.updates == Updates::Replace {
+        } else if !churns {
             key.set(chosen);
             map.replace(&mut thread, &key, chosen | turn << 32);
         } else {
@@ -161,8 +147,7 @@ pub(super) fn work<K: Key, M: Map<K>>(map: &M, share: &Share) {
     churn.end(map, &mut thread, &mut key);
     assert_eq!(wrong, 0, "every look-up found a value of its key");
     // Of what all threads have removed at a time, which are not so many.
-    let is_churn = mix.updates == Updates::Churn && mix.reads_percent < 100;
-    let absent_max = if is_churn { operations / 16 + 64 } else { 0 };
+    let absent_max = if churns && reads_percent < 100 { operations / 16 + 64 } else { 0 };
     assert!(absent <= absent_max, "{absent} keys of {operations} were not found");
 }
 
@@ -231,12 +216,8 @@ mod tests {
     use super::*;
     use crate::rivals;
 
-    const ALL: [Mix; 4] = [
-        Mix { reads_percent: 100, updates: Updates::Replace },
-        Mix { reads_percent: 50, updates: Updates::Replace },
-        Mix { reads_percent: 90, updates: Updates::Churn },
-        Mix { reads_percent: 50, updates: Updates::Churn },
-    ];
+    /// Shares of look-ups, and whether updates churn.
+    const ALL: [(u32, bool); 4] = [(100, false), (50, false), (90, true), (50, true)];
 
     #[test]
     fn every_map_finds_all_keys_beside_updates() {
@@ -245,16 +226,15 @@ mod tests {
                 if !kinds.has(keys) {
                     continue;
                 }
-                for mix in ALL {
-                    let shape = Shape { entries: 1000, keys, threads, mix };
+                for (reads_percent, churns) in ALL {
+                    let shape = Shape { entries: 1000, keys, threads, reads_percent, churns };
                     let map = shape.build(kinds);
                     // That every look-up finds a value of its key is asserted within, twice: what
                     // was removed is there again.
                     for seed in [1, 2] {
                         let seen = measure(&*map, &shape, 2000, seed);
                         let is_figure = |figure: f64| figure > 0.0 && figure.is_finite();
-                        assert!(is_figure(seen.operations_per_second), "{name}: {seen:?}");
-                        assert!(is_figure(seen.cpu_ns), "{name}: {seen:?}");
+                        assert!(seen.values.iter().copied().all(is_figure), "{name}: {seen:?}");
                     }
                 }
             }
@@ -318,7 +298,8 @@ mod tests {
     #[test]
     #[should_panic(expected = "were not found")]
     fn a_map_that_loses_a_value_is_found_out() {
-        let shape = Shape { entries: 1000, keys: Keys::Words, threads: 1, mix: ALL[0] };
+        let keys = Keys::Words;
+        let shape = Shape { entries: 1000, keys, threads: 1, reads_percent: 100, churns: false };
         shape.build(Kinds::of::<Forgetful>());
     }
 }

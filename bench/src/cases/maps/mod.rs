@@ -23,7 +23,7 @@ use std::marker::PhantomData;
 use foldhash::fast::FixedState;
 use hdrhistogram::Histogram;
 
-pub(crate) use self::mixed::{Mix, Random, Shape, Updates, measure, operations_in};
+pub(crate) use self::mixed::{Random, Shape, measure, operations_in};
 
 /// The hash function that all maps are given.
 pub(crate) type Fast = FixedState;
@@ -130,10 +130,26 @@ pub(crate) trait Maps: 'static {
 }
 
 /// The maps of a rival, of a type that has keys, values and a hash function as parameters, by an
-/// expression for each method. Its threads hold nothing.
+/// expression for each method; or a map of these keys and values. Its threads hold nothing.
 macro_rules! maps {
+    ($name:ident => $map:ident, hashed by $own:ty; $($methods:tt)*) => {
+        pub(super) struct $name;
+
+        impl $crate::cases::maps::Maps for $name {
+            type Own = $own;
+            type Of<K: $crate::cases::maps::Key, S: $crate::cases::maps::Hashes> = $map<K, u64, S>;
+        }
+
+        $crate::cases::maps::maps! {
+            $map of K, V, where [
+                K: $crate::cases::maps::Key,
+                V: Copy + ::quiescence::Weigh + Send + Sync + 'static,
+            ];
+            $($methods)*
+        }
+    };
     (
-        $name:ident => $map:ident, hashed by $own:ty;
+        $map:ident of $key:ty, $value:ty, where [$($bounds:tt)*];
         get: |$gets:ident, $wanted:ident| $get:expr;
         insert: |$inserts:ident, $new:ident, $first:ident| $insert:expr;
         update: |$updates:ident, $known:ident, $other:ident| $update:expr;
@@ -142,18 +158,8 @@ macro_rules! maps {
         $(contains: |$has:ident, $sought:ident| $contains:expr;)?
         $(flush: |$flushes:pat_param| $flush:expr;)?
     ) => {
-        pub(super) struct $name;
-
-        impl $crate::cases::maps::Maps for $name {
-            type Own = $own;
-            type Of<K: $crate::cases::maps::Key, S: $crate::cases::maps::Hashes> = $map<K, u64, S>;
-        }
-
-        impl<
-            K: $crate::cases::maps::Key,
-            V: Copy + ::quiescence::Weigh + Send + Sync + 'static,
-            S: $crate::cases::maps::Hashes,
-        > $crate::cases::maps::Map<K, V> for $map<K, V, S>
+        impl<$($bounds)* S: $crate::cases::maps::Hashes> $crate::cases::maps::Map<$key, $value>
+            for $map<$key, $value, S>
         {
             type Thread = ();
 
@@ -164,32 +170,32 @@ macro_rules! maps {
             fn thread(&self) {}
 
             #[inline(always)]
-            fn get(&self, (): &mut (), $wanted: &K) -> Option<V> {
+            fn get(&self, (): &mut (), $wanted: &$key) -> Option<$value> {
                 let $gets = self;
                 $get
             }
 
             #[inline(always)]
-            fn insert(&self, (): &mut (), $new: &K, $first: V) -> bool {
+            fn insert(&self, (): &mut (), $new: &$key, $first: $value) -> bool {
                 let $inserts = self;
                 $insert
             }
 
             #[inline(always)]
-            fn update(&self, (): &mut (), $known: &K, $other: V) -> bool {
+            fn update(&self, (): &mut (), $known: &$key, $other: $value) -> bool {
                 let $updates = self;
                 $update
             }
 
             #[inline(always)]
-            fn remove(&self, (): &mut (), $old: &K) -> bool {
+            fn remove(&self, (): &mut (), $old: &$key) -> bool {
                 let $removes = self;
                 $remove
             }
 
             $(
                 #[inline(always)]
-                fn replace(&self, (): &mut (), $present: &K, $second: V) {
+                fn replace(&self, (): &mut (), $present: &$key, $second: $value) {
                     let $replaces = self;
                     $replace;
                 }
@@ -198,7 +204,7 @@ macro_rules! maps {
             $(
                 #[cfg(any(test, feature = "all-rivals"))]
                 #[inline(always)]
-                fn contains(&self, (): &mut (), $sought: &K) -> bool {
+                fn contains(&self, (): &mut (), $sought: &$key) -> bool {
                     let $has = self;
                     $contains
                 }
@@ -312,7 +318,7 @@ impl<M: Map<K>, K: Key> Table for Filled<M, K> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cases::object::turn;
+    use crate::freed::turn;
     use crate::rivals;
 
     #[test]

@@ -203,39 +203,13 @@ maps! {
     flush: |_| quiescence::barrier();
 }
 
-impl<S: Hashes> Map<u64> for CopyMap<u64, u64, S> {
-    type Thread = ();
-
-    fn with_capacity(entries: usize) -> Self {
-        Self::with_capacity_and_hasher(entries, S::default())
-    }
-
-    fn thread(&self) {}
-
-    #[inline(always)]
-    fn get(&self, (): &mut (), key: &u64) -> Option<u64> {
-        self.get(key)
-    }
-
-    #[inline(always)]
-    fn insert(&self, (): &mut (), key: &u64, value: u64) -> bool {
-        self.insert(*key, value).is_none()
-    }
-
-    #[inline(always)]
-    fn update(&self, (): &mut (), key: &u64, value: u64) -> bool {
-        self.update(key, |_| value).is_some()
-    }
-
-    #[inline(always)]
-    fn remove(&self, (): &mut (), key: &u64) -> bool {
-        self.remove(key).is_some()
-    }
-
-    #[inline(always)]
-    fn replace(&self, (): &mut (), key: &u64, value: u64) {
-        self.insert(*key, value);
-    }
+maps! {
+    CopyMap of u64, u64, where [];
+    get: |map, key| map.get(key);
+    insert: |map, key, value| map.insert(*key, value).is_none();
+    update: |map, key, value| map.update(key, |_| value).is_some();
+    remove: |map, key| map.remove(key).is_some();
+    replace: |map, key, value| map.insert(*key, value);
 }
 
 // The table of `rcu advise`, whose values are large: entries are in boxes.

@@ -11,6 +11,7 @@ mod real;
 
 use std::time::Duration;
 
+use ::bench::slices::{RunVerdict, Watch};
 use ::bench::statistics::{Spread, spread};
 use ::bench::units;
 use comfy_table::{Cell, Color};
@@ -112,12 +113,11 @@ pub(super) fn run(quick: bool, output: &mut Output) -> Result<Exit> {
     let costs = Costs::measured(&measured).expect("the kernel was measured");
     let mut cases = cases(&machine, costs, quick);
     let rounds = if quick { ROUNDS_QUICK } else { ROUNDS };
-    let before = kernel::Times::now();
+    let watch = Watch::begin();
     run_for_real(&mut cases, rounds, output)?;
-    // None where the kernel does not say.
-    let others = kernel::Times::now().and_then(|now| now.others_share_since(before.as_ref()?));
+    let others = others_share(&watch.end(false, false), &machine);
     let interrupted = output.interrupt.requested();
-    let models = models(&cases, rounds, output)?;
+    let models = models(&cases, rounds, output);
     let told: Vec<(&Case, Vec<Pair>)> = cases
         .iter()
         .zip(&models)
@@ -135,10 +135,17 @@ pub(super) fn run(quick: bool, output: &mut Output) -> Result<Exit> {
     Ok(if interrupted { Exit::Interrupted } else { Exit::Ok })
 }
 
+/// The share of all CPUs that others used, in this machine or beside it; none where the kernel does
+/// not say.
+fn others_share(run: &RunVerdict, machine: &Machine) -> Option<f64> {
+    let cpus = run.foreign_cpus? + run.stolen_cpus?;
+    Some((cpus / kernel::online_cpus(machine) as f64).min(1.0))
+}
+
 /// With this machine's scheduler; `quick` has runs of a quarter.
 fn cases(machine: &Machine, costs: Costs, quick: bool) -> Vec<Case> {
     let cpus = machine.cpus.len();
-    let online = kernel::online_cpus().unwrap_or(cpus);
+    let online = kernel::online_cpus(machine);
     let scheduler = match machine.kernel.as_deref().and_then(kernel::version) {
         Some(version) if version < kernel::EEVDF_SINCE => SchedulerTimes::cfs(online),
         _ => SchedulerTimes::eevdf(online),
@@ -167,10 +174,9 @@ fn run_for_real(cases: &mut [Case], rounds: u64, output: &mut Output) -> Result<
     output.progress.begin(total * rounds as u32);
     for round in 0..rounds {
         for case in cases.iter_mut() {
-            if output.interrupt.requested() {
+            if output.must_stop() {
                 return Ok(());
             }
-            output.check_reader()?;
             output.progress.announce(format!("{}, {}", case.workload.name, case.engine));
             let options = Options { seed: round + 1, ..case.options.clone() };
             let seen = real::run(case.engine, &options)
@@ -184,15 +190,15 @@ fn run_for_real(cases: &mut [Case], rounds: u64, output: &mut Output) -> Result<
 }
 
 /// The model of each case, for as long as all rounds together; none where Ctrl-C came first.
-fn models(cases: &[Case], rounds: u64, output: &mut Output) -> Result<Vec<Option<Values>>> {
+fn models(cases: &[Case], rounds: u64, output: &mut Output) -> Vec<Option<Values>> {
     let job = |case: &Case| {
         let duration = case.options.duration * rounds;
         let name = format!("{}, {}, in the model", case.workload.name, case.engine);
         suite::job(name, Options { duration, ..case.options.clone() })
     };
     let jobs: Vec<_> = cases.iter().map(job).collect();
-    let reports = pool::run(&jobs, output)?;
-    Ok(reports.iter().map(|report| report.as_ref().map(of_model)).collect())
+    let reports = pool::run(&jobs, output);
+    reports.iter().map(|report| report.as_ref().map(of_model)).collect()
 }
 
 /// The figures that say something on both sides.
