@@ -15,7 +15,7 @@ use ::bench::suites::rounds::{self, Case};
 use ::bench::suites::{self, Group, SUITES, Suite, cache, compat, engines, map, tools};
 use clap::builder::{PossibleValue, PossibleValuesParser};
 
-use crate::exit::{Exit, Failure, Result};
+use crate::exit::{Exit, Result};
 use crate::machine::{self, Machine};
 use crate::number::within;
 use crate::output::Output;
@@ -25,8 +25,6 @@ use crate::output::Output;
 pub(crate) struct BenchArgs {
     #[command(subcommand)]
     what: What,
-    #[command(flatten)]
-    options: Options,
 }
 
 /// What is measured.
@@ -77,32 +75,32 @@ enum What {
 #[derive(clap::Args, Clone, Debug)]
 struct Options {
     /// Measure for a shorter time, in fewer rounds
-    #[arg(long, global = true)]
+    #[arg(long)]
     quick: bool,
     /// Measure every rival so often [default: 15, with --quick 7]
-    #[arg(long, global = true, value_name = "N", value_parser = within(1..=10_000))]
+    #[arg(long, value_name = "N", value_parser = within(1..=10_000))]
     rounds: Option<u32>,
     /// Draw the order within the rounds from this seed
-    #[arg(long, global = true, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// Measure only these rivals
-    #[arg(long, global = true, value_name = "A,B", value_delimiter = ',')]
+    #[arg(long, value_name = "A,B", value_delimiter = ',')]
     only: Vec<String>,
     /// Compare with this rival [default: liburcu-memb where it is compiled in; update, srcu,
     /// percpu, cells: quiescence; map: quiescence-hashmap; tools, cache: before; engines: tick;
     /// compat: liburcu; readme: none]
-    #[arg(long, global = true, value_name = "RIVAL")]
+    #[arg(long, value_name = "RIVAL")]
     base: Option<String>,
     /// Exit with 1 if an aim is missed, and with 3 if the run was too noisy to tell; without, both
     /// are told and the exit code is 0
-    #[arg(long, global = true)]
+    #[arg(long)]
     gate: bool,
     /// Keep each thread on a CPU of its own, where loops are timed
-    #[arg(long, global = true)]
+    #[arg(long)]
     pin: bool,
     /// Do so many per cent more operations than are counted, where loops are timed: for trials of
     /// `rcu compare`
-    #[arg(long, global = true, value_name = "PERCENT", default_value_t = 0.0, hide = true)]
+    #[arg(long, value_name = "PERCENT", default_value_t = 0.0, hide = true)]
     plant: f64,
 }
 
@@ -112,6 +110,8 @@ struct Cases {
     /// Measure only these [default: all]
     #[arg(long = "case", value_name = "A,B", value_delimiter = ',')]
     cases: Vec<String>,
+    #[command(flatten)]
+    options: Options,
 }
 
 #[derive(clap::Args, Clone, Debug)]
@@ -120,6 +120,8 @@ struct GpArgs {
     /// readers get done?
     #[arg(long)]
     oversubscribed: bool,
+    #[command(flatten)]
+    options: Options,
 }
 
 #[derive(clap::Args, Clone, Debug)]
@@ -182,8 +184,10 @@ struct ToolsArgs {
 struct ReadmeArgs {
     /// Write the tables into this file, too, between the lines that name this CPU: `<!-- rcu bench
     /// readme: CPU -->`
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "only")]
     into: Option<PathBuf>,
+    #[command(flatten)]
+    options: Options,
 }
 
 #[derive(clap::Args, Clone, Debug)]
@@ -208,6 +212,23 @@ impl From<&Options> for suites::Options {
 }
 
 impl What {
+    fn options(&self) -> &Options {
+        match self {
+            Self::Read(cases)
+            | Self::Update(cases)
+            | Self::Srcu(cases)
+            | Self::Percpu(cases)
+            | Self::Cells(cases)
+            | Self::Cache(cases) => &cases.options,
+            Self::Gp(gp) => &gp.options,
+            Self::Engines(engines) => &engines.of.options,
+            Self::Map(map) => &map.of.options,
+            Self::Tools(tools) => &tools.of.options,
+            Self::Readme(readme) => &readme.options,
+            Self::Compat(compat) => &compat.of.options,
+        }
+    }
+
     fn prepare(&self, options: &suites::Options) -> Result<Suite, ::bench::Error> {
         match self {
             Self::Read(args) => SUITES.read.prepare(&args.cases, options),
@@ -248,11 +269,8 @@ impl What {
 /// Runs `rcu bench`. It prints which aims are missed; only with `--gate` is that the exit code.
 pub(crate) fn run(args: &BenchArgs, output: &mut Output) -> Result<Exit> {
     // Bad names are told before anything is measured.
-    let options = suites::Options::from(&args.options);
+    let options = suites::Options::from(args.what.options());
     if let What::Readme(ReadmeArgs { into: Some(path), .. }) = &args.what {
-        if !options.only.is_empty() {
-            return Err(Failure::usage("--into writes whole tables: leave --only out"));
-        }
         readme::check(path, &Machine::detect())?;
     }
     let suite = args.what.prepare(&options)?;
@@ -286,7 +304,7 @@ pub(crate) fn run(args: &BenchArgs, output: &mut Output) -> Result<Exit> {
     }
     let document = document::document(name, base, &options, &cases, &verdicts, interrupted);
     output.json(document::SCHEMA, &document)?;
-    let is_gate = is_judged && args.options.gate;
+    let is_gate = is_judged && args.what.options().gate;
     Ok(exit(interrupted, if is_gate { &verdicts } else { &[] }))
 }
 
@@ -342,7 +360,7 @@ mod tests {
     }
 
     fn options_of(line: &[&str]) -> Result<suites::Options, clap::Error> {
-        Ok((&Line::try_parse_from([&["bench"], line].concat())?.args.options).into())
+        Ok(Line::try_parse_from([&["bench"], line].concat())?.args.what.options().into())
     }
 
     #[test]
