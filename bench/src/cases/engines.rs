@@ -18,8 +18,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::object::turn;
 use crate::clock::{cpu_time, histogram};
-use crate::freed::turn;
 use hdrhistogram::Histogram;
 use quiescence::{Domain, Qsbr, tag::Private, tuning::Engine};
 

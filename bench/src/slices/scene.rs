@@ -291,7 +291,7 @@ fn run_delay_ns() -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::freed::turn;
+    use crate::cases::object::turn;
 
     fn spin(work: Duration) {
         let begin = thread_cpu_time();
