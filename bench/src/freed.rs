@@ -1,6 +1,6 @@
-//! Counts of what happens to the objects of a design: how many were freed, how many replaced.
+//! How many objects of a design were freed.
 //!
-//! A count costs all rivals the same, and little: each thread of a measurement has a line of its
+//! The count costs all rivals the same, and little: each thread of a measurement has a line of its
 //! own and adds to it without a locked instruction; other threads (a library's worker, a thread in
 //! its last destructors) share a line and pay for one.
 
@@ -9,21 +9,20 @@ use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crossbeam_utils::CachePadded;
-use parking_lot::{Mutex, MutexGuard};
 use scopeguard::{ScopeGuard, guard};
 
 /// Threads of a measurement that have a line of their own.
-pub(crate) const LINES: usize = 32;
+pub(crate) const LINES: usize = 8;
 
 /// The line of all other threads.
 const STANDING: usize = LINES;
 
-/// Objects of one design, by thread. Those that were freed since the process began are a design's
-/// own static: some free the last few of theirs in another one's measurement.
+/// The objects of one design that were freed since the process began, by thread. A design has its
+/// own, as a static: some free the last few of theirs in another one's measurement.
 #[derive(Debug)]
-pub(crate) struct Count([CachePadded<AtomicU64>; LINES + 1]);
+pub(crate) struct Freed([CachePadded<AtomicU64>; LINES + 1]);
 
-impl Count {
+impl Freed {
     pub(crate) const fn new() -> Self {
         Self([const { CachePadded::new(AtomicU64::new(0)) }; LINES + 1])
     }
@@ -62,13 +61,6 @@ type InLine = ScopeGuard<PhantomData<*const ()>, fn(PhantomData<*const ()>)>;
 pub(crate) fn take_line(number: usize) -> InLine {
     LINE.set(number.min(STANDING));
     guard(PhantomData, |_| LINE.set(STANDING))
-}
-
-/// Waits for the right to measure: one measurement at a time in a process, since the counts are of
-/// all.
-pub(crate) fn turn() -> MutexGuard<'static, ()> {
-    static TURN: Mutex<()> = Mutex::new(());
-    TURN.lock()
 }
 
 /// Has what is `left` freed by `flush`, until that is all, or so many calls in a row have freed

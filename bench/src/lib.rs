@@ -10,8 +10,7 @@
 //! - `serve` and `shapes`: the traits that rivals serve cases by, and those of `rcu advise`;
 //!   `locks`: what those with a lock have in common.
 //! - [`slices`]: the one way in which loops are timed, and when a figure counts.
-//! - `clock`: the clocks; `data`: files that list things; `freed`: counts of objects, and whose
-//!   turn it is to measure.
+//! - `clock`: the clocks; `data`: files that list things; `freed`: how many objects were freed.
 //! - [`costs`]: what single operations cost on this machine.
 //! - [`threads`]: threads that use a domain, for `rcu simulate --validate`.
 //! - [`sampling`]: stacks of this process, for `rcu diff`.

@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 use std::mem;
 use std::sync::Arc;
 
-use crate::freed::Count;
+use crate::freed::Freed;
 use crate::serve::{Arcs, Copied, Domain, replace};
 
 /// A lock around a value. A mutex reads as it writes: alone.
@@ -23,7 +23,7 @@ pub(crate) trait Lock<T>: Send + Sync + 'static {
 pub(crate) trait Locks: Send + Sync + 'static {
     type Of<T: Send + Sync + 'static>: Lock<T>;
     /// Where the objects of this kind, and of no other, are counted when they are freed.
-    fn freed() -> &'static Count;
+    fn freed() -> &'static Freed;
 }
 
 /// [`Lock`] and [`Locks`] for a lock, by its methods that read and write, and what becomes of their
@@ -40,7 +40,7 @@ macro_rules! lock {
         impl $crate::locks::Locks for $kind {
             type Of<T: Send + Sync + 'static> = $lock<T>;
 
-            fn freed() -> &'static $crate::freed::Count {
+            fn freed() -> &'static $crate::freed::Freed {
                 $crate::serve::freed!()
             }
         }

@@ -9,7 +9,7 @@
 
 use std::sync::Arc;
 
-use crate::freed::Count;
+use crate::freed::Freed;
 
 /// Words in a place that is read and written whole.
 pub(crate) trait Copied<const WORDS: usize>: Send + Sync + 'static {
@@ -135,7 +135,7 @@ pub(crate) trait Replace: Sized + Send + Sync + 'static {
     /// Registers the calling thread.
     fn thread(&self) -> Self::Thread<'_>;
     /// Where the objects of this design, and of no other, are counted when they are freed.
-    fn freed() -> &'static Count;
+    fn freed() -> &'static Freed;
 
     /// Hands the object to `look`, inside the read-side section.
     fn read<T: Send + Sync + 'static, R>(
@@ -163,7 +163,7 @@ pub(crate) trait Replace: Sized + Send + Sync + 'static {
 /// Where a design's freed objects are counted: there, or else in a static of its own.
 macro_rules! freed {
     () => {{
-        static FREED: $crate::freed::Count = $crate::freed::Count::new();
+        static FREED: $crate::freed::Freed = $crate::freed::Freed::new();
         &FREED
     }};
     ($freed:expr) => {
@@ -208,7 +208,7 @@ macro_rules! replace {
                 $register
             }
 
-            fn freed() -> &'static $crate::freed::Count {
+            fn freed() -> &'static $crate::freed::Freed {
                 $crate::serve::freed!($($freed)?)
             }
 

@@ -174,24 +174,26 @@ fn caches(root: &Path) -> Vec<Cache> {
     caches
 }
 
-/// These caches as `rcu bench cache` must know them; what they do not say is the usual.
+/// These caches as `rcu bench cache` must know them; what they do not say is the usual. A first
+/// level whose sets are not known keeps its size, and has as many sets as usual.
 pub(crate) fn geometry(caches: &[Cache]) -> Geometry {
     let usual = Geometry::USUAL;
-    let of_level = |level| caches.iter().find(|cache| cache.level == level);
-    let first = of_level(1).and_then(|cache| {
+    let of_level = |level| caches.iter().find(|cache| cache.level == level && cache.bytes > 0);
+    let (first, second) = (of_level(1), of_level(2));
+    let bytes = first.map_or(usual.first.bytes, |cache| cache.bytes);
+    let lines_and_ways = first.and_then(|cache| {
         let ways = cache.ways?;
         let line_bytes = cache.line_bytes.filter(|line| line.is_power_of_two() && *line >= 16)?;
-        let is_whole = cache.bytes.is_multiple_of(ways * line_bytes);
-        is_whole.then_some((line_bytes, bench::suites::cache::Cache { bytes: cache.bytes, ways }))
+        bytes.is_multiple_of(ways * line_bytes).then_some((line_bytes, ways))
     });
-    let second = of_level(2).map(|cache| cache.bytes).filter(|&bytes| bytes > 0);
-    let (line_bytes, first_level) = first.unwrap_or((usual.line_bytes, usual.first));
+    let usual_ways = (bytes * usual.first.ways / usual.first.bytes).max(1);
+    let (line_bytes, ways) = lines_and_ways.unwrap_or((usual.line_bytes, usual_ways));
     Geometry {
         line_bytes,
-        first: first_level,
-        second_bytes: second.unwrap_or(usual.second_bytes),
+        first: bench::suites::cache::Cache { bytes, ways },
+        second_bytes: second.map_or(usual.second_bytes, |cache| cache.bytes),
         last_bytes: caches.iter().map(|cache| cache.bytes).max().unwrap_or(usual.last_bytes),
-        is_known: first.is_some() && second.is_some(),
+        is_known: lines_and_ways.is_some() && second.is_some(),
     }
 }
 
@@ -310,9 +312,19 @@ mod tests {
         assert!(known.is_known);
         assert_eq!((known.line_bytes, known.first.bytes, known.first.ways), (64, 48 << 10, 12));
         assert_eq!((known.second_bytes, known.last_bytes), (2 << 20, 2 << 20));
-        // A fully associative cache, or a virtual machine that says 0.
-        let odd = Cache { ways: None, ..found[0].clone() };
-        let usual = geometry(&[odd, found[1].clone()]);
+        // A virtual machine may say that there are 0 bytes.
+        let none = Cache { bytes: 0, ..found[0].clone() };
+        let usual = geometry(&[none, found[1].clone()]);
         assert_eq!((usual.is_known, usual.first), (false, Geometry::USUAL.first));
+        // A fully associative cache, lines that are not said, and ways that do not fit.
+        for odd in [
+            Cache { ways: None, ..found[0].clone() },
+            Cache { line_bytes: None, ..found[0].clone() },
+            Cache { ways: Some(7), ..found[0].clone() },
+        ] {
+            let sized = geometry(&[odd, found[1].clone()]);
+            assert_eq!((sized.is_known, sized.line_bytes), (false, 64));
+            assert_eq!((sized.first.bytes, sized.first.ways), (48 << 10, 12));
+        }
     }
 }

@@ -11,8 +11,8 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::object::turn;
 use crate::clock::{cpu_time, thread_cpu_time};
-use crate::freed::turn;
 use crate::sample::Sample;
 
 /// From one look at the threads to the next. A stretch may be taken for longer than it was by what

@@ -10,8 +10,8 @@
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
+use super::object::turn;
 use super::wait::chain;
-use crate::freed::turn;
 use crate::sample::Sample;
 use crate::slices::{Cue, Played, Scene};
 

@@ -11,7 +11,7 @@ use std::thread;
 
 use serde::Deserialize;
 
-use crate::freed::turn;
+use super::object::turn;
 use crate::sample::{Sample, alone};
 use crate::serve::Domain;
 

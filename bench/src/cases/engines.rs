@@ -18,8 +18,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::object::turn;
 use crate::clock::{cpu_time, histogram};
-use crate::freed::turn;
 use hdrhistogram::Histogram;
 use quiescence::{Domain, Qsbr, tag::Private, tuning::Engine};
 
@@ -229,7 +229,7 @@ struct Reader<'b> {
     bench: &'b Bench<'b>,
     qsbr: Qsbr<Private>,
     /// Paths that no thread changes.
-    paths: Vec<(Vec<&'static str>, Id)>,
+    paths: Vec<(Vec<&'b str>, Id)>,
     /// Files that this thread alone changes.
     own: Vec<OwnFile>,
     next_path: usize,
@@ -242,7 +242,7 @@ struct OwnFile {
     id: Id,
     /// The name that it has when it is renamed: no entry of a real tree is called so, nor any other
     /// file.
-    other: &'static str,
+    other: String,
     /// How often it was changed: it is renamed, unlinked, and linked again, in turn.
     changes: u64,
 }
@@ -260,10 +260,7 @@ impl<'b> Reader<'b> {
             qsbr: bench.domain.qsbr(),
             paths: untouched.map(|id| (tree.path(*id), *id)).collect(),
             own: own
-                .map(|&id| {
-                    let other = format!("\u{1}renamed {id}").leak();
-                    OwnFile { id, other, changes: 0 }
-                })
+                .map(|id| OwnFile { id: *id, other: format!("\u{1}renamed {id}"), changes: 0 })
                 .collect(),
             next_path: number * 7_919,
             next_own: 0,
@@ -317,7 +314,7 @@ impl<'b> Reader<'b> {
         let count = self.own.len();
         let Some(file) = self.own.get_mut(self.next_own % count.max(1)) else { return };
         self.next_own += 1;
-        let (id, other) = (file.id, file.other);
+        let (id, other) = (file.id, file.other.as_str());
         let (parent, name) = self.bench.load.tree.entry(id);
         let (cache, section) = (&self.bench.cache, self.qsbr.read());
         match file.changes % 3 {

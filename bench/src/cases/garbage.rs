@@ -6,9 +6,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::allocator::bytes_in_use;
+use super::object::turn;
 use super::replace::{Site, warm_up};
 use crate::freed::take_line;
-use crate::freed::turn;
 use crate::sample::Sample;
 
 /// From one look at what is left to the next.

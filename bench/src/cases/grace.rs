@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 use hdrhistogram::Histogram;
 
 use super::crowd::Crowd;
+use super::object::turn;
 use super::wait::{Flavour, chain};
 use crate::clock::{cpu_time, histogram};
-use crate::freed::turn;
 use crate::sample::Sample;
 use crate::slices::{Cue, Judged, Scene};
 

@@ -5,7 +5,8 @@ use std::marker::PhantomData;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::thread;
 
-use crate::freed::turn;
+use parking_lot::{Mutex, MutexGuard};
+
 use crate::serve::Replace;
 
 /// Bytes of an object.
@@ -42,6 +43,13 @@ impl<S: Replace, const WORDS: usize> Drop for Object<S, WORDS> {
     }
 }
 
+/// Waits for the right to measure: one measurement at a time in a process, since the counts are of
+/// all.
+pub(crate) fn turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock()
+}
+
 /// Measures when it is the caller's turn, in a thread of its own: designs would leave in the
 /// caller's what they keep for threads.
 pub(crate) fn in_turn<R: Send>(measure: impl FnOnce() -> R + Send) -> R {
@@ -62,7 +70,7 @@ impl Drop for Release<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::freed::{Count, LINES, take_line};
+    use crate::freed::{Freed, LINES, take_line};
     use crate::locks::{InPlace, Locks};
     use crate::serve::Replace;
 
@@ -71,7 +79,7 @@ mod tests {
     impl Locks for Standard {
         type Of<T: Send + Sync + 'static> = std::sync::RwLock<T>;
 
-        fn freed() -> &'static Count {
+        fn freed() -> &'static Freed {
             crate::serve::freed!()
         }
     }

@@ -1,25 +1,24 @@
 //! A cache for path look-ups, as a kernel keeps one in front of its file systems.
 //!
-//! A path is looked up name by name: each step asks the library's hash map for the entry with this
-//! parent and this name. Readers go through it inside a read-side critical section and write
-//! nothing. A rename is two changes, between which a look-up may find neither name; so a look-up
-//! that found nothing asks whether a rename was under way meanwhile (`PathCache::renames`, a
-//! sequence that is odd during one), and if so tries again: the global version number of
-//! McKenney's "Using the Right Tool for the Job" (2005).
-//!
-//! Names are never freed: those of a process are of one tree.
+//! A path is looked up name by name: each step asks a hash table for the entry with this parent and
+//! this name. Readers go through it inside a read-side critical section and write nothing. A change
+//! copies the bucket it concerns and publishes the copy; the old one is retired. A rename is two
+//! such changes, between which a look-up may find neither name; so a look-up that found nothing
+//! asks whether a rename was under way meanwhile (`PathCache::renames`, a sequence that is odd
+//! during one), and if so tries again. These are two of the transformations of McKenney's "Using
+//! the Right Tool for the Job" (2005): substitute copy, and global version number.
 
 use std::collections::VecDeque;
 use std::fs;
+use std::hash::{BuildHasher, Hasher};
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use foldhash::fast::FixedState;
-use quiescence::collections::HashMap;
 use quiescence::{
-    Domain,
+    Domain, Rcu,
     tag::{Private, Section},
 };
 
@@ -30,7 +29,7 @@ pub(crate) type Id = u32;
 #[derive(Debug, Default)]
 pub(crate) struct Tree {
     /// Parent and name of each entry but the root, whose numbers begin with 1; parents come first.
-    entries: Vec<(Id, &'static str)>,
+    entries: Vec<(Id, Box<str>)>,
     /// The entries that are no directories.
     files: Vec<Id>,
 }
@@ -50,7 +49,7 @@ impl Tree {
                     break;
                 }
                 let Ok(name) = entry.file_name().into_string() else { continue };
-                tree.entries.push((parent, name.leak()));
+                tree.entries.push((parent, name.into_boxed_str()));
                 let id = tree.entries.len() as Id;
                 if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                     folders.extend(fs::read_dir(entry.path()).ok().map(|folder| (id, folder)));
@@ -77,12 +76,13 @@ impl Tree {
     }
 
     /// Parent and name of an entry.
-    pub(crate) fn entry(&self, id: Id) -> (Id, &'static str) {
-        self.entries[id as usize - 1]
+    pub(crate) fn entry(&self, id: Id) -> (Id, &str) {
+        let (parent, name) = &self.entries[id as usize - 1];
+        (*parent, name)
     }
 
     /// The names from the root to this entry.
-    pub(crate) fn path(&self, mut id: Id) -> Vec<&'static str> {
+    pub(crate) fn path(&self, mut id: Id) -> Vec<&str> {
         let mut path = Vec::new();
         while id != 0 {
             let (parent, name) = self.entry(id);
@@ -94,32 +94,50 @@ impl Tree {
     }
 }
 
+/// What is known of one entry.
+#[derive(Clone, Debug, quiescence::Weigh)]
+struct Entry {
+    parent: Id,
+    name: Box<str>,
+    id: Id,
+}
+
+/// The entries of one bucket; never changed, only replaced.
+type Bucket = Vec<Entry>;
+
 /// The cache. See the module.
 #[derive(Debug)]
 pub(crate) struct PathCache {
-    /// By parent and name.
-    entries: HashMap<(Id, &'static str), Id, FixedState, Private>,
+    buckets: Box<[Rcu<Bucket, Private>]>,
+    hasher: FixedState,
     /// Odd while a rename is under way.
     renames: AtomicU64,
-    /// One rename at a time.
-    renaming: Mutex<()>,
+    /// One change at a time.
+    changes: Mutex<()>,
 }
 
 impl PathCache {
-    /// A cache that knows the whole tree.
+    /// A cache that knows the whole tree, about two entries to a bucket.
     pub(crate) fn new(tree: &Tree, domain: &Domain) -> Self {
-        let builder = HashMap::builder().domain(domain.clone()).hasher(FixedState::default());
-        let entries = builder.capacity(tree.len()).build();
-        entries.extend((1..=tree.len() as Id).map(|id| (tree.entry(id), id)));
-        Self { entries, renames: AtomicU64::new(0), renaming: Mutex::new(()) }
+        let hasher = FixedState::default();
+        let mut buckets = vec![Bucket::new(); (tree.len() / 2).next_power_of_two()];
+        let mask = buckets.len() - 1;
+        for id in 1..=tree.len() as Id {
+            let (parent, name) = tree.entry(id);
+            let place = hash(&hasher, parent, name) as usize & mask;
+            buckets[place].push(Entry { parent, name: name.into(), id });
+        }
+        let buckets = buckets.into_iter().map(|bucket| Rcu::new_in(bucket, domain.clone()));
+        Self {
+            buckets: buckets.collect(),
+            hasher,
+            renames: AtomicU64::new(0),
+            changes: Mutex::new(()),
+        }
     }
 
     /// The entry at this path. Lock-free: tries again only if a rename was under way.
-    pub(crate) fn look_up(
-        &self,
-        section: &impl Section<Private>,
-        path: &[&'static str],
-    ) -> Option<Id> {
+    pub(crate) fn look_up(&self, section: &impl Section<Private>, path: &[&str]) -> Option<Id> {
         loop {
             // Acquire: what the walk finds is no older than this; pairs with the Release in
             // `rename`.
@@ -133,8 +151,12 @@ impl PathCache {
         }
     }
 
-    fn walk(&self, section: &impl Section<Private>, path: &[&'static str]) -> Option<Id> {
-        path.iter().try_fold(0, |parent, name| self.entries.get(&(parent, *name), section).copied())
+    fn walk(&self, section: &impl Section<Private>, path: &[&str]) -> Option<Id> {
+        path.iter().try_fold(0, |parent, name| {
+            let bucket = self.bucket(parent, name).load(section);
+            let entry = bucket.iter().find(|entry| entry.parent == parent && *entry.name == **name);
+            entry.map(|entry| entry.id)
+        })
     }
 
     /// Gives an entry another name in the same directory.
@@ -142,41 +164,67 @@ impl PathCache {
         &self,
         section: &impl Section<Private>,
         parent: Id,
-        [from, to]: [&'static str; 2],
+        [from, to]: [&str; 2],
         id: Id,
     ) {
-        // A rename that panicked has left an odd number, and no look-up misses anything.
-        let _renaming = self.renaming.lock().unwrap_or_else(PoisonError::into_inner);
-        // Relaxed loads of one's own: renames are made one at a time. Release: the thread that sees
+        let _changing = self.change();
+        // Relaxed loads of one's own: changes are made one at a time. Release: the thread that sees
         // the even number sees both changes; the odd one is seen by the thread that sees the first
         // change, which is published with Release after it.
         let before = self.renames.load(Ordering::Relaxed);
         self.renames.store(before + 1, Ordering::Release);
-        self.unlink(section, parent, from);
-        self.link(section, parent, to, id);
+        self.remove_locked(section, parent, from);
+        self.insert_locked(section, parent, to, id);
         self.renames.store(before + 2, Ordering::Release);
     }
 
     /// Forgets an entry. Returns whether it was there.
-    pub(crate) fn unlink(
-        &self,
-        section: &impl Section<Private>,
-        parent: Id,
-        name: &'static str,
-    ) -> bool {
-        self.entries.read_in(section).remove(&(parent, name)).is_some()
+    pub(crate) fn unlink(&self, section: &impl Section<Private>, parent: Id, name: &str) -> bool {
+        let _changing = self.change();
+        self.remove_locked(section, parent, name)
     }
 
     /// Adds an entry that is not there.
-    pub(crate) fn link(
-        &self,
-        section: &impl Section<Private>,
-        parent: Id,
-        name: &'static str,
-        id: Id,
-    ) {
-        self.entries.read_in(section).insert((parent, name), id);
+    pub(crate) fn link(&self, section: &impl Section<Private>, parent: Id, name: &str, id: Id) {
+        let _changing = self.change();
+        self.insert_locked(section, parent, name, id);
     }
+
+    fn change(&self) -> MutexGuard<'_, ()> {
+        // A bucket is replaced in one step: the thread that panicked left everything whole.
+        self.changes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn remove_locked(&self, section: &impl Section<Private>, parent: Id, name: &str) -> bool {
+        let mut removed = false;
+        // What is unlinked is retired as it is dropped: by a QSBR reader at its quiescent states.
+        let _old = self.bucket(parent, name).update_in(section, |bucket| {
+            let is_other = |entry: &&Entry| entry.parent != parent || *entry.name != *name;
+            let kept: Bucket = bucket.iter().filter(is_other).cloned().collect();
+            removed = kept.len() != bucket.len();
+            kept
+        });
+        removed
+    }
+
+    fn insert_locked(&self, section: &impl Section<Private>, parent: Id, name: &str, id: Id) {
+        let _old = self.bucket(parent, name).update_in(section, |bucket| {
+            let mut bucket = bucket.clone();
+            bucket.push(Entry { parent, name: name.into(), id });
+            bucket
+        });
+    }
+
+    fn bucket(&self, parent: Id, name: &str) -> &Rcu<Bucket, Private> {
+        &self.buckets[hash(&self.hasher, parent, name) as usize & (self.buckets.len() - 1)]
+    }
+}
+
+fn hash(hasher: &FixedState, parent: Id, name: &str) -> u64 {
+    let mut hasher = hasher.build_hasher();
+    hasher.write_u32(parent);
+    hasher.write(name.as_bytes());
+    hasher.finish()
 }
 
 #[cfg(test)]

@@ -234,7 +234,7 @@ pub(crate) fn drain(site: &dyn Site, before: u64, retired: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::freed::turn;
+    use crate::cases::object::turn;
     use crate::rivals;
 
     #[test]

@@ -118,7 +118,8 @@ impl Program {
         const TRIAL: usize = 256;
         let operations = Form::BOTH.map(|form| {
             let (sample, _) = self.measure(form, threads, TRIAL, 0);
-            sample.values[0] / threads as f64 * budget.as_secs_f64()
+            let [operations_per_second, _] = sample.values[..] else { unreachable!() };
+            operations_per_second / threads as f64 * budget.as_secs_f64()
         });
         (operations[0].min(operations[1]) as usize).max(TRIAL)
     }
@@ -136,7 +137,8 @@ mod tests {
                 assert_eq!(before.1, after.1, "{}", program.name);
                 assert_eq!(before.1.len(), threads);
                 for (sample, _) in [before, after] {
-                    assert!(sample.values[0] > 0.0, "{}: {sample:?}", program.name);
+                    let [operations_per_second, _] = sample.values[..] else { unreachable!() };
+                    assert!(operations_per_second > 0.0, "{}: {sample:?}", program.name);
                 }
             }
             let of = |operations| program.measure(Form::Before, 1, operations, 7).1;

@@ -461,7 +461,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::freed::turn;
+    use crate::cases::object::turn;
 
     /// A file without its line would be compiled nowhere, and missed by none of the other tests.
     #[test]

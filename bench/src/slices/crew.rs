@@ -25,7 +25,6 @@ use super::control::{Ball, Control};
 use super::judge::Span;
 use super::{Part, Row, TOLD, Told, WARM_UP, verdict};
 use crate::clock::thread_cpu_time;
-use crate::freed::take_line;
 
 /// Looks before a CPU is offered to others: the one that is waited for may need it.
 const LOOKS_BEFORE_YIELD: u32 = 20_000;
@@ -104,7 +103,7 @@ impl<'a> Crew<'a> {
         pin: bool,
     ) -> impl Sized + 's {
         let cpus = if pin { &self.cpus[..] } else { &[] };
-        let leader = guard((take_line(0), cpus.first().map(|&cpu| pinned(cpu))), |_| {
+        let leader = guard(cpus.first().map(|&cpu| pinned(cpu)), |_| {
             self.break_off();
             self.sleepers.get().into_iter().flatten().for_each(Thread::unpark);
         });
@@ -120,7 +119,7 @@ impl<'a> Crew<'a> {
     /// One thread's life.
     fn serve(&self, me: usize, cpu: Option<usize>) {
         defer_on_unwind!(self.break_off());
-        let (_in_line, _pinned) = (take_line(me), cpu.map(pinned));
+        let _pinned = cpu.map(pinned);
         let _raised = raised();
         let (mut seen, mut is_mustered) = (0, false);
         // Acquire: pairs with the Release of `muster`, of an order, and of the end.

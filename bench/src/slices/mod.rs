@@ -31,7 +31,6 @@ use rand::seq::{IndexedRandom, SliceRandom};
 
 use crate::Host;
 use crate::clock::ticks;
-use crate::freed::turn;
 use control::{Control, Distances, Price, Prices};
 pub(crate) use control::{STREAM, stream};
 use control::{USUAL, USUAL_COMPARED, USUAL_EVEN, Usual};
@@ -41,7 +40,7 @@ use crew::{Crew, cores, raised, raised_session};
 pub use judge::Missing;
 pub(crate) use judge::{Flaw, Flaws, Judged, both};
 use judge::{Span, Told, UNEVEN, judge};
-pub(crate) use scene::{Act, Cue, Played, Scene, usual_distance_ns};
+pub(crate) use scene::{Act, Cue, Played, Scene, Speed, usual_distance_ns};
 pub use verdict::{RunVerdict, Watch};
 
 /// About how long a slice takes: hundreds of steps of the clock, and shorter than a thread's turn
@@ -305,7 +304,7 @@ impl Draws {
 /// them.
 #[cfg(test)]
 pub(crate) fn once(row: &Row<'_>, count: u64) -> f64 {
-    let (_turn, rows) = (turn(), std::slice::from_ref(row));
+    let rows = std::slice::from_ref(row);
     let crew = Crew::new(rows);
     std::thread::scope(|scope| {
         let _leader = crew.start(scope, row.threads, false);
@@ -318,14 +317,11 @@ pub(crate) fn once(row: &Row<'_>, count: u64) -> f64 {
 
 /// Measures these rows. After a stop, or when the time is over, those that have too few slices have
 /// no figure.
-///
-/// One measurement at a time in a process; others wait.
 pub(crate) fn run(
     rows: &[Row<'_>],
     wanted: &Wanted,
     host: &mut dyn Host,
 ) -> (Vec<Measured>, RunVerdict) {
-    let _turn = turn();
     let threads = rows.iter().map(|row| row.threads).max().unwrap_or(1);
     let crew = Crew::new(rows);
     std::thread::scope(|scope| {

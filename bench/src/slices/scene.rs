@@ -257,14 +257,14 @@ impl<R> Scene<R> {
         self.played[from..].iter().map(Played::cpu).sum()
     }
 
-    /// Of threads that all did `each` operations: those of all in a second; and the CPU time for
-    /// one, that of workers and of what is freed afterwards included. What belongs to the work is
-    /// done by now.
-    pub(crate) fn speed(&self, each: f64) -> [f64; 2] {
+    /// Of threads that all did `each` operations. What belongs to the work is done by now.
+    pub(crate) fn speed(&self, each: f64) -> Speed {
         let threads = self.played.len() as f64;
         let elapsed_s = self.played.iter().map(|played| played.elapsed.as_secs_f64()).sum::<f64>();
-        let cpu_ns = self.cpu_since_it_began().as_nanos() as f64 / (each * threads);
-        [each * threads / (elapsed_s / threads), cpu_ns]
+        Speed {
+            operations_per_second: each * threads / (elapsed_s / threads),
+            cpu_ns: self.cpu_since_it_began().as_nanos() as f64 / (each * threads),
+        }
     }
 }
 
@@ -281,6 +281,15 @@ fn misplaced<R>(played: &[Played<R>], alone: Price, cpus: &[usize]) -> Option<Fl
     (!distances.is_usual(distance)).then_some(Flaw::Moved)
 }
 
+/// How fast threads work that do the same.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Speed {
+    /// Operations of all threads in a second.
+    pub(crate) operations_per_second: f64,
+    /// CPU time for an operation, that of workers and of what is freed afterwards included.
+    pub(crate) cpu_ns: f64,
+}
+
 /// How long the calling thread has waited in the run queue: the second number of the kernel's
 /// `schedstat`. Nothing where the kernel does not count it.
 fn run_delay_ns() -> Option<u64> {
@@ -291,7 +300,7 @@ fn run_delay_ns() -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::freed::turn;
+    use crate::cases::object::turn;
 
     fn spin(work: Duration) {
         let begin = thread_cpu_time();
@@ -342,7 +351,7 @@ mod tests {
             let numbers: Vec<usize> = scene.played.iter().map(|played| played.result).collect();
             assert_eq!(numbers, (0..threads).collect::<Vec<_>>());
             let speed = scene.speed(1.0);
-            assert!(speed.iter().all(|figure| *figure > 0.0), "{speed:?}");
+            assert!(speed.operations_per_second > 0.0 && speed.cpu_ns > 0.0, "{speed:?}");
         }
     }
 

@@ -153,12 +153,15 @@ impl Watch {
         let (before, after) = (self.system.as_ref(), System::now());
         let since = before.zip(after).map(|(before, after)| System {
             busy_seconds: after.busy_seconds - before.busy_seconds,
-            stolen_seconds: after.stolen_seconds - before.stolen_seconds,
+            stolen_seconds: after
+                .stolen_seconds
+                .zip(before.stolen_seconds)
+                .map(|(after, before)| after - before),
         });
         let share = |of: f64| (of / seconds.max(1e-9)).max(0.0);
         RunVerdict {
             foreign_cpus: since.as_ref().map(|since| share(since.busy_seconds - own)),
-            stolen_cpus: since.as_ref().map(|since| share(since.stolen_seconds)),
+            stolen_cpus: since.and_then(|since| since.stolen_seconds.map(share)),
             is_raised,
             is_pinned,
             seconds,
@@ -171,7 +174,8 @@ impl Watch {
 #[derive(Debug)]
 struct System {
     busy_seconds: f64,
-    stolen_seconds: f64,
+    /// Nothing of a kernel that does not count them.
+    stolen_seconds: Option<f64>,
 }
 
 impl System {
@@ -189,7 +193,7 @@ impl System {
         let fields: Vec<f64> = line.split_whitespace().map_while(field).collect();
         let busy = [0, 1, 2, 5, 6].map(|place| fields.get(place));
         let busy = busy.into_iter().sum::<Option<f64>>()?;
-        Some(System { busy_seconds: busy, stolen_seconds: fields.get(7).copied()? })
+        Some(System { busy_seconds: busy, stolen_seconds: fields.get(7).copied() })
     }
 }
 
@@ -208,7 +212,9 @@ mod tests {
     fn what_all_cpus_did_is_read_from_the_first_line() {
         let text = "cpu  100 10 40 9000 5 6 4 30 0 0\ncpu0 50 5 20 4500 2 3 2 15 0 0\n";
         let system = System::parse(text, 100).unwrap();
-        assert_eq!((system.busy_seconds, system.stolen_seconds), (1.6, 0.3));
+        assert_eq!((system.busy_seconds, system.stolen_seconds), (1.6, Some(0.3)));
+        let system = System::parse("cpu  100 10 40 9000 5 6 4\n", 100).unwrap();
+        assert_eq!((system.busy_seconds, system.stolen_seconds), (1.6, None));
         assert!(System::parse("intr 1", 100).is_none() && System::parse("", 100).is_none());
         assert!(runnable() >= 1);
     }

@@ -91,8 +91,12 @@ impl<W> Scenes<W> {
 
     /// How much is measured of each rival in a table.
     pub(crate) fn amount(&self, scene: &Scene<W>) -> Amount {
+        self.own_amount(scene).unwrap_or(LOOPED)
+    }
+
+    fn own_amount(&self, scene: &Scene<W>) -> Option<Amount> {
         let names = [scene.id, scene.metrics.unwrap_or(scene.group()), "all"];
-        names.iter().find_map(|name| self.amounts.get(name)).copied().unwrap_or(LOOPED)
+        names.iter().find_map(|name| self.amounts.get(name)).copied()
     }
 }
 
@@ -137,12 +141,14 @@ mod tests {
     fn what_is_no_loop_has_an_amount_of_its_own() {
         for suite in super::super::tests::all_scenes() {
             for scene in &suite.cases {
-                let names = [scene.id, scene.metrics.unwrap_or(scene.group()), "all"];
-                let has_own = names.iter().any(|name| suite.amounts.contains_key(name));
+                let has_own = suite.own_amount(scene).is_some();
                 let is_looped =
                     matches!(scene.what, What::Loop(..) | What::Beside(_) | What::Store(_));
                 assert!(has_own || is_looped, "{}: {}", suite.bench, scene.id);
             }
+        }
+        for scene in &SUITES.compat.cases {
+            assert!(SUITES.compat.own_amount(scene).is_some(), "{}", scene.id);
         }
     }
 

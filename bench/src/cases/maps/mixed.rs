@@ -95,7 +95,9 @@ pub(crate) fn measure(table: &dyn Table, shape: &Shape, operations: u64, seed: u
 pub(crate) fn operations_in(map: &dyn Table, shape: &Shape, budget: Duration) -> u64 {
     const TRIAL: u64 = 1 << 12;
     const MOST: f64 = 1e8;
-    let speed = measure(map, shape, TRIAL, 0).values[0] / shape.threads as f64;
+    let sample = measure(map, shape, TRIAL, 0);
+    let [operations_per_second, _] = sample.values[..] else { unreachable!() };
+    let speed = operations_per_second / shape.threads as f64;
     ((speed * budget.as_secs_f64()).min(MOST) as u64).max(TRIAL)
 }
 

@@ -318,7 +318,7 @@ impl<M: Map<K>, K: Key> Table for Filled<M, K> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::freed::turn;
+    use crate::cases::object::turn;
     use crate::rivals;
 
     #[test]

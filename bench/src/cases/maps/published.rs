@@ -14,7 +14,7 @@ use bustle::{Collection, CollectionHandle, Workload};
 use parking_lot::Mutex;
 
 use super::Map;
-use crate::freed::turn;
+use crate::cases::object::turn;
 
 /// Operations of all threads in a second, in these shares of look-ups, insertions, removals and
 /// updates, of a map with room for 2^`room_log2` entries, of which a share is filled beforehand;

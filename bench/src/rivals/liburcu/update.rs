@@ -39,7 +39,7 @@ unsafe extern "C" {
 }
 
 /// The one object that `c/update.c` replaces. At most one at a time in the process, which the
-/// turns of [`turn`](crate::freed::turn) see to.
+/// turns of [`turn`](crate::cases::object::turn) see to.
 pub(super) struct Replaced {
     way: &'static Way,
 }

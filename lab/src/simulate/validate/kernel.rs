@@ -29,8 +29,13 @@ pub(super) fn ticks_a_second() -> Option<u32> {
 /// where the kernel does not say.
 pub(super) fn online_cpus(machine: &Machine) -> usize {
     let text = fs::read_to_string("/proc/stat").unwrap_or_default();
+    numbered_cpus(&text).max(machine.cpus.len())
+}
+
+/// The CPUs that have a line of their own in this text of `/proc/stat`.
+fn numbered_cpus(text: &str) -> usize {
     let number = |line: &str| line.strip_prefix("cpu")?.chars().next()?.to_digit(10);
-    text.lines().filter_map(number).count().max(machine.cpus.len())
+    text.lines().filter_map(number).count()
 }
 
 #[cfg(test)]
@@ -46,5 +51,11 @@ mod tests {
         assert!(
             version("5.18.0").unwrap() < EEVDF_SINCE && version("6.6.1").unwrap() >= EEVDF_SINCE
         );
+    }
+
+    #[test]
+    fn the_line_of_all_cpus_is_no_cpu() {
+        assert_eq!(numbered_cpus("cpu  7 0 9\ncpu0 3 0 4\ncpu11 4 0 5\nintr 5\ncpuset 1\n"), 2);
+        assert_eq!(numbered_cpus("processes 7\n"), 0);
     }
 }

@@ -115,7 +115,7 @@ pub(super) fn run(quick: bool, output: &mut Output) -> Result<Exit> {
     let rounds = if quick { ROUNDS_QUICK } else { ROUNDS };
     let watch = Watch::begin();
     run_for_real(&mut cases, rounds, output)?;
-    let others = others_share(&watch.end(false, false), &machine);
+    let others = others_share(&watch.end(false, false), kernel::online_cpus(&machine));
     let interrupted = output.interrupt.requested();
     let models = models(&cases, rounds, output);
     let told: Vec<(&Case, Vec<Pair>)> = cases
@@ -137,9 +137,9 @@ pub(super) fn run(quick: bool, output: &mut Output) -> Result<Exit> {
 
 /// The share of all CPUs that others used, in this machine or beside it; none where the kernel does
 /// not say.
-fn others_share(run: &RunVerdict, machine: &Machine) -> Option<f64> {
-    let cpus = run.foreign_cpus? + run.stolen_cpus?;
-    Some((cpus / kernel::online_cpus(machine) as f64).min(1.0))
+fn others_share(run: &RunVerdict, online: usize) -> Option<f64> {
+    let cpus = run.foreign_cpus? + run.stolen_cpus.unwrap_or(0.0);
+    Some((cpus / online as f64).min(1.0))
 }
 
 /// With this machine's scheduler; `quick` has runs of a quarter.
@@ -359,6 +359,19 @@ mod tests {
         let mut report = simulate::ours::run(&options).expect("one thread can be simulated");
         (report.updates, report.callbacks.queued, report.callbacks.run) = (1_000, 500, 300);
         assert_eq!(of_model(&report)[0].0, 800);
+    }
+
+    #[test]
+    fn others_are_programs_here_and_machines_beside_where_the_kernel_counts_those() {
+        let share = |foreign, stolen| {
+            let mut run = RunVerdict::default();
+            (run.foreign_cpus, run.stolen_cpus) = (foreign, stolen);
+            others_share(&run, 4)
+        };
+        assert_eq!(share(Some(0.5), Some(1.5)), Some(0.5));
+        assert_eq!(share(Some(0.5), None), Some(0.125));
+        assert_eq!(share(Some(3.5), Some(1.5)), Some(1.0));
+        assert_eq!(share(None, None), None);
     }
 
     #[test]
