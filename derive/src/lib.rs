@@ -8,10 +8,8 @@ use proc_macro::{Delimiter, Group, Ident, Punct, Spacing, Span, TokenStream, Tok
 
 /// Sums what the fields own.
 ///
-/// For structs and enums, with generics: each type parameter has to be `Weigh` as well. With
-/// `#[weigh(copied)]` it also says that the type is `Copy`, which has to be so
-/// (`quiescence::Weigh::COPIED`).
-#[proc_macro_derive(Weigh, attributes(weigh))]
+/// For structs and enums, with generics: each type parameter has to be `Weigh` as well.
+#[proc_macro_derive(Weigh)]
 pub fn derive_weigh(item: TokenStream) -> TokenStream {
     Item::parse(item).map_or_else(|(message, span)| error(message, span), |item| item.weigh())
 }
@@ -28,7 +26,6 @@ struct Item {
     predicates: Vec<TokenTree>,
     /// The variants of an enum; of a struct the one that it has.
     variants: Vec<Variant>,
-    is_copied: bool,
 }
 
 struct Parameter {
@@ -53,7 +50,7 @@ struct Field {
 impl Item {
     fn parse(item: TokenStream) -> Result<Self, Fault> {
         let mut tokens = Tokens::new(item);
-        let is_copied = tokens.attributes()?.is_some();
+        tokens.attributes();
         tokens.visibility();
         let kind = tokens.ident()?;
         let is_enum = match kind.to_string().as_str() {
@@ -84,7 +81,7 @@ impl Item {
             }
             None => {}
         }
-        Ok(Self { name, parameters, predicates, variants, is_copied })
+        Ok(Self { name, parameters, predicates, variants })
     }
 
     /// The implementation.
@@ -102,11 +99,6 @@ impl Item {
         let owns: TokenStream = fields
             .map(|field| quote("|| <$0 as ::quiescence::Weigh>::OWNS", &[stream(&field.of)]))
             .collect();
-        let copied = if self.is_copied {
-            quote("const COPIED: ::quiescence::Copied<Self> = ::quiescence::Copied::yes();", &[])
-        } else {
-            TokenStream::new()
-        };
         let arms: TokenStream = self.variants.iter().map(Variant::arm).collect();
         // An enum without variants has no value either.
         let value = if self.variants.is_empty() { "*self" } else { "self" };
@@ -115,8 +107,7 @@ impl Item {
             #[allow(deprecated)]
             impl<$0> ::quiescence::Weigh for $1<$2> where $3 $4 {
                 const OWNS: ::core::primitive::bool = false $5;
-                $6
-                fn owned(&self) -> ::core::primitive::usize { match $7 { $8 } }
+                fn owned(&self) -> ::core::primitive::usize { match $6 { $7 } }
             }",
             &[
                 separated(declared),
@@ -125,7 +116,6 @@ impl Item {
                 stream(&self.predicates),
                 bounds,
                 owns,
-                copied,
                 quote(value, &[]),
                 arms,
             ],
@@ -162,7 +152,7 @@ fn enumerated(body: TokenStream) -> Result<Vec<Variant>, Fault> {
     let mut tokens = Tokens::new(body);
     let mut variants = Vec::new();
     while tokens.peek().is_some() {
-        tokens.own_attributes()?;
+        tokens.attributes();
         let name = Some(tokens.ident()?);
         let fields = if let Some(fields) = tokens.group(Delimiter::Parenthesis) {
             tuple(fields)?
@@ -181,7 +171,7 @@ fn named(body: TokenStream) -> Result<Vec<Field>, Fault> {
     let mut tokens = Tokens::new(body);
     let mut fields = Vec::new();
     while tokens.peek().is_some() {
-        tokens.own_attributes()?;
+        tokens.attributes();
         tokens.visibility();
         let name = Some(tokens.ident()?);
         tokens.next(); // the colon
@@ -194,7 +184,7 @@ fn tuple(body: TokenStream) -> Result<Vec<Field>, Fault> {
     let mut tokens = Tokens::new(body);
     let mut fields = Vec::new();
     while tokens.peek().is_some() {
-        tokens.own_attributes()?;
+        tokens.attributes();
         tokens.visibility();
         fields.push(Field { name: None, of: tokens.until_comma() });
     }
@@ -247,38 +237,11 @@ impl Tokens {
         Some(inside)
     }
 
-    /// Passes the attributes of a part of a type, where `#[weigh(copied)]` has no meaning.
-    fn own_attributes(&mut self) -> Result<(), Fault> {
-        match self.attributes()? {
-            Some(span) => {
-                Err(("#[weigh(copied)] belongs above the type: it is about all of it", span))
-            }
-            None => Ok(()),
-        }
-    }
-
-    /// Passes attributes. Returns where `#[weigh(copied)]` is one of them.
-    fn attributes(&mut self) -> Result<Option<Span>, Fault> {
-        let mut copied = None;
+    fn attributes(&mut self) {
         while self.is('#') {
             self.at += 1;
-            let Some(inside) = self.group(Delimiter::Bracket) else { break };
-            let mut inside = Tokens::new(inside);
-            // `#[$meta]` of a macro.
-            if let Some(meta) = inside.group(Delimiter::None) {
-                inside = Tokens::new(meta);
-            }
-            if !inside.is_word("weigh") {
-                continue;
-            }
-            let span = inside.ident()?.span();
-            let asked = inside.group(Delimiter::Parenthesis).map(|asked| asked.to_string());
-            if asked.as_deref() != Some("copied") {
-                return Err(("the attribute is #[weigh(copied)]", span));
-            }
-            copied = Some(span);
+            self.group(Delimiter::Bracket);
         }
-        Ok(copied)
     }
 
     fn visibility(&mut self) {
@@ -367,7 +330,7 @@ impl Tokens {
         }
         self.at += 1;
         while !self.is('>') {
-            self.own_attributes()?;
+            self.attributes();
             let ends = |token: &TokenTree| [',', '>', '='].iter().any(|end| is_punct(token, *end));
             let declared = self.until(ends);
             if self.is('=') {

@@ -141,7 +141,7 @@ pub use crate::{
     domain::reader::Reader,
     domain::srcu::{Srcu, SrcuGuard, SrcuOwnedGuard},
     reclaim::retire::{AtLimit, Retire, WithSize},
-    reclaim::weigh::{Copied, Weigh},
+    reclaim::weigh::Weigh,
 };
 /// The sum of what the fields own, as the trait [`Weigh`](trait@Weigh) asks.
 pub use derive::Weigh;

@@ -3,9 +3,7 @@
 //! | byte | slot |
 //! |---|---|
 //! | 0 | empty |
-//! | 1 | dead: its entry was removed, and no cookie covers it yet |
-//! | 2 | dead, and covered by the cookie of the bucket |
-//! | 3 to 255 | live: the tag of its key, from the hash |
+//! | 1 to 255 | live: the tag of its key, from the hash |
 //!
 //! In the word of a bucket byte 0 has flags instead, and the slots are bytes 1 to 7. All functions
 //! here are arithmetic on one word. Source of the idea: the control bytes of SwissTable, compared
@@ -19,9 +17,6 @@ pub(super) const OVER: u64 = 2;
 pub(super) const MOVED: u64 = 4;
 
 pub(super) const EMPTY: u64 = 0;
-pub(super) const DEAD: u64 = 1;
-pub(super) const STAMPED: u64 = 2;
-const FIRST_TAG: u64 = 3;
 
 /// The bytes that have slots in the word of a bucket with so many of them.
 pub(super) const fn head_bytes(slots: usize) -> u64 {
@@ -40,7 +35,7 @@ const HIGH: u64 = !LOW;
 #[inline(always)]
 pub(super) const fn of_hash(hash: u64) -> u64 {
     let byte = hash >> 56;
-    byte + FIRST_TAG * (byte < FIRST_TAG) as u64
+    byte + (byte == EMPTY) as u64
 }
 
 /// The bytes that are `byte`, as their highest bits. Exact.
@@ -53,8 +48,8 @@ pub(super) const fn matches(word: u64, byte: u64) -> u64 {
 /// The bytes that are tags, as their highest bits.
 #[inline(always)]
 pub(super) const fn live(word: u64) -> u64 {
-    // A carry out of seven bits says three or more.
-    (((word & LOW) + (LOW ^ 0x0202_0202_0202_0202)) | word) & HIGH
+    // A carry out of seven bits says one or more.
+    (((word & LOW) + LOW) | word) & HIGH
 }
 
 /// The index of the lowest byte of `matches` or `live`.
@@ -73,13 +68,6 @@ pub(super) const fn get(word: u64, index: usize) -> u64 {
 #[inline(always)]
 pub(super) const fn with(word: u64, index: usize, byte: u64) -> u64 {
     word & !(0xff << (8 * index)) | byte << (8 * index)
-}
-
-/// The word with all bytes that `found` marks, and that are equal, changed to `byte`.
-#[inline(always)]
-pub(super) const fn with_all(word: u64, found: u64, byte: u64) -> u64 {
-    let ones = found >> 7;
-    (word & !(ones * 0xff)) | (ones * byte)
 }
 
 /// The indexes that `found` marks.
@@ -108,11 +96,11 @@ mod tests {
     #[test]
     fn bytes_are_found_exactly() {
         for word in words() {
-            for byte in [0, 1, 2, 3, 0x7f, 0x80, 0x81, 0xff, word & 0xff, word >> 56] {
+            for byte in [0, 1, 2, 0x7f, 0x80, 0x81, 0xff, word & 0xff, word >> 56] {
                 let expected = (0..8).filter(|&i| get(word, i) == byte).collect::<Vec<_>>();
                 assert_eq!(indexes(matches(word, byte)).collect::<Vec<_>>(), expected, "{word:x}");
             }
-            let expected = (0..8).filter(|&i| get(word, i) >= 3).collect::<Vec<_>>();
+            let expected = (0..8).filter(|&i| get(word, i) != EMPTY).collect::<Vec<_>>();
             assert_eq!(indexes(live(word)).collect::<Vec<_>>(), expected, "{word:x}");
         }
     }
@@ -125,18 +113,13 @@ mod tests {
                 assert_eq!(get(changed, index), 0xab);
                 assert_eq!(with(changed, index, get(word, index)), word);
             }
-            let cleared = with_all(word, matches(word, 1), 2);
-            for index in 0..8 {
-                let byte = get(word, index);
-                assert_eq!(get(cleared, index), if byte == 1 { 2 } else { byte });
-            }
         }
     }
 
     #[test]
-    fn a_hash_never_has_the_tag_of_a_slot_that_is_not_live() {
+    fn a_hash_never_has_the_tag_of_an_empty_slot() {
         for byte in 0..=255_u64 {
-            assert!((3..=255).contains(&of_hash(byte << 56)));
+            assert!((1..=255).contains(&of_hash(byte << 56)));
         }
     }
 }

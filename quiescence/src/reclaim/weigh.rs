@@ -3,7 +3,6 @@
 mod owners;
 
 use std::fmt;
-use std::marker::PhantomData;
 
 use crate::os::user_code::{Site, caught};
 use crate::reclaim::domain_state::DomainState;
@@ -71,23 +70,6 @@ pub trait Weigh {
     /// [`owned`](Self::owned) is not asked, and collections of such values are not walked over.
     const OWNS: bool = true;
 
-    /// Whether values of this type are `Copy`, so that a [`HashMap`](crate::collections::HashMap)
-    /// may have them in the slots of its table, in place of a box. `Copied::yes()` compiles for
-    /// types that are; so does the derive's `#[weigh(copied)]`.
-    ///
-    /// ```
-    /// use quiescence::Weigh;
-    ///
-    /// #[derive(Clone, Copy, PartialEq, Eq, Hash, Weigh)]
-    /// #[weigh(copied)]
-    /// struct Point {
-    ///     x: i32,
-    ///     y: i32,
-    /// }
-    /// assert!(Point::COPIED.is_yes());
-    /// ```
-    const COPIED: Copied<Self> = Copied::no();
-
     /// Bytes that the value owns outside of itself. Nothing, unless it is implemented.
     fn owned(&self) -> usize {
         0
@@ -96,38 +78,6 @@ pub trait Weigh {
     /// Bytes of the value itself, and those that it owns.
     fn weight(&self) -> usize {
         size_of_val(self).saturating_add(self.owned())
-    }
-}
-
-/// Whether values of a type may be copied byte by byte while other threads read them: see
-/// [`Weigh::COPIED`]. Nothing in a `Copy` type changes through a shared reference.
-#[derive(Debug)]
-pub struct Copied<T: ?Sized>(bool, PhantomData<Invariant<T>>);
-
-/// Says something of one type, and of no other.
-type Invariant<T> = fn(*mut T) -> *mut T;
-
-impl<T: ?Sized> Copied<T> {
-    /// They may not, or it is not said.
-    pub const fn no() -> Self {
-        Self(false, PhantomData)
-    }
-
-    /// Whether they may.
-    pub const fn is_yes(&self) -> bool {
-        self.0
-    }
-
-    /// They may if `is_copied`: which must be true of no type that is not `Copy`.
-    pub(crate) const fn when(is_copied: bool) -> Self {
-        Self(is_copied, PhantomData)
-    }
-}
-
-impl<T: Copy> Copied<T> {
-    /// They may: the type is `Copy`.
-    pub const fn yes() -> Self {
-        Self(true, PhantomData)
     }
 }
 

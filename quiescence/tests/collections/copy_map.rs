@@ -25,6 +25,7 @@ macro_rules! of {
 }
 
 of! {
+    (): |_number| (),
     u8: |number| number as u8,
     u32: |number| number as u32,
     u64: |number| number,
@@ -138,6 +139,7 @@ fn as_the_model<K: Of, V: Of, S: BuildHasher + Default>(keys: u64, rounds: usize
 fn operations_do_what_the_standard_librarys_map_does() {
     as_the_model::<u64, u64, GoodHash>(300, rounds(60_000, 300));
     as_the_model::<u64, u64, GoodHash>(8, rounds(20_000, 200));
+    as_the_model::<u64, (), GoodHash>(300, rounds(20_000, 200)); // a set
     as_the_model::<u8, u8, GoodHash>(200, rounds(20_000, 200));
     as_the_model::<u32, u32, GoodHash>(3_000, rounds(40_000, 200));
     as_the_model::<char, [u8; 3], GoodHash>(200, rounds(20_000, 200));

@@ -4,7 +4,7 @@
 
 use std::marker::PhantomData;
 
-use quiescence::{Copied, Rcu, Weigh};
+use quiescence::{Rcu, Weigh};
 
 use crate::compiler::Compiler;
 
@@ -32,7 +32,6 @@ struct Unit;
 struct Empty {}
 
 #[derive(Clone, Copy, Weigh)]
-#[weigh(copied)]
 struct Point {
     x: i32,
     y: i32,
@@ -140,7 +139,7 @@ declare! {
     pub(crate) struct Declared { pub name: String, pub(crate) bytes: Vec<u8>, number: u64 }
 }
 declare! { struct DeclaredTuple(pub String, (u8, String)); }
-declare! { #[derive(Clone, Copy)] #[weigh(copied)] struct DeclaredPoint(i32, i32); }
+declare! { #[derive(Clone, Copy)] struct DeclaredPoint(i32, i32); }
 
 #[derive(Weigh)]
 struct Conditional {
@@ -201,8 +200,6 @@ fn a_type_owns_if_a_field_does() {
     let nothing = [Unit::OWNS, Empty::OWNS, Point::OWNS, Never::OWNS, Numbered::OWNS];
     assert_eq!(nothing, [false; 5]);
     assert_eq!([Last::<Vec<u8>>::OWNS, Last::<u8>::OWNS], [true, false]);
-    assert!(Copied::<Point>::is_yes(&Point::COPIED) && DeclaredPoint::COPIED.is_yes());
-    assert!(!Table::COPIED.is_yes());
 }
 
 #[test]
@@ -296,16 +293,12 @@ fn what_cannot_be_derived_is_told() {
     let Some(compiler) = Compiler::find() else { return };
     for (item, told) in [
         ("union U { a: u8, b: u8 }", "a union does not know its field"),
-        ("#[weigh(copy)] struct S;", "the attribute is #[weigh(copied)]"),
         ("struct S(std::process::Child);", "`Child` does not say how much memory it owns"),
         (
             "struct S<T>(T); pub fn f(s: S<std::process::Child>) { quiescence::Weigh::owned(&s); }",
             "Child",
         ),
-        ("#[weigh(copied)] struct S;", "Copy"),
-        ("struct S { #[weigh(copied)] a: u8 }", "belongs above the type"),
-        ("enum E { #[weigh(copied)] A, B }", "belongs above the type"),
-        ("struct S(#[weigh(copied)] u8);", "belongs above the type"),
+        ("#[weigh(copied)] struct S;", "cannot find attribute `weigh`"),
     ] {
         let program = format!("#[derive(quiescence::Weigh)] {item}");
         let said = compiler.compile(&program).expect_err(item);

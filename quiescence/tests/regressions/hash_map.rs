@@ -19,7 +19,6 @@ fn a_key_whose_hash_changes_was_copied_into_a_bucket_in_use() {
     }
     impl Weigh for Fickle {
         const OWNS: bool = false;
-        const COPIED: quiescence::Copied<Self> = quiescence::Copied::yes();
     }
 
     let map = HashMap::<Fickle, u64>::new();
@@ -76,15 +75,15 @@ type Numbers = HashMap<u64, u64, BuildHasherDefault<Crowded>, Private>;
 /// What may wait in the domain of [`numbers`].
 const BYTES_MAX: u64 = 4_096;
 
-/// A node with so many slots of 16 bytes each, a tag for each of them, its head, and what stands
-/// for it in the queue.
+/// A node with so many slots, a tag for each of them, its head, and what stands for it in the
+/// queue.
 const fn node(slots: u64) -> u64 {
-    slots * 17 + 40 + 24
+    slots * 9 + 32 + 24
 }
 
-/// What an update leaves at most in [`numbers`]: while a table grows the nodes of four buckets, and
-/// two of its own one; of sixteen entries, so of 64 slots at most.
-const LEFT_MAX: u64 = 6 * node(64);
+/// What an update leaves at most in [`numbers`]: a box, while a table grows the nodes of four
+/// buckets, and two of its own one; of sixteen entries, so of 64 slots at most.
+const LEFT_MAX: u64 = 48 + 6 * node(64);
 
 /// A map with sixteen entries in each of some buckets.
 fn numbers(buckets: u64) -> (Numbers, Domain<Private>) {
@@ -156,15 +155,17 @@ fn insertions_of_absent_keys_in_a_section_had_no_bound() {
     let view = numbers.read();
     let inserted = catch_unwind(AssertUnwindSafe(|| {
         for turn in 0..4_000 {
-            // Another thread's, whose removals leave nothing.
-            thread::scope(|scope| scope.spawn(|| numbers.remove(&(turn % 16))).join().unwrap());
-            view.get_or_insert(turn % 16, turn);
+            // Another thread's, which leave what the limit has room for.
+            let remove = || numbers.try_remove(&(turn % 16));
+            let removed = thread::scope(|scope| scope.spawn(remove).join().unwrap());
+            // Then new ones of that bucket.
+            view.get_or_insert(if removed.is_ok() { turn % 16 } else { turn << 32 }, turn);
         }
     }));
     let waiting = domain.statistics().bytes_waiting;
     assert!(waiting <= BYTES_MAX + LEFT_MAX, "{waiting} bytes wait");
     assert!(inserted.is_err(), "it was refused");
-    let present = (0..16).find(|number| view.contains_key(number)).expect("one was removed");
+    let present = (0..16).find(|number| view.contains_key(number)).expect("some are there");
     view.get_or_insert_with(present, || unreachable!("it is there"));
     assert!(!numbers.insert_if_absent(present, 1));
 }

@@ -6,7 +6,6 @@
 use crate::common::*;
 use std::collections::BTreeSet;
 
-use quiescence::Copied;
 use quiescence::collections::HashMap;
 use quiescence::collections::hash_map::Operation;
 
@@ -40,60 +39,13 @@ fn come_to(place: Place) {
     }
 }
 
-/// What maps of either form have: keys and values.
-trait Part: Hash + Eq + Clone + Weigh + Send + Sync + 'static {
-    fn new(number: u64) -> Self;
-    fn number(&self) -> u64;
-}
-
-macro_rules! parts {
-    ($($part:ident),*) => {
-        $(impl PartialEq for $part {
-            fn eq(&self, other: &Self) -> bool {
-                come_to(Equal);
-                self.number() == other.number()
-            }
-        }
-
-        impl Eq for $part {}
-
-        impl Hash for $part {
-            fn hash<H: Hasher>(&self, state: &mut H) {
-                come_to(Hashed);
-                self.number().hash(state);
-            }
-        })*
-    };
-}
-
-parts!(Plain, Owned);
-
-/// Stands in slots.
-#[derive(Clone, Copy)]
-struct Plain(u64);
-
-impl Part for Plain {
-    fn new(number: u64) -> Self {
-        Self(number)
-    }
-
-    fn number(&self) -> u64 {
-        self.0
-    }
-}
-
-impl Weigh for Plain {
-    const OWNS: bool = false;
-    const COPIED: Copied<Self> = Copied::yes();
-}
-
 /// How many there are.
 static OWNED: AtomicI64 = AtomicI64::new(0);
 
-/// Stands in boxes.
+/// A key, or a value.
 struct Owned(Box<u64>);
 
-impl Part for Owned {
+impl Owned {
     fn new(number: u64) -> Self {
         OWNED.fetch_add(1, SeqCst);
         Self(Box::new(number))
@@ -101,6 +53,22 @@ impl Part for Owned {
 
     fn number(&self) -> u64 {
         *self.0
+    }
+}
+
+impl PartialEq for Owned {
+    fn eq(&self, other: &Self) -> bool {
+        come_to(Equal);
+        self.number() == other.number()
+    }
+}
+
+impl Eq for Owned {}
+
+impl Hash for Owned {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        come_to(Hashed);
+        self.number().hash(state);
     }
 }
 
@@ -127,7 +95,7 @@ impl Weigh for Owned {
     }
 }
 
-type Map<P> = HashMap<P, P, BuildHasherDefault<Constant>, Private>;
+type Map = HashMap<Owned, Owned, BuildHasherDefault<Constant>, Private>;
 
 /// Keys from the beginning: in the slots of their bucket, and in its node.
 const KEYS: u64 = 12;
@@ -135,33 +103,33 @@ const KEYS: u64 = 12;
 /// Keys that are operated on: in a slot, in the node, and not there.
 const SUBJECTS: [u64; 3] = [3, KEYS - 2, 50];
 
-type Operate<P> = fn(&Map<P>, u64);
+type Operate = fn(&Map, u64);
 
 /// Whatever calls user code. None touches another key than the subject.
-fn operations<P: Part>() -> [(&'static str, Operate<P>); 16] {
-    fn new<P: Part>(key: u64) -> P {
+fn operations() -> [(&'static str, Operate); 16] {
+    fn new(key: u64) -> Owned {
         come_to(Closure);
-        P::new(key)
+        Owned::new(key)
     }
     [
-        ("get", |map, key| _ = map.read().get(&P::new(key)).map(P::number)),
+        ("get", |map, key| _ = map.read().get(&Owned::new(key)).map(Owned::number)),
         ("iter", |map, _| assert!(map.read().iter().all(|(key, value)| key == value))),
-        ("insert", |map, key| _ = map.insert(P::new(key), P::new(key))),
-        ("try_insert", |map, key| _ = map.try_insert(P::new(key), P::new(key)).is_ok()),
-        ("insert_if_absent", |map, key| _ = map.insert_if_absent(P::new(key), P::new(key))),
-        ("remove", |map, key| _ = map.remove(&P::new(key))),
-        ("try_remove", |map, key| _ = map.try_remove(&P::new(key)).is_ok()),
-        ("update", |map, key| _ = map.update(&P::new(key), |_| new(key))),
-        ("try_update", |map, key| _ = map.try_update(&P::new(key), |_| new(key)).is_ok()),
+        ("insert", |map, key| _ = map.insert(Owned::new(key), Owned::new(key))),
+        ("try_insert", |map, key| _ = map.try_insert(Owned::new(key), Owned::new(key)).is_ok()),
+        ("insert_if_absent", |map, key| _ = map.insert_if_absent(Owned::new(key), Owned::new(key))),
+        ("remove", |map, key| _ = map.remove(&Owned::new(key))),
+        ("try_remove", |map, key| _ = map.try_remove(&Owned::new(key)).is_ok()),
+        ("update", |map, key| _ = map.update(&Owned::new(key), |_| new(key))),
+        ("try_update", |map, key| _ = map.try_update(&Owned::new(key), |_| new(key)).is_ok()),
         ("get_or_insert_with", |map, key| {
-            assert_eq!(map.read().get_or_insert_with(P::new(key), || new(key)).number(), key);
+            assert_eq!(map.read().get_or_insert_with(Owned::new(key), || new(key)).number(), key);
         }),
         ("compute: insert", |map, key| {
-            let insert = |_: Option<(&P, &P)>| Operation::<_, ()>::Insert(new(key));
-            map.read().compute(P::new(key), insert);
+            let insert = |_: Option<(&Owned, &Owned)>| Operation::<_, ()>::Insert(new(key));
+            map.read().compute(Owned::new(key), insert);
         }),
         ("compute: remove", |map, key| {
-            map.read().compute(P::new(key), |_| {
+            map.read().compute(Owned::new(key), |_| {
                 come_to(Closure);
                 Operation::<_, ()>::Remove
             });
@@ -172,26 +140,26 @@ fn operations<P: Part>() -> [(&'static str, Operate<P>); 16] {
                 other.number() != key
             });
         }),
-        ("extend", |map, key| map.extend([(P::new(key), P::new(key))])),
+        ("extend", |map, key| map.extend([(Owned::new(key), Owned::new(key))])),
         ("reserve", |map, _| map.reserve(4 * map.capacity())),
         ("shrink", |map, _| map.shrink_to_fit()),
     ]
 }
 
 /// What user code does in their midst; and whether other keys stay.
-fn acts<P: Part>() -> [(&'static str, Operate<P>, bool); 8] {
+fn acts() -> [(&'static str, Operate, bool); 8] {
     [
         ("panics", |_, _| panic_any("on purpose"), true),
-        ("inserts the key", |map, key| _ = map.insert(P::new(key), P::new(key)), true),
-        ("removes the key", |map, key| _ = map.remove(&P::new(key)), true),
+        ("inserts the key", |map, key| _ = map.insert(Owned::new(key), Owned::new(key)), true),
+        ("removes the key", |map, key| _ = map.remove(&Owned::new(key)), true),
         (
             "replaces all",
-            |map, _| map.extend((0..KEYS).map(|key| (P::new(key), P::new(key)))),
+            |map, _| map.extend((0..KEYS).map(|key| (Owned::new(key), Owned::new(key)))),
             true,
         ),
         (
             "inserts others",
-            |map, _| map.extend((60..70).map(|key| (P::new(key), P::new(key)))),
+            |map, _| map.extend((60..70).map(|key| (Owned::new(key), Owned::new(key)))),
             true,
         ),
         ("has it grow", |map, _| map.reserve(4 * map.capacity()), true),
@@ -201,7 +169,7 @@ fn acts<P: Part>() -> [(&'static str, Operate<P>, bool); 8] {
 }
 
 /// Nothing is there twice, is counted wrongly, or is not found.
-fn is_whole<P: Part>(map: &Map<P>) -> BTreeSet<u64> {
+fn is_whole(map: &Map) -> BTreeSet<u64> {
     let view = map.read();
     let mut keys = BTreeSet::new();
     for (key, value) in &view {
@@ -215,15 +183,15 @@ fn is_whole<P: Part>(map: &Map<P>) -> BTreeSet<u64> {
 
 /// Has an operation do something at a place, and looks at what that leaves. Returns whether it came
 /// there.
-fn has_acted<P: Part>(
+fn has_acted(
     domain: &Domain<Private>,
-    (operate, subject): (Operate<P>, u64),
+    (operate, subject): (Operate, u64),
     place: Place,
-    (act, what, others_stay): (&str, Operate<P>, bool),
+    (act, what, others_stay): (&str, Operate, bool),
 ) -> bool {
     let builder = HashMap::builder().domain(domain.clone());
-    let map: Arc<Map<P>> = Arc::new(builder.hasher(Default::default()).build());
-    map.extend((0..KEYS).map(|key| (P::new(key), P::new(key))));
+    let map: Arc<Map> = Arc::new(builder.hasher(Default::default()).build());
+    map.extend((0..KEYS).map(|key| (Owned::new(key), Owned::new(key))));
     let there = Arc::clone(&map);
     ACT.set(Some((place, Box::new(move || what(&there, subject)))));
     let end = catch_unwind(AssertUnwindSafe(|| operate(&map, subject)));
@@ -234,7 +202,7 @@ fn has_acted<P: Part>(
     let is_there = |key: &u64| *key == subject || keys.contains(key);
     assert!(!(has_acted && others_stay) || (0..KEYS).all(|key| is_there(&key)), "{keys:?}");
     // It can be used on.
-    map.extend((0..2 * KEYS).map(|key| (P::new(key), P::new(key))));
+    map.extend((0..2 * KEYS).map(|key| (Owned::new(key), Owned::new(key))));
     assert!(is_whole(&map).len() as u64 >= 2 * KEYS);
     map.retain(|key, _| key.number() % 2 == 0);
     map.reserve(100);
@@ -243,10 +211,10 @@ fn has_acted<P: Part>(
 }
 
 /// Has each place of each operation do each act. Returns the places that were reached.
-fn all_of<P: Part>(domain: &Domain<Private>) -> BTreeSet<Place> {
+fn all_of(domain: &Domain<Private>) -> BTreeSet<Place> {
     let mut reached = BTreeSet::new();
-    for (name, operate) in operations::<P>() {
-        for act in acts::<P>() {
+    for (name, operate) in operations() {
+        for act in acts() {
             for place in [Hashed, Equal, Place::Clone, Weighed, Dropped, Closure] {
                 for subject in SUBJECTS {
                     let case = || has_acted(domain, (operate, subject), place, act);
@@ -274,6 +242,5 @@ fn user_code_that_used_the_map_waited_for_itself() {
     }));
     let domain: Domain<Private> = Domain::builder().build();
     let all = [Hashed, Equal, Place::Clone, Weighed, Dropped, Closure].into();
-    assert_eq!(all_of::<Owned>(&domain), all);
-    assert_eq!(all_of::<Plain>(&domain), [Hashed, Equal, Closure].into());
+    assert_eq!(all_of(&domain), all);
 }

@@ -63,8 +63,8 @@ pub enum Point {
     SlotTagged,
     /// An updater has locked a bucket.
     BucketLocked,
-    /// A reader has missed in a node and not yet looked whether it is still the bucket's.
-    NodeMissed,
+    /// A reader has found nothing in the slots of a bucket and not yet looked in its node.
+    NodeSought,
     /// The entries of a bucket have been copied, and the bucket does not say so yet.
     BucketMoving,
     /// An updater of an exact cell has marked a borrow as paid.

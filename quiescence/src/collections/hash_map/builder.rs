@@ -3,7 +3,7 @@
 use std::fmt;
 use std::hash::RandomState;
 
-use super::map::{HashMap, is_copied, weight};
+use super::map::{HashMap, weight};
 use crate::domain::domain::Domain;
 use crate::domain::guard::Global;
 use crate::domain::tag::DomainTag;
@@ -58,11 +58,11 @@ where
         V: Weigh,
     {
         let Self { capacity, hasher, domain, .. } = self;
-        HashMap::make(capacity, hasher, domain, is_copied::<K, V>(), weight::<K, V>())
+        HashMap::make(capacity, hasher, domain, weight::<K, V>())
     }
 
     /// The map, of types that do not implement [`Weigh`]: `weight` gives the bytes of an entry and
-    /// of all that it owns. Entries are in boxes.
+    /// of all that it owns.
     ///
     /// ```
     /// use quiescence::collections::HashMap;
@@ -77,7 +77,7 @@ where
     /// images.remove(&1); // a megabyte waits
     /// ```
     pub fn build_with_weight(self, weight: fn(&K, &V) -> usize) -> HashMap<K, V, S, D> {
-        HashMap::make(self.capacity, self.hasher, self.domain, false, Some(weight))
+        HashMap::make(self.capacity, self.hasher, self.domain, Some(weight))
     }
 }
 

@@ -4,11 +4,9 @@ use std::hash::{BuildHasher, Hash};
 use std::panic::Location;
 use std::sync::Arc;
 
-use super::entry::{Boxed, Form, Inline};
 use super::garbage::Garbage;
 use super::growth;
-use super::map::{HashMap, by_form};
-use super::table::TableRef;
+use super::map::HashMap;
 use super::update::At;
 use super::walk::Walk;
 use crate::domain::tag::DomainTag;
@@ -53,14 +51,14 @@ where
             // Retired after the section, where that may wait.
             let mut taken = (!reserve::in_section()).then(Vec::new);
             let _section = self.tag().enter(location);
-            next = by_form!(self, F, self.retain_batch::<F<K, V>>(at, &mut keeps, &mut taken));
+            next = self.retain_batch(at, &mut keeps, &mut taken);
         }
     }
 
     /// The same for some buckets, from a position that [`advance`] gave. In a section. What is
     /// taken out is given to `taken`, or else retired at once.
     #[track_caller]
-    fn retain_batch<'m, F: Form<Key = K, Value = V>>(
+    fn retain_batch<'m>(
         &'m self,
         mut at: usize,
         keeps: &mut impl FnMut(&K, &V) -> bool,
@@ -70,15 +68,15 @@ where
             if taken.as_ref().is_some_and(|taken| taken.len() >= TAKEN) {
                 break;
             }
-            // SAFETY: in a section, and the form is the map's.
-            let table = unsafe { growth::root::<F>(&self.root) };
+            // SAFETY: in a section.
+            let table = unsafe { growth::root(&self.root) };
             if table.is_nothing() {
                 return None;
             }
             let index = at & table.mask();
             let mut walk = Walk::new(table, index, index + 1);
             // SAFETY: the table was loaded in this section.
-            while let Some(entry) = unsafe { walk.next(|key| self.hash(key)) } {
+            while let Some(entry) = unsafe { walk.next(|entry| self.hash(&entry.key)) } {
                 let garbage = self.retain_entry(entry, keeps, taken.is_none());
                 if let Some(taken) = taken {
                     taken.extend(garbage);
@@ -157,10 +155,8 @@ where
     /// As [`with_capacity`](Self::with_capacity).
     pub fn reserve(&self, additional: usize) {
         let entries = self.len().saturating_add(additional);
-        by_form!(self, F, {
-            let enough = growth::buckets_for::<F<K, V>>(entries);
-            while self.resize_step::<F<K, V>>(|buckets| (enough > buckets).then_some(enough)) {}
-        });
+        let enough = growth::buckets_for(entries);
+        while self.resize_step(|buckets| (enough > buckets).then_some(enough)) {}
     }
 
     /// Has the table be as small as it can be for the entries that it has, and for so many at
@@ -176,14 +172,12 @@ where
     /// assert!(map.capacity() >= 100 && map.capacity() < 1_000);
     /// ```
     pub fn shrink_to(&self, capacity: usize) {
-        by_form!(self, F, {
-            // Of the number that it has now: others may insert meanwhile.
-            let smaller = |buckets: usize| {
-                let enough = growth::buckets_for::<F<K, V>>(self.len().max(capacity));
-                (enough < buckets).then_some(buckets / 2)
-            };
-            while self.resize_step::<F<K, V>>(smaller) {}
-        });
+        // Of the number that it has now: others may insert meanwhile.
+        let smaller = |buckets: usize| {
+            let enough = growth::buckets_for(self.len().max(capacity));
+            (enough < buckets).then_some(buckets / 2)
+        };
+        while self.resize_step(smaller) {}
     }
 
     /// As [`shrink_to`](Self::shrink_to), for the entries that it has.
@@ -195,16 +189,13 @@ where
     /// from the number that there is. Returns whether there is more to do, and to be done now: in a
     /// section not by a thread that is over the limit.
     #[track_caller]
-    fn resize_step<F: Form<Key = K, Value = V> + 'static>(
-        &self,
-        wanted: impl Fn(usize) -> Option<usize>,
-    ) -> bool {
+    fn resize_step(&self, wanted: impl Fn(usize) -> Option<usize>) -> bool {
         if !self.has_room() {
             return false;
         }
         let garbage = Garbage::new(self);
         let section = self.tag().enter(Location::caller());
-        let table: TableRef<F> = self.own_table();
+        let table = self.own_table();
         if table.next().is_none() {
             let Some(buckets) = wanted(table.buckets()) else { return false };
             if buckets < table.buckets()
@@ -218,7 +209,7 @@ where
                 if is_over {
                     // SAFETY: they were out of reach when they were found; the grace period began
                     // after that.
-                    unsafe { old.end_all::<F>() };
+                    unsafe { old.end_all() };
                 }
                 return is_over;
             }

@@ -20,8 +20,7 @@
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
-use super::bucket::{GracePeriods, Locked, Moved, add_copy};
-use super::entry::{EntryOf, Form};
+use super::bucket::{Locked, Moved, SLOTS, add_unseen};
 use super::known::Known;
 use super::node::Left;
 use super::search::each;
@@ -33,13 +32,13 @@ use crate::os::sync::AtomicPtr;
 pub(super) const STEP: u64 = 4;
 
 /// Entries for each bucket on average from which on a table grows: eleven sixteenths of its slots.
-pub(super) const fn most<F: Form>(buckets: usize) -> usize {
-    buckets.saturating_mul(F::SLOTS * 11) / 16
+pub(super) const fn most(buckets: usize) -> usize {
+    buckets.saturating_mul(SLOTS * 11) / 16
 }
 
 /// Buckets for so many entries.
-pub(super) fn buckets_for<F: Form>(entries: usize) -> usize {
-    let buckets = entries.saturating_mul(16).div_ceil(F::SLOTS * 11).next_power_of_two();
+pub(super) fn buckets_for(entries: usize) -> usize {
+    let buckets = entries.saturating_mul(16).div_ceil(SLOTS * 11).next_power_of_two();
     buckets.max(SMALLEST)
 }
 
@@ -54,14 +53,13 @@ const SMALLEST: usize = if cfg!(loom) { 1 } else { 4 };
 ///
 /// # Safety
 /// `table` was loaded from `root` in the section that is in progress, and has a next one.
-pub(super) unsafe fn help<F: Form, G: GracePeriods>(
-    root: &AtomicPtr<Table>,
-    table: TableRef<F>,
+pub(super) unsafe fn help<E>(
+    root: &AtomicPtr<Table<E>>,
+    table: TableRef<E>,
     step: u64,
-    hash_of: &impl Fn(&F::Key) -> u64,
-    grace_periods: &G,
-    left: &Left,
-) -> Option<TableRef<F>> {
+    hash_of: &impl Fn(&E) -> u64,
+    left: &Left<E>,
+) -> Option<TableRef<E>> {
     let next = table.next().expect("the caller has seen one");
     let units = units(table, next);
     // Relaxed: a ticket.
@@ -69,7 +67,7 @@ pub(super) unsafe fn help<F: Form, G: GracePeriods>(
     let (tables, mut hashes) = ((table, next), Known::nothing());
     for unit in (0..units.min(step as usize)).map(|unit| first.wrapping_add(unit) & (units - 1)) {
         // SAFETY: by the contract.
-        unsafe { move_unit(tables, unit, hash_of, &mut hashes, grace_periods, left) };
+        unsafe { move_unit(tables, unit, hash_of, &mut hashes, left) };
     }
     if !has_moved(table) {
         return None;
@@ -80,12 +78,12 @@ pub(super) unsafe fn help<F: Form, G: GracePeriods>(
 }
 
 /// How many buckets the smaller one of both tables has.
-fn units<F: Form>(table: TableRef<F>, next: TableRef<F>) -> usize {
+fn units<E>(table: TableRef<E>, next: TableRef<E>) -> usize {
     table.buckets().min(next.buckets())
 }
 
 /// Whether all entries of a table are in its next one.
-pub(super) fn has_moved<F: Form>(table: TableRef<F>) -> bool {
+pub(super) fn has_moved<E>(table: TableRef<E>) -> bool {
     // Acquire: pairs with the AcqRel in `move_unit`.
     table.next().is_some_and(|next| table.head().moved.load(Acquire) == units(table, next) as u64)
 }
@@ -95,27 +93,23 @@ pub(super) fn has_moved<F: Form>(table: TableRef<F>) -> bool {
 ///
 /// # Safety
 /// As [`help`].
-unsafe fn move_unit<F: Form, G: GracePeriods>(
-    (table, next): (TableRef<F>, TableRef<F>),
+unsafe fn move_unit<E>(
+    (table, next): (TableRef<E>, TableRef<E>),
     unit: usize,
-    hash_of: &impl Fn(&F::Key) -> u64,
-    hashes: &mut Known<F, u64>,
-    grace_periods: &G,
-    left: &Left,
+    hash_of: &impl Fn(&E) -> u64,
+    hashes: &mut Known<E, u64>,
+    left: &Left<E>,
 ) {
     // A table shrinks by half at once.
     let both = [Some(unit), (next.buckets() < table.buckets()).then(|| unit + next.buckets())];
-    let lock = |index| {
-        let bucket = table.bucket(index);
-        Locked::<F, G>::lock(bucket).map(|word| Locked::new(bucket, word, grace_periods, left))
-    };
+    let lock = |index| Locked::lock(table.bucket(index), left);
     let units = table.mask().min(next.mask());
     hashes.forget();
     let (first, second, is_in_order) = loop {
         for index in both.into_iter().flatten() {
-            let ask = |entry: &EntryOf<F>| {
+            let ask = |entry: &E| {
                 if hashes.get(entry).is_none() {
-                    hashes.add(entry, hash_of(&entry.key));
+                    hashes.add(entry, hash_of(entry));
                 }
             };
             // SAFETY: by the contract.
@@ -125,30 +119,23 @@ unsafe fn move_unit<F: Form, G: GracePeriods>(
         let second = both[1].map(|second| {
             lock(second).unwrap_or_else(|Moved| unreachable!("both are moved under both locks"))
         });
-        // SAFETY: we have the buckets, and tags say that there are entries.
-        let entry = |slot: *mut u8| unsafe { F::entry(slot) };
-        if hashes.are_of(live(&first, second.as_ref()).map(entry)) {
+        if hashes.are_of(live(&first, second.as_ref())) {
             break (first, second, true); // as usual: nothing has changed meanwhile
         }
         hashes.settle();
         let is_known = |entry| hashes.get(entry).is_some(); //~ map-unseen
-        if live(&first, second.as_ref()).map(entry).all(is_known) {
+        if live(&first, second.as_ref()).all(is_known) {
             break (first, second, false);
         }
     };
     //~ map-moved-before-copy
-    for (index, from) in live(&first, second.as_ref()).enumerate() {
-        let hash = if is_in_order {
-            hashes.at(index)
-        } else {
-            // SAFETY: as above.
-            hashes.get(unsafe { F::entry(from) }).expect("all are known")
-        };
+    for (index, entry) in live(&first, second.as_ref()).enumerate() {
+        let hash =
+            if is_in_order { hashes.at(index) } else { hashes.get(entry).expect("all are known") };
         // By the hash, but within the buckets that are this one's to fill: a key whose hash is
         // another one by now is lost, and nothing else.
         let target = next.bucket((*hash as usize & !units) | unit);
-        // SAFETY: no thread can reach it before the flag is stored.
-        unsafe { add_copy(target, tags::of_hash(*hash), from) };
+        add_unseen(target, tags::of_hash(*hash), entry);
     }
     //~ point bucket-moving
     first.leave_moved();
@@ -159,20 +146,20 @@ unsafe fn move_unit<F: Form, G: GracePeriods>(
     table.head().moved.fetch_add(1, AcqRel);
 }
 
-/// The slots of all entries of one bucket or two.
-fn live<'l, F: Form, G: GracePeriods>(
-    first: &'l Locked<'_, F, G>,
-    second: Option<&'l Locked<'_, F, G>>,
-) -> impl Iterator<Item = *mut u8> + use<'l, F, G> {
+/// All entries of one bucket or two.
+fn live<E>(
+    first: &Locked<'_, E>,
+    second: Option<&Locked<'_, E>>,
+) -> impl Iterator<Item = *const E> {
     first.live().chain(second.into_iter().flat_map(Locked::live))
 }
 
 /// The table of a map.
 ///
 /// # Safety
-/// The caller is in a section, or has the map alone; the form is the map's.
+/// The caller is in a section, or has the map alone.
 #[inline(always)]
-pub(super) unsafe fn root<F: Form>(root: &AtomicPtr<Table>) -> TableRef<F> {
+pub(super) unsafe fn root<E>(root: &AtomicPtr<Table<E>>) -> TableRef<E> {
     // Acquire: pairs with the Release in `help`, and where the first table is stored [HM-3].
     let table = root.load(Acquire);
     // SAFETY: never null.

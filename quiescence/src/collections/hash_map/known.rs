@@ -9,7 +9,6 @@
 
 use equivalent::Equivalent;
 
-use super::entry::{At, EntryOf, Form};
 use crate::os::user_code::{self, Site};
 
 /// Whether `other`, the key of an entry, is `key`.
@@ -22,13 +21,13 @@ where
 }
 
 /// What is known of entries, by their addresses.
-pub(super) struct Known<F: Form, T> {
+pub(super) struct Known<E, T> {
     /// Sorted, but for what was added since [`settle`](Self::settle).
-    all: Vec<(At<F>, T)>,
+    all: Vec<(*const E, T)>,
     settled: usize,
 }
 
-impl<F: Form, T> Known<F, T> {
+impl<E, T> Known<E, T> {
     pub(super) const fn nothing() -> Self {
         Self { all: Vec::new(), settled: 0 }
     }
@@ -40,7 +39,7 @@ impl<F: Form, T> Known<F, T> {
 
     /// Learns something about an entry. [`get`](Self::get) finds it after
     /// [`settle`](Self::settle).
-    pub(super) fn add(&mut self, entry: &EntryOf<F>, what: T) {
+    pub(super) fn add(&mut self, entry: &E, what: T) {
         self.all.push((entry, what));
     }
 
@@ -59,7 +58,7 @@ impl<F: Form, T> Known<F, T> {
 
     /// Whether these are the entries, in the order in which they were added. Before
     /// [`settle`](Self::settle).
-    pub(super) fn are_of(&self, entries: impl Iterator<Item = At<F>>) -> bool {
+    pub(super) fn are_of(&self, entries: impl Iterator<Item = *const E>) -> bool {
         self.settled == 0 && self.all.iter().map(|known| known.0).eq(entries)
     }
 
@@ -69,11 +68,11 @@ impl<F: Form, T> Known<F, T> {
     }
 
     #[inline(always)]
-    pub(super) fn get(&self, entry: At<F>) -> Option<&T> {
+    pub(super) fn get(&self, entry: *const E) -> Option<&T> {
         if self.settled == 0 { None } else { self.find(entry) }
     }
 
-    fn find(&self, entry: At<F>) -> Option<&T> {
+    fn find(&self, entry: *const E) -> Option<&T> {
         let settled = &self.all[..self.settled];
         let at = settled.binary_search_by_key(&entry, |known| known.0).ok()?;
         Some(&settled[at].1)
@@ -81,9 +80,9 @@ impl<F: Form, T> Known<F, T> {
 }
 
 /// What an update knows of the entries with the tag of its key.
-pub(super) struct Seen<F: Form> {
+pub(super) struct Seen<E> {
     /// The entry of the key; at the begin, if it is known already.
-    pub(super) found: Option<At<F>>,
+    pub(super) found: Option<*const E>,
     /// Entries of other keys.
-    pub(super) others: Known<F, ()>,
+    pub(super) others: Known<E, ()>,
 }

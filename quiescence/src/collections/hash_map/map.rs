@@ -1,15 +1,11 @@
 //! The map itself: what it consists of, how it is made, and how it is read.
 
 use std::hash::{BuildHasher, Hash, RandomState};
-use std::marker::PhantomData;
 use std::panic::Location;
-use std::sync::atomic::AtomicU64;
 
 use equivalent::Equivalent;
 
-use super::bucket::GracePeriods;
 use super::builder::Builder;
-use super::entry::{Boxed, Entry, Form, Inline, may_be_inline};
 use super::growth;
 use super::known::is_key;
 use super::search::search;
@@ -21,26 +17,16 @@ use crate::domain::sections;
 use crate::domain::tag::{DomainTag, Section};
 use crate::os::sync::AtomicPtr;
 use crate::os::user_code::{self, Site};
-use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::free::charge_of_box;
 use crate::reclaim::reserve;
 use crate::reclaim::weigh::{self, Weigh};
 use crate::sync::Counter;
 
-/// Runs an expression with `$form` as the form of a map's entries.
-macro_rules! by_form {
-    ($map:expr, $form:ident, $body:expr) => {
-        if const { crate::collections::hash_map::entry::may_be_inline::<K, V>() } && $map.is_inline
-        {
-            type $form<K, V> = Inline<K, V>;
-            $body
-        } else {
-            type $form<K, V> = Boxed<K, V>;
-            $body
-        }
-    };
+/// A key and its value, in a box of their own.
+pub(super) struct Entry<K, V> {
+    pub(super) key: K,
+    pub(super) value: V,
 }
-pub(super) use by_form;
 
 /// A concurrent hash map. Readers take no lock and write nothing that is shared; what they find
 /// stays valid as long as their section.
@@ -76,25 +62,26 @@ pub(super) use by_form;
 /// user's, `Hash` and `Eq` of keys among them, are called under no lock, and may use the map.
 ///
 /// # Memory
-/// What is replaced or removed waits for a grace period. Where key and value are declared `Copy` by
-/// [`Weigh::COPIED`], and have 32 bytes together at most, they stand in the slots of the table, and
-/// a slot that was removed is used again after a grace period. Else they are in a box, which is
-/// retired in the domain and counts against its limit, as with [`Rcu`](crate::Rcu). What a full
-/// bucket leaves behind, an overflow node for several updates, is charged in both forms.
+/// Key and value are in a box of their own. One that is replaced or removed waits for a grace
+/// period: it is retired in the domain and counts against its limit, as with [`Rcu`](crate::Rcu).
+/// So does what a full bucket leaves behind, an overflow node for several updates. Of small pairs
+/// that are `Copy` a [`CopyMap`](crate::collections::CopyMap) is smaller, its updates are cheaper,
+/// and nothing of it waits; it gives copies. For what is counted a value that changes in place is
+/// best: a look-up in a `HashMap<K, AtomicU64>`.
 ///
 /// **At the limit** an update outside of sections waits, and nothing exceeds it. In a section the
 /// first one goes over the limit, and another one of the thread panics. The `try_` forms give back
 /// what they were given, while there is no room for a box, or more waits than the limit says. So of
 /// each thread two updates at most are beyond the limit, one in a section and one of a `try_` form.
 /// Each leaves a box at most, and ten nodes: two of its own bucket, and those of eight that it
-/// moves to another table. A node has 112 bytes with entries in boxes and 176 with entries of 16
-/// bytes, unless its bucket has more than five entries that found no slot; then at most four slots,
-/// of 9 and 17 bytes, for each entry. (In a [sleepable domain](crate::Srcu#at-the-limit) an update
-/// waits for 10 ms at most, and then goes over the limit.)
+/// moves to another table. A node has 104 bytes, unless its bucket has more than five entries that
+/// found no slot; then at most four slots, of 9 bytes, for each entry. (In a
+/// [sleepable domain](crate::Srcu#at-the-limit) an update waits for 10 ms at most, and then goes
+/// over the limit.)
 ///
-/// A table has a cache line for each six entries in boxes, and 128 bytes for each seven of 16
-/// bytes. It grows to twice its size (four times, below 256 buckets) when eleven in sixteen of its
-/// slots are in use. While it moves there are two, and an old one waits for a grace period: outside
+/// A table has a cache line for each six entries. It grows to twice its size (four times, below 256
+/// buckets) when eleven in sixteen of its slots are in use: so an entry takes 16 to 31 bytes there,
+/// beside its box. While it moves there are two, and an old one waits for a grace period: outside
 /// of the limit, to which it counts as the closure that frees it. All that growth leaves is less
 /// than the table, and with what [`shrink_to`](Self::shrink_to) leaves less than twice the table.
 /// Tables do not shrink by themselves.
@@ -105,12 +92,12 @@ pub(super) use by_form;
 /// good in its lowest and its highest bits.
 ///
 /// # Progress and cost
-/// A look-up in a map of a million integers costs a cache miss, of two lines side by side. It is
-/// wait-free but where a bucket has an overflow node and is changed in between: there it is
-/// repeated. An update finds its entry as a look-up does, and then locks one bucket, with a spin
+/// A look-up in a map of a million integers costs two cache misses: the bucket, and the box. It is
+/// wait-free. An update finds its entry as a look-up does, and then locks one bucket, with a spin
 /// lock in it, for some ten instructions; it begins again where another update of the bucket came
-/// in between. It allocates a box where entries are in boxes. While the table grows, each update
-/// moves four buckets, beside the others; none waits for the end of that.
+/// in between. It makes a box, of memory that this thread has freed before if there is some. While
+/// the table grows, each update moves four buckets, beside the others; none waits for the end of
+/// that.
 ///
 /// # Other domains
 /// [`builder`](Self::builder) makes maps in domains of one's own. In a [sleepable](crate::Srcu) one
@@ -132,24 +119,15 @@ pub(super) use by_form;
 /// ```
 pub struct HashMap<K, V, S = RandomState, D: DomainTag = Global> {
     /// The table that readers begin with; never null.
-    pub(super) root: AtomicPtr<Table>,
-    /// Whether entries stand in slots.
-    pub(super) is_inline: bool,
+    pub(super) root: AtomicPtr<Table<Entry<K, V>>>,
     pub(super) hasher: S,
     pub(super) domain: Domain<D>,
     /// Entries.
     pub(super) count: Counter,
     weight: Weight<K, V>,
-    /// Entries come in by a shared reference, so the type is invariant.
-    entries: PhantomData<Invariant<(K, V)>>,
-    /// The cookie of the grace period that was asked for last, so that dead slots are used again.
-    pub(super) asked: AtomicU64,
 }
 
-/// Takes and gives values of one type.
-type Invariant<T> = fn(T) -> T;
-
-/// What an entry in a box weighs: its size, or what a function says.
+/// What an entry weighs: its size, or what a function says.
 pub(super) type Weight<K, V> = Option<fn(&K, &V) -> usize>;
 
 // SAFETY: entries are shared with other threads, and dropped by any; the rest is Send and Sync.
@@ -233,21 +211,8 @@ where
         K: Weigh,
         V: Weigh,
     {
-        Self::make(capacity, hasher, Domain::global(), is_copied::<K, V>(), weight::<K, V>())
+        Self::make(capacity, hasher, Domain::global(), weight::<K, V>())
     }
-}
-
-/// The table that a map begins with.
-fn first_table<F: Form>(capacity: usize) -> *mut Table {
-    match capacity {
-        0 => TableRef::<F>::nothing(),
-        _ => TableRef::<F>::new(growth::buckets_for::<F>(capacity)).as_ptr(),
-    }
-}
-
-/// Whether both types are declared to be copied byte by byte.
-pub(super) const fn is_copied<K: Weigh, V: Weigh>() -> bool {
-    K::COPIED.is_yes() && V::COPIED.is_yes()
 }
 
 /// How entries of types that say it are weighed.
@@ -261,36 +226,18 @@ pub(super) fn weight<K: Weigh, V: Weigh>() -> Weight<K, V> {
 impl<K, V, S, D: DomainTag> HashMap<K, V, S, D> {
     /// A map. Its entries are freed by other threads, after grace periods: so it is here that their
     /// types must be `Send`, `Sync` and `'static`.
-    pub(super) fn make(
-        capacity: usize,
-        hasher: S,
-        domain: Domain<D>,
-        is_copied: bool,
-        weight: Weight<K, V>,
-    ) -> Self
+    pub(super) fn make(capacity: usize, hasher: S, domain: Domain<D>, weight: Weight<K, V>) -> Self
     where
         K: Send + Sync + 'static,
         V: Send + Sync + 'static,
     {
-        let is_inline = const { may_be_inline::<K, V>() } && is_copied;
-        let domain_sequence =
-            grace::Cookie::done_at(domain.core().grace_periods.sequence()).to_bits();
         let count = Counter::new();
         // Before there is a map, whose drop relies on a table: this may panic.
-        let root = match is_inline {
-            true => first_table::<Inline<K, V>>(capacity),
-            false => first_table::<Boxed<K, V>>(capacity),
+        let root = match capacity {
+            0 => TableRef::nothing(),
+            _ => TableRef::new(growth::buckets_for(capacity)).as_ptr(),
         };
-        Self {
-            root: AtomicPtr::new(root),
-            is_inline,
-            hasher,
-            domain,
-            count,
-            weight,
-            entries: PhantomData,
-            asked: AtomicU64::new(domain_sequence),
-        }
+        Self { root: AtomicPtr::new(root), hasher, domain, count, weight }
     }
 
     #[inline(always)]
@@ -298,7 +245,7 @@ impl<K, V, S, D: DomainTag> HashMap<K, V, S, D> {
         self.domain.tag()
     }
 
-    /// What an entry in a box is charged.
+    /// What an entry is charged.
     pub(super) fn charge(&self, entry: &Entry<K, V>) -> usize {
         let size = size_of::<Entry<K, V>>();
         let bytes = self.weight.map_or(size, |weight| {
@@ -333,23 +280,19 @@ impl<K, V, S, D: DomainTag> HashMap<K, V, S, D> {
     /// How many entries it can have before its table grows.
     pub fn capacity(&self) -> usize {
         let _section = self.tag().enter(Location::caller());
-        // SAFETY: in a section, and the form is the map's.
-        by_form!(self, F, unsafe {
-            let table = growth::root::<F<K, V>>(&self.root);
-            let table = table.next().unwrap_or(table);
-            if table.is_nothing() { 0 } else { growth::most::<F<K, V>>(table.buckets()) }
-        })
+        // SAFETY: in a section.
+        let table = unsafe { growth::root(&self.root) };
+        let table = table.next().unwrap_or(table);
+        if table.is_nothing() { 0 } else { growth::most(table.buckets()) }
     }
 
     /// Bytes of all its tables, and of the boxes of its entries.
     pub(super) fn bytes(&self) -> usize {
         let _section = self.tag().enter(Location::caller());
-        by_form!(self, F, {
-            // SAFETY: in a section, and the form is the map's.
-            let table = unsafe { growth::root::<F<K, V>>(&self.root) };
-            let boxes = if self.is_inline { 0 } else { self.len() * size_of::<Entry<K, V>>() };
-            if table.is_nothing() { 0 } else { table.bytes_of_all() + boxes }
-        })
+        // SAFETY: in a section.
+        let table = unsafe { growth::root(&self.root) };
+        let boxes = self.len() * size_of::<Entry<K, V>>();
+        if table.is_nothing() { 0 } else { table.bytes_of_all() + boxes }
     }
 
     /// The domain whose sections protect what readers find.
@@ -428,12 +371,10 @@ impl<K: Hash + Eq, V, S: BuildHasher, D: DomainTag> HashMap<K, V, S, D> {
     where
         Q: Equivalent<K> + ?Sized,
     {
-        by_form!(self, F, {
-            // SAFETY: in a section, and the form is the map's.
-            let table = unsafe { growth::root::<F<K, V>>(&self.root) };
-            // SAFETY: loaded in the section.
-            unsafe { search(table, hash, |entry| is_key(key, &entry.key)) }
-        })
+        // SAFETY: in a section.
+        let table = unsafe { growth::root(&self.root) };
+        // SAFETY: loaded in the section.
+        unsafe { search(table, hash, |entry| is_key(key, &entry.key)) }
     }
 
     /// The value of a key. It stays valid as long as the section, also if it is removed or
@@ -457,32 +398,16 @@ impl<K: Hash + Eq, V, S: BuildHasher, D: DomainTag> HashMap<K, V, S, D> {
     }
 }
 
-impl GracePeriods for DomainState {
-    #[inline]
-    fn snapshot(&self) -> u64 {
-        self.grace_periods.snapshot_after_unlinking().to_bits()
-    }
-
-    #[inline]
-    fn is_over(&self, cookie: u64) -> bool {
-        self.grace_periods.sequence().is_done(grace::Cookie::from_bits(cookie))
-    }
-}
-
 impl<K, V, S, D: DomainTag> Drop for HashMap<K, V, S, D> {
     fn drop(&mut self) {
-        by_form!(self, F, {
-            // SAFETY: borrowed exclusively: no thread can have a reference out of it.
-            let table = unsafe { growth::root::<F<K, V>>(&self.root) };
-            let end = |entry: *mut Entry<K, V>| {
-                if !entry.is_null() {
-                    // SAFETY: each box of the map, once.
-                    let entry = unsafe { Box::from_raw(entry) };
-                    user_code::run(Site::Drop, || drop(entry));
-                }
-            };
-            // SAFETY: as above.
-            unsafe { table.end(end) };
-        });
+        // SAFETY: borrowed exclusively: no thread can have a reference out of it.
+        let table = unsafe { growth::root(&self.root) };
+        let end = |entry: *const Entry<K, V>| {
+            // SAFETY: each box of the map, once.
+            let entry = unsafe { Box::from_raw(entry.cast_mut()) };
+            user_code::run(Site::Drop, || drop(entry));
+        };
+        // SAFETY: as above.
+        unsafe { table.end(end) };
     }
 }

@@ -2,23 +2,23 @@
 //!
 //! # Design
 //! A look-up in a large map costs its cache misses, and the section around it next to nothing. So
-//! a bucket is one or two cache lines side by side, which have all that a look-up needs: a word
-//! with a tag for each slot, and slots with key and value, or pointers to them (`entry`).
-//! Updaters lock one bucket, by a bit of that word (`bucket`). An update is one store of the
-//! word: for all readers at one moment. What a bucket has no slot for is in an overflow node
+//! a bucket is one cache line: a word with a tag for each slot, and slots, which point to boxes of
+//! key and value (`slot`). A look-up has two misses, and hardly ever one of another key's box.
+//! Updaters lock one bucket, by a bit of that word (`bucket`). An update is one store of a slot:
+//! for all readers at one moment. What a bucket has no slot for is in an overflow node
 //! (`node`): nothing is waited for, and no bucket takes entries of another one. A map grows while
 //! it is used: each update moves a few buckets to the next table (`growth`).
 //!
 //! ```text
-//! word: tag tag dead tag 0 0 tag | flags     over: cookie, or node
-//! slots: [key value] [key value] ...
+//! word: 0 tag tag 0 0 tag tag | flags     over: null, or node
+//! slots: box box null null box box
 //! ```
 //!
 //! | file | what it is |
 //! |---|---|
 //! | `collections/tags` | the word of a bucket |
-//! | `entry` | entries in slots, and entries in boxes |
-//! | `formed` | pointers to what has slots |
+//! | `slot` | slots, which point to entries |
+//! | `headed` | pointers to tables and nodes |
 //! | `node` | overflow nodes |
 //! | `bucket` | a bucket, and all changes of one; the invariants |
 //! | `table` | tables |
@@ -33,16 +33,15 @@
 //! Sources: tags that are compared at once, from SwissTable (Kulukundis, CppCon 2017); buckets of
 //! cache lines whose updaters lock them and whose readers do not, from CLHT (David, Guerraoui,
 //! Trigonakis, ASPLOS 2015) and MemC3 (Fan, Andersen, Kaminsky, NSDI 2013); moving by updaters in
-//! steps, from Click's non-blocking hash map (2007). That a slot waits for a grace period, and not
-//! an object, is ours.
+//! steps, from Click's non-blocking hash map (2007).
 
 mod bucket;
-mod entry;
-mod formed;
 mod growth;
+mod headed;
 mod known;
 mod node;
 mod search;
+mod slot;
 mod table;
 mod walk;
 

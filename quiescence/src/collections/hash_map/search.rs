@@ -1,9 +1,8 @@
 //! How readers find an entry: without a lock, and without a store.
 
-use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use std::sync::atomic::Ordering::Acquire;
 
 use super::bucket::{Bucket, node_of, search_node};
-use super::entry::{At, EntryOf, Form};
 use super::known::Seen;
 use super::node::NodeRef;
 use super::table::TableRef;
@@ -12,21 +11,21 @@ use crate::collections::tags::{self, MOVED, OVER};
 /// The entry with this hash that `is_it` accepts.
 ///
 /// Linearizable: an entry that is found was there at a moment of the call, and a key that is not
-/// found was not there at one. Lock-free; wait-free where buckets have no nodes. Usually one cache
-/// line, or two that lie side by side.
+/// found was not there at one. Wait-free, but for tables that are
+/// replaced as fast as it goes from one to the next. Usually one cache line, and the box.
 ///
 /// # Safety
 /// The table was loaded in the section that is in progress; or the caller has it alone.
 #[inline]
-pub(super) unsafe fn search<F: Form>(
-    table: TableRef<F>,
+pub(super) unsafe fn search<E>(
+    table: TableRef<E>,
     hash: u64,
-    mut is_it: impl FnMut(&EntryOf<F>) -> bool,
-) -> Option<At<F>> {
+    mut is_it: impl FnMut(&E) -> bool,
+) -> Option<*const E> {
     let tag = tags::of_hash(hash);
     let bucket = table.bucket(hash as usize);
     // Acquire: pairs with the Release that stored the tag; the slot has been written [HM-1].
-    let word = bucket.head().word.load(Acquire); //~ map-relaxed-tag-load
+    let word = bucket.word.load(Acquire); //~ map-relaxed-tag-load
     // SAFETY: loaded in the section.
     if let Some(entry) = unsafe { bucket.search_head(word, tag, &mut is_it) } {
         return Some(entry);
@@ -41,15 +40,15 @@ pub(super) unsafe fn search<F: Form>(
 /// The same where the bucket has a node, or its entries have moved.
 #[cold]
 #[inline(never)]
-unsafe fn search_further<F: Form>(
-    mut table: TableRef<F>,
+unsafe fn search_further<E>(
+    mut table: TableRef<E>,
     hash: u64,
-    is_it: &mut impl FnMut(&EntryOf<F>) -> bool,
-) -> Option<At<F>> {
+    is_it: &mut impl FnMut(&E) -> bool,
+) -> Option<*const E> {
     let tag = tags::of_hash(hash);
     loop {
         let bucket = table.bucket(hash as usize);
-        let (word, node) = load::<F>(bucket);
+        let (word, node) = load(bucket);
         // SAFETY: loaded in the section.
         if let Some(entry) = unsafe { bucket.search_head(word, tag, is_it) } {
             return Some(entry);
@@ -60,20 +59,13 @@ unsafe fn search_further<F: Form>(
             continue;
         }
         let node = node?;
+        //~ point node-sought
         // SAFETY: loaded in the section.
-        if let Some(entry) = unsafe { search_node(node, tag, is_it) } {
-            return Some(entry);
-        }
-        //~ point node-missed
-        // By [HM-I2] nothing was missed, unless the pointer has changed.
-        //~ map-no-recheck:
-        if is_still(bucket, node) {
-            return None;
-        }
+        return unsafe { search_node(node, tag, is_it) };
     }
 }
 
-impl<F: Form> Seen<F> {
+impl<E> Seen<E> {
     /// Looks at the entries with this hash until it finds the one of the key, which `is_key`
     /// accepts: user code. Those of other keys are compared once.
     ///
@@ -82,15 +74,15 @@ impl<F: Form> Seen<F> {
     #[inline(always)]
     pub(super) unsafe fn look(
         &mut self,
-        table: TableRef<F>,
+        table: TableRef<E>,
         hash: u64,
-        is_key: &impl Fn(&F::Key) -> bool,
+        is_key: &impl Fn(&E) -> bool,
     ) {
-        let is_it = |entry: &EntryOf<F>| {
+        let is_it = |entry: &E| {
             if self.others.get(entry).is_some() {
                 return false;
             }
-            let is_it = is_key(&entry.key);
+            let is_it = is_key(entry);
             if !is_it {
                 self.others.add(entry, ());
             }
@@ -106,47 +98,25 @@ impl<F: Form> Seen<F> {
 ///
 /// # Safety
 /// As [`search`].
-pub(super) unsafe fn each<F: Form>(bucket: Bucket<F>, mut f: impl FnMut(&EntryOf<F>)) {
+pub(super) unsafe fn each<E>(bucket: &Bucket<E>, mut f: impl FnMut(&E)) {
     let (word, node) = load(bucket);
-    for slot in bucket.live(word, node) {
-        // SAFETY: the tag said that there was an entry, in this section.
-        let entry = unsafe { F::entry(slot) };
-        // SAFETY: null, or an entry that is not written to, or freed, before the section ends.
+    for entry in bucket.live(word, node) {
+        // SAFETY: null, or an entry that is not freed before the section ends.
         if let Some(entry) = unsafe { entry.as_ref() } {
             f(entry);
         }
     }
 }
 
-/// The word of a bucket, and the node that its pointer led to when the word was loaded.
-pub(super) fn load<F: Form>(bucket: Bucket<F>) -> (u64, Option<NodeRef<F>>) {
-    let head = bucket.head();
-    loop {
-        // Acquire: pairs with the Release in `copy_node`; the node has been written [HM-2]. It is
-        // loaded before the word, so that what moves between both after that changes it.
-        //~ map-relaxed-overflow-load:
-        let over = head.over.load(Acquire);
-        //~ node-loaded
-        // Acquire: as in `search` [HM-1].
-        let word = head.word.load(Acquire); //~ map-relaxed-tag-load
-        if word & (OVER | MOVED) != OVER {
-            return (word, None);
-        }
-        if let Some(node) = node_of(over)
-            //~ map-no-recheck:
-            && is_still(bucket, node)
-        {
-            return (word, Some(node));
-        }
-        //~ map-cookie-is-absence
-        // An updater came in between, or an older pointer was loaded.
-        crate::os::sync::relax();
-    }
-}
-
-/// Whether a bucket's pointer is what it was.
-pub(super) fn is_still<F: Form>(bucket: Bucket<F>, node: NodeRef<F>) -> bool {
-    // The loads before this one, of words, are Acquire, so this one is not earlier. Relaxed: it is
-    // compared only.
-    std::ptr::eq(bucket.head().over.load(Relaxed), node.as_ptr())
+/// The word of a bucket, and the node that its pointer led to before, if the word speaks of one:
+/// all entries that are there meanwhile are in one of both [HM-I2].
+pub(super) fn load<E>(bucket: &Bucket<E>) -> (u64, Option<NodeRef<E>>) {
+    // Acquire: pairs with the Release in `copy_node`; the node has been written [HM-2].
+    //~ map-relaxed-overflow-load:
+    let over = bucket.over.load(Acquire);
+    //~ node-loaded
+    // Acquire: as in `search` [HM-1].
+    let word = bucket.word.load(Acquire); //~ map-relaxed-tag-load
+    let node = if word & (OVER | MOVED) == OVER { node_of(over) } else { None }; //~ map-late-node
+    (word, node)
 }

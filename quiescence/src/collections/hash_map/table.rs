@@ -6,40 +6,38 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
 use super::bucket::{Bucket, node_of};
-use super::entry::{BoxOf, Form};
-use super::formed::Formed;
+use super::headed::Headed;
 use super::node::NodeRef;
 use crate::collections::lines::Lines;
 use crate::collections::tags;
-use crate::os::memory;
-use crate::os::sync::{AtomicPtr, AtomicU64, array_of, const_unless_loom};
+use crate::os::sync::{AtomicPtr, AtomicU64, const_unless_loom};
 
 /// The head of a table; its buckets follow.
 #[repr(C, align(64))]
-pub(super) struct Table {
+pub(super) struct Table<E> {
     /// The number of buckets, less one.
     mask: usize,
     /// The table that the entries of this one move to, if it is growing or shrinking.
-    next: AtomicPtr<Table>,
+    next: AtomicPtr<Table<E>>,
     /// How often updaters have passed a bucket of the smaller of both tables, to move it.
     pub(super) passed: AtomicU64,
     /// How many of them have moved.
     pub(super) moved: AtomicU64,
     /// The tables before this one.
-    before: Option<Arc<Old>>,
+    before: Option<Arc<Old<E>>>,
     /// The memory that it is in.
     lines: Option<Lines>,
 }
 
 /// A table that another one takes the place of, and those before it.
-pub(super) struct Old {
+pub(super) struct Old<E> {
     /// Null, once it is freed.
-    table: AtomicPtr<Table>,
+    table: AtomicPtr<Table<E>>,
     bytes: usize,
     others: Option<Arc<Self>>,
 }
 
-impl Old {
+impl<E> Old<E> {
     /// The first of these that is not freed.
     fn first(mut old: &Option<Arc<Self>>) -> Option<&Arc<Self>> {
         loop {
@@ -55,13 +53,13 @@ impl Old {
     /// Frees it, unless that has been done.
     ///
     /// # Safety
-    /// It is of this form. All its entries have moved, and a grace period has gone by since it was
-    /// out of reach; or the caller has the map alone.
-    pub(super) unsafe fn end<F: Form>(&self) {
+    /// All its entries have moved, and a grace period has gone by since it was out of reach; or the
+    /// caller has the map alone.
+    pub(super) unsafe fn end(&self) {
         // Relaxed: who gets it is alone with it, by the contract.
         if let Some(table) = NonNull::new(self.table.swap(ptr::null_mut(), Relaxed)) {
-            // SAFETY: the form is this one; no other thread gets the table.
-            let table = unsafe { TableRef::<F>::of(table) };
+            // SAFETY: no other thread gets the table.
+            let table = unsafe { TableRef::of(table) };
             // SAFETY: by the contract.
             unsafe { table.free() };
         }
@@ -71,25 +69,25 @@ impl Old {
     ///
     /// # Safety
     /// As for each of them.
-    pub(super) unsafe fn end_all<F: Form>(&self) {
+    pub(super) unsafe fn end_all(&self) {
         let mut next = Some(self);
         while let Some(old) = next {
             // SAFETY: by the contract.
-            unsafe { old.end::<F>() };
+            unsafe { old.end() };
             next = old.others.as_deref();
         }
     }
 }
 
-/// A table, and of which form its slots are.
-pub(super) type TableRef<F> = Formed<F, Table>;
+/// A table, with its buckets.
+pub(super) type TableRef<E> = Headed<Table<E>, Bucket<E>>;
 
-/// A table of one bucket that is empty, of whatever form: what a map begins with. It is never
-/// written to; its words are atomic since readers look at them as at those of other buckets.
+/// A table of one bucket that is empty, of whatever entries: what a map begins with. It is never
+/// written to.
 #[repr(C, align(64))]
 struct Nothing {
-    table: Table,
-    bucket: [AtomicU64; 32],
+    table: Table<()>,
+    bucket: Bucket<()>,
 }
 
 const_unless_loom! {
@@ -102,16 +100,13 @@ const_unless_loom! {
             before: None,
             lines: None,
         },
-        bucket: array_of![AtomicU64::new(0); 32],
+        bucket: Bucket::empty(),
     };
 }
 
-impl<F: Form> TableRef<F> {
-    const BUCKETS_AT: usize = size_of::<Table>();
-
+impl<E> TableRef<E> {
     /// The table of maps that have none of their own.
-    pub(super) fn nothing() -> *mut Table {
-        assert!(F::STRIDE <= size_of::<[AtomicU64; 32]>());
+    pub(super) fn nothing() -> *mut Table<E> {
         let nothing: &Nothing = &NOTHING;
         ptr::from_ref(nothing).cast_mut().cast()
     }
@@ -130,11 +125,11 @@ impl<F: Form> TableRef<F> {
     }
 
     /// One that takes the place of others.
-    fn after(buckets: usize, before: Option<Arc<Old>>) -> Self {
+    fn after(buckets: usize, before: Option<Arc<Old<E>>>) -> Self {
         debug_assert!(buckets.is_power_of_two());
-        let bytes = buckets.checked_mul(F::STRIDE);
-        let lines = Lines::new(bytes.and_then(|bytes| bytes.checked_add(Self::BUCKETS_AT)));
-        let table = lines.at().cast::<Table>();
+        let bytes = buckets.checked_mul(size_of::<Bucket<E>>());
+        let lines = Lines::new(bytes.and_then(|bytes| bytes.checked_add(size_of::<Table<E>>())));
+        let table = lines.at().cast();
         let head = Table {
             mask: buckets - 1,
             next: AtomicPtr::new(ptr::null_mut()),
@@ -145,11 +140,11 @@ impl<F: Form> TableRef<F> {
         };
         // SAFETY: it begins the memory.
         unsafe { table.write(head) };
-        // SAFETY: the memory is for slots of this form.
+        // SAFETY: the memory is for so many buckets.
         let this = unsafe { Self::of(table) };
         if cfg!(loom) {
-            // SAFETY: ours alone.
-            (0..buckets).for_each(|index| unsafe { this.bucket(index).init() });
+            // SAFETY: within the memory, which is ours. (Zeroes are none of loom's buckets.)
+            (0..buckets).for_each(|index| unsafe { this.element(index).write(Bucket::empty()) });
         }
         this
     }
@@ -186,22 +181,9 @@ impl<F: Form> TableRef<F> {
 
     /// The bucket of a hash, or with an index.
     #[inline(always)]
-    pub(super) fn bucket(self, hash: usize) -> Bucket<F> {
-        let at = Self::BUCKETS_AT + (hash & self.mask()) * F::STRIDE;
-        // SAFETY: within the memory of the table.
-        let bucket = unsafe { self.at.cast::<u8>().add(at) };
-        // SAFETY: a bucket begins there.
-        unsafe { Bucket::of(bucket.cast()) }
-    }
-
-    /// Has the lines of a bucket loaded that are not the first one.
-    #[inline(always)]
-    pub(super) fn prefetch(self, hash: usize) {
-        if F::STRIDE > 64 {
-            let second =
-                self.bucket(hash).slot(1).wrapping_add(64 - size_of::<super::bucket::Head>());
-            memory::prefetch(second);
-        }
+    pub(super) fn bucket<'t>(self, hash: usize) -> &'t Bucket<E> {
+        // SAFETY: there are as many as the mask says, and one more; it lives as the table does.
+        unsafe { &*self.element(hash & self.mask()) }
     }
 
     /// The table that its entries move to.
@@ -209,7 +191,7 @@ impl<F: Form> TableRef<F> {
     pub(super) fn next(self) -> Option<Self> {
         // Acquire: pairs with the Release in `set_next`: the table has been made.
         let next = NonNull::new(self.head().next.load(Acquire))?;
-        // SAFETY: of the same form; it lives longer than this one.
+        // SAFETY: it lives longer than this one.
         Some(unsafe { Self::of(next) })
     }
 
@@ -233,41 +215,37 @@ impl<F: Form> TableRef<F> {
     }
 
     /// The old ones that are not freed, of its map.
-    pub(super) fn old<'t>(self) -> Option<&'t Arc<Old>> {
+    pub(super) fn old<'t>(self) -> Option<&'t Arc<Old<E>>> {
         Old::first(&self.head().before)
     }
 
     /// This one as what its next one knows of it.
-    pub(super) fn into_old(self) -> Arc<Old> {
+    pub(super) fn into_old(self) -> Arc<Old<E>> {
         let next = self.next().expect("entries have moved there");
         next.head().before.clone().expect("made by `set_next`")
     }
 
     /// Frees it, the tables after it, with their nodes, and the old ones; `end` has the box of each
-    /// entry, if entries are boxed.
+    /// entry.
     ///
     /// # Safety
     /// The caller has it alone.
-    pub(super) unsafe fn end(self, mut end: impl FnMut(BoxOf<F>)) {
+    pub(super) unsafe fn end(self, end: impl FnMut(*const E) + Copy) {
         if let Some(old) = self.old() {
             // SAFETY: the caller has the map alone.
-            unsafe { old.end_all::<F>() };
+            unsafe { old.end_all() };
         }
         let mut table = Some(self);
         while let Some(this) = table {
             table = this.next();
             for index in 0..this.buckets() {
                 let bucket = this.bucket(index);
-                let word = bucket.head().word.load(Relaxed);
+                let word = bucket.word.load(Relaxed);
                 if word & tags::MOVED != 0 {
                     continue;
                 }
-                let over = bucket.head().over.load(Relaxed);
-                let node = if word & tags::OVER == 0 { None } else { node_of(over) };
-                for slot in bucket.live(word, node) {
-                    // SAFETY: the tag says that there is an entry.
-                    end(unsafe { F::boxed(slot) });
-                }
+                let node = node_of(bucket.over.load(Relaxed));
+                bucket.live(word, node).for_each(end);
                 if let Some(node) = node {
                     // SAFETY: the caller has it alone.
                     unsafe { NodeRef::free(node) };
@@ -284,13 +262,12 @@ impl<F: Form> TableRef<F> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::entry::Boxed;
     use super::*;
 
     /// A map that is dropped in a section leaves no tables until that ends: it has no readers.
     #[test]
     fn a_map_that_ends_frees_its_old_tables() {
-        let first = TableRef::<Boxed<u64, u64>>::new(4);
+        let first = TableRef::<u64>::new(4);
         first.set_next(8);
         let second = first.next().expect("just set");
         let old = Some(first.into_old());

@@ -6,19 +6,18 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire};
 
 use equivalent::Equivalent;
 
-use super::bucket::{Found, Locked, Moved, Unknown};
-use super::entry::{Boxed, Entry, Form, Inline};
+use super::bucket::{Found, Locked, Moved, SLOTS, Unknown};
 use super::garbage::Garbage;
 use super::growth::{self, STEP};
 use super::known::{Known, Seen, is_key};
-use super::map::{HashMap, by_form};
+use super::map::{Entry, HashMap};
 use super::table::TableRef;
 use crate::collections::tags;
 use crate::domain::sections;
 use crate::domain::tag::DomainTag;
 use crate::os::user_code::{self, Site};
+use crate::reclaim::cache;
 use crate::reclaim::defer::{self, Patience};
-use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::retire::AtLimit;
 
 /// A pointer to an entry.
@@ -26,7 +25,7 @@ pub(super) type At<K, V> = *const Entry<K, V>;
 
 /// Where an entry is that was stored, and the one that was there before; or the one that is there,
 /// and the entry that was not stored.
-type Stored<K, V> = Result<(At<K, V>, Option<At<K, V>>), (Option<At<K, V>>, Entry<K, V>)>;
+type Stored<K, V> = Result<(At<K, V>, Option<At<K, V>>), (Option<At<K, V>>, Box<Entry<K, V>>)>;
 
 /// # Updates
 /// Each of these has a section of its own, and retires what it takes out after that section: so it
@@ -62,9 +61,8 @@ where
     /// As [`insert`](Self::insert), but never waits.
     ///
     /// # Errors
-    /// Key and value, at the domain's limit, also where the key is not there: if entries are in
-    /// boxes, as soon as there is no room for one; if they are in slots, while more waits than the
-    /// limit says.
+    /// Key and value, at the domain's limit, also where the key is not there: as soon as there is
+    /// no room for the box of an entry.
     #[track_caller]
     pub fn try_insert(&self, key: K, value: V) -> Result<bool, AtLimit<(K, V)>> {
         let Ok(garbage) = self.garbage_now(&key) else {
@@ -204,9 +202,6 @@ where
         Q: Hash + Equivalent<K> + ?Sized,
     {
         let garbage = Garbage::of_nodes(self).ok_or(AtLimit::unchanged(()))?;
-        if self.is_inline {
-            return Ok(garbage);
-        }
         garbage.with_box(self.charge_now(key)).ok_or(AtLimit::unchanged(()))
     }
 
@@ -344,21 +339,16 @@ where
         wants: Wants<At<K, V>>,
         garbage: &Garbage<'_, K, V, S, D>,
     ) -> Stored<K, V> {
-        by_form!(self, F, {
-            let stored = F::<K, V>::store(Entry { key, value });
-            let put = |bucket: &mut Locked<'_, F<K, V>, _>, found: Option<Found<_>>, stored| {
-                let tag = tags::of_hash(hash);
-                let Some(Found { location, entry }) = found else {
-                    return (bucket.add(tag, stored), None);
-                };
-                let (new, boxed) = bucket.replace(location, tag, stored);
-                garbage.entry.set(boxed);
-                (new, Some(entry))
-            };
-            let is_key = |stored: &<F<K, V> as Form>::Stored, other: &K| is_key(&stored.key, other);
-            let done = self.change::<F<K, V>, _, _>(hash, garbage, wants, stored, is_key, put);
-            done.map_err(|(there, stored)| (there, F::<K, V>::unstore(stored)))
-        })
+        let new = cache::boxed(Entry { key, value });
+        let put = |bucket: &mut Locked<'_, _>, found: Option<Found<_>>, new| {
+            let new: At<K, V> = Box::into_raw(new);
+            match &found {
+                Some(found) => bucket.replace(found.location, new),
+                None => bucket.add(tags::of_hash(hash), new),
+            }
+            (new, found.map(|found| garbage.take(found.entry)))
+        };
+        self.change(hash, garbage, wants, new, |new, other| is_key(&new.key, other), put)
     }
 
     /// Takes an entry out of the map, if it is there as `wants` says. Returns where it was. In a
@@ -371,19 +361,17 @@ where
         is_key: impl Fn(&K) -> bool,
         garbage: &Garbage<'_, K, V, S, D>,
     ) -> Option<At<K, V>> {
-        by_form!(self, F, {
-            // SAFETY: in a section, and the form is the map's.
-            if unsafe { growth::root::<F<K, V>>(&self.root) }.is_nothing() {
-                return None;
-            }
-            let remove = |bucket: &mut Locked<'_, F<K, V>, _>, found: Option<Found<_>>, ()| {
-                let Found { location, entry } = found?;
-                garbage.entry.set(bucket.remove(location));
-                Some(entry)
-            };
-            let is_key = |(): &(), other: &K| is_key(other);
-            self.change::<F<K, V>, _, _>(hash, garbage, wants, (), is_key, remove).ok().flatten()
-        })
+        // SAFETY: in a section.
+        if unsafe { growth::root(&self.root) }.is_nothing() {
+            return None;
+        }
+        let is_key = |(): &(), other: &K| is_key(other);
+        let remove = |bucket: &mut Locked<'_, _>, found: Option<Found<_>>, ()| {
+            let Found { location, entry } = found?;
+            bucket.remove(location);
+            Some(garbage.take(entry))
+        };
+        self.change(hash, garbage, wants, (), is_key, remove).ok().flatten()
     }
 
     /// Runs `f` with the bucket of a key locked, counts what it has added or removed, and does its
@@ -397,45 +385,40 @@ where
     /// It is not as the update wants: the entry that is there, or that there was none, at some
     /// moment. And `with`.
     #[inline(always)]
-    fn change<F, W, R>(
+    fn change<W, R>(
         &self,
         hash: u64,
         garbage: &Garbage<'_, K, V, S, D>,
         wants: Wants<At<K, V>>,
         with: W,
         is_key: impl Fn(&W, &K) -> bool,
-        f: impl FnOnce(&mut Locked<'_, F, DomainState>, Option<Found<F>>, W) -> R,
-    ) -> Result<R, (Option<At<K, V>>, W)>
-    where
-        F: Form<Key = K, Value = V> + 'static,
-    {
+        f: impl FnOnce(&mut Locked<'_, Entry<K, V>>, Option<Found<Entry<K, V>>>, W) -> R,
+    ) -> Result<R, (Option<At<K, V>>, W)> {
         let known = if let Wants::This(entry) = wants { Some(entry) } else { None };
         let tag = tags::of_hash(hash);
         let mut seen = Seen { found: known, others: Known::nothing() };
         loop {
-            let mut table = self.own_table::<F>();
-            table.prefetch(hash as usize);
+            let mut table = self.own_table();
             if table.next().is_some() && !garbage.has_helped.replace(true) {
                 self.help(table, garbage);
             }
             if known.is_none() {
                 // SAFETY: loaded in the section.
-                unsafe { seen.look(table, hash, &|other| is_key(&with, other)) };
+                unsafe { seen.look(table, hash, &|other| is_key(&with, &other.key)) };
                 if matches!((wants, seen.found), (Wants::Absent, Some(_)) | (Wants::Present, None))
                 {
                     return Err((seen.found, with));
                 }
             }
-            let (found, word) = loop {
-                let bucket = table.bucket(hash as usize);
-                match Locked::<F, DomainState>::lock(bucket) {
-                    Ok(word) => break (bucket, word),
+            let mut bucket = loop {
+                match Locked::lock(table.bucket(hash as usize), &garbage.left) {
+                    Ok(bucket) => break bucket,
                     Err(Moved) => table = table.next().expect("entries have moved there"),
                 }
             };
-            garbage.buckets.set(table.buckets());
-            let mut bucket = Locked::new(found, word, self.domain.core(), &garbage.left);
-            bucket.tend(!garbage.has_tried.replace(true));
+            if !garbage.has_tried.replace(true) {
+                bucket.tend();
+            }
             let found = match bucket.locate(tag, &seen) {
                 // What else has the tag does not matter.
                 Ok(None) | Err(Unknown) if known.is_some() => return Err((None, with)),
@@ -445,7 +428,7 @@ where
             };
             let result = f(&mut bucket, found, with);
             let added = bucket.added;
-            let is_crowded = added > 0 && bucket.count() >= F::SLOTS - 1;
+            let is_crowded = added > 0 && bucket.count() >= SLOTS - 1;
             drop(bucket);
             if added != 0 {
                 self.count.add(added.into());
@@ -458,44 +441,45 @@ where
     }
 
     /// The table, which is made if there is none. In a section.
-    pub(super) fn own_table<F: Form<Key = K, Value = V>>(&self) -> TableRef<F> {
-        loop {
-            // SAFETY: in a section, and the form is the map's.
-            let table = unsafe { growth::root::<F>(&self.root) };
-            if !table.is_nothing() {
-                return table;
-            }
-            let new = TableRef::<F>::new(growth::buckets_for::<F>(1));
-            // AcqRel: pairs with the Acquire in `growth::root`.
-            let (old, new_pointer) = (table.as_ptr(), new.as_ptr());
-            if self.root.compare_exchange(old, new_pointer, AcqRel, Acquire).is_err() {
+    #[inline(always)]
+    pub(super) fn own_table(&self) -> TableRef<Entry<K, V>> {
+        // SAFETY: in a section.
+        let table = unsafe { growth::root(&self.root) };
+        if table.is_nothing() { self.first_table() } else { table }
+    }
+
+    #[cold]
+    fn first_table(&self) -> TableRef<Entry<K, V>> {
+        let (nothing, new) = (TableRef::nothing(), TableRef::new(growth::buckets_for(1)));
+        // AcqRel: pairs with the Acquire in `growth::root`.
+        match self.root.compare_exchange(nothing, new.as_ptr(), AcqRel, Acquire) {
+            Ok(_) => new,
+            Err(_) => {
                 // SAFETY: no other thread has seen it, and it is empty.
                 unsafe { new.free() };
+                // SAFETY: in a section.
+                unsafe { growth::root(&self.root) }
             }
         }
     }
 
     /// Moves some buckets of a table that is growing or shrinking. In a section.
-    pub(super) fn help<F: Form<Key = K, Value = V> + 'static>(
-        &self,
-        table: TableRef<F>,
-        garbage: &Garbage<'_, K, V, S, D>,
-    ) {
-        let (core, hash_of) = (self.domain.core(), |key: &K| self.hash(key));
+    pub(super) fn help(&self, table: TableRef<Entry<K, V>>, garbage: &Garbage<'_, K, V, S, D>) {
+        let hash_of = |entry: &Entry<K, V>| self.hash(&entry.key);
         // SAFETY: in a section, and the table is the map's, or was a moment ago.
-        let old = unsafe { growth::help(&self.root, table, STEP, &hash_of, core, &garbage.left) };
+        let old = unsafe { growth::help(&self.root, table, STEP, &hash_of, &garbage.left) };
         let Some(old) = old.map(TableRef::into_old) else { return };
         // SAFETY: called a grace period after it was out of reach, when all its entries had moved.
-        let free = move || unsafe { old.end::<F>() };
+        let free = move || unsafe { old.end() };
         let _queued: Result<(), _> = defer::call(self.tag(), free, Patience::Unowed);
     }
 
     /// Has the table grow, if it has too many entries and does not grow already.
     #[cold]
     #[inline(never)]
-    fn grow_if_full<F: Form<Key = K, Value = V>>(&self, table: TableRef<F>) {
+    fn grow_if_full(&self, table: TableRef<Entry<K, V>>) {
         let buckets = table.buckets();
-        if table.next().is_none() && self.len() > growth::most::<F>(buckets) {
+        if table.next().is_none() && self.len() > growth::most(buckets) {
             let factor = if buckets < growth::SMALL { 4 } else { 2 };
             table.set_next(buckets * factor);
         }

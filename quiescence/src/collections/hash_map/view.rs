@@ -7,10 +7,9 @@ use std::ops::Deref;
 use equivalent::Equivalent;
 
 use super::compute::{Compute, Operation};
-use super::entry::{Boxed, Inline};
 use super::garbage::Garbage;
 use super::growth;
-use super::map::HashMap;
+use super::map::{Entry, HashMap};
 use super::update::{At, refuse};
 use super::walk::Walk;
 use crate::domain::tag::{DomainTag, Section};
@@ -106,7 +105,9 @@ impl<K: Hash + Eq, V, S: BuildHasher, D: DomainTag, G> HashMapRef<'_, K, V, S, D
     /// assert_eq!(all, [(&1, &"a"), (&2, &"b")]);
     /// ```
     pub fn iter(&self) -> Iter<'_, K, V, S, D> {
-        Iter { map: self.map, walk: AnyWalk::of(self.map) }
+        // SAFETY: in a section.
+        let table = unsafe { growth::root(&self.map.root) };
+        Iter { map: self.map, walk: Walk::new(table, 0, table.buckets()) }
     }
 
     /// All keys: see [`iter`](Self::iter).
@@ -361,58 +362,10 @@ where
     }
 }
 
-/// A walk over a map of either form.
-pub(super) enum AnyWalk<K, V> {
-    Inline(Walk<Inline<K, V>>),
-    Boxed(Walk<Boxed<K, V>>),
-}
-
-impl<K, V> AnyWalk<K, V> {
-    /// All entries of a map. The caller is in a section, as long as the walk lasts.
-    pub(super) fn of<S, D: DomainTag>(map: &HashMap<K, V, S, D>) -> Self {
-        if map.is_inline {
-            // SAFETY: in a section; the form is the map's.
-            let table = unsafe { growth::root::<Inline<K, V>>(&map.root) };
-            Self::Inline(Walk::new(table, 0, table.buckets()))
-        } else {
-            // SAFETY: as above.
-            let table = unsafe { growth::root::<Boxed<K, V>>(&map.root) };
-            Self::Boxed(Walk::new(table, 0, table.buckets()))
-        }
-    }
-
-    /// The next entry.
-    ///
-    /// # Safety
-    /// In the section that the walk began in, of the same map.
-    pub(super) unsafe fn next(&mut self, hash_of: impl Fn(&K) -> u64) -> Option<At<K, V>>
-    where
-        K: Eq,
-    {
-        match self {
-            // SAFETY: by the contract.
-            Self::Inline(walk) => unsafe { walk.next(hash_of) },
-            // SAFETY: by the contract.
-            Self::Boxed(walk) => unsafe { walk.next(hash_of) },
-        }
-    }
-}
-
-#[cfg(feature = "rayon")]
-impl<K, V> AnyWalk<K, V> {
-    /// Splits off the second half of the buckets that are left.
-    pub(super) fn split(&mut self) -> Option<Self> {
-        match self {
-            Self::Inline(walk) => walk.split().map(Self::Inline),
-            Self::Boxed(walk) => walk.split().map(Self::Boxed),
-        }
-    }
-}
-
 /// The entries of a map: see [`HashMapRef::iter`].
 pub struct Iter<'s, K, V, S, D: DomainTag> {
     pub(super) map: &'s HashMap<K, V, S, D>,
-    pub(super) walk: AnyWalk<K, V>,
+    pub(super) walk: Walk<Entry<K, V>>,
 }
 
 // SAFETY: references to a map that is Sync, and to entries that are. The section is another's, and
@@ -427,7 +380,7 @@ impl<'s, K: Hash + Eq, V, S: BuildHasher, D: DomainTag> Iterator for Iter<'s, K,
 
     fn next(&mut self) -> Option<Self::Item> {
         // SAFETY: the section lasts as long as `'s`.
-        let at = unsafe { self.walk.next(|key| self.map.hash(key)) }?;
+        let at = unsafe { self.walk.next(|entry| self.map.hash(&entry.key)) }?;
         // SAFETY: found in the section.
         Some(unsafe { pair(at) })
     }

@@ -5,42 +5,36 @@
 //! that they moved to; these may have entries of other buckets too, if the table has shrunk, and of
 //! those it takes none. So an entry that is there all the time is seen once.
 
-use super::bucket::Bucket;
-use super::entry::{At, Form};
-use super::known::is_key;
-use super::node::{NodeRef, WORD_SLOTS};
+use super::bucket::{Bucket, SLOTS};
+use super::node::{Group, NodeRef};
 use super::search;
 use super::table::TableRef;
 use crate::collections::tags;
 use std::ptr;
-use std::sync::atomic::Ordering::Acquire;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
 /// Entries of some buckets of a table.
-pub(super) struct Walk<F: Form> {
+pub(super) struct Walk<E> {
     /// The table, and what is left of its buckets.
-    table: TableRef<F>,
+    table: TableRef<E>,
     next: usize,
     end: usize,
     /// Buckets of other tables, to which those of one bucket have moved.
-    moved: Vec<Moved<F>>,
+    moved: Vec<Moved<E>>,
     /// Which entries of the bucket are wanted, if it may have others.
     only: Option<Hashes>,
-    /// The bucket that is being gone over, and its word of one moment.
-    bucket: Option<(Bucket<F>, u64)>,
-    /// The entries in its slots, how many these are, and how many of them are left.
-    head: [At<F>; 7],
+    /// The entries in the slots of the bucket, how many these are, and how many of them are left.
+    head: [*const E; SLOTS],
     loaded: usize,
     heads: usize,
-    /// Its node, and which word of that is next.
-    node: Option<(NodeRef<F>, usize)>,
-    /// The word of the node that is being gone over, and what is left of it.
-    tags: u64,
+    /// Its node, which group of that is next, and what is left of the one before.
+    node: Option<(NodeRef<E>, usize)>,
     found: u64,
 }
 
 /// A bucket to which entries have moved.
-struct Moved<F> {
-    table: TableRef<F>,
+struct Moved<E> {
+    table: TableRef<E>,
     index: usize,
     wanted: Hashes,
 }
@@ -61,12 +55,12 @@ impl Hashes {
     }
 }
 
-impl<F: Form> Walk<F> {
+impl<E> Walk<E> {
     /// The entries of the buckets from `next` to `end`.
-    pub(super) fn new(table: TableRef<F>, next: usize, end: usize) -> Self {
-        let (moved, only, bucket, node) = (Vec::new(), None, None, None);
-        let (head, loaded, heads, tags, found) = ([ptr::null(); 7], 0, 0, 0, 0);
-        Self { table, next, end, moved, only, bucket, head, loaded, heads, node, tags, found }
+    pub(super) fn new(table: TableRef<E>, next: usize, end: usize) -> Self {
+        let (moved, only, node) = (Vec::new(), None, None);
+        let (head, loaded, heads, found) = ([ptr::null(); SLOTS], 0, 0, 0);
+        Self { table, next, end, moved, only, head, loaded, heads, node, found }
     }
 
     /// Splits off the second half of the buckets that are left.
@@ -85,63 +79,44 @@ impl<F: Form> Walk<F> {
     /// # Safety
     /// The table was loaded in the section that is in progress; or the caller has it alone.
     /// `hash_of` is the map's.
-    pub(super) unsafe fn next(&mut self, hash_of: impl Fn(&F::Key) -> u64) -> Option<At<F>>
-    where
-        F::Key: Eq,
-    {
+    pub(super) unsafe fn next(&mut self, hash_of: impl Fn(&E) -> u64) -> Option<*const E> {
         loop {
-            // SAFETY: by the contract.
-            let (tag, entry) = unsafe { self.next_entry() }?;
+            let entry = self.next_entry()?;
             // SAFETY: found in this section.
-            let key = unsafe { &(*entry).key };
-            let is_wanted = self.only.is_none_or(|of| hash_of(key) as usize & of.mask == of.index);
-            if is_wanted && !tag.is_some_and(|tag| self.is_in_head_too(tag, entry, key)) {
+            let hash = || hash_of(unsafe { &*entry }) as usize;
+            if self.only.is_none_or(|of| hash() & of.mask == of.index) {
                 return Some(entry);
             }
         }
     }
 
-    /// Whether an entry of the node is in the slots of the bucket as well. For a moment it is,
-    /// while it moves there from the slots; and where a slot with a pointer is filled from the
-    /// node, a walk may find the pointer there whose word is from before.
-    fn is_in_head_too(&self, tag: u64, entry: At<F>, key: &F::Key) -> bool
-    where
-        F::Key: Eq,
-    {
-        if !F::WAITS {
-            return self.head[..self.loaded].contains(&entry);
-        }
-        let Some((bucket, word)) = self.bucket else { return false };
-        // SAFETY: the word was loaded in this section.
-        unsafe { bucket.search_head(word, tag, &mut |other| is_key(key, &other.key)) }.is_some()
-    }
-
-    /// The next entry, and its tag if it is in a node.
-    ///
-    /// # Safety
-    /// As [`next`](Self::next).
-    unsafe fn next_entry(&mut self) -> Option<(Option<u64>, At<F>)> {
+    /// The next entry, wanted or not.
+    fn next_entry(&mut self) -> Option<*const E> {
         loop {
             if self.heads != 0 {
                 self.heads -= 1;
-                return Some((None, self.head[self.heads]));
+                return Some(self.head[self.heads]);
             }
-            match self.node {
-                Some((node, next)) if self.found != 0 => {
-                    let index = tags::first(self.found);
-                    self.found &= self.found - 1;
-                    // SAFETY: the tag said that there was an entry, in this section.
-                    let entry = unsafe { F::entry(node.slot(next - 1, index)) };
-                    return Some((Some(tags::get(self.tags, index)), entry));
+            let Some((node, next)) = self.node else {
+                self.enter_bucket()?;
+                continue;
+            };
+            if self.found != 0 {
+                let group = node.group(next - 1).expect("it is being gone over");
+                let entry = group.slots[tags::first(self.found)].entry();
+                self.found &= self.found - 1;
+                // Where a slot of the bucket is filled from the node, a walk may find the entry
+                // there whose word is from before.
+                if !self.head[..self.loaded].contains(&entry) {
+                    return Some(entry);
                 }
-                Some((node, next)) if next < node.words() => {
-                    // Acquire: pairs with the Release that stored the tags; the slots are written
-                    // [HM-1].
-                    self.tags = node.word(next).load(Acquire);
-                    self.found = tags::live(self.tags) & tags::node_bytes(WORD_SLOTS);
-                    self.node = Some((node, next + 1));
-                }
-                _ => self.enter_bucket()?,
+            } else if let Some(group) = node.group(next) {
+                // Acquire: pairs with the Release that stored the tags; the slots are written
+                // [HM-1].
+                self.found = tags::live(group.tags.load(Acquire)) & Group::<E>::SLOT_BYTES;
+                self.node = Some((node, next + 1));
+            } else {
+                self.node = None;
             }
         }
     }
@@ -170,26 +145,24 @@ impl<F: Form> Walk<F> {
             return Some(());
         }
         self.only = (table.mask() < wanted.mask).then_some(wanted);
-        self.bucket = Some((bucket, word));
         Some(())
     }
 
-    /// Loads the word of a bucket, the entries in its slots, and its node, as they are together at
-    /// one moment [HM-I2].
-    fn load_head(&mut self, bucket: Bucket<F>) -> (u64, Option<NodeRef<F>>) {
+    /// Loads the word of a bucket, the entries in its slots, and its node, while that is the same.
+    fn load_head(&mut self, bucket: &Bucket<E>) -> (u64, Option<NodeRef<E>>) {
         loop {
             let (word, node) = search::load(bucket);
             self.heads = 0;
-            for slot in bucket.live(word, None) {
-                // SAFETY: the tag said that there was an entry, in this section.
-                let entry = unsafe { F::entry(slot) };
-                if !entry.is_null() {
-                    self.head[self.heads] = entry;
-                    self.heads += 1;
-                }
+            for entry in bucket.live(word, None).filter(|entry| !entry.is_null()) {
+                self.head[self.heads] = entry;
+                self.heads += 1;
             }
             self.loaded = self.heads;
-            if node.is_none_or(|node| search::is_still(bucket, node)) {
+            // Relaxed: it is compared only, after the Acquire of all that comes before it. If the
+            // node has left the bucket, its entries may be in slots, and be others there by now.
+            let is_still = |node: NodeRef<E>| ptr::eq(bucket.over.load(Relaxed), node.as_ptr());
+            //~ map-no-recheck:
+            if node.is_none_or(is_still) {
                 return (word, node);
             }
         }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::num::NonZeroU32;
 
-use crate::reclaim::weigh::{Copied, Weigh};
+use crate::reclaim::weigh::Weigh;
 
 /// What names an entry of an [`IdMap`](super::IdMap): the index where it stands, and the
 /// *generation*, which tells it from the entries that stood there before.
@@ -27,7 +27,6 @@ pub struct Id {
 
 impl Weigh for Id {
     const OWNS: bool = false;
-    const COPIED: Copied<Self> = Copied::yes();
 }
 
 impl Id {

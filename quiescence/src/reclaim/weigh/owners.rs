@@ -14,7 +14,7 @@ use std::sync::atomic;
 use std::sync::{Arc, Mutex, OnceLock, RwLock, Weak};
 use std::{net, time};
 
-use super::{Copied, Weigh};
+use super::Weigh;
 
 macro_rules! own_nothing {
     ($($type:ty),* $(,)?) => {
@@ -24,17 +24,7 @@ macro_rules! own_nothing {
     };
 }
 
-/// The same for types that are `Copy`.
-macro_rules! are_copied {
-    ($($type:ty),* $(,)?) => {
-        $(impl Weigh for $type {
-            const OWNS: bool = false;
-            const COPIED: Copied<Self> = Copied::yes();
-        })*
-    };
-}
-
-are_copied! {
+own_nothing! {
     (), bool, char, f32, f64,
     i8, i16, i32, i64, i128, isize, u8, u16, u32, u64, u128, usize,
     num::NonZeroI8, num::NonZeroI16, num::NonZeroI32, num::NonZeroI64, num::NonZeroI128, num::NonZeroIsize,
@@ -42,9 +32,6 @@ are_copied! {
     time::Duration, time::Instant, time::SystemTime,
     net::IpAddr, net::Ipv4Addr, net::Ipv6Addr, net::SocketAddr, net::SocketAddrV4, net::SocketAddrV6,
     std::cmp::Ordering, std::any::TypeId, std::thread::ThreadId, std::alloc::Layout,
-}
-
-own_nothing! {
     atomic::AtomicBool, atomic::AtomicI8, atomic::AtomicI16, atomic::AtomicI32, atomic::AtomicI64,
     atomic::AtomicIsize, atomic::AtomicU8, atomic::AtomicU16, atomic::AtomicU32, atomic::AtomicU64,
     atomic::AtomicUsize, str, OsStr, CStr, Path,
@@ -55,12 +42,11 @@ impl<T: ?Sized> Weigh for Weak<T> {
     const OWNS: bool = false;
 }
 
-/// Pointers are `Copy`, and count for nothing.
+/// Pointers count for nothing.
 macro_rules! point {
     ($($type:ty),* $(,)?) => {
         $(impl<T: ?Sized> Weigh for $type {
             const OWNS: bool = false;
-            const COPIED: Copied<Self> = Copied::yes();
         })*
     };
 }
@@ -69,11 +55,10 @@ point! { *const T, *mut T, NonNull<T>, PhantomData<T> }
 
 // Not all references: where `&Config` were `Weigh`, the compiler would suggest a borrow to those
 // whose `Config` is not, in place of the derive.
-are_copied! { &str, &CStr, &OsStr, &Path }
+own_nothing! { &str, &CStr, &OsStr, &Path }
 
 impl<T> Weigh for &[T] {
     const OWNS: bool = false;
-    const COPIED: Copied<Self> = Copied::yes();
 }
 
 impl<T> Weigh for atomic::AtomicPtr<T> {
@@ -98,8 +83,6 @@ macro_rules! tuples {
     ($($field:ident $place:tt),*) => {
         impl<$($field: Weigh),*> Weigh for ($($field,)*) {
             const OWNS: bool = $($field::OWNS)||*;
-            // A tuple is `Copy` if all its fields are.
-            const COPIED: Copied<Self> = Copied::when($($field::COPIED.is_yes())&&*);
 
             fn owned(&self) -> usize {
                 0_usize $(.saturating_add(self.$place.owned()))*
@@ -140,7 +123,6 @@ impl<T: Weigh> Weigh for [T] {
 
 impl<T: Weigh, const N: usize> Weigh for [T; N] {
     const OWNS: bool = T::OWNS;
-    const COPIED: Copied<Self> = Copied::when(T::COPIED.is_yes());
 
     fn owned(&self) -> usize {
         all(self)
@@ -204,7 +186,6 @@ owns! {
 
 impl<T: Weigh> Weigh for Option<T> {
     const OWNS: bool = T::OWNS;
-    const COPIED: Copied<Self> = Copied::when(T::COPIED.is_yes());
 
     fn owned(&self) -> usize {
         self.as_ref().map_or(0, T::owned)

@@ -98,7 +98,7 @@ const fn chances(point: Point) -> (u64, u64) {
         Point::SlotFound => (32, 512),
         Point::SlotTagged | Point::BucketLocked | Point::BucketMoving => (32, 256),
         // These are rare.
-        Point::NodeMissed => (4, 16),
+        Point::NodeSought => (4, 16),
         Point::BeforeMark | Point::Marked => (4, 8),
         Point::BeforeUnregister | Point::Unregistered | Point::Orphaned => (4, 8),
         Point::TableHeld | Point::TableAwaited | Point::TableUsed | Point::BucketClaimed => (4, 8),

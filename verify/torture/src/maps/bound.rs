@@ -22,7 +22,7 @@
 use std::hash::BuildHasher;
 
 use super::crew::{self, FILLERS, FILLERS_FROM, RESERVED_MAX};
-use super::entries::{Crowded, Entries};
+use super::entries::{self, Crowded};
 use super::{BYTES_MAX, CREW, KEYS_MAX};
 
 /// Updates of a thread whose leavings may be beyond the limit: one in a section of the thread's,
@@ -54,20 +54,20 @@ const DIGITS: u64 = (BUCKETS_MAX.ilog2() + 1) as u64;
 /// Nodes of so many buckets that have so many entries together. Each has its head and what stands
 /// for it in the queue; and slots with a tag each, eight or more, which are twice as many as
 /// entries where they moved from another table, rounded up to a power of two.
-const fn nodes(buckets: u64, entries: u64, slot: u64) -> u64 {
-    buckets * (40 + 24) + (16 * buckets + 4 * entries) * (1 + slot)
+const fn nodes(buckets: u64, entries: u64) -> u64 {
+    buckets * (32 + 24) + (16 * buckets + 4 * entries) * 9
 }
 
 /// Of all keys that the crew uses, in the smallest table, of four buckets: how many there are, how
 /// many one bucket has at most, and how many buckets have some.
-fn crowd<E: Entries>(crowded: Crowded) -> (u64, u64, u64) {
+fn crowd(crowded: Crowded) -> (u64, u64, u64) {
     let mut entries = [0; 4];
     let fillers = (0..4).flat_map(|range| {
         let from = FILLERS_FROM + range * FILLERS;
         from..from + crew::fillers_max(crowded)
     });
     for key in (0..KEYS_MAX).chain(fillers) {
-        entries[(crowded.hash_one(E::key(key)) % 4) as usize] += 1;
+        entries[(crowded.hash_one(entries::key(key)) % 4) as usize] += 1;
     }
     let buckets = entries.iter().filter(|entries| **entries != 0).count() as u64;
     let buckets = if crowded == Crowded::Not { u64::MAX } else { buckets };
@@ -75,30 +75,28 @@ fn crowd<E: Entries>(crowded: Crowded) -> (u64, u64, u64) {
 }
 
 /// How many bytes may wait in the domain of a map.
-pub(super) fn bytes_max<E: Entries>(crowded: Crowded) -> u64 {
-    let (all, most, buckets) = crowd::<E>(crowded);
-    let moved = nodes(MOVED.min(buckets), all, E::SLOT);
-    let left = BOX + moved + OWN * nodes(1, most, E::SLOT);
+pub(super) fn bytes_max(crowded: Crowded) -> u64 {
+    let (all, most, buckets) = crowd(crowded);
+    let moved = nodes(MOVED.min(buckets), all);
+    let left = BOX + moved + OWN * nodes(1, most);
     BYTES_MAX + CLOSURE * DIGITS + CREW as u64 * UPDATES * left
 }
 
-/// How many bytes a map may have in tables, and in boxes. A bucket has eight slots' bytes.
-pub(super) const fn tables_max<E: Entries>() -> u64 {
-    3 * (64 + BUCKETS_MAX * 8 * E::SLOT) + ENTRIES_MAX * BOX
+/// How many bytes a map may have in tables, and in boxes. A bucket is a cache line.
+pub(super) const fn tables_max() -> u64 {
+    3 * (64 + BUCKETS_MAX * 64) + ENTRIES_MAX * BOX
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::entries::{InBoxes, InSlots};
     use super::*;
 
     #[test]
     fn a_bound_is_a_few_times_the_limit() {
         for crowded in Crowded::ALL {
             let times = if crowded == Crowded::Not { 100 } else { 6 };
-            for bytes in [bytes_max::<InSlots>(crowded), bytes_max::<InBoxes>(crowded)] {
-                assert!((BYTES_MAX..times * BYTES_MAX).contains(&bytes), "{crowded:?}: {bytes}");
-            }
+            let bytes = bytes_max(crowded);
+            assert!((BYTES_MAX..times * BYTES_MAX).contains(&bytes), "{crowded:?}: {bytes}");
         }
     }
 
@@ -106,9 +104,9 @@ mod tests {
     fn keys_that_are_in_one_bucket_are_counted_together() {
         let all = KEYS_MAX + 4 * crew::fillers_max(Crowded::OneBucket);
         for crowded in [Crowded::OneBucket, Crowded::OneTag] {
-            assert_eq!(crowd::<InSlots>(crowded), (all, all, 1));
+            assert_eq!(crowd(crowded), (all, all, 1));
         }
-        let (_, entries, buckets) = crowd::<InBoxes>(Crowded::Few);
+        let (_, entries, buckets) = crowd(Crowded::Few);
         assert!(buckets == 4 && (all / 4..all / 2).contains(&entries), "{entries} in {buckets}");
     }
 }

@@ -7,9 +7,10 @@ use std::sync::atomic::Ordering::AcqRel;
 use quiescence::collections::hash_map::{Compute, HashMapRef, Operation as Change};
 use quiescence::{Domain, Guard, Weigh, tag::Private};
 
-use super::entries::{Crowded, Entries, LIVE, Map};
+use super::entries::{self, Crowded, LIVE, Map, NAME};
 use super::history::{After, Before, LOOKS_MAX, Operation as Recorded};
 use super::{BYTES_MAX, bound};
+use crate::canary::Canary;
 use crate::context::ThreadContext;
 use crate::kinds::{FaultKind, Operation};
 
@@ -40,8 +41,8 @@ pub(super) fn fillers_max(crowded: Crowded) -> u64 {
 const SUMS_MAX: u32 = 100;
 
 /// A map, and what its threads share.
-pub(super) struct Round<E: Entries> {
-    map: Map<E>,
+pub(super) struct Round {
+    map: Map,
     crowded: Crowded,
     keys: u64,
     /// What may wait in the domain.
@@ -52,24 +53,17 @@ pub(super) struct Round<E: Entries> {
 }
 
 /// One of its threads, and what it has done.
-struct Member<'r, E: Entries> {
-    round: &'r Round<E>,
+struct Member<'r> {
+    round: &'r Round,
     context: &'r ThreadContext,
     log: RefCell<Log>,
 }
 
 /// A map in a section.
-type View<'m, E> = HashMapRef<
-    'm,
-    <E as Entries>::Key,
-    <E as Entries>::Value,
-    Crowded,
-    Private,
-    Guard<'m, Private>,
->;
+type View<'m> = HashMapRef<'m, String, Canary, Crowded, Private, Guard<'m, Private>>;
 
 /// References out of the map, and what they led to.
-type Kept<'v, E> = Vec<(&'v <E as Entries>::Value, u64, u64)>;
+type Kept<'v> = Vec<(&'v Canary, u64, u64)>;
 
 /// What an operation found, and made of it.
 type Found = (Before, After);
@@ -84,20 +78,20 @@ fn replaced(old: Option<u64>, new: Option<u64>) -> Found {
     (Before::Was(old), After::Is(new))
 }
 
-impl<E: Entries> Round<E> {
-    pub(super) fn new(map: Map<E>, crowded: Crowded, keys: u64, context: &ThreadContext) -> Self {
+impl Round {
+    pub(super) fn new(map: Map, crowded: Crowded, keys: u64, context: &ThreadContext) -> Self {
         let (steady, clock) = (Vec::new(), AtomicU64::new(0));
-        let bytes_max = bound::bytes_max::<E>(crowded);
+        let bytes_max = bound::bytes_max(crowded);
         let mut this = Self { map, crowded, keys, bytes_max, steady, clock };
         for key in keys / 2..keys {
             let (value, number) = this.member(context).made(key);
             this.steady.push(number);
-            this.map.insert(E::key(key), value);
+            this.map.insert(entries::key(key), value);
         }
         this
     }
 
-    fn member<'r>(&'r self, context: &'r ThreadContext) -> Member<'r, E> {
+    fn member<'r>(&'r self, context: &'r ThreadContext) -> Member<'r> {
         Member { round: self, context, log: RefCell::default() }
     }
 
@@ -139,51 +133,48 @@ impl<E: Entries> Round<E> {
     pub(super) fn end(self, domain: &Domain<Private>, context: &ThreadContext) {
         context.begin(Operation::MapEnd);
         let (counted, seen) = (self.map.len(), self.map.read().iter().count());
-        context.expect(counted == seen, FaultKind::Count, E::NAME, || {
+        context.expect(counted == seen, FaultKind::Count, NAME, || {
             format!("it has {counted} entries by its count, and {seen} by a walk")
         });
         drop(self);
         domain.barrier();
-        if E::ARE_COUNTED {
-            LIVE.expect(context, E::NAME, 0);
-        }
+        LIVE.expect(context, NAME, 0);
         let waiting = domain.statistics().callbacks_waiting();
-        context.expect(waiting == 0, FaultKind::Freed, E::NAME, || {
-            format!("{waiting} callbacks wait")
-        });
+        context
+            .expect(waiting == 0, FaultKind::Freed, NAME, || format!("{waiting} callbacks wait"));
         context.did(Operation::MapEnd);
     }
 }
 
-impl<E: Entries> Member<'_, E> {
+impl Member<'_> {
     fn key(&self) -> u64 {
         self.context.below(self.round.keys)
     }
 
     /// What is in a value that was found under a key.
-    fn number(&self, value: &E::Value, key: u64) -> u64 {
-        E::read(value, key).unwrap_or_else(|what| {
-            self.context.fault(FaultKind::Payload, E::NAME, || what);
+    fn number(&self, value: &Canary, key: u64) -> u64 {
+        entries::read(value, key).unwrap_or_else(|what| {
+            self.context.fault(FaultKind::Payload, NAME, || what);
             u64::MAX
         })
     }
 
     /// Keeps a reference until the section ends, and gives what it leads to.
-    fn keep<'v>(&self, value: &'v E::Value, key: u64, kept: &mut Kept<'v, E>) -> u64 {
+    fn keep<'v>(&self, value: &'v Canary, key: u64, kept: &mut Kept<'v>) -> u64 {
         let number = self.number(value, key);
         kept.push((value, key, number));
         number
     }
 
     /// A new value for a key, and what is in it.
-    fn made(&self, key: u64) -> (E::Value, u64) {
-        let value = E::value(key);
+    fn made(&self, key: u64) -> (Canary, u64) {
+        let value = entries::value(key);
         let number = self.number(&value, key);
         (value, number)
     }
 
     /// A new value for a key; notes what is in it.
-    fn noted(&self, key: u64, note: &mut Option<u64>) -> E::Value {
+    fn noted(&self, key: u64, note: &mut Option<u64>) -> Canary {
         let (value, number) = self.made(key);
         *note = Some(number);
         value
@@ -216,8 +207,8 @@ impl<E: Entries> Member<'_, E> {
     /// is a fault only if two sums in a row are above it and nothing was freed between.
     fn expect_room(&self) {
         let Round { map, bytes_max: may_wait, .. } = self.round;
-        let (bytes, most) = (map.owned() as u64, bound::tables_max::<E>());
-        self.context.expect(bytes < most, FaultKind::Limit, E::NAME, || {
+        let (bytes, most) = (map.owned() as u64, bound::tables_max());
+        self.context.expect(bytes < most, FaultKind::Limit, NAME, || {
             format!("it has {bytes} bytes in tables and boxes, and may have {most}")
         });
         let mut last_run = None;
@@ -228,7 +219,7 @@ impl<E: Entries> Member<'_, E> {
                 return;
             }
             if last_run.replace(run) == Some(run) {
-                return self.context.fault(FaultKind::Limit, E::NAME, || {
+                return self.context.fault(FaultKind::Limit, NAME, || {
                     let limit = BYTES_MAX;
                     format!("{waiting} bytes wait where {limit} are the limit, and {may_wait} may")
                 });
@@ -260,14 +251,14 @@ impl<E: Entries> Member<'_, E> {
         }
         for (value, key, number) in kept {
             let now = self.number(value, key);
-            self.context.expect(now == number, FaultKind::Payload, E::NAME, || {
+            self.context.expect(now == number, FaultKind::Payload, NAME, || {
                 format!("a reference to value {number:#x} of key {key} leads to {now:#x}")
             });
         }
     }
 
-    fn look_up<'v>(&self, view: &'v View<'_, E>, key: u64, kept: &mut Kept<'v, E>) {
-        let name = E::key(key);
+    fn look_up<'v>(&self, view: &'v View<'_>, key: u64, kept: &mut Kept<'v>) {
+        let name = entries::key(key);
         self.record(key, Operation::MapGet, || {
             let found = match self.context.below(3) {
                 0 => view.get(&name),
@@ -283,10 +274,10 @@ impl<E: Entries> Member<'_, E> {
     }
 
     /// All entries: of each key what it had at some moment.
-    fn walk<'v>(&self, view: &'v View<'_, E>, kept: &mut Kept<'v, E>) {
+    fn walk<'v>(&self, view: &'v View<'_>, kept: &mut Kept<'v>) {
         let (begin, from) = (self.round.moment(), kept.len());
         for (key, value) in view.iter() {
-            let key = E::number(key);
+            let key = entries::number(key);
             if key < FILLERS_FROM {
                 self.keep(value, key, kept);
             }
@@ -311,9 +302,9 @@ impl<E: Entries> Member<'_, E> {
     }
 
     /// An update that gives references to what was there.
-    fn change<'v>(&self, view: &'v View<'_, E>, key: u64, kept: &mut Kept<'v, E>) {
-        let (name, is_steady) = (E::key(key), self.round.is_steady(key));
-        let mut keep = |value: &'v E::Value| self.keep(value, key, kept);
+    fn change<'v>(&self, view: &'v View<'_>, key: u64, kept: &mut Kept<'v>) {
+        let (name, is_steady) = (entries::key(key), self.round.is_steady(key));
+        let mut keep = |value: &'v Canary| self.keep(value, key, kept);
         let mut made = None;
         match self.context.below(5) {
             0 if !is_steady => self.record(key, Operation::MapRemove, || {
@@ -325,7 +316,7 @@ impl<E: Entries> Member<'_, E> {
             }),
             2 => self.record(key, Operation::MapUpdate, || {
                 let mut old = None;
-                let replace = |value: &E::Value| {
+                let replace = |value: &Canary| {
                     old = Some(self.number(value, key));
                     self.made(key).0
                 };
@@ -369,7 +360,7 @@ impl<E: Entries> Member<'_, E> {
     /// An update that gives no references: outside of sections, where it waits; or one that never
     /// waits, in a section with references out of the map, too.
     fn set(&self, waits: bool, key: u64) {
-        let (name, map) = (E::key(key), &self.round.map);
+        let (name, map) = (entries::key(key), &self.round.map);
         let (mut old, mut made) = (None, None);
         match self.context.below(if waits { 3 } else { 4 }) {
             0 if !self.round.is_steady(key) => self.record(key, Operation::MapRemove, || {
@@ -393,7 +384,7 @@ impl<E: Entries> Member<'_, E> {
                 })
             }),
             _ => self.record(key, Operation::MapUpdate, || {
-                let replace = |value: &E::Value| {
+                let replace = |value: &Canary| {
                     old = Some(self.number(value, key));
                     self.noted(key, &mut made)
                 };
@@ -412,7 +403,7 @@ impl<E: Entries> Member<'_, E> {
         let (mut seen, mut asked) = (Vec::new(), None);
         let begin = self.round.moment();
         self.round.map.retain(|key, value| {
-            let key = E::number(key);
+            let key = entries::number(key);
             if key >= FILLERS_FROM {
                 return true; // not in any history
             }
@@ -450,11 +441,11 @@ impl<E: Entries> Member<'_, E> {
         let fillers = from..from + context.below(fillers_max(self.round.crowded));
         match context.below(4) {
             0 => map.reserve(context.below(RESERVED_MAX) as usize),
-            1 => map.extend(fillers.map(|key| (E::key(key), E::value(key)))),
+            1 => map.extend(fillers.map(|key| (entries::key(key), entries::value(key)))),
             2 => map.shrink_to(context.below(FILLERS) as usize),
             _ => {
                 for key in fillers {
-                    map.remove(&E::key(key));
+                    map.remove(&entries::key(key));
                 }
                 map.shrink_to_fit();
             }

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use quiescence::{Domain, collections::HashMap, tuning::Engine};
 
 use crew::{Log, Round};
-use entries::{Crowded, Entries, InBoxes, InSlots};
+use entries::{Crowded, NAME};
 
 use super::context::ThreadContext;
 use super::deferral::tuning;
@@ -34,23 +34,20 @@ const OBJECTS_MAX: u64 = 1_000;
 /// Keys that have a history, at most.
 const KEYS_MAX: u64 = 24;
 
-/// Two threads have one map after the other, until the run is over.
+/// A thread has one map after the other, until the run is over.
 pub(crate) fn cast(fixture: &mut Fixture, engine: Engine) {
-    fixture.part("one whose crew uses maps with entries in slots", move |context| {
-        context.until_over(Operation::MapUpdate, || round::<InSlots>(engine, context));
-    });
-    fixture.part("one whose crew uses maps with entries in boxes", move |context| {
-        context.until_over(Operation::MapUpdate, || round::<InBoxes>(engine, context));
+    fixture.part("one whose crew uses maps", move |context| {
+        context.until_over(Operation::MapUpdate, || round(engine, context));
     });
 }
 
-fn round<E: Entries>(engine: Engine, context: &ThreadContext) {
+fn round(engine: Engine, context: &ThreadContext) {
     let tuning = tuning(OBJECTS_MAX, BYTES_MAX);
     let domain = Domain::builder().engine(engine).tuning(tuning).build();
     let crowded = *context.pick(&Crowded::ALL);
     let keys = 1 + context.below(KEYS_MAX);
     let map = HashMap::builder().domain(domain.clone()).hasher(crowded).build();
-    let round = Arc::new(Round::<E>::new(map, crowded, keys, context));
+    let round = Arc::new(Round::new(map, crowded, keys, context));
     let crew: Vec<_> = (0..CREW)
         .filter_map(|_| {
             let round = Arc::clone(&round);
@@ -59,7 +56,7 @@ fn round<E: Entries>(engine: Engine, context: &ThreadContext) {
         .collect();
     let logs: Vec<Log> = crew.into_iter().filter_map(|member| member.join().ok()).collect();
     if logs.len() < CREW {
-        context.expect(context.is_over(), FaultKind::Panic, E::NAME, || {
+        context.expect(context.is_over(), FaultKind::Panic, NAME, || {
             "a thread of the crew panicked, or did not start; see standard error".to_owned()
         });
         return; // there is no whole history
@@ -70,13 +67,13 @@ fn round<E: Entries>(engine: Engine, context: &ThreadContext) {
 }
 
 /// Checks the history of each key.
-fn check<E: Entries>(context: &ThreadContext, round: &Round<E>, keys: u64, logs: &[Log]) {
+fn check(context: &ThreadContext, round: &Round, keys: u64, logs: &[Log]) {
     for key in 0..keys {
         let of_key = logs.iter().flatten().filter(|(of, _)| *of == key);
         let operations: Vec<_> = of_key.map(|(_, operation)| *operation).collect();
         context.did(Operation::MapHistory);
         if let Err(refused) = history::check(round.first(key), &operations) {
-            context.fault(FaultKind::History, E::NAME, || format!("key {key}: {refused}"));
+            context.fault(FaultKind::History, NAME, || format!("key {key}: {refused}"));
         }
     }
 }
