@@ -17,7 +17,14 @@ fn records_are_used_again() {
             let reader = thread::spawn(|| {
                 read_lock(BP);
                 read_unlock(BP);
-                bp_pointer().addr()
+                // As often as one likes, and without any effect.
+                let record = bp_pointer();
+                register(BP);
+                quiescence_urcu_bp_register();
+                assert_eq!(bp_pointer(), record);
+                unregister(BP);
+                assert_eq!(bp_pointer(), record);
+                record.addr()
             });
             reader.join().unwrap()
         })

@@ -4,9 +4,10 @@
 
 use grace::Urgency;
 use grace::srcu::{
-    Action, AdaptiveDelay, Cookie, Delay, Event, Phase, Published, Sequence, SrcuMachine, Wait,
+    Action, AdaptiveDelay, AnyDelay, Cookie, Delay, Event, Phase, Published, Sequence, SrcuMachine,
+    Wait,
 };
-use grace::steps::Steps;
+use grace::steps::{Steps, Without};
 use proptest::prelude::*;
 
 /// Any count of ended grace periods, those around the wrap as likely as all others.
@@ -161,8 +162,17 @@ proptest! {
     fn only_the_answer_is_accepted_and_nothing_ends_while_callbacks_are_handed_out(
         start in ended(),
         moves in moves(),
+        delay in 0..6_usize,
     ) {
-        let mut machine = SrcuMachine::new(Published::final_at(250), Sequence::after(start));
+        let delays = [
+            AnyDelay::Published(Published::V5_18),
+            AnyDelay::Published(Published::V5_19_RC1),
+            AnyDelay::Published(Published::FIRST_DIFF),
+            AnyDelay::Published(Published::BLOCK_REMOVED),
+            AnyDelay::Published(Published::final_at(250)),
+            AnyDelay::Adaptive(AdaptiveDelay::at(250)),
+        ];
+        let mut machine = SrcuMachine::new(delays[delay], Sequence::after(start));
         for step in moves {
             match step {
                 Move::Request(urgency) => _ = machine.request(urgency),
@@ -183,6 +193,23 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn a_grace_period_may_begin_while_callbacks_are_handed_out() {
+    let phase = |step| {
+        let delay = Published::V5_19_RC1;
+        let mut machine = SrcuMachine::with_steps(delay, Sequence::after(0), Without(step));
+        machine.request(Urgency::Normal);
+        while !matches!(machine.pending(), Action::HandOut { .. }) {
+            let event = answer(machine.pending(), true).expect("a grace period was asked for");
+            machine.observe(event).expect("it is the answer");
+        }
+        machine.request(Urgency::Normal);
+        machine.sequence().phase()
+    };
+    assert_eq!(phase("no such step"), Phase::Scan1);
+    assert_eq!(phase("begin-while-handing-out"), Phase::Idle);
 }
 
 /// Begins an expedited grace period and goes to its second scan, whose index has a reader in it.

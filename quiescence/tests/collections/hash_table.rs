@@ -300,6 +300,25 @@ fn numbers_of_buckets_are_powers_of_two_and_there_is_an_end_to_memory() {
     assert_eq!(make(Options { buckets: 64, buckets_max: 16, ..base }), Ok(16));
 }
 
+/// liburcu's tables lose requests: of these most stayed at 4 buckets.
+#[test]
+fn every_table_gets_the_buckets_it_needs() {
+    let domain: Domain<Private> = Domain::new();
+    let options = Options { accounting: false, ..Options::default() };
+    let tables: Vec<Table> =
+        (0..rounds(60, 4)).map(|_| HashTable::new(domain.clone(), options).unwrap()).collect();
+    let nodes = rounds(20_000, 150);
+    threads(2, |half| {
+        let tables = tables.iter().skip(half).step_by(2);
+        tables.for_each(|table| fill(&domain, table, HASHES[1], 0..nodes));
+    });
+    for table in &tables {
+        assert!(table.buckets() >= nodes as usize / 4, "{} buckets", table.buckets());
+        assert!(table.buckets() <= 2 * nodes as usize, "{} buckets", table.buckets());
+        empty(&domain, table);
+    }
+}
+
 #[test]
 #[cfg_attr(miri, ignore = "thousands of buckets")]
 fn a_table_that_is_emptied_shrinks_and_grows_again() {

@@ -118,3 +118,20 @@ fn without_memory_there_is_no_table_and_nothing_is_kept() {
         }
     }
 }
+
+/// A table that cannot grow is as good as before.
+#[test]
+fn without_memory_a_table_stays_as_it_is() {
+    let nodes: Vec<Node> = (0..2_000).map(|_| Node::new()).collect();
+    let domain: Domain<Private> = Domain::new();
+    let (table, counting) = counting_table(&domain);
+    counting.left.store(0, SeqCst);
+    let buckets = table.buckets();
+    assert!(!table.allocate(1 << 12));
+    add_all(&table, &domain, &nodes);
+    assert_eq!(table.buckets(), buckets);
+    delete_all(&table, &domain, &nodes);
+    // SAFETY: no other thread uses it.
+    unsafe { table.destroy() }.unwrap();
+    until(|| counting.live.load(SeqCst) == 0);
+}

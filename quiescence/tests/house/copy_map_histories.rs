@@ -59,7 +59,7 @@ struct Copies<S> {
 
 impl<S: BuildHasher + Default> Copies<S> {
     fn moment(&self) -> u64 {
-        // As above.
+        // Read-modify-writes of one counter: moments are in the order in which they were taken.
         self.clock.fetch_add(1, AcqRel)
     }
 

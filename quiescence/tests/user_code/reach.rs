@@ -166,9 +166,13 @@ pub(super) static POINTER: LazyLock<ArcCellAny<Pointer>> =
 pub(super) static EXACT: LazyLock<ExactCell<Pointer>> =
     LazyLock::new(|| ExactCell::new(Pointer::new(Arc::new(1))));
 
+/// Heads whose function has run.
+pub(super) static HEADS: AtomicU64 = AtomicU64::new(0);
+
 unsafe extern "C" fn run_head(head: *mut Head) {
     // SAFETY: from a box, in `push_head`.
     drop(unsafe { Box::from_raw(head) });
+    HEADS.fetch_add(1, SeqCst);
     act();
 }
 

@@ -146,8 +146,14 @@ pub(super) static ROWS: [Row; 61] = [
     .never()
     .left("C does not unwind"),
     row(Site::Attend, "CallbackQueue::attend_and", || {
+        let before = HEADS.load(SeqCst);
         push_head(&QUEUE);
-        QUEUE.attend_and(Some(Duration::ZERO), act).unwrap();
+        let outcome = catch_unwind(|| QUEUE.attend_and(Some(Duration::ZERO), act).unwrap());
+        assert!(!QUEUE.is_attended(), "no thread has its part");
+        assert_eq!(HEADS.load(SeqCst), before + 1, "the batch has run");
+        if let Err(panic) = outcome {
+            std::panic::resume_unwind(panic);
+        }
     })
     .used("that the thread attends, which no other may meanwhile")
     .left("no thread attends to the queue")
