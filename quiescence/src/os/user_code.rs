@@ -17,8 +17,8 @@
 //! **Invariant [UC-3]: if it unwinds, what it leaves is whole.**
 //!
 //! `tests/user_code.rs` has a row for each place: what is held there, what is used afterwards, and
-//! what an unwinding leaves; at each place it has user code check by which one it was called, and do
-//! all that user code may do. `tests/house/tidy.rs` searches for calls outside these places.
+//! what an unwinding leaves. At each place it has user code check by which one it was called, and
+//! do all that user code may do. `tests/house/tidy.rs` of xtask searches for other calls.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
