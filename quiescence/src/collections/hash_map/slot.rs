@@ -7,8 +7,8 @@
 //!
 //! Where no reader can tell, the pointer is stored before the tag. `Locked::collapse` may, because
 //! the node has the entry: a reader that does not find it in the slot finds it there. No reader
-//! has the bucket of `add_unseen`. A slot of a node is not used again, and never null again: its
-//! tag is the moment, which is stored after the pointer.
+//! has the bucket of `add_unseen`. A slot of a node is not used for another key, and
+//! never null again: an entry comes and goes there by its tag, stored after the pointer.
 
 use std::ptr;
 use std::sync::atomic::Ordering::{Acquire, Release};
