@@ -243,7 +243,7 @@ impl<'l, E> Locked<'l, E> {
         }
         // One store: a reader finds them in the node before, in the slots afterwards. Then the
         // pointer: a reader that finds null there finds this word.
-        //~ map-fold-by-halves
+        //~ map-fold-by-halves map-detach-first
         self.word = word;
         self.publish();
         self.detach(node);
@@ -252,7 +252,7 @@ impl<'l, E> Locked<'l, E> {
     /// Takes the node out of the bucket, whose word does not speak of it any more.
     fn detach(&mut self, node: NodeRef<E>) {
         // Release: a reader that finds null here finds the word that came before it [HM-2].
-        self.bucket.over.store(ptr::null_mut(), Release);
+        self.bucket.over.store(ptr::null_mut(), Release); //~ map-relaxed-detach
         self.left.push(node);
     }
 
@@ -390,7 +390,8 @@ impl<'l, E> Locked<'l, E> {
 
 /// Adds an entry to a bucket that no other thread can reach.
 pub(super) fn add_unseen<E>(bucket: &Bucket<E>, tag: u64, entry: *const E) {
-    // Relaxed, all of it: the flag `MOVED` of the old bucket publishes it [HM-3].
+    // Relaxed, but for `Slot::set`, which others need: the flag `MOVED` of the old bucket publishes
+    // all of it [HM-3].
     let word = bucket.word.load(Relaxed);
     let free = tags::matches(word, EMPTY) & SLOT_BYTES;
     if free != 0 {

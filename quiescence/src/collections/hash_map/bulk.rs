@@ -29,7 +29,7 @@ where
 {
     /// Removes the entries that `keeps` returns `false` of: of those that are there all the time,
     /// each one. One by one, and not at one moment. `keeps` is called under no lock, and again if
-    /// the entry is replaced meanwhile, or moves in the table.
+    /// the entry is replaced meanwhile.
     ///
     /// What is removed is retired when 16 buckets have been gone over, or as many as 64 entries
     /// were taken out of; in a section of the caller's one by one, so that one at most goes over

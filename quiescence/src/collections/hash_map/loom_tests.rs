@@ -326,17 +326,18 @@ fn two_updaters_of_a_key_leave_one_entry() {
     );
 }
 
-/// A walk sees a key once that comes out of a node into the slots, and is replaced there beside
-/// another node.
-#[test]
-fn a_walk_sees_a_key_once() {
+/// A walk beside an updater sees 2 and 4 once, of which 2 is in a node at first.
+fn walks(
+    first: impl Fn(&World, &Left<Pair>) + Send + Sync + Copy + 'static,
+    update: impl Fn(&World, &Left<Pair>) + Send + Sync + Copy + 'static,
+) {
     beside(
         1,
-        |world, left| {
+        move |world, left| {
             [0, 4, 2].iter().for_each(|&key| world.insert(left, key, key));
-            world.remove(left, 0);
+            first(world, left);
         },
-        |world, left| [6, 2].iter().for_each(|&key| world.insert(left, key, 10 * key)),
+        update,
         |world| {
             let mut seen = Vec::new();
             let mut walk = Walk::new(world.table(), 0, 1);
@@ -347,6 +348,27 @@ fn a_walk_sees_a_key_once() {
             }
             let times = [2, 4].map(|key| seen.iter().filter(|other| **other == key).count());
             assert_eq!(times, [1, 1], "{seen:?}");
+        },
+    );
+}
+
+/// Key 2 comes out of the node into the slots, and is replaced there beside another node.
+#[test]
+fn a_walk_sees_a_key_once() {
+    walks(
+        |world, left| world.remove(left, 0),
+        |world, left| [6, 2].iter().for_each(|&key| world.insert(left, key, 10 * key)),
+    );
+}
+
+/// It comes into the slot of a key that the word of the walk still speaks of.
+#[test]
+fn a_walk_with_an_old_word_sees_a_key_once() {
+    walks(
+        |_, _| {},
+        |world, left| {
+            world.remove(left, 0);
+            world.insert(left, 6, 60);
         },
     );
 }

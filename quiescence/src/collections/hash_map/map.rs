@@ -80,11 +80,11 @@ pub(super) struct Entry<K, V> {
 /// over the limit.)
 ///
 /// A table has a cache line for each six entries. It grows to twice its size (four times, below 256
-/// buckets) when eleven in sixteen of its slots are in use: so an entry takes 16 to 31 bytes there,
-/// beside its box. While it moves there are two, and an old one waits for a grace period: outside
-/// of the limit, to which it counts as the closure that frees it. All that growth leaves is less
-/// than the table, and with what [`shrink_to`](Self::shrink_to) leaves less than twice the table.
-/// Tables do not shrink by themselves.
+/// buckets) when eleven in sixteen of its slots are in use: so an entry takes 16 to 31 bytes there
+/// (up to 62, below 256 buckets), beside its box. While it moves there are two, and an old one
+/// waits for a grace period: outside of the limit, to which it counts as the closure that frees it.
+/// All that growth leaves is less than the table, and with what [`shrink_to`](Self::shrink_to)
+/// leaves less than twice the table. Tables do not shrink by themselves.
 ///
 /// # Hashing
 /// With the default hasher, [`RandomState`], keys cannot be chosen so that they collide. A bucket
@@ -93,11 +93,11 @@ pub(super) struct Entry<K, V> {
 ///
 /// # Progress and cost
 /// A look-up in a map of a million integers costs two cache misses: the bucket, and the box. It is
-/// wait-free. An update finds its entry as a look-up does, and then locks one bucket, with a spin
-/// lock in it, for some ten instructions; it begins again where another update of the bucket came
-/// in between. It makes a box, of memory that this thread has freed before if there is some. While
-/// the table grows, each update moves four buckets, beside the others; none waits for the end of
-/// that.
+/// wait-free, but for tables that are replaced as fast as it goes from one to the next. An update
+/// finds its entry as a look-up does, and then locks one bucket, with a spin lock in it, for some
+/// ten instructions; it begins again where another update of the bucket came in between. It makes a
+/// box, of memory that this thread has freed before if there is some. While the table grows, each
+/// update moves four buckets, beside the others; none waits for the end of that.
 ///
 /// # Other domains
 /// [`builder`](Self::builder) makes maps in domains of one's own. In a [sleepable](crate::Srcu) one

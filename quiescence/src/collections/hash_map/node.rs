@@ -113,6 +113,7 @@ impl<E> NodeRef<E> {
         let head = self.head();
         let filled = head.filled.get();
         let (group, index) = (self.group(filled / GROUP).expect("there is room"), filled % GROUP);
+        //~ map-node-tag-first
         group.slots[index].set(entry);
         // Relaxed: only the thread that has the bucket writes it.
         group.tags.store(tags::with(group.tags.load(Relaxed), index, tag), ordering);

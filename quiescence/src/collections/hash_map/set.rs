@@ -18,11 +18,12 @@ use crate::reclaim::weigh::Weigh;
 
 /// A concurrent hash set. Readers take no lock and write nothing that is shared.
 ///
-/// Everything is as with [`HashMap`], which see. An element takes 16 to 31 bytes of the table, and
-/// a box; of small elements that are `Copy` a [`CopyMap<T, ()>`](crate::collections::CopyMap) is
-/// smaller, without boxes. It dereferences to the map of its elements to `()`, whose `len`,
-/// `remove`, `clear`, `reserve` and `domain` are the set's. The map's `insert(element, ())`
-/// replaces the element that is there; the set's own does not.
+/// Everything is as with [`HashMap`], which see. An element takes 16 to 31 bytes of the table
+/// (up to 62, below 256 buckets), and a box; of small elements that are `Copy` a
+/// [`CopyMap<T, ()>`](crate::collections::CopyMap) is smaller, without boxes. It dereferences to
+/// the map of its elements to `()`, whose `len`, `remove`, `clear`, `reserve` and `domain` are the
+/// set's. The map's `insert(element, ())` replaces the element that is there; the set's own does
+/// not.
 ///
 /// ```
 /// use quiescence::collections::HashSet;

@@ -2,8 +2,13 @@
 //!
 //! A slot is used again at once; it is the box that waits for the grace period. A reader may have a
 //! word from before a slot was used again, with the tag of the entry that was there. So it is the
-//! pointer whose store is the moment at which an entry comes and goes: it is null before the tag is
-//! stored, and until after.
+//! pointer whose store is the moment at which an entry comes to a slot of a bucket and goes
+//! (`Locked::add`, `Locked::remove`): it is null before the tag is stored, and until after.
+//!
+//! Where no reader can tell, the pointer is stored before the tag. `Locked::collapse` may, because
+//! the node has the entry: a reader that does not find it in the slot finds it there. No reader
+//! has the bucket of `add_unseen`. A slot of a node is not used for another key, and
+//! never null again: an entry comes and goes there by its tag, stored after the pointer.
 
 use std::ptr;
 use std::sync::atomic::Ordering::{Acquire, Release};
@@ -25,7 +30,7 @@ impl<E> Slot<E> {
     pub(super) fn entry(&self) -> *const E {
         // Acquire: pairs with the Release in `set` [HM-1]. Who has the bucket needs it, too: the
         // entry's maker may have been another thread.
-        self.0.load(Acquire)
+        self.0.load(Acquire) //~ map-relaxed-pointer-load
     }
 
     /// Has it lead to an entry, in the place of another one or of none. The caller has the bucket.

@@ -136,8 +136,8 @@ where
     }
 
     /// Replaces the value of a key by `f` of it. Returns whether the key was there. If another
-    /// update comes in between, or the entry moves to another place, `f` is called again with the
-    /// newer value; it is called under no lock, in a section. If it panics nothing has changed.
+    /// update comes in between, `f` is called again with the newer value; it is called under no
+    /// lock, in a section. If it panics nothing has changed.
     ///
     /// # Panics
     /// As [`insert`](Self::insert).

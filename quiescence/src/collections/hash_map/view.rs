@@ -262,8 +262,8 @@ where
     }
 
     /// Has `f` decide what is to become of a key, and does that, at one moment: nothing comes
-    /// between what `f` has seen and what it decides. If something does, or the entry moves to
-    /// another place, `f` is called again. It is called under no lock.
+    /// between what `f` has seen and what it decides. If something does, `f` is called again.
+    /// It is called under no lock.
     ///
     /// ```
     /// use quiescence::collections::hash_map::{Compute, HashMap, Operation};

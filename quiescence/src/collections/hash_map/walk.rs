@@ -107,6 +107,7 @@ impl<E> Walk<E> {
                 self.found &= self.found - 1;
                 // Where a slot of the bucket is filled from the node, a walk may find the entry
                 // there whose word is from before.
+                //~ map-walk-twice:
                 if !self.head[..self.loaded].contains(&entry) {
                     return Some(entry);
                 }

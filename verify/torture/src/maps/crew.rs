@@ -408,7 +408,7 @@ impl Member<'_> {
                 return true; // not in any history
             }
             let number = self.number(value, key);
-            // An entry that has moved meanwhile is asked about again: the same removal.
+            // Asked about another entry, or a newer value, it is done with the one before.
             if asked.is_some_and(|(of, was, _)| (of, was) != (key, number)) {
                 self.over(&mut asked);
             }
