@@ -38,6 +38,9 @@ fn small(variant: Variant, qhimark: u64) -> Options {
     }
 }
 
+/// What may happen to a CPU, in `world`; callbacks that queue others are more than that.
+const EVENTS: u8 = 24;
+
 /// Numbers right before their wrap, and counters so narrow that they come round again and again;
 /// not so narrow that they do so from one look to the next, each time.
 const WRAPPING: Start = Start { number: u32::MAX - 1, counter_bits: 4 };
@@ -65,7 +68,7 @@ proptest! {
         cpus in 1..8_usize,
         tickless in 0..4_usize,
         qhimark in 2..20_u64,
-        schedule in prop::collection::vec(any::<(u8, u8)>(), 0..400),
+        schedule in prop::collection::vec((any::<u8>(), 0..EVENTS), 0..400),
     ) {
         let options = small(VARIANTS[variant], qhimark);
         let start = Sequence::after((u64::MAX >> 1) - 2);
@@ -75,10 +78,10 @@ proptest! {
         prop_assert!(outcome.is_ok(), "{outcome:?}");
     }
 
-    /// The other engines, which wait until each CPU switches or sleeps.
+    /// All engines, where callbacks queue others too; in the end each CPU switches or sleeps.
     #[test]
-    fn nothing_of_the_other_engines_runs_early_and_everything_runs(
-        engine in 0..6,
+    fn nothing_runs_early_and_everything_runs_where_cpus_switch(
+        engine in 0..6 + VARIANTS.len(),
         cpus in 1..=8_usize,
         schedule in prop::collection::vec(any::<(u8, u8)>(), 0..200),
     ) {
@@ -88,7 +91,19 @@ proptest! {
             2 => run(tick::Tick::with(cpus, WRAPPING, Intact), cpus, &schedule),
             3 => run(Published::with(cpus, WRAPPING, Intact), cpus, &schedule),
             4 => run(Relay::with(cpus, SHORT, WRAPPING, Intact), cpus, &schedule),
-            _ => run(OnDemand::with(cpus, FEW, WRAPPING, Intact), cpus, &schedule),
+            5 => run(OnDemand::with(cpus, FEW, WRAPPING, Intact), cpus, &schedule),
+            tree => {
+                let variant = [
+                    Variant::V3_15,
+                    Variant::v0(),
+                    Variant::v1(250),
+                    Variant::v2(250),
+                    Variant::Today,
+                ][tree - 6];
+                let options =
+                    Options { leaf_fanout: 2, fanout: 2, ..Options::new(variant, 250, cpus) };
+                run(Tree::new(options, cpus), cpus, &schedule)
+            }
         };
         prop_assert!(outcome.is_ok(), "{outcome:?}");
     }
