@@ -301,7 +301,7 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
         self.may_retire("remove");
         let section = self.section();
         // SAFETY: in a section of the map's domain.
-        let old = unsafe { self.table.unlink(index, |entry| is_meant(entry.generation)) };
+        let old = unsafe { self.table.unlink(index, is_meant) };
         // Retire after the section: a reader never waits and never frees.
         drop(section);
         // SAFETY: it was taken out, once.
@@ -502,7 +502,7 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
     ) -> Option<NonNull<Entry<V>>> {
         sections::check_section!(section, &self.domain, "map");
         // SAFETY: in a section of the map's domain.
-        unsafe { self.table.unlink(id.index(), |entry| entry.generation == id.generation()) }
+        unsafe { self.table.unlink(id.index(), |generation| generation == id.generation()) }
     }
 
     /// Replaces the value of an entry, if it is `expected` or that is none.

@@ -21,7 +21,9 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::chunk::{Chunk, Entry, SLOTS, WORD_BITS, WORDS, Word, in_word};
 use super::directory::{CHUNKS_MAX, Directory, Kind};
+use super::given_back;
 use super::id::{Id, Mark};
+use crate::os::fence;
 use crate::os::sync::{AtomicU32, AtomicU64, array_of, const_unless_loom, lock};
 
 /// Indexes that there are.
@@ -81,8 +83,18 @@ impl<V> Table<V> {
         }
     }
 
-    /// Claims an index that is free: a low one, near those that this CPU has claimed before.
+    /// Claims an index that is free: one that this thread has given back, or a low one, near those
+    /// that this CPU has claimed before.
     pub(super) fn claim(&self, cpu: usize) -> Option<Claim<'_, V>> {
+        while let Some(index) = given_back::pop(ptr::from_ref(self).addr()) {
+            // Of a table that was here before it may be one far away.
+            if self.directory.chunk(chunk_of(index)).is_some()
+                && let Some(claim) = self.claim_at(index)
+                && let Some(claim) = self.unless_worn(claim)
+            {
+                return Some(claim);
+            }
+        }
         let home = &self.homes[cpu % HOMES];
         // Relaxed: where it is best to look, and no more.
         let number = match home.load(Relaxed) {
@@ -184,6 +196,8 @@ impl<V> Table<V> {
     fn say_full(&self, number: usize) -> bool {
         let chunk = self.directory.made(number);
         self.directory.set(Kind::Full, number);
+        fence::full_after_locked(); // [ID-3]
+
         //~ id-full-unchecked:
         if !chunk.is_full() {
             self.directory.clear(Kind::Full, number);
@@ -195,28 +209,31 @@ impl<V> Table<V> {
     /// Gives back an index whose slot is the caller's, and empty.
     fn release(&self, chunk: &Chunk<V>, index: u32) {
         if chunk.release(place_of(index)) {
-            self.directory.clear(Kind::Full, chunk_of(index)); // [ID-3]
+            self.directory.clear_if_set(Kind::Full, chunk_of(index)); // [ID-3]
         }
+        given_back::push(ptr::from_ref(self).addr(), index);
     }
 
-    /// Takes the entry of an index out, if it is one that is meant. The caller retires it.
+    /// Takes the entry of an index out, if it is of a generation that is meant. The caller retires
+    /// it.
     ///
     /// # Safety
     /// The caller is in a section under which entries are not freed.
     pub(super) unsafe fn unlink(
         &self,
         index: u32,
-        is_meant: impl Fn(&Entry<V>) -> bool,
+        is_meant: impl Fn(u32) -> bool,
     ) -> Option<NonNull<Entry<V>>> {
         let chunk = self.directory.chunk(chunk_of(index))?;
         let place = place_of(index);
         let mut seen = chunk.load(place);
         let entry = loop {
             let entry = NonNull::new(seen.entry())?;
-            // SAFETY: it was loaded in the section, by the contract.
-            if !is_meant(unsafe { entry.as_ref() }) {
+            if !is_meant(chunk.generation(place)) {
                 return None;
             }
+            // The generation was the entry's, or that of a later one [ID-1]: the slot is another's
+            // then, and will not be this entry's again before it is freed.
             match chunk.exchange(place, seen, Word(ptr::null_mut())) {
                 Ok(()) => break entry,
                 Err(now) => seen = now,
