@@ -185,7 +185,7 @@ impl<V> Directory<V> {
     /// Says so of a chunk that has been made.
     pub(super) fn set(&self, kind: Kind, number: usize) {
         if let Some(word) = self.word(kind, number) {
-            // Relaxed: for `Full` the fence orders it [ID-3]. For the others it matters as little as
+            // Relaxed: for `Full` a fence orders it [ID-3]; for the others it matters as little as
             // in `Bits`.
             word.fetch_or(1 << (number % GROUP), Relaxed);
         }

@@ -11,7 +11,8 @@ const MOST: usize = if cfg!(loom) { 0 } else { 15 };
 
 thread_local! {
     static GIVEN_BACK: GivenBack = const {
-        GivenBack { table: Cell::new(0), count: Cell::new(0), indexes: [const { Cell::new(0) }; MOST] }
+        let indexes = [const { Cell::new(0) }; MOST];
+        GivenBack { table: Cell::new(0), count: Cell::new(0), indexes }
     };
 }
 
