@@ -198,8 +198,9 @@ impl<V> Directory<V> {
         }
     }
 
-    /// Says of a chunk, right after an atomic read-modify-write, that it is not so, if it was said:
-    /// so that threads that change others of its group do not fetch the word from each other.
+    /// Clears the bit of a chunk if it is set. Only a load otherwise, so that threads that work on
+    /// other chunks of the group do not contend for the word. To be called right after an atomic
+    /// read-modify-write [ID-3].
     pub(super) fn clear_if_set(&self, kind: Kind, number: usize) {
         fence::full_after_locked(); // [ID-3] //~ id-no-release-fence
         // Relaxed: the fence orders it.

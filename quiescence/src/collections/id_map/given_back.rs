@@ -1,12 +1,12 @@
-//! The indexes that a thread has given back last: where its next insertion looks first.
+//! Some of the indexes that a thread has given back: where its next insertion looks first.
 //!
-//! In a table that is almost full an insertion otherwise looks through the words of a full chunk,
-//! and then for one that has a free index. These are hints, and no claims: such an index is free
-//! until somebody claims it, and any thread may.
+//! In an almost full table an insertion would otherwise scan a full chunk, then look for another
+//! one. These are hints, not claims: such an index is free until a thread claims it, and any thread
+//! may. A thread has notes of one table at a time: of the one that it last gave an index back to.
 
 use std::cell::Cell;
 
-/// That many. In a model none: its threads share what is a thread's own.
+/// How many a thread remembers: none under loom, whose threads share one thread-local.
 const MOST: usize = if cfg!(loom) { 0 } else { 15 };
 
 thread_local! {
@@ -23,7 +23,7 @@ struct GivenBack {
     indexes: [Cell<u32>; MOST],
 }
 
-/// Notes an index of the table at this address, unless there are so many already.
+/// Notes an index of the table at this address, unless [`MOST`] are noted already.
 pub(super) fn push(table: usize, index: u32) {
     GIVEN_BACK.with(|given_back| {
         if given_back.table.replace(table) != table {
@@ -37,11 +37,11 @@ pub(super) fn push(table: usize, index: u32) {
     });
 }
 
-/// The last of those that are noted of the table at this address, which is one no more.
+/// Takes the index that was noted last for the table at this address.
 pub(super) fn pop(table: usize) -> Option<u32> {
     GIVEN_BACK.with(|given_back| {
-        let is_noted = given_back.table.get() == table;
-        let last = given_back.count.get().checked_sub(1).filter(|_| is_noted)?;
+        let is_of_it = given_back.table.get() == table;
+        let last = given_back.count.get().checked_sub(1).filter(|_| is_of_it)?;
         given_back.count.set(last);
         Some(given_back.indexes[last].get())
     })

@@ -54,7 +54,7 @@ impl World {
     }
 
     fn remove(&self, id: Id) -> bool {
-        let is_it = |generation| generation == id.generation();
+        let is_it = |entry: &Entry<Value>| entry.generation == id.generation();
         // SAFETY: entries live as long as the model.
         let taken = unsafe { self.table.unlink(id.index(), is_it) };
         taken.inspect(|entry| self.took(*entry)).is_some()

@@ -40,6 +40,8 @@ pub(super) struct Table<V> {
     /// The chunk where the CPUs of each place insert, so that they seldom meet; [`NO_HOME`], which
     /// is the first one, until that is full.
     homes: [AtomicU32; HOMES],
+    /// The last chunk where one of them has inserted.
+    reach: AtomicU32,
     /// Indexes that no insertion gets again, and no entry has: see [`Table::claim`].
     worn: AtomicU64,
 }
@@ -69,6 +71,7 @@ impl<V> Table<V> {
             Self {
                 directory: Directory::new(),
                 homes: array_of![AtomicU32::new(NO_HOME); HOMES],
+                reach: AtomicU32::new(0),
                 worn: AtomicU64::new(0),
             }
         }
@@ -83,12 +86,13 @@ impl<V> Table<V> {
         }
     }
 
-    /// Claims an index that is free: one that this thread has given back, or a low one, near those
-    /// that this CPU has claimed before.
+    /// Claims an index that is free: one that this thread has given back, or a low one near those
+    /// that this CPU has claimed before; either way in a chunk that insertions have reached.
     pub(super) fn claim(&self, cpu: usize) -> Option<Claim<'_, V>> {
         while let Some(index) = given_back::pop(ptr::from_ref(self).addr()) {
-            // Of a table that was here before it may be one far away.
-            if self.directory.chunk(chunk_of(index)).is_some()
+            // Not one that was far away: that `insert_at` has had, or a table that was here before.
+            // Relaxed: which indexes are low, and no more.
+            if chunk_of(index) as u32 <= self.reach.load(Relaxed)
                 && let Some(claim) = self.claim_at(index)
                 && let Some(claim) = self.unless_worn(claim)
             {
@@ -182,6 +186,7 @@ impl<V> Table<V> {
                 match self.claim_in(found, 0..SLOTS) {
                     Some(claim) => {
                         home.store(found as u32, Relaxed);
+                        self.reach.fetch_max(found as u32, Relaxed);
                         return Some(claim);
                     }
                     None if self.say_full(found) => {}
@@ -196,7 +201,7 @@ impl<V> Table<V> {
     fn say_full(&self, number: usize) -> bool {
         let chunk = self.directory.made(number);
         self.directory.set(Kind::Full, number);
-        fence::full_after_locked(); // [ID-3]
+        fence::full_after_locked(); // [ID-3] //~ id-no-full-fence
 
         //~ id-full-unchecked:
         if !chunk.is_full() {
@@ -214,26 +219,24 @@ impl<V> Table<V> {
         given_back::push(ptr::from_ref(self).addr(), index);
     }
 
-    /// Takes the entry of an index out, if it is of a generation that is meant. The caller retires
-    /// it.
+    /// Takes the entry of an index out, if it is one that is meant. The caller retires it.
     ///
     /// # Safety
     /// The caller is in a section under which entries are not freed.
     pub(super) unsafe fn unlink(
         &self,
         index: u32,
-        is_meant: impl Fn(u32) -> bool,
+        is_meant: impl Fn(&Entry<V>) -> bool,
     ) -> Option<NonNull<Entry<V>>> {
         let chunk = self.directory.chunk(chunk_of(index))?;
         let place = place_of(index);
         let mut seen = chunk.load(place);
         let entry = loop {
             let entry = NonNull::new(seen.entry())?;
-            if !is_meant(chunk.generation(place)) {
+            // SAFETY: it was loaded in the section, by the contract.
+            if !is_meant(unsafe { entry.as_ref() }) {
                 return None;
             }
-            // The generation was the entry's, or that of a later one [ID-1]: the slot is another's
-            // then, and will not be this entry's again before it is freed.
             match chunk.exchange(place, seen, Word(ptr::null_mut())) {
                 Ok(()) => break entry,
                 Err(now) => seen = now,

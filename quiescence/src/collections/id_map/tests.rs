@@ -43,13 +43,16 @@ fn an_insertion_takes_what_its_thread_has_given_back_if_that_is_free_still() {
 }
 
 #[test]
-fn what_was_given_back_to_a_map_says_nothing_of_the_next_one_in_its_place() {
+fn an_insertion_stays_among_low_indexes_whatever_its_thread_has_given_back() {
     let mut map = IdMap::new();
     let far = u32::MAX / 2;
     map.insert_at(far, 0).unwrap();
     assert!(map.remove_at(far));
-    map = IdMap::new();
-    assert_eq!(map.insert(0).index(), 0, "no chunk is made so far away");
+    assert_eq!(map.insert(0).index(), 0);
+    map.insert_at(far, 0).unwrap();
+    assert!(map.remove_at(far));
+    map = IdMap::new(); // in the same place
+    assert_eq!(map.insert(0).index(), 0);
 }
 
 #[test]
