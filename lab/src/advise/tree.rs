@@ -1,8 +1,8 @@
 //! Which counter, and which kind of reference: the decision trees of `bench/designs.toml`.
 //!
-//! A tree asks what something is for before it asks what is fast. Each question is a flag; the path
-//! through the tree is printed beside the ranking, with what was measured of each of its leaves, and
-//! whether the measurement agrees.
+//! A tree asks what something is for before it asks what is fast. Most questions are flags; the
+//! path through the tree is printed beside the ranking, with what was measured of each of its
+//! leaves, and whether the measurement agrees.
 
 use bench::advise::{Leaf, Need, Tree};
 use bench::units;
@@ -12,8 +12,8 @@ use super::rank::{Place, best};
 use super::verdict::listed;
 use crate::workload::Workload;
 
-/// Reads or updates that are at least this share of the operations, in per cent, are frequent: a sum
-/// of many words then costs more than its cheap additions save.
+/// Reads or updates that are at least this share of the operations, in per cent, are frequent: a
+/// sum of many words then costs more than its cheap additions save.
 const FREQUENT_PERCENT: f64 = 10.0;
 
 /// Bytes of a value that readers copy, at most.
@@ -98,8 +98,8 @@ impl Path {
         };
         let leaves: Vec<String> = self.tree.leaves.iter().map(of).collect();
         format!(
-            "Its leaves, each with how many times as fast the first of this ranking is, or with what \
-             measures it: {}.",
+            "Its leaves, each with how many times as fast the first of this ranking is, or with \
+             what measures it: {}.",
             listed(&leaves)
         )
     }

@@ -132,8 +132,8 @@ impl Load for Rings {
     }
 }
 
-/// Elements of a line each, twice as many as the second cache holds: a list, whose next place is read
-/// from an element, and an array, whose next place is known.
+/// Elements of a line each, twice as many as the second cache holds: a list, whose next place is
+/// read from an element, and an array, whose next place is known.
 pub(crate) struct Walk {
     words: Words,
     list: AtomicUsize,

@@ -20,8 +20,8 @@ pub trait Containers: Sync {
     /// Moves it back.
     fn move_back(&self, key: u64);
 
-    /// Look-ups of all keys, of which the thread's own is moved there and back now and then; the sum
-    /// of what was found.
+    /// Look-ups of all keys, of which the thread's own is moved there and back now and then; the
+    /// sum of what was found.
     fn run(&self, thread: usize, operations: usize, seed: u64) -> u64 {
         let mut random = Random::new(thread, seed);
         let (mut sum, mut is_second) = (0_u64, false);
@@ -118,7 +118,8 @@ pub mod after {
             self.count
         }
 
-        /// In the order of the moves: an element that has left the first container is in the second.
+        /// In the order of the moves: an element that has left the first container is in the
+        /// second.
         fn find(&self, key: u64) -> Option<u64> {
             let section = quiescence::read();
             let found = self.first.get(&key, &section).or_else(|| self.second.get(&key, &section));
