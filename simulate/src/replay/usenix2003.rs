@@ -12,8 +12,11 @@
 //! and how often the idle loop looks (rcu-sched's CPU). Estimated, and not fitted:
 //! [`CALL_EVERY_US`] and [`SECTION_US`]. Left for the model to say are the times per iteration of
 //! rcu-poll and rcu-sched. **What misses** is why rcu-sched takes CPU time: the paper names the
-//! line of its count, and here it is the idle loop; and that lists for each CPU are better than
-//! one.
+//! line of its count, and here it is the idle loop. The paper's own table supports that: iterations
+//! take no longer than under rcu-ltimer, but a line that is felt is felt by busy CPUs as well.
+//!
+//! That lists for each CPU are better than one hangs on who polls, and is shown with the ksoftirqd
+//! of today.
 //!
 //! Chosen for the latencies: how often a CPU switches whose task never blocks, on rcu_sched's
 //! minute. The others are of dbench, which does block: how long its bursts are decides their order,
@@ -31,6 +34,7 @@ use crate::cost::Costs;
 use crate::engines::EngineKind;
 use crate::events::Time;
 use crate::kernel::Engine;
+use crate::kernel::poll::ONE_LIST;
 use crate::kernel::token::ONE_COUNT;
 use crate::report::Report;
 use crate::run::run_engine;
@@ -64,6 +68,9 @@ pub const SWITCH_EVERY_MS: u64 = 1_800;
 /// How long a client of dbench runs on its CPU until another task does, on average: our estimate.
 pub const BURST_US: u64 = 50_000;
 
+/// A call so often that the line of rcu_sched's count is felt.
+const OFTEN_US: u64 = 10;
+
 /// Bursts as short as those of the workload `dbench` if nothing is said.
 const SHORT_BURST_US: u64 = 500;
 
@@ -72,6 +79,8 @@ pub const DBENCH_KERNEL_PERCENT: u64 = 70;
 
 const TABLE_3: &str = "usenix2003.table3";
 const LATENCY: &str = "usenix2003.latency";
+const LISTS: &str = "lists for each CPU, not one";
+const RING: &str = "wait-for-successor";
 const NEVER_BLOCKING: &str = "rcu_sched, tasks that never block";
 
 /// What was fitted, and on which figure.
@@ -96,6 +105,8 @@ struct Model {
     kernel_percent: u64,
     softirq_runs: u32,
     ksoftirqd_percent: u32,
+    /// The two where one list is compared with lists: those of [`Setup::default`].
+    lists: (u32, u32),
     /// What is counted in cycles, in per cent of [`Costs::p3_xeon_700mhz`].
     cycles_percent: u64,
     idle_look_ns: u64,
@@ -110,6 +121,7 @@ const MODEL: Model = Model {
     kernel_percent: DBENCH_KERNEL_PERCENT,
     softirq_runs: 1,
     ksoftirqd_percent: 10,
+    lists: (10, 100),
     cycles_percent: 100,
     idle_look_ns: IDLE_LOOK_NS,
     without: "",
@@ -131,9 +143,17 @@ pub fn variations() -> Vec<Variation> {
         of("softirqs run ten times, not once", Model { softirq_runs: 10, ..MODEL }),
         of("ksoftirqd has 5 % of a task's share, not 10", Model { ksoftirqd_percent: 5, ..MODEL }),
         of("ksoftirqd has a task's share", Model { ksoftirqd_percent: 100, ..MODEL }),
+        of(
+            "one list or lists: softirqs run once, not ten times",
+            Model { lists: (1, 100), ..MODEL },
+        ),
+        of("one list or lists: ksoftirqd is nice", Model { lists: (10, 10), ..MODEL }),
         of("half the cycles of interrupts and switches", Model { cycles_percent: 50, ..MODEL }),
         of("twice the cycles", Model { cycles_percent: 200, ..MODEL }),
         of("without: forced switches", without("force")).missing("rcu-poll-per-cpu ms"),
+        of("without: the ring, of which each CPU waits for the next", without(RING))
+            .missing("ltimer before sched, dbench"),
+        of("without: one line for the one list", without(ONE_LIST)).missing(LISTS),
         // Its row misses with it as well.
         of("without: one line for the count of rcu_sched", without(ONE_COUNT)),
         of("without: the idle loop's look at what is pending", Model { idle_look_ns: 0, ..MODEL })
@@ -263,22 +283,31 @@ impl Model {
         }
         let own = Model { without: ONE_COUNT, ..self }.table_3("token", seed);
         let (all, counter) = (cpu[2] - cpu[0], cpu[2] - cpu_percent(&own));
-        let found = [counter, all].map(|points| format!("{points:.1}"));
+        // With callbacks so often that the line is felt: where it is.
+        let often = Model { call_every_us: OFTEN_US, ..self };
+        let [one, own] = [often, Model { without: ONE_COUNT, ..often }]
+            .map(|model| model.dcachebench("token", 4 * SECOND, seed));
+        let points = [counter, all, cpu_percent(&one) - cpu_percent(&own)];
+        let mut found = points.map(|points| format!("{points:.1}")).to_vec();
+        found.push(format!("{:.2}", ms_per_iteration(&one) - ms_per_iteration(&own)));
         published.statement("rcu-sched: the counter's line", &found, counter > all / 2.0);
     }
 
-    /// One list against lists for each CPU: with the ksoftirqd of this model, and one as important
-    /// as a task.
+    /// One list against lists for each CPU: with a ksoftirqd as important as a task, and with the
+    /// nice one of this model.
     fn fill_lists(self, published: &mut Publication, seed: u64) {
-        let today = Model { softirq_runs: 10, ksoftirqd_percent: 100, ..self };
-        let engines = ["poll-per-cpu", "poll"];
-        let times = [self, today].map(|model| {
-            engines.map(|name| ms_per_iteration(&model.dcachebench(name, 4 * SECOND, seed)))
+        let (softirq_runs, ksoftirqd_percent) = self.lists;
+        let today = Model { softirq_runs, ksoftirqd_percent, ..self };
+        let runs = [today, self].map(|model| {
+            ["poll-per-cpu", "poll"].map(|name| model.dcachebench(name, 4 * SECOND, seed))
         });
-        let found: Vec<String> = times.as_flattened().iter().map(|ms| format!("{ms:.2}")).collect();
+        let contended = [0, 1].map(|which| runs[0][which].lines.lock_contended / 4);
+        let times = runs.each_ref().map(|runs| runs.each_ref().map(ms_per_iteration));
+        let mut found: Vec<String> = contended.iter().map(u64::to_string).collect();
+        found.extend(times.as_flattened().iter().map(|ms| format!("{ms:.2}")));
         let sd = settings::published().value("rcu-poll-per-cpu ms_sd");
-        let is_spared = times[0][1] - times[0][0] > 2.0 * sd.hypot(sd);
-        published.statement("lists for each CPU, not one", &found, is_spared);
+        let is_faster = times[0][1] - times[0][0] > 2.0 * sd.hypot(sd);
+        published.statement(LISTS, &found, contended[0] < contended[1] / 10 && is_faster);
     }
 
     fn fill_latencies(self, published: &mut Publication, seed: u64) {
@@ -332,10 +361,9 @@ mod tests {
     use crate::replay::{Fit, assert_fitted};
 
     #[test]
-    fn every_figure_fits_but_three() {
+    fn every_figure_fits_but_two() {
         let rows = rows();
-        let known =
-            ["rcu-sched: the counter's line", "lists for each CPU, not one", "rcu_ltimer, dbench"];
+        let known = ["rcu-sched: the counter's line", "rcu_ltimer, dbench"];
         for row in &rows {
             let is_known = known.contains(&row.figure.as_str());
             assert_eq!(row.fit() == Fit::Misses, is_known, "{row:?}");
