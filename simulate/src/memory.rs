@@ -365,6 +365,25 @@ mod tests {
         assert!(backwards > together / 2, "{backwards} and {together} ns");
     }
 
+    /// What was not there: objects of a page that are freed on several CPUs.
+    #[test]
+    fn frees_spread_over_cpus_visit_the_lists_and_frees_on_another_one_do_not() {
+        let visits = |away, drawn| {
+            let numbers = [("slab_away_cpus", away), ("slab_drawn_cpus", drawn)];
+            let mut memory = memory(8, &numbers);
+            for cpu in (0..OBJECTS).flat_map(|_| 0..8) {
+                memory.allocate(cpu, 0, &COSTS);
+            }
+            memory.clear();
+            for cpu in (0..OBJECTS).flat_map(|_| 0..8) {
+                memory.free(cpu, cpu, 1_000_000, &COSTS);
+            }
+            memory.seen().node_lock_visits
+        };
+        let (own, moved, spread) = (visits(0, 1), visits(1, 1), visits(0, 8));
+        assert!(own > 0 && moved < 2 * own && spread > 4 * own, "{own} {moved} {spread}");
+    }
+
     #[test]
     fn a_lock_of_another_socket_costs_more() {
         let cost = |cpus_per_node| {

@@ -366,6 +366,19 @@ mod tests {
         assert!(sections.windows(2).all(|pair| pair[0] < pair[1]), "{sections:?}");
     }
 
+    /// What was not there: data that travel with the lock.
+    #[test]
+    fn the_holders_lines_stand_in_line_behind_what_waiters_want() {
+        let section = |cpus, lines| {
+            let shape = Loop { lines, ..looping(cpus, 400, true) };
+            run(shape, BUS, 20_000, 1).section_ps() / 1_000
+        };
+        assert_eq!(section(1, 2), section(1, 0), "no other CPU has them");
+        let [more_of_2, more_of_8] = [2, 8].map(|cpus| section(cpus, 2) - section(cpus, 0));
+        assert!(more_of_2 >= 2 * BUS.read_ns, "{more_of_2}");
+        assert!(more_of_8 > 2 * more_of_2, "{more_of_2} {more_of_8}");
+    }
+
     #[test]
     fn sections_of_one_lock_never_overlap_and_time_adds_up() {
         for cpus in [1, 2, 8] {

@@ -17,12 +17,11 @@
 //! what another seed changes.
 //!
 //! **Frees have to be on other CPUs than allocations**, and those of a page on several. If each CPU
-//! frees what it allocated, or all of it is freed on one other CPU, whole batches empty whole pages
-//! of one CPU: the nodes' lists are hardly visited, and what is spun for are the zones' locks, at
-//! which large batches give pages back and take them again. That is less if grace periods are
-//! shorter, so nothing is lost. If the objects of a page are freed on several CPUs, the page comes
-//! to a node's list with few free objects, and is taken from there with few: more often, the smaller
-//! the batches are. How far frees are spread was not published.
+//! frees what it allocated, or all of it is freed on one other CPU, batches empty whole pages, which
+//! are given back and taken again. The nodes' lists are hardly visited, and nothing is lost if grace
+//! periods are shorter. If the objects of a page are freed on several CPUs, the page comes to a
+//! node's list with few free objects, and is taken from there with few: more often, the smaller the
+//! batches are. How far frees are spread was not published.
 //!
 //! **What misses** is the other lock function's share in that profile (17.65 %). It can be had at
 //! the zones' locks, if a line under them takes ten times its price; but then 3.15 pays most, for
@@ -67,8 +66,8 @@ pub const COND_RESCHED_NS: u64 = 500;
 pub const DRAWN_CPUS: u64 = CPUS_PER_NODE as u64;
 
 /// What is done for a page under a node's lock; fitted on 13.80 % of samples in the lock function
-/// for those who have interrupts disabled. Its lines take a fifth of that: what those who wait do to
-/// the holder's is in it.
+/// for those who have interrupts disabled. It is more than the page's lines cost: what those who
+/// wait do to the holder's is in it.
 pub const LIST_PAGE_NS: u64 = 1_300;
 
 /// What is a loss, in percent: less is noise.
@@ -387,6 +386,27 @@ fn fill_losses(published: &mut Publication, before: &Outcome, [patient, merged]:
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The longest grace period of a preemptible kernel, in nanoseconds.
+    fn held(without: &'static str, variant: Variant, rcu_qs: bool) -> Time {
+        Model { without, ..MODEL }.exit_files(variant, true, rcu_qs).grace_period_ns.max
+    }
+
+    #[test]
+    fn without_v1s_flag_or_v2s_interrupt_exit_holds_the_grace_period() {
+        for (step, variant) in [(FLAG, Variant::v1(HZ)), (INTERRUPT, Variant::v2(HZ))] {
+            assert!(held(step, variant, true) > 4 * held("", variant, true), "{step}");
+        }
+    }
+
+    /// What was not there: the call that a preemptible kernel has where `cond_resched()` does
+    /// nothing.
+    #[test]
+    fn v1_is_helped_in_a_preemptible_kernel_by_cond_resched_rcu_qs_alone() {
+        let v1 = Variant::v1(HZ);
+        assert!(held("", v1, false) > 4 * held("", v1, true));
+        assert!(held("", Variant::V3_15, true) > 4 * held("", v1, true), "3.15 looks at no flag");
+    }
 
     #[test]
     fn the_figure_says_how_long_the_files_take() {
