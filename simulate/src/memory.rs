@@ -17,6 +17,7 @@ use crate::calendar::Calendar;
 use crate::cost::{Costs, PICOS, Picos};
 use crate::events::Time;
 use crate::random::Random;
+use crate::setup::Setup;
 use crate::slab::{Distance, Object, Shape, Slab, Step};
 use crate::workload::{Kind, Workload};
 
@@ -133,8 +134,8 @@ const LINES_PER_OPERATION: u64 = 3;
 
 impl Memory {
     /// As the workload's numbers have it; `None` if it has no pages.
-    pub(crate) fn new(workload: &Workload, cpus: usize) -> Option<Self> {
-        let number = |name| workload.get(name);
+    pub(crate) fn new(workload: &Workload, setup: &Setup) -> Option<Self> {
+        let (number, cpus) = (|name| workload.get(name), setup.cpus);
         if workload.kind != Kind::OpenClose || number("slab_objects_per_page") == 0 {
             return None;
         }
@@ -156,7 +157,7 @@ impl Memory {
             cpus_per_node,
             away: number("slab_away_cpus") as usize,
             drawn: number("slab_drawn_cpus"),
-            random: Random::new(cpus as u64),
+            random: Random::new(setup.seed.wrapping_mul(cpus as u64)),
             lists: vec![Lock::default(); nodes],
             zones: vec![Lock::default(); nodes],
             page: number("slab_page_ns") * PICOS,
@@ -183,7 +184,11 @@ impl Memory {
         self.charge(cpu, now, costs)
     }
 
-    /// `cpu` frees the oldest object of a callback that `owner` queued: what that costs it.
+    /// `cpu` frees the oldest object that `owner` is to free: what that costs it.
+    ///
+    /// Objects that were allocated elsewhere come as they are drawn, not one for each callback of
+    /// the owner. So a callback may find none, which is no free, or one whose own grace period has
+    /// not ended: what is modelled is where pages go, not whose life has ended.
     pub(crate) fn free(&mut self, cpu: usize, owner: usize, now: Time, costs: &Costs) -> Picos {
         let Some(object) = self.objects[owner].pop_front() else { return 0 };
         self.slab.free(cpu, object, &mut self.steps);
@@ -320,11 +325,15 @@ mod tests {
     use super::*;
 
     fn memory(cpus: usize, numbers: &[(&str, u64)]) -> Memory {
+        seeded(Setup::default().seed, cpus, numbers)
+    }
+
+    fn seeded(seed: u64, cpus: usize, numbers: &[(&str, u64)]) -> Memory {
         let mut workload = Workload::named("open-close").unwrap();
         for (name, value) in numbers {
             workload.set(name, *value).unwrap();
         }
-        Memory::new(&workload, cpus).unwrap()
+        Memory::new(&workload, &Setup { seed, cpus, ..Setup::default() }).unwrap()
     }
 
     const COSTS: Costs = Costs::modern();
@@ -360,7 +369,7 @@ mod tests {
         let apart = wait_ns(8, |cpu| cpu as Time * 50_000_000);
         let together = wait_ns(8, |_| 0);
         assert!(together > 100_000 && together > 100 * apart, "{together} and {apart} ns");
-        // It does not hang on which of them the simulator does first.
+        // It does not depend on which of them the simulator does first.
         let backwards = wait_ns(8, |cpu| 700 - 100 * cpu as Time);
         assert!(backwards > together / 2, "{backwards} and {together} ns");
     }
@@ -382,6 +391,18 @@ mod tests {
         };
         let (own, moved, spread) = (visits(0, 1), visits(1, 1), visits(0, 8));
         assert!(own > 0 && moved < 2 * own && spread > 4 * own, "{own} {moved} {spread}");
+    }
+
+    /// What was wrong: the draws were those of the number of CPUs, whatever the seed.
+    #[test]
+    fn another_seed_draws_other_cpus() {
+        let queues = |seed| {
+            let mut memory = seeded(seed, 8, &[("slab_drawn_cpus", 8)]);
+            (0..64).for_each(|_| drop(memory.allocate(0, 0, &COSTS)));
+            memory.objects.iter().map(VecDeque::len).collect::<Vec<_>>()
+        };
+        assert_eq!(queues(1), queues(1));
+        assert_ne!(queues(1), queues(2));
     }
 
     #[test]

@@ -12,21 +12,25 @@
 //! at the locks. One number is fitted, [`LIST_PAGE_NS`], on the share of samples that the same
 //! reporter had found in this test in November 2013 in the lock function for those who have
 //! interrupts disabled (13.80 %). Our estimates are [`DRAWN_CPUS`], [`OPERATION_NS`],
-//! [`KERNEL_PERCENT`] and [`COND_RESCHED_NS`]. The losses are predicted, and come out: their sign
-//! with any of these numbers near where it is, their size to some per cent of throughput, which is
-//! what another seed changes.
+//! [`KERNEL_PERCENT`] and [`COND_RESCHED_NS`]. The sign of the losses is predicted, and comes out
+//! with operations of 1.5 and 3 us; with 10 us no more is lost than what runs differ by. **Their
+//! size is not decided**: what is counted are about two grace periods of 3.15, so that runs differ
+//! by [`NOISE_PERCENT`] (with operations of 1.5 us by 10 %). Under v2 11.9 % are lost with one seed
+//! and 10.7 % with another; with 1,000, 1,600 and 2,000 ns for a page, where 1,300 is fitted, 7.7,
+//! 4.6 and 1.1 %.
 //!
 //! **Frees have to be on other CPUs than allocations**, and those of a page on several. If each CPU
-//! frees what it allocated, or all of it is freed on one other CPU, batches empty whole pages, which
-//! are given back and taken again. The nodes' lists are hardly visited, and nothing is lost if grace
-//! periods are shorter. If the objects of a page are freed on several CPUs, the page comes to a
-//! node's list with few free objects, and is taken from there with few: more often, the smaller the
-//! batches are. How far frees are spread was not published.
+//! frees what it allocated, or all of it is freed on one other CPU, batches empty whole pages,
+//! which are given back and taken again. The nodes' lists are hardly visited, and nothing is lost
+//! if grace periods are shorter. If the objects of a page are freed on several CPUs, the page comes
+//! to a node's list with few free objects, and is taken from there with few: more often, the
+//! smaller the batches are. How far frees are spread was not published.
 //!
-//! **What misses** is the other lock function's share in that profile (17.65 %). It can be had at
-//! the zones' locks, if a line under them takes ten times its price; but then 3.15 pays most, for
-//! the pages that its large batches give back, and the losses turn into gains. So what was spun for
-//! there in 2013 is not in the model.
+//! **What misses** is the other lock function's share in that profile (17.65 %), as the price of a
+//! line under the zones' locks is that of a hit. A second fitted number would give it: with 750 ns
+//! for a line and 2,000 ns for a page both shares are within the band (14.5 and 11.5 %), and v2
+//! loses 12 %. With 900 ns v0 and v2 gain. It depends on the pair, noise decides, and nothing says
+//! why a line should take ten times its price: so it is not fitted, and the row misses.
 
 use std::ops::Range;
 use std::thread;
@@ -61,8 +65,8 @@ pub const KERNEL_PERCENT: u64 = 95;
 /// as 256 of them take less than a tick, but that 256,000 take less than a grace period of 3.15.
 pub const COND_RESCHED_NS: u64 = 500;
 
-/// The CPUs over which frees of what one CPU allocates are spread: as many as a socket has. Our
-/// estimate.
+/// The CPUs over which frees of what one CPU allocates are spread: itself and the next 19, of which
+/// on average half are on the next socket. Our estimate.
 pub const DRAWN_CPUS: u64 = CPUS_PER_NODE as u64;
 
 /// What is done for a page under a node's lock; fitted on 13.80 % of samples in the lock function
@@ -70,8 +74,11 @@ pub const DRAWN_CPUS: u64 = CPUS_PER_NODE as u64;
 /// wait do to the holder's is in it.
 pub const LIST_PAGE_NS: u64 = 1_300;
 
-/// What is a loss, in percent: less is noise.
-const LOSS_PERCENT: f64 = 1.0;
+/// By how much runs differ, in percent of throughput: what is no more is no loss.
+const NOISE_PERCENT: f64 = 4.0;
+
+/// What may be lost where throughput is said to be restored. Our choice, and less than the noise.
+const RESTORED_PERCENT: f64 = 1.0;
 
 /// Calls of `cond_resched()` to a quiescent state, where they are raised from 256.
 const PATIENT_PERIOD: u64 = 256 * 1_000;
@@ -138,6 +145,12 @@ impl Outcome {
     /// Visits to nodes' locks for a million objects.
     fn visits_ppm(&self) -> u64 {
         self.slab.node_lock_visits * 1_000_000 / self.slab.frees.max(1)
+    }
+
+    /// Callbacks that found no object to free, to a million.
+    fn in_vain_ppm(&self) -> u64 {
+        let invoked = self.report.callbacks.invoked;
+        invoked.saturating_sub(self.slab.frees) * 1_000_000 / invoked.max(1)
     }
 
     /// Pages from and to the page allocator, for a million objects.
@@ -301,13 +314,13 @@ impl Model {
             [&v0, before].map(|outcome| outcome.irqsave_percent() + outcome.plain_percent());
         let found = [lost, spinning, spinning_before].map(|percent| format!("{percent:.1}"));
         let pages = [before, &v0].map(|outcome| outcome.pages_ppm().to_string());
-        published.statement("loses", &found, lost > LOSS_PERCENT).why("loses", &pages);
+        published.statement("loses", &found, lost > NOISE_PERCENT).why("loses", &pages);
         let lost = loss(before, &patient);
         let found = [format!("{patient_ms:.0}"), format!("{old_ms:.0}"), format!("{lost:.1}")];
         // Nothing is restored where nothing was lost: v0's grace periods have to differ.
         let is_restored = !Row::in_band(v0_ms / old_ms)
             && Row::in_band(patient_ms / old_ms)
-            && lost.abs() < LOSS_PERCENT;
+            && lost.abs() < RESTORED_PERCENT;
         let between_ms = (PATIENT_PERIOD * self.cond_resched_ns) / MILLISECOND;
         published
             .statement("raising", &found, is_restored)
@@ -378,9 +391,12 @@ fn fill_losses(published: &mut Publication, before: &Outcome, [patient, merged]:
         format!("{:.0}", before.grace_period_ms()),
         merged.visits_ppm().to_string(),
         before.visits_ppm().to_string(),
+        merged.in_vain_ppm().to_string(),
     ];
     const FIGURE: &str = "v2_default_loss_percent";
-    published.number(FIGURE, loss(before, merged)).why(FIGURE, &why);
+    let lost = loss(before, merged);
+    let found = [format!("{lost:.0}")];
+    published.statement(FIGURE, &found, lost > NOISE_PERCENT).why(FIGURE, &why);
 }
 
 #[cfg(test)]
