@@ -28,6 +28,8 @@ pub struct SlabUse {
     pub allocations: u64,
     /// Objects freed.
     pub frees: u64,
+    /// Callbacks that found no object to free.
+    pub in_vain: u64,
     /// Visits to nodes' locks.
     pub node_lock_visits: u64,
     /// Those that had to wait.
@@ -190,7 +192,10 @@ impl Memory {
     /// the owner. So a callback may find none, which is no free, or one whose own grace period has
     /// not ended: what is modelled is where pages go, not whose life has ended.
     pub(crate) fn free(&mut self, cpu: usize, owner: usize, now: Time, costs: &Costs) -> Picos {
-        let Some(object) = self.objects[owner].pop_front() else { return 0 };
+        let Some(object) = self.objects[owner].pop_front() else {
+            self.seen.in_vain += 1;
+            return 0;
+        };
         self.slab.free(cpu, object, &mut self.steps);
         self.seen.frees += 1;
         self.charge(cpu, now, costs)
@@ -398,8 +403,17 @@ mod tests {
     fn another_seed_draws_other_cpus() {
         let queues = |seed| {
             let mut memory = seeded(seed, 8, &[("slab_drawn_cpus", 8)]);
-            (0..64).for_each(|_| drop(memory.allocate(0, 0, &COSTS)));
-            memory.objects.iter().map(VecDeque::len).collect::<Vec<_>>()
+            (0..64).for_each(|_| {
+                memory.allocate(0, 0, &COSTS);
+            });
+            let queues: Vec<usize> = memory.objects.iter().map(VecDeque::len).collect();
+            // A callback for each of them on the CPU that allocated: it is to free only some.
+            (0..64).for_each(|_| {
+                memory.free(0, 0, 1_000_000, &COSTS);
+            });
+            assert_eq!(memory.seen().frees, queues[0] as u64);
+            assert_eq!(memory.seen().in_vain, 64 - queues[0] as u64);
+            queues
         };
         assert_eq!(queues(1), queues(1));
         assert_ne!(queues(1), queues(2));

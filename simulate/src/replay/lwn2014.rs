@@ -149,8 +149,7 @@ impl Outcome {
 
     /// Callbacks that found no object to free, to a million.
     fn in_vain_ppm(&self) -> u64 {
-        let invoked = self.report.callbacks.invoked;
-        invoked.saturating_sub(self.slab.frees) * 1_000_000 / invoked.max(1)
+        self.slab.in_vain * 1_000_000 / (self.slab.frees + self.slab.in_vain).max(1)
     }
 
     /// Pages from and to the page allocator, for a million objects.
