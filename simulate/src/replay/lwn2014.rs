@@ -30,10 +30,11 @@
 
 use std::thread;
 
-use crate::kernel::tree::{Options, Tree, Variant};
+use kernel::engine::tree::{Options, Tree, Variant};
 
 use super::published::Publication;
 use super::{Fitted, Row, Variation, fitted};
+use crate::Heap;
 use crate::events::Time;
 use crate::memory::SlabUse;
 use crate::report::Report;
@@ -196,7 +197,7 @@ impl Model {
             duration: run / 2,
             ..Setup::default()
         };
-        let tree = Tree::new(Options::new(variant, HZ, CPUS), CPUS);
+        let tree = Tree::new(Options::new(variant, HZ, CPUS), Heap(CPUS));
         let report = possible(run_engine(&setup, Box::new(tree), "tree", &workload));
         let slab = report.slab.unwrap_or_default();
         Outcome { report, slab }
@@ -212,7 +213,7 @@ impl Model {
         set(&mut workload, "pause_us", 100_000);
         set(&mut workload, "calls_per_1000_bursts", 1_000);
         let setup = Setup { cpus: CPUS, hz: HZ, duration: 2 * SECOND, ..Setup::default() };
-        let tree = Tree::new(Options::new(variant, HZ, CPUS), CPUS).with_tickless([0]);
+        let tree = Tree::new(Options::new(variant, HZ, CPUS), Heap(CPUS)).with_tickless([0]);
         possible(run_engine(&setup, Box::new(tree), "tree", &workload))
     }
 
