@@ -23,6 +23,8 @@ mod haphazard;
 #[cfg(feature = "all-rivals")]
 mod hazarc;
 #[cfg(feature = "all-rivals")]
+mod kovan;
+#[cfg(feature = "all-rivals")]
 mod left_right;
 #[cfg(feature = "liburcu")]
 mod liburcu;
@@ -100,6 +102,7 @@ registry! {
     #[cfg(feature = "all-rivals")] sdd,
     #[cfg(feature = "all-rivals")] haphazard,
     #[cfg(feature = "all-rivals")] hazarc,
+    #[cfg(feature = "all-rivals")] kovan,
     #[cfg(feature = "all-rivals")] seqlock,
     crossbeam_utils,
     crossbeam_queue,

@@ -247,8 +247,8 @@ mod tests {
             assert_eq!((verdicts.len(), verdicts[0].base), (1, Some("a-new-one")));
             verdicts[0].held
         };
-        assert_eq!(judged(6.0), Held::Missed);
-        assert_eq!(judged(6.5), Held::Met);
+        assert_eq!(judged(4.9), Held::Missed, "1.6 of the next best is not enough");
+        assert_eq!(judged(9.0), Held::Met);
     }
 
     #[test]

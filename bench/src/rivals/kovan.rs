@@ -1,0 +1,54 @@
+//! kovan: batches that are handed to the active threads (Crystalline, wait-free), and its map.
+
+use foldhash::fast::FixedState;
+use kovan::Atom;
+use kovan_map::HashMap;
+
+use super::Rival;
+use crate::cases::loops::Looped;
+use crate::cases::maps::maps;
+use crate::cases::read::{nested, reads};
+use crate::serve::replace;
+
+pub(super) const RIVALS: &[Rival] = &[
+    Rival::new("kovan")
+        .times(Looped::Read, reads::<Crystalline>)
+        .times(Looped::Nested, nested::<Crystalline>)
+        .replace::<Crystalline>(),
+    Rival::new("kovan-map").maps::<Kovan>(),
+];
+
+/// One collector, which all its users share.
+#[derive(Debug)]
+struct Crystalline;
+
+/// What a thread leaves behind without a flush waits until the process ends.
+#[derive(Debug)]
+struct Thread;
+
+impl Drop for Thread {
+    fn drop(&mut self) {
+        kovan::flush();
+    }
+}
+
+replace! {
+    Crystalline => Atom<T>, Thread;
+    new: Self;
+    place: |_, value| Atom::new(value);
+    thread: |_| Thread;
+    read: |_, _, place, look| place.peek(look);
+    replace: |_, place, value| place.store(value);
+    flush: |_| kovan::flush();
+}
+
+maps! {
+    Kovan => HashMap, hashed by FixedState;
+    get: |map, key| map.get(key);
+    insert: |map, key, value| map.insert(key.clone(), value).is_none();
+    // There is no update of what is there only, but it must not add a key.
+    update: |map, key, value| map.contains_key(key) && map.insert(key.clone(), value).is_some();
+    remove: |map, key| map.remove(key).is_some();
+    replace: |map, key, value| map.insert(key.clone(), value);
+    flush: |_| kovan::flush();
+}
