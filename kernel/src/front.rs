@@ -1,5 +1,7 @@
 //! The hooks, and what carries them out: a CPU with interrupts off, and sometimes the lock.
 
+use core::marker::PhantomData;
+
 use grace::Sequence;
 use grace::limit::{Amount, Zone, zone};
 use grace::steps::Intact;
@@ -13,7 +15,7 @@ use crate::lock::Lock;
 use crate::misuse::{Hook, Misuses};
 use crate::percpu::{Own, PerCpu, Place};
 use crate::platform::{CpuSet, Platform};
-use crate::sync::{AtomicU32, AtomicU64, Ordering, constant};
+use crate::sync::{AtomicU32, AtomicU64, Ordering, constant, fence};
 
 /// How a [`Kernel`] is tuned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,9 +25,10 @@ pub struct Options {
     /// The time between two ticks.
     pub tick_ns: u64,
     /// Callbacks that may wait, on all CPUs together. [`Kernel::call`] tells its caller how near
-    /// the CPU's share is.
+    /// the CPU's share is: one part of as many as the kernel is *built* for, online or not.
     pub callbacks_max: u64,
-    /// A hook that is called where it may not be panics. If not, it is counted and refused.
+    /// A hook that is called where it may not be panics. If not, it is counted and refused, and
+    /// what was forgotten before it is made up for.
     pub panics: bool,
 }
 
@@ -39,12 +42,16 @@ impl Options {
             callbacks_max: 1 << 20,
             panics: cfg!(debug_assertions),
         }
+        .resched_after(hz / 20)
     }
 
-    /// The same, where a busy CPU is asked to reschedule once a grace period has this age.
+    /// The same, where a busy CPU is asked to reschedule once a grace period has this age. If it
+    /// does not pass through its scheduler, it is asked again ten ticks later, and every five.
     #[must_use]
     pub const fn resched_after(mut self, ticks: u32) -> Self {
         self.tree.variant = Variant::V2 { sched_qs_jiffies: ticks };
+        // At half of it holdouts are interrupted.
+        self.tree.stall_jiffies = ticks.saturating_add(10).saturating_mul(2);
         self
     }
 }
@@ -87,12 +94,14 @@ pub(crate) struct Locked<const CPUS: usize> {
 /// goes where.
 ///
 /// ```
-/// use kernel::{CpuSet, Kernel, Options, Platform};
+/// use core::ptr::NonNull;
+/// use kernel::{CpuSet, Head, Kernel, Options, Platform};
 ///
 /// /// One CPU, and nothing that interrupts it.
 /// struct Still;
 ///
-/// impl Platform for Still {
+/// // SAFETY: this program has one thread, and no handler. No function calls the kernel.
+/// unsafe impl Platform for Still {
 ///     type IrqGuard = ();
 ///
 ///     fn this_cpu(&self) -> usize {
@@ -110,7 +119,7 @@ pub(crate) struct Locked<const CPUS: usize> {
 ///     }
 ///     fn resched(&self, _: &CpuSet) {}
 ///     fn wake_worker(&self, _: usize) {}
-///     fn wait(&self, done: &dyn Fn() -> bool) {
+///     fn wait(&self, done: &dyn Fn() -> bool, _: bool) {
 ///         while !done() {}
 ///     }
 ///     fn wake_waiters(&self) {}
@@ -118,11 +127,35 @@ pub(crate) struct Locked<const CPUS: usize> {
 ///
 /// static RCU: Kernel<Still, 1> = Kernel::new(Still, Options::new(100, 1));
 ///
+/// #[repr(C)]
+/// struct Object {
+///     head: Head,
+///     data: u32,
+/// }
+///
+/// unsafe fn free(head: NonNull<Head>) {
+///     // SAFETY: it was queued below, and its head is at its beginning.
+///     let object = unsafe { Box::from_raw(head.cast::<Object>().as_ptr()) };
+///     assert_eq!(object.data, 7);
+/// }
+///
 /// RCU.cpu_starting(0);
 /// RCU.cpu_online(0);
 /// let cookie = RCU.cookie();
 /// assert!(!RCU.poll(cookie));
 /// RCU.synchronize().unwrap();
+///
+/// // A pointer to the whole object, since the callback frees it.
+/// let object = NonNull::from(Box::leak(Box::new(Object { head: Head::new(), data: 7 })));
+/// // SAFETY: no reader finds the object any more, and it is queued once.
+/// unsafe { RCU.call(object.cast(), free) }.unwrap();
+/// while !RCU.has_callbacks() {
+///     RCU.context_switch();
+///     let interrupt = RCU.irq_enter();
+///     RCU.tick(&interrupt, false);
+///     RCU.irq_exit(interrupt);
+/// }
+/// RCU.run_callbacks(0, 100);
 /// assert!(!RCU.idle_enter(), "the tick may stop");
 /// ```
 pub struct Kernel<P, const CPUS: usize> {
@@ -146,11 +179,23 @@ impl<P, const CPUS: usize> core::fmt::Debug for Kernel<P, CPUS> {
 }
 
 /// What a CPU came from when it was interrupted; goes back to [`Kernel::irq_exit`] or
-/// [`Kernel::nmi_exit`].
+/// [`Kernel::nmi_exit`] on that CPU: so it is sent to no other thread.
+///
+/// ```compile_fail,E0277
+/// fn send<T: Send>() {}
+/// send::<kernel::Interrupt>();
+/// ```
 #[derive(Debug)]
 #[must_use = "the hook at the handler's end needs it"]
 pub struct Interrupt {
     was_extended: bool,
+    is_of_this_cpu: PhantomData<*const ()>,
+}
+
+impl Interrupt {
+    fn new(was_extended: bool) -> Self {
+        Self { was_extended, is_of_this_cpu: PhantomData }
+    }
 }
 
 const FIRST: Sequence = Sequence::after(0);
@@ -199,7 +244,10 @@ impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
         let seen = self.cpus.get(cpu).filter(|seen| seen.is_online());
         self.check(hook, seen.is_some(), "this CPU is not online");
         seen?.note(hook);
-        Some(self.with_own(cpu, what))
+        Some(self.with_own(cpu, |at| {
+            at.check_awake(hook);
+            what(at)
+        }))
     }
 
     /// The same for a CPU that need not be online, but is in range.
@@ -210,8 +258,9 @@ impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
     ) -> R {
         let asked =
             Asked { told: &self.told, resched: None, timer: None, began: false, ended: false };
-        // SAFETY: the callers run on that CPU with interrupts off, or have buried it; and what is
-        // called from here on gets this reference, and makes no other.
+        // SAFETY: the callers run on that CPU, which is online, with interrupts off, or bury it;
+        // the platform keeps all others off it, and calls no hook. What is called from here on gets
+        // this reference, and makes no other.
         let own = unsafe { self.cpus[cpu].own() };
         let mut at = OnCpu { kernel: self, cpu, own, asked, wakes_worker: false };
         let result = what(&mut at);
@@ -243,9 +292,9 @@ impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
         }))
     }
 
-    /// The same, if the lock is free; `None` also while there never was a CPU.
+    /// The same, if the lock is free soon; `None` also while there never was a CPU.
     pub(crate) fn try_machine<R>(&self, what: impl FnOnce(&mut Locked<CPUS>) -> R) -> Option<R> {
-        self.machine.try_lock()?.as_mut().map(what)
+        self.machine.lock_soon()?.as_mut().map(what)
     }
 
     /// How near the callbacks of a CPU are to its share.
@@ -255,12 +304,13 @@ impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
         zone(Amount { objects: callbacks, bytes: 0 }, limit)
     }
 
-    /// This CPU passes from one thread to another: it is in no section. Called with interrupts off
-    /// or on, at each context switch.
+    /// This CPU passes through its scheduler: it is in no section. Called with interrupts off or
+    /// on, at each pass, also if the same thread goes on: a thread that is alone on its CPU is
+    /// waited for otherwise.
     pub fn context_switch(&self) {
         self.on(Hook::ContextSwitch, |at| {
             let is_right = at.own.place == Place::Kernel;
-            if self.check(Hook::ContextSwitch, is_right, "not in the kernel, as the hooks say") {
+            if at.settle(Hook::ContextSwitch, is_right, "not in the kernel, as the hooks say") {
                 at.tree().context_switch(&self.plan);
             }
         });
@@ -273,13 +323,18 @@ impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
     }
 
     /// The timer interrupts this CPU, in user mode, in its idle loop or in the kernel. In an
-    /// interrupt, between [`irq_enter`](Self::irq_enter) and [`irq_exit`](Self::irq_exit).
+    /// interrupt, between [`irq_enter`](Self::irq_enter), whose answer it takes, and
+    /// [`irq_exit`](Self::irq_exit); in no section of that handler.
+    ///
+    /// If it was user mode that was interrupted, or the idle loop, no section was: so says
+    /// `from_user`, or the answer of `irq_enter`. One that comes within another handler says
+    /// nothing of that handler's sections.
     ///
     /// Here grace periods begin, are looked after and end.
-    pub fn tick(&self, from_user: bool, from_idle: bool) {
+    pub fn tick(&self, interrupt: &Interrupt, from_user: bool) {
         self.on(Hook::Tick, |at| {
             let mut tree = at.tree();
-            if from_user || from_idle {
+            if from_user || interrupt.was_extended {
                 tree.note_quiescent(&self.plan);
             } else {
                 tree.reschedule_if_urgent(&self.plan);
@@ -290,12 +345,15 @@ impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
             if has_business || watches && self.told.is_due(self.platform.now_ns()) {
                 at.work();
             }
+            at.counted();
             at.wakes_worker = at.own.tree.callbacks.ready() != 0;
         });
     }
 
     /// The CPU goes to user mode, and stays there without the kernel until
-    /// [`user_exit`](Self::user_exit). Returns whether the tick must go on.
+    /// [`user_exit`](Self::user_exit). Returns whether the tick must go on. Called with interrupts
+    /// off, which stay off until user mode turns them on: a handler that came in between would be
+    /// one out of user mode.
     pub fn user_enter(&self) -> bool {
         self.enter(Hook::UserEnter, Place::User)
     }
@@ -320,8 +378,10 @@ impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
 
     fn enter(&self, hook: Hook, place: Place) -> bool {
         self.on(hook, |at| {
-            let is_right = at.own.place == Place::Kernel;
-            if self.check(hook, is_right, "it is there already, or in another such place") {
+            let is_there = at.own.place == place;
+            let is_right = self.check(hook, !is_there, "it is there already")
+                && at.settle(hook, at.own.place == Place::Kernel, "in another such place");
+            if is_right {
                 at.own.place = place;
                 at.tree().enter_eqs();
             }
@@ -332,7 +392,7 @@ impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
 
     fn exit(&self, hook: Hook, place: Place) {
         self.on(hook, |at| {
-            if self.check(hook, at.own.place == place, "it was not there, as the hooks say") {
+            if at.settle(hook, at.own.place == place, "it was not there, as the hooks say") {
                 at.own.place = Place::Kernel;
                 at.tree().exit_eqs(&self.plan);
             }
@@ -340,23 +400,39 @@ impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
     }
 
     /// An interrupt handler begins, in which there may be sections, wherever it came. One out of
-    /// user mode that may end in a context switch calls [`user_exit`](Self::user_exit) instead.
+    /// user mode that may end in a context switch calls [`user_exit`](Self::user_exit) before.
     pub fn irq_enter(&self) -> Interrupt {
         self.interrupt(Hook::IrqEnter)
     }
 
-    /// The handler ends. Returns whether the tick must go on, should the CPU go back to idle.
+    /// The handler ends. Returns whether the tick must go on, should the CPU go back to idle or
+    /// user mode.
     pub fn irq_exit(&self, interrupt: Interrupt) -> bool {
-        self.nmi_exit(interrupt);
+        let _irq = self.platform.irq_off();
         let cpu = self.cpus.get(self.platform.this_cpu());
-        // One that is not online yet, or any more, has nothing to look after.
+        // One that is not online yet, or any more, is extended and has nothing to look after.
         cpu.is_some_and(PerCpu::is_online)
-            && self.on(Hook::IrqExit, |at| at.own.has_demand(self.told.sequence())) == Some(true)
+            && self.on(Hook::IrqExit, |at| {
+                let is_back = !interrupt.was_extended || at.own.place != Place::Kernel;
+                if self.check(Hook::IrqExit, is_back, "its CPU has left where it came from")
+                    && interrupt.was_extended
+                {
+                    at.tree().enter_eqs();
+                }
+                at.own.has_demand(self.told.sequence())
+            }) == Some(true)
     }
 
     /// The same for an interrupt that nothing holds off, and that may come within any other hook.
+    /// On a CPU that is not online, and while that comes or goes, it protects nothing.
     pub fn nmi_enter(&self) -> Interrupt {
-        self.interrupt(Hook::IrqEnter)
+        let interrupt = self.interrupt(Hook::IrqEnter);
+        if !interrupt.was_extended {
+            // Full fence: the hook that was interrupted may have left idle, and not yet come to the
+            // fence of `Words::leave`, of which the sections here have the same need.
+            fence(Ordering::SeqCst);
+        }
+        interrupt
     }
 
     /// And its end. Handlers end in the order opposite to that in which they began.
@@ -373,14 +449,14 @@ impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
         // Only words: an NMI may have come while the CPU's own part is being used.
         let Some(cpu) = self.cpus.get(self.platform.this_cpu()).filter(|cpu| cpu.is_online())
         else {
-            return Interrupt { was_extended: false };
+            return Interrupt::new(false);
         };
         cpu.note(hook);
         let was_extended = cpu.seen.words.is_extended();
         if was_extended {
             cpu.seen.words.leave();
         }
-        Interrupt { was_extended }
+        Interrupt::new(was_extended)
     }
 
     /// Sets the phase of a CPU if it is the one that must come before.
@@ -413,6 +489,41 @@ impl<'k, P: Platform, const CPUS: usize> OnCpu<'k, P, CPUS> {
         At { cpu: self.cpu, own: &mut self.own.tree, words, host: &mut self.asked }
     }
 
+    /// What was called is refused, unless `is_right`: returns that. If it is not, a hook before it
+    /// was forgotten: the CPU is taken to be in the kernel, and its sections protect again.
+    #[track_caller]
+    fn settle(&mut self, hook: Hook, is_right: bool, what: &str) -> bool {
+        if !is_right {
+            self.own.place = Place::Kernel;
+            let kernel = self.kernel;
+            if kernel.cpus[self.cpu].seen.words.is_extended() {
+                self.tree().exit_eqs(&kernel.plan);
+            }
+        }
+        self.kernel.check(hook, is_right, what)
+    }
+
+    /// What only code in the kernel does is not done in an extended quiescent state.
+    #[track_caller]
+    fn check_awake(&mut self, hook: Hook) {
+        let is_in_kernel = matches!(
+            hook,
+            Hook::Tick
+                | Hook::CondResched
+                | Hook::RunCallbacks
+                | Hook::Call
+                | Hook::Synchronize
+                | Hook::Barrier
+        );
+        let is_extended = self.kernel.cpus[self.cpu].seen.words.is_extended();
+        let is_right = !is_in_kernel || !is_extended;
+        self.settle(
+            hook,
+            is_right,
+            "after an `irq_enter`, `idle_exit` or `user_exit` was forgotten",
+        );
+    }
+
     /// Calls `what` with the machine's lock.
     pub(crate) fn locked<R>(
         &mut self,
@@ -427,7 +538,9 @@ impl<'k, P: Platform, const CPUS: usize> OnCpu<'k, P, CPUS> {
             }
             if let Some(jiffies) = self.asked.timer.take() {
                 let (now, ns) = (kernel.platform.now_ns(), u64::from(jiffies));
-                let ns = ns.saturating_mul(kernel.options.tick_ns);
+                // Half a tick early: the tick that is meant may come a little before its time.
+                let tick_ns = kernel.options.tick_ns;
+                let ns = ns.saturating_mul(tick_ns).saturating_sub(tick_ns / 2);
                 // Relaxed: under the lock; without it only a hint.
                 kernel.told.scan_in_ns.store(ns, Ordering::Relaxed);
                 kernel.told.scan_at_ns.store(now.wrapping_add(ns), Ordering::Relaxed);
@@ -456,6 +569,8 @@ impl<'k, P: Platform, const CPUS: usize> OnCpu<'k, P, CPUS> {
         let kernel = self.kernel;
         let own_cpu = self.cpu;
         self.locked(|machine, plan, tree| {
+            // What was noted before the CPU notices does not count.
+            machine.tree.advance(plan, tree);
             tree.note_quiescent(plan);
             machine.tree.advance(plan, tree);
             let sequence = machine.tree.sequence;
@@ -477,9 +592,11 @@ impl<'k, P: Platform, const CPUS: usize> OnCpu<'k, P, CPUS> {
         });
     }
 
-    /// A callback was queued, or has run: does what its number asks for.
-    pub(crate) fn counted(&mut self, is_excess: bool) {
+    /// Callbacks were queued, or have run: does what their number asks for. Not where they are
+    /// queued, whose caller may have locks that the platform's functions want.
+    pub(crate) fn counted(&mut self) {
         let options = &self.kernel.options.tree;
+        let is_excess = self.own.tree.is_excess(options);
         if is_excess || self.own.tree.overload_changes(options) {
             self.locked(|machine, plan, tree| {
                 machine.tree.note_overload(plan, tree);
@@ -493,8 +610,7 @@ impl<'k, P: Platform, const CPUS: usize> OnCpu<'k, P, CPUS> {
     /// Counts one more callback of this CPU, and says how near they are to its share.
     pub(crate) fn queue(&mut self) -> Zone {
         let kernel = self.kernel;
-        let queued = self.tree().queue(&kernel.plan);
-        self.counted(queued.is_excess);
+        self.tree().queue(&kernel.plan);
         kernel.zone(self.own.tree.callbacks.len())
     }
 }

@@ -1,6 +1,7 @@
 //! Callbacks: what an object embeds to be called back, and a CPU's queue of them.
 
 use core::cell::Cell;
+use core::fmt;
 use core::ptr::NonNull;
 
 use crate::sync::{AtomicU32, Ordering, constant};
@@ -11,11 +12,25 @@ pub type Run = unsafe fn(NonNull<Head>);
 
 /// Embedded in an object, what [`Kernel::call`](crate::Kernel::call) queues. It belongs to the
 /// queue until its function is called.
-#[derive(Debug)]
+///
+/// If that function gets from the head to the object around it, and frees it, the pointer that was
+/// queued must come from a pointer to the whole object, not from a reference to its head.
 pub struct Head {
     next: Cell<Option<NonNull<Head>>>,
     run: Cell<Option<Run>>,
     is_queued: AtomicU32,
+}
+
+// SAFETY: no safe function reads or writes the cells. Those that do are the queue's, which has the
+// head to itself: so `Kernel::call` demands.
+unsafe impl Send for Head {}
+// SAFETY: as above; `is_queued` is atomic.
+unsafe impl Sync for Head {}
+
+impl fmt::Debug for Head {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Head").field("is_queued", &self.is_queued()).finish_non_exhaustive()
+    }
 }
 
 impl Head {

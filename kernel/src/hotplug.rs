@@ -6,6 +6,7 @@
 
 use grace::{Cookie, Segments};
 
+use crate::engine::tree::cpu;
 use crate::front::Kernel;
 use crate::misuse::Hook;
 use crate::percpu::{PerCpu, Place, phase};
@@ -19,13 +20,15 @@ impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
         let _irq = self.platform.irq_off();
         let is_here = self.platform.this_cpu() == cpu;
         if !self.check(Hook::CpuStarting, is_here, "by another CPU")
-            || !self.moves_on(Hook::CpuStarting, cpu, phase::OFFLINE, phase::STARTING)
+            || !self.check_phase(Hook::CpuStarting, cpu, &[phase::OFFLINE])
         {
             return;
         }
-        self.cpus[cpu].note(Hook::CpuStarting);
-        // Whoever finds itself alone under the lock has updated before this CPU's first section.
+        // Whoever finds itself alone under the lock has updated before this CPU's first section. An
+        // NMI believes itself protected only afterwards.
         self.machine(|machine| machine.online += 1);
+        self.moves_on(Hook::CpuStarting, cpu, phase::OFFLINE, phase::STARTING);
+        self.cpus[cpu].note(Hook::CpuStarting);
         self.cpus[cpu].seen.words.leave();
         self.with_own(cpu, |at| at.own.place = Place::Kernel);
     }
@@ -37,22 +40,40 @@ impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
         }
     }
 
-    /// CPU `cpu`, which runs this with interrupts off, goes offline: after its last section. Its
-    /// worker runs no callback any more. The last of its hooks.
+    /// CPU `cpu`, which runs this with interrupts off, goes offline: after its last section, or
+    /// because it could not start. Its worker runs no callback any more: it has been parked, or
+    /// this is refused. The last of its hooks.
     pub fn cpu_dying(&self, cpu: usize) {
         let _irq = self.platform.irq_off();
         let is_here = self.platform.this_cpu() == cpu;
-        if !self.check(Hook::CpuDying, is_here, "by another CPU") {
+        // All is checked before anything is changed.
+        if !self.check(Hook::CpuDying, is_here, "by another CPU")
+            || !self.check_phase(Hook::CpuDying, cpu, &[phase::STARTING, phase::ONLINE])
+        {
             return;
         }
-        let place = self.on(Hook::CpuDying, |at| at.own.place);
-        let is_free = place == Some(Place::Kernel);
-        if !self.check(Hook::CpuDying, is_free, "it is idle or in user mode, as the hooks say") {
+        let is_free = self.on(Hook::CpuDying, |at| at.own.place == Place::Kernel) == Some(true);
+        let runs = self.cpus[cpu].is_run_by(None);
+        if !self.check(Hook::CpuDying, is_free, "it is idle or in user mode, as the hooks say")
+            || !self.check(Hook::CpuDying, !runs, "its worker is not parked")
+        {
             return;
         }
-        self.cpus[cpu].seen.words.enter();
+        // Only this CPU moves itself on from here. An NMI protects nothing from now on, before
+        // somebody else finds itself alone.
+        let seen = &self.cpus[cpu].seen;
+        self.moves_on(Hook::CpuDying, cpu, seen.phase.load(Ordering::Relaxed), phase::DYING);
+        seen.words.enter();
         self.machine(|machine| machine.online -= 1);
-        self.moves_on(Hook::CpuDying, cpu, phase::ONLINE, phase::DYING);
+    }
+
+    /// Whether the CPU is in one of these phases, from which only this CPU moves it on.
+    #[track_caller]
+    fn check_phase(&self, hook: Hook, cpu: usize, right: &[u32]) -> bool {
+        // Acquire: pairs with the Release of who buried it.
+        let phase = self.cpus.get(cpu).map(|cpu| cpu.seen.phase.load(Ordering::Acquire));
+        let is_right = phase.is_some_and(|phase| right.contains(&phase));
+        self.check(hook, is_right, "the CPU is not where hotplug says, or there is none")
     }
 
     /// CPU `cpu` runs nothing any more: its callbacks move to this CPU, where they wait for a grace
@@ -71,19 +92,21 @@ impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
             let queue = core::mem::replace(&mut at.own.queue, crate::head::Queue::EMPTY);
             let count = at.own.tree.callbacks.len();
             at.own.tree.callbacks = Segments::new(at.own.tree.sequence);
-            at.own.runner = None;
             let none = Cookie::done_at(self.sequence());
             let wanted = core::mem::replace(&mut at.own.wanted, none);
-            at.counted(false);
+            at.counted();
+            // All else that it was about with its callbacks is over, but that it is waited for.
+            let fresh = cpu::Own::new(at.own.tree.sequence);
+            at.own.tree.is_needed = core::mem::replace(&mut at.own.tree, fresh).is_needed;
             (queue, count, wanted)
         });
+        self.cpus[cpu].seen.words.forget_asked();
         self.on(Hook::CpuDead, |at| {
             at.own.queue.append(&mut queue);
             at.own.tree.callbacks.push(count);
             if wanted.is_at_or_after(at.own.wanted) {
                 at.own.wanted = wanted;
             }
-            at.counted(false);
             self.move_counts(cpu, at.cpu, count);
         });
         self.moves_on(Hook::CpuDead, cpu, phase::DEAD, phase::OFFLINE);

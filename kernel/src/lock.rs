@@ -5,6 +5,9 @@ use core::ops::{Deref, DerefMut};
 
 use crate::sync::{AtomicU32, Ordering, constant, pause};
 
+/// How often [`Lock::lock_soon`] looks: longer than the lock is held while all CPUs want it.
+const LOOKS: u32 = 100_000;
+
 /// A spin lock. It turns no interrupts off: whoever takes it has done so.
 #[repr(align(128))]
 pub(crate) struct Lock<T> {
@@ -33,6 +36,17 @@ impl<T> Lock<T> {
                 pause();
             }
         }
+    }
+
+    /// Takes the lock, if it becomes free soon: whoever holds it may have crashed.
+    pub(crate) fn lock_soon(&self) -> Option<Guard<'_, T>> {
+        (0..LOOKS).find_map(|_| {
+            let guard = self.try_lock();
+            if guard.is_none() {
+                pause();
+            }
+            guard
+        })
     }
 
     /// Takes the lock, if it is free.

@@ -23,7 +23,8 @@ struct Threads {
     now_ns: AtomicUsize,
 }
 
-impl Platform for Threads {
+// SAFETY: each loom thread is one CPU, and there is no interrupt.
+unsafe impl Platform for Threads {
     type IrqGuard = ();
 
     fn this_cpu(&self) -> usize {
@@ -48,7 +49,7 @@ impl Platform for Threads {
 
     fn wake_worker(&self, _: usize) {}
 
-    fn wait(&self, _: &dyn Fn() -> bool) {
+    fn wait(&self, _: &dyn Fn() -> bool, _: bool) {
         unreachable!("no model waits")
     }
 
@@ -89,11 +90,11 @@ fn update(shared: &Arc<Shared>) {
     let head = NonNull::from(Box::leak(free)).cast();
     let kernel = &shared.kernel;
     // SAFETY: the box is the callback's now.
-    unsafe { kernel.call(head, self::free) };
+    unsafe { kernel.call(head, self::free) }.unwrap();
     for _ in 0..4 {
         kernel.context_switch();
         kernel.platform.now_ns.fetch_add(1_000_000, Ordering::Relaxed);
-        kernel.tick(false, false);
+        kernel.tick(&kernel.irq_enter(), false);
     }
     // Not before: it has a fence of its own, which would do for that of the grace period.
     kernel.run_callbacks(0, 1);
@@ -136,7 +137,7 @@ fn model(is_idle: bool, cpu_1: fn(&Shared)) {
         for _ in 0..8 {
             shared.kernel.context_switch();
             shared.kernel.platform.now_ns.fetch_add(1_000_000, Ordering::Relaxed);
-            shared.kernel.tick(false, false);
+            shared.kernel.tick(&shared.kernel.irq_enter(), false);
             shared.kernel.run_callbacks(0, 1);
         }
         assert!(!shared.kernel.has_callbacks());

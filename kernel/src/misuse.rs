@@ -1,5 +1,8 @@
 //! Hooks that were called where they may not be: a panic that names the hook in a debug build;
 //! else counted, shown by a snapshot, and refused.
+//!
+//! Where a hook shows that one before it was forgotten, the CPU is taken to be in the kernel: what
+//! it does from then on is protected again.
 
 use crate::front::Kernel;
 use crate::platform::Platform;
@@ -74,13 +77,17 @@ impl Hook {
     }
 }
 
-/// Why nothing was waited for. The caller would have waited for itself.
+/// Why nothing was done: nothing was queued, or waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Refused {
-    /// It may not sleep: it is in a section, or has interrupts off.
+    /// The caller may not sleep: it is in a section, or has interrupts off.
     InSection,
     /// It is a callback: a barrier waits for its end.
     InCallback,
+    /// Its CPU is not online.
+    Offline,
+    /// The head is queued already.
+    Queued,
 }
 
 impl core::fmt::Display for Refused {
@@ -88,6 +95,8 @@ impl core::fmt::Display for Refused {
         f.write_str(match self {
             Self::InSection => "the caller may not sleep, as in a section",
             Self::InCallback => "the caller is a callback, whose end it would wait for",
+            Self::Offline => "the caller's CPU is not online",
+            Self::Queued => "the head is queued already",
         })
     }
 }

@@ -8,7 +8,7 @@ use grace::{Cookie, Sequence};
 use crate::engine::tree::cpu::{self, AllWords, Words};
 use crate::head::Queue;
 use crate::misuse::Hook;
-use crate::sync::{AtomicU32, AtomicU64, Ordering, constant};
+use crate::sync::{AtomicU32, AtomicU64, AtomicUsize, Ordering, constant};
 
 /// Where a CPU is, as the hooks tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,8 +35,6 @@ pub(crate) struct Own {
     pub(crate) queue: Queue,
     /// The last grace period that a caller on this CPU asked for, without a callback.
     pub(crate) wanted: Cookie,
-    /// The thread that runs the callbacks.
-    pub(crate) runner: Option<usize>,
     pub(crate) place: Place,
 }
 
@@ -57,6 +55,9 @@ pub(crate) struct Seen {
     /// Callbacks ever queued here, and of those ever run or moved. They wrap.
     pub(crate) queued: AtomicU64,
     pub(crate) ran: AtomicU64,
+    /// One more than the thread that runs the callbacks, or 0. This CPU sets it, whoever runs them
+    /// clears it.
+    pub(crate) runner: AtomicUsize,
 }
 
 #[repr(align(128))]
@@ -84,7 +85,6 @@ impl PerCpu {
                 tree: cpu::Own::new(sequence),
                 queue: Queue::EMPTY,
                 wanted: Cookie::done_at(sequence),
-                runner: None,
                 place: Place::Kernel,
             };
             Self {
@@ -95,6 +95,7 @@ impl PerCpu {
                     hooks: AtomicU32::new(0),
                     queued: AtomicU64::new(0),
                     ran: AtomicU64::new(0),
+                    runner: AtomicUsize::new(0),
                 },
             }
         }
@@ -123,6 +124,14 @@ impl PerCpu {
     /// The last four, the newest first.
     pub(crate) fn hooks(&self) -> [Hook; 4] {
         self.seen.hooks.load(Ordering::Relaxed).to_le_bytes().map(Hook::from_code)
+    }
+
+    /// Whether that thread runs this CPU's callbacks; `None`: whether any does.
+    pub(crate) fn is_run_by(&self, thread: Option<usize>) -> bool {
+        // Acquire: pairs with the Release with which it is cleared; what that thread counted is
+        // seen by the next one.
+        let runner = self.seen.runner.load(Ordering::Acquire);
+        runner != 0 && thread.is_none_or(|thread| runner == thread.wrapping_add(1))
     }
 
     pub(crate) fn is_online(&self) -> bool {

@@ -36,7 +36,7 @@ pub struct CpuSnapshot {
 }
 
 impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
-    /// The machine. `None` if its lock is held, as it may be for ever when the kernel has crashed;
+    /// The machine. `None` if its lock is held for long, as it may be when the kernel has crashed;
     /// or if no CPU ever started.
     pub fn snapshot(&self) -> Option<Snapshot> {
         let _irq = self.platform.irq_off();
@@ -53,7 +53,8 @@ impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
         let _irq = self.platform.irq_off();
         let own = self.cpus.get(cpu)?;
         let is_holdout = self.try_machine(|machine| machine.tree.nodes.is_holdout(cpu))?;
-        // Relaxed: whole words, for people. What has run was queued before: loaded in that order.
+        // Acquire: for people, each a whole word; but what has run was queued before, so it is
+        // loaded before too, or the difference might be below 0.
         let ran = own.seen.ran.load(Ordering::Acquire);
         Some(CpuSnapshot {
             is_online: own.is_online(),

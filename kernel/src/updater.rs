@@ -18,25 +18,32 @@ impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
     /// anywhere but in an NMI or on a CPU that is not online: in a section, in an interrupt, in a
     /// callback, and with the head of that callback.
     ///
+    /// It takes no lock and calls no function of the platform but `irq_off` and `this_cpu`, so that
+    /// its caller may hold any lock. What many callbacks ask for is done at the next tick.
+    ///
     /// Returns how near this CPU's callbacks are to its share of
-    /// [`Options::callbacks_max`](crate::Options::callbacks_max). It is queued in any case; a
-    /// caller that is told [`Zone::Full`] and may sleep calls
-    /// [`synchronize_expedited`](Self::synchronize_expedited) before it queues more.
+    /// [`Options::callbacks_max`](crate::Options::callbacks_max). A caller that is told
+    /// [`Zone::Full`] and may sleep calls [`barrier`](Self::barrier) before it queues more: it
+    /// returns when they have run. (That a grace period ends, as
+    /// [`synchronize_expedited`](Self::synchronize_expedited) waits for, runs none.)
+    ///
+    /// # Errors
+    /// [`Refused::Queued`], if the head is found queued; [`Refused::Offline`], if the CPU is not
+    /// online. Then the object is still the caller's.
     ///
     /// # Safety
     /// `head` is valid, and stays where it is and is touched by no one else until `run` is called.
     /// It is not queued. `run` may be called on any CPU, by any thread.
     ///
     /// # Panics
-    /// If the head is found queued, with [`Options::panics`](crate::Options::panics). Without, the
-    /// second call is refused.
-    pub unsafe fn call(&self, head: NonNull<Head>, run: Run) -> Zone {
+    /// In place of an error, with [`Options::panics`](crate::Options::panics).
+    pub unsafe fn call(&self, head: NonNull<Head>, run: Run) -> Result<Zone, Refused> {
         // SAFETY: the caller says that it is valid.
         let is_free = !unsafe { head.as_ref() }.is_queued();
         if !self.check(Hook::Call, is_free, "the head is queued already") {
-            return Zone::Free;
+            return Err(Refused::Queued);
         }
-        self.on(Hook::Call, |at| {
+        let queued = self.on(Hook::Call, |at| {
             // SAFETY: the caller says that it is valid and in no queue.
             unsafe { at.own.queue.push(head, run) };
             let seen = &self.cpus[at.cpu].seen;
@@ -44,16 +51,17 @@ impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
             let queued = seen.queued.load(Ordering::Relaxed).wrapping_add(1);
             seen.queued.store(queued, Ordering::Release);
             at.queue()
-        })
-        .unwrap_or(Zone::Full)
+        });
+        queued.ok_or(Refused::Offline)
     }
 
     /// Whether callbacks of this CPU are ready to be run: what its worker looks at before it
-    /// sleeps. Touches lines of this CPU only.
+    /// sleeps. Touches lines of this CPU only. On one that is not online: false.
     pub fn has_callbacks(&self) -> bool {
         let _irq = self.platform.irq_off();
         let cpu = self.platform.this_cpu();
-        cpu < CPUS && self.with_own(cpu, |at| at.own.tree.callbacks.ready() != 0)
+        self.cpus.get(cpu).is_some_and(PerCpu::is_online)
+            && self.with_own(cpu, |at| at.own.tree.callbacks.ready() != 0)
     }
 
     /// Runs at most `budget` callbacks of `cpu`, which is this CPU, and no more than its share of
@@ -67,9 +75,11 @@ impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
         let thread = self.platform.thread();
         let is_here = |at: usize| self.check(Hook::RunCallbacks, at == cpu, "on another CPU");
         let begun = self.on(Hook::RunCallbacks, |at| {
-            let runs = is_here(at.cpu) && at.own.runner.is_none();
+            let cpu = &self.cpus[at.cpu];
+            let runs = is_here(at.cpu) && !cpu.is_run_by(None);
             runs.then(|| {
-                at.own.runner = Some(thread);
+                // Relaxed: what follows is this thread's own.
+                cpu.seen.runner.store(thread.wrapping_add(1), Ordering::Relaxed);
                 at.own.tree.batch(&self.options.tree).min(budget)
             })
         });
@@ -77,9 +87,9 @@ impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
         let running = Running { kernel: self, cpu: &self.cpus[cpu] };
         for _ in 0..count {
             let next = self.on(Hook::RunCallbacks, |at| {
-                let next = if is_here(at.cpu) { at.own.queue.pop() } else { None };
-                at.own.tree.took(&self.options.tree, u64::from(next.is_some()));
-                next
+                let next = if is_here(at.cpu) { at.own.queue.pop() } else { None }?;
+                at.own.tree.took(&self.options.tree, 1);
+                Some(next)
             });
             let Some(Some((head, run))) = next else { break };
             let _ran = Ran(&self.cpus[cpu]);
@@ -88,7 +98,7 @@ impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
         }
         drop(running);
         self.on(Hook::RunCallbacks, |at| {
-            at.counted(false);
+            at.counted();
             at.own.tree.callbacks.ready() != 0
         })
         .unwrap_or(false)
@@ -108,7 +118,8 @@ impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
         self.sequence().is_done(cookie)
     }
 
-    /// Waits for a full grace period from here on, unless that of `cookie` has ended.
+    /// Waits for a full grace period from here on, unless that of `cookie` has ended: so for one
+    /// more, if it has begun already.
     ///
     /// # Errors
     /// [`Refused::InSection`], if the caller may not sleep: nothing was waited for.
@@ -128,13 +139,16 @@ impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
     /// In place of an error, with [`Options::panics`](crate::Options::panics).
     pub fn synchronize(&self) -> Result<(), Refused> {
         if let Some(cookie) = self.start()? {
-            self.platform.wait(&|| self.poll(cookie));
+            self.platform.wait(&|| self.poll(cookie), false);
         }
         Ok(())
     }
 
-    /// The same, at once: CPUs that are awake are asked to reschedule, and the caller looks until
-    /// all have. Idle CPUs and those in user mode are not disturbed.
+    /// The same, sooner: CPUs that are awake are asked to reschedule, and the caller looks until
+    /// all have, as often as [`Platform::wait`] polls. Idle CPUs and those in user mode are not
+    /// disturbed. Under those [variants](crate::engine::tree::Variant) of Tree RCU by which no CPU
+    /// helps in its scheduler (3.15, `V0`), or by which its tick takes note first (`Today`), it
+    /// lasts until those CPUs have ticked.
     ///
     /// # Errors
     /// [`Refused::InSection`], if the caller may not sleep: nothing was waited for.
@@ -144,14 +158,17 @@ impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
     pub fn synchronize_expedited(&self) -> Result<(), Refused> {
         if let Some(cookie) = self.start()? {
             let asked = Cell::new(None);
-            self.platform.wait(&|| {
-                if !self.poll(cookie) {
-                    let mut last = asked.get();
-                    self.on(Hook::Synchronize, |at| at.expedite(&mut last));
-                    asked.set(last);
-                }
-                self.poll(cookie)
-            });
+            self.platform.wait(
+                &|| {
+                    if !self.poll(cookie) {
+                        let mut last = asked.get();
+                        self.on(Hook::Synchronize, |at| at.expedite(&mut last));
+                        asked.set(last);
+                    }
+                    self.poll(cookie)
+                },
+                true,
+            );
         }
         Ok(())
     }
@@ -170,7 +187,7 @@ impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
             }
             cookie
         });
-        started.ok_or(Refused::InSection)
+        started.ok_or(Refused::Offline)
     }
 
     fn may_sleep(&self, hook: Hook) -> Result<(), Refused> {
@@ -189,7 +206,8 @@ impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
     pub fn barrier(&self) -> Result<(), Refused> {
         self.may_sleep(Hook::Barrier)?;
         let thread = self.platform.thread();
-        let runs = self.on(Hook::Barrier, |at| at.own.runner == Some(thread)).unwrap_or(false);
+        self.on(Hook::Barrier, |_| {}).ok_or(Refused::Offline)?;
+        let runs = self.cpus.iter().any(|cpu| cpu.is_run_by(Some(thread)));
         if !self.check(Hook::Barrier, !runs, "by a callback, whose end it would wait for") {
             return Err(Refused::InCallback);
         }
@@ -205,7 +223,7 @@ impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
                 let queued = cpu.seen.queued.load(Ordering::Acquire);
                 // Acquire: pairs with the Release of `Ran`; the callbacks have run.
                 let left = || queued.wrapping_sub(cpu.seen.ran.load(Ordering::Acquire));
-                self.platform.wait(&|| left() as i64 <= 0);
+                self.platform.wait(&|| left() as i64 <= 0, false);
             }
             // Acquire: a count that a move has satisfied comes after the move.
             if self.moves.load(Ordering::Acquire) == moves {
@@ -238,11 +256,9 @@ struct Running<'a, P: Platform, const CPUS: usize> {
 impl<P: Platform, const CPUS: usize> Drop for Running<'_, P, CPUS> {
     fn drop(&mut self) {
         let kernel = self.kernel;
-        kernel.on(Hook::RunCallbacks, |at| {
-            if core::ptr::eq(&kernel.cpus[at.cpu], self.cpu) {
-                at.own.runner = None;
-            }
-        });
+        // On whatever CPU a callback has left this thread. Release: pairs with the Acquire of
+        // `PerCpu::is_run_by`.
+        self.cpu.seen.runner.store(0, Ordering::Release);
         // Full fence: the count comes before the look. Pairs with the one of `barrier`.
         fence(Ordering::SeqCst);
         if kernel.barriers.load(Ordering::Relaxed) != 0 {

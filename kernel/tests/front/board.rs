@@ -2,12 +2,13 @@
 //! or there is a thread for each CPU. Objects count how often they were freed.
 
 use std::cell::{Cell, RefCell};
+use std::marker::PhantomData;
 use std::ptr::NonNull;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::SeqCst};
 
-use kernel::{CpuSet, Head, Kernel, Options, Platform, Zone};
+use kernel::{CpuSet, Head, Interrupt, Kernel, Options, Platform, Zone};
 
 /// The time between two ticks.
 pub(crate) const TICK_NS: u64 = 1_000_000;
@@ -17,6 +18,12 @@ pub(crate) const PATIENCE: u32 = 20;
 thread_local! {
     static CPU: Cell<usize> = const { Cell::new(0) };
     static SECTIONS: Cell<u32> = const { Cell::new(0) };
+    /// A thread that is not the one of its CPU.
+    static THREAD: Cell<Option<usize>> = const { Cell::new(None) };
+    /// How often interrupts were turned off, and not on again.
+    static IRQS_OFF: Cell<u32> = const { Cell::new(0) };
+    /// An NMI that comes when the clock is read, which is under the machine's lock too.
+    static NMI: RefCell<Option<Rc<dyn Fn()>>> = const { RefCell::new(None) };
     /// What happens while a thread waits.
     static MEANWHILE: RefCell<Option<Rc<dyn Fn()>>> = const { RefCell::new(None) };
 }
@@ -30,13 +37,19 @@ pub(crate) struct Board {
     pub(crate) is_to_resched: Vec<AtomicU32>,
     /// How often its worker was woken.
     pub(crate) woken: Vec<AtomicU32>,
+    /// How often those that wait were woken.
+    pub(crate) wakes: AtomicU64,
+    /// There is a thread for each CPU: what one waits for may become true a little before its wake.
+    pub(crate) has_threads: AtomicBool,
 }
 
 impl Board {
     fn new(cpus: usize) -> Self {
         let zeros = || (0..cpus).map(|_| AtomicU32::new(0)).collect();
         let (resched, is_to_resched, woken) = (zeros(), zeros(), zeros());
-        Self { clock_ns: AtomicU64::new(0), resched, is_to_resched, woken }
+        let (clock_ns, wakes) = (AtomicU64::new(0), AtomicU64::new(0));
+        let has_threads = AtomicBool::new(false);
+        Self { clock_ns, resched, is_to_resched, woken, wakes, has_threads }
     }
 }
 
@@ -51,28 +64,61 @@ pub(crate) struct Machine<const CPUS: usize> {
 #[derive(Debug)]
 pub(crate) struct Wires(Arc<Board>);
 
-impl Platform for Wires {
-    type IrqGuard = ();
+/// Interrupts are off on the thread's CPU.
+#[derive(Debug)]
+pub(crate) struct IrqsOff(PhantomData<*const ()>);
+
+impl IrqsOff {
+    pub(crate) fn new() -> Self {
+        IRQS_OFF.set(IRQS_OFF.get() + 1);
+        Self(PhantomData)
+    }
+}
+
+impl Drop for IrqsOff {
+    fn drop(&mut self) {
+        IRQS_OFF.set(IRQS_OFF.get() - 1);
+    }
+}
+
+#[track_caller]
+fn assert_irqs(are_off: bool) {
+    assert_eq!(IRQS_OFF.get() != 0, are_off, "whether interrupts are off");
+}
+
+// SAFETY: the thread that says it is a CPU is the only one that does, and an interrupt is a function
+// that it calls while they are on, but for NMIs, which call their own hooks alone.
+unsafe impl Platform for Wires {
+    type IrqGuard = IrqsOff;
 
     fn this_cpu(&self) -> usize {
+        assert_irqs(true);
         CPU.get()
     }
 
-    fn irq_off(&self) {}
+    fn irq_off(&self) -> IrqsOff {
+        IrqsOff::new()
+    }
 
     fn now_ns(&self) -> u64 {
+        assert_irqs(true);
+        if let Some(nmi) = NMI.take() {
+            nmi();
+            NMI.set(Some(nmi));
+        }
         self.0.clock_ns.load(SeqCst)
     }
 
     fn is_preemptible(&self) -> bool {
-        SECTIONS.get() == 0
+        SECTIONS.get() == 0 && IRQS_OFF.get() == 0
     }
 
     fn thread(&self) -> usize {
-        CPU.get()
+        THREAD.get().unwrap_or(CPU.get())
     }
 
     fn resched(&self, cpus: &CpuSet) {
+        assert_irqs(true);
         for cpu in cpus.iter() {
             self.0.resched[cpu].fetch_add(1, SeqCst);
             self.0.is_to_resched[cpu].store(1, SeqCst);
@@ -80,17 +126,31 @@ impl Platform for Wires {
     }
 
     fn wake_worker(&self, cpu: usize) {
+        assert_irqs(true);
+        assert_eq!(cpu, CPU.get());
         self.0.woken[cpu].fetch_add(1, SeqCst);
     }
 
-    fn wait(&self, done: &dyn Fn() -> bool) {
+    /// Looks only when it has said that it sleeps, and after a wake; or all the time, if it polls.
+    fn wait(&self, done: &dyn Fn() -> bool, polls: bool) {
+        assert_irqs(false);
+        let mut seen = self.0.wakes.load(SeqCst);
         while !done() {
             let meanwhile = MEANWHILE.with_borrow(Clone::clone);
-            meanwhile.expect("somebody must do something, or the wait is for ever")();
+            let meanwhile = meanwhile.expect("somebody must do something, or it waits for ever");
+            meanwhile();
+            while !polls && self.0.wakes.load(SeqCst) == seen {
+                assert!(self.0.has_threads.load(SeqCst) || !done(), "nobody has woken the waiter");
+                meanwhile();
+            }
+            seen = self.0.wakes.load(SeqCst);
         }
     }
 
-    fn wake_waiters(&self) {}
+    fn wake_waiters(&self) {
+        assert_irqs(true);
+        self.0.wakes.fetch_add(1, SeqCst);
+    }
 }
 
 /// Does something on that CPU.
@@ -103,6 +163,27 @@ pub(crate) fn on<R>(cpu: usize, what: impl FnOnce() -> R) -> R {
     }
     let _back = Back(CPU.replace(cpu));
     what()
+}
+
+/// The thread that calls is on another CPU from now on.
+pub(crate) fn migrate(cpu: usize) {
+    CPU.set(cpu);
+}
+
+/// What runs is another thread than the CPU's own.
+pub(crate) fn as_thread<R>(thread: usize, what: impl FnOnce() -> R) -> R {
+    THREAD.set(Some(thread));
+    let result = what();
+    THREAD.set(None);
+    result
+}
+
+/// While `what` runs, an NMI comes each time the clock is read.
+pub(crate) fn with_nmi<R>(nmi: Rc<dyn Fn()>, what: impl FnOnce() -> R) -> R {
+    NMI.set(Some(nmi));
+    let result = what();
+    NMI.set(None);
+    result
 }
 
 /// A section, as the platform knows it.
@@ -155,29 +236,55 @@ impl<const CPUS: usize> Machine<CPUS> {
         on(by, || self.kernel.cpu_dead(cpu));
     }
 
-    /// A tick of a CPU in the kernel, perhaps in a section.
-    pub(crate) fn busy_tick(&self, cpu: usize) {
-        self.board.clock_ns.fetch_add(TICK_NS, SeqCst);
-        on(cpu, || {
-            let interrupt = self.kernel.irq_enter();
-            self.kernel.tick(false, false);
-            self.kernel.irq_exit(interrupt);
-        });
+    /// A handler begins on that CPU, with interrupts off.
+    pub(crate) fn enter(&self, cpu: usize) -> Interrupt {
+        let _irq = IrqsOff::new();
+        on(cpu, || self.kernel.irq_enter())
     }
 
-    /// A tick of a CPU that is idle. Returns whether the tick must go on.
-    pub(crate) fn idle_tick(&self, cpu: usize) -> bool {
+    /// And ends. Returns whether the tick must go on.
+    pub(crate) fn exit(&self, cpu: usize, interrupt: Interrupt) -> bool {
+        let _irq = IrqsOff::new();
+        on(cpu, || self.kernel.irq_exit(interrupt))
+    }
+
+    /// A section in an NMI on this CPU.
+    pub(crate) fn nmi<R>(&self, what: impl FnOnce() -> R) -> R {
+        let _irq = IrqsOff::new();
+        let interrupt = self.kernel.nmi_enter();
+        let result = what();
+        self.kernel.nmi_exit(interrupt);
+        result
+    }
+
+    /// The timer interrupts that CPU. Returns whether the tick must go on.
+    pub(crate) fn tick(&self, cpu: usize, from_user: bool) -> bool {
+        assert_irqs(false);
+        let _irq = IrqsOff::new();
+        let interrupt = self.enter(cpu);
+        on(cpu, || self.kernel.tick(&interrupt, from_user));
+        self.exit(cpu, interrupt)
+    }
+
+    /// A tick of a CPU in the kernel, perhaps in a section; or of one that is idle. Returns whether
+    /// the tick must go on.
+    pub(crate) fn busy_tick(&self, cpu: usize) -> bool {
         self.board.clock_ns.fetch_add(TICK_NS, SeqCst);
-        on(cpu, || {
-            let interrupt = self.kernel.irq_enter();
-            self.kernel.tick(false, true);
-            self.kernel.irq_exit(interrupt)
-        })
+        self.tick(cpu, false)
     }
 
     /// The CPU's worker runs what is ready.
     pub(crate) fn work(&self, cpu: usize) {
         on(cpu, || while self.kernel.has_callbacks() && self.kernel.run_callbacks(cpu, 7) {});
+    }
+
+    /// The same on a CPU that is idle, if it has something to run.
+    pub(crate) fn idle_work(&self, cpu: usize) {
+        if on(cpu, || self.kernel.has_callbacks()) {
+            on(cpu, || self.kernel.idle_exit());
+            self.work(cpu);
+            on(cpu, || self.kernel.idle_enter());
+        }
     }
 
     /// A jiffy of a CPU that is awake and in no section.
@@ -204,7 +311,7 @@ impl<const CPUS: usize> Machine<CPUS> {
         let object = Box::new(Object { head: Head::new(), freed: freed.clone() });
         let head = NonNull::from(Box::leak(object)).cast::<Head>();
         // SAFETY: the object is nobody else's, and `free` takes it.
-        on(cpu, || unsafe { self.kernel.call(head, free) })
+        on(cpu, || unsafe { self.kernel.call(head, free) }.expect("it is online, and not queued"))
     }
 }
 

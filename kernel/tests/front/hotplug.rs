@@ -107,7 +107,7 @@ fn what_a_caller_waits_for_is_looked_after_when_its_cpu_has_died() {
                 machine.stop(1, 0);
                 assert!(on(0, || machine.kernel.idle_enter()), "CPU 0 looks after it now");
             }
-            machine.idle_tick(0);
+            machine.busy_tick(0);
         })
     };
     on(1, || with_meanwhile(meanwhile, || machine.kernel.synchronize())).unwrap();

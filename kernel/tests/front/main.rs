@@ -2,6 +2,7 @@
 
 mod board;
 mod edges;
+mod faults;
 mod hotplug;
 mod misuse;
 mod threads;

@@ -23,7 +23,7 @@ const WRONG: [(Hook, Wrong); 14] = [
         machine.kernel.idle_enter();
         machine.kernel.context_switch();
     }),
-    (Hook::Tick, |machine| on(2, || machine.kernel.tick(false, false))),
+    (Hook::Tick, |machine| _ = machine.tick(2, false)),
     (Hook::IdleEnter, |machine| {
         on(7, || machine.kernel.idle_enter());
     }),
@@ -40,7 +40,7 @@ const WRONG: [(Hook, Wrong); 14] = [
         let head = Head::new();
         for _ in 0..2 {
             // SAFETY: the first time it is in no queue; the second is what the test is about.
-            unsafe { machine.kernel.call(NonNull::from(&head), nothing) };
+            _ = unsafe { machine.kernel.call(NonNull::from(&head), nothing) };
         }
         // The head is about to go: so it runs.
         machine.jiffies(30, [0, 1]);

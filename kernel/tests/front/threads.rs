@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering::*
 
 use kernel::Head;
 
-use crate::board::{Machine, TICK_NS, on, section, with_meanwhile};
+use crate::board::{Machine, TICK_NS, on, section, with_meanwhile, with_nmi};
 
 const CPUS: usize = 4;
 const SLOTS: usize = 3;
@@ -80,16 +80,27 @@ fn jiffy(machine: &Machine<CPUS>, cpu: usize, shared: &Shared) {
     std::thread::yield_now();
 }
 
+/// Looks at an object, in a section. Returns where it is.
+fn look(cpu: usize, slot: &AtomicPtr<Object>) -> *mut Object {
+    let object = slot.load(Acquire);
+    check(cpu, object);
+    object
+}
+
+fn check(cpu: usize, object: *const Object) {
+    // SAFETY: objects live until the test ends.
+    let is_gone = !object.is_null() && unsafe { &*object }.is_gone.load(SeqCst);
+    assert!(!is_gone, "CPU {cpu} reads an object whose callback has run");
+}
+
 fn read(machine: &Machine<CPUS>, cpu: usize, shared: &Shared, dice: &mut Dice) {
     section(|| {
         let slot = &shared.slots[dice.roll(SLOTS as u64) as usize];
-        let object = slot.load(Acquire);
+        let object = look(cpu, slot);
         for step in 0..dice.roll(20) {
-            // SAFETY: objects live until the test ends.
-            let is_gone = !object.is_null() && unsafe { &*object }.is_gone.load(SeqCst);
-            assert!(!is_gone, "CPU {cpu} reads an object whose callback has run");
+            check(cpu, object);
             match step % 8 {
-                3 => machine.busy_tick(cpu),
+                3 => _ = machine.busy_tick(cpu),
                 7 => std::thread::yield_now(),
                 _ => {}
             }
@@ -120,7 +131,7 @@ fn retire(machine: &Machine<CPUS>, old: *mut Object, how: u64) {
         }
         _ => {
             // SAFETY: it is unlinked, and is queued once.
-            unsafe { machine.kernel.call(head, bury) };
+            unsafe { machine.kernel.call(head, bury) }.expect("it is online, and unlinked");
             return;
         }
     }
@@ -135,15 +146,13 @@ fn rest(machine: &Machine<CPUS>, cpu: usize, shared: &Shared, dice: &mut Dice) {
     let mut ticks = if is_idle { kernel.idle_enter() } else { kernel.user_enter() };
     for _ in 0..dice.roll(10) {
         if ticks {
-            let interrupt = kernel.irq_enter();
-            kernel.tick(!is_idle, is_idle);
-            ticks = kernel.irq_exit(interrupt);
+            ticks = machine.tick(cpu, !is_idle);
             machine.board.clock_ns.fetch_add(TICK_NS / 4, SeqCst);
         }
         if dice.roll(3) == 0 {
-            let nmi = kernel.nmi_enter();
+            let interrupt = machine.enter(cpu);
             read(machine, cpu, shared, dice);
-            kernel.nmi_exit(nmi);
+            machine.exit(cpu, interrupt);
         }
         std::thread::yield_now();
     }
@@ -188,6 +197,7 @@ fn live(machine: &Machine<CPUS>, cpu: usize, shared: &'static Shared, steps: usi
 
 fn torture(steps: usize, seed: u64) {
     let machine = Machine::<CPUS>::with(CPUS, |options| options);
+    machine.board.has_threads.store(true, SeqCst);
     let shared = Shared {
         slots: [const { AtomicPtr::new(ptr::null_mut()) }; SLOTS],
         gone: AtomicPtr::new(ptr::null_mut()),
@@ -205,7 +215,8 @@ fn torture(steps: usize, seed: u64) {
             std::thread::spawn(move || {
                 let meanwhile = Rc::new(move || jiffy(machine, cpu, shared));
                 let all = || with_meanwhile(meanwhile, || live(machine, cpu, shared, steps, seed));
-                let ended = catch_unwind(AssertUnwindSafe(|| on(cpu, all)));
+                let nmi = Rc::new(move || machine.nmi(|| _ = look(cpu, &shared.slots[0])));
+                let ended = catch_unwind(AssertUnwindSafe(|| with_nmi(nmi, || on(cpu, all))));
                 shared.failed.fetch_or(ended.is_err(), SeqCst);
             })
         })

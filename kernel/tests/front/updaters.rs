@@ -34,7 +34,7 @@ impl Task {
 
     fn queue(task: NonNull<Self>, machine: &Machine<2>) {
         // SAFETY: the test keeps it until it has run.
-        on(0, || unsafe { machine.kernel.call(task.cast(), self::task) });
+        on(0, || unsafe { machine.kernel.call(task.cast(), self::task) }).unwrap();
     }
 
     /// Lets it run, on a machine whose other CPU is idle, and frees it. Returns how often it ran.
@@ -191,7 +191,7 @@ fn synchronize_needs_no_callback_and_no_tick_but_its_own() {
             if !is_idle.replace(true) {
                 assert!(on(0, || machine.kernel.idle_enter()), "somebody waits here");
             }
-            machine.idle_tick(0);
+            machine.busy_tick(0);
         })
     };
     on(0, || with_meanwhile(idle, || machine.kernel.synchronize())).unwrap();

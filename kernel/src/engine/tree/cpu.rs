@@ -122,6 +122,11 @@ impl Words {
             || takes_snapshot && self.state.fetch_and(!MOVED, Ordering::AcqRel) & EXTENDED != 0
     }
 
+    /// What was asked of the CPU is asked no more: it is dead.
+    pub(crate) fn forget_asked(&self) {
+        self.help.store(0, Ordering::Relaxed);
+    }
+
     /// Asks the CPU to help. Returns whether that was news, and whether it was not asked before.
     pub(crate) fn ask(&self, is_heavy: bool) -> (bool, bool) {
         // Relaxed, here and in `help`: a flag; an answer to it is ordered by `pass`, or by the
@@ -266,8 +271,7 @@ impl<W: AllWords + ?Sized, H: Host + ?Sized> At<'_, W, H> {
         let callbacks = &mut self.own.callbacks;
         let is_first = !callbacks.has_untagged();
         callbacks.push(1);
-        let excess_at = self.own.checked_at.saturating_add(plan.options.qhimark);
-        Queued { is_first, is_excess: callbacks.len() > excess_at }
+        Queued { is_first, is_excess: self.own.is_excess(&plan.options) }
     }
 
     /// The CPU enters an extended quiescent state.

@@ -17,6 +17,11 @@ impl Own {
         if self.is_limit_lifted { ready } else { ready.min(limit) }
     }
 
+    /// Whether callbacks have become too many since that was last looked at.
+    pub(crate) fn is_excess(&self, options: &Options) -> bool {
+        self.callbacks.len() > self.checked_at.saturating_add(options.qhimark)
+    }
+
     /// So many have run.
     pub(crate) fn took(&mut self, options: &Options, count: u64) {
         self.callbacks.take(count);
