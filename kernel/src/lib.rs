@@ -7,15 +7,16 @@
 //! reader is the kernel's own "preemption off": it calls nothing.
 //!
 //! Nothing is allocated, and nothing of the standard library is used; the target needs 64-bit
-//! atomics. The grace periods are Tree RCU's ([`engine::tree`]), which the simulator and the
-//! explorer step through. [`engine`] has the others that were published, for those who drive them
-//! themselves.
+//! atomics. The grace periods are Tree RCU's ([`engine::tree`]). The simulator and the explorer
+//! step through that engine as a value ([`engine::tree::Tree`]); what this crate has around it
+//! (ticks, expedited waits, hotplug, barriers) is tested by its own tests alone. [`engine`] has the
+//! others that were published, for those who drive them themselves.
 //!
 //! # Invariant
 //! **No callback runs, and no cookie is done, before each section has ended that had begun when the
 //! callback was queued, or the cookie given.** A section is a stretch of kernel code in which
 //! preemption stays off, on a CPU that is neither idle nor in user mode; or an interrupt handler
-//! between its two hooks.
+//! between its two hooks. On a CPU that is not online, also in an NMI, there is none.
 //!
 //! # Who touches what
 //! - A CPU's *own* part (its queue, what it has noticed): that CPU, with interrupts off; once it is
@@ -28,9 +29,10 @@
 //!
 //! A context switch, [`call`](Kernel::call), [`has_callbacks`](Kernel::has_callbacks) and a
 //! section touch the first two of their own CPU only. A tick reads the number besides. The lock is
-//! taken when a CPU notices that a grace period has begun or ended, reports to it, or scans: a few
-//! times in a grace period. No callback runs, and no function of the platform but the clock is
-//! called, while it is held.
+//! taken when a CPU notices that a grace period has begun or ended, reports to it, scans, or has
+//! very many callbacks: on its tick, a few times in a grace period. Waiters take it besides, and
+//! the worker and hotplug if they have to. No callback runs, and no function of the platform but
+//! the clock is called, while it is held.
 //!
 //! # Why the orderings are enough
 //! - **Through the lock.** A CPU that is awake notices a grace period under the lock, after it
@@ -40,7 +42,9 @@
 //! - **Past the lock.** An idle CPU takes none. It exchanges a word, with a full fence before it on
 //!   the way in, and behind it on the way out. The grace period's beginning has a full fence before
 //!   it scans. Either the scan sees the CPU outside, and waits; or the CPU's fence comes later, and
-//!   its sections see the update ([`engine::tree`], `cpu`).
+//!   its sections see the update ([`engine::tree`], `cpu`). An NMI that comes between the way out
+//!   and its fence has one of its own; no loom model shows that one, whose handlers never come
+//!   within a hook.
 //! - **Cookies.** [`cookie`](Kernel::cookie) has a full fence between the caller's update and its
 //!   look at the number. The number is written *before* the fence with which a grace period
 //!   begins. So a look that misses a grace period precedes that fence, and the scans after it see

@@ -86,7 +86,7 @@ fn assert_irqs(are_off: bool) {
     assert_eq!(IRQS_OFF.get() != 0, are_off, "whether interrupts are off");
 }
 
-// SAFETY: the thread that says it is a CPU is the only one that does, and an interrupt is a function
+// SAFETY: the thread that says it is a CPU is the only one that does. An interrupt is a function
 // that it calls while they are on, but for NMIs, which call their own hooks alone.
 unsafe impl Platform for Wires {
     type IrqGuard = IrqsOff;
