@@ -5,8 +5,8 @@ use core::ops::{Deref, DerefMut};
 
 use crate::sync::{AtomicU32, Ordering, constant, pause};
 
-/// How often [`Lock::lock_soon`] looks: longer than the lock is held while all CPUs want it.
-const LOOKS: u32 = 100_000;
+/// How often [`Lock::lock_soon`] looks. A lock that others want as well is found free in between.
+const LOOKS: u32 = 10_000;
 
 /// A spin lock. It turns no interrupts off: whoever takes it has done so.
 #[repr(align(128))]
@@ -98,5 +98,15 @@ mod tests {
         drop(guard);
         *lock.try_lock().expect("it is free") += 1;
         assert_eq!(*lock.lock(), 1);
+    }
+
+    #[test]
+    fn a_lock_that_is_held_is_given_up_and_one_that_becomes_free_is_not() {
+        let lock = Lock::new(0);
+        let guard = lock.lock();
+        assert!(lock.lock_soon().is_none());
+        drop(guard);
+        assert!(lock.lock_soon().is_some());
+        assert!(lock.try_lock().is_some(), "it is free again");
     }
 }

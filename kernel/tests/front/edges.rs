@@ -1,6 +1,7 @@
 //! The hooks at their edges: each test moves between CPUs, so its order is the one it says.
 
 use crate::board::{Machine, PATIENCE, TICK_NS, count, counter, on};
+use kernel::engine::tree::Variant;
 use std::sync::atomic::Ordering::SeqCst;
 
 /// Ticks in which a grace period ends that nothing holds up.
@@ -222,4 +223,72 @@ fn a_snapshot_says_since_when_and_which_hooks_came_last() {
     assert_eq!(cpu.hooks[..3], [Hook::IrqExit, Hook::Tick, Hook::IrqEnter]);
     assert_eq!(machine.kernel.cpu_snapshot(2), None);
     machine.jiffies(20, [1, 0]);
+}
+
+#[test]
+fn cond_resched_helps_under_the_variants_of_which_that_is_said() {
+    let ends = |variant| {
+        let machine = Machine::<2>::with(2, |mut options| {
+            // No interrupt of an old grace period helps.
+            (options.tree.variant, options.tree.stall_jiffies) = (variant, 100_000);
+            options
+        });
+        let freed = counter();
+        machine.call(0, &freed);
+        for _ in 0..200 {
+            machine.jiffy(0);
+            on(1, || machine.kernel.cond_resched());
+            machine.busy_tick(1);
+        }
+        let ended = count(&freed) == 1;
+        machine.jiffies(ENOUGH, [1, 0]);
+        assert_eq!(count(&freed), 1, "{variant:?}");
+        ended
+    };
+    assert!(!ends(Variant::V3_15) && !ends(Variant::V2 { sched_qs_jiffies: PATIENCE }));
+    assert!(ends(Variant::V0 { period: 10 }) && ends(Variant::V1 { flag_after_jiffies: PATIENCE }));
+    assert!(ends(Variant::Today));
+}
+
+#[test]
+fn todays_tick_has_a_busy_cpu_reschedule() {
+    let machine = Machine::<2>::with(2, |mut options| {
+        options.tree.variant = Variant::Today;
+        options
+    });
+    machine.call(0, &counter());
+    for _ in 0..200 {
+        machine.jiffy(0);
+        machine.busy_tick(1);
+    }
+    assert!(machine.reschedules(1) >= 1, "it asks that of itself");
+    machine.jiffies(ENOUGH, [1, 0]);
+}
+
+#[test]
+fn todays_callbacks_in_excess_are_told_to_the_others_and_told_when_they_have_run() {
+    let machine = Machine::<2>::with(2, |mut options| {
+        (options.tree.variant, options.tree.qovld) = (Variant::Today, 30);
+        options
+    });
+    let freed = counter();
+    for _ in 0..30 {
+        machine.call(0, &freed);
+    }
+    // Long before the age at which holdouts are asked otherwise.
+    for _ in 0..ENOUGH {
+        machine.jiffy(0);
+        machine.busy_tick(1);
+    }
+    assert!(machine.reschedules(1) >= 1, "at the second scan");
+    machine.jiffies(ENOUGH, [1, 0]);
+    assert_eq!(count(&freed), 30);
+    let asked = machine.reschedules(1);
+    machine.call(0, &freed);
+    for _ in 0..ENOUGH {
+        machine.jiffy(0);
+        machine.busy_tick(1);
+    }
+    assert_eq!(machine.reschedules(1), asked, "they are few again");
+    machine.jiffies(ENOUGH, [1, 0]);
 }
