@@ -14,7 +14,7 @@
 //!
 //! What is here is what the library runs; and beside its delay function for SRCU the kernel's,
 //! which are values behind the same trait. The engines of kernels, whose CPUs report quiescent
-//! states, are in `quiescence-simulate`.
+//! states, are in `quiescence-kernel`.
 //!
 //! Reading order: [`sequence`] (grace periods have numbers, requests have cookies), [`word`] (what
 //! a reader writes down), [`policy`] (when to scan again), [`machine`], [`segments`] (which

@@ -4,8 +4,8 @@
 //! at whose end something may happen. What the CPU was doing at a moment within is drawn when
 //! somebody looks: an interrupt, or the scheduler.
 
-use crate::kernel::Mode;
 use grace::Urgency;
+use kernel::engine::Mode;
 
 use crate::cost::PICOS;
 use crate::events::Time;

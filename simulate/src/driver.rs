@@ -6,8 +6,8 @@
 
 use std::ops::ControlFlow;
 
-use crate::kernel::{Callback, Engine, Mode};
 use grace::Urgency;
+use kernel::engine::{Callback, Engine, Mode};
 
 use crate::cost::Picos;
 use crate::cpu::{Activity, Blocked, Stretch, Then};

@@ -6,12 +6,13 @@ use grace::Sequence;
 use grace::steps::{Intact, Steps};
 use serde::Deserialize;
 
-use crate::kernel::on_demand::{self, OnDemand};
-use crate::kernel::token::v2;
-use crate::kernel::tree::{Options, Tree, Variant};
-use crate::kernel::{Engine, Start, poll, tick, token};
+use crate::Heap;
 use crate::parameter::{self, Choice};
 use crate::setup::Setup;
+use kernel::engine::on_demand::{self, OnDemand};
+use kernel::engine::token::v2;
+use kernel::engine::tree::{Options, Tree, Variant};
+use kernel::engine::{Engine, Start, poll, tick, token};
 
 /// Which engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
@@ -65,22 +66,22 @@ impl EngineKind {
     pub(crate) fn build_with(&self, setup: &Setup, steps: impl Steps + 'static) -> Box<dyn Engine> {
         let (cpus, start) = (setup.cpus, Start::default());
         match self.kind {
-            Kind::Poll => Box::new(poll::Global::with(cpus, start, steps)),
-            Kind::PollPerCpu => Box::new(poll::PerCpu::with(cpus, start, steps)),
-            Kind::Tick => Box::new(tick::Tick::with(cpus, start, steps)),
-            Kind::Token => Box::new(token::Published::with(cpus, start, steps)),
+            Kind::Poll => Box::new(poll::Global::with(Heap(cpus), start, steps)),
+            Kind::PollPerCpu => Box::new(poll::PerCpu::with(Heap(cpus), start, steps)),
+            Kind::Tick => Box::new(tick::Tick::with(Heap(cpus), start, steps)),
+            Kind::Token => Box::new(token::Published::with(Heap(cpus), start, steps)),
             Kind::TokenRelay => {
                 let parameters = v2::Parameters {
                     segment: self.get("segment") as usize,
                     rest_jiffies_max: self.get("rest_jiffies") as u32,
                 };
-                Box::new(token::Relay::with(cpus, parameters, start, steps))
+                Box::new(token::Relay::with(Heap(cpus), parameters, start, steps))
             }
             Kind::Tree315 | Kind::TreeV0 | Kind::TreeV1 | Kind::TreeV2 | Kind::TreeToday => {
                 self.tree(setup, steps)
             }
             Kind::OnDemand => {
-                Box::new(OnDemand::with(cpus, self.on_demand_parameters(), start, steps))
+                Box::new(OnDemand::with(Heap(cpus), self.on_demand_parameters(), start, steps))
             }
         }
     }
@@ -88,7 +89,7 @@ impl EngineKind {
     /// Tree RCU; on a tickless machine every CPU is one of `nohz_full`.
     fn tree(&self, setup: &Setup, steps: impl Steps + 'static) -> Box<dyn Engine> {
         let options = self.tree_options(setup);
-        let tree = Tree::starting_at(Sequence::after(0), options, setup.cpus, steps);
+        let tree = Tree::starting_at(Sequence::after(0), options, Heap(setup.cpus), steps);
         let tickless = if setup.tickless { 0..setup.cpus } else { 0..0 };
         Box::new(tree.with_tickless(tickless))
     }

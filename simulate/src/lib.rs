@@ -1,9 +1,10 @@
 //! Grace periods on thousands of virtual CPUs.
 //!
 //! Discrete events in integer virtual time: the same seed and options give the same bytes on any
-//! machine. The engines are those of kernels ([`kernel`]), as published and as they are today, and
-//! one of our own; the explorer explores the same code. The library runs none of them: its machine
-//! is [`grace::Machine`]. What is modelled here is the hardware and the kernel around the engines.
+//! machine. The engines are those of kernels ([`kernel::engine`]), as published and as they are
+//! today, and one of our own; the explorer explores the same code. The library runs none of them:
+//! its machine is [`grace::Machine`]. What is modelled here is the hardware and the kernel around
+//! the engines.
 //!
 //! [`run`] runs a [`workload::Workload`] on a machine ([`setup::Setup`]) with an engine
 //! ([`engines::EngineKind`]) and gives a [`report::Report`]. [`srcu::run`] does so for SRCU, which
@@ -21,8 +22,8 @@ mod cpu;
 mod driver;
 pub mod engines;
 pub mod events;
+mod heap;
 pub mod histogram;
-pub mod kernel;
 pub mod line;
 pub mod memory;
 pub mod ours;
@@ -44,6 +45,7 @@ pub mod workload;
 mod world;
 
 pub use engines::EngineKind;
+pub use heap::Heap;
 pub use report::Report;
 pub use run::{run, run_engine, run_with_progress};
 pub use setup::{Impossible, Setup};

@@ -5,9 +5,10 @@
 //! own lines are kept by their numbers modulo 64, so that a few transfers there are taken for hits;
 //! lines that all share are kept exactly. Caches do not run full.
 
-use crate::kernel::mask::Mask;
-use crate::kernel::{Access, Line};
+use kernel::engine::mask::Mask;
+use kernel::engine::{Access, Line};
 
+use crate::Heap;
 use crate::calendar::Calendar;
 use crate::cost::{Costs, PICOS, Picos};
 use crate::events::Time;
@@ -47,7 +48,7 @@ pub(crate) struct Directory {
 struct State {
     /// The CPU that wrote it last.
     owner: u32,
-    readers: Mask,
+    readers: Mask<Heap>,
     /// When the lock in it is held.
     held: Calendar,
 }
@@ -55,7 +56,7 @@ struct State {
 impl State {
     /// A line whose readers are kept by their numbers modulo `readers`.
     fn new(readers: usize) -> Self {
-        Self { owner: NOBODY, readers: Mask::new(readers), held: Calendar::default() }
+        Self { owner: NOBODY, readers: Mask::new(Heap(readers)), held: Calendar::default() }
     }
 
     /// Whether `cpu` can store without asking anybody. It can from now on.

@@ -7,7 +7,6 @@ use crate::cpu::Category;
 use crate::driver::Driver;
 use crate::engines::EngineKind;
 use crate::events::Time;
-use crate::kernel::Engine;
 use crate::memory::Memory;
 use crate::parameter::Parameter;
 use crate::program::Program;
@@ -15,6 +14,7 @@ use crate::report::{Callbacks, CpuTime, Named, Report, VirtualMachine};
 use crate::setup::{Impossible, Setup};
 use crate::workload::Workload;
 use crate::world::World;
+use kernel::engine::Engine;
 
 /// Runs a workload on a machine with an engine. The same arguments give the same report.
 ///

@@ -3,22 +3,23 @@
 //! CPU i of n ticks i/n of a jiffy after CPU 0, so that ticks go round in order. Those that
 //! have none for now are passed over.
 
-use crate::kernel::mask::Mask;
+use kernel::engine::mask::Mask;
 
+use crate::Heap;
 use crate::events::Time;
 
 /// The ticks of all CPUs.
 #[derive(Clone, Debug)]
 pub(crate) struct Ticks {
     jiffy: Time,
-    ticking: Mask,
+    ticking: Mask<Heap>,
     next: Option<(Time, usize)>,
 }
 
 impl Ticks {
     /// Of so many CPUs, none of which ticks yet.
     pub(crate) fn new(jiffy: Time, cpus: usize) -> Self {
-        Self { jiffy, ticking: Mask::new(cpus), next: None }
+        Self { jiffy, ticking: Mask::new(Heap(cpus)), next: None }
     }
 
     /// When the next one comes, and to whom.

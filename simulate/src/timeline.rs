@@ -1,10 +1,11 @@
 //! Which CPU held the grace period up, when: the first grace periods of a run, with their last
 //! holdouts.
 
-use crate::kernel::Engine;
-use crate::kernel::mask::Mask;
+use kernel::engine::Engine;
+use kernel::engine::mask::Mask;
 use serde::Serialize;
 
+use crate::Heap;
 use crate::cpu::{Activity, Cpu};
 use crate::events::Time;
 
@@ -76,7 +77,7 @@ pub(crate) struct Timeline {
 #[derive(Clone, Debug)]
 struct Open {
     shown: usize,
-    holdouts: Mask,
+    holdouts: Mask<Heap>,
     /// When each was quiescent last, as the grace period began.
     since: Vec<Time>,
     /// What each was doing then.
@@ -109,7 +110,7 @@ impl Timeline {
         }
         self.open.push(Open {
             shown: self.shown.len(),
-            holdouts: Mask::new(cpus.len()),
+            holdouts: Mask::new(Heap(cpus.len())),
             since: cpus.iter().map(|cpu| cpu.quiescent_at).collect(),
             doing_at_first: cpus.iter().map(doing).collect(),
             new: true,

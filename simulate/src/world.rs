@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use crate::kernel::{Access, Host, Line};
+use kernel::engine::{Access, Host, Line};
 
 use crate::cost::{PICOS, Picos};
 use crate::cpu::{Category, Cpu, Window};

@@ -1,7 +1,7 @@
 //! An engine that costs nothing and waits for nobody: a row that it passes says nothing about a
 //! real one.
 
-use crate::kernel::{Callback, Engine, Host, Mode};
+use kernel::engine::{Callback, Engine, Host, Mode};
 
 /// Runs each callback where and when it is queued.
 #[derive(Debug)]

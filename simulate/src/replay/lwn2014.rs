@@ -39,11 +39,12 @@ use std::thread;
 use grace::Sequence;
 use grace::steps::Without;
 
-use crate::kernel::Engine;
-use crate::kernel::tree::{FLAG, INTERRUPT, Options, Tree, Variant};
+use kernel::engine::Engine;
+use kernel::engine::tree::{FLAG, INTERRUPT, Options, Tree, Variant};
 
 use super::published::Publication;
 use super::{Fitted, Row, Variation, fitted};
+use crate::Heap;
 use crate::events::Time;
 use crate::memory::SlabUse;
 use crate::report::Report;
@@ -254,7 +255,7 @@ impl Model {
     /// The engine, where some CPUs are tickless.
     fn tree(self, variant: Variant, cpus: usize, tickless: Range<usize>) -> Box<dyn Engine> {
         let (options, steps) = (Options::new(variant, HZ, cpus), Without(self.without));
-        let tree = Tree::starting_at(Sequence::after(0), options, cpus, steps);
+        let tree = Tree::starting_at(Sequence::after(0), options, Heap(cpus), steps);
         Box::new(tree.with_tickless(tickless))
     }
 

@@ -33,13 +33,13 @@ use super::{Fitted, Row, Variation, fitted, settings};
 use crate::cost::Costs;
 use crate::engines::EngineKind;
 use crate::events::Time;
-use crate::kernel::Engine;
-use crate::kernel::poll::ONE_LIST;
-use crate::kernel::token::ONE_COUNT;
 use crate::report::Report;
 use crate::run::run_engine;
 use crate::setup::{MILLISECOND, SECOND, Setup};
 use crate::workload::Workload;
+use kernel::engine::Engine;
+use kernel::engine::poll::ONE_LIST;
+use kernel::engine::token::ONE_COUNT;
 
 /// What the longest task of a round has to do; fitted on 22.47 ms with rcu-ltimer.
 pub const ROUND_US: u64 = 22_060;

@@ -3,10 +3,11 @@
 use std::ops::ControlFlow;
 
 use grace::steps::Without;
+use kernel::engine::on_demand::{self, OnDemand};
+use kernel::engine::{Engine, Start, poll, tick, token, tree};
 use proptest::prelude::*;
+use simulate::Heap;
 use simulate::cost::Costs;
-use simulate::kernel::on_demand::{self, OnDemand};
-use simulate::kernel::{Engine, Start, poll, tick, token, tree};
 use simulate::setup::{MILLISECOND, SECOND};
 use simulate::timeline::Doing;
 use simulate::{EngineKind, Report, Setup, Workload, run, run_engine, run_with_progress};
@@ -54,8 +55,8 @@ fn an_engine_that_does_not_wait_is_caught() {
         for workload in ["long-readers", "update-flood"] {
             let workload = Workload::named(workload).unwrap();
             let mutants: [(&str, Box<dyn Engine>); 2] = [
-                ("poll", Box::new(poll::Global::with(4, start, Without(step)))),
-                ("tick", Box::new(tick::Tick::with(4, start, Without(step)))),
+                ("poll", Box::new(poll::Global::with(Heap(4), start, Without(step)))),
+                ("tick", Box::new(tick::Tick::with(Heap(4), start, Without(step)))),
             ];
             for (name, mutant) in mutants {
                 let report = run_engine(&setup, mutant, name, &workload).unwrap();
@@ -65,8 +66,8 @@ fn an_engine_that_does_not_wait_is_caught() {
     }
     let workload = Workload::named("long-readers").unwrap();
     let parameters = on_demand::Parameters::DEFAULT;
-    let on_demand = OnDemand::with(4, parameters, start, Without("wait-for-all-cpus"));
-    let token = token::Published::with(4, start, Without("wait-for-circuit"));
+    let on_demand = OnDemand::with(Heap(4), parameters, start, Without("wait-for-all-cpus"));
+    let token = token::Published::with(Heap(4), start, Without("wait-for-circuit"));
     for mutant in [Box::new(on_demand) as Box<dyn Engine>, Box::new(token)] {
         let report = run_engine(&setup, mutant, "mutant", &workload).unwrap();
         assert!(report.callbacks.early_batches > 0);
@@ -75,7 +76,7 @@ fn an_engine_that_does_not_wait_is_caught() {
     let options = tree::Options::new(tree::Variant::V3_15, 250, 4);
     let caught = tree::STEPS[..tree::STEPS_OF_SAFETY].iter().filter(|step| {
         let start = grace::Sequence::after(0);
-        let mutant = tree::Tree::starting_at(start, options, 4, Without(step));
+        let mutant = tree::Tree::starting_at(start, options, Heap(4), Without(step));
         let report = run_engine(&setup, Box::new(mutant), "tree", &workload).unwrap();
         report.callbacks.early_batches > 0
     });

@@ -3,8 +3,8 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use kernel::engine::{Access, Callback, Engine, Host, Line, Mode};
 use simulate::cost::Costs;
-use simulate::kernel::{Access, Callback, Engine, Host, Line, Mode};
 use simulate::setup::{MICROSECOND, MILLISECOND, SECOND};
 use simulate::{Report, Setup, Workload, run_engine};
 

@@ -17,8 +17,8 @@ use core::hash::Hash;
 use std::collections::VecDeque;
 
 use grace::Urgency;
+use kernel::engine::{Access, Callback, Engine, Host, Line, Mode};
 use serde::Deserialize;
-use simulate::kernel::{Access, Callback, Engine, Host, Line, Mode};
 
 use crate::choice::Choice;
 use crate::system::{By, Outcome, System};

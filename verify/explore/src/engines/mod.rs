@@ -1,6 +1,6 @@
 //! Every state that the kernel engines can reach.
 //!
-//! The engines of [`simulate::kernel`] live on what CPUs report. Here CPUs read, switch, tick,
+//! The engines of [`kernel::engine`] live on what CPUs report. Here CPUs read, switch, tick,
 //! sleep and queue callbacks in every order (`cpus`), and each engine is explored with a few of
 //! them, from numbers right before their wrap and with counters that come round at every second
 //! quiescent state.

@@ -6,13 +6,13 @@ use std::sync::LazyLock;
 
 use grace::Sequence;
 use grace::steps::{Intact, Steps, Without};
+use kernel::engine::on_demand::{self, OnDemand};
+use kernel::engine::tick::{self, Tick};
+use kernel::engine::token::{Published, Relay, published, v2};
+use kernel::engine::tree::{self, Options, Tree, Variant};
+use kernel::engine::{Engine, Start, poll};
 use serde::Deserialize;
-use simulate::kernel::on_demand::{self, OnDemand};
-use simulate::kernel::poll::{self, Global, PerCpu};
-use simulate::kernel::tick::{self, Tick};
-use simulate::kernel::token::{Published, Relay, published, v2};
-use simulate::kernel::tree::{self, Options, Tree, Variant};
-use simulate::kernel::{Engine, Start};
+use simulate::Heap;
 
 use super::cpus::{Around, Cpus};
 use crate::explore::{Verdict, run};
@@ -103,16 +103,16 @@ impl Subject {
         let cpus = on.callbacks.len();
         let tree = |variant| around(tree(variant, on, steps), on, limit);
         match self.name {
-            "poll-global" => around(Global::with(cpus, START, steps), on, limit),
-            "poll-per-cpu" => around(PerCpu::with(cpus, START, steps), on, limit),
-            "tick" => around(Tick::with(cpus, START, steps), on, limit),
-            "token-published" => around(Published::with(cpus, START, steps), on, limit),
-            "token-relay" => around(Relay::with(cpus, IN_PAIRS, START, steps), on, limit),
-            "on-demand" => around(OnDemand::with(cpus, FEW_AGES, START, steps), on, limit),
+            "poll-global" => around(poll::Global::with(Heap(cpus), START, steps), on, limit),
+            "poll-per-cpu" => around(poll::PerCpu::with(Heap(cpus), START, steps), on, limit),
+            "tick" => around(Tick::with(Heap(cpus), START, steps), on, limit),
+            "token-published" => around(Published::with(Heap(cpus), START, steps), on, limit),
+            "token-relay" => around(Relay::with(Heap(cpus), IN_PAIRS, START, steps), on, limit),
+            "on-demand" => around(OnDemand::with(Heap(cpus), FEW_AGES, START, steps), on, limit),
             "on-demand-near-limit" => {
                 // Two callbacks are near to it.
                 let parameters = on_demand::Parameters { backlog_objects_max: 2, ..FEW_AGES };
-                around(OnDemand::with(cpus, parameters, START, steps), on, limit)
+                around(OnDemand::with(Heap(cpus), parameters, START, steps), on, limit)
             }
             "tree-3.15" => tree(Variant::V3_15),
             "tree-v0" => tree(Variant::V0 { period: 2 }),
@@ -143,7 +143,7 @@ fn around(engine: impl Engine + Clone + Hash, on: &Cpus, limit: usize) -> Verdic
 }
 
 /// A CPU to a leaf, two children to a node, one callback at a time, and few different ages.
-fn tree<S: Steps>(variant: Variant, on: &Cpus, steps: S) -> Tree<S> {
+fn tree<S: Steps>(variant: Variant, on: &Cpus, steps: S) -> Tree<Heap, S> {
     let is_today = variant == Variant::Today;
     let fqs_jiffies = if is_today { 2 } else { 5 };
     let options = Options {
@@ -163,5 +163,5 @@ fn tree<S: Steps>(variant: Variant, on: &Cpus, steps: S) -> Tree<S> {
     let before_the_wrap = Sequence::after(u64::MAX >> 1);
     let cpus = on.callbacks.len();
     let tickless = (0..cpus).filter(|cpu| on.tickless & 1 << cpu != 0);
-    Tree::starting_at(before_the_wrap, options, cpus, steps).with_tickless(tickless)
+    Tree::starting_at(before_the_wrap, options, Heap(cpus), steps).with_tickless(tickless)
 }

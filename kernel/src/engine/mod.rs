@@ -1,0 +1,159 @@
+//! Engines of kernels: which CPU notices quiescent states, and what is done until all have passed
+//! one.
+//!
+//! The library's machine, [`grace::Machine`], looks into the words of readers. A kernel has no such
+//! words: its readers cannot be preempted, so a CPU that passes through its scheduler, or is
+//! interrupted in user mode or idle, is in none of them. The engines here live on such reports.
+//! Each is a *detector* of quiescent states with a *policy* of when to start, scan again and force:
+//!
+//! | engine | detector | policy | after |
+//! |---|---|---|---|
+//! | [`poll::Global`] | counters, scanned by one CPU | at once, forcing all | rcu_poll, one list |
+//! | [`poll::PerCpu`] | the same, on every CPU for itself | the same | rcu_poll, parallel |
+//! | [`tick::Tick`] | each CPU clears its bit | on the tick, never forcing | rcu_ltimer |
+//! | [`token::Published`] | a token, handed on in the scheduler | none | rcu_sched |
+//! | [`token::Relay`] | the same, version 2 | idle CPUs passed over, late ones nudged | ours |
+//! | [`tree::Tree`] | a combining tree of masks | limits of age | Tree RCU, 3.15 to today |
+//! | [`on_demand::OnDemand`] | counters, scanned | what is demanded, and a budget | ours |
+//!
+//! The library runs none of them. They share with it what `grace` says of sequences, callbacks in
+//! segments, urgency and the limit of memory, and nothing of its policies.
+//!
+//! An engine is notified of what happens on a CPU ([`Engine`]) and asks for what it wants done
+//! ([`Host`]). It has no clock: time is what it asked its timer to wait, and the ticks it is
+//! notified of. The simulator and the explorer step through this very code. What a step touches it
+//! tells ([`Host::touch`]), so that a driver can charge for it, and whose cache has to give it
+//! away.
+//!
+//! An engine allocates nothing: whoever makes it says where its arrays are ([`store`]).
+//!
+//! Each lists its steps that can be left out in a constant `STEPS`; those that only save time in
+//! `STEPS_FOR_SPEED` ([`grace::steps`]). The explorer must find the harm in each of the first, and
+//! none in the others.
+
+mod alarm;
+mod callbacks;
+mod counters;
+pub mod mask;
+pub mod on_demand;
+pub mod poll;
+pub mod store;
+pub mod tick;
+pub mod token;
+pub mod tree;
+
+pub use counters::Start;
+
+use grace::Urgency;
+
+/// What a CPU was doing when the tick came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Mode {
+    /// Running a program: in no read-side critical section.
+    User,
+    /// In the kernel: possibly in one.
+    Kernel,
+    /// Doing nothing: in none.
+    Idle,
+}
+
+/// A callback, as far as an engine must know it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Callback {
+    /// Whether somebody waits for it.
+    pub urgency: Urgency,
+    /// The memory that it will give back.
+    pub bytes: u32,
+}
+
+/// A cache line of an engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Line {
+    /// A CPU's own, which it alone writes.
+    Cpu(usize),
+    /// Beside it: what others write to ask something of the CPU.
+    Mailbox(usize),
+    /// A node of a tree.
+    Node(usize),
+    /// Shared by all; engines number theirs from 0.
+    Global(u8),
+}
+
+/// What is done to a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Access {
+    /// A load.
+    Read,
+    /// A store.
+    Write,
+    /// An atomic read-modify-write.
+    Atomic,
+    /// A lock that lies in the line is taken and released; others that want it wait.
+    Lock,
+}
+
+/// What a driver does for an engine. All calls concern the CPU the engine was notified of, unless
+/// they name another one. Raising or rescheduling a CPU again, before it has happened, changes
+/// nothing.
+pub trait Host {
+    /// Call [`Engine::softirq`] on `cpu` as soon as it takes interrupts.
+    fn raise(&mut self, cpu: usize);
+    /// Have `cpu` pass through its scheduler as soon as it can: [`Engine::context_switch`] follows.
+    /// An inter-CPU interrupt, if `cpu` is another one.
+    fn resched(&mut self, cpu: usize);
+    /// Run the `count` oldest callbacks that were queued on `owner`, here.
+    fn invoke(&mut self, owner: usize, count: u64);
+    /// Call [`Engine::timer`] in so many jiffies (at least 1), on whatever CPU. Asking again
+    /// replaces what was asked before; the engine has one timer.
+    fn timer(&mut self, jiffies: u32);
+    /// What was asked of the timer is not needed any more. Should it come all the same, nothing is
+    /// lost but the time.
+    fn timer_off(&mut self) {}
+    /// A line of the engine's is used.
+    fn touch(&mut self, line: Line, access: Access);
+    /// Whether the engine has lately had more than its share of CPU time, for work in the
+    /// background.
+    fn is_over_budget(&self) -> bool;
+    /// A grace period begins; `of` tells those of different CPUs apart, where each has its own.
+    fn began(&mut self, of: usize);
+    /// It has ended.
+    fn ended(&mut self, of: usize);
+}
+
+/// A kernel's grace-period engine, over CPUs that report.
+///
+/// **The driver leaves the tick on** at a CPU that is awake and has callbacks
+/// ([`waiting`](Self::waiting)), as Linux does: there [`on_demand::OnDemand`] and [`token::Relay`]
+/// notice on the tick that a grace period has ended. (In the kernel without ticks a few callbacks
+/// wait until the CPU ticks or sleeps again.) [`tick::Tick`] needs ticks at every CPU that is
+/// awake. The others need none. The explorer holds that this is so, and that no engine needs more.
+///
+/// Every function is total, and constant in time unless it says otherwise. CPUs are numbered from
+/// 0; one out of range is ignored.
+pub trait Engine: core::fmt::Debug {
+    /// A callback is queued on `cpu`, to be run after a grace period.
+    fn queue(&mut self, cpu: usize, callback: Callback, host: &mut dyn Host);
+    /// `cpu` passes through its scheduler: a quiescent state.
+    fn context_switch(&mut self, cpu: usize, host: &mut dyn Host);
+    /// The tick interrupts `cpu`; in user mode or idle that is a quiescent state.
+    fn tick(&mut self, cpu: usize, mode: Mode, host: &mut dyn Host);
+    /// What [`Host::raise`] asked for.
+    fn softirq(&mut self, cpu: usize, host: &mut dyn Host);
+    /// What [`Host::timer`] asked for; it happens to run on `cpu`, outside of any section.
+    fn timer(&mut self, cpu: usize, host: &mut dyn Host) {
+        let _ = (cpu, host);
+    }
+    /// Kernel code on `cpu` that runs for long offers to be rescheduled; no other task wants to
+    /// run.
+    fn cond_resched(&mut self, cpu: usize, host: &mut dyn Host) {
+        let _ = (cpu, host);
+    }
+    /// `cpu` enters an *extended quiescent state*: idle, or a program in user mode, without ticks.
+    fn enter_eqs(&mut self, cpu: usize, host: &mut dyn Host);
+    /// And leaves it.
+    fn exit_eqs(&mut self, cpu: usize, host: &mut dyn Host);
+    /// Whether the grace period in progress (that of `of`) still waits for `cpu`. For observers.
+    fn is_holdout(&self, of: usize, cpu: usize) -> bool;
+    /// How many callbacks that were queued on `cpu` have not been run.
+    fn waiting(&self, cpu: usize) -> u64;
+}

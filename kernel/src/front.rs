@@ -1,0 +1,668 @@
+//! The hooks, and what carries them out: a CPU with interrupts off, and sometimes the lock.
+
+use core::marker::PhantomData;
+
+use grace::Sequence;
+use grace::limit::{Amount, Zone, zone};
+use grace::steps::Intact;
+
+use crate::engine::mask::Mask;
+use crate::engine::store::Fixed;
+use crate::engine::tree::cpu::At;
+use crate::engine::tree::{self, Plan, Shared, Variant};
+use crate::engine::{Access, Host, Line};
+use crate::lock::Lock;
+use crate::misuse::{Hook, Misuses};
+use crate::percpu::{Own, PerCpu, Place};
+use crate::platform::{CpuSet, Platform};
+use crate::sync::{AtomicU32, AtomicU64, Ordering, constant, fence};
+
+/// How a [`Kernel`] is tuned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Tree RCU's limits. They count in ticks.
+    pub tree: tree::Options,
+    /// The time between two ticks.
+    pub tick_ns: u64,
+    /// Callbacks that may wait, on all CPUs together. [`Kernel::call`] tells its caller how near
+    /// the CPU's share is: one part of as many as the kernel is *built* for, online or not.
+    pub callbacks_max: u64,
+    /// A hook that is called where it may not be panics. If not, it is counted and refused, and
+    /// what was forgotten before it is made up for.
+    pub panics: bool,
+}
+
+impl Options {
+    /// For this many ticks a second: a busy CPU is asked to reschedule once a grace period is a
+    /// twentieth of a second old; a million callbacks; misuse panics in debug builds.
+    pub const fn new(hz: u32, cpus: usize) -> Self {
+        Self {
+            tree: tree::Options::new(Variant::v2(hz), hz, cpus),
+            tick_ns: 1_000_000_000 / hz as u64,
+            callbacks_max: 1 << 20,
+            panics: cfg!(debug_assertions),
+        }
+        .resched_after(hz / 20)
+    }
+
+    /// The same, where a busy CPU is asked to reschedule once a grace period has this age. If it
+    /// does not pass through its scheduler, it is asked again ten ticks later, and every five.
+    #[must_use]
+    pub const fn resched_after(mut self, ticks: u32) -> Self {
+        self.tree.variant = Variant::V2 { sched_qs_jiffies: ticks };
+        // At half of it holdouts are interrupted.
+        self.tree.stall_jiffies = ticks.saturating_add(10).saturating_mul(2);
+        self
+    }
+}
+
+/// What is told to all CPUs, and written under the lock.
+#[repr(align(128))]
+#[derive(Debug)]
+struct Told {
+    sequence: AtomicU64,
+    /// When the grace period in progress is scanned next, and how long ahead that was.
+    scan_at_ns: AtomicU64,
+    scan_in_ns: AtomicU64,
+}
+
+impl Told {
+    fn sequence(&self) -> Sequence {
+        // Acquire: pairs with the Release of `ended`: the sections before are over.
+        Sequence::from_bits(self.sequence.load(Ordering::Acquire))
+    }
+
+    /// Whether it is time to scan. If the clock has gone backward it is.
+    fn is_due(&self, now_ns: u64) -> bool {
+        // Relaxed: a hint, looked at again under the lock.
+        let left = self.scan_at_ns.load(Ordering::Relaxed).wrapping_sub(now_ns);
+        left == 0 || left > self.scan_in_ns.load(Ordering::Relaxed)
+    }
+}
+
+/// Under the lock.
+#[derive(Debug)]
+pub(crate) struct Locked<const CPUS: usize> {
+    pub(crate) tree: Shared<Fixed<CPUS>>,
+    pub(crate) online: usize,
+    pub(crate) began_ns: u64,
+}
+
+/// RCU over at most `CPUS` CPUs: a `static` of the kernel.
+///
+/// See the crate's [documentation](crate) for what may run when, and its README for which hook
+/// goes where.
+///
+/// ```
+/// use core::ptr::NonNull;
+/// use kernel::{CpuSet, Head, Kernel, Options, Platform};
+///
+/// /// One CPU, and nothing that interrupts it.
+/// struct Still;
+///
+/// // SAFETY: this program has one thread, and no handler. No function calls the kernel.
+/// unsafe impl Platform for Still {
+///     type IrqGuard = ();
+///
+///     fn this_cpu(&self) -> usize {
+///         0
+///     }
+///     fn irq_off(&self) {}
+///     fn now_ns(&self) -> u64 {
+///         0
+///     }
+///     fn is_preemptible(&self) -> bool {
+///         true
+///     }
+///     fn thread(&self) -> usize {
+///         0
+///     }
+///     fn resched(&self, _: &CpuSet) {}
+///     fn wake_worker(&self, _: usize) {}
+///     fn wait(&self, done: &dyn Fn() -> bool, _: bool) {
+///         while !done() {}
+///     }
+///     fn wake_waiters(&self) {}
+/// }
+///
+/// static RCU: Kernel<Still, 1> = Kernel::new(Still, Options::new(100, 1));
+///
+/// #[repr(C)]
+/// struct Object {
+///     head: Head,
+///     data: u32,
+/// }
+///
+/// unsafe fn free(head: NonNull<Head>) {
+///     // SAFETY: it was queued below, and its head is at its beginning.
+///     let object = unsafe { Box::from_raw(head.cast::<Object>().as_ptr()) };
+///     assert_eq!(object.data, 7);
+/// }
+///
+/// RCU.cpu_starting(0);
+/// RCU.cpu_online(0);
+/// let cookie = RCU.cookie();
+/// assert!(!RCU.poll(cookie));
+/// RCU.synchronize().unwrap();
+///
+/// // A pointer to the whole object, since the callback frees it.
+/// let object = NonNull::from(Box::leak(Box::new(Object { head: Head::new(), data: 7 })));
+/// // SAFETY: no reader finds the object any more, and it is queued once.
+/// unsafe { RCU.call(object.cast(), free) }.unwrap();
+/// while !RCU.has_callbacks() {
+///     RCU.context_switch();
+///     let interrupt = RCU.irq_enter();
+///     RCU.tick(&interrupt, false);
+///     RCU.irq_exit(interrupt);
+/// }
+/// RCU.run_callbacks(0, 100);
+/// assert!(!RCU.idle_enter(), "the tick may stop");
+/// ```
+pub struct Kernel<P, const CPUS: usize> {
+    pub(crate) platform: P,
+    pub(crate) options: Options,
+    plan: Plan<Fixed<CPUS>, Intact>,
+    told: Told,
+    machine: Lock<Option<Locked<CPUS>>>,
+    pub(crate) cpus: [PerCpu; CPUS],
+    pub(crate) misuses: Misuses,
+    /// Callers that wait in a barrier.
+    pub(crate) barriers: AtomicU32,
+    /// How often callbacks were moved to another CPU.
+    pub(crate) moves: AtomicU32,
+}
+
+impl<P, const CPUS: usize> core::fmt::Debug for Kernel<P, CPUS> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Kernel").field("told", &self.told).finish_non_exhaustive()
+    }
+}
+
+/// What a CPU came from when it was interrupted; goes back to [`Kernel::irq_exit`] or
+/// [`Kernel::nmi_exit`] on that CPU: so it is sent to no other thread.
+///
+/// ```compile_fail,E0277
+/// fn send<T: Send>() {}
+/// send::<kernel::Interrupt>();
+/// ```
+#[derive(Debug)]
+#[must_use = "the hook at the handler's end needs it"]
+pub struct Interrupt {
+    was_extended: bool,
+    is_of_this_cpu: PhantomData<*const ()>,
+}
+
+impl Interrupt {
+    fn new(was_extended: bool) -> Self {
+        Self { was_extended, is_of_this_cpu: PhantomData }
+    }
+}
+
+const FIRST: Sequence = Sequence::after(0);
+
+impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
+    constant! {
+        /// With all CPUs offline. The first hook lays out the tree, on its stack at first: about
+        /// 100 bytes for each of `CPUS`.
+        pub fn new(platform: P, options: Options) -> Self {
+            const { assert!(0 < CPUS && CPUS <= CpuSet::CPUS, "so many CPUs there cannot be") };
+            #[cfg(not(loom))]
+            let cpus = [const { PerCpu::new(FIRST) }; CPUS];
+            #[cfg(loom)]
+            let cpus = core::array::from_fn(|_| PerCpu::new(FIRST));
+            Self {
+                platform,
+                options,
+                plan: Plan { options: options.tree, steps: Intact, tickless: Mask::none() },
+                told: Told {
+                    sequence: AtomicU64::new(FIRST.to_bits()),
+                    scan_at_ns: AtomicU64::new(0),
+                    scan_in_ns: AtomicU64::new(0),
+                },
+                machine: Lock::new(None),
+                cpus,
+                misuses: Misuses::new(),
+                barriers: AtomicU32::new(0),
+                moves: AtomicU32::new(0),
+            }
+        }
+    }
+
+    /// Calls `what` on this CPU, with interrupts off; then does what it asked for. `None` if the
+    /// CPU is not online.
+    ///
+    /// # Panics
+    /// If it is not, with [`Options::panics`].
+    #[track_caller]
+    pub(crate) fn on<R>(
+        &self,
+        hook: Hook,
+        what: impl FnOnce(&mut OnCpu<'_, P, CPUS>) -> R,
+    ) -> Option<R> {
+        let _irq = self.platform.irq_off();
+        let cpu = self.platform.this_cpu();
+        let seen = self.cpus.get(cpu).filter(|seen| seen.is_online());
+        self.check(hook, seen.is_some(), "this CPU is not online");
+        seen?.note(hook);
+        Some(self.with_own(cpu, |at| {
+            at.check_awake(hook);
+            what(at)
+        }))
+    }
+
+    /// The same for a CPU that need not be online, but is in range.
+    pub(crate) fn with_own<R>(
+        &self,
+        cpu: usize,
+        what: impl FnOnce(&mut OnCpu<'_, P, CPUS>) -> R,
+    ) -> R {
+        let asked =
+            Asked { told: &self.told, resched: None, timer: None, began: false, ended: false };
+        // SAFETY: the callers run on that CPU, which is online, with interrupts off, or bury it;
+        // the platform keeps all others off it, and calls no hook. What is called from here on gets
+        // this reference, and makes no other.
+        let own = unsafe { self.cpus[cpu].own() };
+        let mut at = OnCpu { kernel: self, cpu, own, asked, wakes_worker: false };
+        let result = what(&mut at);
+        let OnCpu { asked: Asked { resched, ended, .. }, wakes_worker, .. } = at;
+        if let Some(cpus) = resched {
+            self.platform.resched(&cpus);
+        }
+        if ended {
+            self.platform.wake_waiters();
+        }
+        if wakes_worker {
+            self.platform.wake_worker(cpu);
+        }
+        result
+    }
+
+    /// The grace period in progress, or the last.
+    pub(crate) fn sequence(&self) -> Sequence {
+        self.told.sequence()
+    }
+
+    /// Calls `what` with the lock. The caller has turned interrupts off.
+    pub(crate) fn machine<R>(&self, what: impl FnOnce(&mut Locked<CPUS>) -> R) -> R {
+        let mut guard = self.machine.lock();
+        what(guard.get_or_insert_with(|| Locked {
+            tree: Shared::new(Fixed(CPUS), &self.options.tree, FIRST),
+            online: 0,
+            began_ns: 0,
+        }))
+    }
+
+    /// The same, if the lock is free soon; `None` also while there never was a CPU.
+    pub(crate) fn try_machine<R>(&self, what: impl FnOnce(&mut Locked<CPUS>) -> R) -> Option<R> {
+        self.machine.lock_soon()?.as_mut().map(what)
+    }
+
+    /// How near the callbacks of a CPU are to its share.
+    pub(crate) fn zone(&self, callbacks: u64) -> Zone {
+        let share = (self.options.callbacks_max / CPUS as u64).max(1);
+        let limit = Amount { objects: share, bytes: u64::MAX };
+        zone(Amount { objects: callbacks, bytes: 0 }, limit)
+    }
+
+    /// This CPU passes through its scheduler: it is in no section. Called with interrupts off or
+    /// on, at each pass, also if the same thread goes on: a thread that is alone on its CPU is
+    /// waited for otherwise.
+    pub fn context_switch(&self) {
+        self.on(Hook::ContextSwitch, |at| {
+            let is_right = at.own.place == Place::Kernel;
+            if at.settle(Hook::ContextSwitch, is_right, "not in the kernel, as the hooks say") {
+                at.tree().context_switch(&self.plan);
+            }
+        });
+    }
+
+    /// Kernel code that runs for long offers to be rescheduled: it is in no section. Needed only
+    /// under those [variants](Variant) of Tree RCU for which it does something.
+    pub fn cond_resched(&self) {
+        self.on(Hook::CondResched, |at| at.tree().cond_resched(&self.plan));
+    }
+
+    /// The timer interrupts this CPU, in user mode, in its idle loop or in the kernel. In an
+    /// interrupt, between [`irq_enter`](Self::irq_enter), whose answer it takes, and
+    /// [`irq_exit`](Self::irq_exit); in no section of that handler.
+    ///
+    /// If it was user mode that was interrupted, or the idle loop, no section was: so says
+    /// `from_user`, or the answer of `irq_enter`. One that comes within another handler says
+    /// nothing of that handler's sections.
+    ///
+    /// Here grace periods begin, are looked after and end.
+    pub fn tick(&self, interrupt: &Interrupt, from_user: bool) {
+        self.on(Hook::Tick, |at| {
+            let mut tree = at.tree();
+            if from_user || interrupt.was_extended {
+                tree.note_quiescent(&self.plan);
+            } else {
+                tree.reschedule_if_urgent(&self.plan);
+            }
+            let told = self.told.sequence();
+            let has_business = tree.has_business(&self.plan, told);
+            let watches = told.in_progress() && at.own.has_demand(told);
+            if has_business || watches && self.told.is_due(self.platform.now_ns()) {
+                at.work();
+            }
+            at.counted();
+            at.wakes_worker = at.own.tree.callbacks.ready() != 0;
+        });
+    }
+
+    /// The CPU goes to user mode, and stays there without the kernel until
+    /// [`user_exit`](Self::user_exit). Returns whether the tick must go on. Called with interrupts
+    /// off, which stay off until user mode turns them on: a handler that came in between would be
+    /// one out of user mode.
+    pub fn user_enter(&self) -> bool {
+        self.enter(Hook::UserEnter, Place::User)
+    }
+
+    /// The CPU is back in the kernel: by a system call, a fault, or an interrupt that may end in a
+    /// context switch.
+    pub fn user_exit(&self) {
+        self.exit(Hook::UserExit, Place::User);
+    }
+
+    /// The CPU has nothing to run. Called in the idle loop, with interrupts off, before it waits
+    /// for one. Returns whether the tick must go on: callbacks wait here, or a caller on this CPU
+    /// waits for a grace period.
+    pub fn idle_enter(&self) -> bool {
+        self.enter(Hook::IdleEnter, Place::Idle)
+    }
+
+    /// The idle loop goes on.
+    pub fn idle_exit(&self) {
+        self.exit(Hook::IdleExit, Place::Idle);
+    }
+
+    fn enter(&self, hook: Hook, place: Place) -> bool {
+        self.on(hook, |at| {
+            let is_there = at.own.place == place;
+            let is_right = self.check(hook, !is_there, "it is there already")
+                && at.settle(hook, at.own.place == Place::Kernel, "in another such place");
+            if is_right {
+                at.own.place = place;
+                at.tree().enter_eqs();
+            }
+            at.own.has_demand(self.told.sequence())
+        })
+        .unwrap_or(false)
+    }
+
+    fn exit(&self, hook: Hook, place: Place) {
+        self.on(hook, |at| {
+            if at.settle(hook, at.own.place == place, "it was not there, as the hooks say") {
+                at.own.place = Place::Kernel;
+                at.tree().exit_eqs(&self.plan);
+            }
+        });
+    }
+
+    /// An interrupt handler begins, in which there may be sections, wherever it came. One out of
+    /// user mode that may end in a context switch calls [`user_exit`](Self::user_exit) before.
+    pub fn irq_enter(&self) -> Interrupt {
+        self.interrupt(Hook::IrqEnter)
+    }
+
+    /// The handler ends. Returns whether the tick must go on, should the CPU go back to idle or
+    /// user mode.
+    pub fn irq_exit(&self, interrupt: Interrupt) -> bool {
+        let _irq = self.platform.irq_off();
+        let cpu = self.cpus.get(self.platform.this_cpu());
+        // One that is not online yet, or any more, is extended and has nothing to look after.
+        cpu.is_some_and(PerCpu::is_online)
+            && self.on(Hook::IrqExit, |at| {
+                let is_back = !interrupt.was_extended || at.own.place != Place::Kernel;
+                if self.check(Hook::IrqExit, is_back, "its CPU has left where it came from")
+                    && interrupt.was_extended
+                {
+                    at.tree().enter_eqs();
+                }
+                at.own.has_demand(self.told.sequence())
+            }) == Some(true)
+    }
+
+    /// The same for an interrupt that nothing holds off, and that may come within any other hook.
+    /// On a CPU that is not online, and while that comes or goes, it protects nothing.
+    pub fn nmi_enter(&self) -> Interrupt {
+        let interrupt = self.interrupt(Hook::IrqEnter);
+        if !interrupt.was_extended {
+            // Full fence: the hook that was interrupted may have left idle, and not yet come to the
+            // fence of `Words::leave`, of which the sections here have the same need.
+            fence(Ordering::SeqCst);
+        }
+        interrupt
+    }
+
+    /// And its end. Handlers end in the order opposite to that in which they began.
+    pub fn nmi_exit(&self, interrupt: Interrupt) {
+        if interrupt.was_extended {
+            // The token says that it is this CPU's: interrupts do not move.
+            if let Some(cpu) = self.cpus.get(self.platform.this_cpu()) {
+                cpu.seen.words.enter();
+            }
+        }
+    }
+
+    fn interrupt(&self, hook: Hook) -> Interrupt {
+        // Only words: an NMI may have come while the CPU's own part is being used.
+        let Some(cpu) = self.cpus.get(self.platform.this_cpu()).filter(|cpu| cpu.is_online())
+        else {
+            return Interrupt::new(false);
+        };
+        cpu.note(hook);
+        let was_extended = cpu.seen.words.is_extended();
+        if was_extended {
+            cpu.seen.words.leave();
+        }
+        Interrupt::new(was_extended)
+    }
+
+    /// Sets the phase of a CPU if it is the one that must come before.
+    #[track_caller]
+    pub(crate) fn moves_on(&self, hook: Hook, cpu: usize, from: u32, to: u32) -> bool {
+        // AcqRel: what was done to the CPU's own part before is seen by who has it now.
+        let is_right = self.cpus.get(cpu).is_some_and(|cpu| {
+            let phase = &cpu.seen.phase;
+            phase.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+        });
+        self.check(hook, is_right, "the CPU is not where hotplug says, or there is none")
+    }
+}
+
+/// A CPU that a hook runs on.
+pub(crate) struct OnCpu<'k, P, const CPUS: usize> {
+    pub(crate) kernel: &'k Kernel<P, CPUS>,
+    pub(crate) cpu: usize,
+    pub(crate) own: &'k mut Own,
+    asked: Asked<'k>,
+    pub(crate) wakes_worker: bool,
+}
+
+type Tree<'a, 'k> = At<'a, [PerCpu], Asked<'k>>;
+
+impl<'k, P: Platform, const CPUS: usize> OnCpu<'k, P, CPUS> {
+    /// What the tree's functions work on.
+    pub(crate) fn tree(&mut self) -> Tree<'_, 'k> {
+        let words = &self.kernel.cpus[..];
+        At { cpu: self.cpu, own: &mut self.own.tree, words, host: &mut self.asked }
+    }
+
+    /// What was called is refused, unless `is_right`: returns that. If it is not, a hook before it
+    /// was forgotten: the CPU is taken to be in the kernel, and its sections protect again.
+    #[track_caller]
+    fn settle(&mut self, hook: Hook, is_right: bool, what: &str) -> bool {
+        if !is_right {
+            self.own.place = Place::Kernel;
+            let kernel = self.kernel;
+            if kernel.cpus[self.cpu].seen.words.is_extended() {
+                self.tree().exit_eqs(&kernel.plan);
+            }
+        }
+        self.kernel.check(hook, is_right, what)
+    }
+
+    /// What only code in the kernel does is not done in an extended quiescent state.
+    #[track_caller]
+    fn check_awake(&mut self, hook: Hook) {
+        let is_in_kernel = matches!(
+            hook,
+            Hook::Tick
+                | Hook::CondResched
+                | Hook::RunCallbacks
+                | Hook::Call
+                | Hook::Synchronize
+                | Hook::Barrier
+        );
+        let is_extended = self.kernel.cpus[self.cpu].seen.words.is_extended();
+        let is_right = !is_in_kernel || !is_extended;
+        self.settle(
+            hook,
+            is_right,
+            "after an `irq_enter`, `idle_exit` or `user_exit` was forgotten",
+        );
+    }
+
+    /// Calls `what` with the machine's lock.
+    pub(crate) fn locked<R>(
+        &mut self,
+        what: impl FnOnce(&mut Locked<CPUS>, &Plan<Fixed<CPUS>, Intact>, &mut Tree<'_, 'k>) -> R,
+    ) -> R {
+        let kernel = self.kernel;
+        kernel.machine(|machine| {
+            let mut tree = self.tree();
+            let result = what(machine, &kernel.plan, &mut tree);
+            if core::mem::take(&mut self.asked.began) {
+                machine.began_ns = kernel.platform.now_ns();
+            }
+            if let Some(jiffies) = self.asked.timer.take() {
+                let (now, ns) = (kernel.platform.now_ns(), u64::from(jiffies));
+                // Half a tick early: the tick that is meant may come a little before its time.
+                let tick_ns = kernel.options.tick_ns;
+                let ns = ns.saturating_mul(tick_ns).saturating_sub(tick_ns / 2);
+                // Relaxed: under the lock; without it only a hint.
+                kernel.told.scan_in_ns.store(ns, Ordering::Relaxed);
+                kernel.told.scan_at_ns.store(now.wrapping_add(ns), Ordering::Relaxed);
+            }
+            result
+        })
+    }
+
+    /// The CPU notices, reports and asks; and scans, if that is due.
+    fn work(&mut self) {
+        let kernel = self.kernel;
+        self.locked(|machine, plan, tree| {
+            let before = machine.tree.sequence;
+            machine.tree.advance(plan, tree);
+            // One that has just begun is scanned when it says.
+            let goes_on = before.in_progress() && machine.tree.sequence == before;
+            if goes_on && kernel.told.is_due(kernel.platform.now_ns()) {
+                machine.tree.timer(plan, tree);
+            }
+        });
+    }
+
+    /// Does at once what the next ticks would do, for a caller on this CPU that is in no section.
+    /// Asks those that a grace period waits for to reschedule, unless that is `asked` of already.
+    pub(crate) fn expedite(&mut self, asked: &mut Option<Sequence>) {
+        let kernel = self.kernel;
+        let own_cpu = self.cpu;
+        self.locked(|machine, plan, tree| {
+            // What was noted before the CPU notices does not count.
+            machine.tree.advance(plan, tree);
+            tree.note_quiescent(plan);
+            machine.tree.advance(plan, tree);
+            let sequence = machine.tree.sequence;
+            if !sequence.in_progress() {
+                return;
+            }
+            machine.tree.scan(plan, tree);
+            let is_same = machine.tree.sequence == sequence;
+            if is_same && *asked != Some(sequence) {
+                *asked = Some(sequence);
+                for (cpu, seen) in kernel.cpus.iter().enumerate() {
+                    let holds_up = machine.tree.nodes.is_holdout(cpu);
+                    if cpu != own_cpu && holds_up && !seen.seen.words.is_extended() {
+                        seen.seen.words.ask(true);
+                        tree.host.resched(cpu);
+                    }
+                }
+            }
+        });
+    }
+
+    /// Callbacks were queued, or have run: does what their number asks for. Not where they are
+    /// queued, whose caller may have locks that the platform's functions want.
+    pub(crate) fn counted(&mut self) {
+        let options = &self.kernel.options.tree;
+        let is_excess = self.own.tree.is_excess(options);
+        if is_excess || self.own.tree.overload_changes(options) {
+            self.locked(|machine, plan, tree| {
+                machine.tree.note_overload(plan, tree);
+                if is_excess {
+                    machine.tree.hurry(plan, tree);
+                }
+            });
+        }
+    }
+
+    /// Counts one more callback of this CPU, and says how near they are to its share.
+    pub(crate) fn queue(&mut self) -> Zone {
+        let kernel = self.kernel;
+        self.tree().queue(&kernel.plan);
+        kernel.zone(self.own.tree.callbacks.len())
+    }
+}
+
+/// What the tree asks for meanwhile.
+pub(crate) struct Asked<'k> {
+    told: &'k Told,
+    resched: Option<CpuSet>,
+    timer: Option<u32>,
+    began: bool,
+    ended: bool,
+}
+
+impl Asked<'_> {
+    /// The number is told to all, as it is under the lock.
+    fn tell(&self, next: impl FnOnce(Sequence) -> Sequence) {
+        // Relaxed: written under the lock alone.
+        let now = Sequence::from_bits(self.told.sequence.load(Ordering::Relaxed));
+        // Release: pairs with the Acquire of `Told::sequence`; all sections are over. A beginning
+        // is told before the fence that follows it, as cookies need.
+        self.told.sequence.store(next(now).to_bits(), Ordering::Release);
+    }
+}
+
+impl Host for Asked<'_> {
+    /// Nothing: whoever has business looks at its tick.
+    fn raise(&mut self, _: usize) {}
+
+    fn resched(&mut self, cpu: usize) {
+        self.resched.get_or_insert(CpuSet::EMPTY).insert(cpu);
+    }
+
+    /// The front runs callbacks itself.
+    fn invoke(&mut self, _: usize, _: u64) {}
+
+    fn timer(&mut self, jiffies: u32) {
+        self.timer = Some(jiffies);
+    }
+
+    fn touch(&mut self, _: Line, _: Access) {}
+
+    fn is_over_budget(&self) -> bool {
+        false
+    }
+
+    fn began(&mut self, _: usize) {
+        self.began = true;
+        self.tell(Sequence::begin);
+    }
+
+    fn ended(&mut self, _: usize) {
+        self.ended = true;
+        self.tell(Sequence::end);
+    }
+}

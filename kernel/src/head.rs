@@ -1,0 +1,115 @@
+//! Callbacks: what an object embeds to be called back, and a CPU's queue of them.
+
+use core::cell::Cell;
+use core::fmt;
+use core::ptr::NonNull;
+
+use crate::sync::{AtomicU32, Ordering, constant};
+
+/// What runs when the grace period of a [`Head`] has ended. It has the head back: it may free the
+/// object around it, or queue it again.
+pub type Run = unsafe fn(NonNull<Head>);
+
+/// Embedded in an object, what [`Kernel::call`](crate::Kernel::call) queues. It belongs to the
+/// queue until its function is called.
+///
+/// If that function gets from the head to the object around it, and frees it, the pointer that was
+/// queued must come from a pointer to the whole object, not from a reference to its head.
+pub struct Head {
+    next: Cell<Option<NonNull<Head>>>,
+    run: Cell<Option<Run>>,
+    is_queued: AtomicU32,
+}
+
+// SAFETY: no safe function reads or writes the cells. Those that do are the queue's, which has the
+// head to itself: so `Kernel::call` demands.
+unsafe impl Send for Head {}
+// SAFETY: as above; `is_queued` is atomic.
+unsafe impl Sync for Head {}
+
+impl fmt::Debug for Head {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Head").field("is_queued", &self.is_queued()).finish_non_exhaustive()
+    }
+}
+
+impl Head {
+    constant! {
+        /// A head that is not queued.
+        pub fn new() -> Self {
+            Self { next: Cell::new(None), run: Cell::new(None), is_queued: AtomicU32::new(0) }
+        }
+    }
+
+    /// Whether it is queued already. Two CPUs that queue one head at the same time may both be told
+    /// no; one after the other are not.
+    pub(crate) fn is_queued(&self) -> bool {
+        // Acquire: pairs with the Release of `Queue::pop`; the head is out of the list.
+        self.is_queued.load(Ordering::Acquire) != 0
+    }
+}
+
+impl Default for Head {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Heads in the order they were queued. Touched by one CPU at a time.
+#[derive(Debug)]
+pub(crate) struct Queue {
+    first: Option<NonNull<Head>>,
+    last: Option<NonNull<Head>>,
+}
+
+impl Queue {
+    pub(crate) const EMPTY: Self = Self { first: None, last: None };
+
+    /// Adds a head at the end.
+    ///
+    /// # Safety
+    /// It is valid, stays in its place, is touched by no other until it is popped, and is in no
+    /// queue.
+    pub(crate) unsafe fn push(&mut self, head: NonNull<Head>, run: Run) {
+        // SAFETY: the caller says that it is valid and its own.
+        let own = unsafe { head.as_ref() };
+        own.next.set(None);
+        own.run.set(Some(run));
+        // Relaxed: to be seen by who queues it again, which is ordered with this or is a race that
+        // `is_queued` does not promise to notice.
+        own.is_queued.store(1, Ordering::Relaxed);
+        match self.last.replace(head) {
+            None => self.first = Some(head),
+            // SAFETY: a queued head is valid and touched by its queue alone.
+            Some(last) => unsafe { last.as_ref() }.next.set(Some(head)),
+        }
+    }
+
+    /// Takes the first head out, which belongs to its function now.
+    pub(crate) fn pop(&mut self) -> Option<(NonNull<Head>, Run)> {
+        let head = self.first?;
+        // SAFETY: a queued head is valid and touched by its queue alone.
+        let own = unsafe { head.as_ref() };
+        self.first = own.next.take();
+        if self.first.is_none() {
+            self.last = None;
+        }
+        let run = own.run.take();
+        // Release: pairs with the Acquire of `is_queued`.
+        own.is_queued.store(0, Ordering::Release);
+        run.map(|run| (head, run))
+    }
+
+    /// Adds all of another queue at the end.
+    pub(crate) fn append(&mut self, other: &mut Self) {
+        let Self { first: Some(first), last } = core::mem::replace(other, Self::EMPTY) else {
+            return;
+        };
+        match self.last {
+            None => self.first = Some(first),
+            // SAFETY: a queued head is valid and touched by its queue alone.
+            Some(end) => unsafe { end.as_ref() }.next.set(Some(first)),
+        }
+        self.last = last;
+    }
+}

@@ -1,0 +1,128 @@
+//! CPUs that come and go.
+//!
+//! A CPU that is offline is in an extended quiescent state, so that coming and going are an exit
+//! and an entry like those of idle: a scan that has chosen its CPUs finds it outside or waits for
+//! it. In order: starting, online, dying (by the CPU itself), dead (by another one).
+
+use grace::{Cookie, Segments};
+
+use crate::engine::tree::cpu;
+use crate::front::Kernel;
+use crate::misuse::Hook;
+use crate::percpu::{PerCpu, Place, phase};
+use crate::platform::Platform;
+use crate::sync::Ordering;
+
+impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
+    /// CPU `cpu`, which runs this with interrupts off, is about to come online: before its first
+    /// section. On the boot CPU it is the first hook of all.
+    pub fn cpu_starting(&self, cpu: usize) {
+        let _irq = self.platform.irq_off();
+        let is_here = self.platform.this_cpu() == cpu;
+        if !self.check(Hook::CpuStarting, is_here, "by another CPU")
+            || !self.check_phase(Hook::CpuStarting, cpu, &[phase::OFFLINE])
+        {
+            return;
+        }
+        // Whoever finds itself alone under the lock has updated before this CPU's first section. An
+        // NMI believes itself protected only afterwards.
+        self.machine(|machine| machine.online += 1);
+        self.moves_on(Hook::CpuStarting, cpu, phase::OFFLINE, phase::STARTING);
+        self.cpus[cpu].note(Hook::CpuStarting);
+        self.cpus[cpu].seen.words.leave();
+        self.with_own(cpu, |at| at.own.place = Place::Kernel);
+    }
+
+    /// CPU `cpu`, which runs this, is online: threads may run there, and queue callbacks.
+    pub fn cpu_online(&self, cpu: usize) {
+        if self.moves_on(Hook::CpuOnline, cpu, phase::STARTING, phase::ONLINE) {
+            self.cpus[cpu].note(Hook::CpuOnline);
+        }
+    }
+
+    /// CPU `cpu`, which runs this with interrupts off, goes offline: after its last section, or
+    /// because it could not start. Its worker runs no callback any more: it has been parked, or
+    /// this is refused. The last of its hooks.
+    pub fn cpu_dying(&self, cpu: usize) {
+        let _irq = self.platform.irq_off();
+        let is_here = self.platform.this_cpu() == cpu;
+        // All is checked before anything is changed.
+        if !self.check(Hook::CpuDying, is_here, "by another CPU")
+            || !self.check_phase(Hook::CpuDying, cpu, &[phase::STARTING, phase::ONLINE])
+        {
+            return;
+        }
+        let is_free = self.on(Hook::CpuDying, |at| at.own.place == Place::Kernel) == Some(true);
+        let runs = self.cpus[cpu].is_run_by(None);
+        if !self.check(Hook::CpuDying, is_free, "it is idle or in user mode, as the hooks say")
+            || !self.check(Hook::CpuDying, !runs, "its worker is not parked")
+        {
+            return;
+        }
+        // Only this CPU moves itself on from here. An NMI protects nothing from now on, before
+        // somebody else finds itself alone.
+        let seen = &self.cpus[cpu].seen;
+        self.moves_on(Hook::CpuDying, cpu, seen.phase.load(Ordering::Relaxed), phase::DYING);
+        seen.words.enter();
+        self.machine(|machine| machine.online -= 1);
+    }
+
+    /// Whether the CPU is in one of these phases, from which only this CPU moves it on.
+    #[track_caller]
+    fn check_phase(&self, hook: Hook, cpu: usize, right: &[u32]) -> bool {
+        // Acquire: pairs with the Release of who buried it.
+        let phase = self.cpus.get(cpu).map(|cpu| cpu.seen.phase.load(Ordering::Acquire));
+        let is_right = phase.is_some_and(|phase| right.contains(&phase));
+        self.check(hook, is_right, "the CPU is not where hotplug says, or there is none")
+    }
+
+    /// CPU `cpu` runs nothing any more: its callbacks move to this CPU, where they wait for a grace
+    /// period from now.
+    pub fn cpu_dead(&self, cpu: usize) {
+        let irq = self.platform.irq_off();
+        let heir = self.cpus.get(self.platform.this_cpu());
+        let has_heir = heir.is_some_and(PerCpu::is_online);
+        if !self.check(Hook::CpuDead, has_heir, "by a CPU that is not online")
+            || !self.moves_on(Hook::CpuDead, cpu, phase::DYING, phase::DEAD)
+        {
+            return;
+        }
+        // This CPU alone has found it dying, so its own part is this CPU's: it is dead.
+        let (mut queue, count, wanted) = self.with_own(cpu, |at| {
+            let queue = core::mem::replace(&mut at.own.queue, crate::head::Queue::EMPTY);
+            let count = at.own.tree.callbacks.len();
+            at.own.tree.callbacks = Segments::new(at.own.tree.sequence);
+            let none = Cookie::done_at(self.sequence());
+            let wanted = core::mem::replace(&mut at.own.wanted, none);
+            at.counted();
+            // All else that it was about with its callbacks is over, but that it is waited for.
+            let fresh = cpu::Own::new(at.own.tree.sequence);
+            at.own.tree.is_needed = core::mem::replace(&mut at.own.tree, fresh).is_needed;
+            (queue, count, wanted)
+        });
+        self.cpus[cpu].seen.words.forget_asked();
+        self.on(Hook::CpuDead, |at| {
+            at.own.queue.append(&mut queue);
+            at.own.tree.callbacks.push(count);
+            if wanted.is_at_or_after(at.own.wanted) {
+                at.own.wanted = wanted;
+            }
+            self.move_counts(cpu, at.cpu, count);
+        });
+        self.moves_on(Hook::CpuDead, cpu, phase::DEAD, phase::OFFLINE);
+        self.platform.wake_waiters();
+        drop(irq);
+    }
+
+    /// So many callbacks of a dead CPU are `to`'s: in an order in which a barrier that has seen the
+    /// first count satisfied sees the move, and looks again.
+    fn move_counts(&self, dead: usize, to: usize, count: u64) {
+        let (dead, to) = (&self.cpus[dead].seen, &self.cpus[to].seen);
+        // Relaxed: this CPU's own word.
+        let queued = to.queued.load(Ordering::Relaxed).wrapping_add(count);
+        // Release, three times: a barrier's Acquire of a later one sees the earlier ones.
+        to.queued.store(queued, Ordering::Release);
+        self.moves.fetch_add(1, Ordering::Release);
+        dead.ran.store(dead.queued.load(Ordering::Relaxed), Ordering::Release);
+    }
+}

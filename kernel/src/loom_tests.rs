@@ -1,0 +1,171 @@
+//! The front under loom: a CPU that goes in or out of idle beside one whose grace period scans.
+//!
+//! CPU 0 unlinks, queues a callback and ticks a few times; CPU 1 is in a section or two. In every
+//! interleaving, and with every value that a load may give, no section that has seen the old value
+//! goes on when the callback has run.
+
+use core::cell::Cell;
+use core::ptr::NonNull;
+
+use loom::cell::UnsafeCell;
+use loom::sync::Arc;
+use loom::sync::atomic::{AtomicUsize, Ordering};
+use std::boxed::Box;
+
+use crate::{CpuSet, Head, Kernel, Options, Platform};
+
+loom::thread_local! {
+    static CPU: Cell<usize> = Cell::new(0);
+}
+
+/// Two CPUs that are two threads.
+struct Threads {
+    now_ns: AtomicUsize,
+}
+
+// SAFETY: each loom thread is one CPU, and there is no interrupt.
+unsafe impl Platform for Threads {
+    type IrqGuard = ();
+
+    fn this_cpu(&self) -> usize {
+        CPU.with(Cell::get)
+    }
+
+    fn irq_off(&self) {}
+
+    fn now_ns(&self) -> u64 {
+        self.now_ns.load(Ordering::Relaxed) as u64
+    }
+
+    fn is_preemptible(&self) -> bool {
+        true
+    }
+
+    fn thread(&self) -> usize {
+        self.this_cpu()
+    }
+
+    fn resched(&self, _: &CpuSet) {}
+
+    fn wake_worker(&self, _: usize) {}
+
+    fn wait(&self, _: &dyn Fn() -> bool, _: bool) {
+        unreachable!("no model waits")
+    }
+
+    fn wake_waiters(&self) {}
+}
+
+/// What is unlinked and freed.
+struct Shared {
+    kernel: Kernel<Threads, 2>,
+    /// 0 is the old value, which CPU 0 replaces.
+    link: AtomicUsize,
+    /// What the old value leads to: read in sections, written when it is freed.
+    old: UnsafeCell<u32>,
+}
+
+// SAFETY: loom watches `old`; all else is atomic, or a CPU's own.
+unsafe impl Send for Shared {}
+// SAFETY: as above.
+unsafe impl Sync for Shared {}
+
+#[repr(C)]
+struct Free {
+    head: Head,
+    shared: Arc<Shared>,
+}
+
+unsafe fn free(head: NonNull<Head>) {
+    // SAFETY: it is the one that `update` gave away.
+    let free = unsafe { Box::from_raw(head.cast::<Free>().as_ptr()) };
+    // SAFETY: no section sees it any more, which loom checks.
+    free.shared.old.with_mut(|old| unsafe { *old = 1 });
+}
+
+/// CPU 0: unlinks the old value and has it freed.
+fn update(shared: &Arc<Shared>) {
+    shared.link.store(1, Ordering::Release);
+    let free = Box::new(Free { head: Head::new(), shared: shared.clone() });
+    let head = NonNull::from(Box::leak(free)).cast();
+    let kernel = &shared.kernel;
+    // SAFETY: the box is the callback's now.
+    unsafe { kernel.call(head, self::free) }.unwrap();
+    for _ in 0..4 {
+        kernel.context_switch();
+        kernel.platform.now_ns.fetch_add(1_000_000, Ordering::Relaxed);
+        kernel.tick(&kernel.irq_enter(), false);
+    }
+    // Not before: it has a fence of its own, which would do for that of the grace period.
+    kernel.run_callbacks(0, 1);
+}
+
+/// A section.
+fn read(shared: &Shared) {
+    // Relaxed: nothing but the grace period orders it.
+    if shared.link.load(Ordering::Relaxed) == 0 {
+        // SAFETY: it is not freed before the section ends, which loom checks.
+        shared.old.with(|old| assert_eq!(unsafe { *old }, 0));
+    }
+}
+
+/// Runs CPU 1, which is idle at first or not, beside CPU 0.
+fn model(is_idle: bool, cpu_1: fn(&Shared)) {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = model.preemption_bound.or(Some(2));
+    model.check(move || {
+        let options = Options { tick_ns: 1, panics: true, ..Options::new(1_000, 2) };
+        let kernel = Kernel::new(Threads { now_ns: AtomicUsize::new(1) }, options);
+        for cpu in [1, 0] {
+            CPU.with(|own| own.set(cpu));
+            kernel.cpu_starting(cpu);
+            kernel.cpu_online(cpu);
+            if cpu == 1 && is_idle {
+                kernel.idle_enter();
+            }
+        }
+        let shared = Shared { kernel, link: AtomicUsize::new(0), old: UnsafeCell::new(0) };
+        let shared = Arc::new(shared);
+        let other = shared.clone();
+        let thread = loom::thread::spawn(move || {
+            CPU.with(|own| own.set(1));
+            cpu_1(&other);
+        });
+        update(&shared);
+        thread.join().unwrap();
+        // What is left is freed: CPU 1 is idle by now.
+        for _ in 0..8 {
+            shared.kernel.context_switch();
+            shared.kernel.platform.now_ns.fetch_add(1_000_000, Ordering::Relaxed);
+            shared.kernel.tick(&shared.kernel.irq_enter(), false);
+            shared.kernel.run_callbacks(0, 1);
+        }
+        assert!(!shared.kernel.has_callbacks());
+    });
+}
+
+#[test]
+fn a_cpu_that_leaves_idle_while_a_scan_looks() {
+    model(true, |shared| {
+        shared.kernel.idle_exit();
+        read(shared);
+        shared.kernel.idle_enter();
+    });
+}
+
+#[test]
+fn a_cpu_that_goes_idle_while_a_scan_looks() {
+    model(false, |shared| {
+        read(shared);
+        shared.kernel.idle_enter();
+    });
+}
+
+#[test]
+fn a_handler_in_idle_while_a_scan_looks() {
+    model(true, |shared| {
+        let interrupt = shared.kernel.nmi_enter();
+        read(shared);
+        shared.kernel.nmi_exit(interrupt);
+    });
+}

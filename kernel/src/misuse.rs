@@ -1,0 +1,141 @@
+//! Hooks that were called where they may not be: a panic that names the hook in a debug build;
+//! else counted, shown by a snapshot, and refused.
+//!
+//! Where a hook shows that one before it was forgotten, the CPU is taken to be in the kernel: what
+//! it does from then on is protected again.
+
+use crate::front::Kernel;
+use crate::platform::Platform;
+use crate::sync::{AtomicU32, Ordering, constant};
+
+/// A function of [`Kernel`] that the kernel calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Hook {
+    /// None yet.
+    None,
+    /// [`Kernel::context_switch`].
+    ContextSwitch,
+    /// [`Kernel::tick`].
+    Tick,
+    /// [`Kernel::cond_resched`].
+    CondResched,
+    /// [`Kernel::user_enter`].
+    UserEnter,
+    /// [`Kernel::user_exit`].
+    UserExit,
+    /// [`Kernel::idle_enter`].
+    IdleEnter,
+    /// [`Kernel::idle_exit`].
+    IdleExit,
+    /// [`Kernel::irq_enter`] or [`Kernel::nmi_enter`].
+    IrqEnter,
+    /// [`Kernel::irq_exit`] or [`Kernel::nmi_exit`].
+    IrqExit,
+    /// [`Kernel::cpu_starting`].
+    CpuStarting,
+    /// [`Kernel::cpu_online`].
+    CpuOnline,
+    /// [`Kernel::cpu_dying`].
+    CpuDying,
+    /// [`Kernel::cpu_dead`].
+    CpuDead,
+    /// [`Kernel::run_callbacks`].
+    RunCallbacks,
+    /// [`Kernel::call`].
+    Call,
+    /// [`Kernel::synchronize`], [`Kernel::synchronize_expedited`] or [`Kernel::wait`].
+    Synchronize,
+    /// [`Kernel::barrier`].
+    Barrier,
+}
+
+impl Hook {
+    const ALL: [Self; 18] = [
+        Self::None,
+        Self::ContextSwitch,
+        Self::Tick,
+        Self::CondResched,
+        Self::UserEnter,
+        Self::UserExit,
+        Self::IdleEnter,
+        Self::IdleExit,
+        Self::IrqEnter,
+        Self::IrqExit,
+        Self::CpuStarting,
+        Self::CpuOnline,
+        Self::CpuDying,
+        Self::CpuDead,
+        Self::RunCallbacks,
+        Self::Call,
+        Self::Synchronize,
+        Self::Barrier,
+    ];
+
+    pub(crate) fn from_code(code: u8) -> Self {
+        Self::ALL.get(usize::from(code)).copied().unwrap_or(Self::None)
+    }
+}
+
+/// Why nothing was done: nothing was queued, or waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Refused {
+    /// The caller may not sleep: it is in a section, or has interrupts off.
+    InSection,
+    /// It is a callback: a barrier waits for its end.
+    InCallback,
+    /// Its CPU is not online.
+    Offline,
+    /// The head is queued already.
+    Queued,
+}
+
+impl core::fmt::Display for Refused {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            Self::InSection => "the caller may not sleep, as in a section",
+            Self::InCallback => "the caller is a callback, whose end it would wait for",
+            Self::Offline => "the caller's CPU is not online",
+            Self::Queued => "the head is queued already",
+        })
+    }
+}
+
+impl core::error::Error for Refused {}
+
+/// How many there were, and of which hook the last was.
+#[derive(Debug)]
+pub(crate) struct Misuses {
+    count: AtomicU32,
+    last: AtomicU32,
+}
+
+impl Misuses {
+    constant! {
+        pub(crate) fn new() -> Self {
+            Self { count: AtomicU32::new(0), last: AtomicU32::new(0) }
+        }
+    }
+
+    pub(crate) fn seen(&self) -> (u32, Hook) {
+        // Relaxed, here and below: numbers for people, each right by itself.
+        let last = self.last.load(Ordering::Relaxed) as u8;
+        (self.count.load(Ordering::Relaxed), Hook::from_code(last))
+    }
+}
+
+impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
+    /// What was called is refused, unless `is_right`: returns that.
+    ///
+    /// # Panics
+    /// If it is not right, with [`Options::panics`](crate::Options::panics).
+    #[track_caller]
+    pub(crate) fn check(&self, hook: Hook, is_right: bool, what: &str) -> bool {
+        if !is_right {
+            self.misuses.count.fetch_add(1, Ordering::Relaxed);
+            self.misuses.last.store(u32::from(hook as u8), Ordering::Relaxed);
+            assert!(!self.options.panics, "{hook:?}: {what}");
+        }
+        is_right
+    }
+}

@@ -1,0 +1,147 @@
+//! What there is for each CPU: its own part, and the words that others see, each on lines of its
+//! own.
+
+use core::cell::UnsafeCell;
+
+use grace::{Cookie, Sequence};
+
+use crate::engine::tree::cpu::{self, AllWords, Words};
+use crate::head::Queue;
+use crate::misuse::Hook;
+use crate::sync::{AtomicU32, AtomicU64, AtomicUsize, Ordering, constant};
+
+/// Where a CPU is, as the hooks tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    Kernel,
+    User,
+    Idle,
+}
+
+/// Its place in the order of hotplug, in a word.
+pub(crate) mod phase {
+    pub(crate) const OFFLINE: u32 = 0;
+    pub(crate) const STARTING: u32 = 1;
+    pub(crate) const ONLINE: u32 = 2;
+    pub(crate) const DYING: u32 = 3;
+    /// Its callbacks are being moved.
+    pub(crate) const DEAD: u32 = 4;
+}
+
+/// A CPU's own part.
+#[derive(Debug)]
+pub(crate) struct Own {
+    pub(crate) tree: cpu::Own,
+    pub(crate) queue: Queue,
+    /// The last grace period that a caller on this CPU asked for, without a callback.
+    pub(crate) wanted: Cookie,
+    pub(crate) place: Place,
+}
+
+impl Own {
+    /// Whether it must see to it that a grace period comes to its end.
+    pub(crate) fn has_demand(&self, told: Sequence) -> bool {
+        !self.tree.callbacks.is_empty() || !told.is_done(self.wanted)
+    }
+}
+
+/// The words that others see: on lines of their own, so that who looks does not slow the CPU down.
+#[repr(align(128))]
+pub(crate) struct Seen {
+    pub(crate) words: Words,
+    pub(crate) phase: AtomicU32,
+    /// The last four hooks, the newest in the lowest byte.
+    hooks: AtomicU32,
+    /// Callbacks ever queued here, and of those ever run or moved. They wrap.
+    pub(crate) queued: AtomicU64,
+    pub(crate) ran: AtomicU64,
+    /// One more than the thread that runs the callbacks, or 0. This CPU sets it, whoever runs them
+    /// clears it.
+    pub(crate) runner: AtomicUsize,
+}
+
+#[repr(align(128))]
+struct Line<T>(UnsafeCell<T>);
+
+/// One CPU.
+pub(crate) struct PerCpu {
+    own: Line<Own>,
+    pub(crate) seen: Seen,
+}
+
+/// Two pairs of lines.
+#[cfg(not(loom))]
+const _: () = assert!(size_of::<PerCpu>() == 256, "a CPU has grown");
+
+// SAFETY: `own` is reached only through `PerCpu::own`, whose callers see to it that one at a time
+// does; the rest is atomic. The heads in the queue belong to it.
+unsafe impl Sync for PerCpu {}
+
+impl PerCpu {
+    constant! {
+        /// A CPU that is offline, which is an extended quiescent state.
+        pub(crate) fn new(sequence: Sequence) -> Self {
+            let own = Own {
+                tree: cpu::Own::new(sequence),
+                queue: Queue::EMPTY,
+                wanted: Cookie::done_at(sequence),
+                place: Place::Kernel,
+            };
+            Self {
+                own: Line(UnsafeCell::new(own)),
+                seen: Seen {
+                    words: Words::new(true),
+                    phase: AtomicU32::new(phase::OFFLINE),
+                    hooks: AtomicU32::new(0),
+                    queued: AtomicU64::new(0),
+                    ran: AtomicU64::new(0),
+                    runner: AtomicUsize::new(0),
+                },
+            }
+        }
+    }
+
+    /// The CPU's own part.
+    ///
+    /// # Safety
+    /// The caller runs on this CPU with interrupts off, or has made the CPU its own by
+    /// [`phase::DEAD`]; and holds no other reference from here.
+    #[expect(clippy::mut_from_ref, reason = "interrupts off make it the only one")]
+    pub(crate) unsafe fn own(&self) -> &mut Own {
+        // SAFETY: the caller's.
+        unsafe { &mut *self.own.0.get() }
+    }
+
+    /// Notes that a hook was called, unless it was the last one: only this CPU writes that.
+    pub(crate) fn note(&self, hook: Hook) {
+        // Relaxed, here and below: for people; one word, so never torn.
+        let hooks = self.seen.hooks.load(Ordering::Relaxed);
+        if hooks as u8 != hook as u8 {
+            self.seen.hooks.store(hooks << 8 | hook as u32, Ordering::Relaxed);
+        }
+    }
+
+    /// The last four, the newest first.
+    pub(crate) fn hooks(&self) -> [Hook; 4] {
+        self.seen.hooks.load(Ordering::Relaxed).to_le_bytes().map(Hook::from_code)
+    }
+
+    /// Whether that thread runs this CPU's callbacks; `None`: whether any does.
+    pub(crate) fn is_run_by(&self, thread: Option<usize>) -> bool {
+        // Acquire: pairs with the Release with which it is cleared; what that thread counted is
+        // seen by the next one.
+        let runner = self.seen.runner.load(Ordering::Acquire);
+        runner != 0 && thread.is_none_or(|thread| runner == thread.wrapping_add(1))
+    }
+
+    pub(crate) fn is_online(&self) -> bool {
+        // Acquire: pairs with the Release with which hotplug sets it.
+        matches!(self.seen.phase.load(Ordering::Acquire), phase::STARTING | phase::ONLINE)
+    }
+}
+
+impl AllWords for [PerCpu] {
+    fn of(&self, cpu: usize) -> Option<&Words> {
+        Some(&self.get(cpu)?.seen.words)
+    }
+}

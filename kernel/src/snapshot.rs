@@ -1,0 +1,67 @@
+//! What there is to see: for a report of a stall, and for tests. The kernel prints; this does not.
+
+use grace::Sequence;
+
+use crate::front::Kernel;
+use crate::misuse::Hook;
+use crate::platform::Platform;
+use crate::sync::Ordering;
+
+/// The machine at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Snapshot {
+    /// The grace period in progress, or the last.
+    pub sequence: Sequence,
+    /// When it began, by the platform's clock.
+    pub began_ns: u64,
+    /// How many CPUs are online.
+    pub online: usize,
+    /// How many hooks were called where they may not be, and which was the last.
+    pub misuses: (u32, Hook),
+}
+
+/// A CPU. What the tree says of it is of one moment; each other field is of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CpuSnapshot {
+    /// It is online.
+    pub is_online: bool,
+    /// The grace period in progress waits for it.
+    pub is_holdout: bool,
+    /// It is idle, in user mode or offline, and in no interrupt there.
+    pub is_extended: bool,
+    /// Callbacks that were queued on it and have not run.
+    pub callbacks: u64,
+    /// The last four hooks, the newest first.
+    pub hooks: [Hook; 4],
+}
+
+impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
+    /// The machine. `None` if its lock is held for long, as it may be when the kernel has crashed;
+    /// or if no CPU ever started.
+    pub fn snapshot(&self) -> Option<Snapshot> {
+        let _irq = self.platform.irq_off();
+        self.try_machine(|machine| Snapshot {
+            sequence: machine.tree.sequence,
+            began_ns: machine.began_ns,
+            online: machine.online,
+            misuses: self.misuses.seen(),
+        })
+    }
+
+    /// A CPU. `None` as above, or if there is no such CPU.
+    pub fn cpu_snapshot(&self, cpu: usize) -> Option<CpuSnapshot> {
+        let _irq = self.platform.irq_off();
+        let own = self.cpus.get(cpu)?;
+        let is_holdout = self.try_machine(|machine| machine.tree.nodes.is_holdout(cpu))?;
+        // Acquire: for people, each a whole word; but what has run was queued before, so it is
+        // loaded before too, or the difference might be below 0.
+        let ran = own.seen.ran.load(Ordering::Acquire);
+        Some(CpuSnapshot {
+            is_online: own.is_online(),
+            is_holdout,
+            is_extended: own.seen.words.is_extended(),
+            callbacks: own.seen.queued.load(Ordering::Acquire).wrapping_sub(ran),
+            hooks: own.hooks(),
+        })
+    }
+}

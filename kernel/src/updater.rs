@@ -1,0 +1,269 @@
+//! What updaters call: callbacks, cookies, waiting, barriers.
+
+use core::cell::Cell;
+use core::ptr::NonNull;
+
+use grace::Cookie;
+use grace::limit::Zone;
+
+use crate::front::Kernel;
+use crate::head::{Head, Run};
+use crate::misuse::{Hook, Refused};
+use crate::percpu::PerCpu;
+use crate::platform::Platform;
+use crate::sync::{Ordering, fence};
+
+impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
+    /// Has `run` called with `head` once every section that has begun has ended. May be called
+    /// anywhere but in an NMI or on a CPU that is not online: in a section, in an interrupt, in a
+    /// callback, and with the head of that callback.
+    ///
+    /// It takes no lock and calls no function of the platform but `irq_off` and `this_cpu`, so that
+    /// its caller may hold any lock. What many callbacks ask for is done at the next tick.
+    ///
+    /// Returns how near this CPU's callbacks are to its share of
+    /// [`Options::callbacks_max`](crate::Options::callbacks_max). A caller that is told
+    /// [`Zone::Full`] and may sleep calls [`barrier`](Self::barrier) before it queues more: it
+    /// returns when they have run. (That a grace period ends, as
+    /// [`synchronize_expedited`](Self::synchronize_expedited) waits for, runs none.)
+    ///
+    /// # Errors
+    /// [`Refused::Queued`], if the head is found queued; [`Refused::Offline`], if the CPU is not
+    /// online. Then the object is still the caller's.
+    ///
+    /// # Safety
+    /// `head` is valid, and stays where it is and is touched by no one else until `run` is called.
+    /// It is not queued. `run` may be called on any CPU, by any thread.
+    ///
+    /// # Panics
+    /// In place of an error, with [`Options::panics`](crate::Options::panics).
+    pub unsafe fn call(&self, head: NonNull<Head>, run: Run) -> Result<Zone, Refused> {
+        // SAFETY: the caller says that it is valid.
+        let is_free = !unsafe { head.as_ref() }.is_queued();
+        if !self.check(Hook::Call, is_free, "the head is queued already") {
+            return Err(Refused::Queued);
+        }
+        let queued = self.on(Hook::Call, |at| {
+            // SAFETY: the caller says that it is valid and in no queue.
+            unsafe { at.own.queue.push(head, run) };
+            let seen = &self.cpus[at.cpu].seen;
+            // Relaxed: this CPU's own word. Release: pairs with the Acquire of a barrier.
+            let queued = seen.queued.load(Ordering::Relaxed).wrapping_add(1);
+            seen.queued.store(queued, Ordering::Release);
+            at.queue()
+        });
+        queued.ok_or(Refused::Offline)
+    }
+
+    /// Whether callbacks of this CPU are ready to be run: what its worker looks at before it
+    /// sleeps. Touches lines of this CPU only. On one that is not online: false.
+    pub fn has_callbacks(&self) -> bool {
+        let _irq = self.platform.irq_off();
+        let cpu = self.platform.this_cpu();
+        self.cpus.get(cpu).is_some_and(PerCpu::is_online)
+            && self.with_own(cpu, |at| at.own.tree.callbacks.ready() != 0)
+    }
+
+    /// Runs at most `budget` callbacks of `cpu`, which is this CPU, and no more than its share of
+    /// those that are ready. Returns whether there are more. Called by the CPU's worker, in no
+    /// section, with interrupts on and no lock held. One that is called by a callback, or by
+    /// another thread meanwhile, runs nothing.
+    ///
+    /// A callback may do all that its caller may, but wait in [`barrier`](Self::barrier). One that
+    /// unwinds has run.
+    pub fn run_callbacks(&self, cpu: usize, budget: u64) -> bool {
+        let thread = self.platform.thread();
+        let is_here = |at: usize| self.check(Hook::RunCallbacks, at == cpu, "on another CPU");
+        let begun = self.on(Hook::RunCallbacks, |at| {
+            let cpu = &self.cpus[at.cpu];
+            let runs = is_here(at.cpu) && !cpu.is_run_by(None);
+            runs.then(|| {
+                // Relaxed: what follows is this thread's own.
+                cpu.seen.runner.store(thread.wrapping_add(1), Ordering::Relaxed);
+                at.own.tree.batch(&self.options.tree).min(budget)
+            })
+        });
+        let Some(Some(count)) = begun else { return false };
+        let running = Running { kernel: self, cpu: &self.cpus[cpu] };
+        for _ in 0..count {
+            let next = self.on(Hook::RunCallbacks, |at| {
+                let next = if is_here(at.cpu) { at.own.queue.pop() } else { None }?;
+                at.own.tree.took(&self.options.tree, 1);
+                Some(next)
+            });
+            let Some(Some((head, run))) = next else { break };
+            let _ran = Ran(&self.cpus[cpu]);
+            // SAFETY: it was queued with this function, and its grace period has ended.
+            unsafe { run(head) };
+        }
+        drop(running);
+        self.on(Hook::RunCallbacks, |at| {
+            at.counted();
+            at.own.tree.callbacks.ready() != 0
+        })
+        .unwrap_or(false)
+    }
+
+    /// A cookie for a full grace period from here on, which it does not begin.
+    pub fn cookie(&self) -> Cookie {
+        // Full fence: the caller's update comes before the look. Pairs with the fence with which a
+        // grace period begins: one that is not seen here scans after the update.
+        fence(Ordering::SeqCst);
+        self.sequence().snapshot()
+    }
+
+    /// Whether the grace period of `cookie` has ended: all that was done in the sections before is
+    /// seen by the caller.
+    pub fn poll(&self, cookie: Cookie) -> bool {
+        self.sequence().is_done(cookie)
+    }
+
+    /// Waits for a full grace period from here on, unless that of `cookie` has ended: so for one
+    /// more, if it has begun already.
+    ///
+    /// # Errors
+    /// [`Refused::InSection`], if the caller may not sleep: nothing was waited for.
+    ///
+    /// # Panics
+    /// In place of an error, with [`Options::panics`](crate::Options::panics).
+    pub fn wait(&self, cookie: Cookie) -> Result<(), Refused> {
+        if self.poll(cookie) { Ok(()) } else { self.synchronize() }
+    }
+
+    /// Waits until every section that has begun has ended.
+    ///
+    /// # Errors
+    /// [`Refused::InSection`], if the caller may not sleep: nothing was waited for.
+    ///
+    /// # Panics
+    /// In place of an error, with [`Options::panics`](crate::Options::panics).
+    pub fn synchronize(&self) -> Result<(), Refused> {
+        if let Some(cookie) = self.start()? {
+            self.platform.wait(&|| self.poll(cookie), false);
+        }
+        Ok(())
+    }
+
+    /// The same, sooner: CPUs that are awake are asked to reschedule, and the caller looks until
+    /// all have, as often as [`Platform::wait`] polls. Idle CPUs and those in user mode are not
+    /// disturbed. Under those [variants](crate::engine::tree::Variant) of Tree RCU by which no CPU
+    /// helps in its scheduler (3.15, `V0`), or by which its tick takes note first (`Today`), it
+    /// lasts until those CPUs have ticked.
+    ///
+    /// # Errors
+    /// [`Refused::InSection`], if the caller may not sleep: nothing was waited for.
+    ///
+    /// # Panics
+    /// In place of an error, with [`Options::panics`](crate::Options::panics).
+    pub fn synchronize_expedited(&self) -> Result<(), Refused> {
+        if let Some(cookie) = self.start()? {
+            let asked = Cell::new(None);
+            self.platform.wait(
+                &|| {
+                    if !self.poll(cookie) {
+                        let mut last = asked.get();
+                        self.on(Hook::Synchronize, |at| at.expedite(&mut last));
+                        asked.set(last);
+                    }
+                    self.poll(cookie)
+                },
+                true,
+            );
+        }
+        Ok(())
+    }
+
+    /// Asks for a full grace period, which this CPU then looks after. `None` if none is needed:
+    /// this CPU is the only one, and its caller in no section.
+    fn start(&self) -> Result<Option<Cookie>, Refused> {
+        self.may_sleep(Hook::Synchronize)?;
+        let started = self.on(Hook::Synchronize, |at| {
+            let cookie = at.locked(|machine, plan, tree| {
+                // Whoever comes online later takes the lock first, and sees the update.
+                (machine.online > 1).then(|| machine.tree.want(plan, tree))
+            });
+            if let Some(cookie) = cookie {
+                at.own.wanted = cookie;
+            }
+            cookie
+        });
+        started.ok_or(Refused::Offline)
+    }
+
+    fn may_sleep(&self, hook: Hook) -> Result<(), Refused> {
+        let may = self.platform.is_preemptible();
+        let is_right = self.check(hook, may, "by a caller that may not sleep");
+        if is_right { Ok(()) } else { Err(Refused::InSection) }
+    }
+
+    /// Waits until every callback that has been queued has run, on whatever CPU.
+    ///
+    /// # Errors
+    /// [`Refused`], if the caller may not sleep, or is a callback: nothing was waited for.
+    ///
+    /// # Panics
+    /// In place of an error, with [`Options::panics`](crate::Options::panics).
+    pub fn barrier(&self) -> Result<(), Refused> {
+        self.may_sleep(Hook::Barrier)?;
+        let thread = self.platform.thread();
+        self.on(Hook::Barrier, |_| {}).ok_or(Refused::Offline)?;
+        let runs = self.cpus.iter().any(|cpu| cpu.is_run_by(Some(thread)));
+        if !self.check(Hook::Barrier, !runs, "by a callback, whose end it would wait for") {
+            return Err(Refused::InCallback);
+        }
+        // Full fence, with the one of `Running`: who has run a callback sees that somebody waits,
+        // or had counted it before the first look below.
+        self.barriers.fetch_add(1, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        loop {
+            // Acquire: pairs with the Release of a move. One that comes later is seen below.
+            let moves = self.moves.load(Ordering::Acquire);
+            for cpu in &self.cpus {
+                // Acquire: pairs with the Release of `call`.
+                let queued = cpu.seen.queued.load(Ordering::Acquire);
+                // Acquire: pairs with the Release of `Ran`; the callbacks have run.
+                let left = || queued.wrapping_sub(cpu.seen.ran.load(Ordering::Acquire));
+                self.platform.wait(&|| left() as i64 <= 0, false);
+            }
+            // Acquire: a count that a move has satisfied comes after the move.
+            if self.moves.load(Ordering::Acquire) == moves {
+                break;
+            }
+        }
+        self.barriers.fetch_sub(1, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+/// A callback that has run when this is dropped, also by unwinding.
+struct Ran<'a>(&'a PerCpu);
+
+impl Drop for Ran<'_> {
+    fn drop(&mut self) {
+        let ran = &self.0.seen.ran;
+        // Relaxed: one thread at a time runs a CPU's callbacks. Release: pairs with the Acquire of
+        // a barrier.
+        ran.store(ran.load(Ordering::Relaxed).wrapping_add(1), Ordering::Release);
+    }
+}
+
+/// The callbacks of a CPU are being run, by one thread.
+struct Running<'a, P: Platform, const CPUS: usize> {
+    kernel: &'a Kernel<P, CPUS>,
+    cpu: &'a PerCpu,
+}
+
+impl<P: Platform, const CPUS: usize> Drop for Running<'_, P, CPUS> {
+    fn drop(&mut self) {
+        let kernel = self.kernel;
+        // On whatever CPU a callback has left this thread. Release: pairs with the Acquire of
+        // `PerCpu::is_run_by`.
+        self.cpu.seen.runner.store(0, Ordering::Release);
+        // Full fence: the count comes before the look. Pairs with the one of `barrier`.
+        fence(Ordering::SeqCst);
+        if kernel.barriers.load(Ordering::Relaxed) != 0 {
+            let _irq = kernel.platform.irq_off();
+            kernel.platform.wake_waiters();
+        }
+    }
+}

@@ -1,0 +1,338 @@
+//! A machine of CPUs. A test is on one CPU at a time ([`on`]) and moves between them as it likes;
+//! or there is a thread for each CPU. Objects count how often they were freed.
+
+use std::cell::{Cell, RefCell};
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::SeqCst};
+
+use kernel::{CpuSet, Head, Interrupt, Kernel, Options, Platform, Zone};
+
+/// The time between two ticks.
+pub(crate) const TICK_NS: u64 = 1_000_000;
+/// A busy CPU is asked to reschedule after so many.
+pub(crate) const PATIENCE: u32 = 20;
+
+thread_local! {
+    static CPU: Cell<usize> = const { Cell::new(0) };
+    static SECTIONS: Cell<u32> = const { Cell::new(0) };
+    /// A thread that is not the one of its CPU.
+    static THREAD: Cell<Option<usize>> = const { Cell::new(None) };
+    /// How often interrupts were turned off, and not on again.
+    static IRQS_OFF: Cell<u32> = const { Cell::new(0) };
+    /// An NMI that comes when the clock is read, which is under the machine's lock too.
+    static NMI: RefCell<Option<Rc<dyn Fn()>>> = const { RefCell::new(None) };
+    /// What happens while a thread waits.
+    static MEANWHILE: RefCell<Option<Rc<dyn Fn()>>> = const { RefCell::new(None) };
+}
+
+/// The hardware.
+#[derive(Debug)]
+pub(crate) struct Board {
+    pub(crate) clock_ns: AtomicU64,
+    /// For each CPU how often it was asked to reschedule, and is to now.
+    pub(crate) resched: Vec<AtomicU32>,
+    pub(crate) is_to_resched: Vec<AtomicU32>,
+    /// How often its worker was woken.
+    pub(crate) woken: Vec<AtomicU32>,
+    /// How often those that wait were woken.
+    pub(crate) wakes: AtomicU64,
+    /// There is a thread for each CPU: what one waits for may become true a little before its wake.
+    pub(crate) has_threads: AtomicBool,
+}
+
+impl Board {
+    fn new(cpus: usize) -> Self {
+        let zeros = || (0..cpus).map(|_| AtomicU32::new(0)).collect();
+        let (resched, is_to_resched, woken) = (zeros(), zeros(), zeros());
+        let (clock_ns, wakes) = (AtomicU64::new(0), AtomicU64::new(0));
+        let has_threads = AtomicBool::new(false);
+        Self { clock_ns, resched, is_to_resched, woken, wakes, has_threads }
+    }
+}
+
+/// A kernel, and its board once more for the test.
+#[derive(Debug)]
+pub(crate) struct Machine<const CPUS: usize> {
+    pub(crate) kernel: Kernel<Wires, CPUS>,
+    pub(crate) board: Arc<Board>,
+}
+
+/// The platform.
+#[derive(Debug)]
+pub(crate) struct Wires(Arc<Board>);
+
+/// Interrupts are off on the thread's CPU.
+#[derive(Debug)]
+pub(crate) struct IrqsOff(PhantomData<*const ()>);
+
+impl IrqsOff {
+    pub(crate) fn new() -> Self {
+        IRQS_OFF.set(IRQS_OFF.get() + 1);
+        Self(PhantomData)
+    }
+}
+
+impl Drop for IrqsOff {
+    fn drop(&mut self) {
+        IRQS_OFF.set(IRQS_OFF.get() - 1);
+    }
+}
+
+#[track_caller]
+fn assert_irqs(are_off: bool) {
+    assert_eq!(IRQS_OFF.get() != 0, are_off, "whether interrupts are off");
+}
+
+// SAFETY: the thread that says it is a CPU is the only one that does. An interrupt is a function
+// that it calls while they are on, but for NMIs, which call their own hooks alone.
+unsafe impl Platform for Wires {
+    type IrqGuard = IrqsOff;
+
+    fn this_cpu(&self) -> usize {
+        assert_irqs(true);
+        CPU.get()
+    }
+
+    fn irq_off(&self) -> IrqsOff {
+        IrqsOff::new()
+    }
+
+    fn now_ns(&self) -> u64 {
+        assert_irqs(true);
+        if let Some(nmi) = NMI.take() {
+            nmi();
+            NMI.set(Some(nmi));
+        }
+        self.0.clock_ns.load(SeqCst)
+    }
+
+    fn is_preemptible(&self) -> bool {
+        SECTIONS.get() == 0 && IRQS_OFF.get() == 0
+    }
+
+    fn thread(&self) -> usize {
+        THREAD.get().unwrap_or(CPU.get())
+    }
+
+    fn resched(&self, cpus: &CpuSet) {
+        assert_irqs(true);
+        for cpu in cpus.iter() {
+            self.0.resched[cpu].fetch_add(1, SeqCst);
+            self.0.is_to_resched[cpu].store(1, SeqCst);
+        }
+    }
+
+    fn wake_worker(&self, cpu: usize) {
+        assert_irqs(true);
+        assert_eq!(cpu, CPU.get());
+        self.0.woken[cpu].fetch_add(1, SeqCst);
+    }
+
+    /// Looks only when it has said that it sleeps, and after a wake; or all the time, if it polls.
+    fn wait(&self, done: &dyn Fn() -> bool, polls: bool) {
+        assert_irqs(false);
+        let mut seen = self.0.wakes.load(SeqCst);
+        while !done() {
+            let meanwhile = MEANWHILE.with_borrow(Clone::clone);
+            let meanwhile = meanwhile.expect("somebody must do something, or it waits for ever");
+            meanwhile();
+            while !polls && self.0.wakes.load(SeqCst) == seen {
+                assert!(self.0.has_threads.load(SeqCst) || !done(), "nobody has woken the waiter");
+                meanwhile();
+            }
+            seen = self.0.wakes.load(SeqCst);
+        }
+    }
+
+    fn wake_waiters(&self) {
+        assert_irqs(true);
+        self.0.wakes.fetch_add(1, SeqCst);
+    }
+}
+
+/// Does something on that CPU.
+pub(crate) fn on<R>(cpu: usize, what: impl FnOnce() -> R) -> R {
+    struct Back(usize);
+    impl Drop for Back {
+        fn drop(&mut self) {
+            CPU.set(self.0);
+        }
+    }
+    let _back = Back(CPU.replace(cpu));
+    what()
+}
+
+/// The thread that calls is on another CPU from now on.
+pub(crate) fn migrate(cpu: usize) {
+    CPU.set(cpu);
+}
+
+/// What runs is another thread than the CPU's own.
+pub(crate) fn as_thread<R>(thread: usize, what: impl FnOnce() -> R) -> R {
+    THREAD.set(Some(thread));
+    let result = what();
+    THREAD.set(None);
+    result
+}
+
+/// While `what` runs, an NMI comes each time the clock is read.
+pub(crate) fn with_nmi<R>(nmi: Rc<dyn Fn()>, what: impl FnOnce() -> R) -> R {
+    NMI.set(Some(nmi));
+    let result = what();
+    NMI.set(None);
+    result
+}
+
+/// A section, as the platform knows it.
+pub(crate) fn section<R>(what: impl FnOnce() -> R) -> R {
+    SECTIONS.set(SECTIONS.get() + 1);
+    let result = what();
+    SECTIONS.set(SECTIONS.get() - 1);
+    result
+}
+
+/// Ends them all, after a panic.
+pub(crate) fn leave_sections() {
+    SECTIONS.set(0);
+}
+
+/// While a thread waits in `what`, `meanwhile` happens again and again.
+pub(crate) fn with_meanwhile<R>(meanwhile: Rc<dyn Fn()>, what: impl FnOnce() -> R) -> R {
+    let before = MEANWHILE.replace(Some(meanwhile));
+    let result = what();
+    MEANWHILE.set(before);
+    result
+}
+
+impl<const CPUS: usize> Machine<CPUS> {
+    /// With so many CPUs online, from 0.
+    pub(crate) fn booted(online: usize) -> Rc<Self> {
+        Rc::new(Self::with(online, |options| options))
+    }
+
+    /// The same with other options.
+    pub(crate) fn with(online: usize, change: impl FnOnce(Options) -> Options) -> Self {
+        let board = Arc::new(Board::new(CPUS));
+        let options = Options { tick_ns: TICK_NS, panics: true, ..Options::new(1_000, CPUS) };
+        let options = change(options.resched_after(PATIENCE));
+        let machine = Self { kernel: Kernel::new(Wires(board.clone()), options), board };
+        (0..online).for_each(|cpu| machine.start(cpu));
+        machine
+    }
+
+    pub(crate) fn start(&self, cpu: usize) {
+        on(cpu, || {
+            self.kernel.cpu_starting(cpu);
+            self.kernel.cpu_online(cpu);
+        });
+    }
+
+    /// CPU `cpu` goes, and `by` buries it.
+    pub(crate) fn stop(&self, cpu: usize, by: usize) {
+        on(cpu, || self.kernel.cpu_dying(cpu));
+        on(by, || self.kernel.cpu_dead(cpu));
+    }
+
+    /// A handler begins on that CPU, with interrupts off.
+    pub(crate) fn enter(&self, cpu: usize) -> Interrupt {
+        let _irq = IrqsOff::new();
+        on(cpu, || self.kernel.irq_enter())
+    }
+
+    /// And ends. Returns whether the tick must go on.
+    pub(crate) fn exit(&self, cpu: usize, interrupt: Interrupt) -> bool {
+        let _irq = IrqsOff::new();
+        on(cpu, || self.kernel.irq_exit(interrupt))
+    }
+
+    /// A section in an NMI on this CPU.
+    pub(crate) fn nmi<R>(&self, what: impl FnOnce() -> R) -> R {
+        let _irq = IrqsOff::new();
+        let interrupt = self.kernel.nmi_enter();
+        let result = what();
+        self.kernel.nmi_exit(interrupt);
+        result
+    }
+
+    /// The timer interrupts that CPU. Returns whether the tick must go on.
+    pub(crate) fn tick(&self, cpu: usize, from_user: bool) -> bool {
+        assert_irqs(false);
+        let _irq = IrqsOff::new();
+        let interrupt = self.enter(cpu);
+        on(cpu, || self.kernel.tick(&interrupt, from_user));
+        self.exit(cpu, interrupt)
+    }
+
+    /// A tick of a CPU in the kernel, perhaps in a section; or of one that is idle. Returns whether
+    /// the tick must go on.
+    pub(crate) fn busy_tick(&self, cpu: usize) -> bool {
+        self.board.clock_ns.fetch_add(TICK_NS, SeqCst);
+        self.tick(cpu, false)
+    }
+
+    /// The CPU's worker runs what is ready.
+    pub(crate) fn work(&self, cpu: usize) {
+        on(cpu, || while self.kernel.has_callbacks() && self.kernel.run_callbacks(cpu, 7) {});
+    }
+
+    /// The same on a CPU that is idle, if it has something to run.
+    pub(crate) fn idle_work(&self, cpu: usize) {
+        if on(cpu, || self.kernel.has_callbacks()) {
+            on(cpu, || self.kernel.idle_exit());
+            self.work(cpu);
+            on(cpu, || self.kernel.idle_enter());
+        }
+    }
+
+    /// A jiffy of a CPU that is awake and in no section.
+    pub(crate) fn jiffy(&self, cpu: usize) {
+        on(cpu, || self.kernel.context_switch());
+        self.busy_tick(cpu);
+        self.work(cpu);
+    }
+
+    /// So many jiffies of these CPUs.
+    pub(crate) fn jiffies(&self, count: usize, cpus: impl IntoIterator<Item = usize> + Clone) {
+        for _ in 0..count {
+            cpus.clone().into_iter().for_each(|cpu| self.jiffy(cpu));
+        }
+    }
+
+    /// How often `cpu` was asked to reschedule.
+    pub(crate) fn reschedules(&self, cpu: usize) -> u32 {
+        self.board.resched[cpu].load(SeqCst)
+    }
+
+    /// Queues the freeing of an object, on `cpu`.
+    pub(crate) fn call(&self, cpu: usize, freed: &Arc<AtomicU32>) -> Zone {
+        let object = Box::new(Object { head: Head::new(), freed: freed.clone() });
+        let head = NonNull::from(Box::leak(object)).cast::<Head>();
+        // SAFETY: the object is nobody else's, and `free` takes it.
+        on(cpu, || unsafe { self.kernel.call(head, free) }.expect("it is online, and not queued"))
+    }
+}
+
+/// What is freed. The head is at its beginning, so that a pointer to it is one to the object.
+#[repr(C)]
+struct Object {
+    head: Head,
+    freed: Arc<AtomicU32>,
+}
+
+unsafe fn free(head: NonNull<Head>) {
+    // SAFETY: it was queued by `Machine::call`, which gave the object away.
+    let object = unsafe { Box::from_raw(head.cast::<Object>().as_ptr()) };
+    object.freed.fetch_add(1, SeqCst);
+}
+
+/// How many objects were freed.
+pub(crate) fn counter() -> Arc<AtomicU32> {
+    Arc::new(AtomicU32::new(0))
+}
+
+pub(crate) fn count(of: &AtomicU32) -> u32 {
+    of.load(SeqCst)
+}

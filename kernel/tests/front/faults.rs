@@ -1,0 +1,411 @@
+//! Faults that were found by reading, each with the test that would have shown it.
+
+use std::cell::Cell;
+use std::ptr::NonNull;
+use std::rc::Rc;
+use std::sync::atomic::Ordering::SeqCst;
+
+use kernel::{Head, Hook, Options, Refused, Zone};
+
+use crate::board::{Machine, PATIENCE, TICK_NS, count, counter, migrate, on, with_meanwhile};
+
+/// Ticks in which a grace period ends that nothing holds up.
+const ENOUGH: usize = 20;
+
+/// What is misused is counted, and goes on.
+fn lenient<const CPUS: usize>(online: usize) -> Rc<Machine<CPUS>> {
+    Rc::new(Machine::with(online, |options| Options { panics: false, ..options }))
+}
+
+fn misuses<const CPUS: usize>(machine: &Machine<CPUS>) -> (u32, Hook) {
+    machine.kernel.snapshot().unwrap().misuses
+}
+
+/// CPU `cpu` is in a section: nothing that another queues may be freed. It ends.
+#[track_caller]
+fn assert_is_waited_for<const CPUS: usize>(machine: &Machine<CPUS>, cpu: usize) {
+    let freed = counter();
+    machine.call(0, &freed);
+    for _ in 0..ENOUGH {
+        machine.jiffy(0);
+        machine.busy_tick(cpu);
+    }
+    assert_eq!(count(&freed), 0, "CPU {cpu} is in a section");
+    machine.jiffies(ENOUGH, [cpu, 0]);
+    assert_eq!(count(&freed), 1);
+}
+
+/// A callback, which is never freed: the head is at its beginning.
+#[repr(C)]
+struct Task {
+    head: Head,
+    machine: Rc<Machine<3>>,
+    what: fn(&Machine<3>),
+}
+
+/// Queues `what` on CPU 0.
+fn queue(machine: &Rc<Machine<3>>, what: fn(&Machine<3>)) {
+    unsafe fn run(head: NonNull<Head>) {
+        // SAFETY: it was queued below, and is this callback's.
+        let task = unsafe { Box::from_raw(head.cast::<Task>().as_ptr()) };
+        (task.what)(&task.machine);
+    }
+    let task = Box::new(Task { head: Head::new(), machine: machine.clone(), what });
+    let head = NonNull::from(Box::leak(task)).cast();
+    // SAFETY: it is the queue's until it runs.
+    on(0, || unsafe { machine.kernel.call(head, run) }).unwrap();
+}
+
+#[test]
+fn a_cpu_that_fails_to_start_is_dead_and_may_start_again() {
+    let machine = Machine::<2>::booted(1);
+    on(1, || machine.kernel.cpu_starting(1));
+    let freed = counter();
+    machine.call(1, &freed);
+    // In place of `cpu_online`.
+    machine.stop(1, 0);
+    assert_eq!(machine.kernel.snapshot().unwrap().online, 1);
+    machine.jiffies(ENOUGH, [0]);
+    assert_eq!(count(&freed), 1, "its callbacks have moved");
+    machine.start(1);
+    assert_eq!(machine.kernel.snapshot().unwrap().online, 2);
+    assert_is_waited_for(&machine, 1);
+}
+
+#[test]
+fn a_refused_cpu_dying_has_changed_nothing() {
+    let machine = lenient::<3>(3);
+    on(1, || machine.kernel.idle_enter());
+    on(1, || machine.kernel.cpu_dying(1));
+    on(1, || machine.kernel.cpu_dying(2));
+    assert_eq!(misuses(&machine), (2, Hook::CpuDying));
+    on(1, || machine.kernel.idle_exit());
+    on(1, || machine.kernel.cpu_dying(1));
+    on(1, || machine.kernel.cpu_dying(1));
+    assert_eq!(misuses(&machine), (3, Hook::CpuDying), "it has gone already");
+    assert_eq!(machine.kernel.snapshot().unwrap().online, 2, "it has gone once");
+    on(0, || machine.kernel.cpu_dead(1));
+    assert_is_waited_for(&machine, 2);
+}
+
+#[test]
+fn has_callbacks_does_not_reach_into_a_cpu_that_is_not_online() {
+    let machine = Machine::<2>::booted(2);
+    machine.call(1, &counter());
+    for _ in 0..ENOUGH {
+        on(0, || machine.kernel.context_switch());
+        on(1, || machine.kernel.context_switch());
+        machine.busy_tick(0);
+        machine.busy_tick(1);
+    }
+    assert!(on(1, || machine.kernel.has_callbacks()));
+    on(1, || machine.kernel.cpu_dying(1));
+    assert!(!on(1, || machine.kernel.has_callbacks()), "they are who buries it");
+    on(0, || machine.kernel.cpu_dead(1));
+    machine.jiffies(ENOUGH, [0]);
+}
+
+#[test]
+fn a_cpu_whose_worker_is_in_a_callback_does_not_die() {
+    let machine = lenient::<3>(2);
+    queue(&machine, |machine| machine.kernel.cpu_dying(0));
+    machine.jiffies(ENOUGH, [1, 0]);
+    assert_eq!(misuses(&machine), (1, Hook::CpuDying));
+    let seen = machine.kernel.cpu_snapshot(0).unwrap();
+    assert!(seen.is_online && seen.callbacks == 0);
+    // With its worker parked it does.
+    machine.stop(0, 1);
+    assert_eq!(misuses(&machine).0, 1);
+}
+
+#[test]
+fn a_callback_that_migrates_its_worker_does_not_stop_the_next_ones() {
+    let machine = lenient::<3>(2);
+    let freed = counter();
+    queue(&machine, |_| migrate(1));
+    machine.call(0, &freed);
+    machine.jiffies(ENOUGH, [1, 0]);
+    assert_eq!(misuses(&machine), (1, Hook::RunCallbacks), "it found itself elsewhere");
+    machine.call(0, &freed);
+    machine.jiffies(ENOUGH, [1, 0]);
+    assert_eq!(count(&freed), 2);
+}
+
+#[test]
+fn a_callback_that_was_migrated_is_refused_its_barrier() {
+    let machine = lenient::<3>(2);
+    queue(&machine, |machine| {
+        migrate(1);
+        // The thread is the same.
+        crate::board::as_thread(0, || {
+            assert_eq!(machine.kernel.barrier(), Err(Refused::InCallback));
+        });
+    });
+    machine.jiffies(ENOUGH, [1, 0]);
+    assert_eq!(machine.kernel.cpu_snapshot(0).unwrap().callbacks, 0, "it has run");
+}
+
+#[test]
+fn a_forgotten_idle_exit_is_made_up_for_at_the_next_context_switch() {
+    for is_idle in [true, false] {
+        let machine = lenient::<2>(2);
+        on(1, || if is_idle { machine.kernel.idle_enter() } else { machine.kernel.user_enter() });
+        on(1, || machine.kernel.context_switch());
+        assert_eq!(misuses(&machine), (1, Hook::ContextSwitch));
+        assert_is_waited_for(&machine, 1);
+        assert_eq!(misuses(&machine).0, 1);
+    }
+}
+
+#[test]
+fn a_way_into_user_mode_out_of_idle_leaves_the_cpu_in_the_kernel() {
+    let machine = lenient::<2>(2);
+    on(1, || machine.kernel.idle_enter());
+    on(1, || machine.kernel.user_enter());
+    assert_eq!(misuses(&machine), (1, Hook::UserEnter));
+    assert!(!machine.kernel.cpu_snapshot(1).unwrap().is_extended);
+    on(1, || machine.kernel.user_enter());
+    assert_eq!(misuses(&machine).0, 1);
+}
+
+#[test]
+fn what_only_the_kernel_does_is_not_done_in_idle() {
+    let machine = lenient::<2>(2);
+    let wrong: [fn(&Machine<2>); 4] = [
+        |machine| _ = machine.call(1, &counter()),
+        |machine| _ = machine.kernel.synchronize(),
+        |machine| machine.kernel.cond_resched(),
+        |machine| _ = machine.kernel.run_callbacks(1, 1),
+    ];
+    for (round, wrong) in (1..).zip(wrong) {
+        on(1, || machine.kernel.idle_enter());
+        on(1, || with_meanwhile(others_of(&machine), || wrong(&machine)));
+        assert_eq!(misuses(&machine).0, round);
+        assert!(!machine.kernel.cpu_snapshot(1).unwrap().is_extended);
+        machine.jiffies(ENOUGH, [0, 1]);
+    }
+    assert_is_waited_for(&machine, 1);
+}
+
+/// Both CPUs live while one waits.
+fn others_of(machine: &Rc<Machine<2>>) -> Rc<dyn Fn()> {
+    let machine = machine.clone();
+    Rc::new(move || machine.jiffies(1, [0, 1]))
+}
+
+#[test]
+fn a_handler_that_has_switched_threads_does_not_put_its_cpu_back_into_user_mode() {
+    let machine = lenient::<2>(2);
+    on(1, || machine.kernel.user_enter());
+    let interrupt = machine.enter(1);
+    on(1, || machine.kernel.user_exit());
+    on(1, || machine.kernel.context_switch());
+    machine.exit(1, interrupt);
+    assert_eq!(misuses(&machine), (1, Hook::IrqExit));
+    assert_is_waited_for(&machine, 1);
+}
+
+#[test]
+fn a_tick_within_a_handler_in_idle_says_nothing_of_its_sections() {
+    let machine = Machine::<2>::booted(2);
+    on(1, || machine.kernel.idle_enter());
+    // A handler in idle, in a section.
+    let interrupt = machine.enter(1);
+    assert_is_held_up(&machine);
+    machine.exit(1, interrupt);
+    machine.busy_tick(1);
+    machine.jiffies(ENOUGH, [0]);
+    assert_eq!(machine.kernel.cpu_snapshot(0).unwrap().callbacks, 0);
+}
+
+/// CPU 1 is, ticks, and holds the grace period up.
+fn assert_is_held_up(machine: &Machine<2>) {
+    let freed = counter();
+    machine.call(0, &freed);
+    for _ in 0..ENOUGH {
+        machine.jiffy(0);
+        machine.busy_tick(1);
+    }
+    assert_eq!(count(&freed), 0);
+}
+
+#[test]
+fn a_call_that_is_refused_says_so() {
+    unsafe fn nothing(_: NonNull<Head>) {}
+    let machine = lenient::<2>(1);
+    let head = Head::new();
+    // SAFETY: it is queued once; the second time is what the test is about, and it is in no queue
+    // when it goes.
+    let call = |cpu| on(cpu, || unsafe { machine.kernel.call(NonNull::from(&head), nothing) });
+    assert_eq!(call(1), Err(Refused::Offline));
+    assert_eq!(call(0), Ok(Zone::Free));
+    assert_eq!(call(0), Err(Refused::Queued));
+    machine.jiffies(ENOUGH, [0]);
+    assert_eq!(machine.kernel.cpu_snapshot(0).unwrap().callbacks, 0);
+}
+
+#[test]
+fn a_call_begins_nothing_and_asks_nobody() {
+    let few = |mut options: Options| {
+        options.tree.qhimark = 10;
+        options
+    };
+    let machine = Machine::<2>::with(2, few);
+    let freed = counter();
+    for _ in 0..100 {
+        machine.call(0, &freed);
+    }
+    assert!(!machine.kernel.snapshot().unwrap().sequence.in_progress(), "a tick does that");
+    assert_eq!(machine.board.wakes.load(SeqCst), 0);
+    machine.jiffies(2, [0]);
+    assert!(machine.kernel.snapshot().unwrap().sequence.in_progress());
+    machine.jiffies(ENOUGH, [1]);
+    // They are ready at the next tick, and in excess: so all of them run in one pass.
+    on(0, || machine.kernel.context_switch());
+    machine.busy_tick(0);
+    on(0, || machine.kernel.context_switch());
+    machine.busy_tick(0);
+    assert!(!on(0, || machine.kernel.run_callbacks(0, 1_000)));
+    assert_eq!(count(&freed), 100);
+}
+
+#[test]
+fn a_tick_that_comes_a_little_early_scans_all_the_same() {
+    // Jiffies until a callback has run, and until a busy CPU is asked to reschedule.
+    let run = |jitter_ns: u64| {
+        let machine = Machine::<3>::booted(3);
+        for cpu in [1, 2] {
+            on(cpu, || machine.kernel.idle_enter());
+        }
+        let jiffies_until = |is_done: &dyn Fn() -> bool| {
+            let count = (1..200_u64).find(|jiffy| {
+                // One tick is late and the next one early.
+                if jiffy % 2 == 0 {
+                    machine.board.clock_ns.fetch_sub(jitter_ns, SeqCst);
+                } else {
+                    machine.board.clock_ns.fetch_add(jitter_ns, SeqCst);
+                }
+                machine.jiffy(0);
+                is_done()
+            });
+            count.expect("it never came")
+        };
+        let freed = counter();
+        machine.call(0, &freed);
+        let freed_after = jiffies_until(&|| count(&freed) == 1);
+        on(1, || machine.kernel.idle_exit());
+        machine.call(0, &counter());
+        let asked_after = jiffies_until(&|| machine.reschedules(1) != 0);
+        machine.jiffies(ENOUGH, [1, 0]);
+        (freed_after, asked_after)
+    };
+    assert_eq!(run(1_000), run(0));
+    assert!(run(1_000).1 <= u64::from(PATIENCE) + 5);
+}
+
+#[test]
+fn expedited_takes_note_of_its_own_cpu_at_the_first_look() {
+    let machine = Machine::<3>::booted(3);
+    machine.call(1, &counter());
+    machine.jiffies(2, [1]);
+    // CPU 0 has not noticed the grace period in progress.
+    let meanwhile = {
+        let (machine, is_first) = (machine.clone(), Cell::new(true));
+        Rc::new(move || {
+            if is_first.replace(false) {
+                assert!(!machine.kernel.cpu_snapshot(0).unwrap().is_holdout);
+                assert!(machine.kernel.cpu_snapshot(2).unwrap().is_holdout);
+            }
+            machine.jiffies(1, [0, 1, 2]);
+        })
+    };
+    on(0, || with_meanwhile(meanwhile, || machine.kernel.synchronize_expedited())).unwrap();
+    machine.jiffies(ENOUGH, [0, 1, 2]);
+}
+
+#[test]
+fn a_barrier_bounds_a_flood_on_one_cpu() {
+    let machine =
+        Rc::new(Machine::<1>::with(1, |options| Options { callbacks_max: 50, ..options }));
+    let freed = counter();
+    let jiffies = {
+        let machine = machine.clone();
+        Rc::new(move || machine.jiffy(0))
+    };
+    for _ in 0..500 {
+        if machine.call(0, &freed) == Zone::Full {
+            on(0, || with_meanwhile(jiffies.clone(), || machine.kernel.barrier())).unwrap();
+        }
+        assert!(machine.kernel.cpu_snapshot(0).unwrap().callbacks <= 50);
+    }
+    machine.jiffies(2 * ENOUGH, [0]);
+    assert_eq!(count(&freed), 500);
+}
+
+#[test]
+fn a_cpu_that_was_asked_to_reschedule_in_vain_is_asked_again() {
+    let machine = Machine::<2>::booted(2);
+    machine.call(0, &counter());
+    machine.jiffies(PATIENCE as usize + 40, [0]);
+    let asked = machine.reschedules(1);
+    assert!((3..=8).contains(&asked), "ten jiffies later, then every five: {asked}");
+    // It passes through its scheduler, and goes on with the same thread.
+    on(1, || machine.kernel.context_switch());
+    machine.jiffies(ENOUGH, [0]);
+    assert_eq!(machine.kernel.cpu_snapshot(0).unwrap().callbacks, 0);
+}
+
+#[test]
+fn a_head_may_be_part_of_what_threads_share() {
+    fn is_shared<T: Send + Sync + std::fmt::Debug>(_: &T) {}
+    let head = Head::new();
+    is_shared(&head);
+    assert!(format!("{head:?}").contains("is_queued: false"));
+}
+
+#[test]
+fn a_cpu_that_comes_again_has_the_limits_of_a_new_one() {
+    let few = |mut options: Options| {
+        (options.tree.qhimark, options.tree.qlowmark) = (20, 5);
+        options
+    };
+    let machine = Machine::<2>::with(2, few);
+    let freed = counter();
+    let call = |calls| (0..calls).for_each(|_| _ = machine.call(1, &freed));
+    let make_ready = || {
+        for _ in 0..ENOUGH {
+            for cpu in [0, 1] {
+                on(cpu, || machine.kernel.context_switch());
+                machine.busy_tick(cpu);
+            }
+        }
+    };
+    // So many that they all run in one pass.
+    call(50);
+    make_ready();
+    machine.stop(1, 0);
+    machine.start(1);
+    call(15);
+    make_ready();
+    on(1, || machine.kernel.run_callbacks(1, 1_000));
+    assert_eq!(count(&freed), 10, "blimit: ten at a time");
+    machine.jiffies(ENOUGH, [0, 1]);
+    assert_eq!(count(&freed), 65);
+}
+
+#[test]
+fn an_nmi_under_the_machines_lock_is_waited_for() {
+    let machine = Machine::<2>::booted(2);
+    on(1, || machine.kernel.idle_enter());
+    let nmis = Rc::new(Cell::new(0));
+    let nmi = {
+        let (machine, nmis) = (machine.clone(), nmis.clone());
+        Rc::new(move || machine.nmi(|| nmis.set(nmis.get() + 1)))
+    };
+    let freed = counter();
+    machine.call(0, &freed);
+    crate::board::with_nmi(nmi, || machine.jiffies(ENOUGH, [0]));
+    assert!(nmis.get() > 1 && count(&freed) == 1);
+    assert_eq!(machine.board.clock_ns.load(SeqCst), ENOUGH as u64 * TICK_NS);
+    assert!(machine.kernel.cpu_snapshot(1).unwrap().is_extended);
+}

@@ -1,0 +1,9 @@
+//! [`kernel::Kernel`] over CPUs that are threads, or that one test steps through.
+
+mod board;
+mod edges;
+mod faults;
+mod hotplug;
+mod misuse;
+mod threads;
+mod updaters;

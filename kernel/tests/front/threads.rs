@@ -1,0 +1,254 @@
+//! A thread for each CPU: readers, updaters, idle and user mode, interrupts, hotplug, all at once.
+//! No reader may see an object whose callback has run, and every callback runs.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::{self, NonNull};
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
+
+use kernel::Head;
+
+use crate::board::{Machine, TICK_NS, on, section, with_meanwhile, with_nmi};
+
+const CPUS: usize = 4;
+const SLOTS: usize = 3;
+
+/// What readers look for. It is never freed before the test ends: a reader that comes too late sees
+/// that, and no memory of another.
+#[repr(C)]
+struct Object {
+    head: Head,
+    is_gone: AtomicBool,
+    next: AtomicPtr<Object>,
+    graveyard: &'static Shared,
+}
+
+/// What the CPUs share.
+struct Shared {
+    slots: [AtomicPtr<Object>; SLOTS],
+    /// Objects whose callback has run.
+    gone: AtomicPtr<Object>,
+    made: AtomicU64,
+    buried: AtomicU64,
+    /// A thread has panicked: the others end too.
+    failed: AtomicBool,
+    /// Threads that have done their steps.
+    done: AtomicU32,
+    /// CPU 3 is dying, and is to be buried by CPU 0; then it may start again.
+    to_bury: AtomicBool,
+}
+
+unsafe fn bury(head: NonNull<Head>) {
+    let object = head.cast::<Object>();
+    // SAFETY: objects live until the test ends.
+    let own = unsafe { object.as_ref() };
+    let shared = own.graveyard;
+    assert!(!own.is_gone.swap(true, SeqCst), "buried twice");
+    shared.buried.fetch_add(1, SeqCst);
+    let mut first = shared.gone.load(Relaxed);
+    loop {
+        own.next.store(first, Relaxed);
+        match shared.gone.compare_exchange(first, object.as_ptr(), AcqRel, Relaxed) {
+            Ok(_) => return,
+            Err(other) => first = other,
+        }
+    }
+}
+
+/// Numbers that look random, the same for each seed.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % sides
+    }
+}
+
+/// A CPU that is in no section does what it is asked to, and its tick comes.
+fn jiffy(machine: &Machine<CPUS>, cpu: usize, shared: &Shared) {
+    if machine.board.is_to_resched[cpu].swap(0, SeqCst) != 0 {
+        machine.kernel.context_switch();
+    }
+    machine.jiffy(cpu);
+    if cpu == 0 && shared.to_bury.load(Acquire) {
+        machine.kernel.cpu_dead(CPUS - 1);
+        shared.to_bury.store(false, Release);
+    }
+    assert!(!shared.failed.load(Relaxed), "another CPU has failed");
+    std::thread::yield_now();
+}
+
+/// Looks at an object, in a section. Returns where it is.
+fn look(cpu: usize, slot: &AtomicPtr<Object>) -> *mut Object {
+    let object = slot.load(Acquire);
+    check(cpu, object);
+    object
+}
+
+fn check(cpu: usize, object: *const Object) {
+    // SAFETY: objects live until the test ends.
+    let is_gone = !object.is_null() && unsafe { &*object }.is_gone.load(SeqCst);
+    assert!(!is_gone, "CPU {cpu} reads an object whose callback has run");
+}
+
+fn read(machine: &Machine<CPUS>, cpu: usize, shared: &Shared, dice: &mut Dice) {
+    section(|| {
+        let slot = &shared.slots[dice.roll(SLOTS as u64) as usize];
+        let object = look(cpu, slot);
+        for step in 0..dice.roll(20) {
+            check(cpu, object);
+            match step % 8 {
+                3 => _ = machine.busy_tick(cpu),
+                7 => std::thread::yield_now(),
+                _ => {}
+            }
+        }
+    });
+}
+
+fn update(machine: &Machine<CPUS>, shared: &'static Shared, dice: &mut Dice) {
+    let object = Object {
+        head: Head::new(),
+        is_gone: AtomicBool::new(false),
+        next: AtomicPtr::new(ptr::null_mut()),
+        graveyard: shared,
+    };
+    shared.made.fetch_add(1, SeqCst);
+    let slot = &shared.slots[dice.roll(SLOTS as u64) as usize];
+    retire(machine, slot.swap(Box::into_raw(Box::new(object)), AcqRel), dice.roll(8));
+}
+
+fn retire(machine: &Machine<CPUS>, old: *mut Object, how: u64) {
+    let Some(head) = NonNull::new(old).map(NonNull::cast::<Head>) else { return };
+    match how {
+        0 => machine.kernel.synchronize_expedited().expect("in no section"),
+        1 => machine.kernel.synchronize().expect("in no section"),
+        2 => {
+            let cookie = machine.kernel.cookie();
+            machine.kernel.wait(cookie).expect("in no section");
+        }
+        _ => {
+            // SAFETY: it is unlinked, and is queued once.
+            unsafe { machine.kernel.call(head, bury) }.expect("it is online, and unlinked");
+            return;
+        }
+    }
+    // SAFETY: a grace period has gone by, and it is buried once.
+    unsafe { bury(head) };
+}
+
+/// Idle or in user mode, with interrupts in which there are sections.
+fn rest(machine: &Machine<CPUS>, cpu: usize, shared: &Shared, dice: &mut Dice) {
+    let is_idle = dice.roll(2) == 0;
+    let kernel = &machine.kernel;
+    let mut ticks = if is_idle { kernel.idle_enter() } else { kernel.user_enter() };
+    for _ in 0..dice.roll(10) {
+        if ticks {
+            ticks = machine.tick(cpu, !is_idle);
+            machine.board.clock_ns.fetch_add(TICK_NS / 4, SeqCst);
+        }
+        if dice.roll(3) == 0 {
+            let interrupt = machine.enter(cpu);
+            read(machine, cpu, shared, dice);
+            machine.exit(cpu, interrupt);
+        }
+        std::thread::yield_now();
+    }
+    if is_idle { kernel.idle_exit() } else { kernel.user_exit() }
+}
+
+/// CPU 3 goes, and comes again.
+fn unplug(machine: &Machine<CPUS>, cpu: usize, shared: &Shared) {
+    machine.kernel.cpu_dying(cpu);
+    shared.to_bury.store(true, Release);
+    while shared.to_bury.load(Acquire) {
+        assert!(!shared.failed.load(Relaxed), "another CPU has failed");
+        std::thread::yield_now();
+    }
+    machine.start(cpu);
+}
+
+fn live(machine: &Machine<CPUS>, cpu: usize, shared: &'static Shared, steps: usize, seed: u64) {
+    let mut dice = Dice(seed * 1_000 + cpu as u64);
+    for _ in 0..steps {
+        match dice.roll(24) {
+            0..8 => read(machine, cpu, shared, &mut dice),
+            8..13 => update(machine, shared, &mut dice),
+            13..16 => rest(machine, cpu, shared, &mut dice),
+            16 if cpu == CPUS - 1 => unplug(machine, cpu, shared),
+            17 if dice.roll(8) == 0 => machine.kernel.barrier().expect("in no section"),
+            _ => jiffy(machine, cpu, shared),
+        }
+    }
+    shared.done.fetch_add(1, SeqCst);
+    while shared.done.load(SeqCst) < CPUS as u32 {
+        jiffy(machine, cpu, shared);
+    }
+    if cpu == 0 {
+        machine.kernel.barrier().expect("in no section");
+        shared.done.fetch_add(1, SeqCst);
+    }
+    while shared.done.load(SeqCst) <= CPUS as u32 {
+        jiffy(machine, cpu, shared);
+    }
+}
+
+fn torture(steps: usize, seed: u64) {
+    let machine = Machine::<CPUS>::with(CPUS, |options| options);
+    machine.board.has_threads.store(true, SeqCst);
+    let shared = Shared {
+        slots: [const { AtomicPtr::new(ptr::null_mut()) }; SLOTS],
+        gone: AtomicPtr::new(ptr::null_mut()),
+        made: AtomicU64::new(0),
+        buried: AtomicU64::new(0),
+        failed: AtomicBool::new(false),
+        done: AtomicU32::new(0),
+        to_bury: AtomicBool::new(false),
+    };
+    let both = NonNull::from(Box::leak(Box::new((machine, shared))));
+    // SAFETY: it is freed below, when the threads have ended.
+    let (machine, shared): &'static (Machine<CPUS>, Shared) = unsafe { both.as_ref() };
+    let threads: Vec<_> = (0..CPUS)
+        .map(|cpu| {
+            std::thread::spawn(move || {
+                let meanwhile = Rc::new(move || jiffy(machine, cpu, shared));
+                let all = || with_meanwhile(meanwhile, || live(machine, cpu, shared, steps, seed));
+                let nmi = Rc::new(move || machine.nmi(|| _ = look(cpu, &shared.slots[0])));
+                let ended = catch_unwind(AssertUnwindSafe(|| with_nmi(nmi, || on(cpu, all))));
+                shared.failed.fetch_or(ended.is_err(), SeqCst);
+            })
+        })
+        .collect();
+    threads.into_iter().for_each(|thread| thread.join().expect("panics are caught"));
+    assert!(!shared.failed.load(SeqCst), "a CPU has panicked");
+    let in_slots = shared.slots.iter().filter(|slot| !slot.load(SeqCst).is_null()).count();
+    assert_eq!(shared.buried.load(SeqCst) + in_slots as u64, shared.made.load(SeqCst));
+    assert_eq!(machine.kernel.snapshot().expect("the lock is free").misuses.0, 0);
+    let mut gone = shared.gone.load(SeqCst);
+    for slot in &shared.slots {
+        free(slot.load(SeqCst));
+    }
+    while !gone.is_null() {
+        gone = free(gone);
+    }
+    // SAFETY: no thread is left, and no object.
+    drop(unsafe { Box::from_raw(both.as_ptr()) });
+}
+
+/// Frees an object, if it is one. Returns the next.
+fn free(object: *mut Object) -> *mut Object {
+    if object.is_null() {
+        return object;
+    }
+    // SAFETY: the threads have ended, and each object is in one place.
+    let object = unsafe { Box::from_raw(object) };
+    object.next.load(Relaxed)
+}
+
+#[test]
+fn no_reader_sees_what_is_gone_and_all_that_is_queued_runs() {
+    let (steps, seeds) = if cfg!(miri) { (25, 1) } else { (6_000, 4) };
+    (0..seeds).for_each(|seed| torture(steps, seed));
+}

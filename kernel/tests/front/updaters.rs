@@ -1,0 +1,239 @@
+//! Callbacks, cookies, waiting and barriers.
+
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::NonNull;
+use std::rc::Rc;
+
+use kernel::{Head, Refused, Zone};
+
+use crate::board::{Machine, count, counter, on, section, with_meanwhile};
+
+/// CPU 0 and what else a callback needs; the head is at its beginning.
+#[repr(C)]
+struct Task {
+    head: Head,
+    machine: Rc<Machine<2>>,
+    runs: Cell<u32>,
+    what: fn(&Task),
+}
+
+unsafe fn task(head: NonNull<Head>) {
+    // SAFETY: it was queued by `queue`; the test keeps the task until it has run.
+    let task = unsafe { head.cast::<Task>().as_ref() };
+    task.runs.set(task.runs.get() + 1);
+    (task.what)(task);
+}
+
+impl Task {
+    fn new(machine: &Rc<Machine<2>>, what: fn(&Self)) -> NonNull<Self> {
+        let machine = machine.clone();
+        let task = Self { head: Head::new(), machine, runs: Cell::new(0), what };
+        NonNull::from(Box::leak(Box::new(task)))
+    }
+
+    fn queue(task: NonNull<Self>, machine: &Machine<2>) {
+        // SAFETY: the test keeps it until it has run.
+        on(0, || unsafe { machine.kernel.call(task.cast(), self::task) }).unwrap();
+    }
+
+    /// Lets it run, on a machine whose other CPU is idle, and frees it. Returns how often it ran.
+    fn run(task: NonNull<Self>, machine: &Machine<2>, jiffies: usize) -> u32 {
+        machine.jiffies(jiffies, [0]);
+        // SAFETY: it has run and is in no queue.
+        let task = unsafe { Box::from_raw(task.as_ptr()) };
+        task.runs.get()
+    }
+}
+
+fn with_one_idle() -> Rc<Machine<2>> {
+    let machine = Machine::<2>::booted(2);
+    on(1, || machine.kernel.idle_enter());
+    machine
+}
+
+#[test]
+fn a_head_may_be_queued_again_by_its_own_callback() {
+    let machine = with_one_idle();
+    let task = Task::new(&machine, |task| {
+        if task.runs.get() < 3 {
+            Task::queue(NonNull::from(task), &task.machine);
+        }
+    });
+    Task::queue(task, &machine);
+    machine.jiffies(100, [0]);
+    assert_eq!(Task::run(task, &machine, 1), 3);
+}
+
+#[test]
+fn a_callback_may_queue_others() {
+    let machine = with_one_idle();
+    let task = Task::new(&machine, |task| {
+        task.machine.call(0, &counter());
+    });
+    Task::queue(task, &machine);
+    assert_eq!(Task::run(task, &machine, 20), 1);
+    machine.jiffies(20, [0]);
+    assert_eq!(machine.kernel.cpu_snapshot(0).unwrap().callbacks, 0);
+}
+
+#[test]
+fn a_callback_that_runs_callbacks_runs_none() {
+    let machine = with_one_idle();
+    let freed = counter();
+    let task = Task::new(&machine, |task| {
+        assert!(!task.machine.kernel.run_callbacks(0, 100));
+    });
+    Task::queue(task, &machine);
+    machine.call(0, &freed);
+    assert_eq!(Task::run(task, &machine, 20), 1);
+    assert_eq!(count(&freed), 1, "the second one came later, and once");
+}
+
+#[test]
+fn a_callback_that_waits_for_a_barrier_is_refused() {
+    let machine =
+        Rc::new(Machine::<2>::with(1, |options| kernel::Options { panics: false, ..options }));
+    let task = Task::new(&machine, |task| {
+        assert_eq!(task.machine.kernel.barrier(), Err(Refused::InCallback));
+    });
+    Task::queue(task, &machine);
+    assert_eq!(Task::run(task, &machine, 20), 1);
+    assert_eq!(machine.kernel.snapshot().unwrap().misuses, (1, kernel::Hook::Barrier));
+}
+
+#[test]
+fn a_callback_that_panics_has_run_and_the_next_ones_do() {
+    let machine = with_one_idle();
+    let freed = counter();
+    let task = Task::new(&machine, |_| panic!("as the test wants"));
+    Task::queue(task, &machine);
+    machine.call(0, &freed);
+    let unwound = catch_unwind(AssertUnwindSafe(|| machine.jiffies(20, [0])));
+    assert!(unwound.is_err() && count(&freed) == 0);
+    on(0, || with_meanwhile(jiffies_of_0(&machine), || machine.kernel.barrier())).unwrap();
+    assert_eq!(count(&freed), 1);
+    assert_eq!(Task::run(task, &machine, 0), 1);
+}
+
+#[test]
+fn a_batch_has_a_budget() {
+    let machine = with_one_idle();
+    let freed = counter();
+    for _ in 0..30 {
+        machine.call(0, &freed);
+    }
+    for _ in 0..20 {
+        on(0, || machine.kernel.context_switch());
+        machine.busy_tick(0);
+    }
+    assert!(on(0, || machine.kernel.run_callbacks(0, 4)), "there are more");
+    assert_eq!(count(&freed), 4);
+    assert!(on(0, || machine.kernel.run_callbacks(0, 1_000)));
+    assert_eq!(count(&freed), 14, "blimit: ten at a time");
+    machine.work(0);
+    assert_eq!(count(&freed), 30);
+}
+
+#[test]
+fn a_flood_is_told_and_runs_to_its_end() {
+    let calls = if cfg!(miri) { 300 } else { 30_000 };
+    let machine =
+        Machine::<2>::with(2, |options| kernel::Options { callbacks_max: 400, ..options });
+    on(1, || machine.kernel.idle_enter());
+    let freed = counter();
+    let zones: Vec<Zone> = (0..calls).map(|_| machine.call(0, &freed)).collect();
+    let first = |zone| zones.iter().position(|&one| one == zone);
+    assert_eq!((first(Zone::Expedite), first(Zone::Full)), (Some(149), Some(199)));
+    machine.jiffies(50, [0]);
+    assert_eq!(count(&freed), calls);
+    assert_eq!(machine.call(0, &freed), Zone::Free);
+    machine.jiffies(20, [0]);
+}
+
+#[test]
+fn a_cookie_is_done_after_a_full_grace_period() {
+    let machine = with_one_idle();
+    let early = machine.kernel.cookie();
+    machine.call(0, &counter());
+    machine.jiffies(2, [0]);
+    assert!(machine.kernel.snapshot().unwrap().sequence.in_progress());
+    let late = machine.kernel.cookie();
+    assert!(late != early && !machine.kernel.poll(early));
+    machine.jiffies(20, [0]);
+    assert!(machine.kernel.poll(early) && !machine.kernel.poll(late), "it began before");
+    on(0, || with_meanwhile(jiffies_of_0(&machine), || machine.kernel.wait(late))).unwrap();
+    assert!(machine.kernel.poll(late));
+    on(0, || machine.kernel.wait(late)).expect("it has ended: nothing is waited for");
+}
+
+fn jiffies_of_0(machine: &Rc<Machine<2>>) -> Rc<dyn Fn()> {
+    let machine = machine.clone();
+    Rc::new(move || machine.jiffy(0))
+}
+
+#[test]
+fn synchronize_on_the_only_cpu_waits_for_nothing() {
+    let machine = Machine::<2>::booted(1);
+    // Nothing happens meanwhile: the platform's wait would panic.
+    on(0, || machine.kernel.synchronize()).unwrap();
+    on(0, || machine.kernel.synchronize_expedited()).unwrap();
+}
+
+#[test]
+fn synchronize_needs_no_callback_and_no_tick_but_its_own() {
+    let machine = with_one_idle();
+    on(0, || with_meanwhile(jiffies_of_0(&machine), || machine.kernel.synchronize())).unwrap();
+    // The caller's CPU goes idle meanwhile.
+    let idle = {
+        let (machine, is_idle) = (machine.clone(), Cell::new(false));
+        Rc::new(move || {
+            if !is_idle.replace(true) {
+                assert!(on(0, || machine.kernel.idle_enter()), "somebody waits here");
+            }
+            machine.busy_tick(0);
+        })
+    };
+    on(0, || with_meanwhile(idle, || machine.kernel.synchronize())).unwrap();
+}
+
+#[test]
+fn expedited_beside_a_normal_grace_period_ends_at_once() {
+    let machine = Machine::<4>::booted(4);
+    on(3, || machine.kernel.idle_enter());
+    let freed = counter();
+    machine.call(1, &freed);
+    machine.jiffies(2, [1]);
+    assert!(machine.kernel.snapshot().unwrap().sequence.in_progress());
+    let meanwhile = {
+        let machine = machine.clone();
+        // No tick at all: CPUs do what they were asked to.
+        Rc::new(move || {
+            for cpu in 0..4 {
+                if machine.board.is_to_resched[cpu].swap(0, std::sync::atomic::Ordering::SeqCst)
+                    != 0
+                {
+                    on(cpu, || machine.kernel.context_switch());
+                }
+            }
+        })
+    };
+    on(0, || with_meanwhile(meanwhile, || machine.kernel.synchronize_expedited())).unwrap();
+    assert_eq!(machine.reschedules(3), 0, "idle");
+    assert!(machine.reschedules(1) >= 1 && machine.reschedules(2) >= 1);
+    machine.jiffies(3, [1]);
+    assert_eq!(count(&freed), 1, "it has sped up the normal one too");
+}
+
+#[test]
+fn a_caller_in_a_section_is_refused() {
+    let machine = Machine::<2>::with(2, |options| kernel::Options { panics: false, ..options });
+    let in_section = Err(Refused::InSection);
+    section(|| {
+        assert_eq!(machine.kernel.synchronize(), in_section);
+        assert_eq!(machine.kernel.synchronize_expedited(), in_section);
+        assert_eq!(machine.kernel.barrier(), in_section);
+        assert_eq!(machine.kernel.wait(machine.kernel.cookie()), in_section);
+    });
+    assert_eq!(machine.kernel.snapshot().unwrap().misuses.0, 4);
+}
