@@ -48,6 +48,9 @@ pub(crate) struct OutputArgs {
     /// Also write the tables as comma-separated values to FILE
     #[arg(long, value_name = "FILE", global = true, help_heading = "Output")]
     pub(crate) csv: Option<PathBuf>,
+    /// Also write each plot as a picture of its own, an SVG file, into the folder DIR
+    #[arg(long, value_name = "DIR", global = true, help_heading = "Output")]
+    pub(crate) pictures: Option<PathBuf>,
     /// Show more: where the results come from, and the values of rounds
     #[arg(short, long, global = true, help_heading = "Output")]
     pub(crate) verbose: bool,
@@ -104,6 +107,8 @@ pub(crate) struct Output {
     json: Option<Sink>,
     /// Files for the record in other forms.
     forms: Vec<(Form, ResultFile)>,
+    /// The folder for pictures.
+    pictures: Option<PathBuf>,
     /// What was said, if it is to be written in other forms.
     record: Vec<Block>,
     /// Whether the user wants to see more.
@@ -141,6 +146,14 @@ impl Output {
                 forms.push((form, ResultFile::open(&mut opened, flag, path)?));
             }
         }
+        if let Some(folder) = &args.pictures {
+            match std::fs::create_dir(folder) {
+                Err(error) if !folder.is_dir() => {
+                    return Err(Failure::file("write", folder, error));
+                }
+                _ => {}
+            }
+        }
         Ok(Output {
             stdout: AutoStream::auto(io::stdout()),
             stderr: AutoStream::auto(io::stderr()),
@@ -148,6 +161,7 @@ impl Output {
             json,
             opened,
             forms,
+            pictures: args.pictures.clone(),
             record: Vec::new(),
             is_verbose: args.verbose,
             has_written: false,
@@ -168,9 +182,15 @@ impl Output {
         path.map(|path| ResultFile::open(&mut self.opened, flag, path)).transpose()
     }
 
-    /// Adds a picture to the page, if there is one.
+    /// Whether pictures are asked for, on a page or as files.
+    pub(crate) fn has_pictures(&self) -> bool {
+        let is_page = |(form, _): &(Form, ResultFile)| matches!(form, Form::Page);
+        self.pictures.is_some() || self.forms.iter().any(is_page)
+    }
+
+    /// Adds a picture to the page and to the files, if there are any.
     pub(crate) fn picture(&mut self, picture: impl FnOnce() -> Markup) {
-        if self.forms.iter().any(|(form, _)| matches!(form, Form::Page)) {
+        if self.has_pictures() {
             self.record.push(Block::Picture(picture()));
         }
     }
@@ -181,6 +201,13 @@ impl Output {
         if self.is_verbose {
             self.heading(ORIGIN)?;
             self.entries(self.provenance.rows())?;
+        }
+        if let Some(folder) = &self.pictures {
+            for (name, picture) in record::pictures(&self.record) {
+                let path = folder.join(name);
+                std::fs::write(&path, picture)
+                    .map_err(|error| Failure::file("write", &path, error))?;
+            }
         }
         for (form, mut file) in std::mem::take(&mut self.forms) {
             let text = match form {
