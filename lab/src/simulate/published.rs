@@ -84,7 +84,7 @@ pub(super) fn run(vary: bool, output: &mut Output) -> Result<Exit> {
         vary::print(&varied, output)?;
     }
     broken.iter().for_each(|text| output.note(text));
-    Ok(super::exit(interrupted, !broken.is_empty()))
+    Ok(super::exit(output.interrupt.requested(), !broken.is_empty()))
 }
 
 /// The machine of 2003.
