@@ -6,6 +6,7 @@
 //! | `chunk` | the slots of 512 indexes |
 //! | `directory` | where the chunks are |
 //! | `table` | which index is whose, and what stands there: the invariants |
+//! | `given_back` | where a thread's next insertion looks first |
 //! | `map` | what users see |
 //! | `reader`, `entries` | a section and a map in one; entries one after the other |
 //! | `retire` | what becomes of entries that were taken out |
@@ -13,6 +14,7 @@
 mod chunk;
 mod directory;
 mod entries;
+mod given_back;
 mod id;
 #[cfg(all(test, loom))]
 mod loom_tests;

@@ -12,10 +12,11 @@
 //! all of them are read at that number, so that the lower half of each but the first is unused.
 
 use std::ptr;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use super::chunk::{Chunk, SLOTS};
 use super::id::{MARKS, Mark};
+use crate::os::fence;
 use crate::os::sync::{AtomicPtr, AtomicU64, Mutex, Rank, array_of, const_unless_loom, lock};
 
 /// Chunks of the first table, as a power of two.
@@ -184,17 +185,28 @@ impl<V> Directory<V> {
     /// Says so of a chunk that has been made.
     pub(super) fn set(&self, kind: Kind, number: usize) {
         if let Some(word) = self.word(kind, number) {
-            // AcqRel: of `Full`, pairs with the Release in `clear` [ID-3]. For the others it
-            // matters as little as in `Bits`.
-            word.fetch_or(1 << (number % GROUP), AcqRel);
+            // Relaxed: for `Full` a fence orders it [ID-3]; for the others it matters as little as
+            // in `Bits`.
+            word.fetch_or(1 << (number % GROUP), Relaxed);
         }
     }
 
     /// Says of a chunk that it is not so.
     pub(super) fn clear(&self, kind: Kind, number: usize) {
         if let Some(word) = self.word(kind, number) {
-            // AcqRel: of `Full`, pairs with the Acquire in `set` [ID-3].
-            word.fetch_and(!(1 << (number % GROUP)), AcqRel);
+            word.fetch_and(!(1 << (number % GROUP)), Relaxed); // as in `set`
+        }
+    }
+
+    /// Clears the bit of a chunk if it is set. Only a load otherwise, so that threads that work on
+    /// other chunks of the group do not contend for the word. To be called right after an atomic
+    /// read-modify-write [ID-3].
+    pub(super) fn clear_if_set(&self, kind: Kind, number: usize) {
+        fence::full_after_locked(); // [ID-3] //~ id-no-release-fence
+        // Relaxed: the fence orders it.
+        let is_set = |word: &AtomicU64| word.load(Relaxed) >> (number % GROUP) & 1 != 0;
+        if self.word(kind, number).is_some_and(is_set) {
+            self.clear(kind, number);
         }
     }
 

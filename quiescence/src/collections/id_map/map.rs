@@ -57,11 +57,11 @@ use crate::reclaim::{cache, debug_objects};
 /// # Progress and cost
 /// A look-up is wait-free: five loads that depend on each other, of which the first two are hot. An
 /// insertion claims the index by an exchange on a word of 64, and stores the pointer: it is
-/// lock-free but for the allocator and the first one in a chunk. CPUs insert into chunks of their
-/// own when the first is full. A removal or replacement is one exchange, and one more to give the
-/// index back; then it retires the value, which may wait: see [`Rcu::store`](crate::Rcu::store). To
-/// set or clear a mark, or to remove an entry that has one, takes a lock of its chunk for a few
-/// instructions.
+/// lock-free but for the allocator and the first one in a chunk. Where a thread has freed no index,
+/// CPUs insert into chunks of their own when the first is full. A removal or replacement is one
+/// exchange, and one more to give the index back; then it retires the value, which may wait: see
+/// [`Rcu::store`](crate::Rcu::store). To set or clear a mark, or to remove an entry that has one,
+/// takes a lock of its chunk for a few instructions.
 ///
 /// # Source
 /// The interfaces are those of the kernel's IDR (Jim Houston) and XArray (Matthew Wilcox); ids with
@@ -192,8 +192,8 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
         self.find(id, &self.section()).is_some()
     }
 
-    /// Inserts a value at a free index, and gives its id. The index is a low one: it may be one
-    /// that was free all the time, or one that was freed just now.
+    /// Inserts a value at a free index, and gives its id. The index is a low one: one that this
+    /// thread has freed not long ago, if it is still free, or one that was free all the time.
     ///
     /// # Panics
     /// If all 2^32 indexes are in use, or were used up. See [`try_insert`](Self::try_insert).

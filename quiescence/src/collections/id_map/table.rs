@@ -21,7 +21,9 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::chunk::{Chunk, Entry, SLOTS, WORD_BITS, WORDS, Word, in_word};
 use super::directory::{CHUNKS_MAX, Directory, Kind};
+use super::given_back;
 use super::id::{Id, Mark};
+use crate::os::fence;
 use crate::os::sync::{AtomicU32, AtomicU64, array_of, const_unless_loom, lock};
 
 /// Indexes that there are.
@@ -38,6 +40,8 @@ pub(super) struct Table<V> {
     /// The chunk where the CPUs of each place insert, so that they seldom meet; [`NO_HOME`], which
     /// is the first one, until that is full.
     homes: [AtomicU32; HOMES],
+    /// The last chunk where one of them has inserted.
+    reach: AtomicU32,
     /// Indexes that no insertion gets again, and no entry has: see [`Table::claim`].
     worn: AtomicU64,
 }
@@ -67,6 +71,7 @@ impl<V> Table<V> {
             Self {
                 directory: Directory::new(),
                 homes: array_of![AtomicU32::new(NO_HOME); HOMES],
+                reach: AtomicU32::new(0),
                 worn: AtomicU64::new(0),
             }
         }
@@ -81,8 +86,19 @@ impl<V> Table<V> {
         }
     }
 
-    /// Claims an index that is free: a low one, near those that this CPU has claimed before.
+    /// Claims an index that is free: one that this thread has given back, or a low one near those
+    /// that this CPU has claimed before; either way in a chunk that insertions have reached.
     pub(super) fn claim(&self, cpu: usize) -> Option<Claim<'_, V>> {
+        while let Some(index) = given_back::pop(ptr::from_ref(self).addr()) {
+            // Not one that was far away: that `insert_at` has had, or a table that was here before.
+            // Relaxed: which indexes are low, and no more.
+            if chunk_of(index) as u32 <= self.reach.load(Relaxed)
+                && let Some(claim) = self.claim_at(index)
+                && let Some(claim) = self.unless_worn(claim)
+            {
+                return Some(claim);
+            }
+        }
         let home = &self.homes[cpu % HOMES];
         // Relaxed: where it is best to look, and no more.
         let number = match home.load(Relaxed) {
@@ -170,6 +186,7 @@ impl<V> Table<V> {
                 match self.claim_in(found, 0..SLOTS) {
                     Some(claim) => {
                         home.store(found as u32, Relaxed);
+                        self.reach.fetch_max(found as u32, Relaxed);
                         return Some(claim);
                     }
                     None if self.say_full(found) => {}
@@ -184,6 +201,8 @@ impl<V> Table<V> {
     fn say_full(&self, number: usize) -> bool {
         let chunk = self.directory.made(number);
         self.directory.set(Kind::Full, number);
+        fence::full_after_locked(); // [ID-3] //~ id-no-full-fence
+
         //~ id-full-unchecked:
         if !chunk.is_full() {
             self.directory.clear(Kind::Full, number);
@@ -195,8 +214,9 @@ impl<V> Table<V> {
     /// Gives back an index whose slot is the caller's, and empty.
     fn release(&self, chunk: &Chunk<V>, index: u32) {
         if chunk.release(place_of(index)) {
-            self.directory.clear(Kind::Full, chunk_of(index)); // [ID-3]
+            self.directory.clear_if_set(Kind::Full, chunk_of(index)); // [ID-3]
         }
+        given_back::push(ptr::from_ref(self).addr(), index);
     }
 
     /// Takes the entry of an index out, if it is one that is meant. The caller retires it.

@@ -21,9 +21,38 @@ fn an_index_that_is_worn_is_not_used_again() {
     // Not, if an insertion has given it up.
     assert_eq!(map.insert_at(0, 'd'), Err('d'));
     assert_eq!(map.insert_in(0..1, 'd'), Err('d'));
-    assert!(map.remove_at(1) && map.remove_at(7));
+    assert!(map.remove_at(7) && map.remove_at(1));
     assert_eq!(map.len(), 0);
     assert_eq!(map.insert('e').index(), 1);
+}
+
+#[test]
+fn an_insertion_takes_what_its_thread_has_given_back_if_that_is_free_still() {
+    let map = IdMap::new();
+    (0..40).for_each(|n| assert_eq!(map.insert(n).index(), n));
+    for index in [30, 20, 10] {
+        assert!(map.remove_at(index));
+    }
+    map.insert_at(20, 0).unwrap();
+    assert_eq!([0; 3].map(|_| map.insert(0).index()), [10, 30, 40]);
+    // More than a thread remembers: none is lost.
+    (0..40).for_each(|index| assert!(map.remove_at(index)));
+    let mut again: Vec<u32> = (0..40).map(|_| map.insert(0).index()).collect();
+    again.sort_unstable();
+    assert!(again.into_iter().eq(0..40));
+}
+
+#[test]
+fn an_insertion_stays_among_low_indexes_whatever_its_thread_has_given_back() {
+    let mut map = IdMap::new();
+    let far = u32::MAX / 2;
+    map.insert_at(far, 0).unwrap();
+    assert!(map.remove_at(far));
+    assert_eq!(map.insert(0).index(), 0);
+    map.insert_at(far, 0).unwrap();
+    assert!(map.remove_at(far));
+    map = IdMap::new(); // in the same place
+    assert_eq!(map.insert(0).index(), 0);
 }
 
 #[test]
