@@ -73,15 +73,15 @@ pub(crate) fn titled(title: &str, draw: impl FnOnce(&mut Markup)) -> Markup {
     part
 }
 
-/// The picture in a part of a page as a document of its own, and what it is called.
+/// The picture in a part of a page as a document of its own, and what it is called: its label.
 pub(crate) fn picture(part: &Markup) -> Option<(&str, String)> {
     const END: &str = "</svg>";
     let picture = part.0.get(part.0.find("<svg")?..part.0.rfind(END)? + END.len())?;
     let (head, inside) = picture.split_once('>')?;
-    let label = head.split_once("aria-label=\"")?.1.split('"').next()?;
+    let label = head.split_once("aria-label=\"").and_then(|(_, rest)| rest.split('"').next());
     let space = "xmlns=\"http://www.w3.org/2000/svg\"";
     let style = with_plain_colours(STYLE_OF_PLOTS);
-    Some((label, format!("{head} {space}><style>{style}</style>{inside}\n")))
+    Some((label.unwrap_or("picture"), format!("{head} {space}><style>{style}</style>{inside}\n")))
 }
 
 /// The style for programs that know no variables, too: before each declaration with one stands the

@@ -149,8 +149,9 @@ pub(crate) struct Description {
     /// The shape of the shared state [default: table]
     #[arg(long, value_enum)]
     kind: Option<Kind>,
-    /// Threads, each reading and updating; of N..M also curves of all designs, from N threads to M:
-    /// read only, mixed, and of a large table [default: the CPUs this process may use]
+    /// Threads, each reading and updating; of N..M, instead of the sweeps, curves of all designs
+    /// from N threads to M: read only, mixed, and, unless keys are given, of a large table [default:
+    /// the CPUs this process may use]
     #[arg(long, value_name = "N")]
     threads: Option<Threads>,
     /// Reads among the operations, in per cent; the rest are updates [default: 99; of a counter,

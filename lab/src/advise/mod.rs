@@ -58,7 +58,7 @@ pub(crate) struct AdviseArgs {
 enum Part {
     /// The table of what synchronisation costs
     Costs,
-    /// The search for where the answer flips
+    /// The search for where the answer flips, or the curves in its place
     Sweep,
 }
 

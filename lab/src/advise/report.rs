@@ -197,7 +197,9 @@ impl Report {
         for curves in self.curves.iter().filter(|curves| !curves.sweep.points.is_empty()) {
             output.heading(curves.title())?;
             output.table(sweep_table(&curves.sweep))?;
-            output.picture(|| sweep_lines(&curves.sweep));
+            if !curves.sweep.designs().is_empty() {
+                output.picture(|| sweep_lines(&curves.sweep));
+            }
         }
         let is_alarm = self.checksum_errors() > 0 || self.too_noisy().is_some();
         let (heading, paragraphs) = ("Recommendation", self.recommendation());

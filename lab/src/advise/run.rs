@@ -97,14 +97,14 @@ impl Run<'_> {
             first.get_or_insert(contenders);
         }
         let Some(mut contenders) = first else { return };
-        if self.workload.threads_from.is_some() {
-            drop(contenders);
-            return self.curves(report, &mut track);
-        }
         if self.args.skip.contains(&Part::Sweep) || report.too_noisy().is_some() {
             return;
         }
         track.deadline = self.deadline(QUICK_ALL);
+        if self.workload.threads_from.is_some() {
+            drop(contenders);
+            return self.curves(report, &mut track);
+        }
         self.sweep(Over::ReadsPercent, &self.read_shares(), report, &mut contenders, &mut track);
         if !self.args.quick {
             self.sweep(Over::Threads, &self.thread_counts(), report, &mut contenders, &mut track);
@@ -209,9 +209,12 @@ impl Run<'_> {
         if !self.args.skip.contains(&Part::Costs) {
             total += bench::costs::duration(self.args.quick);
         }
+        if self.args.skip.contains(&Part::Sweep) {
+            return total;
+        }
         let points = self.curve_points();
         total += self.sweep_rounds().duration(designs) * points;
-        if points == 0 && !self.args.skip.contains(&Part::Sweep) {
+        if points == 0 {
             let threads = if self.args.quick { 0 } else { self.thread_counts().len() };
             let points = (self.read_shares().len() + threads) as u32;
             let leaders = sweep::leaders_at_most(self.args.quick);

@@ -56,7 +56,7 @@ pub(crate) struct CompareArgs {
     #[arg(long)]
     all_rivals: bool,
     /// Give up after so many seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 120, value_parser = within(1..=86_400))]
+    #[arg(long, value_name = "SECONDS", default_value_t = 180, value_parser = within(1..=86_400))]
     time: u32,
     /// Measure at most so many pairs [default: 400; --save: 40]
     #[arg(long, value_name = "N", value_parser = within(15..=10_000))]
@@ -121,11 +121,12 @@ pub(crate) fn run(args: &CompareArgs, output: &mut Output) -> Result<Exit> {
         Contest { new, base, matches: Vec::new(), runs: Runs::default(), threshold_percent, seed };
     let begin = Instant::now();
     contest.prepare(loads, (&args.metrics, args.all_rivals), limits)?;
-    let enough = begin.elapsed() * decide::ROUNDS_MIN as u32;
+    // What has passed is gone as well.
+    let enough = begin.elapsed() * (decide::ROUNDS_MIN as u32 + 1);
     if enough > args.time() {
         output.note(format_args!(
-            "an interval takes {} pairs, which take about {:.0} s here: give --time more, or fewer \
-             loads",
+            "an interval takes {} pairs, with the first one about {:.0} s here: give --time \
+             more, or fewer loads",
             decide::ROUNDS_MIN,
             enough.as_secs_f64().ceil()
         ));

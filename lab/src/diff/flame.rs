@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use super::rank::Side;
-use crate::html::Markup;
+use crate::html::{Attribute, Markup};
 
 const WIDTH: f64 = 1_200.0;
 const ROW: usize = 18;
@@ -63,9 +63,13 @@ pub(super) fn draw(body: &mut Markup, sides: &[Side; 2], by: By, written: &dyn F
     let height = root.depth(side, WIDTH_MIN / scale) * ROW;
     let view = format!("0 0 {WIDTH} {height}");
     let picture = Picture { side, scale, height, written };
-    body.element("svg", &[("viewBox", &view), ("role", &"img"), ("class", &"flame")], |svg| {
-        picture.boxes(svg, "all", &root, 0.0, 0);
-    });
+    let label = match by {
+        By::Before => "flame graph, as wide as before",
+        By::After => "flame graph, as wide as after",
+    };
+    let head: [Attribute<'_>; 4] =
+        [("viewBox", &view), ("role", &"img"), ("class", &"flame"), ("aria-label", &label)];
+    body.element("svg", &head, |svg| picture.boxes(svg, "all", &root, 0.0, 0));
 }
 
 struct Picture<'a> {

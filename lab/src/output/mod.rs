@@ -48,7 +48,8 @@ pub(crate) struct OutputArgs {
     /// Also write the tables as comma-separated values to FILE
     #[arg(long, value_name = "FILE", global = true, help_heading = "Output")]
     pub(crate) csv: Option<PathBuf>,
-    /// Also write each plot as a picture of its own, an SVG file, into the folder DIR
+    /// Also write each plot as a picture of its own, an SVG file, into the folder DIR; files of
+    /// other names stay there
     #[arg(long, value_name = "DIR", global = true, help_heading = "Output")]
     pub(crate) pictures: Option<PathBuf>,
     /// Show more: where the results come from, and the values of rounds
@@ -147,12 +148,7 @@ impl Output {
             }
         }
         if let Some(folder) = &args.pictures {
-            match std::fs::create_dir(folder) {
-                Err(error) if !folder.is_dir() => {
-                    return Err(Failure::file("write", folder, error));
-                }
-                _ => {}
-            }
+            prepare(folder).map_err(|error| Failure::file("write", folder, error))?;
         }
         Ok(Output {
             stdout: AutoStream::auto(io::stdout()),
@@ -337,6 +333,17 @@ impl Output {
             other => other,
         }
     }
+}
+
+/// Sees to it that files can be written into this folder, before anything is measured for them.
+fn prepare(folder: &Path) -> io::Result<()> {
+    match std::fs::create_dir(folder) {
+        Err(error) if !folder.is_dir() => return Err(error),
+        _ => {}
+    }
+    let probe = folder.join(format!(".rcu-{}", std::process::id()));
+    std::fs::File::create_new(&probe)?;
+    std::fs::remove_file(probe)
 }
 
 /// Whether standard output is a pipe that no process reads any more.

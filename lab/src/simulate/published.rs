@@ -16,6 +16,10 @@ use bench::units;
 use comfy_table::{Cell, CellAlignment, Color};
 use serde::Serialize;
 use serde_json::json;
+use simulate::replay::usenix2003::{
+    BARRIERS, BURST_US, CALL_EVERY_US, DBENCH_KERNEL_PERCENT, IDLE_LOOK_NS, ROUND_US, SECTION_US,
+    SHARE_PERCENT,
+};
 use simulate::replay::{self, Finding, Fit, Fitted, Part, Role, Row, Variation, typical_factor};
 
 use super::options::typed;
@@ -89,33 +93,36 @@ pub(super) fn run(vary: bool, output: &mut Output) -> Result<Exit> {
 
 /// The machine of 2003.
 const MACHINE: &str = "--hz 100 --tickless off --costs p3 --set softirq_runs=1 \
-                       --set ksoftirqd_percent=10 --set slice_us=10000 --set section_us=100";
+                       --set ksoftirqd_percent=10 --set slice_us=10000";
 
-/// The loads of 2003 on machines of more and more CPUs: figure 7 of the paper, and its table 3 with
-/// what is fitted on that; how long each runs, and which engine is rcu_poll there.
-const LOADS: [[&str; 4]; 2] = [
+/// The loads of 2003 on machines of more and more CPUs: figure 7 of the paper, and its table 3; the
+/// words for each, as the rows run it, and which engine is rcu_poll there.
+fn loads() -> [(&'static str, String, &'static str); 2] {
+    let dbench = format!(
+        "--workload dbench --set busy_us={BURST_US} --set kernel_percent={DBENCH_KERNEL_PERCENT} \
+         --warm-up 5s --duration 20s"
+    );
+    let dcachebench = format!(
+        "--workload dcachebench --set round_us={ROUND_US} --set share_percent={SHARE_PERCENT} \
+         --set barriers={BARRIERS} --set call_every_us={CALL_EVERY_US} --warm-up 1s --duration 20s"
+    );
     [
-        "Figure 7 of 2003, over CPUs",
-        "--workload dbench --set busy_us=50000",
-        "--warm-up 2s --duration 10s",
-        "poll",
-    ],
-    [
-        "Table 3 of 2003, over CPUs",
-        "--workload dcachebench --set round_us=22060 --set share_percent=70 --set barriers=40",
-        "--warm-up 500ms --duration 2s",
-        "poll-per-cpu",
-    ],
-];
+        ("Figure 7 of 2003, over CPUs", dbench, "poll"),
+        ("Table 3 of 2003, over CPUs", dcachebench, "poll-per-cpu"),
+    ]
+}
 
 /// Draws the engines of 2003 over CPUs, and says what was run.
 fn curves_over_cpus(output: &mut Output) -> Result<()> {
-    for [title, load, time, poll] in LOADS {
-        let line = |engines, more| {
-            format!("--engine {engines} --cpus 1,2,4,8 {load} {time} {MACHINE}{more}")
+    for (title, load, poll) in loads() {
+        let line = |engines: &str, more: &str| {
+            format!(
+                "--engine {engines} --cpus 1,2,4,8 {load} {MACHINE} --set section_us={SECTION_US}\
+                 {more}"
+            )
         };
         // The idle loop of its time.
-        let sched = line("token", " --set idle_look_every_ns=4600");
+        let sched = line("token", &format!(" --set idle_look_every_ns={IDLE_LOOK_NS}"));
         let lines = [line(&format!("{poll},tick"), ""), sched];
         let mut runs: Vec<Run> = Vec::new();
         for line in &lines {

@@ -1,5 +1,6 @@
 //! `docs/SEEDS.toml`: what the papers claim, and what shows it here. Every command that a row names
-//! parses, every example and test is there; what a row expects of its command comes out.
+//! parses, every example and test is there; what a row expects of its command comes out, and what
+//! it says of published figures is what the replay says ([`contradictions`]).
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -43,7 +44,13 @@ struct Row {
     test: Option<String>,
     #[serde(default)]
     expect: Option<Expect>,
+    /// How the names of the figures begin that the row is about, of those of [`PUBLISHED`].
+    #[serde(default)]
+    figures: Vec<String>,
 }
+
+/// The replay of all published figures.
+const PUBLISHED: &str = "simulate --published";
 
 #[derive(Debug, Deserialize, PartialEq)]
 #[serde(rename_all = "lowercase")]
@@ -51,6 +58,8 @@ enum State {
     Works,
     Partly,
     Absent,
+    /// The model is given what the row is about.
+    Input,
 }
 
 /// A number in the command's JSON, or the ratio of two, and between what it lies.
@@ -77,7 +86,7 @@ fn rows(seeds: &Seeds) -> impl Iterator<Item = (&str, &Row)> {
     seeds.source.iter().flat_map(|source| source.rows.iter().map(|row| (&*source.id, row)))
 }
 
-/// What is wrong of a row, but for what its command says.
+/// Everything wrong with a row except its command's output.
 fn complaint(row: &Row) -> Option<String> {
     let shown = [&row.run, &row.example, &row.test].into_iter().flatten().count();
     let is_there = |path: &str| workspace().join(path).exists();
@@ -89,6 +98,9 @@ fn complaint(row: &Row) -> Option<String> {
     }
     if row.expect.is_some() && row.run.is_none() {
         return Some("nothing is run of which something is expected".to_owned());
+    }
+    if row.figures.is_empty() == (row.run.as_deref() == Some(PUBLISHED)) {
+        return Some("it names figures if, and only if, it stands on their replay".to_owned());
     }
     if let Some(name) = &row.example {
         let at = format!("quiescence/examples/{name}");
@@ -129,6 +141,39 @@ fn unexpected(expect: &Expect, document: &Value) -> Option<String> {
         }
         (Err(missing), _) | (_, Err(missing)) => Some(missing),
     }
+}
+
+/// Where a row that stands on the replay of published figures says anything else of them than the
+/// rows of its document do.
+pub(crate) fn contradictions(replayed: &[Value]) -> Vec<String> {
+    let seeds = seeds();
+    let of = |(source, row): (&str, &Row)| {
+        contradiction(source, row, replayed).map(|what| format!("{source}, {}: {what}", row.id))
+    };
+    rows(&seeds).filter_map(of).collect()
+}
+
+fn contradiction(source: &str, row: &Row, replayed: &[Value]) -> Option<String> {
+    let begins =
+        |text: &Value, with: &str| text.as_str().is_some_and(|text| text.starts_with(with));
+    let mut fits = true;
+    for figure in &row.figures {
+        let is_meant =
+            |one: &&Value| begins(&one["source"], source) && begins(&one["figure"], figure);
+        let mut meant = replayed.iter().filter(is_meant).peekable();
+        if meant.peek().is_none() {
+            return Some(format!("no figure is called {figure}"));
+        }
+        for one in meant {
+            match one["verdict"].as_str() {
+                Some("fits") => {}
+                Some("does not fit") => fits = false,
+                _ => return Some(format!("{figure} is not compared")),
+            }
+        }
+    }
+    let state = if fits { State::Works } else { State::Partly };
+    (!row.figures.is_empty() && row.state != state).then(|| format!("it is {state:?}"))
 }
 
 #[test]
@@ -183,6 +228,8 @@ fn faults_of_rows_are_noticed() {
         ("state = 'works'\nrun = 'costs --tea'", "unexpected argument '--tea'"),
         ("state = 'works'\nrun = 'bench cache --case tea'", "possible values: conflicts"),
         ("state = 'works'\nrun = 'simulate --engine tick'", "nothing is expected of it"),
+        ("state = 'works'\nrun = 'simulate --published'", "names figures"),
+        ("state = 'works'\nrun = 'costs'\nfigures = ['tea']", "names figures"),
     ];
     for (text, expected) in cases {
         let complaint = complaint(&row(text)).unwrap_or_default();
@@ -195,4 +242,20 @@ fn faults_of_rows_are_noticed() {
     let over = Expect { over: Some("/a".to_owned()), ..expect("/b") };
     assert_eq!(unexpected(&over, &document), None, "1.5");
     assert!(unexpected(&expect("/c"), &document).is_some_and(|what| what.contains("no number")));
+    let figure = |name: &str, verdict: Option<&str>| {
+        let source = "paper.table";
+        serde_json::json!({ "source": source, "figure": name, "verdict": verdict })
+    };
+    let (fits, misses) = (Some("fits"), Some("does not fit"));
+    let replayed = [figure("tea 1", fits), figure("tea 2", misses), figure("sd", None)];
+    for (text, expected) in [
+        ("state = 'works'\nfigures = ['tea 1']", None),
+        ("state = 'partly'\nfigures = ['tea 1']", Some("it is Works")),
+        ("state = 'works'\nfigures = ['tea']", Some("it is Partly")),
+        ("state = 'partly'\nfigures = ['tea']", None),
+        ("state = 'works'\nfigures = ['sd']", Some("sd is not compared")),
+        ("state = 'works'\nfigures = ['milk']", Some("no figure is called milk")),
+    ] {
+        assert_eq!(contradiction("paper", &row(text), &replayed).as_deref(), expected, "{text}");
+    }
 }

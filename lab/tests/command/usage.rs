@@ -87,10 +87,11 @@ fn a_workload_file_that_is_missing_not_text_or_contradicts_itself_is_refused() {
 
 #[test]
 fn files_that_cannot_be_written_are_refused_before_anything_is_measured() {
-    for flag in ["--json", "--html", "--pictures"] {
+    let nowhere = ["--json", "--html", "--pictures"].map(|flag| (flag, "/nowhere/result"));
+    // A folder that is there, and takes no files from anybody.
+    for (flag, path) in nowhere.into_iter().chain([("--pictures", "/proc")]) {
         // Without the flag's early check this run would take most of an hour.
-        let args = [flag, "/nowhere/result", "--run-ms", "60000"];
-        refused(&args, "cannot write /nowhere/result");
+        refused(&[flag, path, "--run-ms", "60000"], &format!("cannot write {path}"));
     }
 }
 
