@@ -125,6 +125,12 @@ impl Costs {
         MODERN
     }
 
+    /// An atomic read-modify-write of a line that a CPU on another socket has written: what a lock
+    /// there costs beyond a load.
+    pub(crate) fn far_atomic_transfer(&self) -> Picos {
+        self.far_lock_transfer.saturating_sub(self.far_read_transfer).max(self.atomic_transfer)
+    }
+
     /// A machine that was measured; what was not measured is as in [`Costs::modern`].
     ///
     /// A wake-up and a switch are what was measured without the system calls in it; a callback is

@@ -38,6 +38,8 @@ pub(crate) enum Activity {
         section: bool,
         /// Whether the CPU has only this task, so that the tick stays off where it can be.
         alone: bool,
+        /// Whether it is `cond_resched_rcu_qs()`, which a preemptible kernel has as well.
+        rcu_qs: bool,
     },
 }
 

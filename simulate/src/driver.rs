@@ -185,10 +185,13 @@ impl Driver {
     }
 
     /// Tells the engine of the calls of `cond_resched()` since it was last notified; in a
-    /// preemptible kernel they do nothing.
+    /// preemptible kernel they do nothing, unless they are `cond_resched_rcu_qs()`.
     fn offer_to_reschedule(&mut self, cpu: usize) {
         let due = core::mem::take(&mut self.world.cpus[cpu].cond_resched_due);
-        if due != 0 && !self.world.setup.preemptible {
+        let activity = self.world.cpus[cpu].stretch.activity;
+        let does_something = !self.world.setup.preemptible
+            || matches!(activity, Activity::Kernel { rcu_qs: true, .. });
+        if due != 0 && does_something {
             let at = self.world.cpus[cpu].at;
             self.world.is_quiescent(cpu, at);
             self.call(cpu, 0, Look::Own, |engine, world| {

@@ -20,7 +20,7 @@ pub(crate) enum Program {
     /// Operations without end, each with a callback.
     Loop { busy: Busy, operation: Time, chunk: u32, calls_every: u32, since_call: u32, bytes: u32 },
     /// Long kernel loops, with user time before each.
-    Exits { files: u32, file: Time, pause: Time, bytes: u32, left: Option<u32> },
+    Exits { files: u32, file: Time, pause: Time, bytes: u32, rcu_qs: bool, left: Option<u32> },
     /// Long read-side critical sections, with user time before each.
     Readers { section: Time, pause: Time, reads: bool },
     /// Updates that are waited for.
@@ -94,6 +94,7 @@ impl Program {
                 file: workload.get("file_ns"),
                 pause: workload.get("pause_us") * MICROSECOND,
                 bytes: workload.get("bytes") as u32,
+                rcu_qs: workload.get("rcu_qs") != 0,
                 left: None,
             },
             Kind::LongReaders if is_one_of_every("readers_on_every_cpus") => Self::Readers {
@@ -201,7 +202,12 @@ impl Program {
                 if !*reads {
                     return Stretch::new(Activity::User, 1 + random.exponential(*pause));
                 }
-                let activity = Activity::Kernel { cond_resched: 0, section: true, alone: false };
+                let activity = Activity::Kernel {
+                    cond_resched: 0,
+                    section: true,
+                    alone: false,
+                    rcu_qs: false,
+                };
                 let length = 1 + random.exponential(*section);
                 Stretch { operations: 1, ..Stretch::new(activity, length) }
             }
@@ -224,7 +230,7 @@ impl Program {
     fn exit(&mut self, random: &mut Random) -> Stretch {
         /// Files that are closed between two looks of the simulator.
         const CHUNK: u32 = 32;
-        let Self::Exits { files, file, pause, bytes, left } = self else {
+        let Self::Exits { files, file, pause, bytes, rcu_qs, left } = self else {
             return Stretch::new(Activity::Idle, MICROSECOND);
         };
         let Some(remaining) = *left else {
@@ -235,7 +241,9 @@ impl Program {
         let is_last = remaining == closed;
         *left = if is_last { None } else { Some(remaining - closed) };
         // One after each file.
-        let activity = Activity::Kernel { cond_resched: *file, section: false, alone: true };
+        let rcu_qs = *rcu_qs;
+        let activity =
+            Activity::Kernel { cond_resched: *file, section: false, alone: true, rcu_qs };
         Stretch {
             operations: u32::from(is_last),
             calls: closed,

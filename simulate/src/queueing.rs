@@ -40,6 +40,9 @@ pub struct Loop {
     pub inside_ns: Time,
     /// Whether there is one lock for all; else each CPU takes one of its own.
     pub is_global: bool,
+    /// Lines of data that a section under the one lock begins with, if another CPU had it before:
+    /// they come from there, one after the other.
+    pub lines: u32,
 }
 
 /// What came of it.
@@ -108,6 +111,8 @@ enum Request {
     Try,
     /// The store that frees the lock.
     Release,
+    /// A line of what the lock protects, for a load and a store.
+    Fetch,
 }
 
 /// The copy of the lock's line in a CPU's cache.
@@ -127,6 +132,9 @@ struct Network {
     /// The CPUs that want the bus, the one that is being served first.
     queue: VecDeque<(usize, Request)>,
     holder: Option<usize>,
+    /// The CPU that had the lock last, and lines that its section has to fetch.
+    last: Option<usize>,
+    lines: u32,
     copies: Vec<Copy>,
     /// CPUs that look at their copy until it is taken from them.
     spinning: Vec<bool>,
@@ -148,6 +156,8 @@ pub fn run(shape: Loop, bus: Bus, sections: u64, seed: u64) -> Outcome {
         random: Random::new(seed),
         queue: VecDeque::new(),
         holder: None,
+        last: None,
+        lines: 0,
         copies: vec![Copy::None; cpus],
         spinning: vec![false; cpus],
         wanted_at: vec![None; cpus],
@@ -191,7 +201,7 @@ impl Network {
     }
 
     fn ask(&mut self, cpu: usize, request: Request) {
-        self.outcome.lock_transactions += 1;
+        self.outcome.lock_transactions += u64::from(request != Request::Fetch);
         self.queue.push_back((cpu, request));
         if self.queue.len() == 1 {
             self.serve();
@@ -206,7 +216,7 @@ impl Network {
         let is_mine = self.copies[cpu] == Copy::Exclusive;
         let is_shared = self.copies.contains(&Copy::Shared);
         let cost_ns = match request {
-            Request::Look => self.bus.read_ns,
+            Request::Look | Request::Fetch => self.bus.read_ns,
             Request::Release => self.bus.invalidate_ns,
             Request::Try if is_mine => self.bus.atomic_local_ns,
             Request::Try if is_shared => self.bus.invalidate_ns + self.bus.atomic_local_ns,
@@ -221,6 +231,7 @@ impl Network {
             Request::Look => self.looked(cpu),
             Request::Try => self.tried(cpu),
             Request::Release => self.released(cpu),
+            Request::Fetch => self.fetch(cpu),
         }
         self.queue.pop_front();
         self.serve();
@@ -252,6 +263,18 @@ impl Network {
     fn acquired(&mut self, cpu: usize) {
         let since = self.wanted_at[cpu].take().unwrap_or(self.events.now());
         self.outcome.spinning_ns += self.events.now() - since;
+        let is_away = self.last.replace(cpu) != Some(cpu);
+        self.lines = if self.shape.is_global && is_away { self.shape.lines } else { 0 };
+        self.fetch(cpu);
+    }
+
+    /// The section of `cpu` needs its next line, which stands in line behind what waiters want; or
+    /// has all of them, and works.
+    fn fetch(&mut self, cpu: usize) {
+        if self.lines != 0 {
+            self.lines -= 1;
+            return self.ask(cpu, Request::Fetch);
+        }
         let inside_ns = self.drawn(self.shape.inside_ns);
         self.events.after(inside_ns, (cpu, Next::Worked));
     }
@@ -319,7 +342,7 @@ mod tests {
     const FREE: Bus = Bus { read_ns: 0, invalidate_ns: 0, atomic_remote_ns: 0, atomic_local_ns: 0 };
 
     fn looping(cpus: usize, outside_ns: Time, is_global: bool) -> Loop {
-        Loop { cpus, outside_ns, inside_ns: 4_000, is_global }
+        Loop { cpus, outside_ns, inside_ns: 4_000, is_global, lines: 0 }
     }
 
     /// How many times as long the loop takes with one lock for all.
@@ -341,6 +364,19 @@ mod tests {
         let section = |cpus| run(looping(cpus, 400, true), BUS, 20_000, 1).section_ps();
         let sections: Vec<u64> = [2, 4, 8, 16].map(section).to_vec();
         assert!(sections.windows(2).all(|pair| pair[0] < pair[1]), "{sections:?}");
+    }
+
+    /// What was not there: data that travel with the lock.
+    #[test]
+    fn the_holders_lines_stand_in_line_behind_what_waiters_want() {
+        let section = |cpus, lines| {
+            let shape = Loop { lines, ..looping(cpus, 400, true) };
+            run(shape, BUS, 20_000, 1).section_ps() / 1_000
+        };
+        assert_eq!(section(1, 2), section(1, 0), "no other CPU has them");
+        let [more_of_2, more_of_8] = [2, 8].map(|cpus| section(cpus, 2) - section(cpus, 0));
+        assert!(more_of_2 >= 2 * BUS.read_ns, "{more_of_2}");
+        assert!(more_of_8 > 2 * more_of_2, "{more_of_2} {more_of_8}");
     }
 
     #[test]

@@ -66,7 +66,7 @@ fn drive(
     progress: &mut dyn FnMut(Time) -> ControlFlow<()>,
 ) -> Option<Report> {
     let programs = (0..setup.cpus).map(|cpu| Program::new(workload, cpu, setup.cpus)).collect();
-    let memory = Memory::new(workload, setup.cpus);
+    let memory = Memory::new(workload, setup);
     let mut driver = Driver::new(setup, engine, programs, memory);
     match driver.run(progress) {
         ControlFlow::Continue(()) => {

@@ -64,18 +64,31 @@ impl Shape {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Object(u32);
 
+/// Where a cache line is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Distance {
+    /// In this CPU's cache.
+    Own,
+    /// In that of another CPU of its node.
+    Near,
+    /// On another node.
+    Far,
+}
+
 /// What one operation did besides its own object, in the order in which it did it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// The object's page was not the CPU's active one: its own lists do not suffice, or an atomic
-    /// instruction on the page is needed.
-    Slow,
+    /// instruction on the page is needed, whose line is there.
+    Slow(Distance),
     /// The lock of a node's list was taken.
     List {
         /// Which node's.
         node: u32,
         /// Pages that went to or from the list under it.
         pages: u32,
+        /// Those of them whose line another CPU of this node wrote last, or one of another node.
+        lines: [u32; 2],
         /// Whether by the function that disables interrupts: they were enabled.
         irqsave: bool,
     },
@@ -121,6 +134,8 @@ struct Page {
     counted: u32,
     /// Its place on its node's list, if it is there.
     listed: i64,
+    /// The CPU that wrote its line last.
+    writer: u32,
 }
 
 const NONE: u32 = u32::MAX;
@@ -206,31 +221,41 @@ impl Slab {
     /// Finds `cpu` another active page: one of its own, one of its node's, one of another node's,
     /// or a fresh one.
     fn replenish(&mut self, cpu: usize, steps: &mut Vec<Step>) -> u32 {
-        steps.push(Step::Slow);
         let node = self.node_of(cpu);
         let own = self.pop_partial(cpu);
         let page = own
             .or_else(|| self.refill(cpu, node, steps))
             .or_else(|| self.search(cpu, node, steps))
-            .unwrap_or_else(|| self.fresh(node, steps));
+            .unwrap_or_else(|| self.fresh(cpu, steps));
+        steps.push(Step::Slow(self.write(cpu, page)));
         self.pages[page as usize].place = Place::Cpu;
         self.locals[cpu].active = page;
         page
+    }
+
+    /// `cpu` writes the line of a page, which was where the answer says.
+    fn write(&mut self, cpu: usize, page: u32) -> Distance {
+        let writer = std::mem::replace(&mut self.pages[page as usize].writer, cpu as u32) as usize;
+        match () {
+            () if writer == cpu => Distance::Own,
+            () if self.node_of(writer) == self.node_of(cpu) => Distance::Near,
+            () => Distance::Far,
+        }
     }
 
     /// Takes pages from a node's list, under its lock. Returns the first. Whether there are any
     /// is seen without the lock.
     fn refill(&mut self, cpu: usize, node: u32, steps: &mut Vec<Step>) -> Option<u32> {
         let first = self.nodes[node as usize].pop()?;
-        let mut pages = 1;
+        let mut visit = Visit::default().with(true, self.write(cpu, first));
         let mut objects = self.pages[first as usize].free;
         while objects <= self.shape.refill_objects {
             let Some(page) = self.nodes[node as usize].pop() else { break };
-            pages += 1;
+            visit = visit.with(true, self.write(cpu, page));
             objects += self.pages[page as usize].free;
             self.push_partial(cpu, page);
         }
-        steps.push(Step::List { node, pages, irqsave: false });
+        steps.push(visit.to(node));
         Some(first)
     }
 
@@ -263,7 +288,8 @@ impl Slab {
         Some(page)
     }
 
-    fn fresh(&mut self, node: u32, steps: &mut Vec<Step>) -> u32 {
+    fn fresh(&mut self, cpu: usize, steps: &mut Vec<Step>) -> u32 {
+        let node = self.node_of(cpu);
         let (frame, operations) = self.zones[node as usize].take();
         steps.push(Step::Take { node, operations });
         let size = self.shape.objects_per_page;
@@ -273,10 +299,11 @@ impl Slab {
             let objects = objects.filter(|&objects| objects < IN_USE);
             self.next_free.resize(objects.expect("2^32 objects") as usize, NONE);
             let (place, first_free) = (Place::Spare, NONE);
-            let (free, counted, listed) = (0, 0, 0);
-            self.pages.push(Page { place, node, frame, first_free, free, counted, listed });
+            let (free, counted, listed, writer) = (0, 0, 0, 0);
+            self.pages.push(Page { place, node, frame, first_free, free, counted, listed, writer });
             page
         });
+        self.pages[page as usize].writer = cpu as u32;
         (self.pages[page as usize].node, self.pages[page as usize].frame) = (node, frame);
         let first = page * size;
         for object in first..first + size {
@@ -301,10 +328,10 @@ impl Slab {
         self.next_free[number] = place.first_free;
         place.first_free = object.0;
         place.free += 1;
-        if self.locals[cpu].active != page {
-            steps.push(Step::Slow);
-        }
         let Page { place, node, free, listed, .. } = *place;
+        if self.locals[cpu].active != page {
+            steps.push(Step::Slow(self.write(cpu, page)));
+        }
         match place {
             Place::Full => {
                 if self.locals[cpu].counted > self.shape.partial_objects {
@@ -316,7 +343,8 @@ impl Slab {
                 // SLUB takes the lock before it knows whether the node has enough.
                 let list = &mut self.nodes[node as usize];
                 let is_rich = list.len() > self.shape.node_min as usize;
-                steps.push(Step::List { node, pages: u32::from(is_rich), irqsave: true });
+                let pages = u32::from(is_rich);
+                steps.push(Step::List { node, pages, lines: [0; 2], irqsave: true });
                 if is_rich {
                     list.remove(listed);
                     self.give_back(page, steps);
@@ -330,10 +358,11 @@ impl Slab {
     /// The partial pages of `cpu` go to their nodes, under the nodes' locks: one visit for as many
     /// as are of the same node one after the other. Empty ones are given back afterwards.
     fn drain(&mut self, cpu: usize, steps: &mut Vec<Step>) {
-        let mut visit = None;
+        let mut visit: Option<(u32, Visit)> = None;
         let mut empty = List::default();
         while let Some(page) = self.pop_partial(cpu) {
             let Page { node, free, .. } = self.pages[page as usize];
+            let line = self.write(cpu, page);
             let list = &mut self.nodes[node as usize];
             let is_kept =
                 free != self.shape.objects_per_page || list.len() < self.shape.node_min as usize;
@@ -343,16 +372,16 @@ impl Slab {
             } else {
                 empty.push(page);
             }
-            let pages = u32::from(is_kept);
-            visit = match visit {
-                Some((same, before)) if same == node => Some((node, before + pages)),
-                _ => {
-                    steps.extend(visit.map(Step::unfreeze));
-                    Some((node, pages))
+            let before = match visit.take_if(|(other, _)| *other == node) {
+                Some((_, before)) => before,
+                None => {
+                    steps.extend(visit.take().map(|(other, before)| before.to(other)));
+                    Visit::default()
                 }
             };
+            visit = Some((node, before.with(is_kept, line)));
         }
-        steps.extend(visit.map(Step::unfreeze));
+        steps.extend(visit.map(|(node, visit)| visit.to(node)));
         while let Some(page) = empty.pop() {
             self.give_back(page, steps);
         }
@@ -367,9 +396,24 @@ impl Slab {
     }
 }
 
-impl Step {
-    const fn unfreeze((node, pages): (u32, u32)) -> Self {
-        Self::List { node, pages, irqsave: false }
+/// What is done under the lock of a node's list.
+#[derive(Clone, Copy, Debug, Default)]
+struct Visit {
+    pages: u32,
+    lines: [u32; 2],
+}
+
+impl Visit {
+    /// One more page, which changes hands or not, and whose line is written.
+    fn with(mut self, changes_hands: bool, line: Distance) -> Self {
+        self.pages += u32::from(changes_hands);
+        self.lines[0] += u32::from(line == Distance::Near);
+        self.lines[1] += u32::from(line == Distance::Far);
+        self
+    }
+
+    const fn to(self, node: u32) -> Step {
+        Step::List { node, pages: self.pages, lines: self.lines, irqsave: false }
     }
 }
 

@@ -34,6 +34,10 @@ pub const STEPS_FOR_SPEED: &[&str] = &["force", "pass-over-eqs"];
 /// The lock, the lists, the mask and the snapshots of [`Global`].
 const SHARED: Line = Line::Global(0);
 
+/// All CPUs use one line for the lock and the lists of [`Global`]. Left out, it costs as if each
+/// had its own, and nothing else changes.
+pub const ONE_LIST: &str = "one-list";
+
 /// One list for all CPUs, under one lock; the CPU that queues first polls for all.
 ///
 /// A look is linear in the CPUs that are waited for, the start of a grace period in all.
@@ -66,6 +70,11 @@ impl<S: Steps> Global<S> {
             poller: None,
             in_progress: false,
         }
+    }
+
+    /// The list, as `cpu` uses it.
+    fn touch_list(&self, cpu: usize, host: &mut dyn Host) {
+        host.touch(if self.steps.omits(ONE_LIST) { Line::Cpu(cpu) } else { SHARED }, Access::Lock);
     }
 
     /// What waits for the next grace period now waits for this one, which begins.
@@ -116,7 +125,7 @@ impl<S: Steps> Engine for Global<S> {
         if cpu >= self.next.len() {
             return;
         }
-        host.touch(SHARED, Access::Lock);
+        self.touch_list(cpu, host);
         if self.in_progress && self.steps.omits("separate-lists") {
             self.current[cpu] += 1;
             self.current_owners.insert(cpu);
@@ -148,7 +157,7 @@ impl<S: Steps> Engine for Global<S> {
         if self.poller != Some(cpu) {
             return;
         }
-        host.touch(SHARED, Access::Lock);
+        self.touch_list(cpu, host);
         let was_in_progress = self.in_progress;
         if was_in_progress {
             self.scan.look(&self.steps, host);

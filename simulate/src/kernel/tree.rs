@@ -70,6 +70,12 @@ pub const STEPS_OF_SAFETY: usize = 6;
 /// still waiting asks again.
 pub const STEPS_FOR_SPEED: &[&str] = &[REMEMBER];
 
+/// What [`Variant::V1`] and [`Variant::V2`] do about the holdouts of an old grace period: flag them
+/// and interrupt them. Left out, they do what 3.15 does.
+pub const FLAG: &str = "flag-holdouts";
+/// See [`FLAG`].
+pub const INTERRUPT: &str = "interrupt-holdouts";
+
 /// What a CPU keeps, on its own line.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Cpu {

@@ -9,28 +9,37 @@
 //! The model is the machine of the reporter, 160 CPUs on eight sockets, and a slab allocator whose
 //! pages, locks and cache lines are charged to the CPUs that run the loop ([`crate::slab`],
 //! [`crate::memory`]): all CPUs free at once when a grace period has ended, and wait for each other
-//! at the locks. One number is fitted, [`ZONE_LINE_NS`], on the share of samples that the same
-//! reporter had found in this test in November 2013 in the lock function that disables interrupts
-//! (17.65 %). The share of the other lock function (13.80 %) is predicted, and comes out to a
-//! fifth. Our estimates are [`OPERATION_NS`], [`KERNEL_PERCENT`] and [`COND_RESCHED_NS`].
+//! at the locks. One number is fitted, [`LIST_PAGE_NS`], on the share of samples that the same
+//! reporter had found in this test in November 2013 in the lock function for those who have
+//! interrupts disabled (13.80 %). Our estimates are [`DRAWN_CPUS`], [`OPERATION_NS`],
+//! [`KERNEL_PERCENT`] and [`COND_RESCHED_NS`]. The sign of the losses is predicted, and comes out
+//! with operations of 1.5 and 3 us; with 10 us no more is lost than what runs differ by. **Their
+//! size is not decided**: what is counted are about two grace periods of 3.15, so that runs differ
+//! by [`NOISE_PERCENT`] (with operations of 1.5 us by 10 %). Under v2 11.9 % are lost with one seed
+//! and 10.7 % with another; with 1,000, 1,600 and 2,000 ns for a page, where 1,300 is fitted, 7.7,
+//! 4.6 and 1.1 %.
 //!
-//! **The losses do not come out, and their sign is wrong.** The spinning of 2013 is found where
-//! large batches give whole pages back and take them again: at the zones' locks. That is less, not
-//! more, if grace periods are shorter: v0 recycles its pages within a CPU's own lists and all but
-//! stops to spin, and v2 gains a little. A loss of 10 % with v2 would need the *nodes'* locks to be
-//! the slow ones, which are visited more often if batches are smaller: a page would have to take
-//! [`SLOW_LIST_PAGE_NS`] under them, more than a thousand times what its cache lines take. The row
-//! says what that gives; nearly all spinning would then be in the other lock function. So what
-//! 3.16-rc lost was not lost in the allocator as it is modelled here, or the two profiles are of
-//! different things.
+//! **Frees have to be on other CPUs than allocations**, and those of a page on several. If each CPU
+//! frees what it allocated, or all of it is freed on one other CPU, batches empty whole pages,
+//! which are given back and taken again. The nodes' lists are hardly visited, and nothing is lost
+//! if grace periods are shorter. If the objects of a page are freed on several CPUs, the page comes
+//! to a node's list with few free objects, and is taken from there with few: more often, the
+//! smaller the batches are. How far frees are spread was not published.
 //!
-//! Our estimates do not decide that. With the number fitted anew, v2 gains one per cent with
-//! operations of 1.5 us and six with operations of 10 us. With 80 % of the time in the kernel the
-//! grace periods of v2 are those of 3.15, and v2 loses one per cent: noise.
+//! **What misses** is the other lock function's share in that profile (17.65 %), as the price of a
+//! line under the zones' locks is that of a hit. A second fitted number would give it: with 750 ns
+//! for a line and 2,000 ns for a page both shares are within the band (14.5 and 11.5 %), and v2
+//! loses 12 %. With 900 ns v0 and v2 gain. It depends on the pair, noise decides, and nothing says
+//! why a line should take ten times its price: so it is not fitted, and the row misses.
 
+use std::ops::Range;
 use std::thread;
 
-use crate::kernel::tree::{Options, Tree, Variant};
+use grace::Sequence;
+use grace::steps::Without;
+
+use crate::kernel::Engine;
+use crate::kernel::tree::{FLAG, INTERRUPT, Options, Tree, Variant};
 
 use super::published::Publication;
 use super::{Fitted, Row, Variation, fitted};
@@ -56,16 +65,20 @@ pub const KERNEL_PERCENT: u64 = 95;
 /// as 256 of them take less than a tick, but that 256,000 take less than a grace period of 3.15.
 pub const COND_RESCHED_NS: u64 = 500;
 
-/// A cache line that the page allocator touches under a zone's lock; fitted on 17.65 % of samples
-/// in the lock function that disables interrupts. A line from another core costs a tenth of that:
-/// what else is done under the lock, and what those who wait do to the holder's lines, is in it.
-pub const ZONE_LINE_NS: u64 = 850;
-/// What a page would have to take under a node's lock, were about 10 % to be lost with v2: used
-/// only to say so.
-pub const SLOW_LIST_PAGE_NS: u64 = 130_000;
+/// The CPUs over which frees of what one CPU allocates are spread: itself and the next 19, of which
+/// on average half are on the next socket. Our estimate.
+pub const DRAWN_CPUS: u64 = CPUS_PER_NODE as u64;
 
-/// What is a loss, in percent: less is noise.
-const LOSS_PERCENT: f64 = 1.0;
+/// What is done for a page under a node's lock; fitted on 13.80 % of samples in the lock function
+/// for those who have interrupts disabled. It is more than the page's lines cost: what those who
+/// wait do to the holder's is in it.
+pub const LIST_PAGE_NS: u64 = 1_300;
+
+/// By how much runs differ, in percent of throughput: what is no more is no loss.
+const NOISE_PERCENT: f64 = 4.0;
+
+/// What may be lost where throughput is said to be restored. Our choice, and less than the noise.
+const RESTORED_PERCENT: f64 = 1.0;
 
 /// Calls of `cond_resched()` to a quiescent state, where they are raised from 256.
 const PATIENT_PERIOD: u64 = 256 * 1_000;
@@ -74,8 +87,8 @@ const PATIENT: Variant = Variant::V0 { period: PATIENT_PERIOD as u32 };
 /// What was fitted, and on which figure.
 pub const FITTED: &[Fitted] = &[fitted(
     "lwn2014",
-    "850 ns for a cache line under a zone's lock",
-    "irqsave spinning, % of samples (Hansen, November 2013)",
+    "1,300 ns for a page under a node's lock",
+    "other spinning, % of samples (Hansen, November 2013)",
 )];
 
 /// How long an engine runs, warm-up included; the second half is counted. Those whose grace periods
@@ -134,6 +147,11 @@ impl Outcome {
         self.slab.node_lock_visits * 1_000_000 / self.slab.frees.max(1)
     }
 
+    /// Callbacks that found no object to free, to a million.
+    fn in_vain_ppm(&self) -> u64 {
+        self.slab.in_vain * 1_000_000 / (self.slab.frees + self.slab.in_vain).max(1)
+    }
+
     /// Pages from and to the page allocator, for a million objects.
     fn pages_ppm(&self) -> u64 {
         self.slab.zone_lock_visits * 1_000_000 / self.slab.frees.max(1)
@@ -146,12 +164,25 @@ struct Model {
     operation_ns: u64,
     kernel_percent: u64,
     cond_resched_ns: u64,
+    /// Of objects whose pages a CPU keeps to itself.
+    partial_objects: u64,
+    /// Frees are on the CPU so many after the one that allocates, or one of so many from there on.
+    away_cpus: u64,
+    drawn_cpus: u64,
+    seed: u64,
+    /// The step that the engine leaves out.
+    without: &'static str,
 }
 
 const MODEL: Model = Model {
     operation_ns: OPERATION_NS,
     kernel_percent: KERNEL_PERCENT,
     cond_resched_ns: COND_RESCHED_NS,
+    partial_objects: Shape::filp(CPUS as u32).partial_objects as u64,
+    away_cpus: 0,
+    drawn_cpus: DRAWN_CPUS,
+    seed: 1,
+    without: "",
 };
 
 /// What is estimated, and what the publication names.
@@ -164,56 +195,81 @@ pub fn variations() -> Vec<Variation> {
         of("98 % in the kernel", Model { kernel_percent: 98, ..MODEL }),
         of("cond_resched() each 250 ns, not 500", Model { cond_resched_ns: 250, ..MODEL }),
         of("cond_resched() each 1,000 ns", Model { cond_resched_ns: 1_000, ..MODEL }),
+        of("another seed", Model { seed: 2, ..MODEL }),
+        of("frees on one of 10 CPUs, not 20", Model { drawn_cpus: 10, ..MODEL }),
+        of("frees on one of 40 CPUs", Model { drawn_cpus: 40, ..MODEL }),
+        of("frees on the next socket's CPU", Model { away_cpus: 20, drawn_cpus: 1, ..MODEL }),
+        of("without: frees on other CPUs", Model { drawn_cpus: 1, ..MODEL })
+            .missing("v2_default_loss_percent"),
         of(
             "without: cond_resched() where files are opened and closed",
             Model { cond_resched_ns: 0, ..MODEL },
         )
         .missing("3.16-rc has more grace periods"),
+        of("without: the nodes' lists of pages", Model { partial_objects: 4_096, ..MODEL })
+            .missing("smaller batches visit"),
+        of("without: v1's flag", Model { without: FLAG, ..MODEL }).missing("cond_resched_rcu_qs()"),
+        of("without: v2's interrupt", Model { without: INTERRUPT, ..MODEL }).missing("exit() of"),
     ]
 }
 
 impl Model {
     /// The loop under a variant.
     fn open_close(self, variant: Variant) -> Outcome {
-        self.simulate(variant, RUN, &[("slab_zone_line_ns", ZONE_LINE_NS)])
+        self.simulate(variant, RUN)
     }
 
-    /// The loop under a variant, for so long, with these numbers of the allocator.
-    fn simulate(self, variant: Variant, run: Time, numbers: &[(&str, u64)]) -> Outcome {
+    /// The loop under a variant, for so long.
+    fn simulate(self, variant: Variant, run: Time) -> Outcome {
         let mut workload = named("open-close");
-        set(&mut workload, "operation_ns", self.operation_ns);
-        set(&mut workload, "kernel_percent", self.kernel_percent);
-        set(&mut workload, "cond_resched_ns", self.cond_resched_ns);
-        let shape = Shape::filp(CPUS as u32);
-        set(&mut workload, "slab_objects_per_page", shape.objects_per_page.into());
-        set(&mut workload, "slab_cpus_per_node", CPUS_PER_NODE as u64);
+        let numbers = [
+            ("operation_ns", self.operation_ns),
+            ("kernel_percent", self.kernel_percent),
+            ("cond_resched_ns", self.cond_resched_ns),
+            ("slab_objects_per_page", Shape::filp(CPUS as u32).objects_per_page.into()),
+            ("slab_partial_objects", self.partial_objects),
+            ("slab_cpus_per_node", CPUS_PER_NODE as u64),
+            ("slab_page_ns", LIST_PAGE_NS),
+            ("slab_away_cpus", self.away_cpus),
+            ("slab_drawn_cpus", self.drawn_cpus),
+        ];
         numbers.iter().for_each(|(name, value)| set(&mut workload, name, *value));
         let setup = Setup {
             cpus: CPUS,
             hz: HZ,
             tickless: false,
+            seed: self.seed,
             warm_up: run / 2,
             duration: run / 2,
             ..Setup::default()
         };
-        let tree = Tree::new(Options::new(variant, HZ, CPUS), CPUS);
-        let report = possible(run_engine(&setup, Box::new(tree), "tree", &workload));
+        let report =
+            possible(run_engine(&setup, self.tree(variant, CPUS, 0..0), "tree", &workload));
         let slab = report.slab.unwrap_or_default();
         Outcome { report, slab }
     }
 
-    /// One CPU, tickless, exits with many files open; seven others run a file server.
-    fn exit_files(self, variant: Variant) -> Report {
+    /// The engine, where some CPUs are tickless.
+    fn tree(self, variant: Variant, cpus: usize, tickless: Range<usize>) -> Box<dyn Engine> {
+        let (options, steps) = (Options::new(variant, HZ, cpus), Without(self.without));
+        let tree = Tree::starting_at(Sequence::after(0), options, cpus, steps);
+        Box::new(tree.with_tickless(tickless))
+    }
+
+    /// One CPU, tickless, exits with many files open; seven others run a file server. A preemptible
+    /// kernel may have `cond_resched_rcu_qs()` where others have `cond_resched()`.
+    fn exit_files(self, variant: Variant, preemptible: bool, rcu_qs: bool) -> Report {
         const CPUS: usize = 8;
         let mut workload = named("exit-files");
         set(&mut workload, "exits_on_every_cpus", CPUS as u64);
         set(&mut workload, "files", FILES);
         set(&mut workload, "file_ns", FILE_NS);
+        set(&mut workload, "rcu_qs", rcu_qs.into());
         set(&mut workload, "pause_us", 100_000);
         set(&mut workload, "calls_per_1000_bursts", 1_000);
-        let setup = Setup { cpus: CPUS, hz: HZ, duration: 2 * SECOND, ..Setup::default() };
-        let tree = Tree::new(Options::new(variant, HZ, CPUS), CPUS).with_tickless([0]);
-        possible(run_engine(&setup, Box::new(tree), "tree", &workload))
+        let duration = 2 * SECOND;
+        let setup = Setup { cpus: CPUS, hz: HZ, duration, preemptible, ..Setup::default() };
+        possible(run_engine(&setup, self.tree(variant, CPUS, 0..1), "tree", &workload))
     }
 
     fn rows(self) -> Vec<Row> {
@@ -230,18 +286,16 @@ impl Model {
         published.rows()
     }
 
-    /// v2 if it waits long, v2 as it was merged; 3.15 and v2 with slow lists.
-    fn losers(self) -> [Outcome; 4] {
-        let patient = self.open_close(Variant::V2 { sched_qs_jiffies: u32::MAX });
-        let slow = |variant| self.simulate(variant, RUN, &[("slab_page_ns", SLOW_LIST_PAGE_NS)]);
-        [patient, self.open_close(Variant::v2(HZ)), slow(Variant::V3_15), slow(Variant::v2(HZ))]
+    /// v2 if it waits long, and as it was merged.
+    fn losers(self) -> [Outcome; 2] {
+        [Variant::V2 { sched_qs_jiffies: u32::MAX }, Variant::v2(HZ)]
+            .map(|variant| self.open_close(variant))
     }
 
     fn fill_story(self, published: &mut Publication, before: &Outcome) {
-        let zone = [("slab_zone_line_ns", ZONE_LINE_NS)];
         // Without cond_resched() its grace periods are those of 3.15.
         let run = if self.cond_resched_ns == 0 { RUN } else { SHORT_RUN };
-        let v0 = self.simulate(Variant::v0(), run, &zone);
+        let v0 = self.simulate(Variant::v0(), run);
         let patient = self.open_close(PATIENT);
         let flagged = self.open_close(Variant::v1(HZ));
         let [old_ms, v0_ms, flagged_ms, patient_ms] =
@@ -259,13 +313,13 @@ impl Model {
             [&v0, before].map(|outcome| outcome.irqsave_percent() + outcome.plain_percent());
         let found = [lost, spinning, spinning_before].map(|percent| format!("{percent:.1}"));
         let pages = [before, &v0].map(|outcome| outcome.pages_ppm().to_string());
-        published.statement("loses", &found, lost > LOSS_PERCENT).why("loses", &pages);
+        published.statement("loses", &found, lost > NOISE_PERCENT).why("loses", &pages);
         let lost = loss(before, &patient);
         let found = [format!("{patient_ms:.0}"), format!("{old_ms:.0}"), format!("{lost:.1}")];
         // Nothing is restored where nothing was lost: v0's grace periods have to differ.
         let is_restored = !Row::in_band(v0_ms / old_ms)
             && Row::in_band(patient_ms / old_ms)
-            && lost.abs() < LOSS_PERCENT;
+            && lost.abs() < RESTORED_PERCENT;
         let between_ms = (PATIENT_PERIOD * self.cond_resched_ns) / MILLISECOND;
         published
             .statement("raising", &found, is_restored)
@@ -274,7 +328,7 @@ impl Model {
 
     fn fill_exits(self, published: &mut Publication) {
         let variants = [Variant::V3_15, Variant::v0(), PATIENT, Variant::v2(HZ), Variant::Today];
-        let runs = variants.map(|variant| self.exit_files(variant));
+        let runs = variants.map(|variant| self.exit_files(variant, false, false));
         let held = runs.each_ref().map(|run| run.grace_period_ns.max / MILLISECOND);
         let [old, v0, patient, v2, today] = held;
         let is_held = old > 2 * v0.max(v2).max(today) && patient > 2 * v0;
@@ -282,6 +336,16 @@ impl Model {
         let piled = runs.each_ref().map(|run| run.callbacks.waiting_peak);
         let [old, v0, _, _, today] = piled;
         published.statement("pile", &piled.map(|most| most.to_string()), old > v0 && old > today);
+        // Each with cond_resched(), which does nothing, but for v1 with its own call as well.
+        let (v1, v2) = (Variant::v1(HZ), Variant::v2(HZ));
+        let kernels =
+            [(Variant::V3_15, false), (Variant::v0(), false), (v1, false), (v1, true), (v2, false)];
+        let held = kernels.map(|(variant, rcu_qs)| {
+            self.exit_files(variant, true, rcu_qs).grace_period_ns.max / MILLISECOND
+        });
+        let [old, v0, v1, helped, v2] = held;
+        let is_needed = old.min(v0).min(v1) > 2 * helped.max(v2);
+        published.statement("rcu-qs", &held.map(|ms| ms.to_string()), is_needed);
     }
 }
 
@@ -317,8 +381,7 @@ fn loss(before: &Outcome, after: &Outcome) -> f64 {
     (percent * 100.0).round() / 100.0 + 0.0
 }
 
-fn fill_losses(published: &mut Publication, before: &Outcome, losers: &[Outcome; 4]) {
-    let [patient, merged, slow_before, slow_merged] = losers;
+fn fill_losses(published: &mut Publication, before: &Outcome, [patient, merged]: &[Outcome; 2]) {
     let patient_loss = loss(before, patient);
     let found = [format!("{patient_loss:.2}")];
     published.statement("v2_large_sched_qs_loss_percent", &found, patient_loss.abs() <= 3.0);
@@ -327,18 +390,38 @@ fn fill_losses(published: &mut Publication, before: &Outcome, losers: &[Outcome;
         format!("{:.0}", before.grace_period_ms()),
         merged.visits_ppm().to_string(),
         before.visits_ppm().to_string(),
-        (SLOW_LIST_PAGE_NS / 1_000).to_string(),
-        format!("{:.1}", loss(slow_before, slow_merged)),
-        format!("{:.1}", slow_before.irqsave_percent()),
-        format!("{:.1}", slow_before.plain_percent()),
+        merged.in_vain_ppm().to_string(),
     ];
     const FIGURE: &str = "v2_default_loss_percent";
-    published.number(FIGURE, loss(before, merged)).why(FIGURE, &why);
+    let lost = loss(before, merged);
+    let found = [format!("{lost:.0}")];
+    published.statement(FIGURE, &found, lost > NOISE_PERCENT).why(FIGURE, &why);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The longest grace period of a preemptible kernel, in nanoseconds.
+    fn held(without: &'static str, variant: Variant, rcu_qs: bool) -> Time {
+        Model { without, ..MODEL }.exit_files(variant, true, rcu_qs).grace_period_ns.max
+    }
+
+    #[test]
+    fn without_v1s_flag_or_v2s_interrupt_exit_holds_the_grace_period() {
+        for (step, variant) in [(FLAG, Variant::v1(HZ)), (INTERRUPT, Variant::v2(HZ))] {
+            assert!(held(step, variant, true) > 4 * held("", variant, true), "{step}");
+        }
+    }
+
+    /// What was not there: the call that a preemptible kernel has where `cond_resched()` does
+    /// nothing.
+    #[test]
+    fn v1_is_helped_in_a_preemptible_kernel_by_cond_resched_rcu_qs_alone() {
+        let v1 = Variant::v1(HZ);
+        assert!(held("", v1, false) > 4 * held("", v1, true));
+        assert!(held("", Variant::V3_15, true) > 4 * held("", v1, true), "3.15 looks at no flag");
+    }
 
     #[test]
     fn the_figure_says_how_long_the_files_take() {

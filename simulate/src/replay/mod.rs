@@ -138,10 +138,11 @@ mod tests {
     fn without_a_mechanism_its_row_misses() {
         let mut removed = 0;
         for part in PARTS.iter().filter(|part| part.about_ms <= 2_000) {
+            let with = (part.rows)();
             let variations = (part.variations)().into_iter().filter(|one| one.must_miss.is_some());
             for variation in variations {
                 removed += 1;
-                let [with, without] = [(part.rows)(), (variation.rows)()];
+                let without = (variation.rows)();
                 assert!(!variation.misses(&with), "{variation:?}: it misses with it, too");
                 assert!(variation.misses(&without), "{variation:?}: it fits without it, too");
             }

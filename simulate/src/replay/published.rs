@@ -126,6 +126,12 @@ impl Publication {
         self.number(id, number)
     }
 
+    /// The same, where only what is beyond is compared: [`Freedom::Added`].
+    pub(super) fn added(&mut self, id: &str, number: f64, given: f64, spread: f64) -> &mut Self {
+        self.row(id).freedom = Freedom::Added { given, spread };
+        self.number(id, number)
+    }
+
     /// An engine that costs nothing gives this number: if it fits, the row cannot fail.
     pub(super) fn for_nothing(&mut self, id: &str, number: f64) {
         let row = self.row(id);

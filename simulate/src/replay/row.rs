@@ -74,7 +74,14 @@ pub enum Freedom {
         /// difference from the published figure is no miss. 0 if that was not published.
         spread: f64,
     },
-    /// The same, and it cannot fail: an engine that costs nothing passes as well.
+    /// The same, where only what is beyond is compared, however much that is.
+    Added {
+        /// What the inputs fix.
+        given: f64,
+        /// By how much two runs of what was published differ.
+        spread: f64,
+    },
+    /// As [`Self::Beyond`], and it cannot fail: an engine that costs nothing passes as well.
     Bound {
         /// What the inputs fix.
         given: f64,
@@ -90,7 +97,9 @@ impl Freedom {
     /// What the inputs fix, and the published spread.
     const fn given(self) -> Option<(f64, f64)> {
         match self {
-            Self::Beyond { given, spread } | Self::Bound { given, spread } => Some((given, spread)),
+            Self::Beyond { given, spread }
+            | Self::Added { given, spread }
+            | Self::Bound { given, spread } => Some((given, spread)),
             Self::Free | Self::None => None,
         }
     }
@@ -153,9 +162,12 @@ impl Row {
         }
     }
 
-    /// Whether the inputs fix so much of the number that only what is beyond it is compared.
+    /// Whether only what is beyond the inputs is compared: they fix too much of the number, or it
+    /// is [always](Freedom::Added) so.
     pub fn is_difference(&self) -> bool {
-        self.freedom.given().is_some() && self.share_beyond() < Self::DIFFERENCE_BELOW
+        let is_added = matches!(self.freedom, Freedom::Added { .. });
+        let is_fixed = self.share_beyond() < Self::DIFFERENCE_BELOW;
+        self.freedom.given().is_some() && (is_added || is_fixed)
     }
 
     /// The published spread, if the row is a difference and agrees to within it.
@@ -329,6 +341,13 @@ mod tests {
         assert_eq!(row.compared(), Some((100.0, 110.0)));
         let share = row.free_share().unwrap();
         assert!((share - 50.0 / 110.0).abs() < 1e-12, "{share}");
+        // What is added is compared alone: 50 against 40 fits, and 56 does not.
+        let added = |ours| {
+            let freedom = Freedom::Added { given: 60.0, spread: 0.0 };
+            Row { freedom, ..predicted(100.0, ours) }
+        };
+        assert_eq!((added(110.0).compared(), added(110.0).fit()), (Some((40.0, 50.0)), Fit::Fits));
+        assert_eq!(added(116.0).fit(), Fit::Misses);
         // What is fixed may be more than the number.
         assert_eq!(predicted(1.0, 1.0).beyond(4.0, 0.0).free_share(), Some(0.75));
         assert_eq!(predicted(1.0, 0.0).beyond(0.0, 0.0).free_share(), Some(0.0));

@@ -4,15 +4,24 @@
 //! 16 processes; each process waits for its own semaphore, resets it, posts the next one's, and
 //! waits again, 16,384 times round. He also says that of the kernel with one lock 70 % of all
 //! samples lay in the loop that looks at it. The queueing model needs two numbers besides the table
-//! of 2005:
+//! of 2005, and a third:
 //!
 //! - how long an operation takes alone ([`OPERATION_NS`]): fitted on the 46.7 s without the lock;
 //! - how much of it lies outside the lock ([`OUTSIDE_NS`]): our estimate, from three system calls'
-//!   way in and out (0.4 us each) and one context switch (2 us) for four operations.
+//!   way in and out (0.4 us each) and one context switch (2 us) for four operations;
+//! - how many lines of data travel with the lock ([`LINES`]): fitted on the duration with the lock.
 //!
-//! The duration with the lock and the share of samples are then predicted. **The duration does not
-//! fit**: most of it (321 s) is what any lock does, one CPU after the other; what hand-overs add is
-//! 88 s here and was 194 s. That is a ratio of 0.79 of the whole, which says little.
+//! The share of samples is then predicted. Most of the duration (321 s) is what any lock does, one
+//! CPU after the other; only what hand-overs add is compared, 228 s here and 194 s as published.
+//! Without lines that travel it is 88 s: 1.58 us a section are missing then, which would be ten
+//! lines if each took what it takes on a bus that is free. But a section's first lines stand in
+//! line behind what those who wait for the lock have asked for, so that two take 2 us. The number
+//! was chosen when the target was known; one to four of them fit, none and ten do not.
+//!
+//! **What misses** is the share of samples, which fits without those lines: a holder that waits for
+//! its data lets the others look for longer. As published CPUs spent 13 us for each section outside
+//! of that loop and of the operation, all together, and here 10, of which the holder's lines are 2:
+//! so a part of what is missing is in their tries.
 //!
 //! For DBT1 two more numbers are fitted, the time of a transaction and its operations; its two
 //! figures show that the model can give them, no more.
@@ -37,20 +46,25 @@ const OPERATIONS: u64 = 64 * 16 * 16_384 * 4;
 /// An operation alone, without the atomic instruction that takes the lock; fitted on 46.7 s.
 pub const OPERATION_NS: u64 = 5_509;
 
+/// Lines of data that travel with the one lock: a semaphore's value, and the list of those that
+/// wait for it. Fitted on 515 s.
+pub const LINES: u32 = 2;
+
 /// What of it lies outside the lock.
 pub const OUTSIDE_NS: u64 = 800;
 
 /// Semaphore operations in a transaction of DBT1; fitted on 85.0 transactions a second.
-pub const OPERATIONS_PER_TRANSACTION: u64 = 1_790;
+pub const OPERATIONS_PER_TRANSACTION: u64 = 1_400;
 
 /// A transaction of DBT1 alone on a CPU; fitted on 89.8 transactions a second on two.
-const TRANSACTION_NS: u64 = 22_272_000;
+const TRANSACTION_NS: u64 = 22_220_000;
 
 /// What was fitted, and on which figure.
 pub const FITTED: &[Fitted] = &[
     fitted(SEMOP, "5.5 us for an operation", "ipc_rcu_s"),
-    fitted(DBT1, "1,790 operations in a transaction", "global_lock mean"),
-    fitted(DBT1, "22.3 ms for a transaction", "ipc_rcu mean"),
+    fitted(SEMOP, "two lines of data that travel with the lock", "global_lock_s"),
+    fitted(DBT1, "1,400 operations in a transaction", "global_lock mean"),
+    fitted(DBT1, "22.2 ms for a transaction", "ipc_rcu mean"),
 ];
 
 const SEMOP: &str = "usenix2003.semop";
@@ -60,20 +74,26 @@ const DBT1: &str = "usenix2003.dbt1";
 const SECTIONS: u64 = 100_000;
 
 /// The benchmark's loop on eight CPUs.
-fn semop(outside_ns: u64, is_global: bool) -> Loop {
-    Loop { cpus: 8, outside_ns, inside_ns: OPERATION_NS - outside_ns, is_global }
+fn semop(outside_ns: u64, is_global: bool, lines: u32) -> Loop {
+    Loop { cpus: 8, outside_ns, inside_ns: OPERATION_NS - outside_ns, is_global, lines }
 }
 
 /// DBT1's: the same operations on a faster CPU, and much else between them.
-fn dbt1(outside_ns: u64, is_global: bool) -> Loop {
+fn dbt1(outside_ns: u64, is_global: bool, lines: u32) -> Loop {
     let inside_ns = (OPERATION_NS - outside_ns) * 700 / 900;
     let between_ns = TRANSACTION_NS / OPERATIONS_PER_TRANSACTION - BUS.atomic_local_ns;
-    Loop { cpus: 2, outside_ns: between_ns - inside_ns, inside_ns, is_global }
+    Loop { cpus: 2, outside_ns: between_ns - inside_ns, inside_ns, is_global, lines }
 }
 
 /// The benchmark's duration, in seconds.
 fn seconds(outcome: &Outcome) -> f64 {
     outcome.section_ps() as f64 * OPERATIONS as f64 / 1e12
+}
+
+/// What all CPUs together spend for a section outside of the loop that looks at the lock, beside
+/// the operation, in microseconds.
+fn elsewhere_us(section_us: f64, looking_percent: f64) -> f64 {
+    8.0 * section_us * (1.0 - looking_percent / 100.0) - OPERATION_NS as f64 / 1e3
 }
 
 fn transactions_per_s(outcome: &Outcome) -> f64 {
@@ -86,36 +106,44 @@ fn looking_percent(outcome: &Outcome, cpus: u64) -> f64 {
 
 /// The rows of both publications. Takes about a second.
 pub fn rows() -> Vec<Row> {
-    rows_of(OUTSIDE_NS)
+    rows_of(OUTSIDE_NS, LINES)
 }
 
-/// What is estimated. What a hand-over costs is all that its rows compare: without it they would
-/// miss whatever the model did.
+/// What is estimated. A hand-over's bus is not removed: without it nothing would be left to
+/// compare.
 pub fn variations() -> Vec<Variation> {
     vec![
-        Variation::of("0.4 us outside the lock, not 0.8", || rows_of(400)),
-        Variation::of("1.6 us outside the lock", || rows_of(1_600)),
+        Variation::of("0.4 us outside the lock, not 0.8", || rows_of(400, LINES)),
+        Variation::of("1.6 us outside the lock", || rows_of(1_600, LINES)),
+        Variation::of("one line travels with the lock, not two", || rows_of(OUTSIDE_NS, 1)),
+        Variation::of("ten lines travel with the lock", || rows_of(OUTSIDE_NS, 10)),
+        Variation::of("without: data that travel with the lock", || rows_of(OUTSIDE_NS, 0))
+            .missing("global_lock_s"),
     ]
 }
 
-fn rows_of(outside_ns: u64) -> Vec<Row> {
+fn rows_of(outside_ns: u64, lines: u32) -> Vec<Row> {
     let mut published = Publication::read(include_str!("semaphore.toml"));
-    let semop = |is_global, bus| run(semop(outside_ns, is_global), bus, SECTIONS, 1);
+    let semop = |is_global, bus| run(semop(outside_ns, is_global, lines), bus, SECTIONS, 1);
     let [global, own] = [true, false].map(|is_global| semop(is_global, BUS));
     // What remains if a hand-over costs nothing is fixed by the inputs: a lock serialises.
-    let serial = semop(true, FREE);
+    let serial = run(self::semop(outside_ns, true, 0), FREE, SECTIONS, 1);
     let runs = [1, 2].map(|run| format!("global_lock_s, run {run}"));
     let [first, second] = runs.each_ref().map(|run| published.value(run));
     let times = [&global, &serial].map(|outcome| seconds(outcome) / seconds(&own));
     let times = times.map(|times| format!("{times:.1}"));
     for (run, own_run) in runs.iter().zip(["ipc_rcu_s, run 1", "ipc_rcu_s, run 2"]) {
-        published.beyond(run, seconds(&global), seconds(&serial), second - first);
+        published.added(run, seconds(&global), seconds(&serial), second - first);
         published.why(run, &times).number(own_run, seconds(&own));
     }
     let (looking, given) = (looking_percent(&global, 8), looking_percent(&serial, 8));
     published.beyond("looking", looking, given, 0.0);
+    let section_us = |seconds: f64| seconds * 1e6 / OPERATIONS as f64;
+    let elsewhere = [(seconds(&global), looking), (first, published.value("looking"))];
+    let elsewhere = elsewhere.map(|(seconds, looking)| elsewhere_us(section_us(seconds), looking));
+    published.why("looking", &elsewhere.map(|us| format!("{us:.0}")));
     for (figure, is_global) in [("global_lock mean", true), ("ipc_rcu mean", false)] {
-        let outcome = run(dbt1(outside_ns, is_global), BUS, SECTIONS, 1);
+        let outcome = run(dbt1(outside_ns, is_global, lines), BUS, SECTIONS, 1);
         published.number(figure, transactions_per_s(&outcome));
     }
     published.rows()
@@ -131,14 +159,30 @@ mod tests {
         let rows = rows();
         assert_fitted(FITTED, &rows);
         for row in rows {
-            if row.role == Role::Fitted {
+            if row.role == Role::Fitted && !row.is_difference() {
                 let ratio = row.ratio().unwrap();
                 assert!((0.99..=1.01).contains(&ratio), "{row:?}");
             }
-            // What hand-overs add is less than half of what was published.
-            let is_known = row.figure.starts_with("global_lock_s");
+            // A holder that waits for its data lets the others look for longer.
+            let is_known = row.figure.starts_with("samples in the loop");
             assert_eq!(row.fit() == Fit::Misses, is_known, "{row:?}");
         }
+    }
+
+    /// Lines are whole: what is fitted is the number that comes nearest. What was wrong: ten lines
+    /// fitted as well, because what any lock costs was compared with what was published.
+    #[test]
+    fn no_other_number_of_lines_comes_nearer_and_ten_do_not_fit() {
+        let added = |lines| {
+            let rows = rows_of(OUTSIDE_NS, lines);
+            let row = rows.into_iter().find(|row| row.figure.starts_with("global_lock_s")).unwrap();
+            assert!(row.is_difference(), "{row:?}");
+            (row.ratio().unwrap().ln().abs(), row.fit())
+        };
+        let (nearest, fit) = added(LINES);
+        assert_eq!(fit, Fit::Fits);
+        assert!([0, 1, 3, 4].into_iter().all(|lines| added(lines).0 > nearest));
+        assert_eq!([0, 10].map(|lines| added(lines).1), [Fit::Misses; 2]);
     }
 
     #[test]
@@ -154,10 +198,10 @@ mod tests {
         // With half or twice of it the lock still costs as much, to a sixth, of what it costs with
         // it.
         for outside_ns in [OUTSIDE_NS / 2, 2 * OUTSIDE_NS] {
-            let shape = |is_global| semop(outside_ns, is_global);
+            let shape = |is_global| semop(outside_ns, is_global, LINES);
             let seconds = |is_global| seconds(&run(shape(is_global), BUS, 20_000, 1));
             let times = seconds(true) / seconds(false);
-            assert!((7.4..=10.0).contains(&times), "{outside_ns} ns outside: {times}x");
+            assert!((10.0..=12.5).contains(&times), "{outside_ns} ns outside: {times}x");
         }
     }
 }

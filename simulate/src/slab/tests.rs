@@ -56,6 +56,9 @@ const SMALL: Shape = Shape {
     search_of_1024: 1_024,
 };
 
+/// A page whose line is here.
+const OWN: Step = Step::Slow(Distance::Own);
+
 /// Allocates or frees, and says what that took.
 fn allocate(slab: &mut Slab, cpu: usize) -> (Object, Vec<Step>) {
     let mut steps = Vec::new();
@@ -126,26 +129,43 @@ fn the_lock_is_taken_where_pages_change_hands() {
         // Another page at every fourth; the first one splits the largest block.
         let operations = [9, 1, 2, 1, 3];
         let expected = match index % 4 {
-            0 => vec![Step::Slow, Step::Take { node: 0, operations: operations[index / 4] }],
+            0 => vec![Step::Take { node: 0, operations: operations[index / 4] }, OWN],
             _ => Vec::new(),
         };
         assert_eq!(*steps, expected, "object {index}");
     }
     // Two full pages become partial ones of the other CPU; the third displaces them.
-    assert_eq!(free(&mut slab, 1, objects[0].0), [Step::Slow]);
-    assert_eq!(free(&mut slab, 1, objects[4].0), [Step::Slow]);
-    let drained = Step::List { node: 0, pages: 2, irqsave: false };
-    assert_eq!(free(&mut slab, 1, objects[8].0), [Step::Slow, drained]);
+    // Their lines were the first CPU's, and are where they are from then on.
+    assert_eq!(free(&mut slab, 1, objects[0].0), [Step::Slow(Distance::Near)]);
+    assert_eq!(free(&mut slab, 1, objects[4].0), [Step::Slow(Distance::Near)]);
+    let drained = Step::List { node: 0, pages: 2, lines: [0; 2], irqsave: false };
+    assert_eq!(free(&mut slab, 1, objects[8].0), [Step::Slow(Distance::Near), drained]);
     // A page on the node's list: the lock is taken when the last object comes back.
-    assert_eq!(free(&mut slab, 1, objects[1].0), [Step::Slow]);
-    assert_eq!(free(&mut slab, 1, objects[2].0), [Step::Slow]);
-    let unlisted = Step::List { node: 0, pages: 1, irqsave: true };
+    assert_eq!(free(&mut slab, 1, objects[1].0), [OWN]);
+    assert_eq!(free(&mut slab, 1, objects[2].0), [OWN]);
+    let unlisted = Step::List { node: 0, pages: 1, lines: [0; 2], irqsave: true };
     let back = Step::GiveBack { node: 0, operations: 1 };
-    assert_eq!(free(&mut slab, 1, objects[3].0), [Step::Slow, unlisted, back]);
+    assert_eq!(free(&mut slab, 1, objects[3].0), [OWN, unlisted, back]);
     assert_eq!(slab.pages(), 4);
     // The active page takes its own back without anything.
     assert_eq!(free(&mut slab, 0, objects[16].0), []);
     check(&slab, 17 - 7);
+}
+
+/// What was not there: a page's line stays with the CPU that wrote it last, and comes from there,
+/// under the lock if the page is taken from a list.
+#[test]
+fn pages_lines_come_from_the_cpu_that_freed_into_them() {
+    // Each CPU is a node of its own.
+    let mut slab = Slab::new(Shape { refill_objects: 9, ..SMALL }, 2, 1);
+    let objects: Vec<_> = (0..16).map(|_| allocate(&mut slab, 0).0).collect();
+    for page in objects.chunks(4).take(3) {
+        assert_eq!(free(&mut slab, 1, page[0])[0], Step::Slow(Distance::Far));
+    }
+    let (_, steps) = allocate(&mut slab, 0);
+    let refilled = Step::List { node: 0, pages: 2, lines: [0, 2], irqsave: false };
+    assert_eq!(steps, [refilled, OWN]);
+    check(&slab, 14);
 }
 
 /// What was not there: a CPU whose node has no partial page takes another node's, under that

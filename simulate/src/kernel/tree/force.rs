@@ -3,7 +3,7 @@
 use grace::steps::Steps;
 
 use super::options::at_least_one;
-use super::{SNAPSHOT, Tree, Variant};
+use super::{FLAG, INTERRUPT, SNAPSHOT, Tree, Variant};
 use crate::kernel::{Access, Host, Line};
 
 /// Once a grace period has reached half the stall time, a holdout is interrupted this often.
@@ -77,14 +77,14 @@ impl<S: Steps> Tree<S> {
         match self.options.variant {
             Variant::V3_15 | Variant::V0 { .. } => self.beat(holdout, host),
             Variant::V1 { flag_after_jiffies } => {
-                if self.age_jiffies >= flag_after_jiffies {
+                if self.age_jiffies >= flag_after_jiffies && !self.steps.omits(FLAG) {
                     self.ask_for_help(holdout, true, host);
                 }
                 self.beat(holdout, host);
             }
             Variant::V2 { sched_qs_jiffies } => {
-                let is_old = self.age_jiffies >= sched_qs_jiffies
-                    || self.age_jiffies >= self.options.stall_jiffies / 2;
+                let limit = sched_qs_jiffies.min(self.options.stall_jiffies / 2);
+                let is_old = self.age_jiffies >= limit && !self.steps.omits(INTERRUPT);
                 if is_old && self.ask_for_help(holdout, true, host) {
                     host.resched(holdout);
                 } else {
