@@ -15,9 +15,10 @@
 //! [`KERNEL_PERCENT`] and [`COND_RESCHED_NS`]. The sign of the losses is predicted, and comes out
 //! with operations of 1.5 and 3 us; with 10 us no more is lost than what runs differ by. **Their
 //! size is not decided**: what is counted are about two grace periods of 3.15, so that runs differ
-//! by [`NOISE_PERCENT`] (with operations of 1.5 us by 10 %). Under v2 11.9 % are lost with one seed
-//! and 10.7 % with another; with 1,000, 1,600 and 2,000 ns for a page, where 1,300 is fitted, 7.7,
-//! 4.6 and 1.1 %.
+//! by [`NOISE_PERCENT`]. With seven seeds, once, v2 lost 3.6 to 19.1 %, on average 9.9 (standard
+//! error 1.9); v0 21.6 to 36.7; v2 that waits long, which does as 3.15, -5.1 to 9.1, on average 1.6
+//! (1.7). With one seed and 1,000, 1,600 and 2,000 ns for a page, where 1,300 is fitted, v2 lost
+//! 7.7, 4.6 and 1.1 %.
 //!
 //! **Frees have to be on other CPUs than allocations**, and those of a page on several. If each CPU
 //! frees what it allocated, or all of it is freed on one other CPU, batches empty whole pages,
@@ -74,8 +75,9 @@ pub const DRAWN_CPUS: u64 = CPUS_PER_NODE as u64;
 /// wait do to the holder's is in it.
 pub const LIST_PAGE_NS: u64 = 1_300;
 
-/// By how much runs differ, in percent of throughput: what is no more is no loss.
-const NOISE_PERCENT: f64 = 4.0;
+/// By how much runs differ, in percent of throughput: what is no more is no loss. Twice the
+/// standard deviation between two engines that take the same steps, of seven seeds (4.6 %).
+const NOISE_PERCENT: f64 = 10.0;
 
 /// What may be lost where throughput is said to be restored. Our choice, and less than the noise.
 const RESTORED_PERCENT: f64 = 1.0;
