@@ -262,6 +262,9 @@ mod tests {
             |before: &&str| [";  fill: ", ";  stroke: "].iter().any(|end| before.ends_with(end));
         assert!(before.len() > 10 && before[..before.len() - 1].iter().all(has_plain), "{picture}");
         assert!(super::picture(&Markup::default()).is_none());
+        let mut nameless = Markup::default();
+        nameless.element("svg", &[], |_| {});
+        assert_eq!(super::picture(&nameless).unwrap().0, "picture");
     }
 
     #[test]

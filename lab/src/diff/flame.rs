@@ -132,6 +132,7 @@ pub(super) fn shortened(name: &str, letters: usize) -> String {
 mod tests {
     use super::super::stacks::Profile;
     use super::*;
+    use crate::html;
 
     #[test]
     fn boxes_are_as_wide_as_their_cost_and_coloured_by_their_growth() {
@@ -140,6 +141,9 @@ mod tests {
             [side("main;read 1\nmain;gone 1\n", 10.0), side("main;read 1\nmain;<new> 3\n", 20.0)];
         let mut markup = Markup::default();
         draw(&mut markup, &sides, By::After, &|cost| format!("{cost:.0}"));
+        // `--pictures` wrote nothing.
+        let label = html::picture(&markup).map(|(label, _)| label.to_owned());
+        assert_eq!(label.as_deref(), Some("flame graph, as wide as after"));
         let svg = markup.into_string();
         assert!(svg.contains("main: 10 before, 20 after"), "{svg}");
         assert!(svg.contains("&lt;new&gt;: 0 before, 15 after"), "{svg}");
