@@ -157,8 +157,8 @@ pub(crate) struct Description {
     #[arg(long, value_enum)]
     kind: Option<Kind>,
     /// Threads, each reading and updating; of N..M, instead of the sweeps, curves of all designs
-    /// from N threads to M: read only, mixed, and, unless keys are given, of a large table [default:
-    /// the CPUs this process may use]
+    /// from N threads to M: read only, mixed, and, unless keys are given, of a large table
+    /// [default: the CPUs this process may use]
     #[arg(long, value_name = "N")]
     threads: Option<Threads>,
     /// Reads among the operations, in per cent; the rest are updates [default: 99; of a counter,
