@@ -31,16 +31,23 @@ pub(crate) enum Kind {
     Queue,
     /// Values by ids that the table gives out: sessions, handles
     Ids,
+    /// References to one object that is replaced as a whole; see --exact, --blocks, --migrates
+    Reference,
 }
 
 impl Kind {
     /// Reads, in per cent, where nothing is said of them. A counter is mostly added to.
     const fn reads_percent(self) -> f64 {
         match self {
-            Kind::Table | Kind::Config | Kind::Ids => 99.0,
+            Kind::Table | Kind::Config | Kind::Ids | Kind::Reference => 99.0,
             Kind::Counter => 1.0,
             Kind::Queue => 50.0,
         }
+    }
+
+    /// As it is typed.
+    pub(crate) fn name(self) -> String {
+        clap::ValueEnum::to_possible_value(&self).expect("none is hidden").get_name().to_owned()
     }
 
     /// Whether the values have keys.
@@ -162,9 +169,16 @@ pub(crate) struct Description {
     /// [default: 0]
     #[arg(long, value_name = "PERCENT")]
     churn: Option<Percent>,
-    /// Each sum of the counter has to be the value that it had at one moment
+    /// Each sum of the counter has to be the value that it had at one moment; the object has to be
+    /// freed when its last reference goes
     #[arg(long)]
     exact: bool,
+    /// What one CPU takes, of a counter with a limit or as a reference, is given back on another
+    #[arg(long)]
+    migrates: bool,
+    /// References are held while their readers block
+    #[arg(long)]
+    blocks: bool,
     /// The counter counts what is in use, and must never exceed N
     #[arg(long, value_name = "N")]
     limit: Option<Whole<1, 1_000_000_000>>,
@@ -224,6 +238,10 @@ pub(crate) struct Workload {
     pub(crate) churn_percent: f64,
     /// Whether a sum has to be exact.
     pub(crate) exact: bool,
+    /// Whether what one CPU takes is given back on another.
+    pub(crate) migrates: bool,
+    /// Whether references are held while their readers block.
+    pub(crate) blocks: bool,
     /// What a counter may count up to.
     pub(crate) limit: Option<u32>,
     /// Which keys are used how often.
@@ -265,6 +283,8 @@ impl Workload {
             reads_percent: flags.reads.or(file.reads).map_or(kind.reads_percent(), |share| share.0),
             churn_percent: flags.churn.or(file.churn).map_or(0.0, |share| share.0),
             exact: flags.exact || file.exact,
+            migrates: flags.migrates || file.migrates,
+            blocks: flags.blocks || file.blocks,
             limit: flags.limit.or(file.limit).map(|limit| limit.0),
             popularity: flags.popularity().or(file.popularity()).unwrap_or(Popularity::Zipf(0.99)),
             value_bytes: flags.value_bytes.or(file.value_bytes).map_or(64, |n| n.0),
@@ -293,14 +313,18 @@ impl Workload {
 
     /// What says something that its kind has no use for would be measured as if it were not said.
     fn check(&self) -> Result<(), String> {
+        const COUNTED: &[Kind] = &[Kind::Counter, Kind::Reference];
         let only = [
-            (self.churn_percent > 0.0, "--churn", Kind::Table, "table"),
-            (self.exact, "--exact", Kind::Counter, "counter"),
-            (self.limit.is_some(), "--limit", Kind::Counter, "counter"),
+            (self.churn_percent > 0.0, "--churn", &[Kind::Table][..]),
+            (self.exact, "--exact", COUNTED),
+            (self.migrates, "--migrates", COUNTED),
+            (self.blocks, "--blocks", &[Kind::Reference]),
+            (self.limit.is_some(), "--limit", &[Kind::Counter]),
         ];
-        let wrong = only.iter().find(|(is_said, _, kind, _)| *is_said && self.kind != *kind);
-        if let Some((_, what, _, kind)) = wrong {
-            return Err(format!("{what} is for --kind {kind} only"));
+        let wrong = only.iter().find(|(is_said, _, kinds)| *is_said && !kinds.contains(&self.kind));
+        if let Some((_, what, kinds)) = wrong {
+            let kinds: Vec<String> = kinds.iter().map(|kind| kind.name()).collect();
+            return Err(format!("{what} is for --kind {} only", kinds.join(" and ")));
         }
         if self.kind == Kind::Queue && self.reads_percent != Kind::Queue.reads_percent() {
             return Err("a queue has as many values put in as taken out: leave --reads out, or \
@@ -308,6 +332,11 @@ impl Workload {
                 .to_owned());
         }
         Ok(())
+    }
+
+    /// Whether it asks for what not each design of its ranking does.
+    pub(crate) const fn asks_more_than_speed(&self) -> bool {
+        matches!(self.kind, Kind::Reference) && (self.exact || self.blocks || self.migrates)
     }
 
     /// What is measured of a design in a round.
@@ -321,7 +350,7 @@ impl Workload {
         match self.kind {
             Kind::Table if self.churn_percent > 0.0 => Measured::Churn,
             Kind::Table => Measured::Table,
-            Kind::Config => Measured::Config,
+            Kind::Config | Kind::Reference => Measured::Config,
             Kind::Counter if self.limit.is_some() => Measured::LimitCounter,
             Kind::Counter if self.exact => Measured::ExactCounter,
             Kind::Counter => Measured::Counter,
@@ -340,6 +369,7 @@ impl Workload {
             ),
             Kind::Table => format!("a keyed table whose keys stay, {}", self.popularity),
             Kind::Config => "one structure, replaced as a whole".to_owned(),
+            Kind::Reference => "references to one object, replaced as a whole".to_owned(),
             Kind::Counter => match (self.limit, self.exact) {
                 (Some(limit), _) => format!("a counter of what is in use, at most {limit}"),
                 (None, true) => "a counter with exact sums".to_owned(),

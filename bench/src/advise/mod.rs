@@ -6,11 +6,13 @@
 //!
 //! - `paste`: a program of ten lines for each design.
 //! - `race`: all of them on the same operations.
+//! - `tree`: which of them for which need.
 
 mod paste;
 mod race;
 #[cfg(test)]
 mod tests;
+mod tree;
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -23,6 +25,7 @@ use crate::shapes::{COPIED_BYTES_MAX, Make};
 
 pub use crate::shapes::{Operation, Plan, Workload};
 pub use race::{Contender, Series, race, race_duration};
+pub use tree::{Leaf, Need, Question, Tree, tree};
 
 /// A synchronisation design, as the user of a ranking sees it.
 #[derive(Debug)]
@@ -58,6 +61,8 @@ struct Known {
     families: Vec<&'static str>,
     /// By the names of the rivals.
     designs: BTreeMap<&'static str, About>,
+    /// By the kinds of shared state that have one.
+    trees: BTreeMap<&'static str, Tree>,
 }
 
 /// What the fields of [`Design`] with these names say.

@@ -17,9 +17,9 @@ mod semop;
 
 use std::time::Duration;
 
-use self::chapters::{
-    data_locking, deleted_flag, lock_pairs, publish, rcu, shipping, when_to_stop,
-};
+use self::chapters::ladder::{self, Buckets, Copied, Records, Shared, Stage};
+use self::chapters::one_lock_at_a_time::{self, Containers};
+use self::chapters::{deleted_flag, lock_pairs, publish, shipping, when_to_stop};
 use self::paths::Tree;
 use self::semaphores::{ById, OneLock};
 use self::semop::System;
@@ -61,12 +61,15 @@ macro_rules! program {
 
 /// All programs.
 pub(crate) static PROGRAMS: &[Program] = &[
-    program!("data-locking", data_locking::Table, 4096),
+    program!("data-locking", ladder::OneLock::new(4096), Buckets::new(4096)),
+    program!("hierarchical", Buckets::new(4096), Records::new(4096)),
+    program!("reader-writer", Records::new(4096), Shared::new(4096)),
+    program!("rcu", Shared::new(4096), Copied::new(4096)),
     program!("lock-pairs", lock_pairs::Accounts, 1024),
     program!("shipping", shipping::Records, 4096),
-    program!("rcu", rcu::Table, 1024),
     program!("deleted-flag", deleted_flag::Table, 1024),
     program!("publish", publish::Table, 16),
+    program!("one-lock-at-a-time", one_lock_at_a_time::Tickets, 64),
     program!("when-to-stop", when_to_stop::Server, 2000),
     program!("directory-cache", Tree::locked(), Tree::cached()),
     program!("semaphores", System::<OneLock>::new(), System::<ById>::new()),

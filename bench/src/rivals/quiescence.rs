@@ -15,7 +15,7 @@ use quiescence::collections::{CopyMap, HashMap, IdMap, Queue as Fifo, Stack};
 use quiescence::sync::{Counter, ExactCounter, Latch, LimitCounter, SeqLock};
 use quiescence::{ArcCell, Domain, Rcu, Srcu, cell::Snapshot, tag::ThreadTag, tuning::Fences};
 
-use self::cells::{InCell, Snapshots};
+use self::cells::{InCell, InExactCell, Snapshots};
 use self::srcu::BUSY;
 use self::threads::{Announcers, Limited, LimitedAnnouncers, QuiescentStates, Sections, Threads};
 use super::Rival;
@@ -90,6 +90,7 @@ pub(super) const RIVALS: &[Rival] = &[
         .boot(|| Box::new(Rcu::new_in(Slots::new(0), Domain::new())))
         .domain::<Domain>(),
     Rival::ours("quiescence-arc-cell").config::<Whole<InCell>>().per_key::<InCell>(),
+    Rival::ours("quiescence-exact-cell").config::<Whole<InExactCell>>(),
     Rival::ours("quiescence-counter").counter::<Counter>(),
     Rival::ours("quiescence-exact")
         .counter::<ExactCounter>()

@@ -57,6 +57,8 @@ fn load(lesson: &str, geometry: &Geometry) -> Box<dyn Load> {
         "prefetch" => queue::WakeUps::boxed(geometry),
         "eth-type-trans" => queue::Packets::boxed(geometry),
         "sweep" => alone::Sweep::boxed(geometry),
+        "list-array" => alone::Walk::boxed(geometry),
+        "hot-cold" => alone::Replaced::boxed(geometry),
         _ => unreachable!("{lesson} is no lesson"),
     }
 }

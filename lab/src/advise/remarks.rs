@@ -54,7 +54,7 @@ const LARGE_BYTES: u32 = 128;
 /// What the size of the values means, where they are large.
 pub(super) fn large_values(workload: &Workload) -> Option<String> {
     const LINE_BYTES: u32 = 64;
-    let has_values = matches!(workload.kind, Kind::Table | Kind::Config | Kind::Ids);
+    let has_values = !matches!(workload.kind, Kind::Counter | Kind::Queue);
     if !has_values || workload.value_bytes <= LARGE_BYTES {
         return None;
     }

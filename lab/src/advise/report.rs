@@ -66,10 +66,12 @@ impl Report {
         decide::too_noisy(&verdict::advice(&self.tables), &self.tables, &self.run)
     }
 
-    /// What to take; nothing where nothing can be recommended.
+    /// What to take; nothing where nothing can be recommended for its speed.
     pub(super) fn advice(&self) -> Vec<Advice<'_>> {
         match self.too_noisy() {
-            None if self.checksum_errors() == 0 => verdict::advice(&self.tables),
+            None if self.checksum_errors() == 0 && !self.workload.asks_more_than_speed() => {
+                verdict::advice(&self.tables)
+            }
             _ => Vec::new(),
         }
     }

@@ -1,22 +1,23 @@
-//! Which counter: the decision tree of McKenney's tutorial of 2005, with our counters as leaves.
+//! Which counter, and which kind of reference: the decision trees of `bench/designs.toml`.
 //!
-//! The tree asks what the count is for before it asks what is fast. Each question is a flag; the
-//! path through the tree is printed beside the ranking, and whether the measurement agrees.
+//! A tree asks what something is for before it asks what is fast. Most questions are flags; the
+//! path through the tree is printed beside the ranking, with what was measured of each of its
+//! leaves, and whether the measurement agrees.
 
+use bench::advise::{Leaf, Need, Tree};
 use bench::units;
 use serde::Serialize;
 
 use super::rank::{Place, best};
-use super::texts::TEXTS;
-use crate::workload::{Kind, Workload};
+use super::verdict::listed;
+use crate::workload::Workload;
 
-/// Where the tree is from.
-const SOURCE: &str = "after McKenney, Linux Kernel Scalability: Using the Right Tool for the Job, \
-                      linux.conf.au 2005";
-
-/// Sums that are at least this share of the operations, in per cent, are frequent: then a sum of
-/// many words costs more than its cheap additions save.
+/// Reads or updates that are at least this share of the operations, in per cent, are frequent: a
+/// sum of many words then costs more than its cheap additions save.
 const FREQUENT_PERCENT: f64 = 10.0;
+
+/// Bytes of a value that readers copy, at most.
+const COPIED_BYTES: u32 = 64;
 
 /// A question, and what the workload says to it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -26,46 +27,48 @@ pub(super) struct Step {
 }
 
 /// A path through the tree.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub(super) struct Path {
     pub(super) steps: Vec<Step>,
     /// The design at the leaf.
     pub(super) design: &'static str,
     pub(super) because: &'static str,
+    #[serde(skip)]
+    tree: &'static Tree,
+    #[serde(skip)]
+    asks_more_than_speed: bool,
 }
 
-/// The path of a counter; other kinds have none.
+/// What the workload says, and which option says it.
+fn answer(workload: &Workload, need: Need) -> (bool, &'static str) {
+    match need {
+        Need::Limit => (workload.limit.is_some(), "--limit"),
+        Need::Exact => (workload.exact, "--exact"),
+        Need::Often => (workload.reads_percent >= FREQUENT_PERCENT, "--reads"),
+        Need::Replaced => (100.0 - workload.reads_percent >= FREQUENT_PERCENT, "--reads"),
+        Need::Migrates => (workload.migrates, "--migrates"),
+        Need::Blocks => (workload.blocks, "--blocks"),
+        Need::Copied => (workload.value_bytes <= COPIED_BYTES, "--value-bytes"),
+        Need::Zero | Need::Together | Need::Pinned | Need::Big => (false, "not an option here"),
+    }
+}
+
+/// The path of a kind that has a tree.
 pub(super) fn path(workload: &Workload) -> Option<Path> {
-    if workload.kind != Kind::Counter {
-        return None;
-    }
-    let frequent = workload.reads_percent >= FREQUENT_PERCENT;
-    let mut steps = vec![Step {
-        question: "is there a limit that it must not exceed?",
-        answer: match workload.limit {
-            Some(limit) => format!("yes, {limit} (--limit)"),
-            None => "no (--limit)".to_owned(),
-        },
-    }];
-    if workload.limit.is_none() {
-        steps.push(Step {
-            question: "must a sum be exact?",
-            answer: if workload.exact { "yes (--exact)" } else { "no (--exact)" }.to_owned(),
-        });
-    }
-    let share = units::percent(workload.reads_percent);
-    let often = if frequent { "often" } else { "seldom" };
-    steps.push(Step {
-        question: "how often is it read?",
-        answer: format!("{often}, in {share} % of the operations (--reads)"),
+    let tree = bench::advise::tree(&workload.kind.name())?;
+    let (design, leaf, path) = tree.walk(|need| answer(workload, need).0);
+    let steps = path.into_iter().map(|(question, is_so)| {
+        let (_, option) = answer(workload, question.need);
+        let answer = format!("{} ({option})", if is_so { "yes" } else { "no" });
+        Step { question: question.ask, answer }
     });
-    let design = match (workload.limit.is_some(), workload.exact, frequent) {
-        (_, _, true) => "atomic-shared",
-        (true, _, false) => "quiescence-limit",
-        (false, true, false) => "quiescence-exact",
-        (false, false, false) => "quiescence-counter",
-    };
-    Some(Path { steps, design, because: &TEXTS[design] })
+    Some(Path {
+        steps: steps.collect(),
+        design,
+        because: leaf.because,
+        tree,
+        asks_more_than_speed: workload.asks_more_than_speed(),
+    })
 }
 
 impl Path {
@@ -75,13 +78,30 @@ impl Path {
         let steps: Vec<String> = steps.collect();
         vec![
             format!(
-                "The decision tree ({SOURCE}): {}. Its leaf is {}: {}.",
+                "The decision tree (after {}): {}. Its leaf is {}: {}.",
+                self.tree.source,
                 steps.join("; "),
                 self.design,
                 self.because
             ),
             self.measured(places),
+            self.leaves(places),
         ]
+    }
+
+    /// What is known of every leaf of the tree.
+    fn leaves(&self, places: &[Place]) -> String {
+        let of = |(name, leaf): (&&str, &Leaf)| {
+            let place = places.iter().find(|place| place.design.name == *name);
+            let behind = place.map(|place| units::figures(place.best_is_faster.median));
+            format!("{name} ({})", behind.as_deref().or(leaf.elsewhere).unwrap_or("not measured"))
+        };
+        let leaves: Vec<String> = self.tree.leaves.iter().map(of).collect();
+        format!(
+            "Its leaves, each with how many times as fast the first of this ranking is, or with \
+             what measures it: {}.",
+            listed(&leaves)
+        )
     }
 
     fn measured(&self, places: &[Place]) -> String {
@@ -89,6 +109,14 @@ impl Path {
         let (Some(leaf), Some(first)) = (leaf, best(places)) else {
             return format!("{} was not measured.", self.design);
         };
+        if self.asks_more_than_speed {
+            return format!(
+                "Not every design of the ranking does what these options ask for. Take the leaf; \
+                 the first of the ranking, {}, is {} times as fast.",
+                first.design.name,
+                units::figures(leaf.best_is_faster.median)
+            );
+        }
         if leaf.standing.is_in_set() {
             return "The measurement agrees with the tree.".to_owned();
         }
@@ -106,6 +134,7 @@ impl Path {
 mod tests {
     use super::*;
     use crate::advise::rank;
+    use crate::workload::Kind;
     use bench::advise::designs;
 
     fn counter(limit: Option<u32>, exact: bool, reads_percent: f64) -> Workload {
@@ -114,21 +143,34 @@ mod tests {
 
     #[test]
     fn each_leaf_is_a_design_that_can_do_it_and_each_question_is_asked_once() {
+        let reference = |blocks, migrates, value_bytes, reads_percent| {
+            let kind = Kind::Reference;
+            Workload { kind, blocks, migrates, value_bytes, ..counter(None, false, reads_percent) }
+        };
+        let exact = |workload| Workload { exact: true, ..workload };
+        let limited = |reads_percent| counter(Some(9), false, reads_percent);
         let cases = [
-            (counter(None, false, 1.0), "quiescence-counter", 3),
-            (counter(None, true, 1.0), "quiescence-exact", 3),
-            (counter(Some(9), false, 1.0), "quiescence-limit", 2),
-            (counter(Some(9), true, 1.0), "quiescence-limit", 2),
-            (counter(None, false, 50.0), "atomic-shared", 3),
-            (counter(Some(9), false, 50.0), "atomic-shared", 2),
+            (counter(None, false, 1.0), "quiescence-counter", 6),
+            (counter(None, true, 1.0), "quiescence-exact", 5),
+            (limited(1.0), "quiescence-limit", 3),
+            (counter(Some(9), true, 1.0), "quiescence-limit", 3),
+            (Workload { migrates: true, ..limited(1.0) }, "atomic-shared", 3),
+            (counter(None, false, 50.0), "atomic-shared", 5),
+            (limited(50.0), "atomic-shared", 2),
+            (reference(false, false, 4096, 99.0), "quiescence", 3),
+            (reference(false, false, 64, 99.0), "quiescence-snapshot", 4),
+            (reference(false, false, 64, 50.0), "quiescence-seqlock", 4),
+            (reference(true, false, 64, 99.0), "quiescence-arc-cell", 3),
+            (reference(true, true, 64, 99.0), "quiescence-srcu", 4),
+            (exact(reference(true, true, 64, 99.0)), "quiescence-exact-cell", 1),
         ];
         for (workload, leaf, questions) in cases {
-            let path = path(&workload).expect("a counter has a path");
+            let path = path(&workload).expect("it has a tree");
             assert_eq!((path.design, path.steps.len()), (leaf, questions), "{workload:?}");
             let can = designs(workload.measured()).iter().any(|design| design.name == leaf);
             assert!(can, "{leaf} cannot do {workload:?}");
         }
-        assert_eq!(path(&Workload { kind: Kind::Table, ..counter(None, false, 1.0) }), None);
+        assert!(path(&Workload { kind: Kind::Table, ..counter(None, false, 1.0) }).is_none());
     }
 
     #[test]
@@ -138,9 +180,17 @@ mod tests {
         let path = path(&workload).unwrap();
         let agrees = path.paragraphs(&[place("quiescence-counter", 1), place("std-mutex", 2)]);
         assert!(agrees[1].contains("agrees"), "{agrees:?}");
-        assert!(agrees[0].contains("no (--limit); must a sum be exact? no"), "{agrees:?}");
+        assert!(agrees[0].contains("must a sum be exact? no (--exact); is it"), "{agrees:?}");
+        assert!(agrees[2].contains("quiescence-counter (1.00), quiescence-exact (--exact)"));
         let other = path.paragraphs(&[place("std-mutex", 1), place("quiescence-counter", 2)]);
         assert!(other[1].contains("std-mutex is 2.00 times as fast"), "{other:?}");
         assert!(path.paragraphs(&[])[1].contains("was not measured"));
+        let workload = Workload { kind: Kind::Reference, blocks: true, ..workload };
+        let asks_more = super::path(&workload).unwrap();
+        let told = asks_more.paragraphs(&[place("quiescence", 1), place("quiescence-arc-cell", 2)]);
+        assert!(
+            told[1].contains("Take the leaf; the first of the ranking, quiescence"),
+            "{told:?}"
+        );
     }
 }

@@ -42,6 +42,9 @@ struct Row {
     /// A file and the test in it.
     #[serde(default)]
     test: Option<String>,
+    /// A heading of TRANSFORMATIONS.md, without its number.
+    #[serde(default)]
+    chapter: Option<String>,
     #[serde(default)]
     expect: Option<Expect>,
     /// How the names of the figures begin that the row is about, of those of [`PUBLISHED`].
@@ -88,7 +91,7 @@ fn rows(seeds: &Seeds) -> impl Iterator<Item = (&str, &Row)> {
 
 /// Everything wrong with a row except its command's output.
 fn complaint(row: &Row) -> Option<String> {
-    let shown = [&row.run, &row.example, &row.test].into_iter().flatten().count();
+    let shown = [&row.run, &row.example, &row.test, &row.chapter].into_iter().flatten().count();
     let is_there = |path: &str| workspace().join(path).exists();
     if row.claim.is_empty() || row.why.is_empty() || row.published.as_deref() == Some("") {
         return Some("it has an empty text".to_owned());
@@ -114,6 +117,13 @@ fn complaint(row: &Row) -> Option<String> {
         let is_known =
             text.split("#[test]").skip(1).any(|part| part.trim_start().starts_with(&head));
         return (!is_known).then(|| format!("no test is called {test}"));
+    }
+    if let Some(chapter) = &row.chapter {
+        let text = std::fs::read_to_string(workspace().join("docs/TRANSFORMATIONS.md"));
+        let text = text.unwrap_or_default();
+        let heads = text.lines().filter_map(|line| line.strip_prefix("## ")?.split_once(". "));
+        let is_known = heads.into_iter().any(|(_, name)| name == chapter);
+        return (!is_known).then(|| format!("no chapter is called {chapter}"));
     }
     let words = row.run.as_deref()?;
     // The names of engines, workloads and numbers are looked up when a simulation begins.
@@ -225,6 +235,7 @@ fn faults_of_rows_are_noticed() {
         ("state = 'works'\nrun = 'costs'\nexample = 'counters'", "2 things"),
         ("state = 'works'\nexample = 'tea'", "no example is called tea"),
         ("state = 'works'\ntest = 'lab/tests/command/seeds.rs:tea'", "no test is called"),
+        ("state = 'works'\nchapter = 'tea'", "no chapter is called tea"),
         ("state = 'works'\nrun = 'costs --tea'", "unexpected argument '--tea'"),
         ("state = 'works'\nrun = 'bench cache --case tea'", "possible values: conflicts"),
         ("state = 'works'\nrun = 'simulate --engine tick'", "nothing is expected of it"),

@@ -7,11 +7,29 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
 
-use page_cache::{DIRTY, Disk, File, PAGE};
+use page_cache::{DIRTY, Disk, File, PAGE, Use};
 
 /// Pages of the file, and how many of them may be in memory.
 const PAGES: u64 = 1_000;
 const RESIDENT_MAX: u32 = 200;
+
+/// Pages that have to be read in again for the first hundred, after a scan of the whole file.
+fn missed_after_a_scan(file: &File, to: Use) -> u64 {
+    let mut bytes = [0; PAGE];
+    let mut read = |to, page| file.read_for(to, page * PAGE as u64, &mut bytes);
+    let first = 0..100;
+    for page in first.clone().chain(first.clone()) {
+        read(Use::Again, page);
+    }
+    for page in 0..PAGES {
+        read(to, page);
+    }
+    let before = file.counts.read_in.load(Relaxed);
+    for page in first {
+        read(Use::Again, page);
+    }
+    file.counts.read_in.load(Relaxed) - before
+}
 
 fn main() {
     let length = PAGES * PAGE as u64;
@@ -60,6 +78,12 @@ fn main() {
         counts.truncated.load(Relaxed),
     );
     println!("{} of at most {RESIDENT_MAX} pages are in memory", file.resident());
+    for to in [Use::Again, Use::Once] {
+        let missed = missed_after_a_scan(&file, to);
+        println!(
+            "after a scan whose pages are used {to:?}, {missed} of 100 pages are read in again"
+        );
+    }
     let waiting = quiescence::Domain::global().statistics().bytes_waiting;
     println!(
         "{waiting} bytes wait for readers; the limit is {}",

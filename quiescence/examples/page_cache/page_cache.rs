@@ -11,6 +11,9 @@
 //! are to be written back, [`WRITEBACK`] ones are being written, [`TO_WRITE`] ones were dirty when
 //! [`File::sync`] began, so that pages that become dirty meanwhile do not keep it from its end.
 //!
+//! A reader that comes once, such as a backup, displaces nothing: a page that it brings in goes as
+//! soon as it has been read ([`Use::Once`]).
+//!
 //! Memory is limited twice: so many pages are in the table, and what was replaced or evicted waits
 //! for readers within the limit of the domain.
 //!
@@ -38,6 +41,14 @@ pub(crate) const TO_WRITE: Mark = Mark::M2;
 
 /// Pages that are read in when a file seems to be read from its begin to its end.
 const AHEAD: u32 = 4;
+
+/// Whether what is read is likely to be read again.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Use {
+    Again,
+    /// As `POSIX_FADV_NOREUSE` says of a file.
+    Once,
+}
 
 pub(crate) type Bytes = [u8; PAGE];
 
@@ -166,13 +177,18 @@ impl File {
     /// Reads bytes; returns how many there are before the end of the file. Each page is whole: as
     /// it was before a write of `write`, or after it.
     pub(crate) fn read(&self, offset: u64, into: &mut [u8]) -> usize {
+        self.read_for(Use::Again, offset, into)
+    }
+
+    /// The same; read once, it evicts nothing.
+    pub(crate) fn read_for(&self, to: Use, offset: u64, into: &mut [u8]) -> usize {
         let end = self.len().min(offset + into.len() as u64);
         let mut at = offset;
         while at < end {
             let (page, from) = place_of(at);
             let count = (PAGE - from).min((end - at) as usize);
             let target = &mut into[(at - offset) as usize..][..count];
-            if !self.copy(page, from, target) && !self.bring_in(page, from, target) {
+            if !self.copy(to, page, from, target) && !self.bring_in(to, page, from, target) {
                 return (at - offset) as usize; // truncated meanwhile
             }
             at += count as u64;
@@ -181,13 +197,13 @@ impl File {
     }
 
     /// Copies out of a page that is in memory: the whole of a read that hits.
-    fn copy(&self, page: u32, from: usize, into: &mut [u8]) -> bool {
+    fn copy(&self, to: Use, page: u32, from: usize, into: &mut [u8]) -> bool {
         let reader = self.pages.read();
         let Some((_, page)) = reader.get_at(page) else { return false };
         let Some(bytes) = page.bytes.load(&reader) else { return false };
         into.copy_from_slice(&bytes[from..from + into.len()]);
         // Relaxed: a hint. Written once in a turn of the eviction.
-        if !page.referenced.load(Relaxed) {
+        if to == Use::Again && !page.referenced.load(Relaxed) {
             page.referenced.store(true, Relaxed);
         }
         true
@@ -195,37 +211,46 @@ impl File {
 
     /// Brings a page in that is missing, and copies out of it; then those behind it, if it seems
     /// that they are next. Returns `false` where the file has no such page any more.
-    fn bring_in(&self, page: u32, from: usize, into: &mut [u8]) -> bool {
+    fn bring_in(&self, to: Use, page: u32, from: usize, into: &mut [u8]) -> bool {
         let pages = pages_of(self.len());
         if u64::from(page) >= pages {
             return false;
         }
-        self.with_page(page, |_, page| {
+        self.with_page(to, page, |_, page| {
             let bytes = page.bytes.read().expect("filled");
             into.copy_from_slice(&bytes[from..from + into.len()]);
         });
+        if to == Use::Once {
+            return true;
+        }
         // Relaxed: a hint.
         let mut last = page;
         if self.missed.load(Relaxed).wrapping_add(1) == page {
             last = page.saturating_add(AHEAD).min((pages - 1) as u32);
-            (page + 1..=last).for_each(|ahead| self.with_page(ahead, |_, _| ()));
+            (page + 1..=last).for_each(|ahead| self.with_page(to, ahead, |_, _| ()));
         }
         self.missed.store(last, Relaxed);
         true
     }
 
-    /// Calls `f` with a page that is locked, filled, and not gone; with its bytes.
-    fn with_page<R>(&self, index: u32, f: impl FnOnce(Id, &Page) -> R) -> R {
+    /// Calls `f` with a page that is locked, filled, and not gone; with its bytes. Used once, it is
+    /// only read, and goes if it was not there.
+    fn with_page<R>(&self, to: Use, index: u32, f: impl FnOnce(Id, &Page) -> R) -> R {
         loop {
             let (id, page) = self.page(index);
-            let gone = lock(&page.gone);
+            let mut gone = lock(&page.gone);
             if *gone {
                 continue; // it was removed between the look-up and the lock
             }
-            if page.bytes.read().is_none() {
+            let was_missing = page.bytes.read().is_none();
+            if was_missing {
                 page.bytes.store(Some(self.fetch(index)));
             }
             let result = f(id, &page);
+            if to == Use::Once && was_missing {
+                self.remove(id, &mut gone);
+                return result;
+            }
             drop(gone);
             self.evict();
             return result;
@@ -283,7 +308,7 @@ impl File {
     /// Replaces the bytes of a page by a changed copy, and marks it. The file is so long at least
     /// then.
     fn change(&self, index: u32, length: u64, change: impl FnOnce(&mut Bytes)) {
-        self.with_page(index, |id, page| {
+        self.with_page(Use::Again, index, |id, page| {
             let mut bytes = *page.bytes.read().expect("filled");
             change(&mut bytes);
             page.bytes.store(Some(bytes));

@@ -1,4 +1,5 @@
-//! Runs each pair of `docs/TRANSFORMATIONS.md` on two threads, and says how long both forms took.
+//! Runs the ladder of `docs/TRANSFORMATIONS.md` from one lock to RCU, and then each pair, on two
+//! threads, and says how long they took.
 //!
 //! One short round each, so the times are a hint. `rcu bench tools` measures them.
 
@@ -7,7 +8,9 @@ pub mod chapters;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use chapters::{data_locking, deleted_flag, lock_pairs, publish, rcu, shipping, when_to_stop};
+use chapters::ladder::{self, Stage};
+use chapters::one_lock_at_a_time::{self, Containers};
+use chapters::{deleted_flag, lock_pairs, publish, shipping, when_to_stop};
 
 const THREADS: usize = 2;
 
@@ -24,7 +27,7 @@ fn timed(run: impl Fn(usize) -> u64 + Sync) -> (Duration, u64) {
 
 fn report(chapter: &str, before: (Duration, u64), after: (Duration, u64)) {
     assert_eq!(before.1, after.1, "{chapter}: both forms do the same");
-    println!("{chapter:14} before {:9.1?}, after {:9.1?}", before.0, after.0);
+    println!("{chapter:18} before {:9.1?}, after {:9.1?}", before.0, after.0);
 }
 
 /// Measures a pair.
@@ -40,15 +43,30 @@ macro_rules! pair {
     };
 }
 
+/// Measures a stage of the ladder, and says how many times as fast as the first it is.
+fn stage<S: Stage>(first: &mut Option<(Duration, u64)>) {
+    let table = S::new(4_096);
+    let (took, sum) = timed(|thread| table.run(thread, 50_000, 1));
+    let (first, expected) = *first.get_or_insert((took, sum));
+    assert_eq!(sum, expected, "{}: every stage does the same", S::NAME);
+    let times = first.as_secs_f64() / took.as_secs_f64();
+    println!("{:22} {took:9.1?}, {times:.1} times as fast as the first", S::NAME);
+}
+
 fn main() {
     if cfg!(debug_assertions) {
         println!("(not optimised: with --release the times can be compared)");
     }
-    pair!("data-locking", data_locking::Table, 4_096, 50_000);
+    let mut first = None;
+    stage::<ladder::OneLock>(&mut first);
+    stage::<ladder::Buckets>(&mut first);
+    stage::<ladder::Records>(&mut first);
+    stage::<ladder::Shared>(&mut first);
+    stage::<ladder::Copied>(&mut first);
     pair!("lock-pairs", lock_pairs::Accounts, 1_024, 50_000);
     pair!("shipping", shipping::Records, 4_096, 50_000);
-    pair!("rcu", rcu::Table, 1_024, 50_000);
     pair!("deleted-flag", deleted_flag::Table, 1_024, 50_000);
     pair!("publish", publish::Table, 16, 50_000);
+    pair!("one-lock-at-a-time", one_lock_at_a_time::Tickets, 64, 50_000);
     pair!("when-to-stop", when_to_stop::Server, 2_000, 1_000);
 }

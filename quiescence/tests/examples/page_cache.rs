@@ -4,7 +4,7 @@
 mod cache;
 
 use crate::common::*;
-use cache::{DIRTY, Disk, File, PAGE, TO_WRITE, WRITEBACK};
+use cache::{DIRTY, Disk, File, PAGE, TO_WRITE, Use, WRITEBACK};
 
 const ROUNDS: usize = if cfg!(miri) { 10 } else { 2_000 };
 
@@ -72,6 +72,30 @@ fn what_is_written_back_is_what_is_marked() {
     file.write(50 * PAGE as u64, &[3]);
     file.truncate(20 * PAGE as u64);
     assert_eq!((file.write_back(), file.resident()), (0, 20));
+}
+
+#[test]
+fn a_scan_that_reads_once_evicts_nothing_and_sees_what_is_written() {
+    let file = File::new(Disk::default(), 64 * PAGE as u64, 16);
+    let mut byte = [0];
+    let mut read = |to, page: u64| {
+        assert_eq!(file.read_for(to, page * PAGE as u64, &mut byte), 1);
+        byte[0]
+    };
+    let read_in = || file.counts.read_in.load(Relaxed);
+    (0..16).for_each(|page| file.write(page * PAGE as u64, &[page as u8]));
+    file.sync();
+    let before = read_in();
+    for page in 0..64 {
+        assert_eq!(read(Use::Once, page), if page < 16 { page as u8 } else { 0 });
+    }
+    assert_eq!((read_in() - before, file.resident()), (48, 16));
+    (0..16).for_each(|page| assert_eq!(read(Use::Again, page), page as u8));
+    assert_eq!(read_in() - before, 48, "all of them are in memory still");
+    (16..64).for_each(|page| assert_eq!(read(Use::Again, page), 0));
+    let scanned = read_in();
+    (0..16).for_each(|page| assert_eq!(read(Use::Again, page), page as u8));
+    assert!(read_in() > scanned, "an ordinary scan evicts");
 }
 
 /// Threads that each write to pages of their own, and read them again, while others write back and

@@ -40,6 +40,12 @@
 //! 587,773 states under TSO and 938,394 under the weak model. The relay of QSBR readers (engine
 //! `token`) is not transcribed here; loom runs it.
 //!
+//! **Moves between two containers** with one lock at a time: a reader that goes in the order of the
+//! move finds the element in at least one; with a grace period between its updates a move back is
+//! safe; and with a version an element counts in exactly one (`move`, `move-and-back`,
+//! `move-counted-in-the-first` and `-second`). It is lost with either order turned round, without
+//! the grace period, and with one before both updates, as a first version had it.
+//!
 //! **The kernel engines** of the simulator ([`engines`]) are safe and finish, on two CPUs with
 //! two callbacks and on three with one: `poll` in up to 146,160 states with one list and 80,856
 //! with a list for each; `tick` in 182,488; `token` in 48,113 as published and some 220,000

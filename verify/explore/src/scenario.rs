@@ -100,6 +100,10 @@ pub enum Op {
     Set(u8, u8),
     /// Loads a variable of a litmus test.
     Get(u8),
+    /// Changes a link to a value, as a list's updater does: an element comes in, or goes.
+    Publish(u8, u8),
+    /// Goes by a link.
+    Follow(u8),
 }
 
 /// One condition on the end of a litmus test: what a thread's load of a variable returned.
@@ -137,6 +141,9 @@ struct Row {
     before_the_wrap: bool,
     number_bits: Option<u32>,
     may_vanish: Option<usize>,
+    /// What must not be reached: of thread 0 the last values of variables.
+    #[serde(default)]
+    never: Vec<(u8, u8)>,
 }
 
 impl From<Row> for Scenario {
@@ -154,6 +161,8 @@ impl From<Row> for Scenario {
             scenario.start.sequence = Sequence::after(u64::MAX >> 1);
             scenario.start.number = Number(u32::MAX);
         }
+        let seen = |(variable, value)| Outcome { thread: 0, variable, value };
+        scenario.outcome = row.never.into_iter().map(seen).collect();
         scenario.start.number_bits = row.number_bits.unwrap_or(scenario.start.number_bits);
         scenario
     }
@@ -225,8 +234,11 @@ impl Thread {
 /// The operations that a word stands for.
 fn parsed(word: &str) -> Vec<Op> {
     let (name, object) = word.split_once(':').unwrap_or((word, "0"));
-    let object = object.parse().expect("the number of an object");
+    let (object, value) = object.split_once('=').unwrap_or((object, "1"));
+    let [object, value] = [object, value].map(|number| number.parse().expect("a number"));
     match name {
+        "publish" => vec![Op::Publish(object, value)],
+        "follow" => vec![Op::Follow(object)],
         "section" => vec![Op::Lock, Op::Read, Op::Unlock],
         "swap" => vec![Op::Swap(object)],
         "update" => vec![Op::Swap(object), Op::Request, Op::Wait, Op::Free],

@@ -1,10 +1,12 @@
 //! What one CPU sees of its caches: sets that many objects share, objects that begin in the middle
-//! of a line, and a table that a sequential read displaces.
+//! of a line, a list and an array, blocks that come back warm, and a table that a sequential read
+//! displaces.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
+use quiescence::Rcu;
 use rand::rngs::ChaCha8Rng;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
@@ -130,6 +132,63 @@ impl Load for Rings {
     }
 }
 
+/// Elements of a line each, twice as many as the second cache holds: a list, whose next place is
+/// read from an element, and an array, whose next place is known.
+pub(crate) struct Walk {
+    words: Words,
+    list: AtomicUsize,
+    array: AtomicUsize,
+    line_words: usize,
+    /// Where the last element begins.
+    last: usize,
+}
+
+impl Walk {
+    pub(crate) fn boxed(geometry: &Geometry) -> Box<dyn Load> {
+        let line_words = geometry.line_words();
+        let elements = (2 * geometry.second_bytes / geometry.line_bytes) as usize;
+        let mut words = Words::new((elements * line_words) as u64, geometry);
+        let first = words.ring((0..elements).map(|element| element * line_words).collect(), 0);
+        let last = words.begin + (elements - 1) * line_words;
+        let [list, array] = [first, words.begin].map(AtomicUsize::new);
+        Box::new(Self { words, list, array, line_words, last })
+    }
+}
+
+impl Load for Walk {
+    fn row(&self, form: Form) -> Row<'_> {
+        if form == Form::Before {
+            return self.words.go_round(&self.list, |words, at| words[at]);
+        }
+        self.words.go_round(&self.array, |words, at| {
+            black_box(words[at]);
+            if at == self.last { self.words.begin as u64 } else { (at + self.line_words) as u64 }
+        })
+    }
+}
+
+/// A value that is replaced again and again. Blocks of the size that is kept come back from this
+/// thread's last objects, still in its cache; those that are a word longer, from the allocator.
+pub(crate) struct Replaced {
+    returned: Rcu<[u64; 65]>,
+    kept: Rcu<[u64; 64]>,
+}
+
+impl Replaced {
+    pub(crate) fn boxed(_: &Geometry) -> Box<dyn Load> {
+        Box::new(Self { returned: Rcu::new([0; 65]), kept: Rcu::new([0; 64]) })
+    }
+}
+
+impl Load for Replaced {
+    fn row(&self, form: Form) -> Row<'_> {
+        Row::new(1, move |part| match form {
+            Form::Before => part.times(|| self.returned.store(black_box([1; 65]))),
+            _ => part.times(|| self.kept.store(black_box([1; 64]))),
+        })
+    }
+}
+
 /// A table in half of the second cache, which is looked up while something else is read
 /// from end to end now and then.
 pub(crate) struct Sweep {
@@ -248,6 +307,17 @@ mod tests {
             assert_eq!(sets_and_lines(&words, first, 7), (100, 16, lines));
         }
         all_forms(&*Rings::lines(&TINY));
+    }
+
+    #[test]
+    fn a_list_and_an_array_have_the_same_elements() {
+        let geometry = &TINY;
+        let elements = (2 * geometry.second_bytes / geometry.line_bytes) as usize;
+        let mut words = Words::new((elements * 8) as u64, geometry);
+        let first = words.ring((0..elements).map(|element| element * 8).collect(), 0);
+        assert_eq!(sets_and_lines(&words, first, 0), (elements, 16, elements));
+        all_forms(&*Walk::boxed(geometry));
+        all_forms(&*Replaced::boxed(geometry));
     }
 
     #[test]

@@ -6,12 +6,13 @@
 //! loaded.
 
 use std::hint::black_box;
+use std::sync::Arc;
 use std::sync::atomic::AtomicI32;
 
-use quiescence::cell::Cache;
+use quiescence::ArcCell;
+use quiescence::cell::{Cache, ExactCell, Snapshot};
 use quiescence::hazard::{self, HazardPointer};
 use quiescence::sync::{Latch, SeqLock};
-use quiescence::{ArcCell, cell::Snapshot};
 
 use crate::cases::loops::{Loop, timed};
 use crate::cases::read::SLOT;
@@ -25,6 +26,11 @@ copied! {
 }
 
 arcs!(InCell => ArcCell, load_full, flush: hazard::barrier());
+
+/// Whose replaced `Arc` goes with its last guard.
+type CountedCell<T> = ExactCell<Arc<T>>;
+
+arcs!(InExactCell => CountedCell, load_full);
 
 pub(super) fn cache() -> Loop {
     let cell = ArcCell::from_pointee(1);

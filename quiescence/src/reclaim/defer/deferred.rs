@@ -379,6 +379,7 @@ mod tests {
 
     /// A thread that defers calls its own functions: the worker need not come.
     #[test]
+    #[cfg_attr(miri, ignore = "thousands of callbacks")]
     fn the_thread_that_defers_calls() {
         let domain = Domain::new();
         let tag = domain.tag();

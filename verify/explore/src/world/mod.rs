@@ -256,7 +256,7 @@ impl<M: Memory> World<M> {
                 self.read_side(turn, op)
             }
             Op::Online | Op::QuiescentState | Op::Offline => self.read_side(turn, op),
-            Op::Set(..) | Op::Get(_) => self.litmus(turn, op),
+            Op::Set(..) | Op::Get(_) | Op::Publish(..) | Op::Follow(_) => self.litmus(turn, op),
             _ => self.update_side(turn, op),
         };
         self.settle(turn.scenario);
@@ -334,9 +334,18 @@ impl<M: Memory> World<M> {
                 self.memory.race(turn.me, at, u64::from(value), turn.choice);
                 turn.tell(|| format!("{at} = {value}"));
             }
-            Op::Get(variable) => {
+            Op::Publish(variable, value) => {
                 let at = Location::Variable(variable);
-                let value = self.memory.load(turn.me, at, Ordering::Relaxed, turn.choice);
+                let is_relaxed = turn.is(Mutant::RelaxedPublication);
+                let order = if is_relaxed { Ordering::Relaxed } else { Ordering::Release };
+                self.memory.store(turn.me, at, u64::from(value), order);
+                turn.tell(|| format!("{at} = {value}, published"));
+            }
+            Op::Get(variable) | Op::Follow(variable) => {
+                let at = Location::Variable(variable);
+                let is_relaxed = matches!(op, Op::Get(_)) || turn.is(Mutant::RelaxedPointerLoad);
+                let order = if is_relaxed { Ordering::Relaxed } else { Ordering::Acquire };
+                let value = self.memory.load(turn.me, at, order, turn.choice);
                 self.threads[turn.me].variables[usize::from(variable)] = value as u8;
                 turn.tell(|| format!("load {at}: {value}"));
             }
@@ -361,7 +370,9 @@ fn layout(scenario: &Scenario, number: grace::Number, sequence: Sequence) -> Lay
                 Op::Read => loads(Location::Pointer),
                 Op::Poll => loads(Location::Completed),
                 // The thread that stores must know what came before, as one who loads does.
-                Op::Get(at) | Op::Set(at, _) => loads(Location::Variable(*at)),
+                Op::Get(at) | Op::Follow(at) | Op::Set(at, _) | Op::Publish(at, _) => {
+                    loads(Location::Variable(*at))
+                }
                 Op::Wait | Op::WaitImpatiently | Op::Advance | Op::AdvanceAtTick => {
                     loads(Location::Wake);
                     (0..THREADS as u8).for_each(|slot| loads(Location::Word(slot)));

@@ -1,0 +1,119 @@
+//! Decision trees: which counter, and which kind of reference. Their data are in `designs.toml`.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+/// A tree: questions, from the first one on, and what they lead to.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tree {
+    /// Where it is from.
+    pub source: &'static str,
+    /// The question that is asked first.
+    pub first: &'static str,
+    /// The questions, by name.
+    pub questions: BTreeMap<&'static str, Question>,
+    /// The leaves, by the names of designs, or of types that no ranking has.
+    pub leaves: BTreeMap<&'static str, Leaf>,
+}
+
+/// A question that is answered by yes or no.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Question {
+    /// In words.
+    pub ask: &'static str,
+    /// What is asked.
+    pub need: Need,
+    /// The question or leaf that a yes leads to.
+    pub yes: &'static str,
+    /// That of a no.
+    pub no: &'static str,
+}
+
+/// What a question asks.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
+#[serde(rename_all = "lowercase")]
+pub enum Need {
+    /// A limit.
+    Limit,
+    /// Exact sums, or an exact end.
+    Exact,
+    /// Frequent reads.
+    Often,
+    /// Taken on one CPU, given back on another.
+    Migrates,
+    /// Held while the reader blocks.
+    Blocks,
+    /// A value to copy.
+    Copied,
+    /// Frequent updates.
+    Replaced,
+    /// Only whether it is zero.
+    Zero,
+    /// Several counts at once.
+    Together,
+    /// Threads that stay on their CPU.
+    Pinned,
+    /// One object for all.
+    Big,
+}
+
+/// Where a path ends.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Leaf {
+    /// Why there.
+    pub because: &'static str,
+    /// What measures it, if the ranking does not.
+    pub elsewhere: Option<&'static str>,
+}
+
+/// The tree of a kind of shared state, if it has one.
+pub fn tree(kind: &str) -> Option<&'static Tree> {
+    super::KNOWN.trees.get(kind)
+}
+
+impl Tree {
+    /// The leaf that these answers lead to, and each question on the way with its answer.
+    ///
+    /// # Panics
+    /// If the data name a leaf that there is not.
+    pub fn walk(
+        &'static self,
+        is_so: impl Fn(Need) -> bool,
+    ) -> (&'static str, &'static Leaf, Vec<(&'static Question, bool)>) {
+        let (mut at, mut path) = (self.first, Vec::new());
+        while let Some(question) = self.questions.get(at) {
+            let answer = is_so(question.need);
+            path.push((question, answer));
+            at = if answer { question.yes } else { question.no };
+        }
+        (at, self.leaves.get(at).expect("a question leads to a question or a leaf"), path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Workload, designs};
+
+    #[test]
+    fn every_question_and_every_leaf_is_reached_and_can_be_measured() {
+        let known = Workload::ALL.iter().flat_map(|workload| designs(*workload));
+        let known: Vec<&str> = known.map(|design| design.name).collect();
+        for tree in super::super::KNOWN.trees.values() {
+            let next = tree.questions.values().flat_map(|question| [question.yes, question.no]);
+            let mut next: Vec<&str> = next.chain([tree.first]).collect();
+            next.sort_unstable();
+            next.dedup();
+            let mut all: Vec<&str> =
+                tree.questions.keys().chain(tree.leaves.keys()).copied().collect();
+            all.sort_unstable();
+            assert_eq!(next, all);
+            for (name, leaf) in &tree.leaves {
+                assert!(known.contains(name) || leaf.elsewhere.is_some(), "{name}");
+            }
+        }
+    }
+}
