@@ -7,7 +7,8 @@ use std::fmt::{Display, Write};
 
 use crate::provenance::{ORIGIN, Provenance};
 
-/// The style of every page; plots take their colours from it.
+/// The style of plots, which take their colours from it; and of the page around them.
+const STYLE_OF_PLOTS: &str = include_str!("plot.css");
 const STYLE: &str = include_str!("page.css");
 
 /// A page that needs nothing else: no script, nothing loaded. `fill` writes its body; above it
@@ -22,7 +23,10 @@ pub(crate) fn page(provenance: &Provenance, fill: impl FnOnce(&mut Markup)) -> S
             head.void("meta", &[("name", &"viewport"), ("content", &width)]);
             head.void("meta", &[("name", &"color-scheme"), ("content", &"light dark")]);
             head.leaf("title", &[], "rcu");
-            head.element("style", &[], |style| style.literal(STYLE));
+            head.element("style", &[], |style| {
+                style.literal(STYLE_OF_PLOTS);
+                style.literal(STYLE);
+            });
         });
         html.element("body", &[], |body| {
             body.leaf("h1", &[], &provenance.command_line);
@@ -67,6 +71,40 @@ pub(crate) fn titled(title: &str, draw: impl FnOnce(&mut Markup)) -> Markup {
     part.leaf("h2", &[], title);
     part.element("div", &[("class", &"wide")], draw);
     part
+}
+
+/// The picture in a part of a page as a document of its own, and what it is called: its label.
+pub(crate) fn picture(part: &Markup) -> Option<(&str, String)> {
+    const END: &str = "</svg>";
+    let picture = part.0.get(part.0.find("<svg")?..part.0.rfind(END)? + END.len())?;
+    let (head, inside) = picture.split_once('>')?;
+    let label = head.split_once("aria-label=\"").and_then(|(_, rest)| rest.split('"').next());
+    let space = "xmlns=\"http://www.w3.org/2000/svg\"";
+    let style = with_plain_colours(STYLE_OF_PLOTS);
+    Some((label.unwrap_or("picture"), format!("{head} {space}><style>{style}</style>{inside}\n")))
+}
+
+/// The style for programs that know no variables, too: before each declaration with one stands the
+/// same with the variable's first value, the light one.
+fn with_plain_colours(style: &str) -> String {
+    let value = |name: &str| {
+        let (_, rest) = style.split_once(&format!("{name}: "))?;
+        rest.split(';').next()
+    };
+    let plain = |declaration: &str| {
+        let (property, rest) = declaration.split_once("var(")?;
+        let property = property.rsplit(['{', ' ']).find(|word| word.ends_with(':'))?;
+        let (name, _) = rest.split_once(')')?;
+        Some(format!("{property} {}; ", value(name)?))
+    };
+    let mut text = String::new();
+    for declaration in style.split_inclusive(';') {
+        let at = declaration.rfind('{').map_or(0, |at| at + 1);
+        text.push_str(&declaration[..at]);
+        text.extend(plain(declaration));
+        text.push_str(&declaration[at..]);
+    }
+    text
 }
 
 /// Terms, and what there is to say of each.
@@ -202,6 +240,32 @@ impl Write for Escaped<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_picture_of_its_own_has_colours_where_no_variables_are_known() {
+        let mut part = Markup::default();
+        part.leaf("p", &[], "not of the picture");
+        part.element("svg", &[("aria-label", &"a by b"), ("viewBox", &"0 0 1 1")], |svg| {
+            svg.line("grid", [&0, &1, &0, &1]);
+        });
+        let (label, picture) = picture(&part).unwrap();
+        assert_eq!(label, "a by b");
+        assert!(
+            picture.starts_with("<svg aria-label") && picture.contains("2000/svg"),
+            "{picture}"
+        );
+        assert!(!picture.contains("not of"), "{picture}");
+        let rule = "line.grid {stroke: #dcdfe3;  stroke: var(--rule); }";
+        assert!(picture.contains(rule), "{picture}");
+        let before: Vec<&str> = picture.split("var(--").collect();
+        let has_plain =
+            |before: &&str| [";  fill: ", ";  stroke: "].iter().any(|end| before.ends_with(end));
+        assert!(before.len() > 10 && before[..before.len() - 1].iter().all(has_plain), "{picture}");
+        assert!(super::picture(&Markup::default()).is_none());
+        let mut nameless = Markup::default();
+        nameless.element("svg", &[], |_| {});
+        assert_eq!(super::picture(&nameless).unwrap().0, "picture");
+    }
 
     #[test]
     fn text_and_values_are_escaped_and_elements_are_closed() {

@@ -32,6 +32,21 @@ fn cells(table: &Table) -> (Vec<String>, Vec<Vec<String>>) {
     (table.header().map(cells).unwrap_or_default(), table.row_iter().map(cells).collect())
 }
 
+/// The pictures, each with a name that is made of its number and of what it shows.
+pub(crate) fn pictures(blocks: &[Block]) -> Vec<(String, String)> {
+    let of_picture = |block: &Block| match block {
+        Block::Picture(part) => {
+            let (label, picture) = html::picture(part)?;
+            let words = label.split(|letter: char| !letter.is_ascii_alphanumeric());
+            let words: Vec<_> = words.filter(|word| !word.is_empty()).take(8).collect();
+            Some((words.join("-").to_lowercase(), picture))
+        }
+        _ => None,
+    };
+    let pictures = blocks.iter().filter_map(of_picture).enumerate();
+    pictures.map(|(at, (name, picture))| (format!("{:02}-{name}.svg", at + 1), picture)).collect()
+}
+
 /// The record as Markdown: tables in GitHub's form. At its end stands where it comes from, unless
 /// that has been said already.
 pub(crate) fn markdown(blocks: &[Block], provenance: &Provenance, is_said: bool) -> String {

@@ -81,6 +81,36 @@ impl<const MIN: u32, const MAX: u32> FromStr for Whole<MIN, MAX> {
     }
 }
 
+/// A number of threads, or all from one number to another.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Deserialize)]
+#[serde(try_from = "i64")]
+pub(crate) struct Threads {
+    from: Whole<1, 1024>,
+    to: Whole<1, 1024>,
+}
+
+impl TryFrom<i64> for Threads {
+    type Error = String;
+
+    fn try_from(value: i64) -> Result<Self, String> {
+        let to = Whole::try_from(value)?;
+        Ok(Threads { from: to, to })
+    }
+}
+
+impl FromStr for Threads {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (from, to) = text.split_once("..").unwrap_or((text, text));
+        let (from, to): (Whole<1, 1024>, _) = (from.parse()?, Whole::from_str(to)?);
+        if from.0 > to.0 || (from == to && text.contains("..")) {
+            return Err(format!("{text} is no range: it goes from fewer threads to more"));
+        }
+        Ok(Threads { from, to })
+    }
+}
+
 /// A number from 0 to `MAX`: per cent, or what has to be more than nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(try_from = "f64")]
@@ -126,9 +156,11 @@ pub(crate) struct Description {
     /// The shape of the shared state [default: table]
     #[arg(long, value_enum)]
     kind: Option<Kind>,
-    /// Threads, each reading and updating [default: the CPUs this process may use]
+    /// Threads, each reading and updating; of N..M, instead of the sweeps, curves of all designs
+    /// from N threads to M: read only, mixed, and, unless keys are given, of a large table
+    /// [default: the CPUs this process may use]
     #[arg(long, value_name = "N")]
-    threads: Option<Whole<1, 1024>>,
+    threads: Option<Threads>,
     /// Reads among the operations, in per cent; the rest are updates [default: 99; of a counter,
     /// whose sum is read seldom, 1]
     #[arg(long, value_name = "PERCENT")]
@@ -197,6 +229,9 @@ pub(crate) struct Workload {
     pub(crate) kind: Kind,
     /// How many threads run it.
     pub(crate) threads: u32,
+    /// The fewest threads of the curves, if any are asked for; `threads` are the most.
+    #[serde(skip)]
+    pub(crate) threads_from: Option<u32>,
     /// The share of reads.
     pub(crate) reads_percent: f64,
     /// The share of the updates that insert or remove a key.
@@ -240,9 +275,11 @@ impl Workload {
         let keys_of_file = file.keys.as_deref().map(|keys| beside(keys, flags.workload.as_deref()));
         let by_speed = |full: u32, short: u32| if quick { short } else { full };
         let kind = flags.kind.or(file.kind).unwrap_or(Kind::Table);
+        let threads = flags.threads.or(file.threads);
         let workload = Workload {
             kind,
-            threads: flags.threads.or(file.threads).map_or((cpus as u32).max(1), |n| n.0),
+            threads: threads.map_or((cpus as u32).max(1), |threads| threads.to.0),
+            threads_from: threads.filter(|n| n.from != n.to).map(|threads| threads.from.0),
             reads_percent: flags.reads.or(file.reads).map_or(kind.reads_percent(), |share| share.0),
             churn_percent: flags.churn.or(file.churn).map_or(0.0, |share| share.0),
             exact: flags.exact || file.exact,

@@ -90,6 +90,8 @@ pub struct Verdict {
     pub metric: Metric,
     /// The rival that was compared with. With none, the ratio is the figure itself.
     pub base: Option<&'static str>,
+    /// Of how many it is the best, if it is compared as the best.
+    pub best_of: Option<usize>,
     /// What was measured.
     pub ratio: Ratio,
     /// Whether the promise was kept.
@@ -108,6 +110,8 @@ pub fn judge(cases: &[Case]) -> Vec<Verdict> {
         let number = case.metrics.iter().position(|metric| metric.name == promise.metric)?;
         let rival = case.rival(promise.rival)?;
         let (own, metric) = (&rival.values[number], case.metrics[number]);
+        let is_of_best = matches!(promise.against, Against::Best);
+        let best_of = is_of_best.then(|| others(case).count());
         let named = match promise.against {
             Against::Rival(name) => case.rival(name),
             _ => Some(rival),
@@ -118,7 +122,7 @@ pub fn judge(cases: &[Case]) -> Vec<Verdict> {
         if [Some(rival), named].into_iter().flatten().any(|one| one.missing.is_some()) {
             let ratio = Ratio { median: f64::NAN, low: 0.0, high: f64::INFINITY };
             let held = Held::NoFigure;
-            return Some(Verdict { promise: *promise, metric, base: None, ratio, held });
+            return Some(Verdict { promise: *promise, metric, base: None, best_of, ratio, held });
         }
         let figure = paired_ratio(own, &vec![1.0; own.len()]);
         let base = promise.base(case, number);
@@ -138,7 +142,7 @@ pub fn judge(cases: &[Case]) -> Vec<Verdict> {
             _ if held == Held::Met && promise.is_best_unknown(case) => Held::NoFigure,
             _ => held,
         };
-        Some(Verdict { promise: *promise, metric, base, ratio, held })
+        Some(Verdict { promise: *promise, metric, base, best_of, ratio, held })
     };
     all().filter_map(verdict).collect()
 }
@@ -245,6 +249,7 @@ mod tests {
             let rivals = [("quiescence-hashmap", ours), ("std-rwlock", 3.0), ("a-new-one", 5.0)];
             let verdicts = judge(&[case("get/1000/1-thread", &OPERATIONS, &rivals)]);
             assert_eq!((verdicts.len(), verdicts[0].base), (1, Some("a-new-one")));
+            assert_eq!(verdicts[0].best_of, Some(2), "how short the list is");
             verdicts[0].held
         };
         assert_eq!(judged(4.9), Held::Missed, "1.6 of the next best is not enough");

@@ -51,6 +51,7 @@ impl Serialize for Report {
             "equal": equal,
             "lost_percent_at_most": last.and_then(|one| one.lost_percent_at_most),
             "sweeps": &self.sweeps,
+            "curves": &self.curves,
             "flips": self.sweeps.iter().flat_map(Sweep::flips).collect::<Vec<_>>(),
             "simplicity": &*TABLE,
             "recommended": choice.map(|design| design.name),

@@ -2,10 +2,11 @@
 //!
 //! Reading order: [`run`] says what is measured when; [`race`] runs designs against each other,
 //! [`rank`] compares them by the rule of [`decide`] and the table of [`simplicity`], [`sweep`]
-//! changes one thing at a time, [`verdict`] puts it into words,
-//! with what [`tree`] says of counters and [`remarks`] of indexes, large values and code to paste;
-//! [`report`] shows it, [`document`] writes it as JSON; sentences are in [`texts`].
+//! changes one thing at a time, [`curves`] the threads for all designs, [`verdict`] puts it into
+//! words, with what [`tree`] says of counters and [`remarks`] of indexes, large values and code to
+//! paste; [`report`] shows it, [`document`] writes it as JSON; sentences are in [`texts`].
 
+mod curves;
 mod decide;
 mod document;
 mod race;
@@ -57,7 +58,7 @@ pub(crate) struct AdviseArgs {
 enum Part {
     /// The table of what synchronisation costs
     Costs,
-    /// The search for where the answer flips
+    /// The search for where the answer flips, or the curves in its place
     Sweep,
 }
 

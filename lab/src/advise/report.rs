@@ -17,6 +17,7 @@ use crate::plot::{self, Axis, Interval, Line, Scale};
 use crate::record::Block;
 use crate::workload::Workload;
 
+use super::curves::Curves;
 use super::decide::{self, ZONE};
 use super::rank::{Place, Ranking, Unranked, spread_percent};
 use super::sweep::{Point, Sweep};
@@ -38,6 +39,8 @@ pub(super) struct Report {
     /// How good the run was that they are from.
     pub(super) run: RunVerdict,
     pub(super) sweeps: Vec<Sweep>,
+    /// In place of sweeps, if threads are a range.
+    pub(super) curves: Vec<Curves>,
     /// Time was up before all points of the sweeps were run.
     pub(super) cut_short: bool,
     /// Reads in the sweeps that saw a wrong value; those of the ranking are with their designs.
@@ -53,6 +56,8 @@ impl Report {
     /// Reads that saw a wrong value, anywhere.
     pub(super) fn checksum_errors(&self) -> u64 {
         let places = self.tables.iter().flat_map(|table| &table.places);
+        let points = self.curves.iter().flat_map(|curves| &curves.sweep.points);
+        let places = places.chain(points.flat_map(|point| &point.places));
         places.map(|place| place.checksum_errors).sum::<u64>() + self.checksum_errors_in_sweeps
     }
 
@@ -191,6 +196,13 @@ impl Report {
             }
             output.paragraph(format!("Millions of operations a second; {STAR_LEGEND}"))?;
         }
+        for curves in self.curves.iter().filter(|curves| !curves.sweep.points.is_empty()) {
+            output.heading(curves.title())?;
+            output.table(sweep_table(&curves.sweep))?;
+            if !curves.sweep.designs().is_empty() {
+                output.picture(|| sweep_lines(&curves.sweep));
+            }
+        }
         let is_alarm = self.checksum_errors() > 0 || self.too_noisy().is_some();
         let (heading, paragraphs) = ("Recommendation", self.recommendation());
         output.say(Block::Conclusion { heading, is_alarm, paragraphs })?;
@@ -324,11 +336,21 @@ fn settings(sweep: &Sweep) -> Vec<String> {
     sweep.points.iter().map(|point| sweep.over.column(point.value)).collect()
 }
 
-/// A table of the sweep; a star marks those that are equal to the best.
+/// A table of the sweep; a star marks those that are equal to the best. At the end of a line stands
+/// the same as a curve.
 fn sweep_table(sweep: &Sweep) -> comfy_table::Table {
+    const STEPS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let settings = settings(sweep);
-    let header: Vec<&str> =
-        std::iter::once(sweep.over.title()).chain(settings.iter().map(String::as_str)).collect();
+    let header: Vec<&str> = std::iter::once(sweep.over.title())
+        .chain(settings.iter().map(String::as_str))
+        .chain([""])
+        .collect();
+    let places = sweep.points.iter().flat_map(|point| &point.places);
+    let most = places.map(|place| place.throughput.median).fold(0.0, f64::max);
+    let step = |place: &Place| {
+        let step = STEPS.len() as f64 * place.throughput.median / most;
+        STEPS[(step.ceil() as usize).clamp(1, STEPS.len()) - 1]
+    };
     let row = |design: &'static str| {
         let cell = |place: &Place| {
             let star = if place.standing.is_in_set() { "*" } else { " " };
@@ -336,7 +358,9 @@ fn sweep_table(sweep: &Sweep) -> comfy_table::Table {
         };
         let cells =
             sweep.points.iter().map(|point| point.place(design).map_or("–".to_owned(), cell));
-        std::iter::once(design.to_owned()).chain(cells).collect::<Vec<_>>()
+        let curve = sweep.points.iter().map(|point| point.place(design).map_or(' ', step));
+        let cells = std::iter::once(design.to_owned()).chain(cells);
+        cells.chain([curve.collect()]).collect::<Vec<_>>()
     };
     output::table(&header, 1.., sweep.designs().into_iter().map(row))
 }
@@ -355,5 +379,6 @@ fn sweep_lines(sweep: &Sweep) -> Markup {
     let mut lines: Vec<Line> = sweep.designs().into_iter().map(line).collect();
     // The same order, and so the same colours, in every plot of the page.
     lines.sort_by(|a, b| b.ours.cmp(&a.ours).then_with(|| a.name.cmp(&b.name)));
-    plot::lines(sweep.over.title(), THROUGHPUT, &settings(sweep), &lines)
+    let axis = Axis::new(THROUGHPUT, Scale::Bars, units::figures);
+    plot::lines(sweep.over.title(), &axis, &settings(sweep), &lines)
 }

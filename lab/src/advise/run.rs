@@ -11,11 +11,10 @@ use super::report::Report;
 use super::sweep::{self, Over, Point, Sweep};
 use super::{AdviseArgs, Part};
 use crate::exit::Result;
-use crate::keys::Keys;
 use crate::machine::Machine;
 use crate::output::Output;
 use crate::workload::{Kind, Workload};
-use crate::{costs, draw};
+use crate::{costs, draw, keys};
 
 /// With `--quick` the ranking is over after this time, and everything after the other, also on a
 /// machine that is so busy that each round takes longer than planned. Without, twice as late. Time
@@ -29,13 +28,16 @@ const ROUNDS_MIN: u32 = 3;
 /// Where the large table does not fit the caches, this many keys with their values do.
 const KEYS_SMALL: usize = 1_000;
 
+/// The keys of a table.
+pub(super) type Keys = Arc<[Box<[u8]>]>;
+
 /// A run with everything decided.
 pub(super) struct Run<'a> {
     pub(super) start: Instant,
     pub(super) args: &'a AdviseArgs,
     pub(super) machine: &'a Machine,
     pub(super) workload: Workload,
-    pub(super) keys: Keys,
+    pub(super) keys: keys::Keys,
 }
 
 impl Run<'_> {
@@ -51,6 +53,7 @@ impl Run<'_> {
             tables: Vec::new(),
             run: RunVerdict::default(),
             sweeps: Vec::new(),
+            curves: Vec::new(),
             cut_short: false,
             checksum_errors_in_sweeps: 0,
         };
@@ -98,6 +101,10 @@ impl Run<'_> {
             return;
         }
         track.deadline = self.deadline(QUICK_ALL);
+        if self.workload.threads_from.is_some() {
+            drop(contenders);
+            return self.curves(report, &mut track);
+        }
         self.sweep(Over::ReadsPercent, &self.read_shares(), report, &mut contenders, &mut track);
         if !self.args.quick {
             self.sweep(Over::Threads, &self.thread_counts(), report, &mut contenders, &mut track);
@@ -105,7 +112,7 @@ impl Run<'_> {
     }
 
     /// The keys of each table: where nothing is said of keys, one fits the caches.
-    fn tables(&self) -> Vec<Arc<[Box<[u8]>]>> {
+    pub(super) fn tables(&self) -> Vec<Keys> {
         let all = &self.keys.list;
         let mut tables = vec![Arc::clone(all)];
         if self.workload.has_small_table && all.len() > 4 * KEYS_SMALL {
@@ -150,7 +157,7 @@ impl Run<'_> {
         report.sweeps.push(Sweep { over, own, points });
     }
 
-    fn plan(&self, keys: &Arc<[Box<[u8]>]>, workload: &Workload) -> Plan {
+    pub(super) fn plan(&self, keys: &Keys, workload: &Workload) -> Plan {
         Plan {
             keys: Arc::clone(keys),
             value_bytes: workload.value_bytes as usize,
@@ -174,7 +181,7 @@ impl Run<'_> {
     }
 
     /// A sweep has fewer and shorter rounds than the ranking: there are many points.
-    fn sweep_rounds(&self) -> Rounds {
+    pub(super) fn sweep_rounds(&self) -> Rounds {
         let rounds = if self.args.quick { 1 } else { self.workload.rounds.min(2) };
         Rounds {
             run_for: self.workload.run_for() / rounds,
@@ -202,7 +209,12 @@ impl Run<'_> {
         if !self.args.skip.contains(&Part::Costs) {
             total += bench::costs::duration(self.args.quick);
         }
-        if !self.args.skip.contains(&Part::Sweep) {
+        if self.args.skip.contains(&Part::Sweep) {
+            return total;
+        }
+        let points = self.curve_points();
+        total += self.sweep_rounds().duration(designs) * points;
+        if points == 0 {
             let threads = if self.args.quick { 0 } else { self.thread_counts().len() };
             let points = (self.read_shares().len() + threads) as u32;
             let leaders = sweep::leaders_at_most(self.args.quick);

@@ -67,7 +67,7 @@ fn metric(case: &Case, rival: &Series, number: usize, base: &str) -> impl Serial
     }
 }
 
-fn target(Verdict { promise, metric, base, ratio, held }: &Verdict) -> impl Serialize {
+fn target(Verdict { promise, metric, base, best_of, ratio, held }: &Verdict) -> impl Serialize {
     let (at_most, at_least) = match promise.bound {
         Bound::AtMost(bound) => (Some(bound), None),
         Bound::AtLeast(bound) => (None, Some(bound)),
@@ -77,6 +77,7 @@ fn target(Verdict { promise, metric, base, ratio, held }: &Verdict) -> impl Seri
         "metric": metric.name,
         "rival": promise.rival,
         "base": base,
+        "best_of": best_of,
         "at_most": at_most,
         "at_least": at_least,
         "or_figure_at_most": promise.or_at_most,

@@ -1,7 +1,7 @@
 //! The tables and the plots of `rcu bench`.
 
 use ::bench::statistics::{Ratio, Spread, difference_at_most};
-use ::bench::suites::promises::{Against, Bound, Held, Verdict};
+use ::bench::suites::promises::{Bound, Held, Verdict};
 use ::bench::suites::rounds::{Case, Metric, Series, Unit};
 use ::bench::units;
 use comfy_table::{Cell, Color};
@@ -235,7 +235,7 @@ pub(super) fn verdict_on(held: Held) -> (&'static str, Color) {
 }
 
 /// What was promised, what was measured of it, how sure that is, and the target.
-fn promised(Verdict { promise, metric, base, ratio, .. }: &Verdict) -> [String; 4] {
+fn promised(Verdict { promise, metric, base, best_of, ratio, .. }: &Verdict) -> [String; 4] {
     let figure = |value: f64| match base {
         _ if value.is_nan() => "–".to_owned(),
         Some(_) => units::ratio(value),
@@ -243,8 +243,8 @@ fn promised(Verdict { promise, metric, base, ratio, .. }: &Verdict) -> [String; 
     };
     let what = match base {
         Some(base) => {
-            let of_others =
-                if matches!(promise.against, Against::Best) { ", the best" } else { "" };
+            let of_others = best_of.map(|count| format!(", the best of {count} rivals"));
+            let of_others = of_others.unwrap_or_default();
             // In two lines: some names are long, and the table has four more columns.
             format!("{}, {}:\n{} / {base}{of_others}", promise.case, metric.name, promise.rival)
         }
@@ -267,7 +267,7 @@ fn promised(Verdict { promise, metric, base, ratio, .. }: &Verdict) -> [String; 
 #[cfg(test)]
 pub(super) mod tests {
     use ::bench::slices::Missing;
-    use ::bench::suites::promises::Promise;
+    use ::bench::suites::promises::{Against, Promise};
 
     use super::*;
 
@@ -381,13 +381,15 @@ pub(super) mod tests {
             or_at_most: Some(25.0),
         };
         let ratio = Ratio { median: 0.5, low: 0.25, high: 0.75 };
-        let of = |base| {
-            let verdict = Verdict { promise, metric: METRIC, base, ratio, held: Held::Missed };
+        let of = |base: Option<&'static str>| {
+            let best_of = base.map(|_| 7);
+            let verdict =
+                Verdict { promise, metric: METRIC, base, best_of, ratio, held: Held::Missed };
             promised(&verdict).join(" | ")
         };
         assert_eq!(
             of(Some("sdd")),
-            "call/enqueue, call:\nquiescence / sdd, the best | 0.50 | 0.25 … 0.75 | \
+            "call/enqueue, call:\nquiescence / sdd, the best of 7 rivals | 0.50 | 0.25 … 0.75 | \
              at most 0.125, or 25.0 ns"
         );
         assert_eq!(

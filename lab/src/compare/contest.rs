@@ -3,7 +3,7 @@
 //! Each side of a pair is a process of its own, started close to the other one in an order that is
 //! drawn: what drifts meets both, and each process has its own layout of memory.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use bench::statistics::Ratio;
 use rand::rngs::ChaCha8Rng;
@@ -33,7 +33,7 @@ pub(super) struct Pair {
     pub(super) new: Vec<f64>,
     /// Why the last pair that lacks it has no figure.
     pub(super) missing: Option<String>,
-    /// Nothing before the first pair.
+    /// Nothing before there are pairs enough.
     pub(super) judged: Option<(Ratio, Verdict)>,
 }
 
@@ -71,8 +71,15 @@ const DRAWN_AGAIN_MAX: u32 = 3;
 /// When it ends, decided or not.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
-    pub(super) time: Duration,
+    /// The time is over then: what runs is finished, and nothing is begun.
+    pub(super) until: Instant,
     pub(super) rounds_max: usize,
+}
+
+impl Limits {
+    fn is_over(&self) -> bool {
+        Instant::now() >= self.until
+    }
 }
 
 impl Contest {
@@ -81,10 +88,14 @@ impl Contest {
     pub(super) fn prepare(
         &mut self,
         loads: Vec<Load>,
-        metrics: &[String],
-        all_rivals: bool,
+        (metrics, all_rivals): (&[String], bool),
+        limits: Limits,
     ) -> Result<()> {
         for load in loads {
+            if limits.is_over() {
+                let few = format!("{load}: the time was over before each load was measured once");
+                return Err(Failure::undecided(format!("{few}; give --time more, or fewer loads")));
+            }
             let base: Vec<Key> = match &self.base {
                 // The base is what is known to work: if it does not, then the words are wrong.
                 Base::Program(program) => {
@@ -110,10 +121,9 @@ impl Contest {
 
     /// Measures pairs until every figure that decides is decided.
     pub(super) fn run(&mut self, limits: Limits, output: &mut Output) -> Result<()> {
-        let begin = Instant::now();
         let mut generator = ChaCha8Rng::seed_from_u64(self.seed);
         let (mut rounds, mut look) = (0, next_look(0));
-        while rounds < limits.rounds_max && begin.elapsed() < limits.time && !self.is_decided() {
+        while rounds < limits.rounds_max && !self.is_decided() {
             let before = Instant::now();
             for number in 0..self.matches.len() {
                 if self.matches[number].is_decided() {
@@ -121,7 +131,10 @@ impl Contest {
                 }
                 output.progress.announce(&self.matches[number].load);
                 let new_first = generator.random();
-                if output.must_stop() || !self.measure(number, rounds, new_first, output)? {
+                if limits.is_over()
+                    || output.must_stop()
+                    || !self.measure(number, rounds, new_first, (limits, output))?
+                {
                     self.judge();
                     return Ok(());
                 }
@@ -143,7 +156,7 @@ impl Contest {
         number: usize,
         round: usize,
         new_first: bool,
-        output: &Output,
+        until: (Limits, &Output),
     ) -> Result<bool> {
         let load = &self.matches[number].load;
         let side = |is_new| match &self.base {
@@ -158,7 +171,7 @@ impl Contest {
         let first = usize::from(matches!(self.base, Base::Saved(_)));
         let count =
             |sides: &[Run; 2]| sides[first..].iter().for_each(|run| self.runs.add(run.quality));
-        let [base, new] = match whole(output, both, count) {
+        let [base, new] = match whole(until, both, count) {
             Err(Failure::Because(Exit::Interrupted, _)) => return Ok(false),
             sides => sides?,
         };
@@ -173,9 +186,7 @@ impl Contest {
         let rule = Rule { threshold_percent: self.threshold_percent, figures };
         // What is decided is not measured again, and so stays.
         for pair in self.matches.iter_mut().flat_map(|each| &mut each.pairs) {
-            if !pair.base.is_empty() {
-                pair.judged = Some(rule.judge(&pair.base, &pair.new));
-            }
+            pair.judged = rule.judge(&pair.base, &pair.new);
         }
     }
 
@@ -228,10 +239,10 @@ fn is_incomplete(runs: &[Run]) -> bool {
     runs.iter().any(|run| run.quality == Quality::Incomplete)
 }
 
-/// Runs that belong together, drawn again some times while one of them is incomplete. `drawn` sees
-/// all that are drawn, but for those that an interrupt spoils.
+/// Runs that belong together, drawn again some times while one of them is incomplete and there is
+/// time. `drawn` sees all that are drawn, but for those that an interrupt spoils.
 fn whole<const N: usize>(
-    output: &Output,
+    (limits, output): (Limits, &Output),
     mut draw: impl FnMut() -> Result<[Run; N]>,
     mut drawn: impl FnMut(&[Run; N]),
 ) -> Result<[Run; N]> {
@@ -242,7 +253,7 @@ fn whole<const N: usize>(
             runs => runs?,
         };
         drawn(&runs);
-        if again == DRAWN_AGAIN_MAX || !is_incomplete(&runs) {
+        if again == DRAWN_AGAIN_MAX || limits.is_over() || !is_incomplete(&runs) {
             return Ok(runs);
         }
         again += 1;
@@ -296,14 +307,13 @@ pub(super) fn save(
     limits: Limits,
     output: &mut Output,
 ) -> Result<Vec<Saved>> {
-    let begin = Instant::now();
     let mut saved: Vec<Saved> = Vec::new();
     for load in loads {
         saved.push(Saved::new(load, &load.measure(program).map_err(as_usage)?));
     }
     for round in 0..limits.rounds_max {
         // As few as can be compared with are taken however long it takes.
-        if round >= super::decide::ROUNDS_MIN && begin.elapsed() >= limits.time {
+        if round >= super::decide::ROUNDS_MIN && limits.is_over() {
             break;
         }
         let before = Instant::now();
@@ -312,7 +322,7 @@ pub(super) fn save(
                 return Err(output.stopped());
             }
             output.progress.announce(&each.load);
-            let [run] = whole(output, || Ok([each.load.measure(program)?]), |_| ())?;
+            let [run] = whole((limits, &*output), || Ok([each.load.measure(program)?]), |_| ())?;
             each.add(&run);
         }
         output.progress.advance(before.elapsed());
@@ -383,6 +393,20 @@ mod tests {
             assert_eq!(contest.exit(false), exit, "{verdicts:?}");
             assert_eq!(contest.exit(true), Exit::Interrupted);
         }
+    }
+
+    /// `--time 10` took 27 s: the first runs of each load did not count.
+    #[test]
+    fn the_time_of_a_comparison_counts_from_its_beginning() {
+        let interrupt = crate::interrupt::Interrupt::install().unwrap();
+        let mut output = Output::new(&crate::output::OutputArgs::default(), interrupt).unwrap();
+        let limits = Limits { until: Instant::now(), rounds_max: 20 };
+        let mut contest = contest(pairs(vec![key("a", true, "read", true)], &[], false));
+        contest.run(limits, &mut output).unwrap();
+        assert!(contest.pairs().all(|pair| pair.base.is_empty()), "nothing was begun");
+        let loads = vec!["bench read".parse().unwrap()];
+        let failure = contest.prepare(loads, (&[], false), limits).unwrap_err().to_string();
+        assert!(failure.contains("give --time more"), "{failure}");
     }
 
     #[test]

@@ -52,13 +52,13 @@ pub(super) struct Rule {
 }
 
 impl Rule {
-    /// Judges the costs of both sides, pair by pair.
-    pub(super) fn judge(&self, base: &[f64], new: &[f64]) -> (Ratio, Verdict) {
+    /// Judges the costs of both sides, pair by pair. Of fewer pairs than [`ROUNDS_MIN`] there is
+    /// neither an interval nor a verdict.
+    pub(super) fn judge(&self, base: &[f64], new: &[f64]) -> Option<(Ratio, Verdict)> {
         let confidence = 1.0 - MISS / self.figures.max(1) as f64;
-        let ratio = bootstrap_ratio(new, base, confidence);
-        let verdict =
-            if base.len() < ROUNDS_MIN { Verdict::TooNoisy } else { self.verdict(&ratio) };
-        (ratio, verdict)
+        let is_enough = base.len() >= ROUNDS_MIN;
+        let ratio = is_enough.then(|| bootstrap_ratio(new, base, confidence))?;
+        Some((ratio, self.verdict(&ratio)))
     }
 
     fn verdict(&self, ratio: &Ratio) -> Verdict {
@@ -106,7 +106,7 @@ mod tests {
                     side.push(cost * drift * outlier * (1.0 + noise * generator.random::<f64>()));
                 }
             }
-            let verdict = RULE.judge(&base, &new).1;
+            let verdict = RULE.judge(&base, &new).unwrap().1;
             if verdict != Verdict::TooNoisy || base.len() == ROUNDS_MAX {
                 return verdict;
             }
@@ -137,18 +137,26 @@ mod tests {
     #[test]
     fn a_difference_below_the_threshold_is_none_however_sure_it_is() {
         let rounds = vec![1.0; 40];
-        assert_eq!(RULE.judge(&rounds, &vec![1.01; 40]).1, Verdict::Same);
-        assert_eq!(RULE.judge(&rounds, &vec![1.05; 40]).1, Verdict::Worse);
-        assert_eq!(RULE.judge(&rounds, &vec![0.9; 40]).1, Verdict::Better);
-        assert_eq!(RULE.judge(&rounds[..3], &[2.0; 3]).1, Verdict::TooNoisy, "too few");
+        for (cost, verdict) in
+            [(1.01, Verdict::Same), (1.05, Verdict::Worse), (0.9, Verdict::Better)]
+        {
+            assert_eq!(RULE.judge(&rounds, &vec![cost; 40]).unwrap().1, verdict);
+        }
+    }
+
+    #[test]
+    fn of_one_pair_there_is_no_interval() {
+        for rounds in [0, 1, ROUNDS_MIN - 1] {
+            assert_eq!(RULE.judge(&vec![1.0; rounds], &vec![2.0; rounds]), None, "{rounds}");
+        }
     }
 
     #[test]
     fn many_figures_make_each_one_harder_to_condemn() {
         let new: Vec<f64> = (0..21).map(|n| if n % 7 == 0 { 0.99 } else { 1.03 }).collect();
         let base = vec![1.0; 21];
-        let alone = RULE.judge(&base, &new).0;
-        let among = Rule { figures: 500, ..RULE }.judge(&base, &new).0;
+        let alone = RULE.judge(&base, &new).unwrap().0;
+        let among = Rule { figures: 500, ..RULE }.judge(&base, &new).unwrap().0;
         assert!(among.low <= alone.low && among.high >= alone.high, "{alone:?} {among:?}");
     }
 }

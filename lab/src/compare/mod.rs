@@ -11,7 +11,7 @@ pub(crate) mod load;
 mod report;
 
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::exit::{Exit, Failure, Result};
 use crate::number::within;
@@ -56,7 +56,7 @@ pub(crate) struct CompareArgs {
     #[arg(long)]
     all_rivals: bool,
     /// Give up after so many seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 120, value_parser = within(1..=86_400))]
+    #[arg(long, value_name = "SECONDS", default_value_t = 180, value_parser = within(1..=86_400))]
     time: u32,
     /// Measure at most so many pairs [default: 400; --save: 40]
     #[arg(long, value_name = "N", value_parser = within(15..=10_000))]
@@ -107,7 +107,10 @@ pub(crate) fn run(args: &CompareArgs, output: &mut Output) -> Result<Exit> {
         (None, Some(name)) => Base::Saved(Baseline::read(&folder()?, name)?),
         (None, None) => return Err(Failure::usage("give --with, --baseline or --save")),
     };
-    let limits = args.limits(&base);
+    let limits = args.limits(match &base {
+        Base::Saved(baseline) => baseline.rounds(),
+        Base::Program(_) => usize::MAX,
+    });
     let loads = args.loads(&base);
     if let Base::Saved(baseline) = &base {
         output.note("saved rounds do not share the noise of later ones: --with is surer");
@@ -116,8 +119,19 @@ pub(crate) fn run(args: &CompareArgs, output: &mut Output) -> Result<Exit> {
     let (threshold_percent, seed) = (args.threshold, args.seed);
     let mut contest =
         Contest { new, base, matches: Vec::new(), runs: Runs::default(), threshold_percent, seed };
-    contest.prepare(loads, &args.metrics, args.all_rivals)?;
-    output.progress.begin(limits.time);
+    let begin = Instant::now();
+    contest.prepare(loads, (&args.metrics, args.all_rivals), limits)?;
+    // What has passed is gone as well.
+    let enough = begin.elapsed() * (decide::ROUNDS_MIN as u32 + 1);
+    if enough > args.time() {
+        output.note(format_args!(
+            "an interval takes {} pairs, with the first one about {:.0} s here: give --time \
+             more, or fewer loads",
+            decide::ROUNDS_MIN,
+            enough.as_secs_f64().ceil()
+        ));
+    }
+    output.progress.begin(limits.until.saturating_duration_since(Instant::now()));
     contest.run(limits, output)?;
     output.progress.end();
     let interrupted = output.interrupt.requested();
@@ -135,14 +149,15 @@ impl CompareArgs {
         }
     }
 
-    fn limits(&self, base: &Base) -> Limits {
+    fn time(&self) -> Duration {
+        Duration::from_secs(self.time.into())
+    }
+
+    /// From now on, with at most so many rounds.
+    fn limits(&self, most: usize) -> Limits {
         const ROUNDS: u32 = 400;
         let rounds = self.rounds.unwrap_or(ROUNDS) as usize;
-        let saved = match base {
-            Base::Saved(baseline) => baseline.rounds(),
-            Base::Program(_) => usize::MAX,
-        };
-        Limits { time: Duration::from_secs(self.time.into()), rounds_max: rounds.min(saved) }
+        Limits { until: Instant::now() + self.time(), rounds_max: rounds.min(most) }
     }
 }
 
@@ -151,11 +166,10 @@ fn default_loads() -> Vec<Load> {
 }
 
 fn save(args: &CompareArgs, program: &Program, path: PathBuf, output: &mut Output) -> Result<Exit> {
-    const ROUNDS: u32 = 40;
+    const ROUNDS: usize = 40;
     let loads = if args.loads.is_empty() { default_loads() } else { args.loads.clone() };
-    let time = Duration::from_secs(args.time.into());
-    let limits = Limits { time, rounds_max: args.rounds.unwrap_or(ROUNDS) as usize };
-    output.progress.begin(time);
+    let limits = args.limits(if args.rounds.is_some() { usize::MAX } else { ROUNDS });
+    output.progress.begin(args.time());
     let saved = contest::save(program, &loads, limits, output)?;
     output.progress.end();
     let baseline = Baseline::new(saved);

@@ -1,13 +1,13 @@
 //! A comparison as tables and as JSON: the figures that decide, and what the change costs whom.
 
-use bench::statistics::spread;
+use bench::statistics::{Ratio, spread};
 use bench::suites::rounds::{Metric, Unit};
 use bench::units;
 use comfy_table::Cell;
 use serde::Serialize;
 
 use super::contest::{Base, Contest, Match, Pair, Runs};
-use super::decide::Verdict;
+use super::decide::{ROUNDS_MIN, Verdict};
 use super::load::{Key, Load};
 use crate::bench::report::number_of;
 use crate::distinct::distinct;
@@ -28,7 +28,7 @@ pub(super) fn print(contest: &Contest, output: &mut Output) -> Result<()> {
         output.table(deciding(each))?;
         for pair in &each.pairs {
             if let Some(reason) = &pair.missing {
-                let some = if pair.judged.is_some() { " in some pairs" } else { "" };
+                let some = if pair.base.is_empty() { "" } else { " in some pairs" };
                 output.paragraph(format_args!("{}: no figure{some}: {reason}", pair.key))?;
             }
         }
@@ -56,21 +56,17 @@ fn runs(runs: &Runs) -> String {
 fn deciding(each: &Match) -> comfy_table::Table {
     let header = ["", "base", "candidate", "change", "interval", "pairs", "verdict"];
     let row = |pair: &Pair| {
-        let (ratio, verdict) = pair.judged?;
         let [base, new] = [&pair.base, &pair.new].map(|costs| shown(&pair.key, costs));
-        let interval = format!("{} to {}", change(ratio.low), change(ratio.high));
-        Some([
-            pair.key.to_string(),
-            base,
-            new,
-            change(ratio.median),
-            interval,
-            pair.base.len().to_string(),
-            verdict.words().to_owned(),
-        ])
+        let interval = |ratio: &Ratio| format!("{} to {}", change(ratio.low), change(ratio.high));
+        let none = || ["–", "–", "too few pairs"].map(str::to_owned);
+        let [change, interval, verdict] = pair.judged.map_or_else(none, |(ratio, verdict)| {
+            [change(ratio.median), interval(&ratio), verdict.words().to_owned()]
+        });
+        let pairs = pair.base.len().to_string();
+        [pair.key.to_string(), base, new, change, interval, pairs, verdict]
     };
-    let deciding = each.pairs.iter().filter(|pair| pair.decides);
-    output::table(&header, 1..6, deciding.filter_map(row))
+    let deciding = each.pairs.iter().filter(|pair| pair.decides && !pair.base.is_empty());
+    output::table(&header, 1..6, deciding.map(row))
 }
 
 /// The changes of one load with their intervals, and the threshold beside none.
@@ -165,6 +161,9 @@ fn sentence(contest: &Contest) -> String {
          none; the intervals are those of 99.8 %, shared out among the figures.",
         deciding().count()
     );
+    if deciding().any(|pair| pair.judged.is_none()) {
+        text += &format!(" An interval takes {ROUNDS_MIN} pairs.");
+    }
     if contest.verdict() == Verdict::TooNoisy {
         text += " More --time, a larger --threshold or a quieter machine decides more.";
     }
@@ -175,7 +174,7 @@ fn sentence(contest: &Contest) -> String {
 pub(super) fn document(contest: &Contest, interrupted: bool) -> impl Serialize {
     let figure = |(load, pair): (&Load, &Pair)| {
         let costs = |rounds: &[f64]| {
-            let cost = pair.judged.map(|_| spread(rounds));
+            let cost = (!rounds.is_empty()).then(|| spread(rounds));
             object! { "cost": cost, "rounds": rounds.to_vec(), }
         };
         object! {

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use super::rank::Side;
-use crate::html::Markup;
+use crate::html::{Attribute, Markup};
 
 const WIDTH: f64 = 1_200.0;
 const ROW: usize = 18;
@@ -63,9 +63,13 @@ pub(super) fn draw(body: &mut Markup, sides: &[Side; 2], by: By, written: &dyn F
     let height = root.depth(side, WIDTH_MIN / scale) * ROW;
     let view = format!("0 0 {WIDTH} {height}");
     let picture = Picture { side, scale, height, written };
-    body.element("svg", &[("viewBox", &view), ("role", &"img"), ("class", &"flame")], |svg| {
-        picture.boxes(svg, "all", &root, 0.0, 0);
-    });
+    let label = match by {
+        By::Before => "flame graph, as wide as before",
+        By::After => "flame graph, as wide as after",
+    };
+    let head: [Attribute<'_>; 4] =
+        [("viewBox", &view), ("role", &"img"), ("class", &"flame"), ("aria-label", &label)];
+    body.element("svg", &head, |svg| picture.boxes(svg, "all", &root, 0.0, 0));
 }
 
 struct Picture<'a> {
@@ -128,6 +132,7 @@ pub(super) fn shortened(name: &str, letters: usize) -> String {
 mod tests {
     use super::super::stacks::Profile;
     use super::*;
+    use crate::html;
 
     #[test]
     fn boxes_are_as_wide_as_their_cost_and_coloured_by_their_growth() {
@@ -136,6 +141,9 @@ mod tests {
             [side("main;read 1\nmain;gone 1\n", 10.0), side("main;read 1\nmain;<new> 3\n", 20.0)];
         let mut markup = Markup::default();
         draw(&mut markup, &sides, By::After, &|cost| format!("{cost:.0}"));
+        // `--pictures` wrote nothing.
+        let label = html::picture(&markup).map(|(label, _)| label.to_owned());
+        assert_eq!(label.as_deref(), Some("flame graph, as wide as after"));
         let svg = markup.into_string();
         assert!(svg.contains("main: 10 before, 20 after"), "{svg}");
         assert!(svg.contains("&lt;new&gt;: 0 before, 15 after"), "{svg}");

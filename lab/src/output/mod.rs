@@ -48,6 +48,10 @@ pub(crate) struct OutputArgs {
     /// Also write the tables as comma-separated values to FILE
     #[arg(long, value_name = "FILE", global = true, help_heading = "Output")]
     pub(crate) csv: Option<PathBuf>,
+    /// Also write each plot as a picture of its own, an SVG file, into the folder DIR; files of
+    /// other names stay there
+    #[arg(long, value_name = "DIR", global = true, help_heading = "Output")]
+    pub(crate) pictures: Option<PathBuf>,
     /// Show more: where the results come from, and the values of rounds
     #[arg(short, long, global = true, help_heading = "Output")]
     pub(crate) verbose: bool,
@@ -104,6 +108,8 @@ pub(crate) struct Output {
     json: Option<Sink>,
     /// Files for the record in other forms.
     forms: Vec<(Form, ResultFile)>,
+    /// The folder for pictures.
+    pictures: Option<PathBuf>,
     /// What was said, if it is to be written in other forms.
     record: Vec<Block>,
     /// Whether the user wants to see more.
@@ -141,6 +147,9 @@ impl Output {
                 forms.push((form, ResultFile::open(&mut opened, flag, path)?));
             }
         }
+        if let Some(folder) = &args.pictures {
+            prepare(folder).map_err(|error| Failure::file("write", folder, error))?;
+        }
         Ok(Output {
             stdout: AutoStream::auto(io::stdout()),
             stderr: AutoStream::auto(io::stderr()),
@@ -148,6 +157,7 @@ impl Output {
             json,
             opened,
             forms,
+            pictures: args.pictures.clone(),
             record: Vec::new(),
             is_verbose: args.verbose,
             has_written: false,
@@ -168,9 +178,15 @@ impl Output {
         path.map(|path| ResultFile::open(&mut self.opened, flag, path)).transpose()
     }
 
-    /// Adds a picture to the page, if there is one.
+    /// Whether pictures are asked for, on a page or as files.
+    pub(crate) fn has_pictures(&self) -> bool {
+        let is_page = |(form, _): &(Form, ResultFile)| matches!(form, Form::Page);
+        self.pictures.is_some() || self.forms.iter().any(is_page)
+    }
+
+    /// Adds a picture to the page and to the files, if there are any.
     pub(crate) fn picture(&mut self, picture: impl FnOnce() -> Markup) {
-        if self.forms.iter().any(|(form, _)| matches!(form, Form::Page)) {
+        if self.has_pictures() {
             self.record.push(Block::Picture(picture()));
         }
     }
@@ -181,6 +197,13 @@ impl Output {
         if self.is_verbose {
             self.heading(ORIGIN)?;
             self.entries(self.provenance.rows())?;
+        }
+        if let Some(folder) = &self.pictures {
+            for (name, picture) in record::pictures(&self.record) {
+                let path = folder.join(name);
+                std::fs::write(&path, picture)
+                    .map_err(|error| Failure::file("write", &path, error))?;
+            }
         }
         for (form, mut file) in std::mem::take(&mut self.forms) {
             let text = match form {
@@ -310,6 +333,17 @@ impl Output {
             other => other,
         }
     }
+}
+
+/// Sees to it that files can be written into this folder, before anything is measured for them.
+fn prepare(folder: &Path) -> io::Result<()> {
+    match std::fs::create_dir(folder) {
+        Err(error) if !folder.is_dir() => return Err(error),
+        _ => {}
+    }
+    let probe = folder.join(format!(".rcu-{}", std::process::id()));
+    std::fs::File::create_new(&probe)?;
+    std::fs::remove_file(probe)
 }
 
 /// Whether standard output is a pipe that no process reads any more.

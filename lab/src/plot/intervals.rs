@@ -64,6 +64,19 @@ impl Axis {
     pub(crate) fn new(title: impl Into<String>, scale: Scale, label: fn(f64) -> String) -> Axis {
         Axis { title: title.into(), scale, label, guides: Vec::new() }
     }
+
+    /// The marks between which these values lie, and the guides.
+    pub(super) fn marks(&self, values: impl Iterator<Item = f64>) -> Vec<f64> {
+        let values = values.chain(self.guides.iter().copied());
+        let values: Vec<f64> = values.filter(|value| self.scale.has(*value)).collect();
+        let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        match self.scale {
+            _ if values.is_empty() => Vec::new(),
+            Scale::Bars => self.scale.marks(0.0, most),
+            _ => self.scale.marks(least, most),
+        }
+    }
 }
 
 impl Scale {
@@ -73,6 +86,18 @@ impl Scale {
         let least = values.clone().fold(f64::INFINITY, f64::min);
         let most = values.fold(0.0, f64::max);
         if least > 0.0 && most > FACTOR * least { Scale::Logarithmic } else { Scale::Linear }
+    }
+
+    /// Whether a value has a place.
+    pub(super) fn has(self, value: f64) -> bool {
+        value.is_finite() && (self != Scale::Logarithmic || value > 0.0)
+    }
+
+    /// Where a value stands between the first mark and the last, from 0 to 1.
+    pub(super) fn share(self, marks: &[f64], value: f64) -> f64 {
+        let (Some(&first), Some(&last)) = (marks.first(), marks.last()) else { return 0.0 };
+        let [first, last, at] = [first, last, value].map(|value| self.place(value));
+        ((at - first) / (last - first)).clamp(0.0, 1.0)
     }
 
     fn place(self, value: f64) -> f64 {
@@ -108,9 +133,7 @@ struct Frame<'a> {
 
 impl Frame<'_> {
     fn x(&self, value: f64) -> f64 {
-        let [first, last] = [self.marks[0], self.marks[self.marks.len() - 1]];
-        let [first, last, at] = [first, last, value].map(|value| self.axis.scale.place(value));
-        self.left + (self.right - self.left) * ((at - first) / (last - first)).clamp(0.0, 1.0)
+        self.left + (self.right - self.left) * self.axis.scale.share(&self.marks, value)
     }
 }
 
@@ -120,25 +143,18 @@ pub(crate) fn intervals(title: &str, axis: &Axis, rows: &[Interval]) -> Markup {
     part.leaf("p", &[("class", &"soft")], title);
     // What could not be measured has no place.
     let rows: Vec<&Interval> = rows.iter().filter(|row| row.value.is_finite()).collect();
-    let is_shown = |value: f64| axis.scale != Scale::Logarithmic || value > 0.0;
-    let shown = |value: &f64| value.is_finite() && is_shown(*value);
     let values = rows.iter().flat_map(|row| {
         let figures = [row.value, row.low, row.high].into_iter();
         figures.chain(row.published).chain(row.rounds.iter().copied())
     });
-    let values: Vec<f64> = values.chain(axis.guides.iter().copied()).filter(shown).collect();
-    if values.is_empty() {
+    let marks = axis.marks(values);
+    if marks.is_empty() {
         return part;
     }
-    let least = match axis.scale {
-        Scale::Bars => 0.0,
-        _ => values.iter().copied().fold(f64::INFINITY, f64::min),
-    };
-    let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let left = room(rows.iter().map(|row| &*row.name));
     let text = rows.iter().map(|row| row.text.chars().count()).max().unwrap_or(0);
     let right = WIDTH - 12.0 - LETTER * text as f64;
-    let frame = Frame { axis, marks: axis.scale.marks(least, most), left, right };
+    let frame = Frame { axis, marks, left, right };
     let bottom = BAR * rows.len() as f64 + 4.0;
     svg(&mut part, title, bottom + 38.0, |svg| {
         scale(svg, &frame, bottom);
@@ -186,7 +202,8 @@ fn draw(svg: &mut Markup, frame: &Frame<'_>, row: &Interval, middle: f64) {
             Some("end"),
             shortened(name, NAME_LETTERS),
         );
-        if frame.axis.scale == Scale::Bars {
+        let is_bar = frame.axis.scale == Scale::Bars;
+        if is_bar {
             let (top, width) = (middle - 9.0, figure((frame.x(row.value) - frame.left).max(1.0)));
             let place: [&dyn Display; 4] = [&frame.left, &top, &width, &"18"];
             group.rect(&[("class", &class), ("rx", &"2")], place);
@@ -194,9 +211,11 @@ fn draw(svg: &mut Markup, frame: &Frame<'_>, row: &Interval, middle: f64) {
             for round in row.rounds.iter().filter(|round| round.is_finite()) {
                 group.circle("round", figure(frame.x(*round)), middle, "3");
             }
-            if let Some(published) = row.published {
-                group.circle("other hollow", figure(frame.x(published)), middle, "4.5");
-            }
+        }
+        if let Some(published) = row.published {
+            group.circle("other hollow", figure(frame.x(published)), middle, "4.5");
+        }
+        if !is_bar {
             group.circle(class, figure(frame.x(row.value)), middle, "4.5");
         }
         let ends = [row.low, row.high].map(|end| figure(frame.x(end)));

@@ -3,8 +3,6 @@
 
 mod intervals;
 
-use bench::units;
-
 use crate::html::{Attribute, Markup};
 pub(crate) use intervals::{Axis, Interval, Scale, intervals};
 
@@ -25,45 +23,43 @@ pub(crate) struct Line {
 
 /// Lines over settings, which stand at equal distances. Names are written at the right end, moved
 /// apart where the lines end too close together, and each line has a dash pattern of its own. The
-/// axis of settings is titled `title`, the other one `unit`; the pointer over a point shows both.
-pub(crate) fn lines(title: &str, unit: &str, settings: &[String], lines: &[Line]) -> Markup {
+/// axis of settings is titled `over`; the pointer over a point shows its value on both.
+pub(crate) fn lines(over: &str, axis: &Axis, settings: &[String], lines: &[Line]) -> Markup {
     const HEIGHT: f64 = 340.0;
     const TOP: f64 = 32.0;
-    const LEFT: f64 = 48.0;
+    const LEFT: f64 = 64.0;
     const RIGHT: f64 = 160.0;
     const BASE: f64 = HEIGHT - 46.0;
-    let most = lines.iter().flat_map(|line| &line.values).flatten().copied().fold(0.0, f64::max);
-    let step = round_step(most / 4.0);
-    let top = (most / step).ceil().max(1.0) * step;
-    let y = |value: f64| BASE - (BASE - TOP) * value / top;
+    let marks = axis.marks(lines.iter().flat_map(|line| &line.values).flatten().copied());
+    let y = |value: f64| BASE - (BASE - TOP) * axis.scale.share(&marks, value);
     let gaps = settings.len().saturating_sub(1).max(1) as f64;
     let x = |place: usize| LEFT + 24.0 + (WIDTH - LEFT - RIGHT - 48.0) * place as f64 / gaps;
-    let marks = (0..=(top / step).round() as usize).map(|mark| mark as f64 * step);
     let mut part = Markup::default();
-    svg(&mut part, title, HEIGHT, |svg| {
-        for mark in marks {
+    svg(&mut part, &format!("{} by {over}", axis.title), HEIGHT, |svg| {
+        for &mark in &marks {
             let at = figure(y(mark));
             svg.line("grid", [&LEFT, &(WIDTH - RIGHT), &at, &at]);
             let below = figure(y(mark) + 4.0);
-            svg.label(Some("scale"), LEFT - 6.0, below, Some("end"), units::percent(mark));
+            svg.label(Some("scale"), LEFT - 6.0, below, Some("end"), (axis.label)(mark));
         }
         for (place, setting) in settings.iter().enumerate() {
             svg.label(Some("scale"), figure(x(place)), BASE + 20.0, Some("middle"), setting);
         }
-        svg.label(Some("scale"), "4", "14", None, unit);
+        svg.label(Some("scale"), "4", "14", None, &axis.title);
         let centre = figure((LEFT + WIDTH - RIGHT) / 2.0);
-        svg.label(Some("scale"), centre, HEIGHT - 8.0, Some("middle"), title);
+        svg.label(Some("scale"), centre, HEIGHT - 8.0, Some("middle"), over);
         for (index, line) in lines.iter().enumerate() {
             let values = || {
                 let values = line.values.iter().enumerate();
-                values.filter_map(|(place, value)| Some((place, (*value)?)))
+                let known = values.filter_map(|(place, value)| Some((place, (*value)?)));
+                known.filter(|(_, value)| axis.scale.has(*value))
             };
             let points: Vec<(f64, f64)> = values().map(|(at, value)| (x(at), y(value))).collect();
             let class = series(index, line.ours);
             svg.empty("polyline", &[("class", &class), ("points", &joined(&points))]);
             for (place, value) in values() {
                 let (name, setting) = (&line.name, &settings[place]);
-                let says = format!("{name}, {setting}: {} {unit}", units::figures(value));
+                let says = format!("{name}, {setting}: {} {}", (axis.label)(value), axis.title);
                 dot(svg, &class, [x(place), y(value)], "3.5", &says);
             }
         }
@@ -178,11 +174,27 @@ mod tests {
     fn a_point_of_a_line_says_its_value_and_the_axes_their_units() {
         let line = Line { name: "a".to_owned(), values: vec![Some(1.5), None], ours: true };
         let settings = ["99 %", "50 %"].map(str::to_owned);
-        let svg = lines("Share of reads", "million/s", &settings, &[line]).into_string();
+        let axis = Axis::new("million/s", Scale::Bars, bench::units::figures);
+        let svg = lines("Share of reads", &axis, &settings, &[line]).into_string();
         assert!(svg.contains("<title>a, 99 %: 1.50 million/s</title>"), "{svg}");
         for axis in [">million/s</text>", ">Share of reads</text>"] {
             assert!(svg.contains(axis), "{axis} in {svg}");
         }
+    }
+
+    #[test]
+    fn a_decade_is_as_high_as_the_next_and_nothing_has_no_place_among_them() {
+        let values = [0.0, 2.0, 20.0, 200.0].map(Some).to_vec();
+        let line = Line { name: "a".to_owned(), values, ours: true };
+        let settings = ["1", "2", "4", "8"].map(str::to_owned);
+        let axis = Axis::new("t", Scale::Logarithmic, |value| format!("{value}"));
+        let svg = lines("CPUs", &axis, &settings, &[line]).into_string();
+        let points = svg.split("points=\"").nth(1).unwrap().split('"').next().unwrap();
+        let y: Vec<f64> =
+            points.split(' ').filter_map(|at| at.split_once(',')?.1.parse().ok()).collect();
+        assert_eq!(y.len(), 3, "{points}");
+        assert!((2.0 * y[1] - y[0] - y[2]).abs() < 0.2, "{points}");
+        assert!(svg.contains(">1000</text>") && !svg.contains("NaN"), "{svg}");
     }
 
     #[test]

@@ -3,13 +3,14 @@
 //! - [`options`]: what can be typed; [`product`]: what is run for it; [`pool`]: running it on all
 //!   CPUs; [`costs`]: what things cost on the simulated machine.
 //! - [`what_if`]: engines on virtual machines, with [`shape`] and [`metric`] for the tables, and
-//!   [`picture`] for the timeline; [`srcu`]: the same for SRCU.
+//!   [`picture`] for the timeline and [`curves`] over CPUs; [`srcu`]: the same for SRCU.
 //! - [`published`]: published figures beside ours; [`vary`]: what of that depends on estimates;
 //!   [`suite`]: the library's engines and liburcu's algorithm on workloads of user space;
 //!   [`validate`]: some of these for real, beside the model.
 //! - [`list`]: what there is; [`numbers`]: what can be set by name.
 
 mod costs;
+mod curves;
 mod list;
 mod metric;
 mod numbers;

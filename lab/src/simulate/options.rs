@@ -6,6 +6,7 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use clap::Parser;
 use clap::builder::{PossibleValuesParser, RangedU64ValueParser, TypedValueParser};
 
 use crate::number;
@@ -109,6 +110,19 @@ pub(super) struct WhatIfArgs {
     pub(super) timeline: Option<usize>,
 }
 
+/// A line of words as arguments.
+#[derive(Debug, clap::Parser)]
+struct Typed {
+    #[command(flatten)]
+    args: SimulateArgs,
+}
+
+/// The arguments that a line after `rcu simulate` stands for.
+pub(super) fn typed(line: &str) -> Result<SimulateArgs, clap::Error> {
+    let words = std::iter::once("rcu").chain(line.split_whitespace());
+    Typed::try_parse_from(words).map(|typed| typed.args)
+}
+
 /// On or off.
 fn switch() -> impl TypedValueParser<Value = bool> {
     PossibleValuesParser::new(["on", "off"]).map(|text| text == "on")
@@ -144,19 +158,10 @@ impl FromStr for Set {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
-
     use super::*;
 
-    #[derive(Debug, Parser)]
-    struct Cli {
-        #[command(flatten)]
-        args: SimulateArgs,
-    }
-
     fn parse(args: &str) -> Result<SimulateArgs, String> {
-        let words = std::iter::once("rcu").chain(args.split_whitespace());
-        Cli::try_parse_from(words).map(|cli| cli.args).map_err(|error| error.to_string())
+        typed(args).map_err(|error| error.to_string())
     }
 
     #[test]

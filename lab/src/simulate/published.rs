@@ -16,12 +16,20 @@ use bench::units;
 use comfy_table::{Cell, CellAlignment, Color};
 use serde::Serialize;
 use serde_json::json;
+use simulate::replay::usenix2003::{
+    BARRIERS, BURST_US, CALL_EVERY_US, DBENCH_KERNEL_PERCENT, IDLE_LOOK_NS, ROUND_US, SECTION_US,
+    SHARE_PERCENT,
+};
 use simulate::replay::{self, Finding, Fit, Fitted, Part, Role, Row, Variation, typical_factor};
 
+use super::options::typed;
 use super::pool::{self, Job};
+use super::product::Run;
+use super::shape;
 use super::vary::{self, Varied};
+use super::{curves, what_if};
 use crate::distinct::distinct;
-use crate::exit::{Exit, Result};
+use crate::exit::{Exit, Failure, Result};
 use crate::json::object;
 use crate::output::{self, Output, SchemaId};
 
@@ -74,11 +82,64 @@ pub(super) fn run(vary: bool, output: &mut Output) -> Result<Exit> {
     let interrupted = output.interrupt.requested();
     output.json(SCHEMA, &document(&rows, &varied, interrupted))?;
     print(&rows, output)?;
+    if output.has_pictures() && !interrupted {
+        curves_over_cpus(output)?;
+    }
     if vary {
         vary::print(&varied, output)?;
     }
     broken.iter().for_each(|text| output.note(text));
-    Ok(super::exit(interrupted, !broken.is_empty()))
+    Ok(super::exit(output.interrupt.requested(), !broken.is_empty()))
+}
+
+/// The machine of 2003.
+const MACHINE: &str = "--hz 100 --tickless off --costs p3 --set softirq_runs=1 \
+                       --set ksoftirqd_percent=10 --set slice_us=10000";
+
+/// The loads of 2003 on machines of more and more CPUs: figure 7 of the paper, and its table 3; the
+/// words for each, as the rows run it, and which engine is rcu_poll there.
+fn loads() -> [(&'static str, String, &'static str); 2] {
+    let dbench = format!(
+        "--workload dbench --set busy_us={BURST_US} --set kernel_percent={DBENCH_KERNEL_PERCENT} \
+         --warm-up 5s --duration 20s"
+    );
+    let dcachebench = format!(
+        "--workload dcachebench --set round_us={ROUND_US} --set share_percent={SHARE_PERCENT} \
+         --set barriers={BARRIERS} --set call_every_us={CALL_EVERY_US} --warm-up 1s --duration 20s"
+    );
+    [
+        ("Figure 7 of 2003, over CPUs", dbench, "poll"),
+        ("Table 3 of 2003, over CPUs", dcachebench, "poll-per-cpu"),
+    ]
+}
+
+/// Draws the engines of 2003 over CPUs, and says what was run.
+fn curves_over_cpus(output: &mut Output) -> Result<()> {
+    for (title, load, poll) in loads() {
+        let line = |engines: &str, more: &str| {
+            format!(
+                "--engine {engines} --cpus 1,2,4,8 {load} {MACHINE} --set section_us={SECTION_US}\
+                 {more}"
+            )
+        };
+        // The idle loop of its time.
+        let sched = line("token", &format!(" --set idle_look_every_ns={IDLE_LOOK_NS}"));
+        let lines = [line(&format!("{poll},tick"), ""), sched];
+        let mut runs: Vec<Run> = Vec::new();
+        for line in &lines {
+            let args = typed(line).map_err(|error| Failure::usage(error.to_string()))?;
+            runs.extend(what_if::runs(&args.what_if, output)?);
+        }
+        let jobs: Vec<_> = runs.iter().map(what_if::job).collect();
+        let reports = pool::run(&jobs, output);
+        let done =
+            runs.iter().zip(&reports).filter_map(|(run, report)| Some((run, report.as_ref()?)));
+        let engine = |run: &Run| vec![shape::plain("engine", run.engine.name())];
+        output.heading(title)?;
+        output.entries(lines.iter().map(|line| ("rcu simulate", line)))?;
+        curves::add(&done.collect::<Vec<_>>(), engine, output);
+    }
+    Ok(())
 }
 
 fn job<'a>(
@@ -120,6 +181,7 @@ fn print(rows: &[Row], output: &mut Output) -> Result<()> {
         let (source, mechanisms) = (own[0].source, mechanisms(own));
         output.heading(source)?;
         output.table(table(own, &mechanisms))?;
+        bars(own, output);
         let marks = mechanisms.iter().enumerate().map(|(place, text)| (mark(place), text));
         output.entries(marks)?;
         let own_fitted: Vec<Fitted> =
@@ -145,6 +207,23 @@ fn print(rows: &[Row], output: &mut Output) -> Result<()> {
         Row::FIT.1,
         Row::DIFFERENCE_BELOW * 100.0,
     ))
+}
+
+/// Draws the numbers of a source that are modelled, those of one unit together.
+fn bars(own: &[Row], output: &mut Output) {
+    let number = |row: &Row| match row.finding {
+        Finding::Number { published, ours: Some(ours), unit } if row.fit() != Fit::NotCompared => {
+            Some((unit, (row.figure.clone(), published, ours)))
+        }
+        _ => None,
+    };
+    let numbers: Vec<_> = own.iter().filter_map(number).collect();
+    for unit in distinct(numbers.iter().map(|(unit, _)| *unit)) {
+        let of_unit = numbers.iter().filter(|(own, _)| *own == unit);
+        let rows: Vec<_> = of_unit.map(|(_, row)| row.clone()).collect();
+        let title = format!("{} in {unit}: bars are ours; hollow: published", own[0].source);
+        output.picture(|| curves::beside(&title, unit, &rows));
+    }
 }
 
 /// How many rows fit, how many of them could have failed, and how many parameters that took.

@@ -11,7 +11,7 @@ use super::pool::{self, Job};
 use super::product::{self, Base, Run, or_default};
 use super::shape::{self, Setting, Shape};
 use super::{
-    costs,
+    costs, curves,
     metric::{self, Group},
 };
 use crate::exit::{Exit, Failure, Result};
@@ -29,7 +29,7 @@ fn name(Run { setup, engine, workload, .. }: &Run) -> String {
     format!("{} on {} CPUs, {}", engine.name(), setup.cpus, workload.name())
 }
 
-fn job(run: &Run) -> Job<'_, Report> {
+pub(super) fn job(run: &Run) -> Job<'_, Report> {
     let Run { setup, engine, workload, .. } = run;
     let end = setup.end();
     Job {
@@ -43,8 +43,8 @@ fn job(run: &Run) -> Job<'_, Report> {
     }
 }
 
-/// Runs every combination and tells.
-pub(super) fn run(args: &WhatIfArgs, output: &mut Output) -> Result<Exit> {
+/// Every combination of what was typed.
+pub(super) fn runs(args: &WhatIfArgs, output: &mut Output) -> Result<Vec<Run>> {
     let mut base = Base::of(args)?;
     if !args.variant.is_empty() {
         return Err(Failure::usage(format!(
@@ -54,11 +54,16 @@ pub(super) fn run(args: &WhatIfArgs, output: &mut Output) -> Result<Exit> {
     }
     // Everything but the costs is checked before they are measured, which takes seconds.
     product::runs(args, &base)?;
-    let mut svg = output.open("--svg", args.svg.as_deref())?;
     for name in or_default(&args.costs, "modern") {
         base.costs.push(costs::by_name(&name, output)?);
     }
-    let runs = product::runs(args, &base)?;
+    product::runs(args, &base)
+}
+
+/// Runs every combination and tells.
+pub(super) fn run(args: &WhatIfArgs, output: &mut Output) -> Result<Exit> {
+    let runs = runs(args, output)?;
+    let mut svg = output.open("--svg", args.svg.as_deref())?;
     let jobs: Vec<_> = runs.iter().map(job).collect();
     let reports = pool::run(&jobs, output);
     let done: Vec<(&Run, &Report)> = runs
@@ -76,6 +81,7 @@ pub(super) fn run(args: &WhatIfArgs, output: &mut Output) -> Result<Exit> {
     let all: Vec<_> = runs.iter().zip(&reports).map(run_out).collect();
     output.json(SCHEMA, &object! { "interrupted": interrupted, "runs": all, })?;
     print(&shape, &done, output)?;
+    curves::add(&done, settings, output);
     if !done.is_empty() {
         let title = "Who held the grace periods up, when";
         output.picture(|| html::titled(title, |part| picture::add(part, &panels(), &[])));
@@ -102,7 +108,7 @@ fn faults(done: &[(&Run, &Report)]) -> Vec<String> {
     done.iter().flat_map(of).collect()
 }
 
-fn settings(Run { engine, workload, setup, costs, sets }: &Run) -> Vec<Setting> {
+pub(super) fn settings(Run { engine, workload, setup, costs, sets }: &Run) -> Vec<Setting> {
     let machine = [
         shape::plain("workload", workload.name()),
         shape::count("CPUs", setup.cpus as u64),

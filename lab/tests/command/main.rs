@@ -10,6 +10,7 @@ mod faults;
 mod keys;
 mod readme;
 mod report;
+mod seeds;
 mod simulate;
 mod top;
 mod torture;

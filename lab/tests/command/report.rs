@@ -147,6 +147,52 @@ fn the_page_is_self_contained_and_light_and_dark() {
 }
 
 #[test]
+fn a_range_of_threads_draws_a_curve_of_every_design_for_each_load() {
+    let directory = tempfile::tempdir().unwrap();
+    let (pictures, document) = (directory.path().join("p"), directory.path().join("d.json"));
+    let [pictures_name, document_name] = [&pictures, &document].map(|path| path.to_str().unwrap());
+    let args = ["--threads", "1..2", "--run-ms", "5", "--rounds", "1", "--skip", "costs", "--json"];
+    let keys = directory.path().join("keys");
+    let lines: String = (0..50).map(|line| format!("{line}\n")).collect();
+    std::fs::write(&keys, lines).unwrap();
+    let more = ["--pictures", pictures_name, "--keys", keys.to_str().unwrap()];
+    let args = args.iter().chain([&document_name]).chain(&more);
+    let (stdout, is_noisy) = advised(&run(args));
+    let document = json(&document);
+    hold(&document);
+    assert!(document["sweeps"].as_array().unwrap().is_empty(), "curves are in their place");
+    let curves = document["curves"].as_array().unwrap();
+    if is_noisy {
+        return assert!(curves.is_empty(), "{document}");
+    }
+    let loads: Vec<_> = curves.iter().map(|one| (&one["load"], &one["reads_percent"])).collect();
+    let expected = [("read only".into(), 100.0.into()), ("mixed".into(), 90.0.into())];
+    let expected: Vec<(&Value, &Value)> = expected.iter().map(|(a, b)| (a, b)).collect();
+    assert_eq!(loads, expected);
+    let all = bench::advise::designs(bench::advise::Workload::Table);
+    for one in curves {
+        let points = one["points"].as_array().unwrap();
+        let threads: Vec<_> = points.iter().map(|point| point["value"].as_f64().unwrap()).collect();
+        assert_eq!(threads, [1.0, 2.0]);
+    }
+    assert!(stdout.contains("Curves, read only: 100 % reads, 50 keys"), "{stdout}");
+    let files: BTreeSet<_> = std::fs::read_dir(&pictures)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    let by_threads: Vec<_> = files.iter().filter(|name| name.contains("by-threads")).collect();
+    // On a busy machine a design, or all of them, may have no slice that counts.
+    let has_figure = |point: &Value| !point["designs"].as_array().unwrap().is_empty();
+    let has_line = |one: &&Value| one["points"].as_array().unwrap().iter().any(has_figure);
+    assert_eq!(by_threads.len(), curves.iter().filter(has_line).count(), "{files:?}");
+    for name in by_threads {
+        let picture = std::fs::read_to_string(pictures.join(name)).unwrap();
+        let has = |name: &str| picture.contains(&format!(">{name}</text>"));
+        assert!(picture.starts_with("<svg") && all.iter().any(|one| has(one.name)), "{picture}");
+    }
+}
+
+#[test]
 fn names_from_the_user_are_text_and_not_markup() {
     let directory = tempfile::tempdir().unwrap();
     let workload = file(directory.path(), "w.toml", "name = \"<script>&\"\n");

@@ -123,6 +123,22 @@ fn a_sweep_of_many_runs_has_a_line_for_each() {
 }
 
 #[test]
+fn engines_over_cpus_are_curves_on_the_page() {
+    let directory = tempfile::tempdir().unwrap();
+    let page = directory.path().join("page.html");
+    let curves = |cpus: &str| {
+        let args = ["--engine", "poll,tick", "--cpus", cpus, "--html", page.to_str().unwrap()];
+        expect_code(&short(&args), 0);
+        let page = std::fs::read_to_string(&page).unwrap();
+        let is_there = |title| page.contains(&format!("aria-label=\"{title} by CPUs\""));
+        ["latency of callbacks", "length of grace periods", "CPUs busy", "time of an iteration"]
+            .map(is_there)
+    };
+    assert_eq!(curves("1,2"), [true, true, true, false], "dbench has no iterations");
+    assert_eq!(curves("2"), [false; 4], "one number of CPUs is no curve");
+}
+
+#[test]
 fn srcu_runs_on_its_own_machine() {
     let document = of_words("--engine srcu --variant 5.18,5.19-rc1 --set calls=50");
     assert_eq!(document["schema"], "quiescence/simulate-srcu");
@@ -303,11 +319,17 @@ fn the_list_names_engines_workloads_and_numbers() {
 
 #[test]
 fn every_published_figure_is_there_and_none_that_fitted_is_broken() {
-    let (stdout, stderr) = expect_code(&run(["simulate", "--published", "--json", "-"]), 0);
+    let pictures = tempfile::tempdir().unwrap();
+    let args = ["simulate", "--published", "--json", "-", "--pictures"].map(std::ffi::OsStr::new);
+    let output = run(args.into_iter().chain([pictures.path().as_os_str()]));
+    let (stdout, stderr) = expect_code(&output, 0);
     assert!(!stderr.contains("fitted when it was recorded"), "{stderr}");
     let document: Value = serde_json::from_str(&stdout).expect("nothing but JSON");
     hold(&document);
     let rows = list(&document["rows"]);
+    published_figures_are_drawn_beside_ours(pictures.path(), rows);
+    let contradictions = crate::seeds::contradictions(rows);
+    assert!(contradictions.is_empty(), "{}", contradictions.join("\n"));
     let is_of = |row: &Value, source: &str| {
         row["source"].as_str().is_some_and(|own| own.starts_with(source))
     };
@@ -331,6 +353,40 @@ fn every_published_figure_is_there_and_none_that_fitted_is_broken() {
         assert!(!is_known_miss || row["verdict"] == "does not fit", "{row}");
     }
     the_page_of_2014_says_what_comes_out(rows);
+}
+
+/// The boots of 2022 as bars with what was published, and the engines of 2003 over CPUs.
+fn published_figures_are_drawn_beside_ours(pictures: &std::path::Path, rows: &[Value]) {
+    let text = |part: &str| {
+        let is_it = |path: &std::path::PathBuf| path.to_str().unwrap().contains(part);
+        let path = files_of(pictures).into_iter().find(is_it).unwrap_or_else(|| panic!("{part}"));
+        std::fs::read_to_string(path).unwrap()
+    };
+    assert!(files_of(pictures).len() > 10);
+    let boots = text("lkml2022-srcu-in-s-");
+    let count = |part: &str| boots.matches(part).count();
+    assert!(count("<rect class=\"ours\"") > 25, "{boots}");
+    assert_eq!(count("<rect class=\"ours\""), count("<circle class=\"other hollow\""));
+    let figure = text("latency-of-callbacks-by-cpus");
+    // A picture of eight CPUs shows what the row of them says.
+    let row = rows.iter().find(|row| row["figure"] == "rcu_poll, dbench").expect("it is there");
+    let said: Vec<f64> =
+        row["ours"].as_str().unwrap().split(' ').filter_map(|word| word.parse().ok()).collect();
+    assert_eq!(said.len(), 3, "{row}");
+    for (engine, said) in ["poll", "tick", "token"].into_iter().zip(said) {
+        let drawn = figure.split_once(&format!("<title>{engine}, 8: ")).expect(engine).1;
+        let (drawn, unit) = drawn.split_once(' ').unwrap();
+        let drawn: f64 = drawn.parse().unwrap();
+        assert!(unit.starts_with("ms") && (drawn / said - 1.0).abs() < 0.02, "{drawn}, {said}");
+    }
+    assert!(figure.contains(">100 ms</text>") && figure.contains(">1.00 ms</text>"), "{figure}");
+}
+
+fn files_of(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    let mut files: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    files
 }
 
 /// Should a change bring the rows that miss near, the page `replay::lwn2014` has to be written

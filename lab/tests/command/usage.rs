@@ -10,6 +10,9 @@ fn bad_flags_are_refused_with_the_limits() {
     let cases: &[(&[&str], &str)] = &[
         (&["--threads", "0"], "0 is out of range: at least 1, at most 1024"),
         (&["--threads", "many"], "is not a whole number"),
+        (&["--threads", "4..2"], "it goes from fewer threads to more"),
+        (&["--threads", "0..2"], "0 is out of range: at least 1"),
+        (&["--threads", "2.."], "is not a whole number"),
         (&["--threads", "99999999999999999999"], "too large"),
         (&["--reads", "100.5"], "100.5 is out of range: at least 0, at most 100 (per cent)"),
         (&["--churn", "101"], "101 is out of range: at least 0, at most 100 (per cent)"),
@@ -84,10 +87,11 @@ fn a_workload_file_that_is_missing_not_text_or_contradicts_itself_is_refused() {
 
 #[test]
 fn files_that_cannot_be_written_are_refused_before_anything_is_measured() {
-    for flag in ["--json", "--html"] {
+    let nowhere = ["--json", "--html", "--pictures"].map(|flag| (flag, "/nowhere/result"));
+    // A folder that is there, and takes no files from anybody.
+    for (flag, path) in nowhere.into_iter().chain([("--pictures", "/proc")]) {
         // Without the flag's early check this run would take most of an hour.
-        let args = [flag, "/nowhere/result", "--run-ms", "60000"];
-        refused(&args, "cannot write /nowhere/result");
+        refused(&[flag, path, "--run-ms", "60000"], &format!("cannot write {path}"));
     }
 }
 
