@@ -78,7 +78,7 @@ pub const LIST_PAGE_NS: u64 = 1_300;
 
 /// By how much runs differ, in percent of throughput: what is no more is no loss. Twice the
 /// standard deviation between two engines that take the same steps, of seven seeds (4.6 %).
-const NOISE_PERCENT: f64 = 10.0;
+pub const NOISE_PERCENT: f64 = 10.0;
 
 /// What may be lost where throughput is said to be restored. Our choice, and less than the noise.
 const RESTORED_PERCENT: f64 = 1.0;
