@@ -27,8 +27,8 @@ pub struct Options {
     /// Callbacks that may wait, on all CPUs together. [`Kernel::call`] tells its caller how near
     /// the CPU's share is: one part of as many as the kernel is *built* for, online or not.
     pub callbacks_max: u64,
-    /// A hook that is called where it may not be panics. If not, it is counted and refused, and
-    /// what was forgotten before it is made up for.
+    /// A hook that is called where it may not be panics. If not, it is counted; what was forgotten
+    /// before it is made up for, or it is refused.
     pub panics: bool,
 }
 
@@ -385,7 +385,8 @@ impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
                 at.own.place = place;
                 at.tree().enter_eqs();
             }
-            at.own.has_demand(self.told.sequence())
+            // One that is refused may be awake, and is to look after itself.
+            !is_right || at.own.has_demand(self.told.sequence())
         })
         .unwrap_or(false)
     }
@@ -401,6 +402,7 @@ impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
 
     /// An interrupt handler begins, in which there may be sections, wherever it came. One out of
     /// user mode that may end in a context switch calls [`user_exit`](Self::user_exit) before.
+    /// Called before the handler turns interrupts on.
     pub fn irq_enter(&self) -> Interrupt {
         self.interrupt(Hook::IrqEnter)
     }
@@ -503,7 +505,8 @@ impl<'k, P: Platform, const CPUS: usize> OnCpu<'k, P, CPUS> {
         self.kernel.check(hook, is_right, what)
     }
 
-    /// What only code in the kernel does is not done in an extended quiescent state.
+    /// What only code in the kernel does finds the CPU awake; if it does not, it goes on when that
+    /// is made up for.
     #[track_caller]
     fn check_awake(&mut self, hook: Hook) {
         let is_in_kernel = matches!(

@@ -35,36 +35,46 @@ impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
 
     /// CPU `cpu`, which runs this, is online: threads may run there, and queue callbacks.
     pub fn cpu_online(&self, cpu: usize) {
-        if self.moves_on(Hook::CpuOnline, cpu, phase::STARTING, phase::ONLINE) {
+        let _irq = self.platform.irq_off();
+        let is_here = self.platform.this_cpu() == cpu;
+        if self.check(Hook::CpuOnline, is_here, "by another CPU")
+            && self.moves_on(Hook::CpuOnline, cpu, phase::STARTING, phase::ONLINE)
+        {
             self.cpus[cpu].note(Hook::CpuOnline);
         }
     }
 
     /// CPU `cpu`, which runs this with interrupts off, goes offline: after its last section, or
     /// because it could not start. Its worker runs no callback any more: it has been parked, or
-    /// this is refused. The last of its hooks.
-    pub fn cpu_dying(&self, cpu: usize) {
+    /// this is refused. The last of its hooks. Returns whether the CPU is gone: one that was
+    /// refused, and stops all the same, holds up every grace period for ever.
+    #[must_use = "a CPU that is refused has to go on"]
+    pub fn cpu_dying(&self, cpu: usize) -> bool {
         let _irq = self.platform.irq_off();
         let is_here = self.platform.this_cpu() == cpu;
         // All is checked before anything is changed.
         if !self.check(Hook::CpuDying, is_here, "by another CPU")
             || !self.check_phase(Hook::CpuDying, cpu, &[phase::STARTING, phase::ONLINE])
         {
-            return;
+            return false;
         }
         let is_free = self.on(Hook::CpuDying, |at| at.own.place == Place::Kernel) == Some(true);
         let runs = self.cpus[cpu].is_run_by(None);
         if !self.check(Hook::CpuDying, is_free, "it is idle or in user mode, as the hooks say")
             || !self.check(Hook::CpuDying, !runs, "its worker is not parked")
         {
-            return;
+            return false;
         }
         // Only this CPU moves itself on from here. An NMI protects nothing from now on, before
         // somebody else finds itself alone.
         let seen = &self.cpus[cpu].seen;
-        self.moves_on(Hook::CpuDying, cpu, seen.phase.load(Ordering::Relaxed), phase::DYING);
+        let from = seen.phase.load(Ordering::Relaxed);
+        if !self.moves_on(Hook::CpuDying, cpu, from, phase::DYING) {
+            return false;
+        }
         seen.words.enter();
         self.machine(|machine| machine.online -= 1);
+        true
     }
 
     /// Whether the CPU is in one of these phases, from which only this CPU moves it on.

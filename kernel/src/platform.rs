@@ -12,6 +12,10 @@
 ///   thread that has it stays on that CPU.
 /// - No function here calls a function of the `Kernel`, but [`wait`](Self::wait), which calls
 ///   `done`. (An interrupt or another thread that one of them lets in is no call of its own.)
+/// - An NMI calls nothing of the `Kernel` but `nmi_enter`, `nmi_exit`, `cookie`, `poll`, `snapshot`
+///   and `cpu_snapshot`.
+/// - [`thread`](Self::thread) is as it says, [`is_preemptible`](Self::is_preemptible) is false in a
+///   section, and `wait` returns when `done` has returned true, and not before.
 ///
 /// ```compile_fail,E0200
 /// # use kernel::{CpuSet, Platform};

@@ -33,7 +33,8 @@ impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
     ///
     /// # Safety
     /// `head` is valid, and stays where it is and is touched by no one else until `run` is called.
-    /// It is not queued. `run` may be called on any CPU, by any thread.
+    /// It is not queued. `run` may be called on any CPU, by any thread. The hooks are called where
+    /// they are said to be: one that says "in no section" in a section ends grace periods early.
     ///
     /// # Panics
     /// In place of an error, with [`Options::panics`](crate::Options::panics).
@@ -87,7 +88,9 @@ impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
         let running = Running { kernel: self, cpu: &self.cpus[cpu] };
         for _ in 0..count {
             let next = self.on(Hook::RunCallbacks, |at| {
-                let next = if is_here(at.cpu) { at.own.queue.pop() } else { None }?;
+                // Another that runs them meanwhile may have taken some of these.
+                let is_ready = is_here(at.cpu) && at.own.tree.callbacks.ready() != 0;
+                let next = if is_ready { at.own.queue.pop() } else { None }?;
                 at.own.tree.took(&self.options.tree, 1);
                 Some(next)
             });
@@ -122,7 +125,8 @@ impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
     /// more, if it has begun already.
     ///
     /// # Errors
-    /// [`Refused::InSection`], if the caller may not sleep: nothing was waited for.
+    /// [`Refused::InSection`], if the caller may not sleep; [`Refused::Offline`], if its CPU is not
+    /// online. Nothing was waited for.
     ///
     /// # Panics
     /// In place of an error, with [`Options::panics`](crate::Options::panics).
@@ -133,7 +137,8 @@ impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
     /// Waits until every section that has begun has ended.
     ///
     /// # Errors
-    /// [`Refused::InSection`], if the caller may not sleep: nothing was waited for.
+    /// [`Refused::InSection`], if the caller may not sleep; [`Refused::Offline`], if its CPU is not
+    /// online. Nothing was waited for.
     ///
     /// # Panics
     /// In place of an error, with [`Options::panics`](crate::Options::panics).
@@ -151,7 +156,8 @@ impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
     /// lasts until those CPUs have ticked.
     ///
     /// # Errors
-    /// [`Refused::InSection`], if the caller may not sleep: nothing was waited for.
+    /// [`Refused::InSection`], if the caller may not sleep; [`Refused::Offline`], if its CPU is not
+    /// online. Nothing was waited for.
     ///
     /// # Panics
     /// In place of an error, with [`Options::panics`](crate::Options::panics).

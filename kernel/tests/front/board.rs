@@ -232,7 +232,7 @@ impl<const CPUS: usize> Machine<CPUS> {
 
     /// CPU `cpu` goes, and `by` buries it.
     pub(crate) fn stop(&self, cpu: usize, by: usize) {
-        on(cpu, || self.kernel.cpu_dying(cpu));
+        assert!(on(cpu, || self.kernel.cpu_dying(cpu)), "CPU {cpu} has to go on");
         on(by, || self.kernel.cpu_dead(cpu));
     }
 

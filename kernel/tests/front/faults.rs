@@ -3,6 +3,8 @@
 use std::cell::Cell;
 use std::ptr::NonNull;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::SeqCst;
 
 use kernel::{Head, Hook, Options, Refused, Zone};
@@ -76,12 +78,12 @@ fn a_cpu_that_fails_to_start_is_dead_and_may_start_again() {
 fn a_refused_cpu_dying_has_changed_nothing() {
     let machine = lenient::<3>(3);
     on(1, || machine.kernel.idle_enter());
-    on(1, || machine.kernel.cpu_dying(1));
-    on(1, || machine.kernel.cpu_dying(2));
+    assert!(!on(1, || machine.kernel.cpu_dying(1)));
+    assert!(!on(1, || machine.kernel.cpu_dying(2)));
     assert_eq!(misuses(&machine), (2, Hook::CpuDying));
     on(1, || machine.kernel.idle_exit());
-    on(1, || machine.kernel.cpu_dying(1));
-    on(1, || machine.kernel.cpu_dying(1));
+    assert!(on(1, || machine.kernel.cpu_dying(1)));
+    assert!(!on(1, || machine.kernel.cpu_dying(1)));
     assert_eq!(misuses(&machine), (3, Hook::CpuDying), "it has gone already");
     assert_eq!(machine.kernel.snapshot().unwrap().online, 2, "it has gone once");
     on(0, || machine.kernel.cpu_dead(1));
@@ -99,7 +101,7 @@ fn has_callbacks_does_not_reach_into_a_cpu_that_is_not_online() {
         machine.busy_tick(1);
     }
     assert!(on(1, || machine.kernel.has_callbacks()));
-    on(1, || machine.kernel.cpu_dying(1));
+    assert!(on(1, || machine.kernel.cpu_dying(1)));
     assert!(!on(1, || machine.kernel.has_callbacks()), "they are who buries it");
     on(0, || machine.kernel.cpu_dead(1));
     machine.jiffies(ENOUGH, [0]);
@@ -108,7 +110,7 @@ fn has_callbacks_does_not_reach_into_a_cpu_that_is_not_online() {
 #[test]
 fn a_cpu_whose_worker_is_in_a_callback_does_not_die() {
     let machine = lenient::<3>(2);
-    queue(&machine, |machine| machine.kernel.cpu_dying(0));
+    queue(&machine, |machine| assert!(!machine.kernel.cpu_dying(0)));
     machine.jiffies(ENOUGH, [1, 0]);
     assert_eq!(misuses(&machine), (1, Hook::CpuDying));
     let seen = machine.kernel.cpu_snapshot(0).unwrap();
@@ -129,6 +131,29 @@ fn a_callback_that_migrates_its_worker_does_not_stop_the_next_ones() {
     machine.call(0, &freed);
     machine.jiffies(ENOUGH, [1, 0]);
     assert_eq!(count(&freed), 2);
+}
+
+/// As can be, where a platform gives a thread the number that no thread may have.
+#[test]
+fn a_worker_that_others_take_callbacks_from_takes_none_that_is_not_ready() {
+    thread_local! { static LATER: Arc<AtomicU32> = counter(); }
+    let machine = lenient::<3>(2);
+    let freed = counter();
+    queue(&machine, |machine| {
+        LATER.with(|later| machine.call(0, later));
+        machine.kernel.run_callbacks(0, 1);
+    });
+    machine.call(0, &freed);
+    while !on(0, || machine.kernel.has_callbacks()) {
+        on(0, || machine.kernel.context_switch());
+        on(1, || machine.kernel.context_switch());
+        machine.busy_tick(0);
+        machine.busy_tick(1);
+    }
+    on(0, || crate::board::as_thread(usize::MAX, || machine.kernel.run_callbacks(0, 2)));
+    assert_eq!((count(&freed), LATER.with(|later| count(later))), (1, 0));
+    machine.jiffies(ENOUGH, [1, 0]);
+    assert_eq!(LATER.with(|later| count(later)), 1);
 }
 
 #[test]
@@ -161,10 +186,10 @@ fn a_forgotten_idle_exit_is_made_up_for_at_the_next_context_switch() {
 fn a_way_into_user_mode_out_of_idle_leaves_the_cpu_in_the_kernel() {
     let machine = lenient::<2>(2);
     on(1, || machine.kernel.idle_enter());
-    on(1, || machine.kernel.user_enter());
+    assert!(on(1, || machine.kernel.user_enter()), "the tick of a CPU that is awake goes on");
     assert_eq!(misuses(&machine), (1, Hook::UserEnter));
     assert!(!machine.kernel.cpu_snapshot(1).unwrap().is_extended);
-    on(1, || machine.kernel.user_enter());
+    assert!(!on(1, || machine.kernel.user_enter()));
     assert_eq!(misuses(&machine).0, 1);
 }
 

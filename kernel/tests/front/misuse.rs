@@ -30,7 +30,7 @@ const WRONG: [(Hook, Wrong); 14] = [
     (Hook::CpuStarting, |machine| machine.kernel.cpu_starting(2)),
     (Hook::CpuStarting, |machine| machine.kernel.cpu_starting(0)),
     (Hook::CpuOnline, |machine| machine.kernel.cpu_online(2)),
-    (Hook::CpuDying, |machine| machine.kernel.cpu_dying(1)),
+    (Hook::CpuDying, |machine| _ = machine.kernel.cpu_dying(1)),
     (Hook::CpuDead, |machine| machine.kernel.cpu_dead(1)),
     (Hook::RunCallbacks, |machine| {
         machine.kernel.run_callbacks(1, 1);

@@ -161,7 +161,7 @@ fn rest(machine: &Machine<CPUS>, cpu: usize, shared: &Shared, dice: &mut Dice) {
 
 /// CPU 3 goes, and comes again.
 fn unplug(machine: &Machine<CPUS>, cpu: usize, shared: &Shared) {
-    machine.kernel.cpu_dying(cpu);
+    assert!(machine.kernel.cpu_dying(cpu));
     shared.to_bury.store(true, Release);
     while shared.to_bury.load(Acquire) {
         assert!(!shared.failed.load(Relaxed), "another CPU has failed");
