@@ -24,6 +24,7 @@ struct GivenBack {
 }
 
 /// Notes an index of the table at this address, unless [`MOST`] are noted already.
+#[inline]
 pub(super) fn push(table: usize, index: u32) {
     GIVEN_BACK.with(|given_back| {
         if given_back.table.replace(table) != table {
@@ -38,6 +39,7 @@ pub(super) fn push(table: usize, index: u32) {
 }
 
 /// Takes the index that was noted last for the table at this address.
+#[inline]
 pub(super) fn pop(table: usize) -> Option<u32> {
     GIVEN_BACK.with(|given_back| {
         let is_of_it = given_back.table.get() == table;
