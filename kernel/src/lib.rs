@@ -59,6 +59,8 @@
 //! grave leaves them to the one that buries it.
 #![no_std]
 
+#[cfg(any(test, feature = "alloc"))]
+extern crate alloc;
 #[cfg(test)]
 extern crate std;
 

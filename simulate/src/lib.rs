@@ -22,7 +22,6 @@ mod cpu;
 mod driver;
 pub mod engines;
 pub mod events;
-mod heap;
 pub mod histogram;
 pub mod line;
 pub mod memory;
@@ -45,7 +44,7 @@ pub mod workload;
 mod world;
 
 pub use engines::EngineKind;
-pub use heap::Heap;
+pub use kernel::engine::store::Heap;
 pub use report::Report;
 pub use run::{run, run_engine, run_with_progress};
 pub use setup::{Impossible, Setup};

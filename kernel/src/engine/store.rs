@@ -24,6 +24,26 @@ pub trait Store: Copy + Debug + Eq + Hash {
     fn of<T: Item>(self, count: usize, value: T) -> Self::Of<T>;
 }
 
+/// On the heap: for as many CPUs as it says.
+#[cfg(any(test, feature = "alloc"))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Heap(pub usize);
+
+#[cfg(any(test, feature = "alloc"))]
+impl Store for Heap {
+    type Of<T: Item> = alloc::vec::Vec<T>;
+
+    const CAPACITY: usize = usize::MAX;
+
+    fn cpus(self) -> usize {
+        self.0
+    }
+
+    fn of<T: Item>(self, count: usize, value: T) -> Self::Of<T> {
+        alloc::vec![value; count]
+    }
+}
+
 /// Arrays: for at most `N` CPUs, of which there are as many as it says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Fixed<const N: usize>(pub usize);

@@ -139,25 +139,7 @@ mod tests {
     use std::vec::Vec;
 
     use super::*;
-    use crate::engine::store::{Fixed, Item};
-
-    /// For as many as are asked for.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-    struct Heap(usize);
-
-    impl Store for Heap {
-        type Of<T: Item> = Vec<T>;
-
-        const CAPACITY: usize = usize::MAX;
-
-        fn cpus(self) -> usize {
-            self.0
-        }
-
-        fn of<T: Item>(self, count: usize, value: T) -> Vec<T> {
-            vec![value; count]
-        }
-    }
+    use crate::engine::store::{Fixed, Heap};
 
     /// The widths of the levels, from the root down, as the nodes' parents tell them.
     fn widths(nodes: &Nodes<Heap>) -> Vec<usize> {
