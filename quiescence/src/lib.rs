@@ -78,12 +78,12 @@
 //! | `collections` | yes | the module [`collections`] |
 //! | `probes` | yes | USDT probes: `docs/PROBES.md` |
 //! | `stacks` | yes | stacks in stall reports |
-//! | `call_rcu` | no | the modules [`callback_queue`] and [`liburcu_readers`]: what liburcu's programs need |
-//! | `epoch` | no | the module [`epoch`]: crossbeam-epoch's interface |
-//! | `intrusive` | no | the module [`intrusive`]: structures whose nodes the caller brings along |
+//! | `call_rcu` | no | [`callback_queue`], [`liburcu_readers`]: what liburcu's programs need |
+//! | `epoch` | no | [`epoch`]: crossbeam-epoch's interface |
+//! | `intrusive` | no | [`intrusive`]: structures whose nodes the caller brings along |
 //! | `rayon` | no | several threads go over a map |
 //! | `serde` | no | cells, maps and sets are serialised as what is in them |
-//! | `tokio` | no | the module `tokio`: a runtime's workers are readers whose sections cost a load |
+//! | `tokio` | no | the module `tokio`: a runtime's workers are readers |
 //! | `tracing` | no | events of the crate `tracing` |
 //!
 //!
