@@ -24,23 +24,29 @@ impl Json {
         }
     }
 
-    fn nest(&mut self, brackets: [char; 2], inside: impl FnOnce(&mut Self)) {
+    fn open(&mut self, bracket: char) {
         self.separate();
-        self.text.push(brackets[0]);
+        self.text.push(bracket);
         self.first = true;
-        inside(self);
-        self.text.push(brackets[1]);
+    }
+
+    fn close(&mut self, bracket: char) {
+        self.text.push(bracket);
         self.first = false;
     }
 
     /// An object.
     pub(crate) fn object(&mut self, fields: impl FnOnce(&mut Self)) {
-        self.nest(['{', '}'], fields);
+        self.open('{');
+        fields(self);
+        self.close('}');
     }
 
     /// An array.
     pub(crate) fn array(&mut self, values: impl FnOnce(&mut Self)) {
-        self.nest(['[', ']'], values);
+        self.open('[');
+        values(self);
+        self.close(']');
     }
 
     /// The key of the value that follows.
