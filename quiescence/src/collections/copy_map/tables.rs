@@ -91,7 +91,6 @@ pub(super) struct Place<'m, K, V> {
 struct Unit<'m, K, V> {
     pairs: Vec<(K, V)>,
     hashes: Vec<u64>,
-    sources: Vec<(Bucket<K, V>, u64)>,
     spare: Spare<'m, K, V>,
 }
 
@@ -362,8 +361,10 @@ impl<K: NoUninit, V: NoUninit> Tables<K, V> {
         let step = units.min(step);
         // Relaxed: tickets.
         let first = self.progress.passed.fetch_add(step as u64, Relaxed) as usize;
-        let (pairs, hashes, sources) = (Vec::new(), Vec::new(), Vec::new());
-        let mut unit = Unit { pairs, hashes, sources, spare: Spare::of(&self.nodes) };
+        // Room for two full buckets, and their second copies: none of them grows, without chains.
+        let most = 2 * Bucket::<K, V>::SLOTS;
+        let (pairs, hashes) = (Vec::with_capacity(2 * most), Vec::with_capacity(most));
+        let mut unit = Unit { pairs, hashes, spare: Spare::of(&self.nodes) };
         for index in first..first.wrapping_add(step) {
             self.move_unit(from, to, index & (units - 1), hash_of, &mut unit);
         }
@@ -377,16 +378,20 @@ impl<K: NoUninit, V: NoUninit> Tables<K, V> {
         to: &Table,
         index: usize,
         hash_of: &impl Fn(&K) -> u64,
-        Unit { pairs, hashes, sources, spare }: &mut Unit<'_, K, V>,
+        Unit { pairs, hashes, spare }: &mut Unit<'_, K, V>,
     ) {
         let units = from.buckets().min(to.buckets());
-        let targets = || (index..to.buckets()).step_by(units).map(|at| Self::bucket(to, at));
+        // Its one or two buckets of a table.
+        let count_in = |table: &Table| 1 + usize::from(table.buckets() > units);
+        let indexes = |table| [index, index + units].into_iter().take(count_in(table));
+        let targets = || indexes(to).map(|at| Self::bucket(to, at));
+        let mut sources = [(Self::bucket(from, index), 0); 2];
+        let sources = &mut sources[..count_in(from)];
         'attempts: for attempt in 0..2 * ATTEMPTS {
             pairs.clear();
             hashes.clear();
-            sources.clear();
-            for source in (index..from.buckets()).step_by(units) {
-                let Some(place) = Self::place_in(from, source as u64) else {
+            for (source, at) in sources.iter_mut().zip(indexes(from)) {
+                let Some(place) = Self::place_in(from, at as u64) else {
                     return; // it is locked, or has moved
                 };
                 let before = pairs.len();
@@ -395,7 +400,7 @@ impl<K: NoUninit, V: NoUninit> Tables<K, V> {
                     pairs.reserve(count.unwrap_or(0));
                     continue 'attempts;
                 }
-                sources.push((place.bucket, place.state));
+                *source = (place.bucket, place.state);
             }
             hashes.extend(pairs.iter().map(|(key, _)| hash_of(key)));
             // What needs the allocator or the system, before anything is locked. As many nodes as
@@ -449,7 +454,9 @@ impl<K: NoUninit, V: NoUninit> Tables<K, V> {
             for &(source, state) in &*sources {
                 let number = state + ONE - HERE;
                 // Relaxed: it is read in a later move to this table, which begins after this one.
-                from.floor.fetch_max(number, Relaxed);
+                if number > from.floor.load(Relaxed) {
+                    from.floor.fetch_max(number, Relaxed);
+                }
                 source.release(number);
             }
             // What has moved stays as it is until this move has ended.
