@@ -13,13 +13,12 @@ const PROGRAMS: &str = include_str!("../../programs.md");
 #[doc = include_str!("../../programs.md")]
 struct Compiled;
 
-/// The program of the design of this name. Where keys come and go, a design without an index of
-/// its own has one such place for each bucket: its program is that of a single value.
+/// The program of the design of this name. A design without an index of its own has one place for
+/// each key or, if keys come and go, for each bucket: its program is that of a single value.
 pub(super) fn program(workload: Workload, name: &str, is_per_key: bool) -> Option<&'static str> {
     let kind = match workload {
-        Workload::Churn if is_per_key => "config",
-        Workload::Table | Workload::Churn => "table",
-        Workload::Config => "config",
+        Workload::Table | Workload::Churn if !is_per_key => "table",
+        Workload::Table | Workload::Churn | Workload::Config => "config",
         Workload::Counter | Workload::ExactCounter => "counter",
         Workload::LimitCounter => "limit",
         Workload::Queue => "queue",
