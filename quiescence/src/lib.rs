@@ -73,11 +73,19 @@
 //! where the library compiles and is not tested.
 //!
 //! # Features and environment
-//! Features, by default: `collections` (the modules [`collections`] and [`intrusive`]: without them
-//! the library is built in four fifths of the time), `probes` (USDT probes, `docs/PROBES.md`) and
-//! `stacks` (stacks in stall reports). Others: `tracing` (events of that crate); `serde` (cells,
-//! maps and sets, as what is in them); `rayon` (maps that several threads go over); `tokio` (its
-//! workers as readers that cost a load: module `tokio`).
+//! | feature | default | what it adds |
+//! |---|---|---|
+//! | `collections` | yes | the module [`collections`] |
+//! | `probes` | yes | USDT probes: `docs/PROBES.md` |
+//! | `stacks` | yes | stacks in stall reports |
+//! | `call_rcu` | no | [`callback_queue`], [`liburcu_readers`]: what liburcu's programs need |
+//! | `epoch` | no | [`epoch`]: crossbeam-epoch's interface |
+//! | `intrusive` | no | [`intrusive`]: structures whose nodes the caller brings along |
+//! | `rayon` | no | several threads go over a map |
+//! | `serde` | no | cells, maps and sets are serialised as what is in them |
+//! | `tokio` | no | the module `tokio`: a runtime's workers are readers |
+//! | `tracing` | no | events of the crate `tracing` |
+//!
 //!
 //! | variable | effect |
 //! |---|---|
@@ -94,7 +102,10 @@
 //! threads allow.
 
 // What only collections use: memory that is reserved, objects out of the cache.
-#![cfg_attr(not(feature = "collections"), allow(dead_code, unused_imports))]
+#![cfg_attr(
+    not(all(feature = "intrusive", feature = "call_rcu")),
+    allow(dead_code, unreachable_pub, unused_imports)
+)]
 
 // The rooms, in their order: each imports only those above it.
 mod os;
@@ -109,6 +120,7 @@ mod domain;
 pub mod sync;
 #[cfg(feature = "collections")]
 pub mod collections;
+#[cfg(feature = "call_rcu")]
 mod call_rcu;
 pub mod report;
 mod process;
@@ -122,16 +134,17 @@ mod expect;
 #[path = "../tests/common/limited.rs"]
 mod limited;
 
-#[cfg(feature = "collections")]
+#[cfg(feature = "call_rcu")]
+pub use crate::call_rcu::{callback_queue, liburcu_readers};
+#[cfg(feature = "intrusive")]
 pub use crate::collections::intrusive;
+#[cfg(feature = "epoch")]
+pub use crate::domain::epoch;
 #[cfg(feature = "tokio")]
 pub use crate::domain::tokio;
 pub use crate::{
-    call_rcu::callback_queue,
-    call_rcu::liburcu_readers,
     domain::arc_cell::ArcCell,
     domain::domain::{Cookie, Domain},
-    domain::epoch,
     domain::global::{barrier, call, retire, synchronize},
     domain::guard::{Guard, read},
     domain::hazard,

@@ -1,5 +1,5 @@
 //! Callback queues: callbacks that any thread queues without allocating, and that a thread of yours
-//! runs.
+//! runs. The feature `call_rcu`, which is off by default.
 //!
 //! A [`CallbackQueue`] takes [`Head`]s, memory that the objects bring along, and hands them to a
 //! *runner*: a thread that you have [`attend`](CallbackQueue::attend) to it. The runner takes all

@@ -1,5 +1,6 @@
 //! Domains whose readers are not Rust's: programs that were compiled against liburcu, and read and
-//! write the words of its protocol themselves, inlined.
+//! write the words of its protocol themselves, inlined. The feature `call_rcu`, which is off by
+//! default.
 //!
 //! Such a reader owns a [`Record`], in memory of its program, in place of a slot of the registry:
 //! it *is* a slot, with what liburcu's layout wants behind it. It copies a number that lies where

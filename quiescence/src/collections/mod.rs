@@ -21,6 +21,7 @@
 pub mod copy_map;
 pub mod hash_map;
 pub mod id_map;
+#[cfg(feature = "intrusive")]
 pub mod intrusive;
 pub mod list;
 pub mod queue;
@@ -31,11 +32,14 @@ mod lines;
 mod parts;
 mod patience;
 mod tags;
+#[cfg(feature = "intrusive")]
 mod wait_free_queue;
+#[cfg(feature = "intrusive")]
 mod sentinel_queue;
 mod wait_free_stack;
 mod lock_free_stack;
 mod lock_free_queue;
+#[cfg(feature = "intrusive")]
 mod hash_table;
 mod valued;
 

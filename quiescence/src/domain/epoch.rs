@@ -1,5 +1,6 @@
 //! Atomic pointers with tags, and the guards that they are read under: the interface of
-//! `crossbeam-epoch`, for those who write concurrent structures.
+//! `crossbeam-epoch`, for those who write concurrent structures. The feature `epoch`, which is
+//! off by default.
 //!
 //! A structure holds its nodes by [`Atomic`] pointers. A thread [pins](pin) itself, loads
 //! [`Shared`] pointers under the [`Guard`], exchanges them, and [defers](Guard::defer_destroy) the

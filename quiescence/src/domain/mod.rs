@@ -31,6 +31,7 @@ pub(crate) mod tag;
 pub(crate) mod names;
 pub(crate) mod sections;
 pub(crate) mod qsbr;
+#[cfg(feature = "epoch")]
 pub mod epoch;
 pub mod hazard;
 pub mod raw;

@@ -7,6 +7,10 @@
 //! they use the whole state, which contains them.
 
 pub(crate) mod charge;
+#[cfg(feature = "call_rcu")]
+pub(crate) mod head_queue;
+#[cfg(not(feature = "call_rcu"))]
+#[path = "domain_state/no_head_queues.rs"]
 pub(crate) mod head_queue;
 pub(crate) mod thread_queue;
 
