@@ -1,16 +1,16 @@
 //! Code to paste: for each design a program of some ten lines, for each shape of state.
 //!
-//! The programs are in `programs.md`. They are compiled and run as tests of the documentation, so
-//! that what `rcu advise` prints is known to work.
+//! The programs are in `programs.md`, to which `build.rs` adds some. They are compiled and run as
+//! tests of the documentation, so that what `rcu advise` prints is known to work.
 
 use super::Workload;
 
-/// The programs, under the names of their designs, under those of what is shared.
-const PROGRAMS: &str = include_str!("../../programs.md");
+/// The programs, under the names of their designs and of what is shared.
+const PROGRAMS: &str = include_str!(concat!(env!("OUT_DIR"), "/programs.md"));
 
 /// Rivals that are left out have programs too, which find no crate then.
 #[cfg(all(doctest, feature = "all-rivals"))]
-#[doc = include_str!("../../programs.md")]
+#[doc = include_str!(concat!(env!("OUT_DIR"), "/programs.md"))]
 struct Compiled;
 
 /// The program of the design of this name. A design without an index of its own has one place for
@@ -24,8 +24,6 @@ pub(super) fn program(workload: Workload, name: &str, is_per_key: bool) -> Optio
         Workload::Queue => "queue",
         Workload::Ids => "ids",
     };
-    let (_, rest) = PROGRAMS.split_once(&format!("\n## {kind}\n"))?;
-    let all = rest.split_once("\n## ").map_or(rest, |(all, _)| all);
-    let (_, rest) = all.split_once(&format!("\n### {name}\n\n```rust\n"))?;
+    let (_, rest) = PROGRAMS.split_once(&format!("\n## {name}: {kind}\n\n```rust\n"))?;
     rest.split_once("```").map(|(program, _)| program)
 }
