@@ -74,6 +74,7 @@ enum Command {
     /// Print what synchronisation costs on this machine, beside the table of 2005
     Costs(costs::CostsArgs),
     /// Measure single operations of the library beside those of its rivals
+    #[command(after_long_help = include_str!("help/bench.txt").trim_ascii_end())]
     Bench(bench::BenchArgs),
     /// Tell whether another version is faster: better, worse, the same, or too noisy
     #[command(after_help = compare::HELP)]

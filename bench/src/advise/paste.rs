@@ -1,32 +1,29 @@
 //! Code to paste: for each design a program of some ten lines, for each shape of state.
 //!
-//! The programs are in `programs.md`. They are compiled and run as tests of the documentation, so
-//! that what `rcu advise` prints is known to work.
+//! The programs are in `programs.md`, to which `build.rs` adds some. They are compiled and run as
+//! tests of the documentation, so that what `rcu advise` prints is known to work.
 
 use super::Workload;
 
-/// The programs, under the names of their designs, under those of what is shared.
-const PROGRAMS: &str = include_str!("../../programs.md");
+/// The programs, under the names of their designs and of what is shared.
+const PROGRAMS: &str = include_str!(concat!(env!("OUT_DIR"), "/programs.md"));
 
 /// Rivals that are left out have programs too, which find no crate then.
 #[cfg(all(doctest, feature = "all-rivals"))]
-#[doc = include_str!("../../programs.md")]
+#[doc = include_str!(concat!(env!("OUT_DIR"), "/programs.md"))]
 struct Compiled;
 
-/// The program of the design of this name. Where keys come and go, a design without an index of
-/// its own has one such place for each bucket: its program is that of a single value.
+/// The program of the design of this name. A design without an index of its own has one place for
+/// each key or, if keys come and go, for each bucket: its program is that of a single value.
 pub(super) fn program(workload: Workload, name: &str, is_per_key: bool) -> Option<&'static str> {
     let kind = match workload {
-        Workload::Churn if is_per_key => "config",
-        Workload::Table | Workload::Churn => "table",
-        Workload::Config => "config",
+        Workload::Table | Workload::Churn if !is_per_key => "table",
+        Workload::Table | Workload::Churn | Workload::Config => "config",
         Workload::Counter | Workload::ExactCounter => "counter",
         Workload::LimitCounter => "limit",
         Workload::Queue => "queue",
         Workload::Ids => "ids",
     };
-    let (_, rest) = PROGRAMS.split_once(&format!("\n## {kind}\n"))?;
-    let all = rest.split_once("\n## ").map_or(rest, |(all, _)| all);
-    let (_, rest) = all.split_once(&format!("\n### {name}\n\n```rust\n"))?;
+    let (_, rest) = PROGRAMS.split_once(&format!("\n## {name}: {kind}\n\n```rust\n"))?;
     rest.split_once("```").map(|(program, _)| program)
 }

@@ -141,6 +141,8 @@ fn help_shows_examples_and_exit_codes() {
             assert!(stdout.contains(expected), "{expected} is missing:\n{stdout}");
         }
     }
+    let (stdout, _) = expect_code(&run(["bench", "--help"]), 0);
+    assert!(stdout.contains("unreclaimed peak: "), "metrics are missing:\n{stdout}");
     let (stdout, _) = expect_code(&run(["--version"]), 0);
     assert!(stdout.starts_with("rcu "));
 }
