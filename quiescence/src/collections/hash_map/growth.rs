@@ -64,7 +64,7 @@ pub(super) unsafe fn help<E>(
     let units = units(table, next);
     // Relaxed: a ticket.
     let first = table.head().passed.fetch_add(step, Relaxed) as usize;
-    let (tables, mut hashes) = ((table, next), Known::nothing());
+    let (tables, mut hashes) = ((table, next), Known::with_room(2 * SLOTS));
     for unit in (0..units.min(step as usize)).map(|unit| first.wrapping_add(unit) & (units - 1)) {
         // SAFETY: by the contract.
         unsafe { move_unit(tables, unit, hash_of, &mut hashes, left) };
@@ -129,14 +129,14 @@ unsafe fn move_unit<E>(
         }
     };
     //~ map-moved-before-copy
-    for (index, entry) in live(&first, second.as_ref()).enumerate() {
+    live(&first, second.as_ref()).enumerate().for_each(|(index, entry)| {
         let hash =
             if is_in_order { hashes.at(index) } else { hashes.get(entry).expect("all are known") };
         // By the hash, but within the buckets that are this one's to fill: a key whose hash is
         // another one by now is lost, and nothing else.
         let target = next.bucket((*hash as usize & !units) | unit);
         add_unseen(target, tags::of_hash(*hash), entry);
-    }
+    });
     //~ point bucket-moving
     first.leave_moved();
     if let Some(second) = second {

@@ -32,6 +32,11 @@ impl<E, T> Known<E, T> {
         Self { all: Vec::new(), settled: 0 }
     }
 
+    /// Nothing, with room for so many entries.
+    pub(super) fn with_room(entries: usize) -> Self {
+        Self { all: Vec::with_capacity(entries), settled: 0 }
+    }
+
     pub(super) fn forget(&mut self) {
         self.all.clear();
         self.settled = 0;
