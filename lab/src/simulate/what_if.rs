@@ -75,7 +75,7 @@ pub(super) fn run(args: &WhatIfArgs, output: &mut Output) -> Result<Exit> {
     let panels =
         || -> Vec<Panel> { done.iter().map(|(run, report)| panel(run, report, &shape)).collect() };
     if let Some(svg) = &mut svg {
-        svg.write(&picture::draw(&panels()))?;
+        svg.write(&picture::file(&panels()))?;
     }
     let interrupted = output.interrupt.requested();
     let all: Vec<_> = runs.iter().zip(&reports).map(run_out).collect();
@@ -84,7 +84,7 @@ pub(super) fn run(args: &WhatIfArgs, output: &mut Output) -> Result<Exit> {
     curves::add(&done, settings, output);
     if !done.is_empty() {
         let title = "Who held the grace periods up, when";
-        output.picture(|| html::titled(title, |part| picture::add(part, &panels(), &[])));
+        output.picture(|| html::titled(title, |part| part.append(&picture::draw(&panels()))));
     }
     let faults = faults(&done);
     for fault in &faults {
@@ -123,15 +123,7 @@ pub(super) fn settings(Run { engine, workload, setup, costs, sets }: &Run) -> Ve
 }
 
 fn panel(run: &Run, report: &Report, shape: &Shape) -> Panel {
-    let words = settings(run).into_iter().map(|(name, _, words)| (name, words));
-    let engine = run.engine.name();
-    // What tells the panels apart comes first.
-    let (apart, shared): (Vec<_>, Vec<_>) = words
-        .filter(|(name, _)| name != "engine")
-        .partition(|(name, _)| shape.varies.contains(name));
-    let rest = apart.into_iter().chain(shared).map(|(_, words)| words);
-    let title = std::iter::once(engine.to_owned()).chain(rest).collect::<Vec<_>>().join(", ");
-    Panel { title, grace_periods: report.timeline.clone() }
+    Panel { title: shape.words(settings(run)), grace_periods: report.timeline.clone() }
 }
 
 /// Prints the tables: a column for each run if there are few, else a line.
