@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 use super::ledger::Ledger;
 use super::plan::{Operation, Plan};
 use super::subject::{Job, Subject};
+#[cfg(test)]
+use super::table::Key;
 use crate::freed::drain;
 use crate::slices::Part;
 
@@ -33,7 +35,7 @@ pub(crate) trait Prepared: Send + Sync {
 
     /// The serial number of the update that made the value of this key.
     #[cfg(test)]
-    fn serial(&self, key: &[u8]) -> Option<u32>;
+    fn serial(&self, key: &Key) -> Option<u32>;
 
     /// Counts the values that this design has freed, also after the design is gone.
     #[cfg(test)]
@@ -159,7 +161,7 @@ impl<S: Subject> Prepared for Ready<S> {
     }
 
     #[cfg(test)]
-    fn serial(&self, key: &[u8]) -> Option<u32> {
+    fn serial(&self, key: &Key) -> Option<u32> {
         self.shared.serial(key)
     }
 
