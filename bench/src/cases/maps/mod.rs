@@ -93,6 +93,7 @@ pub(crate) trait Map<K: Key, V = u64>: Send + Sync + Sized + 'static {
     /// Gives a key a value, and says whether it had none.
     fn insert(&self, thread: &mut Self::Thread, key: &K, value: V) -> bool;
     /// Gives a key another value if it has one; says whether it had.
+    #[cfg_attr(not(any(test, feature = "all-rivals")), expect(dead_code, reason = "of bustle"))]
     fn update(&self, thread: &mut Self::Thread, key: &K, value: V) -> bool
     where
         V: Copy;
