@@ -12,7 +12,7 @@ use super::plan::{Operation, Plan};
 use super::subject::{Job, Subject};
 #[cfg(test)]
 use super::table::Key;
-use crate::freed::drain;
+use crate::freed::{drain, take_line};
 use crate::slices::Part;
 
 /// Operations between two looks whether the slice is over, and between two quiescent states of
@@ -125,6 +125,7 @@ impl<S: Subject> Ready<S> {
 
 impl<S: Subject> Prepared for Ready<S> {
     fn work(&self, plan: &Plan, part: &Part<'_>, seat: &mut Seat) -> Duration {
+        let _in_line = take_line(part.me);
         if part.slice.is_some() {
             seat.update_ns.reserve_exact(LATENCIES);
         } else if part.me == 0 {
