@@ -3,6 +3,7 @@
 use bench::units;
 use comfy_table::Table;
 use serde::Serialize;
+use serde_json::json;
 use simulate::{Report, run_with_progress};
 
 use super::options::WhatIfArgs;
@@ -16,7 +17,6 @@ use super::{
 };
 use crate::exit::{Exit, Failure, Result};
 use crate::html;
-use crate::json::object;
 use crate::output::{self, Output, SchemaId};
 
 /// The JSON that is written, and its version; see `docs/JSON.md`.
@@ -79,7 +79,7 @@ pub(super) fn run(args: &WhatIfArgs, output: &mut Output) -> Result<Exit> {
     }
     let interrupted = output.interrupt.requested();
     let all: Vec<_> = runs.iter().zip(&reports).map(run_out).collect();
-    output.json(SCHEMA, &object! { "interrupted": interrupted, "runs": all, })?;
+    output.json(SCHEMA, &json!({ "interrupted": interrupted, "runs": all, }))?;
     print(&shape, &done, output)?;
     curves::add(&done, settings, output);
     if !done.is_empty() {
@@ -182,7 +182,7 @@ fn lines(shape: &Shape, done: &[(&Run, &Report)], groups: &[&Group]) -> Table {
 
 /// A run and its report, which it has unless it was interrupted.
 fn run_out((Run { setup, costs, .. }, report): (&Run, &Option<Report>)) -> impl Serialize {
-    object! {
+    json!({
         "costs": costs,
         "costs_ps": &setup.costs,
         "budget_ppm": setup.budget_ppm,
@@ -192,7 +192,7 @@ fn run_out((Run { setup, costs, .. }, report): (&Run, &Option<Report>)) -> impl 
         "idle_look_every_ns": setup.idle_look_every,
         "background_every_ns": setup.background_every,
         "report": report,
-    }
+    })
 }
 
 #[cfg(test)]
