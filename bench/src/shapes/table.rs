@@ -3,10 +3,10 @@
 //! A design that protects objects, [`Replace`], gets a table with an object per key from
 //! [`PerKey`], and one with an object for all from [`Whole`]; a map is one by [`OfMap`].
 
+use std::collections::HashMap;
 use std::hash::BuildHasher;
 
 use foldhash::fast::FixedState;
-use hashbrown::HashTable;
 
 use super::value::Value;
 use crate::cases::maps::Map;
@@ -107,46 +107,23 @@ pub(super) fn hash(key: &Key) -> u64 {
     Hash::default().hash_one(key)
 }
 
-/// Key bytes to a slot. What changes is inside the slot, or a lock is around the index.
-#[derive(Debug)]
-pub(crate) struct Index<S> {
-    slots: HashTable<(Key, S)>,
-}
-
-impl<S> Index<S> {
-    pub(crate) fn new(entries: impl Iterator<Item = (Key, S)>) -> Self {
-        let mut slots = HashTable::with_capacity(entries.size_hint().0);
-        for (key, slot) in entries {
-            slots.insert_unique(hash(&key), (key, slot), |(key, _)| hash(key));
-        }
-        Self { slots }
-    }
-
-    #[inline]
-    pub(crate) fn get(&self, hash: u64, key: &Key) -> Option<&S> {
-        self.slots.find(hash, |(known, _)| known == key).map(|(_, slot)| slot)
-    }
-}
-
 /// What a key's slot is found in, which never changes.
-pub(crate) trait Find<S>: Send + Sync + 'static {
+pub(crate) trait Find<S>: FromIterator<(Key, S)> + Send + Sync + 'static {
     /// Whether the key matters.
     const KEYED: bool;
 
-    fn new(entries: impl Iterator<Item = (Key, S)>) -> Self;
     fn find(&self, key: &Key) -> Option<&S>;
 }
+
+/// Key bytes to a slot.
+pub(crate) type Index<S> = HashMap<Key, S, Hash>;
 
 impl<S: Send + Sync + 'static> Find<S> for Index<S> {
     const KEYED: bool = true;
 
-    fn new(entries: impl Iterator<Item = (Key, S)>) -> Self {
-        Self::new(entries)
-    }
-
     #[inline]
     fn find(&self, key: &Key) -> Option<&S> {
-        self.get(hash(key), key)
+        self.get(key)
     }
 }
 
@@ -154,12 +131,14 @@ impl<S: Send + Sync + 'static> Find<S> for Index<S> {
 #[derive(Debug)]
 pub(crate) struct One<S>(S);
 
+impl<S> FromIterator<(Key, S)> for One<S> {
+    fn from_iter<I: IntoIterator<Item = (Key, S)>>(entries: I) -> Self {
+        Self(entries.into_iter().next().expect("a config has one value").1)
+    }
+}
+
 impl<S: Send + Sync + 'static> Find<S> for One<S> {
     const KEYED: bool = false;
-
-    fn new(mut entries: impl Iterator<Item = (Key, S)>) -> Self {
-        Self(entries.next().expect("a config has one value").1)
-    }
 
     #[inline]
     fn find(&self, _key: &Key) -> Option<&S> {
@@ -186,7 +165,7 @@ impl<R: Replace, F: Find<R::Place<Value>>> Table for Places<R, F> {
 
     fn new(entries: impl Iterator<Item = (Key, Value)>) -> Self {
         let scheme = R::new();
-        let places = F::new(entries.map(|(key, value)| (key, scheme.place(value))));
+        let places = entries.map(|(key, value)| (key, scheme.place(value))).collect();
         Self { places, scheme }
     }
 
@@ -213,21 +192,5 @@ impl<R: Replace, F: Find<R::Place<Value>>> Table for Places<R, F> {
 
     fn flush(&self) {
         self.scheme.flush();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_index_finds_every_key_and_no_other() {
-        let key = |i: u32| format!("/key/{i}").into_bytes().into_boxed_slice();
-        let index = Index::new((0..1000).map(|i| (key(i), i)));
-        for i in 0..1000 {
-            assert_eq!(index.get(hash(&key(i)), &key(i)), Some(&i));
-        }
-        assert_eq!(index.get(hash(&key(1000)), &key(1000)), None);
-        assert_eq!(index.get(hash(&Key::default()), &Key::default()), None);
     }
 }
