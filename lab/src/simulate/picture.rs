@@ -22,17 +22,17 @@ pub(super) struct Panel {
 }
 
 /// The picture of some runs, the rows of one below those of the other, on one scale: engines are
-/// compared by length.
-pub(super) fn draw(panels: &[Panel]) -> Markup {
-    const WHAT: &str = "Grace periods and who held them up";
+/// compared by length. What all of them share is in its title.
+pub(super) fn draw(panels: &[Panel], shared: &[String]) -> Markup {
+    let what = format!("Grace periods and who held them up: {}", shared.join(", "));
     let label = |ns| if ns == 0.0 { "0".to_owned() } else { units::nanoseconds(ns) };
     let axis = Axis::new("time since the first of them began", Scale::Spans, label);
-    plot::intervals(WHAT, &axis, &panels.iter().flat_map(Panel::rows).collect::<Vec<_>>())
+    plot::intervals(&what, &axis, &panels.iter().flat_map(Panel::rows).collect::<Vec<_>>())
 }
 
 /// The same as a file of its own.
-pub(super) fn file(panels: &[Panel]) -> String {
-    html::picture(&draw(panels)).map(|(_, picture)| picture).unwrap_or_default()
+pub(super) fn file(panels: &[Panel], shared: &[String]) -> String {
+    html::picture(&draw(panels, shared)).map(|(_, picture)| picture).unwrap_or_default()
 }
 
 impl Panel {
@@ -163,7 +163,7 @@ mod tests {
 
     /// Where the bars of this class begin, and how wide they are.
     fn bars(panels: &[Panel], class: &str) -> Vec<(f64, f64)> {
-        let svg = file(panels);
+        let svg = file(panels, &[]);
         let class = format!("class=\"{class}\"");
         let bars = svg.split(&class).skip(1);
         let of = |bar: &str, name: &str| attribute(bar.split('>').next().unwrap(), name)[0];
@@ -172,15 +172,15 @@ mod tests {
 
     #[test]
     fn a_picture_is_well_formed_and_escaped() {
-        let svg = file(&[panel("a <b> & \"c\""), panel("d")]);
+        let svg = file(&[panel("a <b> & \"c\""), panel("d")], &["e < f".to_owned()]);
         assert!(svg.starts_with("<svg ") && svg.contains("xmlns=\"http://www.w3.org/2000/svg\""));
-        assert!(svg.contains("a &lt;b&gt; &amp; "), "{svg}");
+        assert!(svg.contains("a &lt;b&gt; &amp; ") && svg.contains("them up: e &lt; f"), "{svg}");
         check_well_formed(&svg);
     }
 
     #[test]
     fn every_mark_is_inside_and_rows_do_not_overlap() {
-        let svg = file(&[panel("a")]);
+        let svg = file(&[panel("a")], &[]);
         let view_box = svg.split("viewBox=\"0 0 ").nth(1).unwrap().split('"').next().unwrap();
         let (width, height) = view_box.split_once(' ').unwrap();
         for (names, most) in [(["x", "x1", "x2"], width), (["y", "y1", "y2"], height)] {
@@ -209,7 +209,7 @@ mod tests {
                 "not over yet",
             ]
         );
-        assert!(file(&[panel]).contains("CPU 3, reading, then in user mode, until 600 ns"));
+        assert!(file(&[panel], &[]).contains("CPU 3, reading, then in user mode, until 600 ns"));
     }
 
     #[test]
@@ -254,7 +254,7 @@ mod tests {
     #[test]
     fn nothing_to_show_is_said() {
         let empty = Panel { title: "a".to_owned(), grace_periods: Vec::new() };
-        let svg = file(&[empty]);
+        let svg = file(&[empty], &[]);
         assert!(svg.contains("no grace period began"), "{svg}");
         check_well_formed(&svg);
     }

@@ -54,6 +54,7 @@ fn engines_stand_side_by_side_on_the_same_machine() {
     let picture = std::fs::read_to_string(svg).unwrap();
     let is_whole = picture.starts_with("<svg ") && picture.trim_end().ends_with("</svg>");
     assert!(is_whole && picture.contains(" xmlns="), "{picture}");
+    assert!(picture.contains("dbench, 2 CPUs"), "{picture}");
     assert!(picture.contains(">poll: 1<") && picture.contains(">tick: 1<"), "{picture}");
     // The page has the same picture, and no address, not even that of the namespace.
     let page = std::fs::read_to_string(page).unwrap();
