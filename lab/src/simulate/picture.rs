@@ -66,10 +66,9 @@ impl Panel {
 
     /// The name of a row: with the CPU, where each has grace periods of its own.
     fn name(&self, number: usize, grace_period: &GracePeriod) -> String {
-        let title = if self.title.is_empty() { "" } else { &format!("{}: ", self.title) };
         match self.grace_periods.iter().any(|each| each.of != 0) {
-            true => format!("{title}{number}: CPU {}", grace_period.of),
-            false => format!("{title}{number}"),
+            true => format!("{}: {number}: CPU {}", self.title, grace_period.of),
+            false => format!("{}: {number}", self.title),
         }
     }
 }

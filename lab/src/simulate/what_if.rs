@@ -125,7 +125,8 @@ pub(super) fn settings(Run { engine, workload, setup, costs, sets }: &Run) -> Ve
 }
 
 fn panel(run: &Run, report: &Report, shape: &Shape) -> Panel {
-    Panel { title: shape.words(settings(run)), grace_periods: report.timeline.clone() }
+    let title = shape.words(settings(run), run.engine.name());
+    Panel { title, grace_periods: report.timeline.clone() }
 }
 
 /// Prints the tables: a column for each run if there are few, else a line.
@@ -157,13 +158,8 @@ fn print(shape: &Shape, done: &[(&Run, &Report)], output: &mut Output) -> Result
 }
 
 fn columns(shape: &Shape, done: &[(&Run, &Report)], groups: &[&Group]) -> Table {
-    let names: Vec<String> = done
-        .iter()
-        .map(|(run, _)| match shape.varies.is_empty() {
-            true => run.engine.name().to_owned(),
-            false => shape.words(settings(run)),
-        })
-        .collect();
+    let name = |(run, _): &(&Run, &Report)| shape.words(settings(run), run.engine.name());
+    let names: Vec<String> = done.iter().map(name).collect();
     let header: Vec<&str> = std::iter::once("").chain(names.iter().map(String::as_str)).collect();
     let row = |(place, (name, _)): (usize, &(&'static str, String))| {
         let cells = groups.iter().map(|(_, figures)| &*figures[place].1);
@@ -222,7 +218,7 @@ mod tests {
         let shape = shape_of(&runs);
         assert_eq!(shape.varies, ["Hz", "engine"]);
         assert_eq!(shape.values(&settings(&runs[1])), ["100", "tick"]);
-        assert_eq!(shape.words(settings(&runs[1])), "100 Hz, tick");
+        assert_eq!(shape.words(settings(&runs[1]), ""), "100 Hz, tick");
         assert!(shape.shared.contains(&"2 CPUs".to_owned()), "{shape:?}");
         assert!(!shape.shared.iter().any(|words| words.contains("Hz")), "{shape:?}");
     }
