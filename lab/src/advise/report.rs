@@ -43,7 +43,8 @@ pub(super) struct Report {
     pub(super) curves: Vec<Curves>,
     /// Time was up before all points of the sweeps were run.
     pub(super) cut_short: bool,
-    /// Reads in sweeps and curves that saw a wrong value; those of the ranking are with their designs.
+    /// Reads in sweeps and curves that saw a wrong value; those of the ranking are with their
+    /// designs.
     pub(super) checksum_errors_in_sweeps: u64,
 }
 

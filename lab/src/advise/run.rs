@@ -132,8 +132,8 @@ impl Run<'_> {
         tables
     }
 
-    /// Races these contenders at each of `values`; stops after Ctrl-C, and when time is up, with the
-    /// points that are whole.
+    /// Races these contenders at each of `values`; stops after Ctrl-C, and when time is up, with
+    /// the points that are whole.
     pub(super) fn points(
         &self,
         (over, values): (Over, impl IntoIterator<Item = f64>),

@@ -149,7 +149,8 @@ pub(crate) trait Maps: 'static {
 }
 
 /// The maps of a rival, of a type that has keys, values and a hash function as parameters, by an
-/// expression for each method; or a map of keys and values of these bounds. Its threads hold nothing.
+/// expression for each method; or a map of keys and values of these bounds. Its threads hold
+/// nothing.
 macro_rules! maps {
     (
         $name:ident => $map:ident $(of $copy:ident values)?, hashed by $own:ty;
