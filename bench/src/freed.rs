@@ -1,4 +1,4 @@
-//! How many objects of a design were freed.
+//! How many objects of a design were freed, or were given up.
 //!
 //! The count costs all rivals the same, and little: each thread of a measurement has a line of its
 //! own and adds to it without a locked instruction; other threads (a library's worker, a thread in
@@ -12,7 +12,7 @@ use crossbeam_utils::CachePadded;
 use scopeguard::{ScopeGuard, guard};
 
 /// Threads of a measurement that have a line of their own.
-pub(crate) const LINES: usize = 8;
+pub(crate) const LINES: usize = 32;
 
 /// The line of all other threads.
 const STANDING: usize = LINES;

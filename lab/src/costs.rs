@@ -9,9 +9,10 @@
 use ::bench::costs::{self, Cost, Costs};
 use ::bench::units;
 use serde::Serialize;
+use serde_json::json;
 
 use crate::exit::{Exit, Result};
-use crate::json::{self, object};
+use crate::json;
 use crate::machine::{Machine, geometry};
 use crate::output::{self, Output, SchemaId};
 use crate::plot::{self, Axis, Interval, Scale};
@@ -45,7 +46,7 @@ fn section_ns(text: &str) -> Result<f64, String> {
 pub(crate) fn table_out(costs: &Costs) -> impl Serialize {
     let published = costs.published;
     let row = |row: &Cost| {
-        object! {
+        json!({
             "id": row.id,
             "name": row.name.clone(),
             "threads": row.threads,
@@ -53,18 +54,18 @@ pub(crate) fn table_out(costs: &Costs) -> impl Serialize {
             "missing": row.missing.as_ref().map(ToString::to_string),
             "published_ns": row.published_ns,
             "efficiency": row.efficiency(costs.section_ns),
-        }
+        })
     };
-    object! {
+    json!({
         "run": json::run(&costs.run),
-        "published": object! {
+        "published": json!({
             "machine": published.machine,
             "year": published.year,
             "source": published.source,
-        },
+        }),
         "section_ns": costs.section_ns,
         "rows": costs.rows.iter().map(row).collect::<Vec<_>>(),
-    }
+    })
 }
 
 /// Runs `rcu costs`.
@@ -77,11 +78,11 @@ pub(crate) fn run(args: &CostsArgs, output: &mut Output) -> Result<Exit> {
     output.progress.end();
     print(&costs, output)?;
     let interrupted = output.interrupt.requested();
-    let document = object! {
+    let document = json!({
         "interrupted": interrupted,
         "machine": &machine,
         "costs": table_out(&costs),
-    };
+    });
     output.json(SCHEMA, &document)?;
     Ok(if interrupted { Exit::Interrupted } else { Exit::Ok })
 }

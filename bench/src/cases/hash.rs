@@ -303,7 +303,7 @@ mod tests {
                 Self
             }
             fn thread(&self) {}
-            fn get(&self, (): &mut (), _: &u64) -> Option<Value> {
+            fn read<R>(&self, (): &mut (), _: &u64, _: impl FnOnce(&Value) -> R) -> Option<R> {
                 None
             }
             fn insert(&self, (): &mut (), _: &u64, _: Value) -> bool {

@@ -11,7 +11,7 @@ use crate::cases::loops::{Loop, Looped, timed};
 use crate::cases::read::reads;
 use crate::cases::store;
 use crate::serve::{arcs, copied};
-use crate::shapes::{Look, Table, Value, Whole};
+use crate::shapes::{Key, Look, Table, Value, Whole};
 
 pub(super) const RIVALS: &[Rival] = &[
     Rival::new("arc-swap")
@@ -50,7 +50,7 @@ impl Table for Cached {
     const KEYED: bool = false;
     type Thread<'a> = Cache<&'a ArcSwap<Value>, Arc<Value>>;
 
-    fn new(mut entries: impl Iterator<Item = (Box<[u8]>, Value)>) -> Self {
+    fn new(mut entries: impl Iterator<Item = (Key, Value)>) -> Self {
         let (_, value) = entries.next().expect("a config has one value");
         Self(ArcSwap::from_pointee(value))
     }
@@ -60,12 +60,12 @@ impl Table for Cached {
     }
 
     #[inline]
-    fn read<R>(&self, thread: &mut Self::Thread<'_>, _key: &[u8], look: impl Look<R>) -> Option<R> {
+    fn read<R>(&self, thread: &mut Self::Thread<'_>, _key: &Key, look: impl Look<R>) -> Option<R> {
         Some(look(thread.load()))
     }
 
     #[inline]
-    fn put(&self, _thread: &mut Self::Thread<'_>, _key: &[u8], value: Value) -> bool {
+    fn put(&self, _thread: &mut Self::Thread<'_>, _key: &Key, value: Value) -> bool {
         self.0.store(Arc::new(value));
         true
     }

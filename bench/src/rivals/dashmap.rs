@@ -8,24 +8,13 @@ use dashmap::DashMap;
 use super::Rival;
 use crate::cases::hash;
 use crate::cases::maps::maps;
-use crate::shapes::{Hash, Ids, Look, Value, table};
+use crate::shapes::{Hash, Ids, Look, Value};
 
 pub(super) const RIVALS: &[Rival] = &[Rival::new("dashmap")
     .table::<DashMap<Box<[u8]>, Value, Hash>>()
     .ids::<Counted>()
     .map::<DashMap<u64, hash::Value, hash::Hash>>()
     .maps::<Dash>()];
-
-table! {
-    DashMap;
-    read: |map, key, look| map.get(key).map(|value| look(&value));
-    put: |map, key, value| map.insert(key.into(), value).is_some();
-    // The old value is freed when the shard's lock is free again.
-    update: |map, key, value| {
-        drop(map.get_mut(key).map(|mut slot| std::mem::replace(&mut *slot, value)));
-    };
-    remove: |map, key| map.remove(key).is_some();
-}
 
 /// Ids are numbers that are counted up.
 #[derive(Debug)]
@@ -60,8 +49,12 @@ impl Ids for Counted {
 
 maps! {
     Dash => DashMap, hashed by RandomState;
-    get: |map, key| map.get(key).map(|value| *value);
+    read: |map, key, look| map.get(key).map(|value| look(&value));
     insert: |map, key, value| map.insert(key.clone(), value).is_none();
     update: |map, key, value| map.get_mut(key).map(|mut slot| *slot = value).is_some();
     remove: |map, key| map.remove(key).is_some();
+    // The old value is freed when the shard's lock is free again.
+    replace: |map, key, value| {
+        drop(map.get_mut(key).map(|mut slot| std::mem::replace(&mut *slot, value)));
+    };
 }

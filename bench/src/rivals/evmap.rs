@@ -67,8 +67,13 @@ impl<K: Key, S: Hashes> Map<K> for Published<K, S> {
     }
 
     #[inline(always)]
-    fn get(&self, thread: &mut Self::Thread, key: &K) -> Option<u64> {
-        thread.get_one(key).map(|value| *value)
+    fn read<R>(
+        &self,
+        thread: &mut Self::Thread,
+        key: &K,
+        look: impl FnOnce(&u64) -> R,
+    ) -> Option<R> {
+        thread.get_one(key).map(|value| look(&value))
     }
 
     #[inline(always)]

@@ -9,9 +9,8 @@ pub(super) const RIVALS: &[Rival] = &[Rival::new("flurry").maps::<Flurry>()];
 
 maps! {
     Flurry => HashMap, hashed by DefaultHashBuilder;
-    get: |map, key| map.pin().get(key).copied();
+    read: |map, key, look| map.pin().get(key).map(look);
     insert: |map, key, value| map.pin().insert(key.clone(), value).is_none();
     update: |map, key, value| map.pin().compute_if_present(key, |_, _| Some(value)).is_some();
     remove: |map, key| map.pin().remove(key).is_some();
-    replace: |map, key, value| map.pin().insert(key.clone(), value);
 }

@@ -43,12 +43,11 @@ replace! {
 }
 
 maps! {
-    Kovan => HashMap, hashed by FixedState;
-    get: |map, key| map.get(key);
+    Kovan => HashMap of Copy values, hashed by FixedState;
+    read: |map, key, look| map.get(key).as_ref().map(look);
     insert: |map, key, value| map.insert(key.clone(), value).is_none();
     // There is no update of what is there only, but it must not add a key.
     update: |map, key, value| map.contains_key(key) && map.insert(key.clone(), value).is_some();
     remove: |map, key| map.remove(key).is_some();
-    replace: |map, key, value| map.insert(key.clone(), value);
     flush: |_| kovan::flush();
 }

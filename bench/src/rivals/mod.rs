@@ -50,21 +50,23 @@ mod tokio;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use hashbrown::HashTable;
 use slotmap::{DefaultKey, SlotMap};
 
 use crate::cases::domains;
 use crate::cases::hash::{self, Chains, Mapped};
 use crate::cases::loops::{Loop, Looped};
+use crate::cases::maps::locked::{LockedMap, One};
 use crate::cases::maps::{Kinds, Map, Maps};
 use crate::cases::replace::{self, Replacements, Site};
 use crate::cases::wait::Flavour;
 use crate::cases::{blocked, boot, cells, enqueue, store};
 use crate::locks::{InPlace, Locked, Locks};
-use crate::serve;
 use crate::shapes::{
-    Bounded, Buckets, Copies, Counted, Counting, Ids, Index, Keyed, Limited, Limiting, Make,
-    Numbered, PerKey, Queued, Queueing, Ready, Table, Value, WORDS, Whole, Workload,
+    Bounded, Buckets, Copies, Counted, Counting, Ids, Key, Keyed, Limited, Limiting, Make,
+    Numbered, OfMap, PerKey, Queued, Queueing, Ready, Table, Value, WORDS, Whole, Workload,
 };
+use crate::{serve, shapes};
 
 /// A file of a rival.
 #[derive(Clone, Copy, Debug)]
@@ -267,16 +269,16 @@ impl Rival {
         Self { is_per_key: true, ..this }
     }
 
-    /// `rcu advise`: a table of its own.
-    const fn table<T: Table>(self) -> Self {
-        let this = self.solves(Workload::Table, Ready::<Keyed<T, false>>::boxed);
-        this.solves(Workload::Churn, Ready::<Keyed<T, true>>::boxed)
+    /// `rcu advise`: a map as its own table.
+    const fn table<M: Map<Key, Value>>(self) -> Self {
+        let this = self.solves(Workload::Table, Ready::<Keyed<OfMap<M>, false>>::boxed);
+        this.solves(Workload::Churn, Ready::<Keyed<OfMap<M>, true>>::boxed)
     }
 
     /// `rcu advise`: one lock of this kind around a value, a table, and what gives out ids.
     const fn locked<L: Locks>(self) -> Self {
         self.config::<Whole<InPlace<L>>>()
-            .table::<Locked<L::Of<Index<Value>>>>()
+            .table::<LockedMap<One<L::Of<HashTable<(Key, Value)>>>, shapes::Hash>>()
             .ids::<Locked<L::Of<SlotMap<DefaultKey, Value>>>>()
     }
 

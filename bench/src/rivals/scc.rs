@@ -16,19 +16,22 @@ pub(super) const RIVALS: &[Rival] = &[
 
 maps! {
     InMap => HashMap, hashed by RandomState;
-    get: |map, key| map.read_sync(key, |_, value| *value);
+    read: |map, key, look| map.read_sync(key, |_, value| look(value));
     insert: |map, key, value| map.upsert_sync(key.clone(), value).is_none();
     update: |map, key, value| map.update_sync(key, |_, slot| *slot = value).is_some();
     remove: |map, key| map.remove_sync(key).is_some();
+    replace: |map, key, value| map.update_sync(key, |_, slot| *slot = value);
 }
 
 // Without a lock a look-up may miss a key that is replaced meanwhile; under the bucket's it does
 // not. `contains` is of keys that no other thread replaces.
 maps! {
-    InIndex => HashIndex, hashed by RandomState;
-    get: |map, key| map
+    InIndex => HashIndex of Copy values, hashed by RandomState;
+    read: |map, key, look| map
         .peek_with(key, |_, value| *value)
-        .or_else(|| map.get_sync(key).map(|entry| *entry.get()));
+        .or_else(|| map.get_sync(key).map(|entry| *entry.get()))
+        .as_ref()
+        .map(look);
     insert: |map, key, value| match map.entry_sync(key.clone()) {
         Entry::Occupied(mut entry) => {
             entry.update(value);
@@ -41,6 +44,7 @@ maps! {
     };
     update: |map, key, value| map.get_sync(key).map(|mut entry| entry.update(value)).is_some();
     remove: |map, key| map.remove_sync(key);
+    replace: |map, key, value| map.get_sync(key).map(|mut entry| entry.update(value));
     contains: |map, key| map.peek_with(key, |_, _| ()).is_some();
     flush: |_| sdd::advance();
 }

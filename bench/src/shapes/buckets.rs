@@ -8,12 +8,12 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::table::{Look, Table, hash};
+use super::table::{Key, Look, Table, hash};
 use super::value::Value;
 use crate::serve::Replace;
 
 /// A key and its value, which the lists of before and after have in common.
-type Entry = (Box<[u8]>, Arc<Value>);
+type Entry = (Key, Arc<Value>);
 
 /// The entries of a bucket. It never changes.
 #[derive(Debug, Default)]
@@ -28,14 +28,14 @@ impl quiescence::Weigh for List {
 }
 
 impl List {
-    fn get(&self, key: &[u8]) -> Option<&Value> {
-        self.0.iter().find(|(known, _)| **known == *key).map(|(_, value)| &**value)
+    fn get(&self, key: &Key) -> Option<&Value> {
+        self.0.iter().find(|(known, _)| known == key).map(|(_, value)| &**value)
     }
 
     /// A copy without this key, and whether it was there.
-    fn without(&self, key: &[u8], room: usize) -> (Vec<Entry>, bool) {
+    fn without(&self, key: &Key, room: usize) -> (Vec<Entry>, bool) {
         let mut rest = Vec::with_capacity(self.0.len() + room);
-        rest.extend(self.0.iter().filter(|(known, _)| **known != *key).cloned());
+        rest.extend(self.0.iter().filter(|(known, _)| known != key).cloned());
         let was_there = rest.len() < self.0.len();
         (rest, was_there)
     }
@@ -56,7 +56,7 @@ pub(crate) struct Buckets<R: Replace> {
 
 impl<R: Replace> Buckets<R> {
     #[inline]
-    fn bucket(&self, key: &[u8]) -> &Bucket<R> {
+    fn bucket(&self, key: &Key) -> &Bucket<R> {
         &self.buckets[hash(key) as usize & (self.buckets.len() - 1)]
     }
 
@@ -65,7 +65,7 @@ impl<R: Replace> Buckets<R> {
     fn edit(
         &self,
         thread: &mut R::Thread<'_>,
-        key: &[u8],
+        key: &Key,
         change: impl FnOnce(&List) -> (Vec<Entry>, bool),
     ) -> bool {
         let bucket = self.bucket(key);
@@ -79,7 +79,7 @@ impl<R: Replace> Buckets<R> {
 impl<R: Replace> Table for Buckets<R> {
     type Thread<'a> = R::Thread<'a>;
 
-    fn new(entries: impl Iterator<Item = (Box<[u8]>, Value)>) -> Self {
+    fn new(entries: impl Iterator<Item = (Key, Value)>) -> Self {
         let entries: Vec<_> = entries.collect();
         let count = entries.len().max(1).next_power_of_two();
         let mut lists: Vec<List> = Vec::new();
@@ -97,22 +97,22 @@ impl<R: Replace> Table for Buckets<R> {
     }
 
     #[inline]
-    fn read<T>(&self, thread: &mut R::Thread<'_>, key: &[u8], look: impl Look<T>) -> Option<T> {
+    fn read<T>(&self, thread: &mut R::Thread<'_>, key: &Key, look: impl Look<T>) -> Option<T> {
         self.scheme.read(thread, &self.bucket(key).list, |list| list.get(key).map(look))
     }
 
     #[inline]
-    fn put(&self, thread: &mut R::Thread<'_>, key: &[u8], value: Value) -> bool {
+    fn put(&self, thread: &mut R::Thread<'_>, key: &Key, value: Value) -> bool {
         let value = Arc::new(value);
         self.edit(thread, key, |list| {
             let (mut entries, was_there) = list.without(key, 1);
-            entries.push((key.into(), value));
+            entries.push((key.clone(), value));
             (entries, was_there)
         })
     }
 
     #[inline]
-    fn remove(&self, thread: &mut R::Thread<'_>, key: &[u8]) -> bool {
+    fn remove(&self, thread: &mut R::Thread<'_>, key: &Key) -> bool {
         self.edit(thread, key, |list| list.without(key, 0))
     }
 

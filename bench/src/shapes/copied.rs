@@ -54,7 +54,7 @@ impl<C: Copied<WORDS>> Subject for Copies<C> {
     }
 
     #[cfg(test)]
-    fn serial(&self, _key: &[u8]) -> Option<u32> {
+    fn serial(&self, _key: &super::Key) -> Option<u32> {
         Some(self.0.read()[0] as u32)
     }
 }

@@ -7,40 +7,9 @@ use slotmap::{DefaultKey, Key, KeyData, SlotMap};
 use super::counter::{Counting, Limiting};
 use super::ids::Ids;
 use super::queue::Queueing;
-use super::table::{Index, Look, Table, hash};
+use super::table::Look;
 use super::value::Value;
 use crate::locks::{Lock, Locked};
-
-impl<L: Lock<Index<Value>>> Table for Locked<L> {
-    type Thread<'a> = ();
-
-    fn new(entries: impl Iterator<Item = (Box<[u8]>, Value)>) -> Self {
-        Self(L::new(Index::new(entries)))
-    }
-
-    fn thread(&self) {}
-
-    #[inline]
-    fn read<R>(&self, _thread: &mut (), key: &[u8], look: impl Look<R>) -> Option<R> {
-        // Hashed before the lock is taken: the section is as short as it can be.
-        let hash = hash(key);
-        self.0.read(|index| index.get(hash, key).map(look))
-    }
-
-    #[inline]
-    fn put(&self, _thread: &mut (), key: &[u8], value: Value) -> bool {
-        let hash = hash(key);
-        // The old value is freed when the lock is free again: no thread waits for the allocator.
-        self.0.write(|index| index.put(hash, key, value)).is_some()
-    }
-
-    #[inline]
-    fn remove(&self, _thread: &mut (), key: &[u8]) -> bool {
-        let hash = hash(key);
-        // Freed when the lock is free again, as above.
-        self.0.write(|index| index.remove(hash, key)).is_some()
-    }
-}
 
 impl<L: Lock<u64>> Counting for Locked<L> {
     const EXACT: bool = true;

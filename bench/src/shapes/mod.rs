@@ -37,5 +37,5 @@ pub use plan::{Operation, Plan, Workload};
 pub(crate) use prepared::{Make, Prepared, Ready, Seat};
 pub(crate) use queue::{Queued, Queueing, queueing};
 pub(crate) use subject::Keyed;
-pub(crate) use table::{Hash, Index, Look, PerKey, Table, Whole, hash, table};
+pub(crate) use table::{Hash, Key, Look, OfMap, PerKey, Table, Whole};
 pub(crate) use value::Value;

@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 use super::ledger::Ledger;
 use super::plan::{Operation, Plan};
 use super::subject::{Job, Subject};
-use crate::freed::drain;
+#[cfg(test)]
+use super::table::Key;
+use crate::freed::{drain, take_line};
 use crate::slices::Part;
 
 /// Operations between two looks whether the slice is over, and between two quiescent states of
@@ -33,7 +35,7 @@ pub(crate) trait Prepared: Send + Sync {
 
     /// The serial number of the update that made the value of this key.
     #[cfg(test)]
-    fn serial(&self, key: &[u8]) -> Option<u32>;
+    fn serial(&self, key: &Key) -> Option<u32>;
 
     /// Counts the values that this design has freed, also after the design is gone.
     #[cfg(test)]
@@ -123,6 +125,7 @@ impl<S: Subject> Ready<S> {
 
 impl<S: Subject> Prepared for Ready<S> {
     fn work(&self, plan: &Plan, part: &Part<'_>, seat: &mut Seat) -> Duration {
+        let _in_line = take_line(part.me);
         if part.slice.is_some() {
             seat.update_ns.reserve_exact(LATENCIES);
         } else if part.me == 0 {
@@ -159,7 +162,7 @@ impl<S: Subject> Prepared for Ready<S> {
     }
 
     #[cfg(test)]
-    fn serial(&self, key: &[u8]) -> Option<u32> {
+    fn serial(&self, key: &Key) -> Option<u32> {
         self.shared.serial(key)
     }
 

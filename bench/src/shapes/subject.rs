@@ -5,7 +5,7 @@
 
 use super::ledger::Ledger;
 use super::plan::{Operation, Plan};
-use super::table::Table;
+use super::table::{Key, Table};
 use super::value::Value;
 
 /// What all operations of a round have in common.
@@ -62,41 +62,48 @@ pub(crate) trait Subject: Sized + Send + Sync + 'static {
 
     /// The serial number of the update that made the value of this key.
     #[cfg(test)]
-    fn serial(&self, _key: &[u8]) -> Option<u32> {
+    fn serial(&self, _key: &Key) -> Option<u32> {
         None
     }
 }
 
 /// A table, whose keys come and go if it churns, and else stay.
 #[derive(Debug)]
-pub(crate) struct Keyed<T, const CHURNS: bool>(T);
+pub(crate) struct Keyed<T, const CHURNS: bool> {
+    table: T,
+    none: Key,
+}
 
-/// The number of the key, and its bytes: of none where the design has no keys, whose loop is not
-/// to touch them either.
-#[inline]
-fn key_of<'p, T: Table>(job: &Job<'p>, operation: Operation) -> (u32, &'p [u8]) {
-    if T::KEYED { (operation.key(), &job.plan.keys[operation.key() as usize]) } else { (0, &[]) }
+impl<T: Table, const CHURNS: bool> Keyed<T, CHURNS> {
+    /// The number of the key, and its bytes: of none where the design has no keys, whose loop is
+    /// not to touch them either.
+    #[inline]
+    fn key<'k>(&'k self, job: &'k Job<'_>, operation: Operation) -> (u32, &'k Key) {
+        match T::KEYED {
+            true => (operation.key(), &job.plan.keys[operation.key() as usize]),
+            false => (0, &self.none),
+        }
+    }
 }
 
 impl<T: Table, const CHURNS: bool> Subject for Keyed<T, CHURNS> {
     type Thread<'a> = T::Thread<'a>;
 
     fn new(job: &Job<'_>) -> Self {
-        if !T::KEYED {
-            return Self(T::new(std::iter::once((Box::default(), job.value(0, 0)))));
-        }
-        let keys = job.plan.keys.iter().cloned().zip(0..);
-        Self(T::new(keys.map(|(bytes, key)| (bytes, job.value(key, 0)))))
+        let none = Key::default();
+        let keys = if T::KEYED { &*job.plan.keys } else { std::slice::from_ref(&none) };
+        let entries = keys.iter().cloned().zip(0..);
+        Self { table: T::new(entries.map(|(bytes, key)| (bytes, job.value(key, 0)))), none }
     }
 
     fn thread(&self) -> T::Thread<'_> {
-        self.0.thread()
+        self.table.thread()
     }
 
     #[inline]
     fn read(&self, job: &Job<'_>, operation: Operation, thread: &mut T::Thread<'_>) -> bool {
-        let (key, bytes) = key_of::<T>(job, operation);
-        let wrong = self.0.read(thread, bytes, |value| value.is_wrong(key, job.plan.work));
+        let (key, bytes) = self.key(job, operation);
+        let wrong = self.table.read(thread, bytes, |value| value.is_wrong(key, job.plan.work));
         // Where keys stay, one that is not found is an error too.
         wrong.unwrap_or(!CHURNS)
     }
@@ -109,28 +116,28 @@ impl<T: Table, const CHURNS: bool> Subject for Keyed<T, CHURNS> {
         thread: &mut T::Thread<'_>,
         serial: u32,
     ) -> bool {
-        let (key, bytes) = key_of::<T>(job, operation);
+        let (key, bytes) = self.key(job, operation);
         if !CHURNS {
-            self.0.update(thread, bytes, job.value(key, serial));
+            self.table.update(thread, bytes, job.value(key, serial));
             true
         } else if operation.is_remove() {
-            self.0.remove(thread, bytes)
+            self.table.remove(thread, bytes)
         } else {
-            self.0.put(thread, bytes, job.value(key, serial))
+            self.table.put(thread, bytes, job.value(key, serial))
         }
     }
 
     #[inline]
     fn pause(&self, thread: &mut T::Thread<'_>) {
-        self.0.pause(thread);
+        self.table.pause(thread);
     }
 
     fn flush(&self) {
-        self.0.flush();
+        self.table.flush();
     }
 
     #[cfg(test)]
-    fn serial(&self, key: &[u8]) -> Option<u32> {
-        self.0.read(&mut self.0.thread(), key, Value::serial)
+    fn serial(&self, key: &Key) -> Option<u32> {
+        self.table.read(&mut self.table.thread(), key, Value::serial)
     }
 }

@@ -1,16 +1,19 @@
 //! Tables as a trait, and the index that keyed designs share.
 //!
 //! A design that protects objects, [`Replace`], gets a table with an object per key from
-//! [`PerKey`], and one with an object for all from [`Whole`]; or it implements [`Table`] itself,
-//! when one lock or one map holds all keys.
+//! [`PerKey`], and one with an object for all from [`Whole`]; a map is one by [`OfMap`].
 
-use std::hash::{BuildHasher, Hasher};
+use std::collections::HashMap;
+use std::hash::BuildHasher;
 
 use foldhash::fast::FixedState;
-use hashbrown::HashTable;
 
 use super::value::Value;
+use crate::cases::maps::Map;
 use crate::serve::Replace;
+
+/// What a value is found by.
+pub(crate) type Key = Box<[u8]>;
 
 /// What is done with a value that was found.
 pub(crate) trait Look<R>: FnOnce(&Value) -> R {}
@@ -24,23 +27,23 @@ pub(crate) trait Table: Send + Sync + 'static {
     /// What a thread holds while it works: a registration, mostly nothing.
     type Thread<'a>;
 
-    fn new(entries: impl Iterator<Item = (Box<[u8]>, Value)>) -> Self;
+    fn new(entries: impl Iterator<Item = (Key, Value)>) -> Self;
     fn thread(&self) -> Self::Thread<'_>;
 
     /// Hands the value of `key` to `look`, inside the read-side section. Nothing if there is none.
-    fn read<R>(&self, thread: &mut Self::Thread<'_>, key: &[u8], look: impl Look<R>) -> Option<R>;
+    fn read<R>(&self, thread: &mut Self::Thread<'_>, key: &Key, look: impl Look<R>) -> Option<R>;
 
     /// Replaces the value of `key`, or inserts both; true if there was a value.
-    fn put(&self, thread: &mut Self::Thread<'_>, key: &[u8], value: Value) -> bool;
+    fn put(&self, thread: &mut Self::Thread<'_>, key: &Key, value: Value) -> bool;
 
     /// Replaces the value of `key`, which is there.
     #[inline]
-    fn update(&self, thread: &mut Self::Thread<'_>, key: &[u8], value: Value) {
+    fn update(&self, thread: &mut Self::Thread<'_>, key: &Key, value: Value) {
         self.put(thread, key, value);
     }
 
     /// Removes `key`; true if it was there.
-    fn remove(&self, _thread: &mut Self::Thread<'_>, _key: &[u8]) -> bool {
+    fn remove(&self, _thread: &mut Self::Thread<'_>, _key: &Key) -> bool {
         unreachable!("a table whose keys stay")
     }
 
@@ -51,137 +54,76 @@ pub(crate) trait Table: Send + Sync + 'static {
     fn flush(&self) {}
 }
 
-/// [`Table`] for a map, by what is its own: an expression for each method.
-macro_rules! table {
-    (
-        $map:ident;
-        read: |$reads:ident, $wanted:ident, $look:ident| $read:expr;
-        put: |$puts:ident, $new:ident, $value:ident| $put:expr;
-        $(update: |$updates:ident, $known:ident, $other:ident| $update:expr;)?
-        remove: |$removes:ident, $old:ident| $remove:expr;
-        $(flush: $flush:expr;)?
-    ) => {
-        impl $crate::shapes::Table
-            for $map<Box<[u8]>, $crate::shapes::Value, $crate::shapes::Hash>
-        {
-            type Thread<'a> = ();
+/// A map as a table.
+#[derive(Debug)]
+pub(crate) struct OfMap<M>(M);
 
-            fn new(entries: impl Iterator<Item = (Box<[u8]>, $crate::shapes::Value)>) -> Self {
-                let room = entries.size_hint().0;
-                let map = Self::with_capacity_and_hasher(room, $crate::shapes::Hash::default());
-                for (key, value) in entries {
-                    $crate::shapes::Table::put(&map, &mut (), &key, value);
-                }
-                map
-            }
+impl<M: Map<Key, Value>> Table for OfMap<M> {
+    type Thread<'a> = M::Thread;
 
-            fn thread(&self) {}
-
-            #[inline]
-            fn read<R>(
-                &self,
-                (): &mut (),
-                $wanted: &[u8],
-                $look: impl $crate::shapes::Look<R>,
-            ) -> Option<R> {
-                let $reads = self;
-                $read
-            }
-
-            #[inline]
-            fn put(&self, (): &mut (), $new: &[u8], $value: $crate::shapes::Value) -> bool {
-                let $puts = self;
-                $put
-            }
-
-            $(#[inline]
-            fn update(&self, (): &mut (), $known: &[u8], $other: $crate::shapes::Value) {
-                let $updates = self;
-                $update;
-            })?
-
-            #[inline]
-            fn remove(&self, (): &mut (), $old: &[u8]) -> bool {
-                let $removes = self;
-                $remove
-            }
-
-            $(fn flush(&self) {
-                $flush;
-            })?
+    fn new(entries: impl Iterator<Item = (Key, Value)>) -> Self {
+        let map = M::with_capacity(entries.size_hint().0);
+        let mut thread = map.thread();
+        for (key, value) in entries {
+            map.insert(&mut thread, &key, value);
         }
-    };
+        Self(map)
+    }
+
+    fn thread(&self) -> M::Thread {
+        self.0.thread()
+    }
+
+    #[inline]
+    fn read<R>(&self, thread: &mut M::Thread, key: &Key, look: impl Look<R>) -> Option<R> {
+        self.0.read(thread, key, look)
+    }
+
+    #[inline]
+    fn put(&self, thread: &mut M::Thread, key: &Key, value: Value) -> bool {
+        !self.0.insert(thread, key, value)
+    }
+
+    #[inline]
+    fn update(&self, thread: &mut M::Thread, key: &Key, value: Value) {
+        self.0.replace(thread, key, value);
+    }
+
+    #[inline]
+    fn remove(&self, thread: &mut M::Thread, key: &Key) -> bool {
+        self.0.remove(thread, key)
+    }
+
+    fn flush(&self) {
+        self.0.flush();
+    }
 }
-pub(crate) use table;
 
 /// The hash function of all designs, so that none wins by its hash.
 pub(crate) type Hash = FixedState;
 
 /// The hash of a key, for the designs that do not bring a map of their own.
-pub(crate) fn hash(key: &[u8]) -> u64 {
-    let mut hasher = Hash::default().build_hasher();
-    hasher.write(key);
-    hasher.finish()
-}
-
-/// Key bytes to a slot. What changes is inside the slot, or a lock is around the index.
-#[derive(Debug)]
-pub(crate) struct Index<S> {
-    slots: HashTable<(Box<[u8]>, S)>,
-}
-
-impl<S> Index<S> {
-    pub(crate) fn new(entries: impl Iterator<Item = (Box<[u8]>, S)>) -> Self {
-        let mut slots = HashTable::with_capacity(entries.size_hint().0);
-        for (key, slot) in entries {
-            slots.insert_unique(hash(&key), (key, slot), |(key, _)| hash(key));
-        }
-        Self { slots }
-    }
-
-    #[inline]
-    pub(crate) fn get(&self, hash: u64, key: &[u8]) -> Option<&S> {
-        self.slots.find(hash, |(known, _)| **known == *key).map(|(_, slot)| slot)
-    }
-
-    /// Replaces the slot of the key, or inserts both; the old slot.
-    #[inline]
-    pub(crate) fn put(&mut self, hash_of_key: u64, key: &[u8], slot: S) -> Option<S> {
-        let known = self.slots.find_mut(hash_of_key, |(known, _)| **known == *key);
-        if let Some((_, known)) = known {
-            return Some(std::mem::replace(known, slot));
-        }
-        self.slots.insert_unique(hash_of_key, (key.into(), slot), |(key, _)| hash(key));
-        None
-    }
-
-    /// Takes the key out, and its slot with it.
-    #[inline]
-    pub(crate) fn remove(&mut self, hash: u64, key: &[u8]) -> Option<(Box<[u8]>, S)> {
-        let entry = self.slots.find_entry(hash, |(known, _)| **known == *key).ok()?;
-        Some(entry.remove().0)
-    }
+pub(super) fn hash(key: &Key) -> u64 {
+    Hash::default().hash_one(key)
 }
 
 /// What a key's slot is found in, which never changes.
-pub(crate) trait Find<S>: Send + Sync + 'static {
+pub(crate) trait Find<S>: FromIterator<(Key, S)> + Send + Sync + 'static {
     /// Whether the key matters.
     const KEYED: bool;
 
-    fn new(entries: impl Iterator<Item = (Box<[u8]>, S)>) -> Self;
-    fn find(&self, key: &[u8]) -> Option<&S>;
+    fn find(&self, key: &Key) -> Option<&S>;
 }
+
+/// Key bytes to a slot.
+pub(crate) type Index<S> = HashMap<Key, S, Hash>;
 
 impl<S: Send + Sync + 'static> Find<S> for Index<S> {
     const KEYED: bool = true;
 
-    fn new(entries: impl Iterator<Item = (Box<[u8]>, S)>) -> Self {
-        Self::new(entries)
-    }
-
     #[inline]
-    fn find(&self, key: &[u8]) -> Option<&S> {
-        self.get(hash(key), key)
+    fn find(&self, key: &Key) -> Option<&S> {
+        self.get(key)
     }
 }
 
@@ -189,15 +131,17 @@ impl<S: Send + Sync + 'static> Find<S> for Index<S> {
 #[derive(Debug)]
 pub(crate) struct One<S>(S);
 
+impl<S> FromIterator<(Key, S)> for One<S> {
+    fn from_iter<I: IntoIterator<Item = (Key, S)>>(entries: I) -> Self {
+        Self(entries.into_iter().next().expect("a config has one value").1)
+    }
+}
+
 impl<S: Send + Sync + 'static> Find<S> for One<S> {
     const KEYED: bool = false;
 
-    fn new(mut entries: impl Iterator<Item = (Box<[u8]>, S)>) -> Self {
-        Self(entries.next().expect("a config has one value").1)
-    }
-
     #[inline]
-    fn find(&self, _key: &[u8]) -> Option<&S> {
+    fn find(&self, _key: &Key) -> Option<&S> {
         Some(&self.0)
     }
 }
@@ -219,9 +163,9 @@ impl<R: Replace, F: Find<R::Place<Value>>> Table for Places<R, F> {
     const KEYED: bool = F::KEYED;
     type Thread<'a> = R::Thread<'a>;
 
-    fn new(entries: impl Iterator<Item = (Box<[u8]>, Value)>) -> Self {
+    fn new(entries: impl Iterator<Item = (Key, Value)>) -> Self {
         let scheme = R::new();
-        let places = F::new(entries.map(|(key, value)| (key, scheme.place(value))));
+        let places = entries.map(|(key, value)| (key, scheme.place(value))).collect();
         Self { places, scheme }
     }
 
@@ -230,12 +174,12 @@ impl<R: Replace, F: Find<R::Place<Value>>> Table for Places<R, F> {
     }
 
     #[inline]
-    fn read<T>(&self, thread: &mut R::Thread<'_>, key: &[u8], look: impl Look<T>) -> Option<T> {
+    fn read<T>(&self, thread: &mut R::Thread<'_>, key: &Key, look: impl Look<T>) -> Option<T> {
         Some(self.scheme.read(thread, self.places.find(key)?, look))
     }
 
     #[inline]
-    fn put(&self, thread: &mut R::Thread<'_>, key: &[u8], value: Value) -> bool {
+    fn put(&self, thread: &mut R::Thread<'_>, key: &Key, value: Value) -> bool {
         let place = self.places.find(key).expect("only known keys are updated");
         self.scheme.replace(thread, place, value);
         true
@@ -248,21 +192,5 @@ impl<R: Replace, F: Find<R::Place<Value>>> Table for Places<R, F> {
 
     fn flush(&self) {
         self.scheme.flush();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_index_finds_every_key_and_no_other() {
-        let key = |i: u32| format!("/key/{i}").into_bytes().into_boxed_slice();
-        let index = Index::new((0..1000).map(|i| (key(i), i)));
-        for i in 0..1000 {
-            assert_eq!(index.get(hash(&key(i)), &key(i)), Some(&i));
-        }
-        assert_eq!(index.get(hash(&key(1000)), &key(1000)), None);
-        assert_eq!(index.get(hash(b""), b""), None);
     }
 }

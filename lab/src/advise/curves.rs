@@ -8,7 +8,7 @@ use bench::units;
 use super::race::Track;
 use super::report::Report;
 use super::run::{Keys, Run};
-use super::sweep::{Over, Point, Sweep};
+use super::sweep::{Over, Sweep};
 use crate::workload::{Kind, Workload};
 
 /// Up to so many numbers of threads each is run; of more, each is twice the one before.
@@ -52,23 +52,12 @@ impl Run<'_> {
     pub(super) fn curves(&self, report: &mut Report, track: &mut Track<'_>) {
         let Some(from) = self.workload.threads_from else { return };
         track.deadline = track.deadline.filter(|_| self.args.quick);
-        let rounds = self.sweep_rounds();
         for (load, workload, keys) in loads(&self.workload, &self.tables()) {
             let plan = self.plan(&keys, &workload);
             let mut contenders = track.prepare(workload.measured(), &plan);
-            let mut points = Vec::new();
-            for threads in counts(from, workload.threads).into_iter().map(f64::from) {
-                if track.is_too_late_for(rounds.duration(contenders.len())) {
-                    report.cut_short = true;
-                    break;
-                }
-                let plan = self.plan(&keys, &Over::Threads.at(threads, &workload));
-                let (ranking, _) = track.race(&mut contenders, None, &plan, rounds);
-                if track.output.interrupt.requested() {
-                    break;
-                }
-                points.push(Point { value: threads, places: ranking.places });
-            }
+            let counts = counts(from, workload.threads).into_iter().map(f64::from);
+            let (over, load_of) = ((Over::Threads, counts), (&workload, &keys));
+            let points = self.points(over, load_of, &mut contenders, report, track);
             let sweep = Sweep { over: Over::Threads, own: workload.threads.into(), points };
             let (reads_percent, keys) = (workload.reads_percent, keys.len() as u64);
             report.curves.push(Curves { load, reads_percent, keys, sweep });

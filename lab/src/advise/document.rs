@@ -2,6 +2,7 @@
 //! describe it there, and raise the version if a reader of the old one would go wrong.
 
 use serde::{Serialize, Serializer};
+use serde_json::json;
 
 use super::rank::By;
 use super::report::Report;
@@ -9,7 +10,7 @@ use super::simplicity::TABLE;
 use super::sweep::Sweep;
 use super::{remarks, tree};
 use crate::costs::table_out;
-use crate::json::{self, object};
+use crate::json;
 use crate::output::SchemaId;
 
 pub(super) const SCHEMA: SchemaId = SchemaId("quiescence/advise", 2);
@@ -22,17 +23,17 @@ impl Serialize for Report {
         let table = self.tables.last();
         let small = self.tables.split_last().and_then(|(_, others)| others.first());
         let small = small.map(|table| {
-            object! {
+            json!({
                 "keys": table.keys,
                 "ranked_by": table.by,
                 "designs": &table.places,
                 "unranked": &table.unranked,
                 "recommended": first.map(|one| one.choice.design.name),
-            }
+            })
         });
         let equal = last.map_or(&[][..], |one| &one.set);
         let equal: Vec<&str> = equal.iter().map(|place| place.design.name).collect();
-        object! {
+        json!({
             "rcu": env!("CARGO_PKG_VERSION"),
             "seed": self.seed,
             "interrupted": self.interrupted,
@@ -59,7 +60,7 @@ impl Serialize for Report {
             "recommendation": self.recommendation(),
             "decision": tree::path(&self.workload),
             "disclosures": remarks::disclosures(&self.workload, self.places()),
-        }
+        })
         .serialize(serializer)
     }
 }

@@ -74,20 +74,16 @@ impl Track<'_> {
         contenders
     }
 
-    /// Races those contenders whose names are `chosen` (all, without): rounds of all, then of the
+    /// Races these contenders: rounds of all, then of the
     /// best and of those beside it that are undecided, until none is or there were as many as may
     /// be. Each round has its designs filled anew where that is quick. Ends early after Ctrl-C, and
     /// after the deadline.
     pub(super) fn race(
         &mut self,
         contenders: &mut [Contender],
-        chosen: Option<&BTreeSet<&str>>,
         plan: &Plan,
         rounds: Rounds,
     ) -> (Ranking, RunVerdict) {
-        let is_chosen =
-            |one: &&mut Contender| chosen.is_none_or(|names| names.contains(one.design.name));
-        let mut contenders: Vec<&mut Contender> = contenders.iter_mut().filter(is_chosen).collect();
         let mut all: Vec<Series> = contenders.iter().map(|one| Series::new(one.design)).collect();
         let mut run = RunVerdict::default();
         for round in 0.. {
@@ -112,7 +108,7 @@ impl Track<'_> {
                     if round > 0 {
                         contender.refill(plan, rounds.run_for);
                     }
-                    racing.push((&**contender, series));
+                    racing.push((&*contender, series));
                 }
             }
             let seed = self.seed.wrapping_add(round.into());

@@ -4,12 +4,12 @@ use bench::advise::{Design, Series, designs};
 use bench::statistics::{Ratio, Spread, median, spread};
 use hdrhistogram::Histogram;
 use serde::{Serialize, Serializer};
+use serde_json::json;
 
 use super::decide::{GIVEN_UP, Standing, ZONE, advantage, lost_percent_at_most};
 use super::report::reason;
 use super::simplicity::demands;
 use super::texts::TEXTS;
-use crate::json::object;
 
 /// What designs are ranked by.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
@@ -109,7 +109,7 @@ impl Place {
 impl Serialize for Place {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let design = self.design;
-        object! {
+        json!({
             "rank": self.rank,
             "name": design.name,
             "family": design.family,
@@ -127,7 +127,7 @@ impl Serialize for Place {
             "checksum_errors": self.checksum_errors,
             "idea": design.idea,
             "reason": reason(self),
-        }
+        })
         .serialize(serializer)
     }
 }

@@ -43,7 +43,8 @@ pub(super) struct Report {
     pub(super) curves: Vec<Curves>,
     /// Time was up before all points of the sweeps were run.
     pub(super) cut_short: bool,
-    /// Reads in the sweeps that saw a wrong value; those of the ranking are with their designs.
+    /// Reads in sweeps and curves that saw a wrong value; those of the ranking are with their
+    /// designs.
     pub(super) checksum_errors_in_sweeps: u64,
 }
 
@@ -56,8 +57,6 @@ impl Report {
     /// Reads that saw a wrong value, anywhere.
     pub(super) fn checksum_errors(&self) -> u64 {
         let places = self.tables.iter().flat_map(|table| &table.places);
-        let points = self.curves.iter().flat_map(|curves| &curves.sweep.points);
-        let places = places.chain(points.flat_map(|point| &point.places));
         places.map(|place| place.checksum_errors).sum::<u64>() + self.checksum_errors_in_sweeps
     }
 

@@ -90,7 +90,7 @@ impl Run<'_> {
                     self.start + all * number / tables.len() as u32
                 }),
             };
-            let (mut ranking, run) = track.race(&mut contenders, None, &plan, rounds);
+            let (mut ranking, run) = track.race(&mut contenders, &plan, rounds);
             ranking.keys = keys.len() as u64;
             report.tables.push(ranking);
             report.run = std::mem::take(&mut report.run).and(run);
@@ -105,9 +105,18 @@ impl Run<'_> {
             drop(contenders);
             return self.curves(report, &mut track);
         }
-        self.sweep(Over::ReadsPercent, &self.read_shares(), report, &mut contenders, &mut track);
-        if !self.args.quick {
-            self.sweep(Over::Threads, &self.thread_counts(), report, &mut contenders, &mut track);
+        let leaders = sweep::leaders(&report.tables[0].places, self.args.quick);
+        contenders.retain(|one| leaders.contains(one.design.name));
+        let load = (&self.workload, &tables[0]);
+        let threads = if self.args.quick { None } else { Some(self.thread_counts()) };
+        let threads = threads.map(|counts| (Over::Threads, counts));
+        for (over, values) in [(Over::ReadsPercent, self.read_shares())].into_iter().chain(threads)
+        {
+            let own = over.of(&self.workload);
+            let order = sweep::running_order(&values, own);
+            let mut points = self.points((over, order), load, &mut contenders, report, &mut track);
+            points.sort_by_key(|point| values.iter().position(|&value| value == point.value));
+            report.sweeps.push(Sweep { over, own, points });
         }
     }
 
@@ -123,38 +132,33 @@ impl Run<'_> {
         tables
     }
 
-    /// Races the leaders of the first table at each of `values`; stops after Ctrl-C, with the
-    /// points that are whole.
-    fn sweep(
+    /// Races these contenders at each of `values`; stops after Ctrl-C, and when time is up, with
+    /// the points that are whole.
+    pub(super) fn points(
         &self,
-        over: Over,
-        values: &[f64],
-        report: &mut Report,
+        (over, values): (Over, impl IntoIterator<Item = f64>),
+        (workload, keys): (&Workload, &Keys),
         contenders: &mut [Contender],
+        report: &mut Report,
         track: &mut Track<'_>,
-    ) {
-        let leaders = sweep::leaders(&report.tables[0].places, self.args.quick);
-        let (rounds, keys) = (self.sweep_rounds(), self.tables().swap_remove(0));
-        let mut points: Vec<Point> = Vec::new();
-        let own = over.of(&self.workload);
-        for value in sweep::running_order(values, own) {
-            if track.output.interrupt.requested() {
-                break;
-            }
-            if track.is_too_late_for(rounds.duration(leaders.len())) {
+    ) -> Vec<Point> {
+        let rounds = self.sweep_rounds();
+        let mut points = Vec::new();
+        for value in values {
+            if track.is_too_late_for(rounds.duration(contenders.len())) {
                 report.cut_short = true;
                 break;
             }
-            let plan = self.plan(&keys, &over.at(value, &self.workload));
-            let (ranking, _) = track.race(contenders, Some(&leaders), &plan, rounds);
+            let plan = self.plan(keys, &over.at(value, workload));
+            let (ranking, _) = track.race(contenders, &plan, rounds);
             report.checksum_errors_in_sweeps +=
                 ranking.places.iter().map(|place| place.checksum_errors).sum::<u64>();
-            if !track.output.interrupt.requested() {
-                points.push(Point { value, places: ranking.places });
+            if track.output.interrupt.requested() {
+                break;
             }
+            points.push(Point { value, places: ranking.places });
         }
-        points.sort_by_key(|point| values.iter().position(|&value| value == point.value));
-        report.sweeps.push(Sweep { over, own, points });
+        points
     }
 
     pub(super) fn plan(&self, keys: &Keys, workload: &Workload) -> Plan {

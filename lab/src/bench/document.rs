@@ -5,10 +5,11 @@ use ::bench::suites::Options;
 use ::bench::suites::promises::{Bound, Verdict};
 use ::bench::suites::rounds::{self, Case, Series};
 use serde::Serialize;
+use serde_json::json;
 
 use super::per_cpu_path;
 use super::report::{unit_of, verdict_on};
-use crate::json::{self, object};
+use crate::json;
 use crate::machine::Machine;
 use crate::output::SchemaId;
 
@@ -24,7 +25,7 @@ pub(super) fn document(
     verdicts: &[Verdict],
     interrupted: bool,
 ) -> impl Serialize {
-    object! {
+    json!({
         "bench": bench,
         "seed": options.seed,
         "quick": options.quick,
@@ -35,20 +36,20 @@ pub(super) fn document(
         "run": rounds::verdict(cases).as_ref().map(json::run),
         "cases": cases.iter().map(|case| case_out(case, base)).collect::<Vec<_>>(),
         "targets": verdicts.iter().map(target).collect::<Vec<_>>(),
-    }
+    })
 }
 
 fn case_out(case: &Case, base: &str) -> impl Serialize {
     let rival = |rival: &Series| {
         let metrics = (0..case.metrics.len()).map(|number| metric(case, rival, number, base));
-        object! { "name": rival.name, "ours": rival.ours, "metrics": metrics.collect::<Vec<_>>(), }
+        json!({ "name": rival.name, "ours": rival.ours, "metrics": metrics.collect::<Vec<_>>(), })
     };
-    object! {
+    json!({
         "id": case.id.clone(),
         "title": case.title.clone(),
         "notes": case.notes.clone(),
         "rivals": case.rivals.iter().map(rival).collect::<Vec<_>>(),
-    }
+    })
 }
 
 /// One metric of one rival, with the value of every round, so that others can compute on.
@@ -56,7 +57,7 @@ fn metric(case: &Case, rival: &Series, number: usize, base: &str) -> impl Serial
     let metric = &case.metrics[number];
     let ratio = case.ratio(rival.name, base, number);
     let difference = ratio.filter(|_| rival.name != base).as_ref().and_then(difference_at_most);
-    object! {
+    json!({
         "name": metric.name,
         "unit": unit_of(metric),
         "spread": rival.spread(number),
@@ -64,7 +65,7 @@ fn metric(case: &Case, rival: &Series, number: usize, base: &str) -> impl Serial
         "difference_at_most_percent": difference.map(|share| 100.0 * share),
         "missing": rival.missing.as_ref().map(ToString::to_string),
         "rounds": rival.values[number].clone(),
-    }
+    })
 }
 
 fn target(Verdict { promise, metric, base, best_of, ratio, held }: &Verdict) -> impl Serialize {
@@ -72,7 +73,7 @@ fn target(Verdict { promise, metric, base, best_of, ratio, held }: &Verdict) -> 
         Bound::AtMost(bound) => (Some(bound), None),
         Bound::AtLeast(bound) => (None, Some(bound)),
     };
-    object! {
+    json!({
         "case": promise.case,
         "metric": metric.name,
         "rival": promise.rival,
@@ -84,7 +85,7 @@ fn target(Verdict { promise, metric, base, best_of, ratio, held }: &Verdict) -> 
         "stands_on": promise.measured,
         "ratio": *ratio,
         "verdict": verdict_on(*held).0,
-    }
+    })
 }
 
 #[cfg(test)]

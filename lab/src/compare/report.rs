@@ -5,6 +5,7 @@ use bench::suites::rounds::{Metric, Unit};
 use bench::units;
 use comfy_table::Cell;
 use serde::Serialize;
+use serde_json::json;
 
 use super::contest::{Base, Contest, Match, Pair, Runs};
 use super::decide::{ROUNDS_MIN, Verdict};
@@ -13,7 +14,6 @@ use crate::bench::report::number_of;
 use crate::distinct::distinct;
 use crate::exit::Result;
 use crate::html::Markup;
-use crate::json::object;
 use crate::machine::Machine;
 use crate::output::{self, Output, SchemaId};
 use crate::plot::{self, Axis, Interval, Scale};
@@ -175,9 +175,9 @@ pub(super) fn document(contest: &Contest, interrupted: bool) -> impl Serialize {
     let figure = |(load, pair): (&Load, &Pair)| {
         let costs = |rounds: &[f64]| {
             let cost = (!rounds.is_empty()).then(|| spread(rounds));
-            object! { "cost": cost, "rounds": rounds.to_vec(), }
+            json!({ "cost": cost, "rounds": rounds.to_vec(), })
         };
-        object! {
+        json!({
             "load": load.to_string(),
             "case": pair.key.case.clone(),
             "rival": pair.key.rival.clone(),
@@ -192,11 +192,11 @@ pub(super) fn document(contest: &Contest, interrupted: bool) -> impl Serialize {
             "ratio": pair.judged.map(|(ratio, _)| ratio),
             "base": costs(&pair.base),
             "candidate": costs(&pair.new),
-        }
+        })
     };
     let figures = contest.matches.iter();
     let figures = figures.flat_map(|each| each.pairs.iter().map(|pair| (&each.load, pair)));
-    object! {
+    json!({
         "interrupted": interrupted,
         "machine": Machine::detect(),
         "candidate": contest.new.path.display().to_string(),
@@ -210,5 +210,5 @@ pub(super) fn document(contest: &Contest, interrupted: bool) -> impl Serialize {
         "runs": &contest.runs,
         "verdict": contest.verdict(),
         "figures": figures.map(figure).collect::<Vec<_>>(),
-    }
+    })
 }

@@ -2,13 +2,13 @@
 
 use bench::units;
 use serde::Serialize;
+use serde_json::json;
 
 use super::Scale;
 use super::flame::{self, By};
 use super::rank::{Growth, Side, rank};
 use crate::exit::Result;
 use crate::html::{self, Markup};
-use crate::json::object;
 use crate::output::{self, Output, SchemaId};
 
 pub(super) const SCHEMA: SchemaId = SchemaId("quiescence/diff", 1);
@@ -92,18 +92,18 @@ impl Report<'_> {
 
     pub(super) fn document(&self) -> impl Serialize {
         let side = |number: usize| {
-            object! {
+            json!({
                 "name": self.names[number].to_owned(),
                 "samples": self.sides[number].profile.samples(),
                 "unit_cost": self.sides[number].unit_cost,
-            }
+            })
         };
-        object! {
+        json!({
             "a": side(0),
             "b": side(1),
             "scale": self.scale,
             "functions": rank(&self.sides),
-        }
+        })
     }
 
     fn graph(&self, title: &str, by: By) -> Markup {

@@ -20,6 +20,7 @@ use anstyle::{AnsiColor, Style};
 use comfy_table::Table;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::exit::{Failure, Result};
 use crate::html::Markup;
@@ -60,26 +61,18 @@ pub(crate) struct OutputArgs {
     pub(crate) host_name: bool,
 }
 
-/// A document of any command, with the provenance that all of them carry.
-#[derive(Serialize)]
-pub(crate) struct WithProvenance<'a, D> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    schema: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    version: Option<u32>,
-    #[serde(flatten)]
-    document: &'a D,
-    provenance: &'a Provenance,
-}
-
-/// A document with what all of them have.
-pub(crate) fn complete<'a, D>(
+/// A document with what all of them have: the name of its schema, unless it has that itself, and
+/// where it comes from.
+pub(crate) fn complete(
     schema: Option<SchemaId>,
-    document: &'a D,
-    provenance: &'a Provenance,
-) -> WithProvenance<'a, D> {
-    let (schema, version) = schema.map(|SchemaId(name, version)| (name, version)).unzip();
-    WithProvenance { schema, version, document, provenance }
+    document: &impl Serialize,
+    provenance: &Provenance,
+) -> serde_json::Result<Value> {
+    let schema =
+        schema.map(|SchemaId(name, version)| json!({ "schema": name, "version": version }));
+    let document = serde_json::to_value(document)?;
+    let parts = schema.into_iter().chain([document, json!({ "provenance": provenance })]);
+    Ok(parts.filter_map(|part| part.as_object().cloned()).flatten().collect())
 }
 
 /// The name of a document's schema, and its version.
@@ -287,10 +280,9 @@ impl Output {
         let Some(sink) = &mut self.json else {
             return Ok(());
         };
-        let document = complete(schema.into(), document, &self.provenance);
-        let mut text = serde_json::to_string_pretty(&document)
+        let document = complete(schema.into(), document, &self.provenance)
             .map_err(|error| Failure::io("cannot write JSON", error.into()))?;
-        text.push('\n');
+        let text = format!("{document:#}\n");
         match sink {
             Sink::Stdout => {
                 let mut stdout = io::stdout().lock();

@@ -20,8 +20,8 @@ pub(crate) struct Interval {
     pub(crate) published: Option<f64>,
     /// The value as it is written.
     pub(crate) text: String,
-    /// Drawn in the accent's colour.
-    pub(crate) ours: bool,
+    /// Its colour: the accent's is that of ours.
+    pub(crate) class: &'static str,
 }
 
 impl Interval {
@@ -33,7 +33,8 @@ impl Interval {
         text: String,
     ) -> Interval {
         let (name, rounds) = (name.into(), Vec::new());
-        Interval { name, value, low, high, rounds, published: None, text, ours }
+        let class = if ours { "ours" } else { "other" };
+        Interval { name, value, low, high, rounds, published: None, text, class }
     }
 }
 
@@ -57,6 +58,8 @@ pub(crate) enum Scale {
     Logarithmic,
     /// From 0 on, with a bar up to the value; of values that are not below 0.
     Bars,
+    /// Of spans: a bar from the low end to the value, and a grey one from there to the high end.
+    Spans,
 }
 
 impl Axis {
@@ -102,7 +105,7 @@ impl Scale {
 
     fn place(self, value: f64) -> f64 {
         match self {
-            Scale::Linear | Scale::Bars => value,
+            Scale::Linear | Scale::Bars | Scale::Spans => value,
             Scale::Logarithmic => value.max(f64::MIN_POSITIVE).log10(),
         }
     }
@@ -110,7 +113,7 @@ impl Scale {
     /// The marks, from the first to the last: all values lie between them.
     fn marks(self, least: f64, most: f64) -> Vec<f64> {
         match self {
-            Scale::Linear | Scale::Bars => {
+            Scale::Linear | Scale::Bars | Scale::Spans => {
                 let step = round_step((most - least) / 5.0);
                 let (first, last) = ((least / step).floor() as i64, (most / step).ceil() as i64);
                 (first..=last.max(first + 1)).map(|mark| mark as f64 * step).collect()
@@ -153,10 +156,11 @@ pub(crate) fn intervals(title: &str, axis: &Axis, rows: &[Interval]) -> Markup {
     }
     let left = room(rows.iter().map(|row| &*row.name));
     let text = rows.iter().map(|row| row.text.chars().count()).max().unwrap_or(0);
-    let right = WIDTH - 12.0 - LETTER * text as f64;
+    let beside = 12.0 + LETTER * text as f64;
+    let right = (WIDTH - beside).max(left + WIDTH / 2.0);
     let frame = Frame { axis, marks, left, right };
     let bottom = BAR * rows.len() as f64 + 4.0;
-    svg(&mut part, title, bottom + 38.0, |svg| {
+    svg(&mut part, title, [right + beside, bottom + 38.0], |svg| {
         scale(svg, &frame, bottom);
         for (number, row) in rows.iter().enumerate() {
             draw(svg, &frame, row, BAR * number as f64 + 14.0);
@@ -187,44 +191,46 @@ fn scale(svg: &mut Markup, frame: &Frame<'_>, bottom: f64) {
 }
 
 fn draw(svg: &mut Markup, frame: &Frame<'_>, row: &Interval, middle: f64) {
-    let class = if row.ours { "ours" } else { "other" };
-    let label = frame.axis.label;
+    let (class, label) = (row.class, frame.axis.label);
     svg.element("g", &[], |group| {
         let Interval { name, text, low, high, .. } = row;
-        let [low, high] = [*low, *high].map(label);
+        let words = [*low, *high].map(label);
         let published = row.published.map(|value| format!("; published: {}", label(value)));
-        let published = published.unwrap_or_default();
+        let [low, high, published] = [&words[0], &words[1], &published.unwrap_or_default()];
         group.leaf("title", &[], format_args!("{name}: {text} ({low} to {high}{published})"));
-        group.label(
-            None,
-            frame.left - 8.0,
-            middle + 4.0,
-            Some("end"),
-            shortened(name, NAME_LETTERS),
-        );
-        let is_bar = frame.axis.scale == Scale::Bars;
-        if is_bar {
-            let (top, width) = (middle - 9.0, figure((frame.x(row.value) - frame.left).max(1.0)));
-            let place: [&dyn Display; 4] = [&frame.left, &top, &width, &"18"];
-            group.rect(&[("class", &class), ("rx", &"2")], place);
-        } else {
-            for round in row.rounds.iter().filter(|round| round.is_finite()) {
-                group.circle("round", figure(frame.x(*round)), middle, "3");
+        let name = shortened(name, NAME_LETTERS);
+        group.label(None, frame.left - 8.0, middle + 4.0, Some("end"), name);
+        group.label(None, frame.right + 10.0, middle + 4.0, None, text);
+        let [low, value, high] = [row.low, row.value, row.high].map(|at| frame.x(at));
+        match frame.axis.scale {
+            Scale::Bars => bar(group, class, middle, [frame.left, value.max(frame.left + 1.0)]),
+            Scale::Spans => {
+                bar(group, class, middle, [low, value]);
+                return bar(group, "rest", middle, [value, high]);
+            }
+            _ => {
+                for round in row.rounds.iter().filter(|round| round.is_finite()) {
+                    group.circle("round", figure(frame.x(*round)), middle, "3");
+                }
+                group.circle(class, figure(value), middle, "4.5");
             }
         }
         if let Some(published) = row.published {
             group.circle("other hollow", figure(frame.x(published)), middle, "4.5");
         }
-        if !is_bar {
-            group.circle(class, figure(frame.x(row.value)), middle, "4.5");
-        }
-        let ends = [row.low, row.high].map(|end| figure(frame.x(end)));
+        let ends = [low, high].map(figure);
         group.line("whisker", [&ends[0], &ends[1], &middle, &middle]);
         for end in &ends {
             group.line("whisker", [end, end, &(middle - 4.0), &(middle + 4.0)]);
         }
-        group.label(None, frame.right + 10.0, middle + 4.0, None, text);
     });
+}
+
+/// A bar of a row.
+fn bar(svg: &mut Markup, class: &str, middle: f64, [from, to]: [f64; 2]) {
+    let (from, top, width) = (figure(from), middle - 9.0, figure(to - from));
+    let place: [&dyn Display; 4] = [&from, &top, &width, &"18"];
+    svg.rect(&[("class", &class), ("rx", &"2")], place);
 }
 
 #[cfg(test)]

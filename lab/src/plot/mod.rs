@@ -35,7 +35,7 @@ pub(crate) fn lines(over: &str, axis: &Axis, settings: &[String], lines: &[Line]
     let gaps = settings.len().saturating_sub(1).max(1) as f64;
     let x = |place: usize| LEFT + 24.0 + (WIDTH - LEFT - RIGHT - 48.0) * place as f64 / gaps;
     let mut part = Markup::default();
-    svg(&mut part, &format!("{} by {over}", axis.title), HEIGHT, |svg| {
+    svg(&mut part, &format!("{} by {over}", axis.title), [WIDTH, HEIGHT], |svg| {
         for &mark in &marks {
             let at = figure(y(mark));
             svg.line("grid", [&LEFT, &(WIDTH - RIGHT), &at, &at]);
@@ -85,9 +85,9 @@ fn dot(svg: &mut Markup, class: &str, [x, y]: [f64; 2], radius: &str, says: &str
     svg.element("circle", &place, |circle| circle.leaf("title", &[], says));
 }
 
-/// A picture of full width.
-fn svg(part: &mut Markup, title: &str, height: f64, draw: impl FnOnce(&mut Markup)) {
-    let view_box = format!("0 0 {WIDTH} {height}");
+/// A picture of this width and height.
+fn svg(part: &mut Markup, title: &str, size: [f64; 2], draw: impl FnOnce(&mut Markup)) {
+    let view_box = format!("0 0 {} {}", size[0], size[1]);
     let attributes: [Attribute<'_>; 3] =
         [("role", &"img"), ("aria-label", &title), ("viewBox", &view_box)];
     part.element("svg", &attributes, draw);
@@ -139,7 +139,7 @@ fn joined(points: &[(f64, f64)]) -> String {
 }
 
 /// A coordinate with a tenth of a unit, which is less than a pixel.
-pub(crate) fn figure(value: f64) -> String {
+fn figure(value: f64) -> String {
     format!("{value:.1}")
 }
 

@@ -40,10 +40,7 @@ pub(super) fn add(
         settings(run).into_iter().filter(|(name, ..)| name != "CPUs").collect()
     };
     let shape = Shape::of(&done.iter().map(|(run, _)| apart(run)).collect::<Vec<_>>());
-    let name = |run: &Run| match shape.varies.is_empty() {
-        true => run.engine.name().to_owned(),
-        false => shape.words(apart(run)),
-    };
+    let name = |run: &Run| shape.words(apart(run), run.engine.name());
     let names = distinct(done.iter().map(|(run, _)| name(run)));
     let heads: Vec<String> = cpus.iter().map(ToString::to_string).collect();
     for (axis, of) in figures() {

@@ -30,7 +30,6 @@ use super::vary::{self, Varied};
 use super::{curves, what_if};
 use crate::distinct::distinct;
 use crate::exit::{Exit, Failure, Result};
-use crate::json::object;
 use crate::output::{self, Output, SchemaId};
 
 const SCHEMA: SchemaId = SchemaId("quiescence/simulate-published", 2);
@@ -363,7 +362,7 @@ const fn role(role: Role) -> &'static str {
 /// The document that `--json` writes.
 fn document(rows: &[Row], varied: &[Varied], interrupted: bool) -> impl Serialize {
     let [fits, misses, not_compared, free, free_misses] = counts(rows);
-    object! {
+    json!({
         "interrupted": interrupted,
         "fit_low": Row::FIT.0,
         "fit_high": Row::FIT.1,
@@ -376,7 +375,7 @@ fn document(rows: &[Row], varied: &[Varied], interrupted: bool) -> impl Serializ
         "fitted": fitted(),
         "rows": rows.iter().map(row_out).collect::<Vec<_>>(),
         "varied": varied.iter().map(Varied::out).collect::<Vec<_>>(),
-    }
+    })
 }
 
 fn row_out(row: &Row) -> impl Serialize {
@@ -390,7 +389,7 @@ fn row_out(row: &Row) -> impl Serialize {
         }
     };
     let is_compared = row.fit() != Fit::NotCompared;
-    object! {
+    json!({
         "source": row.source,
         "figure": &row.figure,
         "kind": kind,
@@ -404,7 +403,7 @@ fn row_out(row: &Row) -> impl Serialize {
         "verdict": is_compared.then_some(verdict(row).0),
         "fitted_when_recorded": !KNOWN_MISSES.contains(&(row.source, row.figure.as_str())),
         "mechanism": &row.mechanism,
-    }
+    })
 }
 
 #[cfg(test)]

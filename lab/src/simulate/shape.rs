@@ -56,8 +56,11 @@ impl Shape {
         shape
     }
 
-    /// What varies of these settings, in words: `4 CPUs, poll`.
-    pub(super) fn words(&self, settings: Vec<Setting>) -> String {
+    /// What varies of these settings, in words: `4 CPUs, poll`; where nothing does, `otherwise`.
+    pub(super) fn words(&self, settings: Vec<Setting>, otherwise: &str) -> String {
+        if self.varies.is_empty() {
+            return otherwise.to_owned();
+        }
         let varying = settings.into_iter().filter(|(name, ..)| self.varies.contains(name));
         varying.map(|(_, _, words)| words).collect::<Vec<_>>().join(", ")
     }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use bench::units;
 use serde::Serialize;
+use serde_json::json;
 use simulate::srcu::{Options, Report, VARIANTS, variant};
 
 use super::metric::percent;
@@ -15,7 +16,6 @@ use super::pool::{self, Job};
 use super::product::{check_count, vary};
 use super::shape::{self, Setting, Shape};
 use crate::exit::{Exit, Failure, Result};
-use crate::json::object;
 use crate::output::{self, Output, SchemaId};
 
 /// The engine's name.
@@ -55,7 +55,7 @@ pub(super) fn run(args: &WhatIfArgs, output: &mut Output) -> Result<Exit> {
     let reports = pool::run(&jobs, output);
     let interrupted = output.interrupt.requested();
     let all: Vec<_> = runs.iter().zip(&reports).map(run_out).collect();
-    output.json(SCHEMA, &object! { "interrupted": interrupted, "runs": all, })?;
+    output.json(SCHEMA, &json!({ "interrupted": interrupted, "runs": all, }))?;
     print(&runs, &reports, output)?;
     Ok(if interrupted { Exit::Interrupted } else { Exit::Ok })
 }
@@ -214,7 +214,7 @@ fn cells(report: &Report) -> [String; 8] {
 
 /// A run and its report, which it has unless it was interrupted.
 fn run_out((Run { variant, options, sets }, report): (&Run, &Option<Report>)) -> impl Serialize {
-    object! {
+    json!({
         "variant": variant,
         "cpus": options.cpus,
         "hz": options.hz,
@@ -222,7 +222,7 @@ fn run_out((Run { variant, options, sets }, report): (&Run, &Option<Report>)) ->
         "seed": options.seed,
         "set": sets,
         "report": report,
-    }
+    })
 }
 
 #[cfg(test)]

@@ -11,13 +11,13 @@ use std::time::Duration;
 use bench::units;
 use comfy_table::{Cell, Color};
 use serde::Serialize;
+use serde_json::json;
 use simulate::ours::suite::{self, Aim, Case, Target};
 use simulate::ours::{self, Algorithm, Options, Report};
 
 use super::options::SimulateArgs;
 use super::pool::{self, Job};
 use crate::exit::{Exit, Failure, Result};
-use crate::json::object;
 use crate::output::{self, Output, SchemaId};
 
 const SCHEMA: SchemaId = SchemaId("quiescence/simulate-suite", 3);
@@ -278,14 +278,14 @@ fn document(judged: &[Judged], quick: bool, interrupted: bool) -> impl Serialize
         let all = judged.iter().flat_map(|judged| &judged.targets);
         all.filter(|target| target.reached == reached).count()
     };
-    object! {
+    json!({
         "interrupted": interrupted,
         "quick": quick,
         "judged": suite::JUDGED,
         "reached": count(true),
         "not_reached": count(false),
         "cases": judged.iter().map(case_out).collect::<Vec<_>>(),
-    }
+    })
 }
 
 #[derive(Debug, Serialize)]
@@ -304,13 +304,13 @@ fn case_out(
         let overhead_ppm = report.overhead_ppm();
         ReportOut { engine, overhead_ppm, report }
     });
-    object! {
+    json!({
         "name": workload.name,
         "what": workload.what,
         "cpus": options.cpus,
         "targets": targets,
         "reports": reports.collect::<Vec<_>>(),
-    }
+    })
 }
 
 #[cfg(test)]

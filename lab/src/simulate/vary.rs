@@ -5,10 +5,10 @@
 //! one that misses with the mechanism as well is not brought about by it, and is no row that turns.
 
 use serde::Serialize;
+use serde_json::json;
 use simulate::replay::{Role, Row, Variation};
 
 use crate::exit::Result;
-use crate::json::object;
 use crate::output::{self, Output};
 
 /// What a variation came to.
@@ -39,20 +39,20 @@ impl Varied {
 
     /// It as JSON has it.
     pub(super) fn out(&self) -> impl Serialize {
-        object! {
+        json!({
             "what": &self.what,
             "turned": self.turned.iter().map(row_out).collect::<Vec<_>>(),
             "unmoved": self.unmoved,
-        }
+        })
     }
 }
 
 fn row_out(row: &Row) -> impl Serialize {
-    object! {
+    json!({
         "source": row.source,
         "figure": &row.figure,
         "verdict": super::published::verdict(row).0,
-    }
+    })
 }
 
 /// Prints a line for each, with the rows that turn.

@@ -3,6 +3,7 @@
 use bench::units;
 use comfy_table::Table;
 use serde::Serialize;
+use serde_json::json;
 use simulate::{Report, run_with_progress};
 
 use super::options::WhatIfArgs;
@@ -16,7 +17,6 @@ use super::{
 };
 use crate::exit::{Exit, Failure, Result};
 use crate::html;
-use crate::json::object;
 use crate::output::{self, Output, SchemaId};
 
 /// The JSON that is written, and its version; see `docs/JSON.md`.
@@ -75,16 +75,18 @@ pub(super) fn run(args: &WhatIfArgs, output: &mut Output) -> Result<Exit> {
     let panels =
         || -> Vec<Panel> { done.iter().map(|(run, report)| panel(run, report, &shape)).collect() };
     if let Some(svg) = &mut svg {
-        svg.write(&picture::draw(&panels()))?;
+        svg.write(&picture::file(&panels(), &shape.shared))?;
     }
     let interrupted = output.interrupt.requested();
     let all: Vec<_> = runs.iter().zip(&reports).map(run_out).collect();
-    output.json(SCHEMA, &object! { "interrupted": interrupted, "runs": all, })?;
+    output.json(SCHEMA, &json!({ "interrupted": interrupted, "runs": all, }))?;
     print(&shape, &done, output)?;
     curves::add(&done, settings, output);
     if !done.is_empty() {
         let title = "Who held the grace periods up, when";
-        output.picture(|| html::titled(title, |part| picture::add(part, &panels(), &[])));
+        output.picture(|| {
+            html::titled(title, |part| part.append(&picture::draw(&panels(), &shape.shared)))
+        });
     }
     let faults = faults(&done);
     for fault in &faults {
@@ -123,14 +125,7 @@ pub(super) fn settings(Run { engine, workload, setup, costs, sets }: &Run) -> Ve
 }
 
 fn panel(run: &Run, report: &Report, shape: &Shape) -> Panel {
-    let words = settings(run).into_iter().map(|(name, _, words)| (name, words));
-    let engine = run.engine.name();
-    // What tells the panels apart comes first.
-    let (apart, shared): (Vec<_>, Vec<_>) = words
-        .filter(|(name, _)| name != "engine")
-        .partition(|(name, _)| shape.varies.contains(name));
-    let rest = apart.into_iter().chain(shared).map(|(_, words)| words);
-    let title = std::iter::once(engine.to_owned()).chain(rest).collect::<Vec<_>>().join(", ");
+    let title = shape.words(settings(run), run.engine.name());
     Panel { title, grace_periods: report.timeline.clone() }
 }
 
@@ -163,13 +158,8 @@ fn print(shape: &Shape, done: &[(&Run, &Report)], output: &mut Output) -> Result
 }
 
 fn columns(shape: &Shape, done: &[(&Run, &Report)], groups: &[&Group]) -> Table {
-    let names: Vec<String> = done
-        .iter()
-        .map(|(run, _)| match shape.varies.is_empty() {
-            true => run.engine.name().to_owned(),
-            false => shape.words(settings(run)),
-        })
-        .collect();
+    let name = |(run, _): &(&Run, &Report)| shape.words(settings(run), run.engine.name());
+    let names: Vec<String> = done.iter().map(name).collect();
     let header: Vec<&str> = std::iter::once("").chain(names.iter().map(String::as_str)).collect();
     let row = |(place, (name, _)): (usize, &(&'static str, String))| {
         let cells = groups.iter().map(|(_, figures)| &*figures[place].1);
@@ -190,7 +180,7 @@ fn lines(shape: &Shape, done: &[(&Run, &Report)], groups: &[&Group]) -> Table {
 
 /// A run and its report, which it has unless it was interrupted.
 fn run_out((Run { setup, costs, .. }, report): (&Run, &Option<Report>)) -> impl Serialize {
-    object! {
+    json!({
         "costs": costs,
         "costs_ps": &setup.costs,
         "budget_ppm": setup.budget_ppm,
@@ -200,7 +190,7 @@ fn run_out((Run { setup, costs, .. }, report): (&Run, &Option<Report>)) -> impl 
         "idle_look_every_ns": setup.idle_look_every,
         "background_every_ns": setup.background_every,
         "report": report,
-    }
+    })
 }
 
 #[cfg(test)]
@@ -228,7 +218,7 @@ mod tests {
         let shape = shape_of(&runs);
         assert_eq!(shape.varies, ["Hz", "engine"]);
         assert_eq!(shape.values(&settings(&runs[1])), ["100", "tick"]);
-        assert_eq!(shape.words(settings(&runs[1])), "100 Hz, tick");
+        assert_eq!(shape.words(settings(&runs[1]), ""), "100 Hz, tick");
         assert!(shape.shared.contains(&"2 CPUs".to_owned()), "{shape:?}");
         assert!(!shape.shared.iter().any(|words| words.contains("Hz")), "{shape:?}");
     }
@@ -245,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn the_title_of_a_panel_begins_with_what_differs() {
+    fn the_title_of_a_panel_is_what_differs() {
         let runs = resolve(&WhatIfArgs {
             cpus: vec![2, 3],
             duration: Some(5_000_000),
@@ -254,7 +244,7 @@ mod tests {
         });
         let report = simulate::run(&runs[1].setup, &runs[1].engine, &runs[1].workload).unwrap();
         let panel = panel(&runs[1], &report, &shape_of(&runs));
-        assert!(panel.title.starts_with("tick, 3 CPUs, dbench"), "{}", panel.title);
+        assert_eq!(panel.title, "3 CPUs");
         assert_eq!(panel.grace_periods, report.timeline);
     }
 }

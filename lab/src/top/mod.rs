@@ -12,10 +12,9 @@ mod view;
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::exit::{Exit, Failure, Result};
-use crate::json::object;
 use crate::number::{self, within};
 use crate::output::{Output, SchemaId};
 use answer::Answer;
@@ -129,7 +128,7 @@ fn clear() -> io::Result<()> {
 fn document<'a>(answers: impl Iterator<Item = &'a Answer>, output: &mut Output) -> Result<()> {
     // What the processes answered, as it came.
     let processes: Vec<&Value> = answers.map(|answer| &answer.came).collect();
-    output.json(SCHEMA, &object! { "processes": processes, })
+    output.json(SCHEMA, &json!({ "processes": processes, }))
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::shapes::{Look, Table, Value};
+use crate::shapes::{Key, Look, Table, Value};
 
 const STRIKE_EVERY: u64 = 64;
 
@@ -16,7 +16,7 @@ const STRIKE_EVERY: u64 = 64;
 /// look at: the wrongness is in the value, and the behaviour is defined.
 #[derive(Debug)]
 pub(super) struct Wrong<const TEARS: bool, const KEYED: bool> {
-    values: Mutex<HashMap<Box<[u8]>, &'static Value>>,
+    values: Mutex<HashMap<Key, &'static Value>>,
     reads: AtomicU64,
 }
 
@@ -29,14 +29,14 @@ impl<const TEARS: bool, const KEYED: bool> Table for Wrong<TEARS, KEYED> {
     const KEYED: bool = KEYED;
     type Thread<'a> = ();
 
-    fn new(entries: impl Iterator<Item = (Box<[u8]>, Value)>) -> Self {
+    fn new(entries: impl Iterator<Item = (Key, Value)>) -> Self {
         let values = entries.map(|(key, value)| (key, &*Box::leak(Box::new(value))));
         Self { values: Mutex::new(values.collect()), reads: AtomicU64::new(0) }
     }
 
     fn thread(&self) {}
 
-    fn read<R>(&self, (): &mut (), key: &[u8], look: impl Look<R>) -> Option<R> {
+    fn read<R>(&self, (): &mut (), key: &Key, look: impl Look<R>) -> Option<R> {
         let value = self.values.lock().unwrap()[key];
         if self.reads.fetch_add(1, Ordering::Relaxed) % STRIKE_EVERY == STRIKE_EVERY - 1 {
             if TEARS {
@@ -48,7 +48,7 @@ impl<const TEARS: bool, const KEYED: bool> Table for Wrong<TEARS, KEYED> {
         Some(look(value))
     }
 
-    fn put(&self, (): &mut (), key: &[u8], value: Value) -> bool {
-        self.values.lock().unwrap().insert(key.into(), Box::leak(Box::new(value))).is_some()
+    fn put(&self, (): &mut (), key: &Key, value: Value) -> bool {
+        self.values.lock().unwrap().insert(key.clone(), Box::leak(Box::new(value))).is_some()
     }
 }

@@ -277,7 +277,7 @@ mod tests {
             Self
         }
         fn thread(&self) {}
-        fn get(&self, (): &mut (), _: &K) -> Option<u64> {
+        fn read<R>(&self, (): &mut (), _: &K, _: impl FnOnce(&u64) -> R) -> Option<R> {
             None
         }
         fn insert(&self, (): &mut (), _: &K, _: u64) -> bool {

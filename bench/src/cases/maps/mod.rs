@@ -3,6 +3,7 @@
 //! - `mixed`: look-ups and updates in a share that is given ([`mixed::measure`]).
 //! - [`growth`]: what single insertions take while a map grows. [`memory`]: what an entry takes.
 //! - [`published`]: the mixes of the crate `bustle`.
+//! - [`locked`]: a hash table under one lock or several.
 //!
 //! A rival serves `Maps`: a map for any key and any hash function. All are given the same hash
 //! function, but for the case of their own ones. Keys are words, or strings of 20 bytes; a thread
@@ -10,7 +11,7 @@
 //! says which key it is of, and every look-up checks that.
 
 pub(crate) mod growth;
-mod locked;
+pub(crate) mod locked;
 pub(crate) mod memory;
 mod mixed;
 #[cfg(feature = "all-rivals")]
@@ -56,6 +57,12 @@ impl Key for u64 {
     }
 }
 
+impl Key for Box<[u8]> {
+    fn set(&mut self, number: u64) {
+        *self = number.to_be_bytes().into();
+    }
+}
+
 impl Key for String {
     #[inline(always)]
     fn set(&mut self, number: u64) {
@@ -81,26 +88,38 @@ pub(crate) trait Map<K: Key, V = u64>: Send + Sync + Sized + 'static {
     fn with_capacity(entries: usize) -> Self;
     /// Registers the calling thread.
     fn thread(&self) -> Self::Thread;
-    /// The value of a key.
-    fn get(&self, thread: &mut Self::Thread, key: &K) -> Option<V>;
+    /// Hands the value of a key to `look`, inside the section. Nothing if there is none.
+    fn read<R>(&self, thread: &mut Self::Thread, key: &K, look: impl FnOnce(&V) -> R) -> Option<R>;
     /// Gives a key a value, and says whether it had none.
     fn insert(&self, thread: &mut Self::Thread, key: &K, value: V) -> bool;
     /// Gives a key another value if it has one; says whether it had.
-    fn update(&self, thread: &mut Self::Thread, key: &K, value: V) -> bool;
+    #[cfg_attr(not(any(test, feature = "all-rivals")), expect(dead_code, reason = "of bustle"))]
+    fn update(&self, thread: &mut Self::Thread, key: &K, value: V) -> bool
+    where
+        V: Copy;
     /// Removes a key, and says whether it was there.
     fn remove(&self, thread: &mut Self::Thread, key: &K) -> bool;
+
+    /// The value of a key.
+    #[inline(always)]
+    fn get(&self, thread: &mut Self::Thread, key: &K) -> Option<V>
+    where
+        V: Copy,
+    {
+        self.read(thread, key, |value| *value)
+    }
 
     /// Gives a key another value, which it has unless it is removed meanwhile.
     #[inline(always)]
     fn replace(&self, thread: &mut Self::Thread, key: &K, value: V) {
-        self.update(thread, key, value);
+        self.insert(thread, key, value);
     }
 
     /// Whether a key is there that no other thread changes.
     #[cfg(any(test, feature = "all-rivals"))]
     #[inline(always)]
     fn contains(&self, thread: &mut Self::Thread, key: &K) -> bool {
-        self.get(thread, key).is_some()
+        self.read(thread, key, |_| ()).is_some()
     }
 
     /// Inserts the entries of these numbers, which are not there yet, all at once if that is what
@@ -130,9 +149,13 @@ pub(crate) trait Maps: 'static {
 }
 
 /// The maps of a rival, of a type that has keys, values and a hash function as parameters, by an
-/// expression for each method; or a map of these keys and values. Its threads hold nothing.
+/// expression for each method; or a map of keys and values of these bounds. Its threads hold
+/// nothing.
 macro_rules! maps {
-    ($name:ident => $map:ident, hashed by $own:ty; $($methods:tt)*) => {
+    (
+        $name:ident => $map:ident $(of $copy:ident values)?, hashed by $own:ty;
+        $($methods:tt)*
+    ) => {
         pub(super) struct $name;
 
         impl $crate::cases::maps::Maps for $name {
@@ -143,14 +166,14 @@ macro_rules! maps {
         $crate::cases::maps::maps! {
             $map of K, V, where [
                 K: $crate::cases::maps::Key,
-                V: Copy + ::quiescence::Weigh + Send + Sync + 'static,
+                V: $($copy +)? ::quiescence::Weigh + Send + Sync + 'static,
             ];
             $($methods)*
         }
     };
     (
-        $map:ident of $key:ty, $value:ty, where [$($bounds:tt)*];
-        get: |$gets:ident, $wanted:ident| $get:expr;
+        $map:ident of $key:ident, $value:ident, where [$($bounds:tt)*];
+        read: |$reads:ident, $wanted:ident, $look:ident| $read:expr;
         insert: |$inserts:ident, $new:ident, $first:ident| $insert:expr;
         update: |$updates:ident, $known:ident, $other:ident| $update:expr;
         remove: |$removes:ident, $old:ident| $remove:expr;
@@ -170,9 +193,14 @@ macro_rules! maps {
             fn thread(&self) {}
 
             #[inline(always)]
-            fn get(&self, (): &mut (), $wanted: &$key) -> Option<$value> {
-                let $gets = self;
-                $get
+            fn read<R>(
+                &self,
+                (): &mut (),
+                $wanted: &$key,
+                $look: impl FnOnce(&$value) -> R,
+            ) -> Option<R> {
+                let $reads = self;
+                $read
             }
 
             #[inline(always)]
@@ -182,7 +210,10 @@ macro_rules! maps {
             }
 
             #[inline(always)]
-            fn update(&self, (): &mut (), $known: &$key, $other: $value) -> bool {
+            fn update(&self, (): &mut (), $known: &$key, $other: $value) -> bool
+            where
+                $value: Copy,
+            {
                 let $updates = self;
                 $update
             }

@@ -9,7 +9,7 @@ use quiescence::intrusive::{Cursor, HashTable, Node, TableOptions};
 use quiescence::{Domain, tag::Global};
 
 use crate::cases::maps::{Hashes, Key, Map, Maps, maps};
-use crate::shapes::{Ids, Look, Value, table};
+use crate::shapes::{Ids, Look, Value};
 
 /// The intrusive table.
 pub(super) struct Intrusive;
@@ -104,12 +104,12 @@ impl<K: Key, S: Hashes> Map<K> for Nodes<K, S> {
     fn thread(&self) {}
 
     #[inline(always)]
-    fn get(&self, (): &mut (), key: &K) -> Option<u64> {
+    fn read<R>(&self, (): &mut (), key: &K, look: impl FnOnce(&u64) -> R) -> Option<R> {
         let _section = quiescence::read();
         // SAFETY: in the section.
         let found = unsafe { self.find(key) };
         // SAFETY: found in the section, which has not ended.
-        found.node().map(|node| unsafe { Self::entry(node) }.value)
+        found.node().map(|node| look(&unsafe { Self::entry(node) }.value))
     }
 
     #[inline(always)]
@@ -121,11 +121,6 @@ impl<K: Key, S: Hashes> Map<K> for Nodes<K, S> {
         drop(section);
         // SAFETY: this thread has replaced it.
         old.inspect(|old| unsafe { retire::<K>(*old) }).is_none()
-    }
-
-    #[inline(always)]
-    fn replace(&self, thread: &mut (), key: &K, value: u64) {
-        self.insert(thread, key, value);
     }
 
     #[inline(always)]
@@ -195,32 +190,19 @@ impl<K: Key, S> Drop for Nodes<K, S> {
 
 maps! {
     Own => HashMap, hashed by RandomState;
-    get: |map, key| map.read().get(key).copied();
+    read: |map, key, look| map.read().get(key).map(look);
     insert: |map, key, value| map.insert(key.clone(), value);
     update: |map, key, value| map.update(key, |_| value);
     remove: |map, key| map.remove(key);
-    replace: |map, key, value| map.insert(key.clone(), value);
     flush: |_| quiescence::barrier();
 }
 
 maps! {
     CopyMap of u64, u64, where [];
-    get: |map, key| map.get(key);
+    read: |map, key, look| map.get(key).as_ref().map(look);
     insert: |map, key, value| map.insert(*key, value).is_none();
     update: |map, key, value| map.update(key, |_| value).is_some();
     remove: |map, key| map.remove(key).is_some();
-    replace: |map, key, value| map.insert(*key, value);
-}
-
-// The table of `rcu advise`, whose values are large: entries are in boxes.
-table! {
-    HashMap;
-    read: |map, key, look| map.read().get(key).map(look);
-    // Key and value are in one box, so a new value needs a copy of the key. `insert` says whether
-    // the key is new.
-    put: |map, key, value| !map.insert(key.into(), value);
-    remove: |map, key| map.remove(key);
-    flush: quiescence::barrier();
 }
 
 impl Ids for IdMap<Value> {

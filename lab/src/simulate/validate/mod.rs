@@ -17,6 +17,7 @@ use ::bench::units;
 use comfy_table::{Cell, Color};
 use quiescence::tuning::Engine;
 use serde::Serialize;
+use serde_json::json;
 use simulate::histogram::Summary;
 use simulate::ours::suite::COUNT_MIN;
 use simulate::ours::workloads::{self, Workload};
@@ -27,7 +28,6 @@ use super::costs::{self, Needs};
 use super::pool;
 use super::suite;
 use crate::exit::{Exit, Failure, Result};
-use crate::json::object;
 use crate::machine::Machine;
 use crate::output::{self, Output, SchemaId};
 
@@ -274,31 +274,31 @@ fn document(
     interrupted: bool,
 ) -> impl Serialize {
     let figure = |pair: &Pair| {
-        object! {
+        json!({
             "figure": pair.figure.id,
             "seen": pair.seen,
             "model": pair.model,
             "ratio": pair.ratio,
             "within": pair.within,
-        }
+        })
     };
     let case = |(case, pairs): &(&Case, Vec<Pair>)| {
-        object! {
+        json!({
             "workload": case.workload.name,
             "what": case.workload.what,
             "engine": case.engine.name(),
             "rounds": case.seen.len(),
             "figures": pairs.iter().map(figure).collect::<Vec<_>>(),
-        }
+        })
     };
-    object! {
+    json!({
         "interrupted": interrupted,
         "machine": machine,
         "costs_ps": costs,
         "within": [*WITHIN.start(), *WITHIN.end()],
         "others_share": others_share,
         "cases": told.iter().map(case).collect::<Vec<_>>(),
-    }
+    })
 }
 
 #[cfg(test)]
@@ -348,7 +348,7 @@ mod tests {
         let document = document(&machine, &costs, &told, Some(0.5), false);
         let provenance = Provenance::of_this_run(false);
         let whole = output::complete(Some(SCHEMA), &document, &provenance);
-        crate::schema::tests::hold(&serde_json::to_value(whole).expect("it is JSON"));
+        crate::schema::tests::hold(&whole.expect("it is JSON"));
     }
 
     #[test]
