@@ -234,7 +234,11 @@ pub(crate) fn in_child(f: impl FnOnce()) {
     // of the library is meant to work after a fork; glibc's allocator does.
     match unsafe { libc::fork() } {
         -1 => panic!("fork: {}", std::io::Error::last_os_error()),
-        0 => end_child(catch_unwind(AssertUnwindSafe(f)).is_ok()),
+        0 => {
+            // SAFETY: asks for a signal, which ends a child that hangs.
+            unsafe { libc::alarm(300) };
+            end_child(catch_unwind(AssertUnwindSafe(f)).is_ok())
+        }
         child => assert_eq!(status_of(child), 0, "the child failed"),
     }
 }
