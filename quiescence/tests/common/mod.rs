@@ -34,7 +34,7 @@ use quiescence::tuning::Tuning;
 use quiescence::tuning::{Fences, PerCpuPath};
 pub(crate) use quiescence::{AtLimit, Domain, Rcu, RcuOption, Srcu, Weigh};
 
-pub(crate) use user_types::{Count, Counted, Dropped, OnDrop, Random, Woken};
+pub(crate) use user_types::{Count, Counted, Dropped, OnDrop, Random, Woken, hasher};
 
 /// So many rounds, or bytes, or threads; fewer under Miri, which takes a thousand times as long.
 pub(crate) const fn rounds<T: Copy>(many: T, under_miri: T) -> T {
