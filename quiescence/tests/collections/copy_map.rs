@@ -477,11 +477,10 @@ fn a_look_up_of_a_bucket_that_changes_each_time_ends() {
 #[test]
 fn a_thread_that_ends_uses_a_map() {
     static MAP: LazyLock<CopyMap<u64, u64>> = LazyLock::new(|| (0..100).map(|n| (n, n)).collect());
-    thread_local!(static LAST: OnDrop<fn()> = const { OnDrop(last) });
-    fn last() {
-        MAP.update(&1, |n| n + 1);
-    }
-    threads(3, |_| LAST.with(|_| assert_eq!(MAP.get(&2), Some(2))));
+    threads(3, |_| {
+        at_thread_end(|| _ = MAP.update(&1, |n| n + 1));
+        assert_eq!(MAP.get(&2), Some(2));
+    });
     assert_eq!(MAP.get(&1), Some(4));
 }
 

@@ -126,6 +126,15 @@ pub(crate) fn elsewhere<R: Send>(f: impl FnOnce() -> R + Send) -> R {
     thread::scope(|scope| scope.spawn(f).join().unwrap())
 }
 
+/// Has `f` called where the calling thread's locals are destroyed: after the library's own, if the
+/// thread has not used the library yet, else before them.
+pub(crate) fn at_thread_end(f: impl FnMut() + 'static) {
+    thread_local! {
+        static AT_END: RefCell<Vec<OnDrop<Box<dyn FnMut()>>>> = const { RefCell::new(Vec::new()) };
+    }
+    AT_END.with_borrow_mut(|all| all.push(OnDrop(Box::new(f))));
+}
+
 /// Lets other threads run until it is so.
 pub(crate) fn until(mut is_so: impl FnMut() -> bool) {
     while !is_so() {

@@ -1,5 +1,6 @@
 //! What users give the library to work with, for tests of what it does with that.
 
+use std::cell::Cell;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, Release};
@@ -164,6 +165,23 @@ unsafe impl<C: OnClone> cell::Counted for Pointer<C> {
     unsafe fn from_ptr(address: *const u64) -> Self {
         // SAFETY: by the contract.
         Self::new(unsafe { cell::Counted::from_ptr(address) })
+    }
+}
+
+thread_local! {
+    /// Whether the clone of a [`Shaky`] panics.
+    pub(crate) static SHAKES: Cell<bool> = const { Cell::new(false) };
+}
+
+/// A pointer whose clone may panic.
+pub(crate) type Shaky = Pointer<Shakes>;
+
+#[derive(Debug)]
+pub(crate) struct Shakes;
+
+impl OnClone for Shakes {
+    fn on_clone() {
+        assert!(!SHAKES.get(), "on purpose");
     }
 }
 
