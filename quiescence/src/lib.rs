@@ -116,11 +116,12 @@ mod process;
 #[cfg(all(test, loom))]
 mod loom_tests;
 #[cfg(test)]
-#[path = "../tests/common/expect.rs"]
-mod expect;
-#[cfg(test)]
-#[path = "../tests/common/limited.rs"]
-mod limited;
+#[path = "../tests/common"]
+mod common {
+    pub(crate) mod expect;
+    mod limited;
+    pub(crate) mod processes;
+}
 
 #[cfg(feature = "collections")]
 pub use crate::collections::intrusive;

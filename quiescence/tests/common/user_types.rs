@@ -229,7 +229,7 @@ macro_rules! hasher {
 
         impl std::hash::Hasher for $name {
             fn write(&mut self, bytes: &[u8]) {
-                let more = |number: u64, byte: &u8| number.wrapping_mul(31).wrapping_add((*byte).into());
+                let more = |sum: u64, byte: &u8| sum.wrapping_mul(31).wrapping_add((*byte).into());
                 self.0 = bytes.iter().fold(self.0, more);
             }
 

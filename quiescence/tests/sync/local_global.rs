@@ -1,8 +1,8 @@
 //! `quiescence::sync::LocalGlobalLock`: writers are alone, turns are fair, guards end on any
 //! thread.
 //!
-//! Threads are moved from CPU to CPU all the time. `tools.rs` runs the whole file again in processes that
-//! count portably. `cargo xtask mutants` runs tests of it where a step is missing.
+//! Threads are moved from CPU to CPU all the time. `tools.rs` runs the whole file again in
+//! processes that count portably. `cargo xtask mutants` runs tests of it where a step is missing.
 #![cfg(target_os = "linux")]
 
 use crate::common::*;
