@@ -128,11 +128,12 @@ mod process;
 #[cfg(all(test, loom))]
 mod loom_tests;
 #[cfg(test)]
-#[path = "../tests/common/expect.rs"]
-mod expect;
-#[cfg(test)]
-#[path = "../tests/common/limited.rs"]
-mod limited;
+#[path = "../tests/common"]
+mod common {
+    pub(crate) mod expect;
+    mod limited;
+    pub(crate) mod processes;
+}
 
 #[cfg(feature = "call_rcu")]
 pub use crate::call_rcu::{callback_queue, liburcu_readers};

@@ -208,7 +208,7 @@ mod tests {
             let beside = make().opposite.is_some().then(|| make().row_beside(0.0));
             for row in [make().row(1, 0.0), make().row(2, 0.0)].into_iter().chain(beside) {
                 // What each of them gives is asserted within.
-                let ns = slices::once(&row, 16);
+                let ns = slices::once(&row, 4);
                 assert!(ns > 0.0 && ns.is_finite(), "{name}: {ns}");
             }
         }

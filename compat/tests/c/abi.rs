@@ -9,12 +9,11 @@ use std::path::{Path, PathBuf};
 
 use elf::{dynamic, exports, relocations, segments, values};
 
-use crate::program::{Whose, aborts, compile, compile_for, run};
+use crate::program::{FLAVORS, Whose, aborts, compile, compile_for, run};
 use xtask::needs::Need::{Liburcu, Liburcu15};
 use xtask::needs::{self, debian_libraries, libraries_0_15};
 
 const LIBRARIES: [&str; 8] = ["", "-memb", "-mb", "-qsbr", "-bp", "-signal", "-cds", "-common"];
-const FLAVORS: [&str; 5] = ["memb", "mb", "qsbr", "bp", "signal"];
 
 fn soname(suffix: &str) -> String {
     format!("liburcu{suffix}.so.8")

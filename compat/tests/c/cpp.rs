@@ -7,7 +7,7 @@ use std::process::Command;
 
 use xtask::needs;
 
-use crate::program::{Whose, compile, compiler, run};
+use crate::program::{Whose, compile, compiler, run, succeeds};
 
 /// What a program is compiled with, beside the standard.
 const OPTIONS: [&str; 4] = ["-Wpedantic", "-Wshadow", "-lurcu-memb", "-lquiescence"];
@@ -84,12 +84,9 @@ fn a_section_is_a_few_plain_instructions() {
     .unwrap();
     let source = source.to_str().expect("UTF-8");
     let program = compile(source, Whose::Ours, &[&["-O2", "-std=c++20"], &OPTIONS[..]].concat());
-    let output = Command::new("objdump")
-        .args(["-d", "--no-show-raw-insn", "--disassemble=section"])
-        .arg(&program)
-        .output()
-        .expect("objdump runs");
-    let text = String::from_utf8_lossy(&output.stdout);
+    let mut objdump = Command::new("objdump");
+    objdump.args(["-d", "--no-show-raw-insn", "--disassemble=section"]).arg(&program);
+    let text = succeeds(&mut objdump);
     // What is likely comes first, up to the first return; what is not stands behind it.
     let fast: Vec<&str> = text
         .lines()
@@ -169,7 +166,7 @@ fn what_the_standard_forbids_is_refused() {
             .enumerate()
             .map(|(number, (_, statement, _))| format!("void case_{number}() {{ {statement} }}\n"));
         let text = format!("#include <{header}>\n{}", functions.collect::<String>());
-        let source = crate::common::scratch("c", "refused").join("cases.cpp");
+        let source = crate::scratch::scratch("refused").join("cases.cpp");
         std::fs::write(&source, text).unwrap();
         let options = ["-std=c++20", "-fsyntax-only", "-fno-diagnostics-show-caret"];
         let output = compiler(&source, Whose::Ours, &options).output().expect("g++ runs");

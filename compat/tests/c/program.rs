@@ -11,10 +11,31 @@ use std::time::Duration;
 use xtask::limited;
 use xtask::needs::liburcu_0_15;
 
-pub(crate) use crate::common::scratch;
+pub(crate) use crate::scratch::scratch;
 
 /// No program takes so long on a machine that is busy: it hangs.
-const LIMIT: Duration = Duration::from_secs(120);
+const LIMIT: Duration = Duration::from_secs(300);
+
+/// In the order of their numbers.
+pub(crate) const FLAVORS: [&str; 5] = ["memb", "mb", "qsbr", "bp", "signal"];
+
+/// What a command says by its end; one that hangs is ended.
+pub(crate) fn output(command: &mut Command) -> Output {
+    let output = limited::output(command, LIMIT);
+    output.unwrap_or_else(|error| panic!("{command:?}: {error}"))
+}
+
+/// All that was said, to standard output first.
+pub(crate) fn text(output: &Output) -> String {
+    String::from_utf8_lossy(&[&output.stdout[..], &output.stderr[..]].concat()).into_owned()
+}
+
+/// What a command writes to standard output that must end well.
+pub(crate) fn succeeds(command: &mut Command) -> String {
+    let output = output(command);
+    assert!(output.status.success(), "{command:?}: {}\n{}", output.status, text(&output));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
 
 /// Whose headers, or whose libraries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +76,7 @@ pub(crate) fn compile(source: &str, headers: Whose, options: &[&str]) -> PathBuf
     let program = Arc::clone(PROGRAMS.lock().unwrap().entry(what.clone()).or_default());
     let make = || {
         let stem = Path::new(source).file_stem().expect("a source has a name");
-        let program = scratch("c", &stem.to_string_lossy()).join("program");
+        let program = scratch(&stem.to_string_lossy()).join("program");
         let output = compiler(source.as_ref(), headers, options).arg("-o").arg(&program).output();
         let output = output.expect("the compiler runs");
         let said = String::from_utf8_lossy(&output.stderr);
@@ -98,23 +119,17 @@ pub(crate) fn ended(
     environment: &[(&str, &str)],
 ) -> Output {
     let mut command = command(program, libraries);
-    command.args(arguments).envs(environment.iter().copied());
-    limited::output(&mut command, LIMIT).expect("it runs")
+    output(command.args(arguments).envs(environment.iter().copied()))
 }
 
 /// What a program wrote that must end well.
 pub(crate) fn run(program: &Path, libraries: Whose, arguments: &[&str]) -> String {
-    let output = ended(program, libraries, arguments, &[]);
-    let [out, err] = [&output.stdout, &output.stderr].map(|said| String::from_utf8_lossy(said));
-    let (program, status) = (program.display(), output.status);
-    assert!(status.success(), "{program} {arguments:?} on {libraries:?}: {status}\n{out}{err}");
-    out.into_owned()
+    succeeds(command(program, libraries).args(arguments))
 }
 
 /// The same on the libraries that are meant: with ours the core is loaded, with Debian's it is not.
 pub(crate) fn run_surely(program: &Path, libraries: Whose, arguments: &[&str]) -> String {
-    let loaded = command(program, libraries).env("LD_TRACE_LOADED_OBJECTS", "1").output();
-    let loaded = String::from_utf8(loaded.expect("it is there").stdout).expect("text");
+    let loaded = succeeds(command(program, libraries).env("LD_TRACE_LOADED_OBJECTS", "1"));
     assert_eq!(loaded.contains("libquiescence"), libraries == Whose::Ours, "{loaded}");
     run(program, libraries, arguments)
 }

@@ -1,20 +1,15 @@
 //! Readers that register by themselves.
 
-use std::cell::Cell;
-use std::sync::atomic::Ordering::Relaxed;
-use std::sync::mpsc;
-use std::thread;
-
 use crate::c::*;
 
 /// Threads that come and go do not use up memory.
 #[test]
 fn records_are_used_again() {
-    alone!();
+    in_its_own_process!();
     attach();
     let records: std::collections::BTreeSet<usize> = (0..100)
         .map(|_| {
-            let reader = thread::spawn(|| {
+            elsewhere(|| {
                 read_lock(BP);
                 read_unlock(BP);
                 // As often as one likes, and without any effect.
@@ -25,8 +20,7 @@ fn records_are_used_again() {
                 unregister(BP);
                 assert_eq!(bp_pointer(), record);
                 record.addr()
-            });
-            reader.join().unwrap()
+            })
         })
         .collect();
     assert_eq!(records.len(), 1, "one after the other they have the same");
@@ -53,13 +47,11 @@ fn who_calls_the_library_is_registered_ahead_of_signal_handlers() {
         || defer(QSBR, || ()),
     ];
     for call in calls {
-        thread::spawn(move || {
+        elsewhere(|| {
             assert!(bp_pointer().is_null());
             call();
             assert!(!bp_pointer().is_null());
-        })
-        .join()
-        .unwrap();
+        });
     }
 }
 
@@ -77,10 +69,7 @@ extern "C" fn handler(_signal: i32) {
 #[test]
 fn handlers_read_whatever_they_interrupt() {
     attach();
-    let handler: extern "C" fn(i32) = handler;
-    // SAFETY: what it does is for handlers, which is what is tested.
-    let before = unsafe { libc::signal(libc::SIGUSR2, handler as libc::sighandler_t) };
-    assert_ne!(before, libc::SIG_ERR);
+    storm::handle(libc::SIGUSR2, handler);
     for _ in 0..200 {
         let (started, is_started) = mpsc::channel();
         let thread = thread::spawn(move || {
@@ -100,15 +89,13 @@ fn handlers_read_whatever_they_interrupt() {
 /// Whenever the pointer is written, no handler can find it half done.
 #[test]
 fn signals_are_blocked_while_a_thread_registers_and_unregisters() {
-    alone!();
+    in_its_own_process!();
     attach();
-    thread::spawn(|| {
+    elsewhere(|| {
         assert!(!is_blocked(libc::SIGUSR1));
         quiescence_urcu_bp_register();
         assert!(!is_blocked(libc::SIGUSR1));
-    })
-    .join()
-    .unwrap();
+    });
     assert_eq!(BP_ASKED_UNBLOCKED.load(Relaxed), 0);
 }
 
@@ -116,7 +103,7 @@ fn signals_are_blocked_while_a_thread_registers_and_unregisters() {
 /// hundred threads have done so, as long as somebody calls the library now and then.
 #[test]
 fn the_first_section_allocates_nothing() {
-    alone!();
+    in_its_own_process!();
     attach();
     let first_section = || {
         allocations(|| {
@@ -152,7 +139,7 @@ fn the_first_section_allocates_nothing() {
 #[test]
 fn callers_are_not_disturbed() {
     attach();
-    thread::spawn(|| {
+    elsewhere(|| {
         errno().store(7, Relaxed);
         let kept = |f: &dyn Fn()| {
             let (asked, cancellable) = disturbed(f);
@@ -179,7 +166,5 @@ fn callers_are_not_disturbed() {
             assert_eq!((errno().load(Relaxed), cancellable), (7, 0), "flavour {flavor}");
             unregister(flavor);
         }
-    })
-    .join()
-    .unwrap();
+    });
 }

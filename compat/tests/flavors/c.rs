@@ -1,20 +1,16 @@
 //! A program's side: symbols of each flavour, readers inlined, and the core's functions as
 //! `shim/core.h` declares them.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::{Cell, UnsafeCell};
+use std::cell::UnsafeCell;
 use std::collections::BTreeSet;
 use std::ffi::{c_char, c_int, c_uint, c_ulong, c_void};
-use std::process::{Command, Output};
-use std::ptr;
 use std::sync::Once;
-use std::sync::atomic::Ordering::{Relaxed, SeqCst};
-use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, fence};
-use std::sync::mpsc::{self, Sender};
-use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::sync::atomic::fence;
+use std::thread::JoinHandle;
 
 use compat as _;
+
+pub(crate) use crate::common::*;
 
 /// `struct quiescence_shim`.
 #[repr(C)]
@@ -88,16 +84,9 @@ thread_local! {
     static BP_READER: UnsafeCell<*mut c_void> = const { UnsafeCell::new(ptr::null_mut()) };
 }
 
-/// Counts what a thread allocates and frees while it may not, as in a handler that has interrupted
-/// the allocator.
-#[derive(Debug)]
-struct Watched;
-
-#[global_allocator]
-static ALLOCATOR: Watched = Watched;
-
 thread_local! {
-    /// Whether the thread may not allocate, and how often it did.
+    /// Whether the thread may not allocate, as in a handler that has interrupted the allocator; and
+    /// how often it did, or freed something.
     static FORBIDDEN: Cell<bool> = const { Cell::new(false) };
     static ALLOCATED: Cell<u32> = const { Cell::new(0) };
     /// Whether the core finds `errno` changed when it asks for the thread's record.
@@ -107,20 +96,11 @@ thread_local! {
     static CANCELLABLE: Cell<u32> = const { Cell::new(0) };
 }
 
-// SAFETY: the system's own, but for a count.
-unsafe impl GlobalAlloc for Watched {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATED.set(ALLOCATED.get() + u32::from(FORBIDDEN.get()));
-        // SAFETY: by the contract.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
-        ALLOCATED.set(ALLOCATED.get() + u32::from(FORBIDDEN.get()));
-        // SAFETY: by the contract.
-        unsafe { System.dealloc(place, layout) }
-    }
+fn allocated() {
+    ALLOCATED.set(ALLOCATED.get() + u32::from(FORBIDDEN.get()));
 }
+
+memory::watched_allocator!(|_| allocated(), |_, _| allocated());
 
 /// How often the calling thread allocates, or frees, in `f`.
 pub(crate) fn allocations(f: impl FnOnce()) -> u32 {
@@ -354,13 +334,6 @@ pub(crate) fn assert_not_over(flavor: u32, state: u64) {
     }
 }
 
-/// Waits until something is so, which others see to.
-pub(crate) fn until(is_so: impl Fn() -> bool) {
-    while !is_so() {
-        std::thread::yield_now();
-    }
-}
-
 /// Threads that are inside a section of bp at once.
 pub(crate) struct BpReaders {
     /// The addresses of their records.
@@ -406,68 +379,5 @@ pub(crate) fn reader_passes(flavor: u32, times: u32) {
             unregister(flavor);
         }
     };
-    thread::spawn(reads).join().unwrap();
-}
-
-/// Runs `child` in a child process; what it returns, or 101 if it panics.
-pub(crate) fn in_child(child: impl FnOnce() -> bool) -> i32 {
-    // SAFETY: the child calls what is made for it, and the allocator, which glibc makes whole.
-    match unsafe { libc::fork() } {
-        -1 => panic!("no more processes"),
-        0 => {
-            // A child that hangs is a failure.
-            // SAFETY: a signal that ends the process.
-            unsafe { libc::alarm(60) };
-            let right = std::panic::catch_unwind(std::panic::AssertUnwindSafe(child));
-            // SAFETY: ends the child without what the parent has asked for at its end.
-            unsafe { libc::_exit(right.map_or(101, |right| i32::from(!right))) }
-        }
-        child => {
-            let mut status = 0;
-            // SAFETY: a child of ours, and a place for its status.
-            assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
-            if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { 1_000 + status }
-        }
-    }
-}
-
-/// Runs a test again, in a process of its own, with this role and environment; an end to it comes
-/// in time.
-pub(crate) fn again(test: &str, role: &str, environment: &[(&str, &str)]) -> Output {
-    let mut again = Command::new(std::env::current_exe().unwrap());
-    again.args([test, "--exact", "--nocapture", "--test-threads=1"]).env("ROLE", role);
-    again.envs(environment.iter().copied());
-    xtask::limited::output(&mut again, Duration::from_secs(100)).unwrap()
-}
-
-/// The test that the type of a closure in it names: `flavors::module::test::{{closure}}`.
-pub(crate) fn test_of<F>(_: F) -> &'static str {
-    let path = std::any::type_name::<F>().split("::{{closure}}").next().unwrap();
-    path.split_once("::").unwrap().1
-}
-
-/// Runs a test again, as [`again`] does, and looks that it passes.
-pub(crate) fn passes_alone(test: &str, environment: &[(&str, &str)]) {
-    let output = again(test, "alone", environment);
-    assert!(output.status.success(), "{output:?}");
-    let said = String::from_utf8_lossy(&output.stdout);
-    // One ends the process itself, so that nobody says what has passed.
-    assert!(said.contains("running 1 test"), "no such test: {said}");
-}
-
-/// The rest of a test is run by a process of its own, with these variables in its environment: else
-/// the test ends here, once it has passed there.
-macro_rules! alone {
-    ($($variable:expr),*) => {
-        if role().is_none() {
-            return passes_alone(test_of(|| ()), &[$($variable),*]);
-        }
-    };
-}
-
-pub(crate) use alone;
-
-/// The role that the process was started for.
-pub(crate) fn role() -> Option<String> {
-    std::env::var("ROLE").ok().filter(|role| !role.is_empty())
+    elsewhere(reads);
 }

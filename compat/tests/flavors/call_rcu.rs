@@ -3,11 +3,6 @@
 //! Debian's library too is in `programs/call_rcu.c`.)
 
 use std::ffi::{c_int, c_uint, c_ulong, c_void};
-use std::ptr;
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::SeqCst;
-use std::sync::mpsc;
-use std::thread;
 
 use crate::c::*;
 
@@ -110,7 +105,8 @@ fn callbacks_run_on_each_flavours_worker() {
 #[test]
 fn an_idle_default_worker_ends() {
     // Each callback is waited for, and none waits for company.
-    alone!(("QUIESCENCE_CALL_RCU_IDLE_MS", "0"), ("QUIESCENCE_LAZY_MS", "0"));
+    let environment = [("QUIESCENCE_CALL_RCU_IDLE_MS", "0"), ("QUIESCENCE_LAZY_MS", "0")];
+    in_its_own_process!(&environment);
     attach();
     let (ran, has_run) = mpsc::channel();
     for _ in 0..50 {
@@ -146,7 +142,7 @@ fn an_idle_default_worker_ends() {
 /// is run by the default one. The thread of one that was not asked for ends by itself.
 #[test]
 fn freed_workers_leave_nothing() {
-    alone!();
+    in_its_own_process!();
     attach();
     static RAN: AtomicU64 = AtomicU64::new(0);
     for number in 0..200 {
@@ -188,7 +184,7 @@ fn a_callback_frees_its_worker() {
 
 #[test]
 fn cpus_have_workers() {
-    alone!();
+    in_its_own_process!();
     attach();
     let set = |cpu, worker| {
         // SAFETY: null, or a worker that lives until it is taken out.
@@ -235,23 +231,13 @@ fn cpus_have_workers() {
 /// use is no fault.
 #[test]
 fn workers_of_cpus_are_pinned_from_their_start() {
-    alone!();
+    in_its_own_process!();
     attach();
-    let allowed = || {
-        // SAFETY: zeroes are an empty set.
-        let mut set = unsafe { std::mem::zeroed::<libc::cpu_set_t>() };
-        // SAFETY: a set of that size, and the calling thread.
-        let answer = unsafe { libc::sched_getaffinity(0, size_of_val(&set), &raw mut set) };
-        assert_eq!(answer, 0);
-        // SAFETY: numbers that the set has.
-        (0..libc::CPU_SETSIZE as usize)
-            .filter(|&cpu| unsafe { libc::CPU_ISSET(cpu, &set) })
-            .collect()
-    };
-    let before: Vec<usize> = allowed();
+    let allowed = shuffle::cpus;
+    let before = allowed();
     assert_eq!(quiescence_urcu_create_all_cpu_call_rcu_data(MB, 0), 0);
     for &cpu in &before {
-        let (found, is_found) = std::sync::mpsc::channel::<Vec<usize>>();
+        let (found, is_found) = mpsc::channel();
         choose(MB, quiescence_urcu_get_cpu_call_rcu_data(MB, cpu as c_int));
         call(MB, move || found.send(allowed()).unwrap());
         assert_eq!(is_found.recv().unwrap(), [cpu]);
@@ -262,7 +248,7 @@ fn workers_of_cpus_are_pinned_from_their_start() {
     // Not there: it runs all the same.
     let worker = quiescence_urcu_create_call_rcu_data(MB, 0, 1_000);
     choose(MB, worker);
-    let (found, is_found) = std::sync::mpsc::channel();
+    let (found, is_found) = mpsc::channel();
     call(MB, move || found.send(allowed()).unwrap());
     assert_eq!(is_found.recv().unwrap(), before);
     choose(MB, ptr::null());
@@ -289,7 +275,7 @@ fn goes_on_in_the_child(worker: *const Worker) {
 /// Without hooks: the child finds what waited, and its workers start again.
 #[test]
 fn a_child_without_hooks_goes_on() {
-    alone!();
+    in_its_own_process!();
     attach();
     let worker = quiescence_urcu_create_call_rcu_data(MEMB, 0, -1);
     register(MEMB);
@@ -297,13 +283,11 @@ fn a_child_without_hooks_goes_on() {
     call(MEMB, || _ = RAN_BESIDE_A_FORK.fetch_add(1, SeqCst));
     choose(MEMB, worker);
     call(MEMB, || _ = RAN_BESIDE_A_FORK.fetch_add(1, SeqCst));
-    let code = in_child(|| {
+    in_child(|| {
         read_unlock(MEMB);
         goes_on_in_the_child(worker);
-        true
     });
     read_unlock(MEMB);
-    assert_eq!(code, 0, "the child failed");
     quiescence_urcu_barrier(MEMB);
     assert_eq!(RAN_BESIDE_A_FORK.load(SeqCst), 2);
     unregister(MEMB);
@@ -315,7 +299,7 @@ fn a_child_without_hooks_goes_on() {
 #[test]
 fn a_child_of_a_callback_is_its_workers_thread() {
     attach();
-    let (sent, code) = mpsc::channel();
+    let (sent, is_well) = mpsc::channel();
     call(SIGNAL, move || {
         let worker = quiescence_urcu_get_default_call_rcu_data(SIGNAL);
         let is_its_thread = || {
@@ -324,15 +308,16 @@ fn a_child_of_a_callback_is_its_workers_thread() {
             // SAFETY: asks for a number.
             thread == unsafe { libc::pthread_self() }
         };
-        sent.send(in_child(is_its_thread)).unwrap();
+        let forks = || in_child(|| assert!(is_its_thread()));
+        sent.send(catch_unwind(AssertUnwindSafe(forks)).is_ok()).unwrap();
     });
-    assert_eq!(code.recv().unwrap(), 0, "another thread was started, or the child hung");
+    assert!(is_well.recv().unwrap(), "another thread was started, or the child hung");
 }
 
 /// Callbacks of other flavours, and deferred functions, may wait for a flavour's callbacks.
 #[test]
 fn a_barrier_where_nothing_waits_for_itself() {
-    alone!();
+    in_its_own_process!();
     attach();
     static RAN: AtomicU64 = AtomicU64::new(0);
     fn waits_for_a_callback_of(flavor: u32) {

@@ -1,11 +1,5 @@
 //! Deferred calls: after a grace period, in order, and barriers that wait for all of them.
 
-use std::sync::atomic::Ordering::SeqCst;
-use std::sync::atomic::{AtomicU32, AtomicU64};
-use std::sync::{Arc, Barrier, Mutex};
-use std::thread;
-use std::time::{Duration, Instant};
-
 use crate::c::*;
 
 /// How long a thread waits at the limit for the worker, at most.
@@ -42,19 +36,12 @@ fn a_barrier_of_all_waits_for_those_of_all_threads() {
     attach();
     for flavor in ALL {
         let count = Arc::new(AtomicU64::new(0));
-        let threads = [false, true, true].map(|registers| {
-            let count = Arc::clone(&count);
-            thread::spawn(move || {
-                if registers {
-                    quiescence_urcu_defer_register_thread(flavor);
-                }
-                for _ in 0..100 {
-                    let count = Arc::clone(&count);
-                    defer(flavor, move || _ = count.fetch_add(1, SeqCst));
-                }
-            })
+        threads(3, |thread| {
+            if thread != 0 {
+                quiescence_urcu_defer_register_thread(flavor);
+            }
+            (0..100).for_each(|_| defer(flavor, counting(&count)));
         });
-        threads.into_iter().for_each(|thread| thread.join().unwrap());
         quiescence_urcu_defer_barrier_thread(flavor); // of nothing
         quiescence_urcu_defer_barrier(flavor);
         assert_eq!(count.load(SeqCst), 300, "flavour {flavor}: also of threads that have ended");
@@ -83,8 +70,7 @@ fn functions_are_called_by_a_registered_reader() {
             };
             quiescence_urcu_synchronize(flavor);
             assert!(quiescence_urcu_poll_state(flavor, state));
-            let again = Arc::clone(&in_call);
-            defer(flavor, move || _ = again.fetch_add(1, SeqCst));
+            defer(flavor, counting(&in_call));
             in_call.fetch_add(1, SeqCst);
         });
         quiescence_urcu_defer_barrier_thread(flavor);
@@ -103,34 +89,27 @@ fn functions_are_called_by_a_registered_reader() {
 /// A full ring of liburcu's: an online thread that waits for the reclaimer, which waits for it.
 #[test]
 fn online_threads_at_the_limit_do_not_wait_for_each_other() {
-    alone!(("QUIESCENCE_LIMIT_OBJECTS", "64"));
+    in_its_own_process!(&[("QUIESCENCE_LIMIT_OBJECTS", "64")]);
     attach();
     let count = Arc::new(AtomicU64::new(0));
-    let deferred = Arc::new(AtomicU64::new(0));
-    let most = Arc::new(AtomicU64::new(0));
-    let start = Arc::new(Barrier::new(3));
+    let (deferred, most) = (AtomicU64::new(0), AtomicU64::new(0));
+    let start = Barrier::new(3);
     let began = Instant::now();
-    let threads = [0; 3].map(|_| {
-        let (count, start) = (Arc::clone(&count), Arc::clone(&start));
-        let (deferred, most) = (Arc::clone(&deferred), Arc::clone(&most));
-        thread::spawn(move || {
-            register(QSBR);
-            quiescence_urcu_defer_register_thread(QSBR);
-            start.wait();
-            for _ in 0..500 {
-                let wait = deferred.fetch_add(1, SeqCst) + 1 - count.load(SeqCst).min(1_500);
-                // Three that are about to be deferred count here, and one that is being called.
-                most.fetch_max(wait, SeqCst);
-                let count = Arc::clone(&count);
-                defer(QSBR, move || _ = count.fetch_add(1, SeqCst));
-                assert_ne!(word(QSBR).load(SeqCst), 0, "online again");
-            }
-            quiescence_urcu_defer_barrier(QSBR);
-            quiescence_urcu_defer_unregister_thread(QSBR);
-            unregister(QSBR);
-        })
+    threads(3, |_| {
+        register(QSBR);
+        quiescence_urcu_defer_register_thread(QSBR);
+        start.wait();
+        for _ in 0..500 {
+            let wait = deferred.fetch_add(1, SeqCst) + 1 - count.load(SeqCst).min(1_500);
+            // Three that are about to be deferred count here, and one that is being called.
+            most.fetch_max(wait, SeqCst);
+            defer(QSBR, counting(&count));
+            assert_ne!(word(QSBR).load(SeqCst), 0, "online again");
+        }
+        quiescence_urcu_defer_barrier(QSBR);
+        quiescence_urcu_defer_unregister_thread(QSBR);
+        unregister(QSBR);
     });
-    threads.into_iter().for_each(|thread| thread.join().unwrap());
     assert_eq!(count.load(SeqCst), 1_500);
     // One goes over the limit only after its thread has waited for a tick.
     let over = most.load(SeqCst).saturating_sub(64 + 3 + 1);
@@ -140,7 +119,7 @@ fn online_threads_at_the_limit_do_not_wait_for_each_other() {
 /// Where stock would wait for itself, nothing is waited for; and outside memory is bounded.
 #[test]
 fn the_limit_is_waited_for_where_that_may_be() {
-    alone!(("QUIESCENCE_LIMIT_OBJECTS", "32"));
+    in_its_own_process!(&[("QUIESCENCE_LIMIT_OBJECTS", "32")]);
     attach();
     for flavor in SECTIONS {
         let waiting = Arc::new(AtomicU64::new(0));
@@ -173,13 +152,13 @@ fn the_child_calls_what_waits_too() {
     attach();
     static CALLED: AtomicU32 = AtomicU32::new(0);
     let before = CALLED.load(SeqCst);
-    thread::spawn(move || {
+    elsewhere(|| {
         register(MEMB);
         read_lock(MEMB);
         for _ in 0..10 {
             defer(MEMB, || _ = CALLED.fetch_add(1, SeqCst));
         }
-        let code = in_child(|| {
+        in_child(|| {
             assert_eq!(CALLED.load(SeqCst), before);
             read_unlock(MEMB);
             defer(MEMB, || _ = CALLED.fetch_add(1, SeqCst));
@@ -187,22 +166,22 @@ fn the_child_calls_what_waits_too() {
             assert_eq!(CALLED.load(SeqCst) - before, 11);
             defer(MEMB, || _ = CALLED.fetch_add(1, SeqCst));
             quiescence_urcu_defer_barrier(MEMB);
-            CALLED.load(SeqCst) - before == 12
+            assert_eq!(CALLED.load(SeqCst) - before, 12);
         });
-        assert_eq!(code, 0);
         read_unlock(MEMB);
         quiescence_urcu_defer_barrier(MEMB);
         assert_eq!(CALLED.load(SeqCst) - before, 10);
         unregister(MEMB);
-    })
-    .join()
-    .unwrap();
+    });
 }
 
 /// At the end of a process liburcu calls nothing, and by then what the functions need may be gone.
 #[test]
 fn nothing_is_called_at_the_end_of_the_process() {
-    alone!(("QUIESCENCE_LAZY_MS", "3600000"));
+    if role().is_none() {
+        let output = again(this_test!(), "ends", &[("QUIESCENCE_LAZY_MS", "3600000")]);
+        return assert!(output.status.success(), "{output:?}");
+    }
     attach();
     register(MEMB);
     read_lock(MEMB);

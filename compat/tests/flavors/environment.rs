@@ -5,8 +5,6 @@ use quiescence::tuning::{Fences, fences};
 
 use crate::c::*;
 
-const TEST: &str = "environment::what_cannot_be_understood_is_complained_of_once";
-
 /// A variable, what it is set to, and whether that is complained of.
 const SAID: [(&str, &str, bool); 10] = [
     ("QUIESCENCE_FENCES", "bogus", true),
@@ -24,7 +22,6 @@ const SAID: [(&str, &str, bool); 10] = [
 /// Looks at all of it, in this process: a reader that runs holds a grace period up until that is
 /// reported.
 fn look_at_everything() {
-    use std::sync::mpsc;
     let variable = |name: &str| std::env::var(name).ok();
     attach();
     let is_portable = variable("QUIESCENCE_FENCES").as_deref() == Some("portable");
@@ -33,7 +30,7 @@ fn look_at_everything() {
     quiescence::tuning::per_cpu_path();
     let (tell, told) = mpsc::channel();
     quiescence::report::set_stall_hook(move |report| _ = tell.send(report.clone()));
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         register(MEMB);
         read_lock(MEMB);
         let updater = scope.spawn(|| quiescence_urcu_synchronize(MEMB));
@@ -59,7 +56,7 @@ fn what_cannot_be_understood_is_complained_of_once() {
         return look_at_everything();
     }
     for (name, value, is_wrong) in SAID {
-        let output = again(TEST, "look", &[("QUIESCENCE_STALL_MS", "20"), (name, value)]);
+        let output = again(this_test!(), "look", &[("QUIESCENCE_STALL_MS", "20"), (name, value)]);
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{name}={value}: {said}");
         let complaints = said.matches(&format!("quiescence: {name}={value} is not ")).count();

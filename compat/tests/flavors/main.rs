@@ -3,6 +3,9 @@
 //! signatures. Nothing here sleeps: what is not to end yet is polled for, and what must end is
 //! waited for.
 
+#[path = "../../../quiescence/tests/common/mod.rs"]
+mod common;
+
 mod bp;
 mod c;
 mod call_rcu;

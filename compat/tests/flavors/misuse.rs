@@ -1,8 +1,6 @@
 //! Misuse is named, and ends the process: each case in one of its own. What liburcu survives is in
 //! `regressions`.
 
-use std::thread;
-
 use crate::c::*;
 use crate::call_rcu;
 
@@ -136,12 +134,10 @@ fn inside_own_section(flavor: u32) {
 }
 
 fn ends_in_section(flavor: u32) {
-    thread::spawn(move || {
+    elsewhere(|| {
         register(flavor);
         read_lock(flavor);
-    })
-    .join()
-    .unwrap();
+    });
 }
 
 fn environment(case: &str) -> &'static [(&'static str, &'static str)] {
@@ -154,7 +150,6 @@ fn environment(case: &str) -> &'static [(&'static str, &'static str)] {
 
 #[test]
 fn it_is_named_and_ends_the_process() {
-    const TEST: &str = "misuse::it_is_named_and_ends_the_process";
     if let Some(role) = role() {
         attach();
         let (_, act, _) =
@@ -163,7 +158,7 @@ fn it_is_named_and_ends_the_process() {
         return;
     }
     for (case, _, said) in CASES {
-        let output = again(TEST, case, environment(case));
+        let output = again(this_test!(), case, environment(case));
         let error = String::from_utf8_lossy(&output.stderr);
         assert!(
             error.contains("liburcu (quiescence): ") && error.contains(said),
@@ -190,7 +185,6 @@ fn without_being_asked_nobody_looks() {
 /// A state from elsewhere is never over, and holds nothing up: callbacks, grace periods, the end.
 #[test]
 fn a_state_from_elsewhere_is_said_once_and_never_over() {
-    const TEST: &str = "misuse::a_state_from_elsewhere_is_said_once_and_never_over";
     if role().is_some() {
         attach();
         register(MEMB);
@@ -202,20 +196,17 @@ fn a_state_from_elsewhere_is_said_once_and_never_over() {
         assert!(quiescence_urcu_poll_state(MEMB, 0), "long ago");
         return unregister(MEMB);
     }
-    let output = again(TEST, "child", &[]);
-    let error = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{error}");
+    let error = ends_again(this_test!(), "child", 0);
     assert_eq!(error.matches("is none that urcu_memb_start_poll").count(), 1, "{error}");
 }
 
 /// Before its library's constructor has run, a flavour has no words.
 #[test]
 fn what_is_called_too_early_says_so() {
-    const TEST: &str = "misuse::what_is_called_too_early_says_so";
     if role().is_some() {
         return quiescence_urcu_synchronize(MEMB);
     }
-    let output = again(TEST, "early", &[]);
+    let output = again(this_test!(), "early", &[]);
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(error.contains("urcu_memb: a function is called before"), "{error}");
 }

@@ -1,9 +1,5 @@
 //! Readers with quiescent states: online they are waited for, and a waiter is offline.
 
-use std::sync::atomic::Ordering::SeqCst;
-use std::sync::mpsc;
-use std::thread;
-
 use crate::c::*;
 
 #[test]
@@ -47,6 +43,6 @@ fn going_offline_wakes_an_updater_that_sleeps() {
 #[test]
 fn a_thread_that_ends_online_is_no_reader_any_more() {
     attach();
-    thread::spawn(|| register(QSBR)).join().unwrap();
+    elsewhere(|| register(QSBR));
     quiescence_urcu_synchronize(QSBR);
 }

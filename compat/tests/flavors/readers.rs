@@ -1,30 +1,20 @@
 //! Readers with sections: they are waited for while they are registered, and not afterwards.
 
-use std::sync::atomic::Ordering::{Relaxed, SeqCst};
-use std::sync::mpsc;
-use std::thread;
-
 use crate::c::*;
 
 /// Calls `f` while another thread, registered as a reader, is in a section; it ends when `f` has.
 fn beside_section<R>(flavor: u32, f: impl FnOnce() -> R) -> R {
-    let (inside, is_inside) = mpsc::channel();
-    let (end, may_end) = mpsc::channel::<()>();
-    let reader = thread::spawn(move || {
+    let section = || {
         register(flavor);
         read_lock(flavor);
         read_lock(flavor);
         read_unlock(flavor);
-        inside.send(()).unwrap();
-        may_end.recv().unwrap();
-        read_unlock(flavor);
-        unregister(flavor);
-    });
-    is_inside.recv().unwrap();
-    let result = f();
-    end.send(()).unwrap();
-    reader.join().unwrap();
-    result
+        OnDrop(move || {
+            read_unlock(flavor);
+            unregister(flavor);
+        })
+    };
+    while_held(section, |_| f())
 }
 
 #[test]
@@ -89,12 +79,10 @@ fn a_thread_may_register_again_and_again() {
 fn a_thread_that_ends_is_no_reader_any_more() {
     attach();
     for flavor in SECTIONS {
-        thread::spawn(move || {
+        elsewhere(|| {
             register(flavor);
             read_lock(flavor);
-        })
-        .join()
-        .unwrap();
+        });
         quiescence_urcu_synchronize(flavor);
     }
 }
@@ -109,14 +97,12 @@ fn destructors_that_run_later_may_read() {
         let mut key = 0;
         // SAFETY: a place for a key, and a function that lives for ever.
         assert_eq!(unsafe { libc::pthread_key_create(&raw mut key, Some(reads)) }, 0);
-        thread::spawn(move || {
+        elsewhere(|| {
             // Made and set after ours, so its destructor runs after ours in each round.
             register(flavor as u32);
             // SAFETY: a key; the value is the flavour, plus 1 as it may not be null.
             unsafe { libc::pthread_setspecific(key, (flavor + 1) as *const _) };
-        })
-        .join()
-        .unwrap();
+        });
         quiescence_urcu_synchronize(flavor as u32);
         // SAFETY: no thread uses it any more.
         unsafe { libc::pthread_key_delete(key) };
@@ -124,7 +110,7 @@ fn destructors_that_run_later_may_read() {
     assert_eq!(LATE_READS.load(SeqCst), SECTIONS.len() as u32);
 }
 
-static LATE_READS: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+static LATE_READS: AtomicU32 = AtomicU32::new(0);
 
 unsafe extern "C" fn reads(value: *mut std::ffi::c_void) {
     let flavor = value.addr() as u32 - 1;
@@ -141,7 +127,7 @@ unsafe extern "C" fn reads(value: *mut std::ffi::c_void) {
 #[test]
 fn a_reader_may_be_registered_by_its_first_section() {
     attach();
-    thread::spawn(|| {
+    elsewhere(|| {
         for flavor in [MEMB, MB, SIGNAL] {
             assert!(!is_marked(flavor));
             quiescence_urcu_reader(flavor);
@@ -156,7 +142,5 @@ fn a_reader_may_be_registered_by_its_first_section() {
             unregister(flavor);
             assert!(!is_marked(flavor));
         }
-    })
-    .join()
-    .unwrap();
+    });
 }

@@ -1,25 +1,14 @@
 //! Readers that sleep while they are reported: no call of theirs ends because of the report.
 
+use std::io;
 use std::os::fd::AsRawFd;
-use std::sync::atomic::AtomicU32;
-use std::sync::atomic::Ordering::SeqCst;
-use std::sync::mpsc;
-use std::{fs, io, thread};
 
 use quiescence::report::{StackMissing, StallReport, ThreadState};
 
 use crate::c::*;
 
-const TEST: &str = "sleepers::a_report_does_not_disturb_a_reader_that_sleeps";
-
 /// Reports come soon, and again and again.
 const SOON: (&str, &str) = ("QUIESCENCE_STALL_MS", "20");
-
-/// As the system tells it: the letter behind the name.
-fn is_asleep(thread: u32) -> bool {
-    let stat = fs::read_to_string(format!("/proc/self/task/{thread}/stat")).unwrap();
-    stat.rsplit_once(')').unwrap().1.trim_start().starts_with('S')
-}
 
 /// Sleeps in `poll`, which Linux restarts after no signal, until something can be read. Returns
 /// what `poll` did.
@@ -55,8 +44,7 @@ fn sleep_beside_reports(flavor: u32) {
                 QSBR => online(),
                 _ => read_lock(flavor),
             }
-            // SAFETY: has no arguments.
-            id.store(unsafe { libc::gettid() }.cast_unsigned(), SeqCst);
+            id.store(thread_id(), SeqCst);
             let woken = poll(&end);
             match flavor {
                 QSBR => offline(),
@@ -65,12 +53,10 @@ fn sleep_beside_reports(flavor: u32) {
             unregister(flavor);
             woken
         });
-        until(|| id.load(SeqCst) != 0);
-        let thread = id.load(SeqCst);
         // A thread that falls asleep between the scan and the signal may be sent it all the same.
-        until(|| is_asleep(thread));
+        until(|| sleeps_or_is_gone(id.load(SeqCst)));
         let updater = scope.spawn(|| quiescence_urcu_synchronize(flavor));
-        let why = told_asleep(&told, thread);
+        let why = told_asleep(&told, id.load(SeqCst));
         drop(wake);
         updater.join().unwrap();
         let woken = reader.join().unwrap();
@@ -81,28 +67,19 @@ fn sleep_beside_reports(flavor: u32) {
 
 #[test]
 fn a_report_does_not_disturb_a_reader_that_sleeps() {
-    if role().is_some() {
-        attach();
-        return [MEMB, MB, QSBR, BP, SIGNAL].into_iter().for_each(sleep_beside_reports);
-    }
-    let output = again(TEST, "reports", &[SOON]);
-    assert!(output.status.success(), "{output:?}");
-    assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"), "{output:?}");
+    in_its_own_process!(&[SOON]);
+    attach();
+    ALL.into_iter().for_each(sleep_beside_reports);
 }
 
 /// One that runs is asked for its stack, as in any domain.
 #[test]
 fn a_reader_that_runs_is_asked_for_its_stack() {
-    const TEST: &str = "sleepers::a_reader_that_runs_is_asked_for_its_stack";
-    if role().is_none() {
-        let output = again(TEST, "reports", &[SOON]);
-        return assert!(output.status.success(), "{output:?}");
-    }
+    in_its_own_process!(&[SOON]);
     attach();
     let (tell, told) = mpsc::channel();
     quiescence::report::set_stall_hook(move |report| _ = tell.send(report.clone()));
-    let has_told = std::sync::atomic::AtomicBool::new(false);
-    let inside = std::sync::atomic::AtomicBool::new(false);
+    let (has_told, inside) = (AtomicBool::new(false), AtomicBool::new(false));
     thread::scope(|scope| {
         scope.spawn(|| {
             register(MEMB);

@@ -8,12 +8,14 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::SeqCst};
 
-use kernel::{CpuSet, Head, Interrupt, Kernel, Options, Platform, Zone};
+use kernel::{CpuSet, Head, Hook, Interrupt, Kernel, Options, Platform, Zone};
 
 /// The time between two ticks.
 pub(crate) const TICK_NS: u64 = 1_000_000;
 /// A busy CPU is asked to reschedule after so many.
 pub(crate) const PATIENCE: u32 = 20;
+/// Ticks in which a grace period ends that nothing holds up.
+pub(crate) const ENOUGH: usize = 20;
 
 thread_local! {
     static CPU: Cell<usize> = const { Cell::new(0) };
@@ -223,6 +225,16 @@ impl<const CPUS: usize> Machine<CPUS> {
         machine
     }
 
+    /// What is misused is counted there, and goes on.
+    pub(crate) fn lenient(online: usize) -> Rc<Self> {
+        Rc::new(Self::with(online, |options| Options { panics: false, ..options }))
+    }
+
+    /// How often something was misused, and the hook of the last time.
+    pub(crate) fn misuses(&self) -> (u32, Hook) {
+        self.kernel.snapshot().unwrap().misuses
+    }
+
     pub(crate) fn start(&self, cpu: usize) {
         on(cpu, || {
             self.kernel.cpu_starting(cpu);
@@ -301,6 +313,25 @@ impl<const CPUS: usize> Machine<CPUS> {
         }
     }
 
+    /// So many ticks of these CPUs, which pass through the scheduler in each, and run nothing.
+    pub(crate) fn switches(&self, count: usize, cpus: impl IntoIterator<Item = usize> + Clone) {
+        for _ in 0..count {
+            for cpu in cpus.clone() {
+                on(cpu, || self.kernel.context_switch());
+                self.busy_tick(cpu);
+            }
+        }
+    }
+
+    /// So many jiffies of CPU 0 while another CPU is in a section all the time: the tick
+    /// interrupts the kernel there, and no switch comes.
+    pub(crate) fn jiffies_beside_a_section(&self, count: usize, cpu: usize) {
+        for _ in 0..count {
+            self.jiffy(0);
+            self.busy_tick(cpu);
+        }
+    }
+
     /// How often `cpu` was asked to reschedule.
     pub(crate) fn reschedules(&self, cpu: usize) -> u32 {
         self.board.resched[cpu].load(SeqCst)
@@ -308,24 +339,36 @@ impl<const CPUS: usize> Machine<CPUS> {
 
     /// Queues the freeing of an object, on `cpu`.
     pub(crate) fn call(&self, cpu: usize, freed: &Arc<AtomicU32>) -> Zone {
-        let object = Box::new(Object { head: Head::new(), freed: freed.clone() });
-        let head = NonNull::from(Box::leak(object)).cast::<Head>();
-        // SAFETY: the object is nobody else's, and `free` takes it.
-        on(cpu, || unsafe { self.kernel.call(head, free) }.expect("it is online, and not queued"))
+        let freed = freed.clone();
+        self.queue_on(cpu, Box::new(move || _ = freed.fetch_add(1, SeqCst)))
+    }
+
+    /// Queues what is to be done with the machine, on CPU 0.
+    pub(crate) fn queue(self: &Rc<Self>, what: impl FnOnce(&Rc<Self>) + 'static) {
+        let machine = self.clone();
+        self.queue_on(0, Box::new(move || what(&machine)));
+    }
+
+    fn queue_on(&self, cpu: usize, run: Box<dyn FnOnce()>) -> Zone {
+        let callback = Box::new(Callback { head: Head::new(), run });
+        let head = NonNull::from(Box::leak(callback)).cast::<Head>();
+        // SAFETY: the callback is nobody else's, and `run` takes it.
+        on(cpu, || unsafe { self.kernel.call(head, run_callback) })
+            .expect("it is online, and not queued")
     }
 }
 
-/// What is freed. The head is at its beginning, so that a pointer to it is one to the object.
+/// The head is at its beginning, so that a pointer to it is one to the callback.
 #[repr(C)]
-struct Object {
+struct Callback {
     head: Head,
-    freed: Arc<AtomicU32>,
+    run: Box<dyn FnOnce()>,
 }
 
-unsafe fn free(head: NonNull<Head>) {
-    // SAFETY: it was queued by `Machine::call`, which gave the object away.
-    let object = unsafe { Box::from_raw(head.cast::<Object>().as_ptr()) };
-    object.freed.fetch_add(1, SeqCst);
+unsafe fn run_callback(head: NonNull<Head>) {
+    // SAFETY: it was queued by `Machine::queue_on`, which gave it away.
+    let callback = unsafe { Box::from_raw(head.cast::<Callback>().as_ptr()) };
+    (callback.run)();
 }
 
 /// How many objects were freed.

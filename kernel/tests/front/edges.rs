@@ -1,22 +1,15 @@
 //! The hooks at their edges: each test moves between CPUs, so its order is the one it says.
 
-use crate::board::{Machine, PATIENCE, TICK_NS, count, counter, on};
+use crate::board::{ENOUGH, Machine, PATIENCE, TICK_NS, count, counter, on};
 use kernel::engine::tree::Variant;
 use std::sync::atomic::Ordering::SeqCst;
-
-/// Ticks in which a grace period ends that nothing holds up.
-const ENOUGH: usize = 20;
 
 #[test]
 fn a_section_holds_up_a_grace_period_and_no_longer() {
     let machine = Machine::<2>::booted(2);
     let freed = counter();
     machine.call(0, &freed);
-    for _ in 0..ENOUGH {
-        machine.jiffy(0);
-        // In a section all the time: the tick interrupts the kernel, and no switch comes.
-        machine.busy_tick(1);
-    }
+    machine.jiffies_beside_a_section(ENOUGH, 1);
     assert_eq!(count(&freed), 0, "CPU 1 is in a section");
     assert!(machine.kernel.cpu_snapshot(1).unwrap().is_holdout);
     assert!(!machine.kernel.cpu_snapshot(0).unwrap().is_holdout);
@@ -33,10 +26,7 @@ fn what_is_queued_in_mid_grace_period_waits_for_the_next() {
     on(1, || machine.kernel.context_switch());
     // CPU 1 has been quiescent, and is in a section since.
     machine.call(0, &second);
-    for _ in 0..ENOUGH {
-        machine.jiffy(0);
-        machine.busy_tick(1);
-    }
+    machine.jiffies_beside_a_section(ENOUGH, 1);
     assert_eq!(count(&second), 0, "the section began before it was queued");
     machine.jiffies(2 * ENOUGH, [1, 0]);
     assert_eq!((count(&first), count(&second)), (1, 1));
@@ -165,10 +155,7 @@ fn a_worker_is_woken_at_every_tick_until_it_comes() {
     let machine = Machine::<1>::booted(1);
     let freed = counter();
     machine.call(0, &freed);
-    for _ in 0..ENOUGH {
-        on(0, || machine.kernel.context_switch());
-        machine.busy_tick(0);
-    }
+    machine.switches(ENOUGH, [0]);
     let woken = machine.board.woken[0].load(SeqCst);
     assert!(woken > 1 && on(0, || machine.kernel.has_callbacks()), "{woken}");
     machine.busy_tick(0);
@@ -257,10 +244,7 @@ fn todays_tick_has_a_busy_cpu_reschedule() {
         options
     });
     machine.call(0, &counter());
-    for _ in 0..200 {
-        machine.jiffy(0);
-        machine.busy_tick(1);
-    }
+    machine.jiffies_beside_a_section(200, 1);
     assert!(machine.reschedules(1) >= 1, "it asks that of itself");
     machine.jiffies(ENOUGH, [1, 0]);
 }
@@ -276,19 +260,13 @@ fn todays_callbacks_in_excess_are_told_to_the_others_and_told_when_they_have_run
         machine.call(0, &freed);
     }
     // Long before the age at which holdouts are asked otherwise.
-    for _ in 0..ENOUGH {
-        machine.jiffy(0);
-        machine.busy_tick(1);
-    }
+    machine.jiffies_beside_a_section(ENOUGH, 1);
     assert!(machine.reschedules(1) >= 1, "at the second scan");
     machine.jiffies(ENOUGH, [1, 0]);
     assert_eq!(count(&freed), 30);
     let asked = machine.reschedules(1);
     machine.call(0, &freed);
-    for _ in 0..ENOUGH {
-        machine.jiffy(0);
-        machine.busy_tick(1);
-    }
+    machine.jiffies_beside_a_section(ENOUGH, 1);
     assert_eq!(machine.reschedules(1), asked, "they are few again");
     machine.jiffies(ENOUGH, [1, 0]);
 }

@@ -9,53 +9,19 @@ use std::sync::atomic::Ordering::SeqCst;
 
 use kernel::{Head, Hook, Options, Refused, Zone};
 
-use crate::board::{Machine, PATIENCE, TICK_NS, count, counter, migrate, on, with_meanwhile};
-
-/// Ticks in which a grace period ends that nothing holds up.
-const ENOUGH: usize = 20;
-
-/// What is misused is counted, and goes on.
-fn lenient<const CPUS: usize>(online: usize) -> Rc<Machine<CPUS>> {
-    Rc::new(Machine::with(online, |options| Options { panics: false, ..options }))
-}
-
-fn misuses<const CPUS: usize>(machine: &Machine<CPUS>) -> (u32, Hook) {
-    machine.kernel.snapshot().unwrap().misuses
-}
+use crate::board::{
+    ENOUGH, Machine, PATIENCE, TICK_NS, count, counter, migrate, on, with_meanwhile,
+};
 
 /// CPU `cpu` is in a section: nothing that another queues may be freed. It ends.
 #[track_caller]
 fn assert_is_waited_for<const CPUS: usize>(machine: &Machine<CPUS>, cpu: usize) {
     let freed = counter();
     machine.call(0, &freed);
-    for _ in 0..ENOUGH {
-        machine.jiffy(0);
-        machine.busy_tick(cpu);
-    }
+    machine.jiffies_beside_a_section(ENOUGH, cpu);
     assert_eq!(count(&freed), 0, "CPU {cpu} is in a section");
     machine.jiffies(ENOUGH, [cpu, 0]);
     assert_eq!(count(&freed), 1);
-}
-
-/// A callback, which is never freed: the head is at its beginning.
-#[repr(C)]
-struct Task {
-    head: Head,
-    machine: Rc<Machine<3>>,
-    what: fn(&Machine<3>),
-}
-
-/// Queues `what` on CPU 0.
-fn queue(machine: &Rc<Machine<3>>, what: fn(&Machine<3>)) {
-    unsafe fn run(head: NonNull<Head>) {
-        // SAFETY: it was queued below, and is this callback's.
-        let task = unsafe { Box::from_raw(head.cast::<Task>().as_ptr()) };
-        (task.what)(&task.machine);
-    }
-    let task = Box::new(Task { head: Head::new(), machine: machine.clone(), what });
-    let head = NonNull::from(Box::leak(task)).cast();
-    // SAFETY: it is the queue's until it runs.
-    on(0, || unsafe { machine.kernel.call(head, run) }).unwrap();
 }
 
 #[test]
@@ -76,15 +42,15 @@ fn a_cpu_that_fails_to_start_is_dead_and_may_start_again() {
 
 #[test]
 fn a_refused_cpu_dying_has_changed_nothing() {
-    let machine = lenient::<3>(3);
+    let machine = Machine::<3>::lenient(3);
     on(1, || machine.kernel.idle_enter());
     assert!(!on(1, || machine.kernel.cpu_dying(1)));
     assert!(!on(1, || machine.kernel.cpu_dying(2)));
-    assert_eq!(misuses(&machine), (2, Hook::CpuDying));
+    assert_eq!(machine.misuses(), (2, Hook::CpuDying));
     on(1, || machine.kernel.idle_exit());
     assert!(on(1, || machine.kernel.cpu_dying(1)));
     assert!(!on(1, || machine.kernel.cpu_dying(1)));
-    assert_eq!(misuses(&machine), (3, Hook::CpuDying), "it has gone already");
+    assert_eq!(machine.misuses(), (3, Hook::CpuDying), "it has gone already");
     assert_eq!(machine.kernel.snapshot().unwrap().online, 2, "it has gone once");
     on(0, || machine.kernel.cpu_dead(1));
     assert_is_waited_for(&machine, 2);
@@ -94,12 +60,7 @@ fn a_refused_cpu_dying_has_changed_nothing() {
 fn has_callbacks_does_not_reach_into_a_cpu_that_is_not_online() {
     let machine = Machine::<2>::booted(2);
     machine.call(1, &counter());
-    for _ in 0..ENOUGH {
-        on(0, || machine.kernel.context_switch());
-        on(1, || machine.kernel.context_switch());
-        machine.busy_tick(0);
-        machine.busy_tick(1);
-    }
+    machine.switches(ENOUGH, [0, 1]);
     assert!(on(1, || machine.kernel.has_callbacks()));
     assert!(on(1, || machine.kernel.cpu_dying(1)));
     assert!(!on(1, || machine.kernel.has_callbacks()), "they are who buries it");
@@ -109,25 +70,25 @@ fn has_callbacks_does_not_reach_into_a_cpu_that_is_not_online() {
 
 #[test]
 fn a_cpu_whose_worker_is_in_a_callback_does_not_die() {
-    let machine = lenient::<3>(2);
-    queue(&machine, |machine| assert!(!machine.kernel.cpu_dying(0)));
+    let machine = Machine::<3>::lenient(2);
+    machine.queue(|machine| assert!(!machine.kernel.cpu_dying(0)));
     machine.jiffies(ENOUGH, [1, 0]);
-    assert_eq!(misuses(&machine), (1, Hook::CpuDying));
+    assert_eq!(machine.misuses(), (1, Hook::CpuDying));
     let seen = machine.kernel.cpu_snapshot(0).unwrap();
     assert!(seen.is_online && seen.callbacks == 0);
     // With its worker parked it does.
     machine.stop(0, 1);
-    assert_eq!(misuses(&machine).0, 1);
+    assert_eq!(machine.misuses().0, 1);
 }
 
 #[test]
 fn a_callback_that_migrates_its_worker_does_not_stop_the_next_ones() {
-    let machine = lenient::<3>(2);
+    let machine = Machine::<3>::lenient(2);
     let freed = counter();
-    queue(&machine, |_| migrate(1));
+    machine.queue(|_| migrate(1));
     machine.call(0, &freed);
     machine.jiffies(ENOUGH, [1, 0]);
-    assert_eq!(misuses(&machine), (1, Hook::RunCallbacks), "it found itself elsewhere");
+    assert_eq!(machine.misuses(), (1, Hook::RunCallbacks), "it found itself elsewhere");
     machine.call(0, &freed);
     machine.jiffies(ENOUGH, [1, 0]);
     assert_eq!(count(&freed), 2);
@@ -137,18 +98,15 @@ fn a_callback_that_migrates_its_worker_does_not_stop_the_next_ones() {
 #[test]
 fn a_worker_that_others_take_callbacks_from_takes_none_that_is_not_ready() {
     thread_local! { static LATER: Arc<AtomicU32> = counter(); }
-    let machine = lenient::<3>(2);
+    let machine = Machine::<3>::lenient(2);
     let freed = counter();
-    queue(&machine, |machine| {
+    machine.queue(|machine| {
         LATER.with(|later| machine.call(0, later));
         machine.kernel.run_callbacks(0, 1);
     });
     machine.call(0, &freed);
     while !on(0, || machine.kernel.has_callbacks()) {
-        on(0, || machine.kernel.context_switch());
-        on(1, || machine.kernel.context_switch());
-        machine.busy_tick(0);
-        machine.busy_tick(1);
+        machine.switches(1, [0, 1]);
     }
     on(0, || crate::board::as_thread(usize::MAX, || machine.kernel.run_callbacks(0, 2)));
     assert_eq!((count(&freed), LATER.with(|later| count(later))), (1, 0));
@@ -158,8 +116,8 @@ fn a_worker_that_others_take_callbacks_from_takes_none_that_is_not_ready() {
 
 #[test]
 fn a_callback_that_was_migrated_is_refused_its_barrier() {
-    let machine = lenient::<3>(2);
-    queue(&machine, |machine| {
+    let machine = Machine::<3>::lenient(2);
+    machine.queue(|machine| {
         migrate(1);
         // The thread is the same.
         crate::board::as_thread(0, || {
@@ -173,29 +131,29 @@ fn a_callback_that_was_migrated_is_refused_its_barrier() {
 #[test]
 fn a_forgotten_idle_exit_is_made_up_for_at_the_next_context_switch() {
     for is_idle in [true, false] {
-        let machine = lenient::<2>(2);
+        let machine = Machine::<2>::lenient(2);
         on(1, || if is_idle { machine.kernel.idle_enter() } else { machine.kernel.user_enter() });
         on(1, || machine.kernel.context_switch());
-        assert_eq!(misuses(&machine), (1, Hook::ContextSwitch));
+        assert_eq!(machine.misuses(), (1, Hook::ContextSwitch));
         assert_is_waited_for(&machine, 1);
-        assert_eq!(misuses(&machine).0, 1);
+        assert_eq!(machine.misuses().0, 1);
     }
 }
 
 #[test]
 fn a_way_into_user_mode_out_of_idle_leaves_the_cpu_in_the_kernel() {
-    let machine = lenient::<2>(2);
+    let machine = Machine::<2>::lenient(2);
     on(1, || machine.kernel.idle_enter());
     assert!(on(1, || machine.kernel.user_enter()), "the tick of a CPU that is awake goes on");
-    assert_eq!(misuses(&machine), (1, Hook::UserEnter));
+    assert_eq!(machine.misuses(), (1, Hook::UserEnter));
     assert!(!machine.kernel.cpu_snapshot(1).unwrap().is_extended);
     assert!(!on(1, || machine.kernel.user_enter()));
-    assert_eq!(misuses(&machine).0, 1);
+    assert_eq!(machine.misuses().0, 1);
 }
 
 #[test]
 fn what_only_the_kernel_does_is_not_done_in_idle() {
-    let machine = lenient::<2>(2);
+    let machine = Machine::<2>::lenient(2);
     let wrong: [fn(&Machine<2>); 4] = [
         |machine| _ = machine.call(1, &counter()),
         |machine| _ = machine.kernel.synchronize(),
@@ -205,7 +163,7 @@ fn what_only_the_kernel_does_is_not_done_in_idle() {
     for (round, wrong) in (1..).zip(wrong) {
         on(1, || machine.kernel.idle_enter());
         on(1, || with_meanwhile(others_of(&machine), || wrong(&machine)));
-        assert_eq!(misuses(&machine).0, round);
+        assert_eq!(machine.misuses().0, round);
         assert!(!machine.kernel.cpu_snapshot(1).unwrap().is_extended);
         machine.jiffies(ENOUGH, [0, 1]);
     }
@@ -220,13 +178,13 @@ fn others_of(machine: &Rc<Machine<2>>) -> Rc<dyn Fn()> {
 
 #[test]
 fn a_handler_that_has_switched_threads_does_not_put_its_cpu_back_into_user_mode() {
-    let machine = lenient::<2>(2);
+    let machine = Machine::<2>::lenient(2);
     on(1, || machine.kernel.user_enter());
     let interrupt = machine.enter(1);
     on(1, || machine.kernel.user_exit());
     on(1, || machine.kernel.context_switch());
     machine.exit(1, interrupt);
-    assert_eq!(misuses(&machine), (1, Hook::IrqExit));
+    assert_eq!(machine.misuses(), (1, Hook::IrqExit));
     assert_is_waited_for(&machine, 1);
 }
 
@@ -236,28 +194,20 @@ fn a_tick_within_a_handler_in_idle_says_nothing_of_its_sections() {
     on(1, || machine.kernel.idle_enter());
     // A handler in idle, in a section.
     let interrupt = machine.enter(1);
-    assert_is_held_up(&machine);
+    let freed = counter();
+    machine.call(0, &freed);
+    machine.jiffies_beside_a_section(ENOUGH, 1);
+    assert_eq!(count(&freed), 0);
     machine.exit(1, interrupt);
     machine.busy_tick(1);
     machine.jiffies(ENOUGH, [0]);
     assert_eq!(machine.kernel.cpu_snapshot(0).unwrap().callbacks, 0);
 }
 
-/// CPU 1 is, ticks, and holds the grace period up.
-fn assert_is_held_up(machine: &Machine<2>) {
-    let freed = counter();
-    machine.call(0, &freed);
-    for _ in 0..ENOUGH {
-        machine.jiffy(0);
-        machine.busy_tick(1);
-    }
-    assert_eq!(count(&freed), 0);
-}
-
 #[test]
 fn a_call_that_is_refused_says_so() {
     unsafe fn nothing(_: NonNull<Head>) {}
-    let machine = lenient::<2>(1);
+    let machine = Machine::<2>::lenient(1);
     let head = Head::new();
     // SAFETY: it is queued once; the second time is what the test is about, and it is in no queue
     // when it goes.
@@ -286,10 +236,7 @@ fn a_call_begins_nothing_and_asks_nobody() {
     assert!(machine.kernel.snapshot().unwrap().sequence.in_progress());
     machine.jiffies(ENOUGH, [1]);
     // They are ready at the next tick, and in excess: so all of them run in one pass.
-    on(0, || machine.kernel.context_switch());
-    machine.busy_tick(0);
-    on(0, || machine.kernel.context_switch());
-    machine.busy_tick(0);
+    machine.switches(2, [0]);
     assert!(!on(0, || machine.kernel.run_callbacks(0, 1_000)));
     assert_eq!(count(&freed), 100);
 }
@@ -397,21 +344,13 @@ fn a_cpu_that_comes_again_has_the_limits_of_a_new_one() {
     let machine = Machine::<2>::with(2, few);
     let freed = counter();
     let call = |calls| (0..calls).for_each(|_| _ = machine.call(1, &freed));
-    let make_ready = || {
-        for _ in 0..ENOUGH {
-            for cpu in [0, 1] {
-                on(cpu, || machine.kernel.context_switch());
-                machine.busy_tick(cpu);
-            }
-        }
-    };
     // So many that they all run in one pass.
     call(50);
-    make_ready();
+    machine.switches(ENOUGH, [0, 1]);
     machine.stop(1, 0);
     machine.start(1);
     call(15);
-    make_ready();
+    machine.switches(ENOUGH, [0, 1]);
     on(1, || machine.kernel.run_callbacks(1, 1_000));
     assert_eq!(count(&freed), 10, "blimit: ten at a time");
     machine.jiffies(ENOUGH, [0, 1]);

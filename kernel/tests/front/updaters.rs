@@ -9,71 +9,54 @@ use kernel::{Head, Refused, Zone};
 
 use crate::board::{Machine, count, counter, on, section, with_meanwhile};
 
-/// CPU 0 and what else a callback needs; the head is at its beginning.
-#[repr(C)]
-struct Task {
-    head: Head,
-    machine: Rc<Machine<2>>,
-    runs: Cell<u32>,
-    what: fn(&Task),
-}
-
-unsafe fn task(head: NonNull<Head>) {
-    // SAFETY: it was queued by `queue`; the test keeps the task until it has run.
-    let task = unsafe { head.cast::<Task>().as_ref() };
-    task.runs.set(task.runs.get() + 1);
-    (task.what)(task);
-}
-
-impl Task {
-    fn new(machine: &Rc<Machine<2>>, what: fn(&Self)) -> NonNull<Self> {
-        let machine = machine.clone();
-        let task = Self { head: Head::new(), machine, runs: Cell::new(0), what };
-        NonNull::from(Box::leak(Box::new(task)))
-    }
-
-    fn queue(task: NonNull<Self>, machine: &Machine<2>) {
-        // SAFETY: the test keeps it until it has run.
-        on(0, || unsafe { machine.kernel.call(task.cast(), self::task) }).unwrap();
-    }
-
-    /// Lets it run, on a machine whose other CPU is idle, and frees it. Returns how often it ran.
-    fn run(task: NonNull<Self>, machine: &Machine<2>, jiffies: usize) -> u32 {
-        machine.jiffies(jiffies, [0]);
-        // SAFETY: it has run and is in no queue.
-        let task = unsafe { Box::from_raw(task.as_ptr()) };
-        task.runs.get()
-    }
-}
-
 fn with_one_idle() -> Rc<Machine<2>> {
     let machine = Machine::<2>::booted(2);
     on(1, || machine.kernel.idle_enter());
     machine
 }
 
+/// Its head is at its beginning.
+#[repr(C)]
+struct Again {
+    head: Head,
+    machine: Rc<Machine<2>>,
+    runs: Cell<u32>,
+}
+
+impl Again {
+    fn queue(&self) {
+        // SAFETY: the test keeps it until it has run.
+        on(0, || unsafe { self.machine.kernel.call(NonNull::from(self).cast(), Self::run) })
+            .unwrap();
+    }
+
+    unsafe fn run(head: NonNull<Head>) {
+        // SAFETY: it was queued above.
+        let again = unsafe { head.cast::<Self>().as_ref() };
+        again.runs.set(again.runs.get() + 1);
+        if again.runs.get() < 3 {
+            again.queue();
+        }
+    }
+}
+
 #[test]
 fn a_head_may_be_queued_again_by_its_own_callback() {
     let machine = with_one_idle();
-    let task = Task::new(&machine, |task| {
-        if task.runs.get() < 3 {
-            Task::queue(NonNull::from(task), &task.machine);
-        }
-    });
-    Task::queue(task, &machine);
+    let again = Again { head: Head::new(), machine: machine.clone(), runs: Cell::new(0) };
+    again.queue();
     machine.jiffies(100, [0]);
-    assert_eq!(Task::run(task, &machine, 1), 3);
+    assert_eq!(again.runs.get(), 3);
 }
 
 #[test]
 fn a_callback_may_queue_others() {
     let machine = with_one_idle();
-    let task = Task::new(&machine, |task| {
-        task.machine.call(0, &counter());
-    });
-    Task::queue(task, &machine);
-    assert_eq!(Task::run(task, &machine, 20), 1);
-    machine.jiffies(20, [0]);
+    let freed = counter();
+    let later = freed.clone();
+    machine.queue(move |machine| _ = machine.call(0, &later));
+    machine.jiffies(40, [0]);
+    assert_eq!(count(&freed), 1);
     assert_eq!(machine.kernel.cpu_snapshot(0).unwrap().callbacks, 0);
 }
 
@@ -81,39 +64,31 @@ fn a_callback_may_queue_others() {
 fn a_callback_that_runs_callbacks_runs_none() {
     let machine = with_one_idle();
     let freed = counter();
-    let task = Task::new(&machine, |task| {
-        assert!(!task.machine.kernel.run_callbacks(0, 100));
-    });
-    Task::queue(task, &machine);
+    machine.queue(|machine| assert!(!machine.kernel.run_callbacks(0, 100)));
     machine.call(0, &freed);
-    assert_eq!(Task::run(task, &machine, 20), 1);
+    machine.jiffies(20, [0]);
     assert_eq!(count(&freed), 1, "the second one came later, and once");
 }
 
 #[test]
 fn a_callback_that_waits_for_a_barrier_is_refused() {
-    let machine =
-        Rc::new(Machine::<2>::with(1, |options| kernel::Options { panics: false, ..options }));
-    let task = Task::new(&machine, |task| {
-        assert_eq!(task.machine.kernel.barrier(), Err(Refused::InCallback));
-    });
-    Task::queue(task, &machine);
-    assert_eq!(Task::run(task, &machine, 20), 1);
-    assert_eq!(machine.kernel.snapshot().unwrap().misuses, (1, kernel::Hook::Barrier));
+    let machine = Machine::<2>::lenient(1);
+    machine.queue(|machine| assert_eq!(machine.kernel.barrier(), Err(Refused::InCallback)));
+    machine.jiffies(20, [0]);
+    assert_eq!(machine.misuses(), (1, kernel::Hook::Barrier));
 }
 
 #[test]
 fn a_callback_that_panics_has_run_and_the_next_ones_do() {
     let machine = with_one_idle();
     let freed = counter();
-    let task = Task::new(&machine, |_| panic!("as the test wants"));
-    Task::queue(task, &machine);
+    machine.queue(|_| panic!("as the test wants"));
     machine.call(0, &freed);
     let unwound = catch_unwind(AssertUnwindSafe(|| machine.jiffies(20, [0])));
     assert!(unwound.is_err() && count(&freed) == 0);
     on(0, || with_meanwhile(jiffies_of_0(&machine), || machine.kernel.barrier())).unwrap();
     assert_eq!(count(&freed), 1);
-    assert_eq!(Task::run(task, &machine, 0), 1);
+    assert_eq!(machine.kernel.cpu_snapshot(0).unwrap().callbacks, 0);
 }
 
 #[test]
@@ -123,10 +98,7 @@ fn a_batch_has_a_budget() {
     for _ in 0..30 {
         machine.call(0, &freed);
     }
-    for _ in 0..20 {
-        on(0, || machine.kernel.context_switch());
-        machine.busy_tick(0);
-    }
+    machine.switches(20, [0]);
     assert!(on(0, || machine.kernel.run_callbacks(0, 4)), "there are more");
     assert_eq!(count(&freed), 4);
     assert!(on(0, || machine.kernel.run_callbacks(0, 1_000)));
@@ -227,7 +199,7 @@ fn expedited_beside_a_normal_grace_period_ends_at_once() {
 
 #[test]
 fn a_caller_in_a_section_is_refused() {
-    let machine = Machine::<2>::with(2, |options| kernel::Options { panics: false, ..options });
+    let machine = Machine::<2>::lenient(2);
     let in_section = Err(Refused::InSection);
     section(|| {
         assert_eq!(machine.kernel.synchronize(), in_section);
@@ -235,5 +207,5 @@ fn a_caller_in_a_section_is_refused() {
         assert_eq!(machine.kernel.barrier(), in_section);
         assert_eq!(machine.kernel.wait(machine.kernel.cookie()), in_section);
     });
-    assert_eq!(machine.kernel.snapshot().unwrap().misuses.0, 4);
+    assert_eq!(machine.misuses().0, 4);
 }

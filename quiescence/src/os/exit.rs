@@ -88,9 +88,7 @@ mod imp {
 
 #[cfg(all(test, unix, not(miri)))]
 mod tests {
-    use std::process::Command;
-
-    const TEST: &str = "os::exit::tests::what_is_asked_for_is_called_at_the_end";
+    use crate::common::processes::*;
 
     extern "C" fn first() {
         println!("the first function");
@@ -102,13 +100,11 @@ mod tests {
 
     #[test]
     fn what_is_asked_for_is_called_at_the_end() {
-        if std::env::var_os("ROLE").is_some() {
+        if role().is_some() {
             assert!(super::at_exit(first) && super::at_exit(second));
             return println!("main ends");
         }
-        let mut again = Command::new(std::env::current_exe().unwrap());
-        let again = again.args([TEST, "--exact", "--nocapture"]).env("ROLE", "child");
-        let output = again.output().unwrap();
+        let output = again(this_test!(), "child", &[]);
         assert!(output.status.success(), "{output:?}");
         let said = String::from_utf8_lossy(&output.stdout);
         let (_, at_the_end) = said.split_once("main ends").expect(&said);

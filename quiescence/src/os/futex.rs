@@ -102,33 +102,20 @@ pub(super) mod twin {
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::{AtomicU32, is_portable, wait, wait_shared, wake_all};
-    use std::process::Command;
+    use crate::common::processes::*;
     use std::sync::atomic::AtomicBool;
     use std::sync::atomic::Ordering::{Acquire, Release, SeqCst};
     use std::sync::mpsc;
     use std::thread;
     use std::time::{Duration, Instant};
 
-    const ROLE: &str = "ROLE";
-
-    /// Runs one of these tests in a process whose futex is the twin.
-    fn again(test: &str) {
-        let output = Command::new(std::env::current_exe().unwrap())
-            .args([&format!("os::futex::tests::{test}"), "--exact", "--nocapture"])
-            .env(ROLE, "portable")
-            .env("QUIESCENCE_FUTEX", "portable")
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"), "there is a test");
-    }
+    /// A process whose futex is the twin.
+    const PORTABLE: &[(&str, &str)] = &[("QUIESCENCE_FUTEX", "portable")];
 
     #[test]
     #[cfg_attr(miri, ignore = "a child process")]
     fn the_environment_chooses_the_twin() {
-        if std::env::var_os(ROLE).is_none() {
-            return again("the_environment_chooses_the_twin");
-        }
+        in_its_own_process!(PORTABLE);
         assert!(is_portable());
         let word = AtomicU32::new(0);
         thread::scope(|scope| {
@@ -148,9 +135,7 @@ mod tests {
     #[test]
     #[cfg_attr(miri, ignore = "a child process")]
     fn the_twin_does_without_wake_ups_of_compiled_readers() {
-        if std::env::var_os(ROLE).is_none() {
-            return again("the_twin_does_without_wake_ups_of_compiled_readers");
-        }
+        in_its_own_process!(PORTABLE);
         let (sender, woken) = mpsc::channel();
         thread::spawn(move || {
             // The word stays as it is, and no thread wakes this one.
@@ -164,9 +149,7 @@ mod tests {
     #[test]
     #[cfg_attr(miri, ignore = "a child process")]
     fn a_child_finds_the_twin_free() {
-        if std::env::var_os(ROLE).is_none() {
-            return again("a_child_finds_the_twin_free");
-        }
+        in_its_own_process!(PORTABLE);
         // Forks take the locks once there is a domain.
         drop(crate::Domain::new().read());
         let (is_held, is_forked) = (AtomicBool::new(false), AtomicBool::new(false));
@@ -184,18 +167,8 @@ mod tests {
             while !is_held.load(SeqCst) {
                 thread::yield_now();
             }
-            // SAFETY: the child tries a lock and leaves by `_exit`.
-            let child = unsafe { libc::fork() };
-            if child == 0 {
-                let code = i32::from(!super::twin::LOCK.is_free());
-                // SAFETY: ends the child.
-                unsafe { libc::_exit(code) }
-            }
+            in_child(|| assert!(super::twin::LOCK.is_free(), "the lock is held in the child"));
             is_forked.store(true, SeqCst);
-            let mut status = 0;
-            // SAFETY: waits for the child made above.
-            assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
-            assert_eq!(status, 0, "the lock is held in the child");
         });
     }
 }

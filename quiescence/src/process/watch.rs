@@ -83,18 +83,13 @@ fn end_threads(deadline_ns: u64) {
 
 #[cfg(all(test, target_os = "linux", not(miri)))]
 mod tests {
-    use std::process::Command;
     use std::sync::mpsc;
-    use std::time::Duration;
 
     use crate::Domain;
+    use crate::common::processes::*;
     use crate::domain::tag::DomainTag;
-    use crate::limited;
     use crate::os::forking::ForkMutex;
     use crate::os::sync::{self, Rank, const_unless_loom};
-
-    const TEST: &str =
-        "process::watch::tests::a_lock_that_is_never_let_go_does_not_hold_up_the_end";
 
     const_unless_loom! {
         static STUCK: ForkMutex<()> = ForkMutex::new(Rank::Turn, ());
@@ -104,7 +99,7 @@ mod tests {
     /// once for all locks that a fork takes.
     #[test]
     fn a_lock_that_is_never_let_go_does_not_hold_up_the_end() {
-        if std::env::var_os("ROLE").is_some() {
+        if role().is_some() {
             let domain = Domain::global();
             domain.retire(Box::new(1)).expect("not in a section");
             let (holds, is_held) = mpsc::channel();
@@ -126,9 +121,6 @@ mod tests {
             (0..2).for_each(|_| is_held.recv().unwrap());
             std::process::exit(0);
         }
-        let mut again = Command::new(std::env::current_exe().unwrap());
-        again.args([TEST, "--exact", "--nocapture"]).env("ROLE", "child");
-        let output = limited::output(&mut again, Duration::from_secs(100)).unwrap();
-        assert!(output.status.success(), "{output:?}");
+        ends_again(this_test!(), "child", 0);
     }
 }

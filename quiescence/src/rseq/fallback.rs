@@ -230,24 +230,11 @@ mod tests {
     /// Forks; in the child `f` continues where the fork has interrupted it, and ends within 20 s.
     fn in_child(f: impl FnOnce()) {
         Fallback::current().prepare(); // as whatever has such sections does
-        // SAFETY: the child has this thread only, which uses what is meant to work after a fork,
-        // and ends by `_exit`.
-        match unsafe { libc::fork() } {
-            -1 => panic!("{}", std::io::Error::last_os_error()),
-            0 => {
-                // SAFETY: kills this process if it has not ended by then.
-                unsafe { libc::alarm(20) };
-                let whole = std::panic::catch_unwind(std::panic::AssertUnwindSafe(f)).is_ok();
-                // SAFETY: without running anything of the parent's.
-                unsafe { libc::_exit(i32::from(!whole)) }
-            }
-            child => {
-                let mut status = 0;
-                // SAFETY: for the child made above.
-                assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
-                assert_eq!(status, 0, "the child failed, or waits for ever");
-            }
-        }
+        crate::common::processes::in_child(|| {
+            // SAFETY: kills this process if it has not ended by then.
+            unsafe { libc::alarm(20) };
+            f();
+        });
     }
 
     fn sections() -> u64 {

@@ -152,7 +152,7 @@ fn updates(most: u64, read: Read, grace_period: impl Fn()) -> Found {
 
 /// Whether there are sequences. Where there are none, nothing of the kind is ever executed.
 fn are_there_sequences() -> bool {
-    crate::expect::sequences(percpu::path() == PerCpuPath::Restartable)
+    crate::common::expect::sequences(percpu::path() == PerCpuPath::Restartable)
 }
 
 #[test]

@@ -356,27 +356,19 @@ fn no_reader_sees_an_older_value_after_a_newer_one() {
 /// A thread that ends may load from the destructor of a thread-local, first or not.
 #[test]
 fn a_thread_that_ends_still_loads() {
-    struct Last(&'static ArcCell<u64>, Arc<AtomicU64>);
-    impl Drop for Last {
-        fn drop(&mut self) {
-            self.1.fetch_add(*self.0.load() + *self.0.load_full(), AcqRel);
-            self.0.store(Arc::new(4));
-        }
-    }
-    thread_local! {
-        static LAST: RefCell<Option<Last>> = const { RefCell::new(None) };
-    }
     static CELL: LazyLock<ArcCell<u64>> = LazyLock::new(|| ArcCell::from_pointee(4));
     let sum = Arc::new(AtomicU64::new(0));
     for loads_before in [false, true] {
         let (sum, cell) = (sum.clone(), &*CELL);
-        let end = move || {
-            LAST.set(Some(Last(cell, sum)));
+        elsewhere(move || {
+            at_thread_end(move || {
+                sum.fetch_add(*cell.load() + *cell.load_full(), AcqRel);
+                cell.store(Arc::new(4));
+            });
             if loads_before {
                 assert_eq!(*cell.load(), 4);
             }
-        };
-        thread::spawn(end).join().unwrap();
+        });
     }
     assert_eq!(sum.load(Acquire), 16);
 }

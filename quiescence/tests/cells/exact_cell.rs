@@ -1,7 +1,7 @@
 //! `ExactCell`: counts are exact whatever meets, values are dropped at once, and an address that is
 //! used again is not taken for another object.
 
-use crate::common::user_types::{OnClone, Pointer};
+use crate::common::user_types::{SHAKES, Shaky};
 use crate::common::*;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -193,30 +193,14 @@ fn an_address_with_bits_of_the_tag_is_refused() {
     assert!(refused.downcast_ref::<&str>().unwrap().contains("Counted::TAG"));
 }
 
-thread_local! {
-    /// Whether the clone of a [`Fragile`] panics.
-    static UNWILLING: Cell<bool> = const { Cell::new(false) };
-}
-
-type Fragile = Pointer<Panics>;
-
-#[derive(Debug)]
-struct Panics;
-
-impl OnClone for Panics {
-    fn on_clone() {
-        assert!(!UNWILLING.get(), "a clone that panics");
-    }
-}
-
 #[test]
 fn a_clone_that_panics_leaves_what_is_borrowed() {
     let value = Arc::new(7);
-    let cell = ExactCell::new(Fragile::new(Arc::clone(&value)));
+    let cell = ExactCell::new(Shaky::new(Arc::clone(&value)));
     let mut guards: Vec<_> = iter::repeat_with(|| cell.load()).take(8).collect();
-    UNWILLING.set(true);
+    SHAKES.set(true);
     panic_of(|| cell.load()); // the ninth guard is a clone
-    panic_of(|| cell.store(Fragile::new(Arc::new(0))));
+    panic_of(|| cell.store(Shaky::new(Arc::new(0))));
     // The first: a thread may have the slots of one that has ended and some of whose guards have
     // not, so the last ones may have counts.
     let guard = guards.remove(0);
@@ -225,7 +209,7 @@ fn a_clone_that_panics_leaves_what_is_borrowed() {
     drop(guards);
     assert_eq!(Arc::strong_count(&value), 2, "the reference that the store took is lost");
     // SAFETY: the one that the store took out of the cell, and lost.
-    unsafe { Fragile::dec(Arc::as_ptr(&value)) };
+    unsafe { Shaky::dec(Arc::as_ptr(&value)) };
 }
 
 /// Objects of two kinds whose addresses are used again at once: each reader finds the kind of its

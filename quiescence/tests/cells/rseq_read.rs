@@ -308,11 +308,7 @@ fn a_reader_that_is_stopped_in_a_load_holds_up_no_updater() {
 
 #[test]
 fn all_of_this_holds_on_the_portable_path() {
-    storm::again_in_a_process_with(&["rseq_read"], "QUIESCENCE_PERCPU", "portable");
-    storm::again_in_a_process_with(&["rseq_read"], "QUIESCENCE_FENCES", "portable");
-}
-
-#[test]
-fn and_where_the_c_library_has_no_sequences() {
-    storm::again_in_a_process_with(&["rseq_read"], "GLIBC_TUNABLES", "glibc.pthread.rseq=0");
+    for [(name, value)] in PORTABLE {
+        storm::again_in_a_process_with(&["rseq_read"], name, value);
+    }
 }

@@ -5,6 +5,7 @@ use crate::common::*;
 use std::collections::{BTreeSet, HashMap as Model};
 use std::fmt::Debug;
 
+use crate::common::user_types::Constant;
 use equivalent::Equivalent;
 use quiescence::collections::copy_map::{CopyMap, Operation};
 use quiescence::sync::NoUninit;
@@ -35,18 +36,9 @@ of! {
     [u64; 5]: |number| [number; 5]
 }
 
-/// A hash of few values, so that buckets overflow.
-#[derive(Default)]
-struct Poor(u64);
-
-impl Hasher for Poor {
-    fn write(&mut self, bytes: &[u8]) {
-        self.0 += bytes.iter().map(|byte| u64::from(*byte)).sum::<u64>();
-    }
-
-    fn finish(&self) -> u64 {
-        ((self.0 % 3) << 56) | (self.0 % 5)
-    }
+hasher! {
+    /// Few values, so that buckets overflow.
+    Poor: |number| ((number % 3) << 56) | (number % 5)
 }
 
 type PoorHash = BuildHasherDefault<Poor>;
@@ -375,25 +367,18 @@ fn no_key_is_seen_twice_after_a_panic_of_hash() {
     assert_eq!(seen, [7, 11]);
 }
 
-/// The number itself; some time later.
-#[derive(Default)]
-struct Slow(u64);
-
-type SlowHash = BuildHasherDefault<Slow>;
-
 thread_local!(static HASHES_LEFT: Cell<u64> = const { Cell::new(u64::MAX) });
 
-impl Hasher for Slow {
-    fn write(&mut self, bytes: &[u8]) {
-        self.0 = u64::from_ne_bytes(bytes.try_into().unwrap());
-    }
-
-    fn finish(&self) -> u64 {
+hasher! {
+    /// The number itself; some time later.
+    Slow: |number| {
         HASHES_LEFT.set(HASHES_LEFT.get().checked_sub(1).expect("it does not end"));
         (0..rounds(100, 1)).for_each(|_| std::hint::spin_loop());
-        self.0
+        number
     }
 }
+
+type SlowHash = BuildHasherDefault<Slow>;
 
 /// The bucket of that key changes before a mover has the hashes of its keys.
 #[test]
@@ -477,18 +462,7 @@ impl Equivalent<u64> for Changes<'_> {
 }
 
 /// One bucket, one tag.
-#[derive(Default)]
-struct One;
-
-impl Hasher for One {
-    fn write(&mut self, _: &[u8]) {}
-
-    fn finish(&self) -> u64 {
-        0
-    }
-}
-
-type OneHash = BuildHasherDefault<One>;
+type OneHash = BuildHasherDefault<Constant>;
 
 #[test]
 fn a_look_up_of_a_bucket_that_changes_each_time_ends() {
@@ -503,11 +477,10 @@ fn a_look_up_of_a_bucket_that_changes_each_time_ends() {
 #[test]
 fn a_thread_that_ends_uses_a_map() {
     static MAP: LazyLock<CopyMap<u64, u64>> = LazyLock::new(|| (0..100).map(|n| (n, n)).collect());
-    thread_local!(static LAST: OnDrop<fn()> = const { OnDrop(last) });
-    fn last() {
-        MAP.update(&1, |n| n + 1);
-    }
-    threads(3, |_| LAST.with(|_| assert_eq!(MAP.get(&2), Some(2))));
+    threads(3, |_| {
+        at_thread_end(|| _ = MAP.update(&1, |n| n + 1));
+        assert_eq!(MAP.get(&2), Some(2));
+    });
     assert_eq!(MAP.get(&1), Some(4));
 }
 

@@ -127,20 +127,9 @@ fn as_the_model<K: Of, V: Of, S: BuildHasher + Default>(keys: u64, rounds: usize
     quiescence::barrier();
 }
 
-/// A hash of few values, so that buckets have nodes with many entries.
-#[derive(Default)]
-struct Poor(u64);
-
-impl Hasher for Poor {
-    fn write(&mut self, bytes: &[u8]) {
-        for &byte in bytes {
-            self.0 = self.0.wrapping_mul(31).wrapping_add(u64::from(byte));
-        }
-    }
-
-    fn finish(&self) -> u64 {
-        (self.0 % 7) | ((self.0 % 3) << 60)
-    }
+hasher! {
+    /// Few values, so that buckets have nodes with many entries.
+    Poor: |number| (number % 7) | ((number % 3) << 60)
 }
 
 type PoorHash = BuildHasherDefault<Poor>;

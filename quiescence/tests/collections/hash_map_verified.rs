@@ -44,24 +44,9 @@ fn cost<S: BuildHasher>(map: &HashMap<Counting, u64, S>, key: u64) -> (u64, u64)
     cost
 }
 
-/// A number is its own hash.
-#[derive(Default)]
-struct Itself(u64);
-
-impl Hasher for Itself {
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = self.0 << 8 | u64::from(*byte);
-        }
-    }
-
-    fn write_u64(&mut self, number: u64) {
-        self.0 = number;
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
-    }
+hasher! {
+    /// A number is its own hash.
+    Itself: |number| number
 }
 
 /// A map of so many keys, each `step` after the one before.

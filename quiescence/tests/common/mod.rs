@@ -8,13 +8,13 @@ pub(crate) mod limited;
 pub(crate) mod shuffle;
 pub(crate) mod storm;
 pub(crate) mod memory;
+pub(crate) mod processes;
 pub(crate) mod user_types;
 
 pub(crate) use std::cell::{Cell, RefCell};
 pub(crate) use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher};
 pub(crate) use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
 pub(crate) use std::pin::pin;
-use std::process::{Command, Output};
 pub(crate) use std::ptr::{self, NonNull};
 pub(crate) use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 pub(crate) use std::sync::atomic::{
@@ -34,7 +34,8 @@ use quiescence::tuning::Tuning;
 use quiescence::tuning::{Fences, PerCpuPath};
 pub(crate) use quiescence::{AtLimit, Domain, Rcu, RcuOption, Srcu, Weigh};
 
-pub(crate) use user_types::{Count, Counted, Dropped, OnDrop, Random, Woken};
+pub(crate) use processes::*;
+pub(crate) use user_types::{Count, Counted, Dropped, OnDrop, Random, Woken, hasher};
 
 /// So many rounds, or bytes, or threads; fewer under Miri, which takes a thousand times as long.
 pub(crate) const fn rounds<T: Copy>(many: T, under_miri: T) -> T {
@@ -124,6 +125,15 @@ pub(crate) fn beside<R, A: FnMut()>(
 /// Calls `f` on a thread of its own, and waits for the end of that.
 pub(crate) fn elsewhere<R: Send>(f: impl FnOnce() -> R + Send) -> R {
     thread::scope(|scope| scope.spawn(f).join().unwrap())
+}
+
+/// Has `f` called where the calling thread's locals are destroyed: after the library's own, if the
+/// thread has not used the library yet, else before them.
+pub(crate) fn at_thread_end(f: impl FnMut() + 'static) {
+    thread_local! {
+        static AT_END: RefCell<Vec<OnDrop<Box<dyn FnMut()>>>> = const { RefCell::new(Vec::new()) };
+    }
+    AT_END.with_borrow_mut(|all| all.push(OnDrop(Box::new(f))));
 }
 
 /// Lets other threads run until it is so.
@@ -227,112 +237,6 @@ pub(crate) fn forbid(call: libc::c_long, first: Option<u32>) {
     assert_eq!(unsafe { libc::syscall(libc::SYS_seccomp, mode, flags, &raw const program) }, 0);
 }
 
-/// Runs `f` in a child process made by `fork`; a panic there is a failure here.
-#[cfg(unix)]
-pub(crate) fn in_child(f: impl FnOnce()) {
-    // SAFETY: the child runs only `f` on the one thread it has and leaves by `_exit`. What `f` uses
-    // of the library is meant to work after a fork; glibc's allocator does.
-    match unsafe { libc::fork() } {
-        -1 => panic!("fork: {}", std::io::Error::last_os_error()),
-        0 => end_child(catch_unwind(AssertUnwindSafe(f)).is_ok()),
-        child => assert_eq!(status_of(child), 0, "the child failed"),
-    }
-}
-
-/// Ends a child process, which is well if it is whole, without running anything of the parent's.
-#[cfg(unix)]
-pub(crate) fn end_child(is_whole: bool) -> ! {
-    // SAFETY: ends the process.
-    unsafe { libc::_exit(i32::from(!is_whole)) }
-}
-
-/// Waits until a child made by `fork` has ended: 0 if that is well.
-#[cfg(unix)]
-pub(crate) fn status_of(child: libc::pid_t) -> libc::c_int {
-    let mut status = -1;
-    // SAFETY: waits for a child of the caller's.
-    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
-    status
-}
-
-const ROLE: &str = "ROLE";
-
-/// One test of this program in a new process, in which it finds its role set to `role`.
-pub(crate) fn command_of(test: &str, role: &str) -> Command {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args([test, "--exact", "--nocapture", "--test-threads=1"]).env(ROLE, role);
-    command
-}
-
-/// Runs one test of this program in a new process, in which it finds its role set to `role`. It is
-/// killed if it takes longer than 300 s, which is a failure of its own, and if this thread ends.
-pub(crate) fn again(test: &str, role: &str, environment: &[(&str, &str)]) -> Output {
-    let mut command = command_of(test, role);
-    command.envs(environment.iter().copied());
-    #[cfg(target_os = "linux")]
-    {
-        use rustix::process::{Signal, set_parent_process_death_signal};
-        use std::os::unix::process::CommandExt;
-        let end_with_parent = || Ok(set_parent_process_death_signal(Some(Signal::KILL))?);
-        // SAFETY: between `fork` and `exec` it makes a system call and nothing else.
-        unsafe { command.pre_exec(end_with_parent) };
-    }
-    limited::output(&mut command, Duration::from_secs(300)).unwrap()
-}
-
-/// As [`again`], which ends with this code; returns what it has said to standard error.
-pub(crate) fn ends_again(test: &str, role: &str, code: i32) -> String {
-    let output = again(test, role, &[]);
-    assert_eq!(output.status.code(), Some(code), "{output:?}");
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
-/// As [`again`], for a test that is to pass there. Miri has no other processes.
-pub(crate) fn passes_again(test: &str, role: &str, environment: &[(&str, &str)]) {
-    if cfg!(miri) {
-        return expect::say("other processes", "", "run it without Miri");
-    }
-    let output = again(test, role, environment);
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{role} {environment:?} {:?}: {said}", output.status);
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(said.contains("1 passed"), "no such test: {said}");
-}
-
-/// The test that the type of a function in it names: `program::module::test::{{closure}}`.
-pub(crate) fn test_of<F>(_: F) -> &'static str {
-    let path = std::any::type_name::<F>().split("::{{closure}}").next().unwrap();
-    path.split_once("::").unwrap().1
-}
-
-/// The name of the test that this is in, in its program.
-macro_rules! this_test {
-    () => {
-        $crate::common::test_of(|| ())
-    };
-}
-
-/// The rest of a test is run by a process of its own, with this in its environment if something is
-/// given, or one for each of some environments: else the test ends here, once it has passed there.
-macro_rules! in_its_own_process {
-    () => {
-        in_its_own_process!(&[])
-    };
-    (each of $environments:expr) => {
-        if cfg!(miri) || $crate::common::role().is_none() {
-            return ($environments.iter())
-                .for_each(|some| $crate::common::passes_again(this_test!(), "alone", some));
-        }
-    };
-    ($environment:expr) => {
-        if cfg!(miri) || $crate::common::role().is_none() {
-            return $crate::common::passes_again(this_test!(), "alone", $environment);
-        }
-    };
-}
-
-pub(crate) use {in_its_own_process, this_test};
-
 /// Both paths of what counts by CPU, as far as this process has both: environments.
 pub(crate) const BOTH: &[&[(&str, &str)]] = &[&[], &[("QUIESCENCE_PERCPU", "portable")]];
 
@@ -342,11 +246,6 @@ pub(crate) const PORTABLE: [[(&str, &str); 1]; 3] = [
     [("QUIESCENCE_FENCES", "portable")],
     [("GLIBC_TUNABLES", "glibc.pthread.rseq=0")],
 ];
-
-/// The role of this process, if [`again`] has started it.
-pub(crate) fn role() -> Option<String> {
-    std::env::var(ROLE).ok()
-}
 
 /// A domain with a limit, and without reports of stalls.
 pub(crate) fn domain_with_limit(objects_max: u64, bytes_max: u64) -> Domain {

@@ -1,6 +1,6 @@
 //! What users give the library to work with, for tests of what it does with that.
 
-use std::hash::Hasher;
+use std::cell::Cell;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, Release};
@@ -168,6 +168,23 @@ unsafe impl<C: OnClone> cell::Counted for Pointer<C> {
     }
 }
 
+thread_local! {
+    /// Whether the clone of a [`Shaky`] panics.
+    pub(crate) static SHAKES: Cell<bool> = const { Cell::new(false) };
+}
+
+/// A pointer whose clone may panic.
+pub(crate) type Shaky = Pointer<Shakes>;
+
+#[derive(Debug)]
+pub(crate) struct Shakes;
+
+impl OnClone for Shakes {
+    fn on_clone() {
+        assert!(!SHAKES.get(), "on purpose");
+    }
+}
+
 /// A counted pointer of which a guard shows a part.
 #[derive(Clone, Debug)]
 pub(crate) struct Own(pub(crate) Arc<(u64, String)>);
@@ -203,16 +220,36 @@ unsafe impl RefCnt for Own {
     }
 }
 
-/// All keys have one hash.
-#[derive(Default)]
-pub(crate) struct Constant;
+/// A hasher by a function of the number that a key is; bytes are made a number first.
+macro_rules! hasher {
+    ($(#[$meta:meta])* $vis:vis $name:ident: $hash:expr) => {
+        $(#[$meta])*
+        #[derive(Default)]
+        $vis struct $name(u64);
 
-impl Hasher for Constant {
-    fn write(&mut self, _: &[u8]) {}
+        impl std::hash::Hasher for $name {
+            fn write(&mut self, bytes: &[u8]) {
+                let more = |sum: u64, byte: &u8| sum.wrapping_mul(31).wrapping_add((*byte).into());
+                self.0 = bytes.iter().fold(self.0, more);
+            }
 
-    fn finish(&self) -> u64 {
-        0x1234_5678_9abc_def0
-    }
+            fn write_u64(&mut self, number: u64) {
+                self.0 = number;
+            }
+
+            fn finish(&self) -> u64 {
+                let hash: fn(u64) -> u64 = $hash;
+                hash(self.0)
+            }
+        }
+    };
+}
+
+pub(crate) use hasher;
+
+hasher! {
+    /// All keys have one hash.
+    pub(crate) Constant: |_| 0x1234_5678_9abc_def0
 }
 
 /// Panics when it is dropped; and so does what it panics with, a few times.

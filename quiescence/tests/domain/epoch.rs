@@ -317,25 +317,20 @@ fn an_unaligned_pointer_is_refused() {
 /// Destructors of thread-locals pin as well, also after the library's own have run.
 #[test]
 fn a_thread_that_ends_may_pin() {
-    struct Last(Arc<AtomicUsize>);
-    impl Drop for Last {
-        fn drop(&mut self) {
-            let guard = epoch::pin();
-            defer_counted(&guard, &self.0);
-            let collector = Collector::new();
-            defer_counted(&collector.register().pin(), &self.0);
-        }
-    }
-    thread_local! {
-        static BEFORE: RefCell<Option<Last>> = const { RefCell::new(None) };
-        static AFTER: RefCell<Option<Last>> = const { RefCell::new(None) };
-    }
     let drops = Arc::new(AtomicUsize::new(0));
-    elsewhere(|| {
-        BEFORE.set(Some(Last(Arc::clone(&drops))));
-        epoch::pin().defer(|| {});
-        AFTER.set(Some(Last(Arc::clone(&drops))));
-    });
+    for pins_before in [false, true] {
+        let (pin, counted) = (|| epoch::pin().defer(|| {}), Arc::clone(&drops));
+        elsewhere(move || {
+            if pins_before {
+                pin();
+            }
+            at_thread_end(move || {
+                defer_counted(&epoch::pin(), &counted);
+                defer_counted(&Collector::new().register().pin(), &counted);
+            });
+            pin();
+        });
+    }
     while drops.load(SeqCst) != 4 {
         quiescence::barrier();
     }

@@ -258,32 +258,14 @@ fn a_thread_that_ends_leaves_its_stock_and_what_waits_to_others() {
     });
 }
 
-/// Retires what it has when its thread ends.
-#[derive(Default)]
-struct Last(RefCell<Option<(Domain, Vec<Counted>)>>);
-
-impl Drop for Last {
-    fn drop(&mut self) {
-        if let Some((domain, objects)) = self.0.take() {
-            for object in objects {
-                domain.retire(Box::new(object)).unwrap();
-            }
-        }
-    }
-}
-
-thread_local! {
-    static LAST: Last = Last::default();
-}
-
 #[test]
 fn a_thread_locals_destructor_may_retire_at_the_limit() {
     let (domain, live) = (small(), Arc::new(Live::default()));
     let (inside, counted) = (domain.clone(), Arc::clone(&live));
     elsewhere(move || {
         // Made before the library's own thread-locals, and so destroyed after them.
-        let objects = (0..100).map(|_| Counted::new(&counted)).collect();
-        LAST.with(|last| last.0.replace(Some((inside.clone(), objects))));
+        let (last, objects) = (inside.clone(), move || Counted::new(&counted));
+        at_thread_end(move || (0..100).for_each(|_| last.retire(Box::new(objects())).unwrap()));
         inside.retire(Box::new(1)).unwrap();
     });
     domain.barrier();

@@ -111,36 +111,25 @@ fn the_last_holdout_wakes_a_sleeping_updater() {
     });
 }
 
-thread_local! {
-    static LATE: RefCell<Option<Late>> = const { RefCell::new(None) };
+/// Reads, while the thread's locals are being destroyed.
+fn read_late(domain: &Domain) -> u64 {
+    let value = Rcu::new_in(5, domain.clone());
+    let (outer, inner) = (domain.read(), domain.read());
+    let sum = *value.load(&outer) + *value.load(&inner);
+    drop((outer, inner));
+    let global = Rcu::new(6);
+    let (outer, inner) = (quiescence::read(), quiescence::read());
+    let sum = sum + *global.load(&outer) + *global.load(&inner);
+    drop((outer, inner));
+    // Retiring works as well; nothing of it is lost.
+    let run = Arc::new(AtomicU32::new(0));
+    domain.retire(Box::new(Dropped(run.clone()))).unwrap();
+    elsewhere(|| domain.barrier());
+    assert_eq!(run.load(SeqCst), 1);
+    sum
 }
 
-/// Reads in its destructor, which runs while the thread's locals are being destroyed.
-struct Late {
-    domain: Domain,
-    result: mpsc::Sender<u64>,
-}
-
-impl Drop for Late {
-    fn drop(&mut self) {
-        let value = Rcu::new_in(5, self.domain.clone());
-        let (outer, inner) = (self.domain.read(), self.domain.read());
-        let sum = *value.load(&outer) + *value.load(&inner);
-        drop((outer, inner));
-        let global = Rcu::new(6);
-        let (outer, inner) = (quiescence::read(), quiescence::read());
-        let sum = sum + *global.load(&outer) + *global.load(&inner);
-        drop((outer, inner));
-        // Retiring works as well; nothing of it is lost.
-        let (run, result) = (Arc::new(AtomicU32::new(0)), self.result.clone());
-        self.domain.retire(Box::new(Dropped(run.clone()))).unwrap();
-        result.send(sum).unwrap();
-        elsewhere(|| self.domain.barrier());
-        assert_eq!(run.load(SeqCst), 1);
-    }
-}
-
-/// Both orders: our own thread-local is destroyed before `LATE`, or is made only by it.
+/// Both orders: the library's own thread-local is destroyed before ours, or is made only by it.
 fn read_in_a_destructor(register_before: bool, register_after: bool) {
     let domain = Domain::new();
     let (sender, receiver) = mpsc::channel();
@@ -150,7 +139,8 @@ fn read_in_a_destructor(register_before: bool, register_after: bool) {
         if register_before {
             register();
         }
-        LATE.set(Some(Late { domain: inside.clone(), result: sender }));
+        let late = inside.clone();
+        at_thread_end(move || sender.send(read_late(&late)).unwrap());
         if register_after {
             register();
         }

@@ -19,18 +19,9 @@ const OPERATIONS: u64 = 500;
 /// Keys that are in no history: for the table to grow.
 const FILLERS_FROM: u64 = 1_000;
 
-/// Everything into one bucket, under two tags.
-#[derive(Default)]
-struct Crowding(u64);
-
-impl Hasher for Crowding {
-    fn write(&mut self, bytes: &[u8]) {
-        self.0 = bytes.iter().fold(self.0, |sum, byte| sum + u64::from(*byte));
-    }
-
-    fn finish(&self) -> u64 {
-        (self.0 % 2) << 63
-    }
+hasher! {
+    /// Everything into one bucket, under two tags.
+    Crowding: |number| (number % 2) << 63
 }
 
 type Crowded = BuildHasherDefault<Crowding>;

@@ -161,22 +161,9 @@ fn what_drops_retire_at_the_end_is_dropped_as_well() {
     });
 }
 
-/// Retires what it has when its thread ends.
-struct AtThreadEnd(Vec<Told>);
-
-impl Drop for AtThreadEnd {
-    fn drop(&mut self) {
-        self.0.drain(..).for_each(|late| quiescence::retire(Box::new(late)).unwrap());
-    }
-}
-
-thread_local! {
-    static LATE: RefCell<AtThreadEnd> = const { RefCell::new(AtThreadEnd(Vec::new())) };
-}
-
 fn retire_late() {
     // First, so that the library's own thread-local goes before it.
-    LATE.with_borrow_mut(|late| late.0.extend((0..10).map(|_| told())));
+    at_thread_end(|| retire(10));
     quiescence::retire(Box::new(told())).unwrap();
 }
 

@@ -8,7 +8,7 @@ use quiescence::{
     hazard,
 };
 
-use crate::common::user_types::{OnClone, Pointer};
+use crate::common::user_types::{SHAKES, Shaky};
 
 /// References to the object that begins where the `Arc`'s memory ends.
 static NEXT: AtomicUsize = AtomicUsize::new(0);
@@ -75,22 +75,6 @@ fn the_callers_pointer_was_given_up_for_the_cells() {
     assert_eq!((*was, *cell.load_full()), (5, 6));
     drop((guard, was));
     quiescence::hazard::barrier();
-}
-
-thread_local! {
-    /// Whether the clone of a [`Shaky`] panics.
-    static SHAKES: Cell<bool> = const { Cell::new(false) };
-}
-
-/// A pointer whose clone may panic.
-type Shaky = Pointer<Shakes>;
-
-struct Shakes;
-
-impl OnClone for Shakes {
-    fn on_clone() {
-        assert!(!SHAKES.get(), "on purpose");
-    }
 }
 
 /// Has a cell call a clone that panics. Then the only reference to the value is the one here.

@@ -52,22 +52,9 @@ fn a_map_of_too_many_entries_was_dropped_without_a_table() {
     }
 }
 
-/// The lowest bits of a number choose its bucket: sixteen numbers in each of so many.
-#[derive(Default)]
-struct Crowded(u64);
-
-impl Hasher for Crowded {
-    fn write(&mut self, _: &[u8]) {
-        unreachable!("keys are u64");
-    }
-
-    fn write_u64(&mut self, number: u64) {
-        self.0 = (number / 16) | (number << 56);
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
-    }
+hasher! {
+    /// The lowest bits choose a bucket: sixteen numbers in each of so many.
+    Crowded: |number| (number / 16) | (number << 56)
 }
 
 type Numbers = HashMap<u64, u64, BuildHasherDefault<Crowded>, Private>;
@@ -343,19 +330,7 @@ fn a_reader_found_a_freed_entry_after_a_hash_that_panicked() {
     thread_local!(static ARMED: Cell<bool> = const { Cell::new(false) });
     static MAP: OnceLock<HashMap<Prying, u64, BuildHasherDefault<OneTag>>> = OnceLock::new();
 
-    #[derive(Default)]
-    struct OneTag(u64);
-    impl Hasher for OneTag {
-        fn write(&mut self, _: &[u8]) {
-            unreachable!("keys are u64");
-        }
-        fn write_u64(&mut self, number: u64) {
-            self.0 = 0x55 << 56 | (number & 0xf);
-        }
-        fn finish(&self) -> u64 {
-            self.0
-        }
-    }
+    hasher!(OneTag: |number| 0x55 << 56 | (number & 0xf));
 
     fn hook(point: Point) {
         if point == Point::SlotTagged && ARMED.replace(false) {

@@ -1,8 +1,8 @@
 //! `quiescence::sync::LocalGlobalLock`: writers are alone, turns are fair, guards end on any
 //! thread.
 //!
-//! Threads are moved from CPU to CPU all the time. The whole file is run again in processes that
-//! count portably. `cargo xtask mutants` runs tests of it where a step is missing.
+//! Threads are moved from CPU to CPU all the time. `tools.rs` runs the whole file again in
+//! processes that count portably. `cargo xtask mutants` runs tests of it where a step is missing.
 #![cfg(target_os = "linux")]
 
 use crate::common::*;
@@ -128,11 +128,4 @@ fn a_writer_that_waits_is_not_passed() {
         });
     }
     assert_eq!(*lock.read(), 50);
-}
-
-#[test]
-fn all_of_it_in_other_processes() {
-    for [(name, value)] in PORTABLE {
-        storm::again_in_a_process_with(&["local_global"], name, value);
-    }
 }

@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
 
+use crate::program::succeeds;
+
 /// A symbol that a library defines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Symbol {
@@ -18,7 +20,7 @@ pub(crate) struct Symbol {
 pub(crate) fn exports(library: &Path) -> BTreeMap<String, Symbol> {
     let thread_local = thread_local_symbols(library);
     let text =
-        run(Command::new("nm").args(["-D", "--defined-only", "--format=posix"]).arg(library));
+        succeeds(Command::new("nm").args(["-D", "--defined-only", "--format=posix"]).arg(library));
     let symbols = text.lines().map(|line| {
         let words: Vec<_> = line.split_whitespace().collect();
         let (name, letter) = (words[0].to_owned(), words[1].chars().next().expect("a letter"));
@@ -36,14 +38,14 @@ pub(crate) fn exports(library: &Path) -> BTreeMap<String, Symbol> {
 }
 
 fn thread_local_symbols(library: &Path) -> BTreeSet<String> {
-    let text = run(Command::new("readelf").args(["--wide", "--dyn-syms"]).arg(library));
+    let text = succeeds(Command::new("readelf").args(["--wide", "--dyn-syms"]).arg(library));
     let lines = text.lines().filter(|line| line.split_whitespace().nth(3) == Some("TLS"));
     lines.map(|line| line.split_whitespace().nth(7).expect("a name").to_owned()).collect()
 }
 
 /// The entries of the dynamic section: tag and value, as text.
 pub(crate) fn dynamic(file: &Path) -> Vec<(String, String)> {
-    let text = run(Command::new("readelf").args(["--wide", "--dynamic"]).arg(file));
+    let text = succeeds(Command::new("readelf").args(["--wide", "--dynamic"]).arg(file));
     let entries = text.lines().filter_map(|line| {
         let (tag, value) = line.trim().strip_prefix("0x")?.split_once('(')?.1.split_once(')')?;
         let value = value.trim();
@@ -60,7 +62,7 @@ pub(crate) fn values<'e>(entries: &'e [(String, String)], tag: &str) -> Vec<&'e 
 
 /// The kinds of relocations, and the symbols that they name.
 pub(crate) fn relocations(file: &Path) -> BTreeSet<(String, String)> {
-    let text = run(Command::new("readelf").args(["--wide", "--relocs"]).arg(file));
+    let text = succeeds(Command::new("readelf").args(["--wide", "--relocs"]).arg(file));
     let lines = text.lines().filter_map(|line| {
         let mut words = line.split_whitespace().skip(2);
         let kind = words.next()?.to_owned();
@@ -72,15 +74,6 @@ pub(crate) fn relocations(file: &Path) -> BTreeSet<(String, String)> {
 
 /// The names of the segments.
 pub(crate) fn segments(file: &Path) -> Vec<String> {
-    let text = run(Command::new("readelf").args(["--wide", "--program-headers"]).arg(file));
+    let text = succeeds(Command::new("readelf").args(["--wide", "--program-headers"]).arg(file));
     text.lines().map(|line| line.trim().to_owned()).filter(|line| !line.is_empty()).collect()
-}
-
-/// Runs a tool; its output.
-pub(crate) fn run(command: &mut Command) -> String {
-    let shown = format!("{command:?}");
-    let output = command.output().unwrap_or_else(|error| panic!("{shown}: {error}"));
-    let complaints = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{shown}: {}\n{complaints}", output.status);
-    String::from_utf8(output.stdout).expect("tools print UTF-8")
 }

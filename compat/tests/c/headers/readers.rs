@@ -5,6 +5,7 @@
 use xtask::needs;
 
 use super::tree::Tree;
+use crate::program::FLAVORS;
 
 /// A function's instructions up to its first return.
 fn way(assembly: &str, function: &str) -> Vec<String> {
@@ -38,8 +39,6 @@ fn is_fenced(way: &[String]) -> bool {
         ["mfence", "lock", "xchg"].iter().any(|fence| instruction.starts_with(fence))
     })
 }
-
-const FLAVORS: [&str; 5] = ["memb", "mb", "bp", "qsbr", "signal"];
 
 #[test]
 fn inlined_readers_are_no_longer_than_debians() {

@@ -113,7 +113,7 @@ impl Compiled {
 
 /// A directory of one test, empty.
 pub(crate) fn scratch(name: &str) -> PathBuf {
-    crate::common::scratch("headers", name)
+    crate::scratch::scratch(name)
 }
 
 /// Compiles a program of `tests/headers` against a tree, runs it, and returns what it wrote.

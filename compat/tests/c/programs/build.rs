@@ -3,15 +3,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
 
-use xtask::limited;
 use xtask::needs::{debian_headers, debian_libraries, libraries_0_15, liburcu_0_15};
 
 use super::table::{Headers, Job, Theirs};
-
-/// No compiler takes so long, and no program.
-const LIMIT: Duration = Duration::from_secs(60);
+use crate::program::{output, text};
 
 /// What all jobs share.
 #[derive(Debug)]
@@ -53,11 +49,6 @@ pub(crate) fn debian_library(theirs: Theirs, name: &str) -> PathBuf {
         Theirs::V15 => libraries_0_15(),
     };
     directory.join(format!("liburcu-{name}.so.8"))
-}
-
-fn text(output: &std::process::Output) -> String {
-    let said = [&output.stdout[..], &output.stderr[..]].concat();
-    String::from_utf8_lossy(&said).into_owned()
 }
 
 /// The executable, or what the compiler said.
@@ -106,7 +97,7 @@ pub(crate) fn compile(place: &Place, job: &Job) -> Result<Compiled, String> {
     if job.program.source != "futex.c" {
         command.args(["-lurcu-cds", "-lurcu-common"]);
     }
-    let output = limited::output(&mut command, LIMIT).map_err(|error| format!("gcc: {error}"))?;
+    let output = output(&mut command);
     if !output.status.success() {
         return Err(text(&output));
     }

@@ -7,6 +7,7 @@ use std::process::Command;
 
 use super::build::{Compiled, debian_library};
 use super::table::{Headers, Job, LIBRARIES, Theirs, Variant, With};
+use crate::program::succeeds;
 
 /// What no program can take by its name, and why.
 const EXCEPTIONS: &[(&str, &str)] = &[
@@ -18,9 +19,7 @@ const EXCEPTIONS: &[(&str, &str)] = &[
 fn names(file: &Path, defined_only: bool) -> BTreeSet<String> {
     let mut command = Command::new("nm");
     command.arg("-D").args(defined_only.then_some("--defined-only")).arg(file);
-    let output = command.output().expect("nm(1), of binutils");
-    assert!(output.status.success(), "nm {}", file.display());
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let text = succeeds(&mut command);
     text.lines().filter_map(|line| line.split_whitespace().last()).map(str::to_owned).collect()
 }
 

@@ -2,18 +2,14 @@
 
 use std::ffi::OsString;
 use std::path::Path;
-use std::process::Command;
-use std::time::{Duration, Instant};
+use std::process::{Command, Output};
+use std::time::Instant;
 
-use xtask::limited;
 use xtask::needs::in_0_15;
 
 use super::build::{Compiled, Place};
 use super::table::{Headers, Job, Theirs, Variant, With, faults_of};
-
-/// What all cases of a program do within seconds, they do within this on a machine that is busy;
-/// more is a hang.
-const LIMIT: Duration = Duration::from_secs(120);
+use crate::program::{output, text};
 
 pub(crate) const HEADING: &str =
     "program          library  headers   readers   ours              Debian's";
@@ -75,13 +71,7 @@ pub(crate) fn run_with_each_library(place: &Place, job: &Job, compiled: &Compile
     outcomes
 }
 
-struct Ended {
-    said: String,
-    is_success: bool,
-    how: String,
-}
-
-fn execute(place: &Place, program: &Path, arguments: &[&str], libraries: Libraries) -> Ended {
+fn execute(place: &Place, program: &Path, arguments: &[&str], libraries: Libraries) -> Output {
     let ours = place.ours.join("lib");
     let line: Vec<OsString> = match libraries {
         Libraries::Ours | Libraries::Theirs(Theirs::V13) => vec![program.into()],
@@ -100,13 +90,7 @@ fn execute(place: &Place, program: &Path, arguments: &[&str], libraries: Librari
         }
         _ => command.env("PROGRAMS_LIBRARY", "ours"),
     };
-    let output = limited::output(&mut command, LIMIT).expect("it runs");
-    let said = [&output.stdout[..], &output.stderr[..]].concat();
-    Ended {
-        said: String::from_utf8_lossy(&said).into_owned(),
-        is_success: output.status.success(),
-        how: output.status.to_string(),
-    }
+    output(&mut command)
 }
 
 /// The case that was begun and not ended.
@@ -126,20 +110,21 @@ fn run(place: &Place, job: &Job, compiled: &Compiled, libraries: Libraries) -> O
         arguments.insert(0, "--not");
     }
     let ended = execute(place, &compiled.path, &arguments, libraries);
-    let mut failure = (!ended.is_success).then(|| {
-        let last: Vec<_> = ended.said.lines().rev().take(6).collect();
+    let said = text(&ended);
+    let mut failure = (!ended.status.success()).then(|| {
+        let last: Vec<_> = said.lines().rev().take(6).collect();
         let last: Vec<_> = last.into_iter().rev().collect();
-        format!("{} in {}:\n  {}", ended.how, unfinished(&ended.said), last.join("\n  "))
+        format!("{} in {}:\n  {}", ended.status, unfinished(&said), last.join("\n  "))
     });
     for fault in faults.iter().filter(|fault| fault.always) {
         // Were it to pass there, it would not test what it says.
-        if execute(place, &compiled.path, &[fault.case], libraries).is_success {
+        if execute(place, &compiled.path, &[fault.case], libraries).status.success() {
             failure.get_or_insert(format!("{} passes, against the table", fault.case));
         }
     }
     Outcome {
         library: libraries,
-        cases: ended.said.lines().filter(|line| line.starts_with("ok ")).count(),
+        cases: said.lines().filter(|line| line.starts_with("ok ")).count(),
         took_ms: begun.elapsed().as_millis(),
         failure,
     }

@@ -170,7 +170,7 @@ fn a_macro_of_the_programs_breaks_the_headers_of_cpp() {
          \tpointer.protect(source);\n\tpointer.reset_protection();\n\tauto second = std::move(pointer);\n\
          \tswap(second, pointer);\n\t(new Held)->retire();\n}\n",
     );
-    let source = crate::common::scratch("c", "macros").join("macros.cpp");
+    let source = crate::scratch::scratch("macros").join("macros.cpp");
     fs::write(&source, program).expect("the source is written");
     compile(source.to_str().expect("UTF-8"), &[]);
 }

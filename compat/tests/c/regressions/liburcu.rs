@@ -3,9 +3,7 @@
 use xtask::needs;
 
 use super::compiled_for;
-use crate::program::{Whose, aborts, ended, run};
-
-const FLAVORS: [&str; 5] = ["memb", "mb", "signal", "bp", "qsbr"];
+use crate::program::{FLAVORS, Whose, aborts, ended, run};
 
 /// Each is named once, however often it is made, and nothing comes of it; with `QUIESCENCE_DEBUG=1`
 /// it aborts.

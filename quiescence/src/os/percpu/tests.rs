@@ -12,6 +12,7 @@ use std::thread;
 use object::{Object, ObjectSymbol};
 
 use super::*;
+use crate::common::processes::*;
 
 /// More threads than there are CPUs, so that they are interrupted.
 const THREADS: usize = 6;
@@ -155,12 +156,7 @@ fn interrupted_counts_are_not_lost() {
 /// The trial can fail: an area that looks right, of which the kernel does not know.
 #[test]
 fn the_trial_finds_out_who_interrupts_nobody() {
-    const TEST: &str = "os::percpu::tests::the_trial_finds_out_who_interrupts_nobody";
-    if std::env::var_os("ROLE").is_none() {
-        let mut again = Command::new(std::env::current_exe().unwrap());
-        let output = again.args([TEST, "--exact"]).env("ROLE", "trial").output().unwrap();
-        return assert!(output.status.success(), "{output:?}");
-    }
+    in_its_own_process!();
     #[repr(C, align(32))]
     struct Fake([u32; 8]);
     // On one CPU, so that its number stays.
@@ -199,13 +195,7 @@ extern "C" fn trapped(_: libc::c_int) {
 /// there is no such thread: a handler would run on its maker's stack.
 #[test]
 fn a_filter_that_traps_does_so_before_there_is_another_thread() {
-    const TEST: &str =
-        "os::percpu::tests::a_filter_that_traps_does_so_before_there_is_another_thread";
-    if std::env::var_os("ROLE").is_none() {
-        let mut again = Command::new(std::env::current_exe().unwrap());
-        let output = again.args([TEST, "--exact"]).env("ROLE", "trap").output().unwrap();
-        return assert!(output.status.success(), "{output:?}");
-    }
+    in_its_own_process!();
     let Some(offset) = imp::area_offset().filter(|_| fence::register_restarts()) else { return };
     TESTER.store(thread_number(), Relaxed);
     let handler = trapped as extern "C" fn(libc::c_int);
@@ -298,7 +288,7 @@ fn a_count_has_no_locked_instruction_and_few_others() {
     assert_eq!(quiescence_gate_increment(first), restartable());
     assert_eq!(sum(first), u64::from(restartable()));
     if Command::new("objdump").arg("--version").output().is_err() {
-        return crate::expect::skip("binutils", "objdump", "", "install binutils");
+        return crate::common::expect::skip("binutils", "objdump", "", "install binutils");
     }
     let program = std::env::current_exe().unwrap();
     let bytes = std::fs::read(&program).unwrap();

@@ -4,11 +4,10 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-use std::time::Duration;
+use std::process::Command;
 
-use crate::common;
-use xtask::limited;
+use crate::program::{output, succeeds, text};
+use crate::scratch::scratch;
 use xtask::needs;
 
 /// What all of them print.
@@ -16,7 +15,7 @@ const ALL: [&str; 7] = ["readers", "qsbr", "call_rcu", "defer", "table", "cxx", 
 
 /// A copy of the examples: they are built where they are.
 fn copied(name: &str) -> PathBuf {
-    let directory = common::scratch("examples", name);
+    let directory = scratch(name);
     let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
     for entry in fs::read_dir(from).expect("the examples") {
         let entry = entry.expect("an example");
@@ -35,23 +34,6 @@ fn command(program: impl AsRef<OsStr>, directory: &Path) -> Command {
         command.env_remove(name);
     }
     command
-}
-
-fn text(output: &Output) -> String {
-    let [out, err] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
-    format!("{out}{err}")
-}
-
-/// What a program has said by its end; one that hangs is ended.
-fn ended(command: &mut Command) -> Output {
-    limited::output(command, Duration::from_secs(300))
-        .unwrap_or_else(|error| panic!("{command:?}: {error}"))
-}
-
-fn succeeds(command: &mut Command) -> String {
-    let output = ended(command);
-    assert!(output.status.success(), "{command:?}: {}\n{}", output.status, text(&output));
-    String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 /// Which libraries of ours, or of liburcu, a program would get.
@@ -104,7 +86,7 @@ fn the_example_of_a_bound_fails_without_one() {
     succeeds(command("make", &directory).arg("build/call_rcu"));
     let mut program = command(directory.join("build/call_rcu"), &directory);
     // A reader that a machine with one CPU lets run for long is no matter: the limit is.
-    let output = ended(program.env("QUIESCENCE_LIMIT_OBJECTS", "1000000"));
+    let output = output(program.env("QUIESCENCE_LIMIT_OBJECTS", "1000000"));
     assert!(!output.status.success() && text(&output).contains("waiting_max"), "{}", text(&output));
 }
 
@@ -134,14 +116,14 @@ fn cmake_is_told_of_a_version_or_a_component_that_is_not_there() {
         ("1", Some("version: 0.1.0")),
         ("0.1 COMPONENTS urcu", Some("there is no component urcu; there are: cds memb")),
     ] {
-        let directory = common::scratch("examples", "find");
+        let directory = scratch("find");
         let text_of_it = format!(
             "cmake_minimum_required(VERSION 3.16)\nproject(find C)\n\
              find_package(quiescence {wanted} REQUIRED)\n\
              message(\"found ${{quiescence_VERSION}}\")\n"
         );
         fs::write(directory.join("CMakeLists.txt"), text_of_it).expect("it is written");
-        let output = ended(command("cmake", &directory).args(["-S", ".", "-B", "build"]));
+        let output = output(command("cmake", &directory).args(["-S", ".", "-B", "build"]));
         let said = text(&output);
         assert_eq!(output.status.success(), complaint.is_none(), "{wanted}: {said}");
         let expected = complaint.unwrap_or(concat!("found ", env!("CARGO_PKG_VERSION")));

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use crate::common;
+use crate::program::{output, text};
+use crate::scratch::scratch;
 use xtask::limited;
 use xtask::needs;
 
@@ -32,7 +33,7 @@ fn the_commands_of_the_manual_for_c_run() {
     let manual = read("docs/C.md");
     let commands = commands(&manual);
     assert!(commands.len() > 12, "{} blocks of commands", commands.len());
-    let directory = common::scratch("manual", "c");
+    let directory = scratch("manual");
     // From the repository as far as there are sources to be built, then in a directory of the
     // user's.
     let (install, rest) = commands.split_first().expect("the installation");
@@ -94,9 +95,6 @@ fn the_manual_page_is_well_formed() {
         return;
     }
     let page = root().join("compat/man/libquiescence-urcu.7");
-    let mut format = Command::new("groff");
-    format.args(["-man", "-ww", "-z", "-Tutf8"]).arg(page);
-    let output = format.output().expect("groff runs");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && said.is_empty(), "{said}");
+    let format = output(Command::new("groff").args(["-man", "-ww", "-z", "-Tutf8"]).arg(page));
+    assert!(format.status.success() && format.stderr.is_empty(), "{}", text(&format));
 }

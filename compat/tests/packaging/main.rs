@@ -1,8 +1,0 @@
-//! What is installed, and how a program is built with it.
-
-#[path = "../common/scratch.rs"]
-mod common;
-
-mod archives;
-mod examples;
-mod manual;
