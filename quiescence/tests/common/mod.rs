@@ -130,8 +130,9 @@ pub(crate) fn elsewhere<R: Send>(f: impl FnOnce() -> R + Send) -> R {
 /// Has `f` called where the calling thread's locals are destroyed: after the library's own, if the
 /// thread has not used the library yet, else before them.
 pub(crate) fn at_thread_end(f: impl FnMut() + 'static) {
+    type AtEnd = OnDrop<Box<dyn FnMut()>>;
     thread_local! {
-        static AT_END: RefCell<Vec<OnDrop<Box<dyn FnMut()>>>> = const { RefCell::new(Vec::new()) };
+        static AT_END: RefCell<Vec<AtEnd>> = const { RefCell::new(Vec::new()) };
     }
     AT_END.with_borrow_mut(|all| all.push(OnDrop(Box::new(f))));
 }
