@@ -278,7 +278,7 @@ impl Rival {
     /// `rcu advise`: one lock of this kind around a value, a table, and what gives out ids.
     const fn locked<L: Locks>(self) -> Self {
         self.config::<Whole<InPlace<L>>>()
-            .table::<LockedMap<One<L::Of<HashTable<(Key, Value)>>>, shapes::Hash>>()
+            .table::<LockedMap<One<L, HashTable<(Key, Value)>>, shapes::Hash>>()
             .ids::<Locked<L::Of<SlotMap<DefaultKey, Value>>>>()
     }
 

@@ -32,7 +32,8 @@ const SHARDS_PER_CPU: usize = 8;
 #[derive(Debug)]
 struct Shards<T>(Box<[CachePadded<RwLock<T>>]>);
 
-impl<T: Send + Sync + 'static> Shares<T> for Shards<T> {
+impl<T: Send + Sync + 'static> Shares for Shards<T> {
+    type Of = T;
     type Lock = RwLock<T>;
 
     fn new(keys: usize, make: impl Fn(usize) -> T) -> Self {

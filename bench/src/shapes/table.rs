@@ -4,7 +4,7 @@
 //! [`PerKey`], and one with an object for all from [`Whole`]; a map is one by [`OfMap`].
 
 use std::collections::HashMap;
-use std::hash::BuildHasher;
+use std::hash::{BuildHasher, Hasher};
 
 use foldhash::fast::FixedState;
 
@@ -81,7 +81,7 @@ impl<M: Map<Key, Value>> Table for OfMap<M> {
 
     #[inline]
     fn put(&self, thread: &mut M::Thread, key: &Key, value: Value) -> bool {
-        !self.0.insert(thread, key, value)
+        self.0.put(thread, key, value)
     }
 
     #[inline]
@@ -104,7 +104,10 @@ pub(crate) type Hash = FixedState;
 
 /// The hash of a key, for the designs that do not bring a map of their own.
 pub(super) fn hash(key: &Key) -> u64 {
-    Hash::default().hash_one(key)
+    let mut hasher = Hash::default().build_hasher();
+    // Without their number, which would take longer.
+    hasher.write(key);
+    hasher.finish()
 }
 
 /// What a key's slot is found in, which never changes.

@@ -30,32 +30,32 @@ type Run<'a, R> = dyn Fn(&mut Watch<'_>) -> Option<R> + Sync + 'a;
 /// Whom a job tells how far it is, and who tells it to stop.
 #[derive(Debug)]
 pub(super) struct Watch<'a> {
-    job: usize,
-    /// How far it was when that was told last.
-    told: u16,
+    /// The job's share of the time that all take.
+    share: Duration,
+    /// How much of it was over when that was told last.
+    told: Duration,
     news: Sender<News>,
     interrupt: &'a Interrupt,
 }
 
-/// Which job is how far, in thousandths: 0 when it begins.
-type News = (usize, u16);
+/// A job that begins, and how far one has gone on.
+type News = (Option<usize>, Duration);
 
 impl Watch<'_> {
     /// Tells that the job is at `now` of `end`. Returns whether it should go on.
     pub(super) fn at(&mut self, now: u64, end: u64) -> ControlFlow<()> {
-        let permille = u128::from(now) * 1_000 / u128::from(end.max(1));
-        let permille = permille.min(1_000) as u16;
+        let reached = self.share.mul_f64((now as f64 / end.max(1) as f64).min(1.0));
         // A bar of 30 places need not hear of everything.
-        if permille >= self.told + 10 {
-            self.told = permille;
-            self.tell(permille);
+        if reached > self.told + self.share / 100 {
+            self.tell(reached);
         }
         if self.interrupt.requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
-    fn tell(&self, permille: u16) {
+    fn tell(&mut self, reached: Duration) {
         // No thread listens any more only when the run is being given up.
-        let _ = self.news.send((self.job, permille));
+        let _ = self.news.send((None, reached.saturating_sub(self.told)));
+        self.told = reached;
     }
 }
 
@@ -77,40 +77,35 @@ pub(super) fn run<R: Send + Sync>(jobs: &[Job<'_, R>], output: &mut Output) -> V
                 loop {
                     // Relaxed: each number is given out once; each result is written once.
                     let job = next.fetch_add(1, Ordering::Relaxed);
-                    let mut watch = Watch { job, told: 0, news: news.clone(), interrupt };
                     if job >= jobs.len() || interrupt.requested() {
                         return;
                     }
-                    watch.tell(0);
+                    let (share, told) = (jobs[job].about / threads as u32, Duration::ZERO);
+                    let mut watch = Watch { share, told, news: news.clone(), interrupt };
+                    let _ = news.send((Some(job), told));
                     if let Some(result) = (jobs[job].run)(&mut watch) {
                         let _ = results[job].set(result);
                     }
-                    watch.tell(1_000);
+                    watch.tell(share);
                 }
             });
         }
         drop(news);
-        listen(jobs, &listening, threads, output);
+        listen(jobs, &listening, output);
     });
     output.progress.end();
     results.into_iter().map(OnceLock::into_inner).collect()
 }
 
 /// Draws the progress until every thread has ended.
-fn listen<R>(jobs: &[Job<'_, R>], news: &Receiver<News>, threads: usize, output: &mut Output) {
-    let mut done = vec![Duration::ZERO; jobs.len()];
-    let share = |job: usize, permille: u16| {
-        jobs[job].about / threads.max(1) as u32 * u32::from(permille.min(1_000)) / 1_000
-    };
-    while let Ok((job, permille)) = news.recv() {
+fn listen<R>(jobs: &[Job<'_, R>], news: &Receiver<News>, output: &mut Output) {
+    for (begins, by) in news {
         // A closed pipe ends the jobs as Ctrl-C does.
         let _ = output.must_stop();
-        if permille == 0 {
+        if let Some(job) = begins {
             output.progress.announce(&jobs[job].name);
         }
-        let reached = share(job, permille);
-        output.progress.advance(reached.saturating_sub(done[job]));
-        done[job] = done[job].max(reached);
+        output.progress.advance(by);
     }
 }
 

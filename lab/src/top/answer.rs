@@ -83,8 +83,7 @@ impl Answer {
             return Err(format!("it is not {SCHEMA:?}"));
         }
         let mut process: Process =
-            serde_json::from_value(came.clone()).map_err(|error| error.to_string())?;
-        process.texts().for_each(make_printable);
+            serde_json::from_value(printable(came.clone())).map_err(|error| error.to_string())?;
         process.domains.iter_mut().for_each(|domain| {
             domain.name = shortened(&domain.name, NAME_MAX);
         });
@@ -93,16 +92,6 @@ impl Answer {
 }
 
 impl Process {
-    fn texts(&mut self) -> impl Iterator<Item = &mut String> {
-        let domains = self.domains.iter_mut().flat_map(|domain| {
-            let reader = domain.longest_reader.iter_mut();
-            let reader =
-                reader.flat_map(|reader| reader.thread_name.iter_mut().chain(&mut reader.location));
-            [&mut domain.name, &mut domain.engine].into_iter().chain(reader)
-        });
-        [&mut self.program, &mut self.fences].into_iter().chain(domains)
-    }
-
     /// Seconds since an earlier answer; `None` if it is another process's, or no time has gone by.
     pub(super) fn seconds_since(&self, earlier: &Process) -> Option<f64> {
         let ns = self.monotonic_ns.checked_sub(earlier.monotonic_ns).filter(|ns| *ns > 0)?;
@@ -115,9 +104,13 @@ impl Process {
     }
 }
 
-fn make_printable(text: &mut String) {
-    if text.contains(char::is_control) {
-        *text = text.replace(char::is_control, "?");
+/// With a question mark for each control character: a terminal would obey it.
+fn printable(value: Value) -> Value {
+    match value {
+        Value::String(text) => text.replace(char::is_control, "?").into(),
+        Value::Array(all) => all.into_iter().map(printable).collect(),
+        Value::Object(all) => all.into_iter().map(|(key, each)| (key, printable(each))).collect(),
+        other => other,
     }
 }
 

@@ -109,6 +109,12 @@ pub(crate) trait Map<K: Key, V = u64>: Send + Sync + Sized + 'static {
         self.read(thread, key, |value| *value)
     }
 
+    /// Gives a key a value, and says whether it had one, as it mostly has.
+    #[inline(always)]
+    fn put(&self, thread: &mut Self::Thread, key: &K, value: V) -> bool {
+        !self.insert(thread, key, value)
+    }
+
     /// Gives a key another value, which it has unless it is removed meanwhile.
     #[inline(always)]
     fn replace(&self, thread: &mut Self::Thread, key: &K, value: V) {
