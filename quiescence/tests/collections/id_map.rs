@@ -449,18 +449,6 @@ fn what_was_removed_in_a_section_counts_when_it_ends() {
 }
 
 #[test]
-fn weights_are_those_of_the_values() {
-    let domain = Domain::new();
-    let map = IdMap::with_weight_in(|_: &&str| 5_000, domain.clone());
-    let id = map.insert("light");
-    beside_a_section(&domain, |leave| {
-        assert!(map.remove(id));
-        assert!((5_000..5_100).contains(&domain.statistics().bytes_waiting));
-        leave();
-    });
-}
-
-#[test]
 fn it_works_in_a_sleepable_domain() {
     let srcu = Srcu::new();
     let map = IdMap::new_in(srcu.domain());
@@ -475,16 +463,6 @@ fn it_works_in_a_sleepable_domain() {
     assert_eq!(map.try_remove(id), Ok(false));
     drop(guard);
     srcu.barrier();
-}
-
-#[test]
-fn a_section_of_another_domain_is_refused() {
-    let map = IdMap::new_in(Domain::new());
-    let id = map.insert(7);
-    let other = Domain::new();
-    let guard = other.read();
-    let message = panic_of(|| map.get(id, &guard).copied());
-    assert!(message.contains("of another domain"), "{message}");
 }
 
 #[test]

@@ -163,21 +163,6 @@ fn each_element_is_dropped_once() {
     assert_eq!(live.load(Relaxed), 0);
 }
 
-#[test]
-fn a_drop_that_panics_loses_no_other_element() {
-    struct Bad(Counted);
-    impl Weigh for Bad {}
-    impl Drop for Bad {
-        fn drop(&mut self) {
-            assert_ne!(self.0.number, 3, "on purpose");
-        }
-    }
-    let live = Arc::new(AtomicUsize::new(0));
-    let list: List<_> = (0..10).map(|number| Bad(Counted::new(number, &live))).collect();
-    panic_of(|| drop(list));
-    assert_eq!(live.load(Relaxed), 0);
-}
-
 /// A predicate that panics: what it has chosen is removed, the lock is free, and nothing is lost.
 #[test]
 fn a_predicate_that_panics_leaves_a_whole_list() {
@@ -257,30 +242,6 @@ fn in_a_section_at_the_limit_a_removal_is_refused() {
     domain.barrier();
     assert_eq!(domain.statistics().limit_overruns, 1);
     assert_eq!(list.len(), 51);
-}
-
-/// What an element owns counts.
-#[test]
-fn elements_count_with_what_they_own() {
-    let domain = domain_with_limit(1 << 20, 1 << 30);
-    let list = List::new_in(domain.clone());
-    list.push_back(vec![0_u8; 100_000]);
-    beside_a_section(&domain, |leave| {
-        list.clear();
-        assert!(domain.statistics().bytes_waiting >= 100_000);
-        leave();
-    });
-    domain.barrier();
-    assert_eq!(domain.statistics().bytes_waiting, 0);
-}
-
-#[test]
-fn a_guard_of_another_domain_is_refused() {
-    let (domain, other) = (Domain::new(), Domain::new());
-    let list: List<u32, _> = List::new_in(domain);
-    let guard = other.read();
-    let message = panic_of(|| list.iter(&guard).count());
-    assert!(message.contains("of another domain than the list"), "{message}");
 }
 
 /// In a sleepable domain a reader may go to another thread.

@@ -3,7 +3,7 @@
 use crate::common::*;
 use std::collections::VecDeque;
 
-use quiescence::collections::{Queue, Stack};
+use quiescence::collections::{List, Queue, Stack};
 
 #[test]
 fn a_queue_is_first_in_first_out() {
@@ -134,6 +134,7 @@ fn what_is_left_is_dropped_with_its_structure() {
 #[test]
 fn a_drop_that_panics_loses_no_other_value() {
     struct Bad(Counted);
+    impl Weigh for Bad {}
     impl Drop for Bad {
         fn drop(&mut self) {
             assert_ne!(self.0.number, 3, "on purpose");
@@ -143,8 +144,10 @@ fn a_drop_that_panics_loses_no_other_value() {
     let bad = || (0..10).map(|number| Bad(Counted::new(number, &live)));
     let queue: Queue<_> = bad().collect();
     let stack: Stack<_> = bad().collect();
+    let list: List<_> = bad().collect();
     panic_of(|| drop(queue));
     panic_of(|| drop(stack));
+    panic_of(|| drop(list));
     let stack: Stack<_> = bad().collect();
     panic_of(|| drop(stack.pop_all()));
     assert_eq!(live.load(Relaxed), 0);

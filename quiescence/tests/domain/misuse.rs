@@ -1,6 +1,7 @@
 //! Mistakes are refused with a message that names the places, never undefined behaviour.
 
 use crate::common::*;
+use quiescence::collections::{IdMap, List};
 use quiescence::raw;
 
 #[test]
@@ -64,6 +65,15 @@ fn a_guard_of_another_domain_is_refused() {
     let qsbr = other.qsbr();
     assert!(panic_of(|| drop(value.load(&qsbr.read()).to_string())).contains("another domain"));
     assert_eq!(*value.load(&mine.read()), 1);
+
+    let list: List<u32, _> = List::new_in(mine.clone());
+    let said = panic_of(|| list.iter(&guard).count());
+    assert!(said.contains("of another domain than the list"), "{said}");
+    let map = IdMap::new_in(mine);
+    let id = map.insert(7);
+    assert!(panic_of(|| map.get(id, &guard).copied()).contains("of another domain"));
+    let value = Rcu::new_in(1, Srcu::new().domain());
+    assert!(panic_of(|| *value.load(&Srcu::new().read())).contains("another domain"));
 }
 
 #[test]

@@ -210,14 +210,6 @@ fn the_value_may_be_updated_under_its_own_sections() {
 }
 
 #[test]
-#[should_panic(expected = "another domain")]
-fn a_guard_of_another_domain_is_refused() {
-    let (one, other) = (Srcu::new(), Srcu::new());
-    let value = Rcu::new_in(1, one.domain());
-    value.load(&other.read());
-}
-
-#[test]
 fn everything_may_be_sent() {
     fn is_send<T: Send>() {}
     fn is_sync<T: Sync>() {}

@@ -3,6 +3,8 @@
 #![cfg_attr(not(target_os = "linux"), allow(unused_imports))]
 
 use crate::common::*;
+use quiescence::collections::{IdMap, List};
+
 const MIB: usize = 1 << 20;
 
 /// Stores vectors beside a section until the limit holds one back, and so many once there is room.
@@ -91,6 +93,16 @@ fn every_way_to_replace_a_value_counts_what_it_owns() {
     counted(waiting(|domain| {
         let weight = |value: &Vec<u8>| value.len() + 48;
         Rcu::with_weight_in(vec![0; OWNED / 64 * 64], weight, domain).store(Vec::new());
+    }));
+    counted(waiting(|domain| {
+        let list = List::new_in(domain);
+        list.push_back(owner());
+        list.clear();
+    }));
+    counted(waiting(|domain| {
+        let map = IdMap::with_weight_in(|_: &&str| OWNED / 64 * 64 + size_of::<Owner>(), domain);
+        let id = map.insert("light");
+        assert!(map.remove(id));
     }));
 }
 
