@@ -12,6 +12,7 @@
 //! - [`slices`]: the one way in which loops are timed, and when a figure counts.
 //! - `clock`: the clocks; `data`: files that list things; `freed`: how many objects were freed.
 //! - [`costs`]: what single operations cost on this machine.
+//! - [`paths`]: the library's own hot paths, for those who count instructions.
 //! - [`threads`]: threads that use a domain, for `rcu simulate --validate`.
 //! - [`sampling`]: stacks of this process, for `rcu diff`.
 //! - [`statistics`] and [`units`]: what figures mean, and how they are written.
@@ -26,6 +27,7 @@ mod data;
 mod freed;
 mod host;
 mod locks;
+pub mod paths;
 mod rivals;
 mod sample;
 pub mod sampling;

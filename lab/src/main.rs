@@ -88,6 +88,9 @@ enum Command {
     Top(top::TopArgs),
     /// Try to catch the library freeing what is still read
     Torture(torture::TortureArgs),
+    /// Do what one of the library's hot paths does: for `rcu compare --instructions`
+    #[command(hide = true)]
+    Paths(compare::instructions::PathsArgs),
     /// Print what makes a shell complete the arguments of this command
     Completions(arguments::CompletionsArgs),
     /// Print the JSON Schema of the documents that --json writes
@@ -148,6 +151,7 @@ fn dispatch(cli: &Cli, output: &mut Output) -> Result<Exit> {
         Some(Command::Simulate(args)) => simulate::run(args, output),
         Some(Command::Top(args)) => top::run(args, output),
         Some(Command::Torture(args)) => torture::run(args),
+        Some(Command::Paths(args)) => compare::instructions::paths(args, output),
         Some(Command::Completions(args)) => arguments::completions::<Cli>(args, output),
         Some(Command::Schema(args)) => schema::run(args, output),
         Some(Command::Man(args)) => arguments::manual::<Cli>(args, output),

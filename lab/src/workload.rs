@@ -179,6 +179,18 @@ pub(crate) struct Description {
     /// References are held while their readers block
     #[arg(long)]
     blocks: bool,
+    /// Nothing is asked of the counter but whether it has come to zero
+    #[arg(long)]
+    zero: bool,
+    /// Several counters are read as of one moment
+    #[arg(long)]
+    together: bool,
+    /// A thread that counts stays on its CPU
+    #[arg(long)]
+    pinned: bool,
+    /// The references are to one object that lives long, and come from all CPUs
+    #[arg(long)]
+    big: bool,
     /// The counter counts what is in use, and must never exceed N
     #[arg(long, value_name = "N")]
     limit: Option<Whole<1, 1_000_000_000>>,
@@ -242,6 +254,14 @@ pub(crate) struct Workload {
     pub(crate) migrates: bool,
     /// Whether references are held while their readers block.
     pub(crate) blocks: bool,
+    /// Whether a counter is only asked whether it is zero.
+    pub(crate) zero: bool,
+    /// Whether several counters are read as of one moment.
+    pub(crate) together: bool,
+    /// Whether threads that count stay on their CPUs.
+    pub(crate) pinned: bool,
+    /// Whether all references are to one object that lives long.
+    pub(crate) big: bool,
     /// What a counter may count up to.
     pub(crate) limit: Option<u32>,
     /// Which keys are used how often.
@@ -285,6 +305,10 @@ impl Workload {
             exact: flags.exact || file.exact,
             migrates: flags.migrates || file.migrates,
             blocks: flags.blocks || file.blocks,
+            zero: flags.zero || file.zero,
+            together: flags.together || file.together,
+            pinned: flags.pinned || file.pinned,
+            big: flags.big || file.big,
             limit: flags.limit.or(file.limit).map(|limit| limit.0),
             popularity: flags.popularity().or(file.popularity()).unwrap_or(Popularity::Zipf(0.99)),
             value_bytes: flags.value_bytes.or(file.value_bytes).map_or(64, |n| n.0),
@@ -319,6 +343,10 @@ impl Workload {
             (self.exact, "--exact", COUNTED),
             (self.migrates, "--migrates", COUNTED),
             (self.blocks, "--blocks", &[Kind::Reference]),
+            (self.zero, "--zero", &[Kind::Counter]),
+            (self.together, "--together", &[Kind::Counter]),
+            (self.pinned, "--pinned", &[Kind::Counter]),
+            (self.big, "--big", &[Kind::Reference]),
             (self.limit.is_some(), "--limit", &[Kind::Counter]),
         ];
         let wrong = only.iter().find(|(is_said, _, kinds)| *is_said && !kinds.contains(&self.kind));

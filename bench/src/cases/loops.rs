@@ -107,6 +107,11 @@ impl Loop {
         Self { opposite: Some(Opposite::Read(reads.run)), ..writes }
     }
 
+    /// It in the calling thread, in so many batches.
+    pub(crate) fn times(&self, batches: u64) -> Duration {
+        (self.run)(batches)
+    }
+
     /// It in so many threads at once. So many per cent are done besides, and not counted.
     pub(crate) fn row(self, threads: usize, planted_percent: f64) -> Row<'static> {
         let more = planted_percent / 100.0;

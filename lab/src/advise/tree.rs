@@ -49,7 +49,10 @@ fn answer(workload: &Workload, need: Need) -> (bool, &'static str) {
         Need::Migrates => (workload.migrates, "--migrates"),
         Need::Blocks => (workload.blocks, "--blocks"),
         Need::Copied => (workload.value_bytes <= COPIED_BYTES, "--value-bytes"),
-        Need::Zero | Need::Together | Need::Pinned | Need::Big => (false, "not an option here"),
+        Need::Zero => (workload.zero, "--zero"),
+        Need::Together => (workload.together, "--together"),
+        Need::Pinned => (workload.pinned, "--pinned"),
+        Need::Big => (workload.big, "--big"),
     }
 }
 
@@ -107,7 +110,9 @@ impl Path {
     fn measured(&self, places: &[Place]) -> String {
         let leaf = places.iter().find(|place| place.design.name == self.design);
         let (Some(leaf), Some(first)) = (leaf, best(places)) else {
-            return format!("{} was not measured.", self.design);
+            let elsewhere = self.tree.leaves[self.design].elsewhere;
+            let elsewhere = elsewhere.map_or_else(String::new, |by| format!(": {by}"));
+            return format!("{} was not measured{elsewhere}.", self.design);
         };
         if self.asks_more_than_speed {
             return format!(
@@ -170,7 +175,21 @@ mod tests {
             let can = designs(workload.measured()).iter().any(|design| design.name == leaf);
             assert!(can, "{leaf} cannot do {workload:?}");
         }
-        assert!(path(&Workload { kind: Kind::Table, ..counter(None, false, 1.0) }).is_none());
+        let plain = || counter(None, false, 1.0);
+        let told = [
+            (Workload { zero: true, ..plain() }, "BigRef", "rcu bench percpu --case bigref"),
+            (Workload { together: true, ..plain() }, "quiescence-seqlock", "--case snapshot"),
+            (Workload { pinned: true, ..plain() }, "thread-local", "the feature all-rivals"),
+            (Workload { big: true, ..reference(true, true, 64, 99.0) }, "BigRef", "--case bigref"),
+        ];
+        for (workload, leaf, elsewhere) in told {
+            let path = path(&workload).expect("it has a tree");
+            let measured = path.paragraphs(&[]).swap_remove(1);
+            assert!(path.design == leaf && measured.contains(elsewhere), "{measured}");
+            let last = path.steps.last().map(|step| &*step.answer);
+            assert!(last.is_some_and(|last| last.starts_with("yes (--")), "{workload:?}");
+        }
+        assert!(path(&Workload { kind: Kind::Table, ..plain() }).is_none());
     }
 
     #[test]

@@ -329,7 +329,7 @@ fn print_readme(
 }
 
 /// How the library counts per CPU here.
-fn per_cpu_path() -> String {
+pub(crate) fn per_cpu_path() -> String {
     format!("{:?}", quiescence::tuning::per_cpu_path()).to_lowercase()
 }
 

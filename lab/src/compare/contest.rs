@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use super::baseline::{Baseline, Saved};
 use super::decide::{Rule, Verdict, next_look};
+use super::instructions::Counted;
 use super::load::{Key, Load, Program, Quality, Run};
 use crate::exit::{Exit, Failure, Result};
 use crate::output::Output;
@@ -53,6 +54,8 @@ pub(super) struct Contest {
     pub(super) runs: Runs,
     pub(super) threshold_percent: f64,
     pub(super) seed: u64,
+    /// How instructions were counted, where no time was measured.
+    pub(super) counted: Option<Counted>,
 }
 
 /// How good the runs were, by their own verdict.
@@ -357,7 +360,8 @@ mod tests {
         let new = Program { path: "rcu".into(), planted_percent: None };
         let base = Base::Program(new.clone());
         let matches = vec![Match { load: "bench read".parse().unwrap(), pairs }];
-        Contest { new, base, matches, runs: Runs::default(), threshold_percent: 2.0, seed: 1 }
+        let runs = Runs::default();
+        Contest { new, base, matches, runs, threshold_percent: 2.0, seed: 1, counted: None }
     }
 
     #[test]

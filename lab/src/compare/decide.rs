@@ -61,7 +61,8 @@ impl Rule {
         Some((ratio, self.verdict(&ratio)))
     }
 
-    fn verdict(&self, ratio: &Ratio) -> Verdict {
+    /// What a ratio and its interval tell.
+    pub(super) fn verdict(&self, ratio: &Ratio) -> Verdict {
         let limit = 1.0 + self.threshold_percent / 100.0;
         if ratio.low > 1.0 / limit && ratio.high < limit {
             Verdict::Same

@@ -106,6 +106,11 @@ impl fmt::Display for Key {
 }
 
 impl Load {
+    /// What stands for the paths whose instructions are counted.
+    pub(super) fn paths() -> Self {
+        Self { words: vec!["paths".to_owned()], text: "paths".to_owned() }
+    }
+
     fn has(&self, option: &str) -> bool {
         let is_it = |word: &String| {
             word.strip_prefix(option).is_some_and(|rest| rest.is_empty() || rest.starts_with('='))

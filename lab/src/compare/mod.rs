@@ -1,12 +1,13 @@
 //! `rcu compare`: is this version faster or slower than another one, and for whom?
 //!
 //! Reading order: [`load`] runs a program once and reads its figures; [`contest`] runs two of them
-//! in pairs; [`decide`] says what the pairs tell; [`baseline`] keeps rounds for later; [`report`]
-//! shows it all.
+//! in pairs; [`decide`] says what the pairs tell; [`instructions`] counts instead; [`baseline`]
+//! keeps rounds for later; [`report`] shows it all.
 
 mod baseline;
 mod contest;
 mod decide;
+pub(crate) mod instructions;
 pub(crate) mod load;
 mod report;
 
@@ -49,6 +50,13 @@ pub(crate) struct CompareArgs {
     /// A smaller difference than this is none
     #[arg(long, value_name = "PERCENT", default_value = "2", value_parser = threshold)]
     threshold: f64,
+    /// Count the instructions of the library's own paths, by perf or else by Valgrind: exact where
+    /// times are noisy
+    #[arg(long, requires = "with", conflicts_with_all = ["loads", "metrics", "plant", "rounds"])]
+    instructions: bool,
+    /// Count only these paths [default: all that both programs know]
+    #[arg(long = "path", value_name = "A,B", value_delimiter = ',', requires = "instructions")]
+    paths: Vec<String>,
     /// Decide by these metrics [default: the first of each case]
     #[arg(long = "metric", value_name = "A,B", value_delimiter = ',')]
     metrics: Vec<String>,
@@ -102,6 +110,9 @@ pub(crate) fn run(args: &CompareArgs, output: &mut Output) -> Result<Exit> {
     if let Some(name) = &args.base.save {
         return save(args, &new, baseline::path(&folder()?, name), output);
     }
+    if let Some(base) = args.base.with.as_ref().filter(|_| args.instructions) {
+        return instructions::run(args, new, base, output);
+    }
     let base = match (&args.base.with, &args.base.baseline) {
         (Some(path), _) => Base::Program(Program::at(path)?),
         (None, Some(name)) => Base::Saved(Baseline::read(&folder()?, name)?),
@@ -117,8 +128,8 @@ pub(crate) fn run(args: &CompareArgs, output: &mut Output) -> Result<Exit> {
         baseline.complaint().into_iter().for_each(|text| output.note(text));
     }
     let (threshold_percent, seed) = (args.threshold, args.seed);
-    let mut contest =
-        Contest { new, base, matches: Vec::new(), runs: Runs::default(), threshold_percent, seed };
+    let (matches, runs) = (Vec::new(), Runs::default());
+    let mut contest = Contest { new, base, matches, runs, threshold_percent, seed, counted: None };
     let begin = Instant::now();
     contest.prepare(loads, (&args.metrics, args.all_rivals), limits)?;
     // What has passed is gone as well.

@@ -18,14 +18,17 @@ use crate::machine::Machine;
 use crate::output::{self, Output, SchemaId};
 use crate::plot::{self, Axis, Interval, Scale};
 
-pub(super) const SCHEMA: SchemaId = SchemaId("quiescence/compare", 2);
+pub(super) const SCHEMA: SchemaId = SchemaId("quiescence/compare", 3);
 
 /// Prints how good the runs were, what decides, then all figures as a matrix, then the verdict.
 pub(super) fn print(contest: &Contest, output: &mut Output) -> Result<()> {
-    output.paragraph(runs(&contest.runs))?;
+    match &contest.counted {
+        Some(counted) => output.paragraph(counted)?,
+        None => output.paragraph(runs(&contest.runs))?,
+    }
     for each in &contest.matches {
         output.heading(&each.load)?;
-        output.table(deciding(each))?;
+        output.table(if contest.counted.is_some() { counts(each) } else { deciding(each) })?;
         for pair in &each.pairs {
             if let Some(reason) = &pair.missing {
                 let some = if pair.base.is_empty() { "" } else { " in some pairs" };
@@ -34,7 +37,7 @@ pub(super) fn print(contest: &Contest, output: &mut Output) -> Result<()> {
         }
         output.picture(|| changes(each, contest.threshold_percent));
     }
-    if contest.pairs().count() > 1 {
+    if contest.pairs().count() > 1 && contest.counted.is_none() {
         output.heading("What the change costs whom (+: more)")?;
         output.table(matrix(contest))?;
     }
@@ -67,6 +70,19 @@ fn deciding(each: &Match) -> comfy_table::Table {
     };
     let deciding = each.pairs.iter().filter(|pair| pair.decides && !pair.base.is_empty());
     output::table(&header, 1..6, deciding.map(row))
+}
+
+/// Instructions of an operation, by paths.
+fn counts(each: &Match) -> comfy_table::Table {
+    let row = |pair: &Pair| {
+        let [base, new] = [&pair.base, &pair.new].map(|counts| spread(counts).median);
+        let change = pair.judged.map_or_else(String::new, |(ratio, _)| change(ratio.median));
+        let verdict = pair.verdict().words().to_owned();
+        let [old, now] = [base, new].map(units::figures);
+        [pair.key.case.clone(), old, now, format!("{:+.2}", new - base), change, verdict]
+    };
+    let header = ["", "base", "candidate", "difference", "change", "verdict"];
+    output::table(&header, 1..5, each.pairs.iter().map(row))
 }
 
 /// The changes of one load with their intervals, and the threshold beside none.
@@ -104,6 +120,7 @@ fn change(ratio: f64) -> String {
 fn shown(key: &Key, costs: &[f64]) -> String {
     let median = spread(costs).median;
     let (unit, value) = match &*key.unit {
+        "instructions" => return units::figures(median),
         "1/s" => (Unit::PerSecond, 1e9 / median),
         "objects" => (Unit::Objects, median - 1.0),
         "bytes" => (Unit::Bytes, median),
@@ -157,10 +174,13 @@ fn sentence(contest: &Contest) -> String {
         .join(", ");
     let percent = units::percent(contest.threshold_percent);
     let mut text = format!(
-        "Of {} figures that decide: {counts}. A difference below {percent} % is \
-         none; the intervals are those of 99.8 %, shared out among the figures.",
+        "Of {} figures that decide: {counts}. A difference below {percent} % is none",
         deciding().count()
     );
+    text += match contest.counted {
+        Some(_) => "; what seems to differ is counted five times, and has to differ each time.",
+        None => "; the intervals are those of 99.8 %, shared out among the figures.",
+    };
     if deciding().any(|pair| pair.judged.is_none()) {
         text += &format!(" An interval takes {ROUNDS_MIN} pairs.");
     }
@@ -207,6 +227,7 @@ pub(super) fn document(contest: &Contest, interrupted: bool) -> impl Serialize {
         },
         "threshold_percent": contest.threshold_percent,
         "seed": contest.seed,
+        "counted": &contest.counted,
         "runs": &contest.runs,
         "verdict": contest.verdict(),
         "figures": figures.map(figure).collect::<Vec<_>>(),

@@ -5,9 +5,11 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
 
+use crate::common::expect::skip;
 use crate::common::schema::{accepted_changes, hold};
-use crate::common::{expect_code, file, json, rcu, refused, told};
+use crate::common::{expect_code, file, json, rcu, refused, run, told};
 
 /// A program that writes the document of a benchmark with these nanoseconds, by whatever words it
 /// is run; each run adds a digit of its own, as noise does.
@@ -226,6 +228,70 @@ fn rounds_without_figures_are_not_saved() {
     let (_, stderr) = expect_code(&output, 125);
     assert!(stderr.contains("no figure is in 15 rounds: nothing is saved"), "{stderr}");
     assert!(!directory.path().join("one.json").exists());
+}
+
+/// Compares the instructions of two programs, where programs are found in this folder.
+fn count(directory: &Path, base: &str, candidate: &str, more: &[&str]) -> Output {
+    let mut command = rcu(["compare", "--instructions"]);
+    command.args(more).env("PATH", directory).arg("--with").arg(directory.join(base));
+    command.arg("--candidate").arg(directory.join(candidate)).output().unwrap()
+}
+
+#[test]
+fn instructions_are_counted_by_what_can_count_here() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    let paths = "#!/bin/sh\n[ $# = 1 ] && printf 'read\\nretire\\n'";
+    for name in ["old", "slow"] {
+        executable(directory, name, paths);
+    }
+    executable(directory, "ancient", "#!/bin/sh\nexit 2");
+    let document = directory.join("out.json");
+    let json_to = ["--json", document.to_str().unwrap()];
+    let (_, stderr) = expect_code(&count(directory, "old", "old", &[]), 4);
+    assert!(stderr.contains("install Debian's valgrind"), "{stderr}");
+    executable(directory, "perf", "#!/bin/sh\necho '<not supported>,,instructions:u,0,,,' >&2");
+    // A thousand for the process, and ten for an operation; of a slow one, eleven.
+    let valgrind = r#"#!/bin/sh
+        each=100
+        case "$*" in *slow*retire*) each=110 ;; esac
+        for count; do :; done
+        [ "$count" = true ] && count=0
+        echo "==1== Collected : $((1000 + each * count / 10))" >&2
+        echo "words: portable""#;
+    executable(directory, "valgrind", valgrind);
+    let (stdout, _) = expect_code(&count(directory, "old", "old", &json_to), 0);
+    assert!(stdout.contains("The base has words: portable"), "{stdout}");
+    let told = json(&document);
+    hold(&told);
+    let base = &told["figures"][0]["base"]["rounds"];
+    assert_eq!((&told["counted"]["by"], base), (&"valgrind".into(), &serde_json::json!([10.0])));
+    let (stdout, _) = expect_code(&count(directory, "old", "slow", &json_to), 1);
+    let row = "retire   10.0        11.0        +1.00   +10.0 %   worse";
+    assert!(stdout.contains(row), "{stdout}");
+    let told = json(&document);
+    let rounds = &told["figures"][1]["candidate"]["rounds"];
+    assert_eq!(*rounds, serde_json::json!([11.0; 5]), "what differs is counted again");
+    expect_code(&count(directory, "old", "slow", &["--threshold", "20"]), 0);
+    expect_code(&count(directory, "slow", "old", &["--path", "retire"]), 0);
+    let (_, stderr) = expect_code(&count(directory, "old", "old", &["--path", "write"]), 2);
+    assert!(stderr.contains("the base has read, retire"), "{stderr}");
+    for (base, candidate, code) in [("ancient", "old", 2), ("old", "ancient", 125)] {
+        let (_, stderr) = expect_code(&count(directory, base, candidate, &[]), code);
+        assert!(stderr.contains("no command that runs single paths"), "{stderr}");
+    }
+}
+
+#[test]
+fn a_path_takes_as_many_instructions_each_time_it_is_counted() {
+    if Command::new("valgrind").arg("--version").output().is_err() {
+        skip("valgrind", "valgrind", "", "install valgrind");
+        return;
+    }
+    let own = env!("CARGO_BIN_EXE_rcu");
+    let output = run(["compare", "--instructions", "--path", "seqlock-read", "--with", own]);
+    let (stdout, _) = expect_code(&output, 0);
+    assert!(stdout.contains("+0.00"), "{stdout}");
 }
 
 #[test]
