@@ -3,8 +3,8 @@
 //!
 //! Each path is run in processes of its own, with N operations and with 2N, under a program that
 //! counts: `(I(2N) - I(N)) / N` is what an operation takes, and what the process does besides
-//! cancels out. Most counts have no noise at all, so that one of each side decides, where times need
-//! pairs. Both sides are asked by the hidden command `rcu paths`.
+//! cancels out. Most counts have no noise at all, so that one of each side decides, where times
+//! need pairs. Both sides are asked by the hidden command `rcu paths`.
 
 use std::fmt;
 use std::path::Path;

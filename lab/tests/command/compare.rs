@@ -271,7 +271,7 @@ fn instructions_are_counted_by_what_can_count_here() {
     assert!(stdout.contains(row), "{stdout}");
     let told = json(&document);
     let rounds = &told["figures"][1]["candidate"]["rounds"];
-    assert_eq!(*rounds, serde_json::json!([11.0; 5]), "what differs is counted again");
+    assert_eq!(*rounds, serde_json::json!(vec![11.0; 5]), "what differs is counted again");
     expect_code(&count(directory, "old", "slow", &["--threshold", "20"]), 0);
     expect_code(&count(directory, "slow", "old", &["--path", "retire"]), 0);
     let (_, stderr) = expect_code(&count(directory, "old", "old", &["--path", "write"]), 2);
