@@ -49,7 +49,7 @@ enum Program {
 
 use Program::{AskedFor, OfCommands, There};
 
-const PROGRAMS: [(&str, Program); 25] = [
+const PROGRAMS: [(&str, Program); 26] = [
     ("sh", There),
     ("cc", There),
     ("cargo", There),
@@ -70,6 +70,7 @@ const PROGRAMS: [(&str, Program); 25] = [
     ("rustc", AskedFor),
     ("strip", AskedFor),
     ("unshare", AskedFor),
+    ("valgrind", AskedFor),
     ("debootstrap", OfCommands),
     ("git", OfCommands),
     ("chmod", OfCommands),
