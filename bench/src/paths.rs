@@ -20,8 +20,10 @@ use crate::cases::maps::{Fast, Key, Map};
 use crate::cases::{BATCH, store};
 use crate::{Error, rivals};
 
-/// The paths by their names, and what makes the loop of each.
-static PATHS: &[(&str, fn() -> Loop)] = &[
+/// The name of a path, and what makes its loop.
+type Path = (&'static str, fn() -> Loop);
+
+static PATHS: &[Path] = &[
     ("read", || of("quiescence", Looped::Read)),
     ("read-nested", || of("quiescence", Looped::Nested)),
     ("reader", || of("quiescence-reader", Looped::Read)),
