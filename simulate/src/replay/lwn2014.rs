@@ -20,11 +20,12 @@
 //! as 3.15, -5.1 to 9.1, on average 1.6 (1.7). With one seed and 1,000, 1,600 and 2,000 ns for a
 //! page, where 1,300 is fitted, v2 lost 7.7, 4.6 and 1.1 %.
 //!
-//! **More grace periods do not decide it**, since there is no state at rest: a long one scatters
-//! what waits over more pages, which stay partly free. With eight and more of 3.15 (1.4 to 2.8 s,
-//! five seeds) v2 lost -1.4 to 12.7 %, on average 5.9 (standard error 3.0); v0, with four, 42 to
-//! 49 %, twice what it loses at first. What keeps pages together in a kernel that has run for long
-//! is not modelled.
+//! **More grace periods do not decide it**, since the model comes to no rest in the time of a run.
+//! With eight or so of 3.15 (1.4 to 2.8 s, five seeds) v2 lost -1.4 to 12.7 %, on average 5.9
+//! (standard error 3.0); v0, with four, 42 to 49 %, twice what it loses at first. Visits to lists
+//! and pages taken grow with the length of a run: perhaps a long grace period scatters what waits
+//! over pages that stay partly free, and what keeps them together in a kernel that has run for long
+//! is missing here. No experiment has tested that.
 //!
 //! **Frees have to be on other CPUs than allocations**, and those of a page on several. If each CPU
 //! frees what it allocated, or all of it is freed on one other CPU, batches empty whole pages,
