@@ -216,7 +216,8 @@ impl LiburcuDomain {
     /// not be quiescent, if it is a QSBR reader's that holds no reference here; its word stays as
     /// it is. Returns false where that is not so, or perhaps not: then nothing has been waited for.
     pub fn synchronize_alone(&'static self, registered: bool) -> bool {
-        self.core.grace_periods.synchronize_alone(usize::from(registered))
+        // SAFETY: what the caller says of its record, as is asked of it above.
+        unsafe { self.core.grace_periods.synchronize_alone(usize::from(registered)) }
     }
 
     /// Enters the calling thread as a reader. For QSBR: offline, its word 0; it comes online by
