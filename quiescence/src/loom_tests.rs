@@ -16,10 +16,10 @@ use loom::sync::atomic::AtomicUsize;
 use loom::thread;
 
 use crate::gp::engine::Settings;
-use crate::gp::gp_words::{Links, Readers, Surroundings, Words};
 use crate::gp::grace_periods::Me;
 use crate::gp::grace_periods::sleepers::Wanted;
 use crate::gp::slot::{ReaderKind, Slot};
+use crate::gp::wake::{Links, Readers, Surroundings, Words};
 use crate::os::sync::{AtomicU32, AtomicU64};
 use crate::os::{fence, futex};
 use crate::reclaim::domain_state::DomainState;

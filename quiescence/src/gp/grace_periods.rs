@@ -23,9 +23,9 @@ use self::sleepers::Sleepers;
 
 use crate::event::statistics::{Counters, Current};
 use crate::event::trace;
-use crate::gp::gp_words::{Links, Readers};
 use crate::gp::stall::Watch;
 use crate::gp::tuning::{AtomicTuning, Kind};
+use crate::gp::wake::{Links, Readers};
 use crate::os::{clock, lock_rank};
 
 mod driver;

@@ -1,7 +1,7 @@
 //! Grace periods of threads: who reads, and the driver that waits for the readers.
 //!
-//! - [`gp_words`]: what a domain shares with its readers.
-//! - [`slot`]: the word of a reader, and how a section begins and ends.
+//! - [`slot`]: the word of a reader, its domain's words, and how a section begins and ends.
+//! - [`wake`]: the words by which readers wake a driver.
 //! - [`qsbr`]: the same where the reader says at which moments it is in none; and readers that hand
 //!   the number of a grace period on.
 //! - [`registry`]: the readers of a domain, and the scan of their words.
@@ -18,7 +18,6 @@
 
 pub(crate) mod by_number;
 pub(crate) mod engine;
-pub(crate) mod gp_words;
 pub(crate) mod grace_periods;
 pub(crate) mod observers;
 pub(crate) mod qsbr;
@@ -28,3 +27,4 @@ pub(crate) mod slot;
 pub(crate) mod stall;
 pub(crate) mod thread;
 pub(crate) mod tuning;
+pub(crate) mod wake;

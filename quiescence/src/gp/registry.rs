@@ -17,9 +17,9 @@
 //! is released: a reader may register in a signal handler that has interrupted `malloc`, and the
 //! thread that holds this lock must not wait for `malloc`'s.
 
-use crate::gp::gp_words::GpWords;
 use crate::gp::qsbr::Relay;
 use crate::gp::record::Record;
+use crate::gp::slot::GpWords;
 use crate::gp::slot::{ReaderKind, Slot, SlotRef};
 use crate::os::fence;
 use crate::os::sync::{self, AtomicU64, Mutex, MutexGuard};
@@ -348,7 +348,7 @@ mod tests {
     fn room_that_was_made_ahead_is_what_readers_and_holdouts_use() {
         let mut core =
             crate::gp::grace_periods::GracePeriods::new(grace::Start::ZERO, Settings::DEFAULT);
-        core.make_liburcu(crate::gp::gp_words::Readers::Silent);
+        core.make_liburcu(crate::gp::wake::Readers::Silent);
         let slots: Vec<Slot> = (0..100).map(|_| Slot::new(QUIESCENT)).collect();
         let mut registry = Registry::new(None);
         assert!(!registry.has_room_for(1));
@@ -356,7 +356,7 @@ mod tests {
         let used = (registry.readers.as_ptr(), registry.holdouts.as_ptr());
         for slot in &slots {
             assert!(registry.has_room_for(registry.len() + 1));
-            let reader_kind = ReaderKind::Liburcu(crate::gp::gp_words::Readers::Silent);
+            let reader_kind = ReaderKind::Liburcu(crate::gp::wake::Readers::Silent);
             // SAFETY: each slot once; it outlives the registry.
             unsafe { registry.register_at(slot, (&raw const core).cast(), 1, reader_kind) };
             slot.word().store(word::entered(Number(1)), std::sync::atomic::Ordering::Relaxed);

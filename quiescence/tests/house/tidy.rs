@@ -69,7 +69,7 @@ const EXCEPTIONS: [(&str, &str, &str); 6] = [
     ("gp/grace_periods/steps.rs", ".wake()", "a futex"),
     ("gp/grace_periods/liburcu.rs", ".wake()", "a futex"),
     ("gp/grace_periods/handover.rs", ".wake()", "a futex"),
-    ("gp/gp_words.rs", ".wake()", "a futex"),
+    ("gp/slot.rs", ".wake()", "a futex"),
 ];
 
 #[test]

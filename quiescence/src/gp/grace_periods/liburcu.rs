@@ -21,7 +21,7 @@ use std::time::Duration;
 use super::handover::Away;
 use super::steps::Term;
 use super::{GracePeriods, Locked};
-use crate::gp::gp_words::{ASLEEP, Links, Readers, Words};
+use crate::gp::wake::{ASLEEP, Links, Readers, Words};
 use crate::os::{fence, futex, nap};
 
 /// The first nap, and how often it doubles. The longest nap bounds how late the end of a grace
@@ -120,9 +120,9 @@ mod tests {
 
     use super::*;
     use crate::gp::engine::Settings;
-    use crate::gp::gp_words::Surroundings;
     use crate::gp::grace_periods::{Me, Until};
     use crate::gp::slot::{ReaderKind, Slot};
+    use crate::gp::wake::Surroundings;
     use crate::os::sync::{AtomicU32, AtomicU64, const_unless_loom};
     use crate::os::thread as system;
     use crate::os::thread_state::{self, ThreadState};
