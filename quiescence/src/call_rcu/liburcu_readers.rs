@@ -21,8 +21,8 @@ use std::ffi::c_void;
 use std::panic::Location;
 use std::sync::atomic::Ordering::Relaxed;
 
-pub use crate::gp::gp_words::{Readers, Surroundings, Words};
 pub use crate::gp::record::Record;
+pub use crate::gp::wake::{Readers, Surroundings, Words};
 pub use crate::reclaim::defer::Deferred;
 pub use crate::reclaim::stream::Function as DeferredFunction;
 
@@ -31,10 +31,10 @@ use crate::domain::guard::Guard;
 use crate::domain::guard::ThreadTag;
 use crate::domain::tag::DomainTag;
 use crate::event::trace;
-use crate::gp::gp_words::Links;
 use crate::gp::grace_periods::Me;
 use crate::gp::record::{add_own, remove_own};
 use crate::gp::slot::{ReaderKind, Slot};
+use crate::gp::wake::Links;
 use crate::os::sync::const_unless_loom;
 use crate::os::{fence, thread};
 use crate::reclaim::defer;
@@ -217,7 +217,8 @@ impl LiburcuDomain {
     /// not be quiescent, if it is a QSBR reader's that holds no reference here; its word stays as
     /// it is. Returns false where that is not so, or perhaps not: then nothing has been waited for.
     pub fn synchronize_alone(&'static self, registered: bool) -> bool {
-        self.core.grace_periods.synchronize_alone(usize::from(registered))
+        // SAFETY: what the caller says of its record, as is asked of it above.
+        unsafe { self.core.grace_periods.synchronize_alone(usize::from(registered)) }
     }
 
     /// Enters the calling thread as a reader. For QSBR: offline, its word 0; it comes online by

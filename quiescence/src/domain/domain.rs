@@ -15,7 +15,7 @@ use crate::gp::tuning::Tuning;
 use crate::reclaim::defer::{self, Patience};
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::domains;
-use crate::reclaim::local::Own;
+use crate::reclaim::local;
 use crate::reclaim::retire::{AtLimit, Retire, WithSize};
 use crate::reclaim::weigh::Weigh;
 use crate::reclaim::worker;
@@ -449,7 +449,7 @@ pub(crate) fn wait(
 /// # Panics
 /// If it would wait for itself.
 fn may_wait(core: &DomainState, what: &str, location: &'static Location<'static>) -> Me {
-    if let Some(section) = Own::in_domain(core).section() {
+    if let Some(section) = local::section_in(core) {
         refuse(what, location, section);
     }
     Me::this_thread()
@@ -457,7 +457,7 @@ fn may_wait(core: &DomainState, what: &str, location: &'static Location<'static>
 
 #[cold]
 #[track_caller]
-fn refuse(what: &str, location: &Location<'_>, section: crate::reclaim::local::Section) -> ! {
+fn refuse(what: &str, location: &Location<'_>, section: local::Section) -> ! {
     let began = match section.began {
         Some(began) => began.to_string(),
         None => String::from("an unknown place"),

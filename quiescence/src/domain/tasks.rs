@@ -134,7 +134,8 @@ impl<K: DomainTag> GracePeriod<K> {
 
     /// The one of a cookie that this domain has given.
     pub(crate) fn of(domain: Domain<K>, cookie: Cookie) -> Self {
-        let required = domains::known(domain.tag()).grace_periods.require(cookie, Urgency::Normal);
+        let required =
+            domains::known(domain.tag()).grace_periods.lock().require(cookie, Urgency::Normal);
         required.expect("given by this domain");
         Self { waiter: Waiter::new(domain), cookie }
     }
@@ -366,7 +367,7 @@ mod tests {
         // Until the worker, which is notified, is in no step of the grace period.
         let state = loop {
             assert!(poll().is_pending());
-            if let Some(state) = sync::try_lock(&core.grace_periods.state) {
+            if let Some(state) = core.grace_periods.try_lock() {
                 break state;
             }
         };

@@ -10,7 +10,6 @@
 pub(crate) mod calls;
 pub(crate) mod clock;
 pub(crate) mod environment;
-pub(crate) mod exit;
 pub(crate) mod fence;
 pub(crate) mod forking;
 pub(crate) mod futex;

@@ -13,7 +13,7 @@
 use std::sync::Once;
 
 use crate::gp::tuning;
-use crate::os::{clock, exit, fence, forking, nap, percpu, thread};
+use crate::os::{clock, fence, forking, nap, percpu, thread};
 use crate::reclaim::{defer, domains};
 
 /// Complete once the handlers below are installed.
@@ -24,7 +24,7 @@ static INSTALL: Once = Once::new();
 pub(crate) fn watch() {
     INSTALL.call_once(|| {
         assert!(forking::install([prepare, parent, child]), "quiescence: pthread_atfork failed");
-        assert!(exit::at_exit(finish), "quiescence: atexit failed");
+        assert!(thread::at_exit(finish), "quiescence: atexit failed");
     });
 }
 
@@ -91,7 +91,7 @@ mod tests {
     use crate::domain::tag::DomainTag;
     use crate::limited;
     use crate::os::forking::ForkMutex;
-    use crate::os::sync::{self, Rank, const_unless_loom};
+    use crate::os::sync::{Rank, const_unless_loom};
 
     const TEST: &str =
         "process::watch::tests::a_lock_that_is_never_let_go_does_not_hold_up_the_end";
@@ -114,7 +114,7 @@ mod tests {
             };
             std::thread::spawn(move || {
                 let domain = Domain::global();
-                let _held = sync::lock(&domain.tag().core().grace_periods.state);
+                let _held = domain.tag().core().grace_periods.lock();
                 holds.send(()).unwrap();
                 stay()
             });

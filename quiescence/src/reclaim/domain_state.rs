@@ -24,9 +24,9 @@ use grace::policy::Budget;
 use grace::srcu::AdaptiveDelay;
 
 use crate::gp::engine::{Engine, Settings};
-use crate::gp::gp_words::{GpWords, Readers};
 use crate::gp::grace_periods::GracePeriods;
 use crate::gp::observers::Observers;
+use crate::gp::{slot::GpWords, wake::Readers};
 use crate::hazptr;
 use crate::os::sync::{AtomicBool, AtomicU64, const_unless_loom};
 use crate::reclaim::by_address::HasAddress;

@@ -3,7 +3,7 @@
 use std::ptr;
 use std::sync::atomic::Ordering::Relaxed;
 
-use crate::gp::gp_words::GpWords;
+use crate::gp::slot::GpWords;
 use crate::os::forking::{AtFork, ForkMutex, Held};
 use crate::os::sync::{Rank, const_unless_loom};
 use crate::os::thread;

@@ -6,8 +6,8 @@ use std::ptr;
 
 use grace::limit::Amount;
 
-use crate::gp::gp_words::Surroundings;
 use crate::gp::grace_periods::GracePeriods;
+use crate::gp::wake::Surroundings;
 use crate::reclaim::stream::Progress;
 
 /// The room that a domain's callbacks make on this thread while they are run: callbacks that they

@@ -39,7 +39,7 @@ use grace::batch::{self, TEND_EVERY, TEND_EVERY_HAZARD};
 use grace::{Cookie, Segments, Urgency};
 
 use crate::event::trace;
-use crate::gp::gp_words::Line;
+use crate::gp::wake::Line;
 use crate::os::fence::{self, Fences};
 use crate::os::sync::{self, AtomicBool, AtomicU64, Condvar, Mutex, Rank};
 use crate::reclaim::domain_state::DomainState;
