@@ -40,7 +40,7 @@ use crate::reclaim::defer;
 use crate::reclaim::domain_state::{DomainState, Handle};
 use crate::reclaim::domains;
 use crate::reclaim::local;
-use crate::reclaim::thread_queue;
+use crate::reclaim::queues;
 
 /// The updater's half of an asymmetric fence, for protocols of a program's own, hazard pointers
 /// say: a full fence in every thread of the process, where it stands. The other half is a
@@ -186,9 +186,9 @@ impl LiburcuDomain {
         // A thread that ends adds to queues that all share.
         if own_only && thread::notice_end() {
             let own = local::own_queues(&self.core);
-            thread_queue::drain(&self.core, &own, &Me::this_thread, thread::token());
+            queues::drain(&self.core, &own, &Me::this_thread);
         } else {
-            self.core.queues.drain(&self.core, Me::this_thread, thread::token());
+            self.core.queues.drain(&self.core, Me::this_thread);
         }
         trace::deliver();
     }

@@ -185,7 +185,7 @@ impl<K: DomainTag> RoomWaiter<K> {
                 {
                     // All that is ready, also where the domain is not near its limit any more: what
                     // the task wants room for may be large.
-                    defer::run_share(core, queue, u64::MAX);
+                    defer::run_share(core, &queue, u64::MAX);
                 }
                 return Poll::Ready(attempt());
             }

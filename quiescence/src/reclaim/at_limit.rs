@@ -9,13 +9,13 @@ use grace::limit::{Amount, Context, LimitAction, Zone, limit_action};
 
 use crate::event::trace;
 use crate::gp::grace_periods::Me;
-use crate::os::{clock, nap, thread};
+use crate::os::{clock, nap};
 use crate::reclaim::domain_state::{DomainState, Named};
 use crate::reclaim::domains;
 use crate::reclaim::local::{self, Sections};
 use crate::reclaim::rescan;
 use crate::reclaim::running;
-use crate::reclaim::thread_queue::{Contents, Queue};
+use crate::reclaim::thread_queue::{Contents, OwnQueue};
 use crate::reclaim::worker;
 
 /// How deep drops may nest, where each drop retires an object that is freed on the spot. Deeper
@@ -65,7 +65,7 @@ pub(crate) fn context() -> Context {
 /// What a thread's local stock does not cover.
 #[derive(Clone, Copy)]
 pub(crate) struct Wanted<'q> {
-    pub(crate) queue: Option<&'q Queue>,
+    pub(crate) queue: Option<OwnQueue<'q>>,
     pub(crate) contents: Contents,
     pub(crate) amount: Amount,
     pub(crate) patience: Patience,
@@ -197,7 +197,7 @@ fn wait_for_room(tag: &dyn Named, wanted: Wanted<'_>) -> Result<(), NotQueued> {
 
 /// Admits an object without waiting: with room that the running callbacks have made, with more room
 /// for the queue's local stock, or, without a queue, by a charge of its own.
-pub(crate) fn admit(domain: &DomainState, queue: Option<&Queue>, object: Amount) -> bool {
+pub(crate) fn admit(domain: &DomainState, queue: Option<OwnQueue<'_>>, object: Amount) -> bool {
     if let Some(room_made) = running::room_made(&domain.grace_periods)
         && domain.admit(object.minus(room_made.amount()))
     {
@@ -212,7 +212,7 @@ pub(crate) fn admit(domain: &DomainState, queue: Option<&Queue>, object: Amount)
 
 /// Admits an object or a closure over the limit. If the thread [settles it](is_settled_here), it
 /// does so when its section ends. Else the caller adds it and calls [`leave_to_worker`].
-pub(crate) fn admit_over(domain: &DomainState, queue: Option<&Queue>, object: Amount) {
+pub(crate) fn admit_over(domain: &DomainState, queue: Option<OwnQueue<'_>>, object: Amount) {
     match queue {
         Some(queue) => {
             queue.local_stock().borrow(domain, object);
@@ -228,13 +228,13 @@ pub(crate) fn admit_over(domain: &DomainState, queue: Option<&Queue>, object: Am
 /// Whether the queue's thread settles what goes over the limit in it, by waiting. Not in a
 /// sleepable domain: the thread may be in a section of it, which is not recorded. Not closures: the
 /// thread may hold a lock that one of them needs.
-pub(crate) fn is_settled_here(domain: &DomainState, queue: &Queue) -> bool {
+pub(crate) fn is_settled_here(domain: &DomainState, queue: OwnQueue<'_>) -> bool {
     queue.contents() == Contents::Objects && !domain.grace_periods.is_sleepable()
 }
 
 /// Has the worker run what has just been added over the limit, unless the queue's thread
 /// [settles it](is_settled_here). The end of a section, which takes no lock [D-3], cannot do this.
-pub(crate) fn leave_to_worker(tag: &dyn Named, queue: Option<&Queue>) {
+pub(crate) fn leave_to_worker(tag: &dyn Named, queue: Option<OwnQueue<'_>>) {
     let domain = tag.core();
     if queue.is_some_and(|queue| {
         queue.local_stock().stock().is_over_limit() && !is_settled_here(domain, queue)
@@ -269,7 +269,7 @@ pub(crate) fn await_grace_period(domain: &DomainState) -> bool {
 /// Waits for a grace period, and drops those of this thread's objects that are ready: all that were
 /// retired before. The thread is in no section and in no callback. Returns whether the grace period
 /// has ended [D-2].
-pub(crate) fn settle(domain: &DomainState, queue: Option<&Queue>) -> bool {
+pub(crate) fn settle(domain: &DomainState, queue: Option<OwnQueue<'_>>) -> bool {
     if let Some(queue) = queue {
         queue.close(domain, Urgency::Expedited);
     }
@@ -283,9 +283,9 @@ pub(crate) fn settle(domain: &DomainState, queue: Option<&Queue>) -> bool {
 }
 
 /// Drops this thread's ready objects, in several runs while the domain is near its limit.
-fn run_ready(domain: &DomainState, queue: &Queue) {
+fn run_ready(domain: &DomainState, queue: OwnQueue<'_>) {
     // A drop may begin a section on this thread and leak it.
-    while queue.run_some(domain, thread::token(), domain.grace_periods.tuning.run_min()) != 0
+    while queue.run_some(domain, domain.grace_periods.tuning.run_min()) != 0
         && domain.zone() != Zone::Free
         && Sections::of_this_thread() == Sections::None
     {}
@@ -299,7 +299,7 @@ fn run_ready(domain: &DomainState, queue: &Queue) {
 /// worker, a barrier) is dropping this thread's objects, waits for that thread, as it would take
 /// that long to drop them itself: else the thread's next section would begin over the limit, with
 /// no room for its first object, which must not be refused.
-pub(crate) fn settle_domain(domain: &DomainState, queue: &Queue) {
+pub(crate) fn settle_domain(domain: &DomainState, queue: OwnQueue<'_>) {
     settle(domain, Some(queue));
     while queue.local_stock().refresh_over_limit(domain)
         && Sections::of_this_thread() == Sections::None
@@ -321,9 +321,12 @@ pub(crate) fn settle_over_limit() {
     if context() != Context::Outside || std::thread::panicking() {
         return local::make_overdue();
     }
-    for (handle, queue) in local::queues_over_limit() {
-        if is_settled_here(&handle, &queue) && queue.local_stock().refresh_over_limit(&handle) {
-            settle_domain(&handle, &queue);
+    for handle in local::domains_over_limit() {
+        if let Some(queue) = local::own_objects(&handle)
+            && is_settled_here(&handle, queue)
+            && queue.local_stock().refresh_over_limit(&handle)
+        {
+            settle_domain(&handle, queue);
         }
     }
 }

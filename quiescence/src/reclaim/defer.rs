@@ -52,7 +52,6 @@ use grace::limit::{Amount, Context};
 
 use crate::event::trace;
 use crate::gp::grace_periods::Me;
-use crate::os::thread;
 use crate::os::user_code::{self, Site};
 use crate::reclaim::at_limit::{
     NotQueued, Wanted, context, is_settled_here, leave_to_worker, make_room, may_free_here, settle,
@@ -67,7 +66,7 @@ use crate::reclaim::reserve::Reservation;
 use crate::reclaim::retire::{AtLimit, Retire};
 use crate::reclaim::running::{self, RoomMade};
 use crate::reclaim::stream::CallbackType;
-use crate::reclaim::thread_queue::{Contents, Queue, Wants};
+use crate::reclaim::thread_queue::{Contents, OwnQueue, Queue, Wants};
 use crate::reclaim::worker;
 
 /// What a thread queues: an object or a closure.
@@ -78,13 +77,13 @@ pub(crate) trait Queued: Callback {
     /// # Safety
     /// To run it once, on any thread, after a grace period, is sound; it has been charged `bytes`;
     /// and `queue` is this thread's.
-    unsafe fn add<K: Named>(self, tag: &K, queue: Option<&Queue>, bytes: u64);
+    unsafe fn add<K: Named>(self, tag: &K, queue: Option<OwnQueue<'_>>, bytes: u64);
 }
 
 impl<P: Pointee> Queued for Address<P> {
     /// `bytes` is stored with it only if its weight is not its size.
     #[inline]
-    unsafe fn add<K: Named>(self, tag: &K, queue: Option<&Queue>, bytes: u64) {
+    unsafe fn add<K: Named>(self, tag: &K, queue: Option<OwnQueue<'_>>, bytes: u64) {
         if bytes == Self::CHARGE {
             // SAFETY: by the contract.
             unsafe { add_callback(tag, queue, self, bytes) };
@@ -96,7 +95,7 @@ impl<P: Pointee> Queued for Address<P> {
 }
 
 impl<P: Retire> Queued for Value<P> {
-    unsafe fn add<K: Named>(self, tag: &K, queue: Option<&Queue>, bytes: u64) {
+    unsafe fn add<K: Named>(self, tag: &K, queue: Option<OwnQueue<'_>>, bytes: u64) {
         let callback = self;
         if const { Self::BARE } {
             // SAFETY: by the contract.
@@ -113,7 +112,7 @@ impl<P: Retire> Queued for Value<P> {
 
 impl<F: FnOnce() + Send + 'static> Queued for Closure<F> {
     #[inline]
-    unsafe fn add<K: Named>(self, tag: &K, queue: Option<&Queue>, bytes: u64) {
+    unsafe fn add<K: Named>(self, tag: &K, queue: Option<OwnQueue<'_>>, bytes: u64) {
         if const { Self::FITS } {
             // SAFETY: by the contract.
             unsafe { add_callback(tag, queue, self, bytes) };
@@ -348,7 +347,7 @@ pub(crate) fn call<K: Named, F: FnOnce() + Send + 'static>(
 #[inline]
 unsafe fn add_callback<K: Named, C: Callback>(
     tag: &K,
-    queue: Option<&Queue>,
+    queue: Option<OwnQueue<'_>>,
     callback: C,
     bytes: u64,
 ) {
@@ -364,11 +363,11 @@ unsafe fn add_callback<K: Named, C: Callback>(
 /// time for the thread to tend its queue.
 ///
 /// # Safety
-/// As [`Queue::add`]; and `queue` is this thread's.
+/// As [`OwnQueue::add`].
 #[inline]
 unsafe fn add<K: Named, P>(
     tag: &K,
-    queue: Option<&Queue>,
+    queue: Option<OwnQueue<'_>>,
     contents: Contents,
     kind: &'static CallbackType,
     payload: P,
@@ -382,7 +381,7 @@ unsafe fn add<K: Named, P>(
         None => unsafe { add_shared(domains::known(tag), contents, kind, payload, bytes) },
     };
     //~ point added
-    // Relaxed: ordered by the fences in `Queue::add` and in `Queues::leave` [DQ-3].
+    // Relaxed: ordered by the fences in `OwnQueue::add` and in `Queues::leave` [DQ-3].
     //~ no-announcement:
     if !domain.queues.announced.load(Relaxed) {
         announce(tag);
@@ -394,7 +393,7 @@ unsafe fn add<K: Named, P>(
 /// compiled into its callers.
 ///
 /// # Safety
-/// As [`Queue::add`].
+/// As [`OwnQueue::add`].
 #[cold]
 #[inline(never)]
 unsafe fn add_shared<P>(
@@ -405,7 +404,7 @@ unsafe fn add_shared<P>(
     bytes: u64,
 ) -> bool {
     domain.queues.with_shared(domain, contents, |queue| {
-        // SAFETY: by the contract; the thread that holds the lock is the thread that adds.
+        // SAFETY: by the contract.
         unsafe { queue.add(kind, payload, bytes) }
     })
 }
@@ -434,7 +433,7 @@ pub(crate) unsafe fn on_the_spot(domain: &DomainState, object: impl Callback) {
 pub(crate) fn barrier(domain: &DomainState, me: impl Fn() -> Me) {
     //~ no-barrier
     let callback_queues = domain.callback_queues.begin_barrier(domain);
-    domain.queues.drain(domain, &me, thread::token());
+    domain.queues.drain(domain, &me);
     rescan::drain(domain);
     callback_queues.finish(domain, &domain.callback_queues, &me);
     trace::deliver();
@@ -453,12 +452,7 @@ pub(crate) fn finish(domain: &DomainState) -> bool {
         domain.grace_periods.advance_at_tick(Me::this_thread());
     }
     queues.iter().for_each(|queue| {
-        while queue.run_some_unless_busy(
-            domain,
-            thread::token(),
-            domain.grace_periods.tuning.run_min(),
-        ) != 0
-        {}
+        while queue.run_some_unless_busy(domain, domain.grace_periods.tuning.run_min()) != 0 {}
     });
     domain.queues.forget_orphans(domain);
     rescan::free_unprotected(domain);
@@ -466,7 +460,7 @@ pub(crate) fn finish(domain: &DomainState) -> bool {
 }
 
 /// The thread that added to this queue is gone.
-pub(crate) fn orphan(handle: &Handle, queue: &Queue) {
+pub(crate) fn orphan(handle: &Handle, queue: OwnQueue<'_>) {
     let is_over_limit = queue.local_stock().refresh_over_limit(handle);
     queue.mark_orphan(handle);
     //~ point orphaned

@@ -2,12 +2,13 @@
 //! that keep it alive, and those that only remember it.
 //!
 //! [`charge`]: what is charged to a domain, and the local stocks of threads. [`thread_queue`]: the
-//! queues of each thread in a domain, and the cookies that their callbacks wait for.
+//! queue of one thread, and the cookies that its callbacks wait for; [`queues`]: all of them.
 //! [`head_queue`]: queues of heads that a thread of the program runs. They are in this folder since
 //! they use the whole state, which contains them.
 
 pub(crate) mod charge;
 pub(crate) mod head_queue;
+pub(crate) mod queues;
 pub(crate) mod thread_queue;
 
 use std::ops::Deref;
@@ -31,7 +32,8 @@ use crate::srcu::driver::{self, Sections, Unfinished};
 use crate::srcu::{OwnSrcuCounts, SrcuCounts, track};
 use charge::Charge;
 use head_queue::CallbackQueues;
-use thread_queue::Queues;
+use queues::Queues;
+use thread_queue::Ended;
 
 /// Everything that the threads of a domain share.
 // `repr(C)` for the order of the fields: see `of`.
@@ -53,7 +55,7 @@ pub struct DomainState {
     /// nothing.
     pub(crate) rests_until_ns: AtomicU64,
     /// Called at its end: runs or frees what waits in it.
-    ends: fn(&Self),
+    ends: fn(&Ended<'_>),
     /// The section counts of a sleepable domain. Given back after `queues` have run what is left,
     /// which may read them.
     srcu_counts: Option<OwnSrcuCounts>,
@@ -102,7 +104,7 @@ impl DomainState {
         }
 
         /// A domain of hazard pointers, at whose end `ends` is called.
-        pub(crate) fn hazard(name: Option<&'static str>, ends: fn(&Self)) -> Self {
+        pub(crate) fn hazard(name: Option<&'static str>, ends: fn(&Ended<'_>)) -> Self {
             let mut domain = Self::new(Start::ZERO, Settings::DEFAULT);
             domain.grace_periods.observers.declared_name = name;
             domain.grace_periods.make_hazard(hazptr::scan);
@@ -175,7 +177,8 @@ impl Drop for DomainState {
         if self.known.load(Relaxed) {
             (crate::HOOKS.domain_ends)(self);
         }
-        (self.ends)(self);
+        let ends = self.ends;
+        ends(&Ended::new(self));
     }
 }
 

@@ -19,11 +19,7 @@ pub(crate) fn section_ended(slot: &Slot) {
 
 /// The thread ends: what it leaves behind in a domain becomes an orphan there.
 pub(crate) fn thread_ends() {
-    for (handle, queues) in local::leave_thread() {
-        for queue in queues.iter().flatten() {
-            defer::orphan(&handle, queue);
-        }
-    }
+    local::leave_thread(defer::orphan);
 }
 
 /// The domain ends; it was in the list of those in use.

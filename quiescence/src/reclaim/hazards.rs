@@ -11,6 +11,7 @@ use crate::reclaim::domains;
 use crate::reclaim::free::{Address, Callback, Counted, Pointee};
 use crate::reclaim::rescan;
 use crate::reclaim::stream::{Run, Word};
+use crate::reclaim::thread_queue::Ended;
 use crate::reclaim::worker;
 
 const_unless_loom! {
@@ -72,7 +73,7 @@ unsafe fn free_or_keep<K: Named, P: Pointee>(tag: &K, address: Address<P>, amoun
 
 /// A hazard domain ends: frees what waits in it. What is protected outlives
 /// it, in [`HAZARDS`].
-pub(crate) fn end(domain: &DomainState) {
+pub(crate) fn end(domain: &Ended<'_>) {
     domain.grace_periods.heavy_fence(); // [HP-1]
     domain.queues.run_all(domain);
     rescan::free_unprotected(domain);

@@ -15,7 +15,7 @@ use crate::gp::thread as thread_slots;
 use crate::os::thread;
 use crate::reclaim::cache;
 use crate::reclaim::domain_state::{DomainState, Handle, Named};
-use crate::reclaim::thread_queue::{Contents, Queue};
+use crate::reclaim::thread_queue::{Contents, OwnQueue, Queue};
 
 mod table;
 
@@ -118,15 +118,12 @@ pub(crate) fn unregister_if_unused(slot: &Slot) {
     Table::existing(|table| table.release(domain, Local::unregister_if_unused));
 }
 
-/// What a thread that ends leaves behind in a domain: its queues.
-pub(crate) type Orphans = (Handle, [Option<Arc<Queue>>; 2]);
-
-/// The thread ends: unregisters its slots, one that is in a section when that ends. Returns its
-/// queues.
+/// The thread ends: unregisters its slots, one that is in a section when that ends. Calls `orphan`
+/// with its queues.
 ///
-/// A returned handle may be its domain's last. When it is dropped, the domain ends and runs
-/// callbacks: by then the table is not borrowed.
-pub(crate) fn leave_thread() -> Vec<Orphans> {
+/// A handle may be its domain's last. When it is dropped, the domain ends and runs callbacks: by
+/// then the table is not borrowed.
+pub(crate) fn leave_thread(orphan: impl Fn(&Handle, OwnQueue<'_>)) {
     let orphans = Table::existing(|table| {
         table.exiting = true;
         forget_last();
@@ -149,7 +146,12 @@ pub(crate) fn leave_thread() -> Vec<Orphans> {
         orphans
     });
     cache::clear();
-    orphans.unwrap_or_default()
+    for (handle, queues) in orphans.unwrap_or_default() {
+        let queues = queues.iter().flatten();
+        // SAFETY: held here, and this thread's, which adds no more.
+        let own = queues.flat_map(|queue| unsafe { OwnQueue::at(Arc::as_ptr(queue)) });
+        own.for_each(|queue| orphan(&handle, queue));
+    }
 }
 
 /// What the calling thread itself has registered in a domain.
@@ -209,32 +211,32 @@ impl Own {
 ///
 /// `domain` is that of `tag`, given beside it so that the fast path makes no dynamic call.
 #[inline]
-pub(crate) fn objects<'c>(domain: &'c DomainState, tag: &dyn Named) -> Option<&'c Queue> {
+pub(crate) fn objects<'c>(domain: &'c DomainState, tag: &dyn Named) -> Option<OwnQueue<'c>> {
     last_or_find(domain, tag, Contents::Objects)
 }
 
 /// The thread's queue of closures in a domain; as [`objects`].
 #[inline]
-pub(crate) fn closures<'c>(domain: &'c DomainState, tag: &dyn Named) -> Option<&'c Queue> {
+pub(crate) fn closures<'c>(domain: &'c DomainState, tag: &dyn Named) -> Option<OwnQueue<'c>> {
     last_or_find(domain, tag, Contents::Closures)
 }
 
 /// The same, if it is the queue of closures that the thread last added to; else `None`.
 #[inline]
-pub(crate) fn last_closures(domain: &DomainState) -> Option<&Queue> {
+pub(crate) fn last_closures(domain: &DomainState) -> Option<OwnQueue<'_>> {
     last(domain, Contents::Closures)?
 }
 
 /// The thread's queue, or the lack of one, if the thread last asked for this domain's.
 #[inline]
-fn last(domain: &DomainState, contents: Contents) -> Option<Option<&Queue>> {
+fn last(domain: &DomainState, contents: Contents) -> Option<Option<OwnQueue<'_>>> {
     let known = LAST.with(|last| last[contents as usize].get());
     if !ptr::eq(known.domain, domain) {
         return None;
     }
     // SAFETY: the table holds the queue of a living domain until `leave_thread`. Whatever removes
     // an ended domain from the table clears this pair as well; `domain` lives.
-    Some(unsafe { known.queue.as_ref() })
+    Some(unsafe { OwnQueue::at(known.queue) })
 }
 
 #[inline]
@@ -242,7 +244,7 @@ fn last_or_find<'c>(
     domain: &'c DomainState,
     tag: &dyn Named,
     contents: Contents,
-) -> Option<&'c Queue> {
+) -> Option<OwnQueue<'c>> {
     last(domain, contents).unwrap_or_else(|| find_queue(domain, tag, contents))
 }
 
@@ -251,7 +253,7 @@ fn find_queue<'c>(
     domain: &'c DomainState,
     tag: &dyn Named,
     contents: Contents,
-) -> Option<&'c Queue> {
+) -> Option<OwnQueue<'c>> {
     let queue = Table::get(|table| {
         if table.exiting {
             return ptr::null();
@@ -262,7 +264,7 @@ fn find_queue<'c>(
     });
     LAST.with(|last| last[contents as usize].set(Last { domain, queue }));
     // SAFETY: null, or the table holds the queue until `leave_thread`, and while `domain` lives.
-    unsafe { queue.as_ref() }
+    unsafe { OwnQueue::at(queue) }
 }
 
 /// The thread's queues in a domain, of those to which it ever added there.
@@ -273,12 +275,12 @@ pub(crate) fn own_queues(domain: &DomainState) -> Vec<Arc<Queue>> {
 
 /// The thread's queue of retired objects in a domain, if it ever retired anything there. Without a
 /// count: the calling thread's table holds it until the thread ends.
-pub(crate) fn own_objects(domain: &DomainState) -> Option<&Queue> {
+pub(crate) fn own_objects(domain: &DomainState) -> Option<OwnQueue<'_>> {
     let queue = Table::existing(|table| {
         table.find(domain)?.queues[Contents::Objects as usize].as_ref().map(Arc::as_ptr)
     });
     // SAFETY: the table holds the queue until `leave_thread`, and while `domain` lives.
-    unsafe { queue??.as_ref() }
+    unsafe { OwnQueue::at(queue??) }
 }
 
 /// Marks the sections that the thread is in, of any domain: it does its deferred work when they
@@ -329,17 +331,13 @@ pub(crate) fn refresh_may_be_over_limit() -> bool {
     has
 }
 
-/// The queues whose local stocks are above the limit, each with its domain.
-pub(crate) fn queues_over_limit() -> Vec<(Handle, Arc<Queue>)> {
-    let queues = Table::existing(|table| {
-        let over_limit = table.watched().flat_map(|local| {
-            let queues = local.queues.iter().flatten();
-            let over_limit = queues.filter(|queue| queue.local_stock().stock().is_over_limit());
-            over_limit.filter_map(|queue| Some((local.domain.upgrade()?, Arc::clone(queue))))
-        });
-        over_limit.collect()
+/// The domains whose limits the thread exceeds.
+pub(crate) fn domains_over_limit() -> Vec<Handle> {
+    let domains = Table::existing(|table| {
+        let over_limit = table.watched().filter(|local| local.is_over_limit());
+        over_limit.filter_map(|local| local.domain.upgrade()).collect()
     });
-    queues.unwrap_or_default()
+    domains.unwrap_or_default()
 }
 
 /// What kind of sections a thread is in, of any domain.
@@ -386,7 +384,7 @@ mod tests {
     use std::thread;
 
     use crate::reclaim::free::{Callback, Closure};
-    use crate::reclaim::thread_queue::Contents;
+    use crate::reclaim::thread_queue::{Contents, OwnQueue};
 
     /// How often the callback below read, and how often it was refused.
     static READ: [AtomicU32; 2] = [const { AtomicU32::new(0) }; 2];
@@ -397,8 +395,10 @@ mod tests {
     }
 
     fn add<F: FnOnce() + Send + 'static>(queue: &crate::reclaim::thread_queue::Queue, f: F) {
-        // SAFETY: only this thread adds; a closure of that kind.
-        unsafe { queue.add(&Closure::<F>::KIND, Closure(f), 0) };
+        // SAFETY: only this thread adds.
+        let own = unsafe { OwnQueue::at(queue) }.expect("not null");
+        // SAFETY: a closure of that kind.
+        unsafe { own.add(&Closure::<F>::KIND, Closure(f), 0) };
     }
 
     /// An exiting thread may hold the last handle of a domain, and runs the callbacks that wait

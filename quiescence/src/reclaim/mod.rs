@@ -1,8 +1,8 @@
 //! Reclamation: callbacks from the call that queues them until they have run, and the limit on
 //! memory that waits.
 //!
-//! - [`domain_state`]: the state of a domain, with its parts: charges, [`thread_queue`] and
-//!   [`head_queue`]; and references to it. [`domains`]: the list of those in use. [`by_address`]:
+//! - [`domain_state`]: the state of a domain, with its parts: charges, [`thread_queue`],
+//!   [`queues`] and [`head_queue`]; and references to it. [`domains`]: the list of those in use. [`by_address`]:
 //!   tables with one entry for each domain.
 //! - [`stream`]: the callbacks of one thread, written one after the other.
 //! - [`llist`]: a lock-free list that any thread pushes on and one thread takes as a whole.
@@ -50,4 +50,5 @@ pub(crate) mod weigh;
 pub(crate) mod worker;
 
 pub(crate) use domain_state::head_queue;
+pub(crate) use domain_state::queues;
 pub(crate) use domain_state::thread_queue;

@@ -8,13 +8,13 @@ use crate::reclaim::domain_state::{DomainState, Named};
 use crate::reclaim::domains;
 use crate::reclaim::free::{Address, Boxed};
 use crate::reclaim::local;
-use crate::reclaim::thread_queue::Queue;
+use crate::reclaim::thread_queue::OwnQueue;
 
 /// Room for one object in the calling thread's queue, from its local stock: for a thread that is
 /// about to unlink an object.
 #[derive(Debug)]
 pub(crate) struct Reservation<'q> {
-    pub(super) queue: &'q Queue,
+    pub(super) queue: OwnQueue<'q>,
     pub(super) amount: Amount,
 }
 

@@ -27,7 +27,7 @@ use crate::reclaim::at_limit::{Patience, Wanted, admit, context, leave_to_worker
 use crate::reclaim::domain_state::{DomainState, Named};
 use crate::reclaim::local;
 use crate::reclaim::stream::{CallbackType, Function, Progress, Word};
-use crate::reclaim::thread_queue::{Contents, Queue, Wants};
+use crate::reclaim::thread_queue::{Contents, OwnQueue, Wants};
 use crate::reclaim::worker;
 
 /// What one counts for: the library's word. What the pointer leads to, no thread knows.
@@ -96,7 +96,7 @@ pub(crate) unsafe fn defer_in_any_case<K: Named>(
     {
         queue.close(domain, Urgency::Expedited);
         domain.grace_periods.advance(Me::this_thread());
-        run_share(domain, queue, BATCH);
+        run_share(domain, &queue, BATCH);
         paid = takes();
     }
     if !paid {
@@ -115,14 +115,14 @@ pub(crate) unsafe fn defer_in_any_case<K: Named>(
 #[inline]
 unsafe fn add_deferred<K: Named>(
     tag: &K,
-    queue: Option<&Queue>,
+    queue: Option<OwnQueue<'_>>,
     function: Function,
     argument: *mut c_void,
 ) -> bool {
     let is_same = |kind: &&CallbackType| {
         kind.function.is_some_and(|of_kind| ptr::fn_addr_eq(of_kind, function))
     };
-    let known = queue.and_then(Queue::last_kind).filter(is_same);
+    let known = queue.and_then(OwnQueue::last_kind).filter(is_same);
     match known.or_else(|| KNOWN.of(function)) {
         // SAFETY: a pointer, and a function that is called with it, by the contract once.
         Some(kind) => unsafe { add(tag, queue, Contents::Closures, kind, argument, AMOUNT.bytes) },
@@ -136,7 +136,7 @@ unsafe fn add_deferred<K: Named>(
 /// # Safety
 /// As for [`add_deferred`].
 #[cold]
-unsafe fn add_pair<K: Named>(tag: &K, queue: Option<&Queue>, pair: Pair) -> bool {
+unsafe fn add_pair<K: Named>(tag: &K, queue: Option<OwnQueue<'_>>, pair: Pair) -> bool {
     // SAFETY: the payload of that kind, by the contract called once.
     unsafe { add(tag, queue, Contents::Closures, &ANY, pair, AMOUNT.bytes) }
 }
@@ -149,7 +149,7 @@ fn batch_of(domain: &DomainState) -> u64 {
 /// Whether the thread has its part to do: a batch is full, or one of before has perhaps waited long
 /// enough.
 #[cold]
-fn has_part(domain: &DomainState, queue: &Queue) -> bool {
+fn has_part(domain: &DomainState, queue: OwnQueue<'_>) -> bool {
     if queue.is_full(domain, batch_of(domain)) {
         return true;
     }
@@ -174,8 +174,8 @@ pub(crate) fn run_deferred(tag: &dyn Named) {
         }
         return;
     }
-    if run_or_advance(domain, queue, SHARE) {
-        run_share(domain, queue, SHARE);
+    if run_or_advance(domain, &queue, SHARE) {
+        run_share(domain, &queue, SHARE);
     }
 }
 

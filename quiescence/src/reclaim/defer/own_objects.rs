@@ -7,12 +7,11 @@ use grace::batch::{self, RUN_SHARE, RUN_SHARE_HAZARD, RUN_UNTIMED};
 use grace::limit::Zone;
 
 use crate::gp::grace_periods::Me;
-use crate::os::thread;
 use crate::reclaim::at_limit::{settle, settle_over_limit};
 use crate::reclaim::domain_state::{DomainState, Named};
 use crate::reclaim::local::{self, Sections};
 use crate::reclaim::running;
-use crate::reclaim::thread_queue::{BATCH, BATCH_ALONE, Contents, Queue};
+use crate::reclaim::thread_queue::{BATCH, BATCH_ALONE, Contents, OwnQueue, Queue};
 use crate::reclaim::worker;
 
 /// Callbacks in a full batch.
@@ -29,11 +28,11 @@ fn batch_of(domain: &DomainState, contents: Contents) -> u64 {
     }
 }
 
-/// What a thread does for its queue at the end of each round of additions: [`Queue::add`]. For
+/// What a thread does for its queue at the end of each round of additions: [`OwnQueue::add`]. For
 /// objects: a few drops, or a step of the grace period. For closures: if a batch is full, it asks
 /// for a grace period, and has the worker run what is ready.
 #[cold]
-pub(super) fn tend(tag: &dyn Named, queue: &Queue) {
+pub(super) fn tend(tag: &dyn Named, queue: OwnQueue<'_>) {
     let domain = tag.core();
     let closed = close_if_full(domain, queue, batch_of(domain, queue.contents()));
     if queue.contents() == Contents::Closures {
@@ -52,7 +51,7 @@ pub(super) fn tend(tag: &dyn Named, queue: &Queue) {
         Sections::None => {
             let is_hazard = domain.grace_periods.hazards.is_some();
             let share = if is_hazard { RUN_SHARE_HAZARD } else { RUN_SHARE };
-            run_or_advance(domain, queue, share);
+            run_or_advance(domain, &queue, share);
         }
         // The grace period needs this thread's quiescent state; the drops are done there.
         Sections::Qsbr => {
@@ -70,7 +69,7 @@ pub(super) fn tend(tag: &dyn Named, queue: &Queue) {
 
 /// Asks for a grace period if at least `batch` callbacks are open, or as many as an eighth of the
 /// limit. Returns whether it did.
-pub(super) fn close_if_full(domain: &DomainState, queue: &Queue, batch: u64) -> bool {
+pub(super) fn close_if_full(domain: &DomainState, queue: OwnQueue<'_>, batch: u64) -> bool {
     let full = queue.is_full(domain, batch);
     if full {
         queue.close(domain, batch::urgency(domain.zone()));
@@ -102,8 +101,8 @@ pub(crate) fn catch_up(domain: &DomainState) {
         0 => domain.grace_periods.tuning.run_min(), // it has retired nothing since
         added => batch::run_share(added).min(batch::BATCH),
     };
-    if run_or_advance(domain, queue, share) {
-        run_share(domain, queue, share);
+    if run_or_advance(domain, &queue, share) {
+        run_share(domain, &queue, share);
     }
     if domain.zone() != Zone::Free {
         settle(domain, Some(queue));
@@ -128,7 +127,7 @@ pub(crate) fn run_share(domain: &DomainState, queue: &Queue, share: u64) -> u64 
     let go = if share > 4 * RUN_UNTIMED { share } else { RUN_UNTIMED };
     let mut ran = 0;
     loop {
-        let some = queue.run_some(domain, thread::token(), go.min(share - ran));
+        let some = queue.run_some(domain, go.min(share - ran));
         ran += some;
         // A drop may begin a section on this thread and leak it.
         if some == 0 || ran >= share || Sections::of_this_thread() != Sections::None {

@@ -28,7 +28,7 @@ use crate::os::user_code::Borrow;
 use crate::reclaim::by_address::{ByAddress, HasAddress};
 use crate::reclaim::domain_state::{DomainState, Named, WeakHandle};
 use crate::reclaim::domains;
-use crate::reclaim::thread_queue::Queue;
+use crate::reclaim::thread_queue::{OwnQueue, Queue};
 
 thread_local! {
     /// The table, or null. Without a destructor, so that it can be used until the very end.
@@ -281,8 +281,10 @@ impl Local {
     }
 
     /// The thread's queues there.
-    pub(super) fn queues(&self) -> impl Iterator<Item = &Queue> {
-        self.queues.iter().flatten().map(|queue| &**queue)
+    pub(super) fn queues(&self) -> impl Iterator<Item = OwnQueue<'_>> {
+        let queues = self.queues.iter().flatten();
+        // SAFETY: held here, in the table of the thread that adds.
+        queues.flat_map(|queue| unsafe { OwnQueue::at(Arc::as_ptr(queue)) })
     }
 
     /// Whether the local stock of one of them is above the limit.
