@@ -164,6 +164,11 @@ impl<K: DomainTag> RoomWaiter<K> {
         Self { waiter: Waiter::new(domain), cookie: None }
     }
 
+    /// That of a full grace period from the first time on that there was no room.
+    pub(crate) fn cookie(&self) -> Option<Cookie> {
+        self.cookie
+    }
+
     /// Calls `attempt`, which returns whether there was room for what it does, until it says so or
     /// a grace period has gone by: so it ends if sections do, even if others take all room. Ready
     /// with what `attempt` said last.

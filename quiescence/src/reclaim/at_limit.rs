@@ -2,7 +2,12 @@
 //! with more room from the domain, waits, goes over the limit, or is refused. What has gone over
 //! the limit in a section is settled when the section ends.
 //!
-//! [`grace::limit::limit_action`] decides what to do; this file does it.
+//! [`grace::limit::limit_action`] decides what to do; this file does it. What it returns frees
+//! nothing: whether a grace period has ended is asked again where that matters ([`Timed`]).
+//!
+//! [`Timed`]: crate::reclaim::free::Timed
+
+#![deny(unsafe_code)]
 
 use grace::Urgency;
 use grace::limit::{Amount, Context, LimitAction, Zone, limit_action};
@@ -42,13 +47,13 @@ pub(crate) enum Patience {
     Unowed,
 }
 
-/// Why something was not queued.
+/// Why something cannot be queued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NotQueued {
-    /// There is no room, but a grace period has passed: free it. Only for objects.
+pub(crate) enum NoRoom {
+    /// A grace period has passed, and there is still none: it is to be freed. Only for objects.
     Waited,
-    /// There is no room, and the thread must not wait.
-    NoRoom,
+    /// The thread must not wait.
+    Refuses,
 }
 
 /// The context of the calling thread, for [`limit_action`].
@@ -73,7 +78,7 @@ pub(crate) struct Wanted<'q> {
 
 /// Admits what is wanted, as its `patience` says.
 #[cold]
-pub(crate) fn make_room(tag: &dyn Named, wanted: Wanted<'_>) -> Result<(), NotQueued> {
+pub(crate) fn make_room(tag: &dyn Named, wanted: Wanted<'_>) -> Result<(), NoRoom> {
     let Wanted { queue, amount, patience, .. } = wanted;
     let domain = domains::known(tag);
     let is_hazard = domain.grace_periods.hazards.is_some();
@@ -87,10 +92,10 @@ pub(crate) fn make_room(tag: &dyn Named, wanted: Wanted<'_>) -> Result<(), NotQu
     }
     //~ no-limit
     let made = match patience {
-        Patience::Polls | Patience::Over | Patience::Unowed => Err(NotQueued::NoRoom),
+        Patience::Polls | Patience::Over | Patience::Unowed => Err(NoRoom::Refuses),
         _ => wait_or_borrow(tag, wanted),
     };
-    if made != Err(NotQueued::NoRoom) {
+    if made != Err(NoRoom::Refuses) {
         return made;
     }
     match patience {
@@ -102,7 +107,7 @@ pub(crate) fn make_room(tag: &dyn Named, wanted: Wanted<'_>) -> Result<(), NotQu
 }
 
 /// Waits for room, or goes over the limit, where the thread may.
-fn wait_or_borrow(tag: &dyn Named, wanted: Wanted<'_>) -> Result<(), NotQueued> {
+fn wait_or_borrow(tag: &dyn Named, wanted: Wanted<'_>) -> Result<(), NoRoom> {
     let Wanted { queue, contents, amount, patience } = wanted;
     let domain = tag.core();
     let limit_action = match (context(), queue) {
@@ -123,17 +128,17 @@ fn wait_or_borrow(tag: &dyn Named, wanted: Wanted<'_>) -> Result<(), NotQueued> 
         waits && !matches!(limit_action, LimitAction::Borrow | LimitAction::Refuse),
     );
     match limit_action {
-        _ if !waits => Err(NotQueued::NoRoom),
+        _ if !waits => Err(NoRoom::Refuses),
         LimitAction::Borrow => {
             admit_over(domain, queue, amount);
             Ok(())
         }
-        LimitAction::Refuse => Err(NotQueued::NoRoom), //~ no-refusal
+        LimitAction::Refuse => Err(NoRoom::Refuses), //~ no-refusal
         LimitAction::WaitAndRun | LimitAction::WaitAndFree if contents == Contents::Closures => {
             wait_for_room(tag, wanted)
         }
         LimitAction::WaitAndFree if running::nested_in_callbacks() >= NESTED_MAX => {
-            Err(NotQueued::NoRoom)
+            Err(NoRoom::Refuses)
         }
         LimitAction::WaitAndRun | LimitAction::WaitAndFree => {
             let runs = limit_action == LimitAction::WaitAndRun;
@@ -143,7 +148,7 @@ fn wait_or_borrow(tag: &dyn Named, wanted: Wanted<'_>) -> Result<(), NotQueued> 
             }
             // Not if a drop has begun a section meanwhile: the object would be freed in it [D-1].
             if is_over && context() != Context::Section {
-                return Err(NotQueued::Waited);
+                return Err(NoRoom::Waited);
             }
             domain.admit_over(amount);
             Ok(())
@@ -157,7 +162,7 @@ const LOOKS_IN_VAIN: u32 = 16;
 
 /// Waits until the worker has made room for a closure; in a sleepable domain for a tick at most,
 /// and then admits it over the limit [D-2].
-fn wait_for_room(tag: &dyn Named, wanted: Wanted<'_>) -> Result<(), NotQueued> {
+fn wait_for_room(tag: &dyn Named, wanted: Wanted<'_>) -> Result<(), NoRoom> {
     let Wanted { queue, amount, patience, .. } = wanted;
     let domain = tag.core();
     let for_a_tick = patience == Patience::Tick;
@@ -181,12 +186,12 @@ fn wait_for_room(tag: &dyn Named, wanted: Wanted<'_>) -> Result<(), NotQueued> {
             return Ok(());
         }
         if !worker::hurry(&tag.handle()) {
-            return Err(NotQueued::NoRoom); // there is no worker, so no thread makes room
+            return Err(NoRoom::Refuses); // there is no worker, so no thread makes room
         }
         let waited_ns = clock::monotonic_ns().saturating_sub(began_ns);
         if (for_a_tick || is_sleepable) && u128::from(waited_ns) >= nap::TICK.as_nanos() {
             if !is_sleepable {
-                return Err(NotQueued::NoRoom);
+                return Err(NoRoom::Refuses);
             }
             domain.admit_over(amount);
             return Ok(());

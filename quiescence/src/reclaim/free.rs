@@ -1,15 +1,154 @@
-//! The last stage: each kind of callback (objects by their addresses, other values, closures), how
-//! it is freed or called, and how many bytes it is charged.
+//! The first stage and the last: a callback that waits for its grace period ([`Pending`]), of each
+//! kind (objects by their addresses, other values, closures); how it is stored; how many bytes it
+//! is charged; and how it is freed or called.
+//!
+//! **Who retires cannot free too early, nor twice:** a [`Pending`] goes into a queue of its domain,
+//! which runs it when its cookie is done; or becomes [`Ripe`], and is ended, if the cookie is done
+//! that was taken after it had been unlinked ([`Timed`]). Dropped, it leaks.
 
 use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
+use std::sync::atomic::Ordering::Relaxed;
 
+use grace::Cookie;
 use grace::limit::Amount;
 
+use crate::os::fence;
+use crate::os::user_code::{self, Site};
 use crate::reclaim::cache;
 use crate::reclaim::debug_objects;
+use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::retire::Retire;
+use crate::reclaim::running::{RoomMade, running_callbacks};
 use crate::reclaim::stream::{CallbackType, PAYLOAD_MAX, Word};
-use crate::reclaim::thread_queue::Contents;
+use crate::reclaim::thread_queue::{Contents, OwnQueue};
+
+// ---- one that waits -----------------------------------------------------------------------------
+
+/// A callback that is to run after a grace period of `domain`. Dropped, it leaks.
+#[derive(Debug)]
+pub(crate) struct Pending<'d, C> {
+    callback: ManuallyDrop<C>,
+    domain: &'d DomainState,
+}
+
+impl<'d, C: Callback> Pending<'d, C> {
+    /// # Safety
+    /// To run it once, on any thread, after a grace period of `domain` from now on, is sound.
+    #[inline(always)]
+    pub(crate) unsafe fn new(domain: &'d DomainState, callback: C) -> Self {
+        Self { callback: ManuallyDrop::new(callback), domain }
+    }
+
+    /// Adds it to a queue of its domain; it has been charged `bytes`. Returns whether it is time to
+    /// tend the queue.
+    #[inline]
+    pub(crate) fn add(self, queue: OwnQueue<'_>, bytes: u64) -> bool {
+        assert!(queue.is_of(self.domain), "another domain's grace periods");
+        let callback = self.take_back();
+        if callback.knows(bytes) {
+            // SAFETY: by the contract of `new`.
+            unsafe { store(queue, callback, bytes) }
+        } else {
+            // SAFETY: as above.
+            unsafe { store(queue, Counted { callback, bytes }, bytes) }
+        }
+    }
+
+    /// The callback itself: it was not queued, and whoever gets it is to wait.
+    #[inline(always)]
+    pub(crate) fn take_back(self) -> C {
+        ManuallyDrop::into_inner(self.callback)
+    }
+
+    /// With the cookie of a grace period from now on.
+    pub(crate) fn since_now(self) -> Timed<'d, C> {
+        // As the locked instruction that unlinks would be [UL-1].
+        fence::full();
+        let cookie = self.domain.grace_periods.snapshot_after_unlinking();
+        Timed { pending: self, cookie }
+    }
+
+    /// # Safety
+    /// The domain has given this cookie after the object was unlinked.
+    pub(crate) unsafe fn since(self, cookie: Cookie) -> Timed<'d, C> {
+        Timed { pending: self, cookie }
+    }
+}
+
+/// Adds to the queue, in a box if it is too large.
+///
+/// # Safety
+/// As [`OwnQueue::add`].
+#[inline]
+unsafe fn store<C: Callback>(queue: OwnQueue<'_>, callback: C, bytes: u64) -> bool {
+    if const { fits::<C>() } {
+        // SAFETY: by the contract; it is of its kind.
+        unsafe { queue.add(&C::KIND, callback, bytes) }
+    } else {
+        // SAFETY: as above.
+        unsafe { queue.add(&Box::<C>::KIND, Box::new(callback), bytes) }
+    }
+}
+
+/// One that waits, and the cookie that is done once it may run.
+#[derive(Debug)]
+pub(crate) struct Timed<'d, C> {
+    pending: Pending<'d, C>,
+    cookie: Cookie,
+}
+
+impl<'d, C> Timed<'d, C> {
+    /// It still waits.
+    pub(crate) fn into_pending(self) -> Pending<'d, C> {
+        self.pending
+    }
+
+    /// Whether its grace period has ended.
+    pub(crate) fn is_ripe(&self) -> bool {
+        self.pending.domain.grace_periods.sequence().is_done(self.cookie)
+    }
+
+    /// If its grace period has ended, what may be ended now.
+    pub(crate) fn ripe(self) -> Result<Ripe<'d, C>, Pending<'d, C>> {
+        if self.is_ripe() { Ok(Ripe(self.pending)) } else { Err(self.pending) }
+    }
+}
+
+/// One whose grace period has ended. Dropped, it leaks.
+#[derive(Debug)]
+pub(crate) struct Ripe<'d, C>(Pending<'d, C>);
+
+impl<'d, C: Callback> Ripe<'d, C> {
+    /// It is to wait all the same.
+    pub(crate) fn into_pending(self) -> Pending<'d, C> {
+        self.0
+    }
+
+    /// Runs it, in the same surroundings as a callback. Where a slot may protect it,
+    /// [`end_unprotected`](Self::end_unprotected) is for it.
+    pub(crate) fn end(self) {
+        assert!(self.0.domain.grace_periods.hazards.is_none(), "a slot may protect it");
+        // SAFETY: it is in no hazard domain.
+        unsafe { self.end_unprotected() }
+    }
+
+    /// The same.
+    ///
+    /// # Safety
+    /// No slot of a hazard pointer names it.
+    pub(crate) unsafe fn end_unprotected(self) {
+        let domain = self.0.domain;
+        let callback = self.0.take_back();
+        let whole = running_callbacks(&domain.grace_periods, &RoomMade::default(), || {
+            // SAFETY: by the contracts of this function and of `Pending::new`.
+            user_code::caught(Site::OnTheSpot, || unsafe { callback.run() })
+        });
+        domain.grace_periods.counters().callbacks_panicked.fetch_add(u64::from(!whole), Relaxed);
+    }
+}
+
+// ---- in a stream --------------------------------------------------------------------------------
 
 /// A callback as it stands in a stream.
 pub(crate) trait Callback: Sized {
@@ -25,6 +164,12 @@ pub(crate) trait Callback: Sized {
     /// How many bytes it was charged. Runs no user code.
     fn bytes(&self) -> u64 {
         Self::BYTES.expect("said here or by the kind")
+    }
+
+    /// Whether it can tell that it was charged `bytes`; else they are stored with it.
+    #[inline(always)]
+    fn knows(&self, bytes: u64) -> bool {
+        Self::BYTES == Some(bytes)
     }
 
     /// Runs it.
@@ -146,6 +291,41 @@ impl<T: Send + 'static> Pointee for Boxed<T> {
 #[repr(transparent)]
 pub(crate) struct Address<P: Pointee>(pub(crate) *mut P::Object);
 
+impl<'d, T: Send + 'static> Pending<'d, Address<Boxed<T>>> {
+    /// An object that came from a box; `None` if it is null.
+    ///
+    /// # Safety
+    /// It is null or came from a box; and sections of `domain` that begin from now on cannot reach
+    /// it.
+    #[inline(always)]
+    pub(crate) unsafe fn boxed(domain: &'d DomainState, object: *mut T) -> Option<Self> {
+        // SAFETY: by the contract.
+        (!object.is_null()).then(|| unsafe { Self::new(domain, Address(object)) })
+    }
+}
+
+impl<P: Pointee> Ripe<'_, Address<P>> {
+    /// Where the object is.
+    pub(crate) fn address(&self) -> usize {
+        self.0.callback.0.addr()
+    }
+}
+
+impl<P: Pointee> Pending<'_, Address<P>> {
+    /// Notes that the object is about to wait.
+    ///
+    /// # Panics
+    /// In debug builds, if it waits already.
+    #[inline]
+    #[track_caller]
+    pub(crate) fn note(&self) {
+        if P::UNIQUE {
+            let object = self.callback.0.cast_const().cast();
+            debug_objects::note(object, size_of::<P::Object>());
+        }
+    }
+}
+
 impl<P: Pointee> Address<P> {
     /// The charge of an object whose weight is its size.
     pub(crate) const CHARGE: u64 = Self::charge(size_of::<P::Object>());
@@ -155,18 +335,6 @@ impl<P: Pointee> Address<P> {
     pub(crate) const fn charge(weight: usize) -> u64 {
         let around = P::BYTES - size_of::<P::Object>();
         charge_of_box::<P::Object>(weight).saturating_add(around) as u64
-    }
-
-    /// Notes that the object is about to wait.
-    ///
-    /// # Panics
-    /// In debug builds, if it waits already.
-    #[inline]
-    #[track_caller]
-    pub(crate) fn note(&self) {
-        if P::UNIQUE {
-            debug_objects::note(self.0.cast_const().cast(), size_of::<P::Object>());
-        }
     }
 }
 
@@ -210,11 +378,12 @@ impl<P: Retire> Value<P> {
     } else {
         held(1) + size_of::<Counted<P>>()
     };
+}
 
-    /// Frees it: its grace period has ended.
-    pub(crate) fn end(self) {
-        debug_objects::forget(self.0.owned().0);
-        self.0.free();
+impl<'d, P: Retire> Pending<'d, Value<P>> {
+    pub(crate) fn value(domain: &'d DomainState, value: P) -> Self {
+        // SAFETY: a P, which is Send and 'static.
+        unsafe { Self::new(domain, Value(value)) }
     }
 }
 
@@ -227,8 +396,13 @@ impl<P: Retire> Callback for Value<P> {
         (self.0.bytes() + Self::HELD) as u64
     }
 
+    fn knows(&self, _bytes: u64) -> bool {
+        Self::BARE
+    }
+
     unsafe fn run(self) {
-        self.end();
+        debug_objects::forget(self.0.owned().0);
+        self.0.free();
     }
 }
 
@@ -248,6 +422,14 @@ impl<F: FnOnce() + Send + 'static> Closure<F> {
         let held = if Self::FITS { held(1 + words::<F>()) } else { held(1) + size_of::<F>() };
         Amount::object(held as u64)
     };
+}
+
+impl<'d, F: FnOnce() + Send + 'static> Pending<'d, Closure<F>> {
+    #[inline(always)]
+    pub(crate) fn closure(domain: &'d DomainState, f: F) -> Self {
+        // SAFETY: an F, which is Send and 'static.
+        unsafe { Self::new(domain, Closure(f)) }
+    }
 }
 
 impl<F: FnOnce() + Send + 'static> Callback for Closure<F> {

@@ -8,7 +8,7 @@ use crate::os::sync::const_unless_loom;
 use crate::reclaim::defer;
 use crate::reclaim::domain_state::{DomainState, Handle, Named};
 use crate::reclaim::domains;
-use crate::reclaim::free::{Address, Callback, Counted, Pointee};
+use crate::reclaim::free::{Address, Callback, Counted, Pending, Pointee, Ripe};
 use crate::reclaim::rescan;
 use crate::reclaim::stream::{Run, Word};
 use crate::reclaim::thread_queue::Ended;
@@ -35,7 +35,7 @@ impl Named for GlobalHazards {
 }
 
 /// Frees an object once its grace period is over and no slot names it. May wait where
-/// [`defer::retire_raw`] may; inside a section it is never refused.
+/// [`defer::retire_box`] may; inside a section it is never refused.
 ///
 /// # Safety
 /// To free it then, on any thread, must be sound: no thread finds it where slots' owners look for
@@ -43,23 +43,21 @@ impl Named for GlobalHazards {
 #[inline]
 #[track_caller]
 pub(crate) unsafe fn retire<K: Named, P: Pointee>(tag: &K, object: *mut P::Object, bytes: u64) {
-    // Its grace period is over then, but a slot may name it.
     // SAFETY: by the contract.
-    let free = |address| unsafe { free_or_keep::<K, P>(tag, address, Amount::object(bytes)) };
-    // SAFETY: by the contract.
-    unsafe { defer::retire_address(tag, Address(object), bytes, free) };
+    let object = unsafe { Pending::new(tag.core(), Address::<P>(object)) };
+    if let Some(ripe) = defer::retire_address(tag, object, bytes) {
+        free_or_keep(tag, ripe, Amount::object(bytes));
+    }
 }
 
 /// Frees an object for which there is no room, or keeps it over the limit if it is protected.
-///
-/// # Safety
-/// As [`retire`], and a grace period has gone by.
-unsafe fn free_or_keep<K: Named, P: Pointee>(tag: &K, address: Address<P>, amount: Amount) {
+fn free_or_keep<K: Named, P: Pointee>(tag: &K, ripe: Ripe<'_, Address<P>>, amount: Amount) {
     let domain = tag.core();
-    if !hazptr::is_protected(address.0.addr()) {
-        // SAFETY: by the contract, and no slot names it [HZ-A].
-        return unsafe { defer::on_the_spot(domain, address) };
+    if !hazptr::is_protected(ripe.address()) {
+        // SAFETY: no slot names it [HZ-A].
+        return unsafe { ripe.end_unprotected() };
     }
+    let address = ripe.into_pending().take_back();
     domain.admit_over(amount);
     let mut payload = [Word::uninit(); 2];
     let counted = Counted { callback: address, bytes: amount.bytes };

@@ -9,7 +9,7 @@
 //! - [`head`]: what an object carries to wait without memory of the library's.
 //! - `at_limit`: what a thread does at the limit.
 //! - [`defer`]: the ways in which a callback is queued, and who runs it; with the road of a retired
-//!   object. [`reserve`]: room for one, before it is unlinked.
+//!   object; room for one, before it is unlinked.
 //! - [`retire`], [`weigh`]: what can be retired; the memory that a value owns. [`free`]: the kinds
 //!   of callbacks.
 //! - `ends`: what is left to do where a section, a thread or a domain ends, called through `HOOKS`.
@@ -41,7 +41,6 @@ pub(crate) mod kept;
 pub(crate) mod llist;
 pub(crate) mod local;
 pub(crate) mod rescan;
-pub(crate) mod reserve;
 pub(crate) mod retire;
 pub(crate) mod running;
 pub(crate) mod sleepable;

@@ -20,8 +20,7 @@ use grace::Urgency;
 use grace::batch::{BATCH, BATCH_ALONE};
 use grace::limit::{Amount, Context};
 
-use super::add;
-use super::own_objects::{close_if_full, run_or_advance, run_share};
+use super::{add_by, close_if_full, run_or_advance, run_share};
 use crate::gp::grace_periods::Me;
 use crate::reclaim::at_limit::{Patience, Wanted, admit, context, leave_to_worker, make_room};
 use crate::reclaim::domain_state::{DomainState, Named};
@@ -124,8 +123,10 @@ unsafe fn add_deferred<K: Named>(
     };
     let known = queue.and_then(OwnQueue::last_kind).filter(is_same);
     match known.or_else(|| KNOWN.of(function)) {
-        // SAFETY: a pointer, and a function that is called with it, by the contract once.
-        Some(kind) => unsafe { add(tag, queue, Contents::Closures, kind, argument, AMOUNT.bytes) },
+        Some(kind) => add_by(tag, queue, Contents::Closures, |queue| {
+            // SAFETY: a pointer, and a function that is called with it, by the contract once.
+            unsafe { queue.add(kind, argument, AMOUNT.bytes) }
+        }),
         // SAFETY: by the contract.
         None => unsafe { add_pair(tag, queue, Pair { function, argument }) },
     }
@@ -137,8 +138,10 @@ unsafe fn add_deferred<K: Named>(
 /// As for [`add_deferred`].
 #[cold]
 unsafe fn add_pair<K: Named>(tag: &K, queue: Option<OwnQueue<'_>>, pair: Pair) -> bool {
-    // SAFETY: the payload of that kind, by the contract called once.
-    unsafe { add(tag, queue, Contents::Closures, &ANY, pair, AMOUNT.bytes) }
+    add_by(tag, queue, Contents::Closures, |queue| {
+        // SAFETY: the payload of that kind, by the contract called once.
+        unsafe { queue.add(&ANY, pair, AMOUNT.bytes) }
+    })
 }
 
 fn batch_of(domain: &DomainState) -> u64 {

@@ -8,7 +8,7 @@
 //!
 //! **Who closes and runs, when, and how many, is decided elsewhere** ([`crate::reclaim::defer`],
 //! `at_limit`, `queues`, the worker), **and cannot be unsound:** what is here hands a callback to no
-//! caller. It runs those whose cookie is done, in the domain whose queue it is ([`Queue::of`]), and
+//! caller. It runs those whose cookie is done, in the domain whose queue it is ([`Queue::is_of`]), and
 //! each once. Only the holder of an [`OwnQueue`] adds, which does not leave its thread.
 //!
 //! **Invariant [TQ-1]: the cookie of callbacks is asked for after they were counted**, and so after
@@ -29,7 +29,7 @@
 
 mod gone;
 
-pub(crate) use gone::List;
+pub(crate) use gone::{Ended, List};
 pub(crate) use grace::batch::Wants;
 
 use std::cell::Cell;
@@ -76,8 +76,6 @@ pub(crate) struct Queue {
     bytes_finished: AtomicU64,
     /// The thread that adds, as [`thread::token`]; or [`Self::SHARED`].
     owner: usize,
-    /// The address of the domain; see [`of`](Self::of).
-    domain: usize,
     contents: Contents,
     /// The owner is gone; no thread adds any more.
     orphan: AtomicBool,
@@ -102,6 +100,8 @@ struct Own {
     left: Cell<u32>,
     /// Whether a light fence is not enough in this process, so that `add` needs a full one.
     portable: bool,
+    /// The address of the domain; see [`Queue::is_of`].
+    domain: usize,
 }
 
 // SAFETY: the cells in `own` are touched by the thread that adds only: by an `OwnQueue`, of which
@@ -153,24 +153,6 @@ struct Lost {
     finished: u64,
     /// ...`Queue::bytes_finished` must be this.
     bytes: u64,
-}
-
-/// A domain that ends: no thread has it, so none reads in it, and what waits may run.
-#[derive(Debug)]
-pub(crate) struct Ended<'d>(&'d DomainState);
-
-impl<'d> Ended<'d> {
-    pub(crate) fn new(domain: &'d mut DomainState) -> Self {
-        Self(domain)
-    }
-}
-
-impl Deref for Ended<'_> {
-    type Target = DomainState;
-
-    fn deref(&self) -> &DomainState {
-        self.0
-    }
 }
 
 /// What the oldest callback of a queue waits for.
@@ -259,6 +241,7 @@ impl Queue {
                 round,
                 left: Cell::new(round),
                 portable,
+                domain: ptr::from_ref(domain).addr(),
             }),
             inner: Mutex::new(
                 Rank::Queue,
@@ -279,7 +262,6 @@ impl Queue {
             finished: AtomicU64::new(0),
             bytes_finished: AtomicU64::new(0),
             owner,
-            domain: ptr::from_ref(domain).addr(),
             contents,
             orphan: AtomicBool::new(false),
             tended: AtomicBool::new(false),
@@ -295,7 +277,7 @@ impl Queue {
     /// Whether it is a queue of that domain, which alone knows when its cookies are done.
     #[inline]
     pub(crate) fn is_of(&self, domain: &DomainState) -> bool {
-        self.domain == ptr::from_ref(domain).addr()
+        self.own.0.domain == ptr::from_ref(domain).addr()
     }
 
     /// Asks for a grace period on behalf of all that is open.
@@ -689,14 +671,6 @@ impl Queue {
     #[cfg(test)]
     pub(crate) fn waiters(&self) -> u32 {
         sync::lock(&self.inner).waiters
-    }
-
-    /// Runs what has been added, or about a batch of it. Returns how many.
-    pub(crate) fn run_all(&self, domain: &Ended<'_>) -> u64 {
-        let mut inner = sync::lock(&self.inner);
-        inner.count(self);
-        inner.segments.advance_all();
-        self.run_locked(inner, domain, u64::MAX, true)
     }
 }
 

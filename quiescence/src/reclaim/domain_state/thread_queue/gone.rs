@@ -1,5 +1,5 @@
 //! The queues of threads that are gone: of a thread that has ended, or is ending, and of those that
-//! a child process has not got.
+//! a child process has not got; and of a domain that ends.
 //!
 //! Orphaned callbacks: the last callbacks of a thread that has ended move to a queue that all such
 //! threads share, with those that it adds while it ends. A queue costs a page and its counts,
@@ -109,6 +109,37 @@ impl List {
             to.close(domain, Urgency::Background); // they waited for a grace period already
         }
         Some(count)
+    }
+}
+
+// ---- at the end of a domain ---------------------------------------------------------------------
+
+/// A domain that ends: no thread has it, so none reads in it, and what waits may run.
+#[derive(Debug)]
+pub(crate) struct Ended<'d>(&'d DomainState);
+
+impl<'d> Ended<'d> {
+    pub(crate) fn new(domain: &'d mut DomainState) -> Self {
+        Self(domain)
+    }
+}
+
+impl Deref for Ended<'_> {
+    type Target = DomainState;
+
+    fn deref(&self) -> &DomainState {
+        self.0
+    }
+}
+
+impl Queue {
+    /// Runs what has been added, or about a batch of it. Returns how many.
+    pub(crate) fn run_all(&self, domain: &Ended<'_>) -> u64 {
+        assert!(self.is_of(domain), "another domain has ended");
+        let mut inner = sync::lock(&self.inner);
+        inner.count(self);
+        inner.segments.advance_all();
+        self.run_locked(inner, domain, u64::MAX, true)
     }
 }
 
