@@ -111,7 +111,7 @@ pub(crate) struct Held {
     list: Option<MutexGuard<'static, List>>,
     /// Owners of some of the locks. Dropped when all locks have been released, and the child has
     /// been repaired.
-    pub(crate) owners: Vec<Box<dyn Send>>,
+    owners: Vec<Box<dyn Send>>,
 }
 
 impl Held {
@@ -119,6 +119,16 @@ impl Held {
     #[inline(never)]
     pub(crate) fn add(&mut self, rank: Rank, lock: &'static Mutex<dyn AtFork>) {
         self.wanted[rank as usize].push(lock);
+    }
+
+    /// Has `add` add the locks of `owner`, which is kept until all are released. It is a function
+    /// that captures nothing: so the reference goes nowhere but into the locks.
+    pub(crate) fn keep<T: Send + 'static>(&mut self, owner: T, add: fn(&'static T, &mut Self)) {
+        let owner = Box::new(owner);
+        // SAFETY: on the heap, and dropped when all locks have been released.
+        let lent = unsafe { &*ptr::from_ref(&*owner) };
+        self.owners.push(owner);
+        add(lent, self);
     }
 
     fn unlock(&mut self) {

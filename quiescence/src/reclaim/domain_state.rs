@@ -5,6 +5,9 @@
 //! queue of one thread, and the cookies that its callbacks wait for; [`queues`]: all of them.
 //! [`head_queue`]: queues of heads that a thread of the program runs. They are in this folder since
 //! they use the whole state, which contains them.
+//!
+//! An error here frees nothing too early: the queues know whose they are, and only
+//! [`Drop`](DomainState) has an exclusive reference, of which [`Ended`] is made.
 
 pub(crate) mod charge;
 pub(crate) mod head_queue;
@@ -12,24 +15,21 @@ pub(crate) mod queues;
 pub(crate) mod thread_queue;
 
 use std::ops::Deref;
-use std::ptr::{self, NonNull};
+use std::ptr;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
 
 use grace::Start;
 use grace::policy::Budget;
-use grace::srcu::AdaptiveDelay;
 
-use crate::gp::engine::{Engine, Settings};
+use crate::gp::engine::Settings;
 use crate::gp::gp_words::{GpWords, Readers};
 use crate::gp::grace_periods::GracePeriods;
-use crate::gp::observers::Observers;
 use crate::hazptr;
 use crate::os::sync::{AtomicBool, AtomicU64, const_unless_loom};
 use crate::reclaim::by_address::HasAddress;
 use crate::reclaim::kept::Kept;
-use crate::srcu::driver::{self, Sections, Unfinished};
-use crate::srcu::{OwnSrcuCounts, SrcuCounts, track};
+use crate::srcu::OwnSrcuCounts;
 use charge::Charge;
 use head_queue::CallbackQueues;
 use queues::Queues;
@@ -58,7 +58,7 @@ pub struct DomainState {
     ends: fn(&Ended<'_>),
     /// The section counts of a sleepable domain. Given back after `queues` have run what is left,
     /// which may read them.
-    srcu_counts: Option<OwnSrcuCounts>,
+    pub(super) srcu_counts: Option<OwnSrcuCounts>,
 }
 
 const _: () = assert!(std::mem::offset_of!(DomainState, grace_periods) == 0);
@@ -111,57 +111,6 @@ impl DomainState {
             domain.ends = ends;
             domain
         }
-    }
-
-    /// A sleepable domain, which owns its counts from now on.
-    ///
-    /// # Safety
-    /// They came from [`SrcuCounts::take`] and no other code gives them back.
-    pub(crate) unsafe fn sleepable(
-        name: Option<&'static str>,
-        delay: AdaptiveDelay,
-        srcu_counts: NonNull<SrcuCounts>,
-    ) -> Self {
-        // A grace period begins as soon as a thread drives, and its driver says what is put off.
-        let settings = Settings { policy: Engine::Poll.policy(), ..Settings::DEFAULT };
-        let mut domain = Self::new(Start::ZERO, settings);
-        let grace_periods = &mut domain.grace_periods;
-        grace_periods.observers.declared_name = name;
-        grace_periods.observers.number = Observers::next_number();
-        // SAFETY: `self.srcu_counts` keeps them until the grace periods have been dropped, which
-        // are declared before it.
-        let sections = unsafe { Sections::new(srcu_counts, delay) };
-        grace_periods.make_sleepable(Box::new(sections));
-        // SAFETY: by the contract.
-        domain.srcu_counts = Some(unsafe { OwnSrcuCounts::new(srcu_counts) });
-        domain
-    }
-
-    /// Gives up the counts without giving them back: another domain has them, and this one ends.
-    pub(crate) fn let_srcu_counts_go(&mut self) {
-        if let Some(srcu_counts) = self.srcu_counts.take() {
-            std::mem::forget(srcu_counts);
-        }
-    }
-
-    /// The counts of a sleepable domain.
-    ///
-    /// # Panics
-    /// If it is a domain of registered threads.
-    #[inline]
-    pub(crate) fn srcu_counts(&self) -> &SrcuCounts {
-        self.srcu_counts.as_ref().expect("a sleepable domain").get()
-    }
-
-    /// The sections that the grace period in progress waits for; `None` in a domain of registered
-    /// threads, and if there is none in progress.
-    pub(crate) fn unfinished_sections(&self) -> Option<Unfinished> {
-        driver::unfinished_sections(&self.grace_periods, self.srcu_counts.as_ref()?.get())
-    }
-
-    /// The oldest guard that is tracked, and how many are.
-    pub(crate) fn oldest_guard(&self) -> Option<(track::Live, usize)> {
-        track::oldest(self.srcu_counts.as_ref()?.get().address())
     }
 
     /// The domain that contains these words, by their address.

@@ -1,6 +1,7 @@
 //! The domains in use, so that a fork, the end of the process, reports and statistics find them.
 
-use std::ptr;
+#![deny(unsafe_code)]
+
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::gp::gp_words::GpWords;
@@ -61,17 +62,16 @@ pub(crate) fn find(gp_words: *const GpWords, identity: usize) -> Option<Handle> 
 
 impl AtFork for ByAddress<WeakHandle> {
     fn hold(&self, held: &mut Held) {
-        let handles: Vec<Handle> = self.iter().filter_map(WeakHandle::upgrade).collect();
-        for handle in &handles {
-            // SAFETY: kept below until the locks have been released. A static is never freed.
-            let domain: &'static DomainState = unsafe { &*ptr::from_ref::<DomainState>(handle) };
-            domain.queues.hold(held);
-            domain.callback_queues.hold(held);
-            domain.grace_periods.hold(held);
-        }
         // A domain of which these are the last handles meanwhile ends when they are dropped, and
         // runs callbacks then.
-        held.owners.push(Box::new(handles));
+        let handles: Vec<Handle> = self.iter().filter_map(WeakHandle::upgrade).collect();
+        held.keep(handles, |handles, held| {
+            for domain in handles {
+                domain.queues.hold(held);
+                domain.callback_queues.hold(held);
+                domain.grace_periods.hold(held);
+            }
+        });
     }
 
     /// Only the forking thread is left. Its domains are kept alive by `hold`.

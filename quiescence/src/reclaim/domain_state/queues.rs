@@ -18,6 +18,8 @@
 //! moment, as the worker does before it leaves a domain, holds that lock. Nothing moves out of a
 //! queue that a barrier waits for [TQ-5].
 
+#![deny(unsafe_code)]
+
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 

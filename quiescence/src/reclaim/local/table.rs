@@ -114,14 +114,21 @@ impl Table {
     /// A domain's entry, which it makes if there is none.
     pub(super) fn entry(&mut self, domain: &DomainState, tag: &dyn Named) -> &mut Local {
         let place = self.find_or_insert(domain, tag);
-        self.entries.at_mut(place)
+        self.at(place, domain)
+    }
+
+    /// The entry at that place, which is that domain's.
+    fn at(&mut self, place: usize, domain: &DomainState) -> &mut Local {
+        let local = self.entries.at_mut(place);
+        assert!(ptr::eq(local.address(), domain), "another domain's entry");
+        local
     }
 
     /// As [`entry`](Self::entry), for a slot with which a section may begin [TT-1].
     pub(super) fn watched_entry(&mut self, domain: &DomainState, tag: &dyn Named) -> &mut Local {
         let place = self.find_or_insert(domain, tag);
         let place = self.watch(place);
-        self.entries.at_mut(place)
+        self.at(place, domain)
     }
 
     /// The place of a domain's entry, which it makes if there is none.
@@ -141,7 +148,7 @@ impl Table {
     }
 
     pub(super) fn find(&self, domain: &DomainState) -> Option<&Local> {
-        self.entries.get(domain)
+        self.entries.get(domain).filter(|local| ptr::eq(local.address(), domain))
     }
 
     /// All entries: for an exiting thread.
@@ -206,6 +213,9 @@ impl Table {
     /// slot left there, forgets the domain.
     pub(super) fn release(&mut self, domain: *const DomainState, f: impl FnOnce(&mut Local)) {
         let Some(local) = self.entries.get_mut(domain) else { return };
+        if !ptr::eq(local.address(), domain) {
+            return;
+        }
         f(local);
         if local.is_unused() && self.exiting {
             self.forget(domain);

@@ -149,11 +149,9 @@ impl AtFork for Inner {}
 
 impl AtFork for List {
     fn hold(&self, held: &mut Held) {
-        for queue in &self.0 {
-            // SAFETY: the list owns the queue, and is unlocked after it.
-            let queue: &'static Queue = unsafe { &*Arc::as_ptr(queue) };
-            held.add(Rank::Queue, &queue.inner);
-        }
+        held.keep(self.0.clone(), |queues, held| {
+            queues.iter().for_each(|queue| held.add(Rank::Queue, &queue.inner));
+        });
     }
 }
 
