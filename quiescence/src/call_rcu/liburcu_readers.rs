@@ -37,8 +37,7 @@ use crate::gp::slot::{ReaderKind, Slot};
 use crate::os::sync::const_unless_loom;
 use crate::os::{fence, thread};
 use crate::reclaim::defer;
-use crate::reclaim::domain_state::{DomainState, Handle};
-use crate::reclaim::domains;
+use crate::reclaim::domain_state::{self, DomainState, Handle};
 use crate::reclaim::local;
 use crate::reclaim::queues;
 
@@ -85,7 +84,7 @@ impl LiburcuDomain {
         words.ctr.store(self.core.grace_periods.gp_words.gp.load(Relaxed), Relaxed);
         self.links().attach(words, surroundings);
         // Here, and not when somebody registers, which is to be possible anywhere.
-        domains::remember(&Liburcu(self).handle());
+        domain_state::remember(&Liburcu(self).handle());
     }
 
     /// Makes room for so many readers, all together. Until there are more,

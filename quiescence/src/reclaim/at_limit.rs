@@ -15,8 +15,7 @@ use grace::limit::{Amount, Context, LimitAction, Zone, limit_action};
 use crate::event::trace;
 use crate::gp::grace_periods::Me;
 use crate::os::{clock, nap};
-use crate::reclaim::domain_state::{DomainState, Named};
-use crate::reclaim::domains;
+use crate::reclaim::domain_state::{self, DomainState, Named};
 use crate::reclaim::local::{self, Sections};
 use crate::reclaim::rescan;
 use crate::reclaim::running;
@@ -67,20 +66,16 @@ pub(crate) fn context() -> Context {
     }
 }
 
-/// What a thread's local stock does not cover.
-#[derive(Clone, Copy)]
-pub(crate) struct Wanted<'q> {
-    pub(crate) queue: Option<OwnQueue<'q>>,
-    pub(crate) contents: Contents,
-    pub(crate) amount: Amount,
-    pub(crate) patience: Patience,
-}
-
-/// Admits what is wanted, as its `patience` says.
+/// Admits what the queue's local stock does not cover, as `patience` says.
 #[cold]
-pub(crate) fn make_room(tag: &dyn Named, wanted: Wanted<'_>) -> Result<(), NoRoom> {
-    let Wanted { queue, amount, patience, .. } = wanted;
-    let domain = domains::known(tag);
+pub(crate) fn make_room(
+    tag: &dyn Named,
+    queue: Option<OwnQueue<'_>>,
+    contents: Contents,
+    amount: Amount,
+    patience: Patience,
+) -> Result<(), NoRoom> {
+    let domain = domain_state::known(tag);
     let is_hazard = domain.grace_periods.hazards.is_some();
     if is_hazard && domain.zone() != Zone::Free && may_free_here() {
         // Else what was kept and is protected no more is the worker's at the next tick, and what
@@ -93,7 +88,13 @@ pub(crate) fn make_room(tag: &dyn Named, wanted: Wanted<'_>) -> Result<(), NoRoo
     //~ no-limit
     let made = match patience {
         Patience::Polls | Patience::Over | Patience::Unowed => Err(NoRoom::Refuses),
-        _ => wait_or_borrow(tag, wanted),
+        Patience::Never => {
+            trace::limit_reached(domain.grace_periods.source(), false);
+            Err(NoRoom::Refuses)
+        }
+        Patience::Waits | Patience::InAnyCase | Patience::Tick => {
+            wait_or_borrow(tag, queue, contents, amount, patience)
+        }
     };
     if made != Err(NoRoom::Refuses) {
         return made;
@@ -107,8 +108,13 @@ pub(crate) fn make_room(tag: &dyn Named, wanted: Wanted<'_>) -> Result<(), NoRoo
 }
 
 /// Waits for room, or goes over the limit, where the thread may.
-fn wait_or_borrow(tag: &dyn Named, wanted: Wanted<'_>) -> Result<(), NoRoom> {
-    let Wanted { queue, contents, amount, patience } = wanted;
+fn wait_or_borrow(
+    tag: &dyn Named,
+    queue: Option<OwnQueue<'_>>,
+    contents: Contents,
+    amount: Amount,
+    patience: Patience,
+) -> Result<(), NoRoom> {
     let domain = tag.core();
     let limit_action = match (context(), queue) {
         // One object or closure of a thread may go over the limit at a time. If other threads have
@@ -122,20 +128,16 @@ fn wait_or_borrow(tag: &dyn Named, wanted: Wanted<'_>) -> Result<(), NoRoom> {
         // A thread whose queue is gone has no local stock.
         (_, None) => LimitAction::WaitAndFree,
     };
-    let waits = patience != Patience::Never;
-    trace::limit_reached(
-        domain.grace_periods.source(),
-        waits && !matches!(limit_action, LimitAction::Borrow | LimitAction::Refuse),
-    );
+    let waits = !matches!(limit_action, LimitAction::Borrow | LimitAction::Refuse);
+    trace::limit_reached(domain.grace_periods.source(), waits);
     match limit_action {
-        _ if !waits => Err(NoRoom::Refuses),
         LimitAction::Borrow => {
             admit_over(domain, queue, amount);
             Ok(())
         }
         LimitAction::Refuse => Err(NoRoom::Refuses), //~ no-refusal
         LimitAction::WaitAndRun | LimitAction::WaitAndFree if contents == Contents::Closures => {
-            wait_for_room(tag, wanted)
+            wait_for_room(tag, queue, amount, patience == Patience::Tick)
         }
         LimitAction::WaitAndFree if running::nested_in_callbacks() >= NESTED_MAX => {
             Err(NoRoom::Refuses)
@@ -161,11 +163,14 @@ fn wait_or_borrow(tag: &dyn Named, wanted: Wanted<'_>) -> Result<(), NoRoom> {
 const LOOKS_IN_VAIN: u32 = 16;
 
 /// Waits until the worker has made room for a closure; in a sleepable domain for a tick at most,
-/// and then admits it over the limit [D-2].
-fn wait_for_room(tag: &dyn Named, wanted: Wanted<'_>) -> Result<(), NoRoom> {
-    let Wanted { queue, amount, patience, .. } = wanted;
+/// and then admits it over the limit [D-2]. If only `for_a_tick`, then not at all.
+fn wait_for_room(
+    tag: &dyn Named,
+    queue: Option<OwnQueue<'_>>,
+    amount: Amount,
+    for_a_tick: bool,
+) -> Result<(), NoRoom> {
     let domain = tag.core();
-    let for_a_tick = patience == Patience::Tick;
     let is_sleepable = domain.grace_periods.is_sleepable();
     let began_ns = clock::monotonic_ns();
     let mut in_vain = 0;

@@ -58,15 +58,11 @@ use grace::limit::{Amount, Context, Zone};
 use crate::event::trace;
 use crate::gp::grace_periods::Me;
 use crate::reclaim::at_limit::{
-    NoRoom, Wanted, admit, context, is_settled_here, leave_to_worker, make_room, may_free_here,
-    settle,
+    NoRoom, admit, context, is_settled_here, leave_to_worker, make_room, may_free_here, settle,
 };
 use crate::reclaim::debug_objects;
-use crate::reclaim::domain_state::{DomainState, Handle, Named};
-use crate::reclaim::domains;
-use crate::reclaim::free::{
-    Address, Boxed, Callback, Closure, Pending, Pointee, Ripe, Timed, Value,
-};
+use crate::reclaim::domain_state::{self, DomainState, Handle, Named};
+use crate::reclaim::free::{Address, Boxed, Callback, Closure, Pending, Pointee, Timed, Value};
 use crate::reclaim::local::{self, Sections};
 use crate::reclaim::rescan;
 use crate::reclaim::retire::{AtLimit, Retire};
@@ -86,7 +82,7 @@ fn add_by<K: Named>(
     let is_due = match queue {
         Some(queue) => add(queue),
         None => out_of_line(|| {
-            let domain = domains::known(tag);
+            let domain = domain_state::known(tag);
             domain.queues.with_shared(domain, contents, add)
         }),
     };
@@ -107,7 +103,7 @@ fn announce(tag: &dyn Named) {
 
 /// Adds a charged callback to the thread's queue, and tends the queue if it is time.
 #[inline]
-fn add<K: Named, C: Callback>(
+pub(crate) fn add<K: Named, C: Callback>(
     tag: &K,
     queue: Option<OwnQueue<'_>>,
     pending: Pending<'_, C>,
@@ -120,23 +116,16 @@ fn add<K: Named, C: Callback>(
     }
 }
 
-/// What was not queued.
-enum NotQueued<'d, C> {
-    /// There is no room, and it is to be ended here: its grace period has ended.
-    Ripe(Ripe<'d, C>),
-    /// There is no room, and the thread must not wait.
-    Refused(Pending<'d, C>),
-}
-
 /// Charges `pending` and adds it to the thread's queue. If there is no room, does what `patience`
-/// says.
+/// says; what is not queued is given back, with the reason, which [`NoRoom::Waited`] only is if its
+/// grace period has ended.
 #[inline]
 fn queue<'d, K: Named, C: Callback>(
     tag: &K,
     pending: Pending<'d, C>,
     amount: Amount,
     patience: Patience,
-) -> Result<(), NotQueued<'d, C>> {
+) -> Result<(), (Timed<'d, C>, NoRoom)> {
     let queue = match C::CONTENTS {
         Contents::Objects => local::objects(tag.core(), tag),
         Contents::Closures => local::closures(tag.core(), tag),
@@ -149,19 +138,12 @@ fn queue<'d, K: Named, C: Callback>(
     }
     out_of_line(|| {
         let timed = pending.since_now();
-        let wanted = Wanted { queue, contents: C::CONTENTS, amount, patience };
-        let pending = match make_room(tag, wanted) {
-            Ok(()) => timed.into_pending(),
-            Err(NoRoom::Refuses) => return Err(NotQueued::Refused(timed.into_pending())),
-            Err(NoRoom::Waited) => match timed.ripe() {
-                Ok(ripe) => return Err(NotQueued::Ripe(ripe)),
-                Err(pending) => {
-                    tag.core().admit_over(amount);
-                    pending
-                }
-            },
-        };
-        add(tag, queue, pending, amount.bytes);
+        match make_room(tag, queue, C::CONTENTS, amount, patience) {
+            Ok(()) => {}
+            Err(NoRoom::Waited) if !timed.is_ripe() => tag.core().admit_over(amount),
+            Err(reason) => return Err((timed, reason)),
+        }
+        add(tag, queue, timed.into_pending(), amount.bytes);
         leave_to_worker(tag, queue);
         Ok(())
     })
@@ -178,19 +160,16 @@ fn out_of_line<R>(f: impl FnOnce() -> R) -> R {
 // ---- objects by their addresses -----------------------------------------------------------------
 
 /// Frees the object after a grace period. May wait for one: then returns the object, if there is
-/// still no room, to be freed. Never refuses: where it must not wait it goes over the limit.
+/// still no room, to be ended. Never refuses: where it must not wait it goes over the limit.
 #[inline]
 #[track_caller]
 pub(crate) fn retire_address<'d, K: Named, P: Pointee>(
     tag: &K,
     object: Pending<'d, Address<P>>,
     bytes: u64,
-) -> Option<Ripe<'d, Address<P>>> {
+) -> Option<Timed<'d, Address<P>>> {
     object.note();
-    match queue(tag, object, Amount::object(bytes), Patience::InAnyCase) {
-        Err(NotQueued::Ripe(ripe)) => Some(ripe),
-        _ => None, // it is not refused
-    }
+    Some(queue(tag, object, Amount::object(bytes), Patience::InAnyCase).err()?.0)
 }
 
 /// Drops the box that `object` came from after a grace period. May wait for one and drop it before
@@ -209,8 +188,8 @@ pub(crate) fn retire_box<K: Named, T: Send + 'static>(
     }
 }
 
-/// As [`retire_box`], but never waits. If there is no room, and its grace period has ended, drops
-/// it on the spot where that may be done, else retires it over the limit.
+/// As [`retire_box`], but never waits: drops it on the spot if its grace period has ended and that
+/// may be done here, else retires it, over the limit if need be.
 pub(crate) fn retire_box_over<K: Named, T: Send + 'static>(
     tag: &K,
     object: Timed<'_, Address<Boxed<T>>>,
@@ -221,10 +200,8 @@ pub(crate) fn retire_box_over<K: Named, T: Send + 'static>(
         object.note();
         // It is not refused.
         let _queued = queue(tag, object, Amount::object(bytes as u64), Patience::Unowed);
-    } else if let Some(room) = reserve_any(tag, bytes) {
-        room.retire(tag, Some(object.into_pending()), bytes);
-    } else if let Ok(ripe) = object.ripe() {
-        ripe.end();
+    } else {
+        object.end();
     }
 }
 
@@ -256,7 +233,7 @@ pub(crate) fn reserve_by_size<K: Named, T: Send + 'static>(tag: &K) -> Option<Re
 pub(crate) fn reserve_any<K: Named>(tag: &K, bytes: usize) -> Option<Reservation<'_>> {
     let amount = Amount::object(bytes as u64);
     let queue = local::objects(tag.core(), tag)?;
-    (queue.local_stock().take(amount) || admit(domains::known(tag), Some(queue), amount))
+    (queue.local_stock().take(amount) || admit(domain_state::known(tag), Some(queue), amount))
         .then_some(Reservation { queue, amount })
 }
 
@@ -276,19 +253,6 @@ impl Reservation<'_> {
             self.adjust(tag.core(), bytes);
         }
         add(tag, Some(self.queue), object, self.amount.bytes);
-    }
-
-    /// As [`retire`](Self::retire), with the room for its size that [`reserve_by_size`] reserves.
-    #[inline]
-    #[track_caller]
-    pub(crate) fn retire_by_size<K: Named, T: Send + 'static>(
-        self,
-        tag: &K,
-        object: Option<Pending<'_, Address<Boxed<T>>>>,
-    ) {
-        let Some(object) = object else { return self.put_back(tag.core()) };
-        object.note();
-        add(tag, Some(self.queue), object, Address::<Boxed<T>>::CHARGE);
     }
 
     /// Gives the room back: it is not needed.
@@ -352,12 +316,12 @@ pub(crate) fn retire<K: Named, P: Retire>(
     let value = Pending::value(tag.core(), ManuallyDrop::into_inner(value));
     match queue(tag, value, amount, patience) {
         Ok(()) => Ok(()),
-        Err(NotQueued::Ripe(ripe)) => {
+        Err((ripe, NoRoom::Waited)) => {
             ripe.end();
             Ok(())
         }
-        Err(NotQueued::Refused(pending)) => {
-            let Value(value) = pending.take_back();
+        Err((timed, NoRoom::Refuses)) => {
+            let Value(value) = timed.into_pending().take_back();
             debug_objects::forget(value.owned().0);
             Err(AtLimit::retired(value, tag.handle(), retire_over))
         }
@@ -372,12 +336,10 @@ pub(crate) fn retire_over<P: Retire>(handle: &Handle, value: P) {
 /// Drops `value`, for which there is no room, if its grace period has ended; in a section, or too
 /// deep in other drops, retires it over the limit.
 pub(crate) fn end_after_wait<K: Named, P: Retire>(tag: &K, value: Timed<'_, Value<P>>) {
-    let pending = match value.ripe() {
-        Ok(ripe) if may_free_here() => return ripe.end(),
-        Ok(ripe) => ripe.into_pending(),
-        Err(pending) => pending,
-    };
-    retire_over(&tag.handle(), pending.take_back().0);
+    if value.is_ripe() && may_free_here() {
+        return value.end();
+    }
+    retire_over(&tag.handle(), value.into_pending().take_back().0);
 }
 
 // ---- closures -----------------------------------------------------------------------------------
@@ -390,10 +352,8 @@ pub(crate) fn call<K: Named, F: FnOnce() + Send + 'static>(
     patience: Patience,
 ) -> Result<(), AtLimit<F>> {
     let pending = Pending::closure(tag.core(), f);
-    match queue(tag, pending, Closure::<F>::AMOUNT, patience) {
-        Err(NotQueued::Refused(pending)) => Err(AtLimit::unchanged(pending.take_back().0)),
-        _ => Ok(()), // nothing waits for a closure's grace period
-    }
+    let queued = queue(tag, pending, Closure::<F>::AMOUNT, patience);
+    queued.map_err(|(timed, _)| AtLimit::unchanged(timed.into_pending().take_back().0))
 }
 
 // ---- the thread's own queues --------------------------------------------------------------------

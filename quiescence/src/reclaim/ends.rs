@@ -5,7 +5,7 @@ use crate::gp::slot::Slot;
 use crate::reclaim::defer;
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::local;
-use crate::reclaim::{domains, worker};
+use crate::reclaim::{domain_state, worker};
 
 /// The outermost section of a marked slot has ended: its thread is above a limit, or is exiting.
 pub(crate) fn section_ended(slot: &Slot) {
@@ -24,7 +24,7 @@ pub(crate) fn thread_ends() {
 
 /// The domain ends; it was in the list of those in use.
 pub(crate) fn domain_ends(domain: &DomainState) {
-    domains::forget(domain);
+    domain_state::forget(domain);
     worker::forget(domain);
     local::ended(domain);
 }

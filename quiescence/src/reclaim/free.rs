@@ -3,8 +3,8 @@
 //! is charged; and how it is freed or called.
 //!
 //! **Who retires cannot free too early, nor twice:** a [`Pending`] goes into a queue of its domain,
-//! which runs it when its cookie is done; or becomes [`Ripe`], and is ended, if the cookie is done
-//! that was taken after it had been unlinked ([`Timed`]). Dropped, it leaks.
+//! which runs it when its cookie is done; or it is [`Timed`], and ended only if the cookie is done
+//! that was taken after it had been unlinked. Dropped, it leaks.
 
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
@@ -13,6 +13,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use grace::Cookie;
 use grace::limit::Amount;
 
+use crate::hazptr;
 use crate::os::fence;
 use crate::os::user_code::{self, Site};
 use crate::reclaim::cache;
@@ -98,8 +99,8 @@ pub(crate) struct Timed<'d, C> {
     cookie: Cookie,
 }
 
-impl<'d, C> Timed<'d, C> {
-    /// It still waits.
+impl<'d, C: Callback> Timed<'d, C> {
+    /// It waits all the same.
     pub(crate) fn into_pending(self) -> Pending<'d, C> {
         self.pending
     }
@@ -109,37 +110,22 @@ impl<'d, C> Timed<'d, C> {
         self.pending.domain.grace_periods.sequence().is_done(self.cookie)
     }
 
-    /// If its grace period has ended, what may be ended now.
-    pub(crate) fn ripe(self) -> Result<Ripe<'d, C>, Pending<'d, C>> {
-        if self.is_ripe() { Ok(Ripe(self.pending)) } else { Err(self.pending) }
-    }
-}
-
-/// One whose grace period has ended. Dropped, it leaks.
-#[derive(Debug)]
-pub(crate) struct Ripe<'d, C>(Pending<'d, C>);
-
-impl<'d, C: Callback> Ripe<'d, C> {
-    /// It is to wait all the same.
-    pub(crate) fn into_pending(self) -> Pending<'d, C> {
-        self.0
-    }
-
-    /// Runs it, in the same surroundings as a callback. Where a slot may protect it,
-    /// [`end_unprotected`](Self::end_unprotected) is for it.
-    pub(crate) fn end(self) {
-        assert!(self.0.domain.grace_periods.hazards.is_none(), "a slot may protect it");
-        // SAFETY: it is in no hazard domain.
-        unsafe { self.end_unprotected() }
-    }
-
-    /// The same.
+    /// Runs it, in the same surroundings as a callback.
     ///
+    /// # Panics
+    /// If its grace period has not ended; and in a hazard domain, where a slot may name it.
+    pub(crate) fn end(self) {
+        assert!(self.is_ripe(), "its grace period has not ended");
+        assert!(self.pending.domain.grace_periods.hazards.is_none(), "a slot may name it");
+        // SAFETY: its grace period has ended, and it is in no hazard domain.
+        unsafe { self.run() }
+    }
+
     /// # Safety
-    /// No slot of a hazard pointer names it.
-    pub(crate) unsafe fn end_unprotected(self) {
-        let domain = self.0.domain;
-        let callback = self.0.take_back();
+    /// Its grace period has ended, and in a hazard domain no slot names it.
+    unsafe fn run(self) {
+        let domain = self.pending.domain;
+        let callback = self.pending.take_back();
         let whole = running_callbacks(&domain.grace_periods, &RoomMade::default(), || {
             // SAFETY: by the contracts of this function and of `Pending::new`.
             user_code::caught(Site::OnTheSpot, || unsafe { callback.run() })
@@ -208,6 +194,11 @@ const fn held(words: usize) -> usize {
 /// Whether a value can be stored in a stream without a box.
 const fn fits<P>() -> bool {
     size_of::<P>() <= PAYLOAD_MAX * size_of::<Word>() && align_of::<P>() <= align_of::<Word>()
+}
+
+/// The same for a callback that [`store`] stores, with its kind, and its box if it has one.
+const fn held_by<P>() -> usize {
+    if fits::<P>() { held(1 + words::<P>()) } else { held(1) + size_of::<P>() }
 }
 
 const fn words<P>() -> usize {
@@ -304,10 +295,17 @@ impl<'d, T: Send + 'static> Pending<'d, Address<Boxed<T>>> {
     }
 }
 
-impl<P: Pointee> Ripe<'_, Address<P>> {
-    /// Where the object is.
-    pub(crate) fn address(&self) -> usize {
-        self.0.callback.0.addr()
+impl<'d, P: Pointee> Timed<'d, Address<P>> {
+    /// The same in a hazard domain: gives an object back that a slot names.
+    pub(crate) fn end_unprotected(self) -> Result<(), Pending<'d, Address<P>>> {
+        assert!(self.is_ripe(), "its grace period has not ended");
+        // After the fence of that [HP-1].
+        if hazptr::is_protected(self.pending.callback.0.addr()) {
+            return Err(self.pending);
+        }
+        // SAFETY: no slot names it, and none will [HZ-A].
+        unsafe { self.run() };
+        Ok(())
     }
 }
 
@@ -367,17 +365,8 @@ impl<P: Retire> Value<P> {
     /// Whether it is stored without its charge, as one pointer: its `bytes` cannot change.
     pub(crate) const BARE: bool = P::POINTER.0 && size_of::<P>() == size_of::<Word>();
 
-    /// Whether it is stored with its charge and without a box.
-    pub(crate) const FITS: bool = fits::<Counted<P>>();
-
-    /// The library's own memory for a value that waits: its words, and its box if it has one.
-    pub(crate) const HELD: usize = if Self::BARE {
-        held(1)
-    } else if Self::FITS {
-        held(1 + words::<Counted<P>>())
-    } else {
-        held(1) + size_of::<Counted<P>>()
-    };
+    /// The library's own memory for a value that waits.
+    pub(crate) const HELD: usize = if Self::BARE { held(1) } else { held_by::<Counted<P>>() };
 }
 
 impl<'d, P: Retire> Pending<'d, Value<P>> {
@@ -414,14 +403,8 @@ impl<P: Retire> Callback for Value<P> {
 pub(crate) struct Closure<F>(pub(crate) F);
 
 impl<F: FnOnce() + Send + 'static> Closure<F> {
-    /// Whether it is stored without a box.
-    pub(crate) const FITS: bool = fits::<F>();
-
     /// The charge of a closure: what it captures, and the library's words.
-    pub(crate) const AMOUNT: Amount = {
-        let held = if Self::FITS { held(1 + words::<F>()) } else { held(1) + size_of::<F>() };
-        Amount::object(held as u64)
-    };
+    pub(crate) const AMOUNT: Amount = Amount::object(held_by::<F>() as u64);
 }
 
 impl<'d, F: FnOnce() + Send + 'static> Pending<'d, Closure<F>> {

@@ -3,14 +3,12 @@
 
 use grace::limit::Amount;
 
-use crate::hazptr;
 use crate::os::sync::const_unless_loom;
 use crate::reclaim::defer;
-use crate::reclaim::domain_state::{DomainState, Handle, Named};
-use crate::reclaim::domains;
-use crate::reclaim::free::{Address, Callback, Counted, Pending, Pointee, Ripe};
+use crate::reclaim::domain_state::{self, DomainState, Handle, Named};
+use crate::reclaim::free::{Address, Pending, Pointee, Timed};
+use crate::reclaim::local;
 use crate::reclaim::rescan;
-use crate::reclaim::stream::{Run, Word};
 use crate::reclaim::thread_queue::Ended;
 use crate::reclaim::worker;
 
@@ -45,28 +43,12 @@ impl Named for GlobalHazards {
 pub(crate) unsafe fn retire<K: Named, P: Pointee>(tag: &K, object: *mut P::Object, bytes: u64) {
     // SAFETY: by the contract.
     let object = unsafe { Pending::new(tag.core(), Address::<P>(object)) };
-    if let Some(ripe) = defer::retire_address(tag, object, bytes) {
-        free_or_keep(tag, ripe, Amount::object(bytes));
+    let ripe = defer::retire_address(tag, object, bytes);
+    if let Some(Err(object)) = ripe.map(Timed::end_unprotected) {
+        // Over the limit: the thread whose turn it is keeps it, if it is protected still.
+        tag.core().admit_over(Amount::object(bytes));
+        defer::add(tag, local::objects(tag.core(), tag), object, bytes);
     }
-}
-
-/// Frees an object for which there is no room, or keeps it over the limit if it is protected.
-fn free_or_keep<K: Named, P: Pointee>(tag: &K, ripe: Ripe<'_, Address<P>>, amount: Amount) {
-    let domain = tag.core();
-    if !hazptr::is_protected(ripe.address()) {
-        // SAFETY: no slot names it [HZ-A].
-        return unsafe { ripe.end_unprotected() };
-    }
-    let address = ripe.into_pending().take_back();
-    domain.admit_over(amount);
-    let mut payload = [Word::uninit(); 2];
-    let counted = Counted { callback: address, bytes: amount.bytes };
-    // SAFETY: two words, aligned as such.
-    unsafe { payload.as_mut_ptr().cast::<Counted<Address<P>>>().write(counted) };
-    let kind = &Counted::<Address<P>>::KIND;
-    domain.kept.keep_unqueued(&Run { kind, payload: payload.as_mut_ptr(), count: 1 });
-    // The worker may have left the domain: it comes by for what is kept.
-    worker::announce(&tag.handle());
 }
 
 /// A hazard domain ends: frees what waits in it. What is protected outlives
@@ -76,7 +58,7 @@ pub(crate) fn end(domain: &Ended<'_>) {
     domain.queues.run_all(domain);
     rescan::free_unprotected(domain);
     if !domain.kept.is_empty() {
-        domains::known(&GlobalHazards);
+        domain_state::known(&GlobalHazards);
         rescan::move_to(domain, &HAZARDS);
         worker::attend(&GlobalHazards.handle());
     }

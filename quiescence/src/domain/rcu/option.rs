@@ -125,10 +125,10 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
         let by_size = if self.is_sleepable() { None } else { defer::reserve_by_size::<K, T>(tag) };
         let Some(room) = by_size else { return self.store_slowly(value) };
         let old = self.exchange(into_raw(value));
-        if self.scale.constant().is_some() {
+        if let Some(bytes) = self.scale.constant() {
             // SAFETY: it came from a box or is null, and is out of reach now.
             let old = unsafe { Pending::boxed(tag.core(), old) };
-            room.retire_by_size(tag, old);
+            room.retire(tag, old, bytes);
         } else {
             // Given back: what the value weighs may be waited for.
             room.put_back(tag.core());

@@ -22,7 +22,7 @@ use grace::limit::{Amount, Context};
 
 use super::{add_by, close_if_full, run_or_advance, run_share};
 use crate::gp::grace_periods::Me;
-use crate::reclaim::at_limit::{Patience, Wanted, admit, context, leave_to_worker, make_room};
+use crate::reclaim::at_limit::{Patience, admit, context, leave_to_worker, make_room};
 use crate::reclaim::domain_state::{DomainState, Named};
 use crate::reclaim::local;
 use crate::reclaim::stream::{CallbackType, Function, Progress, Word};
@@ -99,8 +99,7 @@ pub(crate) unsafe fn defer_in_any_case<K: Named>(
         paid = takes();
     }
     if !paid {
-        let (contents, patience) = (Contents::Closures, Patience::Tick);
-        let _room = make_room(tag, Wanted { queue, contents, amount: AMOUNT, patience });
+        let _room = make_room(tag, queue, Contents::Closures, AMOUNT, Patience::Tick);
     }
     // SAFETY: by the contract; it is charged, and the queue is this thread's.
     unsafe { add_deferred(tag, queue, function, argument) };
@@ -127,21 +126,12 @@ unsafe fn add_deferred<K: Named>(
             // SAFETY: a pointer, and a function that is called with it, by the contract once.
             unsafe { queue.add(kind, argument, AMOUNT.bytes) }
         }),
-        // SAFETY: by the contract.
-        None => unsafe { add_pair(tag, queue, Pair { function, argument }) },
+        // It has no kind of its own.
+        None => add_by(tag, queue, Contents::Closures, |queue| {
+            // SAFETY: the payload of that kind, by the contract called once.
+            unsafe { queue.add(&ANY, Pair { function, argument }, AMOUNT.bytes) }
+        }),
     }
-}
-
-/// The same for a function without a kind of its own.
-///
-/// # Safety
-/// As for [`add_deferred`].
-#[cold]
-unsafe fn add_pair<K: Named>(tag: &K, queue: Option<OwnQueue<'_>>, pair: Pair) -> bool {
-    add_by(tag, queue, Contents::Closures, |queue| {
-        // SAFETY: the payload of that kind, by the contract called once.
-        unsafe { queue.add(&ANY, pair, AMOUNT.bytes) }
-    })
 }
 
 fn batch_of(domain: &DomainState) -> u64 {
@@ -365,8 +355,10 @@ mod tests {
             unsafe { defer_in_any_case(domain.tag(), add_one, argument) };
             let pair = Pair { function: add_one, argument };
             let queue = local::last_closures(domain.core());
-            // SAFETY: as above; it is not charged, and so given back below nothing.
-            unsafe { add_pair(domain.tag(), queue, pair) };
+            add_by(domain.tag(), queue, Contents::Closures, |queue| {
+                // SAFETY: as above; it is not charged, and so given back below nothing.
+                unsafe { queue.add(&ANY, pair, AMOUNT.bytes) }
+            });
         }
         domain.barrier();
         assert_eq!(count.load(Relaxed), 6);

@@ -27,7 +27,7 @@ use grace::Urgency;
 use grace::limit::Amount;
 
 use super::DomainState;
-use super::thread_queue::{Contents, Ended, List, Oldest, OwnQueue, Queue, Wants};
+use super::thread_queue::{Contents, Ended, List, OwnQueue, Queue, Wants};
 use crate::event::statistics::Callbacks;
 use crate::gp::grace_periods::Me;
 use crate::os::fence;
@@ -61,9 +61,7 @@ impl Queues {
 
     /// A new queue in the list.
     pub(crate) fn add(&self, domain: &DomainState, owner: usize, contents: Contents) -> Arc<Queue> {
-        let mut list = sync::lock(&self.list);
-        list.add(domain, owner, contents);
-        Arc::clone(list.last().expect("it was added"))
+        Arc::clone(sync::lock(&self.list).add(domain, owner, contents))
     }
 
     /// Calls `f` with the queue for `contents` that threads share which are ending; `f` runs no
@@ -244,15 +242,10 @@ fn run_until(queue: &Queue, domain: &DomainState, mark: u64, me: &impl Fn() -> M
         if queue.run_some(domain, domain.grace_periods.tuning.run_min()) == 0
             && !queue.wait_for_runner()
         {
-            match queue.oldest(domain) {
-                Oldest::IsReady => {}
-                Oldest::IsOpen => queue.close(domain, Urgency::Expedited),
-                Oldest::Waits(cookie) => {
-                    // If it has not ended, this tries again. `me` is called here, not earlier: a
-                    // callback that has run on this thread may have changed what it has registered.
-                    let _: bool = domain.grace_periods.wait(cookie, Urgency::Expedited, me());
-                }
-            }
+            // If it has not ended then, this tries again. `me` is called here, not earlier: a
+            // callback that has run on this thread may have changed what it has registered.
+            let wait = |cookie| domain.grace_periods.wait(cookie, Urgency::Expedited, me());
+            let _: Option<bool> = queue.awaited(domain, Urgency::Expedited).map(wait);
         }
     }
 }

@@ -155,17 +155,6 @@ struct Lost {
     bytes: u64,
 }
 
-/// What the oldest callback of a queue waits for.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Oldest {
-    /// Nothing: it is ready.
-    IsReady,
-    /// No grace period has been asked for; or there is no callback.
-    IsOpen,
-    /// This cookie.
-    Waits(Cookie),
-}
-
 /// What a queue contains: each thread has one queue of either sort in a domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Contents {
@@ -327,15 +316,15 @@ impl Queue {
         Callbacks { queued: self.written(), run, bytes_waiting }
     }
 
-    /// What its oldest callback waits for.
-    pub(crate) fn oldest(&self, domain: &DomainState) -> Oldest {
+    /// The cookie that its oldest callbacks wait for, which it asks for if they are open; `None` if
+    /// some are ready, or there are none.
+    pub(crate) fn awaited(&self, domain: &DomainState, urgency: Urgency) -> Option<Cookie> {
         let mut inner = sync::lock(&self.inner);
         inner.ripen(self, domain);
-        match inner.segments.awaited() {
-            _ if inner.segments.ready() != 0 => Oldest::IsReady,
-            None => Oldest::IsOpen,
-            Some(cookie) => Oldest::Waits(cookie),
+        if inner.segments.ready() == 0 && inner.segments.awaited().is_none() {
+            inner.close(self, domain, || Some(domain.grace_periods.request(urgency)));
         }
+        inner.segments.awaited().filter(|_| inner.segments.ready() == 0)
     }
 
     /// A barrier waits for what has been added so far: until [`end_barrier`](Self::end_barrier)

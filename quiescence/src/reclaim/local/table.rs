@@ -26,8 +26,7 @@ use crate::gp::thread as thread_slots;
 use crate::os::thread;
 use crate::os::user_code::Borrow;
 use crate::reclaim::by_address::{ByAddress, HasAddress};
-use crate::reclaim::domain_state::{DomainState, Named, WeakHandle};
-use crate::reclaim::domains;
+use crate::reclaim::domain_state::{self, DomainState, Named, WeakHandle};
 use crate::reclaim::thread_queue::{OwnQueue, Queue};
 
 thread_local! {
@@ -118,7 +117,7 @@ impl Table {
     }
 
     /// The entry at that place, which is that domain's.
-    fn at(&mut self, place: usize, domain: &DomainState) -> &mut Local {
+    fn at(&mut self, place: usize, domain: *const DomainState) -> &mut Local {
         let local = self.entries.at_mut(place);
         assert!(ptr::eq(local.address(), domain), "another domain's entry");
         local
@@ -137,7 +136,7 @@ impl Table {
             return place;
         }
         let handle = tag.handle();
-        domains::remember(&handle);
+        domain_state::remember(&handle);
         self.entries.insert(Local {
             domain: handle.downgrade(),
             slot: ptr::null(),
@@ -212,10 +211,8 @@ impl Table {
     /// Calls `f` with a domain's entry, to unregister a slot. If the thread is exiting and has no
     /// slot left there, forgets the domain.
     pub(super) fn release(&mut self, domain: *const DomainState, f: impl FnOnce(&mut Local)) {
-        let Some(local) = self.entries.get_mut(domain) else { return };
-        if !ptr::eq(local.address(), domain) {
-            return;
-        }
+        let Some(place) = self.entries.place(domain) else { return };
+        let local = self.at(place, domain);
         f(local);
         if local.is_unused() && self.exiting {
             self.forget(domain);

@@ -44,9 +44,15 @@ impl List {
     }
 
     /// Adds a queue of that domain for the thread `owner`.
-    pub(crate) fn add(&mut self, domain: &DomainState, owner: usize, contents: Contents) {
+    pub(crate) fn add(
+        &mut self,
+        domain: &DomainState,
+        owner: usize,
+        contents: Contents,
+    ) -> &Arc<Queue> {
+        domain.charge.queues.store(self.0.len() as u64 + 1, Relaxed);
         self.0.push(Arc::new(Queue::new(domain, owner, contents)));
-        domain.charge.queues.store(self.0.len() as u64, Relaxed);
+        self.0.last().expect("it was added")
     }
 
     /// Takes out the queue at that place.
