@@ -305,20 +305,6 @@ fn run_ready(domain: &DomainState, queue: OwnQueue<'_>) {
     queue.local_stock().trim(domain);
 }
 
-/// Settles what this thread has admitted over the limit in a section. If another thread (the
-/// worker, a barrier) is dropping this thread's objects, waits for that thread, as it would take
-/// that long to drop them itself: else the thread's next section would begin over the limit, with
-/// no room for its first object, which must not be refused.
-pub(crate) fn settle_domain(domain: &DomainState, queue: OwnQueue<'_>) {
-    settle(domain, Some(queue));
-    while queue.local_stock().refresh_over_limit(domain)
-        && Sections::of_this_thread() == Sections::None
-        && queue.wait_for_runner()
-    {
-        run_ready(domain, queue);
-    }
-}
-
 /// A section has ended on a thread that has gone over the limit with an object: settles that, once
 /// the thread is in no section and no callback, unless other threads have made room meanwhile.
 ///
@@ -336,7 +322,17 @@ pub(crate) fn settle_over_limit() {
             && is_settled_here(&handle, queue)
             && queue.local_stock().refresh_over_limit(&handle)
         {
-            settle_domain(&handle, queue);
+            settle(&handle, Some(queue));
+            // Another thread (the worker, a barrier) may be dropping this thread's objects: it is
+            // waited for, as it would take that long to drop them here. Else the thread's next
+            // section would begin over the limit, with no room for its first object, which must not
+            // be refused.
+            while queue.local_stock().refresh_over_limit(&handle)
+                && Sections::of_this_thread() == Sections::None
+                && queue.wait_for_runner()
+            {
+                run_ready(&handle, queue);
+            }
         }
     }
 }

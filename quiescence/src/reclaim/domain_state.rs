@@ -196,21 +196,17 @@ impl WeakHandle {
             Self::Shared(domain) => domain.strong_count() != 0,
         }
     }
-
-    /// The address, which no other domain gets while `self` exists.
-    pub(crate) fn as_ptr(&self) -> *const DomainState {
-        match self {
-            Self::Static(domain) => ptr::from_ref(*domain),
-            Self::Shared(domain) => domain.as_ptr(),
-        }
-    }
 }
 
 impl HasAddress for WeakHandle {
     type Of = DomainState;
 
+    /// No other domain gets it while `self` exists.
     fn address(&self) -> *const DomainState {
-        self.as_ptr()
+        match self {
+            Self::Static(domain) => ptr::from_ref(*domain),
+            Self::Shared(domain) => domain.as_ptr(),
+        }
     }
 }
 

@@ -47,7 +47,7 @@ impl<'d, C: Callback> Pending<'d, C> {
     pub(crate) fn add(self, queue: OwnQueue<'_>, bytes: u64) -> bool {
         assert!(queue.is_of(self.domain), "another domain's grace periods");
         let callback = self.take_back();
-        if callback.knows(bytes) {
+        if C::knows(bytes) {
             // SAFETY: by the contract of `new`.
             unsafe { store(queue, callback, bytes) }
         } else {
@@ -152,10 +152,11 @@ pub(crate) trait Callback: Sized {
         Self::BYTES.expect("said here or by the kind")
     }
 
-    /// Whether it can tell that it was charged `bytes`; else they are stored with it.
+    /// Whether it can tell that it was charged `bytes`; else they are stored with it. One pointer
+    /// can, unless the charge of all is known and this one's is another.
     #[inline(always)]
-    fn knows(&self, bytes: u64) -> bool {
-        Self::BYTES == Some(bytes)
+    fn knows(bytes: u64) -> bool {
+        Self::BYTES.map_or(Self::POINTER, |all| all == bytes)
     }
 
     /// Runs it.
@@ -383,10 +384,6 @@ impl<P: Retire> Callback for Value<P> {
         // Only of a `Box` or an `Arc`, where this is no user's code; all others are `Counted`.
         debug_assert!(Self::BARE);
         (self.0.bytes() + Self::HELD) as u64
-    }
-
-    fn knows(&self, _bytes: u64) -> bool {
-        Self::BARE
     }
 
     unsafe fn run(self) {

@@ -444,6 +444,7 @@ mod tests {
     use crate::Domain;
     use crate::domain::builder::Builder;
     use crate::domain::tag::DomainTag;
+    use crate::reclaim::by_address::HasAddress;
     use crate::reclaim::free::{Address, Boxed, Callback, Closure};
     use crate::reclaim::thread_queue::{BATCH, Contents, OwnQueue};
 
@@ -633,7 +634,7 @@ mod tests {
         let ended: Vec<_> = (0..10).map(|_| patient().tag().handle().downgrade()).collect();
         let _last = patient();
         let state = WORKER.lock();
-        assert_eq!(ended.iter().filter(|one| state.domains.has(one.as_ptr())).count(), 0);
+        assert_eq!(ended.iter().filter(|one| state.domains.has(one.address())).count(), 0);
     }
 
     /// A domain that needs nothing for a moment, and is announced anew, still rests as long.

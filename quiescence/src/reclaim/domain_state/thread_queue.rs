@@ -137,7 +137,7 @@ struct Inner {
     claimed: u64,
     /// Threads that wait for the runner to stop.
     waiters: u32,
-    /// Barriers that wait for this queue: nothing moves out of it meanwhile; see `list`.
+    /// Barriers that wait for this queue: nothing moves out of it meanwhile [TQ-5].
     barriers: u32,
     /// In a hazard domain: which of the ready callbacks' objects are protected.
     scanned: Scanned,
@@ -213,7 +213,7 @@ impl Inner {
 }
 
 impl Queue {
-    /// The owner of a queue that threads share which have ended or are ending: see `list`.
+    /// The owner of a queue that threads share which have ended or are ending: see `gone`.
     const SHARED: usize = 0;
 
     pub(crate) fn new(domain: &DomainState, owner: usize, contents: Contents) -> Self {

@@ -51,7 +51,7 @@ impl HasAddress for Local {
     type Of = DomainState;
 
     fn address(&self) -> *const DomainState {
-        self.domain.as_ptr()
+        self.domain.address()
     }
 }
 

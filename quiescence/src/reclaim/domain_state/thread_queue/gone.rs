@@ -22,7 +22,7 @@ use grace::limit::Amount;
 use grace::{Segments, Urgency};
 
 use super::{Contents, Inner, Lost, OwnQueue, Queue, Ran, Scanned, bytes_between};
-use crate::os::forking::{AtFork, Held};
+use crate::os::forking::{self, AtFork, Held};
 use crate::os::sync::{self, Rank};
 use crate::reclaim::domain_state::DomainState;
 
@@ -166,6 +166,7 @@ impl Queue {
     /// queues of other threads are orphans. Returns the charge of the callbacks that wait here and
     /// of the local stock.
     pub(crate) fn after_fork(&self, owner: usize) -> Amount {
+        forking::assert_in_child();
         let mut inner = sync::lock(&self.inner);
         let gone = inner.runner != owner && inner.runner != 0;
         //~ runner-after-fork:
