@@ -7,9 +7,10 @@
 //! ready and are run, a few at a time.
 //!
 //! **Who closes and runs, when, and how many, is decided elsewhere** ([`crate::reclaim::defer`],
-//! `at_limit`, `queues`, the worker), **and cannot be unsound:** what is here hands a callback to no
-//! caller. It runs those whose cookie is done, in the domain whose queue it is ([`Queue::is_of`]), and
-//! each once. Only the holder of an [`OwnQueue`] adds, which does not leave its thread.
+//! `at_limit`, `queues`, the worker), **and cannot be unsound:** what is here hands a callback to
+//! no caller. It runs those whose cookie is done, in the domain whose queue it is
+//! ([`Queue::is_of`]), and each once. Only the holder of an [`OwnQueue`] adds, which does not leave
+//! its thread.
 //!
 //! **Invariant [TQ-1]: the cookie of callbacks is asked for after they were counted**, and so after
 //! they were written: the grace period begins after everything in the batch was unlinked [DQ-1].
@@ -595,8 +596,25 @@ impl Queue {
                 let max = chunk.min(claimed - ran.count);
                 // SAFETY: claimed and not yet read.
                 let run = unsafe { cursor.next(max) };
-                // SAFETY: the next ones, each run once; they were ready: their grace period ended.
-                unsafe { self.run_next(domain, &run, protected, &room_made, &mut ran) };
+                let bytes = run.bytes_each();
+                ran.count += run.count;
+                // As `Own::bytes` does.
+                ran.bytes = ran.bytes.wrapping_add(bytes.wrapping_mul(run.count));
+                //~ skip-one
+                if protected.is_empty() {
+                    // SAFETY: the next ones, each run once; they were ready: their grace period
+                    // has ended.
+                    unsafe { run_unprotected(&run, bytes, &room_made, &mut ran) };
+                    continue;
+                }
+                for (part, is_protected) in run.parts(protected) {
+                    if is_protected {
+                        domain.kept.keep(&part);
+                    } else {
+                        // SAFETY: as above.
+                        unsafe { run_unprotected(&part, bytes, &room_made, &mut ran) };
+                    }
+                }
             }
         });
         domain.grace_periods.counters().callbacks_panicked.fetch_add(ran.panicked, Relaxed);
@@ -610,37 +628,6 @@ impl Queue {
         //~ uncharged-twice
         trace::callbacks_run(domain.grace_periods.source(), ran.count);
         ran
-    }
-
-    /// Runs the callbacks of `run`; objects that are `protected` are kept.
-    ///
-    /// # Safety
-    /// They were read from the stream, and each is run once; their grace period has ended.
-    unsafe fn run_next(
-        &self,
-        domain: &DomainState,
-        run: &Run,
-        protected: &[usize],
-        room_made: &RoomMade,
-        ran: &mut Ran,
-    ) {
-        let bytes = run.bytes_each();
-        ran.count += run.count;
-        ran.bytes = ran.bytes.wrapping_add(bytes.wrapping_mul(run.count)); // as `Own::bytes` does
-
-        //~ skip-one
-        if protected.is_empty() {
-            // SAFETY: by the contract.
-            return unsafe { run_unprotected(run, bytes, room_made, ran) };
-        }
-        for (part, is_protected) in run.parts(protected) {
-            if is_protected {
-                domain.kept.keep(&part);
-            } else {
-                // SAFETY: by the contract.
-                unsafe { run_unprotected(&part, bytes, room_made, ran) };
-            }
-        }
     }
 
     /// Waits for the queue's runner, if there is one; may return before it stops. Returns whether
@@ -666,7 +653,8 @@ impl Queue {
 /// Runs these callbacks.
 ///
 /// # Safety
-/// As [`Queue::run_next`].
+/// They were read from the stream, and each is run once; their grace period has ended, and no slot
+/// names what they free.
 unsafe fn run_unprotected(run: &Run, bytes: u64, room_made: &RoomMade, ran: &mut Ran) {
     room_made.begin_run(bytes);
     while room_made.progress.begun() < run.count {
