@@ -24,8 +24,9 @@ use crate::os::sync::{AtomicU32, AtomicU64};
 use crate::os::{fence, futex};
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::llist::{Chain, Found, Link, Llist};
+use crate::reclaim::queues::drain_one;
 use crate::reclaim::stream::CallbackType;
-use crate::reclaim::thread_queue::{Contents, Queue, Wants};
+use crate::reclaim::thread_queue::{Contents, OwnQueue, Queue, Wants};
 
 mod threads;
 mod relay;

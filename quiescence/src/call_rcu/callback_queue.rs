@@ -42,8 +42,7 @@ use crate::gp::grace_periods::Me;
 use crate::os::thread;
 use crate::os::user_code::{self, Site};
 use crate::reclaim::defer::{self, Patience};
-use crate::reclaim::domain_state::{DomainState, Handle};
-use crate::reclaim::domains;
+use crate::reclaim::domain_state::{self, DomainState, Handle};
 use crate::reclaim::head::{Anywhere, Function, Head};
 use crate::reclaim::head_queue::{self, Shared, forget_head, is_twice_checked};
 pub use crate::reclaim::head_queue::{Left, Pushed, QueuedTwice, Wakes};
@@ -95,7 +94,7 @@ impl CallbackQueue {
     pub fn new<K: DomainTag>(domain: &Domain<K>, wakes: Wakes) -> Self {
         let handle = domain.tag().handle();
         let shared = {
-            let domain = domains::known(&handle);
+            let domain = domain_state::known(&handle);
             domain.callback_queues.add(domain, wakes)
         };
         Self { shared, handle }

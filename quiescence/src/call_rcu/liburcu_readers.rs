@@ -38,10 +38,9 @@ use crate::gp::wake::Links;
 use crate::os::sync::const_unless_loom;
 use crate::os::{fence, thread};
 use crate::reclaim::defer;
-use crate::reclaim::domain_state::{DomainState, Handle};
-use crate::reclaim::domains;
+use crate::reclaim::domain_state::{self, DomainState, Handle};
 use crate::reclaim::local;
-use crate::reclaim::thread_queue;
+use crate::reclaim::queues;
 
 /// The updater's half of an asymmetric fence, for protocols of a program's own, hazard pointers
 /// say: a full fence in every thread of the process, where it stands. The other half is a
@@ -86,7 +85,7 @@ impl LiburcuDomain {
         words.ctr.store(self.core.grace_periods.gp_words.gp.load(Relaxed), Relaxed);
         self.links().attach(words, surroundings);
         // Here, and not when somebody registers, which is to be possible anywhere.
-        domains::remember(&Liburcu(self).handle());
+        domain_state::remember(&Liburcu(self).handle());
     }
 
     /// Makes room for so many readers, all together. Until there are more,
@@ -187,9 +186,9 @@ impl LiburcuDomain {
         // A thread that ends adds to queues that all share.
         if own_only && thread::notice_end() {
             let own = local::own_queues(&self.core);
-            thread_queue::drain(&self.core, &own, &Me::this_thread, thread::token());
+            queues::drain(&self.core, &own, &Me::this_thread);
         } else {
-            self.core.queues.drain(&self.core, Me::this_thread, thread::token());
+            self.core.queues.drain(&self.core, Me::this_thread);
         }
         trace::deliver();
     }

@@ -13,8 +13,7 @@ use crate::event::statistics::Statistics;
 use crate::gp::grace_periods::{Attention, Me};
 use crate::gp::tuning::Tuning;
 use crate::reclaim::defer::{self, Patience};
-use crate::reclaim::domain_state::DomainState;
-use crate::reclaim::domains;
+use crate::reclaim::domain_state::{self, DomainState};
 use crate::reclaim::local;
 use crate::reclaim::retire::{AtLimit, Retire, WithSize};
 use crate::reclaim::weigh::Weigh;
@@ -91,7 +90,7 @@ impl<K: DomainTag> Domain<K> {
 
     /// The domain's state, for everything but reading.
     pub(crate) fn core(&self) -> &DomainState {
-        domains::known(&self.tag)
+        domain_state::known(&self.tag)
     }
 
     /// Begins a read-side critical section of this domain: as [`read`](crate::read), with a
@@ -425,7 +424,7 @@ pub(crate) fn synchronize<K: DomainTag>(
     urgency: Urgency,
     location: &'static Location<'static>,
 ) {
-    let core = domains::known(tag);
+    let core = domain_state::known(tag);
     // Again if a waker has begun a section on this thread meanwhile: `may_wait` panics then.
     while !core.grace_periods.synchronize(urgency, may_wait(core, "synchronize", location)) {}
 }

@@ -27,7 +27,7 @@ fn a_task_that_waits_for_callbacks_is_not_left_asleep() {
             let (core, queue) = (Arc::clone(&core), queue.clone());
             move || {
                 RUN.set(0);
-                assert_eq!(queue.run_some(&core, 1, 1), 1);
+                assert_eq!(queue.run_some(&core, 1), 1);
             }
         });
         let flag = std::sync::Arc::new(Flag::default());

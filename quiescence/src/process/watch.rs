@@ -14,7 +14,7 @@ use std::sync::Once;
 
 use crate::gp::tuning;
 use crate::os::{clock, fence, forking, nap, percpu, thread};
-use crate::reclaim::{defer, domains};
+use crate::reclaim::{defer, domain_state};
 
 /// Complete once the handlers below are installed.
 static INSTALL: Once = Once::new();
@@ -60,7 +60,7 @@ const FINISH_NS: u64 = 200_000_000;
 /// has passed.
 extern "C" fn finish() {
     let deadline_ns = clock::monotonic_ns().saturating_add(FINISH_NS);
-    let (mut domains, _) = domains::list(usize::MAX);
+    let (mut domains, _) = domain_state::list(usize::MAX);
     // Callbacks of C code are lost here, as with liburcu: what they access may be gone.
     domains.retain(|handle| handle.grace_periods.gp_words.liburcu.is_none());
     // All domains each time: a callback of one may queue another in an earlier one.

@@ -8,12 +8,10 @@
 use std::cell::Cell;
 use std::panic::Location;
 use std::ptr;
-use std::sync::Arc;
 
 use crate::gp::record;
 use crate::gp::slot::Slot;
 use crate::reclaim::domain_state::{DomainState, Handle};
-use crate::reclaim::thread_queue::Queue;
 
 mod table;
 
@@ -103,16 +101,13 @@ pub(crate) fn refresh_may_be_over_limit() -> bool {
     has
 }
 
-/// The queues whose local stocks are above the limit, each with its domain.
-pub(crate) fn queues_over_limit() -> Vec<(Handle, Arc<Queue>)> {
-    let queues = Table::existing(|table| {
-        let over_limit = table.watched().flat_map(|local| {
-            let over_limit = local.queues().filter(|q| q.local_stock().stock().is_over_limit());
-            over_limit.filter_map(|queue| Some((local.handle()?, Arc::clone(queue))))
-        });
-        over_limit.collect()
+/// The domains whose limits the thread exceeds.
+pub(crate) fn domains_over_limit() -> Vec<Handle> {
+    let domains = Table::existing(|table| {
+        let over_limit = table.watched().filter(|local| local.is_over_limit());
+        over_limit.filter_map(Local::handle).collect()
     });
-    queues.unwrap_or_default()
+    domains.unwrap_or_default()
 }
 
 /// What kind of sections a thread is in, of any domain.
@@ -158,7 +153,7 @@ mod tests {
     use std::thread;
 
     use crate::reclaim::free::{Callback, Closure};
-    use crate::reclaim::thread_queue::Contents;
+    use crate::reclaim::thread_queue::{Contents, OwnQueue};
 
     /// How often the callback below read, and how often it was refused.
     static READ: [AtomicU32; 2] = [const { AtomicU32::new(0) }; 2];
@@ -169,8 +164,10 @@ mod tests {
     }
 
     fn add<F: FnOnce() + Send + 'static>(queue: &crate::reclaim::thread_queue::Queue, f: F) {
-        // SAFETY: only this thread adds; a closure of that kind.
-        unsafe { queue.add(&Closure::<F>::KIND, Closure(f), 0) };
+        // SAFETY: only this thread adds.
+        let own = unsafe { OwnQueue::at(queue) }.expect("not null");
+        // SAFETY: a closure of that kind.
+        unsafe { own.add(&Closure::<F>::KIND, Closure(f), 0) };
     }
 
     /// An exiting thread may hold the last handle of a domain, and runs the callbacks that wait

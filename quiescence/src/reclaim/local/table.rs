@@ -29,9 +29,9 @@ use crate::gp::thread as thread_slots;
 use crate::os::thread;
 use crate::os::user_code::Borrow;
 use crate::reclaim::by_address::{ByAddress, HasAddress};
-use crate::reclaim::domain_state::{DomainState, Handle, Named, WeakHandle};
-use crate::reclaim::thread_queue::{Contents, Queue};
-use crate::reclaim::{cache, domains};
+use crate::reclaim::cache;
+use crate::reclaim::domain_state::{self, DomainState, Handle, Named, WeakHandle};
+use crate::reclaim::thread_queue::{Contents, OwnQueue, Queue};
 
 thread_local! {
     /// The table, or null. Without a destructor, so that it can be used until the very end.
@@ -73,7 +73,7 @@ impl HasAddress for Local {
     type Of = DomainState;
 
     fn address(&self) -> *const DomainState {
-        self.domain.as_ptr()
+        self.domain.address()
     }
 }
 
@@ -135,14 +135,21 @@ impl Table {
     /// A domain's entry, which it makes if there is none.
     fn entry(&mut self, domain: &DomainState, tag: &dyn Named) -> &mut Local {
         let place = self.find_or_insert(domain, tag);
-        self.entries.at_mut(place)
+        self.at(place, domain)
+    }
+
+    /// The entry at that place, which is that domain's.
+    fn at(&mut self, place: usize, domain: *const DomainState) -> &mut Local {
+        let local = self.entries.at_mut(place);
+        assert!(ptr::eq(local.address(), domain), "another domain's entry");
+        local
     }
 
     /// As [`entry`](Self::entry), for a slot with which a section may begin [TT-1].
     fn watched_entry(&mut self, domain: &DomainState, tag: &dyn Named) -> &mut Local {
         let place = self.find_or_insert(domain, tag);
         let place = self.watch(place);
-        self.entries.at_mut(place)
+        self.at(place, domain)
     }
 
     /// The place of a domain's entry, which it makes if there is none.
@@ -151,7 +158,7 @@ impl Table {
             return place;
         }
         let handle = tag.handle();
-        domains::remember(&handle);
+        domain_state::remember(&handle);
         self.entries.insert(Local {
             domain: handle.downgrade(),
             slot: ptr::null(),
@@ -162,7 +169,7 @@ impl Table {
     }
 
     pub(super) fn find(&self, domain: &DomainState) -> Option<&Local> {
-        self.entries.get(domain)
+        self.entries.get(domain).filter(|local| ptr::eq(local.address(), domain))
     }
 
     /// The thread's slots in a domain.
@@ -231,7 +238,8 @@ impl Table {
     /// Calls `f` with a domain's entry, to unregister a slot. If the thread is exiting and has no
     /// slot left there, forgets the domain.
     fn release(&mut self, domain: *const DomainState, f: impl FnOnce(&mut Local)) {
-        let Some(local) = self.entries.get_mut(domain) else { return };
+        let Some(place) = self.entries.place(domain) else { return };
+        let local = self.at(place, domain);
         f(local);
         if local.is_unused() && self.exiting {
             self.forget(domain);
@@ -307,8 +315,10 @@ impl Local {
     }
 
     /// The thread's queues there.
-    pub(super) fn queues(&self) -> impl Iterator<Item = &Arc<Queue>> {
-        self.queues.iter().flatten()
+    pub(super) fn queues(&self) -> impl Iterator<Item = OwnQueue<'_>> {
+        let queues = self.queues.iter().flatten();
+        // SAFETY: held here, in the table of the thread that adds.
+        queues.flat_map(|queue| unsafe { OwnQueue::at(Arc::as_ptr(queue)) })
     }
 
     /// The domain, if it has not ended.
@@ -417,15 +427,12 @@ pub(crate) fn unregister_if_unused(slot: &Slot) {
     Table::existing(|table| table.release(domain, Local::unregister_if_unused));
 }
 
-/// What a thread that ends leaves behind in a domain: its queues.
-pub(crate) type Orphans = (Handle, [Option<Arc<Queue>>; 2]);
-
-/// The thread ends: unregisters its slots, one that is in a section when that ends. Returns its
-/// queues.
+/// The thread ends: unregisters its slots, one that is in a section when that ends. Calls `orphan`
+/// with its queues.
 ///
-/// A returned handle may be its domain's last. When it is dropped, the domain ends and runs
-/// callbacks: by then the table is not borrowed.
-pub(crate) fn leave_thread() -> Vec<Orphans> {
+/// A handle may be its domain's last. When it is dropped, the domain ends and runs callbacks: by
+/// then the table is not borrowed.
+pub(crate) fn leave_thread(orphan: impl Fn(&Handle, OwnQueue<'_>)) {
     let orphans = Table::existing(|table| {
         table.exiting = true;
         forget_last();
@@ -448,7 +455,12 @@ pub(crate) fn leave_thread() -> Vec<Orphans> {
         orphans
     });
     cache::clear();
-    orphans.unwrap_or_default()
+    for (handle, queues) in orphans.unwrap_or_default() {
+        let queues = queues.iter().flatten();
+        // SAFETY: held here, and this thread's, which adds no more.
+        let own = queues.flat_map(|queue| unsafe { OwnQueue::at(Arc::as_ptr(queue)) });
+        own.for_each(|queue| orphan(&handle, queue));
+    }
 }
 
 // ---- queues -----------------------------------------------------------------------------------
@@ -459,32 +471,32 @@ pub(crate) fn leave_thread() -> Vec<Orphans> {
 ///
 /// `domain` is that of `tag`, given beside it so that the fast path makes no dynamic call.
 #[inline]
-pub(crate) fn objects<'c>(domain: &'c DomainState, tag: &dyn Named) -> Option<&'c Queue> {
+pub(crate) fn objects<'c>(domain: &'c DomainState, tag: &dyn Named) -> Option<OwnQueue<'c>> {
     last_or_find(domain, tag, Contents::Objects)
 }
 
 /// The thread's queue of closures in a domain; as [`objects`].
 #[inline]
-pub(crate) fn closures<'c>(domain: &'c DomainState, tag: &dyn Named) -> Option<&'c Queue> {
+pub(crate) fn closures<'c>(domain: &'c DomainState, tag: &dyn Named) -> Option<OwnQueue<'c>> {
     last_or_find(domain, tag, Contents::Closures)
 }
 
 /// The same, if it is the queue of closures that the thread last added to; else `None`.
 #[inline]
-pub(crate) fn last_closures(domain: &DomainState) -> Option<&Queue> {
+pub(crate) fn last_closures(domain: &DomainState) -> Option<OwnQueue<'_>> {
     last(domain, Contents::Closures)?
 }
 
 /// The thread's queue, or the lack of one, if the thread last asked for this domain's.
 #[inline]
-fn last(domain: &DomainState, contents: Contents) -> Option<Option<&Queue>> {
+fn last(domain: &DomainState, contents: Contents) -> Option<Option<OwnQueue<'_>>> {
     let known = LAST.with(|last| last[contents as usize].get());
     if !ptr::eq(known.domain, domain) {
         return None;
     }
     // SAFETY: the table holds the queue of a living domain until `leave_thread`. Whatever removes
     // an ended domain from the table clears this pair as well; `domain` lives.
-    Some(unsafe { known.queue.as_ref() })
+    Some(unsafe { OwnQueue::at(known.queue) })
 }
 
 #[inline]
@@ -492,7 +504,7 @@ fn last_or_find<'c>(
     domain: &'c DomainState,
     tag: &dyn Named,
     contents: Contents,
-) -> Option<&'c Queue> {
+) -> Option<OwnQueue<'c>> {
     last(domain, contents).unwrap_or_else(|| find_queue(domain, tag, contents))
 }
 
@@ -501,7 +513,7 @@ fn find_queue<'c>(
     domain: &'c DomainState,
     tag: &dyn Named,
     contents: Contents,
-) -> Option<&'c Queue> {
+) -> Option<OwnQueue<'c>> {
     let queue = Table::get(|table| {
         if table.exiting {
             return ptr::null();
@@ -512,7 +524,7 @@ fn find_queue<'c>(
     });
     LAST.with(|last| last[contents as usize].set(Last { domain, queue }));
     // SAFETY: null, or the table holds the queue until `leave_thread`, and while `domain` lives.
-    unsafe { queue.as_ref() }
+    unsafe { OwnQueue::at(queue) }
 }
 
 /// The thread's queues in a domain, of those to which it ever added there.
@@ -523,12 +535,12 @@ pub(crate) fn own_queues(domain: &DomainState) -> Vec<Arc<Queue>> {
 
 /// The thread's queue of retired objects in a domain, if it ever retired anything there. Without a
 /// count: the calling thread's table holds it until the thread ends.
-pub(crate) fn own_objects(domain: &DomainState) -> Option<&Queue> {
+pub(crate) fn own_objects(domain: &DomainState) -> Option<OwnQueue<'_>> {
     let queue = Table::existing(|table| {
         table.find(domain)?.queues[Contents::Objects as usize].as_ref().map(Arc::as_ptr)
     });
     // SAFETY: the table holds the queue until `leave_thread`, and while `domain` lives.
-    unsafe { queue??.as_ref() }
+    unsafe { OwnQueue::at(queue??) }
 }
 
 #[cfg(test)]
