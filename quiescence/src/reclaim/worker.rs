@@ -34,9 +34,9 @@
 //! thread of low priority among busy ones: for seconds) delays no other domain: the worker
 //! continues, and comes back at the next tick. It still waits for both locks after it has run
 //! callbacks, to record that; for the machine's and the registry's once it has begun to drive; for
-//! the lock of the list of queues, under which other threads wait for a queue's lock; for the locks
-//! of ended threads' queues, whose callbacks it moves; and when the system or the allocator makes
-//! it wait, as when it unmaps memory while another thread is stopped in `mmap`.
+//! the lock of the list of queues, under which other threads wait for a queue's lock; and when the
+//! system or the allocator makes it wait, as when it unmaps memory while another thread is stopped
+//! in `mmap`.
 
 use std::ptr;
 use std::sync::Arc;

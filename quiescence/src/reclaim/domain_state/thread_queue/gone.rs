@@ -77,17 +77,21 @@ impl List {
     const MOVED_MAX: u64 = 1_024;
 
     /// Moves all callbacks of a queue in the list whose thread is gone to the shared queue. Returns
-    /// how many; `None` if none moved, since a thread runs them, some are ready or lost, a barrier
-    /// waits for them, or there are more than [`MOVED_MAX`](Self::MOVED_MAX).
+    /// how many; `None` if none moved, since it is a shared queue itself, its thread is there,
+    /// another thread has its lock [W-2] or runs them, some are ready or lost, a barrier waits for
+    /// them, or there are more than [`MOVED_MAX`](Self::MOVED_MAX).
     pub(crate) fn move_all(&mut self, domain: &DomainState, queue: &Queue) -> Option<u64> {
-        let mut inner = sync::lock(&queue.inner);
+        // Before the count: what the thread has added last is counted.
+        if queue.is_shared() || !queue.is_orphan() {
+            return None;
+        }
+        let mut inner = sync::try_lock(&queue.inner)?;
         inner.ripen(queue, domain);
         inner.count(queue);
         let count = inner.segments.len();
         let is_awaited = inner.barriers != 0; // [TQ-5] //~ awaited-move
         let stays = inner.runner != 0 || inner.segments.ready() != 0 || inner.lost.is_some();
-        let is_left = queue.is_orphan() && !queue.is_shared();
-        if stays || is_awaited || count > Self::MOVED_MAX || !is_left {
+        if stays || is_awaited || count > Self::MOVED_MAX {
             return None;
         }
         let to = self.shared(domain, queue.contents);
@@ -112,7 +116,9 @@ impl List {
         let _: Amount = inner.finish(queue, Ran { count, bytes, panicked: 0 }, cursor);
         drop(inner);
         if was_closed {
-            to.close(domain, Urgency::Background); // they waited for a grace period already
+            // They waited for a grace period already. If another thread is in the way, they are
+            // closed with what comes after them.
+            let _: bool = to.close_unless_busy(domain, Urgency::Background);
         }
         Some(count)
     }
@@ -215,5 +221,51 @@ impl Inner {
             queue.bytes_finished.store(all.bytes, Relaxed);
         }
         self.lost = (all.finished != finished).then_some(all);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::sync::mpsc;
+    use std::thread;
+    use std::time::Duration;
+
+    use grace::Start;
+
+    use super::*;
+    use crate::gp::engine::Settings;
+    use crate::reclaim::free::Pending;
+
+    /// A past error: who looked for queues of ended threads waited for the lock of a shared queue,
+    /// under the lock of the list. So a thread that lost its CPU there held up the worker, every
+    /// thread that ended, and the end of the process [W-2].
+    #[test]
+    fn who_looks_for_orphans_waits_for_no_queues_lock() {
+        let domain = Arc::new(DomainState::new(Start::ZERO, Settings::DEFAULT));
+        let add = |queue: OwnQueue<'_>| Pending::closure(&domain, || ()).add(queue, 0);
+        domain.queues.with_shared(&domain, Contents::Closures, add);
+        let orphan = domain.queues.add(&domain, 1, Contents::Closures);
+        // SAFETY: no other thread adds to it.
+        let own = unsafe { OwnQueue::at(Arc::as_ptr(&orphan)) }.expect("not null");
+        add(own);
+        own.close(&domain, Urgency::Background);
+        own.mark_orphan(&domain);
+        // The orphan first: it moves once its lock is free, while that of the shared one is held.
+        for held in domain.queues.all().iter().rev() {
+            let inner = sync::lock(&held.inner);
+            let (has_looked, looked) = mpsc::channel();
+            let looker = Arc::clone(&domain);
+            thread::spawn(move || {
+                looker.queues.forget_orphans(&looker);
+                has_looked.send(()).expect("it is waited for");
+            });
+            // Else it waits for ever.
+            let looked = looked.recv_timeout(Duration::from_secs(100));
+            drop(inner);
+            looked.expect("it waits for the lock");
+        }
+        domain.queues.forget_orphans(&domain);
+        assert_eq!(domain.queues.all().len(), 1, "what the ended thread left has moved");
+        assert_eq!(domain.queues.counts().queued, 2);
     }
 }
