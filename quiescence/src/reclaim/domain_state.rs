@@ -300,13 +300,12 @@ impl AtFork for ByAddress<WeakHandle> {
 
     /// Only the forking thread is left. Its domains are kept alive by `hold`.
     fn in_child(&mut self) {
-        let owner = thread::token();
         for domain in self.iter().filter_map(WeakHandle::upgrade) {
-            let callback_queues = domain.callback_queues.after_fork(owner);
-            domain.queues.after_fork(&domain, owner, callback_queues);
+            let callback_queues = domain.callback_queues.after_fork();
+            domain.queues.after_fork(&domain, callback_queues);
             // Relaxed: the child has this thread only.
             domain.queues.announced.store(false, Relaxed);
-            domain.grace_periods.after_fork(owner);
+            domain.grace_periods.after_fork(thread::token());
         }
     }
 }

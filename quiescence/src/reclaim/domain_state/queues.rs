@@ -165,12 +165,12 @@ impl Queues {
     /// In the child: no other thread runs callbacks, and the other threads' queues are orphans.
     /// Their callbacks are run by the next `barrier`, or by the worker once it has started again.
     /// `callback_queues` is the charge of the callback queues.
-    pub(crate) fn after_fork(&self, domain: &DomainState, owner: usize, callback_queues: Amount) {
+    pub(crate) fn after_fork(&self, domain: &DomainState, callback_queues: Amount) {
         let list = sync::lock(&self.list);
         // Threads were stopped wherever they were, so the charge is counted anew.
         domain.kept.after_fork();
         let others = callback_queues.plus(domain.kept.amount());
-        let charged = list.iter().fold(others, |all, queue| all.plus(queue.after_fork(owner)));
+        let charged = list.iter().fold(others, |all, queue| all.plus(queue.after_fork()));
         // This thread's callbacks may have queued others in the room of those that ran before them.
         // That room is in `charged` twice, since the latter are not counted as finished yet.
         domain.charge.set(charged.minus(running::spent(&domain.grace_periods)));

@@ -24,6 +24,7 @@ use grace::{Segments, Urgency};
 use super::{Contents, Inner, Lost, OwnQueue, Queue, Ran, Scanned, bytes_between};
 use crate::os::forking::{self, AtFork, Held};
 use crate::os::sync::{self, Rank};
+use crate::os::thread;
 use crate::reclaim::domain_state::DomainState;
 
 /// The queues of a domain, the oldest first.
@@ -168,11 +169,15 @@ impl AtFork for List {
 }
 
 impl Queue {
-    /// In the child, which has the thread `owner` only: no other thread runs callbacks, and the
+    /// In the child, which has the calling thread only: no other thread runs callbacks, and the
     /// queues of other threads are orphans. Returns the charge of the callbacks that wait here and
     /// of the local stock.
-    pub(crate) fn after_fork(&self, owner: usize) -> Amount {
+    ///
+    /// # Panics
+    /// If no child is being repaired: the runner may be there.
+    pub(crate) fn after_fork(&self) -> Amount {
         forking::assert_in_child();
+        let owner = thread::token();
         let mut inner = sync::lock(&self.inner);
         let gone = inner.runner != owner && inner.runner != 0;
         //~ runner-after-fork:
@@ -227,7 +232,6 @@ impl Inner {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use std::sync::mpsc;
-    use std::thread;
     use std::time::Duration;
 
     use grace::Start;
@@ -255,7 +259,7 @@ mod tests {
             let inner = sync::lock(&held.inner);
             let (has_looked, looked) = mpsc::channel();
             let looker = Arc::clone(&domain);
-            thread::spawn(move || {
+            std::thread::spawn(move || {
                 looker.queues.forget_orphans(&looker);
                 has_looked.send(()).expect("it is waited for");
             });
