@@ -74,7 +74,7 @@ fn two_threads_run_in_order(before: usize, after: usize) {
     bounded(2, move || {
         RUN.set(0);
         let core = Arc::new(DomainState::new(Start::ZERO, SETTINGS));
-        let queue = Arc::new(Queue::new(&core, 1, Contents::Objects));
+        let queue = Arc::new(Queue::of_nobody(&core, Contents::Objects));
         (0..before).for_each(|number| add_numbered(&queue, number));
         let runner = spawn(&core, {
             let queue = Arc::clone(&queue);
@@ -110,7 +110,7 @@ fn callbacks_wait_for_readers() {
     model(|| {
         let world = World::new();
         let reader = spawn_reader(&world, 1, false);
-        let queue = Queue::new(&world.core, 2, Contents::Objects);
+        let queue = Queue::of_nobody(&world.core, Contents::Objects);
         retire(&world, &queue, 1);
         // As an updater does: a step, and what is ready. Then all of it.
         queue.close(&world.core, Urgency::Normal);
@@ -128,7 +128,7 @@ fn callbacks_wait_for_readers() {
 fn what_another_thread_closes_waits_for_readers() {
     bounded(3, || {
         let world = World::new();
-        let queue = Arc::new(Queue::new(&world.core, 2, Contents::Objects));
+        let queue = Arc::new(Queue::of_nobody(&world.core, Contents::Objects));
         let slot = registered(&world, 3, ReaderKind::Ordinary);
         let reader = spawn(&world, move |world| {
             world.core.grace_periods.advance(Me::owner(3));
@@ -155,7 +155,7 @@ fn the_worker_leaves_nothing_behind() {
     model(|| {
         let core = Arc::new(DomainState::new(Start::ZERO, SETTINGS));
         core.queues.announced.store(true, Relaxed);
-        let queue = core.queues.add(&core, 1, Contents::Closures);
+        let queue = core.queues.add_of_nobody(&core, Contents::Closures);
         let adder = spawn(&core, move |core| {
             add_numbered(&queue, 0);
             core.queues.announced.load(Relaxed)
@@ -175,7 +175,7 @@ fn an_orphan_is_forgotten_when_it_is_empty() {
     model(|| {
         RUN.set(0);
         let core = Arc::new(DomainState::new(Start::ZERO, SETTINGS));
-        let queue = core.queues.add(&core, 1, Contents::Closures);
+        let queue = core.queues.add_of_nobody(&core, Contents::Closures);
         let adder = spawn(&core, move |core| {
             add_numbered(&queue, 0);
             own(&queue).mark_orphan(core);
@@ -197,7 +197,7 @@ fn a_barrier_finds_what_was_left_behind() {
     bounded(3, || {
         RUN.set(0);
         let core = Arc::new(DomainState::new(Start::ZERO, SETTINGS));
-        let queue = core.queues.add(&core, 1, Contents::Closures);
+        let queue = core.queues.add_of_nobody(&core, Contents::Closures);
         (0..2).for_each(|number| add_numbered(&queue, number));
         let ending = spawn(&core, move |core| {
             own(&queue).mark_orphan(core);
@@ -220,7 +220,7 @@ fn the_worker_sees_what_moves() {
         core.queues.announced.store(true, Relaxed);
         // The shared queue is empty, and looked at before the other one.
         core.queues.with_shared(&core, Contents::Closures, |_| ());
-        let queue = core.queues.add(&core, 1, Contents::Closures);
+        let queue = core.queues.add_of_nobody(&core, Contents::Closures);
         add_numbered(&queue, 0);
         let ending = spawn(&core, move |core| {
             own(&queue).mark_orphan(core);

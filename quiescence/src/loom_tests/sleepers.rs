@@ -19,7 +19,7 @@ fn a_task_that_waits_for_callbacks_is_not_left_asleep() {
     model(|| {
         RUN.set(0);
         let core = Arc::new(DomainState::new(Start::ZERO, SETTINGS));
-        let queue = core.queues.add(&core, 1, Contents::Objects);
+        let queue = core.queues.add_of_nobody(&core, Contents::Objects);
         add_numbered(&queue, 0);
         queue.close(&core, Urgency::Normal);
         core.grace_periods.advance(STRANGER);

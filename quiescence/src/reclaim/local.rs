@@ -179,7 +179,7 @@ mod tests {
         // SAFETY: until the lock below is released a handle exists: `domain`, then the thread's.
         let core = unsafe { &*handles.as_ptr() };
         // Not by `call`, which tells the worker: then the worker might have the last handle.
-        add(&core.queues.add(core, 1, Contents::Closures), read);
+        add(&core.queues.add_of_nobody(core, Contents::Closures), read);
         let (has_read, is_told) = mpsc::channel();
         let (locked, may_end) = mpsc::channel::<()>();
         let reader = thread::spawn(move || {

@@ -511,7 +511,7 @@ mod tests {
     fn with_callback(builder: Builder) -> Domain {
         let domain = builder.build();
         let core = domain.tag().core();
-        let queue = core.queues.add(core, 1, Contents::Closures);
+        let queue = core.queues.add_of_nobody(core, Contents::Closures);
         add(&queue, || ());
         domain
     }
@@ -587,7 +587,7 @@ mod tests {
         tuning.bytes_max = 8_000;
         domain.tune(tuning);
         let core = domain.tag().core();
-        let queue = core.queues.add(core, 1, Contents::Closures);
+        let queue = core.queues.add_of_nobody(core, Contents::Closures);
         add_of(&queue, 1_000, || ());
         assert!(own(&queue).is_full(core, BATCH), "an eighth of the limit");
         queue.close(core, Urgency::Background);
@@ -606,7 +606,7 @@ mod tests {
         tuning.run_time = Duration::ZERO;
         domain.tune(tuning);
         let core = domain.tag().core();
-        let queue = core.queues.add(core, 1, Contents::Closures);
+        let queue = core.queues.add_of_nobody(core, Contents::Closures);
         add(&queue, || ());
         for number in 0..999_u64 {
             let object = Box::into_raw(Box::new(number));

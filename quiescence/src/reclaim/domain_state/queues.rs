@@ -59,9 +59,15 @@ impl Queues {
         }
     }
 
-    /// A new queue in the list.
-    pub(crate) fn add(&self, domain: &DomainState, owner: usize, contents: Contents) -> Arc<Queue> {
-        Arc::clone(sync::lock(&self.list).add(domain, owner, contents))
+    /// A new queue in the list, for the calling thread.
+    pub(crate) fn add(&self, domain: &DomainState, contents: Contents) -> Arc<Queue> {
+        Arc::clone(sync::lock(&self.list).add(domain, contents))
+    }
+
+    /// The same, which no thread runs as its own.
+    #[cfg(any(test, loom))]
+    pub(crate) fn add_of_nobody(&self, domain: &DomainState, contents: Contents) -> Arc<Queue> {
+        Arc::clone(sync::lock(&self.list).add_of_nobody(domain, contents))
     }
 
     /// Calls `f` with the queue for `contents` that threads share which are ending; `f` runs no

@@ -217,7 +217,13 @@ impl Queue {
     /// The owner of a queue that threads share which have ended or are ending: see `gone`.
     const SHARED: usize = 0;
 
-    pub(crate) fn new(domain: &DomainState, owner: usize, contents: Contents) -> Self {
+    /// A queue that no thread runs as its own.
+    #[cfg(any(test, loom))]
+    pub(crate) fn of_nobody(domain: &DomainState, contents: Contents) -> Self {
+        Self::new(domain, 1, contents)
+    }
+
+    fn new(domain: &DomainState, owner: usize, contents: Contents) -> Self {
         let (stream, cursor) = Stream::new();
         let portable = fence::chosen() == Fences::Portable;
         let is_hazard = domain.grace_periods.hazards.is_some();

@@ -519,7 +519,7 @@ fn find_queue<'c>(
             return ptr::null();
         }
         let queue = &mut table.entry(domain, tag).queues[contents as usize];
-        let add = || domain.queues.add(domain, thread::token(), contents);
+        let add = || domain.queues.add(domain, contents);
         Arc::as_ptr(queue.get_or_insert_with(add))
     });
     LAST.with(|last| last[contents as usize].set(Last { domain, queue }));

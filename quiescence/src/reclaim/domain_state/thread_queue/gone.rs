@@ -44,15 +44,24 @@ impl List {
         Self(Vec::new())
     }
 
-    /// Adds a queue of that domain for the thread `owner`.
-    pub(crate) fn add(
+    /// Adds a queue of that domain for the calling thread.
+    pub(crate) fn add(&mut self, domain: &DomainState, contents: Contents) -> &Arc<Queue> {
+        self.push(domain, Queue::new(domain, thread::token(), contents))
+    }
+
+    /// Adds a queue that no thread runs as its own.
+    #[cfg(any(test, loom))]
+    pub(crate) fn add_of_nobody(
         &mut self,
         domain: &DomainState,
-        owner: usize,
         contents: Contents,
     ) -> &Arc<Queue> {
+        self.push(domain, Queue::of_nobody(domain, contents))
+    }
+
+    fn push(&mut self, domain: &DomainState, queue: Queue) -> &Arc<Queue> {
         domain.charge.queues.store(self.0.len() as u64 + 1, Relaxed);
-        self.0.push(Arc::new(Queue::new(domain, owner, contents)));
+        self.0.push(Arc::new(queue));
         self.0.last().expect("it was added")
     }
 
@@ -66,7 +75,7 @@ impl List {
     pub(crate) fn shared(&mut self, domain: &DomainState, contents: Contents) -> OwnQueue<'_> {
         let is_it = |queue: &Arc<Queue>| queue.is_shared() && queue.contents == contents;
         let at = self.0.iter().position(is_it).unwrap_or_else(|| {
-            self.add(domain, Queue::SHARED, contents);
+            self.push(domain, Queue::new(domain, Queue::SHARED, contents));
             self.0.len() - 1
         });
         // SAFETY: in the list, which is borrowed; who has it to change is the one that adds.
@@ -248,7 +257,7 @@ mod tests {
         let domain = Arc::new(DomainState::new(Start::ZERO, Settings::DEFAULT));
         let add = |queue: OwnQueue<'_>| Pending::closure(&domain, || ()).add(queue, 0);
         domain.queues.with_shared(&domain, Contents::Closures, add);
-        let orphan = domain.queues.add(&domain, 1, Contents::Closures);
+        let orphan = domain.queues.add_of_nobody(&domain, Contents::Closures);
         // SAFETY: no other thread adds to it.
         let own = unsafe { OwnQueue::at(Arc::as_ptr(&orphan)) }.expect("not null");
         add(own);
