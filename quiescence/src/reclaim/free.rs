@@ -116,7 +116,7 @@ impl<'d, C: Callback> Timed<'d, C> {
     /// If its grace period has not ended; and in a hazard domain, where a slot may name it.
     pub(crate) fn end(self) {
         assert!(self.is_ripe(), "its grace period has not ended");
-        assert!(self.pending.domain.grace_periods.hazards.is_none(), "a slot may name it");
+        assert_unnamed(self.pending.domain);
         // SAFETY: its grace period has ended, and it is in no hazard domain.
         unsafe { self.run() }
     }
@@ -370,10 +370,21 @@ impl<P: Retire> Value<P> {
     pub(crate) const HELD: usize = if Self::BARE { held(1) } else { held_by::<Counted<P>>() };
 }
 
+/// Checks that no slot may name what waits there: in a hazard domain the first word is read as an
+/// address.
+#[inline(always)]
+fn assert_unnamed(domain: &DomainState) {
+    assert!(domain.grace_periods.hazards.is_none(), "slots name addresses");
+}
+
 impl<'d, P: Retire> Pending<'d, Value<P>> {
+    /// # Panics
+    /// In a hazard domain; then the value is leaked.
     pub(crate) fn value(domain: &'d DomainState, value: P) -> Self {
         // SAFETY: a P, which is Send and 'static.
-        unsafe { Self::new(domain, Value(value)) }
+        let pending = unsafe { Self::new(domain, Value(value)) };
+        assert_unnamed(domain);
+        pending
     }
 }
 
@@ -405,8 +416,11 @@ impl<F: FnOnce() + Send + 'static> Closure<F> {
 }
 
 impl<'d, F: FnOnce() + Send + 'static> Pending<'d, Closure<F>> {
+    /// # Panics
+    /// In a hazard domain.
     #[inline(always)]
     pub(crate) fn closure(domain: &'d DomainState, f: F) -> Self {
+        assert_unnamed(domain);
         // SAFETY: an F, which is Send and 'static.
         unsafe { Self::new(domain, Closure(f)) }
     }
