@@ -20,6 +20,7 @@
 use std::cell::RefCell;
 use std::mem::{self, ManuallyDrop};
 use std::ptr;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
@@ -111,7 +112,7 @@ pub(crate) struct Held {
     list: Option<MutexGuard<'static, List>>,
     /// Owners of some of the locks. Dropped when all locks have been released, and the child has
     /// been repaired.
-    owners: Vec<Box<dyn Send>>,
+    owners: Vec<Arc<dyn Send>>,
 }
 
 impl Held {
@@ -121,12 +122,19 @@ impl Held {
         self.wanted[rank as usize].push(lock);
     }
 
-    /// Has `add` add the locks of `owner`, which is kept until all are released. It is a function
-    /// that captures nothing: so the reference goes nowhere but into the locks.
-    pub(crate) fn keep<T: Send + 'static>(&mut self, owner: T, add: fn(&'static T, &mut Self)) {
-        let owner = Box::new(owner);
-        // SAFETY: on the heap, and dropped when all locks have been released.
-        let lent = unsafe { &*ptr::from_ref(&*owner) };
+    /// Has `add` add the locks of `owner`, which is kept until all are released.
+    ///
+    /// # Safety
+    /// `add` puts the reference nowhere but into [`add`](Self::add).
+    pub(crate) unsafe fn keep<T: Send + 'static>(
+        &mut self,
+        owner: T,
+        add: impl FnOnce(&'static T, &mut Self),
+    ) {
+        let owner = Arc::new(owner);
+        // SAFETY: in an `Arc` that is dropped when all locks have been released; by the contract it
+        // is not used later.
+        let lent = unsafe { &*Arc::as_ptr(&owner) };
         self.owners.push(owner);
         add(lent, self);
     }

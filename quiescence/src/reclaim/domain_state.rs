@@ -289,13 +289,15 @@ impl AtFork for ByAddress<WeakHandle> {
         // A domain of which these are the last handles meanwhile ends when they are dropped, and
         // runs callbacks then.
         let handles: Vec<Handle> = self.iter().filter_map(WeakHandle::upgrade).collect();
-        held.keep(handles, |handles, held| {
+        let add = |handles: &'static Vec<Handle>, held: &mut Held| {
             for domain in handles {
                 domain.queues.hold(held);
                 domain.callback_queues.hold(held);
                 domain.grace_periods.hold(held);
             }
-        });
+        };
+        // SAFETY: only locks are added.
+        unsafe { held.keep(handles, add) };
     }
 
     /// Only the forking thread is left. Its domains are kept alive by `hold`.

@@ -171,9 +171,11 @@ impl AtFork for Inner {}
 
 impl AtFork for List {
     fn hold(&self, held: &mut Held) {
-        held.keep(self.0.clone(), |queues, held| {
+        let add = |queues: &'static Vec<Arc<Queue>>, held: &mut Held| {
             queues.iter().for_each(|queue| held.add(Rank::Queue, &queue.inner));
-        });
+        };
+        // SAFETY: only locks are added.
+        unsafe { held.keep(self.0.clone(), add) };
     }
 }
 
