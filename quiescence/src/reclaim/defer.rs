@@ -47,7 +47,6 @@ pub(crate) use crate::reclaim::at_limit::{Patience, settle_over_limit};
 pub use deferred::Deferred;
 pub(crate) use deferred::{defer, defer_in_any_case, is_running_deferred, run_deferred};
 
-use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -60,7 +59,6 @@ use crate::gp::grace_periods::Me;
 use crate::reclaim::at_limit::{
     NoRoom, admit, context, is_settled_here, leave_to_worker, make_room, may_free_here, settle,
 };
-use crate::reclaim::debug_objects;
 use crate::reclaim::domain_state::{self, DomainState, Handle, Named};
 use crate::reclaim::free::{Address, Boxed, Callback, Closure, Pending, Pointee, Timed, Value};
 use crate::reclaim::local::{self, Sections};
@@ -309,22 +307,24 @@ pub(crate) fn retire<K: Named, P: Retire>(
     value: P,
     patience: Patience,
 ) -> Result<(), AtLimit<P>> {
-    let value = ManuallyDrop::new(value);
-    let amount = Amount::object(value.bytes().saturating_add(Value::<P>::HELD) as u64);
-    let (memory, bytes) = value.owned();
-    debug_objects::note(memory, bytes);
-    let value = Pending::value(tag.core(), ManuallyDrop::into_inner(value));
+    retire_value(tag, Pending::value(tag.core(), value), patience)
+}
+
+#[track_caller]
+fn retire_value<K: Named, P: Retire>(
+    tag: &K,
+    value: Pending<'_, Value<P>>,
+    patience: Patience,
+) -> Result<(), AtLimit<P>> {
+    let amount = value.amount();
+    value.note();
     match queue(tag, value, amount, patience) {
         Ok(()) => Ok(()),
         Err((ripe, NoRoom::Waited)) => {
             ripe.end();
             Ok(())
         }
-        Err((timed, NoRoom::Refuses)) => {
-            let Value(value) = timed.into_pending().take_back();
-            debug_objects::forget(value.owned().0);
-            Err(AtLimit::retired(value, tag.handle(), retire_over))
-        }
+        Err((value, NoRoom::Refuses)) => Err(value.refuse(tag.handle(), retire_over)),
     }
 }
 
@@ -339,7 +339,7 @@ pub(crate) fn end_after_wait<K: Named, P: Retire>(tag: &K, value: Timed<'_, Valu
     if value.is_ripe() && may_free_here() {
         return value.end();
     }
-    retire_over(&tag.handle(), value.into_pending().take_back().0);
+    let _queued: Result<(), _> = retire_value(tag, value.into_pending(), Patience::Over);
 }
 
 // ---- closures -----------------------------------------------------------------------------------
@@ -353,7 +353,7 @@ pub(crate) fn call<K: Named, F: FnOnce() + Send + 'static>(
 ) -> Result<(), AtLimit<F>> {
     let pending = Pending::closure(tag.core(), f);
     let queued = queue(tag, pending, Closure::<F>::AMOUNT, patience);
-    queued.map_err(|(timed, _)| AtLimit::unchanged(timed.into_pending().take_back().0))
+    queued.map_err(|(closure, _)| closure.refuse())
 }
 
 // ---- the thread's own queues --------------------------------------------------------------------

@@ -18,8 +18,8 @@ use crate::os::fence;
 use crate::os::user_code::{self, Site};
 use crate::reclaim::cache;
 use crate::reclaim::debug_objects;
-use crate::reclaim::domain_state::DomainState;
-use crate::reclaim::retire::Retire;
+use crate::reclaim::domain_state::{DomainState, Handle};
+use crate::reclaim::retire::{AtLimit, Retire};
 use crate::reclaim::running::{RoomMade, running_callbacks};
 use crate::reclaim::stream::{CallbackType, PAYLOAD_MAX, Word};
 use crate::reclaim::thread_queue::{Contents, OwnQueue};
@@ -56,9 +56,9 @@ impl<'d, C: Callback> Pending<'d, C> {
         }
     }
 
-    /// The callback itself: it was not queued, and whoever gets it is to wait.
+    /// The callback itself.
     #[inline(always)]
-    pub(crate) fn take_back(self) -> C {
+    fn take_back(self) -> C {
         ManuallyDrop::into_inner(self.callback)
     }
 
@@ -360,7 +360,7 @@ pub(crate) const fn charge_of_box<T>(weight: usize) -> usize {
 /// A value that owns what is freed.
 #[derive(Debug)]
 #[repr(transparent)]
-pub(crate) struct Value<P>(pub(crate) P);
+pub(crate) struct Value<P>(P);
 
 impl<P: Retire> Value<P> {
     /// Whether it is stored without its charge, as one pointer: its `bytes` cannot change.
@@ -385,6 +385,31 @@ impl<'d, P: Retire> Pending<'d, Value<P>> {
         let pending = unsafe { Self::new(domain, Value(value)) };
         assert_unnamed(domain);
         pending
+    }
+
+    /// What it is charged. Calls user code.
+    pub(crate) fn amount(&self) -> Amount {
+        Amount::object(self.callback.0.bytes().saturating_add(Value::<P>::HELD) as u64)
+    }
+
+    /// Notes that what it owns is about to wait.
+    ///
+    /// # Panics
+    /// In debug builds, if it waits already.
+    #[track_caller]
+    pub(crate) fn note(&self) {
+        let (memory, bytes) = self.callback.0.owned();
+        debug_objects::note(memory, bytes);
+    }
+}
+
+impl<P: Retire> Timed<'_, Value<P>> {
+    /// Gives the value back to the user, who may drop it; until it is taken out, `otherwise` is
+    /// called in place of its drop.
+    pub(crate) fn refuse(self, handle: Handle, otherwise: fn(&Handle, P)) -> AtLimit<P> {
+        let Value(value) = self.pending.take_back();
+        debug_objects::forget(value.owned().0);
+        AtLimit::retired(value, handle, otherwise)
     }
 }
 
@@ -423,6 +448,13 @@ impl<'d, F: FnOnce() + Send + 'static> Pending<'d, Closure<F>> {
         assert_unnamed(domain);
         // SAFETY: an F, which is Send and 'static.
         unsafe { Self::new(domain, Closure(f)) }
+    }
+}
+
+impl<F: FnOnce() + Send + 'static> Timed<'_, Closure<F>> {
+    /// Gives the closure back to the user.
+    pub(crate) fn refuse(self) -> AtLimit<F> {
+        AtLimit::unchanged(self.pending.take_back().0)
     }
 }
 
