@@ -206,9 +206,10 @@ where
                 drop(section);
                 let domain = self.domain.core();
                 let cookie = domain.grace_periods.snapshot();
-                // For a tick at most in a sleepable domain, and not in a section [D-2].
-                at_limit::await_grace_period(domain);
-                let is_over = domain.grace_periods.sequence().is_done(cookie);
+                // For a tick at most in a sleepable domain, and not in a section [D-2]. There this
+                // ends, also if another thread's grace period has ended meanwhile.
+                let is_over = at_limit::await_grace_period(domain)
+                    && domain.grace_periods.sequence().is_done(cookie);
                 if is_over {
                     // SAFETY: they were out of reach when they were found; the grace period began
                     // after that.
