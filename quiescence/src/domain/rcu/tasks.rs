@@ -130,8 +130,9 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
 impl<T: Send + Sync + 'static, K: DomainTag> Unlinked<T, K> {
     /// As [`into_inner`](Self::into_inner), for tasks: does not block the thread.
     ///
-    /// If the future is dropped before it is ready, the value is retired, over the domain's limit
-    /// if need be: nothing is waited for.
+    /// If the future is dropped before it is ready, nothing is waited for: the value is dropped, if
+    /// its grace period has ended and the thread is in no section; else it is retired, over the
+    /// domain's limit if need be.
     ///
     /// ```
     /// # use quiescence::{Rcu, tag::Sleepable};
@@ -155,7 +156,8 @@ impl<T: Send + Sync + 'static, K: DomainTag> Unlinked<T, K> {
         self.domain.core().grace_periods.sequence().is_done(self.unread_after)
     }
 
-    /// Retires it without waiting, over the limit if need be.
+    /// Retires it without waiting, over the limit if need be; or drops it, where nothing speaks
+    /// against that.
     fn retire_over(self) {
         let unread_after = self.unread_after;
         self.retire_by(|tag, object, bytes| {
