@@ -7,8 +7,10 @@
 //! [`head_queue`]: queues of heads that a thread of the program runs. They are in this folder since
 //! they use the whole state, which contains them.
 //!
-//! An error here frees nothing too early: the queues know whose they are, and only
-//! [`Drop`](DomainState) has an exclusive reference, of which [`Ended`] is made.
+//! The queues check whose they are, and only [`Drop`](DomainState) has an exclusive reference, of
+//! which [`Ended`] is made. An error here can free too early all the same: a domain is made here
+//! that ends without regard to slots, or for readers that it does not wait for; the order of the
+//! fields is the order of their ends; and a weak handle keeps the address for [`DomainState::of`].
 
 pub(crate) mod charge;
 #[cfg(feature = "call_rcu")]
