@@ -162,8 +162,9 @@ fn wait_or_borrow(
 /// over the limit.
 const LOOKS_IN_VAIN: u32 = 16;
 
-/// Waits until the worker has made room for a closure; in a sleepable domain for a tick at most,
-/// and then admits it over the limit [D-2]. If only `for_a_tick`, then not at all.
+/// Waits until the worker has made room for a closure; in a sleepable domain, or if only
+/// `for_a_tick`, for a tick at most. Then it is admitted over the limit in a sleepable domain
+/// [D-2], and refused in others.
 fn wait_for_room(
     tag: &dyn Named,
     queue: Option<OwnQueue<'_>>,

@@ -161,6 +161,7 @@ fn out_of_line<R>(f: impl FnOnce() -> R) -> R {
 /// still no room, to be ended. Never refuses: where it must not wait it goes over the limit.
 #[inline]
 #[track_caller]
+#[must_use = "dropped, it leaks"]
 pub(crate) fn retire_address<'d, K: Named, P: Pointee>(
     tag: &K,
     object: Pending<'d, Address<P>>,
@@ -431,8 +432,7 @@ pub(crate) fn is_due(domain: &DomainState) -> bool {
 }
 
 /// What a QSBR reader does then, offline: drops a few more ready objects than it has retired since
-/// the last call, as [`tend`] does outside sections; and waits if the
-/// domain is near the limit.
+/// the last call, as [`tend`] does outside sections; and waits if the domain is near the limit.
 pub(crate) fn catch_up(domain: &DomainState) {
     if local::may_be_over_limit() {
         settle_over_limit();

@@ -26,8 +26,9 @@ use crate::reclaim::thread_queue::{Contents, OwnQueue};
 
 // ---- one that waits -----------------------------------------------------------------------------
 
-/// A callback that is to run after a grace period of `domain`. Dropped, it leaks.
+/// A callback that is to run after a grace period of `domain`.
 #[derive(Debug)]
+#[must_use = "dropped, it leaks"]
 pub(crate) struct Pending<'d, C> {
     callback: ManuallyDrop<C>,
     domain: &'d DomainState,
@@ -94,6 +95,7 @@ unsafe fn store<C: Callback>(queue: OwnQueue<'_>, callback: C, bytes: u64) -> bo
 
 /// One that waits, and the cookie that is done once it may run.
 #[derive(Debug)]
+#[must_use = "dropped, it leaks"]
 pub(crate) struct Timed<'d, C> {
     pending: Pending<'d, C>,
     cookie: Cookie,
@@ -178,7 +180,7 @@ pub(crate) trait Callback: Sized {
                 let payload = unsafe { payload.add(index * words::<Self>()) };
                 // SAFETY: the payload is a Self, and each is run once.
                 let callback = unsafe { payload.cast::<Self>().read() };
-                // SAFETY: by the contract of `Queue::add`.
+                // SAFETY: by the contract of `OwnQueue::add`.
                 unsafe { callback.run() };
             }
         },

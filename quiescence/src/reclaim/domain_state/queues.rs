@@ -251,7 +251,8 @@ fn run_until(queue: &Queue, domain: &DomainState, mark: u64, me: &impl Fn() -> M
             // If it has not ended then, this tries again. `me` is called here, not earlier: a
             // callback that has run on this thread may have changed what it has registered.
             let wait = |cookie| domain.grace_periods.wait(cookie, Urgency::Expedited, me());
-            let _: Option<bool> = queue.awaited(domain, Urgency::Expedited).map(wait);
+            let cookie = queue.request_for_oldest(domain, Urgency::Expedited);
+            let _: Option<bool> = cookie.map(wait);
         }
     }
 }

@@ -323,9 +323,13 @@ impl Queue {
         Callbacks { queued: self.written(), run, bytes_waiting }
     }
 
-    /// The cookie that its oldest callbacks wait for, which it asks for if they are open; `None` if
-    /// some are ready, or there are none.
-    pub(crate) fn awaited(&self, domain: &DomainState, urgency: Urgency) -> Option<Cookie> {
+    /// The cookie that its oldest callbacks wait for; asks for one if they are open. `None` if some
+    /// are ready, or there are none.
+    pub(crate) fn request_for_oldest(
+        &self,
+        domain: &DomainState,
+        urgency: Urgency,
+    ) -> Option<Cookie> {
         let mut inner = sync::lock(&self.inner);
         inner.ripen(self, domain);
         if inner.segments.ready() == 0 && inner.segments.awaited().is_none() {
