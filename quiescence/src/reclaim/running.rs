@@ -83,6 +83,7 @@ pub(crate) fn nested_in_callbacks() -> u32 {
 
 /// Runs `f`, which runs a domain's callbacks; the room that they make is in `room_made`. In a
 /// liburcu domain, between the begin and end functions of its [`Surroundings`].
+#[inline] // a go is short: nine objects or so
 pub(crate) fn running_callbacks<R>(
     grace_periods: &GracePeriods,
     room_made: &RoomMade,

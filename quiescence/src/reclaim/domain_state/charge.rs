@@ -153,7 +153,12 @@ impl LocalStock {
     /// Admits an object out of what is left.
     #[inline]
     pub(crate) fn take(&self, object: Amount) -> bool {
-        self.with(|stock| stock.take(object))
+        let mut stock = self.stock.get();
+        let taken = stock.take(object);
+        if taken {
+            self.stock.set(stock);
+        }
+        taken
     }
 
     /// Admits an object, taking more from the domain.
@@ -222,7 +227,6 @@ impl LocalStock {
         self.stock.set(Stock::EMPTY);
     }
 
-    #[inline]
     fn with<R>(&self, f: impl FnOnce(&mut Stock) -> R) -> R {
         let mut stock = self.stock.get();
         let result = f(&mut stock);
