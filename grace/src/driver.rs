@@ -5,6 +5,7 @@
 //! Pure functions, called by the library and by the simulator. Each has a driver of its own, with
 //! locks and system calls.
 
+pub use crate::period::{Needed, fence_needed};
 use crate::policy::Hint;
 
 /// The interval between two checks of background work, in nanoseconds: a tick at HZ = 100,
@@ -14,37 +15,6 @@ pub const TICK_NS: u64 = 10_000_000;
 /// The interval, in nanoseconds, at which a thread polls while it waits for other threads to make
 /// room or to end.
 pub const MOMENT_NS: u64 = 200_000;
-
-/// The fence that the registered readers require.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Needed {
-    /// Some reader has light fences only: `membarrier`.
-    Heavy,
-    /// All execute full fences themselves (a QSBR reader when it comes online): one of the
-    /// updater's own is enough.
-    Full,
-}
-
-/// Which fence a grace period begins with, if `readers` are registered, of which `own` are the
-/// driver's and quiescent, and `light` have light fences. `None` if there is no other reader: the
-/// grace period ends at once ([`Event::Alone`](crate::Event::Alone)).
-///
-/// ```
-/// use grace::driver::{Needed, fence_needed};
-///
-/// assert_eq!(fence_needed(1, 1, 1), None);
-/// assert_eq!(fence_needed(2, 1, 1), Some(Needed::Heavy));
-/// assert_eq!(fence_needed(2, 0, 0), Some(Needed::Full));
-/// ```
-pub const fn fence_needed(readers: usize, own: usize, light: usize) -> Option<Needed> {
-    if readers <= own {
-        None
-    } else if light != 0 {
-        Some(Needed::Heavy)
-    } else {
-        Some(Needed::Full)
-    }
-}
 
 /// A driver that may not wait, and what it has done so far: it takes the steps that need no
 /// waiting, and leaves.

@@ -19,10 +19,6 @@ const RANKS: u32 = 7;
 /// The most doublings: the longest patience is 0.8 s.
 const DOUBLINGS: u32 = 14;
 
-/// The factor on the patience of a waiter that sleeps on the driver's own word: it guards only
-/// against a reader that has left its section and stalled before its decrement.
-const BESIDE: u32 = 32;
-
 /// How far the drivers have come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
@@ -95,11 +91,6 @@ impl Patience {
         self.waited_ns = 0;
         self.doublings = DOUBLINGS.min(self.doublings + 1);
         self.seen == Some(progress)
-    }
-
-    /// For how long it sleeps on the driver's own word.
-    pub const fn beside_ns(&self) -> u64 {
-        (PATIENCE_NS * BESIDE as u64) << self.doublings
     }
 }
 
@@ -182,7 +173,7 @@ mod tests {
         let mut patience = Patience::NEW;
         for _ in 0..100 {
             let left = patience.left_ns(SEEN, 0, usize::MAX, 0);
-            assert!(left <= PATIENCE_NS << DOUBLINGS && patience.beside_ns() < 60_000_000_000);
+            assert!(left <= PATIENCE_NS << DOUBLINGS);
             assert!(patience.slept(SEEN, left, 0));
         }
     }

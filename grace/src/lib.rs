@@ -30,6 +30,7 @@ pub mod driver;
 pub mod handover;
 pub mod limit;
 pub mod machine;
+mod period;
 pub mod policy;
 pub mod segments;
 pub mod sequence;

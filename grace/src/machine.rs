@@ -14,7 +14,8 @@
 //! ```
 //!
 //! The [`Policy`] decides whether a request starts a grace period at once or at the next tick, and
-//! what happens between two scans.
+//! what happens between two scans. The steps themselves are in `period.rs`, which ends no grace
+//! period early whatever is decided here.
 //!
 //! # Why one fence and one pass are enough
 //!
@@ -41,6 +42,7 @@
 //! numbers and scans twice: whatever the stale number is, it differs from one of them. (With
 //! two-bit numbers the explorer finds the fault under one pass, and finds none under two.)
 
+use crate::period::{Period, Step};
 use crate::policy::{Begin, Hint, Policy, Urgency};
 use crate::sequence::{Cookie, NotGiven, Sequence};
 use crate::word::Number;
@@ -128,19 +130,6 @@ impl Start {
         Self { sequence: Sequence::after(0), number: Number(0), number_bits: 32 };
 }
 
-/// The step of the grace period in progress.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Step {
-    Idle,
-    /// A grace period is wanted, and begins at the next tick.
-    Defer,
-    Fence,
-    Announce,
-    Scan,
-    Wait,
-    Complete,
-}
-
 /// Decides when grace periods begin, what happens in them, and when they end.
 ///
 /// One driver at a time carries out its actions; requests may come in between. All functions take
@@ -172,16 +161,11 @@ enum Step {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Machine<P> {
     policy: P,
-    sequence: Sequence,
+    period: Period,
     /// The latest grace period requested with each [`Urgency`], or more.
     needed: [Cookie; 3],
-    step: Step,
-    number: Number,
-    number_mask: u32,
-    /// Numbers that can still be announced before one repeats.
-    fresh: u32,
-    /// Passes that this grace period still has to make, the current one included.
-    passes: u8,
+    /// A grace period is wanted, and begins at the next tick.
+    is_deferred: bool,
     /// Scans of this pass that found holdouts.
     looks: u32,
 }
@@ -189,22 +173,11 @@ pub struct Machine<P> {
 impl<P: Policy> Machine<P> {
     /// A machine with nothing to do.
     pub const fn new(policy: P, start: Start) -> Self {
-        let bits = match start.number_bits {
-            0 => 1,
-            1..=32 => start.number_bits,
-            _ => 32,
-        };
-        let number_mask = u32::MAX >> (32 - bits);
-        let nothing = Cookie::done_at(start.sequence);
         Self {
             policy,
-            sequence: Sequence::after(start.sequence.ended()),
-            needed: [nothing; 3],
-            step: Step::Idle,
-            number: Number(start.number.0 & number_mask),
-            number_mask,
-            fresh: number_mask,
-            passes: 0,
+            period: Period::new(start),
+            needed: [Cookie::done_at(start.sequence); 3],
+            is_deferred: false,
             looks: 0,
         }
     }
@@ -224,7 +197,7 @@ impl<P: Policy> Machine<P> {
     /// ([`has_given`](Sequence::has_given)): a thread that waited for it might wait for ever.
     /// Nothing changes.
     pub fn require(&mut self, cookie: Cookie, urgency: Urgency) -> Result<(), NotGiven> {
-        if !self.sequence.has_given(cookie) {
+        if !self.sequence().has_given(cookie) {
             return Err(NotGiven);
         }
         self.need(cookie, urgency);
@@ -241,17 +214,17 @@ impl<P: Policy> Machine<P> {
 
     /// The cookie of a full grace period from now on, without asking for it.
     pub const fn snapshot(&self) -> Cookie {
-        self.sequence.snapshot()
+        self.sequence().snapshot()
     }
 
     /// How many grace periods have ended, and whether one is in progress.
     pub const fn sequence(&self) -> Sequence {
-        self.sequence
+        self.period.sequence()
     }
 
     /// The number that `gp.ctr` should show.
     pub const fn number(&self) -> Number {
-        self.number
+        self.period.number()
     }
 
     /// The policy, with its parameters.
@@ -261,12 +234,12 @@ impl<P: Policy> Machine<P> {
 
     /// Whether a grace period is in progress or wanted.
     pub fn is_wanted(&self) -> bool {
-        self.step != Step::Idle || self.needs(Urgency::Background)
+        self.period.step() != Step::Idle || self.needs(Urgency::Background)
     }
 
     /// Whether a grace period that has not ended was requested with so much urgency, or more.
     fn needs(&self, urgency: Urgency) -> bool {
-        !self.sequence.is_done(self.needed[urgency as usize])
+        !self.sequence().is_done(self.needed[urgency as usize])
     }
 
     /// The highest urgency with which the grace period in progress or a later one is wanted.
@@ -284,10 +257,10 @@ impl<P: Policy> Machine<P> {
     /// exceptions that requests cause: an idle machine starts, or decides to start at the next
     /// tick, and the hint of a machine that waits may change.
     pub fn poll(&mut self) -> Action {
-        if matches!(self.step, Step::Idle | Step::Defer) && self.needs(Urgency::Background) {
+        if self.period.step() == Step::Idle && self.needs(Urgency::Background) {
             match self.policy.begin(self.urgency()) {
                 Begin::Now => self.begin(),
-                Begin::AtTick => self.step = Step::Defer,
+                Begin::AtTick => self.is_deferred = true,
             }
         }
         self.pending()
@@ -298,59 +271,33 @@ impl<P: Policy> Machine<P> {
     /// # Errors
     /// [`Refused`] if `event` does not answer the pending action; nothing changes then.
     pub fn observe(&mut self, event: Event) -> Result<(), Refused> {
-        match (self.step, event) {
-            (Step::Fence, Event::Alone) => self.finish(),
-            (Step::Fence, Event::Fenced) => {
-                self.passes = if self.fresh == 0 { 2 } else { 1 };
-                self.begin_pass();
-            }
-            (Step::Announce, Event::Announced) => self.step = Step::Scan,
-            (Step::Scan, Event::Scanned { holdouts: 0 }) => self.end_pass(),
-            (Step::Scan, Event::Scanned { .. }) => {
-                self.looks = self.looks.saturating_add(1);
-                self.step = Step::Wait;
-            }
-            (Step::Wait, Event::Woken) => self.step = Step::Scan,
-            (Step::Defer, Event::Woken) => self.begin(),
-            (Step::Complete, Event::Completed) => self.step = Step::Idle,
-            (Step::Idle | Step::Defer | Step::Complete, Event::Abandoned) => {}
-            (_, Event::Abandoned) => self.step = Step::Fence,
-            _ => return Err(Refused { event, pending: self.pending() }),
+        if self.is_deferred && event == Event::Woken {
+            self.begin();
+        } else if !self.period.observe(event) {
+            return Err(Refused { event, pending: self.pending() });
+        }
+        match self.period.step() {
+            Step::Announce => self.looks = 0,
+            Step::Wait => self.looks = self.looks.saturating_add(1),
+            _ => {}
         }
         Ok(())
     }
 
     fn pending(&self) -> Action {
-        match self.step {
+        match self.period.step() {
+            Step::Idle if self.is_deferred => Action::Wait(Hint::Tick),
             Step::Idle => Action::Idle,
             Step::Fence => Action::Fence,
-            Step::Announce => Action::Announce(self.number),
-            Step::Scan => Action::Scan(self.number),
-            Step::Defer => Action::Wait(Hint::Tick),
+            Step::Announce => Action::Announce(self.number()),
+            Step::Scan => Action::Scan(self.number()),
             Step::Wait => Action::Wait(self.policy.look_again(self.looks, self.urgency())),
-            Step::Complete => Action::Complete(self.sequence),
+            Step::Complete => Action::Complete(self.sequence()),
         }
     }
 
     fn begin(&mut self) {
-        self.sequence = self.sequence.begin();
-        self.step = Step::Fence;
-    }
-
-    fn begin_pass(&mut self) {
-        self.number = Number(self.number.0.wrapping_add(1) & self.number_mask);
-        self.fresh = self.fresh.saturating_sub(1);
-        self.looks = 0;
-        self.step = Step::Announce;
-    }
-
-    fn end_pass(&mut self) {
-        self.passes = self.passes.saturating_sub(1);
-        if self.passes == 0 { self.finish() } else { self.begin_pass() }
-    }
-
-    fn finish(&mut self) {
-        self.sequence = self.sequence.end();
-        self.step = Step::Complete;
+        self.is_deferred = false;
+        self.period.begin();
     }
 }

@@ -16,16 +16,17 @@ use loom::sync::atomic::AtomicUsize;
 use loom::thread;
 
 use crate::gp::engine::Settings;
-use crate::gp::gp_words::{Links, Readers, Surroundings, Words};
 use crate::gp::grace_periods::Me;
 use crate::gp::grace_periods::sleepers::Wanted;
 use crate::gp::slot::{ReaderKind, Slot};
+use crate::gp::wake::{Links, Readers, Surroundings, Words};
 use crate::os::sync::{AtomicU32, AtomicU64};
 use crate::os::{fence, futex};
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::llist::{Chain, Found, Link, Llist};
+use crate::reclaim::queues::drain_one;
 use crate::reclaim::stream::CallbackType;
-use crate::reclaim::thread_queue::{Contents, Queue, Wants};
+use crate::reclaim::thread_queue::{Contents, OwnQueue, Queue, Wants};
 
 mod threads;
 mod relay;
@@ -112,7 +113,8 @@ impl World {
     /// The same, by a QSBR reader that goes offline only where it has to wait.
     fn replace_alone(&self, new: usize, slot: &Slot) {
         let old = self.current.swap(new, AcqRel);
-        if !self.core.grace_periods.synchronize_alone(1) {
+        // SAFETY: it has one, and keeps nothing that it has loaded.
+        if !unsafe { self.core.grace_periods.synchronize_alone(1) } {
             slot.offline();
             assert!(self.core.grace_periods.synchronize(Urgency::Normal, STRANGER));
             slot.online(&self.core.grace_periods.gp_words.gp, Location::caller());

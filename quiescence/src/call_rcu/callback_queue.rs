@@ -42,13 +42,12 @@ use crate::gp::grace_periods::Me;
 use crate::os::thread;
 use crate::os::user_code::{self, Site};
 use crate::reclaim::defer::{self, Patience};
-use crate::reclaim::domain_state::{DomainState, Handle};
-use crate::reclaim::domains;
+use crate::reclaim::domain_state::{self, DomainState, Handle};
 use crate::reclaim::head::{Anywhere, Function, Head};
 use crate::reclaim::head_queue::{self, Shared, forget_head, is_twice_checked};
 pub use crate::reclaim::head_queue::{Left, Pushed, QueuedTwice, Wakes};
 use crate::reclaim::llist::Chain;
-use crate::reclaim::local::{Own, Sections};
+use crate::reclaim::local::{Sections, section_in};
 use crate::reclaim::running;
 use crate::reclaim::worker;
 
@@ -95,7 +94,7 @@ impl CallbackQueue {
     pub fn new<K: DomainTag>(domain: &Domain<K>, wakes: Wakes) -> Self {
         let handle = domain.tag().handle();
         let shared = {
-            let domain = domains::known(&handle);
+            let domain = domain_state::known(&handle);
             domain.callback_queues.add(domain, wakes)
         };
         Self { shared, handle }
@@ -165,15 +164,14 @@ impl CallbackQueue {
     ) -> Result<Left, QueuedTwice> {
         let domain = self.core();
         assert!(
-            Own::in_domain(domain).section().is_none() && !running::in_callback(),
+            section_in(domain).is_none() && !running::in_callback(),
             "quiescence: a callback queue is attended to in a section of its domain, or in a \
              callback"
         );
         let me = || {
             // In liburcu domains, not asserted: the stall report shows it.
             assert!(
-                Own::in_domain(domain).section().is_none()
-                    || domain.grace_periods.gp_words.liburcu.is_some(),
+                section_in(domain).is_none() || domain.grace_periods.gp_words.liburcu.is_some(),
                 "quiescence: a callback queue's runner would wait for itself: a callback, or what \
                  is called after a batch, has begun a section of its domain there and kept the \
                  guard"

@@ -21,8 +21,8 @@ use std::ffi::c_void;
 use std::panic::Location;
 use std::sync::atomic::Ordering::Relaxed;
 
-pub use crate::gp::gp_words::{Readers, Surroundings, Words};
 pub use crate::gp::record::Record;
+pub use crate::gp::wake::{Readers, Surroundings, Words};
 pub use crate::reclaim::defer::Deferred;
 pub use crate::reclaim::stream::Function as DeferredFunction;
 
@@ -31,17 +31,16 @@ use crate::domain::guard::Guard;
 use crate::domain::guard::ThreadTag;
 use crate::domain::tag::DomainTag;
 use crate::event::trace;
-use crate::gp::gp_words::Links;
 use crate::gp::grace_periods::Me;
 use crate::gp::record::{add_own, remove_own};
 use crate::gp::slot::{ReaderKind, Slot};
+use crate::gp::wake::Links;
 use crate::os::sync::const_unless_loom;
 use crate::os::{fence, thread};
 use crate::reclaim::defer;
-use crate::reclaim::domain_state::{DomainState, Handle};
-use crate::reclaim::domains;
+use crate::reclaim::domain_state::{self, DomainState, Handle};
 use crate::reclaim::local;
-use crate::reclaim::thread_queue;
+use crate::reclaim::queues;
 
 /// The updater's half of an asymmetric fence, for protocols of a program's own, hazard pointers
 /// say: a full fence in every thread of the process, where it stands. The other half is a
@@ -86,7 +85,7 @@ impl LiburcuDomain {
         words.ctr.store(self.core.grace_periods.gp_words.gp.load(Relaxed), Relaxed);
         self.links().attach(words, surroundings);
         // Here, and not when somebody registers, which is to be possible anywhere.
-        domains::remember(&Liburcu(self).handle());
+        domain_state::remember(&Liburcu(self).handle());
     }
 
     /// Makes room for so many readers, all together. Until there are more,
@@ -187,9 +186,9 @@ impl LiburcuDomain {
         // A thread that ends adds to queues that all share.
         if own_only && thread::notice_end() {
             let own = local::own_queues(&self.core);
-            thread_queue::drain(&self.core, &own, &Me::this_thread, thread::token());
+            queues::drain(&self.core, &own, &Me::this_thread);
         } else {
-            self.core.queues.drain(&self.core, Me::this_thread, thread::token());
+            self.core.queues.drain(&self.core, Me::this_thread);
         }
         trace::deliver();
     }
@@ -217,7 +216,8 @@ impl LiburcuDomain {
     /// not be quiescent, if it is a QSBR reader's that holds no reference here; its word stays as
     /// it is. Returns false where that is not so, or perhaps not: then nothing has been waited for.
     pub fn synchronize_alone(&'static self, registered: bool) -> bool {
-        self.core.grace_periods.synchronize_alone(usize::from(registered))
+        // SAFETY: what the caller says of its record, as is asked of it above.
+        unsafe { self.core.grace_periods.synchronize_alone(usize::from(registered)) }
     }
 
     /// Enters the calling thread as a reader. For QSBR: offline, its word 0; it comes online by

@@ -13,9 +13,8 @@ use crate::event::statistics::Statistics;
 use crate::gp::grace_periods::{Attention, Me};
 use crate::gp::tuning::Tuning;
 use crate::reclaim::defer::{self, Patience};
-use crate::reclaim::domain_state::DomainState;
-use crate::reclaim::domains;
-use crate::reclaim::local::Own;
+use crate::reclaim::domain_state::{self, DomainState};
+use crate::reclaim::local;
 use crate::reclaim::retire::{AtLimit, Retire, WithSize};
 use crate::reclaim::weigh::Weigh;
 use crate::reclaim::worker;
@@ -91,7 +90,7 @@ impl<K: DomainTag> Domain<K> {
 
     /// The domain's state, for everything but reading.
     pub(crate) fn core(&self) -> &DomainState {
-        domains::known(&self.tag)
+        domain_state::known(&self.tag)
     }
 
     /// Begins a read-side critical section of this domain: as [`read`](crate::read), with a
@@ -425,7 +424,7 @@ pub(crate) fn synchronize<K: DomainTag>(
     urgency: Urgency,
     location: &'static Location<'static>,
 ) {
-    let core = domains::known(tag);
+    let core = domain_state::known(tag);
     // Again if a waker has begun a section on this thread meanwhile: `may_wait` panics then.
     while !core.grace_periods.synchronize(urgency, may_wait(core, "synchronize", location)) {}
 }
@@ -449,7 +448,7 @@ pub(crate) fn wait(
 /// # Panics
 /// If it would wait for itself.
 fn may_wait(core: &DomainState, what: &str, location: &'static Location<'static>) -> Me {
-    if let Some(section) = Own::in_domain(core).section() {
+    if let Some(section) = local::section_in(core) {
         refuse(what, location, section);
     }
     Me::this_thread()
@@ -457,7 +456,7 @@ fn may_wait(core: &DomainState, what: &str, location: &'static Location<'static>
 
 #[cold]
 #[track_caller]
-fn refuse(what: &str, location: &Location<'_>, section: crate::reclaim::local::Section) -> ! {
+fn refuse(what: &str, location: &Location<'_>, section: local::Section) -> ! {
     let began = match section.began {
         Some(began) => began.to_string(),
         None => String::from("an unknown place"),

@@ -11,7 +11,7 @@ use crate::domain::sections;
 use crate::domain::tag::{DomainTag, Section};
 use crate::os::user_code::{self, Site};
 use crate::reclaim::cache;
-use crate::reclaim::reserve;
+use crate::reclaim::defer;
 use crate::reclaim::retire::AtLimit;
 use crate::reclaim::weigh::{Scale, Weigh};
 
@@ -200,7 +200,7 @@ impl<T: Send + Sync + 'static, K: DomainTag> Rcu<T, K> {
     #[track_caller]
     pub fn update(&self, mut f: impl FnMut(&T) -> T) {
         let tag = self.inner.domain.tag();
-        if !reserve::may_replace(tag, self.inner.scale.constant()) {
+        if !defer::may_replace(tag, self.inner.scale.constant()) {
             sections::refuse("update", "try_store()");
         }
         let guard = tag.enter(Location::caller());

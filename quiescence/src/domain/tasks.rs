@@ -24,8 +24,7 @@ use crate::os::thread;
 use crate::os::user_code::{self, Site};
 use crate::reclaim::at_limit;
 use crate::reclaim::defer;
-use crate::reclaim::domain_state::DomainState;
-use crate::reclaim::domains;
+use crate::reclaim::domain_state::{self, DomainState};
 use crate::reclaim::local;
 use crate::reclaim::running;
 use crate::reclaim::worker;
@@ -53,7 +52,7 @@ impl<K: DomainTag> Waiter<K> {
     }
 
     fn core(&self) -> &DomainState {
-        domains::known(self.domain.tag())
+        domain_state::known(self.domain.tag())
     }
 
     /// Has the task told when the grace period of `cookie` has ended, each time of the same one.
@@ -128,13 +127,14 @@ pub(crate) struct GracePeriod<K: DomainTag> {
 impl<K: DomainTag> GracePeriod<K> {
     /// A full one from now on.
     pub(crate) fn new(domain: Domain<K>) -> Self {
-        let cookie = domains::known(domain.tag()).grace_periods.request(Urgency::Normal);
+        let cookie = domain_state::known(domain.tag()).grace_periods.request(Urgency::Normal);
         Self { waiter: Waiter::new(domain), cookie }
     }
 
     /// The one of a cookie that this domain has given.
     pub(crate) fn of(domain: Domain<K>, cookie: Cookie) -> Self {
-        let required = domains::known(domain.tag()).grace_periods.require(cookie, Urgency::Normal);
+        let required =
+            domain_state::known(domain.tag()).grace_periods.lock().require(cookie, Urgency::Normal);
         required.expect("given by this domain");
         Self { waiter: Waiter::new(domain), cookie }
     }
@@ -164,6 +164,11 @@ impl<K: DomainTag> RoomWaiter<K> {
         Self { waiter: Waiter::new(domain), cookie: None }
     }
 
+    /// That of a full grace period from the first time on that there was no room.
+    pub(crate) fn cookie(&self) -> Option<Cookie> {
+        self.cookie
+    }
+
     /// Calls `attempt`, which returns whether there was room for what it does, until it says so or
     /// a grace period has gone by: so it ends if sections do, even if others take all room. Ready
     /// with what `attempt` said last.
@@ -185,7 +190,7 @@ impl<K: DomainTag> RoomWaiter<K> {
                 {
                     // All that is ready, also where the domain is not near its limit any more: what
                     // the task wants room for may be large.
-                    defer::run_share(core, queue, u64::MAX);
+                    defer::run_share(core, &queue, u64::MAX);
                 }
                 return Poll::Ready(attempt());
             }
@@ -232,7 +237,7 @@ impl<K: DomainTag> RoomWaiter<K> {
 /// period that begins after this call, and returns its cookie.
 #[cold]
 fn ask_for_room<K: DomainTag>(tag: &K) -> Cookie {
-    let domain = domains::known(tag);
+    let domain = domain_state::known(tag);
     trace::limit_reached(domain.grace_periods.source(), true);
     if let Some(queue) = local::own_objects(domain) {
         queue.close(domain, Urgency::Expedited);
@@ -366,7 +371,7 @@ mod tests {
         // Until the worker, which is notified, is in no step of the grace period.
         let state = loop {
             assert!(poll().is_pending());
-            if let Some(state) = sync::try_lock(&core.grace_periods.state) {
+            if let Some(state) = core.grace_periods.try_lock() {
                 break state;
             }
         };

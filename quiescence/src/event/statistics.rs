@@ -253,7 +253,7 @@ impl Callbacks {
         Self {
             queued: self.queued + other.queued,
             run: self.run + other.run,
-            bytes_waiting: self.bytes_waiting + other.bytes_waiting,
+            bytes_waiting: self.bytes_waiting.saturating_add(other.bytes_waiting),
         }
     }
 

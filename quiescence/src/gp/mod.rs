@@ -1,12 +1,12 @@
 //! Grace periods of threads: who reads, and the driver that waits for the readers.
 //!
-//! - [`gp_words`]: what a domain shares with its readers.
-//! - [`slot`]: the word of a reader, and how a section begins and ends. `qsbr`: the same where the
-//!   reader says at which moments it is in none.
+//! - [`slot`]: the word of a reader, its domain's words, and how a section begins and ends.
+//! - [`wake`]: the words by which readers wake a driver.
+//! - [`qsbr`]: the same where the reader says at which moments it is in none; and readers that hand
+//!   the number of a grace period on.
 //! - [`registry`]: the readers of a domain, and the scan of their words.
 //! - `thread`: the slots that a thread finds at once.
 //! - `record`: slots in memory of programs that were compiled against liburcu.
-//! - [`relay`]: QSBR readers that hand the number of a grace period on.
 //! - [`grace_periods`]: what a domain has for its grace periods, and the driver of its machine.
 //! - [`by_number`]: a table of what was given a number.
 //! - [`observers`]: the name and the counters of a domain.
@@ -18,14 +18,13 @@
 
 pub(crate) mod by_number;
 pub(crate) mod engine;
-pub(crate) mod gp_words;
 pub(crate) mod grace_periods;
 pub(crate) mod observers;
-mod qsbr;
+pub(crate) mod qsbr;
 pub(crate) mod record;
 pub(crate) mod registry;
-pub(crate) mod relay;
 pub(crate) mod slot;
 pub(crate) mod stall;
 pub(crate) mod thread;
 pub(crate) mod tuning;
+pub(crate) mod wake;

@@ -17,15 +17,19 @@
 //! is released: a reader may register in a signal handler that has interrupted `malloc`, and the
 //! thread that holds this lock must not wait for `malloc`'s.
 
-use crate::gp::gp_words::GpWords;
+use crate::gp::qsbr::Relay;
 use crate::gp::record::Record;
-use crate::gp::relay::Relay;
+use crate::gp::slot::GpWords;
 use crate::gp::slot::{ReaderKind, Slot, SlotRef};
 use crate::os::fence;
-use crate::os::sync::AtomicU64;
+use crate::os::sync::{self, AtomicU64, Mutex, MutexGuard};
 use grace::Number;
 use grace::word::QUIESCENT;
+use std::cell::Cell;
 use std::ptr::{self, NonNull};
+
+/// Memory is got for twice the readers that there are, and this many more.
+const ROOM: usize = 64;
 
 /// Slots in a chunk: 64 of 128 bytes are two pages.
 const CHUNK: usize = if cfg!(loom) { 3 } else { 64 };
@@ -45,7 +49,7 @@ pub(crate) struct Registry {
     pass: Option<Number>,
     /// Whether the driver that sleeps, or slept last, has marked its holdouts and checked them a
     /// second time: each of them that holds it up still will report.
-    pub(super) marked: bool,
+    pub(super) marked: Cell<bool>,
     /// How the QSBR readers hand the number on, under the engine `token`.
     relay: Option<Relay>,
 }
@@ -67,7 +71,7 @@ impl Registry {
             light: 0,
             holdouts: Vec::new(),
             pass: None,
-            marked: false,
+            marked: Cell::new(false),
             relay,
         }
     }
@@ -91,6 +95,30 @@ impl Registry {
         // SAFETY: it leads into `chunks`, which only ever grows.
         unsafe { self.register_at(slot, core, owner, reader_kind) };
         slot
+    }
+
+    /// Gets memory for `readers` readers in all to register and be waited for.
+    pub(super) fn make_room(registry: &Mutex<Self>, readers: usize) {
+        if sync::lock(registry).has_room_for(readers) {
+            return;
+        }
+        let mut room = [(); 2].map(|()| Vec::with_capacity(readers));
+        sync::lock(registry).take_room(&mut room);
+        // The smaller memory is given back here, where nothing is locked.
+    }
+
+    /// The registry, locked, with room for one more reader. Memory for it is got while nothing is
+    /// locked.
+    pub(super) fn lock_with_room(this: &Mutex<Self>) -> MutexGuard<'_, Self> {
+        loop {
+            let registry = sync::lock(this);
+            let readers = registry.len() + 1;
+            if registry.has_room_for(readers) {
+                return registry;
+            }
+            drop(registry);
+            Self::make_room(this, 2 * readers + ROOM);
+        }
     }
 
     /// Whether `readers` readers can be registered, and all be holdouts, without an allocation.
@@ -233,8 +261,8 @@ impl Registry {
 
     /// Marks the holdouts of the last scan, so that each wakes the driver, which is about to sleep,
     /// when it leaves. A liburcu reader that is not QSBR checks `gp.futex` without a mark.
-    pub(crate) fn mark_holdouts(&mut self) {
-        self.marked = false;
+    pub(crate) fn mark_holdouts(&self) {
+        self.marked.set(false);
         for holdout in &self.holdouts {
             if !holdout.is_liburcu() {
                 holdout.mark_waited_for();
@@ -246,8 +274,8 @@ impl Registry {
     }
 
     /// Clears the marks of a superseded driver. Returns how many: those readers will not report.
-    pub(crate) fn withdraw_marks(&mut self) -> u32 {
-        self.marked = false;
+    pub(crate) fn withdraw_marks(&self) -> u32 {
+        self.marked.set(false);
         let marked = self.holdouts().filter(|slot| !slot.is_liburcu() && slot.clear_waited_for());
         marked.count() as u32
     }
@@ -272,7 +300,7 @@ impl Registry {
     pub(crate) fn keep_only(&mut self, owner: usize) {
         self.holdouts.clear();
         self.pass = None;
-        self.marked = false;
+        self.marked.set(false);
         let (own, gone): (Vec<_>, Vec<_>) =
             self.readers.iter().copied().partition(|slot| slot.owner() == owner);
         own.iter().for_each(|slot| slot.note_thread()); // it has another id here
@@ -320,7 +348,7 @@ mod tests {
     fn room_that_was_made_ahead_is_what_readers_and_holdouts_use() {
         let mut core =
             crate::gp::grace_periods::GracePeriods::new(grace::Start::ZERO, Settings::DEFAULT);
-        core.make_liburcu(crate::gp::gp_words::Readers::Silent);
+        core.make_liburcu(crate::gp::wake::Readers::Silent);
         let slots: Vec<Slot> = (0..100).map(|_| Slot::new(QUIESCENT)).collect();
         let mut registry = Registry::new(None);
         assert!(!registry.has_room_for(1));
@@ -328,7 +356,7 @@ mod tests {
         let used = (registry.readers.as_ptr(), registry.holdouts.as_ptr());
         for slot in &slots {
             assert!(registry.has_room_for(registry.len() + 1));
-            let reader_kind = ReaderKind::Liburcu(crate::gp::gp_words::Readers::Silent);
+            let reader_kind = ReaderKind::Liburcu(crate::gp::wake::Readers::Silent);
             // SAFETY: each slot once; it outlives the registry.
             unsafe { registry.register_at(slot, (&raw const core).cast(), 1, reader_kind) };
             slot.word().store(word::entered(Number(1)), std::sync::atomic::Ordering::Relaxed);

@@ -25,10 +25,52 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use grace::word::{self, COUNT, QUIESCENT};
 
-use crate::gp::gp_words::{GpWords, Readers};
+use crate::gp::wake::{Line, Links, Readers, Wake, Words};
 use crate::os::fence::{self, Fences};
 use crate::os::stack::Alternate;
 use crate::os::sync::{AtomicPtr, AtomicU32, AtomicU64, Cell, const_unless_loom};
+
+/// The part of a domain's grace periods that its readers access; the first field of those.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct GpWords {
+    /// What readers copy into their words; liburcu's `gp.ctr`.
+    pub(crate) gp: AtomicU64,
+    /// If its readers are liburcu readers: their words, and how they read. Written once, so it may
+    /// share the cache line of `gp`, which changes once per grace period.
+    pub(crate) liburcu: Option<Links>,
+    /// Whether its readers execute full fences even if the process has light ones: then its grace
+    /// periods need no heavy one [GP-1], [GP-6]. Written once, as well.
+    pub(crate) readers_fence: bool,
+    /// What its sleeping driver waits for.
+    pub(crate) wake: Line<Wake>,
+}
+
+impl GpWords {
+    const_unless_loom! {
+        pub(crate) fn new(entered: u64, readers_fence: bool) -> Self {
+            Self {
+                gp: AtomicU64::new(entered),
+                liburcu: None,
+                readers_fence,
+                wake: Line(Wake::new()),
+            }
+        }
+    }
+
+    /// A holdout that was marked has left its section.
+    pub(crate) fn holdout_left(&self) {
+        if let Some(words) = self.liburcu_words() {
+            return words.wake();
+        }
+        self.wake.0.holdout_left();
+    }
+
+    /// The words of its liburcu readers, if it has any.
+    pub(crate) fn liburcu_words(&self) -> Option<&'static Words> {
+        self.liburcu.as_ref()?.words()
+    }
+}
 
 /// One registered reader, in a pair of cache lines of its own, so that readers share no line.
 #[repr(C, align(128))]
@@ -58,7 +100,7 @@ pub(crate) struct Slot {
     /// How the owner reads. Under the registry's lock.
     reader_kind: Cell<ReaderKind>,
     /// What a QSBR reader copies at a quiescent state: `gp.ctr`, or the word of its predecessor in
-    /// the [relay](crate::gp::relay).
+    /// the [relay](crate::gp::qsbr::Relay).
     pub(super) source: AtomicPtr<AtomicU64>,
     /// Whether it takes part in a relay. Set before the slot is handed out.
     pub(super) relays: Cell<bool>,
@@ -514,5 +556,17 @@ mod tests {
         assert!(slot.clear_waited_for(), "the mark is still there");
         slot.leave();
         assert!(slot.is_quiescent());
+    }
+
+    /// A handler that interrupts a reader in its report may fork: the child forgets the mark, and
+    /// then the reader reports there.
+    #[test]
+    fn a_report_that_a_fork_has_forgotten_counts_for_nothing() {
+        let words = GpWords::new(0, false);
+        words.holdout_left();
+        assert_eq!(words.wake.0.left.load(Relaxed), 0);
+        words.wake.0.left.fetch_add(2, Relaxed);
+        words.holdout_left();
+        assert_eq!(words.wake.0.left.load(Relaxed), 1);
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! The time is passed in. Used under the machine's lock.
 
-use super::gp_words::GpWords;
+use super::slot::GpWords;
 
 /// What has been reported of the grace period in progress.
 #[derive(Clone, Copy, Debug)]

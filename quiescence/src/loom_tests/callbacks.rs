@@ -32,8 +32,13 @@ static NUMBERED: [CallbackType; 2] = [numbered(false), numbered(true)];
 
 pub(super) fn add_numbered(queue: &Queue, number: usize) {
     let payload = std::ptr::without_provenance::<()>(number * 2);
-    // SAFETY: each queue has one thread that adds; a word with a lowest bit of 0.
-    unsafe { queue.add(&NUMBERED[number / 3 % 2], payload, 0) };
+    // SAFETY: a word with a lowest bit of 0.
+    unsafe { own(queue).add(&NUMBERED[number / 3 % 2], payload, 0) };
+}
+
+fn own(queue: &Queue) -> OwnQueue<'_> {
+    // SAFETY: each queue has one thread that adds.
+    unsafe { OwnQueue::at(queue) }.expect("not null")
 }
 
 /// A callback that destroys an object.
@@ -56,8 +61,8 @@ static DESTROY: CallbackType = CallbackType {
 fn retire(world: &World, queue: &Queue, new: usize) {
     let old = world.current.swap(new, AcqRel);
     let object = std::ptr::from_ref(&world.objects[old]);
-    // SAFETY: each queue has one thread that adds. It is run once, before the end of the model.
-    unsafe { queue.add(&DESTROY, object, 0) };
+    // SAFETY: it is run once, before the end of the model.
+    unsafe { own(queue).add(&DESTROY, object, 0) };
 }
 
 /// Loom's complaint about an access in a callback ends there, as any panic does.
@@ -68,21 +73,23 @@ fn nothing_panicked(core: &DomainState) {
 fn two_threads_run_in_order(before: usize, after: usize) {
     bounded(2, move || {
         RUN.set(0);
-        let core = DomainState::new(Start::ZERO, SETTINGS);
-        let queue = Queue::new(&core, 1, Contents::Objects);
-        let shared = Arc::new((core, queue));
-        (0..before).for_each(|number| add_numbered(&shared.1, number));
-        let runner = spawn(&shared, move |shared| {
-            shared.1.close(&shared.0, Urgency::Normal);
-            shared.0.grace_periods.advance(STRANGER);
-            shared.1.run_some(&shared.0, 2, 32);
+        let core = Arc::new(DomainState::new(Start::ZERO, SETTINGS));
+        let queue = Arc::new(Queue::of_nobody(&core, Contents::Objects));
+        (0..before).for_each(|number| add_numbered(&queue, number));
+        let runner = spawn(&core, {
+            let queue = Arc::clone(&queue);
+            move |core| {
+                queue.close(core, Urgency::Normal);
+                core.grace_periods.advance(STRANGER);
+                queue.run_some(core, 32);
+            }
         });
-        (before..before + after).for_each(|number| add_numbered(&shared.1, number));
-        shared.1.drain(&shared.0, || STRANGER, 1);
-        nothing_panicked(&shared.0);
+        (before..before + after).for_each(|number| add_numbered(&queue, number));
+        drain_one(&core, &queue, &|| STRANGER);
+        nothing_panicked(&core);
         assert_eq!(RUN.get(), before + after);
         runner.join().unwrap();
-        assert!(shared.1.is_empty());
+        assert!(queue.is_empty());
     });
 }
 
@@ -103,13 +110,13 @@ fn callbacks_wait_for_readers() {
     model(|| {
         let world = World::new();
         let reader = spawn_reader(&world, 1, false);
-        let queue = Queue::new(&world.core, 2, Contents::Objects);
+        let queue = Queue::of_nobody(&world.core, Contents::Objects);
         retire(&world, &queue, 1);
         // As an updater does: a step, and what is ready. Then all of it.
         queue.close(&world.core, Urgency::Normal);
         world.core.grace_periods.advance(STRANGER);
-        queue.run_some(&world.core, 2, 32);
-        queue.drain(&world.core, || STRANGER, 2);
+        queue.run_some(&world.core, 32);
+        drain_one(&world.core, &queue, &|| STRANGER);
         nothing_panicked(&world.core);
         reader.join().unwrap();
     });
@@ -121,7 +128,7 @@ fn callbacks_wait_for_readers() {
 fn what_another_thread_closes_waits_for_readers() {
     bounded(3, || {
         let world = World::new();
-        let queue = Arc::new(Queue::new(&world.core, 2, Contents::Objects));
+        let queue = Arc::new(Queue::of_nobody(&world.core, Contents::Objects));
         let slot = registered(&world, 3, ReaderKind::Ordinary);
         let reader = spawn(&world, move |world| {
             world.core.grace_periods.advance(Me::owner(3));
@@ -133,9 +140,9 @@ fn what_another_thread_closes_waits_for_readers() {
         });
         queue.close(&world.core, Urgency::Normal);
         world.core.grace_periods.advance(STRANGER);
-        queue.run_some(&world.core, 1, 32);
+        queue.run_some(&world.core, 32);
         adder.join().unwrap();
-        queue.drain(&world.core, || STRANGER, 1);
+        drain_one(&world.core, &queue, &|| STRANGER);
         nothing_panicked(&world.core);
         reader.join().unwrap();
     });
@@ -148,7 +155,7 @@ fn the_worker_leaves_nothing_behind() {
     model(|| {
         let core = Arc::new(DomainState::new(Start::ZERO, SETTINGS));
         core.queues.announced.store(true, Relaxed);
-        let queue = core.queues.add(&core, 1, Contents::Closures);
+        let queue = core.queues.add_of_nobody(&core, Contents::Closures);
         let adder = spawn(&core, move |core| {
             add_numbered(&queue, 0);
             core.queues.announced.load(Relaxed)
@@ -157,7 +164,7 @@ fn the_worker_leaves_nothing_behind() {
         let announced = adder.join().unwrap();
         assert!(wants != Wants::Nothing || !announced, "a callback that nobody looks after");
         RUN.set(0);
-        core.queues.run_all(&core);
+        core.queues.drain(&core, || STRANGER);
         assert_eq!(RUN.get(), 1);
     });
 }
@@ -168,15 +175,15 @@ fn an_orphan_is_forgotten_when_it_is_empty() {
     model(|| {
         RUN.set(0);
         let core = Arc::new(DomainState::new(Start::ZERO, SETTINGS));
-        let queue = core.queues.add(&core, 1, Contents::Closures);
+        let queue = core.queues.add_of_nobody(&core, Contents::Closures);
         let adder = spawn(&core, move |core| {
             add_numbered(&queue, 0);
-            queue.mark_orphan(core);
+            own(&queue).mark_orphan(core);
         });
         core.queues.forget_orphans(&core);
         adder.join().unwrap();
         assert_eq!(core.queues.counts().queued, 1);
-        core.queues.run_all(&core);
+        core.queues.drain(&core, || STRANGER);
         assert_eq!(RUN.get(), 1, "forgotten with a callback in it");
         core.queues.forget_orphans(&core);
         assert_eq!(core.charge.queues.load(Relaxed), 0);
@@ -190,13 +197,13 @@ fn a_barrier_finds_what_was_left_behind() {
     bounded(3, || {
         RUN.set(0);
         let core = Arc::new(DomainState::new(Start::ZERO, SETTINGS));
-        let queue = core.queues.add(&core, 1, Contents::Closures);
+        let queue = core.queues.add_of_nobody(&core, Contents::Closures);
         (0..2).for_each(|number| add_numbered(&queue, number));
         let ending = spawn(&core, move |core| {
-            queue.mark_orphan(core);
+            own(&queue).mark_orphan(core);
             core.queues.forget_orphans(core);
         });
-        core.queues.drain(&core, || STRANGER, 2);
+        core.queues.drain(&core, || STRANGER);
         nothing_panicked(&core);
         assert_eq!(RUN.get(), 2, "the barrier is over");
         ending.join().unwrap();
@@ -213,16 +220,16 @@ fn the_worker_sees_what_moves() {
         core.queues.announced.store(true, Relaxed);
         // The shared queue is empty, and looked at before the other one.
         core.queues.with_shared(&core, Contents::Closures, |_| ());
-        let queue = core.queues.add(&core, 1, Contents::Closures);
+        let queue = core.queues.add_of_nobody(&core, Contents::Closures);
         add_numbered(&queue, 0);
         let ending = spawn(&core, move |core| {
-            queue.mark_orphan(core);
+            own(&queue).mark_orphan(core);
             core.queues.forget_orphans(core);
         });
         assert_eq!(core.queues.leave(), Wants::Company);
         assert_eq!(core.queues.counts().queued, 1);
         ending.join().unwrap();
         RUN.set(0);
-        core.queues.run_all(&core);
+        core.queues.drain(&core, || STRANGER);
     });
 }

@@ -19,7 +19,7 @@ fn a_task_that_waits_for_callbacks_is_not_left_asleep() {
     model(|| {
         RUN.set(0);
         let core = Arc::new(DomainState::new(Start::ZERO, SETTINGS));
-        let queue = core.queues.add(&core, 1, Contents::Objects);
+        let queue = core.queues.add_of_nobody(&core, Contents::Objects);
         add_numbered(&queue, 0);
         queue.close(&core, Urgency::Normal);
         core.grace_periods.advance(STRANGER);
@@ -27,7 +27,7 @@ fn a_task_that_waits_for_callbacks_is_not_left_asleep() {
             let (core, queue) = (Arc::clone(&core), queue.clone());
             move || {
                 RUN.set(0);
-                assert_eq!(queue.run_some(&core, 1, 1), 1);
+                assert_eq!(queue.run_some(&core, 1), 1);
             }
         });
         let flag = std::sync::Arc::new(Flag::default());

@@ -20,8 +20,9 @@
 use std::cell::RefCell;
 use std::mem::{self, ManuallyDrop};
 use std::ptr;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::{Acquire, Release};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use super::sync::{self, Mutex, MutexGuard, Rank, const_unless_loom};
 
@@ -111,7 +112,7 @@ pub(crate) struct Held {
     list: Option<MutexGuard<'static, List>>,
     /// Owners of some of the locks. Dropped when all locks have been released, and the child has
     /// been repaired.
-    pub(crate) owners: Vec<Box<dyn Send>>,
+    owners: Vec<Arc<dyn Send>>,
 }
 
 impl Held {
@@ -119,6 +120,23 @@ impl Held {
     #[inline(never)]
     pub(crate) fn add(&mut self, rank: Rank, lock: &'static Mutex<dyn AtFork>) {
         self.wanted[rank as usize].push(lock);
+    }
+
+    /// Has `add` add the locks of `owner`, which is kept until all are released.
+    ///
+    /// # Safety
+    /// `add` puts the reference nowhere but into [`add`](Self::add).
+    pub(crate) unsafe fn keep<T: Send + 'static>(
+        &mut self,
+        owner: T,
+        add: impl FnOnce(&'static T, &mut Self),
+    ) {
+        let owner = Arc::new(owner);
+        // SAFETY: in an `Arc` that is dropped when all locks have been released; by the contract it
+        // is not used later.
+        let lent = unsafe { &*Arc::as_ptr(&owner) };
+        self.owners.push(owner);
+        add(lent, self);
     }
 
     fn unlock(&mut self) {
@@ -184,9 +202,20 @@ pub(crate) fn is_here() -> bool {
     HELD.with_borrow(Option::is_some)
 }
 
+/// Whether a child is being repaired.
+static IN_CHILD: AtomicBool = AtomicBool::new(false);
+
 /// In the child, after the release.
 pub(crate) fn repair() {
+    // Relaxed, all of it: there is no other thread.
+    IN_CHILD.store(true, Relaxed);
     listed().iter().rev().flatten().for_each(|lock| sync::lock(lock).in_child());
+    IN_CHILD.store(false, Relaxed);
+}
+
+/// For what may be done only where the other threads are gone.
+pub(crate) fn assert_in_child() {
+    assert!(IN_CHILD.load(Relaxed), "other threads may be there");
 }
 
 /// At an orderly end of the process: asks the threads of all rooms to end. Returns whether any is

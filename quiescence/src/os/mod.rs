@@ -10,8 +10,8 @@
 pub(crate) mod calls;
 pub(crate) mod clock;
 pub(crate) mod environment;
-pub(crate) mod exit;
 pub(crate) mod fence;
+mod for_loom;
 pub(crate) mod forking;
 pub(crate) mod futex;
 pub(crate) mod lock_rank;

@@ -166,7 +166,7 @@ fn remove_at_exit(path: PathBuf) {
     *sync::lock(&MADE) = Some((process::id(), path));
     INSTALL.call_once(|| {
         // If there is no memory to remember it, the file stays, and is swept later.
-        crate::os::exit::at_exit(remove);
+        crate::os::thread::at_exit(remove);
     });
 }
 

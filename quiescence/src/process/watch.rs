@@ -13,8 +13,8 @@
 use std::sync::Once;
 
 use crate::gp::tuning;
-use crate::os::{clock, exit, fence, forking, nap, percpu, thread};
-use crate::reclaim::{defer, domains};
+use crate::os::{clock, fence, forking, nap, percpu, thread};
+use crate::reclaim::{defer, domain_state};
 
 /// Complete once the handlers below are installed.
 static INSTALL: Once = Once::new();
@@ -24,7 +24,7 @@ static INSTALL: Once = Once::new();
 pub(crate) fn watch() {
     INSTALL.call_once(|| {
         assert!(forking::install([prepare, parent, child]), "quiescence: pthread_atfork failed");
-        assert!(exit::at_exit(finish), "quiescence: atexit failed");
+        assert!(thread::at_exit(finish), "quiescence: atexit failed");
     });
 }
 
@@ -60,7 +60,7 @@ const FINISH_NS: u64 = 200_000_000;
 /// has passed.
 extern "C" fn finish() {
     let deadline_ns = clock::monotonic_ns().saturating_add(FINISH_NS);
-    let (mut domains, _) = domains::list(usize::MAX);
+    let (mut domains, _) = domain_state::list(usize::MAX);
     // Callbacks of C code are lost here, as with liburcu: what they access may be gone.
     domains.retain(|handle| handle.grace_periods.gp_words.liburcu.is_none());
     // All domains each time: a callback of one may queue another in an earlier one.
@@ -89,7 +89,7 @@ mod tests {
     use crate::common::processes::*;
     use crate::domain::tag::DomainTag;
     use crate::os::forking::ForkMutex;
-    use crate::os::sync::{self, Rank, const_unless_loom};
+    use crate::os::sync::{Rank, const_unless_loom};
 
     const_unless_loom! {
         static STUCK: ForkMutex<()> = ForkMutex::new(Rank::Turn, ());
@@ -109,7 +109,7 @@ mod tests {
             };
             std::thread::spawn(move || {
                 let domain = Domain::global();
-                let _held = sync::lock(&domain.tag().core().grace_periods.state);
+                let _held = domain.tag().core().grace_periods.lock();
                 holds.send(()).unwrap();
                 stay()
             });

@@ -2,20 +2,24 @@
 //! with more room from the domain, waits, goes over the limit, or is refused. What has gone over
 //! the limit in a section is settled when the section ends.
 //!
-//! [`grace::limit::limit_action`] decides what to do; this file does it.
+//! [`grace::limit::limit_action`] decides what to do; this file does it. What it returns frees
+//! nothing: whether a grace period has ended is asked again where that matters ([`Timed`]).
+//!
+//! [`Timed`]: crate::reclaim::free::Timed
+
+#![deny(unsafe_code)]
 
 use grace::Urgency;
 use grace::limit::{Amount, Context, LimitAction, Zone, limit_action};
 
 use crate::event::trace;
 use crate::gp::grace_periods::Me;
-use crate::os::{clock, nap, thread};
-use crate::reclaim::domain_state::{DomainState, Named};
-use crate::reclaim::domains;
+use crate::os::{clock, nap};
+use crate::reclaim::domain_state::{self, DomainState, Named};
 use crate::reclaim::local::{self, Sections};
 use crate::reclaim::rescan;
 use crate::reclaim::running;
-use crate::reclaim::thread_queue::{Contents, Queue};
+use crate::reclaim::thread_queue::{Contents, OwnQueue};
 use crate::reclaim::worker;
 
 /// How deep drops may nest, where each drop retires an object that is freed on the spot. Deeper
@@ -42,13 +46,13 @@ pub(crate) enum Patience {
     Unowed,
 }
 
-/// Why something was not queued.
+/// Why something cannot be queued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NotQueued {
-    /// There is no room, but a grace period has passed: free it. Only for objects.
+pub(crate) enum NoRoom {
+    /// A grace period has passed, and there is still none: it is to be freed. Only for objects.
     Waited,
-    /// There is no room, and the thread must not wait.
-    NoRoom,
+    /// The thread must not wait.
+    Refuses,
 }
 
 /// The context of the calling thread, for [`limit_action`].
@@ -62,20 +66,16 @@ pub(crate) fn context() -> Context {
     }
 }
 
-/// What a thread's local stock does not cover.
-#[derive(Clone, Copy)]
-pub(crate) struct Wanted<'q> {
-    pub(crate) queue: Option<&'q Queue>,
-    pub(crate) contents: Contents,
-    pub(crate) amount: Amount,
-    pub(crate) patience: Patience,
-}
-
-/// Admits what is wanted, as its `patience` says.
+/// Admits what the queue's local stock does not cover, as `patience` says.
 #[cold]
-pub(crate) fn make_room(tag: &dyn Named, wanted: Wanted<'_>) -> Result<(), NotQueued> {
-    let Wanted { queue, amount, patience, .. } = wanted;
-    let domain = domains::known(tag);
+pub(crate) fn make_room(
+    tag: &dyn Named,
+    queue: Option<OwnQueue<'_>>,
+    contents: Contents,
+    amount: Amount,
+    patience: Patience,
+) -> Result<(), NoRoom> {
+    let domain = domain_state::known(tag);
     let is_hazard = domain.grace_periods.hazards.is_some();
     if is_hazard && domain.zone() != Zone::Free && may_free_here() {
         // Else what was kept and is protected no more is the worker's at the next tick, and what
@@ -87,10 +87,16 @@ pub(crate) fn make_room(tag: &dyn Named, wanted: Wanted<'_>) -> Result<(), NotQu
     }
     //~ no-limit
     let made = match patience {
-        Patience::Polls | Patience::Over | Patience::Unowed => Err(NotQueued::NoRoom),
-        _ => wait_or_borrow(tag, wanted),
+        Patience::Polls | Patience::Over | Patience::Unowed => Err(NoRoom::Refuses),
+        Patience::Never => {
+            trace::limit_reached(domain.grace_periods.source(), false);
+            Err(NoRoom::Refuses)
+        }
+        Patience::Waits | Patience::InAnyCase | Patience::Tick => {
+            wait_or_borrow(tag, queue, contents, amount, patience)
+        }
     };
-    if made != Err(NotQueued::NoRoom) {
+    if made != Err(NoRoom::Refuses) {
         return made;
     }
     match patience {
@@ -102,8 +108,13 @@ pub(crate) fn make_room(tag: &dyn Named, wanted: Wanted<'_>) -> Result<(), NotQu
 }
 
 /// Waits for room, or goes over the limit, where the thread may.
-fn wait_or_borrow(tag: &dyn Named, wanted: Wanted<'_>) -> Result<(), NotQueued> {
-    let Wanted { queue, contents, amount, patience } = wanted;
+fn wait_or_borrow(
+    tag: &dyn Named,
+    queue: Option<OwnQueue<'_>>,
+    contents: Contents,
+    amount: Amount,
+    patience: Patience,
+) -> Result<(), NoRoom> {
     let domain = tag.core();
     let limit_action = match (context(), queue) {
         // One object or closure of a thread may go over the limit at a time. If other threads have
@@ -117,23 +128,19 @@ fn wait_or_borrow(tag: &dyn Named, wanted: Wanted<'_>) -> Result<(), NotQueued> 
         // A thread whose queue is gone has no local stock.
         (_, None) => LimitAction::WaitAndFree,
     };
-    let waits = patience != Patience::Never;
-    trace::limit_reached(
-        domain.grace_periods.source(),
-        waits && !matches!(limit_action, LimitAction::Borrow | LimitAction::Refuse),
-    );
+    let waits = !matches!(limit_action, LimitAction::Borrow | LimitAction::Refuse);
+    trace::limit_reached(domain.grace_periods.source(), waits);
     match limit_action {
-        _ if !waits => Err(NotQueued::NoRoom),
         LimitAction::Borrow => {
             admit_over(domain, queue, amount);
             Ok(())
         }
-        LimitAction::Refuse => Err(NotQueued::NoRoom), //~ no-refusal
+        LimitAction::Refuse => Err(NoRoom::Refuses), //~ no-refusal
         LimitAction::WaitAndRun | LimitAction::WaitAndFree if contents == Contents::Closures => {
-            wait_for_room(tag, wanted)
+            wait_for_room(tag, queue, amount, patience == Patience::Tick)
         }
         LimitAction::WaitAndFree if running::nested_in_callbacks() >= NESTED_MAX => {
-            Err(NotQueued::NoRoom)
+            Err(NoRoom::Refuses)
         }
         LimitAction::WaitAndRun | LimitAction::WaitAndFree => {
             let runs = limit_action == LimitAction::WaitAndRun;
@@ -143,7 +150,7 @@ fn wait_or_borrow(tag: &dyn Named, wanted: Wanted<'_>) -> Result<(), NotQueued> 
             }
             // Not if a drop has begun a section meanwhile: the object would be freed in it [D-1].
             if is_over && context() != Context::Section {
-                return Err(NotQueued::Waited);
+                return Err(NoRoom::Waited);
             }
             domain.admit_over(amount);
             Ok(())
@@ -155,12 +162,16 @@ fn wait_or_borrow(tag: &dyn Named, wanted: Wanted<'_>) -> Result<(), NotQueued> 
 /// over the limit.
 const LOOKS_IN_VAIN: u32 = 16;
 
-/// Waits until the worker has made room for a closure; in a sleepable domain for a tick at most,
-/// and then admits it over the limit [D-2].
-fn wait_for_room(tag: &dyn Named, wanted: Wanted<'_>) -> Result<(), NotQueued> {
-    let Wanted { queue, amount, patience, .. } = wanted;
+/// Waits until the worker has made room for a closure; in a sleepable domain, or if only
+/// `for_a_tick`, for a tick at most. Then it is admitted over the limit in a sleepable domain
+/// [D-2], and refused in others.
+fn wait_for_room(
+    tag: &dyn Named,
+    queue: Option<OwnQueue<'_>>,
+    amount: Amount,
+    for_a_tick: bool,
+) -> Result<(), NoRoom> {
     let domain = tag.core();
-    let for_a_tick = patience == Patience::Tick;
     let is_sleepable = domain.grace_periods.is_sleepable();
     let began_ns = clock::monotonic_ns();
     let mut in_vain = 0;
@@ -181,12 +192,12 @@ fn wait_for_room(tag: &dyn Named, wanted: Wanted<'_>) -> Result<(), NotQueued> {
             return Ok(());
         }
         if !worker::hurry(&tag.handle()) {
-            return Err(NotQueued::NoRoom); // there is no worker, so no thread makes room
+            return Err(NoRoom::Refuses); // there is no worker, so no thread makes room
         }
         let waited_ns = clock::monotonic_ns().saturating_sub(began_ns);
         if (for_a_tick || is_sleepable) && u128::from(waited_ns) >= nap::TICK.as_nanos() {
             if !is_sleepable {
-                return Err(NotQueued::NoRoom);
+                return Err(NoRoom::Refuses);
             }
             domain.admit_over(amount);
             return Ok(());
@@ -197,7 +208,7 @@ fn wait_for_room(tag: &dyn Named, wanted: Wanted<'_>) -> Result<(), NotQueued> {
 
 /// Admits an object without waiting: with room that the running callbacks have made, with more room
 /// for the queue's local stock, or, without a queue, by a charge of its own.
-pub(crate) fn admit(domain: &DomainState, queue: Option<&Queue>, object: Amount) -> bool {
+pub(crate) fn admit(domain: &DomainState, queue: Option<OwnQueue<'_>>, object: Amount) -> bool {
     if let Some(room_made) = running::room_made(&domain.grace_periods)
         && domain.admit(object.minus(room_made.amount()))
     {
@@ -212,7 +223,7 @@ pub(crate) fn admit(domain: &DomainState, queue: Option<&Queue>, object: Amount)
 
 /// Admits an object or a closure over the limit. If the thread [settles it](is_settled_here), it
 /// does so when its section ends. Else the caller adds it and calls [`leave_to_worker`].
-pub(crate) fn admit_over(domain: &DomainState, queue: Option<&Queue>, object: Amount) {
+pub(crate) fn admit_over(domain: &DomainState, queue: Option<OwnQueue<'_>>, object: Amount) {
     match queue {
         Some(queue) => {
             queue.local_stock().borrow(domain, object);
@@ -228,13 +239,13 @@ pub(crate) fn admit_over(domain: &DomainState, queue: Option<&Queue>, object: Am
 /// Whether the queue's thread settles what goes over the limit in it, by waiting. Not in a
 /// sleepable domain: the thread may be in a section of it, which is not recorded. Not closures: the
 /// thread may hold a lock that one of them needs.
-pub(crate) fn is_settled_here(domain: &DomainState, queue: &Queue) -> bool {
+pub(crate) fn is_settled_here(domain: &DomainState, queue: OwnQueue<'_>) -> bool {
     queue.contents() == Contents::Objects && !domain.grace_periods.is_sleepable()
 }
 
 /// Has the worker run what has just been added over the limit, unless the queue's thread
 /// [settles it](is_settled_here). The end of a section, which takes no lock [D-3], cannot do this.
-pub(crate) fn leave_to_worker(tag: &dyn Named, queue: Option<&Queue>) {
+pub(crate) fn leave_to_worker(tag: &dyn Named, queue: Option<OwnQueue<'_>>) {
     let domain = tag.core();
     if queue.is_some_and(|queue| {
         queue.local_stock().stock().is_over_limit() && !is_settled_here(domain, queue)
@@ -269,7 +280,7 @@ pub(crate) fn await_grace_period(domain: &DomainState) -> bool {
 /// Waits for a grace period, and drops those of this thread's objects that are ready: all that were
 /// retired before. The thread is in no section and in no callback. Returns whether the grace period
 /// has ended [D-2].
-pub(crate) fn settle(domain: &DomainState, queue: Option<&Queue>) -> bool {
+pub(crate) fn settle(domain: &DomainState, queue: Option<OwnQueue<'_>>) -> bool {
     if let Some(queue) = queue {
         queue.close(domain, Urgency::Expedited);
     }
@@ -283,9 +294,9 @@ pub(crate) fn settle(domain: &DomainState, queue: Option<&Queue>) -> bool {
 }
 
 /// Drops this thread's ready objects, in several runs while the domain is near its limit.
-fn run_ready(domain: &DomainState, queue: &Queue) {
+fn run_ready(domain: &DomainState, queue: OwnQueue<'_>) {
     // A drop may begin a section on this thread and leak it.
-    while queue.run_some(domain, thread::token(), domain.grace_periods.tuning.run_min()) != 0
+    while queue.run_some(domain, domain.grace_periods.tuning.run_min()) != 0
         && domain.zone() != Zone::Free
         && Sections::of_this_thread() == Sections::None
     {}
@@ -293,20 +304,6 @@ fn run_ready(domain: &DomainState, queue: &Queue) {
         queue.local_stock().clear_over_limit();
     }
     queue.local_stock().trim(domain);
-}
-
-/// Settles what this thread has admitted over the limit in a section. If another thread (the
-/// worker, a barrier) is dropping this thread's objects, waits for that thread, as it would take
-/// that long to drop them itself: else the thread's next section would begin over the limit, with
-/// no room for its first object, which must not be refused.
-pub(crate) fn settle_domain(domain: &DomainState, queue: &Queue) {
-    settle(domain, Some(queue));
-    while queue.local_stock().refresh_over_limit(domain)
-        && Sections::of_this_thread() == Sections::None
-        && queue.wait_for_runner()
-    {
-        run_ready(domain, queue);
-    }
 }
 
 /// A section has ended on a thread that has gone over the limit with an object: settles that, once
@@ -321,9 +318,22 @@ pub(crate) fn settle_over_limit() {
     if context() != Context::Outside || std::thread::panicking() {
         return local::make_overdue();
     }
-    for (handle, queue) in local::queues_over_limit() {
-        if is_settled_here(&handle, &queue) && queue.local_stock().refresh_over_limit(&handle) {
-            settle_domain(&handle, &queue);
+    for handle in local::domains_over_limit() {
+        if let Some(queue) = local::own_objects(&handle)
+            && is_settled_here(&handle, queue)
+            && queue.local_stock().refresh_over_limit(&handle)
+        {
+            settle(&handle, Some(queue));
+            // Another thread (the worker, a barrier) may be dropping this thread's objects: it is
+            // waited for, as it would take that long to drop them here. Else the thread's next
+            // section would begin over the limit, with no room for its first object, which must not
+            // be refused.
+            while queue.local_stock().refresh_over_limit(&handle)
+                && Sections::of_this_thread() == Sections::None
+                && queue.wait_for_runner()
+            {
+                run_ready(&handle, queue);
+            }
         }
     }
 }

@@ -2,9 +2,9 @@
 //! however many entries there are.
 //!
 //! The address is mostly that of a domain's state. A thread has a table of what it keeps in each
-//! domain ([`crate::reclaim::local`]), the worker one of the domains with something to do,
-//! [`crate::reclaim::domains`] is one of all that live. A program may have a domain for each of its
-//! objects, so no table is searched or copied as a whole for one domain.
+//! domain ([`crate::reclaim::local`]), the worker one of the domains with something to do, and
+//! [`crate::reclaim::domain_state`] one of those in use. A program may have a domain for each of
+//! its objects, so no table is searched or copied as a whole for one domain.
 //!
 //! The entries are in a list, in no order. The index is a hash table with open addressing and
 //! linear probing, whose slots are places in the list. Up to [`SMALL`] entries there is no index:
@@ -15,7 +15,10 @@
 //! ([`ByAddress::close_gap`]).
 //!
 //! An entry that a thread keeps after the end of its domain holds a weak handle, so that no other
-//! domain gets the address.
+//! domain gets the address. A table that finds the wrong entry, or none, makes a thread slow or has
+//! it register twice: [`local::table`](crate::reclaim::local) compares the address of what it got.
+
+#![deny(unsafe_code)]
 
 /// Entries that are searched without an index.
 const SMALL: usize = 8;

@@ -1,18 +1,22 @@
-//! Deferral: how threads queue callbacks, which thread runs them, and what happens at the limit.
+//! Deferral: how threads queue callbacks, and what a thread does for its own.
 //!
-//! The stages of a retired object, a file for each; no stage calls back into an earlier one:
+//! The stages of a retired object; no stage calls back into an earlier one:
 //! ```text
-//! retire(object):                                   // this file: notes it, then
-//!     queue = this thread's, in the domain          // local
-//!     take: out of the queue's local stock          // charge
+//! reserve:  room for it, before it is unlinked, where a cell replaces it  // this file
+//! retire(pending):                                   // this file: notes it, then
+//!     queue = this thread's, in the domain           // local
+//!     take: out of the queue's local stock           // charge
 //!     charge: else the domain admits it, or the thread waits,
-//!             goes over the limit, or gives it back // at_limit
-//!     queue.add(kind, object)                       // thread_queue, stream: the object waits here
-//! close: a cookie for all that was added            // thread_queue
-//! ready: the cookie is done                         // grace::Segments
-//! run: claims some, runs them, gives room back      // thread_queue/run, running
-//! free: the kind's function drops it                // free, cache
+//!             goes over the limit, or gives it back  // at_limit
+//!     pending.add(queue): the object waits here      // free, thread_queue, stream
+//! close: a cookie for all that was added             // thread_queue
+//! ready: the cookie is done                          // grace::Segments
+//! run: claims some, runs them, gives room back       // thread_queue, running
+//! free: the kind's function drops it                 // free, cache
 //! ```
+//! **Nothing here can free too early, or twice**: see [`Pending`] and
+//! [`thread_queue`](crate::reclaim::thread_queue). It decides when, and on which thread.
+//!
 //! Each thread has two queues in a domain. A thread drops its own retired objects when it retires
 //! again: a few at a time, so that memory goes back to the cache it came from. It does not run its
 //! closures, which may need a lock that an updater holds; except C's deferred functions
@@ -32,110 +36,94 @@
 //! outermost section ends; a second one is refused. In a callback an object waits for a grace
 //! period and is freed; a closure uses the room of the callback that is running, or is refused.
 
+#![cfg_attr(not(test), deny(unsafe_code))]
+
+#[allow(unsafe_code, reason = "functions of C's, and pointers to them")]
 mod deferred;
-mod own_objects;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use crate::reclaim::at_limit::{Patience, settle_over_limit};
 pub use deferred::Deferred;
 pub(crate) use deferred::{defer, defer_in_any_case, is_running_deferred, run_deferred};
-use own_objects::tend;
-pub(crate) use own_objects::{catch_up, is_due, run_or_advance, run_share};
 
-use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use grace::Urgency;
-use grace::limit::{Amount, Context};
+use grace::batch::{self, RUN_SHARE, RUN_SHARE_HAZARD, RUN_UNTIMED};
+use grace::limit::{Amount, Context, Zone};
 
 use crate::event::trace;
 use crate::gp::grace_periods::Me;
-use crate::os::thread;
-use crate::os::user_code::{self, Site};
 use crate::reclaim::at_limit::{
-    NotQueued, Wanted, context, is_settled_here, leave_to_worker, make_room, may_free_here, settle,
+    NoRoom, admit, context, is_settled_here, leave_to_worker, make_room, may_free_here, settle,
 };
-use crate::reclaim::debug_objects;
-use crate::reclaim::domain_state::{DomainState, Handle, Named};
-use crate::reclaim::domains;
-use crate::reclaim::free::{Address, Boxed, Callback, Closure, Counted, Pointee, Value};
+use crate::reclaim::domain_state::{self, DomainState, Handle, Named};
+use crate::reclaim::free::{Address, Boxed, Callback, Closure, Pending, Pointee, Timed, Value};
 use crate::reclaim::local::{self, Sections};
 use crate::reclaim::rescan;
-use crate::reclaim::reserve::Reservation;
 use crate::reclaim::retire::{AtLimit, Retire};
-use crate::reclaim::running::{self, RoomMade};
-use crate::reclaim::stream::CallbackType;
-use crate::reclaim::thread_queue::{Contents, Queue, Wants};
+use crate::reclaim::running;
+use crate::reclaim::thread_queue::{BATCH, BATCH_ALONE, Contents, OwnQueue, Queue, Wants};
 use crate::reclaim::worker;
 
-/// What a thread queues: an object or a closure.
-pub(crate) trait Queued: Callback {
-    /// Adds it to the thread's queue, or to the shared one if the thread is ending; and tends the
-    /// queue if it is time ([`tend`]).
-    ///
-    /// # Safety
-    /// To run it once, on any thread, after a grace period, is sound; it has been charged `bytes`;
-    /// and `queue` is this thread's.
-    unsafe fn add<K: Named>(self, tag: &K, queue: Option<&Queue>, bytes: u64);
-}
-
-impl<P: Pointee> Queued for Address<P> {
-    /// `bytes` is stored with it only if its weight is not its size.
-    #[inline]
-    unsafe fn add<K: Named>(self, tag: &K, queue: Option<&Queue>, bytes: u64) {
-        if bytes == Self::CHARGE {
-            // SAFETY: by the contract.
-            unsafe { add_callback(tag, queue, self, bytes) };
-        } else {
-            // SAFETY: by the contract.
-            unsafe { add_callback(tag, queue, Counted { callback: self, bytes }, bytes) };
-        }
-    }
-}
-
-impl<P: Retire> Queued for Value<P> {
-    unsafe fn add<K: Named>(self, tag: &K, queue: Option<&Queue>, bytes: u64) {
-        let callback = self;
-        if const { Self::BARE } {
-            // SAFETY: by the contract.
-            unsafe { add_callback(tag, queue, callback, bytes) };
-        } else if const { Self::FITS } {
-            // SAFETY: by the contract.
-            unsafe { add_callback(tag, queue, Counted { callback, bytes }, bytes) };
-        } else {
-            // SAFETY: by the contract.
-            unsafe { add_callback(tag, queue, Box::new(Counted { callback, bytes }), bytes) };
-        }
-    }
-}
-
-impl<F: FnOnce() + Send + 'static> Queued for Closure<F> {
-    #[inline]
-    unsafe fn add<K: Named>(self, tag: &K, queue: Option<&Queue>, bytes: u64) {
-        if const { Self::FITS } {
-            // SAFETY: by the contract.
-            unsafe { add_callback(tag, queue, self, bytes) };
-        } else {
-            // SAFETY: by the contract.
-            unsafe { add_callback(tag, queue, Box::new(self), bytes) };
-        }
-    }
-}
-
-/// Charges `callback` and adds it to the thread's queue. If there is no room, does what `patience`
-/// says; what is not queued is given back, with the reason.
-///
-/// # Safety
-/// To run it once, on any thread, after a grace period, is sound.
+/// Has `add` add a charged callback to the thread's queue, or to the shared one if the thread is
+/// ending. Returns whether it is time for the thread to tend its queue.
 #[inline]
-unsafe fn queue<K: Named, C: Queued>(
+fn add_by<K: Named>(
     tag: &K,
-    callback: C,
+    queue: Option<OwnQueue<'_>>,
+    contents: Contents,
+    add: impl FnOnce(OwnQueue<'_>) -> bool,
+) -> bool {
+    let is_due = match queue {
+        Some(queue) => add(queue),
+        None => out_of_line(|| {
+            let domain = domain_state::known(tag);
+            domain.queues.with_shared(domain, contents, add)
+        }),
+    };
+    //~ point added
+    // Relaxed: ordered by the fences in `OwnQueue::add` and in `Queues::leave` [DQ-3].
+    //~ no-announcement:
+    if !tag.core().queues.announced.load(Relaxed) {
+        announce(tag);
+    }
+    is_due
+}
+
+/// Tells the worker that callbacks wait in the domain.
+#[cold]
+fn announce(tag: &dyn Named) {
+    worker::announce(&tag.handle());
+}
+
+/// Adds a charged callback to the thread's queue, and tends the queue if it is time.
+#[inline]
+pub(crate) fn add<K: Named, C: Callback>(
+    tag: &K,
+    queue: Option<OwnQueue<'_>>,
+    pending: Pending<'_, C>,
+    bytes: u64,
+) {
+    if add_by(tag, queue, C::CONTENTS, |queue| pending.add(queue, bytes))
+        && let Some(queue) = queue
+    {
+        tend(tag, queue);
+    }
+}
+
+/// Charges `pending` and adds it to the thread's queue. If there is no room, does what `patience`
+/// says; what is not queued is given back, with the reason, which [`NoRoom::Waited`] only is if its
+/// grace period has ended.
+#[inline]
+fn queue<'d, K: Named, C: Callback>(
+    tag: &K,
+    pending: Pending<'d, C>,
     amount: Amount,
     patience: Patience,
-) -> Result<(), (C, NotQueued)> {
+) -> Result<(), (Timed<'d, C>, NoRoom)> {
     let queue = match C::CONTENTS {
         Contents::Objects => local::objects(tag.core(), tag),
         Contents::Closures => local::closures(tag.core(), tag),
@@ -143,17 +131,17 @@ unsafe fn queue<K: Named, C: Queued>(
     if let Some(queue) = queue
         && queue.local_stock().take(amount)
     {
-        // SAFETY: by the contract; it has been charged, and the queue is this thread's.
-        unsafe { callback.add(tag, Some(queue), amount.bytes) };
+        add(tag, Some(queue), pending, amount.bytes);
         return Ok(());
     }
     out_of_line(|| {
-        let wanted = Wanted { queue, contents: C::CONTENTS, amount, patience };
-        if let Err(reason) = make_room(tag, wanted) {
-            return Err((callback, reason));
+        let timed = pending.since_now();
+        match make_room(tag, queue, C::CONTENTS, amount, patience) {
+            Ok(()) => {}
+            Err(NoRoom::Waited) if !timed.is_ripe() => tag.core().admit_over(amount),
+            Err(reason) => return Err((timed, reason)),
         }
-        // SAFETY: by the contract; it has been charged.
-        unsafe { callback.add(tag, queue, amount.bytes) };
+        add(tag, queue, timed.into_pending(), amount.bytes);
         leave_to_worker(tag, queue);
         Ok(())
     })
@@ -169,111 +157,142 @@ fn out_of_line<R>(f: impl FnOnce() -> R) -> R {
 
 // ---- objects by their addresses -----------------------------------------------------------------
 
-/// Frees the object after a grace period. May wait for the grace period and call `free` before
-/// returning. Never refuses: where it must not wait it goes over the limit.
-///
-/// # Safety
-/// To free the object once, on any thread, after a grace period, is sound.
+/// Frees the object after a grace period. May wait for one: then returns the object, if there is
+/// still no room, to be ended. Never refuses: where it must not wait it goes over the limit.
 #[inline]
 #[track_caller]
-pub(crate) unsafe fn retire_address<K: Named, P: Pointee>(
+#[must_use = "dropped, it leaks"]
+pub(crate) fn retire_address<'d, K: Named, P: Pointee>(
     tag: &K,
-    address: Address<P>,
+    object: Pending<'d, Address<P>>,
     bytes: u64,
-    free: impl FnOnce(Address<P>),
-) {
-    address.note();
-    // SAFETY: by the contract.
-    let queued = unsafe { queue(tag, address, Amount::object(bytes), Patience::InAnyCase) };
-    if let Err((address, _)) = queued {
-        free(address);
-    }
+) -> Option<Timed<'d, Address<P>>> {
+    object.note();
+    Some(queue(tag, object, Amount::object(bytes), Patience::InAnyCase).err()?.0)
 }
 
-/// Drops the box that `object` came from after a grace period; as [`retire_address`].
-///
-/// # Safety
-/// `object` came from a box and new sections cannot reach it.
+/// Drops the box that `object` came from after a grace period. May wait for one and drop it before
+/// returning. Never refuses: where it must not wait it goes over the limit.
 #[inline]
 #[track_caller]
-pub(crate) unsafe fn retire_raw<K: Named, T: Send + 'static>(
+pub(crate) fn retire_box<K: Named, T: Send + 'static>(
     tag: &K,
-    object: *mut T,
+    object: Option<Pending<'_, Address<Boxed<T>>>>,
     bytes: usize,
 ) {
+    let Some(object) = object else { return };
     //~ retire-before-unlink
-    // SAFETY: by the contract; its grace period has ended where this is called.
-    let free = |address: Address<Boxed<T>>| unsafe { on_the_spot(tag.core(), address) };
-    // SAFETY: by the contract.
-    unsafe { retire_address(tag, Address(object), bytes as u64, free) };
+    if let Some(ripe) = retire_address(tag, object, bytes as u64) {
+        ripe.end();
+    }
 }
 
-/// As [`retire_raw`], but never waits. If there is no room, frees the object on
-/// the spot if it `is_unread` and that may be done here, else retires it over the limit.
-///
-/// # Safety
-/// As there; if `is_unread`, a grace period has passed since readers could last reach it.
-pub(crate) unsafe fn retire_raw_over<K: Named, T: Send + 'static>(
+/// As [`retire_box`], but never waits: drops it on the spot if its grace period has ended and that
+/// may be done here, else retires it, over the limit if need be.
+pub(crate) fn retire_box_over<K: Named, T: Send + 'static>(
     tag: &K,
-    object: *mut T,
+    object: Timed<'_, Address<Boxed<T>>>,
     bytes: usize,
-    is_unread: bool,
 ) {
-    let (address, amount) = (Address::<Boxed<T>>(object), Amount::object(bytes as u64));
-    address.note();
-    let may_free = is_unread && may_free_here();
-    let patience = if may_free { Patience::Polls } else { Patience::Unowed };
-    // SAFETY: by the contract.
-    if let Err((address, _)) = unsafe { queue(tag, address, amount, patience) } {
-        // SAFETY: by the contract; it is unread.
-        unsafe { on_the_spot(tag.core(), address) };
+    if !object.is_ripe() || !may_free_here() {
+        let object = object.into_pending();
+        object.note();
+        // It is not refused.
+        let _queued = queue(tag, object, Amount::object(bytes as u64), Patience::Unowed);
+    } else {
+        object.end();
     }
+}
+
+// ---- room, before an object is unlinked ---------------------------------------------------------
+
+/// Room for one object in the calling thread's queue, from its local stock: for a thread that is
+/// about to unlink an object.
+#[derive(Debug)]
+pub(crate) struct Reservation<'q> {
+    queue: OwnQueue<'q>,
+    amount: Amount,
+}
+
+/// Room for an object that is charged for its size, if the thread's local stock has it and the
+/// thread is over the limit in no domain, neither with an object nor with a closure. So the thread
+/// may unlink an object of any weight: for what it weighs more, it waits or goes over the limit.
+#[inline]
+pub(crate) fn reserve_by_size<K: Named, T: Send + 'static>(tag: &K) -> Option<Reservation<'_>> {
+    if local::may_be_over_limit() {
+        return None;
+    }
+    let amount = Amount::object(Address::<Boxed<T>>::CHARGE);
+    let queue = local::objects(tag.core(), tag)?;
+    //~ retire-before-unlink
+    queue.local_stock().take(amount).then_some(Reservation { queue, amount })
+}
+
+/// Room for an object of `bytes` bytes, from the local stock or the domain, if there is any.
+pub(crate) fn reserve_any<K: Named>(tag: &K, bytes: usize) -> Option<Reservation<'_>> {
+    let amount = Amount::object(bytes as u64);
+    let queue = local::objects(tag.core(), tag)?;
+    (queue.local_stock().take(amount) || admit(domain_state::known(tag), Some(queue), amount))
+        .then_some(Reservation { queue, amount })
 }
 
 impl Reservation<'_> {
-    /// Drops the box that `object` came from after a grace period; does nothing if it is null.
-    ///
-    /// # Safety
-    /// `object` is null or came from a box; new sections of the same domain cannot reach it.
+    /// Drops the box that `object` came from after a grace period, which is charged `bytes`.
     #[inline]
     #[track_caller]
-    pub(crate) unsafe fn retire<K: Named, T: Send + 'static>(
+    pub(crate) fn retire<K: Named, T: Send + 'static>(
         mut self,
         tag: &K,
-        object: *mut T,
+        object: Option<Pending<'_, Address<Boxed<T>>>>,
         bytes: usize,
     ) {
-        if object.is_null() {
-            return self.put_back(tag.core());
-        }
-        let address = Address::<Boxed<T>>(object);
-        address.note();
+        let Some(object) = object else { return self.put_back(tag.core()) };
+        object.note();
         if bytes as u64 != self.amount.bytes {
             self.adjust(tag.core(), bytes);
         }
-        // SAFETY: by the contract; it has been charged.
-        unsafe { address.add(tag, Some(self.queue), self.amount.bytes) };
+        add(tag, Some(self.queue), object, self.amount.bytes);
     }
 
-    /// As [`retire`](Self::retire), with room for an object that is charged for its size.
-    ///
-    /// # Safety
-    /// As for [`retire`](Self::retire); the room is what `reserve_by_size` reserves, or as much.
-    #[inline]
-    #[track_caller]
-    pub(crate) unsafe fn retire_by_size<K: Named, T: Send + 'static>(
-        self,
-        tag: &K,
-        object: *mut T,
-    ) {
-        if object.is_null() {
-            return self.put_back(tag.core());
-        }
-        let address = Address::<Boxed<T>>(object);
-        address.note();
-        // SAFETY: by the contract; it has been charged.
-        unsafe { address.add(tag, Some(self.queue), Address::<Boxed<T>>::CHARGE) };
+    /// Gives the room back: it is not needed.
+    pub(crate) fn put_back(self, domain: &DomainState) {
+        self.queue.local_stock().give_back(domain, self.amount);
     }
+
+    /// Changes the reservation to `bytes`, what the object to retire is charged. Never waits: what
+    /// is missing goes over the limit.
+    #[cold]
+    fn adjust(&mut self, domain: &DomainState, bytes: usize) {
+        let reserved = std::mem::replace(&mut self.amount, Amount::object(bytes as u64));
+        let local_stock = self.queue.local_stock();
+        local_stock.give_back(domain, reserved.minus(self.amount));
+        let missing = self.amount.minus(reserved);
+        if !local_stock.take(missing) && !admit(domain, Some(self.queue), missing) {
+            domain.admit_over(missing);
+        }
+    }
+}
+
+/// Whether the calling thread is in a section of some domain of registered threads: then it must
+/// not wait when it retires [D-1].
+pub(crate) fn in_section() -> bool {
+    context() == Context::Section
+}
+
+/// Whether the caller may unlink an object of `bytes` bytes (`None`: unknown) now, to retire it.
+/// Refused only if the thread is in a section, is over the limit in this domain, and its local
+/// stock does not cover the object. Takes nothing from the stock.
+#[inline]
+pub(crate) fn may_replace<K: Named>(tag: &K, bytes: Option<usize>) -> bool {
+    if !local::may_be_over_limit() {
+        return true;
+    }
+    let Some(queue) = local::objects(tag.core(), tag) else { return true };
+    let mut stock = queue.local_stock().stock();
+    let taken = bytes.is_some_and(|bytes| stock.take(Amount::object(bytes as u64)));
+    let is_over_limit = local::refresh_over_limit(tag.core());
+    local::refresh_may_be_over_limit(); // it may be within the limit in all domains by now
+    taken || !is_over_limit || context() != Context::Section
 }
 
 // ---- values -------------------------------------------------------------------------------------
@@ -289,23 +308,24 @@ pub(crate) fn retire<K: Named, P: Retire>(
     value: P,
     patience: Patience,
 ) -> Result<(), AtLimit<P>> {
-    let value = ManuallyDrop::new(value);
-    let amount = Amount::object(value.bytes().saturating_add(Value::<P>::HELD) as u64);
-    let (memory, bytes) = value.owned();
-    debug_objects::note(memory, bytes);
-    let value = Value(ManuallyDrop::into_inner(value));
-    // SAFETY: a P, which is Send and 'static.
-    match unsafe { queue(tag, value, amount, patience) } {
+    retire_value(tag, Pending::value(tag.core(), value), patience)
+}
+
+#[track_caller]
+fn retire_value<K: Named, P: Retire>(
+    tag: &K,
+    value: Pending<'_, Value<P>>,
+    patience: Patience,
+) -> Result<(), AtLimit<P>> {
+    let amount = value.amount();
+    value.note();
+    match queue(tag, value, amount, patience) {
         Ok(()) => Ok(()),
-        Err((value, NotQueued::Waited)) => {
-            // SAFETY: its grace period has ended.
-            unsafe { on_the_spot(tag.core(), value) };
+        Err((ripe, NoRoom::Waited)) => {
+            ripe.end();
             Ok(())
         }
-        Err((Value(value), NotQueued::NoRoom)) => {
-            debug_objects::forget(value.owned().0);
-            Err(AtLimit::retired(value, tag.handle(), retire_over))
-        }
+        Err((value, NoRoom::Refuses)) => Err(value.refuse(tag.handle(), retire_over)),
     }
 }
 
@@ -314,15 +334,13 @@ pub(crate) fn retire_over<P: Retire>(handle: &Handle, value: P) {
     let _queued: Result<(), _> = retire(handle, value, Patience::Over);
 }
 
-/// Drops `value`, whose grace period has ended and for which there is no room; in a section, or too
+/// Drops `value`, for which there is no room, if its grace period has ended; in a section, or too
 /// deep in other drops, retires it over the limit.
-pub(crate) fn end_after_wait<K: Named, P: Retire>(tag: &K, value: P) {
-    if may_free_here() {
-        // SAFETY: its grace period has ended.
-        unsafe { on_the_spot(domains::known(tag), Value(value)) };
-    } else {
-        retire_over(&tag.handle(), value);
+pub(crate) fn end_after_wait<K: Named, P: Retire>(tag: &K, value: Timed<'_, Value<P>>) {
+    if value.is_ripe() && may_free_here() {
+        return value.end();
     }
+    let _queued: Result<(), _> = retire_value(tag, value.into_pending(), Patience::Over);
 }
 
 // ---- closures -----------------------------------------------------------------------------------
@@ -334,98 +352,132 @@ pub(crate) fn call<K: Named, F: FnOnce() + Send + 'static>(
     f: F,
     patience: Patience,
 ) -> Result<(), AtLimit<F>> {
-    // SAFETY: an F, which is Send and 'static.
-    let queued = unsafe { queue(tag, Closure(f), Closure::<F>::AMOUNT, patience) };
-    queued.map_err(|(Closure(f), _)| AtLimit::unchanged(f))
+    let pending = Pending::closure(tag.core(), f);
+    let queued = queue(tag, pending, Closure::<F>::AMOUNT, patience);
+    queued.map_err(|(closure, _)| closure.refuse())
 }
 
-// ---- the thread's queue -------------------------------------------------------------------------
+// ---- the thread's own queues --------------------------------------------------------------------
 
-/// Adds a charged callback to the thread's queue, and tends the queue if it is time.
-///
-/// # Safety
-/// As [`Queued::add`].
-#[inline]
-unsafe fn add_callback<K: Named, C: Callback>(
-    tag: &K,
-    queue: Option<&Queue>,
-    callback: C,
-    bytes: u64,
-) {
-    // SAFETY: by the contract; it is of its kind.
-    if unsafe { add(tag, queue, C::CONTENTS, &C::KIND, callback, bytes) }
-        && let Some(queue) = queue
-    {
-        tend(tag, queue);
+/// Callbacks in a full batch.
+fn batch_of(domain: &DomainState, contents: Contents) -> u64 {
+    if contents == Contents::Closures {
+        BATCH
+    } else if domain.grace_periods.hazards.is_some() {
+        batch::BATCH_HAZARD
+    // Relaxed: a hint.
+    } else if domain.grace_periods.alone.load(Relaxed) {
+        BATCH_ALONE
+    } else {
+        BATCH
     }
 }
 
-/// Adds to the thread's queue, or to the shared one if the thread is ending. Returns whether it is
-/// time for the thread to tend its queue.
-///
-/// # Safety
-/// As [`Queue::add`]; and `queue` is this thread's.
-#[inline]
-unsafe fn add<K: Named, P>(
-    tag: &K,
-    queue: Option<&Queue>,
-    contents: Contents,
-    kind: &'static CallbackType,
-    payload: P,
-    bytes: u64,
-) -> bool {
+/// What a thread does for its queue at the end of each round of additions: [`OwnQueue::add`]. For
+/// objects: a few drops, or a step of the grace period. For closures: if a batch is full, it asks
+/// for a grace period, and has the worker run what is ready.
+#[cold]
+fn tend(tag: &dyn Named, queue: OwnQueue<'_>) {
     let domain = tag.core();
-    let is_due = match queue {
-        // SAFETY: by the contract.
-        Some(queue) => unsafe { queue.add(kind, payload, bytes) },
-        // SAFETY: by the contract.
-        None => unsafe { add_shared(domains::known(tag), contents, kind, payload, bytes) },
-    };
-    //~ point added
-    // Relaxed: ordered by the fences in `Queue::add` and in `Queues::leave` [DQ-3].
-    //~ no-announcement:
-    if !domain.queues.announced.load(Relaxed) {
-        announce(tag);
+    let closed = close_if_full(domain, queue, batch_of(domain, queue.contents()));
+    if queue.contents() == Contents::Closures {
+        if closed {
+            if Sections::of_this_thread() == Sections::None {
+                domain.grace_periods.advance(Me::this_thread());
+            }
+            worker::hurry(&tag.handle());
+        }
+        return;
     }
-    is_due
+    if running::in_callback() {
+        return;
+    }
+    match Sections::of_this_thread() {
+        Sections::None => {
+            let is_hazard = domain.grace_periods.hazards.is_some();
+            let share = if is_hazard { RUN_SHARE_HAZARD } else { RUN_SHARE };
+            run_or_advance(domain, &queue, share);
+        }
+        // The grace period needs this thread's quiescent state; the drops are done there.
+        Sections::Qsbr => {
+            let is_near_limit = domain.zone() != Zone::Free;
+            if is_near_limit {
+                domain.grace_periods.advance(Me::this_thread());
+            }
+            if is_near_limit || queue.added() >= batch::RUN_CHUNK {
+                local::make_due(domain);
+            }
+        }
+        Sections::Ordinary => {}
+    }
 }
 
-/// Adds to the queue that ending threads share. Out of line: [`add`] is to be small enough to be
-/// compiled into its callers.
-///
-/// # Safety
-/// As [`Queue::add`].
-#[cold]
-#[inline(never)]
-unsafe fn add_shared<P>(
-    domain: &DomainState,
-    contents: Contents,
-    kind: &'static CallbackType,
-    payload: P,
-    bytes: u64,
-) -> bool {
-    domain.queues.with_shared(domain, contents, |queue| {
-        // SAFETY: by the contract; the thread that holds the lock is the thread that adds.
-        unsafe { queue.add(kind, payload, bytes) }
-    })
+/// Asks for a grace period if at least `batch` callbacks are open, or as many as an eighth of the
+/// limit. Returns whether it did.
+fn close_if_full(domain: &DomainState, queue: OwnQueue<'_>, batch: u64) -> bool {
+    let full = queue.is_full(domain, batch);
+    if full {
+        queue.close(domain, batch::urgency(domain.zone()));
+        queue.local_stock().trim(domain);
+    }
+    full
 }
 
-/// Tells the worker that callbacks wait in the domain.
-#[cold]
-fn announce(tag: &dyn Named) {
-    worker::announce(&tag.handle());
+/// Whether a QSBR reader, at a quiescent state, should call [`catch_up`]: it has objects that wait,
+/// or may be over the limit.
+pub(crate) fn is_due(domain: &DomainState) -> bool {
+    !running::in_callback()
+        && (local::own_objects(domain).is_some_and(|queue| !queue.is_empty())
+            || local::may_be_over_limit() && local::refresh_may_be_over_limit())
 }
 
-/// Frees an object whose grace period has ended, in the same surroundings as a callback.
-///
-/// # Safety
-/// As [`Callback::run`].
-pub(crate) unsafe fn on_the_spot(domain: &DomainState, object: impl Callback) {
-    let whole = running::running_callbacks(&domain.grace_periods, &RoomMade::default(), || {
-        // SAFETY: by the contract.
-        user_code::caught(Site::OnTheSpot, || unsafe { object.run() })
-    });
-    domain.grace_periods.counters().callbacks_panicked.fetch_add(u64::from(!whole), Relaxed);
+/// What a QSBR reader does then, offline: drops a few more ready objects than it has retired since
+/// the last call, as [`tend`] does outside sections; and waits if the domain is near the limit.
+pub(crate) fn catch_up(domain: &DomainState) {
+    if local::may_be_over_limit() {
+        settle_over_limit();
+    }
+    let Some(queue) = local::own_objects(domain) else { return };
+    if Sections::of_this_thread() != Sections::None {
+        return;
+    }
+    let share = match queue.take_added() {
+        0 => domain.grace_periods.tuning.run_min(), // it has retired nothing since
+        added => batch::run_share(added).min(batch::BATCH),
+    };
+    if run_or_advance(domain, &queue, share) {
+        run_share(domain, &queue, share);
+    }
+    if domain.zone() != Zone::Free {
+        settle(domain, Some(queue));
+    }
+}
+
+/// Runs up to `share` of this thread's ready callbacks; if none is ready, takes a step of the grace
+/// period. Returns whether it did that.
+pub(crate) fn run_or_advance(domain: &DomainState, queue: &Queue, share: u64) -> bool {
+    let ran = run_share(domain, queue, share);
+    let advances = batch::advances(ran, || queue.wants());
+    if advances {
+        domain.grace_periods.advance(Me::this_thread());
+    }
+    advances
+}
+
+/// Drops up to `share` of this thread's ready objects. A small share is dropped [`RUN_UNTIMED`] at
+/// a time, without reading the clock; a large one in longer goes, each as long as the tuning allows
+/// at most. Returns how many.
+pub(crate) fn run_share(domain: &DomainState, queue: &Queue, share: u64) -> u64 {
+    let go = if share > 4 * RUN_UNTIMED { share } else { RUN_UNTIMED };
+    let mut ran = 0;
+    loop {
+        let some = queue.run_some(domain, go.min(share - ran));
+        ran += some;
+        // A drop may begin a section on this thread and leak it.
+        if some == 0 || ran >= share || Sections::of_this_thread() != Sections::None {
+            return ran;
+        }
+    }
 }
 
 // ---- all that waits -----------------------------------------------------------------------------
@@ -434,7 +486,7 @@ pub(crate) unsafe fn on_the_spot(domain: &DomainState, object: impl Callback) {
 pub(crate) fn barrier(domain: &DomainState, me: impl Fn() -> Me) {
     //~ no-barrier
     let callback_queues = domain.callback_queues.begin_barrier(domain);
-    domain.queues.drain(domain, &me, thread::token());
+    domain.queues.drain(domain, &me);
     rescan::drain(domain);
     callback_queues.finish(domain, &domain.callback_queues, &me);
     trace::deliver();
@@ -453,12 +505,7 @@ pub(crate) fn finish(domain: &DomainState) -> bool {
         domain.grace_periods.advance_at_tick(Me::this_thread());
     }
     queues.iter().for_each(|queue| {
-        while queue.run_some_unless_busy(
-            domain,
-            thread::token(),
-            domain.grace_periods.tuning.run_min(),
-        ) != 0
-        {}
+        while queue.run_some_unless_busy(domain, domain.grace_periods.tuning.run_min()) != 0 {}
     });
     domain.queues.forget_orphans(domain);
     rescan::free_unprotected(domain);
@@ -466,7 +513,7 @@ pub(crate) fn finish(domain: &DomainState) -> bool {
 }
 
 /// The thread that added to this queue is gone.
-pub(crate) fn orphan(handle: &Handle, queue: &Queue) {
+pub(crate) fn orphan(handle: &Handle, queue: OwnQueue<'_>) {
     let is_over_limit = queue.local_stock().refresh_over_limit(handle);
     queue.mark_orphan(handle);
     //~ point orphaned

@@ -1,10 +1,16 @@
-//! The state of a domain: its grace periods, and what waits for them; and references to it, those
-//! that keep it alive, and those that only remember it.
+//! The state of a domain: its grace periods, and what waits for them; references to it, those that
+//! keep it alive, and those that only remember it; and the list of the domains in use, by which a
+//! fork, the end of the process, reports and statistics find them.
 //!
 //! [`charge`]: what is charged to a domain, and the local stocks of threads. [`thread_queue`]: the
-//! queues of each thread in a domain, and the cookies that their callbacks wait for.
+//! queue of one thread, and the cookies that its callbacks wait for; [`queues`]: all of them.
 //! [`head_queue`]: queues of heads that a thread of the program runs. They are in this folder since
 //! they use the whole state, which contains them.
+//!
+//! The queues check whose they are, and only [`Drop`](DomainState) has an exclusive reference, of
+//! which [`Ended`] is made. An error here can free too early all the same: a domain is made here
+//! that ends without regard to slots, or for readers that it does not wait for; the order of the
+//! fields is the order of their ends; and a weak handle keeps the address for [`DomainState::of`].
 
 pub(crate) mod charge;
 #[cfg(feature = "call_rcu")]
@@ -12,30 +18,31 @@ pub(crate) mod head_queue;
 #[cfg(not(feature = "call_rcu"))]
 #[path = "domain_state/no_head_queues.rs"]
 pub(crate) mod head_queue;
+pub(crate) mod queues;
 pub(crate) mod thread_queue;
 
 use std::ops::Deref;
-use std::ptr::{self, NonNull};
+use std::ptr;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
 
 use grace::Start;
 use grace::policy::Budget;
-use grace::srcu::AdaptiveDelay;
 
-use crate::gp::engine::{Engine, Settings};
-use crate::gp::gp_words::{GpWords, Readers};
+use crate::gp::engine::Settings;
 use crate::gp::grace_periods::GracePeriods;
-use crate::gp::observers::Observers;
+use crate::gp::{slot::GpWords, wake::Readers};
 use crate::hazptr;
-use crate::os::sync::{AtomicBool, AtomicU64, const_unless_loom};
-use crate::reclaim::by_address::HasAddress;
+use crate::os::forking::{AtFork, ForkMutex, Held};
+use crate::os::sync::{AtomicBool, AtomicU64, Rank, const_unless_loom};
+use crate::os::thread;
+use crate::reclaim::by_address::{ByAddress, HasAddress};
 use crate::reclaim::kept::Kept;
-use crate::srcu::driver::{self, Sections, Unfinished};
-use crate::srcu::{OwnSrcuCounts, SrcuCounts, track};
+use crate::srcu::OwnSrcuCounts;
 use charge::Charge;
 use head_queue::CallbackQueues;
-use thread_queue::Queues;
+use queues::Queues;
+use thread_queue::Ended;
 
 /// Everything that the threads of a domain share.
 // `repr(C)` for the order of the fields: see `of`.
@@ -57,10 +64,10 @@ pub struct DomainState {
     /// nothing.
     pub(crate) rests_until_ns: AtomicU64,
     /// Called at its end: runs or frees what waits in it.
-    ends: fn(&Self),
+    ends: fn(&Ended<'_>),
     /// The section counts of a sleepable domain. Given back after `queues` have run what is left,
     /// which may read them.
-    srcu_counts: Option<OwnSrcuCounts>,
+    pub(super) srcu_counts: Option<OwnSrcuCounts>,
 }
 
 const _: () = assert!(std::mem::offset_of!(DomainState, grace_periods) == 0);
@@ -106,64 +113,13 @@ impl DomainState {
         }
 
         /// A domain of hazard pointers, at whose end `ends` is called.
-        pub(crate) fn hazard(name: Option<&'static str>, ends: fn(&Self)) -> Self {
+        pub(crate) fn hazard(name: Option<&'static str>, ends: fn(&Ended<'_>)) -> Self {
             let mut domain = Self::new(Start::ZERO, Settings::DEFAULT);
             domain.grace_periods.observers.declared_name = name;
             domain.grace_periods.make_hazard(hazptr::scan);
             domain.ends = ends;
             domain
         }
-    }
-
-    /// A sleepable domain, which owns its counts from now on.
-    ///
-    /// # Safety
-    /// They came from [`SrcuCounts::take`] and no other code gives them back.
-    pub(crate) unsafe fn sleepable(
-        name: Option<&'static str>,
-        delay: AdaptiveDelay,
-        srcu_counts: NonNull<SrcuCounts>,
-    ) -> Self {
-        // A grace period begins as soon as a thread drives, and its driver says what is put off.
-        let settings = Settings { policy: Engine::Poll.policy(), ..Settings::DEFAULT };
-        let mut domain = Self::new(Start::ZERO, settings);
-        let grace_periods = &mut domain.grace_periods;
-        grace_periods.observers.declared_name = name;
-        grace_periods.observers.number = Observers::next_number();
-        // SAFETY: `self.srcu_counts` keeps them until the grace periods have been dropped, which
-        // are declared before it.
-        let sections = unsafe { Sections::new(srcu_counts, delay) };
-        grace_periods.make_sleepable(Box::new(sections));
-        // SAFETY: by the contract.
-        domain.srcu_counts = Some(unsafe { OwnSrcuCounts::new(srcu_counts) });
-        domain
-    }
-
-    /// Gives up the counts without giving them back: another domain has them, and this one ends.
-    pub(crate) fn let_srcu_counts_go(&mut self) {
-        if let Some(srcu_counts) = self.srcu_counts.take() {
-            std::mem::forget(srcu_counts);
-        }
-    }
-
-    /// The counts of a sleepable domain.
-    ///
-    /// # Panics
-    /// If it is a domain of registered threads.
-    #[inline]
-    pub(crate) fn srcu_counts(&self) -> &SrcuCounts {
-        self.srcu_counts.as_ref().expect("a sleepable domain").get()
-    }
-
-    /// The sections that the grace period in progress waits for; `None` in a domain of registered
-    /// threads, and if there is none in progress.
-    pub(crate) fn unfinished_sections(&self) -> Option<Unfinished> {
-        driver::unfinished_sections(&self.grace_periods, self.srcu_counts.as_ref()?.get())
-    }
-
-    /// The oldest guard that is tracked, and how many are.
-    pub(crate) fn oldest_guard(&self) -> Option<(track::Live, usize)> {
-        track::oldest(self.srcu_counts.as_ref()?.get().address())
     }
 
     /// The domain that contains these words, by their address.
@@ -179,7 +135,8 @@ impl Drop for DomainState {
         if self.known.load(Relaxed) {
             (crate::HOOKS.domain_ends)(self);
         }
-        (self.ends)(self);
+        let ends = self.ends;
+        ends(&Ended::new(self));
     }
 }
 
@@ -245,21 +202,17 @@ impl WeakHandle {
             Self::Shared(domain) => domain.strong_count() != 0,
         }
     }
-
-    /// The address, which no other domain gets while `self` exists.
-    pub(crate) fn as_ptr(&self) -> *const DomainState {
-        match self {
-            Self::Static(domain) => ptr::from_ref(*domain),
-            Self::Shared(domain) => domain.as_ptr(),
-        }
-    }
 }
 
 impl HasAddress for WeakHandle {
     type Of = DomainState;
 
+    /// No other domain gets it while `self` exists.
     fn address(&self) -> *const DomainState {
-        self.as_ptr()
+        match self {
+            Self::Static(domain) => ptr::from_ref(*domain),
+            Self::Shared(domain) => domain.as_ptr(),
+        }
     }
 }
 
@@ -279,5 +232,84 @@ impl Named for Handle {
 
     fn handle(&self) -> Handle {
         self.clone()
+    }
+}
+
+// ---- the domains in use -------------------------------------------------------------------------
+
+const_unless_loom! {
+    /// The list. A domain that ends takes itself out ([`forget`]).
+    static DOMAINS: ForkMutex<ByAddress<WeakHandle>> =
+        ForkMutex::new(Rank::Domains, ByAddress::new());
+}
+
+/// The domain that `name` names; adds it to the list when it is used for the first time.
+pub(crate) fn known<N: Named + ?Sized>(name: &N) -> &DomainState {
+    let domain = name.core();
+    // Relaxed: `remember` checks again under a lock.
+    if !domain.known.load(Relaxed) {
+        remember(&name.handle());
+    }
+    domain
+}
+
+/// Adds a domain to the list, unless it is in it.
+#[cold]
+pub(crate) fn remember(handle: &Handle) {
+    (crate::HOOKS.first_use)();
+    let mut domains = DOMAINS.lock();
+    if !handle.known.swap(true, Relaxed) {
+        domains.insert(handle.downgrade());
+    }
+    drop(domains);
+    (crate::HOOKS.unlocked)();
+}
+
+/// A domain in the list ends. No lock of the library is held.
+pub(crate) fn forget(domain: &DomainState) {
+    let forgotten = DOMAINS.lock().remove(domain);
+    drop(forgotten);
+}
+
+/// The domains in use, at most `max` of them, and how many there are.
+pub(crate) fn list(max: usize) -> (Vec<Handle>, usize) {
+    let domains = DOMAINS.lock();
+    (domains.iter().filter_map(WeakHandle::upgrade).take(max).collect(), domains.len())
+}
+
+/// The domain that contains these words, if it is still the one with this identity.
+pub(crate) fn find(gp_words: *const GpWords, identity: usize) -> Option<Handle> {
+    let domains = DOMAINS.lock();
+    let handle = domains.get(DomainState::of(gp_words)).and_then(WeakHandle::upgrade);
+    // Unlock before the handle may be dropped: it may be the last, and run callbacks.
+    drop(domains);
+    handle.filter(|handle| handle.grace_periods.observers.identity() == identity)
+}
+
+impl AtFork for ByAddress<WeakHandle> {
+    fn hold(&self, held: &mut Held) {
+        // A domain of which these are the last handles meanwhile ends when they are dropped, and
+        // runs callbacks then.
+        let handles: Vec<Handle> = self.iter().filter_map(WeakHandle::upgrade).collect();
+        let add = |handles: &'static Vec<Handle>, held: &mut Held| {
+            for domain in handles {
+                domain.queues.hold(held);
+                domain.callback_queues.hold(held);
+                domain.grace_periods.hold(held);
+            }
+        };
+        // SAFETY: only locks are added.
+        unsafe { held.keep(handles, add) };
+    }
+
+    /// Only the forking thread is left. Its domains are kept alive by `hold`.
+    fn in_child(&mut self) {
+        for domain in self.iter().filter_map(WeakHandle::upgrade) {
+            let callback_queues = domain.callback_queues.after_fork();
+            domain.queues.after_fork(&domain, callback_queues);
+            // Relaxed: the child has this thread only.
+            domain.queues.announced.store(false, Relaxed);
+            domain.grace_periods.after_fork(thread::token());
+        }
     }
 }

@@ -5,7 +5,7 @@ use crate::gp::slot::Slot;
 use crate::reclaim::defer;
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::local;
-use crate::reclaim::{domains, worker};
+use crate::reclaim::{domain_state, worker};
 
 /// The outermost section of a marked slot has ended: its thread is above a limit, or is exiting.
 pub(crate) fn section_ended(slot: &Slot) {
@@ -19,16 +19,12 @@ pub(crate) fn section_ended(slot: &Slot) {
 
 /// The thread ends: what it leaves behind in a domain becomes an orphan there.
 pub(crate) fn thread_ends() {
-    for (handle, queues) in local::leave_thread() {
-        for queue in queues.iter().flatten() {
-            defer::orphan(&handle, queue);
-        }
-    }
+    local::leave_thread(defer::orphan);
 }
 
 /// The domain ends; it was in the list of those in use.
 pub(crate) fn domain_ends(domain: &DomainState) {
-    domains::forget(domain);
+    domain_state::forget(domain);
     worker::forget(domain);
     local::ended(domain);
 }

@@ -1,15 +1,142 @@
-//! The last stage: each kind of callback (objects by their addresses, other values, closures), how
-//! it is freed or called, and how many bytes it is charged.
+//! The first stage and the last: a callback that waits for its grace period ([`Pending`]), of each
+//! kind (objects by their addresses, other values, closures); how it is stored; how many bytes it
+//! is charged; and how it is freed or called.
+//!
+//! **Who retires cannot free too early, nor twice:** a [`Pending`] goes into a queue of its domain,
+//! which runs it when its cookie is done; or it is [`Timed`], and ended only if the cookie is done
+//! that was taken after it had been unlinked. Dropped, it leaks.
 
 use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
+use std::sync::atomic::Ordering::Relaxed;
 
+use grace::Cookie;
 use grace::limit::Amount;
 
+use crate::hazptr;
+use crate::os::fence;
+use crate::os::user_code::{self, Site};
 use crate::reclaim::cache;
 use crate::reclaim::debug_objects;
-use crate::reclaim::retire::Retire;
+use crate::reclaim::domain_state::{DomainState, Handle};
+use crate::reclaim::retire::{AtLimit, Retire};
+use crate::reclaim::running::{RoomMade, running_callbacks};
 use crate::reclaim::stream::{CallbackType, PAYLOAD_MAX, Word};
-use crate::reclaim::thread_queue::Contents;
+use crate::reclaim::thread_queue::{Contents, OwnQueue};
+
+// ---- one that waits -----------------------------------------------------------------------------
+
+/// A callback that is to run after a grace period of `domain`.
+#[derive(Debug)]
+#[must_use = "dropped, it leaks"]
+pub(crate) struct Pending<'d, C> {
+    callback: ManuallyDrop<C>,
+    domain: &'d DomainState,
+}
+
+impl<'d, C: Callback> Pending<'d, C> {
+    /// # Safety
+    /// To run it once, on any thread, after a grace period of `domain` from now on, is sound.
+    #[inline(always)]
+    pub(crate) unsafe fn new(domain: &'d DomainState, callback: C) -> Self {
+        Self { callback: ManuallyDrop::new(callback), domain }
+    }
+
+    /// Adds it to a queue of its domain; it has been charged `bytes`. Returns whether it is time to
+    /// tend the queue.
+    #[inline]
+    pub(crate) fn add(self, queue: OwnQueue<'_>, bytes: u64) -> bool {
+        assert!(queue.is_of(self.domain), "another domain's grace periods");
+        let callback = self.take_back();
+        if C::knows(bytes) {
+            // SAFETY: by the contract of `new`.
+            unsafe { store(queue, callback, bytes) }
+        } else {
+            // SAFETY: as above.
+            unsafe { store(queue, Counted { callback, bytes }, bytes) }
+        }
+    }
+
+    /// The callback itself.
+    #[inline(always)]
+    fn take_back(self) -> C {
+        ManuallyDrop::into_inner(self.callback)
+    }
+
+    /// With the cookie of a grace period from now on.
+    pub(crate) fn since_now(self) -> Timed<'d, C> {
+        // As the locked instruction that unlinks would be [UL-1].
+        fence::full();
+        let cookie = self.domain.grace_periods.snapshot_after_unlinking();
+        Timed { pending: self, cookie }
+    }
+
+    /// # Safety
+    /// The domain has given this cookie after the object was unlinked.
+    pub(crate) unsafe fn since(self, cookie: Cookie) -> Timed<'d, C> {
+        Timed { pending: self, cookie }
+    }
+}
+
+/// Adds to the queue, in a box if it is too large.
+///
+/// # Safety
+/// As [`OwnQueue::add`].
+#[inline]
+unsafe fn store<C: Callback>(queue: OwnQueue<'_>, callback: C, bytes: u64) -> bool {
+    if const { fits::<C>() } {
+        // SAFETY: by the contract; it is of its kind.
+        unsafe { queue.add(&C::KIND, callback, bytes) }
+    } else {
+        // SAFETY: as above.
+        unsafe { queue.add(&Box::<C>::KIND, Box::new(callback), bytes) }
+    }
+}
+
+/// One that waits, and the cookie that is done once it may run.
+#[derive(Debug)]
+#[must_use = "dropped, it leaks"]
+pub(crate) struct Timed<'d, C> {
+    pending: Pending<'d, C>,
+    cookie: Cookie,
+}
+
+impl<'d, C: Callback> Timed<'d, C> {
+    /// It waits all the same.
+    pub(crate) fn into_pending(self) -> Pending<'d, C> {
+        self.pending
+    }
+
+    /// Whether its grace period has ended.
+    pub(crate) fn is_ripe(&self) -> bool {
+        self.pending.domain.grace_periods.sequence().is_done(self.cookie)
+    }
+
+    /// Runs it, in the same surroundings as a callback.
+    ///
+    /// # Panics
+    /// If its grace period has not ended; and in a hazard domain, where a slot may name it.
+    pub(crate) fn end(self) {
+        assert!(self.is_ripe(), "its grace period has not ended");
+        assert_unnamed(self.pending.domain);
+        // SAFETY: its grace period has ended, and it is in no hazard domain.
+        unsafe { self.run() }
+    }
+
+    /// # Safety
+    /// Its grace period has ended, and in a hazard domain no slot names it.
+    unsafe fn run(self) {
+        let domain = self.pending.domain;
+        let callback = self.pending.take_back();
+        let whole = running_callbacks(&domain.grace_periods, &RoomMade::default(), || {
+            // SAFETY: by the contracts of this function and of `Pending::new`.
+            user_code::caught(Site::OnTheSpot, || unsafe { callback.run() })
+        });
+        domain.grace_periods.counters().callbacks_panicked.fetch_add(u64::from(!whole), Relaxed);
+    }
+}
+
+// ---- in a stream --------------------------------------------------------------------------------
 
 /// A callback as it stands in a stream.
 pub(crate) trait Callback: Sized {
@@ -25,6 +152,13 @@ pub(crate) trait Callback: Sized {
     /// How many bytes it was charged. Runs no user code.
     fn bytes(&self) -> u64 {
         Self::BYTES.expect("said here or by the kind")
+    }
+
+    /// Whether it can tell that it was charged `bytes`; else they are stored with it. One pointer
+    /// can, unless the charge of all is known and this one's is another.
+    #[inline(always)]
+    fn knows(bytes: u64) -> bool {
+        Self::BYTES.map_or(Self::POINTER, |all| all == bytes)
     }
 
     /// Runs it.
@@ -46,7 +180,7 @@ pub(crate) trait Callback: Sized {
                 let payload = unsafe { payload.add(index * words::<Self>()) };
                 // SAFETY: the payload is a Self, and each is run once.
                 let callback = unsafe { payload.cast::<Self>().read() };
-                // SAFETY: by the contract of `Queue::add`.
+                // SAFETY: by the contract of `OwnQueue::add`.
                 unsafe { callback.run() };
             }
         },
@@ -63,6 +197,11 @@ const fn held(words: usize) -> usize {
 /// Whether a value can be stored in a stream without a box.
 const fn fits<P>() -> bool {
     size_of::<P>() <= PAYLOAD_MAX * size_of::<Word>() && align_of::<P>() <= align_of::<Word>()
+}
+
+/// The same for a callback that [`store`] stores, with its kind, and its box if it has one.
+const fn held_by<P>() -> usize {
+    if fits::<P>() { held(1 + words::<P>()) } else { held(1) + size_of::<P>() }
 }
 
 const fn words<P>() -> usize {
@@ -146,6 +285,48 @@ impl<T: Send + 'static> Pointee for Boxed<T> {
 #[repr(transparent)]
 pub(crate) struct Address<P: Pointee>(pub(crate) *mut P::Object);
 
+impl<'d, T: Send + 'static> Pending<'d, Address<Boxed<T>>> {
+    /// An object that came from a box; `None` if it is null.
+    ///
+    /// # Safety
+    /// It is null or came from a box; and sections of `domain` that begin from now on cannot reach
+    /// it.
+    #[inline(always)]
+    pub(crate) unsafe fn boxed(domain: &'d DomainState, object: *mut T) -> Option<Self> {
+        // SAFETY: by the contract.
+        (!object.is_null()).then(|| unsafe { Self::new(domain, Address(object)) })
+    }
+}
+
+impl<'d, P: Pointee> Timed<'d, Address<P>> {
+    /// The same in a hazard domain: gives an object back that a slot names.
+    pub(crate) fn end_unprotected(self) -> Result<(), Pending<'d, Address<P>>> {
+        assert!(self.is_ripe(), "its grace period has not ended");
+        // After the fence of that [HP-1].
+        if hazptr::is_protected(self.pending.callback.0.addr()) {
+            return Err(self.pending);
+        }
+        // SAFETY: no slot names it, and none will [HZ-A].
+        unsafe { self.run() };
+        Ok(())
+    }
+}
+
+impl<P: Pointee> Pending<'_, Address<P>> {
+    /// Notes that the object is about to wait.
+    ///
+    /// # Panics
+    /// In debug builds, if it waits already.
+    #[inline]
+    #[track_caller]
+    pub(crate) fn note(&self) {
+        if P::UNIQUE {
+            let object = self.callback.0.cast_const().cast();
+            debug_objects::note(object, size_of::<P::Object>());
+        }
+    }
+}
+
 impl<P: Pointee> Address<P> {
     /// The charge of an object whose weight is its size.
     pub(crate) const CHARGE: u64 = Self::charge(size_of::<P::Object>());
@@ -155,18 +336,6 @@ impl<P: Pointee> Address<P> {
     pub(crate) const fn charge(weight: usize) -> u64 {
         let around = P::BYTES - size_of::<P::Object>();
         charge_of_box::<P::Object>(weight).saturating_add(around) as u64
-    }
-
-    /// Notes that the object is about to wait.
-    ///
-    /// # Panics
-    /// In debug builds, if it waits already.
-    #[inline]
-    #[track_caller]
-    pub(crate) fn note(&self) {
-        if P::UNIQUE {
-            debug_objects::note(self.0.cast_const().cast(), size_of::<P::Object>());
-        }
     }
 }
 
@@ -193,28 +362,56 @@ pub(crate) const fn charge_of_box<T>(weight: usize) -> usize {
 /// A value that owns what is freed.
 #[derive(Debug)]
 #[repr(transparent)]
-pub(crate) struct Value<P>(pub(crate) P);
+pub(crate) struct Value<P>(P);
 
 impl<P: Retire> Value<P> {
     /// Whether it is stored without its charge, as one pointer: its `bytes` cannot change.
     pub(crate) const BARE: bool = P::POINTER.0 && size_of::<P>() == size_of::<Word>();
 
-    /// Whether it is stored with its charge and without a box.
-    pub(crate) const FITS: bool = fits::<Counted<P>>();
+    /// The library's own memory for a value that waits.
+    pub(crate) const HELD: usize = if Self::BARE { held(1) } else { held_by::<Counted<P>>() };
+}
 
-    /// The library's own memory for a value that waits: its words, and its box if it has one.
-    pub(crate) const HELD: usize = if Self::BARE {
-        held(1)
-    } else if Self::FITS {
-        held(1 + words::<Counted<P>>())
-    } else {
-        held(1) + size_of::<Counted<P>>()
-    };
+/// Checks that no slot may name what waits there: in a hazard domain the first word is read as an
+/// address.
+#[inline(always)]
+fn assert_unnamed(domain: &DomainState) {
+    assert!(domain.grace_periods.hazards.is_none(), "slots name addresses");
+}
 
-    /// Frees it: its grace period has ended.
-    pub(crate) fn end(self) {
-        debug_objects::forget(self.0.owned().0);
-        self.0.free();
+impl<'d, P: Retire> Pending<'d, Value<P>> {
+    /// # Panics
+    /// In a hazard domain; then the value is leaked.
+    pub(crate) fn value(domain: &'d DomainState, value: P) -> Self {
+        // SAFETY: a P, which is Send and 'static.
+        let pending = unsafe { Self::new(domain, Value(value)) };
+        assert_unnamed(domain);
+        pending
+    }
+
+    /// What it is charged. Calls user code.
+    pub(crate) fn amount(&self) -> Amount {
+        Amount::object(self.callback.0.bytes().saturating_add(Value::<P>::HELD) as u64)
+    }
+
+    /// Notes that what it owns is about to wait.
+    ///
+    /// # Panics
+    /// In debug builds, if it waits already.
+    #[track_caller]
+    pub(crate) fn note(&self) {
+        let (memory, bytes) = self.callback.0.owned();
+        debug_objects::note(memory, bytes);
+    }
+}
+
+impl<P: Retire> Timed<'_, Value<P>> {
+    /// Gives the value back to the user, who may drop it; until it is taken out, `otherwise` is
+    /// called in place of its drop.
+    pub(crate) fn refuse(self, handle: Handle, otherwise: fn(&Handle, P)) -> AtLimit<P> {
+        let Value(value) = self.pending.take_back();
+        debug_objects::forget(value.owned().0);
+        AtLimit::retired(value, handle, otherwise)
     }
 }
 
@@ -228,7 +425,8 @@ impl<P: Retire> Callback for Value<P> {
     }
 
     unsafe fn run(self) {
-        self.end();
+        debug_objects::forget(self.0.owned().0);
+        self.0.free();
     }
 }
 
@@ -240,14 +438,26 @@ impl<P: Retire> Callback for Value<P> {
 pub(crate) struct Closure<F>(pub(crate) F);
 
 impl<F: FnOnce() + Send + 'static> Closure<F> {
-    /// Whether it is stored without a box.
-    pub(crate) const FITS: bool = fits::<F>();
-
     /// The charge of a closure: what it captures, and the library's words.
-    pub(crate) const AMOUNT: Amount = {
-        let held = if Self::FITS { held(1 + words::<F>()) } else { held(1) + size_of::<F>() };
-        Amount::object(held as u64)
-    };
+    pub(crate) const AMOUNT: Amount = Amount::object(held_by::<F>() as u64);
+}
+
+impl<'d, F: FnOnce() + Send + 'static> Pending<'d, Closure<F>> {
+    /// # Panics
+    /// In a hazard domain.
+    #[inline(always)]
+    pub(crate) fn closure(domain: &'d DomainState, f: F) -> Self {
+        assert_unnamed(domain);
+        // SAFETY: an F, which is Send and 'static.
+        unsafe { Self::new(domain, Closure(f)) }
+    }
+}
+
+impl<F: FnOnce() + Send + 'static> Timed<'_, Closure<F>> {
+    /// Gives the closure back to the user.
+    pub(crate) fn refuse(self) -> AtLimit<F> {
+        AtLimit::unchanged(self.pending.take_back().0)
+    }
 }
 
 impl<F: FnOnce() + Send + 'static> Callback for Closure<F> {

@@ -3,14 +3,13 @@
 
 use grace::limit::Amount;
 
-use crate::hazptr;
 use crate::os::sync::const_unless_loom;
 use crate::reclaim::defer;
-use crate::reclaim::domain_state::{DomainState, Handle, Named};
-use crate::reclaim::domains;
-use crate::reclaim::free::{Address, Callback, Counted, Pointee};
+use crate::reclaim::domain_state::{self, DomainState, Handle, Named};
+use crate::reclaim::free::{Address, Pending, Pointee, Timed};
+use crate::reclaim::local;
 use crate::reclaim::rescan;
-use crate::reclaim::stream::{Run, Word};
+use crate::reclaim::thread_queue::Ended;
 use crate::reclaim::worker;
 
 const_unless_loom! {
@@ -34,7 +33,7 @@ impl Named for GlobalHazards {
 }
 
 /// Frees an object once its grace period is over and no slot names it. May wait where
-/// [`defer::retire_raw`] may; inside a section it is never refused.
+/// [`defer::retire_box`] may; inside a section it is never refused.
 ///
 /// # Safety
 /// To free it then, on any thread, must be sound: no thread finds it where slots' owners look for
@@ -42,42 +41,24 @@ impl Named for GlobalHazards {
 #[inline]
 #[track_caller]
 pub(crate) unsafe fn retire<K: Named, P: Pointee>(tag: &K, object: *mut P::Object, bytes: u64) {
-    // Its grace period is over then, but a slot may name it.
     // SAFETY: by the contract.
-    let free = |address| unsafe { free_or_keep::<K, P>(tag, address, Amount::object(bytes)) };
-    // SAFETY: by the contract.
-    unsafe { defer::retire_address(tag, Address(object), bytes, free) };
-}
-
-/// Frees an object for which there is no room, or keeps it over the limit if it is protected.
-///
-/// # Safety
-/// As [`retire`], and a grace period has gone by.
-unsafe fn free_or_keep<K: Named, P: Pointee>(tag: &K, address: Address<P>, amount: Amount) {
-    let domain = tag.core();
-    if !hazptr::is_protected(address.0.addr()) {
-        // SAFETY: by the contract, and no slot names it [HZ-A].
-        return unsafe { defer::on_the_spot(domain, address) };
+    let object = unsafe { Pending::new(tag.core(), Address::<P>(object)) };
+    let ripe = defer::retire_address(tag, object, bytes);
+    if let Some(Err(object)) = ripe.map(Timed::end_unprotected) {
+        // Over the limit: the thread whose turn it is keeps it, if it is protected still.
+        tag.core().admit_over(Amount::object(bytes));
+        defer::add(tag, local::objects(tag.core(), tag), object, bytes);
     }
-    domain.admit_over(amount);
-    let mut payload = [Word::uninit(); 2];
-    let counted = Counted { callback: address, bytes: amount.bytes };
-    // SAFETY: two words, aligned as such.
-    unsafe { payload.as_mut_ptr().cast::<Counted<Address<P>>>().write(counted) };
-    let kind = &Counted::<Address<P>>::KIND;
-    domain.kept.keep_unqueued(&Run { kind, payload: payload.as_mut_ptr(), count: 1 });
-    // The worker may have left the domain: it comes by for what is kept.
-    worker::announce(&tag.handle());
 }
 
 /// A hazard domain ends: frees what waits in it. What is protected outlives
 /// it, in [`HAZARDS`].
-pub(crate) fn end(domain: &DomainState) {
+pub(crate) fn end(domain: &Ended<'_>) {
     domain.grace_periods.heavy_fence(); // [HP-1]
     domain.queues.run_all(domain);
     rescan::free_unprotected(domain);
     if !domain.kept.is_empty() {
-        domains::known(&GlobalHazards);
+        domain_state::known(&GlobalHazards);
         rescan::move_to(domain, &HAZARDS);
         worker::attend(&GlobalHazards.handle());
     }

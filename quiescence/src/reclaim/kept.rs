@@ -152,12 +152,6 @@ impl Kept {
         }
     }
 
-    /// The same, of what comes from no queue.
-    pub(crate) fn keep_unqueued(&self, run: &Run) {
-        self.unqueued.fetch_add(run.count, Relaxed); // a count
-        self.keep(run);
-    }
-
     /// Keeps a new one, which is to be looked for at that time.
     fn add(&self, object: Box<Object>, due_ns: u64) {
         self.bytes.fetch_add(object.bytes, Relaxed); // a count

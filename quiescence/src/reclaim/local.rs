@@ -1,164 +1,30 @@
-//! What a thread has in each domain: its slots and its queues.
+//! What a thread asks about itself: whether it is in a section, and where it exceeds a limit. The
+//! slots and queues that it has are in its [`table`].
 //!
-//! [`thread_slots`] has the slot that [`crate::read`] finds at once. The rest is in the thread's
-//! [`table`], which a destructor frees. A section that begins after that (inside the destructor of
-//! another thread-local) makes a new table, which is freed when the section ends.
+//! An error here makes a thread wait for itself, or exceed a limit. It cannot free anything too
+//! early: pointers are followed in [`table`] only, whose fields are private, and what runs on this
+//! thread has waited for its sections like for any others.
 
 use std::cell::Cell;
 use std::panic::Location;
 use std::ptr;
-use std::sync::Arc;
 
 use crate::gp::record;
-use crate::gp::slot::{ReaderKind, Slot};
-use crate::gp::thread as thread_slots;
-use crate::os::thread;
-use crate::reclaim::cache;
-use crate::reclaim::domain_state::{DomainState, Handle, Named};
-use crate::reclaim::thread_queue::{Contents, Queue};
+use crate::gp::slot::Slot;
+use crate::reclaim::domain_state::{DomainState, Handle};
 
 mod table;
 
-pub(crate) use table::ended;
 use table::{Local, Table};
+pub(crate) use table::{
+    closures, ended, existing_slot, handle_slot, implicit_slot, last_closures, leave_thread,
+    objects, own_objects, own_queues, qsbr_slot, release_handle, release_other,
+    unregister_if_unused,
+};
 
 thread_local! {
-    /// The queue of objects that this thread last added to, and that of closures.
-    static LAST: [Cell<Last>; 2] = const { [const { Cell::new(Last::NONE) }; 2] };
     /// False only if the thread is above the limit in no domain: its table lists none.
     static MAY_BE_OVER_LIMIT: Cell<bool> = const { Cell::new(false) };
-}
-
-/// A queue and its domain; or nulls.
-#[derive(Clone, Copy)]
-struct Last {
-    domain: *const DomainState,
-    queue: *const Queue,
-}
-
-impl Last {
-    const NONE: Self = Self { domain: ptr::null(), queue: ptr::null() };
-}
-
-fn forget_last() {
-    LAST.with(|last| last.iter().for_each(|last| last.set(Last::NONE)));
-    thread_slots::forget_last();
-}
-
-/// The slot for implicit sections in a domain; registers on first use. Unless the thread is
-/// exiting, has `remember` find it at once from then on.
-#[cold]
-pub(crate) fn implicit_slot<'c>(
-    domain: &'c DomainState,
-    tag: &dyn Named,
-    remember: impl FnOnce(&'static Slot),
-) -> &'c Slot {
-    Table::get(|table| {
-        let exiting = table.exiting;
-        let local = table.watched_entry(domain, tag);
-        let slot = local.slot(domain);
-        if exiting {
-            slot.mark_leaving();
-            return slot;
-        }
-        if !local.implicit {
-            local.implicit = true;
-            slot.acquire(1);
-        }
-        remember(slot);
-        slot
-    })
-}
-
-/// The slot of the thread's ordinary sections in a domain, if it is registered there.
-pub(crate) fn existing_slot(domain: &DomainState) -> Option<&Slot> {
-    let slot = Table::existing(|table| table.find(domain).map(|local| local.slot))??;
-    // SAFETY: not null only while registered with the domain, which is alive.
-    unsafe { slot.as_ref() }
-}
-
-/// The slot of an explicit handle: the thread's ordinary one, kept registered for the handle.
-pub(crate) fn handle_slot<'c>(domain: &'c DomainState, tag: &dyn Named) -> &'c Slot {
-    Table::get(|table| {
-        let slot = table.watched_entry(domain, tag).slot(domain);
-        slot.acquire(1);
-        slot
-    })
-}
-
-/// Releases an explicit handle.
-pub(crate) fn release_handle(slot: &Slot) {
-    slot.release();
-    unregister_if_unused(slot);
-}
-
-/// Registers a slot for one QSBR handle.
-pub(crate) fn qsbr_slot<'c>(domain: &'c DomainState, tag: &dyn Named) -> &'c Slot {
-    Table::get(|table| {
-        let local = table.watched_entry(domain, tag);
-        let slot = domain.grace_periods.register(thread::token(), ReaderKind::Qsbr);
-        local.others.push(slot);
-        slot
-    })
-}
-
-/// Releases a QSBR handle, which is offline.
-pub(crate) fn release_other(domain: &DomainState, slot: &Slot) {
-    Table::existing(|table| {
-        table.release(domain, |local| {
-            local.others.retain(|other| !ptr::eq(*other, slot));
-            domain.grace_periods.unregister(slot);
-        });
-    });
-}
-
-/// Unregisters a slot of the thread's ordinary sections if it has no user and is in no section.
-pub(crate) fn unregister_if_unused(slot: &Slot) {
-    let domain = DomainState::of(slot.core_ptr());
-    Table::existing(|table| table.release(domain, Local::unregister_if_unused));
-}
-
-/// What a thread that ends leaves behind in a domain: its queues.
-pub(crate) type Orphans = (Handle, [Option<Arc<Queue>>; 2]);
-
-/// The thread ends: unregisters its slots, one that is in a section when that ends. Returns its
-/// queues.
-///
-/// A returned handle may be its domain's last. When it is dropped, the domain ends and runs
-/// callbacks: by then the table is not borrowed.
-pub(crate) fn leave_thread() -> Vec<Orphans> {
-    let orphans = Table::existing(|table| {
-        table.exiting = true;
-        forget_last();
-        let mut orphans = Vec::new();
-        for local in table.iter_mut() {
-            let Some(handle) = local.domain.upgrade() else {
-                continue;
-            };
-            // SAFETY: not null only while registered with the domain, which `handle` keeps alive.
-            if let Some(slot) = unsafe { local.slot.as_ref() } {
-                if std::mem::take(&mut local.implicit) {
-                    slot.release();
-                }
-                slot.mark_leaving();
-            }
-            local.unregister_if_unused();
-            orphans.push((handle, std::mem::take(&mut local.queues)));
-        }
-        table.keep_used();
-        orphans
-    });
-    cache::clear();
-    orphans.unwrap_or_default()
-}
-
-/// What the calling thread itself has registered in a domain.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Own {
-    /// How many slots.
-    slots: usize,
-    /// The first of them that is not quiescent.
-    section: Option<Section>,
 }
 
 /// A section, or an online QSBR reader, of the calling thread.
@@ -170,115 +36,22 @@ pub(crate) struct Section {
     pub(crate) began: Option<&'static Location<'static>>,
 }
 
-impl Own {
-    pub(crate) fn in_domain(domain: &DomainState) -> Self {
-        let mut own = Self::default();
-        Table::existing(|table| {
-            let slots = table.find(domain).into_iter().flat_map(Local::slots);
-            slots.for_each(|slot| own.count(slot));
-        });
-        if domain.grace_periods.gp_words.liburcu.is_some() {
-            record::own()
-                .filter(|slot| ptr::eq(slot.core_ptr(), &raw const domain.grace_periods.gp_words))
-                .for_each(|s| own.count(s));
-        }
-        own
-    }
-
-    fn count(&mut self, slot: &Slot) {
-        self.slots += 1;
-        if self.section.is_none() && !slot.is_quiescent() {
-            self.section = Some(Section { qsbr: slot.is_qsbr(), began: slot.began() });
-        }
-    }
-
-    /// The section that the thread is in.
-    pub(crate) fn section(&self) -> Option<Section> {
-        self.section
-    }
-
-    /// How many slots the thread has.
-    pub(crate) fn slots(&self) -> usize {
-        self.slots
-    }
+/// The section of a domain that the calling thread is in, if it is in one.
+pub(crate) fn section_in(domain: &DomainState) -> Option<Section> {
+    let section = |slot: &Slot| {
+        let is_one = !slot.is_quiescent();
+        is_one.then(|| Section { qsbr: slot.is_qsbr(), began: slot.began() })
+    };
+    let gp_words = &raw const domain.grace_periods.gp_words;
+    let liburcu = || record::own().filter(|slot| ptr::eq(slot.core_ptr(), gp_words));
+    Table::existing(|table| table.slots_in(domain).find_map(section))
+        .flatten()
+        .or_else(|| liburcu().find_map(section))
 }
 
-/// The thread's queue of retired objects in a domain; `None` if the thread is exiting.
-///
-/// The queue of the last call is found at once.
-///
-/// `domain` is that of `tag`, given beside it so that the fast path makes no dynamic call.
-#[inline]
-pub(crate) fn objects<'c>(domain: &'c DomainState, tag: &dyn Named) -> Option<&'c Queue> {
-    last_or_find(domain, tag, Contents::Objects)
-}
-
-/// The thread's queue of closures in a domain; as [`objects`].
-#[inline]
-pub(crate) fn closures<'c>(domain: &'c DomainState, tag: &dyn Named) -> Option<&'c Queue> {
-    last_or_find(domain, tag, Contents::Closures)
-}
-
-/// The same, if it is the queue of closures that the thread last added to; else `None`.
-#[inline]
-pub(crate) fn last_closures(domain: &DomainState) -> Option<&Queue> {
-    last(domain, Contents::Closures)?
-}
-
-/// The thread's queue, or the lack of one, if the thread last asked for this domain's.
-#[inline]
-fn last(domain: &DomainState, contents: Contents) -> Option<Option<&Queue>> {
-    let known = LAST.with(|last| last[contents as usize].get());
-    if !ptr::eq(known.domain, domain) {
-        return None;
-    }
-    // SAFETY: the table holds the queue of a living domain until `leave_thread`. Whatever removes
-    // an ended domain from the table clears this pair as well; `domain` lives.
-    Some(unsafe { known.queue.as_ref() })
-}
-
-#[inline]
-fn last_or_find<'c>(
-    domain: &'c DomainState,
-    tag: &dyn Named,
-    contents: Contents,
-) -> Option<&'c Queue> {
-    last(domain, contents).unwrap_or_else(|| find_queue(domain, tag, contents))
-}
-
-#[cold]
-fn find_queue<'c>(
-    domain: &'c DomainState,
-    tag: &dyn Named,
-    contents: Contents,
-) -> Option<&'c Queue> {
-    let queue = Table::get(|table| {
-        if table.exiting {
-            return ptr::null();
-        }
-        let queue = &mut table.entry(domain, tag).queues[contents as usize];
-        let add = || domain.queues.add(domain, thread::token(), contents);
-        Arc::as_ptr(queue.get_or_insert_with(add))
-    });
-    LAST.with(|last| last[contents as usize].set(Last { domain, queue }));
-    // SAFETY: null, or the table holds the queue until `leave_thread`, and while `domain` lives.
-    unsafe { queue.as_ref() }
-}
-
-/// The thread's queues in a domain, of those to which it ever added there.
-pub(crate) fn own_queues(domain: &DomainState) -> Vec<Arc<Queue>> {
-    let queues = |table: &mut Table| Some(table.find(domain)?.queues.clone());
-    Table::existing(queues).flatten().into_iter().flatten().flatten().collect()
-}
-
-/// The thread's queue of retired objects in a domain, if it ever retired anything there. Without a
-/// count: the calling thread's table holds it until the thread ends.
-pub(crate) fn own_objects(domain: &DomainState) -> Option<&Queue> {
-    let queue = Table::existing(|table| {
-        table.find(domain)?.queues[Contents::Objects as usize].as_ref().map(Arc::as_ptr)
-    });
-    // SAFETY: the table holds the queue until `leave_thread`, and while `domain` lives.
-    unsafe { queue??.as_ref() }
+/// How many slots the calling thread has in a domain.
+pub(crate) fn slots_in(domain: &DomainState) -> usize {
+    Table::existing(|table| table.slots_in(domain).count()).unwrap_or(0)
 }
 
 /// Marks the sections that the thread is in, of any domain: it does its deferred work when they
@@ -291,8 +64,7 @@ pub(crate) fn make_overdue() {
 /// next quiescent states.
 pub(crate) fn make_due(domain: &DomainState) {
     Table::existing(|table| {
-        let slots = table.find(domain).into_iter().flat_map(Local::slots);
-        let online = slots.filter(|slot| slot.is_qsbr() && !slot.is_quiescent());
+        let online = table.slots_in(domain).filter(|slot| slot.is_qsbr() && !slot.is_quiescent());
         online.for_each(Slot::mark_overdue);
     });
 }
@@ -329,17 +101,13 @@ pub(crate) fn refresh_may_be_over_limit() -> bool {
     has
 }
 
-/// The queues whose local stocks are above the limit, each with its domain.
-pub(crate) fn queues_over_limit() -> Vec<(Handle, Arc<Queue>)> {
-    let queues = Table::existing(|table| {
-        let over_limit = table.watched().flat_map(|local| {
-            let queues = local.queues.iter().flatten();
-            let over_limit = queues.filter(|queue| queue.local_stock().stock().is_over_limit());
-            over_limit.filter_map(|queue| Some((local.domain.upgrade()?, Arc::clone(queue))))
-        });
-        over_limit.collect()
+/// The domains whose limits the thread exceeds.
+pub(crate) fn domains_over_limit() -> Vec<Handle> {
+    let domains = Table::existing(|table| {
+        let over_limit = table.watched().filter(|local| local.is_over_limit());
+        over_limit.filter_map(Local::handle).collect()
     });
-    queues.unwrap_or_default()
+    domains.unwrap_or_default()
 }
 
 /// What kind of sections a thread is in, of any domain.
@@ -374,8 +142,7 @@ fn each_section(mut f: impl FnMut(&Slot)) {
     // A domain must not end while its slots are read. Nor may it end under the borrow, since it
     // would run callbacks: so a handle here, which may become its last, is dropped after that.
     let mut handles = Vec::new();
-    let each = |local: &Local| local.slots().for_each(&mut if_section);
-    Table::existing(|table| table.each_watched(&mut handles, each));
+    Table::existing(|table| table.each_watched(&mut handles, &mut if_section));
     record::own().for_each(if_section);
 }
 
@@ -386,7 +153,7 @@ mod tests {
     use std::thread;
 
     use crate::reclaim::free::{Callback, Closure};
-    use crate::reclaim::thread_queue::Contents;
+    use crate::reclaim::thread_queue::{Contents, OwnQueue};
 
     /// How often the callback below read, and how often it was refused.
     static READ: [AtomicU32; 2] = [const { AtomicU32::new(0) }; 2];
@@ -397,8 +164,10 @@ mod tests {
     }
 
     fn add<F: FnOnce() + Send + 'static>(queue: &crate::reclaim::thread_queue::Queue, f: F) {
-        // SAFETY: only this thread adds; a closure of that kind.
-        unsafe { queue.add(&Closure::<F>::KIND, Closure(f), 0) };
+        // SAFETY: only this thread adds.
+        let own = unsafe { OwnQueue::at(queue) }.expect("not null");
+        // SAFETY: a closure of that kind.
+        unsafe { own.add(&Closure::<F>::KIND, Closure(f), 0) };
     }
 
     /// An exiting thread may hold the last handle of a domain, and runs the callbacks that wait
@@ -410,7 +179,7 @@ mod tests {
         // SAFETY: until the lock below is released a handle exists: `domain`, then the thread's.
         let core = unsafe { &*handles.as_ptr() };
         // Not by `call`, which tells the worker: then the worker might have the last handle.
-        add(&core.queues.add(core, 1, Contents::Closures), read);
+        add(&core.queues.add_of_nobody(core, Contents::Closures), read);
         let (has_read, is_told) = mpsc::channel();
         let (locked, may_end) = mpsc::channel::<()>();
         let reader = thread::spawn(move || {

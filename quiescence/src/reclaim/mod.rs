@@ -1,15 +1,15 @@
 //! Reclamation: callbacks from the call that queues them until they have run, and the limit on
 //! memory that waits.
 //!
-//! - [`domain_state`]: the state of a domain, with its parts: charges, [`thread_queue`] and
-//!   [`head_queue`]; and references to it. [`domains`]: the list of those in use. [`by_address`]:
-//!   tables with one entry for each domain.
+//! - [`domain_state`]: the state of a domain, with its parts: charges, [`thread_queue`],
+//!   [`queues`] and [`head_queue`]; references to it, and the list of
+//!   those in use. [`by_address`]: tables with one entry for each domain.
 //! - [`stream`]: the callbacks of one thread, written one after the other.
 //! - [`llist`]: a lock-free list that any thread pushes on and one thread takes as a whole.
 //! - [`head`]: what an object carries to wait without memory of the library's.
 //! - `at_limit`: what a thread does at the limit.
 //! - [`defer`]: the ways in which a callback is queued, and who runs it; with the road of a retired
-//!   object. [`reserve`]: room for one, before it is unlinked.
+//!   object; room for one, before it is unlinked.
 //! - [`retire`], [`weigh`]: what can be retired; the memory that a value owns. [`free`]: the kinds
 //!   of callbacks.
 //! - `ends`: what is left to do where a section, a thread or a domain ends, called through `HOOKS`.
@@ -32,7 +32,6 @@ pub(crate) mod cache;
 pub(crate) mod debug_objects;
 pub(crate) mod defer;
 pub(crate) mod domain_state;
-pub(crate) mod domains;
 pub(crate) mod ends;
 pub(crate) mod free;
 pub(crate) mod head;
@@ -41,7 +40,6 @@ pub(crate) mod kept;
 pub(crate) mod llist;
 pub(crate) mod local;
 pub(crate) mod rescan;
-pub(crate) mod reserve;
 pub(crate) mod retire;
 pub(crate) mod running;
 pub(crate) mod sleepable;
@@ -50,4 +48,5 @@ pub(crate) mod weigh;
 pub(crate) mod worker;
 
 pub(crate) use domain_state::head_queue;
+pub(crate) use domain_state::queues;
 pub(crate) use domain_state::thread_queue;

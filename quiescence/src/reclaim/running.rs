@@ -6,8 +6,8 @@ use std::ptr;
 
 use grace::limit::Amount;
 
-use crate::gp::gp_words::Surroundings;
 use crate::gp::grace_periods::GracePeriods;
+use crate::gp::wake::Surroundings;
 use crate::reclaim::stream::Progress;
 
 /// The room that a domain's callbacks make on this thread while they are run: callbacks that they
@@ -83,6 +83,7 @@ pub(crate) fn nested_in_callbacks() -> u32 {
 
 /// Runs `f`, which runs a domain's callbacks; the room that they make is in `room_made`. In a
 /// liburcu domain, between the begin and end functions of its [`Surroundings`].
+#[inline] // a go is short: nine objects or so
 pub(crate) fn running_callbacks<R>(
     grace_periods: &GracePeriods,
     room_made: &RoomMade,

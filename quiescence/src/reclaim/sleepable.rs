@@ -11,11 +11,14 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicPtr;
 use std::sync::atomic::Ordering::{AcqRel, Acquire};
 
+use grace::Start;
 use grace::srcu::AdaptiveDelay;
 
+use crate::gp::engine::{Engine, Settings};
+use crate::gp::observers::Observers;
 use crate::reclaim::domain_state::{DomainState, Handle, Named};
-use crate::srcu::SrcuCounts;
-use crate::srcu::driver::DELAY;
+use crate::srcu::driver::{self, DELAY, Sections, Unfinished};
+use crate::srcu::{OwnSrcuCounts, SrcuCounts, track};
 
 /// Counts, and the state that waits for the sections counted there.
 pub(crate) struct SleepableDomain {
@@ -135,6 +138,59 @@ impl SleepableDomain {
                 }
             };
         NonNull::new(first).expect("a state, once there is one")
+    }
+}
+
+impl DomainState {
+    /// A sleepable domain, which owns its counts from now on.
+    ///
+    /// # Safety
+    /// They came from [`SrcuCounts::take`] and no other code gives them back.
+    pub(crate) unsafe fn sleepable(
+        name: Option<&'static str>,
+        delay: AdaptiveDelay,
+        srcu_counts: NonNull<SrcuCounts>,
+    ) -> Self {
+        // A grace period begins as soon as a thread drives, and its driver says what is put off.
+        let settings = Settings { policy: Engine::Poll.policy(), ..Settings::DEFAULT };
+        let mut domain = Self::new(Start::ZERO, settings);
+        let grace_periods = &mut domain.grace_periods;
+        grace_periods.observers.declared_name = name;
+        grace_periods.observers.number = Observers::next_number();
+        // SAFETY: `self.srcu_counts` keeps them until the grace periods have been dropped, which
+        // are declared before it.
+        let sections = unsafe { Sections::new(srcu_counts, delay) };
+        grace_periods.make_sleepable(Box::new(sections));
+        // SAFETY: by the contract.
+        domain.srcu_counts = Some(unsafe { OwnSrcuCounts::new(srcu_counts) });
+        domain
+    }
+
+    /// Gives up the counts without giving them back: another domain has them, and this one ends.
+    pub(crate) fn let_srcu_counts_go(&mut self) {
+        if let Some(srcu_counts) = self.srcu_counts.take() {
+            std::mem::forget(srcu_counts);
+        }
+    }
+
+    /// The counts of a sleepable domain.
+    ///
+    /// # Panics
+    /// If it is a domain of registered threads.
+    #[inline]
+    pub(crate) fn srcu_counts(&self) -> &SrcuCounts {
+        self.srcu_counts.as_ref().expect("a sleepable domain").get()
+    }
+
+    /// The sections that the grace period in progress waits for; `None` in a domain of registered
+    /// threads, and if there is none in progress.
+    pub(crate) fn unfinished_sections(&self) -> Option<Unfinished> {
+        driver::unfinished_sections(&self.grace_periods, self.srcu_counts.as_ref()?.get())
+    }
+
+    /// The oldest guard that is tracked, and how many are.
+    pub(crate) fn oldest_guard(&self) -> Option<(track::Live, usize)> {
+        track::oldest(self.srcu_counts.as_ref()?.get().address())
     }
 }
 

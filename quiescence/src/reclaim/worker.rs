@@ -34,9 +34,9 @@
 //! thread of low priority among busy ones: for seconds) delays no other domain: the worker
 //! continues, and comes back at the next tick. It still waits for both locks after it has run
 //! callbacks, to record that; for the machine's and the registry's once it has begun to drive; for
-//! the lock of the list of queues, under which other threads wait for a queue's lock; for the locks
-//! of ended threads' queues, whose callbacks it moves; and when the system or the allocator makes
-//! it wait, as when it unmaps memory while another thread is stopped in `mmap`.
+//! the lock of the list of queues, under which other threads wait for a queue's lock; and when the
+//! system or the allocator makes it wait, as when it unmaps memory while another thread is stopped
+//! in `mmap`.
 
 use std::ptr;
 use std::sync::Arc;
@@ -379,11 +379,7 @@ fn run_queues(domain: &DomainState, task: &mut Task, queues: &mut [Arc<Queue>], 
         }
         let mut turns = RUNS_PER_TURN;
         while turns != 0 {
-            match queue.run_some_unless_busy(
-                domain,
-                thread::token(),
-                domain.grace_periods.tuning.run_min(),
-            ) {
+            match queue.run_some_unless_busy(domain, domain.grace_periods.tuning.run_min()) {
                 0 => break,
                 some => ran += some,
             }
@@ -448,8 +444,9 @@ mod tests {
     use crate::Domain;
     use crate::domain::builder::Builder;
     use crate::domain::tag::DomainTag;
+    use crate::reclaim::by_address::HasAddress;
     use crate::reclaim::free::{Address, Boxed, Callback, Closure};
-    use crate::reclaim::thread_queue::{BATCH, Contents};
+    use crate::reclaim::thread_queue::{BATCH, Contents, OwnQueue};
 
     /// Has the worker end in its next turn.
     static END: AtomicBool = AtomicBool::new(false);
@@ -514,7 +511,7 @@ mod tests {
     fn with_callback(builder: Builder) -> Domain {
         let domain = builder.build();
         let core = domain.tag().core();
-        let queue = core.queues.add(core, 1, Contents::Closures);
+        let queue = core.queues.add_of_nobody(core, Contents::Closures);
         add(&queue, || ());
         domain
     }
@@ -524,8 +521,13 @@ mod tests {
     }
 
     fn add_of<F: FnOnce() + Send + 'static>(queue: &Queue, bytes: u64, f: F) {
-        // SAFETY: only this thread adds; a closure of that kind.
-        unsafe { queue.add(&Closure::<F>::KIND, Closure(f), bytes) };
+        // SAFETY: a closure of that kind.
+        unsafe { own(queue).add(&Closure::<F>::KIND, Closure(f), bytes) };
+    }
+
+    fn own(queue: &Queue) -> OwnQueue<'_> {
+        // SAFETY: only one thread of a test adds.
+        unsafe { OwnQueue::at(queue) }.expect("not null")
     }
 
     fn task(domain: &Domain, close_at: Instant) -> Task {
@@ -585,15 +587,15 @@ mod tests {
         tuning.bytes_max = 8_000;
         domain.tune(tuning);
         let core = domain.tag().core();
-        let queue = core.queues.add(core, 1, Contents::Closures);
+        let queue = core.queues.add_of_nobody(core, Contents::Closures);
         add_of(&queue, 1_000, || ());
-        assert!(queue.is_full(core, BATCH), "an eighth of the limit");
+        assert!(own(&queue).is_full(core, BATCH), "an eighth of the limit");
         queue.close(core, Urgency::Background);
-        assert!(!queue.is_full(core, BATCH));
+        assert!(!own(&queue).is_full(core, BATCH));
         add_of(&queue, 999, || ());
-        assert!(!queue.is_full(core, BATCH), "less than an eighth is open");
+        assert!(!own(&queue).is_full(core, BATCH), "less than an eighth is open");
         add_of(&queue, 1, || ());
-        assert!(queue.is_full(core, BATCH));
+        assert!(own(&queue).is_full(core, BATCH));
     }
 
     /// The clock is read also in a run of adjacent callbacks.
@@ -604,17 +606,17 @@ mod tests {
         tuning.run_time = Duration::ZERO;
         domain.tune(tuning);
         let core = domain.tag().core();
-        let queue = core.queues.add(core, 1, Contents::Closures);
+        let queue = core.queues.add_of_nobody(core, Contents::Closures);
         add(&queue, || ());
         for number in 0..999_u64 {
             let object = Box::into_raw(Box::new(number));
-            // SAFETY: only this thread adds; from a box.
-            unsafe { queue.add(&Address::<Boxed<u64>>::KIND, object, 0) };
+            // SAFETY: from a box.
+            unsafe { own(&queue).add(&Address::<Boxed<u64>>::KIND, object, 0) };
         }
         queue.close(core, Urgency::Normal);
         core.grace_periods.advance(Me::NOBODY);
-        assert_eq!(queue.run_some(core, 1, 1_000), 32, "one look, after one callback and 31 boxes");
-        while queue.run_some(core, 1, 1_000) != 0 {}
+        assert_eq!(queue.run_some(core, 1_000), 32, "one look, after one callback and 31 boxes");
+        while queue.run_some(core, 1_000) != 0 {}
         assert!(queue.is_empty());
     }
 
@@ -632,7 +634,7 @@ mod tests {
         let ended: Vec<_> = (0..10).map(|_| patient().tag().handle().downgrade()).collect();
         let _last = patient();
         let state = WORKER.lock();
-        assert_eq!(ended.iter().filter(|one| state.domains.has(one.as_ptr())).count(), 0);
+        assert_eq!(ended.iter().filter(|one| state.domains.has(one.address())).count(), 0);
     }
 
     /// A domain that needs nothing for a moment, and is announced anew, still rests as long.

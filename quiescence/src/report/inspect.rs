@@ -47,33 +47,36 @@ impl DomainState {
     /// Looks at the domain.
     pub(crate) fn look(&self) -> Look {
         let now_ns = clock::monotonic_ns();
-        self.grace_periods.stand_still(|machine, current, registry, announced| {
-            let (sequence, waits_since_ns) = (machine.sequence(), current.waits_since_ns);
-            let in_progress = sequence.in_progress().then(|| InProgress {
-                number: sequence.ended().wrapping_add(1),
-                waits_ns: waits_since_ns.map_or(0, |since_ns| now_ns.saturating_sub(since_ns)),
+        // Meanwhile no grace period takes a step, and no reader registers or unregisters.
+        let (state, registry) = (self.grace_periods.lock(), self.grace_periods.registry());
+        let machine = state.machine();
+        let (sequence, waits_since_ns) = (machine.sequence(), state.current.waits_since_ns);
+        let in_progress = sequence.in_progress().then(|| InProgress {
+            number: sequence.ended().wrapping_add(1),
+            waits_ns: waits_since_ns.map_or(0, |since_ns| now_ns.saturating_sub(since_ns)),
+        });
+        let waits_ns = in_progress.map_or(0, |in_progress| in_progress.waits_ns);
+        let (engine, longest_reader) = if self.grace_periods.is_sleepable() {
+            let reader = self.oldest_guard().map(|(live, _)| LongestReader {
+                qsbr: false,
+                thread: live.thread,
+                location: Some(live.location),
+                at_least_ns: now_ns.saturating_sub(live.since_ns),
             });
-            let waits_ns = in_progress.map_or(0, |in_progress| in_progress.waits_ns);
-            let (engine, longest_reader) = if self.grace_periods.is_sleepable() {
-                let reader = self.oldest_guard().map(|(live, _)| LongestReader {
-                    qsbr: false,
-                    thread: live.thread,
-                    location: Some(live.location),
-                    at_least_ns: now_ns.saturating_sub(live.since_ns),
-                });
-                ("srcu", reader)
-            } else {
-                let reader = longest(registry, announced).map(|(slot, turns)| LongestReader {
+            ("srcu", reader)
+        } else {
+            let reader = longest(&registry, self.grace_periods.announced()).map(|(slot, turns)| {
+                LongestReader {
                     qsbr: slot.is_qsbr(),
                     thread: slot.thread(),
                     location: slot.began(),
                     // Under the number that was announced last, it may have begun just now.
                     at_least_ns: if turns == 0 { 0 } else { waits_ns },
-                });
-                (Engine::of_policy(*machine.policy()).name(), reader)
-            };
-            Look { engine, in_progress, longest_reader }
-        })
+                }
+            });
+            (Engine::of_policy(*machine.policy()).name(), reader)
+        };
+        Look { engine, in_progress, longest_reader }
     }
 }
 

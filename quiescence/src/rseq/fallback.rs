@@ -37,7 +37,7 @@ use crate::os::forking::{AtFork, ForkMutex};
 use crate::os::sync::{Rank, const_unless_loom};
 use crate::reclaim::domain_state::Named;
 use crate::reclaim::sleepable::SleepableDomain;
-use crate::reclaim::{domains, worker};
+use crate::reclaim::{domain_state, worker};
 use crate::srcu::{Index, Section, SrcuCounts};
 
 /// The counts of those who cannot read in a sequence.
@@ -86,7 +86,7 @@ impl Fallback {
         if self.prepared.load(Acquire) {
             return;
         }
-        let state = domains::known(&self.domain);
+        let state = domain_state::known(&self.domain);
         // A reader that is preempted there is not at fault: no report after milliseconds.
         let mut tuning = state.grace_periods.tuning.get();
         tuning.stall_after_expedited = tuning.stall_after;
@@ -105,7 +105,7 @@ impl Fallback {
     /// Waits until all sections that have begun have ended.
     pub(super) fn synchronize(&self) {
         self.prepare();
-        let domain = domains::known(&self.domain);
+        let domain = domain_state::known(&self.domain);
         // No thread is registered here, whose section it would have to be refused for.
         while !domain.grace_periods.synchronize(Urgency::Expedited, Me::NOBODY) {}
     }

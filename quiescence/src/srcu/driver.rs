@@ -21,7 +21,7 @@ use grace::srcu::{Action, AdaptiveDelay, Cookie, Event, Sequence, SrcuMachine, W
 
 use super::{Index, OwnSrcuCounts, SrcuCounts};
 use crate::gp::grace_periods::handover::{Away, Patience};
-use crate::gp::grace_periods::{Counted, Driver, GracePeriods, Me, State, Until};
+use crate::gp::grace_periods::{Counted, Driver, GracePeriods, Locked, Me, Until};
 use crate::os::sync::{self, Mutex, MutexGuard, Rank};
 use crate::os::{clock, fence};
 
@@ -86,17 +86,17 @@ impl Counted for Sections {
     fn drive<'a>(
         &self,
         domain: &'a GracePeriods,
-        mut state: MutexGuard<'a, State>,
+        mut state: Locked<'a>,
         driver: &Driver,
-    ) -> MutexGuard<'a, State> {
+    ) -> Locked<'a> {
         let srcu_counts = self.srcu_counts.get();
         let mut has_put_off = false;
-        while state.machine.poll() != grace::Action::Idle {
-            let action = self.srcu().next(domain, &mut state);
+        while state.poll() != grace::Action::Idle {
+            let action = self.srcu().next(&mut state);
             let event = match action {
                 Action::Idle => {
-                    domain.end_alone(&mut state); // [SR-3]
-                    if state.may_stop(driver.until) {
+                    state.end_counted(); // [SR-3]
+                    if state.may_stop(driver.until, state.machine().sequence()) {
                         return state;
                     }
                     continue;
@@ -129,15 +129,15 @@ impl Counted for Sections {
                 Action::Check { index } => {
                     let mut holdouts = 0;
                     // Before the heavy fence in `unfinished` [UL-1].
-                    domain.show_begin(state.machine.sequence());
+                    state.show_begin();
                     let check = || holdouts = unfinished(domain, srcu_counts, Index::from(index));
-                    state = domain.away(state, Away::WORKS, check);
-                    if domain.is_superseded(driver) {
+                    state = state.away(Away::WORKS, check);
+                    if domain.is_superseded(driver.term) {
                         return state;
                     }
                     state.watch.holdouts = usize::try_from(holdouts).unwrap_or(usize::MAX);
                     if holdouts != 0 {
-                        let urgency = state.machine.urgency();
+                        let urgency = state.machine().urgency();
                         state.current.must_wait(urgency);
                     }
                     let drained = holdouts == 0; //~ one-scan early-hand-out no-scan
@@ -147,7 +147,7 @@ impl Counted for Sections {
                     let index = srcu_counts.other_index();
                     let longest_ns = u64::from(microseconds) * 1_000;
                     let away = Away::naps(Duration::from_nanos(longest_ns));
-                    state = domain.away(state, away, || spin(srcu_counts, index, longest_ns));
+                    state = state.away(away, || spin(srcu_counts, index, longest_ns));
                     Some(Event::Spun)
                 }
                 Action::Flip { to } => {
@@ -156,7 +156,7 @@ impl Counted for Sections {
                 }
                 Action::HandOut { .. } => Some(Event::HandedOut),
             };
-            if !domain.still_drives(&mut state, driver) {
+            if !state.still_drives(driver.term) {
                 return state;
             }
             if let Some(event) = event {
@@ -176,18 +176,18 @@ impl GracePeriods {
     pub(crate) fn synchronize_within(&self, urgency: Urgency, longest: Duration) -> bool {
         let began_ns = clock::monotonic_ns();
         let longest_ns = u64::try_from(longest.as_nanos()).unwrap_or(u64::MAX);
-        let mut state = sync::lock(&self.state);
-        let cookie = self.request_locked(&mut state, urgency);
+        let mut state = self.lock();
+        let cookie = state.request(urgency);
         let aim = (Until::MustWait { tick: false }, Me::NOBODY);
         let (mut driver, mut patience) = (None, Patience::NEW);
         let is_over = loop {
             if !state.driven {
-                driver = Some(self.begin_term(aim.0, aim.1));
+                driver = Some(state.begin_term(aim.0, aim.1));
             }
             if let Some(driver) = driver.take() {
                 state = self.drive(state, driver).0;
             }
-            if state.machine.sequence().is_done(cookie) {
+            if state.machine().sequence().is_done(cookie) {
                 break true;
             }
             let now_ns = clock::monotonic_ns();
@@ -202,10 +202,7 @@ impl GracePeriods {
                 (state, driver) = self.await_turn(state, &mut patience, aim, left);
             } else if nap_ns != 0 {
                 self.counters().sleeps.fetch_add(1, Relaxed);
-                state.sleepers += 1;
-                let nap = Some(Duration::from_nanos(nap_ns));
-                state = sync::wait_at_most(&self.turn, state, nap).0;
-                state.sleepers = state.sleepers.saturating_sub(1); // a fork forgets sleepers
+                state = state.wait_as_sleeper(Duration::from_nanos(nap_ns)).0;
             }
         };
         drop(state);
@@ -216,8 +213,8 @@ impl GracePeriods {
 
 impl SrcuState {
     /// What is to be done for the domain's grace period in progress; nothing once it can end.
-    fn next(&mut self, domain: &GracePeriods, state: &mut State) -> Action {
-        if domain.begin(state, true) {
+    fn next(&mut self, state: &mut Locked<'_>) -> Action {
+        if state.begin(true) {
             self.cookie = self.machine.snapshot(); // [SR-3]
             self.ticked_ns = clock::monotonic_ns();
         }
@@ -227,14 +224,14 @@ impl SrcuState {
 
     /// Tells the machine what its driver has seen or done; and first, how urgent it is by now: a
     /// thread may have come meanwhile, and the machine says next how long it waits.
-    fn report(&mut self, state: &State, event: Event) {
+    fn report(&mut self, state: &Locked<'_>, event: Event) {
         self.hear_urgency(state);
         self.machine.observe(event).expect("each action is answered by its own event");
     }
 
     /// For the delay function a thread that waits is in a hurry, and callbacks are not.
-    fn hear_urgency(&mut self, state: &State) {
-        let urgency = match state.machine.urgency() {
+    fn hear_urgency(&mut self, state: &Locked<'_>) {
+        let urgency = match state.machine().urgency() {
             Urgency::Background => Urgency::Normal,
             Urgency::Normal | Urgency::Expedited => Urgency::Expedited,
         };
@@ -242,7 +239,7 @@ impl SrcuState {
     }
 
     /// How long the next run is still put off. Tells the machine of ticks if it is not.
-    fn until_run(&mut self, state: &State) -> Option<Duration> {
+    fn until_run(&mut self, state: &Locked<'_>) -> Option<Duration> {
         if state.put_off_until_ns == 0 {
             return None;
         }
@@ -280,16 +277,16 @@ fn spin(srcu_counts: &SrcuCounts, index: Index, longest_ns: u64) {
 /// Sleeps for so long, or until somebody is in more of a hurry.
 fn nap<'a>(
     domain: &'a GracePeriods,
-    mut state: MutexGuard<'a, State>,
+    mut state: Locked<'a>,
     driver: &Driver,
     left: Duration,
-) -> MutexGuard<'a, State> {
-    if domain.is_superseded(driver) || state.put_off_until_ns == 0 {
+) -> Locked<'a> {
+    if domain.is_superseded(driver.term) || state.put_off_until_ns == 0 {
         return state; // another thread has come while a report was made
     }
     domain.counters().sleeps.fetch_add(1, Relaxed); // a statistic
     state.conduct.away = Away::naps(left);
-    sync::wait_at_most(&domain.turn, state, Some(left)).0
+    state.wait(left).0
 }
 
 /// The sections that the grace period in progress waits for; `None` if there is none in progress.
@@ -297,8 +294,8 @@ pub(crate) fn unfinished_sections(
     domain: &GracePeriods,
     srcu_counts: &SrcuCounts,
 ) -> Option<Unfinished> {
-    let state = sync::lock(&domain.state);
-    if !state.machine.sequence().in_progress() {
+    let state = domain.lock();
+    if !state.machine().sequence().in_progress() {
         return None;
     }
     let index = srcu_counts.other_index(); // under the lock no thread flips them
@@ -331,18 +328,17 @@ mod tests {
         let start = Sequence::after(0);
         let machine = SrcuMachine::new(DELAY, start);
         let mut srcu = SrcuState { machine, cookie: Cookie::done_at(start), ticked_ns: 0 };
-        let mut state = sync::lock(&domain.state);
-        let cookie = state.machine.snapshot();
-        state.machine.require(cookie, Urgency::Background).unwrap();
-        assert!(matches!(srcu.next(&domain, &mut state), Action::Queue(_)));
+        let mut state = domain.lock();
+        state.request(Urgency::Background);
+        assert_eq!(state.poll(), grace::Action::Fence);
+        assert!(matches!(srcu.next(&mut state), Action::Queue(_)));
         srcu.report(&state, Event::Queued);
-        assert_eq!(srcu.next(&domain, &mut state), Action::Await);
+        assert_eq!(srcu.next(&mut state), Action::Await);
         srcu.report(&state, Event::Runs);
         (0..12).for_each(|_| srcu.machine.tick(1));
-        assert!(matches!(srcu.next(&domain, &mut state), Action::Check { .. }));
-        let cookie = state.machine.snapshot();
-        state.machine.require(cookie, Urgency::Expedited).unwrap();
+        assert!(matches!(srcu.next(&mut state), Action::Check { .. }));
+        state.request(Urgency::Expedited);
         srcu.report(&state, Event::Checked { drained: false });
-        assert_eq!(srcu.next(&domain, &mut state), Action::Queue(Wait::Microseconds(50)));
+        assert_eq!(srcu.next(&mut state), Action::Queue(Wait::Microseconds(50)));
     }
 }

@@ -66,10 +66,10 @@ const CALLS: [&str; 9] = [
 const EXCEPTIONS: [(&str, &str, &str); 6] = [
     ("os/user_code.rs", "catch_unwind(", "is what the others go through"),
     ("domain/tasks.rs", "catch_unwind(", "hands what a barrier panics with to its task"),
-    ("gp/grace_periods.rs", ".wake()", "a futex"),
+    ("gp/grace_periods/steps.rs", ".wake()", "a futex"),
     ("gp/grace_periods/liburcu.rs", ".wake()", "a futex"),
     ("gp/grace_periods/handover.rs", ".wake()", "a futex"),
-    ("gp/gp_words.rs", ".wake()", "a futex"),
+    ("gp/slot.rs", ".wake()", "a futex"),
 ];
 
 #[test]

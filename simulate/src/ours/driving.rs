@@ -210,10 +210,10 @@ impl World<'_> {
         }
         self.readers[id].marked = false;
         self.domain.marks -= 1;
-        if self.domain.marks == 0 {
-            for sleeper in self.domain.take_sleepers() {
-                self.wake(sleeper);
-            }
+        if self.domain.marks == 0
+            && let Some(sleeper) = self.domain.sleeper.take()
+        {
+            self.wake(sleeper);
         }
     }
 

@@ -7,8 +7,7 @@
 use grace::Cookie;
 use grace::handover::{PassersPatience, Patience, Progress};
 
-use super::driving::{Domain, Drive};
-use super::report::Spending;
+use super::driving::Drive;
 use super::world::{Frame, Next, ThreadId, World};
 use crate::events::Time;
 
@@ -30,19 +29,11 @@ pub(super) struct Conduct {
     pub(super) steps: u64,
     pub(super) away: Away,
     passers: PassersPatience,
-    /// Waiters that sleep until the holdouts have left, as the driver does.
-    beside: Vec<ThreadId>,
 }
 
 impl Conduct {
     pub(super) const fn new() -> Self {
-        Self {
-            term: 0,
-            steps: 0,
-            away: Away::Works,
-            passers: PassersPatience::NEW,
-            beside: Vec::new(),
-        }
+        Self { term: 0, steps: 0, away: Away::Works, passers: PassersPatience::NEW }
     }
 
     const fn progress(&self) -> Progress {
@@ -70,22 +61,11 @@ enum Step {
     Looks,
     /// Among the followers, for so long.
     Sleeps(Time),
-    /// Beside the driver, which had come so far.
-    Beside(Progress),
 }
 
 impl LooksOn {
     pub(super) const fn new(cookie: Cookie) -> Self {
         Self { cookie, patience: Patience::NEW, step: Step::Looks }
-    }
-}
-
-impl Domain {
-    /// The holdouts have left: who sleeps for that.
-    pub(super) fn take_sleepers(&mut self) -> Vec<ThreadId> {
-        let mut sleepers = std::mem::take(&mut self.conduct.beside);
-        sleepers.extend(self.sleeper.take());
-        sleepers
     }
 }
 
@@ -101,20 +81,9 @@ impl World<'_> {
                 let was_notified = followers == self.domain.followers.len();
                 let (progress, least_ns) =
                     (self.domain.conduct.progress(), self.domain.conduct.least_ns());
-                if !was_notified && frame.patience.slept(progress, ns, least_ns) {
-                    return self.take_over_stalled(id, frame);
-                }
-            }
-            Step::Beside(progress) => {
-                frame.step = Step::Looks;
-                let sleepers = self.domain.conduct.beside.len();
-                self.domain.conduct.beside.retain(|sleeper| *sleeper != id);
-                let was_woken = sleepers == self.domain.conduct.beside.len();
-                if self.domain.driven && progress == self.domain.conduct.progress() {
-                    return match was_woken {
-                        true => self.take_over_stalled(id, frame),
-                        false => self.take_over(id, frame.cookie),
-                    };
+                let has_run_out = !was_notified && frame.patience.slept(progress, ns, least_ns);
+                if has_run_out && self.domain.driven && !self.is_asleep() {
+                    return self.take_over(id, frame.cookie);
                 }
             }
         }
@@ -126,7 +95,7 @@ impl World<'_> {
             let term = self.begin_term();
             return Next::Call(Frame::Drive(Drive::until(frame.cookie, self.own(id), term)));
         }
-        let sleepers = self.domain.followers.len() + self.domain.conduct.beside.len();
+        let sleepers = self.domain.followers.len();
         let conduct = &self.domain.conduct;
         let ns = frame.patience.left_ns(
             conduct.progress(),
@@ -137,19 +106,6 @@ impl World<'_> {
         self.domain.followers.push(id);
         frame.step = Step::Sleeps(ns);
         Next::SleepFor(ns)
-    }
-
-    /// A driver that sleeps for holdouts is where it should be: the waiter sleeps beside it.
-    fn take_over_stalled(&mut self, id: ThreadId, frame: &mut LooksOn) -> Next {
-        if !self.domain.driven {
-            return Next::Spend(0, Spending::GracePeriods); // it looks once more
-        }
-        if self.is_asleep() {
-            frame.step = Step::Beside(self.domain.conduct.progress());
-            self.domain.conduct.beside.push(id);
-            return Next::SleepFor(frame.patience.beside_ns());
-        }
-        self.take_over(id, frame.cookie)
     }
 
     fn take_over(&mut self, id: ThreadId, cookie: Cookie) -> Next {
@@ -182,7 +138,7 @@ impl World<'_> {
         self.counted.hand_overs += 1;
         self.domain.holdouts.iter().for_each(|&at| self.readers[at].marked = false);
         self.domain.marks = 0;
-        for sleeper in self.domain.take_sleepers() {
+        if let Some(sleeper) = self.domain.sleeper.take() {
             self.wake_at_cost(sleeper);
         }
     }

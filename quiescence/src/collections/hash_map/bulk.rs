@@ -11,7 +11,7 @@ use super::update::At;
 use super::walk::Walk;
 use crate::domain::tag::DomainTag;
 use crate::os::user_code::{self, Site};
-use crate::reclaim::{at_limit, reserve};
+use crate::reclaim::{at_limit, defer};
 
 /// Buckets that are gone over in one section, at most.
 const BATCH: usize = 16;
@@ -49,7 +49,7 @@ where
         let mut next = Some(0);
         while let Some(at) = next {
             // Retired after the section, where that may wait.
-            let mut taken = (!reserve::in_section()).then(Vec::new);
+            let mut taken = (!defer::in_section()).then(Vec::new);
             let _section = self.tag().enter(location);
             next = self.retain_batch(at, &mut keeps, &mut taken);
         }
@@ -204,8 +204,12 @@ where
             {
                 let old = Arc::clone(old);
                 drop(section);
-                // For a tick at most in a sleepable domain, and not in a section [D-2].
-                let is_over = at_limit::await_grace_period(self.domain.core());
+                let domain = self.domain.core();
+                let cookie = domain.grace_periods.snapshot();
+                // For a tick at most in a sleepable domain, and not in a section [D-2]. There this
+                // ends, also if another thread's grace period has ended meanwhile.
+                let is_over = at_limit::await_grace_period(domain)
+                    && domain.grace_periods.sequence().is_done(cookie);
                 if is_over {
                     // SAFETY: they were out of reach when they were found; the grace period began
                     // after that.

@@ -6,8 +6,8 @@ use std::ptr;
 use super::map::{Entry, HashMap};
 use super::node::{Left, NodeRef};
 use crate::domain::tag::DomainTag;
-use crate::reclaim::defer::{self, Patience};
-use crate::reclaim::reserve::{self, Reservation};
+use crate::reclaim::defer::{self, Patience, Reservation};
+use crate::reclaim::free::Pending;
 use crate::reclaim::retire::Retire;
 
 /// What one update takes out. It is retired when this is dropped: after the section of the update,
@@ -58,7 +58,7 @@ where
 
     /// The same with room for a box that is charged so much, if there is any.
     pub(super) fn with_box(mut self, charge: usize) -> Option<Self> {
-        self.room = Some(reserve::reserve_any(self.map.tag(), charge)?);
+        self.room = Some(defer::reserve_any(self.map.tag(), charge)?);
         Some(self)
     }
 
@@ -77,16 +77,13 @@ where
 {
     fn drop(&mut self) {
         let (map, tag, entry) = (self.map, self.map.tag(), self.entry.get());
-        if let Some(room) = self.room.take() {
-            // SAFETY: it lives until it is retired; null has no weight.
-            let bytes = unsafe { entry.as_ref() }.map_or(0, |entry| map.charge(entry));
-            // SAFETY: from a box, or null; taken out of the map by this update.
-            unsafe { room.retire(tag, entry, bytes) };
-        } else if !entry.is_null() {
-            // SAFETY: it lives until it is retired.
-            let bytes = map.charge(unsafe { &*entry });
-            // SAFETY: from a box; taken out of the map by this update.
-            unsafe { defer::retire_raw(tag, entry, bytes) };
+        // SAFETY: it lives until it is retired; null has no weight.
+        let bytes = unsafe { entry.as_ref() }.map_or(0, |entry| map.charge(entry));
+        // SAFETY: from a box, or null; taken out of the map by this update.
+        let entry = unsafe { Pending::boxed(tag.core(), entry) };
+        match self.room.take() {
+            Some(room) => room.retire(tag, entry, bytes),
+            None => defer::retire_box(tag, entry, bytes),
         }
         while let Some(node) = self.left.pop() {
             // In a section it goes over the limit, and the next update there is refused.

@@ -17,8 +17,8 @@ use crate::domain::sections;
 use crate::domain::tag::{DomainTag, Section};
 use crate::os::sync::AtomicPtr;
 use crate::os::user_code::{self, Site};
+use crate::reclaim::defer;
 use crate::reclaim::free::charge_of_box;
-use crate::reclaim::reserve;
 use crate::reclaim::weigh::{self, Weigh};
 use crate::sync::Counter;
 
@@ -258,7 +258,7 @@ impl<K, V, S, D: DomainTag> HashMap<K, V, S, D> {
     /// over the limit already.
     #[inline]
     pub(super) fn has_room(&self) -> bool {
-        self.domain.core().grace_periods.is_sleepable() || reserve::may_replace(self.tag(), None)
+        self.domain.core().grace_periods.is_sleepable() || defer::may_replace(self.tag(), None)
     }
 
     /// What one is charged that owns nothing.

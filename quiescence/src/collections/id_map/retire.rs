@@ -10,8 +10,8 @@ use super::map::IdMap;
 use crate::domain::sections;
 use crate::domain::tag::DomainTag;
 use crate::reclaim::defer;
+use crate::reclaim::free::Pending;
 use crate::reclaim::free::charge_of_box;
-use crate::reclaim::reserve;
 use crate::reclaim::retire::AtLimit;
 
 /// Why [`IdMap::try_replace`](super::IdMap::try_replace) has replaced nothing; with the value that
@@ -64,7 +64,7 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
     #[track_caller]
     pub(super) fn may_retire(&self, what: &str) {
         if !self.domain.core().grace_periods.is_sleepable()
-            && !reserve::may_replace(self.domain.tag(), self.constant_charge())
+            && !defer::may_replace(self.domain.tag(), self.constant_charge())
         {
             sections::refuse(&format!("IdMap::{what}"), &format!("try_{what}()"));
         }
@@ -78,8 +78,10 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
     pub(super) unsafe fn retire(&self, entry: NonNull<Entry<V>>) {
         // SAFETY: by the contract; others may read it, and V is Sync.
         let bytes = self.charge(unsafe { entry.as_ref() });
+        let tag = self.domain.tag();
         // SAFETY: from a box, by the contract, and out of reach.
-        unsafe { defer::retire_raw(self.domain.tag(), entry.as_ptr(), bytes) };
+        let entry = unsafe { Pending::boxed(tag.core(), entry.as_ptr()) };
+        defer::retire_box(tag, entry, bytes);
     }
 
     /// Takes the entry of an id out by `take`, if there is room for it, and retires it.
@@ -92,7 +94,7 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
         let tag = self.domain.tag();
         let section = tag.enter(Location::caller());
         let Some(now) = self.find(id, &section) else { return Ok(None) };
-        let room = reserve::reserve_any(tag, self.charge(now)).ok_or(AtLimit::unchanged(()))?;
+        let room = defer::reserve_any(tag, self.charge(now)).ok_or(AtLimit::unchanged(()))?;
         let taken = take(&section);
         drop(section);
         match taken {
@@ -100,7 +102,8 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
                 // SAFETY: as in `retire`; it was taken out just now.
                 let bytes = self.charge(unsafe { entry.as_ref() });
                 // SAFETY: as above.
-                unsafe { room.retire(tag, entry.as_ptr(), bytes) };
+                let entry = unsafe { Pending::boxed(tag.core(), entry.as_ptr()) };
+                room.retire(tag, entry, bytes);
             }
             None => room.put_back(tag.core()),
         }

@@ -19,7 +19,7 @@ use crate::os::sync::MutexGuard;
 use crate::os::user_code::{self, Site};
 use crate::reclaim::cache;
 use crate::reclaim::defer;
-use crate::reclaim::reserve;
+use crate::reclaim::free::Pending;
 use crate::reclaim::retire::AtLimit;
 
 /// The right to change a [`List`], and a cursor: what [`List::update`] gives.
@@ -245,7 +245,7 @@ impl<'l, T: Send + Sync + 'static, D: DomainTag> ListUpdater<'l, T, D> {
 
     /// Whether an element may be removed, to be retired then.
     fn has_room(&self) -> bool {
-        reserve::may_replace(self.list.domain().tag(), self.list.constant_charge())
+        defer::may_replace(self.list.domain().tag(), self.list.constant_charge())
     }
 }
 
@@ -272,7 +272,7 @@ impl<T: Send + Sync + 'static, D: DomainTag> Removed<'_, T, D> {
     /// # Safety
     /// It was taken out of the list, by the thread that calls this.
     unsafe fn add(&mut self, node: *mut Node<T>) {
-        if reserve::in_section() {
+        if defer::in_section() {
             // SAFETY: by this function's contract.
             return unsafe { self.retire(node) };
         }
@@ -288,8 +288,10 @@ impl<T: Send + Sync + 'static, D: DomainTag> Removed<'_, T, D> {
     unsafe fn retire(&self, node: *mut Node<T>) {
         // SAFETY: it is not retired yet; others may read it, and T is Sync.
         let bytes = self.list.charge(&unsafe { &*node }.value);
+        let tag = self.list.domain().tag();
         // SAFETY: elements are boxes, and this one is out of reach of later sections.
-        unsafe { defer::retire_raw(self.list.domain().tag(), node, bytes) };
+        let node = unsafe { Pending::boxed(tag.core(), node) };
+        defer::retire_box(tag, node, bytes);
     }
 }
 

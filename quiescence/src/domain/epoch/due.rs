@@ -9,7 +9,7 @@ use crate::gp::grace_periods::Me;
 use crate::reclaim::at_limit::context;
 use crate::reclaim::defer;
 use crate::reclaim::domain_state::{DomainState, Named};
-use crate::reclaim::local::{self, Own};
+use crate::reclaim::local;
 use crate::reclaim::thread_queue::Contents;
 
 /// Whether the calling thread may run callbacks, and wait for readers: it is in no section, in no
@@ -39,7 +39,7 @@ pub(super) fn close_own(domain: &DomainState) {
 
 /// Whether no other thread reads in the domain, so that a grace period takes no fence.
 fn is_alone(domain: &DomainState) -> bool {
-    domain.grace_periods.readers() <= Own::in_domain(domain).slots()
+    domain.grace_periods.readers() <= local::slots_in(domain)
 }
 
 /// Whether the calling thread has retired [`SHARE`] objects in the domain since it last dropped
@@ -62,7 +62,7 @@ pub(super) fn catch_up_after_section(domain: &DomainState, flushed: bool) {
         return drop_all_that_is_ready(domain);
     }
     if let Some(queue) = local::own_objects(domain) {
-        defer::run_or_advance(domain, queue, batch::run_share(queue.take_added()));
+        defer::run_or_advance(domain, &queue, batch::run_share(queue.take_added()));
     }
 }
 

@@ -13,8 +13,8 @@ use crate::domain::domain::Domain;
 use crate::domain::sections;
 use crate::domain::tag::{DomainTag, Section};
 use crate::reclaim::debug_objects;
-use crate::reclaim::defer;
-use crate::reclaim::reserve::{self, Reservation};
+use crate::reclaim::defer::{self, Reservation};
+use crate::reclaim::free::Pending;
 use crate::reclaim::retire::AtLimit;
 use crate::reclaim::weigh::{Scale, Weigh};
 
@@ -122,13 +122,13 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
         // before the exchange, not even its scale: where readers on other CPUs have its cache line,
         // a load and an exchange cost more than an exchange. (The handle of a domain that was made
         // at run time stands there, too, and is loaded.)
-        let by_size =
-            if self.is_sleepable() { None } else { reserve::reserve_by_size::<K, T>(tag) };
+        let by_size = if self.is_sleepable() { None } else { defer::reserve_by_size::<K, T>(tag) };
         let Some(room) = by_size else { return self.store_slowly(value) };
         let old = self.exchange(into_raw(value));
-        if self.scale.constant().is_some() {
+        if let Some(bytes) = self.scale.constant() {
             // SAFETY: it came from a box or is null, and is out of reach now.
-            unsafe { room.retire_by_size(tag, old) };
+            let old = unsafe { Pending::boxed(tag.core(), old) };
+            room.retire(tag, old, bytes);
         } else {
             // Given back: what the value weighs may be waited for.
             room.put_back(tag.core());
@@ -150,7 +150,7 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
             // Whether this is a section is not known, so nothing is waited for.
             return self.store_if_room(value);
         }
-        if !reserve::may_replace(tag, self.scale.constant()) {
+        if !defer::may_replace(tag, self.scale.constant()) {
             return Err(value);
         }
         // SAFETY: what was in the place, and is out of reach now.
@@ -188,12 +188,11 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
             Some(value) => self.scale.charge(tag.core(), value),
             None => 0,
         };
+        // SAFETY: as above; it is out of reach, by the contract.
+        let old = unsafe { Pending::boxed(tag.core(), old) };
         match room {
-            // SAFETY: as above; it is out of reach, by the contract.
-            Some(room) => unsafe { room.retire(tag, old, bytes) },
-            None if old.is_null() => {}
-            // SAFETY: as above.
-            None => unsafe { defer::retire_raw(tag, old, bytes) },
+            Some(room) => room.retire(tag, old, bytes),
+            None => defer::retire_box(tag, old, bytes),
         }
     }
 

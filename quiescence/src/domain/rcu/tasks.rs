@@ -11,8 +11,8 @@ use super::{Rcu, RcuOption, Unlinked, into_raw};
 use crate::domain::tag::DomainTag;
 use crate::domain::tasks::{GracePeriod, RoomWaiter};
 use crate::os::on_drop::OnDrop;
-use crate::reclaim::defer;
-use crate::reclaim::reserve::{self, Reservation};
+use crate::reclaim::defer::{self, Reservation};
+use crate::reclaim::free::{Address, Boxed, Pending};
 
 /// # For tasks
 /// Futures that need no runtime, and never block the thread that polls them.
@@ -123,15 +123,16 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
     #[track_caller]
     fn reserve_any(&self) -> Option<Reservation<'_>> {
         let charge = self.scale.constant().unwrap_or_else(|| self.charge_now());
-        reserve::reserve_any(self.domain.tag(), charge)
+        defer::reserve_any(self.domain.tag(), charge)
     }
 }
 
 impl<T: Send + Sync + 'static, K: DomainTag> Unlinked<T, K> {
     /// As [`into_inner`](Self::into_inner), for tasks: does not block the thread.
     ///
-    /// If the future is dropped before it is ready, the value is retired, over the domain's limit
-    /// if need be: nothing is waited for.
+    /// If the future is dropped before it is ready, nothing is waited for: the value is dropped, if
+    /// its grace period has ended and the thread is in no section; else it is retired, over the
+    /// domain's limit if need be.
     ///
     /// ```
     /// # use quiescence::{Rcu, tag::Sleepable};
@@ -155,28 +156,29 @@ impl<T: Send + Sync + 'static, K: DomainTag> Unlinked<T, K> {
         self.domain.core().grace_periods.sequence().is_done(self.unread_after)
     }
 
-    /// Retires it without waiting, over the limit if need be.
+    /// Retires it without waiting, over the limit if need be; or drops it, where nothing speaks
+    /// against that.
     fn retire_over(self) {
-        let is_unread = self.is_unread();
-        self.retire_by(|tag, pointer, bytes| {
-            // SAFETY: from a box and unreachable, see `new`; used once. For `is_unread` see
-            // `unread_after`.
-            unsafe { defer::retire_raw_over(tag, pointer, bytes, is_unread) };
+        let unread_after = self.unread_after;
+        self.retire_by(|tag, object, bytes| {
+            // SAFETY: see `unread_after`.
+            let timed = unsafe { object.since(unread_after) };
+            defer::retire_box_over(tag, timed, bytes);
         });
     }
 
     /// Retires it in room that it has.
     fn retire_in(self, room: Reservation<'_>) {
-        self.retire_by(|tag, pointer, bytes| {
-            // SAFETY: from a box and unreachable, see `new`; used once. Room in the same domain.
-            unsafe { room.retire(tag, pointer, bytes) };
-        });
+        self.retire_by(|tag, object, bytes| room.retire(tag, Some(object), bytes));
     }
 
-    fn retire_by(self, retire: impl FnOnce(&K, *mut T, usize)) {
+    fn retire_by(self, retire: impl FnOnce(&K, Pending<'_, Address<Boxed<T>>>, usize)) {
         let bytes = self.scale.charge(self.domain.core(), &self);
         let mut this = ManuallyDrop::new(self);
-        retire(this.domain.tag(), this.pointer.as_ptr(), bytes);
+        let address = Address::<Boxed<T>>(this.pointer.as_ptr());
+        // SAFETY: from a box and unreachable, see `new`; used once.
+        let object = unsafe { Pending::new(this.domain.core(), address) };
+        retire(this.domain.tag(), object, bytes);
         // SAFETY: `this` is not used or dropped as a whole any more; the domain is dropped once.
         unsafe { ptr::drop_in_place(&raw mut this.domain) };
     }

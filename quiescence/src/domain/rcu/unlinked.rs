@@ -10,6 +10,7 @@ use crate::domain::domain::{self, Domain};
 use crate::domain::guard::Global;
 use crate::domain::tag::DomainTag;
 use crate::reclaim::defer;
+use crate::reclaim::free::Pending;
 use crate::reclaim::weigh::Scale;
 
 /// A value that was taken out of its place: no new reader finds it, but some may still read it.
@@ -95,7 +96,8 @@ impl<T: Send + Sync + 'static, K: DomainTag> Drop for Unlinked<T, K> {
         let tag = self.domain.tag();
         let bytes = self.scale.charge(tag.core(), self);
         // SAFETY: from a box and unreachable, see `new`; no thread uses `self` after this.
-        unsafe { defer::retire_raw(tag, self.pointer.as_ptr(), bytes) };
+        let object = unsafe { Pending::boxed(tag.core(), self.pointer.as_ptr()) };
+        defer::retire_box(tag, object, bytes);
     }
 }
 

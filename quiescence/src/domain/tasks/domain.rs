@@ -6,6 +6,7 @@ use super::{Barrier, GracePeriod, RoomWaiter};
 use crate::domain::domain::{Cookie, Domain};
 use crate::domain::tag::DomainTag;
 use crate::reclaim::defer::{self, Patience};
+use crate::reclaim::free::Pending;
 use crate::reclaim::retire::{AtLimit, Retire};
 
 /// # For tasks
@@ -94,8 +95,8 @@ impl<K: DomainTag> Domain<K> {
             let mut limit = RoomWaiter::new(object.domain.clone());
             let queued =
                 poll_fn(|context| limit.poll_object(context, || object.try_retire())).await;
-            if !queued {
-                object.end();
+            if !queued && let Some(cookie) = limit.cookie() {
+                object.end(cookie);
             }
         }
     }
@@ -156,10 +157,14 @@ impl<K: DomainTag, P: Retire> Kept<K, P> {
         self.object.is_none()
     }
 
-    /// Its grace period is over.
-    fn end(&mut self) {
+    /// There is no room, and the grace period of this cookie, which was asked for after it came
+    /// here, may be over.
+    fn end(&mut self, cookie: grace::Cookie) {
         if let Some(object) = self.object.take() {
-            defer::end_after_wait(self.domain.tag(), object);
+            let pending = Pending::value(self.domain.core(), object);
+            // SAFETY: by what is said above.
+            let timed = unsafe { pending.since(cookie) };
+            defer::end_after_wait(self.domain.tag(), timed);
         }
     }
 }

@@ -23,9 +23,7 @@
 //! driver at doubling intervals from 50 us up to 0.8 s, about 15 times in a grace period of one
 //! second. A driver that stalls after a long wait for readers at most doubles that wait for the
 //! others. A driver that naps for a known time is given that time. A driver that sleeps until the
-//! last holdout wakes it has stalled if it was woken and does not run: so the waiter sleeps on the
-//! same bell, and the first of the two to run continues. (A reader compiled against liburcu wakes
-//! one sleeper only. There the waiter just loads `gp.futex` when its patience has run out.)
+//! last holdout wakes it has stalled if no holdout is left and it does not run.
 //!
 //! # What remains
 //!
@@ -35,17 +33,16 @@
 //! scan. A futex with priority inheritance would not help: the kernel does not lend the weight of
 //! one ordinary thread to another. Raising the driver's own scheduling class takes privileges
 //! (`RLIMIT_NICE`).
+//!
+//! Nothing here can end a grace period early: who takes over begins a term in [`super::steps`], and
+//! carries out what is pending there. A waiter that takes over too early has done it twice.
 
 use std::time::Duration;
 
 use grace::handover::PassersPatience;
-use grace::handover::Progress;
 
-use super::{Driver, GracePeriods, Me, State, Until};
-use crate::gp::gp_words;
-use crate::gp::registry::Registry;
-use crate::os::sync::{self, MutexGuard};
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use super::{Driver, GracePeriods, Locked, Me, Until};
+use std::sync::atomic::Ordering::AcqRel;
 
 /// What the driver does without the machine's lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,188 +113,83 @@ fn saturating_ns(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// What a waiter finds when it checks a driver without progress.
-enum Found {
-    /// It sleeps as it should, or the registry's lock is held.
-    Fine,
-    /// It sleeps until the count of the bell's rings is no longer this one.
-    Asleep(u32),
-    Stalled,
+impl Locked<'_> {
+    /// As [`unlocked`](Self::unlocked), for a driver that does so in its term. `driven` keeps other
+    /// threads from driving meanwhile, as long as their patience lasts; they can still make
+    /// requests.
+    #[inline(always)]
+    pub(crate) fn away(mut self, away: Away, f: impl FnOnce()) -> Self {
+        self.conduct.away = away;
+        self.unlocked(f)
+    }
+
+    /// As [`wait`](Self::wait), for one of those that a driver is to notify.
+    pub(crate) fn wait_as_sleeper(mut self, most: Duration) -> (Self, bool) {
+        self.sleepers += 1;
+        let (mut state, late) = self.wait(most);
+        state.sleepers = state.sleepers.saturating_sub(1); // a fork forgets sleepers
+        (state, late)
+    }
 }
 
 impl GracePeriods {
-    pub(crate) fn progress(&self, state: &State) -> Progress {
-        // Relaxed: written under the machine's lock, which the caller holds.
-        Progress { term: self.term.load(Relaxed), steps: state.conduct.steps }
-    }
-
-    // ---- the driver's side --------------------------------------------------------------------
-
-    /// Begins a term if no thread drives. Under the machine's lock.
-    pub(crate) fn begin_term(&self, until: Until, me: Me) -> Driver {
-        Driver { term: self.next_term(), took_over: false, until, me }
-    }
-
-    /// Relaxed: terms begin under the machine's lock, and are compared under that or the registry's
-    /// [HO-1].
-    fn next_term(&self) -> u64 {
-        let term = self.term.load(Relaxed).wrapping_add(1);
-        self.term.store(term, Relaxed);
-        term
-    }
-
-    /// In a child process: ends the driver's term. If a handler has forked on the driver's own
-    /// thread, that driver finds itself superseded when the handler returns.
-    pub(crate) fn end_term(&self, state: &mut State) {
-        self.next_term();
-        state.conduct.superseded = 0;
-    }
-
-    /// Whether another driver has taken its place. Under the machine's lock or the registry's.
-    pub(crate) fn is_superseded(&self, driver: &Driver) -> bool {
-        self.term.load(Relaxed) != driver.term // see `next_term`
-    }
-
-    /// Calls `f` without the machine's lock. `driven` keeps other threads from driving meanwhile,
-    /// as long as their patience lasts; they can still make requests. The caller finds out
-    /// afterwards whether it [`still_drives`](Self::still_drives).
-    #[inline(always)]
-    pub(crate) fn away<'a>(
-        &'a self,
-        mut state: MutexGuard<'a, State>,
-        away: Away,
-        f: impl FnOnce(),
-    ) -> MutexGuard<'a, State> {
-        state.conduct.away = away;
-        self.unlocked(state, f)
-    }
-
-    /// Counts a step of `driver`. False if another driver has taken its place: then it changes
-    /// nothing any more [HO-1].
-    #[inline]
-    pub(crate) fn still_drives(&self, state: &mut State, driver: &Driver) -> bool {
-        //~ superseded-driver-reports:
-        if self.is_superseded(driver) {
-            return false;
-        }
-        state.conduct.steps = state.conduct.steps.wrapping_add(1);
-        true
-    }
-
-    /// The registry, for a driver that is to change its holdouts or their marks; `None` if another
-    /// driver has taken its place [HO-1].
-    pub(crate) fn registry_as(&self, driver: &Driver) -> Option<MutexGuard<'_, Registry>> {
-        let registry = sync::lock(&self.registry);
-        let may = !self.is_superseded(driver); //~ superseded-driver-marks
-        may.then_some(registry)
-    }
-
-    // ---- the waiter's side --------------------------------------------------------------------
-
     /// Sleeps until a grace period has ended, the driver has left or a report is due, but at most
     /// for `most`; may return early. If the driver has made no progress for too long, returns one
     /// to take its place.
     pub(crate) fn await_turn<'a>(
         &'a self,
-        mut state: MutexGuard<'a, State>,
+        mut state: Locked<'a>,
         patience: &mut Patience,
         aim: (Until, Me),
         most: Option<Duration>,
-    ) -> (MutexGuard<'a, State>, Option<Driver>) {
+    ) -> (Locked<'a>, Option<Driver>) {
         #[cfg(loom)]
-        if let Some(left) = patience.take_overs.checked_sub(1) {
-            patience.take_overs = left;
-            return self.take_over_stalled(state, patience, aim);
+        if patience.take_overs != 0 && self.has_stalled(&state) {
+            patience.take_overs -= 1;
+            let driver = self.take_over(&mut state, aim);
+            return (state, driver);
         }
         let (note, left) = self.look_at_age(&mut state);
         if let Some(note) = note {
             // The grace period may have ended meanwhile: the caller checks first.
-            return (self.unlocked(state, || (crate::HOOKS.stalled)(note)), None);
+            return (state.unlocked(|| (crate::HOOKS.stalled)(note)), None);
         }
-        let (progress, ended) = (self.progress(&state), state.machine.sequence().ended());
+        let (progress, ended) = (state.progress(), state.machine().sequence().ended());
         let least_ns = state.conduct.away.least_ns;
         let patience_ns = patience.of_waiter.left_ns(progress, ended, state.sleepers, least_ns);
         let patient = Duration::from_nanos(patience_ns);
         let most = [left, most].into_iter().flatten().fold(patient, Duration::min);
-        state.sleepers += 1;
         let late;
-        (state, late) = sync::wait_at_most(&self.turn, state, Some(most));
-        state.sleepers = state.sleepers.saturating_sub(1); // a fork forgets sleepers
+        (state, late) = state.wait_as_sleeper(most);
         if !late {
             return (state, None);
         }
-        let (progress, least_ns) = (self.progress(&state), state.conduct.away.least_ns);
+        let (progress, least_ns) = (state.progress(), state.conduct.away.least_ns);
         let has_run_out = patience.of_waiter.slept(progress, saturating_ns(most), least_ns);
-        if !has_run_out || !state.driven {
+        if !has_run_out || !state.driven || !self.has_stalled(&state) {
             return (state, None);
         }
-        self.take_over_stalled(state, patience, aim)
-    }
-
-    /// Takes over from a driver that has made no progress for as long as the caller has patience.
-    /// `None` if it has not stalled; the caller may have slept on its bell to find out.
-    pub(crate) fn take_over_stalled<'a>(
-        &'a self,
-        mut state: MutexGuard<'a, State>,
-        patience: &Patience,
-        (until, me): (Until, Me),
-    ) -> (MutexGuard<'a, State>, Option<Driver>) {
-        let progress = self.progress(&state);
-        loop {
-            match self.look_at_driver(&state) {
-                Found::Fine => return (state, None),
-                Found::Stalled => break,
-                Found::Asleep(rung) => {
-                    state.sleepers += 1;
-                    let longest = Some(Duration::from_nanos(patience.of_waiter.beside_ns()));
-                    let mut late = false;
-                    state =
-                        self.unlocked(state, || late = self.gp_words.wake.0.wait(rung, longest));
-                    state.sleepers = state.sleepers.saturating_sub(1); // a fork forgets sleepers
-                    if !state.driven || progress != self.progress(&state) {
-                        return (state, None);
-                    }
-                    if late {
-                        break;
-                    }
-                }
-            }
-        }
-        let driver = self.take_over(&mut state, until, me);
+        let driver = self.take_over(&mut state, aim);
         (state, driver)
     }
 
-    /// Checks a driver that has made no progress.
-    fn look_at_driver(&self, state: &State) -> Found {
+    /// Whether a driver that has made no progress is to be superseded: not while it sleeps for
+    /// holdouts and one of them is still in its section, nor while the registry's lock is held.
+    fn has_stalled(&self, state: &Locked<'_>) -> bool {
         //~ no-take-over no-second-look forgotten-mark
         if !state.conduct.away.sleeps {
-            return Found::Stalled;
+            return true;
         }
-        match sync::try_lock(&self.registry) {
-            None => return Found::Fine,
-            Some(registry) if !registry.marked => return Found::Stalled,
-            Some(_) => {}
-        }
-        match self.gp_words.liburcu_words() {
-            // Relaxed: a thread that takes over loads the readers' own words.
-            Some(words) if words.futex.load(Relaxed) == gp_words::ASLEEP => Found::Fine,
-            Some(_) => Found::Stalled,
-            None => {
-                let rung = self.gp_words.wake.0.rung();
-                // Acquire: as the driver's own load [GP-7].
-                match self.gp_words.wake.0.left.load(Acquire) {
-                    0 => Found::Stalled,
-                    _ => Found::Asleep(rung),
-                }
-            }
-        }
+        let Some(registry) = self.registry_unless_busy() else { return false };
+        let number = self.announced();
+        !registry.marked.get() || !registry.holdouts().any(|slot| slot.is_holdout(number))
     }
 
     /// Ends the term and the sleep of the driver at work. `None` if the registry's lock is held:
     /// perhaps by that driver, and then taking over gains nothing.
-    fn take_over(&self, state: &mut State, until: Until, me: Me) -> Option<Driver> {
-        let mut registry = sync::try_lock(&self.registry)?;
-        let driver = Driver { term: self.next_term(), took_over: true, until, me };
+    fn take_over(&self, state: &mut Locked<'_>, (until, me): (Until, Me)) -> Option<Driver> {
+        let registry = self.registry_unless_busy()?;
+        let driver = state.take_over(&registry, until, me);
         //~ marks-outlive-their-driver:
         if state.conduct.away.sleeps {
             let withdrawn = registry.withdraw_marks(); // [HO-2]
@@ -322,18 +214,16 @@ impl GracePeriods {
     pub(crate) fn take_over_in_passing(
         &self,
         now_ns: u64,
-        state: &mut State,
-        (until, me): (Until, Me),
+        state: &mut Locked<'_>,
+        aim: (Until, Me),
     ) -> Option<Driver> {
-        let (progress, ended) = (self.progress(state), state.machine.sequence().ended());
+        let (progress, ended) = (state.progress(), state.machine().sequence().ended());
         let least_ns = state.conduct.away.least_ns;
         let passers = &mut state.conduct.passers;
-        if !passers.has_run_out(now_ns, progress, ended, least_ns)
-            || !matches!(self.look_at_driver(state), Found::Stalled)
-        {
+        if !passers.has_run_out(now_ns, progress, ended, least_ns) || !self.has_stalled(state) {
             return None;
         }
-        let driver = self.take_over(state, until, me)?;
+        let driver = self.take_over(state, aim)?;
         state.conduct.passers.took_over();
         Some(driver)
     }
@@ -360,7 +250,7 @@ mod tests {
     /// after the other in one grace period; none of them takes a step.
     fn patience_of_those_who_pass(core: &GracePeriods, callers: usize) -> Vec<Duration> {
         let aim = (Until::MustWait { tick: false }, Me::NOBODY);
-        let mut state = sync::lock(&core.state);
+        let mut state = core.lock();
         state.driven = true;
         let mut now_ns = 1;
         (0..callers)
@@ -386,14 +276,14 @@ mod tests {
             .collect();
         core.grace_periods.request(Urgency::Normal);
         assert_eq!(patience_of_those_who_pass(&core.grace_periods, 5), expected);
-        sync::lock(&core.grace_periods.state).driven = false;
+        core.grace_periods.lock().driven = false;
         assert!(core.grace_periods.synchronize(Urgency::Normal, Me::NOBODY));
         assert_eq!(
             patience_of_those_who_pass(&core.grace_periods, 2),
             expected[..2],
             "in the next one anew"
         );
-        sync::lock(&core.grace_periods.state).driven = false;
+        core.grace_periods.lock().driven = false;
     }
 
     /// A thread that took over used to assume that the grace period had begun: it counted and timed
@@ -404,10 +294,10 @@ mod tests {
         let core = domain.tag().core();
         let slot = core.grace_periods.register(1, ReaderKind::Ordinary);
         core.grace_periods.request(Urgency::Normal);
-        let mut state = sync::lock(&core.grace_periods.state);
+        let mut state = core.grace_periods.lock();
         state.driven = true; // by a thread that makes no progress
         let driver =
-            core.grace_periods.take_over(&mut state, Until::MustWait { tick: false }, Me::NOBODY);
+            core.grace_periods.take_over(&mut state, (Until::MustWait { tick: false }, Me::NOBODY));
         let (state, _) = core.grace_periods.drive(state, driver.expect("the registry is free"));
         drop(state);
         core.grace_periods.unregister(slot);
@@ -425,24 +315,25 @@ mod tests {
         let core = domain.tag().core();
         let slot = core.grace_periods.register(1, ReaderKind::Ordinary);
         slot.enter_slow(&core.grace_periods.gp_words.gp, Location::caller());
-        core.grace_periods.announce(grace::Number(1));
+        core.grace_periods.request(Urgency::Normal);
+        core.grace_periods.advance(Me::NOBODY);
         let aim = Until::MustWait { tick: false };
-        let driver = core.grace_periods.begin_term(aim, Me::NOBODY);
-        assert_eq!(core.grace_periods.scan(grace::Number(1), &driver), 1);
+        let term = core.grace_periods.lock().begin_term(aim, Me::NOBODY).term;
+        assert_eq!(core.grace_periods.registry().holdouts().count(), 1);
         let asleep = AtomicU32::new(0);
         thread::scope(|scope| {
             scope.spawn(|| {
                 asleep.store(system::id(), SeqCst);
-                core.grace_periods.sleep(&driver);
+                core.grace_periods.sleep(term);
             });
             while core.grace_periods.counters().sleeps.load(SeqCst) == 0
                 || thread_state::look_at(asleep.load(SeqCst)).state != ThreadState::Sleeping
             {
                 thread::yield_now();
             }
-            let mut state = sync::lock(&core.grace_periods.state);
+            let mut state = core.grace_periods.lock();
             state.conduct.away = Away::sleeps(Duration::ZERO);
-            assert!(core.grace_periods.take_over(&mut state, aim, Me::NOBODY).is_some());
+            assert!(core.grace_periods.take_over(&mut state, (aim, Me::NOBODY)).is_some());
         });
         slot.leave();
         core.grace_periods.unregister(slot);

@@ -1,5 +1,5 @@
-//! What a driver does for [liburcu readers](crate::liburcu_readers): it announces numbers where
-//! their programs look for them, and sleeps as liburcu's updaters do, on `gp.futex`.
+//! How a driver sleeps until [liburcu readers](crate::liburcu_readers) leave: on `gp.futex`, as
+//! liburcu's updaters do.
 //!
 //! **Invariant [FR-1]: a liburcu reader that leaves sees that the driver sleeps, or the driver sees
 //! that it has left.** The driver stores -1, executes a heavy fence and scans once more; the reader
@@ -11,17 +11,17 @@
 //! A QSBR reader looks for -1 only if its record's `waiting` is set, which it clears; this may be
 //! an old mark, just as a new one is stored. So -1 is stored before any mark is, with a full fence
 //! between the two; the reader's own fence comes after it has cleared the mark.
+//!
+//! A driver that sleeps here too short scans once more; one that misses a wake-up sleeps too long.
+//! Neither ends a grace period early: see [`super::steps`].
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use grace::word;
-
 use super::handover::Away;
-use super::{Driver, GracePeriods, State};
-use crate::gp::gp_words::{ASLEEP, Links, Readers, Words};
-use crate::gp::registry::Registry;
-use crate::os::sync::{self, MutexGuard};
+use super::steps::Term;
+use super::{GracePeriods, Locked};
+use crate::gp::wake::{ASLEEP, Links, Readers, Words};
 use crate::os::{fence, futex, nap};
 
 /// The first nap, and how often it doubles. The longest nap bounds how late the end of a grace
@@ -31,43 +31,16 @@ const NAP_DOUBLINGS: u32 = 6;
 
 const _: () = assert!(NAP_FIRST.as_micros() << NAP_DOUBLINGS <= 1_300, "as is promised");
 
-/// Memory is got for twice the readers that there are, and this many more.
-const ROOM: usize = 64;
-
 impl GracePeriods {
-    /// Gets memory for `readers` readers in all to register and be waited for.
-    pub(crate) fn make_room(&self, readers: usize) {
-        if sync::lock(&self.registry).has_room_for(readers) {
-            return;
-        }
-        let mut room = [(); 2].map(|()| Vec::with_capacity(readers));
-        sync::lock(&self.registry).take_room(&mut room);
-        // The smaller memory is given back here, where nothing is locked.
-    }
-
-    /// The registry, locked, with room for one more reader. Memory for it is got while nothing is
-    /// locked.
-    pub(super) fn registry_with_room(&self) -> MutexGuard<'_, Registry> {
-        loop {
-            let registry = sync::lock(&self.registry);
-            let readers = registry.len() + 1;
-            if registry.has_room_for(readers) {
-                return registry;
-            }
-            drop(registry);
-            self.make_room(2 * readers + ROOM);
-        }
-    }
-
     /// Sleeps until some reader has left, or naps; the driver has slept `before` times already in
     /// this grace period.
     pub(super) fn sleep_beside_liburcu<'a>(
         &'a self,
-        state: MutexGuard<'a, State>,
-        driver: &Driver,
+        state: Locked<'a>,
+        term: Term,
         links: &Links,
         before: u32,
-    ) -> MutexGuard<'a, State> {
+    ) -> Locked<'a> {
         let is_silent = links.readers == Readers::Silent;
         // A second sleep means that the first was ended for nothing: nap before it.
         let nap = (before != 0 || is_silent).then(|| NAP_FIRST * (1 << before.min(NAP_DOUBLINGS)));
@@ -77,13 +50,13 @@ impl GracePeriods {
         // A superseded driver may be about to sleep on the word, which is -1 again, and take the
         // only wake-up.
         let longest = (state.conduct.superseded != 0).then_some(NAP_FIRST * (1 << NAP_DOUBLINGS));
-        self.away(state, away, || {
+        state.away(away, || {
             if let Some(nap) = nap {
                 let _ = self.watched_asleep();
                 nap::nap(nap);
             }
             if let Some(words) = words {
-                self.sleep_on(words, links.readers, driver, longest);
+                self.sleep_on(words, links.readers, term, longest);
                 if longest.is_some() {
                     // Whatever the word is: this thread may have had the only wake-up, and the
                     // superseded drivers still sleep.
@@ -98,11 +71,11 @@ impl GracePeriods {
         &self,
         words: &'static Words,
         readers: Readers,
-        driver: &Driver,
+        term: Term,
         longest: Option<Duration>,
     ) {
         //~ point before-mark
-        let Some(mut registry) = self.registry_as(driver) else { return };
+        let Some(registry) = self.registry_as(term) else { return };
         // Relaxed: the heavy fence follows [FR-1].
         words.futex.store(ASLEEP, Relaxed);
         if readers == Readers::Qsbr {
@@ -113,19 +86,19 @@ impl GracePeriods {
         self.heavy_fence(); // [FR-1] //~ no-liburcu-fence
 
         //~ point marked
-        let number = word::number(self.gp_words.gp.load(Relaxed)); // the driver's own store
-        let Some(mut registry) = self.registry_as(driver) else { return };
+        let number = self.announced(); // the driver's own store
+        let Some(registry) = self.registry_as(term) else { return };
         let holdouts = registry.holdouts().filter(|slot| slot.is_holdout(number)).count();
         //~ no-liburcu-look:
         if holdouts == 0 {
             words.futex.store(0, Relaxed); // so that no reader makes a system call
             return;
         }
-        registry.marked = true;
+        registry.marked.set(true);
         drop(registry);
         self.counters().sleeps.fetch_add(1, Relaxed);
         // Relaxed: the scan that follows loads the words themselves.
-        while words.futex.load(Relaxed) == ASLEEP && !self.is_superseded(driver) {
+        while words.futex.load(Relaxed) == ASLEEP && !self.is_superseded(term) {
             let most = [self.watched_asleep(), longest].into_iter().flatten().min();
             futex::wait_shared(&words.futex, ASLEEP, most);
             if longest.is_some() {
@@ -147,9 +120,9 @@ mod tests {
 
     use super::*;
     use crate::gp::engine::Settings;
-    use crate::gp::gp_words::Surroundings;
     use crate::gp::grace_periods::{Me, Until};
     use crate::gp::slot::{ReaderKind, Slot};
+    use crate::gp::wake::Surroundings;
     use crate::os::sync::{AtomicU32, AtomicU64, const_unless_loom};
     use crate::os::thread as system;
     use crate::os::thread_state::{self, ThreadState};
@@ -177,17 +150,15 @@ mod tests {
             core.register_at(ptr::from_ref::<Slot>(&SLOT), 1, ReaderKind::Liburcu(Readers::Light))
         };
         SLOT.enter_slow(&core.gp_words.gp, Location::caller());
-        core.announce(grace::Number(1));
-        let begin = || {
-            let driver = core.begin_term(Until::MustWait { tick: false }, Me::NOBODY);
-            core.scan(grace::Number(1), &driver);
-            driver
-        };
+        core.request(grace::Urgency::Normal);
+        core.advance(Me::NOBODY);
+        assert_eq!(core.registry().holdouts().count(), 1);
+        let begin = || core.lock().begin_term(Until::MustWait { tick: false }, Me::NOBODY).term;
         let (first, late) = (begin(), AtomicU32::new(0));
         thread::scope(|scope| {
             scope.spawn(|| {
                 late.store(system::id(), SeqCst);
-                core.sleep_on(&WORDS, Readers::Light, &first, None);
+                core.sleep_on(&WORDS, Readers::Light, first, None);
             });
             while late.load(SeqCst) == 0
                 || WORDS.futex.load(SeqCst) != ASLEEP
@@ -198,10 +169,10 @@ mod tests {
             }
             let second = begin();
             SLOT.leave();
-            let mut state = sync::lock(&core.state);
+            let mut state = core.lock();
             state.conduct.superseded = 1;
-            drop(core.sleep_beside_liburcu(state, &second, links, 0));
-            assert!(!core.is_superseded(&second));
+            drop(core.sleep_beside_liburcu(state, second, links, 0));
+            assert!(!core.is_superseded(second));
         });
         core.unregister(&SLOT);
     }

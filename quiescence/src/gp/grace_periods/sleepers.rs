@@ -17,9 +17,8 @@ use std::task::Waker;
 
 use grace::{Cookie, Sequence};
 
-use super::{GracePeriods, State};
+use super::{GracePeriods, Locked, State};
 use crate::gp::by_number::ByNumber;
-use crate::os::sync::{self, MutexGuard};
 use crate::os::user_code::{self, Site};
 use crate::os::{fence, thread};
 
@@ -117,8 +116,8 @@ impl GracePeriods {
     pub(crate) fn tell(&self, wanted: Wanted, number: Option<u64>, waker: &Waker) -> Option<u64> {
         let waker = user_code::run(Site::WakerClone, || waker.clone());
         let mut sleeper = Sleeper { wanted, waker: Some(waker) };
-        let mut state = sync::lock(&self.state);
-        let is_done = wanted.is_done(state.machine.sequence());
+        let mut state = self.lock();
+        let is_done = wanted.is_done(state.machine().sequence());
         let sleepers = &mut state.sleepers_to_tell;
         let (number, unused) = if is_done {
             let known = number.and_then(|number| sleepers.waiting.remove(number));
@@ -149,7 +148,7 @@ impl GracePeriods {
 
     /// The task with this number need not be woken.
     pub(crate) fn tell_no_more(&self, number: u64) {
-        let mut state = sync::lock(&self.state);
+        let mut state = self.lock();
         let taken = state.sleepers_to_tell.waiting.remove(number);
         self.count_sleepers(&state);
         drop(state);
@@ -159,16 +158,13 @@ impl GracePeriods {
     /// Wakes the tasks whose grace periods have ended. This thread does not drive, and holds no
     /// other lock. Returns whether there were any: then user code has run, and may have done
     /// anything that a thread in no section can do.
-    pub(crate) fn tell_those_due<'a>(
-        &'a self,
-        mut state: MutexGuard<'a, State>,
-    ) -> (MutexGuard<'a, State>, bool) {
+    pub(crate) fn tell_those_due<'a>(&'a self, mut state: Locked<'a>) -> (Locked<'a>, bool) {
         let due = std::mem::take(&mut state.sleepers_to_tell.due);
         //~ lost-waker:
         if due.is_empty() {
             return (state, false);
         }
-        (self.unlocked(state, || wake(due)), true)
+        (state.unlocked(|| wake(due)), true)
     }
 
     /// Wakes the tasks that wait for room, after callbacks have been run or room has come back
@@ -176,7 +172,7 @@ impl GracePeriods {
     /// read-modify-write. It holds no lock.
     pub(crate) fn tell_of_room(&self) {
         if self.has_sleepers_by_now() {
-            self.tell_each_of_room(sync::lock(&self.state));
+            self.tell_each_of_room(self.lock());
         }
     }
 
@@ -188,14 +184,14 @@ impl GracePeriods {
     /// The same for the worker, which waits for no lock: it comes back while tasks wait.
     pub(crate) fn tell_of_room_unless_busy(&self) {
         if self.has_sleepers_by_now()
-            && let Some(state) = sync::try_lock(&self.state)
+            && let Some(state) = self.try_lock()
         {
             self.tell_each_of_room(state);
         }
     }
 
     #[cold]
-    fn tell_each_of_room(&self, mut state: MutexGuard<'_, State>) {
+    fn tell_each_of_room(&self, mut state: Locked<'_>) {
         let told = state.sleepers_to_tell.extract(&|wanted| wanted.room);
         self.count_sleepers(&state);
         drop(state);

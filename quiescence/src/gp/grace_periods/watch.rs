@@ -8,37 +8,33 @@ use std::time::Duration;
 
 use grace::Urgency;
 
-use super::{GracePeriods, State};
+use super::{GracePeriods, Locked};
 use crate::event::trace;
 use crate::gp::stall::Note;
 use crate::os::clock;
-use crate::os::sync::{self, MutexGuard};
 
 impl GracePeriods {
     /// Has a report made if one is due. Returns for how long no other check is needed.
-    pub(crate) fn watched<'a>(
-        &'a self,
-        mut state: MutexGuard<'a, State>,
-    ) -> (MutexGuard<'a, State>, Option<Duration>) {
+    pub(crate) fn watched<'a>(&'a self, mut state: Locked<'a>) -> (Locked<'a>, Option<Duration>) {
         let (note, left) = self.look_at_age(&mut state);
         if let Some(note) = note {
-            state = self.unlocked(state, || (crate::HOOKS.stalled)(note));
+            state = state.unlocked(|| (crate::HOOKS.stalled)(note));
         }
         (state, left)
     }
 
-    pub(super) fn look_at_age(&self, state: &mut State) -> (Option<Note>, Option<Duration>) {
-        let waiting = state.machine.sequence().in_progress();
+    pub(super) fn look_at_age(&self, state: &mut Locked<'_>) -> (Option<Note>, Option<Duration>) {
+        let waiting = state.machine().sequence().in_progress();
         let since_ns = state.current.waits_since_ns.filter(|_| waiting);
         let Some(since_ns) = since_ns else {
             return (None, None);
         };
         let now_ns = clock::monotonic_ns();
-        let expedited = state.machine.urgency() == Urgency::Expedited;
+        let expedited = state.machine().urgency() == Urgency::Expedited;
         let limit_ns = self.tuning.stall_after_ns(expedited);
         let note = state.watch.take_due(now_ns, since_ns, limit_ns).map(|age_ns| {
             // It is in progress, so one more than have ended.
-            let grace_period = state.machine.sequence().ended().wrapping_add(1);
+            let grace_period = state.machine().sequence().ended().wrapping_add(1);
             trace::stalled(self.source(), grace_period, age_ns, state.watch.holdouts as u64);
             let (core, identity) = (std::ptr::from_ref(self).cast(), self.observers.identity());
             Note { core, identity, grace_period, age_ns, expedited }
@@ -49,13 +45,13 @@ impl GracePeriods {
 
     /// For a driver that sleeps without the lock: as [`watched`](Self::watched).
     pub(crate) fn watched_asleep(&self) -> Option<Duration> {
-        self.watched(sync::lock(&self.state)).1
+        self.watched(self.lock()).1
     }
 
     /// For the worker: has a report made if one is due, whichever thread drives. If another thread
     /// holds the lock, the next tick checks again.
     pub(crate) fn look_for_stall(&self) {
-        if let Some(state) = sync::try_lock(&self.state) {
+        if let Some(state) = self.try_lock() {
             drop(self.watched(state));
         }
     }

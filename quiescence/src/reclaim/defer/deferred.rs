@@ -20,14 +20,13 @@ use grace::Urgency;
 use grace::batch::{BATCH, BATCH_ALONE};
 use grace::limit::{Amount, Context};
 
-use super::add;
-use super::own_objects::{close_if_full, run_or_advance, run_share};
+use super::{add_by, close_if_full, run_or_advance, run_share};
 use crate::gp::grace_periods::Me;
-use crate::reclaim::at_limit::{Patience, Wanted, admit, context, leave_to_worker, make_room};
+use crate::reclaim::at_limit::{Patience, admit, context, leave_to_worker, make_room};
 use crate::reclaim::domain_state::{DomainState, Named};
 use crate::reclaim::local;
 use crate::reclaim::stream::{CallbackType, Function, Progress, Word};
-use crate::reclaim::thread_queue::{Contents, Queue, Wants};
+use crate::reclaim::thread_queue::{Contents, OwnQueue, Wants};
 use crate::reclaim::worker;
 
 /// What one counts for: the library's word. What the pointer leads to, no thread knows.
@@ -96,12 +95,11 @@ pub(crate) unsafe fn defer_in_any_case<K: Named>(
     {
         queue.close(domain, Urgency::Expedited);
         domain.grace_periods.advance(Me::this_thread());
-        run_share(domain, queue, BATCH);
+        run_share(domain, &queue, BATCH);
         paid = takes();
     }
     if !paid {
-        let (contents, patience) = (Contents::Closures, Patience::Tick);
-        let _room = make_room(tag, Wanted { queue, contents, amount: AMOUNT, patience });
+        let _room = make_room(tag, queue, Contents::Closures, AMOUNT, Patience::Tick);
     }
     // SAFETY: by the contract; it is charged, and the queue is this thread's.
     unsafe { add_deferred(tag, queue, function, argument) };
@@ -115,30 +113,25 @@ pub(crate) unsafe fn defer_in_any_case<K: Named>(
 #[inline]
 unsafe fn add_deferred<K: Named>(
     tag: &K,
-    queue: Option<&Queue>,
+    queue: Option<OwnQueue<'_>>,
     function: Function,
     argument: *mut c_void,
 ) -> bool {
     let is_same = |kind: &&CallbackType| {
         kind.function.is_some_and(|of_kind| ptr::fn_addr_eq(of_kind, function))
     };
-    let known = queue.and_then(Queue::last_kind).filter(is_same);
+    let known = queue.and_then(OwnQueue::last_kind).filter(is_same);
     match known.or_else(|| KNOWN.of(function)) {
-        // SAFETY: a pointer, and a function that is called with it, by the contract once.
-        Some(kind) => unsafe { add(tag, queue, Contents::Closures, kind, argument, AMOUNT.bytes) },
-        // SAFETY: by the contract.
-        None => unsafe { add_pair(tag, queue, Pair { function, argument }) },
+        Some(kind) => add_by(tag, queue, Contents::Closures, |queue| {
+            // SAFETY: a pointer, and a function that is called with it, by the contract once.
+            unsafe { queue.add(kind, argument, AMOUNT.bytes) }
+        }),
+        // It has no kind of its own.
+        None => add_by(tag, queue, Contents::Closures, |queue| {
+            // SAFETY: the payload of that kind, by the contract called once.
+            unsafe { queue.add(&ANY, Pair { function, argument }, AMOUNT.bytes) }
+        }),
     }
-}
-
-/// The same for a function without a kind of its own.
-///
-/// # Safety
-/// As for [`add_deferred`].
-#[cold]
-unsafe fn add_pair<K: Named>(tag: &K, queue: Option<&Queue>, pair: Pair) -> bool {
-    // SAFETY: the payload of that kind, by the contract called once.
-    unsafe { add(tag, queue, Contents::Closures, &ANY, pair, AMOUNT.bytes) }
 }
 
 fn batch_of(domain: &DomainState) -> u64 {
@@ -149,7 +142,7 @@ fn batch_of(domain: &DomainState) -> u64 {
 /// Whether the thread has its part to do: a batch is full, or one of before has perhaps waited long
 /// enough.
 #[cold]
-fn has_part(domain: &DomainState, queue: &Queue) -> bool {
+fn has_part(domain: &DomainState, queue: OwnQueue<'_>) -> bool {
     if queue.is_full(domain, batch_of(domain)) {
         return true;
     }
@@ -174,8 +167,8 @@ pub(crate) fn run_deferred(tag: &dyn Named) {
         }
         return;
     }
-    if run_or_advance(domain, queue, SHARE) {
-        run_share(domain, queue, SHARE);
+    if run_or_advance(domain, &queue, SHARE) {
+        run_share(domain, &queue, SHARE);
     }
 }
 
@@ -362,8 +355,10 @@ mod tests {
             unsafe { defer_in_any_case(domain.tag(), add_one, argument) };
             let pair = Pair { function: add_one, argument };
             let queue = local::last_closures(domain.core());
-            // SAFETY: as above; it is not charged, and so given back below nothing.
-            unsafe { add_pair(domain.tag(), queue, pair) };
+            add_by(domain.tag(), queue, Contents::Closures, |queue| {
+                // SAFETY: as above; it is not charged, and so given back below nothing.
+                unsafe { queue.add(&ANY, pair, AMOUNT.bytes) }
+            });
         }
         domain.barrier();
         assert_eq!(count.load(Relaxed), 6);

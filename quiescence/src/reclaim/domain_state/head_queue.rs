@@ -45,8 +45,8 @@ use grace::Urgency;
 use grace::limit::Zone;
 
 use crate::event::trace;
-use crate::gp::gp_words::Line;
 use crate::gp::grace_periods::Me;
+use crate::gp::wake::Line;
 use crate::os::sync::{self, AtomicBool, AtomicU64, Condvar, Mutex, MutexGuard, Rank};
 use crate::os::{clock, forking, nap, thread};
 use crate::reclaim::domain_state::DomainState;

@@ -28,7 +28,7 @@ impl CallbackQueues {
 
     pub(crate) fn hold(&'static self, _: &mut Held) {}
 
-    pub(crate) fn after_fork(&self, _owner: usize) -> Amount {
+    pub(crate) fn after_fork(&self) -> Amount {
         Amount::NONE
     }
 }

@@ -4,47 +4,56 @@
 //! lock, no atomic read-modify-write. From time to time the thread itself or the worker *closes*
 //! what has been written: counts it and asks for a grace period on its behalf. [`grace::Segments`]
 //! says how many callbacks, from the front, wait for which cookie; when the cookie is done they are
-//! ready and are run, a few at a time. [`crate::reclaim::defer`] says which thread does that, and
-//! when.
+//! ready and are run, a few at a time.
+//!
+//! **Who closes and runs, when, and how many, is decided elsewhere** ([`crate::reclaim::defer`],
+//! `at_limit`, `queues`, the worker), **and cannot be unsound:** what is here hands a callback to
+//! no caller. It runs those whose cookie is done, in the domain whose queue it is
+//! ([`Queue::is_of`]), and each once. Only the holder of an [`OwnQueue`] adds, which does not leave
+//! its thread.
 //!
 //! **Invariant [TQ-1]: the cookie of callbacks is asked for after they were counted**, and so after
 //! they were written: the grace period begins after everything in the batch was unlinked [DQ-1].
 //!
 //! **Invariant [TQ-2]: one thread at a time runs the callbacks of a queue**, first in, first out;
 //! so they run in order, and a queue whose count of finished callbacks has reached a mark has run
-//! all that came before the mark [DQ-2].
+//! all that came before the mark [DQ-2]. The runner claims some under the lock, runs them without
+//! it, and records under the lock how many have finished. A callback may add to this very queue,
+//! which takes no lock; if it tries to run the queue, it finds a runner and does nothing.
 //!
 //! **Invariant [TQ-3]: what waits is charged.** A callback is admitted by
 //! [`charge`](crate::reclaim::domain_state::charge) before it is written; its room is free again
 //! right before it runs: a callback that queues itself again finds the room that it had.
 //!
-//! This file is the third and fourth stage of a retired object: it is added, and waits for a
-//! cookie. `run` is the fifth. The callbacks of a thread that has ended move to a queue that all
-//! such threads share: see `list`.
+//! The callbacks of a thread that has ended move to a queue that all such threads share: see
+//! `gone`, and [`queues`](super::queues).
 
-mod counts;
-mod forked;
-mod list;
-mod run;
+mod gone;
 
+pub(crate) use gone::{Ended, List};
 pub(crate) use grace::batch::Wants;
 
-pub(crate) use list::{Queues, drain};
-use run::Scanned;
-
 use std::cell::Cell;
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::ptr;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use grace::batch::{self, TEND_EVERY, TEND_EVERY_HAZARD};
+use grace::batch::{self, RUN_CHUNK, TEND_EVERY, TEND_EVERY_HAZARD};
+use grace::limit::Amount;
 use grace::{Cookie, Segments, Urgency};
 
+use crate::event::statistics::Callbacks;
 use crate::event::trace;
-use crate::gp::gp_words::Line;
+use crate::gp::wake::Line;
 use crate::os::fence::{self, Fences};
-use crate::os::sync::{self, AtomicBool, AtomicU64, Condvar, Mutex, Rank};
+use crate::os::sync::{self, AtomicBool, AtomicU64, Condvar, Mutex, MutexGuard, Rank};
+use crate::os::user_code::{self, Site};
+use crate::os::{clock, thread};
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::domain_state::charge::LocalStock;
-use crate::reclaim::stream::{CallbackType, Cursor, Stream};
+use crate::reclaim::running::{RoomMade, running_callbacks};
+use crate::reclaim::stream::{CallbackType, Cursor, Run, Stream};
 
 /// Callbacks in a full batch, at most; fewer in models.
 pub(crate) const BATCH: u64 = if cfg!(loom) { 2 } else { batch::BATCH };
@@ -66,7 +75,7 @@ pub(crate) struct Queue {
     /// Callbacks that have finished, and their bytes. Written under the lock.
     finished: AtomicU64,
     bytes_finished: AtomicU64,
-    /// The thread that adds, as [`crate::os::thread::token`]; or [`Self::SHARED`].
+    /// The thread that adds, as [`thread::token`]; or [`Self::SHARED`].
     owner: usize,
     contents: Contents,
     /// The owner is gone; no thread adds any more.
@@ -76,14 +85,15 @@ pub(crate) struct Queue {
     pub(crate) fence: fence::Cell,
 }
 
-/// Only the thread that adds touches this, except that others read the counts.
+/// Only the holder of an [`OwnQueue`] touches this, and the thread that runs what it has added
+/// itself; except that others read the counts.
 #[derive(Debug)]
 struct Own {
     stream: Stream,
     /// Bytes of the callbacks that have been added.
     bytes: AtomicU64,
     local_stock: LocalStock,
-    /// Callbacks that had been added when [`Queue::take_added`] was last called.
+    /// Callbacks that had been added when [`OwnQueue::take_added`] was last called.
     taken: Cell<u64>,
     /// Each so many additions it is time to tend the queue.
     round: u32,
@@ -91,11 +101,30 @@ struct Own {
     left: Cell<u32>,
     /// Whether a light fence is not enough in this process, so that `add` needs a full one.
     portable: bool,
+    /// The address of the domain; see [`Queue::is_of`].
+    domain: usize,
 }
 
-// SAFETY: the cells in `own` are touched by the thread that adds only: the owner, or the thread
-// that holds the lock of the list of queues. The rest is atomic or locked.
+// SAFETY: the cells in `own` are touched by the thread that adds only: by an `OwnQueue`, of which
+// there is none on another thread, or in `run` where that is the owner. The rest is atomic or
+// locked.
 unsafe impl Sync for Queue {}
+
+/// A queue on the thread that adds to it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OwnQueue<'q> {
+    queue: &'q Queue,
+    /// It stays on the thread.
+    here: PhantomData<*const ()>,
+}
+
+impl Deref for OwnQueue<'_> {
+    type Target = Queue;
+
+    fn deref(&self) -> &Queue {
+        self.queue
+    }
+}
 
 #[derive(Debug)]
 struct Inner {
@@ -103,13 +132,13 @@ struct Inner {
     segments: Segments,
     /// The position of the oldest callback that has not finished.
     cursor: Cursor,
-    /// The thread that is running callbacks of this queue, as [`crate::os::thread::token`]; else 0.
+    /// The thread that is running callbacks of this queue, as [`thread::token`]; else 0.
     runner: usize,
     /// How many callbacks `runner` has claimed, from `cursor` on.
     claimed: u64,
     /// Threads that wait for the runner to stop.
     waiters: u32,
-    /// Barriers that wait for this queue: nothing moves out of it meanwhile; see `list`.
+    /// Barriers that wait for this queue: nothing moves out of it meanwhile [TQ-5].
     barriers: u32,
     /// In a hazard domain: which of the ready callbacks' objects are protected.
     scanned: Scanned,
@@ -144,7 +173,7 @@ fn bytes_between(finished: u64, added: u64) -> u64 {
 impl Inner {
     /// Counts the callbacks that have been written by now.
     fn count(&mut self, queue: &Queue) {
-        let written = queue.own.0.stream.written(); // [DS-1]
+        let written = queue.written(); // [DS-1]
         self.segments.push(written - queue.counted.load(Relaxed));
         queue.counted.store(written, Relaxed);
         queue.bytes_counted.store(queue.own.0.bytes.load(Relaxed), Relaxed);
@@ -159,7 +188,7 @@ impl Inner {
         request: impl Fn() -> Option<Cookie>,
     ) -> bool {
         //~ cookie-before-count
-        self.ripen(domain);
+        self.ripen(queue, domain);
         self.count(queue);
         if !self.segments.has_untagged() {
             return true;
@@ -168,7 +197,7 @@ impl Inner {
         // The request comes after the last callback was counted [DQ-1], [GP-9].
         let Some(cookie) = request() else { return false }; //~ cookie-before-count
         // A grace period that has ended meanwhile makes room in `segments` for one more batch.
-        self.ripen(domain);
+        self.ripen(queue, domain);
         let callbacks = self.segments.len();
         if self.segments.accelerate(cookie) {
             trace::batch_closed(domain.grace_periods.source(), callbacks, cookie);
@@ -177,17 +206,24 @@ impl Inner {
     }
 
     /// Marks as ready what has waited for its grace period.
-    fn ripen(&mut self, domain: &DomainState) {
+    fn ripen(&mut self, queue: &Queue, domain: &DomainState) {
+        assert!(queue.is_of(domain), "its cookies are another domain's");
         self.segments.advance(domain.grace_periods.sequence());
         //~ early-callbacks
     }
 }
 
 impl Queue {
-    /// The owner of a queue that threads share which have ended or are ending: see `list`.
+    /// The owner of a queue that threads share which have ended or are ending: see `gone`.
     const SHARED: usize = 0;
 
-    pub(crate) fn new(domain: &DomainState, owner: usize, contents: Contents) -> Self {
+    /// A queue that no thread runs as its own.
+    #[cfg(any(test, loom))]
+    pub(crate) fn of_nobody(domain: &DomainState, contents: Contents) -> Self {
+        Self::new(domain, 1, contents)
+    }
+
+    fn new(domain: &DomainState, owner: usize, contents: Contents) -> Self {
         let (stream, cursor) = Stream::new();
         let portable = fence::chosen() == Fences::Portable;
         let is_hazard = domain.grace_periods.hazards.is_some();
@@ -201,6 +237,7 @@ impl Queue {
                 round,
                 left: Cell::new(round),
                 portable,
+                domain: ptr::from_ref(domain).addr(),
             }),
             inner: Mutex::new(
                 Rank::Queue,
@@ -228,75 +265,16 @@ impl Queue {
         }
     }
 
-    // ---- the thread that adds -------------------------------------------------------------------
-
     /// Whether it holds objects or closures.
     pub(crate) fn contents(&self) -> Contents {
         self.contents
     }
 
-    /// What its thread may still add. For the owner.
-    pub(crate) fn local_stock(&self) -> &LocalStock {
-        &self.own.0.local_stock
-    }
-
-    /// Adds a callback that has been charged `bytes`. Returns whether it is time to tend the queue.
-    ///
-    /// # Safety
-    /// The caller is the thread that adds; `kind` and `payload` fit, as [`Stream::push`] asks.
-    /// Running the callback once, on any thread, after a grace period, is sound.
+    /// Whether it is a queue of that domain, which alone knows when its cookies are done.
     #[inline]
-    pub(crate) unsafe fn add<P>(
-        &self,
-        kind: &'static CallbackType,
-        payload: P,
-        bytes: u64,
-    ) -> bool {
-        let own = &self.own.0;
-        // Relaxed: only the owner stores it.
-        own.bytes.store(own.bytes.load(Relaxed).wrapping_add(bytes), Relaxed);
-        // SAFETY: by the contract.
-        unsafe { own.stream.push(kind, payload) };
-        fence::light(&self.fence); // [DQ-3]
-        if own.portable {
-            fence::full(); // here a light fence is not enough [DQ-3]
-        }
-        own.left.set(own.left.get() - 1);
-        let ends = own.left.get() == 0;
-        if ends {
-            own.left.set(own.round);
-        }
-        ends
+    pub(crate) fn is_of(&self, domain: &DomainState) -> bool {
+        self.own.0.domain == ptr::from_ref(domain).addr()
     }
-
-    /// The kind of the callback that was added last, if that is known. For the owner.
-    #[inline]
-    pub(crate) fn last_kind(&self) -> Option<&'static CallbackType> {
-        self.own.0.stream.last_kind()
-    }
-
-    /// How many have been added since [`take_added`](Self::take_added). For the owner.
-    pub(crate) fn added(&self) -> u64 {
-        self.own.0.stream.written() - self.own.0.taken.get()
-    }
-
-    /// The same, and restarts the count. For the owner.
-    pub(crate) fn take_added(&self) -> u64 {
-        let added = self.added();
-        self.own.0.taken.set(self.own.0.stream.written());
-        added
-    }
-
-    /// Whether at least `batch` callbacks are open, or a fixed part of the limit
-    /// ([`batch::is_full`]). For the owner.
-    pub(crate) fn is_full(&self, domain: &DomainState, batch: u64) -> bool {
-        let (own, limit) = (&self.own.0, domain.limit());
-        let open = own.stream.written() - self.counted.load(Relaxed);
-        let bytes = bytes_between(self.bytes_counted.load(Relaxed), own.bytes.load(Relaxed));
-        batch::is_full(open, bytes, batch, limit)
-    }
-
-    // ---- any thread -----------------------------------------------------------------------------
 
     /// Asks for a grace period on behalf of all that is open.
     pub(crate) fn close(&self, domain: &DomainState, urgency: Urgency) {
@@ -321,7 +299,55 @@ impl Queue {
     /// Whether all that was added has run.
     pub(crate) fn is_empty(&self) -> bool {
         // `finished` is loaded first, so it is never more than what was added.
-        self.finished.load(Acquire) == self.own.0.stream.written() // [DQ-2]
+        self.finished() == self.written() // [DQ-2]
+    }
+
+    /// How many callbacks have ever been added.
+    pub(crate) fn written(&self) -> u64 {
+        self.own.0.stream.written()
+    }
+
+    /// How many have finished.
+    pub(crate) fn finished(&self) -> u64 {
+        // Acquire: pairs with the Release in `Inner::finish`; shows what they did [DQ-2].
+        self.finished.load(Acquire)
+    }
+
+    /// How many were ever added and have finished, and the bytes that wait.
+    pub(crate) fn counts(&self) -> Callbacks {
+        // `finished` is loaded before `written`, so `run <= queued`: what happens between the two
+        // loads is counted in `queued` only.
+        let run = self.finished();
+        let bytes_run = self.bytes_finished.load(Relaxed);
+        let bytes_waiting = bytes_between(bytes_run, self.own.0.bytes.load(Relaxed));
+        Callbacks { queued: self.written(), run, bytes_waiting }
+    }
+
+    /// The cookie that its oldest callbacks wait for; asks for one if they are open. `None` if some
+    /// are ready, or there are none.
+    pub(crate) fn request_for_oldest(
+        &self,
+        domain: &DomainState,
+        urgency: Urgency,
+    ) -> Option<Cookie> {
+        let mut inner = sync::lock(&self.inner);
+        inner.ripen(self, domain);
+        if inner.segments.ready() == 0 && inner.segments.awaited().is_none() {
+            inner.close(self, domain, || Some(domain.grace_periods.request(urgency)));
+        }
+        inner.segments.awaited().filter(|_| inner.segments.ready() == 0)
+    }
+
+    /// A barrier waits for what has been added so far: until [`end_barrier`](Self::end_barrier)
+    /// nothing moves out of the queue [TQ-5]. Returns how many that are.
+    pub(crate) fn begin_barrier(&self) -> u64 {
+        let mut inner = sync::lock(&self.inner);
+        inner.barriers += 1;
+        self.written()
+    }
+
+    pub(crate) fn end_barrier(&self) {
+        sync::lock(&self.inner).barriers -= 1;
     }
 
     /// Whether the owner has run callbacks itself since the last call; clears the note. The worker
@@ -331,16 +357,87 @@ impl Queue {
         self.tended.load(Relaxed) && self.tended.swap(false, Relaxed)
     }
 
-    fn is_shared(&self) -> bool {
+    /// Whether threads share it which have ended or are ending.
+    pub(crate) fn is_shared(&self) -> bool {
         self.owner == Self::SHARED
     }
 
-    fn is_orphan(&self) -> bool {
+    /// Whether its owner is gone.
+    pub(crate) fn is_orphan(&self) -> bool {
         self.orphan.load(Acquire) // pairs with the Release in `mark_orphan`
     }
+}
 
-    /// The owner adds no more; what is left of its local stock goes back to the domain.
-    pub(crate) fn mark_orphan(&self, domain: &DomainState) {
+impl<'q> OwnQueue<'q> {
+    /// The queue at this address, if that is not null.
+    ///
+    /// # Safety
+    /// It lives as long as `'q`, and is the calling thread's: no other thread adds to it.
+    #[inline]
+    pub(crate) unsafe fn at(queue: *const Queue) -> Option<Self> {
+        // SAFETY: by the contract.
+        unsafe { queue.as_ref() }.map(|queue| Self { queue, here: PhantomData })
+    }
+
+    /// What the thread may still add.
+    #[inline]
+    pub(crate) fn local_stock(self) -> &'q LocalStock {
+        &self.queue.own.0.local_stock
+    }
+
+    /// Adds a callback that has been charged `bytes`. Returns whether it is time to tend the queue.
+    ///
+    /// # Safety
+    /// `kind` and `payload` fit, as [`Stream::push`] asks. Running the callback once, on any
+    /// thread, after a grace period of the domain, is sound.
+    #[inline]
+    pub(crate) unsafe fn add<P>(self, kind: &'static CallbackType, payload: P, bytes: u64) -> bool {
+        let own = &self.own.0;
+        // Relaxed: only the owner stores it.
+        own.bytes.store(own.bytes.load(Relaxed).wrapping_add(bytes), Relaxed);
+        // SAFETY: by the contract; only this thread adds.
+        unsafe { own.stream.push(kind, payload) };
+        fence::light(&self.queue.fence); // [DQ-3]
+        if own.portable {
+            fence::full(); // here a light fence is not enough [DQ-3]
+        }
+        own.left.set(own.left.get() - 1);
+        let ends = own.left.get() == 0;
+        if ends {
+            own.left.set(own.round);
+        }
+        ends
+    }
+
+    /// The kind of the callback that was added last, if that is known.
+    #[inline]
+    pub(crate) fn last_kind(self) -> Option<&'static CallbackType> {
+        self.own.0.stream.last_kind()
+    }
+
+    /// How many have been added since [`take_added`](Self::take_added).
+    pub(crate) fn added(self) -> u64 {
+        self.written() - self.own.0.taken.get()
+    }
+
+    /// The same, and restarts the count.
+    pub(crate) fn take_added(self) -> u64 {
+        let added = self.added();
+        self.own.0.taken.set(self.written());
+        added
+    }
+
+    /// Whether at least `batch` callbacks are open, or a fixed part of the limit
+    /// ([`batch::is_full`]).
+    pub(crate) fn is_full(self, domain: &DomainState, batch: u64) -> bool {
+        let open = self.written() - self.counted.load(Relaxed);
+        let bytes = self.own.0.bytes.load(Relaxed);
+        let bytes = bytes_between(self.bytes_counted.load(Relaxed), bytes);
+        batch::is_full(open, bytes, batch, domain.limit())
+    }
+
+    /// The thread adds no more; what is left of its local stock goes back to the domain.
+    pub(crate) fn mark_orphan(self, domain: &DomainState) {
         self.local_stock().empty(domain); //~ lost-local-stock
         // Release: pairs with the Acquire in `is_orphan`; what was added comes before.
         self.orphan.store(true, Release); //~ relaxed-orphan
@@ -353,5 +450,227 @@ impl Drop for Queue {
         // SAFETY: no thread writes or reads any more. All callbacks have run or moved elsewhere:
         // the queue was found empty, was merged, or the domain has ended.
         unsafe { inner.cursor.free() };
+    }
+}
+
+// ---- run ----------------------------------------------------------------------------------------
+
+/// In a hazard domain: which of the ready callbacks' objects are protected, as the last scan of the
+/// slots found. It is valid for all callbacks that were ready before it, since an object that it
+/// does not find is never protected again ([`hazptr`](crate::hazptr), [HZ-A]). Empty in other
+/// domains.
+#[derive(Debug, Default)]
+struct Scanned {
+    /// How many callbacks, from the front, were ready before the scan and have not run.
+    covers: u64,
+    /// What was protected then, in ascending order; the runner has it while it runs callbacks.
+    protected: Vec<usize>,
+}
+
+/// How many callbacks were run, their bytes, and how many of them panicked.
+#[derive(Clone, Copy, Debug, Default)]
+struct Ran {
+    count: u64,
+    bytes: u64,
+    panicked: u64,
+}
+
+impl Inner {
+    /// Records that `ran` of the claimed callbacks have finished; the next one is at `cursor`.
+    /// Returns what else to give back to the domain: bytes that were [`lost`](Inner::lost).
+    #[must_use]
+    fn finish(&mut self, queue: &Queue, ran: Ran, cursor: Cursor) -> Amount {
+        self.segments.take(ran.count);
+        // Written under the lock: no locked instruction is needed. Release: [DQ-2].
+        let finished = queue.finished.load(Relaxed) + ran.count;
+        queue.finished.store(finished, Release);
+        let mut bytes = queue.bytes_finished.load(Relaxed).wrapping_add(ran.bytes);
+        let mut found = Amount::NONE;
+        if let Some(lost) = self.lost.take_if(|lost| lost.finished == finished) {
+            found.bytes = lost.bytes.wrapping_sub(bytes);
+            bytes = lost.bytes;
+        }
+        queue.bytes_finished.store(bytes, Relaxed);
+        let read = std::mem::replace(&mut self.cursor, cursor);
+        // SAFETY: two positions in this stream, `cursor` the later one; no other thread reads, and
+        // no thread will read before `cursor`.
+        unsafe { queue.own.0.stream.give_back(read, cursor) };
+        self.runner = 0;
+        self.claimed = 0;
+        found
+    }
+
+    /// How many of the ready callbacks may be claimed now.
+    fn claimable(&self, domain: &DomainState, queue: &Queue, ready: u64) -> u64 {
+        let is_scanned = domain.grace_periods.hazards.is_some();
+        let ready = if is_scanned { ready.min(self.scanned.covers) } else { ready };
+        // Relaxed: written under the lock.
+        self.lost.map_or(ready, |lost| ready.min(lost.finished - queue.finished.load(Relaxed)))
+    }
+}
+
+impl Queue {
+    /// Runs about `least` of the ready callbacks ([`batch::in_one_go`]), unless the queue has a
+    /// runner. Returns how many.
+    pub(crate) fn run_some(&self, domain: &DomainState, least: u64) -> u64 {
+        self.run_locked(sync::lock(&self.inner), domain, least, self.is_orphan())
+    }
+
+    /// The same for the worker: none if another thread holds the lock [W-2].
+    pub(crate) fn run_some_unless_busy(&self, domain: &DomainState, least: u64) -> u64 {
+        let inner = sync::try_lock(&self.inner);
+        // One go only (`all` is false): the worker comes back, in this turn or in the next one.
+        inner.map_or(0, |inner| self.run_locked(inner, domain, least, false))
+    }
+
+    fn run_locked<'a>(
+        &'a self,
+        mut inner: MutexGuard<'a, Inner>,
+        domain: &DomainState,
+        least: u64,
+        all: bool,
+    ) -> u64 {
+        if inner.runner != 0 {
+            return 0;
+        }
+        let mut count = 0;
+        loop {
+            inner.ripen(self, domain);
+            let ready = inner.segments.ready();
+            // The queue of an ended thread: while this thread is its runner, no other thread can
+            // run it to settle what the ended one owed. So run all that is ready, about a batch.
+            if ready == 0 || count > BATCH || count != 0 && !all {
+                break;
+            }
+            inner.runner = thread::token();
+            if let Some(scan) = domain.grace_periods.hazards
+                && inner.scanned.covers == 0
+            {
+                // Without the lock, which other threads need: a scan reads the slots of all
+                // threads. The last scan's result is dropped without the lock as well.
+                let last = std::mem::take(&mut inner.scanned);
+                drop(inner);
+                drop(last);
+                // After the fence of the grace period that has made them ready [HP-1].
+                let protected = scan();
+                inner = sync::lock(&self.inner);
+                inner.scanned = Scanned { covers: ready, protected };
+            }
+            let claimable = inner.claimable(domain, self, ready);
+            inner.claimed = batch::in_one_go(ready, least, BATCH).min(claimable);
+            let protected = std::mem::take(&mut inner.scanned.protected);
+            let (mut cursor, claimed) = (inner.cursor, inner.claimed);
+            drop(inner);
+            //~ point before-callbacks
+            let ran = self.run(domain, &mut cursor, claimed, &protected);
+            count += ran.count;
+            inner = sync::lock(&self.inner);
+            // Nothing is covered where no hazard pointers are, and in a child of a fork.
+            let covers = inner.scanned.covers.saturating_sub(ran.count);
+            inner.scanned = Scanned { covers, protected };
+            domain.charge.give_back(inner.finish(self, ran, cursor));
+        }
+        if inner.waiters != 0 {
+            self.stopped.notify_all();
+        }
+        drop(inner);
+        if count != 0 {
+            domain.grace_periods.tell_of_room();
+        }
+        count
+    }
+
+    /// Runs `claimed` callbacks, from `cursor` on, without the lock; fewer if that takes too long.
+    /// Objects that are `protected` are kept.
+    fn run(
+        &self,
+        domain: &DomainState,
+        cursor: &mut Cursor,
+        claimed: u64,
+        protected: &[usize],
+    ) -> Ran {
+        let mut ran = Ran::default();
+        let room_made = RoomMade::default();
+        // Without a clock if there are few.
+        let ends_ns = batch::is_timed(claimed)
+            .then(|| clock::monotonic_ns().saturating_add(domain.grace_periods.tuning.run_ns()));
+        let is_over = |ran: u64| {
+            ran.is_multiple_of(RUN_CHUNK)
+                && ran != 0
+                && ends_ns.is_some_and(|ends_ns| clock::monotonic_ns() >= ends_ns)
+        };
+        running_callbacks(&domain.grace_periods, &room_made, || {
+            while ran.count < claimed && !is_over(ran.count) {
+                // So that `ran.count` takes each multiple of RUN_CHUNK, at which the clock is read.
+                let chunk = RUN_CHUNK - ran.count % RUN_CHUNK;
+                let max = chunk.min(claimed - ran.count);
+                // SAFETY: claimed and not yet read.
+                let run = unsafe { cursor.next(max) };
+                let bytes = run.bytes_each();
+                ran.count += run.count;
+                // As `Own::bytes` does.
+                ran.bytes = ran.bytes.wrapping_add(bytes.wrapping_mul(run.count));
+                //~ skip-one
+                if protected.is_empty() {
+                    // SAFETY: the next ones, each run once; they were ready: their grace period
+                    // has ended.
+                    unsafe { run_unprotected(&run, bytes, &room_made, &mut ran) };
+                    continue;
+                }
+                for (part, is_protected) in run.parts(protected) {
+                    if is_protected {
+                        domain.kept.keep(&part);
+                    } else {
+                        // SAFETY: as above.
+                        unsafe { run_unprotected(&part, bytes, &room_made, &mut ran) };
+                    }
+                }
+            }
+        });
+        domain.grace_periods.counters().callbacks_panicked.fetch_add(ran.panicked, Relaxed);
+        let left = room_made.amount();
+        if thread::token() == self.owner && !self.is_orphan() {
+            self.tended.store(true, Relaxed); // see `take_tended`
+            self.own.0.local_stock.give_back(domain, left);
+        } else {
+            domain.charge.give_back(left); //~ lost-room
+        }
+        //~ uncharged-twice
+        trace::callbacks_run(domain.grace_periods.source(), ran.count);
+        ran
+    }
+
+    /// Waits for the queue's runner, if there is one; may return before it stops. Returns whether
+    /// there was one.
+    pub(crate) fn wait_for_runner(&self) -> bool {
+        let mut inner = sync::lock(&self.inner);
+        let is_running = inner.runner != 0;
+        if is_running {
+            inner.waiters += 1;
+            inner = sync::wait(&self.stopped, inner);
+            inner.waiters -= 1;
+        }
+        is_running
+    }
+
+    /// How many threads wait for the runner.
+    #[cfg(test)]
+    pub(crate) fn waiters(&self) -> u32 {
+        sync::lock(&self.inner).waiters
+    }
+}
+
+/// Runs these callbacks.
+///
+/// # Safety
+/// They were read from the stream, and each is run once; their grace period has ended, and no slot
+/// names what they free.
+unsafe fn run_unprotected(run: &Run, bytes: u64, room_made: &RoomMade, ran: &mut Ran) {
+    room_made.begin_run(bytes);
+    while room_made.progress.begun() < run.count {
+        // SAFETY: by the contract.
+        let call =
+            || unsafe { (run.kind.run)(run.kind, run.payload, run.count, &room_made.progress) };
+        ran.panicked += u64::from(!user_code::caught(Site::Callback, call));
     }
 }

@@ -1,4 +1,8 @@
-//! A thread's table: what it has in each domain.
+//! A thread's table: its slots and its queues in each domain.
+//!
+//! [`thread_slots`] has the slot that [`crate::read`] finds at once. The rest is in the table,
+//! which a destructor frees. A section that begins after that (inside the destructor of another
+//! thread-local) makes a new table, which is freed when the section ends.
 //!
 //! An entry is found by its domain's address ([`ByAddress`]). A domain may end while threads have
 //! entries for it. The thread that ends it removes its own ([`ended`]). Another thread sweeps its
@@ -19,40 +23,57 @@ use std::cell::{Cell, RefCell};
 use std::ptr;
 use std::sync::Arc;
 
-use super::forget_last;
 use crate::gp::grace_periods::GracePeriods;
 use crate::gp::slot::{ReaderKind, Slot};
 use crate::gp::thread as thread_slots;
 use crate::os::thread;
 use crate::os::user_code::Borrow;
 use crate::reclaim::by_address::{ByAddress, HasAddress};
-use crate::reclaim::domain_state::{DomainState, Named, WeakHandle};
-use crate::reclaim::domains;
-use crate::reclaim::thread_queue::Queue;
+use crate::reclaim::cache;
+use crate::reclaim::domain_state::{self, DomainState, Handle, Named, WeakHandle};
+use crate::reclaim::thread_queue::{Contents, OwnQueue, Queue};
 
 thread_local! {
     /// The table, or null. Without a destructor, so that it can be used until the very end.
     static TABLE: Cell<*mut RefCell<Table>> = const { Cell::new(ptr::null_mut()) };
+    /// The queue of objects that this thread last added to, and that of closures.
+    static LAST: [Cell<Last>; 2] = const { [const { Cell::new(Last::NONE) }; 2] };
+}
+
+/// A queue and its domain; or nulls.
+#[derive(Clone, Copy)]
+struct Last {
+    domain: *const DomainState,
+    queue: *const Queue,
+}
+
+impl Last {
+    const NONE: Self = Self { domain: ptr::null(), queue: ptr::null() };
+}
+
+fn forget_last() {
+    LAST.with(|last| last.iter().for_each(|last| last.set(Last::NONE)));
+    thread_slots::forget_last();
 }
 
 /// What the thread has in one domain.
 pub(super) struct Local {
-    pub(super) domain: WeakHandle,
+    domain: WeakHandle,
     /// The slot of ordinary sections; null before the first, and after its last user has gone.
-    pub(super) slot: *const Slot,
+    slot: *const Slot,
     /// Whether `slot` is kept registered because [`crate::read`] was called.
-    pub(super) implicit: bool,
+    implicit: bool,
     /// The slots of QSBR handles.
-    pub(super) others: Vec<*const Slot>,
+    others: Vec<*const Slot>,
     /// The queues, by their `Contents`.
-    pub(super) queues: [Option<Arc<Queue>>; 2],
+    queues: [Option<Arc<Queue>>; 2],
 }
 
 impl HasAddress for Local {
     type Of = DomainState;
 
     fn address(&self) -> *const DomainState {
-        self.domain.as_ptr()
+        self.domain.address()
     }
 }
 
@@ -63,7 +84,7 @@ pub(super) struct Table {
     /// How many domains had ended at the last sweep.
     ended: usize,
     /// The thread's sentinel has been dropped: every registration ends with its section.
-    pub(super) exiting: bool,
+    exiting: bool,
 }
 
 /// A domain has ended that may be in threads' tables. The calling thread, which does not borrow its
@@ -76,7 +97,7 @@ pub(crate) fn ended(domain: &DomainState) {
 impl Table {
     /// Calls `f` with the thread's table, which it makes if there is none; as
     /// [`existing`](Self::existing).
-    pub(super) fn get<R>(f: impl FnOnce(&mut Self) -> R) -> R {
+    fn get<R>(f: impl FnOnce(&mut Self) -> R) -> R {
         if TABLE.get().is_null() {
             TABLE.set(Box::into_raw(Box::new(RefCell::new(Self {
                 entries: ByAddress::new(),
@@ -112,16 +133,23 @@ impl Table {
     }
 
     /// A domain's entry, which it makes if there is none.
-    pub(super) fn entry(&mut self, domain: &DomainState, tag: &dyn Named) -> &mut Local {
+    fn entry(&mut self, domain: &DomainState, tag: &dyn Named) -> &mut Local {
         let place = self.find_or_insert(domain, tag);
-        self.entries.at_mut(place)
+        self.at(place, domain)
+    }
+
+    /// The entry at that place, which is that domain's.
+    fn at(&mut self, place: usize, domain: *const DomainState) -> &mut Local {
+        let local = self.entries.at_mut(place);
+        assert!(ptr::eq(local.address(), domain), "another domain's entry");
+        local
     }
 
     /// As [`entry`](Self::entry), for a slot with which a section may begin [TT-1].
-    pub(super) fn watched_entry(&mut self, domain: &DomainState, tag: &dyn Named) -> &mut Local {
+    fn watched_entry(&mut self, domain: &DomainState, tag: &dyn Named) -> &mut Local {
         let place = self.find_or_insert(domain, tag);
         let place = self.watch(place);
-        self.entries.at_mut(place)
+        self.at(place, domain)
     }
 
     /// The place of a domain's entry, which it makes if there is none.
@@ -130,7 +158,7 @@ impl Table {
             return place;
         }
         let handle = tag.handle();
-        domains::remember(&handle);
+        domain_state::remember(&handle);
         self.entries.insert(Local {
             domain: handle.downgrade(),
             slot: ptr::null(),
@@ -141,11 +169,16 @@ impl Table {
     }
 
     pub(super) fn find(&self, domain: &DomainState) -> Option<&Local> {
-        self.entries.get(domain)
+        self.entries.get(domain).filter(|local| ptr::eq(local.address(), domain))
+    }
+
+    /// The thread's slots in a domain.
+    pub(super) fn slots_in(&self, domain: &DomainState) -> impl Iterator<Item = &Slot> {
+        self.find(domain).into_iter().flat_map(Local::slots)
     }
 
     /// All entries: for an exiting thread.
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Local> {
+    fn iter_mut(&mut self) -> impl Iterator<Item = &mut Local> {
         self.entries.iter_mut()
     }
 
@@ -177,14 +210,14 @@ impl Table {
         self.entries.iter().take(self.watched)
     }
 
-    /// Calls `f`, which runs no user code, with the entry of each domain in which the thread may be
+    /// Calls `f`, which runs no user code, with the slots of each domain in which the thread may be
     /// in a section. None of them ends while the handles exist that are added to `handles`. A
     /// domain is not watched any more if the thread is in no section there, cannot begin one
     /// without [`watched_entry`](Self::watched_entry), and is not above the limit.
     pub(super) fn each_watched(
         &mut self,
         handles: &mut Vec<Arc<DomainState>>,
-        mut f: impl FnMut(&Local),
+        f: &mut dyn FnMut(&Slot),
     ) {
         let mut place = 0;
         while place < self.watched {
@@ -192,7 +225,7 @@ impl Table {
             handles.extend(local.domain.keep());
             let reads = local.domain.is_alive() && (local.is_kept() || local.has_section());
             if reads {
-                f(local);
+                local.slots().for_each(&mut *f);
             }
             if reads || local.is_over_limit() {
                 place += 1;
@@ -204,8 +237,9 @@ impl Table {
 
     /// Calls `f` with a domain's entry, to unregister a slot. If the thread is exiting and has no
     /// slot left there, forgets the domain.
-    pub(super) fn release(&mut self, domain: *const DomainState, f: impl FnOnce(&mut Local)) {
-        let Some(local) = self.entries.get_mut(domain) else { return };
+    fn release(&mut self, domain: *const DomainState, f: impl FnOnce(&mut Local)) {
+        let Some(place) = self.entries.place(domain) else { return };
+        let local = self.at(place, domain);
         f(local);
         if local.is_unused() && self.exiting {
             self.forget(domain);
@@ -223,7 +257,7 @@ impl Table {
     }
 
     /// Forgets the domains in which the exiting thread has no slot left, and those that have ended.
-    pub(super) fn keep_used(&mut self) {
+    fn keep_used(&mut self) {
         self.retain(&|local| !local.is_unused());
     }
 
@@ -249,7 +283,7 @@ impl Table {
 
 impl Local {
     /// The slot for ordinary sections; registers if there is none.
-    pub(super) fn slot(&mut self, domain: &DomainState) -> &'static Slot {
+    fn slot(&mut self, domain: &DomainState) -> &'static Slot {
         if self.slot.is_null() {
             self.slot = domain.grace_periods.register(thread::token(), ReaderKind::Ordinary);
         }
@@ -259,7 +293,7 @@ impl Local {
     }
 
     /// Unregisters the slot if it has no user and is in no section. The domain must be alive.
-    pub(super) fn unregister_if_unused(&mut self) {
+    fn unregister_if_unused(&mut self) {
         // SAFETY: not null only while registered; the domain is alive by this function's contract.
         if let Some(slot) = unsafe { self.slot.as_ref() }
             && slot.references() == 0
@@ -273,7 +307,7 @@ impl Local {
     }
 
     /// All slots of this thread in the domain. The domain must be alive.
-    pub(super) fn slots(&self) -> impl Iterator<Item = &Slot> {
+    fn slots(&self) -> impl Iterator<Item = &Slot> {
         // SAFETY: not null only while registered; the domain is alive by this function's contract.
         let ordinary = unsafe { self.slot.as_ref() };
         // SAFETY: in the list only while registered; as above.
@@ -281,8 +315,15 @@ impl Local {
     }
 
     /// The thread's queues there.
-    pub(super) fn queues(&self) -> impl Iterator<Item = &Queue> {
-        self.queues.iter().flatten().map(|queue| &**queue)
+    pub(super) fn queues(&self) -> impl Iterator<Item = OwnQueue<'_>> {
+        let queues = self.queues.iter().flatten();
+        // SAFETY: held here, in the table of the thread that adds.
+        queues.flat_map(|queue| unsafe { OwnQueue::at(Arc::as_ptr(queue)) })
+    }
+
+    /// The domain, if it has not ended.
+    pub(super) fn handle(&self) -> Option<Handle> {
+        self.domain.upgrade()
     }
 
     /// Whether the local stock of one of them is above the limit.
@@ -309,6 +350,197 @@ impl Local {
             || references > u64::from(self.implicit)
             || !self.slot.is_null() && thread_slots::remembers(self.slot)
     }
+}
+
+// ---- slots ------------------------------------------------------------------------------------
+
+/// The slot for implicit sections in a domain; registers on first use. Unless the thread is
+/// exiting, has `remember` find it at once from then on.
+#[cold]
+pub(crate) fn implicit_slot<'c>(
+    domain: &'c DomainState,
+    tag: &dyn Named,
+    remember: impl FnOnce(&'static Slot),
+) -> &'c Slot {
+    Table::get(|table| {
+        let exiting = table.exiting;
+        let local = table.watched_entry(domain, tag);
+        let slot = local.slot(domain);
+        if exiting {
+            slot.mark_leaving();
+            return slot;
+        }
+        if !local.implicit {
+            local.implicit = true;
+            slot.acquire(1);
+        }
+        remember(slot);
+        slot
+    })
+}
+
+/// The slot of the thread's ordinary sections in a domain, if it is registered there.
+pub(crate) fn existing_slot(domain: &DomainState) -> Option<&Slot> {
+    let slot = Table::existing(|table| table.find(domain).map(|local| local.slot))??;
+    // SAFETY: not null only while registered with the domain, which is alive.
+    unsafe { slot.as_ref() }
+}
+
+/// The slot of an explicit handle: the thread's ordinary one, kept registered for the handle.
+pub(crate) fn handle_slot<'c>(domain: &'c DomainState, tag: &dyn Named) -> &'c Slot {
+    Table::get(|table| {
+        let slot = table.watched_entry(domain, tag).slot(domain);
+        slot.acquire(1);
+        slot
+    })
+}
+
+/// Releases an explicit handle.
+pub(crate) fn release_handle(slot: &Slot) {
+    slot.release();
+    unregister_if_unused(slot);
+}
+
+/// Registers a slot for one QSBR handle.
+pub(crate) fn qsbr_slot<'c>(domain: &'c DomainState, tag: &dyn Named) -> &'c Slot {
+    Table::get(|table| {
+        let local = table.watched_entry(domain, tag);
+        let slot = domain.grace_periods.register(thread::token(), ReaderKind::Qsbr);
+        local.others.push(slot);
+        slot
+    })
+}
+
+/// Releases a QSBR handle, which is offline.
+pub(crate) fn release_other(domain: &DomainState, slot: &Slot) {
+    Table::existing(|table| {
+        table.release(domain, |local| {
+            local.others.retain(|other| !ptr::eq(*other, slot));
+            domain.grace_periods.unregister(slot);
+        });
+    });
+}
+
+/// Unregisters a slot of the thread's ordinary sections if it has no user and is in no section.
+pub(crate) fn unregister_if_unused(slot: &Slot) {
+    let domain = DomainState::of(slot.core_ptr());
+    Table::existing(|table| table.release(domain, Local::unregister_if_unused));
+}
+
+/// The thread ends: unregisters its slots, one that is in a section when that ends. Calls `orphan`
+/// with its queues.
+///
+/// A handle may be its domain's last. When it is dropped, the domain ends and runs callbacks: by
+/// then the table is not borrowed.
+pub(crate) fn leave_thread(orphan: impl Fn(&Handle, OwnQueue<'_>)) {
+    let orphans = Table::existing(|table| {
+        table.exiting = true;
+        forget_last();
+        let mut orphans = Vec::new();
+        for local in table.iter_mut() {
+            let Some(handle) = local.domain.upgrade() else {
+                continue;
+            };
+            // SAFETY: not null only while registered with the domain, which `handle` keeps alive.
+            if let Some(slot) = unsafe { local.slot.as_ref() } {
+                if std::mem::take(&mut local.implicit) {
+                    slot.release();
+                }
+                slot.mark_leaving();
+            }
+            local.unregister_if_unused();
+            orphans.push((handle, std::mem::take(&mut local.queues)));
+        }
+        table.keep_used();
+        orphans
+    });
+    cache::clear();
+    for (handle, queues) in orphans.unwrap_or_default() {
+        let queues = queues.iter().flatten();
+        // SAFETY: held here, and this thread's, which adds no more.
+        let own = queues.flat_map(|queue| unsafe { OwnQueue::at(Arc::as_ptr(queue)) });
+        own.for_each(|queue| orphan(&handle, queue));
+    }
+}
+
+// ---- queues -----------------------------------------------------------------------------------
+
+/// The thread's queue of retired objects in a domain; `None` if the thread is exiting.
+///
+/// The queue of the last call is found at once.
+///
+/// `domain` is that of `tag`, given beside it so that the fast path makes no dynamic call.
+#[inline]
+pub(crate) fn objects<'c>(domain: &'c DomainState, tag: &dyn Named) -> Option<OwnQueue<'c>> {
+    last_or_find(domain, tag, Contents::Objects)
+}
+
+/// The thread's queue of closures in a domain; as [`objects`].
+#[inline]
+pub(crate) fn closures<'c>(domain: &'c DomainState, tag: &dyn Named) -> Option<OwnQueue<'c>> {
+    last_or_find(domain, tag, Contents::Closures)
+}
+
+/// The same, if it is the queue of closures that the thread last added to; else `None`.
+#[inline]
+pub(crate) fn last_closures(domain: &DomainState) -> Option<OwnQueue<'_>> {
+    last(domain, Contents::Closures)?
+}
+
+/// The thread's queue, or the lack of one, if the thread last asked for this domain's.
+#[inline]
+fn last(domain: &DomainState, contents: Contents) -> Option<Option<OwnQueue<'_>>> {
+    let known = LAST.with(|last| last[contents as usize].get());
+    if !ptr::eq(known.domain, domain) {
+        return None;
+    }
+    // SAFETY: the table holds the queue of a living domain until `leave_thread`. Whatever removes
+    // an ended domain from the table clears this pair as well; `domain` lives.
+    Some(unsafe { OwnQueue::at(known.queue) })
+}
+
+#[inline]
+fn last_or_find<'c>(
+    domain: &'c DomainState,
+    tag: &dyn Named,
+    contents: Contents,
+) -> Option<OwnQueue<'c>> {
+    last(domain, contents).unwrap_or_else(|| find_queue(domain, tag, contents))
+}
+
+#[cold]
+fn find_queue<'c>(
+    domain: &'c DomainState,
+    tag: &dyn Named,
+    contents: Contents,
+) -> Option<OwnQueue<'c>> {
+    let queue = Table::get(|table| {
+        if table.exiting {
+            return ptr::null();
+        }
+        let queue = &mut table.entry(domain, tag).queues[contents as usize];
+        let add = || domain.queues.add(domain, contents);
+        Arc::as_ptr(queue.get_or_insert_with(add))
+    });
+    LAST.with(|last| last[contents as usize].set(Last { domain, queue }));
+    // SAFETY: null, or the table holds the queue until `leave_thread`, and while `domain` lives.
+    unsafe { OwnQueue::at(queue) }
+}
+
+/// The thread's queues in a domain, of those to which it ever added there.
+pub(crate) fn own_queues(domain: &DomainState) -> Vec<Arc<Queue>> {
+    let queues = |table: &mut Table| Some(table.find(domain)?.queues.clone());
+    Table::existing(queues).flatten().into_iter().flatten().flatten().collect()
+}
+
+/// The thread's queue of retired objects in a domain, if it ever retired anything there. Without a
+/// count: the calling thread's table holds it until the thread ends.
+pub(crate) fn own_objects(domain: &DomainState) -> Option<OwnQueue<'_>> {
+    let queue = Table::existing(|table| {
+        table.find(domain)?.queues[Contents::Objects as usize].as_ref().map(Arc::as_ptr)
+    });
+    // SAFETY: the table holds the queue until `leave_thread`, and while `domain` lives.
+    unsafe { OwnQueue::at(queue??) }
 }
 
 #[cfg(test)]

@@ -40,7 +40,7 @@ impl HasAddress for Task {
     type Of = DomainState;
 
     fn address(&self) -> *const DomainState {
-        self.domain.as_ptr()
+        self.domain.address()
     }
 }
 

@@ -29,8 +29,7 @@ use crate::os::stack::{self, Alternate, StackMissing};
 use crate::os::sync::{self, Condvar, Rank, const_unless_loom};
 use crate::os::thread_state::{self, ThreadState};
 use crate::os::{clock, thread, user_code};
-use crate::reclaim::domain_state::DomainState;
-use crate::reclaim::domains;
+use crate::reclaim::domain_state::{self, DomainState};
 
 /// Notes that wait at most.
 const NOTES_MAX: usize = 64;
@@ -137,7 +136,7 @@ fn report(
     note: &Note,
     stack_of: impl Fn(&Holding) -> Result<Vec<StackFrame>, StackMissing>,
 ) -> Option<StallReport> {
-    let domain = domains::find(note.core, note.identity)?;
+    let domain = domain_state::find(note.core, note.identity)?;
     let core: &DomainState = &domain;
     let is_over = || core.grace_periods.sequence().ended() >= note.grace_period;
     let (found, unnamed) = find(&core.grace_periods.registry(), core);

@@ -6,8 +6,7 @@ use super::json::Json;
 use crate::event::statistics::Statistics;
 use crate::os::fence::{self, Fences};
 use crate::os::{clock, thread_state};
-use crate::reclaim::domain_state::DomainState;
-use crate::reclaim::domains;
+use crate::reclaim::domain_state::{self, DomainState};
 use crate::report::inspect::{LongestReader, Look};
 
 /// The schema of the replies; the number grows when a reader of the old ones would go wrong.
@@ -18,7 +17,7 @@ const DOMAINS_MAX: usize = 256;
 /// The statistics of all domains.
 pub(super) fn of_process() -> String {
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let (domains, total) = domains::list(DOMAINS_MAX);
+    let (domains, total) = domain_state::list(DOMAINS_MAX);
     Json::document(|json| {
         json.key("schema").string(SCHEMA);
         json.field("pid", std::process::id().into());

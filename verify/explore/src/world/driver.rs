@@ -1,5 +1,5 @@
-//! The driver of the machine, step by step. Mirrors `GracePeriods::drive` and what it calls in
-//! `quiescence/src/gp/grace_periods.rs`. The machine is the real one.
+//! The driver of the machine, step by step. Mirrors `GracePeriods::drive` and `Locked::step` in
+//! `driver.rs` and `steps.rs` of `quiescence/src/gp/grace_periods`. The machine is the real one.
 //!
 //! ```text
 //! Fence:      machine's and registry's lock held: is no other thread registered?         [GP-5]

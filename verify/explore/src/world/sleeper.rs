@@ -1,6 +1,6 @@
 //! The driver asleep: marks, second look, futex. The steps `Wait Sleep` of `driver`, which shows
-//! the transcription. Mirrors `GracePeriods::sleep` in `quiescence/src/gp/grace_periods.rs`, and
-//! `GracePeriods::take_over` in `quiescence/src/gp/grace_periods/handover.rs`.
+//! the transcription. Mirrors `GracePeriods::sleep` and `take_over`, in `driver.rs` and
+//! `handover.rs` of `quiescence/src/gp/grace_periods`.
 
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 

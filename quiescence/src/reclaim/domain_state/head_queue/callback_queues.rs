@@ -182,10 +182,10 @@ impl CallbackQueues {
 
     /// In the child: a callback queue has no runner, unless it is the forking thread. What waits
     /// stays. Returns what is charged.
-    pub(crate) fn after_fork(&self, owner: usize) -> Amount {
+    pub(crate) fn after_fork(&self) -> Amount {
         self.waiting_room.after_fork();
         let list = sync::lock(&self.list);
-        list.iter().fold(Amount::NONE, |all, one| all.plus(one.after_fork(owner)))
+        list.iter().fold(Amount::NONE, |all, one| all.plus(one.after_fork()))
     }
 }
 

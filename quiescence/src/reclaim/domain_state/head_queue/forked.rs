@@ -7,8 +7,9 @@ use std::sync::atomic::Ordering::Relaxed;
 use grace::limit::Amount;
 
 use super::{Inner, Part, Shared, amount, double_queue};
-use crate::os::forking::{AtFork, Held};
+use crate::os::forking::{self, AtFork, Held};
 use crate::os::sync::{self, Rank};
+use crate::os::thread;
 
 impl AtFork for Inner {}
 
@@ -24,9 +25,13 @@ impl AtFork for Vec<Arc<Shared>> {
 
 impl Shared {
     /// In a child process, whose other threads are gone. Returns what is charged.
-    pub(super) fn after_fork(&self, owner: usize) -> Amount {
+    ///
+    /// # Panics
+    /// If no child is being repaired: the runner may be there.
+    pub(super) fn after_fork(&self) -> Amount {
+        forking::assert_in_child();
         let inner = &mut *sync::lock(&self.inner);
-        if inner.runner != owner {
+        if inner.runner != thread::token() {
             // What was being run is lost, and counts as run.
             self.finished.fetch_add(inner.claimed, Relaxed);
             (inner.claimed, inner.runs) = (0, false);

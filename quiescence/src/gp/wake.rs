@@ -1,5 +1,7 @@
-//! What a domain shares with its readers: the number that they copy, and the words by which they
-//! wake its driver. A slot points to it.
+//! The words by which the readers of a domain wake its driver: its own, or those of programs that
+//! were compiled against liburcu.
+//!
+//! An error here leaves a driver asleep, or wakes it for nothing: then it scans again.
 
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -13,22 +15,6 @@ use crate::os::sync::{AtomicU32, AtomicU64, const_unless_loom};
 #[derive(Debug)]
 pub(crate) struct Line<T>(pub(crate) T);
 
-/// The part of a domain's grace periods that its readers access; the first field of those.
-#[derive(Debug)]
-#[repr(C)]
-pub(crate) struct GpWords {
-    /// What readers copy into their words; liburcu's `gp.ctr`.
-    pub(crate) gp: AtomicU64,
-    /// If its readers are liburcu readers: their words, and how they read. Written once, so it may
-    /// share the cache line of `gp`, which changes once per grace period.
-    pub(crate) liburcu: Option<Links>,
-    /// Whether its readers execute full fences even if the process has light ones: then its grace
-    /// periods need no heavy one [GP-1], [GP-6]. Written once, as well.
-    pub(crate) readers_fence: bool,
-    /// What its sleeping driver waits for.
-    pub(crate) wake: Line<Wake>,
-}
-
 /// What a sleeping driver waits for.
 #[derive(Debug)]
 pub(crate) struct Wake {
@@ -40,42 +26,26 @@ pub(crate) struct Wake {
     bell: AtomicU32,
 }
 
-impl GpWords {
+impl Wake {
     const_unless_loom! {
-        pub(crate) fn new(entered: u64, readers_fence: bool) -> Self {
-            Self {
-                gp: AtomicU64::new(entered),
-                liburcu: None,
-                readers_fence,
-                wake: Line(Wake { left: AtomicU32::new(0), bell: AtomicU32::new(0) }),
-            }
+        pub(super) fn new() -> Self {
+            Self { left: AtomicU32::new(0), bell: AtomicU32::new(0) }
         }
     }
 
     /// A holdout that was marked has left its section.
-    pub(crate) fn holdout_left(&self) {
-        if let Some(words) = self.liburcu_words() {
-            return words.wake();
-        }
-        let left = &self.wake.0.left;
+    pub(super) fn holdout_left(&self) {
         // AcqRel: the decrements form one chain, so that the last one carries what all holdouts
         // did to the sleeper [GP-7].
-        match left.fetch_sub(1, AcqRel) {
-            1 => self.wake.0.ring(),
+        match self.left.fetch_sub(1, AcqRel) {
+            1 => self.ring(),
             // A handler has forked since this thread cleared its mark: the child reset `left`. (If
             // another thread of the child sleeps by now, that thread scans once too often.)
-            0 => _ = left.fetch_add(1, Relaxed),
+            0 => _ = self.left.fetch_add(1, Relaxed),
             _ => {}
         }
     }
 
-    /// The words of its liburcu readers, if it has any.
-    pub(crate) fn liburcu_words(&self) -> Option<&'static Words> {
-        self.liburcu.as_ref()?.words()
-    }
-}
-
-impl Wake {
     /// How often the bell has been rung. The caller loads this before it checks `left` or the term,
     /// and passes it to [`wait`](Self::wait).
     pub(crate) fn rung(&self) -> u32 {
@@ -179,22 +149,5 @@ impl Links {
 
     pub(crate) fn surroundings(&self) -> Option<Surroundings> {
         self.attached.get().map(|(_, surroundings)| *surroundings)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A handler that interrupts a reader in its report may fork: the child forgets the mark, and
-    /// then the reader reports there.
-    #[test]
-    fn a_report_that_a_fork_has_forgotten_counts_for_nothing() {
-        let words = GpWords::new(0, false);
-        words.holdout_left();
-        assert_eq!(words.wake.0.left.load(Relaxed), 0);
-        words.wake.0.left.fetch_add(2, Relaxed);
-        words.holdout_left();
-        assert_eq!(words.wake.0.left.load(Relaxed), 1);
     }
 }

@@ -1,0 +1,631 @@
+//! The steps of a grace period: all that decides that one has begun, and that it has ended.
+//!
+//! What a driver does with a domain's machine it does here, a step at a time ([`Locked::step`]): it
+//! fences, announces, scans, completes. The files around this one say when: who drives, who waits,
+//! for how long, and who is told.
+//!
+//! **Whatever those files do, no grace period ends early.** The machine, the registry's lists, the
+//! number that `completed` shows and the numbers of terms are private here, and a step is carried
+//! out as a whole: the scan and the report of what it found are one function. So other files can
+//! take a step too often or too late, ask for grace periods that nobody wants, wake threads for
+//! nothing or leave them asleep; they cannot report a fence, a scan or an end that was none.
+//! - [`Locked`] is the only way to the machine. It knows whose it is, so no machine is driven with
+//!   the readers of another domain.
+//! - A [`Driver`] is made by [`Locked::begin_term`] or by [`Locked::take_over`], which end the term
+//!   of the one before, and cannot be copied: what a superseded driver has found is discarded
+//!   [HO-1]. It stays on its thread, whose readers [`Me`] names.
+//! - [`Readers`], the locked registry, is given out to be read. Marks in slots can be set and
+//!   cleared so ([`Registry::mark_holdouts`]); they decide who wakes the driver, and each driver
+//!   that has been woken scans again.
+//!
+//! What no type keeps: only [`GracePeriods::announce`] stores into `gp_words.gp`, and a slot's word
+//! is its owner's to write ([`crate::gp::slot`]). The sections of a sleepable domain are counted,
+//! and `srcu/driver.rs` has to wait for them before it calls [`Locked::end_counted`] [SR-3].
+
+use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::time::Duration;
+
+use grace::driver::{Needed, fence_needed};
+use grace::handover::Progress;
+use grace::policy::AnyPolicy;
+use grace::{Action, Cookie, Event, Machine, NotGiven, Number, Sequence, Start, Urgency, word};
+
+use super::handover::Away;
+use super::{Attention, Counted, State, Until};
+use crate::event::trace;
+use crate::gp::engine::Settings;
+use crate::gp::observers::Observers;
+use crate::gp::qsbr::Relay;
+use crate::gp::registry::Registry;
+use crate::gp::slot::GpWords;
+use crate::gp::slot::{ReaderKind, Slot};
+use crate::gp::tuning::{AtomicTuning, Kind};
+use crate::os::fence;
+use crate::os::forking::{AtFork, Held};
+use crate::os::stack::Alternate;
+use crate::os::sync::{
+    self, AtomicBool, AtomicU64, Condvar, Mutex, MutexGuard, Rank, const_unless_loom,
+};
+
+/// The grace-period state of a domain. The rest is in [`DomainState`], which is dropped first.
+///
+/// [`DomainState`]: crate::reclaim::domain_state::DomainState
+// C layout, so that `gp_words` comes first: see `of`.
+#[repr(C)]
+pub(crate) struct GracePeriods {
+    pub(crate) gp_words: GpWords,
+    steps: Mutex<Steps>,
+    /// The number of the current term, or of the last one; see [`super::handover`].
+    term: AtomicU64,
+    /// The machine's sequence, to be read without the lock.
+    completed: AtomicU64,
+    registry: Mutex<Registry>,
+    /// Whether the last grace period to begin found no other reader: a hint, also for batch sizes.
+    pub(crate) alone: AtomicBool,
+    /// If hazard pointers protect the objects that wait here: then a grace period is a heavy fence,
+    /// and this scan of the hazard slots afterwards finds the protected ones. (A program without
+    /// such a domain does not link it.)
+    pub(crate) hazards: Option<fn() -> Vec<usize>>,
+    /// The readers of a sleepable domain.
+    pub(super) counted: Option<Box<dyn Counted>>,
+    /// Notified when a grace period has ended, the driver has left, or its nap must end.
+    pub(super) turn: Condvar,
+    /// How many tasks wait, to be read without the lock.
+    pub(super) tasks: AtomicU64,
+    /// The highest number of the tasks that a child process has forgotten.
+    pub(super) tasks_forgotten: AtomicU64,
+    pub(crate) tuning: AtomicTuning,
+    pub(crate) observers: Observers,
+    /// What the worker is to do while a grace period is wanted here.
+    pub(super) when_wanted: Attention,
+}
+
+/// What the lock of the machine guards.
+#[derive(Debug)]
+struct Steps {
+    machine: Machine<AnyPolicy>,
+    /// The number of the latest grace period that has begun.
+    begun: Option<u64>,
+    /// What drivers and waiters know of each other.
+    state: State,
+}
+
+impl AtFork for Steps {}
+impl AtFork for Registry {}
+
+/// A domain whose machine is locked.
+pub(crate) struct Locked<'a> {
+    domain: &'a GracePeriods,
+    steps: MutexGuard<'a, Steps>,
+}
+
+impl Deref for Locked<'_> {
+    type Target = State;
+
+    fn deref(&self) -> &State {
+        &self.steps.state
+    }
+}
+
+impl DerefMut for Locked<'_> {
+    fn deref_mut(&mut self) -> &mut State {
+        &mut self.steps.state
+    }
+}
+
+/// The registry, locked, to be read.
+pub(crate) struct Readers<'a>(MutexGuard<'a, Registry>);
+
+impl Deref for Readers<'_> {
+    type Target = Registry;
+
+    fn deref(&self) -> &Registry {
+        &self.0
+    }
+}
+
+/// The number of a driver's term, in its domain [HO-1].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Term {
+    number: u64,
+    domain: usize,
+}
+
+/// A driver in its term.
+#[derive(Debug)]
+pub(crate) struct Driver {
+    pub(crate) term: Term,
+    /// Whether it has superseded another driver.
+    pub(super) took_over: bool,
+    pub(crate) until: Until,
+    me: Me,
+}
+
+/// Tells a driver which readers are the calling thread's own.
+///
+/// Not how many there are, nor whether they are quiescent. That is checked under the registry's
+/// lock whenever it decides something: the wakers that a driver calls between two grace periods are
+/// the user's code, and may begin sections on this thread, register it, or end its readers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Me {
+    /// As [`Slot::owner`].
+    owner: usize,
+    _stays_on_its_thread: PhantomData<*const ()>,
+}
+
+impl Me {
+    /// A thread that has no reader here.
+    pub(crate) const NOBODY: Self = Self { owner: 0, _stays_on_its_thread: PhantomData };
+
+    pub(crate) fn this_thread() -> Self {
+        Self { owner: crate::os::thread::token(), ..Self::NOBODY }
+    }
+
+    /// To the system all of loom's threads are one.
+    #[cfg(loom)]
+    pub(crate) fn owner(owner: usize) -> Self {
+        Self { owner, ..Self::NOBODY }
+    }
+
+    /// Whether it is in a section of the domain, or online.
+    pub(super) fn reads_in(self, domain: &GracePeriods) -> bool {
+        sync::lock(&domain.registry).reads(self.owner)
+    }
+}
+
+const _: () = assert!(std::mem::offset_of!(GracePeriods, gp_words) == 0);
+
+impl GracePeriods {
+    /// The grace periods whose words for readers are at `gp_words`.
+    pub(crate) fn of(gp_words: *const GpWords) -> *const Self {
+        gp_words.cast() // the first field
+    }
+
+    const_unless_loom! {
+        /// A domain without readers.
+        pub(crate) fn new(start: Start, settings: Settings) -> Self {
+            Self {
+                gp_words: GpWords::new(word::entered(start.number), settings.readers_fence),
+                steps: Mutex::new(Rank::GracePeriods, Steps {
+                    machine: Machine::new(settings.policy, start),
+                    begun: None,
+                    state: State::NEW,
+                }),
+                term: AtomicU64::new(0),
+                completed: AtomicU64::new(start.sequence.to_bits()),
+                registry: Mutex::new(Rank::Registry, Registry::new(match settings.policy {
+                    AnyPolicy::Token(_) => Some(Relay::new()),
+                    _ => None,
+                })),
+                alone: AtomicBool::new(false),
+                hazards: None,
+                counted: None,
+                turn: Condvar::new(),
+                tasks: AtomicU64::new(0),
+                tasks_forgotten: AtomicU64::new(0),
+                tuning: AtomicTuning::new(Kind::Threads),
+                observers: Observers::new(),
+                when_wanted: Attention::while_wanted(&settings.policy),
+            }
+        }
+    }
+
+    // ---- readers ------------------------------------------------------------------------------
+
+    /// Registers a reader of the calling thread.
+    pub(crate) fn register(&self, owner: usize, reader_kind: ReaderKind) -> &Slot {
+        fence::chosen(); // before the first reader, never after
+        let alternate = Alternate::of_this_thread(); // a system call: before the lock
+        let mut registry = sync::lock(&self.registry);
+        let slot = registry.register(std::ptr::from_ref(self).cast(), owner, reader_kind);
+        // SAFETY: the registry frees no slot while `self` lives.
+        let slot = unsafe { &*slot };
+        slot.alternate.set(alternate);
+        drop(registry);
+        // A full fence besides the lock [GP-5]: a reader that a scan or an `Alone` did not see sees
+        // what was published before them.
+        fence::full();
+        slot
+    }
+
+    /// Registers a reader of the calling thread whose slot is in the program's own memory.
+    ///
+    /// # Safety
+    /// As [`Registry::register_at`].
+    pub(crate) unsafe fn register_at(
+        &self,
+        slot: *const Slot,
+        owner: usize,
+        reader_kind: ReaderKind,
+    ) {
+        fence::chosen();
+        let alternate = Alternate::of_this_thread();
+        let mut registry = Registry::lock_with_room(&self.registry);
+        // SAFETY: by the contract.
+        unsafe { registry.register_at(slot, std::ptr::from_ref(self).cast(), owner, reader_kind) };
+        // SAFETY: by the contract.
+        unsafe { &*slot }.alternate.set(alternate);
+        drop(registry);
+        fence::full(); // as in `register` [GP-5]
+    }
+
+    /// Gets memory for `readers` readers in all to register and be waited for.
+    pub(crate) fn make_room(&self, readers: usize) {
+        Registry::make_room(&self.registry, readers);
+    }
+
+    /// Unregisters a reader of the calling thread, which is in no section.
+    pub(crate) fn unregister(&self, slot: &Slot) {
+        //~ point before-unregister
+        debug_assert!(slot.is_quiescent());
+        // Read now: once unregistered, the slot may be another thread's, or gone.
+        let liburcu_words = self.gp_words.liburcu_words().filter(|_| slot.is_liburcu());
+        // A thread that scans later takes the same lock: the sections of this reader happened
+        // before [GP-5].
+        sync::lock(&self.registry).unregister(slot);
+        //~ point unregistered
+        match liburcu_words {
+            Some(words) => words.wake(),
+            // The next owner finds the mark and keeps it: see `Slot::adopt`.
+            None => slot.report_quiescent(),
+        }
+    }
+
+    /// The readers of this domain. The lock is never held during a wait.
+    pub(crate) fn registry(&self) -> Readers<'_> {
+        Readers(sync::lock(&self.registry))
+    }
+
+    /// The same, if no thread holds the lock.
+    pub(super) fn registry_unless_busy(&self) -> Option<Readers<'_>> {
+        sync::try_lock(&self.registry).map(Readers)
+    }
+
+    /// The same for a driver that is to change the marks of its holdouts; `None` if another driver
+    /// has taken its place [HO-1].
+    pub(super) fn registry_as(&self, term: Term) -> Option<Readers<'_>> {
+        let registry = self.registry();
+        let may = !self.is_superseded(term); //~ superseded-driver-marks
+        may.then_some(registry)
+    }
+
+    // ---- cookies ------------------------------------------------------------------------------
+
+    /// As [`GracePeriods::snapshot`] without the lock, for a caller whose last step was the atomic
+    /// exchange that unlinked an object.
+    ///
+    /// The exchange is followed by a full fence, and then by the load of `completed`. If the load
+    /// finds no grace period in progress, then the beginning of the next one is stored later, and
+    /// its fence comes after the exchange [UL-1]. If it finds one in progress, that one ends, with
+    /// Release, before the next one begins.
+    #[inline]
+    pub(crate) fn snapshot_after_unlinking(&self) -> Cookie {
+        fence::full_after_locked(); // [UL-1] //~ no-unlink-fence
+        // Relaxed: the fences order it [UL-1]; nothing is freed because of it.
+        Sequence::from_bits(self.completed.load(Relaxed)).snapshot() //~ served-by-the-present
+    }
+
+    /// The sequence as last made visible.
+    #[inline]
+    pub(crate) fn sequence(&self) -> Sequence {
+        // Acquire: pairs with the Release in `complete` [GP-4]; the thread that sees the grace
+        // period ended may free what its holdouts could see.
+        Sequence::from_bits(self.completed.load(Acquire)) //~ relaxed-poll
+    }
+
+    // ---- the machine --------------------------------------------------------------------------
+
+    pub(crate) fn lock(&self) -> Locked<'_> {
+        Locked { domain: self, steps: sync::lock(&self.steps) }
+    }
+
+    /// The same, if no thread holds the lock.
+    pub(crate) fn try_lock(&self) -> Option<Locked<'_>> {
+        Some(Locked { domain: self, steps: sync::try_lock(&self.steps)? })
+    }
+
+    /// Whether another driver has taken the place of the one of this term. Under the machine's lock
+    /// or the registry's.
+    pub(crate) fn is_superseded(&self, term: Term) -> bool {
+        // Relaxed: see `next_term`.
+        self.term.load(Relaxed) != term.number || term.domain != std::ptr::from_ref(self).addr()
+    }
+
+    /// Which fence the readers require; `None` if the only readers are `own` quiescent ones of the
+    /// calling thread. A reader that registers later sees what was published before [GP-5].
+    fn fence_needed(&self, own: impl FnOnce(&Registry) -> usize) -> Option<Needed> {
+        //~ hazard-no-fence:
+        if self.hazards.is_some() {
+            return Some(Needed::Heavy); // for the slots of hazard pointers [HP-1]
+        }
+        let registry = sync::lock(&self.registry);
+        //~ always-alone:
+        let needed = fence_needed(registry.len(), own(&registry), registry.light());
+        //~ no-fence-alone:
+        if needed.is_none() {
+            // This grace period has no other fence; the calling thread may be a reader later
+            // [UL-1].
+            fence::full_after_locked();
+        }
+        needed
+    }
+
+    /// Orders what was unlinked before against what sections load after.
+    pub(super) fn fence(&self, needed: Needed) {
+        match needed {
+            Needed::Heavy => self.heavy_fence(), // [GP-1]
+            // Pairs with the full fence of a QSBR reader that comes online [GP-8], or with those of
+            // readers that all execute full fences [GP-1].
+            Needed::Full => {
+                fence::full(); //~ no-own-fence
+            }
+        }
+        //~ point fenced
+    }
+
+    pub(crate) fn heavy_fence(&self) {
+        if cfg!(loom) {
+            fence::heavy(sync::lock(&self.registry).fences());
+        } else {
+            fence::heavy(std::iter::empty());
+        }
+        // Relaxed: a statistic.
+        self.counters().heavy_fences.fetch_add(1, Relaxed);
+    }
+
+    /// Announces the number of this grace period to readers.
+    fn announce(&self, number: Number) {
+        sync::lock(&self.registry).link(&self.gp_words.gp);
+        // Release: pairs with the Acquire in `Slot::enter_outermost`, `renew` and `online` [GP-3]:
+        // a thread that records this number sees what was published before the fence.
+        self.gp_words.gp.store(word::entered(number), Release);
+        if let Some(words) = self.gp_words.liburcu_words() {
+            words.ctr.store(word::entered(number), Release); // [GP-3]
+        }
+        //~ point announced
+    }
+
+    /// Counts the holdouts. The locks and the Acquire loads order their sections before what
+    /// follows [GP-2].
+    fn scan(&self, number: Number, term: Term) -> usize {
+        // The count of a superseded driver would not be used.
+        let Some(Readers(mut registry)) = self.registry_as(term) else { return 0 };
+        let holdouts = registry.scan(number, &self.gp_words.gp);
+        drop(registry);
+        if self.gp_words.liburcu.is_some() && holdouts == 0 && !cfg!(target_arch = "x86_64") {
+            // Readers compiled long ago may not release at each store to their word [GP-2].
+            self.heavy_fence();
+        }
+        holdouts
+    }
+
+    // ---- across a `fork` ----------------------------------------------------------------------
+
+    /// Before a `fork`: has the locks taken.
+    pub(crate) fn hold(&'static self, held: &mut Held) {
+        held.add(Rank::GracePeriods, &self.steps);
+        held.add(Rank::Registry, &self.registry);
+    }
+
+    /// In the child: only `owner`'s readers are left, no thread drives and none sleeps. The grace
+    /// period in progress starts again from its fence. If a handler has forked on the driver's own
+    /// thread, that driver finds itself superseded when the handler returns.
+    pub(crate) fn after_fork(&self, owner: usize) {
+        let mut locked = self.lock();
+        sync::lock(&self.registry).keep_only(owner);
+        self.gp_words.wake.0.left.store(0, Relaxed);
+        if let Some(words) = self.gp_words.liburcu_words() {
+            words.futex.store(0, Relaxed);
+        }
+        locked.next_term();
+        locked.steps.begun = None;
+        locked.steps.machine.observe(Event::Abandoned).expect("fits every step");
+        self.forget_others(&mut locked);
+    }
+}
+
+impl<'a> Locked<'a> {
+    // ---- requests -----------------------------------------------------------------------------
+
+    /// Asks for the grace period that `cookie` stands for. The lock orders the caller's update
+    /// before the fence of a later one [GP-9].
+    pub(super) fn need(&mut self, cookie: Cookie, urgency: Urgency) -> Result<(), NotGiven> {
+        self.steps.machine.require(cookie, urgency)
+    }
+
+    /// The machine, to be read.
+    pub(crate) fn machine(&self) -> &Machine<AnyPolicy> {
+        &self.steps.machine
+    }
+
+    /// What the next [`step`](Self::step) is; the caller waits before a `Wait`.
+    pub(crate) fn poll(&mut self) -> Action {
+        self.steps.machine.poll()
+    }
+
+    // ---- terms --------------------------------------------------------------------------------
+
+    /// Relaxed: terms begin under the machine's lock, and are compared under that or the registry's
+    /// [HO-1].
+    fn next_term(&mut self) -> Term {
+        let number = self.domain.term.load(Relaxed).wrapping_add(1);
+        self.domain.term.store(number, Relaxed);
+        Term { number, domain: std::ptr::from_ref(self.domain).addr() }
+    }
+
+    /// Begins a term; one in progress has ended.
+    pub(crate) fn begin_term(&mut self, until: Until, me: Me) -> Driver {
+        Driver { term: self.next_term(), took_over: false, until, me }
+    }
+
+    /// The same for a caller that holds the registry's lock, too: so the driver whose term ends
+    /// sets no mark any more.
+    pub(super) fn take_over(&mut self, _: &Readers<'_>, until: Until, me: Me) -> Driver {
+        Driver { took_over: true, ..self.begin_term(until, me) }
+    }
+
+    /// Notifies those who wait for their turn.
+    pub(super) fn notify(&self) {
+        self.domain.turn.notify_all();
+    }
+
+    pub(super) fn progress(&self) -> Progress {
+        // Relaxed: written under the machine's lock.
+        Progress { term: self.domain.term.load(Relaxed), steps: self.conduct.steps }
+    }
+
+    /// Counts a step of a driver. False if another one has taken its place: then it changes nothing
+    /// any more [HO-1].
+    #[inline]
+    pub(crate) fn still_drives(&mut self, term: Term) -> bool {
+        //~ superseded-driver-reports:
+        if self.domain.is_superseded(term) {
+            return false;
+        }
+        self.conduct.steps = self.conduct.steps.wrapping_add(1);
+        true
+    }
+
+    // ---- without the lock ---------------------------------------------------------------------
+
+    /// Calls `f` without the lock. If the caller drives, it finds out afterwards whether it still
+    /// does.
+    #[inline(always)]
+    pub(crate) fn unlocked(self, f: impl FnOnce()) -> Self {
+        drop(self.steps);
+        f();
+        self.domain.lock()
+    }
+
+    /// Sleeps without the lock until the [turn](GracePeriods::turn) is notified, but no longer than
+    /// `most`; may return early. Returns whether `most` has passed.
+    pub(crate) fn wait(self, most: Duration) -> (Self, bool) {
+        let Self { domain, steps } = self;
+        let (steps, late) = sync::wait_at_most(&domain.turn, steps, Some(most));
+        (Self { domain, steps }, late)
+    }
+
+    // ---- steps --------------------------------------------------------------------------------
+
+    /// Carries out the pending action, of which a `Wait` is over, and reports it to the machine.
+    /// Returns what was reported; `None` if nothing was to be done, or another driver has taken the
+    /// place of this one.
+    pub(super) fn step(mut self, driver: &mut Driver) -> (Self, Option<Event>) {
+        let (domain, term) = (self.domain, driver.term);
+        if domain.is_superseded(term) {
+            return (self, None);
+        }
+        self.conduct.away = Away::WORKS;
+        let event = match self.poll() {
+            Action::Idle => return (self, None),
+            Action::Fence => {
+                match self.begin_with(|registry| registry.quiescent(driver.me.owner)) {
+                    None => Event::Alone,
+                    Some(fence) => {
+                        self = self.unlocked(|| domain.fence(fence));
+                        Event::Fenced
+                    }
+                }
+            }
+            Action::Announce(number) => {
+                domain.announce(number);
+                Event::Announced
+            }
+            Action::Scan(number) => {
+                let mut holdouts = 0;
+                self = self.unlocked(|| holdouts = domain.scan(number, term));
+                Event::Scanned { holdouts }
+            }
+            Action::Wait(_) => Event::Woken,
+            Action::Complete(sequence) => {
+                self.complete(sequence);
+                Event::Completed
+            }
+        };
+        if !self.still_drives(term) {
+            return (self, None);
+        }
+        self.steps.machine.observe(event).expect("each action is answered by its own event");
+        (self, Some(event))
+    }
+
+    /// A grace period begins. Which fence it needs: as [`GracePeriods::fence_needed`].
+    fn begin_with(&mut self, own: impl FnOnce(&Registry) -> usize) -> Option<Needed> {
+        self.show_begin();
+        let needed = self.domain.fence_needed(own);
+        self.domain.alone.store(needed.is_none(), Relaxed);
+        // Next to a heavy fence a clock costs little; without one it takes longer than a grace
+        // period without holdouts.
+        self.begin(matches!(needed, Some(Needed::Heavy)));
+        needed
+    }
+
+    /// Shows threads that take no lock that a grace period is in progress, before its first fence
+    /// [UL-1].
+    pub(crate) fn show_begin(&self) {
+        let sequence = self.steps.machine.sequence();
+        // Its order against the fence of the grace period is [UL-1]. Release: a thread that loads
+        // this value takes the earlier grace periods as ended, as in `complete` [GP-4].
+        //~ unseen-begin {
+        //~ relaxed-begin:
+        self.domain.completed.store(sequence.to_bits(), Release);
+        //~ }
+    }
+
+    /// Records the beginning of a grace period, once: an earlier driver may have done so. Reads the
+    /// clock only if `timed`. Returns whether this call recorded it.
+    pub(crate) fn begin(&mut self, timed: bool) -> bool {
+        let (sequence, urgency) = (self.steps.machine.sequence(), self.steps.machine.urgency());
+        let number = Some(sequence.ended().wrapping_add(1));
+        if self.steps.begun == number || !sequence.in_progress() {
+            return false;
+        }
+        self.steps.begun = number;
+        self.note_begin(urgency, timed);
+        trace::grace_period_began(self.domain.source(), sequence, urgency);
+        true
+    }
+
+    /// Ends the grace period in progress, which is at its fence and has no registered reader to
+    /// wait for.
+    fn end_alone(&mut self) {
+        self.steps.machine.observe(Event::Alone).expect("it was asked for a fence");
+        self.complete(self.steps.machine.sequence());
+        self.steps.machine.observe(Event::Completed).expect("it was asked to complete");
+    }
+
+    /// The same in a sleepable domain, for the driver that has waited for its sections [SR-3].
+    pub(crate) fn end_counted(&mut self) {
+        assert!(self.domain.is_sleepable(), "readers that are registered are scanned");
+        self.end_alone();
+    }
+
+    /// Carries out a grace period in one hold of the lock, if the only readers are `own` ones of
+    /// the caller. If there are others, the machine stays where it is, and the next driver
+    /// continues from there. Returns whether it has ended.
+    ///
+    /// # Safety
+    /// So many readers are the calling thread's, and it holds no reference by any of them.
+    pub(super) unsafe fn end_if_alone(&mut self, own: usize) -> bool {
+        let is_wanted = self.driven || self.steps.machine.is_wanted();
+        //~ alone-beside-driver:
+        if is_wanted {
+            return false;
+        }
+        let _: Cookie = self.request(Urgency::Normal);
+        if self.poll() != Action::Fence || self.begin_with(|_| own).is_some() {
+            return false;
+        }
+        self.end_alone();
+        true
+    }
+
+    /// Makes the end of a grace period visible.
+    fn complete(&mut self, sequence: Sequence) {
+        // Release: pairs with the Acquire in `sequence` [GP-4].
+        self.domain.completed.store(sequence.to_bits(), Release);
+        self.domain.note_end(self, sequence);
+    }
+}

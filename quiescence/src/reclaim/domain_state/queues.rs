@@ -1,0 +1,258 @@
+//! The queues of a domain: what they need from the worker, and the sums of their counts; barriers;
+//! and which queues of ended threads are taken out.
+//!
+//! # Barriers
+//! A barrier waits for what is in the queues of a domain at one moment, and for nothing later.
+//!
+//! A barrier first notes, under the list's lock, how many callbacks each queue has ever been given
+//! (its mark), and asks for grace periods for all of them; then it goes from queue to queue and
+//! runs what is ready, up to the marks. So it needs two grace periods, however many queues there
+//! are and however fast threads add to them: the one in progress, and the next.
+//!
+//! **Invariant [TQ-5]: nothing moves out of a queue while a barrier waits for it.** Each callback
+//! that the barrier waits for was in one queue of the list when the mark was set [TQ-4], and runs
+//! from there.
+//!
+//! **Invariant [TQ-4]: whenever the list's lock is free, a callback that moves is in exactly one
+//! queue of the list; and it moves into a shared queue.** A thread that asks all queues at one
+//! moment, as the worker does before it leaves a domain, holds that lock. Nothing moves out of a
+//! queue that a barrier waits for [TQ-5].
+
+#![deny(unsafe_code)]
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use grace::Urgency;
+use grace::limit::Amount;
+
+use super::DomainState;
+use super::thread_queue::{Contents, Ended, List, OwnQueue, Queue, Wants};
+use crate::event::statistics::Callbacks;
+use crate::gp::grace_periods::Me;
+use crate::os::fence;
+use crate::os::forking::Held;
+use crate::os::sync::{self, AtomicBool, AtomicU64, Mutex, Rank, const_unless_loom};
+use crate::reclaim::running::{self, RoomMade, running_callbacks};
+
+/// The queues of a domain.
+#[derive(Debug)]
+pub(crate) struct Queues {
+    list: Mutex<List>,
+    /// Callbacks that have run in queues no longer in the list. Written under the list's lock.
+    gone: AtomicU64,
+    /// Whether the worker knows that there is something to do here.
+    pub(crate) announced: AtomicBool,
+    /// Whether the worker should close open callbacks now.
+    pub(crate) hurried: AtomicBool,
+}
+
+impl Queues {
+    const_unless_loom! {
+        pub(crate) fn new() -> Self {
+            Self {
+                list: Mutex::new(Rank::Queues, List::new()),
+                gone: AtomicU64::new(0),
+                announced: AtomicBool::new(false),
+                hurried: AtomicBool::new(false),
+            }
+        }
+    }
+
+    /// A new queue in the list, for the calling thread.
+    pub(crate) fn add(&self, domain: &DomainState, contents: Contents) -> Arc<Queue> {
+        Arc::clone(sync::lock(&self.list).add(domain, contents))
+    }
+
+    /// The same, which no thread runs as its own.
+    #[cfg(any(test, loom))]
+    pub(crate) fn add_of_nobody(&self, domain: &DomainState, contents: Contents) -> Arc<Queue> {
+        Arc::clone(sync::lock(&self.list).add_of_nobody(domain, contents))
+    }
+
+    /// Calls `f` with the queue for `contents` that threads share which are ending; `f` runs no
+    /// user code.
+    pub(crate) fn with_shared<R>(
+        &self,
+        domain: &DomainState,
+        contents: Contents,
+        f: impl FnOnce(OwnQueue<'_>) -> R,
+    ) -> R {
+        f(sync::lock(&self.list).shared(domain, contents))
+    }
+
+    /// All queues, oldest first.
+    pub(crate) fn all(&self) -> Vec<Arc<Queue>> {
+        sync::lock(&self.list).to_vec()
+    }
+
+    /// At the end of a domain: runs everything. The thread, which may be the worker, counts as in a
+    /// callback meanwhile, so it does not wait for callbacks.
+    pub(crate) fn run_all(&self, domain: &Ended<'_>) {
+        running_callbacks(&domain.grace_periods, &RoomMade::default(), || {
+            while self.all().iter().map(|queue| queue.run_all(domain)).sum::<u64>() != 0 {}
+        });
+    }
+
+    /// Clears `announced`, since the worker is about to leave the domain alone. If there is
+    /// something to do after all, sets it again. Returns what there is to do.
+    ///
+    /// The thread that adds writes the callback, passes a light fence and loads `announced`; here
+    /// `announced` is cleared, a heavy fence follows, and then the queues are examined. One of the
+    /// two sees the other's store [DQ-3].
+    pub(crate) fn leave(&self) -> Wants {
+        self.announced.store(false, Relaxed);
+        //~ point leaving
+        fence::heavy(self.all().iter().map(|queue| &queue.fence)); // [DQ-3] //~ no-idle-fence
+        let wants = self.wants();
+        if wants != Wants::Nothing {
+            self.announced.store(true, Relaxed);
+        }
+        wants
+    }
+
+    /// Whether all that was added to any queue has run.
+    pub(crate) fn is_empty(&self) -> bool {
+        // Under the lock: as in `counts`.
+        sync::lock(&self.list).iter().all(|queue| queue.is_empty())
+    }
+
+    /// The most that a queue needs from the worker now; [`Wants::Looks`] if another thread holds a
+    /// queue's lock [W-2].
+    pub(crate) fn wants(&self) -> Wants {
+        //~ one-by-one
+        // Under the lock: as in `counts`.
+        let list = sync::lock(&self.list);
+        list.iter().map(|queue| queue.wants()).max().unwrap_or(Wants::Nothing)
+    }
+
+    /// Callbacks ever added and ever finished, and the bytes that wait.
+    pub(crate) fn counts(&self) -> Callbacks {
+        // Under the lock to the end: meanwhile no callback moves from one queue to another.
+        let list = sync::lock(&self.list);
+        // Relaxed: under the list's lock. Those in `gone` were added and have finished.
+        let gone = self.gone.load(Relaxed);
+        let none = Callbacks { queued: gone, run: gone, bytes_waiting: 0 };
+        let mut look = || list.iter().map(|queue| queue.counts()).fold(none, Callbacks::plus);
+        let run = || list.iter().fold(gone, |all, queue| all + queue.finished());
+        Callbacks::steadiest(&mut look, &run)
+    }
+
+    /// Takes the queues of threads that are gone, which have marked them as orphans, out of the
+    /// list, and moves their callbacks to a shared one, unless [`List::move_all`] refuses.
+    pub(crate) fn forget_orphans(&self, domain: &DomainState) {
+        let mut list = sync::lock(&self.list);
+        let mut at = 0;
+        while let Some(queue) = list.get(at).cloned() {
+            at += 1;
+            if !queue.is_shared() && !queue.is_orphan() {
+                continue;
+            }
+            //~ lost-tail:
+            let moved = if queue.is_empty() { Some(0) } else { list.move_all(domain, &queue) };
+            if let Some(moved) = moved {
+                // Relaxed: under the list's lock. Moved callbacks are counted in the shared queue.
+                self.gone.fetch_add(queue.written() - moved, Relaxed);
+                at -= 1;
+                list.remove(at);
+            }
+        }
+        domain.charge.queues.store(list.len() as u64, Relaxed);
+    }
+
+    // ---- across a fork --------------------------------------------------------------------------
+
+    /// Before a `fork`: has the locks taken, so that no thread writes to the shared queues, and no
+    /// queue is added or removed.
+    pub(crate) fn hold(&'static self, held: &mut Held) {
+        held.add(Rank::Queues, &self.list);
+    }
+
+    /// In the child: no other thread runs callbacks, and the other threads' queues are orphans.
+    /// Their callbacks are run by the next `barrier`, or by the worker once it has started again.
+    /// `callback_queues` is the charge of the callback queues.
+    pub(crate) fn after_fork(&self, domain: &DomainState, callback_queues: Amount) {
+        let list = sync::lock(&self.list);
+        // Threads were stopped wherever they were, so the charge is counted anew.
+        domain.kept.after_fork();
+        let others = callback_queues.plus(domain.kept.amount());
+        let charged = list.iter().fold(others, |all, queue| all.plus(queue.after_fork()));
+        // This thread's callbacks may have queued others in the room of those that ran before them.
+        // That room is in `charged` twice, since the latter are not counted as finished yet.
+        domain.charge.set(charged.minus(running::spent(&domain.grace_periods)));
+    }
+}
+
+// ---- barriers -----------------------------------------------------------------------------------
+
+/// What a barrier waits for in one queue. Nothing moves out of the queue while this exists.
+#[derive(Debug)]
+struct Awaited {
+    queue: Arc<Queue>,
+    /// How many callbacks had ever been added.
+    mark: u64,
+}
+
+impl Awaited {
+    /// All that has been added to a queue. The caller holds the lock of the list, or is the thread
+    /// that adds.
+    fn in_queue(queue: &Arc<Queue>) -> Self {
+        Self { queue: Arc::clone(queue), mark: queue.begin_barrier() }
+    }
+}
+
+impl Drop for Awaited {
+    fn drop(&mut self) {
+        self.queue.end_barrier();
+    }
+}
+
+impl Queues {
+    /// Waits until all that has been added to any queue so far has run; runs it if no other thread
+    /// does.
+    pub(crate) fn drain(&self, domain: &DomainState, me: impl Fn() -> Me) {
+        let list = sync::lock(&self.list);
+        let awaited: Vec<_> = list.iter().map(Awaited::in_queue).collect();
+        drop(list);
+        run_awaited(domain, &awaited, &me);
+        drop(awaited);
+        self.forget_orphans(domain);
+    }
+}
+
+/// Waits until all that has been added to these queues, the calling thread's own, has run; runs it
+/// if no other thread does.
+pub(crate) fn drain(domain: &DomainState, queues: &[Arc<Queue>], me: &impl Fn() -> Me) {
+    let awaited: Vec<_> = queues.iter().map(Awaited::in_queue).collect();
+    run_awaited(domain, &awaited, me);
+}
+
+fn run_awaited(domain: &DomainState, awaited: &[Awaited], me: &impl Fn() -> Me) {
+    // All batches first, so that one grace period serves them all.
+    awaited.iter().for_each(|one| one.queue.close(domain, Urgency::Expedited));
+    for Awaited { queue, mark } in awaited {
+        run_until(queue, domain, *mark, me); //~ late-mark
+    }
+}
+
+/// Waits until all that has been added to a queue has run; runs it if no other thread does.
+#[cfg(loom)]
+pub(crate) fn drain_one(domain: &DomainState, queue: &Queue, me: &impl Fn() -> Me) {
+    run_until(queue, domain, queue.written(), me);
+}
+
+/// Waits until `mark` of the callbacks ever added to a queue have run; runs them if no other thread
+/// does.
+fn run_until(queue: &Queue, domain: &DomainState, mark: u64, me: &impl Fn() -> Me) {
+    while queue.finished() < mark {
+        if queue.run_some(domain, domain.grace_periods.tuning.run_min()) == 0
+            && !queue.wait_for_runner()
+        {
+            // If it has not ended then, this tries again. `me` is called here, not earlier: a
+            // callback that has run on this thread may have changed what it has registered.
+            let wait = |cookie| domain.grace_periods.wait(cookie, Urgency::Expedited, me());
+            let cookie = queue.request_for_oldest(domain, Urgency::Expedited);
+            let _: Option<bool> = cookie.map(wait);
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! The queues of threads that are gone: of a thread that has ended, or is ending, and of those that
+//! a child process has not got; and of a domain that ends.
+//!
+//! Orphaned callbacks: the last callbacks of a thread that has ended move to a queue that all such
+//! threads share, with those that it adds while it ends. A queue costs a page and its counts,
+//! however few callbacks it has; short-lived threads would leave thousands of queues behind one
+//! stalled reader. So the callbacks are moved, in their order, to the end of the shared queue of
+//! their [`Contents`], and the thread's queue is removed. They stay charged, and wait for a grace
+//! period that begins after the move.
+//!
+//! **Who has the [`List`] to change is the one that adds to its shared queues.** There are no
+//! others: [`List::shared`] makes them.
+//!
+//! **A callback moves at most once**, together with all others of its queue: so callbacks of one
+//! thread stay in order [TQ-2].
+
+use std::ops::Deref;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{Relaxed, Release};
+
+use grace::limit::Amount;
+use grace::{Segments, Urgency};
+
+use super::{Contents, Inner, Lost, OwnQueue, Queue, Ran, Scanned, bytes_between};
+use crate::os::forking::{self, AtFork, Held};
+use crate::os::sync::{self, Rank};
+use crate::os::thread;
+use crate::reclaim::domain_state::DomainState;
+
+/// The queues of a domain, the oldest first.
+#[derive(Debug)]
+pub(crate) struct List(Vec<Arc<Queue>>);
+
+impl Deref for List {
+    type Target = [Arc<Queue>];
+
+    fn deref(&self) -> &[Arc<Queue>] {
+        &self.0
+    }
+}
+
+impl List {
+    pub(crate) const fn new() -> Self {
+        Self(Vec::new())
+    }
+
+    /// Adds a queue of that domain for the calling thread.
+    pub(crate) fn add(&mut self, domain: &DomainState, contents: Contents) -> &Arc<Queue> {
+        self.push(domain, Queue::new(domain, thread::token(), contents))
+    }
+
+    /// Adds a queue that no thread runs as its own.
+    #[cfg(any(test, loom))]
+    pub(crate) fn add_of_nobody(
+        &mut self,
+        domain: &DomainState,
+        contents: Contents,
+    ) -> &Arc<Queue> {
+        self.push(domain, Queue::of_nobody(domain, contents))
+    }
+
+    fn push(&mut self, domain: &DomainState, queue: Queue) -> &Arc<Queue> {
+        domain.charge.queues.store(self.0.len() as u64 + 1, Relaxed);
+        self.0.push(Arc::new(queue));
+        self.0.last().expect("it was added")
+    }
+
+    /// Takes out the queue at that place.
+    pub(crate) fn remove(&mut self, at: usize) -> Arc<Queue> {
+        self.0.remove(at)
+    }
+
+    /// The queue in the list that threads without queues of their own share: one for objects, one
+    /// for closures, since a closure may take long. Makes it if there is none.
+    pub(crate) fn shared(&mut self, domain: &DomainState, contents: Contents) -> OwnQueue<'_> {
+        let is_it = |queue: &Arc<Queue>| queue.is_shared() && queue.contents == contents;
+        let at = self.0.iter().position(is_it).unwrap_or_else(|| {
+            self.push(domain, Queue::new(domain, Queue::SHARED, contents));
+            self.0.len() - 1
+        });
+        // SAFETY: in the list, which is borrowed; who has it to change is the one that adds.
+        unsafe { OwnQueue::at(Arc::as_ptr(&self.0[at])) }.expect("not null")
+    }
+
+    /// The most callbacks that are moved. A longer queue is worth its pages; and the thread that
+    /// moves them holds locks.
+    const MOVED_MAX: u64 = 1_024;
+
+    /// Moves all callbacks of a queue in the list whose thread is gone to the shared queue. Returns
+    /// how many; `None` if none moved, since it is a shared queue itself, its thread is there,
+    /// another thread has its lock [W-2] or runs them, some are ready or lost, a barrier waits for
+    /// them, or there are more than [`MOVED_MAX`](Self::MOVED_MAX).
+    pub(crate) fn move_all(&mut self, domain: &DomainState, queue: &Queue) -> Option<u64> {
+        // Before the count: what the thread has added last is counted.
+        if queue.is_shared() || !queue.is_orphan() {
+            return None;
+        }
+        let mut inner = sync::try_lock(&queue.inner)?;
+        inner.ripen(queue, domain);
+        inner.count(queue);
+        let count = inner.segments.len();
+        let is_awaited = inner.barriers != 0; // [TQ-5] //~ awaited-move
+        let stays = inner.runner != 0 || inner.segments.ready() != 0 || inner.lost.is_some();
+        if stays || is_awaited || count > Self::MOVED_MAX {
+            return None;
+        }
+        let to = self.shared(domain, queue.contents);
+        let mut cursor = inner.cursor;
+        let mut left = count;
+        while left != 0 {
+            // SAFETY: `left` callbacks were counted and not read yet, and no other thread reads:
+            // there is no runner, and the lock is held.
+            let run = unsafe { cursor.next(left) };
+            left -= run.count;
+            // SAFETY: this thread adds to the shared queue; what was read here is not run here.
+            unsafe { to.own.0.stream.push_run(&run) };
+        }
+        // Relaxed: this thread is the writer of `to`, and the writer of `queue` is gone.
+        let bytes = queue.own.0.bytes.load(Relaxed);
+        let bytes = bytes.wrapping_sub(queue.bytes_finished.load(Relaxed));
+        let own = &to.own.0;
+        own.bytes.store(own.bytes.load(Relaxed).wrapping_add(bytes), Relaxed);
+        let was_closed = inner.segments.awaited().is_some();
+        inner.segments = Segments::new(domain.grace_periods.sequence());
+        // Not given back: the callbacks stay charged.
+        let _: Amount = inner.finish(queue, Ran { count, bytes, panicked: 0 }, cursor);
+        drop(inner);
+        if was_closed {
+            // They waited for a grace period already. If another thread is in the way, they are
+            // closed with what comes after them.
+            let _: bool = to.close_unless_busy(domain, Urgency::Background);
+        }
+        Some(count)
+    }
+}
+
+// ---- at the end of a domain ---------------------------------------------------------------------
+
+/// A domain that ends: no thread has it, so none reads in it, and what waits may run.
+#[derive(Debug)]
+pub(crate) struct Ended<'d>(&'d DomainState);
+
+impl<'d> Ended<'d> {
+    pub(crate) fn new(domain: &'d mut DomainState) -> Self {
+        Self(domain)
+    }
+}
+
+impl Deref for Ended<'_> {
+    type Target = DomainState;
+
+    fn deref(&self) -> &DomainState {
+        self.0
+    }
+}
+
+impl Queue {
+    /// Runs what has been added, or about a batch of it. Returns how many.
+    pub(crate) fn run_all(&self, domain: &Ended<'_>) -> u64 {
+        assert!(self.is_of(domain), "another domain has ended");
+        let mut inner = sync::lock(&self.inner);
+        inner.count(self);
+        inner.segments.advance_all();
+        self.run_locked(inner, domain, u64::MAX, true)
+    }
+}
+
+// ---- across a fork ------------------------------------------------------------------------------
+
+impl AtFork for Inner {}
+
+impl AtFork for List {
+    fn hold(&self, held: &mut Held) {
+        let add = |queues: &'static Vec<Arc<Queue>>, held: &mut Held| {
+            queues.iter().for_each(|queue| held.add(Rank::Queue, &queue.inner));
+        };
+        // SAFETY: only locks are added.
+        unsafe { held.keep(self.0.clone(), add) };
+    }
+}
+
+impl Queue {
+    /// In the child, which has the calling thread only: no other thread runs callbacks, and the
+    /// queues of other threads are orphans. Returns the charge of the callbacks that wait here and
+    /// of the local stock.
+    ///
+    /// # Panics
+    /// If no child is being repaired: the runner may be there.
+    pub(crate) fn after_fork(&self) -> Amount {
+        forking::assert_in_child();
+        let owner = thread::token();
+        let mut inner = sync::lock(&self.inner);
+        let gone = inner.runner != owner && inner.runner != 0;
+        //~ runner-after-fork:
+        if gone {
+            inner.forget_runner(self);
+        }
+        inner.count_lost(self);
+        inner.waiters = 0;
+        // Not `barriers`: this thread may be in one, in a callback that it runs. If another thread
+        // was, the queue's callbacks are run there, and never move.
+        let own = &self.own.0;
+        if self.owner != owner && !self.is_shared() {
+            own.local_stock.forget();
+            self.orphan.store(true, Release);
+        }
+        let bytes = bytes_between(self.bytes_finished.load(Relaxed), own.bytes.load(Relaxed));
+        let objects = self.written() - self.finished.load(Relaxed);
+        Amount { objects, bytes }.plus(own.local_stock.stock().left())
+    }
+}
+
+impl Inner {
+    /// In a child process: the thread that was running callbacks is gone, with those that it had
+    /// claimed. Their charge is given back as far as it is known without reading objects that may
+    /// have been freed; see [`Lost`].
+    fn forget_runner(&mut self, queue: &Queue) {
+        // The objects that it had found protected are gone with it.
+        self.scanned = Scanned::default();
+        let mut cursor = self.cursor;
+        let mut lost = Ran::default();
+        while lost.count < self.claimed {
+            // SAFETY: `claimed` callbacks were written and not read; there is no other thread.
+            let run = unsafe { cursor.next(self.claimed - lost.count) };
+            lost.count += run.count;
+            lost.bytes += run.kind.bytes.map_or(0, |bytes| bytes * run.count);
+        }
+        // The charge is counted anew after this.
+        let _: Amount = self.finish(queue, lost, cursor);
+    }
+
+    /// In a child process: see [`Lost`].
+    fn count_lost(&mut self, queue: &Queue) {
+        let (own, finished) = (&queue.own.0, queue.finished.load(Relaxed));
+        let all = Lost { finished: own.stream.written(), bytes: own.bytes.load(Relaxed) };
+        if all.finished == finished {
+            queue.bytes_finished.store(all.bytes, Relaxed);
+        }
+        self.lost = (all.finished != finished).then_some(all);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    use grace::Start;
+
+    use super::*;
+    use crate::gp::engine::Settings;
+    use crate::reclaim::free::Pending;
+
+    /// A past error: who looked for queues of ended threads waited for the lock of a shared queue,
+    /// under the lock of the list. So a thread that lost its CPU there held up the worker, every
+    /// thread that ended, and the end of the process [W-2].
+    #[test]
+    fn who_looks_for_orphans_waits_for_no_queues_lock() {
+        let domain = Arc::new(DomainState::new(Start::ZERO, Settings::DEFAULT));
+        let add = |queue: OwnQueue<'_>| Pending::closure(&domain, || ()).add(queue, 0);
+        domain.queues.with_shared(&domain, Contents::Closures, add);
+        let orphan = domain.queues.add_of_nobody(&domain, Contents::Closures);
+        // SAFETY: no other thread adds to it.
+        let own = unsafe { OwnQueue::at(Arc::as_ptr(&orphan)) }.expect("not null");
+        add(own);
+        own.close(&domain, Urgency::Background);
+        own.mark_orphan(&domain);
+        // The orphan first: it moves once its lock is free, while that of the shared one is held.
+        for held in domain.queues.all().iter().rev() {
+            let inner = sync::lock(&held.inner);
+            let (has_looked, looked) = mpsc::channel();
+            let looker = Arc::clone(&domain);
+            std::thread::spawn(move || {
+                looker.queues.forget_orphans(&looker);
+                has_looked.send(()).expect("it is waited for");
+            });
+            // Else it waits for ever.
+            let looked = looked.recv_timeout(Duration::from_secs(100));
+            drop(inner);
+            looked.expect("it waits for the lock");
+        }
+        domain.queues.forget_orphans(&domain);
+        assert_eq!(domain.queues.all().len(), 1, "what the ended thread left has moved");
+        assert_eq!(domain.queues.counts().queued, 2);
+    }
+}
