@@ -304,12 +304,13 @@ impl AtFork for ByAddress<WeakHandle> {
 
     /// Only the forking thread is left. Its domains are kept alive by `hold`.
     fn in_child(&mut self) {
+        let owner = thread::token();
         for domain in self.iter().filter_map(WeakHandle::upgrade) {
             let callback_queues = domain.callback_queues.after_fork();
             domain.queues.after_fork(&domain, callback_queues);
             // Relaxed: the child has this thread only.
             domain.queues.announced.store(false, Relaxed);
-            domain.grace_periods.after_fork(thread::token());
+            domain.grace_periods.after_fork(owner);
         }
     }
 }

@@ -65,7 +65,7 @@ impl Queues {
     }
 
     /// The same, which no thread runs as its own.
-    #[cfg(any(test, loom))]
+    #[cfg(test)]
     pub(crate) fn add_of_nobody(&self, domain: &DomainState, contents: Contents) -> Arc<Queue> {
         Arc::clone(sync::lock(&self.list).add_of_nobody(domain, contents))
     }
@@ -251,8 +251,7 @@ fn run_until(queue: &Queue, domain: &DomainState, mark: u64, me: &impl Fn() -> M
             // If it has not ended then, this tries again. `me` is called here, not earlier: a
             // callback that has run on this thread may have changed what it has registered.
             let wait = |cookie| domain.grace_periods.wait(cookie, Urgency::Expedited, me());
-            let cookie = queue.request_for_oldest(domain, Urgency::Expedited);
-            let _: Option<bool> = cookie.map(wait);
+            let _: Option<bool> = queue.request_oldest(domain, Urgency::Expedited).map(wait);
         }
     }
 }

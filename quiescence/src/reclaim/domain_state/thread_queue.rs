@@ -218,7 +218,7 @@ impl Queue {
     const SHARED: usize = 0;
 
     /// A queue that no thread runs as its own.
-    #[cfg(any(test, loom))]
+    #[cfg(test)]
     pub(crate) fn of_nobody(domain: &DomainState, contents: Contents) -> Self {
         Self::new(domain, 1, contents)
     }
@@ -325,11 +325,7 @@ impl Queue {
 
     /// The cookie that its oldest callbacks wait for; asks for one if they are open. `None` if some
     /// are ready, or there are none.
-    pub(crate) fn request_for_oldest(
-        &self,
-        domain: &DomainState,
-        urgency: Urgency,
-    ) -> Option<Cookie> {
+    pub(crate) fn request_oldest(&self, domain: &DomainState, urgency: Urgency) -> Option<Cookie> {
         let mut inner = sync::lock(&self.inner);
         inner.ripen(self, domain);
         if inner.segments.ready() == 0 && inner.segments.awaited().is_none() {

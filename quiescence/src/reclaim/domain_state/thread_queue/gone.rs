@@ -50,7 +50,7 @@ impl List {
     }
 
     /// Adds a queue that no thread runs as its own.
-    #[cfg(any(test, loom))]
+    #[cfg(test)]
     pub(crate) fn add_of_nobody(
         &mut self,
         domain: &DomainState,
