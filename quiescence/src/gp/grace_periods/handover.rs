@@ -318,7 +318,7 @@ mod tests {
         core.grace_periods.request(Urgency::Normal);
         core.grace_periods.advance(Me::NOBODY);
         let aim = Until::MustWait { tick: false };
-        let term = core.grace_periods.lock().begin_term(aim, Me::NOBODY).term;
+        let term = core.grace_periods.lock().begin_term(aim, Me::NOBODY).term();
         assert_eq!(core.grace_periods.registry().holdouts().count(), 1);
         let asleep = AtomicU32::new(0);
         thread::scope(|scope| {

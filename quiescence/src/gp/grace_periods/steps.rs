@@ -13,14 +13,16 @@
 //!   the readers of another domain.
 //! - A [`Driver`] is made by [`Locked::begin_term`] or by [`Locked::take_over`], which end the term
 //!   of the one before, and cannot be copied: what a superseded driver has found is discarded
-//!   [HO-1]. It stays on its thread, whose readers [`Me`] names.
+//!   [HO-1]. No other file can give it another's term. It stays on its thread, whose readers [`Me`] names.
 //! - [`Readers`], the locked registry, is given out to be read. Marks in slots can be set and
 //!   cleared so ([`Registry::mark_holdouts`]); they decide who wakes the driver, and each driver
 //!   that has been woken scans again.
 //!
 //! What no type keeps: only [`GracePeriods::announce`] stores into `gp_words.gp`, and a slot's word
 //! is its owner's to write ([`crate::gp::slot`]). The sections of a sleepable domain are counted,
-//! and `srcu/driver.rs` has to wait for them before it calls [`Locked::end_counted`] [SR-3].
+//! and `srcu/driver.rs` has to wait for them before it calls [`Locked::end_counted`] [SR-3]; it has
+//! to call [`Locked::begin`] and [`Locked::show_begin`] before it reads the counts. Here these two
+//! only record and show what the machine says.
 
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
@@ -136,7 +138,7 @@ pub(crate) struct Term {
 /// A driver in its term.
 #[derive(Debug)]
 pub(crate) struct Driver {
-    pub(crate) term: Term,
+    term: Term,
     /// Whether it has superseded another driver.
     pub(super) took_over: bool,
     pub(crate) until: Until,
@@ -153,6 +155,12 @@ pub(crate) struct Me {
     /// As [`Slot::owner`].
     owner: usize,
     _stays_on_its_thread: PhantomData<*const ()>,
+}
+
+impl Driver {
+    pub(crate) fn term(&self) -> Term {
+        self.term
+    }
 }
 
 impl Me {
@@ -553,6 +561,7 @@ impl<'a> Locked<'a> {
 
     /// A grace period begins. Which fence it needs: as [`GracePeriods::fence_needed`].
     fn begin_with(&mut self, own: impl FnOnce(&Registry) -> usize) -> Option<Needed> {
+        assert!(!self.domain.is_sleepable(), "sections that are counted are in no registry");
         self.show_begin();
         let needed = self.domain.fence_needed(own);
         self.domain.alone.store(needed.is_none(), Relaxed);
