@@ -18,8 +18,10 @@
 //!   cleared so ([`Registry::mark_holdouts`]); they decide who wakes the driver, and each driver
 //!   that has been woken scans again.
 //!
-//! What no type keeps: only [`GracePeriods::announce`] stores into `gp_words.gp`, and a slot's word
-//! is its owner's to write ([`crate::gp::slot`]). The sections of a sleepable domain are counted,
+//! What no type keeps: only [`GracePeriods::announce`] stores into `gp_words.gp`. A slot's word is
+//! its owner's to write, by the functions of [`crate::gp::slot`] and `gp/qsbr.rs`; it registers
+//! under its own token, and unregisters outside its sections. These functions are safe, though a
+//! thread that calls them for another one's slot ends a section that is in progress. The sections of a sleepable domain are counted,
 //! and `srcu/driver.rs` has to wait for them before it calls [`Locked::end_counted`] [SR-3]; it has
 //! to call [`Locked::begin`] and [`Locked::show_begin`] before it reads the counts. Here these two
 //! only record and show what the machine says.
@@ -45,7 +47,7 @@ use crate::gp::slot::GpWords;
 use crate::gp::slot::{ReaderKind, Slot};
 use crate::gp::tuning::{AtomicTuning, Kind};
 use crate::os::fence;
-use crate::os::forking::{AtFork, Held};
+use crate::os::forking::{self, AtFork, Held};
 use crate::os::stack::Alternate;
 use crate::os::sync::{
     self, AtomicBool, AtomicU64, Condvar, Mutex, MutexGuard, Rank, const_unless_loom,
@@ -417,12 +419,23 @@ impl GracePeriods {
         held.add(Rank::Registry, &self.registry);
     }
 
-    /// In the child: only `owner`'s readers are left, no thread drives and none sleeps. The grace
-    /// period in progress starts again from its fence. If a handler has forked on the driver's own
-    /// thread, that driver finds itself superseded when the handler returns.
-    pub(crate) fn after_fork(&self, owner: usize) {
+    /// In the child: only the calling thread's readers are left.
+    pub(crate) fn after_fork(&self) {
+        forking::assert_in_child();
+        // SAFETY: there is no other thread, so no other reader.
+        unsafe { self.keep_only(crate::os::thread::token()) };
+    }
+
+    /// Only `owner`'s readers are left, no thread drives and none sleeps. The grace period in
+    /// progress starts again from its fence. If a handler has forked on the driver's own thread,
+    /// that driver finds itself superseded when the handler returns.
+    ///
+    /// # Safety
+    /// No other reader will use its slot again, nor what it has seen.
+    pub(crate) unsafe fn keep_only(&self, owner: usize) {
         let mut locked = self.lock();
-        sync::lock(&self.registry).keep_only(owner);
+        // SAFETY: by the contract.
+        unsafe { sync::lock(&self.registry).keep_only(owner) };
         self.gp_words.wake.0.left.store(0, Relaxed);
         if let Some(words) = self.gp_words.liburcu_words() {
             words.futex.store(0, Relaxed);
