@@ -176,6 +176,8 @@ impl GracePeriods {
     /// Whether a driver that has made no progress is to be superseded: not while it sleeps for
     /// holdouts and one of them is still in its section, nor while the registry's lock is held.
     fn has_stalled(&self, state: &Locked<'_>) -> bool {
+        // The last scan's holdouts are all that a driver sleeps for: a policy under which it sleeps
+        // has no relay, whose readers are in no list of holdouts.
         //~ no-take-over no-second-look forgotten-mark
         if !state.conduct.away.sleeps {
             return true;
