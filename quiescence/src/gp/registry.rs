@@ -19,8 +19,7 @@
 
 use crate::gp::qsbr::Relay;
 use crate::gp::record::Record;
-use crate::gp::slot::GpWords;
-use crate::gp::slot::{ReaderKind, Slot, SlotRef};
+use crate::gp::slot::{GpWords, ReaderKind, Slot, SlotRef};
 use crate::os::fence;
 use crate::os::sync::{self, AtomicU64, Mutex, MutexGuard};
 use grace::Number;
