@@ -15,7 +15,8 @@
 //!
 //! The [`Policy`] decides whether a request starts a grace period at once or at the next tick, and
 //! what happens between two scans. The steps themselves are in `period.rs`, which ends no grace
-//! period early whatever is decided here.
+//! period early whatever the policy decides. It is told here what the driver reports, and its
+//! sequence is passed on from here: an error in that would be unsound.
 //!
 //! # Why one fence and one pass are enough
 //!

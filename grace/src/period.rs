@@ -52,6 +52,7 @@ pub(crate) enum Step {
     Complete,
 }
 
+/// The grace period in progress, or the last one, and the numbers that have been announced.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Period {
     sequence: Sequence,

@@ -215,6 +215,9 @@ impl LiburcuDomain {
     /// is the only reader, if it is `registered`, and no other thread wants a grace period. It need
     /// not be quiescent, if it is a QSBR reader's that holds no reference here; its word stays as
     /// it is. Returns false where that is not so, or perhaps not: then nothing has been waited for.
+    ///
+    /// Not marked `unsafe`, but relied on: if a thread says so of a record that it does not have,
+    /// or that holds a reference, objects are freed under a reader.
     pub fn synchronize_alone(&'static self, registered: bool) -> bool {
         // SAFETY: what the caller says of its record, as is asked of it above.
         unsafe { self.core.grace_periods.synchronize_alone(usize::from(registered)) }

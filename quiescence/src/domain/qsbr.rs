@@ -207,7 +207,9 @@ impl<K: ThreadTag> Qsbr<K> {
 impl<K: ThreadTag> Drop for Qsbr<K> {
     fn drop(&mut self) {
         self.leave();
-        local::release_other(self.domain.tag().core(), self.slot());
+        // SAFETY: it has been given for this handle, which stays on its thread, is offline now, and
+        // is dropped.
+        unsafe { local::release_other(self.domain.tag().core(), self.slot()) };
     }
 }
 

@@ -76,7 +76,8 @@ impl<K: ThreadTag> Reader<K> {
 
 impl<K: ThreadTag> Drop for Reader<K> {
     fn drop(&mut self) {
-        local::release_handle(self.slot());
+        // SAFETY: it has been given for this handle, which stays on its thread and is dropped.
+        unsafe { local::release_handle(self.slot()) };
     }
 }
 

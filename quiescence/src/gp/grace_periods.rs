@@ -10,8 +10,9 @@
 //! the next driver continues from there. A driver that gets no CPU is superseded by a waiter
 //! ([`handover`]).
 //!
-//! That a grace period does not end early is for [`steps`] alone to keep. The order of locks is in
-//! `os/lock_rank.rs`.
+//! That a grace period does not end early is for [`steps`] to keep. Here it is decided which cookie
+//! a request gets, and that a wait is over: an error in that would free too early, too. The order
+//! of locks is in `os/lock_rank.rs`.
 
 use std::sync::atomic::Ordering::Relaxed;
 

@@ -53,10 +53,10 @@ use crate::gp::slot::{OVERDUE, PORTABLE, Slot, SlotRef};
 use crate::os::fence;
 use crate::os::sync::AtomicU64;
 
-/// The word of a QSBR reader in a [`Relay`] from when it comes online until it
-/// first hands a number on. Its nesting, 2, shows the reader online, and differs from that of
-/// `gp.ctr`, which is always 1. So the successor does not take the reader for one that has passed,
-/// however long it stalls before it stores this.
+/// The word of a QSBR reader in a [`Relay`] from when it comes online until it first hands a number
+/// on. Its nesting, 2, shows the reader online, and differs from that of `gp.ctr`, always 1. So the
+/// successor does not take the reader for one that has passed, however long it stalls before it
+/// stores this.
 const ARRIVED: u64 = 2 * COUNT;
 
 impl Slot {
@@ -395,7 +395,8 @@ mod tests {
         gone.renew();
         left.renew();
         assert!(look(&core, cookie));
-        core.after_fork(2);
+        // SAFETY: the other reader has only its slot, which it does not use again.
+        unsafe { core.keep_only(2) };
         let other = core.register(3, ReaderKind::Ordinary);
         assert!(std::ptr::eq(other, gone), "in the slot of the one that is gone");
         other.enter_slow(&core.gp_words.gp, Location::caller());

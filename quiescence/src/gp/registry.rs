@@ -19,8 +19,7 @@
 
 use crate::gp::qsbr::Relay;
 use crate::gp::record::Record;
-use crate::gp::slot::GpWords;
-use crate::gp::slot::{ReaderKind, Slot, SlotRef};
+use crate::gp::slot::{GpWords, ReaderKind, Slot, SlotRef};
 use crate::os::fence;
 use crate::os::sync::{self, AtomicU64, Mutex, MutexGuard};
 use grace::Number;
@@ -157,7 +156,9 @@ impl Registry {
         );
         let slot = SlotRef(slot);
         let relays = reader_kind == ReaderKind::Qsbr && self.relay.is_some();
-        slot.adopt(core, self.readers.len(), owner, reader_kind, relays);
+        // SAFETY: the slot is free: new, or given back, or the caller of `register_at` says so. The
+        // registry, which is locked, is the domain's.
+        unsafe { slot.adopt(core, self.readers.len(), owner, reader_kind, relays) };
         if relays && let Some(relay) = &mut self.relay {
             relay.add();
         }
@@ -297,7 +298,10 @@ impl Registry {
     }
 
     /// In a child process: removes all readers but those of `owner`, the calling thread.
-    pub(crate) fn keep_only(&mut self, owner: usize) {
+    ///
+    /// # Safety
+    /// No other reader will use its slot again, nor what it has seen.
+    pub(crate) unsafe fn keep_only(&mut self, owner: usize) {
         self.holdouts.clear();
         self.pass = None;
         self.marked.set(false);
@@ -307,7 +311,8 @@ impl Registry {
         for slot in &gone {
             // A liburcu reader's record is its thread's, whose memory may be used again.
             if !slot.is_liburcu() {
-                slot.forget_section();
+                // SAFETY: by the contract.
+                unsafe { slot.forget_section() };
             }
             self.unregister(slot);
         }

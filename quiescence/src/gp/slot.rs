@@ -377,7 +377,11 @@ impl Slot {
     // ---- registration, under the registry's lock or by the owner ------------------------------
 
     /// Gives a free slot to a reader. Under the registry's lock.
-    pub(crate) fn adopt(
+    ///
+    /// # Safety
+    /// No reader has the slot, the caller holds the lock of its registry, and `core` is of the
+    /// domain of that registry, in which the slot stays.
+    pub(super) unsafe fn adopt(
         &self,
         core: *const GpWords,
         index: usize,
@@ -410,7 +414,10 @@ impl Slot {
     }
 
     /// Forgets a section that cannot end, because its thread is gone (in a child process).
-    pub(crate) fn forget_section(&self) {
+    ///
+    /// # Safety
+    /// The thread is gone, or uses neither the slot nor what it has seen again.
+    pub(crate) unsafe fn forget_section(&self) {
         self.word.store(QUIESCENT, Relaxed);
     }
 

@@ -55,13 +55,12 @@ impl Wake {
     }
 
     /// Sleeps until the bell has been rung more often than `rung`, but no longer than `most`; may
-    /// return early. Returns whether `most` has passed.
-    pub(crate) fn wait(&self, rung: u32, most: Option<Duration>) -> bool {
-        futex::wait(&self.bell, rung, most)
+    /// return early.
+    pub(crate) fn wait(&self, rung: u32, most: Option<Duration>) {
+        futex::wait(&self.bell, rung, most);
     }
 
-    /// Wakes the driver and the waiters that sleep on the same bell: `left` is 0, or a new term has
-    /// begun.
+    /// Wakes the driver: `left` is 0, or a new term has begun.
     pub(crate) fn ring(&self) {
         // Release: see `rung`.
         self.bell.fetch_add(1, Release);

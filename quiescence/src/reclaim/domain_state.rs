@@ -310,7 +310,7 @@ impl AtFork for ByAddress<WeakHandle> {
             domain.queues.after_fork(&domain, callback_queues);
             // Relaxed: the child has this thread only.
             domain.queues.announced.store(false, Relaxed);
-            domain.grace_periods.after_fork(owner);
+            domain.grace_periods.after_fork();
         }
     }
 }

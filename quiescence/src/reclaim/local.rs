@@ -49,7 +49,7 @@ pub(crate) fn section_in(domain: &DomainState) -> Option<Section> {
         .or_else(|| liburcu().find_map(section))
 }
 
-/// How many slots the calling thread has in a domain.
+/// How many slots the calling thread has in a domain, its liburcu record not counted.
 pub(crate) fn slots_in(domain: &DomainState) -> usize {
     Table::existing(|table| table.slots_in(domain).count()).unwrap_or(0)
 }

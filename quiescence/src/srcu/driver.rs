@@ -132,7 +132,7 @@ impl Counted for Sections {
                     state.show_begin();
                     let check = || holdouts = unfinished(domain, srcu_counts, Index::from(index));
                     state = state.away(Away::WORKS, check);
-                    if domain.is_superseded(driver.term) {
+                    if domain.is_superseded(driver.term()) {
                         return state;
                     }
                     state.watch.holdouts = usize::try_from(holdouts).unwrap_or(usize::MAX);
@@ -156,7 +156,7 @@ impl Counted for Sections {
                 }
                 Action::HandOut { .. } => Some(Event::HandedOut),
             };
-            if !state.still_drives(driver.term) {
+            if !state.still_drives(driver.term()) {
                 return state;
             }
             if let Some(event) = event {
@@ -281,7 +281,7 @@ fn nap<'a>(
     driver: &Driver,
     left: Duration,
 ) -> Locked<'a> {
-    if domain.is_superseded(driver.term) || state.put_off_until_ns == 0 {
+    if domain.is_superseded(driver.term()) || state.put_off_until_ns == 0 {
         return state; // another thread has come while a report was made
     }
     domain.counters().sleeps.fetch_add(1, Relaxed); // a statistic

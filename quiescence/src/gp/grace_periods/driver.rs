@@ -31,7 +31,7 @@ impl GracePeriods {
             None => self.drive_registered(state, &mut driver),
             Some(counted) => counted.drive(self, state, &driver),
         };
-        if self.is_superseded(driver.term) {
+        if self.is_superseded(driver.term()) {
             // The machine is not this driver's any more. (A fork forgets drivers.)
             state.conduct.superseded = state.conduct.superseded.saturating_sub(1);
             return (state, false);
@@ -57,7 +57,7 @@ impl GracePeriods {
                 match until {
                     // The superseded driver has waited already: scan again first.
                     Until::Done(_) if took_over => {}
-                    Until::Done(_) => state = self.pause(state, driver.term, hint),
+                    Until::Done(_) => state = self.pause(state, driver.term(), hint),
                     Until::MustWait { .. } if passing.wait_has_ended(hint) => {}
                     // The machine stays at this step; the next driver polls again.
                     Until::MustWait { .. } => return self.watched(state).0,
@@ -78,7 +78,7 @@ impl GracePeriods {
                     // Releases the lock after each grace period, even if there is nothing to wait
                     // for.
                     state = state.unlocked(|| ());
-                    if self.is_superseded(driver.term) {
+                    if self.is_superseded(driver.term()) {
                         return state;
                     }
                 }

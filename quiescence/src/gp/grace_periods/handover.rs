@@ -176,6 +176,8 @@ impl GracePeriods {
     /// Whether a driver that has made no progress is to be superseded: not while it sleeps for
     /// holdouts and one of them is still in its section, nor while the registry's lock is held.
     fn has_stalled(&self, state: &Locked<'_>) -> bool {
+        // The last scan's holdouts are all that a driver sleeps for: a policy under which it sleeps
+        // has no relay, whose readers are in no list of holdouts.
         //~ no-take-over no-second-look forgotten-mark
         if !state.conduct.away.sleeps {
             return true;
@@ -318,7 +320,7 @@ mod tests {
         core.grace_periods.request(Urgency::Normal);
         core.grace_periods.advance(Me::NOBODY);
         let aim = Until::MustWait { tick: false };
-        let term = core.grace_periods.lock().begin_term(aim, Me::NOBODY).term;
+        let term = core.grace_periods.lock().begin_term(aim, Me::NOBODY).term();
         assert_eq!(core.grace_periods.registry().holdouts().count(), 1);
         let asleep = AtomicU32::new(0);
         thread::scope(|scope| {

@@ -153,7 +153,7 @@ mod tests {
         core.request(grace::Urgency::Normal);
         core.advance(Me::NOBODY);
         assert_eq!(core.registry().holdouts().count(), 1);
-        let begin = || core.lock().begin_term(Until::MustWait { tick: false }, Me::NOBODY).term;
+        let begin = || core.lock().begin_term(Until::MustWait { tick: false }, Me::NOBODY).term();
         let (first, late) = (begin(), AtomicU32::new(0));
         thread::scope(|scope| {
             scope.spawn(|| {

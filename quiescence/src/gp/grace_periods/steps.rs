@@ -4,23 +4,29 @@
 //! fences, announces, scans, completes. The files around this one say when: who drives, who waits,
 //! for how long, and who is told.
 //!
-//! **Whatever those files do, no grace period ends early.** The machine, the registry's lists, the
-//! number that `completed` shows and the numbers of terms are private here, and a step is carried
-//! out as a whole: the scan and the report of what it found are one function. So other files can
-//! take a step too often or too late, ask for grace periods that nobody wants, wake threads for
-//! nothing or leave them asleep; they cannot report a fence, a scan or an end that was none.
+//! **Whatever those files do, no grace period ends early**, but for what no type keeps, below. The
+//! machine, the registry, the number that `completed` shows and the numbers of terms are private
+//! here, and a step is carried out as a whole: the scan and the report of what it found are one
+//! function. So other files can take a step too often or too late, ask for grace periods that
+//! nobody wants, wake threads for nothing or leave them asleep; they cannot report a fence, a scan
+//! or an end that was none.
 //! - [`Locked`] is the only way to the machine. It knows whose it is, so no machine is driven with
 //!   the readers of another domain.
 //! - A [`Driver`] is made by [`Locked::begin_term`] or by [`Locked::take_over`], which end the term
 //!   of the one before, and cannot be copied: what a superseded driver has found is discarded
-//!   [HO-1]. It stays on its thread, whose readers [`Me`] names.
+//!   [HO-1]. No other file can give it another's term. It stays on its thread, whose readers [`Me`]
+//!   names.
 //! - [`Readers`], the locked registry, is given out to be read. Marks in slots can be set and
 //!   cleared so ([`Registry::mark_holdouts`]); they decide who wakes the driver, and each driver
 //!   that has been woken scans again.
 //!
-//! What no type keeps: only [`GracePeriods::announce`] stores into `gp_words.gp`, and a slot's word
-//! is its owner's to write ([`crate::gp::slot`]). The sections of a sleepable domain are counted,
-//! and `srcu/driver.rs` has to wait for them before it calls [`Locked::end_counted`] [SR-3].
+//! What no type keeps: only [`GracePeriods::announce`] stores into `gp_words.gp`. A slot's word is
+//! its owner's to write, by the functions of [`crate::gp::slot`] and `gp/qsbr.rs`; it registers
+//! under its own token, and unregisters outside its sections. These functions are safe, though a
+//! thread that calls them for another one's slot ends a section that is in progress. The sections
+//! of a sleepable domain are counted, and `srcu/driver.rs` has to wait for them before it calls
+//! [`Locked::end_counted`] [SR-3]; it has to call [`Locked::begin`] and [`Locked::show_begin`]
+//! before it reads the counts. Here these two only record and show what the machine says.
 
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
@@ -39,11 +45,10 @@ use crate::gp::engine::Settings;
 use crate::gp::observers::Observers;
 use crate::gp::qsbr::Relay;
 use crate::gp::registry::Registry;
-use crate::gp::slot::GpWords;
-use crate::gp::slot::{ReaderKind, Slot};
+use crate::gp::slot::{GpWords, ReaderKind, Slot};
 use crate::gp::tuning::{AtomicTuning, Kind};
 use crate::os::fence;
-use crate::os::forking::{AtFork, Held};
+use crate::os::forking::{self, AtFork, Held};
 use crate::os::stack::Alternate;
 use crate::os::sync::{
     self, AtomicBool, AtomicU64, Condvar, Mutex, MutexGuard, Rank, const_unless_loom,
@@ -136,7 +141,7 @@ pub(crate) struct Term {
 /// A driver in its term.
 #[derive(Debug)]
 pub(crate) struct Driver {
-    pub(crate) term: Term,
+    term: Term,
     /// Whether it has superseded another driver.
     pub(super) took_over: bool,
     pub(crate) until: Until,
@@ -153,6 +158,12 @@ pub(crate) struct Me {
     /// As [`Slot::owner`].
     owner: usize,
     _stays_on_its_thread: PhantomData<*const ()>,
+}
+
+impl Driver {
+    pub(crate) fn term(&self) -> Term {
+        self.term
+    }
 }
 
 impl Me {
@@ -409,12 +420,23 @@ impl GracePeriods {
         held.add(Rank::Registry, &self.registry);
     }
 
-    /// In the child: only `owner`'s readers are left, no thread drives and none sleeps. The grace
-    /// period in progress starts again from its fence. If a handler has forked on the driver's own
-    /// thread, that driver finds itself superseded when the handler returns.
-    pub(crate) fn after_fork(&self, owner: usize) {
+    /// In the child: only the calling thread's readers are left.
+    pub(crate) fn after_fork(&self) {
+        forking::assert_in_child();
+        // SAFETY: there is no other thread, so no other reader.
+        unsafe { self.keep_only(crate::os::thread::token()) };
+    }
+
+    /// Only `owner`'s readers are left, no thread drives and none sleeps. The grace period in
+    /// progress starts again from its fence. If a handler has forked on the driver's own thread,
+    /// that driver finds itself superseded when the handler returns.
+    ///
+    /// # Safety
+    /// No other reader will use its slot again, nor what it has seen.
+    pub(crate) unsafe fn keep_only(&self, owner: usize) {
         let mut locked = self.lock();
-        sync::lock(&self.registry).keep_only(owner);
+        // SAFETY: by the contract.
+        unsafe { sync::lock(&self.registry).keep_only(owner) };
         self.gp_words.wake.0.left.store(0, Relaxed);
         if let Some(words) = self.gp_words.liburcu_words() {
             words.futex.store(0, Relaxed);
@@ -553,6 +575,7 @@ impl<'a> Locked<'a> {
 
     /// A grace period begins. Which fence it needs: as [`GracePeriods::fence_needed`].
     fn begin_with(&mut self, own: impl FnOnce(&Registry) -> usize) -> Option<Needed> {
+        assert!(!self.domain.is_sleepable(), "sections that are counted are in no registry");
         self.show_begin();
         let needed = self.domain.fence_needed(own);
         self.domain.alone.store(needed.is_none(), Relaxed);

@@ -396,7 +396,11 @@ pub(crate) fn handle_slot<'c>(domain: &'c DomainState, tag: &dyn Named) -> &'c S
 }
 
 /// Releases an explicit handle.
-pub(crate) fn release_handle(slot: &Slot) {
+///
+/// # Safety
+/// [`handle_slot`] has given the slot to the calling thread for this handle, which is not used any
+/// more.
+pub(crate) unsafe fn release_handle(slot: &Slot) {
     slot.release();
     unregister_if_unused(slot);
 }
@@ -412,7 +416,11 @@ pub(crate) fn qsbr_slot<'c>(domain: &'c DomainState, tag: &dyn Named) -> &'c Slo
 }
 
 /// Releases a QSBR handle, which is offline.
-pub(crate) fn release_other(domain: &DomainState, slot: &Slot) {
+///
+/// # Safety
+/// [`qsbr_slot`] has given the slot to the calling thread for this handle, which is offline and not
+/// used any more.
+pub(crate) unsafe fn release_other(domain: &DomainState, slot: &Slot) {
     Table::existing(|table| {
         table.release(domain, |local| {
             local.others.retain(|other| !ptr::eq(*other, slot));
