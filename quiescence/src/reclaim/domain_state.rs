@@ -35,7 +35,6 @@ use crate::gp::{slot::GpWords, wake::Readers};
 use crate::hazptr;
 use crate::os::forking::{AtFork, ForkMutex, Held};
 use crate::os::sync::{AtomicBool, AtomicU64, Rank, const_unless_loom};
-use crate::os::thread;
 use crate::reclaim::by_address::{ByAddress, HasAddress};
 use crate::reclaim::kept::Kept;
 use crate::srcu::OwnSrcuCounts;
@@ -304,7 +303,6 @@ impl AtFork for ByAddress<WeakHandle> {
 
     /// Only the forking thread is left. Its domains are kept alive by `hold`.
     fn in_child(&mut self) {
-        let owner = thread::token();
         for domain in self.iter().filter_map(WeakHandle::upgrade) {
             let callback_queues = domain.callback_queues.after_fork();
             domain.queues.after_fork(&domain, callback_queues);
