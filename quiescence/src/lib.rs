@@ -101,10 +101,11 @@
 //! `docs/ORDERINGS.md`. What waits when `main` returns is run then, as far as the sections of other
 //! threads allow.
 
-// What only collections use: memory that is reserved, objects out of the cache.
+// What only some features use, and pages that name what only they have.
 #![cfg_attr(
-    not(all(feature = "intrusive", feature = "call_rcu")),
-    allow(dead_code, unreachable_pub, unused_imports)
+    not(all(feature = "call_rcu", feature = "epoch", feature = "intrusive")),
+    allow(dead_code, unreachable_pub, unused_imports),
+    allow(rustdoc::broken_intra_doc_links, rustdoc::private_intra_doc_links)
 )]
 
 // The rooms, in their order: each imports only those above it.
