@@ -530,7 +530,10 @@ pub(crate) fn orphan(handle: &Handle, queue: OwnQueue<'_>) {
     }
     let is_empty = queue.is_empty();
     handle.queues.forget_orphans(handle);
-    if !is_empty {
+    // Relaxed: a hint; the worker sees the flag at its next turn in any case.
+    if handle.queues.hurried.load(Relaxed) {
+        worker::attend(handle);
+    } else if !is_empty {
         worker::announce(handle);
     }
 }

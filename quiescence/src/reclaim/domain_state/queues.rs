@@ -61,13 +61,15 @@ impl Queues {
 
     /// A new queue in the list, for the calling thread.
     pub(crate) fn add(&self, domain: &DomainState, contents: Contents) -> Arc<Queue> {
-        Arc::clone(sync::lock(&self.list).add(domain, contents))
+        let queue = Queue::of_this_thread(domain, contents);
+        Arc::clone(sync::lock(&self.list).add(domain, queue))
     }
 
     /// The same, which no thread runs as its own.
     #[cfg(test)]
     pub(crate) fn add_of_nobody(&self, domain: &DomainState, contents: Contents) -> Arc<Queue> {
-        Arc::clone(sync::lock(&self.list).add_of_nobody(domain, contents))
+        let queue = Queue::of_nobody(domain, contents);
+        Arc::clone(sync::lock(&self.list).add(domain, queue))
     }
 
     /// Calls `f` with the queue for `contents` that threads share which are ending; `f` runs no

@@ -217,6 +217,11 @@ impl Queue {
     /// The owner of a queue that threads share which have ended or are ending: see `gone`.
     const SHARED: usize = 0;
 
+    /// A queue for the calling thread.
+    pub(crate) fn of_this_thread(domain: &DomainState, contents: Contents) -> Self {
+        Self::new(domain, thread::token(), contents)
+    }
+
     /// A queue that no thread runs as its own.
     #[cfg(test)]
     pub(crate) fn of_nobody(domain: &DomainState, contents: Contents) -> Self {

@@ -5,8 +5,8 @@
 //! threads share, with those that it adds while it ends. A queue costs a page and its counts,
 //! however few callbacks it has; short-lived threads would leave thousands of queues behind one
 //! stalled reader. So the callbacks are moved, in their order, to the end of the shared queue of
-//! their [`Contents`], and the thread's queue is removed. They stay charged, and wait for a grace
-//! period that begins after the move.
+//! their [`Contents`], and the thread's queue is removed. They stay charged, and once they are
+//! closed they wait for a grace period that begins after the move.
 //!
 //! **Who has the [`List`] to change is the one that adds to its shared queues.** There are no
 //! others: [`List::shared`] makes them.
@@ -44,19 +44,10 @@ impl List {
         Self(Vec::new())
     }
 
-    /// Adds a queue of that domain for the calling thread.
-    pub(crate) fn add(&mut self, domain: &DomainState, contents: Contents) -> &Arc<Queue> {
-        self.push(domain, Queue::new(domain, thread::token(), contents))
-    }
-
-    /// Adds a queue that no thread runs as its own.
-    #[cfg(test)]
-    pub(crate) fn add_of_nobody(
-        &mut self,
-        domain: &DomainState,
-        contents: Contents,
-    ) -> &Arc<Queue> {
-        self.push(domain, Queue::of_nobody(domain, contents))
+    /// Adds a queue of that domain, made by its thread before the list was locked.
+    pub(crate) fn add(&mut self, domain: &DomainState, queue: Queue) -> &Arc<Queue> {
+        assert!(queue.is_of(domain) && !queue.is_shared(), "the queue of a thread of this domain");
+        self.push(domain, queue)
     }
 
     fn push(&mut self, domain: &DomainState, queue: Queue) -> &Arc<Queue> {
@@ -125,10 +116,10 @@ impl List {
         // Not given back: the callbacks stay charged.
         let _: Amount = inner.finish(queue, Ran { count, bytes, panicked: 0 }, cursor);
         drop(inner);
-        if was_closed {
-            // They waited for a grace period already. If another thread is in the way, they are
-            // closed with what comes after them.
-            let _: bool = to.close_unless_busy(domain, Urgency::Background);
+        // They waited for a grace period already. If another thread is in the way, the worker
+        // closes them at its next turn.
+        if was_closed && !to.close_unless_busy(domain, Urgency::Background) {
+            domain.queues.hurried.store(true, Release); // as in `worker::hurry`
         }
         Some(count)
     }
@@ -281,6 +272,8 @@ mod tests {
         }
         domain.queues.forget_orphans(&domain);
         assert_eq!(domain.queues.all().len(), 1, "what the ended thread left has moved");
+        // A past error: what had been closed was open after the move, and nobody was told.
+        assert!(domain.queues.hurried.load(Relaxed), "the worker closes it again");
         assert_eq!(domain.queues.counts().queued, 2);
     }
 }
