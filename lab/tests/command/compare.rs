@@ -291,7 +291,8 @@ fn a_path_takes_as_many_instructions_each_time_it_is_counted() {
     let own = env!("CARGO_BIN_EXE_rcu");
     let output = run(["compare", "--instructions", "--path", "seqlock-read", "--with", own]);
     let (stdout, _) = expect_code(&output, 0);
-    assert!(stdout.contains("+0.00"), "{stdout}");
+    // All but some hundred of the process's instructions, which depend on the other threads.
+    assert!(stdout.contains("Of 1 figures that decide: 0 worse, 0 better, 1 same"), "{stdout}");
 }
 
 #[test]
