@@ -44,9 +44,15 @@ impl<'d, C: Callback> Pending<'d, C> {
 
     /// Adds it to a queue of its domain; it has been charged `bytes`. Returns whether it is time to
     /// tend the queue.
+    ///
+    /// # Panics
+    /// In a queue of another domain; and in one of a hazard domain, unless it is an address. Then
+    /// it is leaked.
     #[inline]
     pub(crate) fn add(self, queue: OwnQueue<'_>, bytes: u64) -> bool {
         assert!(queue.is_of(self.domain), "another domain's grace periods");
+        // In a hazard domain the first word is read as an address.
+        assert!(C::IS_ADDRESS || !queue.is_hazard(), "slots name addresses");
         let callback = self.take_back();
         if C::knows(bytes) {
             // SAFETY: by the contract of `new`.
@@ -118,7 +124,7 @@ impl<'d, C: Callback> Timed<'d, C> {
     /// If its grace period has not ended; and in a hazard domain, where a slot may name it.
     pub(crate) fn end(self) {
         assert!(self.is_ripe(), "its grace period has not ended");
-        assert_unnamed(self.pending.domain);
+        assert!(self.pending.domain.grace_periods.hazards.is_none(), "a slot may name it");
         // SAFETY: its grace period has ended, and it is in no hazard domain.
         unsafe { self.run() }
     }
@@ -142,6 +148,9 @@ impl<'d, C: Callback> Timed<'d, C> {
 pub(crate) trait Callback: Sized {
     /// Whether it is one pointer: see [`CallbackType::pointer`].
     const POINTER: bool = false;
+
+    /// Whether it begins with the address that hazard slots name.
+    const IS_ADDRESS: bool = false;
 
     /// How many bytes each is charged, if that is the same for all.
     const BYTES: Option<u64> = None;
@@ -341,6 +350,7 @@ impl<P: Pointee> Address<P> {
 
 impl<P: Pointee> Callback for Address<P> {
     const POINTER: bool = true;
+    const IS_ADDRESS: bool = true;
     const BYTES: Option<u64> = Some(Self::CHARGE);
 
     unsafe fn run(self) {
@@ -372,21 +382,10 @@ impl<P: Retire> Value<P> {
     pub(crate) const HELD: usize = if Self::BARE { held(1) } else { held_by::<Counted<P>>() };
 }
 
-/// Checks that no slot may name what waits there: in a hazard domain the first word is read as an
-/// address.
-#[inline(always)]
-fn assert_unnamed(domain: &DomainState) {
-    assert!(domain.grace_periods.hazards.is_none(), "slots name addresses");
-}
-
 impl<'d, P: Retire> Pending<'d, Value<P>> {
-    /// # Panics
-    /// In a hazard domain; then the value is leaked.
     pub(crate) fn value(domain: &'d DomainState, value: P) -> Self {
         // SAFETY: a P, which is Send and 'static.
-        let pending = unsafe { Self::new(domain, Value(value)) };
-        assert_unnamed(domain);
-        pending
+        unsafe { Self::new(domain, Value(value)) }
     }
 
     /// What it is charged. Calls user code.
@@ -443,11 +442,8 @@ impl<F: FnOnce() + Send + 'static> Closure<F> {
 }
 
 impl<'d, F: FnOnce() + Send + 'static> Pending<'d, Closure<F>> {
-    /// # Panics
-    /// In a hazard domain.
     #[inline(always)]
     pub(crate) fn closure(domain: &'d DomainState, f: F) -> Self {
-        assert_unnamed(domain);
         // SAFETY: an F, which is Send and 'static.
         unsafe { Self::new(domain, Closure(f)) }
     }

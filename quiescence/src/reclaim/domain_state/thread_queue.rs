@@ -103,6 +103,8 @@ struct Own {
     portable: bool,
     /// The address of the domain; see [`Queue::is_of`].
     domain: usize,
+    /// Whether that is a hazard domain.
+    is_hazard: bool,
 }
 
 // SAFETY: the cells in `own` are touched by the thread that adds only: by an `OwnQueue`, of which
@@ -243,6 +245,7 @@ impl Queue {
                 left: Cell::new(round),
                 portable,
                 domain: ptr::from_ref(domain).addr(),
+                is_hazard,
             }),
             inner: Mutex::new(
                 Rank::Queue,
@@ -279,6 +282,12 @@ impl Queue {
     #[inline]
     pub(crate) fn is_of(&self, domain: &DomainState) -> bool {
         self.own.0.domain == ptr::from_ref(domain).addr()
+    }
+
+    /// Whether it is a queue of a hazard domain.
+    #[inline]
+    pub(crate) fn is_hazard(&self) -> bool {
+        self.own.0.is_hazard
     }
 
     /// Asks for a grace period on behalf of all that is open.

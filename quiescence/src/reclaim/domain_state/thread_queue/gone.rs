@@ -276,4 +276,12 @@ mod tests {
         assert!(domain.queues.hurried.load(Relaxed), "the worker closes it again");
         assert_eq!(domain.queues.counts().queued, 2);
     }
+
+    #[test]
+    #[should_panic(expected = "slots name addresses")]
+    fn a_closure_waits_in_no_hazard_domain() {
+        let domain = DomainState::hazard(None, |_| ());
+        let add = |queue: OwnQueue<'_>| Pending::closure(&domain, || ()).add(queue, 0);
+        domain.queues.with_shared(&domain, Contents::Closures, add);
+    }
 }
