@@ -233,3 +233,28 @@ fn the_worker_sees_what_moves() {
         core.queues.drain(&core, || STRANGER);
     });
 }
+
+/// A thread hurries the worker and ends: what it has queued is closed wherever it has moved to, or
+/// the worker comes again. A past error: it waited in the shared queue for as long as `lazy`.
+#[test]
+fn what_is_hurried_is_closed_where_it_moves() {
+    bounded(3, || {
+        RUN.set(0);
+        let core = Arc::new(DomainState::new(Start::ZERO, SETTINGS));
+        // The shared queue is closed before the other one.
+        core.queues.with_shared(&core, Contents::Closures, |_| ());
+        let queue = core.queues.add_of_nobody(&core, Contents::Closures);
+        let ending = spawn(&core, move |core| {
+            add_numbered(&queue, 0);
+            core.queues.hurried.store(true, Release);
+            own(&queue).mark_orphan(core);
+            core.queues.forget_orphans(core);
+        });
+        let closes = core.queues.hurried.swap(false, Acquire);
+        let closed = closes && core.queues.close_unless_busy(&core, Urgency::Expedited) == 0;
+        ending.join().unwrap();
+        let comes_again = !closed || core.queues.hurried.load(Relaxed);
+        assert!(comes_again || core.queues.wants() != Wants::Company, "it is open, and waits");
+        core.queues.drain(&core, || STRANGER);
+    });
+}

@@ -50,9 +50,15 @@ impl<'d, C: Callback> Pending<'d, C> {
     /// it is leaked.
     #[inline]
     pub(crate) fn add(self, queue: OwnQueue<'_>, bytes: u64) -> bool {
-        assert!(queue.is_of(self.domain), "another domain's grace periods");
-        // In a hazard domain the first word is read as an address.
-        assert!(C::IS_ADDRESS || !queue.is_hazard(), "slots name addresses");
+        if C::IS_ADDRESS {
+            assert!(queue.is_of(self.domain), "another domain's grace periods");
+        } else {
+            // In a hazard domain the first word is read as an address.
+            assert!(
+                queue.takes_values_of(self.domain),
+                "another domain's, or slots name addresses"
+            );
+        }
         let callback = self.take_back();
         if C::knows(bytes) {
             // SAFETY: by the contract of `new`.

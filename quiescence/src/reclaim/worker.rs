@@ -325,14 +325,13 @@ fn attention_or_forget(domain: &DomainState, task: &mut Task) -> Attention {
 /// Does what can be done in a domain without waiting.
 fn tend(domain: &DomainState, task: &mut Task) {
     let now = Instant::now();
-    let mut queues = domain.queues.all();
-    let hurried = domain.queues.hurried.swap(false, Acquire) // pairs with the Release in `hurry`
-        | std::mem::take(&mut task.hurries_still);
+    // Before the queues are looked at: one may be new. Acquire: pairs with the Release in `hurry`.
+    let hurried =
+        domain.queues.hurried.swap(false, Acquire) | std::mem::take(&mut task.hurries_still);
     //~ lazy-forever:
     if let Some(urgency) = closes(hurried, now >= task.close_at) {
         // A queue whose lock another thread holds is left to the next tick.
-        let is_busy = |queue: &&Arc<Queue>| !queue.close_unless_busy(domain, urgency);
-        let busy = queues.iter().filter(is_busy).count();
+        let busy = domain.queues.close_unless_busy(domain, urgency);
         let wait_ns = if busy == 0 { domain.grace_periods.tuning.lazy_ns() } else { TICK_NS };
         task.close_at = after(now, wait_ns);
         task.hurries_still = hurried && busy != 0;
@@ -349,7 +348,7 @@ fn tend(domain: &DomainState, task: &mut Task) {
     ) {
         advance(domain);
     }
-    run_queues(domain, task, &mut queues, hurried);
+    run_queues(domain, task, &mut domain.queues.all(), hurried);
     domain.queues.forget_orphans(domain);
     if domain.kept.due_ns().is_some_and(|due_ns| due_ns <= clock::monotonic_ns()) {
         rescan::free_unprotected(domain);

@@ -128,6 +128,15 @@ impl Queues {
         list.iter().map(|queue| queue.wants()).max().unwrap_or(Wants::Nothing)
     }
 
+    /// Asks for grace periods on behalf of all that is open, for the worker. Returns how many queues
+    /// it left as they are, since another thread was in the way [W-2].
+    pub(crate) fn close_unless_busy(&self, domain: &DomainState, urgency: Urgency) -> usize {
+        //~ closes-one-by-one
+        // Under the lock: else what is open might move into a queue that was closed already.
+        let list = sync::lock(&self.list);
+        list.iter().filter(|queue| !queue.close_unless_busy(domain, urgency)).count()
+    }
+
     /// Callbacks ever added and ever finished, and the bytes that wait.
     pub(crate) fn counts(&self) -> Callbacks {
         // Under the lock to the end: meanwhile no callback moves from one queue to another.

@@ -103,8 +103,8 @@ struct Own {
     portable: bool,
     /// The address of the domain; see [`Queue::is_of`].
     domain: usize,
-    /// Whether that is a hazard domain.
-    is_hazard: bool,
+    /// The same, but 0 for a hazard domain; see [`Queue::takes_values_of`].
+    values_domain: usize,
 }
 
 // SAFETY: the cells in `own` are touched by the thread that adds only: by an `OwnQueue`, of which
@@ -235,6 +235,7 @@ impl Queue {
         let portable = fence::chosen() == Fences::Portable;
         let is_hazard = domain.grace_periods.hazards.is_some();
         let round = if is_hazard { TEND_EVERY_HAZARD } else { TEND_EVERY } + 1;
+        let address = ptr::from_ref(domain).addr();
         Self {
             own: Line(Own {
                 stream,
@@ -244,8 +245,8 @@ impl Queue {
                 round,
                 left: Cell::new(round),
                 portable,
-                domain: ptr::from_ref(domain).addr(),
-                is_hazard,
+                domain: address,
+                values_domain: if is_hazard { 0 } else { address },
             }),
             inner: Mutex::new(
                 Rank::Queue,
@@ -284,10 +285,11 @@ impl Queue {
         self.own.0.domain == ptr::from_ref(domain).addr()
     }
 
-    /// Whether it is a queue of a hazard domain.
+    /// Whether it is a queue of that domain, and that has no hazard pointers: what waits need not
+    /// be an address. One comparison, since each callback that is added asks this or `is_of`.
     #[inline]
-    pub(crate) fn is_hazard(&self) -> bool {
-        self.own.0.is_hazard
+    pub(crate) fn takes_values_of(&self, domain: &DomainState) -> bool {
+        self.own.0.values_domain == ptr::from_ref(domain).addr()
     }
 
     /// Asks for a grace period on behalf of all that is open.
