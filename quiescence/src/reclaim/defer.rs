@@ -79,7 +79,7 @@ fn add_by<K: Named>(
 ) -> bool {
     let is_due = match queue {
         Some(queue) => add(queue),
-        None => out_of_line(|| {
+        None => out_of_line(move || {
             let domain = domain_state::known(tag);
             domain.queues.with_shared(domain, contents, add)
         }),
@@ -134,7 +134,8 @@ fn queue<'d, K: Named, C: Callback>(
         add(tag, Some(queue), pending, amount.bytes);
         return Ok(());
     }
-    out_of_line(|| {
+    // By value: what is borrowed here is written to memory on the road above, too.
+    out_of_line(move || {
         let timed = pending.since_now();
         match make_room(tag, queue, C::CONTENTS, amount, patience) {
             Ok(()) => {}

@@ -256,9 +256,7 @@ pub(crate) fn drain_one(domain: &DomainState, queue: &Queue, me: &impl Fn() -> M
 /// does.
 fn run_until(queue: &Queue, domain: &DomainState, mark: u64, me: &impl Fn() -> Me) {
     while queue.finished() < mark {
-        if queue.run_some(domain, domain.grace_periods.tuning.run_min()) == 0
-            && !queue.wait_for_runner()
-        {
+        if queue.run_some(domain, domain.grace_periods.tuning.run_min()) == 0 {
             // If it has not ended then, this tries again. `me` is called here, not earlier: a
             // callback that has run on this thread may have changed what it has registered.
             let wait = |cookie| domain.grace_periods.wait(cookie, Urgency::Expedited, me());
