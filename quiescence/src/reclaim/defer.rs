@@ -499,18 +499,16 @@ pub(crate) fn barrier(domain: &DomainState, me: impl Fn() -> Me) {
 /// Like the worker, it does not wait for a queue's lock or the machine's before it has begun with
 /// that queue [W-2]: the thread that holds it may never run again.
 pub(crate) fn finish(domain: &DomainState) -> bool {
-    let queues = domain.queues.all();
-    let close = |queue: &Arc<Queue>| queue.close_unless_busy(domain, Urgency::Expedited);
-    let all_closed = queues.iter().map(close).fold(true, |all, one| all & one);
+    let busy = domain.queues.close_unless_busy(domain, Urgency::Expedited);
     if Sections::of_this_thread() == Sections::None {
         domain.grace_periods.advance_at_tick(Me::this_thread());
     }
-    queues.iter().for_each(|queue| {
+    domain.queues.all().iter().for_each(|queue| {
         while queue.run_some_unless_busy(domain, domain.grace_periods.tuning.run_min()) != 0 {}
     });
     domain.queues.forget_orphans(domain);
     rescan::free_unprotected(domain);
-    all_closed && domain.queues.wants() == Wants::Nothing
+    busy == 0 && domain.queues.wants() == Wants::Nothing
 }
 
 /// The thread that added to this queue is gone.

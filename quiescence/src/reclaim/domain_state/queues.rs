@@ -128,8 +128,8 @@ impl Queues {
         list.iter().map(|queue| queue.wants()).max().unwrap_or(Wants::Nothing)
     }
 
-    /// Asks for grace periods on behalf of all that is open, for the worker. Returns how many queues
-    /// it left as they are, since another thread was in the way [W-2].
+    /// Asks for grace periods on behalf of all that is open, and waits for no queue's lock. Returns
+    /// how many queues are left as they were, since another thread holds theirs [W-2].
     pub(crate) fn close_unless_busy(&self, domain: &DomainState, urgency: Urgency) -> usize {
         //~ closes-one-by-one
         // Under the lock: else what is open might move into a queue that was closed already.
