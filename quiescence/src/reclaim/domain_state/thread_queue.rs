@@ -339,9 +339,9 @@ impl Queue {
         Callbacks { queued: self.written(), run, bytes_waiting }
     }
 
-    /// Waits for the queue's runner, if there is one, as [`wait_for_runner`](Self::wait_for_runner).
-    /// Else returns the cookie that its oldest callbacks wait for; asks for one if they are open.
-    /// `None` if there was a runner, some are ready, or there are none.
+    /// The cookie that its oldest callbacks wait for; asks for one if they are open. `None` if some
+    /// are ready, or there are none; and if there is a runner, which it waits for as
+    /// [`wait_for_runner`](Self::wait_for_runner) does.
     pub(crate) fn request_oldest(&self, domain: &DomainState, urgency: Urgency) -> Option<Cookie> {
         let mut inner = sync::lock(&self.inner);
         if inner.runner != 0 {
