@@ -47,7 +47,6 @@ pub(crate) use crate::reclaim::at_limit::{Patience, settle_over_limit};
 pub use deferred::Deferred;
 pub(crate) use deferred::{defer, defer_in_any_case, is_running_deferred, run_deferred};
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use grace::Urgency;

@@ -546,9 +546,9 @@ impl<'a> Locked<'a> {
 
     // ---- steps --------------------------------------------------------------------------------
 
-    /// Carries out the pending action, of which a `Wait` is over, and reports it to the machine.
-    /// Returns what was reported; `None` if nothing was to be done, or another driver has taken the
-    /// place of this one.
+    /// Carries out the pending action, of which a `Wait` is over, and reports it to the machine; a
+    /// grace period without other readers ends in one step. Returns what was reported last; `None`
+    /// if nothing was to be done, or another driver has taken the place of this one.
     pub(super) fn step(&mut self, driver: &Driver) -> Option<Event> {
         let (domain, term) = (self.domain, driver.term);
         if domain.is_superseded(term) {

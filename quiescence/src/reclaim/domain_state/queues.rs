@@ -14,9 +14,9 @@
 //! from there.
 //!
 //! **Invariant [TQ-4]: whenever the list's lock is free, a callback that moves is in exactly one
-//! queue of the list; and it moves into a shared queue.** A thread that asks all queues at one
-//! moment, as the worker does before it leaves a domain, holds that lock. Nothing moves out of a
-//! queue that a barrier waits for [TQ-5].
+//! queue of the list; and it moves into a shared queue.** A thread that asks or closes all queues
+//! at one moment, as the worker does, holds that lock. Nothing moves out of a queue that a barrier
+//! waits for [TQ-5].
 
 #![deny(unsafe_code)]
 
@@ -152,6 +152,8 @@ impl Queues {
     /// Takes the queues of threads that are gone, which have marked them as orphans, out of the
     /// list, and moves their callbacks to a shared one, unless [`List::move_all`] refuses.
     pub(crate) fn forget_orphans(&self, domain: &DomainState) {
+        // Freed after the lock, which every thread needs that comes, ends or counts.
+        let mut forgotten = Vec::new();
         let mut list = sync::lock(&self.list);
         let mut at = 0;
         while let Some(queue) = list.get(at).cloned() {
@@ -165,10 +167,12 @@ impl Queues {
                 // Relaxed: under the list's lock. Moved callbacks are counted in the shared queue.
                 self.gone.fetch_add(queue.written() - moved, Relaxed);
                 at -= 1;
-                list.remove(at);
+                forgotten.push(list.remove(at));
             }
         }
         domain.charge.queues.store(list.len() as u64, Relaxed);
+        drop(list);
+        drop(forgotten);
     }
 
     // ---- across a fork --------------------------------------------------------------------------
