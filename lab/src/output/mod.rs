@@ -117,7 +117,8 @@ pub(crate) struct Output {
     draws: bool,
     /// Columns of characters that a line may have.
     pub(crate) width: u16,
-    provenance: Provenance,
+    /// Where the results come from.
+    pub(crate) provenance: Provenance,
     /// The flag of Ctrl-C.
     pub(crate) interrupt: Interrupt,
     pub(crate) progress: Progress,
@@ -339,7 +340,7 @@ impl Output {
 }
 
 /// Sees to it that files can be written into this folder, before anything is measured for them.
-fn prepare(folder: &Path) -> io::Result<()> {
+pub(crate) fn prepare(folder: &Path) -> io::Result<()> {
     match std::fs::create_dir(folder) {
         Err(error) if !folder.is_dir() => return Err(error),
         _ => {}
