@@ -30,16 +30,31 @@ pub struct Picture {
     pub rivals: Vec<[&'static str; 2]>,
 }
 
-/// The suite, ready to run: all that is in the pictures and compiled in.
+/// The pictures of these files, or all if none is named.
 ///
 /// # Errors
-/// If a base is named: there are no ratios.
-pub fn prepare(options: &Options) -> Result<Suite, Error> {
+/// If there is no picture of a name.
+pub fn chosen(files: &[String]) -> Result<Vec<&'static Picture>, Error> {
+    let known: Vec<&str> = SUITES.pictures.iter().map(|picture| picture.file).collect();
+    if let Some(wrong) = files.iter().find(|file| !known.contains(&file.as_str())) {
+        let known = known.join(", ");
+        return Err(Error::Usage(format!("there is no picture {wrong:?}: {known}")));
+    }
+    let is_wanted =
+        |picture: &&Picture| files.is_empty() || files.iter().any(|file| file == picture.file);
+    Ok(SUITES.pictures.iter().filter(is_wanted).collect())
+}
+
+/// The suite, ready to run: all that is in these pictures and compiled in.
+///
+/// # Errors
+/// If there is no picture of a name, or a base is named: there are no ratios.
+pub fn prepare(files: &[String], options: &Options) -> Result<Suite, Error> {
     if options.base.is_some() {
         return Err(Error::Usage("--base: pictures have no ratios".to_owned()));
     }
     let mut planned = Vec::new();
-    for picture in &SUITES.pictures {
+    for picture in chosen(files)? {
         let (part, groups) = &picture.suite;
         let rivals = picture.rivals.iter().map(|[_, name]| *name);
         let suite = part.prepare(groups, rivals, options)?;
@@ -62,7 +77,7 @@ mod tests {
 
     #[test]
     fn every_setting_of_a_picture_is_a_metric_of_a_case_and_every_rival_is_measured() {
-        let suite = prepare(&Options::default()).unwrap();
+        let suite = prepare(&[], &Options::default()).unwrap();
         for picture in &SUITES.pictures {
             for [_, id, metric] in &picture.settings {
                 let of_case = |planned: &&super::super::Planned| planned.case.id == *id;
@@ -75,6 +90,9 @@ mod tests {
             }
         }
         let base = Options { base: Some("seize".to_owned()), ..Options::default() };
-        assert!(matches!(prepare(&base), Err(Error::Usage(message)) if message.contains("--base")));
+        let refused = |files: &[String], options: &Options| prepare(files, options).unwrap_err();
+        assert!(refused(&[], &base).to_string().contains("--base"));
+        let other = ["readme".to_owned()];
+        assert!(refused(&other, &Options::default()).to_string().contains("grace-period"));
     }
 }

@@ -197,11 +197,11 @@ struct ReadmeArgs {
 #[derive(clap::Args, Clone, Debug)]
 struct PicturesArgs {
     /// Write the pictures into the folder DIR, too, each with its figures as text; one that lacks
-    /// a figure stays as it was
+    /// a figure stays as it was, also after Ctrl-C
     #[arg(long, value_name = "DIR", conflicts_with = "only")]
     into: Option<PathBuf>,
     #[command(flatten)]
-    options: Options,
+    of: Cases,
 }
 
 #[derive(clap::Args, Clone, Debug)]
@@ -239,7 +239,7 @@ impl What {
             Self::Map(map) => &map.of.options,
             Self::Tools(tools) => &tools.of.options,
             Self::Readme(readme) => &readme.options,
-            Self::Pictures(pictures) => &pictures.options,
+            Self::Pictures(pictures) => &pictures.of.options,
             Self::Compat(compat) => &compat.of.options,
         }
     }
@@ -276,7 +276,7 @@ impl What {
                 cache::prepare(&args.cases, &machine::geometry(&Machine::detect().caches), options)
             }
             Self::Readme(_) => suites::readme::prepare(options),
-            Self::Pictures(_) => suites::pictures::prepare(options),
+            Self::Pictures(args) => suites::pictures::prepare(&args.of.cases, options),
             Self::Compat(compat) => compat::prepare(&compat.of.cases, &compat.libraries, options),
         }
     }
@@ -311,16 +311,17 @@ pub(crate) fn run(args: &BenchArgs, output: &mut Output) -> Result<Exit> {
     let interrupted = output.interrupt.requested();
     // README has figures and no targets: none is missed there.
     let is_judged = !matches!(args.what, What::Readme(_) | What::Pictures(_));
-    if let What::Readme(ReadmeArgs { into, .. }) = &args.what {
-        print_readme(if_whole(into.as_ref(), interrupted, output), &cases, output)?;
-    } else if let What::Pictures(PicturesArgs { into, .. }) = &args.what {
+    if let What::Readme(readme) = &args.what {
+        print_readme(readme, &cases, interrupted, output)?;
+    } else if let What::Pictures(PicturesArgs { into, of }) = &args.what {
         let load = load.split(' ').next().unwrap_or_default();
-        let drawn = pictures::draw(&cases, &output.provenance, load);
+        let chosen = suites::pictures::chosen(&of.cases)?;
+        let drawn = pictures::draw(&chosen, &cases, &output.provenance, load);
         for each in &drawn {
             output.line(&each.figures)?;
             output.picture(|| each.picture.clone());
         }
-        if let Some(folder) = if_whole(into.as_ref(), interrupted, output) {
+        if let Some(folder) = into {
             pictures::put_into(folder, &drawn, output)?;
         }
     } else {
@@ -338,26 +339,24 @@ pub(crate) fn run(args: &BenchArgs, output: &mut Output) -> Result<Exit> {
     Ok(exit(interrupted, if is_gate { &verdicts } else { &[] }))
 }
 
-/// The place for results, unless they are a part of what was to be measured.
-fn if_whole<'a>(
-    place: Option<&'a PathBuf>,
+/// Prints the tables of README, and writes them into it if they are whole.
+fn print_readme(
+    args: &ReadmeArgs,
+    cases: &[Case],
     interrupted: bool,
     output: &mut Output,
-) -> Option<&'a PathBuf> {
-    let place = place?;
-    if interrupted {
-        output.note(format_args!("{} stays as it was", place.display()));
-        return None;
-    }
-    Some(place)
-}
-
-/// Prints the tables of README, and writes them into it.
-fn print_readme(into: Option<&PathBuf>, cases: &[Case], output: &mut Output) -> Result<()> {
+) -> Result<()> {
     let machine = Machine::detect();
     let block = readme::block(cases, &machine);
     output.line(&block)?;
-    into.map_or(Ok(()), |path| readme::put_into(path, &block, &machine))
+    match &args.into {
+        Some(path) if interrupted => {
+            output.note(format_args!("{} stays as it was", path.display()));
+            Ok(())
+        }
+        Some(path) => readme::put_into(path, &block, &machine),
+        None => Ok(()),
+    }
 }
 
 /// How the library counts per CPU here.

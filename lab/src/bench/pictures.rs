@@ -6,7 +6,6 @@ use std::fs;
 use std::path::Path;
 
 use ::bench::statistics::Spread;
-use ::bench::suites::SUITES;
 use ::bench::suites::pictures::{Picture, crates};
 use ::bench::suites::rounds::{Case, Metric, Unit};
 use ::bench::units;
@@ -28,7 +27,7 @@ pub(super) struct Drawn {
     file: &'static str,
     pub(super) picture: Markup,
     pub(super) figures: String,
-    /// Who has no figure.
+    /// Who has no figure, or for what nobody has one.
     missing: Vec<&'static str>,
 }
 
@@ -48,11 +47,16 @@ impl Figure {
     }
 }
 
-/// Draws all pictures of these cases.
-pub(super) fn draw(cases: &[Case], from: &Provenance, load: &str) -> Vec<Drawn> {
+/// Draws these pictures of these cases.
+pub(super) fn draw(
+    pictures: &[&Picture],
+    cases: &[Case],
+    from: &Provenance,
+    load: &str,
+) -> Vec<Drawn> {
     let date = from.date.split('T').next().unwrap_or_default();
     let machine = format!("{}, {}, {date}, load {load}", from.cpu, from.host_class);
-    let one = |picture: &Picture| {
+    let one = |picture: &&Picture| {
         let all = figures(picture, cases);
         let figure = |each: &Figure| {
             let Spread { median, low, high } = each.spread?;
@@ -60,14 +64,16 @@ pub(super) fn draw(cases: &[Case], from: &Provenance, load: &str) -> Vec<Drawn> 
             Some(format!("{:<28} {text:>10} ± {}\n", each.name(), half_spread(median, low, high)))
         };
         let missing = all.iter().filter(|each| each.spread.is_none()).map(|each| each.label);
+        let settings = picture.settings.iter().map(|[setting, ..]| *setting);
+        let unknown = settings.filter(|setting| !all.iter().any(|each| each.setting == *setting));
         Drawn {
             file: picture.file,
             picture: plot(picture, &all, &machine),
             figures: all.iter().filter_map(figure).collect(),
-            missing: missing.collect(),
+            missing: missing.chain(unknown).collect(),
         }
     };
-    SUITES.pictures.iter().map(one).collect()
+    pictures.iter().map(one).collect()
 }
 
 /// Setting by setting, those who are measured.
@@ -144,7 +150,7 @@ pub(super) fn put_into(folder: &Path, pictures: &[Drawn], output: &mut Output) -
     };
     let origin = origin(folder, &output.provenance);
     for Drawn { file, picture, figures, missing } in pictures {
-        if !missing.is_empty() || figures.is_empty() {
+        if !missing.is_empty() {
             let who = missing.join(", ");
             output.note(format_args!("{file}.svg stays as it was: no figure of {who}"));
             continue;
@@ -182,6 +188,8 @@ fn origin(folder: &Path, from: &Provenance) -> String {
 
 #[cfg(test)]
 mod tests {
+    use ::bench::suites::pictures::chosen;
+
     use super::*;
 
     const METRICS: &[Metric] = &[Metric { name: "read", unit: Unit::Nanoseconds }];
@@ -189,7 +197,8 @@ mod tests {
     fn drawn(values: Vec<f64>) -> Drawn {
         let mut case = Case::new("read/2-threads", "x", METRICS, [("seize", false)]);
         case.rivals[0].values = vec![values];
-        draw(&[case], &Provenance::of_this_run(false), "0.10").swap_remove(0)
+        let read = chosen(&["read".to_owned()]).unwrap();
+        draw(&read, &[case], &Provenance::of_this_run(false), "0.10").swap_remove(0)
     }
 
     #[test]
