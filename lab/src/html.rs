@@ -5,6 +5,7 @@
 
 use std::fmt::{Display, Write};
 
+use crate::plot::Chart;
 use crate::provenance::{ORIGIN, Provenance};
 
 /// The style of plots, which take their colours from it; and of the page around them.
@@ -76,7 +77,7 @@ pub(crate) fn titled(title: &str, draw: impl FnOnce(&mut Markup)) -> Markup {
 /// The picture in a part of a page as a document of its own, and what it is called: its label.
 pub(crate) fn picture(part: &Markup) -> Option<(&str, String)> {
     const END: &str = "</svg>";
-    let picture = part.0.get(part.0.find("<svg")?..part.0.rfind(END)? + END.len())?;
+    let picture = part.text.get(part.text.find("<svg")?..part.text.rfind(END)? + END.len())?;
     let (head, inside) = picture.split_once('>')?;
     let label = head.split_once("aria-label=\"").and_then(|(_, rest)| rest.split('"').next());
     let space = "xmlns=\"http://www.w3.org/2000/svg\"";
@@ -122,7 +123,11 @@ pub(crate) type Attribute<'a> = (&'static str, &'a dyn Display);
 
 /// A part of a page.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Markup(String);
+pub(crate) struct Markup {
+    text: String,
+    /// The same for a terminal, if it is a plot.
+    pub(crate) chart: Option<Chart>,
+}
 
 impl Markup {
     /// An element, and what `inside` puts into it.
@@ -134,7 +139,7 @@ impl Markup {
     ) {
         self.void(name, attributes);
         inside(self);
-        self.0.extend(["</", name, ">"]);
+        self.text.extend(["</", name, ">"]);
     }
 
     /// An element with text in it.
@@ -150,21 +155,21 @@ impl Markup {
     /// Text.
     pub(crate) fn text(&mut self, text: impl Display) {
         // Writing to a string cannot fail, and a `Display` that does has its beginning shown.
-        let _ = write!(Escaped(&mut self.0), "{text}");
+        let _ = write!(Escaped(&mut self.text), "{text}");
     }
 
     /// Markup of the program's own: a style sheet, a document type.
     pub(crate) fn literal(&mut self, markup: &'static str) {
-        self.0.push_str(markup);
+        self.text.push_str(markup);
     }
 
     /// A part that was made before.
     pub(crate) fn append(&mut self, part: &Markup) {
-        self.0.push_str(&part.0);
+        self.text.push_str(&part.text);
     }
 
     pub(crate) fn into_string(self) -> String {
-        self.0
+        self.text
     }
 
     /// An element with nothing in it.
@@ -209,13 +214,13 @@ impl Markup {
 
     /// An element that is empty by its nature, and has no end; the beginning of any other.
     pub(crate) fn void(&mut self, name: &'static str, attributes: &[Attribute<'_>]) {
-        self.0.extend(["<", name]);
+        self.text.extend(["<", name]);
         for (attribute, value) in attributes {
-            self.0.extend([" ", attribute, "=\""]);
+            self.text.extend([" ", attribute, "=\""]);
             self.text(value);
-            self.0.push('"');
+            self.text.push('"');
         }
-        self.0.push('>');
+        self.text.push('>');
     }
 }
 

@@ -22,7 +22,7 @@ pub(crate) enum Block {
         is_alarm: bool,
         paragraphs: Vec<String>,
     },
-    /// What only a page has: a plot, a picture.
+    /// A plot, a picture: on a page, and of a plot what a terminal can show.
     Picture(Markup),
 }
 

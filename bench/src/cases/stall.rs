@@ -27,8 +27,8 @@ const BATCH: u64 = 64;
 
 /// Lets one reader stall for so long. Objects that were replaced and not yet freed, and bytes of
 /// memory that were taken, the most that was seen, up to [`BYTES_MAX`], where the rival is stopped;
-/// reads of the third thread, in per cent of those in the same time before; and objects retired by
-/// the second.
+/// reads of the third thread, in per cent of those in the same time before; objects retired by the
+/// second; and bytes at the end of each quarter of the time.
 ///
 /// One measurement at a time in a process; others wait.
 ///
@@ -44,7 +44,8 @@ pub(crate) fn measure(make: Make, stall: Duration) -> Sample {
         // Not a number if the reader got no CPU before.
         let reads_percent = 100.0 * during.reads_per_second / before.reads_per_second;
         let values = [peaks[0], peaks[1], reads_percent, during.updates_per_second];
-        Sample::new(values, both(before.judged, during.judged))
+        let quarters = during.bytes_at.map(|bytes| bytes as f64);
+        Sample::new([&values[..], &quarters].concat(), both(before.judged, during.judged))
     })
 }
 
@@ -53,6 +54,8 @@ pub(crate) fn measure(make: Make, stall: Duration) -> Sample {
 struct Phase {
     unreclaimed_peak: u64,
     bytes_peak: u64,
+    /// At the end of each quarter. A rival that was stopped keeps what it had.
+    bytes_at: [u64; 4],
     reads_per_second: f64,
     updates_per_second: f64,
     stopped: bool,
@@ -137,6 +140,8 @@ impl Phase {
                 .zip(memory_before)
                 .map_or(objects * OBJECT_BYTES as u64, |(now, before)| now.saturating_sub(before));
             self.bytes_peak = self.bytes_peak.max(bytes);
+            let quarter = 4.0 * begin.elapsed().as_secs_f64() / duration.as_secs_f64();
+            self.bytes_at[(quarter as usize).min(3)..].fill(bytes);
             self.stopped = bytes >= BYTES_MAX;
         }
         self.updates_per_second = watched.retired.load(Ordering::Relaxed) as f64;
@@ -175,9 +180,13 @@ mod tests {
                 }
                 seen = measure(make, STALL);
             }
-            let [unreclaimed_peak, bytes_peak, reads_percent, _] = seen.values[..] else {
+            let [unreclaimed_peak, bytes_peak, reads_percent, _, ref quarters @ ..] =
+                seen.values[..]
+            else {
                 unreachable!()
             };
+            assert_eq!(quarters.len(), 4, "{name}: {seen:?}");
+            assert!(quarters.iter().all(|bytes| *bytes <= bytes_peak), "{name}: {seen:?}");
             assert!(bytes_peak < BYTES_MAX as f64, "{name}: a GiB in 20 ms: {seen:?}");
             assert!(reads_percent.is_nan() || reads_percent >= 0.0, "{name}: {seen:?}");
             // Each of the two readers holds one object at most, and one is being replaced.

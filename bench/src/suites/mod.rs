@@ -3,8 +3,8 @@
 //!
 //! - [`rounds`]: who is measured when; rounds are interleaved, the order drawn anew for each.
 //! - [`SUITES`]: what `suites.toml` lists; [`scenes`]: how seven of the suites are measured.
-//! - [`engines`], [`map`], [`tools`], [`cache`], [`compat`]: the other suites; [`readme`]: some
-//!   tables of all of them, for README.
+//! - [`engines`], [`map`], [`tools`], [`cache`], [`compat`]: the other suites; [`readme`],
+//!   [`pictures`]: some figures of all of them, for README.
 //! - [`promises`]: what the project has promised, and whether it holds here.
 
 pub mod cache;
@@ -12,6 +12,7 @@ pub mod compat;
 pub mod engines;
 mod listed;
 pub mod map;
+pub mod pictures;
 pub mod promises;
 pub mod readme;
 pub mod rounds;
@@ -61,6 +62,8 @@ pub struct Suites {
     pub map: Scenes<map::Pattern>,
     /// The tables of README.
     pub readme: Vec<readme::Table>,
+    /// The pictures of README and docs/MEASURED.md.
+    pub pictures: Vec<pictures::Picture>,
 }
 
 /// What the file lists.
@@ -180,7 +183,7 @@ fn built_without(modules: &[&str], source: &Source) -> String {
 /// A benchmark that is ready to run.
 pub struct Suite {
     /// `read`, `gp`, `gp --oversubscribed`, `update`, `engines`, `srcu`, `percpu`, `cells`,
-    /// `map`, `tools`, `cache`, `compat` or `readme`.
+    /// `map`, `tools`, `cache`, `compat`, `readme` or `pictures`.
     pub name: &'static str,
     /// With whom the others are compared.
     pub base: &'static str,

@@ -6,7 +6,7 @@
 use serde::Deserialize;
 
 use super::SUITES;
-use super::{Group, Options, Suite, map};
+use super::{Options, Suite, map};
 use crate::rivals;
 use crate::{Error, suites};
 
@@ -45,13 +45,48 @@ pub struct Table {
     pub rows: Vec<Row>,
 }
 
-/// The suite that a column is of.
+/// The suite that a column is of, or a picture.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
 #[serde(rename_all = "lowercase")]
-enum Part {
+pub(super) enum Part {
     Read,
+    Gp,
     Update,
     Map,
+}
+
+impl Part {
+    /// The suite of these rivals, as far as they are compiled in and asked for; with none, none.
+    pub(super) fn prepare(
+        self,
+        groups: &[String],
+        rivals: impl Iterator<Item = &'static str>,
+        options: &Options,
+    ) -> Result<Option<Suite>, Error> {
+        let is_wanted = |name: &&str| {
+            let is_compiled_in = rivals::all().any(|rival| rival.name == *name);
+            is_compiled_in && (options.only.is_empty() || options.only.iter().any(|o| o == name))
+        };
+        let only: Vec<_> = rivals.filter(is_wanted).map(str::to_owned).collect();
+        if only.is_empty() {
+            return Ok(None);
+        }
+        let options = Options { only, ..options.clone() };
+        let suite = match self {
+            Part::Read => SUITES.read.prepare(groups, &options),
+            Part::Gp => SUITES.gp.prepare(groups, &options),
+            Part::Update => SUITES.update.prepare(groups, &options),
+            Part::Map => {
+                let (entries, threads) = (vec![ENTRIES], Some(2));
+                map::prepare(
+                    groups,
+                    &map::Load { entries, threads, ..map::Load::default() },
+                    &options,
+                )
+            }
+        };
+        suite.map(Some)
+    }
 }
 
 /// Entries of the maps, the fewest that `rcu bench map` has.
@@ -92,28 +127,15 @@ pub fn prepare(options: &Options) -> Result<Suite, Error> {
     if let Some(unknown) = options.only.iter().find(|name| !known.contains(&name.as_str())) {
         return Err(suites::unknown(unknown, &known));
     }
-    let is_wanted = |name: &&str| {
-        let is_compiled_in = rivals::all().any(|rival| rival.name == *name);
-        is_compiled_in && (options.only.is_empty() || options.only.iter().any(|o| o == name))
-    };
     let mut planned = Vec::new();
-    for part in [Part::Read, Part::Update, Part::Map] {
-        let only = names(Some(part)).into_iter().filter(is_wanted).map(str::to_owned).collect();
-        let options = Options { only, ..options.clone() };
-        if options.only.is_empty() {
-            continue;
-        }
-        let group = |groups: &[Group]| vec![groups[0].0.to_owned()];
-        let suite = match part {
-            Part::Read => SUITES.read.prepare(&group(&SUITES.read.groups), &options),
-            Part::Update => SUITES.update.prepare(&group(&SUITES.update.groups), &options),
-            Part::Map => {
-                let (entries, threads) = (vec![ENTRIES], Some(2));
-                let load = map::Load { entries, threads, ..map::Load::default() };
-                map::prepare(&group(&SUITES.map.groups), &load, &options)
-            }
-        };
-        planned.extend(suite?.planned);
+    for (part, groups) in [
+        (Part::Read, &SUITES.read.groups),
+        (Part::Update, &SUITES.update.groups),
+        (Part::Map, &SUITES.map.groups),
+    ] {
+        let first = [groups[0].0.to_owned()];
+        let suite = part.prepare(&first, names(Some(part)).into_iter(), options)?;
+        planned.extend(suite.into_iter().flat_map(|suite| suite.planned));
     }
     Ok(Suite::new("readme", "quiescence", planned))
 }

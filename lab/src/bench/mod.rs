@@ -1,10 +1,11 @@
 //! `rcu bench`: single operations of the library beside those of its rivals, in one run.
 //!
 //! What is measured, of whom and in which rounds is the crate [`bench`](::bench)'s to say; here are
-//! the options, in [`report`] the tables, in [`document`] the JSON, and in [`readme`] the tables of
-//! README.
+//! the options, in [`report`] the tables, in [`document`] the JSON, in [`readme`] the tables of
+//! README, and in [`pictures`] what README and docs/MEASURED.md show.
 
 mod document;
+mod pictures;
 mod readme;
 pub(crate) mod report;
 
@@ -15,10 +16,10 @@ use ::bench::suites::rounds::{self, Case};
 use ::bench::suites::{self, Group, SUITES, Suite, cache, compat, engines, map, tools};
 use clap::builder::{PossibleValue, PossibleValuesParser};
 
-use crate::exit::{Exit, Result};
+use crate::exit::{Exit, Failure, Result};
 use crate::machine::{self, Machine};
 use crate::number::within;
-use crate::output::Output;
+use crate::output::{self, Output};
 
 /// The arguments of `rcu bench`.
 #[derive(clap::Args, Clone, Debug)]
@@ -66,6 +67,9 @@ enum What {
     /// The tables of README in nanoseconds, as Markdown: reads, replacing and look-ups of those
     /// that are named there
     Readme(ReadmeArgs),
+    /// Six pictures for README and docs/MEASURED.md, as SVG: reads, their latency, memory behind a
+    /// reader that stalls, grace periods, maps, and what a user compiles
+    Pictures(PicturesArgs),
     /// The liburcu-compatible libraries beside Debian's, under the same C program
     #[command(mut_arg("cases", |arg| arg.value_parser(parser(&SUITES.compat.groups))))]
     Compat(CompatArgs),
@@ -88,7 +92,7 @@ struct Options {
     only: Vec<String>,
     /// Compare with this rival [default: liburcu-memb where it is compiled in; update, srcu,
     /// percpu, cells: quiescence; map: quiescence-hashmap; tools, cache: before; engines: tick;
-    /// compat: liburcu; readme: none]
+    /// compat: liburcu; readme, pictures: none]
     #[arg(long, value_name = "RIVAL")]
     base: Option<String>,
     /// Exit with 1 if an aim is missed, and with 3 if the run was too noisy to tell; without, both
@@ -191,6 +195,16 @@ struct ReadmeArgs {
 }
 
 #[derive(clap::Args, Clone, Debug)]
+struct PicturesArgs {
+    /// Write the pictures into the folder DIR, too, each with its figures as text; one that lacks
+    /// a figure stays as it was, also after Ctrl-C
+    #[arg(long, value_name = "DIR", conflicts_with = "only")]
+    into: Option<PathBuf>,
+    #[command(flatten)]
+    of: Cases,
+}
+
+#[derive(clap::Args, Clone, Debug)]
 struct CompatArgs {
     #[command(flatten)]
     of: Cases,
@@ -225,6 +239,7 @@ impl What {
             Self::Map(map) => &map.of.options,
             Self::Tools(tools) => &tools.of.options,
             Self::Readme(readme) => &readme.options,
+            Self::Pictures(pictures) => &pictures.of.options,
             Self::Compat(compat) => &compat.of.options,
         }
     }
@@ -261,6 +276,7 @@ impl What {
                 cache::prepare(&args.cases, &machine::geometry(&Machine::detect().caches), options)
             }
             Self::Readme(_) => suites::readme::prepare(options),
+            Self::Pictures(args) => suites::pictures::prepare(&args.of.cases, options),
             Self::Compat(compat) => compat::prepare(&compat.of.cases, &compat.libraries, options),
         }
     }
@@ -273,6 +289,10 @@ pub(crate) fn run(args: &BenchArgs, output: &mut Output) -> Result<Exit> {
     if let What::Readme(ReadmeArgs { into: Some(path), .. }) = &args.what {
         readme::check(path, &Machine::detect())?;
     }
+    if let What::Pictures(PicturesArgs { into: Some(folder), .. }) = &args.what {
+        output::prepare(folder).map_err(|error| Failure::file("write", folder, error))?;
+    }
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let suite = args.what.prepare(&options)?;
     // Engines, tools and loads of the cache are ours, and the programs under `compat` are other
     // processes.
@@ -290,9 +310,20 @@ pub(crate) fn run(args: &BenchArgs, output: &mut Output) -> Result<Exit> {
     output.progress.end();
     let interrupted = output.interrupt.requested();
     // README has figures and no targets: none is missed there.
-    let is_judged = !matches!(args.what, What::Readme(_));
+    let is_judged = !matches!(args.what, What::Readme(_) | What::Pictures(_));
     if let What::Readme(readme) = &args.what {
         print_readme(readme, &cases, interrupted, output)?;
+    } else if let What::Pictures(PicturesArgs { into, of }) = &args.what {
+        let load = load.split(' ').next().unwrap_or_default();
+        let chosen = suites::pictures::chosen(&of.cases)?;
+        let drawn = pictures::draw(&chosen, &cases, &output.provenance, load);
+        for each in &drawn {
+            output.line(&each.figures)?;
+            output.picture(|| each.picture.clone());
+        }
+        if let Some(folder) = into {
+            pictures::put_into(folder, &drawn, output)?;
+        }
     } else {
         if let Some(run) = rounds::verdict(&cases) {
             output.paragraph(run.to_string())?;

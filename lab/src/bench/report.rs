@@ -72,7 +72,10 @@ fn metric_plot(case: &Case, number: usize, metric: &Metric, scale: Scale, what: 
     let axis = format!("{}, {}", metric.name, unit_of(metric));
     let axis = Axis::new(axis, scale, units::figures);
     let title = format!("{}: {}, {what}; whiskers: the quartiles.", case.title, metric.name);
-    plot::intervals(&title, &axis, &intervals(case, number))
+    let mut part = plot::intervals(&title, &axis, &intervals(case, number));
+    // A terminal shows what is compared; the table above has the rest.
+    part.chart = part.chart.filter(|_| number < case.compared);
+    part
 }
 
 /// How the rounds are distributed, from the least to the greatest.

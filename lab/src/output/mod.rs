@@ -31,8 +31,8 @@ use file::Opened;
 pub(crate) use file::ResultFile;
 pub(crate) use progress::Progress;
 pub(crate) use table::table;
-pub(crate) use text::shortened;
-use text::width;
+use text::{draws, width};
+pub(crate) use text::{shortened, wrap};
 
 /// The options about output that every command takes.
 #[derive(clap::Args, Clone, Debug, Default)]
@@ -113,9 +113,12 @@ pub(crate) struct Output {
     opened: Opened,
     /// No process reads standard output, but the run continues for the sake of a file.
     muted: bool,
+    /// Whether standard output is a terminal that shows plots in block characters.
+    draws: bool,
     /// Columns of characters that a line may have.
     pub(crate) width: u16,
-    provenance: Provenance,
+    /// Where the results come from.
+    pub(crate) provenance: Provenance,
     /// The flag of Ctrl-C.
     pub(crate) interrupt: Interrupt,
     pub(crate) progress: Progress,
@@ -154,6 +157,7 @@ impl Output {
             record: Vec::new(),
             is_verbose: args.verbose,
             has_written: false,
+            draws: draws(),
             width: width(),
             provenance: Provenance::of_this_run(args.host_name),
             interrupt,
@@ -177,10 +181,18 @@ impl Output {
         self.pictures.is_some() || self.forms.iter().any(is_page)
     }
 
-    /// Adds a picture to the page and to the files, if there are any.
+    /// Adds a picture to the page and to the files, if there are any, and draws it in a terminal.
     pub(crate) fn picture(&mut self, picture: impl FnOnce() -> Markup) {
+        if !self.has_pictures() && !self.draws {
+            return;
+        }
+        let block = Block::Picture(picture());
+        if self.draws {
+            // What cannot be written is told by the next line, of which there is one.
+            let _ = self.write(&text::of(&block, self.width));
+        }
         if self.has_pictures() {
-            self.record.push(Block::Picture(picture()));
+            self.record.push(block);
         }
     }
 
@@ -328,7 +340,7 @@ impl Output {
 }
 
 /// Sees to it that files can be written into this folder, before anything is measured for them.
-fn prepare(folder: &Path) -> io::Result<()> {
+pub(crate) fn prepare(folder: &Path) -> io::Result<()> {
     match std::fs::create_dir(folder) {
         Err(error) if !folder.is_dir() => return Err(error),
         _ => {}

@@ -1,10 +1,11 @@
 //! What is said as the text of a terminal: how wide it may be, and where its lines break.
 
-use std::io;
+use std::io::{self, IsTerminal};
 
 use anstyle::Style;
 
 use super::table;
+use crate::plot::{Chart, Drawn};
 use crate::record::Block;
 
 /// The widest text when nothing says how wide the reader's window is, as in a pipe.
@@ -30,13 +31,77 @@ pub(super) fn of(block: &Block, width: u16) -> String {
             entries.iter().map(|(label, text)| wrap(label, text, indent, width.into())).collect()
         }
         Block::Table(table) => table::fitted(table.clone(), width),
-        Block::Picture(_) => String::new(),
+        Block::Picture(part) => {
+            part.chart.as_ref().map(|chart| drawn(chart, width.into())).unwrap_or_default()
+        }
     }
+}
+
+/// A plot in block characters: names, bars or curves, figures, and below them the axis.
+fn drawn(chart: &Chart, width: usize) -> String {
+    let longest = |of: fn(&(String, Drawn, String)) -> &str, most: usize| {
+        let letters = chart.rows.iter().map(|row| of(row).chars().count()).max();
+        letters.unwrap_or(0).min(most)
+    };
+    let (name, text) = (longest(|row| &row.0, width / 3), longest(|row| &row.2, width / 3));
+    let cells = width.saturating_sub(name + text + 4).max(8);
+    let row = |(own, drawn, figure): &(String, Drawn, String)| {
+        let own = shortened(own, name);
+        let drawn = match drawn {
+            Drawn::Bar(share) => bar(*share, cells),
+            Drawn::Interval(shares) => interval(shares.map(|share| place(share, cells))),
+            Drawn::Curve(shares) => curve(shares, cells),
+        };
+        let line = format!("{own:<name$}  {drawn:<cells$}  {}", shortened(figure, text));
+        format!("{}\n", line.trim_end())
+    };
+    let rows: String = chart.rows.iter().map(row).collect();
+    let (title, axis) = (wrap("", &chart.title, 0, width), wrap("", &chart.axis, name + 2, width));
+    format!("{title}{rows}{axis}")
+}
+
+/// The cell, of so many, in which a share is.
+fn place(share: f64, cells: usize) -> usize {
+    ((share * cells as f64) as usize).min(cells - 1)
+}
+
+/// A bar up to the eighth of a cell.
+fn bar(share: f64, cells: usize) -> String {
+    const PARTS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
+    let eighths = ((share * cells as f64 * 8.0).round() as usize).max(1);
+    "█".repeat(eighths / 8) + PARTS[eighths % 8]
+}
+
+/// A value between its ends.
+fn interval([low, value, high]: [usize; 3]) -> String {
+    let cell = |at: usize| match at {
+        _ if at == value => '█',
+        _ if (low..=high).contains(&at) => '─',
+        _ => ' ',
+    };
+    (0..=value.max(high)).map(cell).collect()
+}
+
+/// One value after the other, each as high as its share.
+fn curve(shares: &[Option<f64>], cells: usize) -> String {
+    const STEPS: [&str; 8] = ["▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"];
+    let wide = (cells / shares.len().max(1)).clamp(1, 4);
+    let step = |share: &Option<f64>| share.map_or(" ", |share| STEPS[place(share, STEPS.len())]);
+    shares.iter().map(|share| step(share).repeat(wide)).collect()
+}
+
+/// Whether standard output is a terminal that shows block characters.
+pub(super) fn draws() -> bool {
+    let name = ["LC_ALL", "LC_CTYPE", "LANG"]
+        .iter()
+        .find_map(|name| std::env::var(name).ok().filter(|locale| !locale.is_empty()));
+    let is_utf8 = |locale: String| locale.to_lowercase().replace('-', "").contains("utf8");
+    io::stdout().is_terminal() && name.is_some_and(is_utf8)
 }
 
 /// Breaks `text` between words so that no line is wider than `width`. The first line begins with
 /// `label`; every line's text begins at column `indent`.
-fn wrap(label: &str, text: &str, indent: usize, width: usize) -> String {
+pub(crate) fn wrap(label: &str, text: &str, indent: usize, width: usize) -> String {
     let mut wrapped = format!("{label:<indent$}");
     let mut column = wrapped.chars().count();
     let mut line_is_empty = true;
@@ -84,6 +149,25 @@ mod tests {
     fn text_wraps_between_words_under_its_own_start() {
         assert_eq!(wrap("", "one two three", 0, 8), "one two\nthree\n");
         assert_eq!(wrap("key", "one two three", 5, 12), "key  one two\n     three\n");
+    }
+
+    #[test]
+    fn bars_and_curves_have_their_shares_and_fit() {
+        assert_eq!((bar(0.5, 10).as_str(), bar(0.0, 10).as_str()), ("█████", "▏"));
+        assert_eq!(bar(0.3125, 10), "███▏");
+        assert_eq!(interval([1, 3, 4]), " ──█─");
+        assert_eq!(curve(&[Some(0.0), None, Some(1.0)], 6), "▁▁  ██");
+        let row = |name: &str, drawn| (name.to_owned(), drawn, "1.00 ns".to_owned());
+        let rows = vec![row("a", Drawn::Bar(1.0)), row("a longer name", Drawn::Bar(0.5))];
+        let chart = Chart { title: "Reads".to_owned(), axis: "time".to_owned(), rows };
+        let text = drawn(&chart, 40);
+        let expected = [
+            "Reads",
+            "a              ████████████████  1.00 ns",
+            "a longer name  ████████          1.00 ns",
+            "               time",
+        ];
+        assert_eq!(text.lines().collect::<Vec<_>>(), expected);
     }
 
     #[test]

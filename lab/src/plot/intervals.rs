@@ -3,7 +3,9 @@
 
 use std::fmt::Display;
 
-use super::{BAR, LETTER, NAME_LETTERS, WIDTH, figure, room, round_step, svg};
+use super::{
+    BAR, Chart, LETTER, LETTERS, NAME_LETTERS, WIDTH, figure, labels, room, round_step, svg,
+};
 use crate::html::Markup;
 use crate::output::shortened;
 
@@ -132,6 +134,10 @@ struct Frame<'a> {
     marks: Vec<f64>,
     left: f64,
     right: f64,
+    /// How high a row is.
+    row: f64,
+    /// Names and figures stand above the rows, and not beside them.
+    above: bool,
 }
 
 impl Frame<'_> {
@@ -143,7 +149,6 @@ impl Frame<'_> {
 /// Draws the rows below what they are. The pointer over one shows its figures.
 pub(crate) fn intervals(title: &str, axis: &Axis, rows: &[Interval]) -> Markup {
     let mut part = Markup::default();
-    part.leaf("p", &[("class", &"soft")], title);
     // What could not be measured has no place.
     let rows: Vec<&Interval> = rows.iter().filter(|row| row.value.is_finite()).collect();
     let values = rows.iter().flat_map(|row| {
@@ -154,34 +159,36 @@ pub(crate) fn intervals(title: &str, axis: &Axis, rows: &[Interval]) -> Markup {
     if marks.is_empty() {
         return part;
     }
-    let left = room(rows.iter().map(|row| &*row.name));
-    let text = rows.iter().map(|row| row.text.chars().count()).max().unwrap_or(0);
-    let beside = 12.0 + LETTER * text as f64;
-    let right = (WIDTH - beside).max(left + WIDTH / 2.0);
-    let frame = Frame { axis, marks, left, right };
-    let bottom = BAR * rows.len() as f64 + 4.0;
-    svg(&mut part, title, [right + beside, bottom + 38.0], |svg| {
+    let longest = |of: fn(&Interval) -> &str| {
+        rows.iter().map(|row| of(row).chars().count()).max().unwrap_or(0)
+    };
+    let (name, text) = (longest(|row| &row.name), longest(|row| &row.text));
+    let above = name > NAME_LETTERS || name + text > LETTERS / 2;
+    let (left, beside) = match above {
+        true => (16.0, 30.0),
+        false => (room(rows.iter().map(|row| &*row.name)), 16.0 + LETTER * text as f64),
+    };
+    let row = if above { BAR + 18.0 } else { BAR };
+    let frame = Frame { axis, marks, left, right: WIDTH - beside, row, above };
+    let bottom = row * rows.len() as f64 + 4.0;
+    svg(&mut part, title, [WIDTH, bottom + 38.0], |svg| {
         scale(svg, &frame, bottom);
         for (number, row) in rows.iter().enumerate() {
-            draw(svg, &frame, row, BAR * number as f64 + 14.0);
+            draw(svg, &frame, row, frame.row * (number + 1) as f64 - 12.0);
         }
     });
+    part.chart = Some(Chart::of_intervals(title, axis, &frame.marks, &rows));
     part
 }
 
-/// Marks with their labels, of which none runs into the one before it.
+/// Marks with their labels.
 fn scale(svg: &mut Markup, frame: &Frame<'_>, bottom: f64) {
-    let mut free_from = f64::NEG_INFINITY;
     for &mark in &frame.marks {
-        let (x, label) = (frame.x(mark), (frame.axis.label)(mark));
-        let half = LETTER * label.chars().count() as f64 / 2.0;
-        let at = figure(x);
+        let at = figure(frame.x(mark));
         svg.line("grid", [&at, &at, &"0", &bottom]);
-        if x - half >= free_from {
-            svg.label(Some("scale"), &at, bottom + 16.0, Some("middle"), label);
-            free_from = x + half + LETTER;
-        }
     }
+    let marks = frame.marks.iter().map(|&mark| (frame.x(mark), (frame.axis.label)(mark)));
+    labels(svg, bottom + 16.0, marks);
     for guide in &frame.axis.guides {
         let at = figure(frame.x(*guide));
         svg.line("guide", [&at, &at, &"0", &bottom]);
@@ -198,9 +205,15 @@ fn draw(svg: &mut Markup, frame: &Frame<'_>, row: &Interval, middle: f64) {
         let published = row.published.map(|value| format!("; published: {}", label(value)));
         let [low, high, published] = [&words[0], &words[1], &published.unwrap_or_default()];
         group.leaf("title", &[], format_args!("{name}: {text} ({low} to {high}{published})"));
-        let name = shortened(name, NAME_LETTERS);
-        group.label(None, frame.left - 8.0, middle + 4.0, Some("end"), name);
-        group.label(None, frame.right + 10.0, middle + 4.0, None, text);
+        if frame.above {
+            let name = shortened(name, LETTERS / 2);
+            let text = shortened(text, LETTERS - name.chars().count() - 1);
+            group.label(None, "4", middle - 13.0, None, name);
+            group.label(None, WIDTH - 4.0, middle - 13.0, Some("end"), text);
+        } else {
+            group.label(None, frame.left - 8.0, middle + 4.0, Some("end"), name);
+            group.label(None, frame.right + 10.0, middle + 4.0, None, text);
+        }
         let [low, value, high] = [row.low, row.value, row.high].map(|at| frame.x(at));
         match frame.axis.scale {
             Scale::Bars => bar(group, class, middle, [frame.left, value.max(frame.left + 1.0)]),
@@ -228,8 +241,8 @@ fn draw(svg: &mut Markup, frame: &Frame<'_>, row: &Interval, middle: f64) {
 
 /// A bar of a row.
 fn bar(svg: &mut Markup, class: &str, middle: f64, [from, to]: [f64; 2]) {
-    let (from, top, width) = (figure(from), middle - 9.0, figure(to - from));
-    let place: [&dyn Display; 4] = [&from, &top, &width, &"18"];
+    let (from, top, width) = (figure(from), middle - 8.0, figure(to - from));
+    let place: [&dyn Display; 4] = [&from, &top, &width, &"16"];
     svg.rect(&[("class", &class), ("rx", &"2")], place);
 }
 
