@@ -150,6 +150,22 @@ fn every_header_compiles_alone() {
     }
 }
 
+/// A program that is about to migrate has their headers, and after it ours.
+#[test]
+fn the_c_code_of_the_migration_page_compiles_with_their_headers_and_ours() {
+    needs::or_return!();
+    let page = include_str!("../../../MIGRATING.md");
+    let blocks: Vec<_> = page.split("```c\n").skip(1).map(|rest| rest.split("```").next()).collect();
+    assert!(!blocks.is_empty());
+    for tree in versions().map(Version::tree).chain([Tree::ours()]) {
+        for block in blocks.iter().flatten() {
+            let strict = ["-Wall", "-Wextra", "-Werror", "-fsyntax-only"];
+            let compiled = tree.compile("gcc -std=gnu17 -x c", &strict, block);
+            assert!(compiled.ok, "{:?}:\n{}", tree.root, compiled.err);
+        }
+    }
+}
+
 /// Otherwise what is missing in ours would be found in Debian's, on machines that have both.
 #[test]
 fn our_headers_include_none_of_debians() {

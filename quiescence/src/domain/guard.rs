@@ -88,7 +88,7 @@ struct StaysOnItsThreadUnlikeSrcu<K>(PhantomData<fn() -> K>);
     label = "this would send the guard, or what was read under it, to another thread",
     note = "sections that end on another thread, or are held across an `.await`, are an `Srcu`'s",
     note = "make the value with `Rcu::sleepable` or `Srcu::rcu`",
-    note = "or end the section before: drop the guard, or use `Rcu::with`"
+    note = "or end the section before: read in a block of its own, or by `Rcu::with`"
 )]
 trait GuardsChangeThreads {}
 
