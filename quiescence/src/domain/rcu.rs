@@ -71,6 +71,7 @@ pub use unlinked::Unlinked;
 ///     });
 /// });
 /// ```
+#[doc(alias = "RwLock")]
 pub struct Rcu<T: Send + Sync + 'static, K: DomainTag = Global> {
     // Never empty.
     inner: RcuOption<T, K>,
@@ -145,6 +146,7 @@ impl<T: Send + Sync + 'static, K: DomainTag> Rcu<T, K> {
     /// If the section is one of another domain (checked when the program runs only for domains made
     /// with [`Domain::new`]; the compiler refuses the others). In debug builds also if the value
     /// has been retired, by unsafe code, while it is still in its place.
+    #[doc(alias = "rcu_dereference")]
     #[inline]
     pub fn load<'s, S: Section<K>>(&'s self, section: &'s S) -> &'s T {
         // SAFETY: loaded under the section; not null, since `inner` is never empty.
@@ -163,6 +165,7 @@ impl<T: Send + Sync + 'static, K: DomainTag> Rcu<T, K> {
     ///
     /// In a [sleepable domain](crate::Srcu#at-the-limit) the caller's section is not known: there
     /// it waits for 10 ms at most, and then goes over the limit. It never panics there.
+    #[doc(alias = "rcu_assign_pointer")]
     #[track_caller]
     pub fn store(&self, value: T) {
         self.inner.store(Some(value));

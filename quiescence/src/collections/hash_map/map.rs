@@ -117,6 +117,7 @@ pub(super) struct Entry<K, V> {
 /// assert_eq!(name, "anna");
 /// # });
 /// ```
+#[doc(alias("DashMap", "papaya"))]
 pub struct HashMap<K, V, S = RandomState, D: DomainTag = Global> {
     /// The table that readers begin with; never null.
     pub(super) root: AtomicPtr<Table<Entry<K, V>>>,
