@@ -230,7 +230,7 @@ pub struct Readme;
 pub mod guide {}
 
 // Its examples need the crates that programs come from: `quiescence-bench` runs them.
-#[doc(alias("RwLock", "arc-swap", "crossbeam-epoch", "dashmap", "liburcu"))]
+#[doc(alias("RwLock", "arc-swap", "crossbeam-epoch", "dashmap", "liburcu", "pin"))]
 #[cfg(all(doc, not(doctest)))]
 #[doc = include_str!("../docs/links.txt")]
 #[doc = include_str!("../docs/MIGRATING.md")]

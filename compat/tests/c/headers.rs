@@ -155,10 +155,11 @@ fn every_header_compiles_alone() {
 fn the_c_code_of_the_migration_page_compiles_with_their_headers_and_ours() {
     needs::or_return!();
     let page = include_str!("../../../MIGRATING.md");
-    let blocks: Vec<_> = page.split("```c\n").skip(1).map(|rest| rest.split("```").next()).collect();
+    let rests = page.split("```c\n").skip(1);
+    let blocks: Vec<_> = rests.filter_map(|rest| rest.split("```").next()).collect();
     assert!(!blocks.is_empty());
     for tree in versions().map(Version::tree).chain([Tree::ours()]) {
-        for block in blocks.iter().flatten() {
+        for block in &blocks {
             let strict = ["-Wall", "-Wextra", "-Werror", "-fsyntax-only"];
             let compiled = tree.compile("gcc -std=gnu17 -x c", &strict, block);
             assert!(compiled.ok, "{:?}:\n{}", tree.root, compiled.err);

@@ -134,7 +134,6 @@ unsafe impl<K: DomainTag> Section<K> for Guard<'_, K> {
 /// let guard = quiescence::read();
 /// assert_eq!(greeting.load(&guard), "hello");
 /// ```
-#[doc(alias("rcu_read_lock", "epoch", "pin"))]
 #[inline]
 #[track_caller]
 pub fn read() -> Guard<'static> {

@@ -10,6 +10,45 @@
 //! | [`Head`], [`call_head`] | `struct rcu_head`, `call_rcu` |
 //! | [`retire_with`] | `defer_rcu` |
 //!
+//! The smallest structure on it, a pointer from a box:
+//!
+//! ```
+//! use quiescence::{Domain, raw};
+//! use std::sync::atomic::AtomicPtr;
+//! use std::sync::atomic::Ordering::{AcqRel, Acquire};
+//!
+//! /// A name that is read and replaced: a pointer from a box, or null.
+//! static NAME: AtomicPtr<String> = AtomicPtr::new(std::ptr::null_mut());
+//!
+//! fn length() -> Option<usize> {
+//!     let _section = quiescence::read();
+//!     // SAFETY: null, or freed a grace period after it was taken out, so after this section.
+//!     unsafe { NAME.load(Acquire).as_ref() }.map(String::len)
+//! }
+//!
+//! fn replace(name: &str) {
+//!     let old = NAME.swap(Box::into_raw(Box::new(name.to_owned())), AcqRel); // unlink
+//!     // SAFETY: null, or valid until it is retired, below.
+//!     let Some(name) = (unsafe { old.as_ref() }) else { return };
+//!     let bytes = size_of::<String>() + name.capacity();
+//!     // SAFETY: new sections cannot reach it; any thread may free a String.
+//!     unsafe { raw::retire_with(&Domain::global(), old, bytes, free) };
+//! }
+//!
+//! unsafe fn free(name: *mut ()) {
+//!     // SAFETY: from a box of that type; called once, when no reader has it.
+//!     drop(unsafe { Box::from_raw(name.cast::<String>()) });
+//! }
+//!
+//! replace("sda");
+//! std::thread::scope(|scope| {
+//!     scope.spawn(|| assert!([3, 5].contains(&length().unwrap())));
+//!     replace("nvme0");
+//! });
+//! assert_eq!(length(), Some(5));
+//! # quiescence::barrier();
+//! ```
+//!
 //! It may touch the calling thread's slot and the queues, by way of their own functions.
 
 use std::panic::Location;
@@ -52,6 +91,7 @@ use crate::reclaim::retire::Retire;
 /// unsafe { raw::read_unlock(&domain) };
 /// assert_eq!(raw::nesting(&domain), 0);
 /// ```
+#[doc(alias = "rcu_read_lock")]
 #[inline]
 #[track_caller]
 pub fn read_lock<K: ThreadTag>(domain: &Domain<K>) {
