@@ -1,8 +1,8 @@
 //! Sections and callbacks without guards and boxes, for code that cannot have them: a C interface,
 //! a kernel, a data structure with its own memory.
 //!
-//! Everything here is what the rest of the crate does, with what the types saw to left to the
-//! caller. Prefer [`read`](crate::read), [`retire`](crate::retire) and [`call`](crate::call).
+//! Everything here is what the rest of the crate does, but the caller must ensure what there the
+//! types do. Prefer [`read`](crate::read), [`retire`](crate::retire) and [`call`](crate::call).
 //!
 //! | here | as in liburcu |
 //! |---|---|
