@@ -1,11 +1,11 @@
 //! Read-copy-update (RCU) for user space. Readers look at shared data for the cost of a few
 //! ordinary loads and stores. Updaters replace it without waiting for readers. Old versions are
-//! freed after a grace period. The memory they hold is capped.
+//! freed after a grace period. The memory they hold has a limit.
 //!
 //! ```
 //! use quiescence::{Rcu, Weigh};
 //!
-//! #[derive(Clone, Weigh)] // Weigh: how many bytes a version owns, which the cap counts
+//! #[derive(Clone, Weigh)] // Weigh: how many bytes a version owns, for the limit
 //! struct Config {
 //!     routes: Vec<String>,
 //!     version: u64,
@@ -33,8 +33,8 @@
 //! ```
 //!
 //! - The **[guide]** teaches it. You need not know RCU.
-//! - **[Migrating](crate::migrating)** has the steps from `RwLock`, `Mutex<HashMap>`, arc-swap, dashmap,
-//!   crossbeam-epoch, seize, papaya, liburcu and the Linux kernel's API.
+//! - **[Migrating](crate::migrating)** has the steps from `RwLock`, `Mutex<HashMap>`, arc-swap,
+//!   dashmap, crossbeam-epoch, seize, papaya, liburcu and the Linux kernel's API.
 //! - The [transformations] take programs with a lock to the right tool; the [glossary] has the
 //!   terms, with the kernel's, liburcu's and crossbeam's; `examples/` has a program for each part.
 //!
@@ -51,7 +51,7 @@
 //! | [`collections`] | maps, sets, tables of ids, lists, queues, stacks | in place of a locked or sharded map |
 //! | [`sync`] | counters, reference counts and locks by CPU; `SeqLock`, `Latch` | one word that all threads write |
 //! | [`hazard`] | hazard pointers | to protect one object for long |
-//! | [`tuning`] | the cap on memory, engines, fences | [`Tuning`](tuning::Tuning), [`Domain::try_retire`], [`AtLimit`] |
+//! | [`tuning`] | the limit on memory, engines, fences | [`Tuning`](tuning::Tuning), [`Domain::try_retire`], [`AtLimit`] |
 //! | [`report`] | statistics and stall reports | a grace period does not end; memory grows |
 //! | [`raw`] | sections without guards, callbacks with embedded heads | C interfaces, `unsafe` data structures |
 //! | [`tag`] | the types of domains | code that is generic over domains |
@@ -62,14 +62,15 @@
 //! # When not to use it
 //! If updates are about as frequent as reads, a lock per bucket is faster. If readers must not see
 //! a value that has been replaced, use a lock. Sections that may last for ever hold up updaters at
-//! the cap: give them an [`Srcu`] of their own.
+//! the limit: give them an [`Srcu`] of their own, whose updaters go over it after 10 ms, so that
+//! its memory grows.
 //!
 //! # Mistakes
-//! Waiting for a grace period in a section that it waits for is a panic. A guard or cookie of
-//! another domain is a compile error or a panic. Builds with debug assertions also panic if an
-//! object is retired twice or loaded after it was retired, and fill freed memory with 0x6b. A grace
-//! period that does not end is reported, with the threads that delay it
-//! ([`report::set_stall_hook`]).
+//! Waiting for a grace period in a section that it waits for is a panic; in an [`Srcu`] it does not
+//! end, and is reported as a stall. A guard or cookie of another domain is a compile error or a
+//! panic. Builds with debug assertions also panic if an object is retired twice or loaded after it
+//! was retired, and fill freed memory with 0x6b. A grace period that does not end is reported, with
+//! the threads that delay it ([`report::set_stall_hook`]).
 //!
 //! # Systems
 //! Everything works on Linux on x86-64. Without `membarrier(2)` readers execute full fences
@@ -92,13 +93,13 @@
 //! | `tracing` | no | events of the crate `tracing` |
 //!
 //! The [guide](crate::guide#8-debug) lists the environment variables. `QUIESCENCE_STATS=1` shows
-//! the process to `rcu top`; `QUIESCENCE_LIMIT_BYTES` and `QUIESCENCE_LIMIT_OBJECTS` set the cap.
+//! the process to `rcu top`; `QUIESCENCE_LIMIT_BYTES` and `QUIESCENCE_LIMIT_OBJECTS` set the limit.
 //!
 //! # In the repository
-//! `docs/GUARANTEES.md` has the promises, `docs/ORDERINGS.md` the arguments, `docs/MEASURED.md` the
-//! figures, `docs/C.md` the C libraries, and `facades/` the crates in place of arc-swap,
-//! crossbeam-epoch and seize. Callbacks that are waiting when `main` returns are run then, if the
-//! sections of other threads allow it.
+//! `README.md` and `docs/MEASURED.md` have the figures, `docs/GUARANTEES.md` the promises, by marks
+//! such as HZ-2, `docs/ORDERINGS.md` the arguments, `docs/C.md` and `compat/README.md` the C
+//! libraries, and `facades/` the crates in place of arc-swap, crossbeam-epoch and seize. Callbacks
+//! that are waiting when `main` returns are run then, if the sections of other threads allow it.
 
 // What only some features use, and pages that name what only they have.
 #![cfg_attr(
@@ -175,7 +176,7 @@ pub mod cell {
     //! |---|---|---|
     //! | a load and its guard's end | two loads, two stores | three stores and a locked instruction more |
     //! | an update | an exchange | an exchange, a `membarrier(2)`, [more](ExactCell) |
-    //! | the old value is dropped | within 10 ms, by any thread | by the update, or the last guard |
+    //! | the old value is dropped | within 10 ms if no guard has it, else up to 1 s after its guard ends; by any thread | by the update, or the last guard |
     //! | what may be in it | `Send + Sync + 'static`, weighed | any counted pointer, also `Rc` |
     //! | memory waiting to be freed | bounded by a limit | none |
     //! | a signal handler may load | yes | no |

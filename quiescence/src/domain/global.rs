@@ -50,6 +50,7 @@ pub fn retire<P: Retire>(object: P) -> Result<(), AtLimit<P>> {
 }
 
 /// Waits until everything queued in the global domain before has run. See [`Domain::barrier`].
+#[doc(alias = "rcu_barrier")]
 #[track_caller]
 pub fn barrier() {
     GLOBAL.barrier();

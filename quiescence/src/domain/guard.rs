@@ -134,6 +134,7 @@ unsafe impl<K: DomainTag> Section<K> for Guard<'_, K> {
 /// let guard = quiescence::read();
 /// assert_eq!(greeting.load(&guard), "hello");
 /// ```
+#[doc(alias = "rcu_read_lock")]
 #[inline]
 #[track_caller]
 pub fn read() -> Guard<'static> {

@@ -1,8 +1,8 @@
 //! Sections and callbacks without guards and boxes, for code that cannot have them: a C interface,
 //! a kernel, a data structure with its own memory.
 //!
-//! Everything here is what the rest of the crate does, but the caller must ensure what there the
-//! types do. Prefer [`read`](crate::read), [`retire`](crate::retire) and [`call`](crate::call).
+//! Everything here is what the rest of the crate does, but the caller must ensure what types ensure
+//! elsewhere. Prefer [`read`](crate::read), [`retire`](crate::retire) and [`call`](crate::call).
 //!
 //! | here | as in liburcu |
 //! |---|---|
@@ -91,7 +91,6 @@ use crate::reclaim::retire::Retire;
 /// unsafe { raw::read_unlock(&domain) };
 /// assert_eq!(raw::nesting(&domain), 0);
 /// ```
-#[doc(alias = "rcu_read_lock")]
 #[inline]
 #[track_caller]
 pub fn read_lock<K: ThreadTag>(domain: &Domain<K>) {

@@ -81,7 +81,6 @@ use crate::rseq;
 /// ```compile_fail,E0277
 /// quiescence::cell::Snapshot::new(std::ptr::null::<u8>());
 /// ```
-#[doc(alias = "SeqLock")]
 pub struct Snapshot<T: Copy + Send> {
     /// The memory of a [`Buffer`]; never null.
     current: AtomicPtr<buffer::Word>,
