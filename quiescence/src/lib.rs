@@ -1,15 +1,11 @@
-//! Read-copy-update (RCU) for user space. Readers look at shared data at the price of a few plain
-//! loads and stores; updaters replace it without waiting for them; what was replaced is freed
-//! later, and the memory that waits is bounded.
-//!
-//! A reader loads data in a *read-side critical section*, a section for short. An updater puts a
-//! new version in the place of the old one. The old one is freed after a *grace period*: when every
-//! section has ended that had begun before.
+//! Read-copy-update (RCU) for user space. Readers look at shared data for the cost of a few
+//! ordinary loads and stores. Updaters replace it without waiting for readers. Old versions are
+//! freed after a grace period. The memory they hold has a limit.
 //!
 //! ```
 //! use quiescence::{Rcu, Weigh};
 //!
-//! #[derive(Clone, Weigh)] // what of the limit on memory a value takes
+//! #[derive(Clone, Weigh)] // Weigh: how many bytes a version owns, for the limit
 //! struct Config {
 //!     routes: Vec<String>,
 //!     version: u64,
@@ -17,60 +13,70 @@
 //!
 //! let config = Rcu::new(Config { routes: vec!["10.0.0.0/8 via eth0".into()], version: 1 });
 //!
-//! // A reader: the section ends when what `read` returns is dropped.
+//! // A reader: its section ends when what `read` returned is dropped.
 //! assert_eq!(config.read().version, 1);
 //!
-//! // An updater: readers see the old configuration or the new one, whole.
+//! // An updater: each reader sees the old configuration or the new one, whole.
 //! config.update(|old| Config { version: old.version + 1, ..old.clone() });
 //! assert_eq!(config.read().version, 2);
 //! ```
 //!
-//! **The [guide] teaches it**, from `RwLock` and `arc-swap` on, with examples that are
-//! tests. The [transformations] lead programs from a lock to the right tool, step by step. The
-//! [glossary] has the terms, beside those of the Linux kernel, liburcu and crossbeam. Programs for
-//! each part are in `examples/`.
+//! A reader loads data in a *read-side critical section*, or section for short. A *grace period*
+//! ends when every section that had begun before it has ended. Here it waits for A and B, not C:
 //!
-//! # By task
-//! | task | parts |
-//! |---|---|
-//! | read and replace a value | [`Rcu`]; [`RcuOption`], which may be empty, and is `const` for statics |
-//! | begin a section | [`read`]; [`Reader`], for hot loops; [`Qsbr`], without an instruction |
-//! | load an `Arc` without a count, and keep what was loaded | [`ArcCell`], [`cell::ArcCellOption`], [`cell::ArcCellWeak`] |
-//! | the same, and a store drops the old value | [`cell::ExactCell`] |
-//! | protect one object | [`hazard`] |
-//! | copy a few words, whole | [`cell::Snapshot`]; `SeqLock` and `Latch` in [`sync`] |
-//! | wait for a grace period, or ask about one | [`synchronize`]; [`Domain::start_poll`], [`Domain::cookie`], [`Domain::poll`], [`Domain::wait`] |
-//! | free, or call a function, after one | [`retire`], [`call`], [`barrier`]; [`Retire`] for types of your own |
-//! | bound the memory that waits | [`tuning::Tuning`], [`Weigh`]; [`Domain::try_retire`], [`Domain::try_call`], [`AtLimit`] |
-//! | keep readers apart from each other's updaters | [`Domain`], [`domain!`] |
-//! | sections that block or `.await`; tasks that wait | [`Rcu::sleepable`], [`OwnedRcuRef`]; [`Srcu`]; [`Domain::synchronize_async`], [`Rcu::store_async`], [`Unlinked::into_inner_async`] |
-//! | say when grace periods start, and what they may cost | [`tuning::Engine`], [`tuning::Builder`] |
-//! | count, refer and lock by CPU; lock two mutexes | [`sync`] |
-//! | see what happens | [`Domain::statistics`], [`report::set_stall_hook`], [`tuning::fences`], [`tuning::per_cpu_path`] |
-//! | maps, sets, ids with marks, lists, queues and stacks | [`collections`] |
-//! | structures on atomic pointers with tags, as with crossbeam-epoch | [`epoch`] |
-//! | queues, stacks and a hash table of your own nodes | [`intrusive`] |
-//! | callbacks with embedded heads, sections without guards | [`callback_queue`], [`raw`] |
-//! | readers that are compiled against liburcu | [`liburcu_readers`] |
+//! ```text
+//!                 replaced                    freed
+//! updater   ---------|------ grace period ------|---
+//! reader A     [---- old ----]
+//! reader B        [------- old ---------------]
+//! reader C              [--------- new ------------
+//! ```
+//!
+//! - The **[guide]** teaches it. You need not know RCU.
+//! - **[Migrating](crate::migrating)** has the steps from `RwLock`, `Mutex<HashMap>`, arc-swap,
+//!   dashmap, crossbeam-epoch, seize, papaya, liburcu and the Linux kernel's API.
+//! - The [transformations] take programs with a lock to the right tool; the [glossary] has the
+//!   terms, with the kernel's, liburcu's and crossbeam's; `examples/` has a program for each part.
+//!
+//! # Modules
+//! | module | what | when |
+//! |---|---|---|
+//! | the root: [`Rcu`], [`RcuOption`] | a value that is read and replaced | in place of an `RwLock<T>`; [`RcuOption`] is `const` for statics |
+//! | [`ArcCell`] | an `Arc` that is loaded without counting | in place of an `ArcSwap`; kept across an `.await`, or for a whole request |
+//! | [`read`], [`Reader`], [`Qsbr`] | sections | several values in one section; hot loops; loops that regularly hold no references |
+//! | [`Domain`], [`domain!`] | readers and grace periods of their own | sections that last longer than the others |
+//! | [`Srcu`], [`OwnedRcuRef`] | sections that block, `.await` or change threads | tasks; [`Rcu::sleepable`], [`Rcu::store_async`], [`Domain::synchronize_async`] |
+//! | [`retire`], [`call`], [`synchronize`], [`barrier`] | free, call or wait after a grace period | data structures of your own; [`Domain::poll`] asks without waiting; [`Retire`] for types of your own |
+//! | [`cell`] | `ArcCell`'s kin, and [`Snapshot`](cell::Snapshot) | exact reference counts; a few words that are copied |
+//! | [`collections`] | maps, sets, tables of ids, lists, queues, stacks | in place of a locked or sharded map |
+//! | [`sync`] | counters, reference counts and locks by CPU; `SeqLock`, `Latch` | one word that all threads write |
+//! | [`hazard`] | hazard pointers | to protect one object for long |
+//! | [`tuning`] | the limit on memory, engines, fences | [`Tuning`](tuning::Tuning), [`Domain::try_retire`], [`AtLimit`] |
+//! | [`report`] | statistics and stall reports | a grace period does not end; memory grows |
+//! | [`raw`] | sections without guards, callbacks with embedded heads | C interfaces, `unsafe` data structures |
+//! | [`tag`] | the types of domains | code that is generic over domains |
+//! | [`epoch`] | crossbeam-epoch's interface | structures on tagged atomic pointers |
+//! | [`intrusive`] | queues, stacks and a hash table of your own nodes | nothing may be allocated |
+//! | [`callback_queue`], [`liburcu_readers`] | what programs of liburcu need | an interface for C |
 //!
 //! # When not to use it
-//! Where updates are about as frequent as reads a lock is faster, best one for each bucket. Where
-//! readers must not see a value that has been replaced, RCU is the wrong tool. Sections that may
-//! last for ever get an [`Srcu`] of their own: they hold up the updaters that have come to its
-//! limit.
+//! If updates are about as frequent as reads, a lock per bucket is faster. If readers must not see
+//! a value that has been replaced, use a lock. Sections that may last for ever hold up updaters at
+//! the limit: give them an [`Srcu`] of their own, whose updaters go over it after 10 ms, so that
+//! its memory grows.
 //!
 //! # Mistakes
-//! To wait for a grace period in a section that it waits for is a panic, and so is a guard or
-//! cookie of another domain, where it is not a compile error. A build with debug assertions also
-//! panics where an object is retired twice, or loaded while it waits, and fills what it frees with
-//! 0x6b. A grace period that does not end is reported with the threads that hold it up
-//! ([`report::set_stall_hook`]).
+//! Waiting for a grace period in a section that it waits for is a panic; in an [`Srcu`] it does not
+//! end, and is reported as a stall. A guard or cookie of another domain is a compile error or a
+//! panic. Builds with debug assertions also panic if an object is retired twice or loaded after it
+//! was retired, and fill freed memory with 0x6b. A grace period that does not end is reported, with
+//! the threads that delay it ([`report::set_stall_hook`]).
 //!
 //! # Systems
-//! Linux on x86-64 comes first. Without `membarrier(2)` portable fences are used
-//! ([`tuning::Fences`]), and without restartable sequences atomic instructions
-//! ([`tuning::PerCpuPath`]): on aarch64, on older kernels, in sandboxes, and on macOS and Windows,
-//! where the library compiles and is not tested.
+//! Everything works on Linux on x86-64. Without `membarrier(2)` readers execute full fences
+//! ([`tuning::Fences`]); without restartable sequences per-CPU words are updated by atomic
+//! instructions ([`tuning::PerCpuPath`]). So the library also works on aarch64, on older kernels
+//! and in sandboxes; on macOS and Windows it compiles and is not tested.
 //!
 //! # Features and environment
 //! | feature | default | what it adds |
@@ -78,28 +84,22 @@
 //! | `collections` | yes | the module [`collections`] |
 //! | `probes` | yes | USDT probes: `docs/PROBES.md` |
 //! | `stacks` | yes | stacks in stall reports |
-//! | `call_rcu` | no | [`callback_queue`], [`liburcu_readers`]: what liburcu's programs need |
-//! | `epoch` | no | [`epoch`]: crossbeam-epoch's interface |
-//! | `intrusive` | no | [`intrusive`]: structures whose nodes the caller brings along |
-//! | `rayon` | no | several threads go over a map |
-//! | `serde` | no | cells, maps and sets are serialised as what is in them |
+//! | `call_rcu` | no | [`callback_queue`], [`liburcu_readers`] |
+//! | `epoch` | no | [`epoch`] |
+//! | `intrusive` | no | [`intrusive`] |
+//! | `rayon` | no | parallel iteration over maps |
+//! | `serde` | no | cells, maps and sets are serialised as their contents |
 //! | `tokio` | no | the module `tokio`: a runtime's workers are readers |
 //! | `tracing` | no | events of the crate `tracing` |
 //!
+//! The [guide](crate::guide#8-debug) lists the environment variables. `QUIESCENCE_STATS=1` shows
+//! the process to `rcu top`; `QUIESCENCE_LIMIT_BYTES` and `QUIESCENCE_LIMIT_OBJECTS` set the limit.
 //!
-//! | variable | effect |
-//! |---|---|
-//! | `QUIESCENCE_STATS=1` | the process serves its [`report::Statistics`] to its own user, for `rcu top` |
-//! | `QUIESCENCE_LIMIT_BYTES`, `_LIMIT_OBJECTS`, `_LAZY_MS`, `_STALL_MS` | what domains begin with: see [`tuning::Tuning`] |
-//! | `QUIESCENCE_STALL_SIGNAL` | how stacks are taken: see [`report::set_stall_hook`] |
-//! | `QUIESCENCE_FENCES=portable` | no `membarrier(2)`: see [`tuning::Fences`] |
-//! | `QUIESCENCE_FUTEX=portable` | sleeps on a condition variable, as on other systems than Linux |
-//! | `QUIESCENCE_PERCPU=portable`, `=restartable` | no restartable sequences, or also beside a debugger: see [`tuning::per_cpu_path`] |
-//! | `QUIESCENCE_DEBUG=1` | callback heads that are queued twice are looked for: see [`callback_queue`] |
-//!
-//! What is promised is in `docs/GUARANTEES.md`; why it is right, in
-//! `docs/ORDERINGS.md`. What waits when `main` returns is run then, as far as the sections of other
-//! threads allow.
+//! # In the repository
+//! `README.md` and `docs/MEASURED.md` have the figures, `docs/GUARANTEES.md` the promises, by marks
+//! such as HZ-2, `docs/ORDERINGS.md` the arguments, `docs/C.md` and `compat/README.md` the C
+//! libraries, and `facades/` the crates in place of arc-swap, crossbeam-epoch and seize. Callbacks
+//! that are waiting when `main` returns are run then, if the sections of other threads allow it.
 
 // What only some features use, and pages that name what only they have.
 #![cfg_attr(
@@ -162,47 +162,29 @@ pub use crate::{
 pub use derive::Weigh;
 
 pub mod cell {
-    //! Cells beside [`Rcu`](crate::Rcu) and [`ArcCell`].
+    //! More cells, and how they compare to [`Rcu`](crate::Rcu) and [`ArcCell`].
     //!
     //! | cell | what a reader holds | the old value |
     //! |---|---|---|
     //! | [`Rcu`](crate::Rcu), [`RcuOption`](crate::RcuOption) | a reference, in a section | is dropped after a grace period |
-    //! | [`ArcCell`], [`ArcCellOption`], [`ArcCellWeak`] | a guard, without a count | is given up once no guard has it |
-    //! | [`ExactCell`] | the same, with a count where it is replaced | is given up at once |
-    //! | [`Snapshot`] | a copy of a few words | is written over |
+    //! | [`ArcCell`], [`ArcCellOption`], [`ArcCellWeak`] | a guard, without a count | is released once no guard has it |
+    //! | [`ExactCell`] | the same; an update adds a count for each guard | is released at once |
+    //! | [`Snapshot`] | a copy of a few words | is overwritten |
     //!
     //! # Counts that are exact
     //! | | [`ArcCell`] | [`ExactCell`] |
     //! |---|---|---|
-    //! | a load and its guard's end | two loads, two stores | and three stores, a locked instruction |
+    //! | a load and its guard's end | two loads, two stores | three stores and a locked instruction more |
     //! | an update | an exchange | an exchange, a `membarrier(2)`, [more](ExactCell) |
-    //! | the old value is dropped | within 10 ms, by any thread | by the update, or the last guard |
+    //! | the old value is dropped | within 10 ms if no guard has it, else up to 1 s after its guard ends; by any thread | by the update, or the last guard |
     //! | what may be in it | `Send + Sync + 'static`, weighed | any counted pointer, also `Rc` |
-    //! | memory that waits | bounded by a limit | none |
+    //! | memory waiting to be freed | bounded by a limit | none |
     //! | a signal handler may load | yes | no |
     //!
-    //! Take an `ArcCell` where reads are all that counts; an `ExactCell` where values are to be
-    //! dropped in their turn, and updates are rare.
+    //! Take an `ArcCell` if reads must be cheap; an `ExactCell` if values must be dropped at once
+    //! and updates are rare.
     //!
-    //! # For those who come from `arc-swap`
-    //! | `arc-swap` 1.9 | here |
-    //! |---|---|
-    //! | `ArcSwap<T>`, `ArcSwapOption<T>`, `ArcSwapWeak<T>` | [`ArcCell<T>`](ArcCell), [`ArcCellOption<T>`](ArcCellOption), [`ArcCellWeak<T>`](ArcCellWeak) |
-    //! | `ArcSwapAny<P, S>` | [`ArcCellAny<P>`](ArcCellAny): there is one strategy |
-    //! | `new`, `from_pointee`, `from` | the same, where the value says what it weighs ([`Weigh`]); else [`with_weight`](ArcCellAny::with_weight) |
-    //! | `ArcSwapOption::const_empty`, `empty` | [`ArcCellOption::empty`], which is `const` |
-    //! | `load` gives `Guard<Arc<T>>`, which derefs to `Arc<T>` | [`load`](ArcCellAny::load) gives [`ArcGuard`], which derefs to `T`: one `*` less. [`ArcGuard::as_inner`] is the `Arc` |
-    //! | `Guard::into_inner`, `Guard::from_inner` | [`ArcGuard::into_inner`], [`ArcGuard::from_inner`] |
-    //! | `load_full`, `store`, `swap`, `rcu`, `into_inner` | the same |
-    //! | `compare_and_swap` gives a `Guard` | [`compare_and_swap`](ArcCellAny::compare_and_swap) gives the pointer; [`AsRaw`] is what it takes |
-    //! | `swap(None)` | that, or [`take`](ArcCellOption::take) |
-    //! | `Cache`, `cache::MapCache` | [`Cache`], [`MapCache`] |
-    //! | `map`, `access::{Access, DynAccess, Map, Constant}` | [`map`](ArcCellAny::map), [`Access`], [`DynAccess`], [`Map`], [`Constant`] |
-    //! | `RefCnt`, `AsRaw` | [`Counted`] and [`RefCnt`], [`AsRaw`] |
-    //! | features `serde`, `weak` | feature `serde`; `Weak` is always there |
-    //! | `strategy::*`, `debt` | none: hazard slots need no choice |
-    //! | `Rc` in a cell | none: what was replaced may be given up by another thread |
-    //! | the old reference is dropped by `store` | it is given up within 10 ms, once no guard has it; at once by [`hazard::barrier`](crate::hazard::barrier). Where a program relies on it: [`ExactCell`] |
+    //! [`migrating`](crate::migrating#from-arc-swap) has the names of `arc-swap` and those here.
 
     pub use crate::domain::arc_cell::{
         Access, ArcCellAny, ArcCellOption, ArcCellWeak, ArcGuard, AsRaw, Cache, Constant,
@@ -241,25 +223,27 @@ pub mod tuning {
 pub struct Readme;
 
 // Pages of documentation: no code but the examples. `quiescence/docs` links to the repository's
-// `docs`, so that the package has them. The first definition of a link counts: here it leads to the
-// page in rustdoc, in the repository to the file.
+// pages, so that the package has them. The first definition of a link counts: `links.txt` leads to
+// pages of rustdoc, the definitions of the pages to files.
 #[cfg(any(doc, doctest))]
-#[doc = "[glossary]: crate::glossary"]
-#[doc = "[transformations]: crate::transformations"]
-#[doc = ""]
+#[doc = include_str!("../docs/links.txt")]
 #[doc = include_str!("../docs/GUIDE.md")]
 pub mod guide {}
 
+// Its examples need the crates that programs come from: `quiescence-bench` runs them.
+#[doc(alias("RwLock", "arc-swap", "crossbeam-epoch", "dashmap", "liburcu", "pin"))]
+#[cfg(all(doc, not(doctest)))]
+#[doc = include_str!("../docs/links.txt")]
+#[doc = include_str!("../docs/MIGRATING.md")]
+pub mod migrating {}
+
 #[cfg(any(doc, doctest))]
-#[doc = "[guide]: crate::guide"]
-#[doc = ""]
+#[doc = include_str!("../docs/links.txt")]
 #[doc = include_str!("../docs/GLOSSARY.md")]
 pub mod glossary {}
 
 #[cfg(any(doc, doctest))]
-#[doc = "[glossary]: crate::glossary"]
-#[doc = "[guide]: crate::guide"]
-#[doc = ""]
+#[doc = include_str!("../docs/links.txt")]
 #[doc = include_str!("../docs/TRANSFORMATIONS.md")]
 pub mod transformations {}
 

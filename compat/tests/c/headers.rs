@@ -150,6 +150,24 @@ fn every_header_compiles_alone() {
     }
 }
 
+/// A program that is about to migrate has their headers, and after it ours.
+#[test]
+fn the_c_code_of_the_migration_page_compiles_with_their_headers_and_ours() {
+    needs::or_return!();
+    let page = include_str!("../../../MIGRATING.md");
+    let rests = page.split("```c\n").skip(1);
+    let blocks: Vec<_> = rests.filter_map(|rest| rest.split("```").next()).collect();
+    assert!(!blocks.is_empty());
+    let theirs = versions().map(|version| (version.tree(), vec!["gcc -std=gnu17 -x c"]));
+    for (tree, dialects) in theirs.chain([(Tree::ours(), dialects().collect())]) {
+        for (dialect, block) in dialects.iter().flat_map(|d| blocks.iter().map(move |b| (d, b))) {
+            let strict = ["-Wall", "-Wextra", "-Werror", "-fsyntax-only"];
+            let compiled = tree.compile(dialect, &strict, block);
+            assert!(compiled.ok, "{dialect}, {:?}:\n{}", tree.root, compiled.err);
+        }
+    }
+}
+
 /// Otherwise what is missing in ours would be found in Debian's, on machines that have both.
 #[test]
 fn our_headers_include_none_of_debians() {

@@ -1,7 +1,7 @@
-//! Concurrent structures whose nodes the caller brings along: they allocate nothing for what is put
-//! into them. The feature `intrusive`, which is off by default.
+//! Concurrent structures whose nodes are the caller's: an insertion allocates nothing. The feature
+//! `intrusive`, which is off by default.
 //!
-//! They are laid out as liburcu's, and C programs use the same code by way of the crate `compat`.
+//! Their layouts are liburcu's. C programs use the same code through the crate `compat`.
 
 pub use super::hash_table::{
     Allocator as TableAllocator, Cursor, HashTable, Memory as TableMemory, Node, NodeCounts,

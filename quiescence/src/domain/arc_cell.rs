@@ -66,6 +66,7 @@ use crate::reclaim::weigh::{Scale, Weigh};
 /// // A guard goes to other threads.
 /// std::thread::spawn(move || assert_eq!(before.len(), 5)).join().unwrap();
 /// ```
+#[doc(alias("ArcSwap", "arc-swap"))]
 pub type ArcCell<T> = ArcCellAny<Arc<T>>;
 
 /// As [`ArcCell`], and may be empty. [`empty`](ArcCellOption::empty) is for statics.

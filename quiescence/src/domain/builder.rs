@@ -98,7 +98,7 @@ impl Builder {
     /// periods no `membarrier(2)`**: one fence of the driver's own in its place, and another one if
     /// it sleeps. A section then takes two full fences (where it begins and where it ends: some
     /// 6 ns each), and the handle of a [`Reader`](crate::Reader) saves next to nothing; a grace
-    /// period beside a busy reader takes about as long as its section, and interrupts no CPU.
+    /// period with a busy reader takes about as long as its section, and interrupts no CPU.
     ///
     /// That is the better choice where grace periods are waited for as often as sections begin, on
     /// machines where a membarrier is dear (1 us on some, 12 on others: `rcu costs`), or where no

@@ -7,9 +7,9 @@
 //! end of what it has unlinked. The tag in a pointer's low bits often marks a node that is about to
 //! be unlinked.
 //!
-//! What is pinned is a read-side critical section: of the [global domain](crate::Domain::global)
-//! for [`pin`] and the [default collector](default_collector), of a domain of its own for every
-//! other [`Collector`].
+//! A pinned thread is in a read-side critical section: by [`pin`] and the
+//! [default collector](default_collector) in one of the [global domain](crate::Domain::global), by
+//! every other [`Collector`] in one of a domain of its own.
 //!
 //! ```
 //! use quiescence::epoch::{self, Atomic, Owned};
@@ -52,7 +52,7 @@
 //! `crossbeam-epoch`.
 //!
 //! When the last handle of a collector of its own is gone, all that was deferred in it runs before
-//! the drop returns, which waits for sections of its domain if that has any besides; but if the
+//! the drop returns. It waits for any other sections of that domain; but if the
 //! drop is itself in a pinned thread or in a deferred function, it runs soon, and the drop waits
 //! for nothing.
 //!
@@ -62,8 +62,8 @@
 //!   its handles nest in each other. [`Guard::repin`] does something where its guard is the only
 //!   one of the thread in the domain.
 //! - There is no count of epochs that two [flushes](Guard::flush) would have to advance. One of a
-//!   thread that is the only one registered runs all that is deferred, when its guard ends; beside
-//!   other threads it begins a grace period if that is worth its price.
+//!   thread that is the only one registered runs all that is deferred, when its guard ends; if
+//!   other threads are registered it starts a grace period, if that is worth its cost.
 //! - The default collector is the global domain. Sections begun with [`crate::read`] pin the thread
 //!   as well, and [`is_pinned`] says so.
 //! - The features `loom` and `nightly` of the crate have no effect in its facade.

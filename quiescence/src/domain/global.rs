@@ -18,6 +18,7 @@ const GLOBAL: Domain<Global> = Domain::global();
 /// let _guard = quiescence::read();
 /// quiescence::synchronize(); // would wait for _guard for ever: panics, naming both lines
 /// ```
+#[doc(alias = "synchronize_rcu")]
 #[track_caller]
 pub fn synchronize() {
     GLOBAL.synchronize();
@@ -33,6 +34,7 @@ pub fn synchronize() {
 ///
 /// # Errors
 /// At the domain's limit, where nothing may be waited for.
+#[doc(alias("call_rcu", "defer"))]
 pub fn call<F: FnOnce() + Send + 'static>(f: F) -> Result<(), AtLimit<F>> {
     GLOBAL.call(f)
 }
@@ -41,12 +43,14 @@ pub fn call<F: FnOnce() + Send + 'static>(f: F) -> Result<(), AtLimit<F>> {
 ///
 /// # Errors
 /// At the domain's limit, where nothing may be waited for.
+#[doc(alias("kfree_rcu", "defer_rcu", "defer_destroy"))]
 #[track_caller]
 pub fn retire<P: Retire>(object: P) -> Result<(), AtLimit<P>> {
     GLOBAL.retire(object)
 }
 
 /// Waits until everything queued in the global domain before has run. See [`Domain::barrier`].
+#[doc(alias = "rcu_barrier")]
 #[track_caller]
 pub fn barrier() {
     GLOBAL.barrier();

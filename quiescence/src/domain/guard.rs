@@ -88,7 +88,7 @@ struct StaysOnItsThreadUnlikeSrcu<K>(PhantomData<fn() -> K>);
     label = "this would send the guard, or what was read under it, to another thread",
     note = "sections that end on another thread, or are held across an `.await`, are an `Srcu`'s",
     note = "make the value with `Rcu::sleepable` or `Srcu::rcu`",
-    note = "or end the section before: drop the guard, or use `Rcu::with`"
+    note = "or end the section before: read in a block of its own, or by `Rcu::with`"
 )]
 trait GuardsChangeThreads {}
 
@@ -134,6 +134,7 @@ unsafe impl<K: DomainTag> Section<K> for Guard<'_, K> {
 /// let guard = quiescence::read();
 /// assert_eq!(greeting.load(&guard), "hello");
 /// ```
+#[doc(alias = "rcu_read_lock")]
 #[inline]
 #[track_caller]
 pub fn read() -> Guard<'static> {

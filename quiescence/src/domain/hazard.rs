@@ -1,10 +1,15 @@
 //! Hazard pointers: a thread says which object it is reading, and only that one is kept.
 //!
-//! A hazard pointer protects one object for as long as its holder likes, across `.await` and in
-//! other threads, and holds up nothing else that waits. A section of [`Rcu`](crate::Rcu) protects
-//! all that is read in it, for less a read where it reads many, and holds up all that was retired
-//! since. So a cell that is read one value at a time wants a hazard pointer ([`ArcCell`] is built
-//! on them), and a structure of many nodes wants sections.
+//! A hazard pointer protects one object for as long as its holder likes, across `.await` and on
+//! other threads, and delays the freeing of nothing else. A section protects everything that is
+//! read in it, at a lower cost per read if it reads many objects, and delays everything that was
+//! retired since it began. So use a hazard pointer for a cell that is read one value at a time
+//! ([`ArcCell`] is built on them), and sections for a structure of many nodes.
+//!
+//! ```text
+//! protected     A held ------------------------>   A is freed when its protection ends;
+//! retired       A   B   C                          B and C do not wait for it
+//! ```
 //!
 //! ```
 //! use quiescence::hazard::{self, HazardPointer};
@@ -28,9 +33,9 @@
 //! # drop(unsafe { Box::from_raw(place.into_inner()) });
 //! ```
 //!
-//! What is retired waits in a [`HazardDomain`]: [`global`], or one of your own, with limits,
-//! statistics and a name of its own. Protections belong to none: a holder protects whatever it is
-//! pointed at. A retired object goes through the queues, the memory limit and the worker that
+//! Retired objects wait in a [`HazardDomain`]: [`global`], or one of your own, with its own limits,
+//! statistics and name. Protections belong to no domain: a holder protects whatever it points to. A
+//! retired object goes through the queues, the memory limit and the worker that
 //! objects of RCU go through, and is seen in the same [`Statistics`], in `rcu top` and at the end
 //! of the process. Its grace period is one `membarrier(2)` for up to 2,048 objects.
 //!

@@ -32,6 +32,7 @@ pub(crate) mod names;
 pub(crate) mod sections;
 pub(crate) mod qsbr;
 #[cfg(feature = "epoch")]
+#[doc(alias = "crossbeam-epoch")]
 pub mod epoch;
 pub mod hazard;
 pub mod raw;

@@ -1,14 +1,53 @@
 //! Sections and callbacks without guards and boxes, for code that cannot have them: a C interface,
 //! a kernel, a data structure with its own memory.
 //!
-//! Everything here is what the rest of the crate does, with what the types saw to left to the
-//! caller. Prefer [`read`](crate::read), [`retire`](crate::retire) and [`call`](crate::call).
+//! Everything here is what the rest of the crate does, but the caller must ensure what types ensure
+//! elsewhere. Prefer [`read`](crate::read), [`retire`](crate::retire) and [`call`](crate::call).
 //!
 //! | here | as in liburcu |
 //! |---|---|
 //! | [`read_lock`], [`read_unlock`], [`nesting`] | `rcu_read_lock`, `rcu_read_unlock`, `rcu_read_ongoing` |
 //! | [`Head`], [`call_head`] | `struct rcu_head`, `call_rcu` |
 //! | [`retire_with`] | `defer_rcu` |
+//!
+//! The smallest structure on it, a pointer from a box:
+//!
+//! ```
+//! use quiescence::{Domain, raw};
+//! use std::sync::atomic::AtomicPtr;
+//! use std::sync::atomic::Ordering::{AcqRel, Acquire};
+//!
+//! /// A name that is read and replaced: a pointer from a box, or null.
+//! static NAME: AtomicPtr<String> = AtomicPtr::new(std::ptr::null_mut());
+//!
+//! fn length() -> Option<usize> {
+//!     let _section = quiescence::read();
+//!     // SAFETY: null, or freed a grace period after it was taken out, so after this section.
+//!     unsafe { NAME.load(Acquire).as_ref() }.map(String::len)
+//! }
+//!
+//! fn replace(name: &str) {
+//!     let old = NAME.swap(Box::into_raw(Box::new(name.to_owned())), AcqRel); // unlink
+//!     // SAFETY: null, or valid until it is retired, below.
+//!     let Some(name) = (unsafe { old.as_ref() }) else { return };
+//!     let bytes = size_of::<String>() + name.capacity();
+//!     // SAFETY: new sections cannot reach it; any thread may free a String.
+//!     unsafe { raw::retire_with(&Domain::global(), old, bytes, free) };
+//! }
+//!
+//! unsafe fn free(name: *mut ()) {
+//!     // SAFETY: from a box of that type; called once, when no reader has it.
+//!     drop(unsafe { Box::from_raw(name.cast::<String>()) });
+//! }
+//!
+//! replace("sda");
+//! std::thread::scope(|scope| {
+//!     scope.spawn(|| assert!([3, 5].contains(&length().unwrap())));
+//!     replace("nvme0");
+//! });
+//! assert_eq!(length(), Some(5));
+//! # quiescence::barrier();
+//! ```
 //!
 //! It may touch the calling thread's slot and the queues, by way of their own functions.
 

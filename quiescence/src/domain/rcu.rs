@@ -23,19 +23,18 @@ mod unlinked;
 pub use reference::{OwnedRcuRef, RcuRef};
 pub use unlinked::Unlinked;
 
-/// A value that is read often, at the price of a load, and replaced now and then.
+/// A value that is read often, for the cost of a load, and replaced now and then.
 ///
-/// Readers see one whole value, the old or the new; an old one is dropped after a grace period.
-/// Updates are made by replacing: [`store`](Self::store), [`swap`](Self::swap), or
-/// [`update`](Self::update), which makes the new value from the old.
+/// Readers see one whole value, the old one or the new one. Old values are dropped after a grace
+/// period. Updaters replace the value: by [`store`](Self::store), [`swap`](Self::swap), or
+/// [`update`](Self::update), which makes the new value from the old one.
 ///
-/// `K` says which domain's guards protect it: the global one, unless [`Rcu::new_in`] says
-/// otherwise.
+/// `K` is the domain whose guards protect it: the global one, unless made by [`Rcu::new_in`].
 ///
 /// # Memory
-/// A value that was replaced waits, and counts against the domain's limits
-/// ([`Tuning`](crate::tuning::Tuning)): as one object, and with as many bytes as [`Weigh`] says,
-/// that is with what it owns. A `Vec` of a megabyte counts for a megabyte.
+/// A replaced value counts against the domain's limits ([`Tuning`](crate::tuning::Tuning)) until it
+/// is dropped: as one object, and with its bytes and all that it owns, as [`Weigh`] says. A `Vec`
+/// of a megabyte counts for a megabyte.
 ///
 /// The value is in a box of its own: a load is one pointer away from it. When the `Rcu` itself is
 /// dropped, its value is dropped at once, since no thread can have borrowed it.
@@ -71,6 +70,7 @@ pub use unlinked::Unlinked;
 ///     });
 /// });
 /// ```
+#[doc(alias = "RwLock")]
 pub struct Rcu<T: Send + Sync + 'static, K: DomainTag = Global> {
     // Never empty.
     inner: RcuOption<T, K>,
@@ -145,6 +145,7 @@ impl<T: Send + Sync + 'static, K: DomainTag> Rcu<T, K> {
     /// If the section is one of another domain (checked when the program runs only for domains made
     /// with [`Domain::new`]; the compiler refuses the others). In debug builds also if the value
     /// has been retired, by unsafe code, while it is still in its place.
+    #[doc(alias = "rcu_dereference")]
     #[inline]
     pub fn load<'s, S: Section<K>>(&'s self, section: &'s S) -> &'s T {
         // SAFETY: loaded under the section; not null, since `inner` is never empty.
@@ -163,6 +164,7 @@ impl<T: Send + Sync + 'static, K: DomainTag> Rcu<T, K> {
     ///
     /// In a [sleepable domain](crate::Srcu#at-the-limit) the caller's section is not known: there
     /// it waits for 10 ms at most, and then goes over the limit. It never panics there.
+    #[doc(alias = "rcu_assign_pointer")]
     #[track_caller]
     pub fn store(&self, value: T) {
         self.inner.store(Some(value));

@@ -62,8 +62,8 @@ use std::sync::atomic::Ordering::Relaxed;
                above it",
     label = "does not implement `Weigh`, which the limit of what waits counts by",
     note = "put `#[derive(quiescence::Weigh)]` above the type: it adds up what the fields own",
-    note = "if it is a reference, or not yours: `Rcu::with_weight(value, |value| bytes)`, or a \
-            type of yours around it"
+    note = "if it is a reference, or not yours: `Rcu::with_weight(value, |value| bytes)`; if it is \
+            a field of your struct: `impl Weigh` for the struct by hand"
 )]
 pub trait Weigh {
     /// Whether some value of this type owns memory outside of itself. Where it is `false`,

@@ -48,8 +48,8 @@ const LOOKS: u32 = 100;
 /// A value of a few words whose readers never wait, in whatever context they run: two copies behind
 /// a sequence number.
 ///
-/// For what is read in signal handlers, profilers, real-time threads, and by threads that must not
-/// wait for a writer that is preempted: clocks and their conversion factors, tables of handlers.
+/// For values that are read in signal handlers, profilers and real-time threads, or by threads that
+/// must not wait for a preempted writer: clocks and their conversion factors, tables of handlers.
 /// [`SeqLock`](super::SeqLock) has a table of the differences.
 ///
 /// ```
@@ -225,7 +225,7 @@ impl<T: NoUninit> Latch<T> {
     /// The value.
     ///
     /// # Panics
-    /// If a writer has stopped half-way, which takes a `fork` beside it.
+    /// If a writer has stopped half-way, which takes a `fork` during a write.
     pub fn into_inner(mut self) -> T {
         assert!(!self.writers.is_held(), "a writer of the Latch has not come to its end");
         // SAFETY: no thread is in the midst of a write, so the value is whole.

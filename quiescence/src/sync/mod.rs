@@ -1,12 +1,11 @@
 //! Tools that keep a word for each CPU: counters, a reference count, a reader-writer lock. And
 //! values of a few words that are read whole: [`SeqLock`], and [`Latch`], whose readers never wait.
-//! What those two cost and promise is said there.
 //!
-//! The tools of each CPU rest on one idea. What many threads do often is done on words of the CPU
-//! they run on, without an atomic instruction; and who does what is seldom first *folds* those
-//! words into one. To that end he takes them out of their place and interrupts those who are at it;
-//! until they are put back everybody uses the one word, which is exact, as any atomic is. No thread
-//! waits for that.
+//! The per-CPU tools rest on one idea. A frequent operation updates a word of the CPU that it runs
+//! on, without an atomic instruction. A rare operation first *folds* these words into one: it
+//! unlinks them and interrupts the CPUs that are in the middle of an update. Until the words are
+//! linked again, all threads use the one word, which is exact, as any atomic is. No thread waits
+//! for that.
 //!
 //! | | while no thread folds | folds | promise |
 //! |---|---|---|---|
@@ -22,8 +21,8 @@
 //! | [`SeqLock`] | copies words, perhaps again | one locked instruction | a read gives one value |
 //! | [`Latch`] | copies words; wait-free | three locked instructions, two copies | the same |
 //!
-//! None of the counters orders anything else: who sees a count may not conclude what the thread
-//! that counted did before. References and the lock do.
+//! No counter orders other memory accesses: a count does not tell what the thread that counted did
+//! before. References and the lock do.
 //!
 //! # Cost
 //! Each tool starts as one word that all share, and has words for each CPU (8 or 16 bytes of each)
@@ -31,13 +30,13 @@
 //! ([`PerCpuPath::Restartable`](crate::tuning::PerCpuPath)) an operation is then a few plain
 //! instructions; on the portable path it is an atomic one on the CPU's own word: an addition in a
 //! [`Counter`], a compare-and-swap, repeated if need be, in the others. Folding costs one
-//! `membarrier(2)`, some microseconds beside running threads, and a look at every CPU's word;
-//! nothing of the kind as long as there is one word only. The first tool of a process that needs
-//! words of the CPUs pays for the choice between the two paths: see
+//! `membarrier(2)`, which takes some microseconds while other threads run, and a look at every
+//! CPU's word; it costs neither as long as there is only one word. The first tool of a process that
+//! needs words of the CPUs pays for the choice between the two paths: see
 //! [`per_cpu_path`](crate::tuning::per_cpu_path).
 //!
-//! What is looked at all the time (where the words are) stands in the tool itself: best beside what
-//! is seldom written, as in a static or a structure of its own.
+//! Each operation reads where the words are from the tool itself. Put the tool next to data that is
+//! seldom written, as in a static or a structure of its own.
 //!
 //! # Processes
 //! In a child made by `fork` counts go on from where they were. A lock, or a turn to fold, that

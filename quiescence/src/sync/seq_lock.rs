@@ -39,9 +39,9 @@ const RETRIES: u32 = 64;
 ///
 /// [`read`](Self::read) copies the value between two loads of a sequence number, and writes nothing
 /// to memory; a writer makes the number odd, writes, and makes it even. No allocation, no system
-/// call: so a write costs nanoseconds, where one of a [`Snapshot`](crate::cell::Snapshot) costs a
-/// `membarrier(2)`. What it costs is that readers wait for writers: for one that is preempted in
-/// the midst of a copy, too.
+/// call: so a write takes nanoseconds, where one of a [`Snapshot`](crate::cell::Snapshot) takes a
+/// `membarrier(2)`. The price is that readers wait for writers, even for one that is preempted in
+/// the middle of a copy.
 ///
 /// | | [`Snapshot`](crate::cell::Snapshot) | [`SeqLock`] | [`Latch`](super::Latch) |
 /// |---|---|---|---|
@@ -209,7 +209,8 @@ impl<T: NoUninit> SeqLock<T> {
     /// The value, to be changed in place: the thread that has `&mut` has no readers.
     ///
     /// # Panics
-    /// If a writer has stopped half-way, which takes a `fork` beside it, or a guard was leaked.
+    /// If a writer has stopped half-way (which takes a `fork` during a write), or a guard was
+    /// leaked.
     pub fn get_mut(&mut self) -> &mut T {
         assert!(!self.writers.is_held(), "a writer of the SeqLock has not come to its end");
         // SAFETY: no thread is in the midst of a write, so the value is whole.

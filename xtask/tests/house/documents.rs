@@ -2,12 +2,13 @@
 //! that they name.
 //!
 //! - A link leads to a file of the workspace, and its fragment to a heading of that, by GitHub's
-//!   rules.
+//!   rules; so do those between pages of rustdoc, which checks no fragment.
 //! - A name between backticks with a folder in it and the ending of a source is the end of a path
 //!   of the workspace; tests may be named by package and file. [`PATTERNS`] stand for others. What
 //!   begins with `target/` is made by a command.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 
 use crate::common::{self, resolved};
 
@@ -134,6 +135,33 @@ fn links_lead_to_files_and_headings_that_are_there() {
     }
     assert!(followed > 100, "only {followed} links found");
     assert!(dead.is_empty(), "dead links:\n{}", dead.join("\n"));
+}
+
+#[test]
+fn links_between_the_pages_of_rustdoc_lead_to_headings_that_are_there() {
+    let folder = common::workspace().join("quiescence");
+    let read = |name: &str| fs::read_to_string(folder.join(name)).expect(name);
+    for line in read("docs/links.txt").lines().filter(|line| !line.is_empty()) {
+        let (_, target) = line.split_once("]: ").expect("a definition");
+        let (page, fragment) = target.split_once('#').unwrap_or((target, ""));
+        let text = match page.strip_prefix("crate::") {
+            Some(page) => read(&format!("docs/{}.md", page.to_uppercase())),
+            None => read("src/lib.rs").replace("//! ", ""),
+        };
+        let is_there = fragment.is_empty() || anchors(&without_blocks(&text)).contains(fragment);
+        assert!(is_there, "{line}");
+    }
+}
+
+/// The tests that compile the blocks of this page leave out those marked as something else.
+#[test]
+fn every_block_of_the_migration_page_is_compiled() {
+    let page = fs::read_to_string(common::workspace().join("MIGRATING.md")).expect("it is there");
+    let mut languages = BTreeMap::<&str, u32>::new();
+    for language in page.lines().filter_map(|line| line.strip_prefix("```")).step_by(2) {
+        *languages.entry(language).or_default() += 1;
+    }
+    assert_eq!(languages, BTreeMap::from([("c", 1), ("rust", 13), ("toml", 1)]));
 }
 
 /// The files that a text between backticks names.

@@ -427,8 +427,9 @@ impl<K: NoUninit + Hash + Eq, V: NoUninit, S: BuildHasher> CopyMap<K, V, S> {
         }
     }
 
-    /// Has the table be large enough for so many more pairs. Moves all pairs, beside other updates,
-    /// if it is not. If another thread has the table shrink meanwhile, there may be less room.
+    /// Makes room for `additional` more pairs. If the table is too small all pairs move to a larger
+    /// one, while other updates go on. If another thread has the table shrink meanwhile, there may
+    /// be less room.
     ///
     /// # Panics
     /// As [`with_capacity`](Self::with_capacity), which may abort; or if `Hash` of a key does.
@@ -438,9 +439,9 @@ impl<K: NoUninit + Hash + Eq, V: NoUninit, S: BuildHasher> CopyMap<K, V, S> {
         self.tables.resize(larger, |key| self.hash(key));
     }
 
-    /// Has the table be as small as it can be for the pairs that it has, and for so many at least.
-    /// Moves all pairs, by halves, beside other updates. If another thread has the table grow
-    /// meanwhile, it may stay larger.
+    /// Makes the table as small as its pairs, and at least `capacity` of them, allow. All pairs
+    /// move, by halves, while other updates go on. If another thread has the table grow meanwhile,
+    /// it may stay larger.
     ///
     /// ```
     /// let map: quiescence::collections::CopyMap<u64, u64> = (0..10_000).map(|n| (n, n)).collect();

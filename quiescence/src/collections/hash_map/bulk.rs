@@ -147,9 +147,9 @@ where
         }
     }
 
-    /// Has the table be large enough for so many more entries. Moves all entries, beside other
-    /// updates, if it is not. In a section, at the domain's limit, it leaves moving them to later
-    /// updates, once this thread has gone over the limit.
+    /// Makes room for `additional` more entries. If the table is too small all entries move to a
+    /// larger one, while other updates go on. In a section, at the domain's limit, it leaves moving
+    /// them to later updates, once this thread has gone over the limit.
     ///
     /// # Panics
     /// As [`with_capacity`](Self::with_capacity).
@@ -159,8 +159,8 @@ where
         while self.resize_step(|buckets| (enough > buckets).then_some(enough)) {}
     }
 
-    /// Has the table be as small as it can be for the entries that it has, and for so many at
-    /// least. Moves all entries, by halves, beside other updates. Where old tables of the map wait
+    /// Makes the table as small as its entries, and at least `capacity` of them, allow. All entries
+    /// move, by halves, while other updates go on. If old tables of the map are waiting to be freed
     /// it waits for a grace period first; in a section it ends there, and at the domain's limit as
     /// [`reserve`](Self::reserve) does, and in a [sleepable domain](crate::Srcu) when it has waited
     /// for 10 ms: call it again then.

@@ -56,18 +56,18 @@ pub(super) struct Entry<K, V> {
 ///
 /// # Updates
 /// The methods of the map itself have a section of their own. Those of [`HashMapRef`] are for
-/// updates that want a reference to what was there before, or is there now. An update may be made
-/// beside any guard of the thread and any reference out of the map: it waits for no reader, but at
-/// the domain's limit, and there not in a section. Functions of the
-/// user's, `Hash` and `Eq` of keys among them, are called under no lock, and may use the map.
+/// updates that want a reference to what was there before, or is there now. A thread may update the
+/// map while it has guards, and references out of the map: an update waits for readers only at the
+/// domain's limit, and outside of sections. User code, such as `Hash` and `Eq` of keys, is called
+/// under no lock, and may use the map.
 ///
 /// # Memory
 /// Key and value are in a box of their own. One that is replaced or removed waits for a grace
 /// period: it is retired in the domain and counts against its limit, as with [`Rcu`](crate::Rcu).
-/// So does what a full bucket leaves behind, an overflow node for several updates. Of small pairs
-/// that are `Copy` a [`CopyMap`](crate::collections::CopyMap) is smaller, its updates are cheaper,
-/// and nothing of it waits; it gives copies. For what is counted a value that changes in place is
-/// best: a look-up in a `HashMap<K, AtomicU64>`.
+/// So does what a full bucket leaves behind, an overflow node for several updates. For small `Copy`
+/// pairs a [`CopyMap`](crate::collections::CopyMap) is smaller and cheaper to update, and nothing
+/// waits to be freed; its look-ups return copies. For counters use values that change in place: a
+/// look-up in a `HashMap<K, AtomicU64>`.
 ///
 /// **At the limit** an update outside of sections waits, and nothing exceeds it. In a section the
 /// first one goes over the limit, and another one of the thread panics. The `try_` forms give back
@@ -81,7 +81,7 @@ pub(super) struct Entry<K, V> {
 ///
 /// A table has a cache line for each six entries. It grows to twice its size (four times, below 256
 /// buckets) when eleven in sixteen of its slots are in use: so an entry takes 16 to 31 bytes there
-/// (up to 62, below 256 buckets), beside its box. While it moves there are two, and an old one
+/// (up to 62, below 256 buckets), and its box. While it moves there are two, and an old one
 /// waits for a grace period: outside of the limit, to which it counts as the closure that frees it.
 /// All that growth leaves is less than the table, and with what [`shrink_to`](Self::shrink_to)
 /// leaves less than twice the table. Tables do not shrink by themselves.
@@ -97,7 +97,7 @@ pub(super) struct Entry<K, V> {
 /// finds its entry as a look-up does, and then locks one bucket, with a spin lock in it, for some
 /// ten instructions; it begins again where another update of the bucket came in between. It makes a
 /// box, of memory that this thread has freed before if there is some. While the table grows, each
-/// update moves four buckets, beside the others; none waits for the end of that.
+/// update moves four buckets, in parallel with others; none waits for the end of that.
 ///
 /// # Other domains
 /// [`builder`](Self::builder) makes maps in domains of one's own. In a [sleepable](crate::Srcu) one
@@ -117,6 +117,7 @@ pub(super) struct Entry<K, V> {
 /// assert_eq!(name, "anna");
 /// # });
 /// ```
+#[doc(alias("DashMap", "papaya"))]
 pub struct HashMap<K, V, S = RandomState, D: DomainTag = Global> {
     /// The table that readers begin with; never null.
     pub(super) root: AtomicPtr<Table<Entry<K, V>>>,

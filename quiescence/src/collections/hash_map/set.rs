@@ -33,7 +33,7 @@ use crate::reclaim::weigh::Weigh;
 /// assert!(!blocked.insert("10.0.0.1"));
 /// let guard = blocked.read();
 /// assert!(guard.contains("10.0.0.1"));
-/// blocked.remove("10.0.0.1"); // beside the guard
+/// blocked.remove("10.0.0.1"); // while there is a guard
 /// assert!(!guard.contains("10.0.0.1"));
 /// ```
 pub struct HashSet<T, S = RandomState, D: DomainTag = Global>(HashMap<T, (), S, D>);
