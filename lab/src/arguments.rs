@@ -3,6 +3,7 @@
 
 use std::error::Error;
 use std::fs;
+use std::io::{self, Write};
 use std::num::ParseIntError;
 use std::path::PathBuf;
 
@@ -31,13 +32,21 @@ pub(crate) struct ManArgs {
     dir: Option<PathBuf>,
 }
 
-/// Reads the command line; ends the process where it is wrong, or asks for help.
-pub(crate) fn parse<C: CommandFactory + FromArgMatches>() -> C {
+/// Reads the command line. If it is wrong, or asks for help, that is written here.
+pub(crate) fn parse<C: CommandFactory + FromArgMatches>() -> Result<C> {
     let mut command = grammar::<C>();
     let parsed = command
         .try_get_matches_from_mut(std::env::args_os())
         .and_then(|matches| C::from_arg_matches(&matches));
-    parsed.unwrap_or_else(|error| in_plain_words(error, &mut command).exit())
+    parsed.map_err(|error| {
+        let error = in_plain_words(error, &mut command);
+        let written = error.print().and_then(|()| io::stdout().flush());
+        match (error.use_stderr(), written) {
+            (true, _) => Failure::Told(Exit::Usage),
+            (false, Ok(())) => Failure::Told(Exit::Ok),
+            (false, Err(error)) => Failure::io("cannot write to standard output", error),
+        }
+    })
 }
 
 /// The grammar, in which a negative number is a value, which its option can refuse with its

@@ -109,13 +109,13 @@ fn long_help() -> String {
 fn main() -> ExitCode {
     let done = match torture::asked() {
         Some(args) => torture::run(&args),
-        None => run(&arguments::parse()),
+        None => arguments::parse().and_then(|cli| run(&cli)),
     };
     match done {
         Ok(exit) => exit.into(),
         Err(failure) => {
             // Who has closed the pipe knows.
-            if !matches!(failure, Failure::BrokenPipe) {
+            if !matches!(failure, Failure::BrokenPipe | Failure::Told(_)) {
                 output::print_error(&failure);
             }
             failure.exit().into()

@@ -164,7 +164,7 @@ fn known(program: &Program) -> Result<Vec<String>, String> {
 
 /// Compares the paths that both programs know, or those that are asked for.
 pub(super) fn run(args: &CompareArgs, new: Program, base: &Path, page: &mut Page) -> Result<Exit> {
-    let base = Program::at(base)?;
+    let base = Program::at(base, Exit::Usage)?;
     let old = known(&base).map_err(Failure::usage)?;
     let mut paths = known(&new).map_err(Failure::undecided)?;
     let is_asked = |path: &String| args.paths.is_empty() || args.paths.contains(path);

@@ -202,10 +202,15 @@ impl Program {
         Ok(Program { path, planted_percent: None })
     }
 
-    /// The one in this file.
-    pub(crate) fn at(path: &Path) -> Result<Program> {
-        let path = path.canonicalize().map_err(|error| Failure::file("run", path, error))?;
-        Ok(Program { path, planted_percent: None })
+    /// The one in this file, if it calls itself a version of this command; `wrong` if it does not.
+    pub(crate) fn at(path: &Path, wrong: Exit) -> Result<Program> {
+        let file = path.canonicalize().map_err(|error| Failure::file("run", path, error))?;
+        let version = run(Command::new(&file).arg("--version"))?;
+        if !version.stdout.starts_with(b"rcu ") {
+            let why = format!("`{}` is not a version of rcu", path.display());
+            return Err(Failure::Because(wrong, why));
+        }
+        Ok(Program { path: file, planted_percent: None })
     }
 }
 

@@ -104,7 +104,7 @@ pub(crate) fn run(args: &CompareArgs, output: &mut Output) -> Result<Exit> {
     let folder = || args.folder.clone().map_or_else(baseline::folder, Ok);
     let new = match &args.candidate {
         None => Program::own()?,
-        Some(path) => Program::at(path)?,
+        Some(path) => Program::at(path, Exit::Undecided)?,
     };
     let new = Program { planted_percent: args.plant, ..new };
     if let Some(name) = &args.base.save {
@@ -114,7 +114,7 @@ pub(crate) fn run(args: &CompareArgs, output: &mut Output) -> Result<Exit> {
         return instructions::run(args, new, base, output);
     }
     let base = match (&args.base.with, &args.base.baseline) {
-        (Some(path), _) => Base::Program(Program::at(path)?),
+        (Some(path), _) => Base::Program(Program::at(path, Exit::Usage)?),
         (None, Some(name)) => Base::Saved(Baseline::read(&folder()?, name)?),
         (None, None) => return Err(Failure::usage("give --with, --baseline or --save")),
     };

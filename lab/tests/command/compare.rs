@@ -29,9 +29,10 @@ fn program(directory: &Path, name: &str, ns: &[(&str, u32)]) -> PathBuf {
     executable(directory, name, script)
 }
 
-/// A program with this text.
-fn executable(directory: &Path, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
-    let path = file(directory, name, text);
+/// A script with this text, which says that it is a version of the command.
+fn executable(directory: &Path, name: &str, text: impl AsRef<str>) -> PathBuf {
+    let version = "#!/bin/sh\n[ \"$1\" = --version ] && echo rcu 0.1.0 && exit\n";
+    let path = file(directory, name, text.as_ref().replacen("#!/bin/sh\n", version, 1));
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
     path
 }
@@ -95,6 +96,18 @@ fn a_change_that_helps_one_and_hurts_another_is_worse_and_the_matrix_says_whom()
     }
     let matrix = stdout.split_once("costs whom").expect("a matrix").1;
     assert!(matrix.contains("better") && matrix.contains("% worse"), "{matrix}");
+}
+
+#[test]
+fn a_program_that_is_no_rcu_is_told_so() {
+    let said = "`/bin/true` is not a version of rcu";
+    for more in [&[][..], &["--instructions"], &["bench read"]] {
+        refused(&[&["compare", "--with", "/bin/true"][..], more].concat(), said);
+    }
+    refused(&["diff", "bench gp", "bench gp", "--program-a", "/bin/true"], said);
+    let own = env!("CARGO_BIN_EXE_rcu");
+    let output = run(["compare", "--with", own, "--candidate", "/bin/true"]);
+    assert!(expect_code(&output, 125).1.contains(said), "{output:?}");
 }
 
 #[test]

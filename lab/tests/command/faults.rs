@@ -85,9 +85,11 @@ fn output_begins_with_words() {
 #[test]
 fn a_full_disk_is_no_usage_error() {
     let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
-    let output = rcu(["completions", "bash"]).stdout(full).output().unwrap();
-    let (_, stderr) = expect_code(&output, 5);
-    assert!(stderr.contains("cannot write to standard output"), "{stderr}");
+    for words in [&["completions", "bash"][..], &["--help"], &["bench", "-h"], &["--version"]] {
+        let output = rcu(words).stdout(full.try_clone().unwrap()).output().unwrap();
+        let (_, stderr) = expect_code(&output, 5);
+        assert!(stderr.contains("cannot write to standard output"), "{words:?}: {stderr}");
+    }
     let (_, stderr) = expect_code(&tiny(&["--json", "/dev/full"]).output().unwrap(), 5);
     assert!(stderr.contains("cannot write /dev/full"), "{stderr}");
 }
