@@ -131,7 +131,9 @@ pub(crate) fn run(args: &CompareArgs, output: &mut Output) -> Result<Exit> {
     let (matches, runs) = (Vec::new(), Runs::default());
     let mut contest = Contest { new, base, matches, runs, threshold_percent, seed, counted: None };
     let begin = Instant::now();
-    contest.prepare(loads, (&args.metrics, args.all_rivals), limits)?;
+    output.progress.begin(args.time());
+    let deciding = (&*args.metrics, args.all_rivals);
+    contest.prepare(loads, deciding, limits, &mut output.progress)?;
     // What has passed is gone as well.
     let enough = begin.elapsed() * (decide::ROUNDS_MIN as u32 + 1);
     if enough > args.time() {
@@ -142,7 +144,6 @@ pub(crate) fn run(args: &CompareArgs, output: &mut Output) -> Result<Exit> {
             enough.as_secs_f64().ceil()
         ));
     }
-    output.progress.begin(limits.until.saturating_duration_since(Instant::now()));
     contest.run(limits, output)?;
     output.progress.end();
     let interrupted = output.interrupt.requested();

@@ -45,8 +45,9 @@ fn compare(base: &Path, candidate: &Path, more: &[&str]) -> (i32, String, serde_
     command.args(more).arg("--with").arg(base).arg("--candidate").arg(candidate);
     command.arg("--json").arg(&document);
     let (code, stdout, stderr) = told(&command.output().unwrap());
-    let is_of_page = |line: &str| line.starts_with("note: the page is in ");
-    assert!(stderr.lines().all(is_of_page), "{stderr}");
+    let is_expected =
+        |line: &str| line.starts_with("note: the page is in ") || line.contains(" s left: ");
+    assert!(stderr.lines().all(is_expected), "{stderr}");
     let document = json(&document);
     hold(&document);
     (code, stdout, document)
