@@ -16,6 +16,15 @@ use crate::exit::{Exit, Failure, Result};
 use crate::number;
 use crate::output::Output;
 
+/// Options that `-h` leaves to `--help`, so that it fits a screen.
+const RARE: &str = "all_rivals big blocks csv entries exact folder host_name hz limit markdown \
+                    max_keys metrics migrates minutes on_cpus paths pictures pinned plant \
+                    preemptible quiescent_every rounds run_ms seed skip sampler svg tickless \
+                    timeline together tree uniform variant vary warm_up within work work_a work_b \
+                    zero zipf";
+/// Those of the command itself that `rcu -h` has.
+const ALWAYS: &str = "quick json html verbose";
+
 /// The arguments of `rcu completions`.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct CompletionsArgs {
@@ -50,18 +59,33 @@ pub(crate) fn parse<C: CommandFactory + FromArgMatches>() -> Result<C> {
 }
 
 /// The grammar, in which a negative number is a value, which its option can refuse with its
-/// limits, rather than an unknown option.
+/// limits, rather than an unknown option; and the help of each command begins with an example.
 fn grammar<C: CommandFactory>() -> Command {
-    with_negative_numbers(C::command())
+    prepared(C::command(), "rcu")
 }
 
-fn with_negative_numbers(command: Command) -> Command {
+fn prepared(command: Command, words: &str) -> Command {
+    let is_of_it = |line: &&str| {
+        line.strip_prefix(words).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+    };
+    let example = include_str!("help/examples.txt").lines().find(is_of_it).unwrap_or(words);
     command
+        .before_help(format!("Example: {example}"))
         .mut_args(|argument| {
             let takes_value = argument.get_action().takes_values();
-            argument.allow_negative_numbers(takes_value)
+            let is_in = |ids: &str| ids.split_whitespace().any(|id| argument.get_id() == id);
+            let is_rare = if words == "rcu" { !is_in(ALWAYS) } else { is_in(RARE) };
+            let argument = argument.allow_negative_numbers(takes_value).hide_short_help(is_rare);
+            // Manual pages have the long help where the short one is hidden.
+            match argument.get_long_help().or(argument.get_help()).cloned() {
+                Some(help) => argument.long_help(help),
+                None => argument,
+            }
         })
-        .mut_subcommands(with_negative_numbers)
+        .mut_subcommands(|command| {
+            let words = format!("{words} {}", command.get_name());
+            prepared(command, &words)
+        })
 }
 
 /// The same error; one about digits says so without the words of the standard library.

@@ -31,6 +31,10 @@ const LOADS: [&str; 4] = [
 ];
 
 pub(crate) const HELP: &str = include_str!("../help/compare.txt").trim_ascii_end();
+pub(crate) const USAGE: &str = "\
+rcu compare [OPTIONS] --with <PROGRAM> [LOAD]...
+       rcu compare [OPTIONS] --baseline <NAME> [LOAD]...
+       rcu compare [OPTIONS] --save <NAME> [LOAD]...";
 
 /// The arguments of `rcu compare`.
 #[derive(clap::Args, Clone, Debug)]

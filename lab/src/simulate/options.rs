@@ -20,7 +20,7 @@ const EXAMPLES: &str = include_str!("../help/simulate.txt").trim_ascii_end();
 
 /// Replays published figures, and simulates what-if machines.
 #[derive(clap::Args, Clone, Debug)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct SimulateArgs {
     /// Print every published figure beside what the model gives
     #[arg(long, conflicts_with_all = ["WhatIfArgs", "suite", "validate", "list"])]

@@ -1,6 +1,7 @@
 //! `rcu torture` is the program `rcu-torture`, whose tests are in its package.
 
 use std::ffi::OsStr;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Once;
@@ -44,8 +45,20 @@ fn what_is_wrong_with_its_options_is_its_own_answer() {
     assert!(stderr.contains("0 is not in 1..=31536000"), "{stderr}");
     let (_, stderr) = expect_code(&run(["--json", "-", "torture"]), 2);
     assert!(stderr.contains("'torture' cannot be used with '--json <FILE>'"), "{stderr}");
-    let (stdout, _) = expect_code(&torture("--help"), 0);
-    assert!(stdout.contains("--list-mutants"), "{stdout}");
+    let (_, stderr) = expect_code(&torture("--list-mutants --mutant no-scan"), 2);
+    assert!(stderr.contains("Usage: rcu torture "), "{stderr}");
+}
+
+#[test]
+fn the_help_of_torture_is_there_without_its_program() {
+    torture("--list-mutants");
+    let program = Path::new(env!("CARGO_BIN_EXE_rcu")).with_file_name("rcu-torture");
+    let mut program = Command::new(program);
+    let (own, _) = expect_code(&program.arg0("rcu torture").arg("--help").output().unwrap(), 0);
+    for words in [["torture", "--help"], ["torture", "-h"], ["help", "torture"]] {
+        let (text, _) = expect_code(&run(words), 0);
+        assert_eq!(text.trim_end(), own.trim_end(), "{words:?}: lab/src/help/torture.txt is old");
+    }
 }
 
 #[test]
@@ -56,6 +69,7 @@ fn without_the_program_the_answer_says_how_to_build_it() {
     let output = Command::new(&alone).args(["torture", "--seconds", "1"]).output().unwrap();
     let (_, stderr) = expect_code(&output, 4);
     assert!(stderr.contains("cargo build --release -p quiescence-torture"), "{stderr}");
+    assert!(stderr.contains("Usage: rcu torture [OPTIONS]"), "{stderr}");
 }
 
 #[test]
