@@ -90,11 +90,9 @@ const SECONDS_MAX: u64 = 365 * 86_400;
 
 /// What the help says at its end.
 pub const HELP: &str = "\
-Tortures the library exactly as programs use it. In a copy of the library with
-hooks it also delays threads where races live, and can remove steps; where the
-repository is:
-  cargo xtask mutants --copy -- \\
-    cargo run --release -p quiescence-torture -- [--mutant NAME]";
+Tortures the library exactly as programs use it. A copy with hooks also delays
+threads where races live and removes steps: `cargo xtask mutants --copy -- RUN`
+where RUN is `cargo run --release -p quiescence-torture -- [--mutant NAME]`.";
 
 /// The arguments of `rcu-torture`.
 #[derive(clap::Args, Clone, Debug)]

@@ -17,8 +17,7 @@ use signal_hook::flag;
 
 /// Tries to catch the library freeing what is still read.
 #[derive(Debug, Parser)]
-#[command(name = "rcu-torture", version, after_help = HELP)]
-#[command(before_help = "Example: rcu torture --seconds 10")]
+#[command(name = "rcu-torture", version, after_help = HELP, before_help = "Example: rcu torture")]
 struct Cli {
     #[command(flatten)]
     torture: TortureArgs,
