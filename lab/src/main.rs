@@ -6,8 +6,8 @@
 //! [`keys`], [`workload`] and [`draw`] make the input; [`advise`] runs every design on it;
 //! [`bench`] measures what the library promises, [`compare`] holds two versions of it against each
 //! other, [`diff`] says which functions differ, and [`top`] watches it in a running process;
-//! [`torture`] becomes another program. [`record`], [`html`] and [`plot`] make pages and other
-//! forms of what was said.
+//! [`demo`] shows it at work; [`torture`] becomes another program. [`record`], [`html`] and
+//! [`plot`] make pages and other forms of what was said.
 
 #![forbid(unsafe_code)]
 
@@ -16,6 +16,7 @@ mod arguments;
 mod bench;
 mod compare;
 mod costs;
+mod demo;
 mod diff;
 mod distinct;
 mod draw;
@@ -86,6 +87,8 @@ enum Command {
     Simulate(simulate::SimulateArgs),
     /// Watch the library in a running process that serves statistics
     Top(top::TopArgs),
+    /// Show the library at work in half a minute, explained line by line
+    Demo(demo::DemoArgs),
     /// Try to catch the library freeing what is still read
     #[command(override_help = torture::HELP)]
     Torture(torture::TortureArgs),
@@ -156,6 +159,7 @@ fn dispatch(cli: &Cli, output: &mut Output) -> Result<Exit> {
         Some(Command::Diff(args)) => diff::run(args, output),
         Some(Command::Simulate(args)) => simulate::run(args, output),
         Some(Command::Top(args)) => top::run(args, output),
+        Some(Command::Demo(args)) => demo::run(args, output),
         Some(Command::Torture(args)) => torture::run(args),
         Some(Command::Paths(args)) => compare::instructions::paths(args, output),
         Some(Command::Completions(args)) => arguments::completions::<Cli>(args, output),

@@ -189,3 +189,22 @@ fn help_shows_examples_and_exit_codes() {
     let (stdout, _) = expect_code(&run(["--version"]), 0);
     assert!(stdout.starts_with("rcu "));
 }
+
+#[test]
+fn the_demo_shows_a_limit_that_holds_and_names_the_reader_that_stalls() {
+    let (stdout, _) = expect_code(&run(["demo", "--seconds", "3"]), 0);
+    let words = stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    for expected in [" reads/s ", "Stall report: a grace period takes", "begun at lab/src/demo.rs"]
+    {
+        assert!(words.contains(expected), "{expected}: {stdout}");
+    }
+    let count = |label: &str| -> u64 {
+        let line = stdout.lines().find(|line| line.starts_with(label)).expect(label);
+        line.split_whitespace().last().unwrap().replace(',', "").parse().unwrap()
+    };
+    assert!(count("waits at the limit") > 0 && count("stall reports") > 0, "{stdout}");
+    assert!(count("versions replaced") > 400, "about as many as the limit holds: {stdout}");
+    let is_above = |line: &&str| line.contains(" MiB wait") && !line.contains("  1 MiB wait");
+    assert_eq!(stdout.lines().find(is_above), None, "{stdout}");
+    refused(&["demo", "--seconds", "2"], "2 is not in 3..=60");
+}

@@ -88,7 +88,7 @@ struct StaysOnItsThreadUnlikeSrcu<K>(PhantomData<fn() -> K>);
     label = "this would send the guard, or what was read under it, to another thread",
     note = "sections held across `.await`, or sent, are an `Srcu`'s: `Rcu::sleepable`, `Srcu::rcu`",
     note = "or end the block that holds the guard before the `.await`; `drop` is not enough:\n\
-            `let max = { let guard = read(); *config.load(&guard) };`\n`wait(max).await;`"
+            `let max = {{ let guard = read(); *config.load(&guard) }};`\n`wait(max).await;`"
 )]
 trait GuardsChangeThreads {}
 
