@@ -183,6 +183,7 @@ impl Report {
         }
         if !self.places().is_empty() {
             output.paragraph(&TEXTS["columns"])?;
+            output.paragraph(&TEXTS["terms"])?;
             for remark in remarks::disclosures(&self.workload, self.places()) {
                 output.paragraph(remark)?;
             }
