@@ -1,4 +1,4 @@
-//! `rcu demo`: the library at work, explained line by line: readers, an updater, a reader that
+//! `rcu demo`: the library at work, explained step by step: readers, an updater, a reader that
 //! stalls, and what the memory limit and the stall report do about it. All is public API.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -11,22 +11,26 @@ use quiescence::report::{self, StallReport};
 use quiescence::tag::Private;
 use quiescence::{Domain, Rcu};
 
-use crate::exit::{Exit, Result};
+use crate::exit::{Exit, Failure, Result};
 use crate::number::within;
 use crate::output::Output;
 
 /// The arguments of `rcu demo`.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct DemoArgs {
-    /// Be done after so many seconds
+    /// Take about N seconds, and more on a busy machine
     #[arg(long, value_name = "N", default_value_t = 30, value_parser = within(3..=60))]
     seconds: u32,
 }
 
-const READERS: usize = 2;
+/// The domain's name.
+const NAME: &str = "demo";
 /// Words of a version of the table; and what may wait to be freed: 512 versions.
 const WORDS: usize = 256;
 const LIMIT_BYTES: u64 = 1 << 20;
+/// A busy machine may need more lines for the limit and the report, but no more than this many
+/// times as many.
+const LONGER_MAX: u32 = 4;
 
 /// A part of the demo: its title, what happens in it, and its lines, all of which take as long.
 struct Part {
@@ -74,35 +78,50 @@ struct Stage {
     part: AtomicUsize,
     reads: AtomicU64,
     updates: AtomicU64,
-    /// How long a line takes.
+    /// How long a line takes, and how long the updater pauses after each update.
     line: Duration,
+    pause: Duration,
 }
 
 /// Runs `rcu demo`.
 pub(crate) fn run(args: &DemoArgs, output: &mut Output) -> Result<Exit> {
+    if output.has_json() {
+        return Err(Failure::usage("the demo is text; it has no JSON"));
+    }
     let lines: u32 = PARTS.iter().map(|part| part.lines).sum();
     let line = Duration::from_secs(args.seconds.into()) / lines;
-    let domain = Domain::builder().name("demo").build();
+    let domain = Domain::builder().name(NAME).build();
     let mut tuning = domain.tuning();
-    tuning.bytes_max = LIMIT_BYTES;
+    // Bytes decide, whatever the environment says: no version is smaller than one.
+    (tuning.bytes_max, tuning.objects_max) = (LIMIT_BYTES, LIMIT_BYTES);
     (tuning.stall_after, tuning.stall_after_expedited) = (Some(line), Some(line));
     domain.tune(tuning);
     let (part, [reads, updates]) = (AtomicUsize::new(0), [0, 0].map(AtomicU64::new));
-    let stage = Stage { table: Rcu::new_in(vec![0; WORDS], domain), part, reads, updates, line };
-    let (tell, told) = mpsc::channel();
-    report::set_stall_hook(move |report| drop(tell.send(sentence(report))));
-    // The limit is reached in the midst of the part in which a reader stalls.
+    // The limit is reached in the middle of the part in which a reader stalls.
     let pause = line * PARTS[STALLING].lines / 2 / (LIMIT_BYTES as u32 / (8 * WORDS as u32));
+    let table = Rcu::new_in(vec![0; WORDS], domain);
+    let stage = &Stage { table, part, reads, updates, line, pause };
+    let (tell, told) = mpsc::channel();
+    report::set_stall_hook(move |report| {
+        if report.domain == NAME {
+            sentence(report).map(|text| tell.send(text));
+        }
+    });
     let shown = thread::scope(|scope| {
-        (0..READERS).for_each(|_| drop(scope.spawn(|| stage.read())));
-        scope.spawn(|| stage.update(pause));
-        scope.spawn(|| stage.stall());
-        let shown = PARTS.iter().enumerate().try_for_each(|(number, part)| {
+        let reader = ("reader", Stage::read as fn(&Stage));
+        let all = [reader, reader, ("updater", Stage::update), ("stalled-reader", Stage::stall)];
+        let begun = all.into_iter().try_for_each(|(name, work)| {
+            let thread = thread::Builder::new().name(name.to_owned());
+            thread.spawn_scoped(scope, move || work(stage)).map(drop)
+        });
+        let begun = begun.map_err(|error| Failure::io("cannot start a thread", error));
+        let mut parts = PARTS.iter().enumerate().filter(|_| begun.is_ok());
+        let shown = parts.try_for_each(|(number, part)| {
             stage.part.store(number, Relaxed);
             stage.show(part, &told, output)
         });
         stage.part.store(PARTS.len(), Relaxed);
-        shown
+        begun.and(shown)
     });
     report::take_stall_hook();
     shown.and_then(|()| stage.conclude(output))?;
@@ -126,13 +145,13 @@ impl Stage {
         }
     }
 
-    fn update(&self, pause: Duration) {
+    fn update(&self) {
         while self.part() < PARTS.len() {
             if self.part() >= UPDATING {
                 self.table.update(|table| vec![table[0] + 1; WORDS]);
                 self.updates.fetch_add(1, Relaxed);
             }
-            thread::sleep(pause);
+            thread::sleep(self.pause);
         }
     }
 
@@ -154,11 +173,15 @@ impl Stage {
         }
         output.heading(part.title)?;
         output.paragraph(part.text)?;
-        // A busy machine may take more lines to the limit, and to a report.
-        let (mut lines, mut is_shown) = (0, self.part() != STALLING);
-        while !output.must_stop() && (lines < part.lines || !is_shown) {
+        let is_stalling = self.part() == STALLING;
+        let lines_max = if is_stalling { part.lines * LONGER_MAX } else { part.lines };
+        let (mut lines, mut is_reported) = (0, false);
+        let is_at_limit = || self.table.domain().statistics().limit_waits > 0;
+        while lines < part.lines || (lines < lines_max && !(is_reported && is_at_limit())) {
             let begin = (Instant::now(), self.reads.load(Relaxed), self.updates.load(Relaxed));
-            thread::sleep(self.line);
+            if !output.wait(self.line, || true) {
+                return Ok(());
+            }
             let seconds = begin.0.elapsed().as_secs_f64();
             let rate = |more: u64| units::count((more as f64 / seconds).round() as u64);
             let reads = rate(self.reads.load(Relaxed) - begin.1);
@@ -170,13 +193,19 @@ impl Stage {
             lines += 1;
             for report in told.try_iter() {
                 output.paragraph(report)?;
-                is_shown |= self.table.domain().statistics().limit_waits > 0;
+                is_reported = true;
             }
+        }
+        let missing = [(is_reported, "stall report came"), (is_at_limit(), "limit was reached")];
+        for (_, what) in missing.iter().filter(|(is_there, _)| is_stalling && !is_there) {
+            output.paragraph(format!("This machine is busy: no {what} in {lines} lines."))?;
         }
         Ok(())
     }
 
     fn conclude(&self, output: &mut Output) -> Result<()> {
+        // What the updater left is freed, too, so that the figures add up.
+        self.table.domain().barrier();
         let counted = self.table.domain().statistics();
         output.heading("What the domain has counted")?;
         output.entries([
@@ -190,11 +219,14 @@ impl Stage {
     }
 }
 
-/// A stall report in a sentence.
-fn sentence(report: &StallReport) -> String {
-    let who = report.holdouts.first().map_or_else(String::new, |holdout| {
-        let place = holdout.began.map_or_else(String::new, |began| format!(", begun at {began}"));
-        format!(": thread {} is in a section{place}", holdout.thread_id.unwrap_or_default())
-    });
-    format!("Stall report: a grace period takes {:.1} s{who}.", report.age.as_secs_f64())
+/// A stall report in a sentence, if its reader was still there when it was made.
+fn sentence(report: &StallReport) -> Option<String> {
+    let holdout = report.holdouts.first()?;
+    let name = holdout.thread_name.as_deref().unwrap_or("without a name");
+    let place = holdout.began.map_or_else(String::new, |began| format!(", begun at {began}"));
+    let seconds = report.age.as_secs_f64();
+    Some(format!(
+        "Stall report: a grace period has taken {seconds:.1} s so far: the thread {name} is in a \
+         section{place}."
+    ))
 }

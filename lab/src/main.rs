@@ -87,7 +87,7 @@ enum Command {
     Simulate(simulate::SimulateArgs),
     /// Watch the library in a running process that serves statistics
     Top(top::TopArgs),
-    /// Show the library at work in half a minute, explained line by line
+    /// Show the library at work in half a minute, explained step by step
     Demo(demo::DemoArgs),
     /// Try to catch the library freeing what is still read
     #[command(override_help = torture::HELP)]

@@ -317,7 +317,9 @@ pub(super) fn save(
     let mut saved: Vec<Saved> = Vec::new();
     for load in loads {
         output.progress.announce(load);
+        let before = Instant::now();
         saved.push(Saved::new(load, &load.measure(program).map_err(as_usage)?));
+        output.progress.advance(before.elapsed());
     }
     for round in 0..limits.rounds_max {
         // As few as can be compared with are taken however long it takes.

@@ -112,6 +112,29 @@ fn a_program_that_is_no_rcu_is_told_so() {
 }
 
 #[test]
+fn a_candidate_that_cannot_be_run_is_not_condemned_and_says_why() {
+    let directory = tempfile::tempdir().unwrap();
+    let of_mode = |name, mode| {
+        let path = file(directory.path(), name, "#!/bin/sh\necho no lib.so >&2\nexit 127\n");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+        path
+    };
+    let own = Path::new(env!("CARGO_BIN_EXE_rcu"));
+    for (path, said) in [
+        (of_mode("dies", 0o755), "dies --version` fails: no lib.so; exit status: 127"),
+        (of_mode("plain", 0o644), "plain: Permission denied"),
+        (directory.path().join("missing"), "missing: No such file"),
+    ] {
+        for (base, candidate, code) in [(own, &*path, 125), (&*path, own, 2)] {
+            let mut command = rcu(["compare", "bench read", "--with"]);
+            let output = command.arg(base).arg("--candidate").arg(candidate).output().unwrap();
+            let (_, stderr) = expect_code(&output, code);
+            assert!(stderr.contains(said), "{said}: {stderr}");
+        }
+    }
+}
+
+#[test]
 fn what_cannot_be_measured_is_skipped_and_not_condemned() {
     let directory = tempfile::tempdir().unwrap();
     let good = program(directory.path(), "good", &[("quiescence", 1000)]);

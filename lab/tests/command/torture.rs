@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Once;
 
@@ -23,6 +23,13 @@ fn torture(args: &str) -> std::process::Output {
         }
     });
     run(["torture"].into_iter().chain(args.split(' ')))
+}
+
+/// A copy of the command without `rcu-torture` beside it.
+fn alone(directory: &Path) -> PathBuf {
+    let alone = directory.join("rcu");
+    std::fs::copy(env!("CARGO_BIN_EXE_rcu"), &alone).unwrap();
+    alone
 }
 
 #[test]
@@ -55,8 +62,10 @@ fn the_help_of_torture_is_there_without_its_program() {
     let program = Path::new(env!("CARGO_BIN_EXE_rcu")).with_file_name("rcu-torture");
     let mut program = Command::new(program);
     let (own, _) = expect_code(&program.arg0("rcu torture").arg("--help").output().unwrap(), 0);
+    let directory = tempfile::tempdir().unwrap();
+    let alone = alone(directory.path());
     for words in [["torture", "--help"], ["torture", "-h"], ["help", "torture"]] {
-        let (text, _) = expect_code(&run(words), 0);
+        let (text, _) = expect_code(&Command::new(&alone).args(words).output().unwrap(), 0);
         assert_eq!(text.trim_end(), own.trim_end(), "{words:?}: lab/src/help/torture.txt is old");
     }
 }
@@ -64,9 +73,8 @@ fn the_help_of_torture_is_there_without_its_program() {
 #[test]
 fn without_the_program_the_answer_says_how_to_build_it() {
     let directory = tempfile::tempdir().unwrap();
-    let alone = directory.path().join("rcu");
-    std::fs::copy(env!("CARGO_BIN_EXE_rcu"), &alone).unwrap();
-    let output = Command::new(&alone).args(["torture", "--seconds", "1"]).output().unwrap();
+    let output =
+        Command::new(alone(directory.path())).args(["torture", "--seconds", "1"]).output().unwrap();
     let (_, stderr) = expect_code(&output, 4);
     assert!(stderr.contains("cargo build --release -p quiescence-torture"), "{stderr}");
     assert!(stderr.contains("Usage: rcu torture [OPTIONS]"), "{stderr}");

@@ -192,9 +192,12 @@ fn help_shows_examples_and_exit_codes() {
 
 #[test]
 fn the_demo_shows_a_limit_that_holds_and_names_the_reader_that_stalls() {
-    let (stdout, _) = expect_code(&run(["demo", "--seconds", "3"]), 0);
+    let mut command = rcu(["demo", "--seconds", "3"]);
+    let output = command.env("QUIESCENCE_LIMIT_OBJECTS", "100").output().unwrap();
+    let (stdout, _) = expect_code(&output, 0);
     let words = stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-    for expected in [" reads/s ", "Stall report: a grace period takes", "begun at lab/src/demo.rs"]
+    for expected in
+        [" reads/s ", "the thread stalled-reader is in a section, begun at lab/src/demo.rs"]
     {
         assert!(words.contains(expected), "{expected}: {stdout}");
     }
@@ -203,8 +206,19 @@ fn the_demo_shows_a_limit_that_holds_and_names_the_reader_that_stalls() {
         line.split_whitespace().last().unwrap().replace(',', "").parse().unwrap()
     };
     assert!(count("waits at the limit") > 0 && count("stall reports") > 0, "{stdout}");
+    assert_eq!(count("versions replaced"), count("of them freed"), "{stdout}");
     assert!(count("versions replaced") > 400, "about as many as the limit holds: {stdout}");
     let is_above = |line: &&str| line.contains(" MiB wait") && !line.contains("  1 MiB wait");
     assert_eq!(stdout.lines().find(is_above), None, "{stdout}");
     refused(&["demo", "--seconds", "2"], "2 is not in 3..=60");
+}
+
+#[test]
+fn the_demo_left_an_old_document_as_if_it_were_its_own() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = file(directory.path(), "old.json", "{}");
+    for json in [path.to_str().unwrap(), "-"] {
+        refused(&["demo", "--json", json], "the demo is text; it has no JSON");
+    }
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "{}");
 }
