@@ -3,6 +3,7 @@
 
 use std::error::Error;
 use std::fs;
+use std::io::{self, Write};
 use std::num::ParseIntError;
 use std::path::PathBuf;
 
@@ -14,6 +15,15 @@ use clap_complete::Shell;
 use crate::exit::{Exit, Failure, Result};
 use crate::number;
 use crate::output::Output;
+
+/// Options that `-h` leaves to `--help`, so that it fits a screen.
+const RARE: &str = "all_rivals big blocks csv entries exact folder host_name hz limit markdown \
+                    max_keys metrics migrates minutes on_cpus paths pictures pinned plant \
+                    preemptible quiescent_every rounds run_ms seed skip sampler svg tickless \
+                    timeline together tree uniform variant vary warm_up within work work_a work_b \
+                    zero zipf";
+/// Those of the command itself that `rcu -h` has.
+const ALWAYS: &str = "quick json html verbose";
 
 /// The arguments of `rcu completions`.
 #[derive(clap::Args, Clone, Debug)]
@@ -31,28 +41,51 @@ pub(crate) struct ManArgs {
     dir: Option<PathBuf>,
 }
 
-/// Reads the command line; ends the process where it is wrong, or asks for help.
-pub(crate) fn parse<C: CommandFactory + FromArgMatches>() -> C {
+/// Reads the command line. If it is wrong, or asks for help, that is written here.
+pub(crate) fn parse<C: CommandFactory + FromArgMatches>() -> Result<C> {
     let mut command = grammar::<C>();
     let parsed = command
         .try_get_matches_from_mut(std::env::args_os())
         .and_then(|matches| C::from_arg_matches(&matches));
-    parsed.unwrap_or_else(|error| in_plain_words(error, &mut command).exit())
+    parsed.map_err(|error| {
+        let error = in_plain_words(error, &mut command);
+        let written = error.print().and_then(|()| io::stdout().flush());
+        match (error.use_stderr(), written) {
+            (true, _) => Failure::Told(Exit::Usage),
+            (false, Ok(())) => Failure::Told(Exit::Ok),
+            (false, Err(error)) => Failure::io("cannot write to standard output", error),
+        }
+    })
 }
 
 /// The grammar, in which a negative number is a value, which its option can refuse with its
-/// limits, rather than an unknown option.
+/// limits, rather than an unknown option; and the help of each command begins with an example.
 fn grammar<C: CommandFactory>() -> Command {
-    with_negative_numbers(C::command())
+    prepared(C::command(), "rcu")
 }
 
-fn with_negative_numbers(command: Command) -> Command {
+fn prepared(command: Command, words: &str) -> Command {
+    let is_of_it = |line: &&str| {
+        line.strip_prefix(words).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+    };
+    let example = include_str!("help/examples.txt").lines().find(is_of_it).unwrap_or(words);
     command
+        .before_help(format!("Example: {example}"))
         .mut_args(|argument| {
             let takes_value = argument.get_action().takes_values();
-            argument.allow_negative_numbers(takes_value)
+            let is_in = |ids: &str| ids.split_whitespace().any(|id| argument.get_id() == id);
+            let is_rare = if words == "rcu" { !is_in(ALWAYS) } else { is_in(RARE) };
+            let argument = argument.allow_negative_numbers(takes_value).hide_short_help(is_rare);
+            // Manual pages have the long help where the short one is hidden.
+            match argument.get_long_help().or(argument.get_help()).cloned() {
+                Some(help) => argument.long_help(help),
+                None => argument,
+            }
         })
-        .mut_subcommands(with_negative_numbers)
+        .mut_subcommands(|command| {
+            let words = format!("{words} {}", command.get_name());
+            prepared(command, &words)
+        })
 }
 
 /// The same error; one about digits says so without the words of the standard library.

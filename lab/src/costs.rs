@@ -11,6 +11,7 @@ use ::bench::units;
 use serde::Serialize;
 use serde_json::json;
 
+use crate::distinct::by_reason;
 use crate::exit::{Exit, Result};
 use crate::json;
 use crate::machine::{Machine, geometry};
@@ -106,6 +107,9 @@ pub(crate) fn print(costs: &Costs, output: &mut Output) -> Result<()> {
     let cycle = cycle.and_then(|row| row.ns).map(|ns| ns.median);
     let rows = costs.rows.iter().map(|row| cells(costs, row, cycle));
     let header = ["operation", "here", "cycles", &year, "efficiency"];
+    if costs.rows.iter().all(|row| row.ns.is_none()) {
+        return output.paragraph(&remarks(costs)[0]);
+    }
     output.table(output::table(&header, 1.., rows))?;
     // The figures that were measured.
     let interval = |row: &Cost| {
@@ -130,12 +134,13 @@ pub(crate) fn print(costs: &Costs, output: &mut Output) -> Result<()> {
 
 /// What there is to say below the table. What has no figure, and why, is too long for a cell.
 fn remarks(costs: &Costs) -> Vec<String> {
-    let one = |row: &Cost| Some(format!("{} ({})", row.name, row.missing.as_ref()?));
-    let missing: Vec<String> = costs.rows.iter().filter_map(one).collect();
+    let rows = costs.rows.iter();
+    let missing: Vec<_> =
+        rows.filter_map(|row| Some((&*row.name, row.missing.as_ref()?.to_string()))).collect();
     let published = costs.published;
     let mut remarks = Vec::new();
     if !missing.is_empty() {
-        remarks.push(format!("No figure: {}.", missing.join("; ")));
+        remarks.push(format!("No figure: {}.", by_reason(&missing, "rows")));
     }
     remarks.push(format!("{}: {} ({}).", published.year, published.machine, published.source));
     remarks.push(format!(
@@ -185,13 +190,16 @@ mod tests {
             missing: Some(missing),
             published_ns: None,
         };
-        let rows = vec![row("one", Missing::NeedsCpus(2)), row("two", Missing::NoMembarrier)];
+        let two = || Missing::NeedsCpus(2);
+        let rows = vec![row("one", two()), row("two", Missing::NoMembarrier), row("three", two())];
         let run = bench::slices::RunVerdict::default();
         let costs = Costs { published: bench::costs::published(), rows, run, section_ns: 100.0 };
         assert_eq!(cells(&costs, &costs.rows[0], None), ["one", "–", "–", "–", "–"]);
         let remarks = remarks(&costs);
-        let expected = "No figure: one (needs 2 CPUs); two (the kernel has no membarrier).";
+        let expected = "No figure: one, three (needs 2 CPUs); two (the kernel has no membarrier).";
         assert_eq!(remarks[0], expected);
         assert_eq!(remarks.len(), 3, "the source of the other column, and what efficiency is");
+        let many: Vec<_> = (0..31).map(|_| ("a", "interrupted".to_owned())).collect();
+        assert_eq!(by_reason(&many, "rows"), "31 rows (interrupted)");
     }
 }

@@ -10,3 +10,19 @@ pub(crate) fn distinct<T: PartialEq>(items: impl IntoIterator<Item = T>) -> Vec<
     }
     seen
 }
+
+/// Names with what they share in brackets: "a, b (why); c (why not)"; of many the number, with what
+/// they are.
+pub(crate) fn by_reason(named: &[(&str, String)], many: &str) -> String {
+    const NAMES_MAX: usize = 4;
+    let of_reason = |reason: &String| {
+        let names: Vec<&str> =
+            named.iter().filter(|(_, own)| own == reason).map(|(name, _)| *name).collect();
+        match names.len() {
+            count if count > NAMES_MAX => format!("{count} {many} ({reason})"),
+            _ => format!("{} ({reason})", names.join(", ")),
+        }
+    };
+    let reasons = distinct(named.iter().map(|(_, reason)| reason));
+    reasons.into_iter().map(of_reason).collect::<Vec<_>>().join("; ")
+}

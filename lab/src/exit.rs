@@ -54,6 +54,8 @@ pub(crate) enum Failure {
     },
     /// No thread reads standard output any more. Not an error.
     BrokenPipe,
+    /// Help was asked for, or the arguments are wrong, and that has been written.
+    Told(Exit),
 }
 
 impl Failure {
@@ -90,7 +92,7 @@ impl Failure {
     pub(crate) fn exit(&self) -> Exit {
         match self {
             Failure::Io { error, .. } if is_of_the_disk(error) => Exit::NotWritten,
-            Failure::Because(exit, _) => *exit,
+            Failure::Because(exit, _) | Failure::Told(exit) => *exit,
             Failure::Io { .. } => Exit::Usage,
             Failure::BrokenPipe => Exit::Ok,
         }
@@ -126,6 +128,7 @@ impl fmt::Display for Failure {
             Failure::Because(_, message) => f.write_str(message),
             Failure::Io { doing, error } => write!(f, "{doing}: {error}"),
             Failure::BrokenPipe => f.write_str("the reader of standard output has gone"),
+            Failure::Told(_) => f.write_str("the command line is no run"),
         }
     }
 }

@@ -6,8 +6,8 @@
 //! [`keys`], [`workload`] and [`draw`] make the input; [`advise`] runs every design on it;
 //! [`bench`] measures what the library promises, [`compare`] holds two versions of it against each
 //! other, [`diff`] says which functions differ, and [`top`] watches it in a running process;
-//! [`torture`] becomes another program. [`record`], [`html`] and [`plot`] make pages and other
-//! forms of what was said.
+//! [`demo`] shows it at work; [`torture`] becomes another program. [`record`], [`html`] and
+//! [`plot`] make pages and other forms of what was said.
 
 #![forbid(unsafe_code)]
 
@@ -16,6 +16,7 @@ mod arguments;
 mod bench;
 mod compare;
 mod costs;
+mod demo;
 mod diff;
 mod distinct;
 mod draw;
@@ -52,7 +53,7 @@ use output::{Output, OutputArgs};
 /// where the answer flips.
 #[derive(Debug, Parser)]
 #[command(name = "rcu", version = provenance::VERSION)]
-#[command(after_help = EXAMPLES, after_long_help = long_help())]
+#[command(max_term_width = 80, after_long_help = long_help())]
 #[command(args_conflicts_with_subcommands = true, args_override_self = true)]
 struct Cli {
     #[command(subcommand)]
@@ -68,30 +69,33 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Rank the designs for a workload, and say where the answer flips (the default)
-    #[command(after_help = EXAMPLES, after_long_help = long_help(), args_override_self = true)]
+    /// Rank designs for a workload; say where the answer flips (default)
+    #[command(after_long_help = long_help(), args_override_self = true)]
     Advise(advise::AdviseArgs),
-    /// Print what synchronisation costs on this machine, beside the table of 2005
+    /// Print what synchronisation costs here, next to the table of 2005
     Costs(costs::CostsArgs),
-    /// Measure single operations of the library beside those of its rivals
+    /// Measure single operations of the library and of its rivals
     #[command(after_long_help = include_str!("help/bench.txt").trim_ascii_end())]
     Bench(bench::BenchArgs),
-    /// Tell whether another version is faster: better, worse, the same, or too noisy
-    #[command(after_help = compare::HELP)]
+    /// Tell whether another version is better, worse or the same
+    #[command(after_long_help = compare::HELP, override_usage = compare::USAGE)]
     Compare(compare::CompareArgs),
-    /// Rank functions by what they cost more in one load than in another, for a unit of work
-    #[command(after_help = diff::HELP)]
+    /// Rank functions by what they cost more in one load than another
+    #[command(after_long_help = diff::HELP)]
     Diff(diff::DiffArgs),
     /// Replay published figures, and simulate what-if machines
     Simulate(simulate::SimulateArgs),
-    /// Watch what the library does in a running process that serves its statistics
+    /// Watch the library in a running process that serves statistics
     Top(top::TopArgs),
+    /// Show the library at work in half a minute, explained step by step
+    Demo(demo::DemoArgs),
     /// Try to catch the library freeing what is still read
+    #[command(override_help = torture::HELP)]
     Torture(torture::TortureArgs),
     /// Do what one of the library's hot paths does: for `rcu compare --instructions`
     #[command(hide = true)]
     Paths(compare::instructions::PathsArgs),
-    /// Print what makes a shell complete the arguments of this command
+    /// Print what makes a shell complete this command's arguments
     Completions(arguments::CompletionsArgs),
     /// Print the JSON Schema of the documents that --json writes
     Schema(schema::SchemaArgs),
@@ -101,7 +105,7 @@ enum Command {
 
 const EXAMPLES: &str = include_str!("help/rcu.txt").trim_ascii_end();
 
-/// The examples, and what is simplest.
+/// What is simplest, and the examples.
 fn long_help() -> String {
     format!("{}\n{EXAMPLES}", advise::simplest())
 }
@@ -109,13 +113,13 @@ fn long_help() -> String {
 fn main() -> ExitCode {
     let done = match torture::asked() {
         Some(args) => torture::run(&args),
-        None => run(&arguments::parse()),
+        None => arguments::parse().and_then(|cli| run(&cli)),
     };
     match done {
         Ok(exit) => exit.into(),
         Err(failure) => {
             // Who has closed the pipe knows.
-            if !matches!(failure, Failure::BrokenPipe) {
+            if !matches!(failure, Failure::BrokenPipe | Failure::Told(_)) {
                 output::print_error(&failure);
             }
             failure.exit().into()
@@ -142,7 +146,12 @@ fn run(cli: &Cli) -> Result<Exit> {
 
 fn dispatch(cli: &Cli, output: &mut Output) -> Result<Exit> {
     match &cli.command {
-        None => advise::run(&cli.advise, output),
+        None => {
+            if std::env::args_os().len() == 1 {
+                output.note("this takes half a minute, `rcu --quick` 15 s; `rcu -h` has the rest");
+            }
+            advise::run(&cli.advise, output)
+        }
         Some(Command::Advise(args)) => advise::run(args, output),
         Some(Command::Costs(args)) => costs::run(args, output),
         Some(Command::Bench(args)) => bench::run(args, output),
@@ -150,6 +159,7 @@ fn dispatch(cli: &Cli, output: &mut Output) -> Result<Exit> {
         Some(Command::Diff(args)) => diff::run(args, output),
         Some(Command::Simulate(args)) => simulate::run(args, output),
         Some(Command::Top(args)) => top::run(args, output),
+        Some(Command::Demo(args)) => demo::run(args, output),
         Some(Command::Torture(args)) => torture::run(args),
         Some(Command::Paths(args)) => compare::instructions::paths(args, output),
         Some(Command::Completions(args)) => arguments::completions::<Cli>(args, output),

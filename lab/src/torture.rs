@@ -2,12 +2,16 @@
 //! that who asks for advice need not wait for it.
 
 use std::ffi::OsString;
+use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::{env, io};
 
 use crate::exit::{Exit, Failure, Result};
 use crate::provenance::Provenance;
+
+/// What `rcu-torture --help` writes.
+pub(crate) const HELP: &str = include_str!("help/torture.txt");
 
 /// The arguments of `rcu torture`, which are those of `rcu-torture`.
 #[derive(clap::Args, Clone, Debug)]
@@ -24,20 +28,31 @@ pub(crate) fn asked() -> Option<TortureArgs> {
     (words.next()? == "torture").then(|| TortureArgs { arguments: words.collect() })
 }
 
-/// Becomes `rcu-torture`. Returns only where that is impossible.
+/// Becomes `rcu-torture`. Returns only where that is impossible; or with the help, which is there
+/// without that program.
 pub(crate) fn run(args: &TortureArgs) -> Result<Exit> {
+    if matches!(&args.arguments[..], [only] if only == "--help" || only == "-h") {
+        let written = io::stdout().write_all(HELP.as_bytes());
+        let written = written.and_then(|()| io::stdout().flush());
+        return written
+            .map(|()| Exit::Ok)
+            .map_err(|error| Failure::io("cannot write to standard output", error));
+    }
     let mut program =
         env::current_exe().map_err(|error| Failure::io("cannot find this program", error))?;
     program.set_file_name("rcu-torture");
     // Its document has the origin of the run, as every document has.
     let origin = serde_json::to_string(&Provenance::of_this_run(false)).unwrap_or_default();
     let mut command = Command::new(&program);
-    let error = command.args(&args.arguments).env("RCU_PROVENANCE", origin).exec();
+    // Its usage names what was typed.
+    command.arg0("rcu torture").args(&args.arguments).env("RCU_PROVENANCE", origin);
+    let error = command.exec();
     Err(match error.kind() {
         io::ErrorKind::NotFound => {
             let why = format!(
                 "there is no {}: build it with `cargo build --release -p quiescence-torture`, or \
-                 run it with `cargo run --release -p quiescence-torture -- OPTIONS`",
+                 run it with `cargo run --release -p quiescence-torture -- OPTIONS`\n\n\
+                 Usage: rcu torture [OPTIONS]\n\nFor more information, try 'rcu torture --help'.",
                 program.display()
             );
             Failure::Because(Exit::Unsupported, why)

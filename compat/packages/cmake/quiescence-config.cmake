@@ -1,5 +1,5 @@
 # Read-copy-update for user space, with liburcu's interface.
-#   find_package(quiescence 0.1 REQUIRED COMPONENTS memb)
+#   find_package(quiescence 0.2 REQUIRED COMPONENTS memb)
 #   target_link_libraries(program PRIVATE quiescence::memb)
 # Components, and targets: @COMPONENTS@ cxx; each but cxx as NAME-static too.
 set(_quiescence_components @COMPONENTS@)

@@ -110,11 +110,11 @@ fn cmake_finds_the_libraries_and_its_programs_hold() {
 fn cmake_is_told_of_a_version_or_a_component_that_is_not_there() {
     needs::or_return!(Cmake);
     for (wanted, complaint) in [
-        ("0.1 COMPONENTS memb", None),
+        ("0.2 COMPONENTS memb", None),
         ("", None),
-        ("0.2", Some("version: 0.1.0")),
-        ("1", Some("version: 0.1.0")),
-        ("0.1 COMPONENTS urcu", Some("there is no component urcu; there are: cds memb")),
+        ("0.3", Some("version: 0.2.0")),
+        ("1", Some("version: 0.2.0")),
+        ("0.2 COMPONENTS urcu", Some("there is no component urcu; there are: cds memb")),
     ] {
         let directory = scratch("find");
         let text_of_it = format!(

@@ -37,13 +37,14 @@ pub(super) fn disclosures(workload: &Workload, places: &[Place]) -> Vec<String> 
 
 /// The program of the recommended design, and what has to be said before it.
 pub(super) fn code(choice: &Place) -> (String, &'static str) {
-    let name = choice.design.name;
+    let (name, program) = (choice.design.name, choice.design.program);
+    let path = if program.contains("PATH/") { " (PATH: a clone of this repository)" } else { "" };
     let index = match choice.design.index {
         Some(KeyIndex::Buckets) => "bucket, with the list of its keys, and a Mutex for updaters",
         Some(KeyIndex::Fixed) => "key, in a map that does not change",
-        _ => return (format!("{name} in a program of its own:"), choice.design.program),
+        _ => return (format!("{name} in a program of its own{path}:"), program),
     };
-    (format!("{name} as one place; a table has one for each {index}:"), choice.design.program)
+    (format!("{name} as one place; a table has one for each {index}{path}:"), program)
 }
 
 /// Values above this are large: they take more than two cache lines, which CPUs fetch in pairs.

@@ -8,6 +8,7 @@ use bench::slices::RunVerdict;
 use bench::statistics::Spread;
 use bench::units;
 
+use crate::distinct::by_reason;
 use crate::exit::Result;
 use crate::html::{self, Markup};
 use crate::keys::Census;
@@ -164,18 +165,25 @@ impl Report {
         output.paragraph(self.run.to_string())?;
         for table in &self.tables {
             output.heading(self.title(table))?;
-            output.paragraph(table.by.sentence())?;
-            output.table(ranking_table(&table.places))?;
-            output.picture(|| throughput_bars(&table.places));
+            if !table.places.is_empty() {
+                output.paragraph(table.by.sentence())?;
+                output.table(ranking_table(&table.places))?;
+                output.picture(|| throughput_bars(&table.places));
+            }
             if table.places.iter().any(|place| place.update_ns.is_some()) {
                 output.picture(|| latencies(&table.places));
             }
-            for Unranked { name, missing } in &table.unranked {
-                output.paragraph(format!("{name} has no figure: {missing}."))?;
+            let one = |Unranked { name, missing }: &Unranked| (*name, missing.clone());
+            let unranked: Vec<_> = table.unranked.iter().map(one).collect();
+            if !unranked.is_empty() {
+                output.paragraph(format!("No figure: {}.", by_reason(&unranked, "designs")))?;
+            } else if table.places.is_empty() {
+                output.paragraph("Nothing was measured here.")?;
             }
         }
         if !self.places().is_empty() {
             output.paragraph(&TEXTS["columns"])?;
+            output.paragraph(&TEXTS["terms"])?;
             for remark in remarks::disclosures(&self.workload, self.places()) {
                 output.paragraph(remark)?;
             }
@@ -264,16 +272,19 @@ fn describe_keys(keys: &Census) -> String {
     )
 }
 
-/// The cells of one line of the ranking.
-fn ranking_cells(place: &Place) -> [String; 8] {
+/// The cells of one line of the ranking, which may be the fastest of its rank's.
+fn ranking_cells(place: &Place, is_fastest: bool) -> [String; 8] {
     let behind = match place.best_is_faster.median {
         1.0 => "–".to_owned(),
+        // Equal to the best, and in most slices faster.
+        times if times < 1.0 => "≈".to_owned(),
         times => format!("{}x", units::figures(times)),
     };
+    let mark = if is_fastest { "↑" } else { " " };
     [
         place.rank.to_string(),
         place.design.name.to_owned(),
-        units::figures(place.throughput.median / 1e6),
+        format!("{}{mark}", units::figures(place.throughput.median / 1e6)),
         match spread_percent(&place.throughput) {
             percent if percent.is_finite() => format!("{percent:.0} %"),
             _ => "–".to_owned(),
@@ -288,7 +299,10 @@ fn ranking_cells(place: &Place) -> [String; 8] {
 fn ranking_table(places: &[Place]) -> comfy_table::Table {
     let header = ["#", "design", "Mop/s", "±", "behind", "update", "waiting", "CPU"];
     let row = |place: &Place| {
-        let cells = ranking_cells(place).map(comfy_table::Cell::new);
+        let rank = || places.iter().filter(|one| one.rank == place.rank);
+        let speed = |one: &Place| one.throughput.median;
+        let is_fastest = rank().count() > 1 && rank().all(|one| speed(one) <= speed(place));
+        let cells = ranking_cells(place, is_fastest).map(comfy_table::Cell::new);
         cells.map(|cell| match place.design.ours {
             true => cell.add_attribute(comfy_table::Attribute::Bold),
             false => cell,
@@ -307,7 +321,9 @@ fn throughput_bars(places: &[Place]) -> Markup {
     };
     let title = "Throughput of each design; whiskers: the quartiles.";
     let axis = Axis::new(THROUGHPUT, Scale::Bars, units::figures);
-    plot::intervals(title, &axis, &places.iter().map(bar).collect::<Vec<_>>())
+    let mut sorted: Vec<&Place> = places.iter().collect();
+    sorted.sort_by(|a, b| b.throughput.median.total_cmp(&a.throughput.median));
+    plot::intervals(title, &axis, &sorted.into_iter().map(bar).collect::<Vec<_>>())
 }
 
 /// How long the updates of each design take.
@@ -380,4 +396,23 @@ fn sweep_lines(sweep: &Sweep) -> Markup {
     lines.sort_by(|a, b| b.ours.cmp(&a.ours).then_with(|| a.name.cmp(&b.name)));
     let axis = Axis::new(THROUGHPUT, Scale::Bars, units::figures);
     plot::lines(sweep.over.title(), &axis, &settings(sweep), &lines)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::advise::rank::tests::place;
+
+    #[test]
+    fn equals_of_a_rank_are_not_behind_and_the_fastest_is_marked() {
+        let mut places = [place("std-mutex", 1, 9e6), place("papaya", 1, 9.3e6)];
+        places[1].best_is_faster.median = 0.97;
+        let text = ranking_table(&places).to_string();
+        assert!(!text.contains("0.97x") && text.contains('≈'), "{text}");
+        assert!(text.contains("9.30↑") && text.matches('↑').count() == 1, "{text}");
+        let bars = format!("{:?}", throughput_bars(&places));
+        assert!(bars.find("papaya") < bars.find("std-mutex"), "the longest first: {bars}");
+        let alone = ranking_table(&[place("std-mutex", 1, 9e6), place("papaya", 2, 8e6)]);
+        assert!(!alone.to_string().contains('↑'), "one of a rank needs no mark: {alone}");
+    }
 }

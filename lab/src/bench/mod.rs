@@ -31,46 +31,62 @@ pub(crate) struct BenchArgs {
 /// What is measured.
 #[derive(clap::Subcommand, Clone, Debug)]
 enum What {
-    /// A read: enter a section, load the pointer, read its word, leave; one thread and two, and
-    /// inside another section
+    /// A read: enter a section, load the pointer, read its word, leave
+    ///
+    /// With one thread and two, and inside another section.
     #[command(mut_arg("cases", |arg| arg.value_parser(parser(&SUITES.read.groups))))]
     Read(Cases),
-    /// A grace period: alone, beside a busy reader, with 200 and with 10,000 idle threads
+    /// A grace period: alone, with a busy reader, with idle threads
+    ///
+    /// There are 200 idle threads, and then 10,000.
     Gp(GpArgs),
-    /// An update: replace an object of 64 bytes and retire the old one; and all that comes with it:
-    /// readers' tails, a hash table, callbacks, memory, a reader that stalls
+    /// An update: replace an object of 64 bytes and retire the old one
+    ///
+    /// And all that comes with it: readers' tails, a hash table, callbacks, memory, a reader that
+    /// stalls.
     #[command(mut_arg("cases", |arg| arg.value_parser(parser(&SUITES.update.groups))))]
     Update(Cases),
-    /// The engines of a domain on a path-lookup cache: time, CPU share and latencies of each
+    /// The engines of a domain on a path-lookup cache
+    ///
+    /// The time, the CPU share and the latencies of each.
     #[command(mut_arg("cases", |arg| arg.value_parser(parser(&SUITES.engines.groups))))]
     Engines(EnginesArgs),
-    /// Sleepable domains (SRCU): sections, a burst of grace periods, a reader that stays, memory
+    /// Sleepable domains (SRCU): sections, grace periods, memory
+    ///
+    /// Grace periods in a burst, and with a reader that stays.
     #[command(mut_arg("cases", |arg| arg.value_parser(parser(&SUITES.srcu.groups))))]
     Srcu(Cases),
-    /// What is done on the CPU's own words: reads that no grace period waits for, counters, locks,
-    /// references
+    /// Operations on the CPU's own words: counters, locks, references
+    ///
+    /// And reads that no grace period waits for.
     #[command(mut_arg("cases", |arg| arg.value_parser(parser(&SUITES.percpu.groups))))]
     Percpu(Cases),
-    /// An Arc in a place where it can be replaced, and hazard pointers: loads, stores, what waits
+    /// An Arc that can be replaced, and hazard pointers: loads, stores
+    ///
+    /// And what waits to be freed.
     #[command(mut_arg("cases", |arg| arg.value_parser(parser(&SUITES.cells.groups))))]
     Cells(Cases),
-    /// Concurrent maps: look-ups and updates of a thousand keys and of a million, memory, growth
+    /// Concurrent maps: look-ups, updates, memory, growth
+    ///
+    /// With a thousand keys and with a million.
     #[command(mut_arg("cases", |arg| arg.value_parser(parser(&SUITES.map.groups))))]
     Map(MapArgs),
-    /// Transformations from a lock to the right tool: programs before and after each of them
+    /// From a lock to the right tool: programs before and after
     #[command(mut_arg("cases", |arg| arg.value_parser(parser(&SUITES.tools.groups))))]
     Tools(ToolsArgs),
-    /// What the place of data in the caches costs: conflicts, false sharing, prefetch and more,
-    /// each with what it means for a Rust struct
+    /// What the place of data in the caches costs: conflicts, false sharing
+    ///
+    /// Also prefetch and more, each with what it means for a Rust struct.
     #[command(mut_arg("cases", |arg| arg.value_parser(parser(&SUITES.cache.groups))))]
     Cache(Cases),
-    /// The tables of README in nanoseconds, as Markdown: reads, replacing and look-ups of those
-    /// that are named there
+    /// The tables of README in nanoseconds, as Markdown
+    ///
+    /// Reads, replacing and look-ups of those that are named there.
     Readme(ReadmeArgs),
     /// Six pictures for README and docs/MEASURED.md, as SVG: reads, their latency, memory behind a
     /// reader that stalls, grace periods, maps, and what a user compiles
     Pictures(PicturesArgs),
-    /// The liburcu-compatible libraries beside Debian's, under the same C program
+    /// The liburcu-compatible libraries and Debian's, under one C program
     #[command(mut_arg("cases", |arg| arg.value_parser(parser(&SUITES.compat.groups))))]
     Compat(CompatArgs),
 }

@@ -15,7 +15,7 @@ use super::decide::{Rule, Verdict, next_look};
 use super::instructions::Counted;
 use super::load::{Key, Load, Program, Quality, Run};
 use crate::exit::{Exit, Failure, Result};
-use crate::output::Output;
+use crate::output::{Output, Progress};
 
 /// With whom the new program is compared.
 #[derive(Debug)]
@@ -93,8 +93,11 @@ impl Contest {
         loads: Vec<Load>,
         (metrics, all_rivals): (&[String], bool),
         limits: Limits,
+        progress: &mut Progress,
     ) -> Result<()> {
         for load in loads {
+            progress.announce(&load);
+            let before = Instant::now();
             if limits.is_over() {
                 let few = format!("{load}: the time was over before each load was measured once");
                 return Err(Failure::undecided(format!("{few}; give --time more, or fewer loads")));
@@ -118,6 +121,7 @@ impl Contest {
                 return Err(Failure::usage(message));
             }
             self.matches.push(Match { load, pairs });
+            progress.advance(before.elapsed());
         }
         Ok(())
     }
@@ -312,7 +316,10 @@ pub(super) fn save(
 ) -> Result<Vec<Saved>> {
     let mut saved: Vec<Saved> = Vec::new();
     for load in loads {
+        output.progress.announce(load);
+        let before = Instant::now();
         saved.push(Saved::new(load, &load.measure(program).map_err(as_usage)?));
+        output.progress.advance(before.elapsed());
     }
     for round in 0..limits.rounds_max {
         // As few as can be compared with are taken however long it takes.
@@ -409,7 +416,10 @@ mod tests {
         contest.run(limits, &mut output).unwrap();
         assert!(contest.pairs().all(|pair| pair.base.is_empty()), "nothing was begun");
         let loads = vec!["bench read".parse().unwrap()];
-        let failure = contest.prepare(loads, (&[], false), limits).unwrap_err().to_string();
+        let failure = contest
+            .prepare(loads, (&[], false), limits, &mut output.progress)
+            .unwrap_err()
+            .to_string();
         assert!(failure.contains("give --time more"), "{failure}");
     }
 

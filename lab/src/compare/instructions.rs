@@ -9,6 +9,7 @@
 use std::fmt;
 use std::path::Path;
 use std::process::{Command, Output};
+use std::time::Duration;
 
 use bench::statistics::{Ratio, spread};
 use serde::Serialize;
@@ -164,7 +165,7 @@ fn known(program: &Program) -> Result<Vec<String>, String> {
 
 /// Compares the paths that both programs know, or those that are asked for.
 pub(super) fn run(args: &CompareArgs, new: Program, base: &Path, page: &mut Page) -> Result<Exit> {
-    let base = Program::at(base)?;
+    let base = Program::at(base, Exit::Usage)?;
     let old = known(&base).map_err(Failure::usage)?;
     let mut paths = known(&new).map_err(Failure::undecided)?;
     let is_asked = |path: &String| args.paths.is_empty() || args.paths.contains(path);
@@ -177,6 +178,9 @@ pub(super) fn run(args: &CompareArgs, new: Program, base: &Path, page: &mut Page
     let mut counted = Counted { by, operations: COUNT, base: None, candidate: None };
     let rule = Rule { threshold_percent: args.threshold, figures: paths.len() };
     let mut pairs = Vec::new();
+    // About what a path takes with Valgrind, on both sides.
+    let each = Duration::from_secs(3);
+    page.progress.begin(each * paths.len() as u32);
     for path in paths {
         if page.must_stop() {
             break;
@@ -191,7 +195,9 @@ pub(super) fn run(args: &CompareArgs, new: Program, base: &Path, page: &mut Page
             pair.judged = Some(judge(&pair.base, &pair.new, rule));
         }
         pairs.push(pair);
+        page.progress.advance(each);
     }
+    page.progress.end();
     let interrupted = page.interrupt.requested();
     if pairs.is_empty() {
         return Err(page.stopped());

@@ -160,7 +160,7 @@ impl Load {
         if let Some(percent) = program.planted_percent.filter(|_| self.words[0] == "bench") {
             command.args(["--plant", &percent.to_string()]);
         }
-        self.read(program, &run(&mut command)?)
+        self.read(program, &run(&mut command).map_err(Failure::undecided)?)
     }
 
     /// What a process has told that has ended.
@@ -168,16 +168,18 @@ impl Load {
         if output.status.code() == Some(Exit::Interrupted as i32) {
             return Err(Failure::interrupted());
         }
-        let complaint = || {
-            let text = String::from_utf8_lossy(&output.stderr);
-            let line = text.lines().find(|line| line.starts_with("error:"));
-            line.map_or_else(|| output.status.to_string(), str::to_owned)
-        };
         let place = format!("{} {self}", program.path.display());
         let document = serde_json::from_slice(&output.stdout)
-            .map_err(|_| Failure::undecided(format!("{place}: {}", complaint())))?;
+            .map_err(|_| Failure::undecided(format!("{place}: {}", complaint(output))))?;
         Run::of(&document).map_err(|reason| Failure::undecided(format!("{place}: {reason}")))
     }
+}
+
+/// Why a process failed: its status, and what it said of it.
+fn complaint(output: &Output) -> String {
+    let text = String::from_utf8_lossy(&output.stderr);
+    let line = text.lines().find(|line| line.starts_with("error:")).or(text.lines().last());
+    line.map_or_else(String::new, |line| format!("{line}; ")) + &output.status.to_string()
 }
 
 /// Runs a program to its end.
@@ -202,10 +204,22 @@ impl Program {
         Ok(Program { path, planted_percent: None })
     }
 
-    /// The one in this file.
-    pub(crate) fn at(path: &Path) -> Result<Program> {
-        let path = path.canonicalize().map_err(|error| Failure::file("run", path, error))?;
-        Ok(Program { path, planted_percent: None })
+    /// The one in this file, if it calls itself a version of this command; else fails with the exit
+    /// code `wrong`.
+    pub(crate) fn at(path: &Path, wrong: Exit) -> Result<Program> {
+        let cannot = |failure: Failure| Failure::Because(wrong, failure.to_string());
+        let canonical = path.canonicalize().map_err(|error| Failure::file("run", path, error));
+        let file = canonical.map_err(cannot)?;
+        let version = run(Command::new(&file).arg("--version")).map_err(cannot)?;
+        let path = path.display();
+        let why = match version.status.success() {
+            false => format!("`{path} --version` fails: {}", complaint(&version)),
+            true if version.stdout.starts_with(b"rcu ") => {
+                return Ok(Program { path: file, planted_percent: None });
+            }
+            true => format!("`{path}` is not a version of rcu"),
+        };
+        Err(Failure::Because(wrong, why))
     }
 }
 

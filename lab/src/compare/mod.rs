@@ -31,6 +31,10 @@ const LOADS: [&str; 4] = [
 ];
 
 pub(crate) const HELP: &str = include_str!("../help/compare.txt").trim_ascii_end();
+pub(crate) const USAGE: &str = "\
+rcu compare [OPTIONS] --with <PROGRAM> [LOAD]...
+       rcu compare [OPTIONS] --baseline <NAME> [LOAD]...
+       rcu compare [OPTIONS] --save <NAME> [LOAD]...";
 
 /// The arguments of `rcu compare`.
 #[derive(clap::Args, Clone, Debug)]
@@ -104,7 +108,7 @@ pub(crate) fn run(args: &CompareArgs, output: &mut Output) -> Result<Exit> {
     let folder = || args.folder.clone().map_or_else(baseline::folder, Ok);
     let new = match &args.candidate {
         None => Program::own()?,
-        Some(path) => Program::at(path)?,
+        Some(path) => Program::at(path, Exit::Undecided)?,
     };
     let new = Program { planted_percent: args.plant, ..new };
     if let Some(name) = &args.base.save {
@@ -114,7 +118,7 @@ pub(crate) fn run(args: &CompareArgs, output: &mut Output) -> Result<Exit> {
         return instructions::run(args, new, base, output);
     }
     let base = match (&args.base.with, &args.base.baseline) {
-        (Some(path), _) => Base::Program(Program::at(path)?),
+        (Some(path), _) => Base::Program(Program::at(path, Exit::Usage)?),
         (None, Some(name)) => Base::Saved(Baseline::read(&folder()?, name)?),
         (None, None) => return Err(Failure::usage("give --with, --baseline or --save")),
     };
@@ -131,7 +135,9 @@ pub(crate) fn run(args: &CompareArgs, output: &mut Output) -> Result<Exit> {
     let (matches, runs) = (Vec::new(), Runs::default());
     let mut contest = Contest { new, base, matches, runs, threshold_percent, seed, counted: None };
     let begin = Instant::now();
-    contest.prepare(loads, (&args.metrics, args.all_rivals), limits)?;
+    output.progress.begin(args.time());
+    let deciding = (&*args.metrics, args.all_rivals);
+    contest.prepare(loads, deciding, limits, &mut output.progress)?;
     // What has passed is gone as well.
     let enough = begin.elapsed() * (decide::ROUNDS_MIN as u32 + 1);
     if enough > args.time() {
@@ -142,7 +148,6 @@ pub(crate) fn run(args: &CompareArgs, output: &mut Output) -> Result<Exit> {
             enough.as_secs_f64().ceil()
         ));
     }
-    output.progress.begin(limits.until.saturating_duration_since(Instant::now()));
     contest.run(limits, output)?;
     output.progress.end();
     let interrupted = output.interrupt.requested();

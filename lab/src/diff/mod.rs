@@ -98,7 +98,8 @@ pub(crate) fn run(args: &DiffArgs, output: &mut Output) -> Result<Exit> {
 impl Input {
     fn of(text: &str, program: Option<&Path>) -> Result<Input> {
         if let Ok(load) = text.parse() {
-            let program = program.map_or_else(Program::own, Program::at)?;
+            let at = |path| Program::at(path, Exit::Usage);
+            let program = program.map_or_else(Program::own, at)?;
             return Ok(Input::Load(load, program));
         }
         let path = Path::new(text);

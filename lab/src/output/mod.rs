@@ -13,7 +13,7 @@ mod text;
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anstream::AutoStream;
 use anstyle::{AnsiColor, Style};
@@ -314,6 +314,19 @@ impl Output {
             self.interrupt.request();
         }
         self.interrupt.requested()
+    }
+
+    /// Waits this long: whether to the end. The run may have to stop, and `goes_on` say no.
+    pub(crate) fn wait(&self, time: Duration, mut goes_on: impl FnMut() -> bool) -> bool {
+        const MOMENT: Duration = Duration::from_millis(20);
+        let until = Instant::now() + time;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() || self.must_stop() || !goes_on() {
+                return left.is_zero();
+            }
+            std::thread::sleep(left.min(MOMENT));
+        }
     }
 
     /// Why a run that was stopped has nothing to show.

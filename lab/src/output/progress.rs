@@ -1,7 +1,7 @@
 //! The progress of a long run on standard error, and what those who measure see of the output.
 
 use std::fmt::Display;
-use std::io::{self, IsTerminal};
+use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 use bench::Host;
@@ -28,7 +28,8 @@ impl Host for Output {
     }
 }
 
-/// The progress of a long run: a bar with the time left.
+/// The progress of a long run: a bar with the time left; or a line now and then, if standard error
+/// is no terminal.
 ///
 /// It is drawn only when told to, between measurements: a thread that redraws on a
 /// tick would disturb what is being measured.
@@ -38,7 +39,13 @@ pub(crate) struct Progress {
     start: Instant,
     total: Duration,
     done: Duration,
+    /// When the next line is due, where there is no bar.
+    next_line: Duration,
 }
+
+/// No line is written of a run that takes less than this.
+const FIRST_LINE: Duration = Duration::from_secs(2);
+const LINE_EVERY: Duration = Duration::from_secs(10);
 
 impl Progress {
     /// Of a run of about `total`; nothing is drawn of one that takes no time.
@@ -52,7 +59,7 @@ impl Progress {
         if let Ok(style) = ProgressStyle::with_template("{bar:30} {prefix} left  {wide_msg}") {
             bar.set_style(style);
         }
-        Progress { bar, start: Instant::now(), total, done: Duration::ZERO }
+        Progress { bar, start: Instant::now(), total, done: Duration::ZERO, next_line: FIRST_LINE }
     }
 
     /// Shows a run of about `total`.
@@ -67,8 +74,8 @@ impl Progress {
 
     /// Says what is being done now.
     pub(crate) fn announce(&mut self, what: impl Display) {
-        self.draw();
         self.bar.set_message(what.to_string());
+        self.draw();
     }
 
     /// Says that `by` more of the total is done.
@@ -83,13 +90,32 @@ impl Progress {
         self.bar.set_length(self.total.as_millis() as u64);
     }
 
-    fn draw(&self) {
+    /// Draws what is left now.
+    pub(crate) fn draw(&mut self) {
         // On a busy machine everything takes longer than planned, and what is left will too.
         let planned = self.total.saturating_sub(self.done).as_secs_f64();
-        let slower = self.start.elapsed().as_secs_f64() / self.done.as_secs_f64().max(1.0);
+        let elapsed = self.start.elapsed();
+        // What took a moment only tells little.
+        let slower = match self.done * 20 > self.total {
+            true => elapsed.as_secs_f64() / self.done.as_secs_f64().max(1.0),
+            false => 1.0,
+        };
         let left = (planned * slower.max(1.0)).ceil();
         self.bar.set_prefix(format!("{left:>3} s"));
         self.bar.set_position(self.done.as_millis() as u64);
+        if self.bar.is_hidden() && self.is_line_due(elapsed) {
+            // A line that cannot be written has no thread to read it.
+            let _ = writeln!(io::stderr(), "{left:.0} s left: {}", self.bar.message());
+        }
+    }
+
+    /// Whether a line is due at this time of the run; if so, when the next one is.
+    fn is_line_due(&mut self, elapsed: Duration) -> bool {
+        let is_due = !self.total.is_zero() && elapsed >= self.next_line;
+        if is_due {
+            self.next_line = elapsed + LINE_EVERY;
+        }
+        is_due
     }
 
     /// Takes the bar off the screen while something else is written.
@@ -101,5 +127,21 @@ impl Progress {
 impl Drop for Progress {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_run_writes_a_line_now_and_then_to_a_file() {
+        let due_at = |total: u64| {
+            let mut progress = Progress::new(Duration::from_secs(total));
+            let is_due = |second: &u64| progress.is_line_due(Duration::from_secs(*second));
+            (0..30).filter(is_due).collect::<Vec<u64>>()
+        };
+        assert_eq!(due_at(60), [2, 12, 22]);
+        assert_eq!(due_at(0), [0; 0], "no run");
     }
 }

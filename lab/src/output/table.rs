@@ -43,33 +43,37 @@ pub(super) fn fitted(mut table: Table, width: u16) -> String {
 /// Cells of at most so many characters are a number with its unit: one word.
 const FIGURE_CHARACTERS: usize = 9;
 
-/// Makes every column wide enough for its words, and for a number beside its unit, as long as the
-/// window has room for that: half a number on a line is another number.
+/// Makes every column wide enough for its words, and for a number beside its unit: half a number
+/// on a line is another number.
 fn keep_words_whole(table: &mut Table, width: u16) {
-    // Narrow windows lose blanks between columns first, then units beside numbers.
-    let attempts = [(FIGURE_CHARACTERS, 1), (FIGURE_CHARACTERS, 0), (0, 1), (0, 0)];
-    for (figure_characters, left) in attempts {
+    // Narrow windows lose blanks between columns first; then names are broken, between words. What
+    // has no room even so is wider than the window.
+    let attempts = [(true, (1, 1)), (true, (0, 1)), (false, (0, 1)), (false, (0, 0))];
+    for (names_are_whole, padding) in attempts {
         table.column_iter_mut().for_each(|column| {
-            column.set_padding((left, 1));
+            column.set_padding(padding);
+            if !names_are_whole {
+                column.remove_constraint();
+            }
         });
-        let least = least_widths(table, figure_characters);
         // Between two columns there is a line, which is blank in our tables.
-        let total: usize = least.iter().map(|(width, padding)| width + padding + 1).sum();
-        if total > usize::from(width) + 1 {
+        let least = least_widths(table);
+        let total = (least.iter().map(|width| width + 1).sum::<u16>()).saturating_sub(1);
+        if total > width && padding != (0, 0) {
             continue;
         }
-        for (column, (width, padding)) in table.column_iter_mut().zip(least) {
+        table.set_width(width.max(total));
+        for (column, width) in table.column_iter_mut().zip(least) {
             if column.constraint().is_none() {
-                let width = Width::Fixed(u16::try_from(width + padding).unwrap_or(u16::MAX));
-                column.set_constraint(ColumnConstraint::LowerBoundary(width));
+                column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(width)));
             }
         }
         return;
     }
 }
 
-/// How wide each column has to be, and the padding beside it.
-fn least_widths(table: &Table, figure_characters: usize) -> Vec<(usize, usize)> {
+/// How wide each column has to be, with its padding.
+fn least_widths(table: &Table) -> Vec<u16> {
     let characters = |text: &str| text.chars().count();
     let words = |text: &str| text.split_whitespace().map(characters).max().unwrap_or(0);
     let lines = |text: &str| text.lines().map(characters).max().unwrap_or(0);
@@ -78,12 +82,13 @@ fn least_widths(table: &Table, figure_characters: usize) -> Vec<(usize, usize)> 
         let head = table.header().and_then(|header| header.cell_iter().nth(number));
         let head = head.map(Cell::content).unwrap_or_default();
         let cell = |text: String| match lines(&text) {
-            length if is_whole || length <= figure_characters => length,
+            length if is_whole || length <= FIGURE_CHARACTERS => length,
             _ => words(&text),
         };
         let body = table.column_cells_iter(number).flatten().map(|each| cell(each.content())).max();
         let head = if is_whole { lines(&head) } else { words(&head) };
-        (head.max(body.unwrap_or(0)), usize::from(column.padding_width()))
+        let width = u16::try_from(head.max(body.unwrap_or(0))).unwrap_or(u16::MAX);
+        width.saturating_add(column.padding_width())
     };
     table.column_iter().enumerate().map(|(number, column)| least(column, number)).collect()
 }
@@ -92,32 +97,41 @@ fn least_widths(table: &Table, figure_characters: usize) -> Vec<(usize, usize)> 
 mod tests {
     use super::*;
 
+    /// The lines of a table with a long name in each row, as they are in a window of this width.
+    fn lines(width: u16) -> Vec<String> {
+        let rows = [
+            ["adaptive", "1,612,571", "48,084", "19.73 µs"],
+            ["a name that is long", "a sentence of some length", "0", "–"],
+        ];
+        let table = table(&["", "locks taken", "of them contended", "p50"], [], rows);
+        fitted(table, width).lines().map(str::to_owned).collect()
+    }
+
+    fn is_in(lines: &[String], whole: &str) -> bool {
+        lines.iter().any(|line| line.contains(whole))
+    }
+
     #[test]
     fn neither_words_nor_numbers_are_broken_while_there_is_room() {
-        let lines = |width: u16| -> Vec<String> {
-            let rows = [
-                ["adaptive", "1,612,571", "48,084", "19.73 µs"],
-                ["a name that is long", "a sentence of some length", "0", "–"],
-            ];
-            let mut table = table(&["", "locks taken", "of them contended", "p50"], [], rows);
-            table.set_width(width);
-            keep_words_whole(&mut table, width);
-            table.lines().collect()
-        };
-        for width in [56, 60, 80] {
+        for width in [53, 56, 60, 80] {
             let lines = lines(width);
             assert!(lines.iter().all(|line| line.chars().count() <= width.into()), "{lines:?}");
             for whole in ["1,612,571", "contended", "sentence", "19.73 µs", "a name that is long"]
             {
-                assert!(lines.iter().any(|line| line.contains(whole)), "{whole} in {lines:?}");
+                assert!(is_in(&lines, whole), "{whole} in {lines:?}");
             }
         }
-        // Without room for blanks, and then for a unit beside its number, words are still whole.
-        assert!(lines(53).iter().any(|line| line.contains("19.73 µs")), "{:?}", lines(53));
-        for width in [53, 50, 49] {
+    }
+
+    #[test]
+    fn a_number_is_never_split_from_its_unit_names_give_way() {
+        for width in [40, 45, 50] {
             let lines = lines(width);
-            assert!(lines.iter().any(|line| line.contains("19.73 ")), "{lines:?}");
-            assert!(lines.iter().any(|line| line.contains("contended")), "{lines:?}");
+            for whole in ["1,612,571", "contended", "sentence", "19.73 µs", "adaptive"] {
+                assert!(is_in(&lines, whole), "{whole} in {lines:?}");
+            }
+            assert!(!is_in(&lines, "a name that is long"), "{lines:?}");
         }
+        assert!(lines(45).iter().all(|line| line.chars().count() <= 45), "{:?}", lines(45));
     }
 }

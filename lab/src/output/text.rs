@@ -16,7 +16,8 @@ const WIDTH_MAX: u16 = 140;
 /// A part of what there is to say as it stands in a window of this width.
 pub(super) fn of(block: &Block, width: u16) -> String {
     let bold = Style::new().bold();
-    let heading = |text: &str| format!("{bold}{text}{bold:#}\n");
+    let heading =
+        |text: &str| format!("{bold}{}{bold:#}\n", wrap("", text, 0, width.into()).trim_end());
     let paragraph = |text: &String| wrap("", text, 0, width.into());
     match block {
         Block::Heading(text) => heading(text),

@@ -49,14 +49,18 @@ pub(crate) fn run(args: &SimulateArgs, output: &mut Output) -> Result<Exit> {
         list::print(output)?;
         return Ok(Exit::Ok);
     }
-    let what_if = &args.what_if;
+    let is_srcu = args.what_if.engine.iter().any(|name| name == srcu::NAME);
+    let what_if = &match args.quick {
+        true => args.what_if.clone().shortened(is_srcu),
+        false => args.what_if.clone(),
+    };
     let exit = if args.published {
         published::run(args.vary, output)
     } else if args.suite {
         suite::run(args, output)
     } else if args.validate {
         validate::run(args.quick, output)
-    } else if what_if.engine.iter().any(|name| name == srcu::NAME) {
+    } else if is_srcu {
         srcu::run(what_if, output)
     } else {
         what_if::run(what_if, output)

@@ -9,13 +9,18 @@ use std::str::FromStr;
 use clap::Parser;
 use clap::builder::{PossibleValuesParser, RangedU64ValueParser, TypedValueParser};
 
+use simulate::Setup;
+
 use crate::number;
+
+/// Calls of a run of SRCU.
+const SRCU_CALLS: u64 = 8_000;
 
 const EXAMPLES: &str = include_str!("../help/simulate.txt").trim_ascii_end();
 
 /// Replays published figures, and simulates what-if machines.
 #[derive(clap::Args, Clone, Debug)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct SimulateArgs {
     /// Print every published figure beside what the model gives
     #[arg(long, conflicts_with_all = ["WhatIfArgs", "suite", "validate", "list"])]
@@ -31,8 +36,8 @@ pub(crate) struct SimulateArgs {
     /// and compare: takes a minute
     #[arg(long, group = "workloads", conflicts_with_all = ["WhatIfArgs", "list"])]
     pub(super) validate: bool,
-    /// With --suite: runs of a quarter; with --validate: fewer of them, and coarser costs
-    #[arg(long, requires = "workloads")]
+    /// Shorter runs: a tenth of the default; with --suite a quarter; with --validate also fewer
+    #[arg(long, conflicts_with_all = ["published", "list"])]
     pub(super) quick: bool,
     /// With --suite: only these of its workloads
     #[arg(
@@ -108,6 +113,21 @@ pub(super) struct WhatIfArgs {
     /// How many grace periods of each run the picture and the JSON show [default: 32]
     #[arg(long, value_name = "N")]
     pub(super) timeline: Option<usize>,
+}
+
+impl WhatIfArgs {
+    /// The same with a tenth of what a run has unless that is given: of virtual time, or of SRCU's
+    /// calls.
+    pub(super) fn shortened(mut self, is_srcu: bool) -> Self {
+        if !is_srcu {
+            let usual = Setup::default();
+            self.duration.get_or_insert(usual.duration / 10);
+            self.warm_up.get_or_insert(usual.warm_up / 10);
+        } else if self.set.iter().all(|set| set.name != "calls") {
+            self.set.push(Set { name: "calls".to_owned(), values: vec![SRCU_CALLS / 10] });
+        }
+        self
+    }
 }
 
 /// A line of words as arguments.
@@ -197,5 +217,16 @@ mod tests {
     fn what_goes_together_is_taken() {
         assert!(parse("--suite --quick").is_ok());
         assert!(parse("--validate --quick").is_ok());
+    }
+
+    #[test]
+    fn a_quick_run_is_a_tenth_unless_its_length_is_given() {
+        let shortened = |args: &str, is_srcu| parse(args).unwrap().what_if.shortened(is_srcu);
+        let short = shortened("--quick", false);
+        assert_eq!((short.duration, short.warm_up), (Some(100_000_000), Some(10_000_000)));
+        assert_eq!(shortened("--quick --duration 7ns", false).duration, Some(7));
+        assert_eq!(shortened("--quick", true).set, ["calls=800".parse().unwrap()]);
+        let given = shortened("--quick --set calls=5", true);
+        assert_eq!((given.set.len(), given.duration), (1, None));
     }
 }

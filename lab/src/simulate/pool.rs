@@ -8,7 +8,7 @@ use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::Duration;
 
@@ -99,7 +99,13 @@ pub(super) fn run<R: Send + Sync>(jobs: &[Job<'_, R>], output: &mut Output) -> V
 
 /// Draws the progress until every thread has ended.
 fn listen<R>(jobs: &[Job<'_, R>], news: &Receiver<News>, output: &mut Output) {
-    for (begins, by) in news {
+    loop {
+        // Some jobs tell only that they have ended.
+        let (begins, by) = match news.recv_timeout(Duration::from_secs(1)) {
+            Ok(news) => news,
+            Err(RecvTimeoutError::Timeout) => (None, Duration::ZERO),
+            Err(RecvTimeoutError::Disconnected) => return,
+        };
         // A closed pipe ends the jobs as Ctrl-C does.
         let _ = output.must_stop();
         if let Some(job) = begins {

@@ -186,7 +186,7 @@ fn print(judged: &[Judged], output: &mut Output) -> Result<()> {
     output.paragraph(format!("Aims that are met: {}; missed: {}.", reached.len(), not.len()))?;
     for judged in judged {
         for target in judged.targets.iter().filter(|target| !target.reached) {
-            output.line(miss(judged, target))?;
+            output.paragraph(miss(judged, target))?;
         }
     }
     Ok(())

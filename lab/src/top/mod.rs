@@ -10,7 +10,7 @@ mod terminal;
 mod view;
 
 use std::io::{self, IsTerminal, Write};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -23,9 +23,6 @@ use view::Order;
 
 /// The JSON that this command writes, and its version; see `docs/JSON.md`.
 const SCHEMA: SchemaId = SchemaId("quiescence/top", 1);
-
-/// How often the wait for the next look asks whether Ctrl-C has come.
-const MOMENT: Duration = Duration::from_millis(20);
 
 /// The arguments of `rcu top`.
 #[derive(clap::Args, Clone, Debug)]
@@ -69,7 +66,13 @@ pub(crate) fn run(args: &TopArgs, output: &mut Output) -> Result<Exit> {
     let mut order = args.sort;
     let mut earlier = first;
     loop {
-        if !wait(args.interval, output, keyboard.as_ref(), &mut order) {
+        // Ends early if the user has had enough.
+        let is_whole = output.wait(args.interval, || {
+            let key = keyboard.as_ref().and_then(Keyboard::key);
+            order = if key == Some(b's') { order.next() } else { order };
+            key != Some(b'q')
+        });
+        if !is_whole {
             return Ok(Exit::Ok);
         }
         let later = match find::ask(&socket) {
@@ -89,33 +92,6 @@ pub(crate) fn run(args: &TopArgs, output: &mut Output) -> Result<Exit> {
         output.line("q ends this, s sorts.")?;
         earlier = later;
     }
-}
-
-/// Waits for the next look; not to its end if the user has had enough. A key may change the order.
-fn wait(
-    interval: Duration,
-    output: &Output,
-    keyboard: Option<&Keyboard>,
-    order: &mut Order,
-) -> bool {
-    let until = Instant::now() + interval;
-    while !output.interrupt.requested() {
-        let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return true;
-        }
-        let moment = left.min(MOMENT);
-        let Some(keyboard) = keyboard else {
-            std::thread::sleep(moment);
-            continue;
-        };
-        match keyboard.key(moment) {
-            Some(b'q') => return false,
-            Some(b's') => *order = order.next(),
-            _ => {}
-        }
-    }
-    false
 }
 
 /// Begins the terminal's window anew.

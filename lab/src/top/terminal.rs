@@ -1,7 +1,6 @@
 //! The terminal while `rcu top` draws on it: keys come at once and are not shown.
 
 use std::io::{self, IsTerminal};
-use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
@@ -24,16 +23,12 @@ impl Keyboard {
         Keyboard { before }
     }
 
-    /// Waits for a key, at most so long.
-    pub(super) fn key(&self, timeout: Duration) -> Option<u8> {
-        if self.before.is_none() {
-            std::thread::sleep(timeout);
-            return None;
-        }
+    /// The key that was pressed, if one was.
+    pub(super) fn key(&self) -> Option<u8> {
+        self.before.as_ref()?;
         let stdin = io::stdin();
         let mut fds = [PollFd::new(&stdin, PollFlags::IN)];
-        let timeout = Timespec::try_from(timeout).ok()?;
-        let ready = poll(&mut fds, Some(&timeout)).is_ok_and(|ready| ready > 0);
+        let ready = poll(&mut fds, Some(&Timespec::default())).is_ok_and(|ready| ready > 0);
         let mut key = [0];
         // Past the buffer of `Stdin`, which would hold keys back from `poll`.
         let count = if ready { rustix::io::read(&stdin, &mut key).ok()? } else { 0 };

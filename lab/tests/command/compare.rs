@@ -29,9 +29,10 @@ fn program(directory: &Path, name: &str, ns: &[(&str, u32)]) -> PathBuf {
     executable(directory, name, script)
 }
 
-/// A program with this text.
-fn executable(directory: &Path, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
-    let path = file(directory, name, text);
+/// A script with this text, which says that it is a version of the command.
+fn executable(directory: &Path, name: &str, text: impl AsRef<str>) -> PathBuf {
+    let version = "#!/bin/sh\n[ \"$1\" = --version ] && echo rcu 0.1.0 && exit\n";
+    let path = file(directory, name, text.as_ref().replacen("#!/bin/sh\n", version, 1));
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
     path
 }
@@ -44,8 +45,9 @@ fn compare(base: &Path, candidate: &Path, more: &[&str]) -> (i32, String, serde_
     command.args(more).arg("--with").arg(base).arg("--candidate").arg(candidate);
     command.arg("--json").arg(&document);
     let (code, stdout, stderr) = told(&command.output().unwrap());
-    let is_of_page = |line: &str| line.starts_with("note: the page is in ");
-    assert!(stderr.lines().all(is_of_page), "{stderr}");
+    let is_expected =
+        |line: &str| line.starts_with("note: the page is in ") || line.contains(" s left: ");
+    assert!(stderr.lines().all(is_expected), "{stderr}");
     let document = json(&document);
     hold(&document);
     (code, stdout, document)
@@ -95,6 +97,41 @@ fn a_change_that_helps_one_and_hurts_another_is_worse_and_the_matrix_says_whom()
     }
     let matrix = stdout.split_once("costs whom").expect("a matrix").1;
     assert!(matrix.contains("better") && matrix.contains("% worse"), "{matrix}");
+}
+
+#[test]
+fn a_program_that_is_no_rcu_is_told_so() {
+    let said = "`/bin/true` is not a version of rcu";
+    for more in [&[][..], &["--instructions"], &["bench read"]] {
+        refused(&[&["compare", "--with", "/bin/true"][..], more].concat(), said);
+    }
+    refused(&["diff", "bench gp", "bench gp", "--program-a", "/bin/true"], said);
+    let own = env!("CARGO_BIN_EXE_rcu");
+    let output = run(["compare", "--with", own, "--candidate", "/bin/true"]);
+    assert!(expect_code(&output, 125).1.contains(said), "{output:?}");
+}
+
+#[test]
+fn a_candidate_that_cannot_be_run_is_not_condemned_and_says_why() {
+    let directory = tempfile::tempdir().unwrap();
+    let of_mode = |name, mode| {
+        let path = file(directory.path(), name, "#!/bin/sh\necho no lib.so >&2\nexit 127\n");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+        path
+    };
+    let own = Path::new(env!("CARGO_BIN_EXE_rcu"));
+    for (path, said) in [
+        (of_mode("dies", 0o755), "dies --version` fails: no lib.so; exit status: 127"),
+        (of_mode("plain", 0o644), "plain: Permission denied"),
+        (directory.path().join("missing"), "missing: No such file"),
+    ] {
+        for (base, candidate, code) in [(own, &*path, 125), (&*path, own, 2)] {
+            let mut command = rcu(["compare", "bench read", "--with"]);
+            let output = command.arg(base).arg("--candidate").arg(candidate).output().unwrap();
+            let (_, stderr) = expect_code(&output, code);
+            assert!(stderr.contains(said), "{said}: {stderr}");
+        }
+    }
 }
 
 #[test]

@@ -85,9 +85,11 @@ fn output_begins_with_words() {
 #[test]
 fn a_full_disk_is_no_usage_error() {
     let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
-    let output = rcu(["completions", "bash"]).stdout(full).output().unwrap();
-    let (_, stderr) = expect_code(&output, 5);
-    assert!(stderr.contains("cannot write to standard output"), "{stderr}");
+    for words in [&["completions", "bash"][..], &["--help"], &["bench", "-h"], &["--version"]] {
+        let output = rcu(words).stdout(full.try_clone().unwrap()).output().unwrap();
+        let (_, stderr) = expect_code(&output, 5);
+        assert!(stderr.contains("cannot write to standard output"), "{words:?}: {stderr}");
+    }
     let (_, stderr) = expect_code(&tiny(&["--json", "/dev/full"]).output().unwrap(), 5);
     assert!(stderr.contains("cannot write /dev/full"), "{stderr}");
 }
@@ -153,4 +155,23 @@ fn the_command_describes_itself_to_shells_and_to_man() {
     }
     let (version, _) = expect_code(&run(["--version"]), 0);
     assert!(version.contains("(commit "), "{version}");
+}
+
+#[test]
+fn a_figure_is_never_split_from_its_unit_at_80_columns() {
+    let suite = ["simulate", "--suite", "--only", "lone-updater,stalled-reader"];
+    for (args, name) in [(&suite[..], "liburcu "), (&["costs", "--quick"], "instruction ")] {
+        let output = rcu(args.iter()).env("COLUMNS", "80").output().unwrap();
+        let (stdout, _) = advised(&output);
+        let is_figure = |line: &str| line.starts_with(name) && line.contains(" ns");
+        assert!(stdout.lines().any(is_figure), "{stdout}");
+        for line in stdout.lines() {
+            assert!(line.chars().count() <= 80, "{line}");
+            let is_unit = |word| ["ns", "µs", "ms", "%", "B", "KiB", "MiB"].contains(&word);
+            // Columns are two blanks apart, or more, if the next cell is not as wide as its column.
+            for cell in line.split("  ") {
+                assert!(!cell.split_whitespace().next().is_some_and(is_unit), "{line} in {stdout}");
+            }
+        }
+    }
 }

@@ -254,7 +254,7 @@ fn what_is_impossible_is_refused_with_the_reason_or_the_known_names() {
         ("--svg /nowhere/t.svg", "cannot write /nowhere/t.svg"),
         ("--published --cpus 4", "cannot be used with"),
         ("--published --suite", "cannot be used with"),
-        ("--quick", "--suite"),
+        ("--published --quick", "cannot be used with"),
         ("--vary", "--published"),
         ("--published --validate", "cannot be used with"),
         ("--suite --validate", "cannot be used with"),

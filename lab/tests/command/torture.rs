@@ -1,7 +1,8 @@
 //! `rcu torture` is the program `rcu-torture`, whose tests are in its package.
 
 use std::ffi::OsStr;
-use std::path::Path;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Once;
 
@@ -24,6 +25,13 @@ fn torture(args: &str) -> std::process::Output {
     run(["torture"].into_iter().chain(args.split(' ')))
 }
 
+/// A copy of the command without `rcu-torture` beside it.
+fn alone(directory: &Path) -> PathBuf {
+    let alone = directory.join("rcu");
+    std::fs::copy(env!("CARGO_BIN_EXE_rcu"), &alone).unwrap();
+    alone
+}
+
 #[test]
 fn a_run_is_written_as_text_and_as_json() {
     let args = "--only readers,processes --seconds 1 --seed 42";
@@ -44,18 +52,32 @@ fn what_is_wrong_with_its_options_is_its_own_answer() {
     assert!(stderr.contains("0 is not in 1..=31536000"), "{stderr}");
     let (_, stderr) = expect_code(&run(["--json", "-", "torture"]), 2);
     assert!(stderr.contains("'torture' cannot be used with '--json <FILE>'"), "{stderr}");
-    let (stdout, _) = expect_code(&torture("--help"), 0);
-    assert!(stdout.contains("--list-mutants"), "{stdout}");
+    let (_, stderr) = expect_code(&torture("--list-mutants --mutant no-scan"), 2);
+    assert!(stderr.contains("Usage: rcu torture "), "{stderr}");
+}
+
+#[test]
+fn the_help_of_torture_is_there_without_its_program() {
+    torture("--list-mutants");
+    let program = Path::new(env!("CARGO_BIN_EXE_rcu")).with_file_name("rcu-torture");
+    let mut program = Command::new(program);
+    let (own, _) = expect_code(&program.arg0("rcu torture").arg("--help").output().unwrap(), 0);
+    let directory = tempfile::tempdir().unwrap();
+    let alone = alone(directory.path());
+    for words in [["torture", "--help"], ["torture", "-h"], ["help", "torture"]] {
+        let (text, _) = expect_code(&Command::new(&alone).args(words).output().unwrap(), 0);
+        assert_eq!(text.trim_end(), own.trim_end(), "{words:?}: lab/src/help/torture.txt is old");
+    }
 }
 
 #[test]
 fn without_the_program_the_answer_says_how_to_build_it() {
     let directory = tempfile::tempdir().unwrap();
-    let alone = directory.path().join("rcu");
-    std::fs::copy(env!("CARGO_BIN_EXE_rcu"), &alone).unwrap();
-    let output = Command::new(&alone).args(["torture", "--seconds", "1"]).output().unwrap();
+    let output =
+        Command::new(alone(directory.path())).args(["torture", "--seconds", "1"]).output().unwrap();
     let (_, stderr) = expect_code(&output, 4);
     assert!(stderr.contains("cargo build --release -p quiescence-torture"), "{stderr}");
+    assert!(stderr.contains("Usage: rcu torture [OPTIONS]"), "{stderr}");
 }
 
 #[test]

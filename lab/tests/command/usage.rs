@@ -1,8 +1,10 @@
 //! Every bad value is refused at once, with what is wrong, where, and exit code 2.
 
 use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
 
-use crate::common::{expect_code, file, refused, run};
+use crate::common::{expect_code, file, rcu, refused, run};
 use serde_json::Value;
 
 #[test]
@@ -134,6 +136,47 @@ fn every_schema_is_printed_and_agrees_with_the_others_on_what_they_share() {
 }
 
 #[test]
+fn without_arguments_it_begins_with_an_example() {
+    let mut child = rcu([""; 0]).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut first = String::new();
+    BufReader::new(child.stderr.take().unwrap()).read_line(&mut first).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(first.contains("`rcu --quick`") && first.contains("`rcu -h`"), "{first}");
+}
+
+/// The commands that a help lists.
+fn listed(help: &str) -> Vec<&str> {
+    let commands = help.split("Commands:\n").nth(1).unwrap_or_default();
+    let names = commands.lines().map_while(|line| line.split_whitespace().next());
+    names.filter(|name| *name != "help").collect()
+}
+
+#[test]
+fn help_was_100_wide_whatever_the_terminal() {
+    let help = |words: &[&str]| expect_code(&rcu(words).env("COLUMNS", "200").output().unwrap(), 0);
+    let (all, _) = help(&["-h"]);
+    let (suites, _) = help(&["bench", "-h"]);
+    let commands = listed(&all).into_iter().map(|name| vec![name]);
+    let suites = listed(&suites).into_iter().map(|name| vec!["bench", name]);
+    let mut count = 0;
+    for command in commands.chain(suites).chain([vec![]]) {
+        for (flag, lines_max) in [("-h", 40), ("--help", 250)] {
+            let (text, _) = help(&[&command[..], &[flag]].concat());
+            let example = format!("Example: {}", [&["rcu"], &command[..]].concat().join(" "));
+            assert!(text.starts_with(&example), "{example}: {text}");
+            for line in text.lines() {
+                assert!(line.chars().count() <= 80, "{command:?} {flag}: {line}");
+            }
+            let lines = text.lines().count();
+            assert!(lines <= lines_max || command == ["torture"], "{command:?}: {lines}\n{text}");
+            count += 1;
+        }
+    }
+    assert!(count > 40, "{count}: {all}");
+}
+
+#[test]
 fn help_shows_examples_and_exit_codes() {
     for args in [&["--help"][..], &["advise", "--help"]] {
         let (stdout, _) = expect_code(&run(args), 0);
@@ -142,7 +185,40 @@ fn help_shows_examples_and_exit_codes() {
         }
     }
     let (stdout, _) = expect_code(&run(["bench", "--help"]), 0);
-    assert!(stdout.contains("unreclaimed peak: "), "metrics are missing:\n{stdout}");
+    assert!(stdout.contains("unreclaimed peak:"), "metrics are missing:\n{stdout}");
     let (stdout, _) = expect_code(&run(["--version"]), 0);
     assert!(stdout.starts_with("rcu "));
+}
+
+#[test]
+fn the_demo_shows_a_limit_that_holds_and_names_the_reader_that_stalls() {
+    let mut command = rcu(["demo", "--seconds", "3"]);
+    let output = command.env("QUIESCENCE_LIMIT_OBJECTS", "100").output().unwrap();
+    let (stdout, _) = expect_code(&output, 0);
+    let words = stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    for expected in
+        [" reads/s ", "the thread stalled-reader is in a section, begun at lab/src/demo.rs"]
+    {
+        assert!(words.contains(expected), "{expected}: {stdout}");
+    }
+    let count = |label: &str| -> u64 {
+        let line = stdout.lines().find(|line| line.starts_with(label)).expect(label);
+        line.split_whitespace().last().unwrap().replace(',', "").parse().unwrap()
+    };
+    assert!(count("waits at the limit") > 0 && count("stall reports") > 0, "{stdout}");
+    assert_eq!(count("versions replaced"), count("of them freed"), "{stdout}");
+    assert!(count("versions replaced") > 400, "about as many as the limit holds: {stdout}");
+    let is_above = |line: &&str| line.contains(" MiB wait") && !line.contains("  1 MiB wait");
+    assert_eq!(stdout.lines().find(is_above), None, "{stdout}");
+    refused(&["demo", "--seconds", "2"], "2 is not in 3..=60");
+}
+
+#[test]
+fn the_demo_left_an_old_document_as_if_it_were_its_own() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = file(directory.path(), "old.json", "{}");
+    for json in [path.to_str().unwrap(), "-"] {
+        refused(&["demo", "--json", json], "the demo is text; it has no JSON");
+    }
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "{}");
 }

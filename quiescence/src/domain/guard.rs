@@ -86,9 +86,9 @@ struct StaysOnItsThreadUnlikeSrcu<K>(PhantomData<fn() -> K>);
 #[diagnostic::on_unimplemented(
     message = "a guard of a section of `{Self}` stays on the thread that began the section",
     label = "this would send the guard, or what was read under it, to another thread",
-    note = "sections that end on another thread, or are held across an `.await`, are an `Srcu`'s",
-    note = "make the value with `Rcu::sleepable` or `Srcu::rcu`",
-    note = "or end the section before: read in a block of its own, or by `Rcu::with`"
+    note = "sections held across `.await`, or sent, are an `Srcu`'s: `Rcu::sleepable`, `Srcu::rcu`",
+    note = "or end the block that holds the guard before the `.await`; `drop` is not enough:\n\
+            `let max = {{ let guard = read(); *config.load(&guard) }};`\n`wait(max).await;`"
 )]
 trait GuardsChangeThreads {}
 

@@ -247,7 +247,7 @@ fn references_go_where_the_guards_of_their_domain_may() {
 }
 
 /// A program, and what the compiler is to say of it: nothing, if it is fine.
-const PROGRAMS: [(&str, &str, &[&str]); 5] = [
+const PROGRAMS: [(&str, &str, &[&str]); 6] = [
     (
         "a guard of a sleepable domain goes to another thread",
         "static S: quiescence::Srcu = quiescence::Srcu::new();
@@ -277,7 +277,18 @@ const PROGRAMS: [(&str, &str, &[&str]); 5] = [
                  drop(guard);
              });
          }",
-        &["future cannot be sent between threads safely", "`Srcu::rcu`", "across an await"],
+        &["future cannot be sent between threads safely", "`Srcu::rcu`", "`drop` is not enough"],
+    ),
+    (
+        "the block that holds a guard ends before an await, as the note of the last one says",
+        "fn is_send<T: Send>(_: T) {}
+         pub fn f(config: &'static quiescence::Rcu<u64>) {
+             is_send(async {
+                 let max = { let guard = quiescence::read(); *config.load(&guard) };
+                 std::future::ready(max).await;
+             });
+         }",
+        &[],
     ),
     (
         "a reference is held across an await",

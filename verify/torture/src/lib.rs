@@ -90,9 +90,9 @@ const SECONDS_MAX: u64 = 365 * 86_400;
 
 /// What the help says at its end.
 pub const HELP: &str = "\
-Tortures the library exactly as programs use it. In a copy of the library with hooks it also delays
-threads where races live, and can remove steps; where the repository is:
-  cargo xtask mutants --copy -- cargo run --release -p quiescence-torture -- [--mutant NAME]";
+Tortures the library exactly as programs use it. A copy with hooks also delays
+threads where races live and removes steps: `cargo xtask mutants --copy -- RUN`
+where RUN is `cargo run --release -p quiescence-torture -- [--mutant NAME]`.";
 
 /// The arguments of `rcu-torture`.
 #[derive(clap::Args, Clone, Debug)]
@@ -112,13 +112,13 @@ pub struct TortureArgs {
     /// Threads that update; by default more than there are CPUs
     #[arg(long, value_name = "N", value_parser = up_to(THREADS_MAX))]
     updaters: Option<u64>,
-    /// The seed of what the threads draw; the system's scheduling stays its own
+    /// The seed of what threads draw; the system schedules as it likes
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// The grace-period engine of the private domains: adaptive, poll, tick or token
+    /// The engine of the private domains: adaptive, poll, tick or token
     #[arg(long, value_name = "NAME", default_value_t = Engine::default())]
     engine: Engine,
-    /// Run with a step removed, and succeed only if that is noticed; in a build that has the hooks
+    /// Remove this step, in a build with hooks; succeed if that is noticed
     #[arg(long, value_name = "NAME", conflicts_with = "list_mutants")]
     mutant: Option<String>,
     /// Print the steps that can be removed, one name a line

@@ -17,11 +17,11 @@ use signal_hook::flag;
 
 /// Tries to catch the library freeing what is still read.
 #[derive(Debug, Parser)]
-#[command(name = "rcu-torture", version, after_help = HELP)]
+#[command(name = "rcu-torture", version, after_help = HELP, before_help = "Example: rcu torture")]
 struct Cli {
     #[command(flatten)]
     torture: TortureArgs,
-    /// Also write the results as JSON to FILE; `-` is standard output, which then carries only that
+    /// Also write the results as JSON to FILE; `-`: to standard output only
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }

@@ -5,7 +5,7 @@ use clap::ValueEnum;
 /// What some threads of a run are about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Theme {
-    /// Readers and updaters of every kind, and blocks with an age
+    /// Readers and updaters of every kind; blocks with an age
     Readers,
     /// Callbacks as fast as they can be queued, in every shape
     Floods,
@@ -17,9 +17,9 @@ pub(crate) enum Theme {
     Stalls,
     /// Threads that live for a moment
     Churn,
-    /// Child processes: stopped and continued, and one that forks
+    /// Child processes: stopped and continued; one forks
     Processes,
-    /// Sleepable domains: sections that move, in threads and in tasks
+    /// Sleepable domains: sections that move, also in tasks
     Sleepable,
     /// Restartable reads: Snapshot
     RseqRead,
@@ -37,9 +37,9 @@ pub(crate) enum Theme {
     Lists,
     /// Id tables: ids, marks, and indexes that are used again
     Ids,
-    /// Maps: every operation, with growth; their histories are checked
+    /// Maps: every operation; their histories are checked
     Maps,
-    /// Forks in a storm; left to a child process unless asked for
+    /// Forks in a storm; in a child process unless asked for
     Forks,
 }
 

@@ -1,0 +1,232 @@
+//! `rcu demo`: the library at work, explained step by step: readers, an updater, a reader that
+//! stalls, and what the memory limit and the stall report do about it. All is public API.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use bench::units;
+use quiescence::report::{self, StallReport};
+use quiescence::tag::Private;
+use quiescence::{Domain, Rcu};
+
+use crate::exit::{Exit, Failure, Result};
+use crate::number::within;
+use crate::output::Output;
+
+/// The arguments of `rcu demo`.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct DemoArgs {
+    /// Take about N seconds, and more on a busy machine
+    #[arg(long, value_name = "N", default_value_t = 30, value_parser = within(3..=60))]
+    seconds: u32,
+}
+
+/// The domain's name.
+const NAME: &str = "demo";
+/// Words of a version of the table; and what may wait to be freed: 512 versions.
+const WORDS: usize = 256;
+const LIMIT_BYTES: u64 = 1 << 20;
+/// A busy machine may need more lines for the limit and the report, but no more than this many
+/// times as many.
+const LONGER_MAX: u32 = 4;
+
+/// A part of the demo: its title, what happens in it, and its lines, all of which take as long.
+struct Part {
+    title: &'static str,
+    text: &'static str,
+    lines: u32,
+}
+
+const PARTS: [Part; 4] = [
+    Part {
+        title: "1. Readers",
+        text: "Two threads read a shared table, again and again. Each read is a section: plain \
+               loads, and stores to memory of the thread's own. There is no lock.",
+        lines: 3,
+    },
+    Part {
+        title: "2. An updater",
+        text: "A third thread replaces the table. Readers do not wait for it, nor it for them. An \
+               old version waits until every section that may have seen it has ended; the time \
+               until then is a grace period. Then it is freed.",
+        lines: 4,
+    },
+    Part {
+        title: "3. A reader that stalls",
+        text: "One more reader enters a section and stays there. No grace period can end, so old \
+               versions pile up. At the limit of 1 MiB the updater has to wait; the other readers \
+               go on. The stall report says which thread is to blame, and where.",
+        lines: 7,
+    },
+    Part {
+        title: "4. It leaves",
+        text: "The section ends, and the grace period with it. What waited is freed, and the \
+               updater goes on.",
+        lines: 3,
+    },
+];
+/// The parts in which the updater begins, and the reader stalls.
+const UPDATING: usize = 1;
+const STALLING: usize = 2;
+
+/// What the threads share.
+struct Stage {
+    table: Rcu<Vec<u64>, Private>,
+    /// The part that is on; past the last one all threads end.
+    part: AtomicUsize,
+    reads: AtomicU64,
+    updates: AtomicU64,
+    /// How long a line takes, and how long the updater pauses after each update.
+    line: Duration,
+    pause: Duration,
+}
+
+/// Runs `rcu demo`.
+pub(crate) fn run(args: &DemoArgs, output: &mut Output) -> Result<Exit> {
+    if output.has_json() {
+        return Err(Failure::usage("the demo is text; it has no JSON"));
+    }
+    let lines: u32 = PARTS.iter().map(|part| part.lines).sum();
+    let line = Duration::from_secs(args.seconds.into()) / lines;
+    let domain = Domain::builder().name(NAME).build();
+    let mut tuning = domain.tuning();
+    // Bytes decide, whatever the environment says: no version is smaller than one.
+    (tuning.bytes_max, tuning.objects_max) = (LIMIT_BYTES, LIMIT_BYTES);
+    (tuning.stall_after, tuning.stall_after_expedited) = (Some(line), Some(line));
+    domain.tune(tuning);
+    let (part, [reads, updates]) = (AtomicUsize::new(0), [0, 0].map(AtomicU64::new));
+    // The limit is reached in the middle of the part in which a reader stalls.
+    let pause = line * PARTS[STALLING].lines / 2 / (LIMIT_BYTES as u32 / (8 * WORDS as u32));
+    let table = Rcu::new_in(vec![0; WORDS], domain);
+    let stage = &Stage { table, part, reads, updates, line, pause };
+    let (tell, told) = mpsc::channel();
+    report::set_stall_hook(move |report| {
+        if report.domain == NAME {
+            sentence(report).map(|text| tell.send(text));
+        }
+    });
+    let shown = thread::scope(|scope| {
+        let reader = ("reader", Stage::read as fn(&Stage));
+        let all = [reader, reader, ("updater", Stage::update), ("stalled-reader", Stage::stall)];
+        let begun = all.into_iter().try_for_each(|(name, work)| {
+            let thread = thread::Builder::new().name(name.to_owned());
+            thread.spawn_scoped(scope, move || work(stage)).map(drop)
+        });
+        let begun = begun.map_err(|error| Failure::io("cannot start a thread", error));
+        let mut parts = PARTS.iter().enumerate().filter(|_| begun.is_ok());
+        let shown = parts.try_for_each(|(number, part)| {
+            stage.part.store(number, Relaxed);
+            stage.show(part, &told, output)
+        });
+        stage.part.store(PARTS.len(), Relaxed);
+        begun.and(shown)
+    });
+    report::take_stall_hook();
+    shown.and_then(|()| stage.conclude(output))?;
+    Ok(if output.interrupt.requested() { Exit::Interrupted } else { Exit::Ok })
+}
+
+impl Stage {
+    /// The part that is on. Relaxed: the threads hand each other nothing but the table.
+    fn part(&self) -> usize {
+        self.part.load(Relaxed)
+    }
+
+    fn read(&self) {
+        const AT_ONCE: u64 = 1_000;
+        while self.part() < PARTS.len() {
+            for _ in 0..AT_ONCE {
+                let table = self.table.read();
+                assert_eq!(table[0], table[WORDS - 1], "a version is seen whole");
+            }
+            self.reads.fetch_add(AT_ONCE, Relaxed);
+        }
+    }
+
+    fn update(&self) {
+        while self.part() < PARTS.len() {
+            if self.part() >= UPDATING {
+                self.table.update(|table| vec![table[0] + 1; WORDS]);
+                self.updates.fetch_add(1, Relaxed);
+            }
+            thread::sleep(self.pause);
+        }
+    }
+
+    fn stall(&self) {
+        let wait = || thread::sleep(Duration::from_millis(5));
+        while self.part() < STALLING {
+            wait();
+        }
+        let _section = self.table.domain().read();
+        while self.part() == STALLING {
+            wait();
+        }
+    }
+
+    /// Tells what happens in a part, a line at a time.
+    fn show(&self, part: &Part, told: &Receiver<String>, output: &mut Output) -> Result<()> {
+        if output.must_stop() {
+            return Ok(());
+        }
+        output.heading(part.title)?;
+        output.paragraph(part.text)?;
+        let is_stalling = self.part() == STALLING;
+        let lines_max = if is_stalling { part.lines * LONGER_MAX } else { part.lines };
+        let (mut lines, mut is_reported) = (0, false);
+        let is_at_limit = || self.table.domain().statistics().limit_waits > 0;
+        while lines < part.lines || (lines < lines_max && !(is_reported && is_at_limit())) {
+            let begin = (Instant::now(), self.reads.load(Relaxed), self.updates.load(Relaxed));
+            if !output.wait(self.line, || true) {
+                return Ok(());
+            }
+            let seconds = begin.0.elapsed().as_secs_f64();
+            let rate = |more: u64| units::count((more as f64 / seconds).round() as u64);
+            let reads = rate(self.reads.load(Relaxed) - begin.1);
+            let updates = rate(self.updates.load(Relaxed) - begin.2);
+            let waiting = units::bytes(self.table.domain().statistics().bytes_waiting);
+            output.line(format_args!(
+                "  {reads:>11} reads/s  {updates:>6} updates/s  {waiting:>9} wait to be freed"
+            ))?;
+            lines += 1;
+            for report in told.try_iter() {
+                output.paragraph(report)?;
+                is_reported = true;
+            }
+        }
+        let missing = [(is_reported, "stall report came"), (is_at_limit(), "limit was reached")];
+        for (_, what) in missing.iter().filter(|(is_there, _)| is_stalling && !is_there) {
+            output.paragraph(format!("This machine is busy: no {what} in {lines} lines."))?;
+        }
+        Ok(())
+    }
+
+    fn conclude(&self, output: &mut Output) -> Result<()> {
+        // What the updater left is freed, too, so that the figures add up.
+        self.table.domain().barrier();
+        let counted = self.table.domain().statistics();
+        output.heading("What the domain has counted")?;
+        output.entries([
+            ("grace periods", units::count(counted.grace_periods)),
+            ("versions replaced", units::count(counted.callbacks_queued)),
+            ("of them freed", units::count(counted.callbacks_run)),
+            ("waits at the limit", units::count(counted.limit_waits)),
+            ("stall reports", units::count(counted.stalls)),
+        ])?;
+        output.paragraph("`rcu top` shows these of any process with QUIESCENCE_STATS=1.")
+    }
+}
+
+/// A stall report in a sentence, if its reader was still there when it was made.
+fn sentence(report: &StallReport) -> Option<String> {
+    let holdout = report.holdouts.first()?;
+    let name = holdout.thread_name.as_deref().unwrap_or("without a name");
+    let place = holdout.began.map_or_else(String::new, |began| format!(", begun at {began}"));
+    let seconds = report.age.as_secs_f64();
+    Some(format!(
+        "Stall report: a grace period has taken {seconds:.1} s so far: the thread {name} is in a \
+         section{place}."
+    ))
+}
