@@ -133,3 +133,20 @@ pub(crate) fn manual<C: CommandFactory>(args: &ManArgs, output: &mut Output) -> 
     output.line(format_args!("The pages are in {}.", directory.display()))?;
     Ok(Exit::Ok)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_help_hides_or_keeps_is_an_option() {
+        fn ids(command: &Command) -> Vec<String> {
+            let own = command.get_arguments().map(|argument| argument.get_id().to_string());
+            own.chain(command.get_subcommands().flat_map(ids)).collect()
+        }
+        let known = ids(&crate::Cli::command());
+        for id in RARE.split_whitespace().chain(ALWAYS.split_whitespace()) {
+            assert!(known.iter().any(|known| known == id), "no option has the id {id}");
+        }
+    }
+}

@@ -196,9 +196,10 @@ impl Stage {
                 is_reported = true;
             }
         }
-        let missing = [(is_reported, "stall report came"), (is_at_limit(), "limit was reached")];
+        let missing =
+            [(is_reported, "no stall report came"), (is_at_limit(), "the limit was not reached")];
         for (_, what) in missing.iter().filter(|(is_there, _)| is_stalling && !is_there) {
-            output.paragraph(format!("This machine is busy: no {what} in {lines} lines."))?;
+            output.paragraph(format!("In {lines} lines {what}: this machine may be too busy."))?;
         }
         Ok(())
     }
@@ -229,4 +230,33 @@ fn sentence(report: &StallReport) -> Option<String> {
         "Stall report: a grace period has taken {seconds:.1} s so far: the thread {name} is in a \
          section{place}."
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::interrupt::Interrupt;
+    use crate::output::OutputArgs;
+
+    #[test]
+    fn the_part_that_stalls_ends_without_a_report_and_says_so() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let args = OutputArgs { markdown: Some(file.path().to_owned()), ..OutputArgs::default() };
+        let mut output = Output::new(&args, Interrupt::install().unwrap()).unwrap();
+        let stage = Stage {
+            table: Rcu::new_in(vec![0; WORDS], Domain::new()),
+            part: AtomicUsize::new(STALLING),
+            reads: AtomicU64::new(0),
+            updates: AtomicU64::new(0),
+            line: Duration::ZERO,
+            pause: Duration::ZERO,
+        };
+        stage.show(&PARTS[STALLING], &mpsc::channel().1, &mut output).unwrap();
+        output.finish().unwrap();
+        let text = std::fs::read_to_string(file.path()).unwrap();
+        assert_eq!(text.matches("wait to be freed").count(), 28, "{text}");
+        for missing in ["no stall report came", "the limit was not reached"] {
+            assert!(text.contains(missing), "{missing}: {text}");
+        }
+    }
 }

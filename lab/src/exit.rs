@@ -128,7 +128,7 @@ impl fmt::Display for Failure {
             Failure::Because(_, message) => f.write_str(message),
             Failure::Io { doing, error } => write!(f, "{doing}: {error}"),
             Failure::BrokenPipe => f.write_str("the reader of standard output has gone"),
-            Failure::Told(_) => f.write_str("the command line is no run"),
+            Failure::Told(_) => f.write_str("nothing was to be run"),
         }
     }
 }

@@ -148,7 +148,7 @@ fn dispatch(cli: &Cli, output: &mut Output) -> Result<Exit> {
     match &cli.command {
         None => {
             if std::env::args_os().len() == 1 {
-                output.note("this takes half a minute, `rcu --quick` 15 s; `rcu -h` has the rest");
+                output.note("this takes half a minute, `rcu --quick` 15 s; `rcu --help` says more");
             }
             advise::run(&cli.advise, output)
         }

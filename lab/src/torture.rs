@@ -10,7 +10,7 @@ use std::{env, io};
 use crate::exit::{Exit, Failure, Result};
 use crate::provenance::Provenance;
 
-/// What `rcu-torture --help` writes.
+/// An example, and what `rcu-torture --help` writes.
 pub(crate) const HELP: &str = include_str!("help/torture.txt");
 
 /// The arguments of `rcu torture`, which are those of `rcu-torture`.

@@ -207,10 +207,10 @@ impl Program {
     /// The one in this file, if it calls itself a version of this command; else fails with the exit
     /// code `wrong`.
     pub(crate) fn at(path: &Path, wrong: Exit) -> Result<Program> {
-        let cannot = |failure: Failure| Failure::Because(wrong, failure.to_string());
-        let canonical = path.canonicalize().map_err(|error| Failure::file("run", path, error));
-        let file = canonical.map_err(cannot)?;
-        let version = run(Command::new(&file).arg("--version")).map_err(cannot)?;
+        let found = path.canonicalize().map_err(|error| Failure::file("run", path, error));
+        let tried = found.and_then(|file| Ok((run(Command::new(&file).arg("--version"))?, file)));
+        let (version, file) =
+            tried.map_err(|failure| Failure::Because(wrong, failure.to_string()))?;
         let path = path.display();
         let why = match version.status.success() {
             false => format!("`{path} --version` fails: {}", complaint(&version)),

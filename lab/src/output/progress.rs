@@ -56,7 +56,7 @@ impl Progress {
             ProgressDrawTarget::hidden()
         };
         let bar = ProgressBar::with_draw_target(Some(total.as_millis() as u64), target);
-        if let Ok(style) = ProgressStyle::with_template("{bar:30} {prefix} left  {wide_msg}") {
+        if let Ok(style) = ProgressStyle::with_template("{bar:30} {prefix}  {wide_msg}") {
             bar.set_style(style);
         }
         Progress { bar, start: Instant::now(), total, done: Duration::ZERO, next_line: FIRST_LINE }
@@ -100,12 +100,15 @@ impl Progress {
             true => elapsed.as_secs_f64() / self.done.as_secs_f64().max(1.0),
             false => 1.0,
         };
-        let left = (planned * slower.max(1.0)).ceil();
-        self.bar.set_prefix(format!("{left:>3} s"));
+        let left = match (planned * slower.max(1.0)).ceil() {
+            0.0 => "longer than planned".to_owned(),
+            seconds => format!("{seconds:>3} s left"),
+        };
+        self.bar.set_prefix(left.clone());
         self.bar.set_position(self.done.as_millis() as u64);
         if self.bar.is_hidden() && self.is_line_due(elapsed) {
             // A line that cannot be written has no thread to read it.
-            let _ = writeln!(io::stderr(), "{left:.0} s left: {}", self.bar.message());
+            let _ = writeln!(io::stderr(), "{}: {}", left.trim_start(), self.bar.message());
         }
     }
 

@@ -40,11 +40,18 @@ pub(super) fn fitted(mut table: Table, width: u16) -> String {
     table.lines().map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
-/// Cells of at most so many characters are a number with its unit: one word.
-const FIGURE_CHARACTERS: usize = 9;
+/// Cells of at most so many characters are one word.
+const SHORT: usize = 9;
 
-/// Makes every column wide enough for its words, and for a number beside its unit: half a number
-/// on a line is another number.
+/// Whether the text is a number, and its unit if it has one: one word.
+fn is_figure(text: &str) -> bool {
+    let mut words = text.split_whitespace();
+    words.next().is_some_and(|word| word.contains(|character: char| character.is_ascii_digit()))
+        && words.nth(1).is_none()
+}
+
+/// Makes every column wide enough for its words, and for a number with its unit: half a number on a
+/// line is another number.
 fn keep_words_whole(table: &mut Table, width: u16) {
     // Narrow windows lose blanks between columns first; then names are broken, between words. What
     // has no room even so is wider than the window.
@@ -58,7 +65,8 @@ fn keep_words_whole(table: &mut Table, width: u16) {
         });
         // Between two columns there is a line, which is blank in our tables.
         let least = least_widths(table);
-        let total = (least.iter().map(|width| width + 1).sum::<u16>()).saturating_sub(1);
+        let total = least.iter().map(|&width| usize::from(width) + 1).sum::<usize>();
+        let total = u16::try_from(total.saturating_sub(1)).unwrap_or(u16::MAX);
         if total > width && padding != (0, 0) {
             continue;
         }
@@ -82,7 +90,7 @@ fn least_widths(table: &Table) -> Vec<u16> {
         let head = table.header().and_then(|header| header.cell_iter().nth(number));
         let head = head.map(Cell::content).unwrap_or_default();
         let cell = |text: String| match lines(&text) {
-            length if is_whole || length <= FIGURE_CHARACTERS => length,
+            length if is_whole || length <= SHORT || is_figure(&text) => length,
             _ => words(&text),
         };
         let body = table.column_cells_iter(number).flatten().map(|each| cell(each.content())).max();
@@ -133,5 +141,18 @@ mod tests {
             assert!(!is_in(&lines, "a name that is long"), "{lines:?}");
         }
         assert!(lines(45).iter().all(|line| line.chars().count() <= 45), "{:?}", lines(45));
+    }
+
+    #[test]
+    fn a_figure_of_eleven_characters_was_split() {
+        let rows = [["a name", "1,612,571 B", "a sentence of some length"]];
+        let lines = fitted(table(&["", "memory", "remark"], [], rows), 30);
+        assert!(lines.contains("1,612,571 B"), "{lines}");
+    }
+
+    #[test]
+    fn a_name_of_65535_characters_overflowed() {
+        let name = "x".repeat(65_535);
+        assert!(fitted(table(&["", "memory"], [], [[&*name, "1 B"]]), 80).contains("1 B"));
     }
 }

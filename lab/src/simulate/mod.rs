@@ -50,8 +50,8 @@ pub(crate) fn run(args: &SimulateArgs, output: &mut Output) -> Result<Exit> {
         return Ok(Exit::Ok);
     }
     let is_srcu = args.what_if.engine.iter().any(|name| name == srcu::NAME);
-    let what_if = &match args.quick {
-        true => args.what_if.clone().shortened(is_srcu),
+    let what_if = &match args.quick && !is_srcu {
+        true => args.what_if.clone().shortened(),
         false => args.what_if.clone(),
     };
     let exit = if args.published {
@@ -61,7 +61,7 @@ pub(crate) fn run(args: &SimulateArgs, output: &mut Output) -> Result<Exit> {
     } else if args.validate {
         validate::run(args.quick, output)
     } else if is_srcu {
-        srcu::run(what_if, output)
+        srcu::run(what_if, args.quick, output)
     } else {
         what_if::run(what_if, output)
     }?;

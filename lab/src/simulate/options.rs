@@ -13,9 +13,6 @@ use simulate::Setup;
 
 use crate::number;
 
-/// Calls of a run of SRCU.
-const SRCU_CALLS: u64 = 8_000;
-
 const EXAMPLES: &str = include_str!("../help/simulate.txt").trim_ascii_end();
 
 /// Replays published figures, and simulates what-if machines.
@@ -36,7 +33,7 @@ pub(crate) struct SimulateArgs {
     /// and compare: takes a minute
     #[arg(long, group = "workloads", conflicts_with_all = ["WhatIfArgs", "list"])]
     pub(super) validate: bool,
-    /// Shorter runs: a tenth of the default; with --suite a quarter; with --validate also fewer
+    /// Shorter runs: a tenth of the default; with --suite a quarter; and fewer runs with --validate
     #[arg(long, conflicts_with_all = ["published", "list"])]
     pub(super) quick: bool,
     /// With --suite: only these of its workloads
@@ -116,16 +113,11 @@ pub(super) struct WhatIfArgs {
 }
 
 impl WhatIfArgs {
-    /// The same with a tenth of what a run has unless that is given: of virtual time, or of SRCU's
-    /// calls.
-    pub(super) fn shortened(mut self, is_srcu: bool) -> Self {
-        if !is_srcu {
-            let usual = Setup::default();
-            self.duration.get_or_insert(usual.duration / 10);
-            self.warm_up.get_or_insert(usual.warm_up / 10);
-        } else if self.set.iter().all(|set| set.name != "calls") {
-            self.set.push(Set { name: "calls".to_owned(), values: vec![SRCU_CALLS / 10] });
-        }
+    /// The same with a tenth of the virtual time that a run has unless that is given.
+    pub(super) fn shortened(mut self) -> Self {
+        let usual = Setup::default();
+        self.duration.get_or_insert(usual.duration / 10);
+        self.warm_up.get_or_insert(usual.warm_up / 10);
         self
     }
 }
@@ -221,12 +213,9 @@ mod tests {
 
     #[test]
     fn a_quick_run_is_a_tenth_unless_its_length_is_given() {
-        let shortened = |args: &str, is_srcu| parse(args).unwrap().what_if.shortened(is_srcu);
-        let short = shortened("--quick", false);
+        let shortened = |args: &str| parse(args).unwrap().what_if.shortened();
+        let short = shortened("--quick");
         assert_eq!((short.duration, short.warm_up), (Some(100_000_000), Some(10_000_000)));
-        assert_eq!(shortened("--quick --duration 7ns", false).duration, Some(7));
-        assert_eq!(shortened("--quick", true).set, ["calls=800".parse().unwrap()]);
-        let given = shortened("--quick --set calls=5", true);
-        assert_eq!((given.set.len(), given.duration), (1, None));
+        assert_eq!(shortened("--quick --duration 7ns").duration, Some(7));
     }
 }

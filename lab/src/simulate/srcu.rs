@@ -48,9 +48,9 @@ fn job(run: &Run) -> Job<'_, Report> {
     }
 }
 
-/// Runs every combination and tells.
-pub(super) fn run(args: &WhatIfArgs, output: &mut Output) -> Result<Exit> {
-    let runs = runs(args)?;
+/// Runs every combination and tells; if `quick`, with a tenth of the calls unless that is given.
+pub(super) fn run(args: &WhatIfArgs, quick: bool, output: &mut Output) -> Result<Exit> {
+    let runs = runs(args, quick)?;
     let jobs: Vec<_> = runs.iter().map(job).collect();
     let reports = pool::run(&jobs, output);
     let interrupted = output.interrupt.requested();
@@ -62,12 +62,13 @@ pub(super) fn run(args: &WhatIfArgs, output: &mut Output) -> Result<Exit> {
 
 /// Every combination; the delay function varies fastest: each that is named, or, if none is, each
 /// that has the numbers that are set.
-fn runs(args: &WhatIfArgs) -> Result<Vec<Run>> {
+fn runs(args: &WhatIfArgs, quick: bool) -> Result<Vec<Run>> {
     refuse_what_it_has_not(args)?;
     let given = [("hz", args.hz.is_empty()), ("cpus", args.cpus.is_empty())];
     let given: Vec<&str> = given.iter().filter(|(_, none)| !none).map(|(name, _)| *name).collect();
     numbers::check(&args.set, &given)?;
     let mut options = Options::reports_of_2022(of(VARIANTS[0], 250)?);
+    options.calls /= if quick { 10 } else { 1 };
     if let Some(limit) = args.duration {
         if limit > LIMIT_NS_MAX {
             return Err(Failure::usage("SRCU runs for at most an hour of virtual time"));
@@ -234,7 +235,7 @@ mod tests {
     }
 
     fn resolve(args: &WhatIfArgs) -> Result<Vec<Run>, String> {
-        runs(args).map_err(|failure| failure.to_string())
+        runs(args, false).map_err(|failure| failure.to_string())
     }
 
     #[test]
@@ -243,6 +244,9 @@ mod tests {
         let names: Vec<&str> = all.iter().map(|run| run.variant.as_str()).collect();
         assert_eq!(names, VARIANTS);
         assert!(all.iter().all(|run| run.options.calls == 8_000));
+        let calls = |args: &WhatIfArgs| runs(args, true).unwrap()[0].options.calls;
+        let given = WhatIfArgs { set: vec!["calls=5".parse().unwrap()], ..args() };
+        assert_eq!((calls(&args()), calls(&given)), (800, 5), "a tenth unless that is given");
         let one = WhatIfArgs { variant: vec!["final".to_owned()], ..args() };
         assert_eq!(resolve(&one).unwrap().len(), 1);
     }

@@ -112,7 +112,10 @@ fn the_portable_path_is_measured_when_it_is_asked_for_and_said_to_be() {
 #[test]
 fn a_reader_that_stays_is_waited_for_without_burning_the_cpu() {
     let args = ["srcu", "--case", "blocked", "--only", "quiescence"];
-    let (_, document, _) = document(&args, "1", None);
+    let (_, document, stderr) = document(&args, "1", None);
+    // It takes two seconds at least, after which a file has a line of progress.
+    let is_told = stderr.contains(" s left: ") || stderr.contains("longer than planned: ");
+    assert!(is_told, "{stderr}");
     let metrics = &document["cases"][0]["rivals"][0]["metrics"];
     assert_eq!(names(metrics, "name"), ["CPU", "stretch", "sleeps", "answer"]);
     let sleeps = metrics[2]["spread"]["median"].as_f64();

@@ -45,8 +45,8 @@ fn compare(base: &Path, candidate: &Path, more: &[&str]) -> (i32, String, serde_
     command.args(more).arg("--with").arg(base).arg("--candidate").arg(candidate);
     command.arg("--json").arg(&document);
     let (code, stdout, stderr) = told(&command.output().unwrap());
-    let is_expected =
-        |line: &str| line.starts_with("note: the page is in ") || line.contains(" s left: ");
+    let expected = ["note: the page is in ", " s left: ", "longer than planned: "];
+    let is_expected = |line: &str| expected.iter().any(|part| line.contains(part));
     assert!(stderr.lines().all(is_expected), "{stderr}");
     let document = json(&document);
     hold(&document);

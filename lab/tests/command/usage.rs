@@ -142,7 +142,7 @@ fn without_arguments_it_begins_with_an_example() {
     BufReader::new(child.stderr.take().unwrap()).read_line(&mut first).unwrap();
     child.kill().unwrap();
     child.wait().unwrap();
-    assert!(first.contains("`rcu --quick`") && first.contains("`rcu -h`"), "{first}");
+    assert!(first.contains("`rcu --quick`") && first.contains("`rcu --help`"), "{first}");
 }
 
 /// The commands that a help lists.

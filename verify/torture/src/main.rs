@@ -17,7 +17,7 @@ use signal_hook::flag;
 
 /// Tries to catch the library freeing what is still read.
 #[derive(Debug, Parser)]
-#[command(name = "rcu-torture", version, after_help = HELP, before_help = "Example: rcu torture")]
+#[command(name = "rcu-torture", version, after_help = HELP)]
 struct Cli {
     #[command(flatten)]
     torture: TortureArgs,
