@@ -83,8 +83,7 @@ enum What {
     ///
     /// Reads, replacing and look-ups of those that are named there.
     Readme(ReadmeArgs),
-    /// Six pictures for README and docs/MEASURED.md, as SVG: reads, their latency, memory behind a
-    /// reader that stalls, grace periods, maps, and what a user compiles
+    /// The pictures of README and docs/MEASURED.md, as SVG files
     Pictures(PicturesArgs),
     /// The liburcu-compatible libraries and Debian's, under one C program
     #[command(mut_arg("cases", |arg| arg.value_parser(parser(&SUITES.compat.groups))))]
