@@ -11,7 +11,7 @@ use rand::{RngExt, SeedableRng};
 use serde::Serialize;
 
 use super::baseline::{Baseline, Saved};
-use super::decide::{Rule, Verdict, next_look};
+use super::decide::{ROUNDS_MIN, Rule, Verdict, next_look};
 use super::instructions::Counted;
 use super::load::{Key, Load, Program, Quality, Run};
 use crate::exit::{Exit, Failure, Result};
@@ -74,7 +74,7 @@ const DRAWN_AGAIN_MAX: u32 = 3;
 /// When it ends, decided or not.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
-    /// The time is over then: what runs is finished, and nothing is begun.
+    /// The time is over then: what runs is stopped, and nothing is begun.
     pub(super) until: Instant,
     pub(super) rounds_max: usize,
 }
@@ -92,21 +92,22 @@ impl Contest {
         &mut self,
         loads: Vec<Load>,
         (metrics, all_rivals): (&[String], bool),
-        limits: Limits,
+        (limits, output): (Limits, &mut Output),
     ) -> Result<()> {
+        let (begin, count) = (Instant::now(), loads.len() as u32);
         for load in loads {
-            if limits.is_over() {
-                let few = format!("{load}: the time was over before each load was measured once");
-                return Err(Failure::undecided(format!("{few}; give --time more, or fewer loads")));
-            }
+            let measure = |program, as_told: fn(Failure) -> Failure| {
+                load.measure(program, Some(limits.until)).map_err(|failure| match failure {
+                    Failure::Because(Exit::Interrupted, _) if limits.is_over() => too_late(&load),
+                    other => as_told(other),
+                })
+            };
             let base: Vec<Key> = match &self.base {
                 // The base is what is known to work: if it does not, then the words are wrong.
-                Base::Program(program) => {
-                    load.measure(program).map_err(as_usage)?.keys().cloned().collect()
-                }
+                Base::Program(program) => measure(program, as_usage)?.keys().cloned().collect(),
                 Base::Saved(baseline) => baseline.keys(&load)?,
             };
-            let new = load.measure(&self.new)?;
+            let new = measure(&self.new, |failure| failure)?;
             let common: Vec<Key> = new.keys().filter(|key| base.contains(key)).cloned().collect();
             if common.is_empty() {
                 let message = format!("{load}: the two sides have no figure in common");
@@ -116,6 +117,17 @@ impl Contest {
             if !pairs.iter().any(|pair| pair.decides) {
                 let message = format!("{load}: no figure has a metric of --metric");
                 return Err(Failure::usage(message));
+            }
+            if self.matches.is_empty() {
+                // With the pair that does not count.
+                let enough = begin.elapsed() * count * (ROUNDS_MIN as u32 + 1);
+                if begin + enough > limits.until {
+                    output.note(format_args!(
+                        "an interval takes {ROUNDS_MIN} pairs, with the first one about {:.0} s \
+                         here: give --time more, or fewer loads",
+                        enough.as_secs_f64().ceil()
+                    ));
+                }
             }
             self.matches.push(Match { load, pairs });
         }
@@ -163,8 +175,8 @@ impl Contest {
     ) -> Result<bool> {
         let load = &self.matches[number].load;
         let side = |is_new| match &self.base {
-            _ if is_new => load.measure(&self.new),
-            Base::Program(program) => load.measure(program),
+            _ if is_new => load.measure(&self.new, Some(until.0.until)),
+            Base::Program(program) => load.measure(program, Some(until.0.until)),
             Base::Saved(baseline) => baseline.round(load, round),
         };
         let both = || {
@@ -296,6 +308,11 @@ fn pairs(keys: Vec<Key>, metrics: &[String], all_rivals: bool) -> Vec<Pair> {
     keys.into_iter().map(pair).collect()
 }
 
+fn too_late(load: &Load) -> Failure {
+    let few = format!("{load}: the time was over before each load was measured once");
+    Failure::undecided(format!("{few}; give --time more, or fewer loads"))
+}
+
 fn as_usage(failure: Failure) -> Failure {
     match failure {
         Failure::Because(Exit::Undecided, message) => Failure::usage(message),
@@ -312,11 +329,11 @@ pub(super) fn save(
 ) -> Result<Vec<Saved>> {
     let mut saved: Vec<Saved> = Vec::new();
     for load in loads {
-        saved.push(Saved::new(load, &load.measure(program).map_err(as_usage)?));
+        saved.push(Saved::new(load, &load.measure(program, None).map_err(as_usage)?));
     }
     for round in 0..limits.rounds_max {
         // As few as can be compared with are taken however long it takes.
-        if round >= super::decide::ROUNDS_MIN && limits.is_over() {
+        if round >= ROUNDS_MIN && limits.is_over() {
             break;
         }
         let before = Instant::now();
@@ -325,7 +342,8 @@ pub(super) fn save(
                 return Err(output.stopped());
             }
             output.progress.announce(&each.load);
-            let [run] = whole((limits, &*output), || Ok([each.load.measure(program)?]), |_| ())?;
+            let [run] =
+                whole((limits, &*output), || Ok([each.load.measure(program, None)?]), |_| ())?;
             each.add(&run);
         }
         output.progress.advance(before.elapsed());
@@ -338,6 +356,9 @@ pub(super) fn save(
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+    use std::time::Duration;
+
     use super::*;
 
     fn key(rival: &str, ours: bool, metric: &str, is_first: bool) -> Key {
@@ -409,8 +430,31 @@ mod tests {
         contest.run(limits, &mut output).unwrap();
         assert!(contest.pairs().all(|pair| pair.base.is_empty()), "nothing was begun");
         let loads = vec!["bench read".parse().unwrap()];
-        let failure = contest.prepare(loads, (&[], false), limits).unwrap_err().to_string();
+        let failure =
+            contest.prepare(loads, (&[], false), (limits, &mut output)).unwrap_err().to_string();
         assert!(failure.contains("give --time more"), "{failure}");
+    }
+
+    /// `--time 10` took 27 s: what ran was finished, however long it took.
+    #[test]
+    fn what_runs_is_stopped_when_the_time_is_over() {
+        let interrupt = crate::interrupt::Interrupt::install().unwrap();
+        let mut output = Output::new(&crate::output::OutputArgs::default(), interrupt).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("hangs");
+        // Written by a process of its own: a file that is open here could not be run.
+        let write = r#"printf '#!/bin/sh\nexec sleep 1000000\n' > "$0" && chmod +x "$0""#;
+        let written = Command::new("sh").args(["-c", write]).arg(&path).status();
+        assert!(written.unwrap().success());
+        let hangs = Program { path, planted_percent: None };
+        let mut contest = contest(pairs(vec![key("a", true, "read", true)], &[], false));
+        (contest.new, contest.base) = (hangs.clone(), Base::Program(hangs));
+        let soon = || Limits { until: Instant::now() + Duration::from_millis(50), rounds_max: 20 };
+        contest.run(soon(), &mut output).unwrap();
+        assert!(contest.pairs().all(|pair| pair.base.is_empty()), "no pair was finished");
+        let loads = vec!["bench read".parse().unwrap()];
+        let failure = contest.prepare(loads, (&[], false), (soon(), &mut output)).unwrap_err();
+        assert!(failure.to_string().contains("give --time more"), "{failure}");
     }
 
     #[test]

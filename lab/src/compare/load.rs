@@ -5,10 +5,15 @@
 //! program that has never heard of `rcu compare` can be compared.
 
 use std::fmt;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::str::FromStr;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Instant;
 
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -153,19 +158,23 @@ impl Load {
         self.arguments_without_hurry().chain(self.hurry())
     }
 
-    /// Runs it once with this program.
-    pub(crate) fn measure(&self, program: &Program) -> Result<Run> {
+    /// Runs it once with this program: interrupted, if that would take longer than until then.
+    pub(crate) fn measure(&self, program: &Program, until: Option<Instant>) -> Result<Run> {
+        if until.is_some_and(|until| Instant::now() >= until) {
+            return Err(Failure::interrupted());
+        }
         let mut command = Command::new(&program.path);
         command.args(self.arguments());
         if let Some(percent) = program.planted_percent.filter(|_| self.words[0] == "bench") {
             command.args(["--plant", &percent.to_string()]);
         }
-        self.read(program, &run(&mut command)?)
+        self.read(program, &run_until(&mut command, until)?)
     }
 
     /// What a process has told that has ended.
     fn read(&self, program: &Program, output: &Output) -> Result<Run> {
-        if output.status.code() == Some(Exit::Interrupted as i32) {
+        let is_stopped = output.status.signal() == Some(Signal::TERM.as_raw());
+        if is_stopped || output.status.code() == Some(Exit::Interrupted as i32) {
             return Err(Failure::interrupted());
         }
         let complaint = || {
@@ -182,7 +191,29 @@ impl Load {
 
 /// Runs a program to its end.
 pub(crate) fn run(command: &mut Command) -> Result<Output> {
-    let output = command.stdin(Stdio::null()).output();
+    run_until(command, None)
+}
+
+/// Runs a program to its end, or until then: it is asked to stop as `timeout` asks it.
+fn run_until(command: &mut Command, until: Option<Instant>) -> Result<Output> {
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let output = command.spawn().and_then(|child| {
+        let (ended, has_ended) = mpsc::channel::<()>();
+        if let Some(until) = until {
+            // Of the process that was started, whatever has its number later.
+            let process = pidfd_open(Pid::from_child(&child), PidfdFlags::empty())?;
+            let left = until.saturating_duration_since(Instant::now());
+            thread::spawn(move || {
+                if has_ended.recv_timeout(left) == Err(RecvTimeoutError::Timeout) {
+                    // It fails if the process has just ended.
+                    let _ = pidfd_send_signal(process, Signal::TERM);
+                }
+            });
+        }
+        let output = child.wait_with_output();
+        drop(ended);
+        output
+    });
     output.map_err(|error| Failure::file("run", Path::new(command.get_program()), error))
 }
 

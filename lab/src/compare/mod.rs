@@ -130,18 +130,7 @@ pub(crate) fn run(args: &CompareArgs, output: &mut Output) -> Result<Exit> {
     let (threshold_percent, seed) = (args.threshold, args.seed);
     let (matches, runs) = (Vec::new(), Runs::default());
     let mut contest = Contest { new, base, matches, runs, threshold_percent, seed, counted: None };
-    let begin = Instant::now();
-    contest.prepare(loads, (&args.metrics, args.all_rivals), limits)?;
-    // What has passed is gone as well.
-    let enough = begin.elapsed() * (decide::ROUNDS_MIN as u32 + 1);
-    if enough > args.time() {
-        output.note(format_args!(
-            "an interval takes {} pairs, with the first one about {:.0} s here: give --time \
-             more, or fewer loads",
-            decide::ROUNDS_MIN,
-            enough.as_secs_f64().ceil()
-        ));
-    }
+    contest.prepare(loads, (&args.metrics, args.all_rivals), (limits, output))?;
     output.progress.begin(limits.until.saturating_duration_since(Instant::now()));
     contest.run(limits, output)?;
     output.progress.end();

@@ -186,7 +186,8 @@ fn contradiction(source: &str, row: &Row, replayed: &[Value]) -> Option<String> 
         }
     }
     let state = if fits { State::Works } else { State::Partly };
-    (!row.figures.is_empty() && !is_absent && row.state != state).then(|| format!("it is {state:?}"))
+    (!row.figures.is_empty() && !is_absent && row.state != state)
+        .then(|| format!("it is {state:?}"))
 }
 
 #[test]
