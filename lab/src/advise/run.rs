@@ -126,10 +126,11 @@ impl Run<'_> {
     fn leaves(&self, keys: &Keys, report: &mut Report, track: &mut Track<'_>) {
         let leaves = tree::counters(&self.workload);
         let rounds = self.sweep_rounds();
-        if self.args.quick
-            || leaves.is_empty()
-            || track.is_too_late_for(rounds.duration(leaves.len()))
-        {
+        if self.args.quick || leaves.is_empty() {
+            return;
+        }
+        if track.is_too_late_for(rounds.duration(leaves.len())) {
+            report.cut_short = true;
             return;
         }
         let mut plan = self.plan(keys, &self.workload);
