@@ -38,8 +38,6 @@ pub(super) struct Report {
     pub(super) tables: Vec<Ranking>,
     /// How good the run was that they are from.
     pub(super) run: RunVerdict,
-    /// The leaves of the decision tree side by side, if they were raced.
-    pub(super) leaves: Vec<Place>,
     pub(super) sweeps: Vec<Sweep>,
     /// In place of sweeps, if threads are a range.
     pub(super) curves: Vec<Curves>,
@@ -103,7 +101,7 @@ impl Report {
         let advice = self.advice();
         paragraphs.extend(verdict::paragraphs(&advice, &self.sweeps, self.workload.value_bytes));
         if let Some(path) = tree::path(&self.workload) {
-            paragraphs.extend(path.paragraphs(self.places(), &self.leaves));
+            paragraphs.extend(path.paragraphs(self.places()));
         }
         paragraphs.extend(remarks::large_values(&self.workload));
         if self.cut_short {

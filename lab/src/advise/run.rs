@@ -9,7 +9,7 @@ use bench::slices::RunVerdict;
 use super::race::{Rounds, Track};
 use super::report::Report;
 use super::sweep::{self, Over, Point, Sweep};
-use super::{AdviseArgs, Part, tree};
+use super::{AdviseArgs, Part};
 use crate::exit::Result;
 use crate::machine::Machine;
 use crate::output::Output;
@@ -52,7 +52,6 @@ impl Run<'_> {
             workload: self.workload.clone(),
             tables: Vec::new(),
             run: RunVerdict::default(),
-            leaves: Vec::new(),
             sweeps: Vec::new(),
             curves: Vec::new(),
             cut_short: false,
@@ -102,7 +101,6 @@ impl Run<'_> {
             return;
         }
         track.deadline = self.deadline(QUICK_ALL);
-        self.leaves(&tables[0], report, &mut track);
         if self.workload.threads_from.is_some() {
             drop(contenders);
             return self.curves(report, &mut track);
@@ -120,26 +118,6 @@ impl Run<'_> {
             points.sort_by_key(|point| values.iter().position(|&value| value == point.value));
             report.sweeps.push(Sweep { over, own, points });
         }
-    }
-
-    /// Races the leaves of the decision tree, of which the ranking has few; not in a hurry.
-    fn leaves(&self, keys: &Keys, report: &mut Report, track: &mut Track<'_>) {
-        let leaves = tree::counters(&self.workload);
-        let rounds = self.sweep_rounds();
-        if self.args.quick || leaves.is_empty() {
-            return;
-        }
-        if track.is_too_late_for(rounds.duration(leaves.len())) {
-            report.cut_short = true;
-            return;
-        }
-        let mut plan = self.plan(keys, &self.workload);
-        plan.limit = plan.limit.min(u32::MAX.into());
-        let filled = leaves.into_iter().map(|design| Contender::filled(design, &plan));
-        let (ranking, _) = track.race(&mut filled.collect::<Vec<_>>(), &plan, rounds);
-        report.checksum_errors_in_sweeps +=
-            ranking.places.iter().map(|place| place.checksum_errors).sum::<u64>();
-        report.leaves = ranking.places;
     }
 
     /// The keys of each table: where nothing is said of keys, one fits the caches.
@@ -237,9 +215,6 @@ impl Run<'_> {
         }
         if self.args.skip.contains(&Part::Sweep) {
             return total;
-        }
-        if !self.args.quick {
-            total += self.sweep_rounds().duration(tree::counters(&self.workload).len());
         }
         let points = self.curve_points();
         total += self.sweep_rounds().duration(designs) * points;

@@ -4,13 +4,13 @@
 //! path through the tree is printed beside the ranking, with what was measured of each of its
 //! leaves, and whether the measurement agrees.
 
-use bench::advise::{Design, Leaf, Need, Tree, Workload as Measured, designs};
+use bench::advise::{Leaf, Need, Tree};
 use bench::units;
 use serde::Serialize;
 
 use super::rank::{Place, best};
 use super::verdict::listed;
-use crate::workload::{Kind, Workload};
+use crate::workload::Workload;
 
 /// Reads or updates that are at least this share of the operations, in per cent, are frequent: a
 /// sum of many words then costs more than its cheap additions save.
@@ -74,21 +74,9 @@ pub(super) fn path(workload: &Workload) -> Option<Path> {
     })
 }
 
-/// The leaves of a counter's tree that count, whatever this workload asks for. Those of references
-/// are in one race as they are.
-pub(super) fn counters(workload: &Workload) -> Vec<&'static Design> {
-    let tree =
-        bench::advise::tree(&workload.kind.name()).filter(|_| workload.kind == Kind::Counter);
-    let all =
-        [workload.measured(), Measured::Counter, Measured::ExactCounter, Measured::LimitCounter];
-    let find = |leaf: &&str| all.into_iter().flat_map(designs).find(|design| design.name == *leaf);
-    tree.into_iter().flat_map(|tree| tree.leaves.keys().filter_map(find)).collect()
-}
-
 impl Path {
-    /// The path in words, and what the ranking says of its leaf, and the race of all leaves, if
-    /// there was one, of each.
-    pub(super) fn paragraphs(&self, places: &[Place], leaves: &[Place]) -> Vec<String> {
+    /// The path in words, and what the ranking says of its leaf.
+    pub(super) fn paragraphs(&self, places: &[Place]) -> Vec<String> {
         let steps = self.steps.iter().map(|step| format!("{} {}", step.question, step.answer));
         let steps: Vec<String> = steps.collect();
         vec![
@@ -100,7 +88,7 @@ impl Path {
                 self.because
             ),
             self.measured(places),
-            self.leaves(if leaves.is_empty() { places } else { leaves }),
+            self.leaves(places),
         ]
     }
 
@@ -113,8 +101,8 @@ impl Path {
         };
         let leaves: Vec<String> = self.tree.leaves.iter().map(of).collect();
         format!(
-            "Its leaves, each with how many times as fast the first of those is that were measured \
-             side by side, or with what measures it: {}.",
+            "Its leaves, each with how many times as fast the first of this ranking is, or with \
+             what measures it: {}.",
             listed(&leaves)
         )
     }
@@ -151,6 +139,8 @@ impl Path {
 mod tests {
     use super::*;
     use crate::advise::rank;
+    use crate::workload::Kind;
+    use bench::advise::designs;
 
     fn counter(limit: Option<u32>, exact: bool, reads_percent: f64) -> Workload {
         Workload { kind: Kind::Counter, limit, exact, reads_percent, ..Workload::built_in() }
@@ -194,7 +184,7 @@ mod tests {
         ];
         for (workload, leaf, elsewhere) in told {
             let path = path(&workload).expect("it has a tree");
-            let measured = path.paragraphs(&[], &[]).swap_remove(1);
+            let measured = path.paragraphs(&[]).swap_remove(1);
             assert!(path.design == leaf && measured.contains(elsewhere), "{measured}");
             let last = path.steps.last().map(|step| &*step.answer);
             assert!(last.is_some_and(|last| last.starts_with("yes (--")), "{workload:?}");
@@ -203,38 +193,20 @@ mod tests {
     }
 
     #[test]
-    fn the_counters_that_are_leaves_race_whatever_is_asked_for() {
-        let names = |workload| counters(&workload).iter().map(|one| one.name).collect::<Vec<_>>();
-        let plain = names(counter(None, false, 1.0));
-        for leaf in ["atomic-shared", "quiescence-counter", "quiescence-exact", "quiescence-limit"]
-        {
-            assert!(plain.contains(&leaf), "{plain:?}");
-        }
-        assert_eq!(names(counter(Some(9), true, 1.0)), plain);
-        assert!(!plain.contains(&"BigRef"), "it is no counter");
-        let references = Workload { kind: Kind::Reference, ..counter(None, false, 1.0) };
-        assert_eq!(names(references), [""; 0]);
-    }
-
-    #[test]
     fn whether_the_measurement_agrees_is_said() {
         let workload = counter(None, false, 1.0);
         let place = |name, rank| rank::tests::place(name, rank, 1.0);
         let path = path(&workload).unwrap();
-        let agrees = path.paragraphs(&[place("quiescence-counter", 1), place("std-mutex", 2)], &[]);
+        let agrees = path.paragraphs(&[place("quiescence-counter", 1), place("std-mutex", 2)]);
         assert!(agrees[1].contains("agrees"), "{agrees:?}");
         assert!(agrees[0].contains("must a sum be exact? no (--exact); is it"), "{agrees:?}");
         assert!(agrees[2].contains("quiescence-counter (1.00), quiescence-exact (--exact)"));
-        let leaves = [place("quiescence-exact", 1), place("quiescence-limit", 2)];
-        let raced = path.paragraphs(&[place("std-mutex", 1)], &leaves).swap_remove(2);
-        assert!(raced.contains("quiescence-exact (1.00), quiescence-limit (2.00)"), "{raced}");
-        let other = path.paragraphs(&[place("std-mutex", 1), place("quiescence-counter", 2)], &[]);
+        let other = path.paragraphs(&[place("std-mutex", 1), place("quiescence-counter", 2)]);
         assert!(other[1].contains("std-mutex is 2.00 times as fast"), "{other:?}");
-        assert!(path.paragraphs(&[], &[])[1].contains("was not measured"));
+        assert!(path.paragraphs(&[])[1].contains("was not measured"));
         let workload = Workload { kind: Kind::Reference, blocks: true, ..workload };
         let asks_more = super::path(&workload).unwrap();
-        let told =
-            asks_more.paragraphs(&[place("quiescence", 1), place("quiescence-arc-cell", 2)], &[]);
+        let told = asks_more.paragraphs(&[place("quiescence", 1), place("quiescence-arc-cell", 2)]);
         assert!(
             told[1].contains("Take the leaf; the first of the ranking, quiescence"),
             "{told:?}"

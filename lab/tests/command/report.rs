@@ -118,18 +118,6 @@ fn threads_are_swept_too_unless_in_a_hurry() {
 }
 
 #[test]
-fn every_counter_of_the_tree_is_raced_unless_in_a_hurry() {
-    let args = ["--skip", "costs", "--kind", "counter", "--limit", "100", "--json", "-"];
-    let (stdout, is_noisy) = advised(&run(TINY.iter().copied().chain(args)));
-    let report: Value = serde_json::from_str(&stdout).expect("nothing but JSON");
-    hold(&report);
-    let leaves = names(&report["leaves"]);
-    if !is_noisy && !is_cut_short(&report) {
-        assert!(leaves.contains("quiescence-exact") && leaves.contains("quiescence-limit"));
-    }
-}
-
-#[test]
 fn the_page_is_self_contained_and_light_and_dark() {
     let directory = tempfile::tempdir().unwrap();
     let (out, path) = (directory.path().join("out.json"), directory.path().join("page.html"));
