@@ -94,7 +94,7 @@ impl Contest {
         (metrics, all_rivals): (&[String], bool),
         (limits, output): (Limits, &mut Output),
     ) -> Result<()> {
-        let (begin, count) = (Instant::now(), loads.len() as u32);
+        let begin = Instant::now();
         for load in loads {
             let measure = |program, as_told: fn(Failure) -> Failure| {
                 load.measure(program, Some(limits.until)).map_err(|failure| match failure {
@@ -118,18 +118,16 @@ impl Contest {
                 let message = format!("{load}: no figure has a metric of --metric");
                 return Err(Failure::usage(message));
             }
-            if self.matches.is_empty() {
-                // With the pair that does not count.
-                let enough = begin.elapsed() * count * (ROUNDS_MIN as u32 + 1);
-                if begin + enough > limits.until {
-                    output.note(format_args!(
-                        "an interval takes {ROUNDS_MIN} pairs, with the first one about {:.0} s \
-                         here: give --time more, or fewer loads",
-                        enough.as_secs_f64().ceil()
-                    ));
-                }
-            }
             self.matches.push(Match { load, pairs });
+        }
+        // With the pair of each load that does not count.
+        let enough = begin.elapsed() * (ROUNDS_MIN as u32 + 1);
+        if begin + enough > limits.until {
+            output.note(format_args!(
+                "an interval takes {ROUNDS_MIN} pairs of each load, with the first ones about \
+                 {:.0} s here: give --time more, or fewer loads",
+                enough.as_secs_f64().ceil()
+            ));
         }
         Ok(())
     }
@@ -165,7 +163,7 @@ impl Contest {
         Ok(())
     }
 
-    /// Measures one pair. False after Ctrl-C: half a pair is none.
+    /// Measures one pair. False after Ctrl-C and when the time is over: half a pair is none.
     fn measure(
         &mut self,
         number: usize,
@@ -255,23 +253,28 @@ fn is_incomplete(runs: &[Run]) -> bool {
 }
 
 /// Runs that belong together, drawn again some times while one of them is incomplete and there is
-/// time. `drawn` sees all that are drawn, but for those that an interrupt spoils.
+/// time; if that ends while they are drawn again, those before. `drawn` sees all that are drawn,
+/// but for those that an interrupt or the end of the time spoils.
 fn whole<const N: usize>(
     (limits, output): (Limits, &Output),
     mut draw: impl FnMut() -> Result<[Run; N]>,
     mut drawn: impl FnMut(&[Run; N]),
 ) -> Result<[Run; N]> {
-    let mut again = 0;
+    let (mut again, mut before) = (0, None);
     loop {
-        let runs = match draw() {
+        let runs = match (draw(), before) {
             _ if output.interrupt.requested() => return Err(Failure::interrupted()),
-            runs => runs?,
+            (Err(Failure::Because(Exit::Interrupted, _)), Some(runs)) if limits.is_over() => {
+                return Ok(runs);
+            }
+            (runs, _) => runs?,
         };
         drawn(&runs);
         if again == DRAWN_AGAIN_MAX || limits.is_over() || !is_incomplete(&runs) {
             return Ok(runs);
         }
         again += 1;
+        before = Some(runs);
     }
 }
 
@@ -443,18 +446,53 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("hangs");
         // Written by a process of its own: a file that is open here could not be run.
-        let write = r#"printf '#!/bin/sh\nexec sleep 1000000\n' > "$0" && chmod +x "$0""#;
-        let written = Command::new("sh").args(["-c", write]).arg(&path).status();
+        let script = r#"#!/bin/sh\n: > "$0.began"\nexec sleep 1000000\n"#;
+        let write = format!(r#"printf '{script}' > "$0" && chmod +x "$0""#);
+        let written = Command::new("sh").args(["-c", &write]).arg(&path).status();
         assert!(written.unwrap().success());
+        let began = path.with_extension("began");
         let hangs = Program { path, planted_percent: None };
         let mut contest = contest(pairs(vec![key("a", true, "read", true)], &[], false));
         (contest.new, contest.base) = (hangs.clone(), Base::Program(hangs));
-        let soon = || Limits { until: Instant::now() + Duration::from_millis(50), rounds_max: 20 };
-        contest.run(soon(), &mut output).unwrap();
-        assert!(contest.pairs().all(|pair| pair.base.is_empty()), "no pair was finished");
+        let mut soon = Duration::from_millis(50);
+        // On a machine so busy that the time is over before anything has begun, again with more.
+        while !began.exists() {
+            let limits = Limits { until: Instant::now() + soon, rounds_max: 20 };
+            contest.run(limits, &mut output).unwrap();
+            assert!(contest.pairs().all(|pair| pair.base.is_empty()), "no pair was finished");
+            soon *= 2;
+        }
+        let limits = Limits { until: Instant::now() + soon, rounds_max: 20 };
         let loads = vec!["bench read".parse().unwrap()];
-        let failure = contest.prepare(loads, (&[], false), (soon(), &mut output)).unwrap_err();
+        let failure = contest.prepare(loads, (&[], false), (limits, &mut output)).unwrap_err();
         assert!(failure.to_string().contains("give --time more"), "{failure}");
+    }
+
+    /// A pair of which one run was incomplete was lost if the time was over while it was drawn
+    /// again.
+    #[test]
+    fn a_pair_that_was_measured_is_kept_when_the_time_ends_the_next_draw() {
+        let interrupt = crate::interrupt::Interrupt::install().unwrap();
+        let output = Output::new(&crate::output::OutputArgs::default(), interrupt).unwrap();
+        let (mut soon, mut draws) = (Duration::from_millis(10), 0);
+        while draws < 2 {
+            let limits = Limits { until: Instant::now() + soon, rounds_max: 20 };
+            draws = 0;
+            let draw = || {
+                draws += 1;
+                if draws == 1 {
+                    return Ok([Run { quality: Quality::Incomplete, ..Run::default() }]);
+                }
+                while !limits.is_over() {
+                    std::thread::yield_now();
+                }
+                Err(Failure::interrupted())
+            };
+            let mut seen = 0;
+            let [kept] = whole((limits, &output), draw, |_| seen += 1).unwrap();
+            assert_eq!((kept.quality, seen), (Quality::Incomplete, 1));
+            soon *= 2;
+        }
     }
 
     #[test]
