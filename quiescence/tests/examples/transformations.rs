@@ -65,8 +65,17 @@ fn no_event_is_lost_between_those_who_raise_it_and_its_owner() {
 /// A log that gets full, and one that does not.
 #[test]
 fn an_entry_that_is_counted_was_written() {
-    both!(log::Log, 70);
-    both!(log::Log, 1 << 10);
+    fn fill(log: impl Entries, room: usize) {
+        let operations = rounds(20_000, 100);
+        on_threads(|thread| log.run(thread, operations, 1));
+        let appended = THREADS * (operations / log::APPEND_EACH);
+        assert_eq!(log.get(0).0 + 1, room.min(log::LAST + appended));
+    }
+    for room in [70, 1 << 10] {
+        both!(log::Log, room);
+        fill(log::before::Log::new(room), room);
+        fill(log::after::Log::new(room), room);
+    }
 }
 
 #[test]

@@ -3,7 +3,8 @@
 use super::random::Random;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// One operation of so many raises events; the others are checks of the thread's own inbox.
+/// One operation of so many raises events, in any of the inboxes; the others are checks of the
+/// thread's own.
 const RAISE_EACH: usize = 100;
 
 /// What others leave for an owner.

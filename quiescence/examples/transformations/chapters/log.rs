@@ -3,10 +3,10 @@
 use super::random::{Random, mix};
 
 /// One operation of so many appends an entry; the others read one.
-const APPEND_EACH: usize = 100;
+pub const APPEND_EACH: usize = 100;
 
-/// Of so many last entries one is read.
-const LAST: usize = 64;
+/// A read picks one of this many last entries.
+pub const LAST: usize = 64;
 
 /// Entries, of which there are [`LAST`] from the beginning.
 pub trait Entries: Sync {
