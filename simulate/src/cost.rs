@@ -97,9 +97,10 @@ impl Costs {
         XEON
     }
 
-    /// The same, where what is counted in cycles takes this part of it, in per cent.
-    pub(crate) fn with_cycles(self, percent: u64) -> Self {
-        let part = |cycles| cycles * percent / 100;
+    /// The same, where interrupts, switches and callbacks, which are our estimates, take this part
+    /// of it, in per cent.
+    pub(crate) fn with_estimates(self, percent: u64) -> Self {
+        let part = |cost| cost * percent / 100;
         Self {
             interrupt: part(self.interrupt),
             tick: part(self.tick),
@@ -112,6 +113,11 @@ impl Costs {
             callback: part(self.callback),
             ..self
         }
+    }
+
+    /// The same, where it takes this part of it to enter and leave an engine's function.
+    pub(crate) fn with_engine(self, percent: u64) -> Self {
+        Self { engine: self.engine * percent / 100, ..self }
     }
 
     /// A server of today.

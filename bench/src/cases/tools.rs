@@ -18,8 +18,9 @@ mod semop;
 use std::time::Duration;
 
 use self::chapters::ladder::{self, Buckets, Copied, Records, Shared, Stage};
+use self::chapters::log::{self, Entries};
 use self::chapters::one_lock_at_a_time::{self, Containers};
-use self::chapters::{deleted_flag, lock_pairs, publish, shipping, when_to_stop};
+use self::chapters::{deleted_flag, inbox, lock_pairs, publish, shipping, when_to_stop};
 use self::paths::Tree;
 use self::semaphores::{ById, OneLock};
 use self::semop::System;
@@ -69,6 +70,8 @@ pub(crate) static PROGRAMS: &[Program] = &[
     program!("shipping", shipping::Records, 4096),
     program!("deleted-flag", deleted_flag::Table, 1024),
     program!("publish", publish::Table, 16),
+    program!("owner-reads", inbox::Inboxes, 64),
+    program!("ordered-update", log::Log, 1 << 20),
     program!("one-lock-at-a-time", one_lock_at_a_time::Tickets, 64),
     program!("when-to-stop", when_to_stop::Server, 2000),
     program!("directory-cache", Tree::locked(), Tree::cached()),

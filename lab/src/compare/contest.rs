@@ -11,11 +11,11 @@ use rand::{RngExt, SeedableRng};
 use serde::Serialize;
 
 use super::baseline::{Baseline, Saved};
-use super::decide::{Rule, Verdict, next_look};
+use super::decide::{ROUNDS_MIN, Rule, Verdict, next_look};
 use super::instructions::Counted;
 use super::load::{Key, Load, Program, Quality, Run};
 use crate::exit::{Exit, Failure, Result};
-use crate::output::{Output, Progress};
+use crate::output::Output;
 
 /// With whom the new program is compared.
 #[derive(Debug)]
@@ -74,7 +74,7 @@ const DRAWN_AGAIN_MAX: u32 = 3;
 /// When it ends, decided or not.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
-    /// The time is over then: what runs is finished, and nothing is begun.
+    /// The time is over then: what runs is stopped, and nothing is begun.
     pub(super) until: Instant,
     pub(super) rounds_max: usize,
 }
@@ -92,24 +92,24 @@ impl Contest {
         &mut self,
         loads: Vec<Load>,
         (metrics, all_rivals): (&[String], bool),
-        limits: Limits,
-        progress: &mut Progress,
+        (limits, output): (Limits, &mut Output),
     ) -> Result<()> {
+        let begin = Instant::now();
         for load in loads {
-            progress.announce(&load);
+            output.progress.announce(&load);
             let before = Instant::now();
-            if limits.is_over() {
-                let few = format!("{load}: the time was over before each load was measured once");
-                return Err(Failure::undecided(format!("{few}; give --time more, or fewer loads")));
-            }
+            let measure = |program, as_told: fn(Failure) -> Failure| {
+                load.measure(program, Some(limits.until)).map_err(|failure| match failure {
+                    Failure::Because(Exit::Interrupted, _) if limits.is_over() => too_late(&load),
+                    other => as_told(other),
+                })
+            };
             let base: Vec<Key> = match &self.base {
                 // The base is what is known to work: if it does not, then the words are wrong.
-                Base::Program(program) => {
-                    load.measure(program).map_err(as_usage)?.keys().cloned().collect()
-                }
+                Base::Program(program) => measure(program, as_usage)?.keys().cloned().collect(),
                 Base::Saved(baseline) => baseline.keys(&load)?,
             };
-            let new = load.measure(&self.new)?;
+            let new = measure(&self.new, |failure| failure)?;
             let common: Vec<Key> = new.keys().filter(|key| base.contains(key)).cloned().collect();
             if common.is_empty() {
                 let message = format!("{load}: the two sides have no figure in common");
@@ -121,7 +121,16 @@ impl Contest {
                 return Err(Failure::usage(message));
             }
             self.matches.push(Match { load, pairs });
-            progress.advance(before.elapsed());
+            output.progress.advance(before.elapsed());
+        }
+        // With the pair of each load that does not count.
+        let enough = begin.elapsed() * (ROUNDS_MIN as u32 + 1);
+        if begin + enough > limits.until {
+            output.note(format_args!(
+                "an interval takes {ROUNDS_MIN} pairs of each load, with the first ones about \
+                 {:.0} s here: give --time more, or fewer loads",
+                enough.as_secs_f64().ceil()
+            ));
         }
         Ok(())
     }
@@ -157,7 +166,7 @@ impl Contest {
         Ok(())
     }
 
-    /// Measures one pair. False after Ctrl-C: half a pair is none.
+    /// Measures one pair. False after Ctrl-C and when the time is over: half a pair is none.
     fn measure(
         &mut self,
         number: usize,
@@ -167,8 +176,8 @@ impl Contest {
     ) -> Result<bool> {
         let load = &self.matches[number].load;
         let side = |is_new| match &self.base {
-            _ if is_new => load.measure(&self.new),
-            Base::Program(program) => load.measure(program),
+            _ if is_new => load.measure(&self.new, Some(until.0.until)),
+            Base::Program(program) => load.measure(program, Some(until.0.until)),
             Base::Saved(baseline) => baseline.round(load, round),
         };
         let both = || {
@@ -247,23 +256,28 @@ fn is_incomplete(runs: &[Run]) -> bool {
 }
 
 /// Runs that belong together, drawn again some times while one of them is incomplete and there is
-/// time. `drawn` sees all that are drawn, but for those that an interrupt spoils.
+/// time; if that ends while they are drawn again, those before. `drawn` sees all that are drawn,
+/// but for those that an interrupt or the end of the time spoils.
 fn whole<const N: usize>(
     (limits, output): (Limits, &Output),
     mut draw: impl FnMut() -> Result<[Run; N]>,
     mut drawn: impl FnMut(&[Run; N]),
 ) -> Result<[Run; N]> {
-    let mut again = 0;
+    let (mut again, mut before) = (0, None);
     loop {
-        let runs = match draw() {
+        let runs = match (draw(), before) {
             _ if output.interrupt.requested() => return Err(Failure::interrupted()),
-            runs => runs?,
+            (Err(Failure::Because(Exit::Interrupted, _)), Some(runs)) if limits.is_over() => {
+                return Ok(runs);
+            }
+            (runs, _) => runs?,
         };
         drawn(&runs);
         if again == DRAWN_AGAIN_MAX || limits.is_over() || !is_incomplete(&runs) {
             return Ok(runs);
         }
         again += 1;
+        before = Some(runs);
     }
 }
 
@@ -300,6 +314,11 @@ fn pairs(keys: Vec<Key>, metrics: &[String], all_rivals: bool) -> Vec<Pair> {
     keys.into_iter().map(pair).collect()
 }
 
+fn too_late(load: &Load) -> Failure {
+    let few = format!("{load}: the time was over before each load was measured once");
+    Failure::undecided(format!("{few}; give --time more, or fewer loads"))
+}
+
 fn as_usage(failure: Failure) -> Failure {
     match failure {
         Failure::Because(Exit::Undecided, message) => Failure::usage(message),
@@ -318,12 +337,12 @@ pub(super) fn save(
     for load in loads {
         output.progress.announce(load);
         let before = Instant::now();
-        saved.push(Saved::new(load, &load.measure(program).map_err(as_usage)?));
+        saved.push(Saved::new(load, &load.measure(program, None).map_err(as_usage)?));
         output.progress.advance(before.elapsed());
     }
     for round in 0..limits.rounds_max {
         // As few as can be compared with are taken however long it takes.
-        if round >= super::decide::ROUNDS_MIN && limits.is_over() {
+        if round >= ROUNDS_MIN && limits.is_over() {
             break;
         }
         let before = Instant::now();
@@ -332,7 +351,8 @@ pub(super) fn save(
                 return Err(output.stopped());
             }
             output.progress.announce(&each.load);
-            let [run] = whole((limits, &*output), || Ok([each.load.measure(program)?]), |_| ())?;
+            let [run] =
+                whole((limits, &*output), || Ok([each.load.measure(program, None)?]), |_| ())?;
             each.add(&run);
         }
         output.progress.advance(before.elapsed());
@@ -345,6 +365,9 @@ pub(super) fn save(
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+    use std::time::Duration;
+
     use super::*;
 
     fn key(rival: &str, ours: bool, metric: &str, is_first: bool) -> Key {
@@ -416,11 +439,66 @@ mod tests {
         contest.run(limits, &mut output).unwrap();
         assert!(contest.pairs().all(|pair| pair.base.is_empty()), "nothing was begun");
         let loads = vec!["bench read".parse().unwrap()];
-        let failure = contest
-            .prepare(loads, (&[], false), limits, &mut output.progress)
-            .unwrap_err()
-            .to_string();
+        let failure =
+            contest.prepare(loads, (&[], false), (limits, &mut output)).unwrap_err().to_string();
         assert!(failure.contains("give --time more"), "{failure}");
+    }
+
+    /// `--time 10` took 27 s: what ran was finished, however long it took.
+    #[test]
+    fn what_runs_is_stopped_when_the_time_is_over() {
+        let interrupt = crate::interrupt::Interrupt::install().unwrap();
+        let mut output = Output::new(&crate::output::OutputArgs::default(), interrupt).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("hangs");
+        // Written by a process of its own: a file that is open here could not be run.
+        let script = r#"#!/bin/sh\n: > "$0.began"\nexec sleep 1000000\n"#;
+        let write = format!(r#"printf '{script}' > "$0" && chmod +x "$0""#);
+        let written = Command::new("sh").args(["-c", &write]).arg(&path).status();
+        assert!(written.unwrap().success());
+        let began = path.with_extension("began");
+        let hangs = Program { path, planted_percent: None };
+        let mut contest = contest(pairs(vec![key("a", true, "read", true)], &[], false));
+        (contest.new, contest.base) = (hangs.clone(), Base::Program(hangs));
+        let mut soon = Duration::from_millis(50);
+        // On a machine so busy that the time is over before anything has begun, again with more.
+        while !began.exists() {
+            let limits = Limits { until: Instant::now() + soon, rounds_max: 20 };
+            contest.run(limits, &mut output).unwrap();
+            assert!(contest.pairs().all(|pair| pair.base.is_empty()), "no pair was finished");
+            soon *= 2;
+        }
+        let limits = Limits { until: Instant::now() + soon, rounds_max: 20 };
+        let loads = vec!["bench read".parse().unwrap()];
+        let failure = contest.prepare(loads, (&[], false), (limits, &mut output)).unwrap_err();
+        assert!(failure.to_string().contains("give --time more"), "{failure}");
+    }
+
+    /// A pair of which one run was incomplete was lost if the time was over while it was drawn
+    /// again.
+    #[test]
+    fn a_pair_that_was_measured_is_kept_when_the_time_ends_the_next_draw() {
+        let interrupt = crate::interrupt::Interrupt::install().unwrap();
+        let output = Output::new(&crate::output::OutputArgs::default(), interrupt).unwrap();
+        let (mut soon, mut draws) = (Duration::from_millis(10), 0);
+        while draws < 2 {
+            let limits = Limits { until: Instant::now() + soon, rounds_max: 20 };
+            draws = 0;
+            let draw = || {
+                draws += 1;
+                if draws == 1 {
+                    return Ok([Run { quality: Quality::Incomplete, ..Run::default() }]);
+                }
+                while !limits.is_over() {
+                    std::thread::yield_now();
+                }
+                Err(Failure::interrupted())
+            };
+            let mut seen = 0;
+            let [kept] = whole((limits, &output), draw, |_| seen += 1).unwrap();
+            assert_eq!((kept.quality, seen), (Quality::Incomplete, 1));
+            soon *= 2;
+        }
     }
 
     #[test]

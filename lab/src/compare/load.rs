@@ -8,7 +8,11 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::str::FromStr;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -59,6 +63,9 @@ pub(crate) struct Key {
 
 /// Options that decide what a load's process writes are not the user's to give.
 const RESERVED: [&str; 2] = ["--json", "--html"];
+
+/// So long a program that is asked to stop may take to write what it has.
+const GRACE: Duration = Duration::from_secs(5);
 
 impl FromStr for Load {
     type Err = String;
@@ -153,14 +160,21 @@ impl Load {
         self.arguments_without_hurry().chain(self.hurry())
     }
 
-    /// Runs it once with this program.
-    pub(crate) fn measure(&self, program: &Program) -> Result<Run> {
+    /// Runs it once with this program: interrupted, if that would take until past `until`.
+    pub(crate) fn measure(&self, program: &Program, until: Option<Instant>) -> Result<Run> {
+        if until.is_some_and(|until| Instant::now() >= until) {
+            return Err(Failure::interrupted());
+        }
         let mut command = Command::new(&program.path);
         command.args(self.arguments());
         if let Some(percent) = program.planted_percent.filter(|_| self.words[0] == "bench") {
             command.args(["--plant", &percent.to_string()]);
         }
-        self.read(program, &run(&mut command).map_err(Failure::undecided)?)
+        let (output, is_stopped) = run_until(&mut command, until).map_err(Failure::undecided)?;
+        if is_stopped && !output.status.success() {
+            return Err(Failure::interrupted());
+        }
+        self.read(program, &output)
     }
 
     /// What a process has told that has ended.
@@ -184,7 +198,32 @@ fn complaint(output: &Output) -> String {
 
 /// Runs a program to its end.
 pub(crate) fn run(command: &mut Command) -> Result<Output> {
-    let output = command.stdin(Stdio::null()).output();
+    Ok(run_until(command, None)?.0)
+}
+
+/// Runs a program to its end, or until then: it is asked to stop as `timeout` asks it, and killed
+/// after [`GRACE`]. Also says whether it was. Without process descriptors it runs to its end.
+fn run_until(command: &mut Command, until: Option<Instant>) -> Result<(Output, bool)> {
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let output = command.spawn().and_then(|child| {
+        let (ended, has_ended) = mpsc::channel::<()>();
+        // Of the process that was started, whatever has its number later.
+        let process = pidfd_open(Pid::from_child(&child), PidfdFlags::empty()).ok();
+        let stopper = until.zip(process).map(|(until, process)| {
+            let left = until.saturating_duration_since(Instant::now());
+            thread::spawn(move || {
+                let is_late = |left| has_ended.recv_timeout(left) == Err(RecvTimeoutError::Timeout);
+                // It fails if the process has just ended.
+                let send = |signal| pidfd_send_signal(&process, signal).is_ok();
+                let is_stopped = is_late(left) && send(Signal::TERM);
+                let _is_killed = is_stopped && is_late(GRACE) && send(Signal::KILL);
+                is_stopped
+            })
+        });
+        let output = child.wait_with_output()?;
+        drop(ended);
+        Ok((output, stopper.is_some_and(|stopper| stopper.join().unwrap_or_default())))
+    });
     output.map_err(|error| Failure::file("run", Path::new(command.get_program()), error))
 }
 
@@ -334,6 +373,27 @@ mod tests {
         ] {
             let message = text.parse::<Load>().unwrap_err();
             assert!(message.contains(reason), "{text}: {message}");
+        }
+    }
+
+    /// Any death by TERM was taken for an interrupt, and what ignored TERM was waited for.
+    #[test]
+    fn a_program_is_stopped_by_the_end_of_the_time_only_and_killed_if_it_does_not_end() {
+        let sh = |script, until| run_until(Command::new("sh").args(["-c", script]), until).unwrap();
+        let hour = Some(Instant::now() + Duration::from_secs(3_600));
+        for until in [None, hour] {
+            let (output, is_stopped) = sh("kill -TERM $$", until);
+            assert!(!is_stopped && !output.status.success());
+        }
+        let script = "trap '' TERM; echo began; exec sleep 1000000";
+        let mut soon = Duration::from_millis(50);
+        loop {
+            let (output, is_stopped) = sh(script, Some(Instant::now() + soon));
+            assert!(is_stopped && !output.status.success());
+            if !output.stdout.is_empty() {
+                break;
+            }
+            soon *= 2;
         }
     }
 

@@ -134,20 +134,8 @@ pub(crate) fn run(args: &CompareArgs, output: &mut Output) -> Result<Exit> {
     let (threshold_percent, seed) = (args.threshold, args.seed);
     let (matches, runs) = (Vec::new(), Runs::default());
     let mut contest = Contest { new, base, matches, runs, threshold_percent, seed, counted: None };
-    let begin = Instant::now();
     output.progress.begin(args.time());
-    let deciding = (&*args.metrics, args.all_rivals);
-    contest.prepare(loads, deciding, limits, &mut output.progress)?;
-    // What has passed is gone as well.
-    let enough = begin.elapsed() * (decide::ROUNDS_MIN as u32 + 1);
-    if enough > args.time() {
-        output.note(format_args!(
-            "an interval takes {} pairs, with the first one about {:.0} s here: give --time \
-             more, or fewer loads",
-            decide::ROUNDS_MIN,
-            enough.as_secs_f64().ceil()
-        ));
-    }
+    contest.prepare(loads, (&args.metrics, args.all_rivals), (limits, output))?;
     contest.run(limits, output)?;
     output.progress.end();
     let interrupted = output.interrupt.requested();

@@ -102,7 +102,8 @@ fn complaint(row: &Row) -> Option<String> {
     if row.expect.is_some() && row.run.is_none() {
         return Some("nothing is run of which something is expected".to_owned());
     }
-    if row.figures.is_empty() == (row.run.as_deref() == Some(PUBLISHED)) {
+    let is_replayed = row.run.as_deref() == Some(PUBLISHED);
+    if row.state != State::Absent && row.figures.is_empty() == is_replayed {
         return Some("it names figures if, and only if, it stands on their replay".to_owned());
     }
     if let Some(name) = &row.example {
@@ -166,7 +167,7 @@ pub(crate) fn contradictions(replayed: &[Value]) -> Vec<String> {
 fn contradiction(source: &str, row: &Row, replayed: &[Value]) -> Option<String> {
     let begins =
         |text: &Value, with: &str| text.as_str().is_some_and(|text| text.starts_with(with));
-    let mut fits = true;
+    let (mut fits, is_absent) = (true, row.state == State::Absent);
     for figure in &row.figures {
         let is_meant =
             |one: &&Value| begins(&one["source"], source) && begins(&one["figure"], figure);
@@ -176,14 +177,17 @@ fn contradiction(source: &str, row: &Row, replayed: &[Value]) -> Option<String> 
         }
         for one in meant {
             match one["verdict"].as_str() {
-                Some("fits") => {}
-                Some("does not fit") => fits = false,
-                _ => return Some(format!("{figure} is not compared")),
+                None if is_absent => {}
+                Some("fits") if !is_absent => {}
+                Some("does not fit") if !is_absent => fits = false,
+                None => return Some(format!("{figure} is not compared")),
+                Some(_) => return Some(format!("{figure} is compared")),
             }
         }
     }
     let state = if fits { State::Works } else { State::Partly };
-    (!row.figures.is_empty() && row.state != state).then(|| format!("it is {state:?}"))
+    (!row.figures.is_empty() && !is_absent && row.state != state)
+        .then(|| format!("it is {state:?}"))
 }
 
 #[test]
@@ -265,6 +269,8 @@ fn faults_of_rows_are_noticed() {
         ("state = 'works'\nfigures = ['tea']", Some("it is Partly")),
         ("state = 'partly'\nfigures = ['tea']", None),
         ("state = 'works'\nfigures = ['sd']", Some("sd is not compared")),
+        ("state = 'absent'\nfigures = ['sd']", None),
+        ("state = 'absent'\nfigures = ['tea 2']", Some("tea 2 is compared")),
         ("state = 'works'\nfigures = ['milk']", Some("no figure is called milk")),
     ] {
         assert_eq!(contradiction("paper", &row(text), &replayed).as_deref(), expected, "{text}");

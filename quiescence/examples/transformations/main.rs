@@ -9,8 +9,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use chapters::ladder::{self, Stage};
+use chapters::log::{self, Entries};
 use chapters::one_lock_at_a_time::{self, Containers};
-use chapters::{deleted_flag, lock_pairs, publish, shipping, when_to_stop};
+use chapters::{deleted_flag, inbox, lock_pairs, publish, shipping, when_to_stop};
 
 const THREADS: usize = 2;
 
@@ -67,6 +68,8 @@ fn main() {
     pair!("shipping", shipping::Records, 4_096, 50_000);
     pair!("deleted-flag", deleted_flag::Table, 1_024, 50_000);
     pair!("publish", publish::Table, 16, 50_000);
+    pair!("owner-reads", inbox::Inboxes, 64, 50_000);
+    pair!("ordered-update", log::Log, 1 << 20, 50_000);
     pair!("one-lock-at-a-time", one_lock_at_a_time::Tickets, 64, 50_000);
     pair!("when-to-stop", when_to_stop::Server, 2_000, 1_000);
 }

@@ -5,8 +5,9 @@ pub(crate) mod chapters;
 
 use crate::common::*;
 use chapters::ladder::{Buckets, Copied, OneLock, Records, Shared, Stage};
+use chapters::log::{self, Entries};
 use chapters::one_lock_at_a_time::{self, Containers};
-use chapters::{deleted_flag, lock_pairs, publish, shipping, when_to_stop};
+use chapters::{deleted_flag, inbox, lock_pairs, publish, shipping, when_to_stop};
 
 const THREADS: usize = 3;
 
@@ -54,6 +55,27 @@ fn nothing_is_lost_between_accounts_and_no_transfers_deadlock() {
 #[test]
 fn every_function_that_is_shipped_is_called() {
     both!(shipping::Records, 64, total);
+}
+
+#[test]
+fn no_event_is_lost_between_those_who_raise_it_and_its_owner() {
+    both!(inbox::Inboxes, 2, total);
+}
+
+/// A log that gets full, and one that does not.
+#[test]
+fn an_entry_that_is_counted_was_written() {
+    fn fill(log: impl Entries, room: usize) {
+        let operations = rounds(20_000, 100);
+        on_threads(|thread| log.run(thread, operations, 1));
+        let appended = THREADS * (operations / log::APPEND_EACH);
+        assert_eq!(log.get(0).0 + 1, room.min(log::LAST + appended));
+    }
+    for room in [70, 1 << 10] {
+        both!(log::Log, room);
+        fill(log::before::Log::new(room), room);
+        fill(log::after::Log::new(room), room);
+    }
 }
 
 #[test]

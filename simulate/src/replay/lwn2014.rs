@@ -12,13 +12,13 @@
 //! at the locks. One number is fitted, [`LIST_PAGE_NS`], on the share of samples that the same
 //! reporter had found in this test in November 2013 in the lock function for those who have
 //! interrupts disabled (13.80 %; here 13.7, with other seeds 11.4 to 16.1). Our estimates are
-//! [`DRAWN_CPUS`], [`OPERATION_NS`], [`KERNEL_PERCENT`] and [`COND_RESCHED_NS`]. The sign of the
-//! losses is predicted, and comes out with operations of 1.5 and 3 us; with 10 us no more is lost
-//! than what runs differ by. **Their size is not decided**: what is counted are about two grace
-//! periods of 3.15, so that runs differ by [`NOISE_PERCENT`]. With seven seeds, once, v2 lost 3.6
-//! to 19.1 %, on average 9.9 (standard error 1.9); v0 21.6 to 36.7; v2 that waits long, which does
-//! as 3.15, -5.1 to 9.1, on average 1.6 (1.7). With one seed and 1,000, 1,600 and 2,000 ns for a
-//! page, where 1,300 is fitted, v2 lost 7.7, 4.6 and 1.1 %.
+//! [`DRAWN_CPUS`], [`OPERATION_NS`], [`KERNEL_PERCENT`], [`COND_RESCHED_NS`] and the others of
+//! `ESTIMATES`. The sign of the losses is predicted, and comes out with operations of 1.5 and 3 us;
+//! with 10 us no more is lost than what runs differ by. **Their size is not decided**: what is
+//! counted are about two grace periods of 3.15, so that runs differ by [`NOISE_PERCENT`]. With
+//! seven seeds, once, v2 lost 3.6 to 19.1 %, on average 9.9 (standard error 1.9); v0 21.6 to 36.7;
+//! v2 that waits long, which does as 3.15, -5.1 to 9.1, on average 1.6 (1.7). With one seed and
+//! 1,000, 1,600 and 2,000 ns for a page, where 1,300 is fitted, v2 lost 7.7, 4.6 and 1.1 %.
 //!
 //! **More grace periods do not decide it**, since the model comes to no rest in the time of a run.
 //! With eight or so of 3.15 (1.4 to 2.8 s, five seeds) v2 lost -1.4 to 12.7 %, on average 5.9
@@ -50,15 +50,15 @@ use kernel::engine::Engine;
 use kernel::engine::tree::{FLAG, INTERRUPT, Options, Tree, Variant};
 
 use super::published::Publication;
-use super::{Fitted, Row, Variation, fitted};
+use super::{Estimate, Fitted, Number, Row, Variation, fitted, possible, workload};
 use crate::Heap;
+use crate::cost::Costs;
 use crate::events::Time;
 use crate::memory::SlabUse;
 use crate::report::Report;
 use crate::run_engine;
 use crate::setup::{MILLISECOND, SECOND, Setup};
 use crate::slab::Shape;
-use crate::workload::Workload;
 
 /// CPUs: eight sockets of ten cores of two threads, as its reporter had.
 pub const CPUS: usize = 160;
@@ -171,8 +171,6 @@ impl Outcome {
 /// What variations change.
 #[derive(Clone, Copy)]
 struct Model {
-    operation_ns: u64,
-    kernel_percent: u64,
     cond_resched_ns: u64,
     /// Of objects whose pages a CPU keeps to itself.
     partial_objects: u64,
@@ -180,29 +178,42 @@ struct Model {
     away_cpus: u64,
     drawn_cpus: u64,
     seed: u64,
+    costs: Costs,
+    /// A number of a workload that is another.
+    changed: Option<Number>,
     /// The step that the engine leaves out.
     without: &'static str,
 }
 
 const MODEL: Model = Model {
-    operation_ns: OPERATION_NS,
-    kernel_percent: KERNEL_PERCENT,
     cond_resched_ns: COND_RESCHED_NS,
     partial_objects: Shape::filp(CPUS as u32).partial_objects as u64,
     away_cpus: 0,
     drawn_cpus: DRAWN_CPUS,
     seed: 1,
+    costs: Costs::modern(),
+    changed: None,
     without: "",
 };
+
+/// Estimates besides, and two other values of each.
+pub(super) const ESTIMATES: &[Estimate] = &[
+    ("open-close", "operation_ns", [1_500, 10_000]),
+    ("open-close", "kernel_percent", [80, 98]),
+    ("open-close", "slab_fresh_page_ns", [250, 1_000]),
+    ("open-close", "slab_zone_line_ns", [37, 150]),
+    ("exit-files", "idle_us", [1_000, 4_000]),
+    ("exit-files", "section_us", [2, 10]),
+    ("exit-files", "kernel_percent", [35, 100]),
+    ("exit-files", "pause_us", [50_000, 200_000]),
+];
 
 /// What is estimated, and what the publication names.
 pub fn variations() -> Vec<Variation> {
     let of = |what, model: Model| Variation::of(what, move || model.rows());
-    vec![
-        of("operations of 1.5 us, not 3", Model { operation_ns: 1_500, ..MODEL }),
-        of("operations of 10 us", Model { operation_ns: 10_000, ..MODEL }),
-        of("80 % of them in the kernel, not 95", Model { kernel_percent: 80, ..MODEL }),
-        of("98 % in the kernel", Model { kernel_percent: 98, ..MODEL }),
+    let estimates =
+        Variation::of_each(ESTIMATES, |number| Model { changed: Some(number), ..MODEL }.rows());
+    let others = [
         of("cond_resched() each 250 ns, not 500", Model { cond_resched_ns: 250, ..MODEL }),
         of("cond_resched() each 1,000 ns", Model { cond_resched_ns: 1_000, ..MODEL }),
         of("another seed", Model { seed: 2, ..MODEL }),
@@ -220,7 +231,9 @@ pub fn variations() -> Vec<Variation> {
             .missing("smaller batches visit"),
         of("without: v1's flag", Model { without: FLAG, ..MODEL }).missing("cond_resched_rcu_qs()"),
         of("without: v2's interrupt", Model { without: INTERRUPT, ..MODEL }).missing("exit() of"),
-    ]
+    ];
+    let costs = Variation::of_costs(MODEL.costs, |costs| Model { costs, ..MODEL }.rows());
+    estimates.chain(costs).chain(others).collect()
 }
 
 impl Model {
@@ -231,10 +244,9 @@ impl Model {
 
     /// The loop under a variant, for so long.
     fn simulate(self, variant: Variant, run: Time) -> Outcome {
-        let mut workload = named("open-close");
         let numbers = [
-            ("operation_ns", self.operation_ns),
-            ("kernel_percent", self.kernel_percent),
+            ("operation_ns", OPERATION_NS),
+            ("kernel_percent", KERNEL_PERCENT),
             ("cond_resched_ns", self.cond_resched_ns),
             ("slab_objects_per_page", Shape::filp(CPUS as u32).objects_per_page.into()),
             ("slab_partial_objects", self.partial_objects),
@@ -243,9 +255,10 @@ impl Model {
             ("slab_away_cpus", self.away_cpus),
             ("slab_drawn_cpus", self.drawn_cpus),
         ];
-        numbers.iter().for_each(|(name, value)| set(&mut workload, name, *value));
+        let workload = workload("open-close", &numbers, self.changed);
         let setup = Setup {
             cpus: CPUS,
+            costs: self.costs,
             hz: HZ,
             tickless: false,
             seed: self.seed,
@@ -270,15 +283,17 @@ impl Model {
     /// kernel may have `cond_resched_rcu_qs()` where others have `cond_resched()`.
     fn exit_files(self, variant: Variant, preemptible: bool, rcu_qs: bool) -> Report {
         const CPUS: usize = 8;
-        let mut workload = named("exit-files");
-        set(&mut workload, "exits_on_every_cpus", CPUS as u64);
-        set(&mut workload, "files", FILES);
-        set(&mut workload, "file_ns", FILE_NS);
-        set(&mut workload, "rcu_qs", rcu_qs.into());
-        set(&mut workload, "pause_us", 100_000);
-        set(&mut workload, "calls_per_1000_bursts", 1_000);
-        let duration = 2 * SECOND;
-        let setup = Setup { cpus: CPUS, hz: HZ, duration, preemptible, ..Setup::default() };
+        let numbers = [
+            ("exits_on_every_cpus", CPUS as u64),
+            ("files", FILES),
+            ("file_ns", FILE_NS),
+            ("rcu_qs", rcu_qs.into()),
+            ("pause_us", 100_000),
+            ("calls_per_1000_bursts", 1_000),
+        ];
+        let workload = workload("exit-files", &numbers, self.changed);
+        let (duration, costs) = (2 * SECOND, self.costs);
+        let setup = Setup { cpus: CPUS, hz: HZ, duration, preemptible, costs, ..Setup::default() };
         possible(run_engine(&setup, self.tree(variant, CPUS, 0..1), "tree", &workload))
     }
 
@@ -363,19 +378,6 @@ impl Model {
 /// threads.
 pub fn rows() -> Vec<Row> {
     MODEL.rows()
-}
-
-fn named(name: &str) -> Workload {
-    possible(Workload::named(name))
-}
-
-fn set(workload: &mut Workload, name: &str, value: u64) {
-    possible(workload.set(name, value));
-}
-
-/// What is written in this file is possible; a test runs all of it.
-fn possible<T>(result: Result<T, crate::Impossible>) -> T {
-    result.unwrap_or_else(|impossible| panic!("{impossible}"))
 }
 
 fn fill_spinning(published: &mut Publication, before: &Outcome) {

@@ -19,6 +19,9 @@ pub mod settings;
 pub mod srcu2022;
 pub mod usenix2003;
 
+use crate::cost::Costs;
+use crate::workload::Workload;
+
 pub use row::{Finding, Fit, Freedom, Role, Row, typical_factor};
 
 /// A number of a model that was chosen so that a published figure comes out.
@@ -63,7 +66,52 @@ impl std::fmt::Debug for Variation {
     }
 }
 
+/// A number of a workload: of which one, its name, and what it is.
+type Number = (&'static str, &'static str, u64);
+
+/// An estimate, likewise, and two other values.
+type Estimate = (&'static str, &'static str, [u64; 2]);
+
+/// A workload with these numbers, and with the one that is changed, if it is its own. What is named
+/// here is there, and in its range.
+fn workload(name: &str, numbers: &[(&str, u64)], changed: Option<Number>) -> Workload {
+    let mut workload = possible(Workload::named(name));
+    numbers.iter().for_each(|(number, value)| possible(workload.set(number, *value)));
+    if let Some((_, number, value)) = changed.filter(|(of, ..)| *of == name) {
+        assert_ne!(workload.get(number), value, "{number} of {name} is that already");
+        possible(workload.set(number, value));
+    }
+    workload
+}
+
+fn possible<T>(result: Result<T, crate::Impossible>) -> T {
+    result.unwrap_or_else(|impossible| panic!("{impossible}"))
+}
+
 impl Variation {
+    /// Replays with each value of these estimates.
+    fn of_each(
+        estimates: &'static [Estimate],
+        rows: fn(Number) -> Vec<Row>,
+    ) -> impl Iterator<Item = Self> {
+        estimates.iter().flat_map(move |&(of, number, values)| {
+            values.map(|value| {
+                Self::of(format!("{number} of {of}: {value}"), move || rows((of, number, value)))
+            })
+        })
+    }
+
+    /// Replays with half and with twice of what is estimated in these costs.
+    fn of_costs(usual: Costs, rows: fn(Costs) -> Vec<Row>) -> impl Iterator<Item = Self> {
+        [50, 200].into_iter().flat_map(move |percent| {
+            [
+                ("interrupts, switches and callbacks", usual.with_estimates(percent)),
+                ("entry and exit of an engine's function", usual.with_engine(percent)),
+            ]
+            .map(|(what, costs)| Self::of(format!("{percent} % for {what}"), move || rows(costs)))
+        })
+    }
+
     fn of(what: impl Into<String>, rows: impl Fn() -> Vec<Row> + Sync + 'static) -> Self {
         Self { what: what.into(), must_miss: None, rows: Box::new(rows) }
     }
@@ -147,7 +195,20 @@ mod tests {
                 assert!(variation.misses(&without), "{variation:?}: it fits without it, too");
             }
         }
-        assert!(removed >= 2, "{removed}");
+        assert!(removed >= 7, "{removed}");
+    }
+
+    #[test]
+    fn each_estimate_is_a_number_of_its_workload_in_its_range() {
+        for &(of, number, values) in [usenix2003::ESTIMATES, lwn2014::ESTIMATES].concat().iter() {
+            let [low, high] = values;
+            for (used, value) in [(low, high), (high, low)] {
+                let changed = workload(of, &[(number, used)], Some((of, number, value)));
+                assert_eq!(changed.get(number), value, "{of}");
+            }
+            let other = workload("idle", &[], Some((of, number, values[0])));
+            assert_eq!(Ok(other), Workload::named("idle"), "{of}'s is not its own");
+        }
     }
 
     #[test]

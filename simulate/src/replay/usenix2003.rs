@@ -10,10 +10,11 @@
 //! Chosen for Table 3, each on one figure: the work of a round (rcu-ltimer's time), how evenly it
 //! is shared (rcu-ltimer's CPU), how often tasks wait for each other in a round (rcu-poll's CPU),
 //! and how often the idle loop looks (rcu-sched's CPU). Estimated, and not fitted:
-//! [`CALL_EVERY_US`] and [`SECTION_US`]. Left for the model to say are the times per iteration of
-//! rcu-poll and rcu-sched. **What misses** is why rcu-sched takes CPU time: the paper names the
-//! line of its count, and here it is the idle loop. The paper's own table supports that: iterations
-//! take no longer than under rcu-ltimer, but a line that is felt is felt by busy CPUs as well.
+//! [`CALL_EVERY_US`], [`SECTION_US`] and `ESTIMATES`. Left for the model to say are the times per
+//! iteration of rcu-poll and rcu-sched. **What misses** is why rcu-sched takes CPU time: the paper
+//! names the line of its count, and here it is the idle loop. The paper's own table supports that:
+//! iterations take no longer than under rcu-ltimer, but a line that is felt is felt by busy CPUs as
+//! well.
 //!
 //! **What misses**, too, is that lists for each CPU are better than one. They are faster with the
 //! ksoftirqd of today, but not by the one list's line: without it one list takes as long.
@@ -29,14 +30,13 @@ use grace::steps::Without;
 
 use super::at_once::AtOnce;
 use super::published::Publication;
-use super::{Fitted, Row, Variation, fitted, settings};
+use super::{Estimate, Fitted, Number, Row, Variation, fitted, possible, settings, workload};
 use crate::cost::Costs;
 use crate::engines::EngineKind;
 use crate::events::Time;
 use crate::report::Report;
 use crate::run::run_engine;
 use crate::setup::{MILLISECOND, SECOND, Setup};
-use crate::workload::Workload;
 use kernel::engine::Engine;
 use kernel::engine::poll::ONE_LIST;
 use kernel::engine::token::ONE_COUNT;
@@ -107,9 +107,10 @@ struct Model {
     ksoftirqd_percent: u32,
     /// The two where one list is compared with lists, if not those of [`Setup::default`].
     lists: Option<(u32, u32)>,
-    /// What is counted in cycles, in per cent of [`Costs::p3_xeon_700mhz`].
-    cycles_percent: u64,
+    costs: Costs,
     idle_look_ns: u64,
+    /// A number of a workload that is another.
+    changed: Option<Number>,
     /// The step that engines leave out.
     without: &'static str,
 }
@@ -122,16 +123,26 @@ const MODEL: Model = Model {
     softirq_runs: 1,
     ksoftirqd_percent: 10,
     lists: None,
-    cycles_percent: 100,
+    costs: Costs::p3_xeon_700mhz(),
     idle_look_ns: IDLE_LOOK_NS,
+    changed: None,
     without: "",
 };
+
+/// Estimates besides, and two other values of each.
+pub(super) const ESTIMATES: &[Estimate] = &[
+    ("dbench", "idle_us", [75, 300]),
+    ("dbench", "calls_per_1000_bursts", [250, 1_000]),
+    ("dcachebench", "switch_every_us", [5_000, 20_000]),
+];
 
 /// What is estimated, and what the paper names.
 pub fn variations() -> Vec<Variation> {
     let of = |what, model: Model| Variation::of(what, move || model.rows());
     let without = |step| Model { without: step, ..MODEL };
-    vec![
+    let estimates =
+        Variation::of_each(ESTIMATES, |number| Model { changed: Some(number), ..MODEL }.rows());
+    let others = [
         of("a call each 100 us, not 200", Model { call_every_us: 100, ..MODEL }),
         of("a call each 400 us", Model { call_every_us: 400, ..MODEL }),
         of("sections of 50 us, not 100", Model { section_us: 50, ..MODEL }),
@@ -148,8 +159,6 @@ pub fn variations() -> Vec<Variation> {
             Model { lists: Some((1, 100)), ..MODEL },
         ),
         of("one list or lists: ksoftirqd is nice", Model { lists: Some((10, 10)), ..MODEL }),
-        of("half the cycles of interrupts and switches", Model { cycles_percent: 50, ..MODEL }),
-        of("twice the cycles", Model { cycles_percent: 200, ..MODEL }),
         of("without: forced switches", without("force")).missing("rcu-poll-per-cpu ms"),
         of("without: the ring, of which each CPU waits for the next", without(RING))
             .missing("ltimer before sched, dbench"),
@@ -158,7 +167,9 @@ pub fn variations() -> Vec<Variation> {
         of("without: one line for the count of rcu_sched", without(ONE_COUNT)),
         of("without: the idle loop's look at what is pending", Model { idle_look_ns: 0, ..MODEL })
             .missing("rcu-sched cpu_percent"),
-    ]
+    ];
+    let costs = Variation::of_costs(MODEL.costs, |costs| Model { costs, ..MODEL }.rows());
+    estimates.chain(costs).chain(others).collect()
 }
 
 /// The rows of Table 3 and of the latencies. Takes seconds.
@@ -174,7 +185,7 @@ impl Model {
             hz: 100,
             tickless: false,
             preemptible: false,
-            costs: Costs::p3_xeon_700mhz().with_cycles(self.cycles_percent),
+            costs: self.costs,
             softirq_runs: self.softirq_runs,
             ksoftirqd_percent: self.ksoftirqd_percent,
             slice: 10 * MILLISECOND,
@@ -184,17 +195,12 @@ impl Model {
         }
     }
 
-    /// What the tables here name is there, and in its range: a test runs all of them.
-    fn run(self, setup: &Setup, engine: &str, workload: &str, numbers: &[(&str, u64)]) -> Report {
-        let outcome = Workload::named(workload).and_then(|mut workload| {
-            numbers.iter().try_for_each(|(name, value)| workload.set(name, *value))?;
-            let built: Box<dyn Engine> = match engine {
-                "at once" => Box::new(AtOnce),
-                _ => EngineKind::named(engine)?.build_with(setup, Without(self.without)),
-            };
-            run_engine(setup, built, engine, &workload)
-        });
-        outcome.unwrap_or_else(|refused| panic!("{refused}"))
+    fn run(self, setup: &Setup, engine: &str, name: &str, numbers: &[(&str, u64)]) -> Report {
+        let built: Box<dyn Engine> = match engine {
+            "at once" => Box::new(AtOnce),
+            _ => possible(EngineKind::named(engine)).build_with(setup, Without(self.without)),
+        };
+        possible(run_engine(setup, built, engine, &workload(name, numbers, self.changed)))
     }
 
     /// A run of dcachebench on four CPUs.

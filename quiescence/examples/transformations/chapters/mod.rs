@@ -12,9 +12,11 @@
 #![allow(unreachable_pub, dead_code, reason = "several programs share it, and use parts of it")]
 
 pub mod deleted_flag;
+pub mod inbox;
 pub mod ladder;
 pub mod lock_pair;
 pub mod lock_pairs;
+pub mod log;
 pub mod one_lock_at_a_time;
 pub mod publish;
 pub mod random;
