@@ -24,6 +24,13 @@ pub fn bytes(bytes: u64) -> String {
     format!("{rounded} {}", UNITS[unit])
 }
 
+/// A rate with the prefix that keeps it short.
+pub fn per_second(rate: f64) -> String {
+    let fitting = [(1e6, "M/s"), (1e3, "k/s")].into_iter().find(|(least, _)| rate >= *least);
+    let (one, unit) = fitting.unwrap_or((1.0, "/s"));
+    format!("{} {unit}", figures(rate / one))
+}
+
 /// A count with commas between thousands.
 pub fn count(count: u64) -> String {
     let digits = count.to_string();

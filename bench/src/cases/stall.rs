@@ -28,7 +28,7 @@ const BATCH: u64 = 64;
 /// Lets one reader stall for so long. Objects that were replaced and not yet freed, and bytes of
 /// memory that were taken, the most that was seen, up to [`BYTES_MAX`], where the rival is stopped;
 /// reads of the third thread, in per cent of those in the same time before; objects retired by the
-/// second; and bytes at the end of each quarter of the time.
+/// second; and bytes at the end of each quarter of the time, not a number before the first update.
 ///
 /// One measurement at a time in a process; others wait.
 ///
@@ -44,8 +44,7 @@ pub(crate) fn measure(make: Make, stall: Duration) -> Sample {
         // Not a number if the reader got no CPU before.
         let reads_percent = 100.0 * during.reads_per_second / before.reads_per_second;
         let values = [peaks[0], peaks[1], reads_percent, during.updates_per_second];
-        let quarters = during.bytes_at.map(|bytes| bytes as f64);
-        Sample::new([&values[..], &quarters].concat(), both(before.judged, during.judged))
+        Sample::new([&values[..], &during.bytes_at].concat(), both(before.judged, during.judged))
     })
 }
 
@@ -55,7 +54,7 @@ struct Phase {
     unreclaimed_peak: u64,
     bytes_peak: u64,
     /// At the end of each quarter. A rival that was stopped keeps what it had.
-    bytes_at: [u64; 4],
+    bytes_at: [f64; 4],
     reads_per_second: f64,
     updates_per_second: f64,
     stopped: bool,
@@ -141,7 +140,9 @@ impl Phase {
                 .map_or(objects * OBJECT_BYTES as u64, |(now, before)| now.saturating_sub(before));
             self.bytes_peak = self.bytes_peak.max(bytes);
             let quarter = 4.0 * begin.elapsed().as_secs_f64() / duration.as_secs_f64();
-            self.bytes_at[(quarter as usize).min(3)..].fill(bytes);
+            let is_updating = watched.retired.load(Ordering::Relaxed) > 0;
+            let seen = if is_updating { bytes as f64 } else { f64::NAN };
+            self.bytes_at[(quarter as usize).min(3)..].fill(seen);
             self.stopped = bytes >= BYTES_MAX;
         }
         self.updates_per_second = watched.retired.load(Ordering::Relaxed) as f64;
@@ -171,7 +172,8 @@ mod tests {
             // too early. Either may be so in one try, and not in all.
             let is_seen = |seen: &Sample| {
                 let bytes_min = seen.values[0] / 2.0 * OBJECT_BYTES as f64;
-                seen.values[0] >= BATCH as f64 && seen.values[1] >= bytes_min
+                let at_the_end = seen.values[7];
+                seen.values[0] >= BATCH as f64 && seen.values[1] >= bytes_min && at_the_end > 0.0
             };
             let mut seen = measure(make, STALL);
             for _ in 0..200 {
@@ -186,7 +188,8 @@ mod tests {
                 unreachable!()
             };
             assert_eq!(quarters.len(), 4, "{name}: {seen:?}");
-            assert!(quarters.iter().all(|bytes| *bytes <= bytes_peak), "{name}: {seen:?}");
+            let is_seen_by_then = |bytes: &f64| bytes.is_nan() || *bytes <= bytes_peak;
+            assert!(quarters.iter().all(is_seen_by_then), "{name}: {seen:?}");
             assert!(bytes_peak < BYTES_MAX as f64, "{name}: a GiB in 20 ms: {seen:?}");
             assert!(reads_percent.is_nan() || reads_percent >= 0.0, "{name}: {seen:?}");
             // Each of the two readers holds one object at most, and one is being replaced.

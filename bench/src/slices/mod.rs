@@ -41,7 +41,7 @@ pub use judge::Missing;
 pub(crate) use judge::{Flaw, Flaws, Judged, both};
 use judge::{Span, Told, UNEVEN, judge};
 pub(crate) use scene::{Act, Cue, Played, Scene, Speed, usual_distance_ns};
-pub use verdict::{RunVerdict, Watch};
+pub use verdict::{RunVerdict, Watch, load_field};
 
 /// About how long a slice takes: hundreds of steps of the clock, and shorter than a thread's turn
 /// on a CPU that others want.

@@ -199,9 +199,13 @@ impl System {
 
 /// Threads of the machine that run or want to, the caller among them. 1 where it is not said.
 pub(super) fn runnable() -> u64 {
-    let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    let field = text.split_whitespace().nth(3).and_then(|field| field.split('/').next());
-    field.and_then(|field| field.parse().ok()).unwrap_or(1)
+    load_field(3).and_then(|field| field.split('/').next()?.parse().ok()).unwrap_or(1)
+}
+
+/// A field of what the machine says about its load. The first is the average of a minute.
+pub fn load_field(number: usize) -> Option<String> {
+    let text = fs::read_to_string("/proc/loadavg").ok()?;
+    text.split_whitespace().nth(number).map(str::to_owned)
 }
 
 #[cfg(test)]

@@ -281,6 +281,7 @@ impl Planned {
         session.host.announce(&self.case.title);
         let mut case = (self.measure)(session, self.case)?;
         case.notes.extend((self.notes)(&case));
+        case.cut = session.host.must_stop();
         Some(case)
     }
 }

@@ -6,7 +6,6 @@ use serde::Deserialize;
 use super::readme::Part;
 use super::{Options, SUITES, Suite};
 use crate::Error;
-use crate::rivals::SOURCES;
 
 /// One picture.
 #[derive(Debug, Deserialize)]
@@ -18,44 +17,35 @@ pub struct Picture {
     /// What is measured.
     pub axis: &'static str,
     /// The title of the settings, over which each rival has a curve; without, a row for each.
-    #[serde(default)]
     pub over: Option<&'static str>,
-    /// Whether rows have a logarithmic axis; curves have one where values are far apart.
-    #[serde(default)]
-    pub logarithmic: bool,
-    suite: (Part, Vec<String>),
+    /// Nothing is measured without.
+    suite: Option<(Part, Vec<String>)>,
     /// A label, the case and the metric of each setting.
+    #[serde(default)]
     pub settings: Vec<[&'static str; 3]>,
     /// The label and the name of each rival.
+    #[serde(default)]
     pub rivals: Vec<[&'static str; 2]>,
 }
 
 /// The pictures of these files, or all if none is named.
-///
-/// # Errors
-/// If there is no picture of a name.
-pub fn chosen(files: &[String]) -> Result<Vec<&'static Picture>, Error> {
-    let known: Vec<&str> = SUITES.pictures.iter().map(|picture| picture.file).collect();
-    if let Some(wrong) = files.iter().find(|file| !known.contains(&file.as_str())) {
-        let known = known.join(", ");
-        return Err(Error::Usage(format!("there is no picture {wrong:?}: {known}")));
-    }
+pub fn chosen(files: &[String]) -> Vec<&'static Picture> {
     let is_wanted =
         |picture: &&Picture| files.is_empty() || files.iter().any(|file| file == picture.file);
-    Ok(SUITES.pictures.iter().filter(is_wanted).collect())
+    SUITES.pictures.iter().filter(is_wanted).collect()
 }
 
 /// The suite, ready to run: all that is in these pictures and compiled in.
 ///
 /// # Errors
-/// If there is no picture of a name, or a base is named: there are no ratios.
+/// If a base is named: there are no ratios.
 pub fn prepare(files: &[String], options: &Options) -> Result<Suite, Error> {
     if options.base.is_some() {
         return Err(Error::Usage("--base: pictures have no ratios".to_owned()));
     }
     let mut planned = Vec::new();
-    for picture in chosen(files)? {
-        let (part, groups) = &picture.suite;
+    for picture in chosen(files) {
+        let Some((part, groups)) = &picture.suite else { continue };
         let rivals = picture.rivals.iter().map(|[_, name]| *name);
         let suite = part.prepare(groups, rivals, options)?;
         let shown = |id: &str| picture.settings.iter().any(|[_, case, _]| *case == id);
@@ -63,11 +53,6 @@ pub fn prepare(files: &[String], options: &Options) -> Result<Suite, Error> {
         planned.extend(all.filter(|planned| shown(&planned.case.id)));
     }
     Ok(Suite::new("pictures", "quiescence", planned))
-}
-
-/// The crates that rivals are of, for their versions; some names are of none.
-pub fn crates() -> impl Iterator<Item = String> {
-    SOURCES.iter().map(|source| source.module.replace('_', "-"))
 }
 
 #[cfg(test)]
@@ -90,9 +75,8 @@ mod tests {
             }
         }
         let base = Options { base: Some("seize".to_owned()), ..Options::default() };
-        let refused = |files: &[String], options: &Options| prepare(files, options).unwrap_err();
-        assert!(refused(&[], &base).to_string().contains("--base"));
-        let other = ["readme".to_owned()];
-        assert!(refused(&other, &Options::default()).to_string().contains("grace-period"));
+        assert!(prepare(&[], &base).unwrap_err().to_string().contains("--base"));
+        let build = prepare(&["build".to_owned()], &Options::default()).unwrap();
+        assert!(build.planned.is_empty(), "nothing is measured for what a user compiles");
     }
 }

@@ -69,6 +69,8 @@ pub struct Case {
     pub run: Option<RunVerdict>,
     /// What is to be known of the figures, for people.
     pub notes: Vec<String>,
+    /// Whether a stop may have left it with fewer rounds than were planned.
+    pub cut: bool,
 }
 
 /// What was measured of one rival.
@@ -102,7 +104,7 @@ impl Case {
         let rivals = rivals.into_iter();
         let rivals = rivals.map(|(name, ours)| Series::new(name, ours, metrics)).collect();
         let (id, title) = (id.into(), title.into());
-        Case { id, title, metrics, compared: 1, rivals, run: None, notes: Vec::new() }
+        Case { id, title, metrics, compared: 1, rivals, run: None, notes: Vec::new(), cut: false }
     }
 
     /// The same, where so many metrics matter.

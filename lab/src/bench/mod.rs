@@ -20,6 +20,7 @@ use crate::exit::{Exit, Failure, Result};
 use crate::machine::{self, Machine};
 use crate::number::within;
 use crate::output::{self, Output};
+use crate::record::Block;
 
 /// The arguments of `rcu bench`.
 #[derive(clap::Args, Clone, Debug)]
@@ -84,6 +85,7 @@ enum What {
     /// Reads, replacing and look-ups of those that are named there.
     Readme(ReadmeArgs),
     /// The pictures of README and docs/MEASURED.md, as SVG files
+    #[command(mut_arg("cases", |arg| arg.value_parser(picture_files())))]
     Pictures(PicturesArgs),
     /// The liburcu-compatible libraries and Debian's, under one C program
     #[command(mut_arg("cases", |arg| arg.value_parser(parser(&SUITES.compat.groups))))]
@@ -233,6 +235,10 @@ fn parser(groups: &[Group]) -> PossibleValuesParser {
     groups.iter().map(value).collect::<Vec<_>>().into()
 }
 
+fn picture_files() -> PossibleValuesParser {
+    SUITES.pictures.iter().map(|picture| picture.file).collect::<Vec<_>>().into()
+}
+
 impl From<&Options> for suites::Options {
     fn from(options: &Options) -> Self {
         let Options { quick, rounds, seed, only, base, plant, pin, gate: _ } = options.clone();
@@ -307,7 +313,12 @@ pub(crate) fn run(args: &BenchArgs, output: &mut Output) -> Result<Exit> {
     if let What::Pictures(PicturesArgs { into: Some(folder), .. }) = &args.what {
         output::prepare(folder).map_err(|error| Failure::file("write", folder, error))?;
     }
-    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let load = ::bench::slices::load_field(0).unwrap_or_else(|| "unknown".to_owned());
+    // README and pictures have figures and no targets: none is missed there.
+    let is_gate = args.what.options().gate;
+    if is_gate && matches!(args.what, What::Readme(_) | What::Pictures(_)) {
+        return Err(Failure::usage("--gate: figures without targets pass none"));
+    }
     let suite = args.what.prepare(&options)?;
     // Engines, tools and loads of the cache are ours, and the programs under `compat` are other
     // processes.
@@ -324,25 +335,26 @@ pub(crate) fn run(args: &BenchArgs, output: &mut Output) -> Result<Exit> {
     let (cases, verdicts) = suite.run(output, &options)?;
     output.progress.end();
     let interrupted = output.interrupt.requested();
-    // README has figures and no targets: none is missed there.
-    let is_judged = !matches!(args.what, What::Readme(_) | What::Pictures(_));
+    let run = rounds::verdict(&cases).filter(|_| !matches!(args.what, What::Readme(_)));
+    if let Some(run) = run {
+        output.paragraph(run.to_string())?;
+    }
     if let What::Readme(readme) = &args.what {
         print_readme(readme, &cases, interrupted, output)?;
     } else if let What::Pictures(PicturesArgs { into, of }) = &args.what {
-        let load = load.split(' ').next().unwrap_or_default();
-        let chosen = suites::pictures::chosen(&of.cases)?;
-        let drawn = pictures::draw(&chosen, &cases, &output.provenance, load);
-        for each in &drawn {
-            output.line(&each.figures)?;
+        let quick = if options.quick { ", --quick" } else { "" };
+        let conditions = format!("load {load}{quick}");
+        let chosen = suites::pictures::chosen(&of.cases);
+        let drawn = pictures::draw(&chosen, &cases, &output.provenance, &conditions);
+        for each in drawn.iter().filter(|each| !each.figures.is_empty()) {
+            output.heading(each.of.title)?;
+            output.say(Block::Code(each.figures.trim_end().to_owned()))?;
             output.picture(|| each.picture.clone());
         }
         if let Some(folder) = into {
             pictures::put_into(folder, &drawn, output)?;
         }
     } else {
-        if let Some(run) = rounds::verdict(&cases) {
-            output.paragraph(run.to_string())?;
-        }
         for case in &cases {
             report::print(case, base, output)?;
         }
@@ -350,11 +362,10 @@ pub(crate) fn run(args: &BenchArgs, output: &mut Output) -> Result<Exit> {
     }
     let document = document::document(name, base, &options, &cases, &verdicts, interrupted);
     output.json(document::SCHEMA, &document)?;
-    let is_gate = is_judged && args.what.options().gate;
     Ok(exit(interrupted, if is_gate { &verdicts } else { &[] }))
 }
 
-/// Prints the tables of README, and writes them into it if they are whole.
+/// Prints the tables of README, and writes them into it if they are complete.
 fn print_readme(
     args: &ReadmeArgs,
     cases: &[Case],

@@ -73,8 +73,8 @@ fn metric_plot(case: &Case, number: usize, metric: &Metric, scale: Scale, what: 
     let axis = Axis::new(axis, scale, units::figures);
     let title = format!("{}: {}, {what}; whiskers: the quartiles.", case.title, metric.name);
     let mut part = plot::intervals(&title, &axis, &intervals(case, number));
-    // A terminal shows what is compared; the table above has the rest.
-    part.chart = part.chart.filter(|_| number < case.compared);
+    // A terminal shows what is compared, once; the tables above have the rest.
+    part.chart = part.chart.filter(|chart| number < case.compared && chart.bars);
     part
 }
 
@@ -195,9 +195,7 @@ pub(super) fn half_spread(median: f64, low: f64, high: f64) -> String {
 pub(crate) fn number_of(metric: &Metric, value: f64) -> String {
     match metric.unit {
         Unit::Nanoseconds => units::nanoseconds(value),
-        Unit::PerSecond if value >= 1e6 => format!("{} M/s", units::figures(value / 1e6)),
-        Unit::PerSecond if value >= 1e3 => format!("{} k/s", units::figures(value / 1e3)),
-        Unit::PerSecond => format!("{} /s", units::figures(value)),
+        Unit::PerSecond => units::per_second(value),
         Unit::Objects => units::count(value.round() as u64),
         Unit::Percent => format!("{} %", units::figures(value)),
         Unit::Bytes if value < 1024.0 => format!("{} B", units::figures(value)),

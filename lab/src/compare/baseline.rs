@@ -12,7 +12,7 @@ use super::decide::ROUNDS_MIN;
 use super::load::{Key, Load, Run};
 use crate::exit::{Failure, Result};
 use crate::machine::Machine;
-use crate::output::SchemaId;
+use crate::output::{self, SchemaId};
 
 const SCHEMA: SchemaId = SchemaId("quiescence/baseline", 2);
 
@@ -135,15 +135,14 @@ impl Baseline {
         })
     }
 
-    /// Writes the file as a whole or not at all.
+    /// Writes the file, and makes its folder.
     pub(super) fn write(&self, path: &Path) -> Result<()> {
         let cannot = |error| Failure::file("write", path, error);
         let text = serde_json::to_string_pretty(self).map_err(|error| cannot(error.into()))?;
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder).map_err(cannot)?;
         }
-        let beside = path.with_extension("json.new");
-        fs::write(&beside, text + "\n").and_then(|()| fs::rename(&beside, path)).map_err(cannot)
+        output::replace(path, &(text + "\n"))
     }
 
     /// Reads the baseline of this name.

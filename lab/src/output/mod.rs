@@ -205,9 +205,7 @@ impl Output {
         }
         if let Some(folder) = &self.pictures {
             for (name, picture) in record::pictures(&self.record) {
-                let path = folder.join(name);
-                std::fs::write(&path, picture)
-                    .map_err(|error| Failure::file("write", &path, error))?;
+                replace(&folder.join(name), &picture)?;
             }
         }
         for (form, mut file) in std::mem::take(&mut self.forms) {
@@ -361,6 +359,13 @@ pub(crate) fn prepare(folder: &Path) -> io::Result<()> {
     let probe = folder.join(format!(".rcu-{}", std::process::id()));
     std::fs::File::create_new(&probe)?;
     std::fs::remove_file(probe)
+}
+
+/// Writes a file as a whole or not at all: beside its place, and then it is moved there.
+pub(crate) fn replace(path: &Path, text: &str) -> Result<()> {
+    let beside = path.with_extension("new");
+    let moved = std::fs::write(&beside, text).and_then(|()| std::fs::rename(&beside, path));
+    moved.map_err(|error| Failure::file("write", path, error))
 }
 
 /// Whether standard output is a pipe that no process reads any more.

@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal};
 use anstyle::Style;
 
 use super::table;
-use crate::plot::{Chart, Drawn};
+use crate::plot::Chart;
 use crate::record::Block;
 
 /// The widest text when nothing says how wide the reader's window is, as in a pipe.
@@ -38,20 +38,19 @@ pub(super) fn of(block: &Block, width: u16) -> String {
     }
 }
 
-/// A plot in block characters: names, bars or curves, figures, and below them the axis.
+/// A plot in block characters: names, bars, figures, and below them the axis.
 fn drawn(chart: &Chart, width: usize) -> String {
-    let longest = |of: fn(&(String, Drawn, String)) -> &str, most: usize| {
+    let longest = |of: fn(&(String, [f64; 3], String)) -> &str, most: usize| {
         let letters = chart.rows.iter().map(|row| of(row).chars().count()).max();
         letters.unwrap_or(0).min(most)
     };
     let (name, text) = (longest(|row| &row.0, width / 3), longest(|row| &row.2, width / 3));
     let cells = width.saturating_sub(name + text + 4).max(8);
-    let row = |(own, drawn, figure): &(String, Drawn, String)| {
+    let row = |(own, shares, figure): &(String, [f64; 3], String)| {
         let own = shortened(own, name);
-        let drawn = match drawn {
-            Drawn::Bar(share) => bar(*share, cells),
-            Drawn::Interval(shares) => interval(shares.map(|share| place(share, cells))),
-            Drawn::Curve(shares) => curve(shares, cells),
+        let drawn = match chart.bars {
+            true => bar(shares[1], cells),
+            false => interval(shares.map(|share| ((share * cells as f64) as usize).min(cells - 1))),
         };
         let line = format!("{own:<name$}  {drawn:<cells$}  {}", shortened(figure, text));
         format!("{}\n", line.trim_end())
@@ -59,11 +58,6 @@ fn drawn(chart: &Chart, width: usize) -> String {
     let rows: String = chart.rows.iter().map(row).collect();
     let (title, axis) = (wrap("", &chart.title, 0, width), wrap("", &chart.axis, name + 2, width));
     format!("{title}{rows}{axis}")
-}
-
-/// The cell, of so many, in which a share is.
-fn place(share: f64, cells: usize) -> usize {
-    ((share * cells as f64) as usize).min(cells - 1)
 }
 
 /// A bar up to the eighth of a cell.
@@ -81,14 +75,6 @@ fn interval([low, value, high]: [usize; 3]) -> String {
         _ => ' ',
     };
     (0..=value.max(high)).map(cell).collect()
-}
-
-/// One value after the other, each as high as its share.
-fn curve(shares: &[Option<f64>], cells: usize) -> String {
-    const STEPS: [&str; 8] = ["▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"];
-    let wide = (cells / shares.len().max(1)).clamp(1, 4);
-    let step = |share: &Option<f64>| share.map_or(" ", |share| STEPS[place(share, STEPS.len())]);
-    shares.iter().map(|share| step(share).repeat(wide)).collect()
 }
 
 /// Whether standard output is a terminal that shows block characters.
@@ -153,14 +139,13 @@ mod tests {
     }
 
     #[test]
-    fn bars_and_curves_have_their_shares_and_fit() {
+    fn bars_have_their_shares_and_fit() {
         assert_eq!((bar(0.5, 10).as_str(), bar(0.0, 10).as_str()), ("█████", "▏"));
         assert_eq!(bar(0.3125, 10), "███▏");
         assert_eq!(interval([1, 3, 4]), " ──█─");
-        assert_eq!(curve(&[Some(0.0), None, Some(1.0)], 6), "▁▁  ██");
-        let row = |name: &str, drawn| (name.to_owned(), drawn, "1.00 ns".to_owned());
-        let rows = vec![row("a", Drawn::Bar(1.0)), row("a longer name", Drawn::Bar(0.5))];
-        let chart = Chart { title: "Reads".to_owned(), axis: "time".to_owned(), rows };
+        let row = |name: &str, share| (name.to_owned(), [share; 3], "1.00 ns".to_owned());
+        let rows = vec![row("a", 1.0), row("a longer name", 0.5)];
+        let chart = Chart { title: "Reads".to_owned(), axis: "time".to_owned(), rows, bars: true };
         let text = drawn(&chart, 40);
         let expected = [
             "Reads",

@@ -177,7 +177,8 @@ pub(crate) fn intervals(title: &str, axis: &Axis, rows: &[Interval]) -> Markup {
             draw(svg, &frame, row, frame.row * (number + 1) as f64 - 12.0);
         }
     });
-    part.chart = Some(Chart::of_intervals(title, axis, &frame.marks, &rows));
+    // One row alone says no more than its figure.
+    part.chart = (rows.len() > 1).then(|| Chart::of(title, axis, &frame.marks, &rows));
     part
 }
 
@@ -201,10 +202,14 @@ fn draw(svg: &mut Markup, frame: &Frame<'_>, row: &Interval, middle: f64) {
     let (class, label) = (row.class, frame.axis.label);
     svg.element("g", &[], |group| {
         let Interval { name, text, low, high, .. } = row;
-        let words = [*low, *high].map(label);
-        let published = row.published.map(|value| format!("; published: {}", label(value)));
-        let [low, high, published] = [&words[0], &words[1], &published.unwrap_or_default()];
-        group.leaf("title", &[], format_args!("{name}: {text} ({low} to {high}{published})"));
+        let interval = (low != high).then(|| format!("{} to {}", label(*low), label(*high)));
+        let published = row.published.map(|value| format!("published: {}", label(value)));
+        let known: Vec<_> = interval.into_iter().chain(published).collect();
+        let known = match &known[..] {
+            [] => String::new(),
+            known => format!(" ({})", known.join("; ")),
+        };
+        group.leaf("title", &[], format_args!("{name}: {text}{known}"));
         if frame.above {
             let name = shortened(name, LETTERS / 2);
             let text = shortened(text, LETTERS - name.chars().count() - 1);
@@ -230,6 +235,9 @@ fn draw(svg: &mut Markup, frame: &Frame<'_>, row: &Interval, middle: f64) {
         }
         if let Some(published) = row.published {
             group.circle("other hollow", figure(frame.x(published)), middle, "4.5");
+        }
+        if row.low == row.high {
+            return;
         }
         let ends = [low, high].map(figure);
         group.line("whisker", [&ends[0], &ends[1], &middle, &middle]);
@@ -284,6 +292,22 @@ mod tests {
         for name in ["x1", "x2", "cx"] {
             assert!(numbers(name).iter().all(|x| (0.0..=WIDTH).contains(x)), "{name}: {svg}");
         }
+    }
+
+    #[test]
+    fn a_single_figure_has_no_whiskers_and_a_long_word_stays_inside() {
+        let row = |high| Interval::of("a", true, [1.0, 1.0, high], "1 s".to_owned());
+        let axis = Axis::new("s", Scale::Bars, |value| format!("{value}"));
+        let single = intervals(&format!("t; {}", "x".repeat(99)), &axis, &[row(1.0), row(1.0)]);
+        let chart = single.chart.clone().unwrap();
+        assert_eq!((&*chart.title, chart.rows.len(), chart.bars), ("t", 2, true));
+        let svg = single.into_string();
+        assert!(svg.contains("<title>a: 1 s</title>") && !svg.contains("whisker"), "{svg}");
+        assert!(svg.contains(&format!(">{}…</text>", "x".repeat(LETTERS - 1))), "{svg}");
+        let one = intervals("t", &axis, &[row(2.0)]);
+        assert!(one.chart.is_none(), "one row alone");
+        let svg = one.into_string();
+        assert!(svg.contains("(1 to 2)</title>") && svg.contains("whisker"), "{svg}");
     }
 
     #[test]

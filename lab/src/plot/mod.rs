@@ -8,7 +8,7 @@ mod intervals;
 
 use crate::html::{Attribute, Markup};
 use crate::output::{shortened, wrap};
-pub(crate) use chart::{Chart, Drawn};
+pub(crate) use chart::Chart;
 pub(crate) use intervals::{Axis, Interval, Scale, intervals};
 
 const WIDTH: f64 = 480.0;
@@ -28,17 +28,15 @@ pub(crate) struct Line {
     pub(crate) ours: bool,
 }
 
-/// Lines over settings, under a title that says both axes. Their table has the curves that a
-/// terminal shows.
+/// Lines over settings, under a title that says both axes.
 pub(crate) fn lines(over: &str, axis: &Axis, settings: &[String], lines: &[Line]) -> Markup {
-    let mut part = curves(&format!("{} by {over}", axis.title), over, axis, settings, lines);
-    part.chart = None;
-    part
+    curves(&format!("{} by {over}", axis.title), over, axis, settings, lines)
 }
 
 /// Lines over settings, which stand at equal distances. Names are written at the right end, moved
 /// apart where the lines end too close together, and each line has a dash pattern of its own. The
-/// axis of settings is titled `over`; the pointer over a point shows its value on both.
+/// axis of settings is titled `over`; the pointer over a point shows its value on both. A terminal
+/// shows none of it.
 pub(crate) fn curves(
     title: &str,
     over: &str,
@@ -93,7 +91,6 @@ pub(crate) fn curves(
             svg.label(Some(&class), right + KEY + 2.0, figure(label_y + 4.0), None, name);
         }
     });
-    part.chart = Some(Chart::of_lines(title, axis, &marks, lines));
     part
 }
 
@@ -140,6 +137,7 @@ fn svg(part: &mut Markup, title: &str, size: [f64; 2], draw: impl FnOnce(&mut Ma
     part.element("svg", &attributes, |svg| {
         svg.rect(&[("class", &"paper")], [&0, &0, &width, &height]);
         for (at, (class, line)) in (1..).zip(&lines) {
+            let line = shortened(line, LETTERS);
             svg.label(Some(class), 4, LINE * f64::from(at), None, line);
         }
         let below: [Attribute<'_>; 1] = [("transform", &format_args!("translate(0 {top})"))];
