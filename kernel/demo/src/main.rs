@@ -3,17 +3,18 @@
 //!
 //! For the author of a kernel, this is where which hook goes:
 //!
-//! | hook | here |
-//! |---|---|
-//! | `cpu_starting`, `cpu_online` | [`hart_main`]: before the hart's first section; when its threads may run |
-//! | `context_switch` | [`thread::schedule`], before the stack is switched, also if it is not |
-//! | `irq_enter`, `tick`, `irq_exit` | `trap.rs`, around each handler; the scheduler comes *after* `irq_exit` |
-//! | `user_exit`, `user_enter` | `trap.rs`: first and last of a trap out of user mode |
-//! | `idle_enter`, `idle_exit` | [`thread::idle`], around the loop that waits for interrupts |
-//! | `has_callbacks`, `run_callbacks` | [`thread::worker`], a thread of each hart |
-//! | `cpu_dying`, `cpu_dead` | `hotplug.rs`: by the hart; by another, when the first has stopped |
-//! | `nmi_enter`, `nmi_exit` | [`torture::nmi`]. Supervisor mode has no NMI, so one is played: by an interrupt from another hart, before anything else of it, and by the clock, which hooks read |
-//! | all that is asked of the kernel | `platform.rs` |
+//! - `cpu_starting`, `cpu_online`: [`hart_main`], before the hart's first section, and when its
+//!   threads may run.
+//! - `context_switch`: [`thread::schedule`], before the stack is switched, also if it is not.
+//! - `irq_enter`, `tick`, `irq_exit`: `trap.rs`, around each handler. The scheduler comes *after*
+//!   `irq_exit`.
+//! - `user_exit`, `user_enter`: `trap.rs`, first and last of a trap out of user mode.
+//! - `idle_enter`, `idle_exit`: [`thread::idle`], around the loop that waits for interrupts.
+//! - `has_callbacks`, `run_callbacks`: [`thread::worker`], a thread of each hart.
+//! - `cpu_dying`, `cpu_dead`: `hotplug.rs`, by the hart; by another, when the first has stopped.
+//! - `nmi_enter`, `nmi_exit`: [`torture::nmi`]. Supervisor mode has no NMI, so one is played: by an
+//!   interrupt from another hart, and by the clock, which hooks read, also under the lock.
+//! - What the crate asks of a kernel: `platform.rs`.
 //!
 //! A section is [`hart::Section`], which counts a word. The tick stops where `idle_enter` or
 //! `irq_exit` says that it may; in user mode it always goes on here, to preempt the program.
@@ -32,7 +33,7 @@ mod trap;
 mod watch;
 
 use core::cell::UnsafeCell;
-use core::sync::atomic::{AtomicUsize, Ordering::*};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
 
 use hart::HARTS;
 use platform::RCU;
@@ -86,7 +87,8 @@ extern "C" fn hart_main(hart: usize, is_first: bool) -> ! {
     let is_new = !this.stops.swap(false, Relaxed);
     if is_new {
         this.dice.store(parameters().seed ^ (hart as u64) << 32, Relaxed);
-        (0..torture::ACTORS).for_each(|thread| thread::make(thread, When::Now, torture::actor));
+        thread::make(0, When::Now, torture::reader);
+        (1..torture::ACTORS).for_each(|thread| thread::make(thread, When::Now, torture::updater));
         thread::make(torture::WORKER, When::Now, thread::worker);
     }
     let last = if hart == 0 { torture::main } else { hotplug::stopper };
@@ -104,6 +106,11 @@ extern "C" fn hart_main(hart: usize, is_first: bool) -> ! {
 
 #[panic_handler]
 fn panic(what: &core::panic::PanicInfo<'_>) -> ! {
+    static HAS_PANICKED: AtomicBool = AtomicBool::new(false);
+    // Others may panic for the same reason: the first one tells.
+    while HAS_PANICKED.swap(true, Relaxed) {
+        core::hint::spin_loop();
+    }
     say!("{what}");
     watch::report();
     sbi::power_off(false);

@@ -102,7 +102,8 @@ impl Threads {
         self.all[thread].when.get().is_now(hart)
     }
 
-    /// When each thread runs, to be printed. Another hart may change it meanwhile.
+    /// When each thread runs, to be printed before the kernel ends: another hart's may change
+    /// meanwhile.
     pub(crate) fn times(&self) -> [When; THREADS] {
         core::array::from_fn(|thread| self.all[thread].when.get())
     }

@@ -185,10 +185,10 @@ pub(crate) fn nmi() {
 
 fn read() {
     let hart = this();
-    let ticks = match hart.roll(128) {
+    let ticks = match hart.roll(256) {
         0 => 60,
         1..8 => 4,
-        8..32 => 1,
+        8..48 => 1,
         _ => 0,
     };
     look(hart.roll(SLOTS as u64), What::Section, || {
@@ -273,15 +273,24 @@ fn run_program() {
     unsafe { enter_user(rounds) };
 }
 
+/// Waits for nothing but the time, so that there are always sections.
+pub(crate) fn reader() -> ! {
+    act(read)
+}
+
+pub(crate) fn updater() -> ! {
+    act(update)
+}
+
 /// Does what the dice say, until the torture is over.
-pub(crate) fn actor() -> ! {
+fn act(mainly: fn()) -> ! {
     while !IS_READY.load(Acquire) {
         thread::sleep_ticks(1);
     }
     while !IS_OVER.load(Relaxed) {
         match this().roll(32) {
             0..14 => read(),
-            14..19 => update(),
+            14..19 => mainly(),
             19..22 => disturb(),
             22..24 => thread::yields(),
             24 => run_program(),
