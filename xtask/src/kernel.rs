@@ -14,6 +14,8 @@ use crate::tools::{built, cargo, root, run};
 
 const QEMU: &str = "qemu-system-riscv64";
 const NAME: &str = "quiescence-kernel-demo";
+/// The kernel knows them by their number.
+const TESTS: [&str; 3] = ["torture", "idle", "busy"];
 /// Where the kernel looks for what it is asked for.
 const PARAMETERS: usize = 0x801F_0000;
 /// What it takes at most to boot, and to say that nothing goes on.
@@ -37,13 +39,14 @@ pub struct Kernel {
     seconds: u32,
     /// Where the draws begin. All harts are one thread then and time is counted in instructions, so
     /// that a seed is the same run each time.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     seed: Option<u64>,
     /// Remove a step of the kernel crate, which must be noticed.
     #[arg(long, value_name = "STEP", value_parser = names())]
     mutant: Option<String>,
-    /// What it does.
-    #[arg(value_name = "TEST", value_parser = ["torture"])]
+    /// What it does: torture; or how long it waits for grace periods while all other harts are
+    /// idle, or the last one is busy.
+    #[arg(value_name = "TEST", value_parser = TESTS)]
     test: String,
 }
 
@@ -67,7 +70,7 @@ impl Kernel {
         run(Command::new(QEMU).arg("--version"))?;
         let (said, is_ok) = self.booted()?;
         // OpenSBI's lines come first.
-        let ours = said.find("torture: ").unwrap_or(0);
+        let ours = said.find(&format!("{}: ", self.test)).unwrap_or(0);
         print!("{}", &said[ours..]);
         match (&self.mutant, is_ok) {
             (None, true) => Ok(()),
@@ -87,7 +90,8 @@ impl Kernel {
         qemu.args(["-machine", "virt", "-m", "128M", "-bios", "default", "-no-reboot"]);
         qemu.args(["-display", "none", "-serial", "stdio", "-monitor", "none"]);
         qemu.arg("-smp").arg(self.cpus.to_string()).arg("-kernel").arg(kernel);
-        let parameters = [u64::from(self.seconds), self.seed.unwrap_or_default()];
+        let test = TESTS.iter().position(|test| *test == self.test).context("no such test")?;
+        let parameters = [self.seconds.into(), self.seed.unwrap_or_default(), test as u64];
         for (at, value) in parameters.iter().enumerate() {
             let address = PARAMETERS + at * size_of::<u64>();
             let device = format!("loader,addr={address:#x},data={value},data-len=8");

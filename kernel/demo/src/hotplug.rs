@@ -24,6 +24,7 @@ pub(crate) fn stopper() -> ! {
         hart.has_work.store(true, Relaxed);
         thread::sleep_ticks(1);
     };
+    torture::leave();
     assert!(RCU.cpu_dying(hart.id), "this thread is in no section, and the worker is parked");
     hart.stop_tick(u64::MAX);
     UP.fetch_sub(1, Release);

@@ -25,6 +25,7 @@
 
 mod hart;
 mod hotplug;
+mod latency;
 mod platform;
 mod sbi;
 mod thread;
@@ -57,9 +58,9 @@ unsafe impl Sync for Stacks {}
 #[unsafe(no_mangle)]
 static HART_STACKS: Stacks = Stacks(UnsafeCell::new([[0; 64 * 1_024]; HARTS]));
 
-/// Harts that are online, and that there are.
+/// Harts that are online, and that there are: known when all have been asked to start.
 static UP: AtomicUsize = AtomicUsize::new(0);
-static THERE: AtomicUsize = AtomicUsize::new(1);
+static THERE: AtomicUsize = AtomicUsize::new(usize::MAX);
 
 /// Where `cargo xtask kernel` writes what is asked for: below the kernel, above OpenSBI. 0 if there
 /// is nothing.
@@ -69,12 +70,22 @@ const PARAMETERS: *const [u64; 3] = core::ptr::without_provenance(0x801F_0000);
 struct Parameters {
     seconds: u64,
     seed: u64,
+    /// 0: torture; 1, 2: how long grace periods are waited for, and whether a hart is busy.
+    test: u64,
 }
 
 fn parameters() -> Parameters {
     // SAFETY: memory that nobody else uses.
-    let [seconds, seed, _] = unsafe { PARAMETERS.read_volatile() };
-    Parameters { seconds: seconds.max(1), seed }
+    let [seconds, seed, test] = unsafe { PARAMETERS.read_volatile() };
+    Parameters { seconds: seconds.max(1), seed, test }
+}
+
+/// Waits until all harts are online, and says how many those are.
+fn all_harts() -> usize {
+    while UP.load(Acquire) < THERE.load(Acquire) {
+        thread::sleep_ticks(1);
+    }
+    THERE.load(Relaxed)
 }
 
 /// A hart begins: the first one of all, or one that another has started. Interrupts are off.
@@ -85,20 +96,24 @@ extern "C" fn hart_main(hart: usize, is_first: bool) -> ! {
     thread::begin_idle();
     let this = hart::this();
     let is_new = !this.stops.swap(false, Relaxed);
+    let Parameters { seed, test, .. } = parameters();
     if is_new {
-        this.dice.store(parameters().seed ^ (hart as u64) << 32, Relaxed);
-        thread::make(0, When::Now, torture::reader);
-        (1..torture::ACTORS).for_each(|thread| thread::make(thread, When::Now, torture::updater));
+        this.dice.store(seed ^ (hart as u64) << 32, Relaxed);
         thread::make(torture::WORKER, When::Now, thread::worker);
+        match (test, hart) {
+            (0, _) => torture::make(),
+            (2, _) => thread::make(0, When::Now, latency::busy),
+            _ => {}
+        }
     }
-    let last = if hart == 0 { torture::main } else { hotplug::stopper };
-    thread::make(torture::WORKER + 1, When::Now, last);
+    let main = if test == 0 { torture::main } else { latency::main };
+    thread::make(torture::WORKER + 1, When::Now, if hart == 0 { main } else { hotplug::stopper });
     this.start_tick();
     RCU.cpu_online(hart);
     if is_first {
         let entry = hart_entry as *const () as usize;
         let started = (0..HARTS).filter(|&other| other != hart && sbi::start_hart(other, entry));
-        THERE.fetch_add(started.count(), Relaxed);
+        THERE.store(1 + started.count(), Release);
     }
     UP.fetch_add(1, Release);
     thread::idle();

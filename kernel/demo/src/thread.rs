@@ -135,7 +135,8 @@ pub(crate) fn make(thread: usize, when: When, function: fn() -> !) {
     let stack = &STACKS[hart.id][thread].0;
     // What `restore` in entry.s takes from it: where to go, and in s0 the function.
     let top = STACK / 8 - 14;
-    let begin = [(0, CANARY), (top, thread_entry as *const () as u64), (top + 1, function as u64)];
+    let begin =
+        [(0, CANARY), (top, thread_entry as *const () as u64), (top + 1, function as usize as u64)];
     for (at, value) in begin {
         // SAFETY: the thread does not run, so its stack is nobody else's.
         unsafe { stack[at].get().write(value) };

@@ -14,8 +14,8 @@ use kernel::Head;
 use crate::hart::{self, HARTS, HZ, SECOND, Section, TICK, this};
 use crate::platform::RCU;
 use crate::sbi::{self, say};
-use crate::thread;
-use crate::{THERE, UP, hotplug, parameters, watch};
+use crate::thread::{self, When};
+use crate::{THERE, all_harts, hotplug, parameters, watch};
 
 /// Threads of each hart that do what the dice say.
 pub(crate) const ACTORS: usize = 3;
@@ -199,15 +199,31 @@ fn read() {
     });
 }
 
-/// Replaces an object, and waits for grace periods until it may be used again, or has it wait.
-fn update() {
-    let Some(new) = take() else { return count(What::NoObject) };
+/// Replaces an object. Returns the old one, if there was one.
+fn replace() -> Option<&'static Object> {
+    let Some(new) = take() else {
+        count(What::NoObject);
+        return None;
+    };
     count(What::Update);
     let slot = &CURRENT[this().roll(SLOTS as u64) as usize];
     let old = slot.swap(ptr::from_ref(new).cast_mut(), AcqRel);
     // SAFETY: objects are never freed as memory.
-    let Some(old) = (unsafe { old.as_ref() }) else { return };
+    let old = unsafe { old.as_ref() }?;
     old.age.store(1, Release);
+    Some(old)
+}
+
+/// This hart stops, and leaves a callback to the one that buries it.
+pub(crate) fn leave() {
+    if let Some(old) = replace() {
+        queue(old, grow_again);
+    }
+}
+
+/// Replaces an object, and waits for grace periods until it may be used again, or has it wait.
+fn update() {
+    let Some(old) = replace() else { return };
     loop {
         match this().roll(8) {
             0 => {
@@ -273,13 +289,10 @@ fn run_program() {
     unsafe { enter_user(rounds) };
 }
 
-/// Waits for nothing but the time, so that there are always sections.
-pub(crate) fn reader() -> ! {
-    act(read)
-}
-
-pub(crate) fn updater() -> ! {
-    act(update)
+/// Makes this hart's actors. One waits for nothing but the time, so that there are always sections.
+pub(crate) fn make() {
+    thread::make(0, When::Now, || act(read));
+    (1..ACTORS).for_each(|thread| thread::make(thread, When::Now, || act(update)));
 }
 
 /// Does what the dice say, until the torture is over.
@@ -301,7 +314,7 @@ fn act(mainly: fn()) -> ! {
         }
     }
     ENDED.fetch_add(1, Release);
-    thread::sleep(thread::When::Never);
+    thread::sleep(When::Never);
     unreachable!("nobody wakes it");
 }
 
@@ -322,10 +335,7 @@ fn plug(harts: usize, until: u64) {
 
 /// The thread of hart 0 that begins the torture, ends it, and says what came of it.
 pub(crate) fn main() -> ! {
-    let harts = THERE.load(Relaxed);
-    while UP.load(Acquire) < harts {
-        thread::sleep_ticks(1);
-    }
+    let harts = all_harts();
     let (begun, seconds) = (sbi::time(), parameters().seconds);
     say!("torture: {harts} harts, {HZ} Hz, {seconds} s, seed {}", parameters().seed);
     for (hart, objects) in ALL.iter().enumerate().take(harts) {

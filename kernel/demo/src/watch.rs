@@ -44,7 +44,7 @@ pub(crate) fn report() {
     }
     for hart in 0..HARTS {
         let seen = (0..10).find_map(|_| RCU.cpu_snapshot(hart));
-        if let Some(seen) = seen.filter(|seen| seen.is_online) {
+        if let Some(seen) = seen.filter(|seen| seen.is_online || seen.is_holdout) {
             let of = hart::of(hart);
             let times = of.threads.times();
             say!("hart {hart}: {} ticks, {seen:?}, {times:?}", of.ticks.load(Relaxed));
