@@ -200,30 +200,31 @@ fn read() {
 }
 
 /// Replaces an object. Returns the old one, if there was one.
-fn replace() -> Option<&'static Object> {
+fn replace(slot: usize) -> Option<&'static Object> {
     let Some(new) = take() else {
         count(What::NoObject);
         return None;
     };
     count(What::Update);
-    let slot = &CURRENT[this().roll(SLOTS as u64) as usize];
-    let old = slot.swap(ptr::from_ref(new).cast_mut(), AcqRel);
+    let old = CURRENT[slot].swap(ptr::from_ref(new).cast_mut(), AcqRel);
     // SAFETY: objects are never freed as memory.
     let old = unsafe { old.as_ref() }?;
     old.age.store(1, Release);
     Some(old)
 }
 
-/// This hart stops, and leaves a callback to the one that buries it.
+/// This hart stops, and leaves callbacks to the one that buries it: of all that readers have found
+/// just now.
 pub(crate) fn leave() {
-    if let Some(old) = replace() {
+    for old in (0..SLOTS).filter_map(replace) {
         queue(old, grow_again);
     }
 }
 
 /// Replaces an object, and waits for grace periods until it may be used again, or has it wait.
 fn update() {
-    let Some(old) = replace() else { return };
+    let slot = this().roll(SLOTS as u64) as usize;
+    let Some(old) = replace(slot) else { return };
     loop {
         match this().roll(8) {
             0 => {
@@ -318,9 +319,18 @@ fn act(mainly: fn()) -> ! {
     unreachable!("nobody wakes it");
 }
 
+/// Whether all that can happen has happened: else nothing has been shown.
+fn is_complete(harts: usize) -> bool {
+    COUNTS.iter().enumerate().all(|(what, count)| {
+        let may_lack =
+            what == What::NoObject as usize || what == What::Hotplug as usize && harts == 1;
+        may_lack || count.load(Relaxed) != 0
+    })
+}
+
 /// One hart after the other, but for hart 0, stops and starts, until the torture is over.
 fn plug(harts: usize, until: u64) {
-    while sbi::time() < until {
+    while sbi::time() < until || !is_complete(harts) {
         let hart = this();
         thread::sleep_ticks(1 + hart.roll(20));
         if harts > 1 {
