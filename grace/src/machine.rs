@@ -271,6 +271,7 @@ impl<P: Policy> Machine<P> {
     ///
     /// # Errors
     /// [`Refused`] if `event` does not answer the pending action; nothing changes then.
+    #[inline]
     pub fn observe(&mut self, event: Event) -> Result<(), Refused> {
         if self.is_deferred && event == Event::Woken {
             self.begin();

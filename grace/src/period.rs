@@ -106,6 +106,7 @@ impl Period {
 
     /// Takes what a driver has done or seen. False if the step does not wait for that; then nothing
     /// has changed.
+    #[inline]
     pub(crate) fn observe(&mut self, event: Event) -> bool {
         match (self.step, event) {
             (Step::Fence, Event::Alone) => self.finish(),

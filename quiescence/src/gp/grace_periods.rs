@@ -96,8 +96,7 @@ pub(crate) trait Counted: Send + Sync {
 
     /// Carries out the actions of the domain's machine, until `driver.until` is reached or another
     /// driver has taken over. The caller has set `driven`.
-    fn drive<'a>(&self, domain: &'a GracePeriods, state: Locked<'a>, driver: &Driver)
-    -> Locked<'a>;
+    fn drive(&self, domain: &GracePeriods, state: &mut Locked<'_>, driver: &Driver);
 }
 
 /// How soon the worker comes back to a domain whose lock another thread holds, or whose driver may
@@ -231,7 +230,10 @@ impl GracePeriods {
     pub(crate) fn synchronize(&self, urgency: Urgency, me: Me) -> bool {
         let mut state = self.lock();
         let cookie = state.request(urgency);
-        self.wait_locked(state, cookie, me, Patience::NEW)
+        let is_over = self.drive_until(&mut state, cookie, me, Patience::NEW);
+        drop(state);
+        self.unlocked_again();
+        is_over
     }
 
     /// Waits until `cookie` is done, driving the machine if no thread does. Returns false if it is
@@ -247,7 +249,10 @@ impl GracePeriods {
             drop(state);
             panic!("quiescence: {not_given}");
         }
-        self.wait_locked(state, cookie, me, Patience::NEW)
+        let is_over = self.drive_until(&mut state, cookie, me, Patience::NEW);
+        drop(state);
+        self.unlocked_again();
+        is_over
     }
 
     /// A grace period that has nothing to wait for: the only readers are `own` ones of the caller,
@@ -265,7 +270,8 @@ impl GracePeriods {
         let Some(mut state) = self.try_lock() else { return false };
         // SAFETY: by the contract.
         let is_over = unsafe { state.end_if_alone(own) };
-        drop(self.tell_those_due(state).0);
+        self.tell_those_due(&mut state);
+        drop(state);
         if is_over {
             self.unlocked_again();
         }
@@ -285,13 +291,15 @@ impl GracePeriods {
     pub(crate) fn synchronize_impatiently(&self, me: Me, take_overs: u32) {
         let mut state = self.lock();
         let cookie = state.request(Urgency::Normal);
-        self.wait_locked(state, cookie, me, Patience::none(take_overs));
+        self.drive_until(&mut state, cookie, me, Patience::none(take_overs));
+        drop(state);
+        self.unlocked_again();
     }
 
     /// As [`wait`](Self::wait).
-    fn wait_locked<'a>(
-        &'a self,
-        mut state: Locked<'a>,
+    fn drive_until(
+        &self,
+        state: &mut Locked<'_>,
         cookie: Cookie,
         me: Me,
         mut patience: Patience,
@@ -299,23 +307,17 @@ impl GracePeriods {
         let until = Until::Done(cookie);
         let mut begins_section = false;
         while !begins_section && !state.machine().sequence().is_done(cookie) {
-            let driver;
-            if state.driven {
+            let driver = if state.driven {
                 //~ no-sharing
-                (state, driver) = self.await_turn(state, &mut patience, (until, me), None);
+                self.await_turn(state, &mut patience, (until, me), None)
             } else {
-                driver = Some(state.begin_term(until, me));
-            }
+                Some(state.begin_term(until, me))
+            };
             if let Some(driver) = driver {
-                let woke;
-                (state, woke) = self.drive(state, driver);
-                begins_section = woke && me.reads_in(self);
+                begins_section = self.drive(state, driver) && me.reads_in(self);
             }
         }
-        let is_over = state.machine().sequence().is_done(cookie);
-        drop(state);
-        self.unlocked_again();
-        is_over
+        state.machine().sequence().is_done(cookie)
     }
 
     /// Takes those steps of the grace period in progress or wanted that need no waiting.
@@ -339,7 +341,8 @@ impl GracePeriods {
             true => self.take_over_in_passing(clock::monotonic_ns(), &mut state, (until, me)),
         };
         if let Some(driver) = driver {
-            drop(self.drive(state, driver).0);
+            self.drive(&mut state, driver);
+            drop(state);
             self.unlocked_again();
         }
     }

@@ -243,8 +243,8 @@ fn what_is_hurried_is_closed_where_it_moves() {
         let core = Arc::new(DomainState::new(Start::ZERO, SETTINGS));
         // The shared queue is closed before the other one.
         core.queues.with_shared(&core, Contents::Closures, |_| ());
-        let queue = core.queues.add_of_nobody(&core, Contents::Closures);
         let ending = spawn(&core, move |core| {
+            let queue = core.queues.add_of_nobody(core, Contents::Closures);
             add_numbered(&queue, 0);
             core.queues.hurried.store(true, Release);
             own(&queue).mark_orphan(core);

@@ -47,7 +47,6 @@ pub(crate) use crate::reclaim::at_limit::{Patience, settle_over_limit};
 pub use deferred::Deferred;
 pub(crate) use deferred::{defer, defer_in_any_case, is_running_deferred, run_deferred};
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use grace::Urgency;
@@ -79,7 +78,7 @@ fn add_by<K: Named>(
 ) -> bool {
     let is_due = match queue {
         Some(queue) => add(queue),
-        None => out_of_line(|| {
+        None => out_of_line(move || {
             let domain = domain_state::known(tag);
             domain.queues.with_shared(domain, contents, add)
         }),
@@ -134,7 +133,8 @@ fn queue<'d, K: Named, C: Callback>(
         add(tag, Some(queue), pending, amount.bytes);
         return Ok(());
     }
-    out_of_line(|| {
+    // By value: what is borrowed here is written to memory on the road above, too.
+    out_of_line(move || {
         let timed = pending.since_now();
         match make_room(tag, queue, C::CONTENTS, amount, patience) {
             Ok(()) => {}
@@ -498,18 +498,16 @@ pub(crate) fn barrier(domain: &DomainState, me: impl Fn() -> Me) {
 /// Like the worker, it does not wait for a queue's lock or the machine's before it has begun with
 /// that queue [W-2]: the thread that holds it may never run again.
 pub(crate) fn finish(domain: &DomainState) -> bool {
-    let queues = domain.queues.all();
-    let close = |queue: &Arc<Queue>| queue.close_unless_busy(domain, Urgency::Expedited);
-    let all_closed = queues.iter().map(close).fold(true, |all, one| all & one);
+    let busy = domain.queues.close_unless_busy(domain, Urgency::Expedited);
     if Sections::of_this_thread() == Sections::None {
         domain.grace_periods.advance_at_tick(Me::this_thread());
     }
-    queues.iter().for_each(|queue| {
+    domain.queues.all().iter().for_each(|queue| {
         while queue.run_some_unless_busy(domain, domain.grace_periods.tuning.run_min()) != 0 {}
     });
     domain.queues.forget_orphans(domain);
     rescan::free_unprotected(domain);
-    all_closed && domain.queues.wants() == Wants::Nothing
+    busy == 0 && domain.queues.wants() == Wants::Nothing
 }
 
 /// The thread that added to this queue is gone.

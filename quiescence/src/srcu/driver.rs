@@ -83,21 +83,16 @@ impl Counted for Sections {
         self.srcu_counts.get().sections()
     }
 
-    fn drive<'a>(
-        &self,
-        domain: &'a GracePeriods,
-        mut state: Locked<'a>,
-        driver: &Driver,
-    ) -> Locked<'a> {
+    fn drive(&self, domain: &GracePeriods, state: &mut Locked<'_>, driver: &Driver) {
         let srcu_counts = self.srcu_counts.get();
         let mut has_put_off = false;
         while state.poll() != grace::Action::Idle {
-            let action = self.srcu().next(&mut state);
+            let action = self.srcu().next(state);
             let event = match action {
                 Action::Idle => {
                     state.end_counted(); // [SR-3]
                     if state.may_stop(driver.until, state.machine().sequence()) {
-                        return state;
+                        return;
                     }
                     continue;
                 }
@@ -114,14 +109,14 @@ impl Counted for Sections {
                         // However soon: where a check takes longer than the wait after it, a
                         // thread that may not wait would check until the sections have ended.
                         Until::MustWait { .. } if has_put_off => Some(Duration::ZERO),
-                        _ => self.srcu().until_run(&state),
+                        _ => self.srcu().until_run(state),
                     };
                     if let Some(left) = put_off {
-                        state = domain.watched(state).0;
+                        domain.watched(state);
                         match driver.until {
-                            Until::Done(_) => state = nap(domain, state, driver, left),
+                            Until::Done(_) => nap(domain, state, driver, left),
                             // The next thread continues from there.
-                            Until::MustWait { .. } => return state,
+                            Until::MustWait { .. } => return,
                         }
                     }
                     put_off.is_none().then_some(Event::Runs)
@@ -131,9 +126,9 @@ impl Counted for Sections {
                     // Before the heavy fence in `unfinished` [UL-1].
                     state.show_begin();
                     let check = || holdouts = unfinished(domain, srcu_counts, Index::from(index));
-                    state = state.away(Away::WORKS, check);
+                    state.away(Away::WORKS, check);
                     if domain.is_superseded(driver.term()) {
-                        return state;
+                        return;
                     }
                     state.watch.holdouts = usize::try_from(holdouts).unwrap_or(usize::MAX);
                     if holdouts != 0 {
@@ -147,7 +142,7 @@ impl Counted for Sections {
                     let index = srcu_counts.other_index();
                     let longest_ns = u64::from(microseconds) * 1_000;
                     let away = Away::naps(Duration::from_nanos(longest_ns));
-                    state = state.away(away, || spin(srcu_counts, index, longest_ns));
+                    state.away(away, || spin(srcu_counts, index, longest_ns));
                     Some(Event::Spun)
                 }
                 Action::Flip { to } => {
@@ -157,13 +152,12 @@ impl Counted for Sections {
                 Action::HandOut { .. } => Some(Event::HandedOut),
             };
             if !state.still_drives(driver.term()) {
-                return state;
+                return;
             }
             if let Some(event) = event {
-                self.srcu().report(&state, event);
+                self.srcu().report(state, event);
             }
         }
-        state
     }
 }
 
@@ -185,7 +179,7 @@ impl GracePeriods {
                 driver = Some(state.begin_term(aim.0, aim.1));
             }
             if let Some(driver) = driver.take() {
-                state = self.drive(state, driver).0;
+                self.drive(&mut state, driver);
             }
             if state.machine().sequence().is_done(cookie) {
                 break true;
@@ -199,10 +193,10 @@ impl GracePeriods {
             if state.driven {
                 self.counters().sleeps.fetch_add(1, Relaxed); // a statistic
                 let left = Some(Duration::from_nanos(left_ns));
-                (state, driver) = self.await_turn(state, &mut patience, aim, left);
+                driver = self.await_turn(&mut state, &mut patience, aim, left);
             } else if nap_ns != 0 {
                 self.counters().sleeps.fetch_add(1, Relaxed);
-                state = state.wait_as_sleeper(Duration::from_nanos(nap_ns)).0;
+                state.wait_as_sleeper(Duration::from_nanos(nap_ns));
             }
         };
         drop(state);
@@ -275,18 +269,13 @@ fn spin(srcu_counts: &SrcuCounts, index: Index, longest_ns: u64) {
 }
 
 /// Sleeps for so long, or until somebody is in more of a hurry.
-fn nap<'a>(
-    domain: &'a GracePeriods,
-    mut state: Locked<'a>,
-    driver: &Driver,
-    left: Duration,
-) -> Locked<'a> {
+fn nap(domain: &GracePeriods, state: &mut Locked<'_>, driver: &Driver, left: Duration) {
     if domain.is_superseded(driver.term()) || state.put_off_until_ns == 0 {
-        return state; // another thread has come while a report was made
+        return; // another thread has come while a report was made
     }
     domain.counters().sleeps.fetch_add(1, Relaxed); // a statistic
     state.conduct.away = Away::naps(left);
-    state.wait(left).0
+    state.wait(left);
 }
 
 /// The sections that the grace period in progress waits for; `None` if there is none in progress.

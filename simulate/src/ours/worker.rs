@@ -13,7 +13,8 @@
 //! - when an announcement makes it come ([`World::announce`], [`World::hurry_worker`]; there
 //!   `announce`, `hurry`).
 //!
-//! Left out here: locks that are tried and not waited for, several domains, tasks, hazard domains.
+//! Left out here: locks that are tried and not waited for; the list's lock, under which the library
+//! closes all queues; several domains, tasks, hazard domains.
 
 use grace::batch::{RUNS_PER_TURN, Wants};
 use grace::driver::TICK_NS;

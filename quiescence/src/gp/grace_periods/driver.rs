@@ -21,20 +21,16 @@ impl GracePeriods {
     /// wakes the tasks whose grace periods have ended; returns whether there were any. A driver
     /// that waits for a later grace period stops to wake them, and drives on under a new term: so
     /// the tasks do not wait for the sections that it waits for.
-    pub(crate) fn drive<'a>(
-        &'a self,
-        mut state: Locked<'a>,
-        mut driver: Driver,
-    ) -> (Locked<'a>, bool) {
+    pub(crate) fn drive(&self, state: &mut Locked<'_>, mut driver: Driver) -> bool {
         state.driven = true;
-        state = match &self.counted {
+        match &self.counted {
             None => self.drive_registered(state, &mut driver),
             Some(counted) => counted.drive(self, state, &driver),
-        };
+        }
         if self.is_superseded(driver.term()) {
             // The machine is not this driver's any more. (A fork forgets drivers.)
             state.conduct.superseded = state.conduct.superseded.saturating_sub(1);
-            return (state, false);
+            return false;
         }
         state.driven = false;
         // A thread may wait for a later grace period than this driver did.
@@ -46,7 +42,7 @@ impl GracePeriods {
 
     /// Carries out the machine's actions for registered readers. Returns early if another driver
     /// has taken over.
-    fn drive_registered<'a>(&'a self, mut state: Locked<'a>, driver: &mut Driver) -> Locked<'a> {
+    fn drive_registered(&self, state: &mut Locked<'_>, driver: &mut Driver) {
         let until = driver.until;
         let mut passing = Passing::new(matches!(until, Until::MustWait { tick: true }));
         loop {
@@ -57,29 +53,30 @@ impl GracePeriods {
                 match until {
                     // The superseded driver has waited already: scan again first.
                     Until::Done(_) if took_over => {}
-                    Until::Done(_) => state = self.pause(state, driver.term(), hint),
+                    Until::Done(_) => self.pause(state, driver.term(), hint),
                     Until::MustWait { .. } if passing.wait_has_ended(hint) => {}
                     // The machine stays at this step; the next driver polls again.
-                    Until::MustWait { .. } => return self.watched(state).0,
+                    Until::MustWait { .. } => {
+                        self.watched(state);
+                        return;
+                    }
                 }
             }
-            let event;
-            (state, event) = state.step(driver);
-            match event {
-                None => return state,
+            match state.step(driver) {
+                None => return,
                 Some(Event::Scanned { holdouts }) => {
                     passing.scanned();
                     state.watch.holdouts = holdouts;
                 }
                 Some(Event::Completed) => {
                     if state.may_stop(until, state.machine().sequence()) {
-                        return state;
+                        return;
                     }
                     // Releases the lock after each grace period, even if there is nothing to wait
                     // for.
-                    state = state.unlocked(|| ());
+                    state.unlocked(|| ());
                     if self.is_superseded(driver.term()) {
-                        return state;
+                        return;
                     }
                 }
                 Some(_) => {}
@@ -88,7 +85,7 @@ impl GracePeriods {
     }
 
     /// Spins for a moment, or sleeps until the last holdout has left, or until the tick comes.
-    fn pause<'a>(&'a self, mut state: Locked<'a>, term: Term, hint: Hint) -> Locked<'a> {
+    fn pause(&self, state: &mut Locked<'_>, term: Term, hint: Hint) {
         match hint {
             Hint::Again => state.away(Away::WORKS, sync::relax),
             Hint::Sleep => {

@@ -118,17 +118,17 @@ impl Locked<'_> {
     /// threads from driving meanwhile, as long as their patience lasts; they can still make
     /// requests.
     #[inline(always)]
-    pub(crate) fn away(mut self, away: Away, f: impl FnOnce()) -> Self {
+    pub(crate) fn away(&mut self, away: Away, f: impl FnOnce()) {
         self.conduct.away = away;
-        self.unlocked(f)
+        self.unlocked(f);
     }
 
     /// As [`wait`](Self::wait), for one of those that a driver is to notify.
-    pub(crate) fn wait_as_sleeper(mut self, most: Duration) -> (Self, bool) {
+    pub(crate) fn wait_as_sleeper(&mut self, most: Duration) -> bool {
         self.sleepers += 1;
-        let (mut state, late) = self.wait(most);
-        state.sleepers = state.sleepers.saturating_sub(1); // a fork forgets sleepers
-        (state, late)
+        let late = self.wait(most);
+        self.sleepers = self.sleepers.saturating_sub(1); // a fork forgets sleepers
+        late
     }
 }
 
@@ -136,41 +136,38 @@ impl GracePeriods {
     /// Sleeps until a grace period has ended, the driver has left or a report is due, but at most
     /// for `most`; may return early. If the driver has made no progress for too long, returns one
     /// to take its place.
-    pub(crate) fn await_turn<'a>(
-        &'a self,
-        mut state: Locked<'a>,
+    pub(crate) fn await_turn(
+        &self,
+        state: &mut Locked<'_>,
         patience: &mut Patience,
         aim: (Until, Me),
         most: Option<Duration>,
-    ) -> (Locked<'a>, Option<Driver>) {
+    ) -> Option<Driver> {
         #[cfg(loom)]
-        if patience.take_overs != 0 && self.has_stalled(&state) {
+        if patience.take_overs != 0 && self.has_stalled(state) {
             patience.take_overs -= 1;
-            let driver = self.take_over(&mut state, aim);
-            return (state, driver);
+            return self.take_over(state, aim);
         }
-        let (note, left) = self.look_at_age(&mut state);
+        let (note, left) = self.look_at_age(state);
         if let Some(note) = note {
             // The grace period may have ended meanwhile: the caller checks first.
-            return (state.unlocked(|| (crate::HOOKS.stalled)(note)), None);
+            state.unlocked(|| (crate::HOOKS.stalled)(note));
+            return None;
         }
         let (progress, ended) = (state.progress(), state.machine().sequence().ended());
         let least_ns = state.conduct.away.least_ns;
         let patience_ns = patience.of_waiter.left_ns(progress, ended, state.sleepers, least_ns);
         let patient = Duration::from_nanos(patience_ns);
         let most = [left, most].into_iter().flatten().fold(patient, Duration::min);
-        let late;
-        (state, late) = state.wait_as_sleeper(most);
-        if !late {
-            return (state, None);
+        if !state.wait_as_sleeper(most) {
+            return None;
         }
         let (progress, least_ns) = (state.progress(), state.conduct.away.least_ns);
         let has_run_out = patience.of_waiter.slept(progress, saturating_ns(most), least_ns);
-        if !has_run_out || !state.driven || !self.has_stalled(&state) {
-            return (state, None);
+        if !has_run_out || !state.driven || !self.has_stalled(state) {
+            return None;
         }
-        let driver = self.take_over(&mut state, aim);
-        (state, driver)
+        self.take_over(state, aim)
     }
 
     /// Whether a driver that has made no progress is to be superseded: not while it sleeps for
@@ -300,7 +297,7 @@ mod tests {
         state.driven = true; // by a thread that makes no progress
         let driver =
             core.grace_periods.take_over(&mut state, (Until::MustWait { tick: false }, Me::NOBODY));
-        let (state, _) = core.grace_periods.drive(state, driver.expect("the registry is free"));
+        core.grace_periods.drive(&mut state, driver.expect("the registry is free"));
         drop(state);
         core.grace_periods.unregister(slot);
         let statistics = domain.statistics();

@@ -34,13 +34,13 @@ const _: () = assert!(NAP_FIRST.as_micros() << NAP_DOUBLINGS <= 1_300, "as is pr
 impl GracePeriods {
     /// Sleeps until some reader has left, or naps; the driver has slept `before` times already in
     /// this grace period.
-    pub(super) fn sleep_beside_liburcu<'a>(
-        &'a self,
-        state: Locked<'a>,
+    pub(super) fn sleep_beside_liburcu(
+        &self,
+        state: &mut Locked<'_>,
         term: Term,
         links: &Links,
         before: u32,
-    ) -> Locked<'a> {
+    ) {
         let is_silent = links.readers == Readers::Silent;
         // A second sleep means that the first was ended for nothing: nap before it.
         let nap = (before != 0 || is_silent).then(|| NAP_FIRST * (1 << before.min(NAP_DOUBLINGS)));
@@ -63,7 +63,7 @@ impl GracePeriods {
                     words.wake_all();
                 }
             }
-        })
+        });
     }
 
     /// Sleeps until some reader has left, or for at most `longest`.
@@ -171,7 +171,8 @@ mod tests {
             SLOT.leave();
             let mut state = core.lock();
             state.conduct.superseded = 1;
-            drop(core.sleep_beside_liburcu(state, second, links, 0));
+            core.sleep_beside_liburcu(&mut state, second, links, 0);
+            drop(state);
             assert!(!core.is_superseded(second));
         });
         core.unregister(&SLOT);

@@ -158,13 +158,14 @@ impl GracePeriods {
     /// Wakes the tasks whose grace periods have ended. This thread does not drive, and holds no
     /// other lock. Returns whether there were any: then user code has run, and may have done
     /// anything that a thread in no section can do.
-    pub(crate) fn tell_those_due<'a>(&'a self, mut state: Locked<'a>) -> (Locked<'a>, bool) {
+    pub(crate) fn tell_those_due(&self, state: &mut Locked<'_>) -> bool {
         let due = std::mem::take(&mut state.sleepers_to_tell.due);
         //~ lost-waker:
         if due.is_empty() {
-            return (state, false);
+            return false;
         }
-        (state.unlocked(|| wake(due)), true)
+        state.unlocked(|| wake(due));
+        true
     }
 
     /// Wakes the tasks that wait for room, after callbacks have been run or room has come back

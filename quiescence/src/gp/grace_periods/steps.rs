@@ -100,23 +100,37 @@ struct Steps {
 impl AtFork for Steps {}
 impl AtFork for Registry {}
 
-/// A domain whose machine is locked.
+/// A domain whose machine is locked. Drivers pass it on by reference: moved, it is copied through
+/// memory, piece by piece.
 pub(crate) struct Locked<'a> {
     domain: &'a GracePeriods,
-    steps: MutexGuard<'a, Steps>,
+    /// `None` while [`unlocked`](Self::unlocked) or [`wait`](Self::wait) has released it.
+    steps: Option<MutexGuard<'a, Steps>>,
+}
+
+impl Locked<'_> {
+    #[inline]
+    fn steps(&self) -> &Steps {
+        self.steps.as_ref().expect("locked")
+    }
+
+    #[inline]
+    fn steps_mut(&mut self) -> &mut Steps {
+        self.steps.as_mut().expect("locked")
+    }
 }
 
 impl Deref for Locked<'_> {
     type Target = State;
 
     fn deref(&self) -> &State {
-        &self.steps.state
+        &self.steps().state
     }
 }
 
 impl DerefMut for Locked<'_> {
     fn deref_mut(&mut self) -> &mut State {
-        &mut self.steps.state
+        &mut self.steps_mut().state
     }
 }
 
@@ -329,12 +343,12 @@ impl GracePeriods {
     // ---- the machine --------------------------------------------------------------------------
 
     pub(crate) fn lock(&self) -> Locked<'_> {
-        Locked { domain: self, steps: sync::lock(&self.steps) }
+        Locked { domain: self, steps: Some(sync::lock(&self.steps)) }
     }
 
     /// The same, if no thread holds the lock.
     pub(crate) fn try_lock(&self) -> Option<Locked<'_>> {
-        Some(Locked { domain: self, steps: sync::try_lock(&self.steps)? })
+        Some(Locked { domain: self, steps: Some(sync::try_lock(&self.steps)?) })
     }
 
     /// Whether another driver has taken the place of the one of this term. Under the machine's lock
@@ -442,8 +456,8 @@ impl GracePeriods {
             words.futex.store(0, Relaxed);
         }
         locked.next_term();
-        locked.steps.begun = None;
-        locked.steps.machine.observe(Event::Abandoned).expect("fits every step");
+        locked.steps_mut().begun = None;
+        locked.steps_mut().machine.observe(Event::Abandoned).expect("fits every step");
         self.forget_others(&mut locked);
     }
 }
@@ -454,17 +468,17 @@ impl<'a> Locked<'a> {
     /// Asks for the grace period that `cookie` stands for. The lock orders the caller's update
     /// before the fence of a later one [GP-9].
     pub(super) fn need(&mut self, cookie: Cookie, urgency: Urgency) -> Result<(), NotGiven> {
-        self.steps.machine.require(cookie, urgency)
+        self.steps_mut().machine.require(cookie, urgency)
     }
 
     /// The machine, to be read.
     pub(crate) fn machine(&self) -> &Machine<AnyPolicy> {
-        &self.steps.machine
+        &self.steps().machine
     }
 
     /// What the next [`step`](Self::step) is; the caller waits before a `Wait`.
     pub(crate) fn poll(&mut self) -> Action {
-        self.steps.machine.poll()
+        self.steps_mut().machine.poll()
     }
 
     // ---- terms --------------------------------------------------------------------------------
@@ -515,38 +529,39 @@ impl<'a> Locked<'a> {
     /// Calls `f` without the lock. If the caller drives, it finds out afterwards whether it still
     /// does.
     #[inline(always)]
-    pub(crate) fn unlocked(self, f: impl FnOnce()) -> Self {
-        drop(self.steps);
+    pub(crate) fn unlocked(&mut self, f: impl FnOnce()) {
+        self.steps = None;
         f();
-        self.domain.lock()
+        self.steps = Some(sync::lock(&self.domain.steps));
     }
 
     /// Sleeps without the lock until the [turn](GracePeriods::turn) is notified, but no longer than
     /// `most`; may return early. Returns whether `most` has passed.
-    pub(crate) fn wait(self, most: Duration) -> (Self, bool) {
-        let Self { domain, steps } = self;
-        let (steps, late) = sync::wait_at_most(&domain.turn, steps, Some(most));
-        (Self { domain, steps }, late)
+    pub(crate) fn wait(&mut self, most: Duration) -> bool {
+        let steps = self.steps.take().expect("locked");
+        let (steps, late) = sync::wait_at_most(&self.domain.turn, steps, Some(most));
+        self.steps = Some(steps);
+        late
     }
 
     // ---- steps --------------------------------------------------------------------------------
 
-    /// Carries out the pending action, of which a `Wait` is over, and reports it to the machine.
-    /// Returns what was reported; `None` if nothing was to be done, or another driver has taken the
-    /// place of this one.
-    pub(super) fn step(mut self, driver: &mut Driver) -> (Self, Option<Event>) {
+    /// Carries out the pending action, of which a `Wait` is over, and reports it to the machine; a
+    /// grace period without other readers ends in one step. Returns what was reported last; `None`
+    /// if nothing was to be done, or another driver has taken the place of this one.
+    pub(super) fn step(&mut self, driver: &Driver) -> Option<Event> {
         let (domain, term) = (self.domain, driver.term);
         if domain.is_superseded(term) {
-            return (self, None);
+            return None;
         }
         self.conduct.away = Away::WORKS;
         let event = match self.poll() {
-            Action::Idle => return (self, None),
+            Action::Idle => return None,
             Action::Fence => {
                 match self.begin_with(|registry| registry.quiescent(driver.me.owner)) {
                     None => Event::Alone,
                     Some(fence) => {
-                        self = self.unlocked(|| domain.fence(fence));
+                        self.unlocked(|| domain.fence(fence));
                         Event::Fenced
                     }
                 }
@@ -557,7 +572,7 @@ impl<'a> Locked<'a> {
             }
             Action::Scan(number) => {
                 let mut holdouts = 0;
-                self = self.unlocked(|| holdouts = domain.scan(number, term));
+                self.unlocked(|| holdouts = domain.scan(number, term));
                 Event::Scanned { holdouts }
             }
             Action::Wait(_) => Event::Woken,
@@ -567,10 +582,15 @@ impl<'a> Locked<'a> {
             }
         };
         if !self.still_drives(term) {
-            return (self, None);
+            return None;
         }
-        self.steps.machine.observe(event).expect("each action is answered by its own event");
-        (self, Some(event))
+        if event == Event::Alone {
+            // The lock has been held since the readers were counted.
+            self.end_alone();
+            return Some(Event::Completed);
+        }
+        self.steps_mut().machine.observe(event).expect("each action is answered by its own event");
+        Some(event)
     }
 
     /// A grace period begins. Which fence it needs: as [`GracePeriods::fence_needed`].
@@ -588,7 +608,7 @@ impl<'a> Locked<'a> {
     /// Shows threads that take no lock that a grace period is in progress, before its first fence
     /// [UL-1].
     pub(crate) fn show_begin(&self) {
-        let sequence = self.steps.machine.sequence();
+        let sequence = self.machine().sequence();
         // Its order against the fence of the grace period is [UL-1]. Release: a thread that loads
         // this value takes the earlier grace periods as ended, as in `complete` [GP-4].
         //~ unseen-begin {
@@ -600,12 +620,12 @@ impl<'a> Locked<'a> {
     /// Records the beginning of a grace period, once: an earlier driver may have done so. Reads the
     /// clock only if `timed`. Returns whether this call recorded it.
     pub(crate) fn begin(&mut self, timed: bool) -> bool {
-        let (sequence, urgency) = (self.steps.machine.sequence(), self.steps.machine.urgency());
+        let (sequence, urgency) = (self.machine().sequence(), self.machine().urgency());
         let number = Some(sequence.ended().wrapping_add(1));
-        if self.steps.begun == number || !sequence.in_progress() {
+        if self.steps().begun == number || !sequence.in_progress() {
             return false;
         }
-        self.steps.begun = number;
+        self.steps_mut().begun = number;
         self.note_begin(urgency, timed);
         trace::grace_period_began(self.domain.source(), sequence, urgency);
         true
@@ -614,9 +634,9 @@ impl<'a> Locked<'a> {
     /// Ends the grace period in progress, which is at its fence and has no registered reader to
     /// wait for.
     fn end_alone(&mut self) {
-        self.steps.machine.observe(Event::Alone).expect("it was asked for a fence");
-        self.complete(self.steps.machine.sequence());
-        self.steps.machine.observe(Event::Completed).expect("it was asked to complete");
+        self.steps_mut().machine.observe(Event::Alone).expect("it was asked for a fence");
+        self.complete(self.machine().sequence());
+        self.steps_mut().machine.observe(Event::Completed).expect("it was asked to complete");
     }
 
     /// The same in a sleepable domain, for the driver that has waited for its sections [SR-3].
@@ -632,7 +652,7 @@ impl<'a> Locked<'a> {
     /// # Safety
     /// So many readers are the calling thread's, and it holds no reference by any of them.
     pub(super) unsafe fn end_if_alone(&mut self, own: usize) -> bool {
-        let is_wanted = self.driven || self.steps.machine.is_wanted();
+        let is_wanted = self.driven || self.machine().is_wanted();
         //~ alone-beside-driver:
         if is_wanted {
             return false;

@@ -15,12 +15,12 @@ use crate::os::clock;
 
 impl GracePeriods {
     /// Has a report made if one is due. Returns for how long no other check is needed.
-    pub(crate) fn watched<'a>(&'a self, mut state: Locked<'a>) -> (Locked<'a>, Option<Duration>) {
-        let (note, left) = self.look_at_age(&mut state);
+    pub(crate) fn watched(&self, state: &mut Locked<'_>) -> Option<Duration> {
+        let (note, left) = self.look_at_age(state);
         if let Some(note) = note {
-            state = state.unlocked(|| (crate::HOOKS.stalled)(note));
+            state.unlocked(|| (crate::HOOKS.stalled)(note));
         }
-        (state, left)
+        left
     }
 
     pub(super) fn look_at_age(&self, state: &mut Locked<'_>) -> (Option<Note>, Option<Duration>) {
@@ -45,14 +45,14 @@ impl GracePeriods {
 
     /// For a driver that sleeps without the lock: as [`watched`](Self::watched).
     pub(crate) fn watched_asleep(&self) -> Option<Duration> {
-        self.watched(self.lock()).1
+        self.watched(&mut self.lock())
     }
 
     /// For the worker: has a report made if one is due, whichever thread drives. If another thread
     /// holds the lock, the next tick checks again.
     pub(crate) fn look_for_stall(&self) {
-        if let Some(state) = self.try_lock() {
-            drop(self.watched(state));
+        if let Some(mut state) = self.try_lock() {
+            self.watched(&mut state);
         }
     }
 }

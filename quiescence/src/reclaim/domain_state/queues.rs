@@ -14,9 +14,9 @@
 //! from there.
 //!
 //! **Invariant [TQ-4]: whenever the list's lock is free, a callback that moves is in exactly one
-//! queue of the list; and it moves into a shared queue.** A thread that asks all queues at one
-//! moment, as the worker does before it leaves a domain, holds that lock. Nothing moves out of a
-//! queue that a barrier waits for [TQ-5].
+//! queue of the list; and it moves into a shared queue.** A thread that asks or closes all queues
+//! at one moment, as the worker does, holds that lock. Nothing moves out of a queue that a barrier
+//! waits for [TQ-5].
 
 #![deny(unsafe_code)]
 
@@ -128,8 +128,8 @@ impl Queues {
         list.iter().map(|queue| queue.wants()).max().unwrap_or(Wants::Nothing)
     }
 
-    /// Asks for grace periods on behalf of all that is open, for the worker. Returns how many queues
-    /// it left as they are, since another thread was in the way [W-2].
+    /// Asks for grace periods on behalf of all that is open, and waits for no queue's lock. Returns
+    /// how many queues are left as they were, since another thread holds theirs [W-2].
     pub(crate) fn close_unless_busy(&self, domain: &DomainState, urgency: Urgency) -> usize {
         //~ closes-one-by-one
         // Under the lock: else what is open might move into a queue that was closed already.
@@ -152,6 +152,8 @@ impl Queues {
     /// Takes the queues of threads that are gone, which have marked them as orphans, out of the
     /// list, and moves their callbacks to a shared one, unless [`List::move_all`] refuses.
     pub(crate) fn forget_orphans(&self, domain: &DomainState) {
+        // Freed after the lock, which every thread needs that comes, ends or counts.
+        let mut forgotten = Vec::new();
         let mut list = sync::lock(&self.list);
         let mut at = 0;
         while let Some(queue) = list.get(at).cloned() {
@@ -165,10 +167,12 @@ impl Queues {
                 // Relaxed: under the list's lock. Moved callbacks are counted in the shared queue.
                 self.gone.fetch_add(queue.written() - moved, Relaxed);
                 at -= 1;
-                list.remove(at);
+                forgotten.push(list.remove(at));
             }
         }
         domain.charge.queues.store(list.len() as u64, Relaxed);
+        drop(list);
+        drop(forgotten);
     }
 
     // ---- across a fork --------------------------------------------------------------------------
@@ -256,9 +260,7 @@ pub(crate) fn drain_one(domain: &DomainState, queue: &Queue, me: &impl Fn() -> M
 /// does.
 fn run_until(queue: &Queue, domain: &DomainState, mark: u64, me: &impl Fn() -> Me) {
     while queue.finished() < mark {
-        if queue.run_some(domain, domain.grace_periods.tuning.run_min()) == 0
-            && !queue.wait_for_runner()
-        {
+        if queue.run_some(domain, domain.grace_periods.tuning.run_min()) == 0 {
             // If it has not ended then, this tries again. `me` is called here, not earlier: a
             // callback that has run on this thread may have changed what it has registered.
             let wait = |cookie| domain.grace_periods.wait(cookie, Urgency::Expedited, me());

@@ -340,9 +340,14 @@ impl Queue {
     }
 
     /// The cookie that its oldest callbacks wait for; asks for one if they are open. `None` if some
-    /// are ready, or there are none.
+    /// are ready, or there are none; and if there is a runner, which it waits for as
+    /// [`wait_for_runner`](Self::wait_for_runner) does.
     pub(crate) fn request_oldest(&self, domain: &DomainState, urgency: Urgency) -> Option<Cookie> {
         let mut inner = sync::lock(&self.inner);
+        if inner.runner != 0 {
+            self.wait_to_stop(inner);
+            return None;
+        }
         inner.ripen(self, domain);
         if inner.segments.ready() == 0 && inner.segments.awaited().is_none() {
             inner.close(self, domain, || Some(domain.grace_periods.request(urgency)));
@@ -655,14 +660,18 @@ impl Queue {
     /// Waits for the queue's runner, if there is one; may return before it stops. Returns whether
     /// there was one.
     pub(crate) fn wait_for_runner(&self) -> bool {
-        let mut inner = sync::lock(&self.inner);
+        let inner = sync::lock(&self.inner);
         let is_running = inner.runner != 0;
         if is_running {
-            inner.waiters += 1;
-            inner = sync::wait(&self.stopped, inner);
-            inner.waiters -= 1;
+            self.wait_to_stop(inner);
         }
         is_running
+    }
+
+    fn wait_to_stop(&self, mut inner: MutexGuard<'_, Inner>) {
+        inner.waiters += 1;
+        inner = sync::wait(&self.stopped, inner);
+        inner.waiters -= 1;
     }
 
     /// How many threads wait for the runner.
