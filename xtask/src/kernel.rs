@@ -18,7 +18,11 @@ const NAME: &str = "quiescence-kernel-demo";
 const TESTS: [&str; 3] = ["torture", "idle", "busy"];
 /// Where the kernel looks for what it is asked for.
 const PARAMETERS: usize = 0x801F_0000;
-/// What it takes at most to boot, and to say that nothing goes on.
+/// What the kernel prints first. What comes before says nothing about the kernel crate.
+const BANNER: &str = "kernel: ";
+/// How the kernel says that it has found a mistake, or this command that it found no end.
+const SIGNS: [&str; 4] = ["panicked at ", "stalled: ", "wrong: ", "ended: "];
+/// What it takes at most to boot, and to say that there is no progress.
 const LONGEST: Duration = Duration::from_secs(120);
 /// An emulated second takes at most so many, if instructions are counted.
 const SLOWER: u32 = 60;
@@ -26,7 +30,7 @@ const SLOWER: u32 = 60;
 /// What is booted.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Kernel {
-    /// Harts, each a thread of the emulator.
+    /// Harts, each a thread of the emulator if there is no seed.
     #[arg(long, value_name = "N", default_value_t = 8,
           value_parser = clap::value_parser!(u32).range(1..=16))]
     cpus: u32,
@@ -38,7 +42,7 @@ pub struct Kernel {
           value_parser = clap::value_parser!(u32).range(1..=86_400))]
     seconds: u32,
     /// Where the draws begin. All harts are one thread then and time is counted in instructions, so
-    /// that a seed is the same run each time.
+    /// that a seed gives nearly the same run each time.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     seed: Option<u64>,
     /// Remove a step of the kernel crate, which must be noticed.
@@ -68,30 +72,41 @@ impl Kernel {
     /// to an end; or, without a step, if it finds none.
     pub fn run(&self) -> Result<()> {
         run(Command::new(QEMU).arg("--version"))?;
-        let (said, is_ok) = self.booted()?;
+        let said = self.booted()?;
         // OpenSBI's lines come first.
-        let ours = said.find(&format!("{}: ", self.test)).unwrap_or(0);
-        print!("{}", &said[ours..]);
-        match (&self.mutant, is_ok) {
-            (None, true) => Ok(()),
-            (None, false) => bail!("the kernel made a mistake: see above"),
-            (Some(step), true) => bail!("the kernel did not notice that {step} is missing"),
-            (Some(step), false) => {
-                println!("without {step}: noticed");
+        let ours = said.lines().skip_while(|line| !line.starts_with(BANNER));
+        let ours: Vec<&str> = ours.collect();
+        let sign = ours.iter().find(|line| SIGNS.iter().any(|sign| line.contains(sign)));
+        if ours.is_empty() {
+            bail!("the kernel did not boot:\n{said}");
+        }
+        println!("{}", ours.join("\n"));
+        // How the emulator ends does not say how the kernel does.
+        let is_ok = ours.last() == Some(&"result: ok");
+        match (&self.mutant, sign) {
+            (None, None) if is_ok => Ok(()),
+            (Some(step), Some(sign)) => {
+                println!("without {step}, noticed: {sign}");
                 Ok(())
             }
+            (Some(step), None) if is_ok => {
+                bail!("the kernel did not notice that {step} is missing")
+            }
+            (Some(_), None) => bail!("the kernel did not run as asked: see above"),
+            (None, _) => bail!("the kernel made a mistake: see above"),
         }
     }
 
-    /// What the kernel has printed, and whether it says at its end that all is well.
-    fn booted(&self) -> Result<(String, bool)> {
+    /// What OpenSBI and the kernel have printed.
+    fn booted(&self) -> Result<String> {
         let kernel = self.built()?;
         let mut qemu = Command::new(QEMU);
         qemu.args(["-machine", "virt", "-m", "128M", "-bios", "default", "-no-reboot"]);
         qemu.args(["-display", "none", "-serial", "stdio", "-monitor", "none"]);
         qemu.arg("-smp").arg(self.cpus.to_string()).arg("-kernel").arg(kernel);
         let test = TESTS.iter().position(|test| *test == self.test).context("no such test")?;
-        let parameters = [self.seconds.into(), self.seed.unwrap_or_default(), test as u64];
+        let seed = self.seed.unwrap_or_default();
+        let parameters = [self.seconds.into(), seed, test as u64, self.cpus.into()];
         for (at, value) in parameters.iter().enumerate() {
             let address = PARAMETERS + at * size_of::<u64>();
             let device = format!("loader,addr={address:#x},data={value},data-len=8");
@@ -107,9 +122,7 @@ impl Kernel {
         if status.is_none() {
             said.push_str(&format!("ended: nothing came of it in {limit:?}\n"));
         }
-        // How the emulator ends does not say how the kernel does.
-        let is_ok = said.lines().last() == Some("result: ok");
-        Ok((said, is_ok))
+        Ok(said)
     }
 
     /// Has cargo build the kernel, in the tree or in a copy of it without the step.

@@ -31,7 +31,7 @@ pub(crate) struct Hart {
     preempt_off: AtomicU32,
     /// The scheduler is to be passed through. Others set it, and interrupt.
     pub(crate) need_resched: AtomicBool,
-    /// An NMI is to be played. Others set it, and interrupt.
+    /// The next interrupt begins with a simulated NMI. Others set it, and interrupt.
     pub(crate) nmi: AtomicBool,
     /// A thread sleeps here until something ends that it waits for. Others look.
     pub(crate) has_waiter: AtomicBool,
@@ -41,8 +41,8 @@ pub(crate) struct Hart {
     pub(crate) stops: AtomicBool,
     /// The tick must go on in the idle loop, as the hooks say.
     pub(crate) keeps_tick: AtomicBool,
-    /// When the next tick comes; `u64::MAX`: none.
-    pub(crate) tick_at: AtomicU64,
+    /// The timer interrupts at the next tick.
+    pub(crate) is_ticking: AtomicBool,
     pub(crate) ticks: AtomicU64,
     /// How often the idle loop has stopped the tick.
     pub(crate) tick_stops: AtomicU64,
@@ -75,7 +75,7 @@ impl Hart {
             has_work: AtomicBool::new(false),
             stops: AtomicBool::new(false),
             keeps_tick: AtomicBool::new(true),
-            tick_at: AtomicU64::new(u64::MAX),
+            is_ticking: AtomicBool::new(false),
             ticks: AtomicU64::new(0),
             tick_stops: AtomicU64::new(0),
             dice: AtomicU64::new(0),
@@ -88,23 +88,24 @@ impl Hart {
         self.preempt_off.load(Relaxed) == 0
     }
 
-    /// The tick comes on, from now.
+    /// The tick comes on.
     pub(crate) fn start_tick(&self) {
-        if self.tick_at.load(Relaxed) == u64::MAX {
-            self.next_tick(sbi::time());
+        if !self.is_ticking.load(Relaxed) {
+            self.next_tick();
         }
     }
 
-    /// The next tick comes one tick after `last`, or now if that is over.
-    pub(crate) fn next_tick(&self, last: u64) {
-        let at = (last + TICK).max(sbi::time());
-        self.tick_at.store(at, Relaxed);
-        sbi::set_timer(at);
+    /// The tick comes at the next of the hart's times, which are one `TICK` apart, whenever it has
+    /// stopped and come on. Each hart has other times.
+    pub(crate) fn next_tick(&self) {
+        let (now, offset) = (sbi::time(), self.id as u64 * TICK / HARTS as u64);
+        self.is_ticking.store(true, Relaxed);
+        sbi::set_timer(now + TICK - (now + TICK - offset) % TICK);
     }
 
     /// The tick stops; but the timer interrupts at that time.
     pub(crate) fn stop_tick(&self, until: u64) {
-        self.tick_at.store(u64::MAX, Relaxed);
+        self.is_ticking.store(false, Relaxed);
         sbi::set_timer(until);
     }
 
@@ -185,15 +186,18 @@ impl Drop for IrqsOff {
     }
 }
 
-/// What waits is let in, with interrupts off before and after.
-pub(crate) fn let_interrupts_in() {
-    // SAFETY: the caller reaches nothing meanwhile that interrupts reach.
+/// Pending interrupts are taken, with interrupts off before and after.
+///
+/// # Safety
+/// The caller has interrupts off, and holds nothing that their handlers touch.
+pub(crate) unsafe fn take_interrupts() {
+    // SAFETY: the caller's. Handlers return to where they came, and restore all registers.
     unsafe { asm!("csrsi sstatus, 2", "nop", "csrci sstatus, 2") };
 }
 
-/// Waits for an interrupt, with interrupts off: it is let in later.
+/// Waits until an interrupt is pending, with interrupts off: it is taken later.
 pub(crate) fn wait_for_interrupt() {
-    // SAFETY: no memory is touched.
+    // SAFETY: the hart stops until then, and changes no register and no memory.
     unsafe { asm!("wfi") };
 }
 

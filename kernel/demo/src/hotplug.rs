@@ -27,7 +27,8 @@ pub(crate) fn stopper() -> ! {
     torture::leave();
     assert!(RCU.cpu_dying(hart.id), "this thread is in no section, and the worker is parked");
     hart.stop_tick(u64::MAX);
-    UP.fetch_sub(1, Release);
+    // Release: as in `hart_main`. From now on nobody interrupts this hart.
+    UP.fetch_and(!(1 << hart.id), Release);
     sbi::stop_hart();
 }
 
@@ -41,6 +42,7 @@ pub(crate) fn worker_is_between() {
 
 /// Stops another hart, and buries it.
 pub(crate) fn stop(hart: usize) {
+    // Release: pairs with the Acquire of `When::Stop`; the stopper finds the free objects.
     hart::of(hart).stops.store(true, Release);
     sbi::interrupt(1 << hart);
     while !sbi::is_stopped(hart) {
@@ -51,9 +53,9 @@ pub(crate) fn stop(hart: usize) {
 
 /// Starts it again, and waits until it is online.
 pub(crate) fn start(hart: usize) {
-    let up = UP.load(Acquire);
     assert!(sbi::start_hart(hart, hart_entry as *const () as usize), "it had stopped");
-    while UP.load(Acquire) == up {
+    // Acquire: pairs with the Release of `hart_main`; its hooks come before.
+    while UP.load(Acquire) >> hart & 1 == 0 {
         thread::sleep_ticks(1);
     }
 }

@@ -3,6 +3,10 @@
 
 use core::arch::asm;
 use core::fmt::{self, Write};
+use core::sync::atomic::{Ordering::*, fence};
+
+use crate::hart::HARTS;
+use crate::{PANICKED, UP};
 
 const TIME: usize = 0x5449_4D45;
 const IPI: usize = 0x73_5049;
@@ -54,12 +58,22 @@ pub(crate) fn set_timer(time: u64) {
     call(TIME, 0, time as usize, 0, 0);
 }
 
-/// Interrupts harts: those of the mask, from hart 0.
+/// Interrupts those harts of the mask that are online. One that comes later looks itself at what it
+/// is asked.
 pub(crate) fn interrupt(harts: u64) {
-    call(IPI, 0, harts as usize, 0, 0);
+    // Full fence: pairs with the one of `hart_main`.
+    fence(SeqCst);
+    let harts = harts & UP.load(Relaxed);
+    if harts == 0 || call(IPI, 0, harts as usize, 0, 0).0 == 0 {
+        return;
+    }
+    // One of them has stopped meanwhile, for which OpenSBI may refuse them all.
+    for hart in (0..HARTS).filter(|hart| harts >> hart & 1 != 0) {
+        call(IPI, 0, 1, hart, 0);
+    }
 }
 
-/// Starts a hart at an address of this kernel. Returns whether there is one that was stopped.
+/// Starts a hart at an address of this kernel. Returns whether the hart existed and was stopped.
 pub(crate) fn start_hart(hart: usize, entry: usize) -> bool {
     call(HSM, 0, hart, entry, 0).0 == 0
 }
@@ -76,8 +90,12 @@ pub(crate) fn is_stopped(hart: usize) -> bool {
 }
 
 /// Switches the machine off. How that looks outside is not the same everywhere: what came of a test
-/// is the last line.
+/// is the last line. If another hart has panicked, that one ends the run.
 pub(crate) fn power_off(is_ok: bool) -> ! {
+    // Relaxed: it is about what is printed only.
+    while is_ok && PANICKED.load(Relaxed) != 0 {
+        core::hint::spin_loop();
+    }
     say!("result: {}", if is_ok { "ok" } else { "failed" });
     call(RESET, 0, 0, usize::from(!is_ok), 0);
     loop {

@@ -14,22 +14,35 @@ use crate::{hotplug, sbi};
 pub(crate) const THREADS: usize = 5;
 /// The idle loop's place among them.
 const IDLE: usize = THREADS;
-const STACK: usize = 32 * 1_024;
+/// Words of a thread's stack.
+const STACK: usize = 4 * 1_024;
 /// At the end of each stack, or it has overflowed.
 const CANARY: u64 = 0x5AFE_5AFE_5AFE_5AFE;
 /// Callbacks that the worker runs at once.
 const BUDGET: u64 = 16;
 
 #[repr(C, align(16))]
-struct Stack([UnsafeCell<u64>; STACK / 8]);
+struct Stack<const WORDS: usize>([UnsafeCell<u64>; WORDS]);
 
 // SAFETY: each is written by its thread, and before that by the hart that makes it.
-unsafe impl Sync for Stack {}
+unsafe impl<const WORDS: usize> Sync for Stack<WORDS> {}
 
-static STACKS: [[Stack; THREADS]; HARTS] =
-    [const { [const { Stack([const { UnsafeCell::new(0) }; STACK / 8]) }; THREADS] }; HARTS];
+impl<const WORDS: usize> Stack<WORDS> {
+    const fn new() -> Self {
+        Self([const { UnsafeCell::new(0) }; WORDS])
+    }
+}
 
-/// How often something has ended that threads wait for.
+static STACKS: [[Stack<STACK>; THREADS]; HARTS] =
+    [const { [const { Stack::new() }; THREADS] }; HARTS];
+
+/// Where each hart boots, and its idle loop stays. The first hook lays the tree out here. `entry.s`
+/// knows the size.
+#[unsafe(no_mangle)]
+static HART_STACKS: [Stack<{ 2 * STACK }>; HARTS] = [const { Stack::new() }; HARTS];
+
+/// How often something has ended that threads wait for. Release where it is counted, Acquire where
+/// it is looked at: who sees the count sees what has ended.
 static ENDS: AtomicU64 = AtomicU64::new(0);
 
 /// When a thread runs.
@@ -57,7 +70,9 @@ impl When {
             Self::At(time) => sbi::time() >= time,
             Self::Ends(seen) => ENDS.load(Acquire) != seen,
             Self::Work => hart.has_work.load(Relaxed),
-            Self::Stop => hart.stops.load(Relaxed),
+            // Acquire: pairs with the Release of `hotplug::stop`.
+            Self::Stop => hart.stops.load(Acquire),
+            // Relaxed: this hart itself has written it.
             Self::Start => !hart.stops.load(Relaxed),
         }
     }
@@ -102,8 +117,7 @@ impl Threads {
         self.all[thread].when.get().is_now(hart)
     }
 
-    /// When each thread runs, to be printed before the kernel ends: another hart's may change
-    /// meanwhile.
+    /// When each thread of this hart runs, to be printed.
     pub(crate) fn times(&self) -> [When; THREADS] {
         core::array::from_fn(|thread| self.all[thread].when.get())
     }
@@ -134,7 +148,7 @@ pub(crate) fn make(thread: usize, when: When, function: fn() -> !) {
     let hart = this();
     let stack = &STACKS[hart.id][thread].0;
     // What `restore` in entry.s takes from it: where to go, and in s0 the function.
-    let top = STACK / 8 - 14;
+    let top = STACK - 14;
     let begin =
         [(0, CANARY), (top, thread_entry as *const () as u64), (top + 1, function as usize as u64)];
     for (at, value) in begin {
@@ -145,9 +159,18 @@ pub(crate) fn make(thread: usize, when: When, function: fn() -> !) {
     hart.threads.all[thread].when.set(when);
 }
 
-/// The hart has stopped, and starts again: its idle loop runs, whatever ran then.
+/// The hart starts, perhaps again: its idle loop runs, whatever ran when it stopped.
 pub(crate) fn begin_idle() {
     this().threads.current.set(IDLE);
+    // SAFETY: this hart runs on that stack, and is far from its end.
+    unsafe { HART_STACKS[this().id].0[0].get().write(CANARY) };
+}
+
+fn check_stack(hart: usize, thread: usize) {
+    let stack = STACKS[hart].get(thread).map(|stack| &stack.0[0]);
+    // SAFETY: nobody writes there any more but an overflow.
+    let canary = unsafe { stack.unwrap_or(&HART_STACKS[hart].0[0]).get().read() };
+    assert_eq!(canary, CANARY, "a stack has overflowed");
 }
 
 /// Passes through the scheduler. Interrupts are off, and no section is open.
@@ -158,12 +181,10 @@ pub(crate) fn schedule() {
     RCU.context_switch();
     let threads = &hart.threads;
     let (before, next) = (threads.current.get(), threads.next(hart).unwrap_or(IDLE));
+    check_stack(hart.id, before);
     if next != IDLE {
         threads.all[next].when.set(When::Now);
         hart.start_tick();
-        // SAFETY: nobody writes there but an overflow.
-        let canary = unsafe { STACKS[hart.id][next].0[0].get().read() };
-        assert_eq!(canary, CANARY, "a stack has overflowed");
     }
     if next != before {
         threads.current.set(next);
@@ -235,15 +256,16 @@ pub(crate) fn idle() -> ! {
                 if hart.keeps_tick.load(Relaxed) {
                     hart.start_tick();
                 } else {
-                    if hart.tick_at.load(Relaxed) != u64::MAX {
+                    if hart.is_ticking.load(Relaxed) {
                         hart.tick_stops.store(hart.tick_stops.load(Relaxed) + 1, Relaxed);
                     }
-                    // Hart 0 looks each second whether all goes on.
+                    // Hart 0 looks each second whether there is progress.
                     let look = if hart.id == 0 { sbi::time() + hart::SECOND } else { u64::MAX };
                     hart.stop_tick(hart.threads.first_wake().min(look));
                 }
                 hart::wait_for_interrupt();
-                hart::let_interrupts_in();
+                // SAFETY: `_irq` has them off; the idle loop holds nothing.
+                unsafe { hart::take_interrupts() };
             }
             RCU.idle_exit();
         }

@@ -25,13 +25,15 @@ pub(crate) const WORKER: usize = ACTORS;
 const AGES: usize = 8;
 const SLOTS: usize = 4;
 /// Objects of each hart, for a start.
-const OBJECTS: usize = 64;
+const OBJECTS: usize = 256;
 
 /// What is counted, and printed.
-const NAMES: [&str; 14] = [
+const NAMES: [&str; 16] = [
     "sections",
     "in handlers",
     "in NMIs",
+    "NMIs in idle",
+    "NMIs in user mode",
     "updates",
     "calls",
     "synchronize",
@@ -51,6 +53,8 @@ enum What {
     Section,
     Handler,
     Nmi,
+    NmiInIdle,
+    NmiInUser,
     Update,
     Call,
     Synchronize,
@@ -64,9 +68,21 @@ enum What {
     Hotplug,
 }
 
-static COUNTS: [AtomicU64; NAMES.len()] = [const { AtomicU64::new(0) }; NAMES.len()];
-/// What readers found, by age.
-static FOUND: [AtomicU64; AGES + 1] = [const { AtomicU64::new(0) }; AGES + 1];
+/// A hart's counts. They are on lines of its own, and no atomic instruction counts: it would order a
+/// section for the crate.
+#[repr(align(64))]
+struct Counts {
+    of: [AtomicU64; NAMES.len()],
+    /// What readers found, by age.
+    found: [AtomicU64; AGES + 1],
+}
+
+static COUNTS: [Counts; HARTS] = [const {
+    Counts {
+        of: [const { AtomicU64::new(0) }; NAMES.len()],
+        found: [const { AtomicU64::new(0) }; AGES + 1],
+    }
+}; HARTS];
 static IS_OVER: AtomicBool = AtomicBool::new(false);
 static IS_READY: AtomicBool = AtomicBool::new(false);
 /// Actors that have ended.
@@ -96,7 +112,17 @@ static CURRENT: [AtomicPtr<Object>; SLOTS] = [const { AtomicPtr::new(ptr::null_m
 static FREE: [AtomicPtr<Object>; HARTS] = [const { AtomicPtr::new(ptr::null_mut()) }; HARTS];
 
 fn count(what: What) {
-    COUNTS[what as usize].fetch_add(1, Relaxed);
+    add(&COUNTS[this().id].of[what as usize]);
+}
+
+/// Counts one more on this hart. What an interrupt counts meanwhile is lost, but it is never 0
+/// again.
+fn add(count: &AtomicU64) {
+    count.store(count.load(Relaxed) + 1, Relaxed);
+}
+
+fn sum(of: impl Fn(&Counts) -> &AtomicU64) -> u64 {
+    COUNTS.iter().map(|counts| of(counts).load(Relaxed)).sum()
 }
 
 /// Takes a free object of this hart.
@@ -167,36 +193,59 @@ fn look(slot: u64, what: What, dwell: impl FnOnce()) {
     dwell();
     let age = object.age.load(Acquire) as usize;
     let is_same = object.uses.load(Relaxed) == uses;
-    FOUND[if is_same { age.min(AGES) } else { AGES }].fetch_add(1, Relaxed);
+    add(&COUNTS[this().id].found[if is_same { age.min(AGES) } else { AGES }]);
     count(what);
 }
 
 /// What a handler of an interrupt reads.
 pub(crate) fn handler() {
-    look(this().roll(SLOTS as u64), What::Handler, || {});
+    look(this().roll(SLOTS as u64), What::Handler, || dwell(32, 6));
 }
 
-/// An NMI, as far as there can be one here: it may come within any hook that reads the clock.
+/// A simulated NMI: it may come within any hook that reads the clock.
 pub(crate) fn nmi() {
     let interrupt = RCU.nmi_enter();
-    look(this().roll(SLOTS as u64), What::Nmi, || _ = RCU.poll(RCU.cookie()));
+    look(this().roll(SLOTS as u64), What::Nmi, || {
+        RCU.poll(RCU.cookie());
+        dwell(512, 3);
+    });
     RCU.nmi_exit(interrupt);
+}
+
+/// A simulated NMI that comes in user mode, in the idle loop, or in neither.
+pub(crate) fn nmi_from(is_user: bool, is_idle: bool) {
+    match (is_user, is_idle) {
+        (true, _) => count(What::NmiInUser),
+        (_, true) => count(What::NmiInIdle),
+        _ => {}
+    }
+    nmi();
+}
+
+/// Once in so many times, stays in a section for up to so many ticks: a grace period that does not
+/// wait for it ends meanwhile.
+fn dwell(times: u64, ticks: u64) {
+    if this().roll(times) == 0 {
+        spin(this().roll(ticks * TICK));
+    }
+}
+
+fn spin(time: u64) {
+    let until = sbi::time() + time;
+    while sbi::time() < until {
+        core::hint::spin_loop();
+    }
 }
 
 fn read() {
     let hart = this();
     let ticks = match hart.roll(256) {
-        0 => 60,
-        1..8 => 4,
-        8..48 => 1,
+        0..4 => 60,
+        4..16 => 8,
+        16..64 => 1,
         _ => 0,
     };
-    look(hart.roll(SLOTS as u64), What::Section, || {
-        let until = sbi::time() + hart.roll(ticks * TICK + 100);
-        while sbi::time() < until {
-            core::hint::spin_loop();
-        }
-    });
+    look(hart.roll(SLOTS as u64), What::Section, || spin(hart.roll(ticks * TICK + 100)));
 }
 
 /// Replaces an object. Returns the old one, if there was one.
@@ -217,6 +266,13 @@ fn replace(slot: usize) -> Option<&'static Object> {
 /// just now.
 pub(crate) fn leave() {
     for old in (0..SLOTS).filter_map(replace) {
+        queue(old, grow_again);
+    }
+}
+
+/// Replaces an object, and waits for nothing.
+fn renew() {
+    if let Some(old) = replace(this().roll(SLOTS as u64) as usize) {
         queue(old, grow_again);
     }
 }
@@ -268,22 +324,26 @@ fn poll_cookie() {
     RCU.wait(cookie).expect("in no section");
 }
 
-/// Has another hart play an NMI, or pass through its scheduler.
+/// Interrupts another hart, which passes through its scheduler, perhaps after a simulated NMI.
 fn disturb() {
     count(What::Interrupt);
     let other = this().roll(THERE.load(Relaxed) as u64) as usize;
     hart::of(other).need_resched.store(true, Relaxed);
-    hart::of(other).nmi.store(this().roll(2) == 0, Release);
+    if this().roll(2) == 0 {
+        // Release: pairs with the Acquire of `on_trap`.
+        hart::of(other).nmi.store(true, Release);
+    }
     sbi::interrupt(1 << other);
 }
 
-/// A program in user mode, for two ticks at most as the emulator counts.
+/// A program in user mode, of up to 2,000,000 instructions: 16 ticks at 1,000 Hz where they are
+/// counted.
 fn run_program() {
     unsafe extern "C" {
         fn enter_user(rounds: u64);
     }
     count(What::User);
-    let rounds = 1 + this().roll(200_000);
+    let rounds = 1 + this().roll(1_000_000);
     let _irq = hart::irqs_off();
     RCU.user_enter();
     // SAFETY: interrupts are off, and the hook has been called; it returns by a trap.
@@ -292,7 +352,7 @@ fn run_program() {
 
 /// Makes this hart's actors. One waits for nothing but the time, so that there are always sections.
 pub(crate) fn make() {
-    thread::make(0, When::Now, || act(read));
+    thread::make(0, When::Now, || act(renew));
     (1..ACTORS).for_each(|thread| thread::make(thread, When::Now, || act(update)));
 }
 
@@ -321,11 +381,15 @@ fn act(mainly: fn()) -> ! {
 
 /// Whether all that can happen has happened: else nothing has been shown.
 fn is_complete(harts: usize) -> bool {
-    COUNTS.iter().enumerate().all(|(what, count)| {
+    let has_been = |what| {
         let may_lack =
             what == What::NoObject as usize || what == What::Hotplug as usize && harts == 1;
-        may_lack || count.load(Relaxed) != 0
-    })
+        may_lack || sum(|counts| &counts.of[what]) != 0
+    };
+    (0..NAMES.len()).all(has_been)
+        // One hart alone replaces nothing while a section is open there.
+        && (harts == 1 || sum(|counts| &counts.found[1]) != 0)
+        && (0..harts).any(|hart| hart::of(hart).tick_stops.load(Relaxed) != 0)
 }
 
 /// One hart after the other, but for hart 0, stops and starts, until the torture is over.
@@ -354,11 +418,14 @@ pub(crate) fn main() -> ! {
             FREE[hart].store(ptr::from_ref(object).cast_mut(), Relaxed);
         }
     }
+    let first = RCU.cookie();
+    // Release: pairs with the Acquire of `act`, which then finds the free objects.
     IS_READY.store(true, Release);
     let until = begun + seconds * SECOND;
     watch::END.store(until, Relaxed);
     plug(harts, until);
     IS_OVER.store(true, Relaxed);
+    // Acquire: pairs with the Release of `act`; all that the actors did comes before.
     while ENDED.load(Acquire) < (harts * ACTORS) as u64 {
         thread::sleep_ticks(1);
     }
@@ -366,17 +433,17 @@ pub(crate) fn main() -> ! {
     for _ in 0..=AGES {
         RCU.barrier().expect("in no section");
     }
-    let is_ok = tell(harts);
+    let is_ok = tell(harts, RCU.poll(first));
     if !is_ok {
         watch::report();
     }
     sbi::power_off(is_ok);
 }
 
-/// Prints what was counted, and returns whether it is right.
-fn tell(harts: usize) -> bool {
-    for (name, count) in NAMES.iter().zip(&COUNTS) {
-        say!("{name:>18}: {}", count.load(Relaxed));
+/// Prints what was counted, and returns whether it is right, and a grace period has ended.
+fn tell(harts: usize, has_ended: bool) -> bool {
+    for (what, name) in NAMES.iter().enumerate() {
+        say!("{name:>18}: {}", sum(|counts| &counts.of[what]));
     }
     let all = || (0..harts).map(hart::of);
     say!("{:>18}: {}", "ticks", all().map(|hart| hart.ticks.load(Relaxed)).sum::<u64>());
@@ -385,19 +452,31 @@ fn tell(harts: usize) -> bool {
     let seen = (0..1_000).find_map(|_| RCU.snapshot()).expect("all is still");
     say!("{:>18}: {:?}", "grace periods", seen.sequence);
     say!("{:>18}: {}", "misuses", seen.misuses.0);
-    say!("{:>18}: {FOUND:?}", "ages found");
-    let is_young = FOUND[2..].iter().all(|found| found.load(Relaxed) == 0);
+    let found: [u64; AGES + 1] = core::array::from_fn(|age| sum(|counts| &counts.found[age]));
+    say!("{:>18}: {found:?}", "ages found");
     let mut free = 0;
     for list in &FREE {
-        let mut next = list.load(Acquire);
+        // Relaxed: actors have ended, and the last barrier came after all callbacks.
+        let mut next = list.load(Relaxed);
         // SAFETY: objects are never freed as memory.
         while let Some(object) = unsafe { next.as_ref() } {
             free += 1;
             next = object.next.load(Relaxed);
         }
     }
-    let found = CURRENT.iter().filter(|slot| !slot.load(Acquire).is_null()).count();
-    let lost = harts * OBJECTS - free - found;
+    let current = CURRENT.iter().filter(|slot| !slot.load(Relaxed).is_null()).count();
+    let lost = harts * OBJECTS - free - current;
     say!("{:>18}: {lost} of {}", "objects lost", harts * OBJECTS);
-    is_young && lost == 0 && seen.misuses.0 == 0
+    let wrongs = [
+        (found[2..].iter().any(|&found| found != 0), "readers found objects that are too old"),
+        (lost != 0, "objects are lost"),
+        (seen.misuses.0 != 0, "hooks were misused"),
+        (!has_ended || !is_complete(harts), "not all has happened"),
+    ];
+    let mut is_ok = true;
+    for (_, what) in wrongs.iter().filter(|(is_so, _)| *is_so) {
+        say!("wrong: {what}");
+        is_ok = false;
+    }
+    is_ok
 }

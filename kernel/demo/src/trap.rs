@@ -15,6 +15,8 @@ const TIMER: usize = INTERRUPT | 5;
 const CALL_OF_USER: usize = 8;
 /// In `sstatus`: the trap came out of the kernel.
 const SPP: usize = 1 << 8;
+/// Interrupts will be on after the return.
+const SPIE: usize = 1 << 5;
 
 /// What `entry.s` saves, and restores.
 #[repr(C)]
@@ -30,7 +32,17 @@ struct Frame {
 
 #[unsafe(no_mangle)]
 extern "C" fn on_trap(frame: &mut Frame, cause: usize) {
+    let hart = this();
     let is_of_user = frame.status & SPP == 0;
+    if cause == SOFTWARE {
+        hart::clear_interrupt();
+    }
+    // Acquire: what the hart that asks for it has written comes before. It comes before the hooks,
+    // as an NMI may: the hart is perhaps still idle, or in user mode, as far as the crate knows.
+    let is_nmi = hart.nmi.swap(false, Acquire) || hart.roll(8) == 0;
+    if is_nmi && cause & INTERRUPT != 0 {
+        torture::nmi_from(is_of_user, hart.threads.is_idle());
+    }
     if is_of_user {
         RCU.user_exit();
     }
@@ -39,7 +51,6 @@ extern "C" fn on_trap(frame: &mut Frame, cause: usize) {
         CALL_OF_USER => leave_user(frame),
         _ => panic!("trap {cause:#x} at {:#x}", frame.pc),
     }
-    let hart = this();
     // Only now: the handler's end is on the hart of its beginning. The idle loop looks itself.
     if hart.need_resched.load(Relaxed) && hart.is_preemptible() && !hart.threads.is_idle() {
         thread::schedule();
@@ -58,17 +69,12 @@ fn interrupt(is_timer: bool, is_of_user: bool) {
         hart.ticks.store(hart.ticks.load(Relaxed) + 1, Relaxed);
         hart.need_resched.store(!hart.threads.is_idle(), Relaxed);
         RCU.tick(&interrupt, is_of_user);
-        match hart.tick_at.load(Relaxed) {
-            u64::MAX => sbi::set_timer(u64::MAX),
-            last => hart.next_tick(last),
+        if hart.is_ticking.load(Relaxed) {
+            hart.next_tick();
+        } else {
+            sbi::set_timer(u64::MAX);
         }
-        watch::tick(hart);
-    } else {
-        hart::clear_interrupt();
-        // Acquire: what was asked of this hart before is done.
-        if hart.nmi.swap(false, Acquire) {
-            torture::nmi();
-        }
+        watch::tick();
     }
     torture::handler();
     hart.keeps_tick.store(RCU.irq_exit(interrupt), Relaxed);
@@ -82,5 +88,6 @@ fn leave_user(frame: &mut Frame) {
     frame.registers[2] = core::ptr::from_mut(frame).addr() + size_of::<Frame>();
     frame.registers[4] = frame.hart;
     frame.pc = restore as *const () as usize;
-    frame.status |= SPP;
+    // Interrupts stay off, as `enter_user` found them.
+    frame.status = frame.status & !SPIE | SPP;
 }

@@ -1,8 +1,8 @@
-//! What is printed if nothing goes on: who holds up the grace period, and the last hooks.
+//! What is printed if there is no progress: who holds up the grace period, and the last hooks.
 
 use core::sync::atomic::{AtomicU64, Ordering::*};
 
-use crate::hart::{self, HARTS, Hart, SECOND};
+use crate::hart::{self, HARTS, SECOND, this};
 use crate::platform::RCU;
 use crate::sbi::{self, say};
 
@@ -14,13 +14,13 @@ const PATIENCE: u64 = 10;
 pub(crate) static END: AtomicU64 = AtomicU64::new(u64::MAX);
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
-/// The tick of hart 0, in no hook.
-pub(crate) fn tick(hart: &Hart) {
-    let now = sbi::time();
-    if hart.id != 0 || now < NEXT.load(Relaxed) {
+/// The tick of any hart, in no hook: one looks, ten times a second.
+pub(crate) fn tick() {
+    let (now, next) = (sbi::time(), NEXT.load(Relaxed));
+    // Relaxed: nothing is passed on.
+    if now < next || NEXT.compare_exchange(next, now + SECOND / 10, Relaxed, Relaxed).is_err() {
         return;
     }
-    NEXT.store(now + SECOND / 10, Relaxed);
     let waits = |since: u64| now.saturating_sub(since) > PATIENCE * SECOND;
     // Perhaps the lock is held: the next look says it.
     let grace_period = RCU.snapshot().filter(|seen| seen.sequence.in_progress());
@@ -46,7 +46,8 @@ pub(crate) fn report() {
         let seen = (0..10).find_map(|_| RCU.cpu_snapshot(hart));
         if let Some(seen) = seen.filter(|seen| seen.is_online || seen.is_holdout) {
             let of = hart::of(hart);
-            let times = of.threads.times();
+            // Those of another hart may be written meanwhile.
+            let times = (hart == this().id).then(|| of.threads.times());
             say!("hart {hart}: {} ticks, {seen:?}, {times:?}", of.ticks.load(Relaxed));
         }
     }
