@@ -12,8 +12,8 @@
 //! - `idle_enter`, `idle_exit`: [`thread::idle`], around the loop that waits for interrupts.
 //! - `has_callbacks`, `run_callbacks`: [`thread::worker`], a thread of each hart.
 //! - `cpu_dying`, `cpu_dead`: `hotplug.rs`, by the hart; by another, when the first has stopped.
-//! - `nmi_enter`, `nmi_exit`: [`torture::nmi`]. Supervisor mode has no NMI, so it is simulated: first
-//!   in a trap, before its hooks, and by the clock, which hooks read, also under the lock.
+//! - `nmi_enter`, `nmi_exit`: [`torture::nmi`]. Supervisor mode has no NMI, so it is simulated: in
+//!   a trap, before its hooks, and by the clock, which hooks read, also under the lock.
 //! - What the crate asks of a kernel: `platform.rs`.
 //!
 //! A section is [`hart::Section`], which counts a word. The tick stops where `idle_enter` or

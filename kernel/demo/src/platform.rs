@@ -15,9 +15,9 @@ pub(crate) static RCU: Kernel<Board, HARTS> = Kernel::new(Board, OPTIONS);
 pub(crate) struct Board;
 
 // SAFETY: each hart has its own `tp`. With interrupts off nothing else runs on it but what
-// `torture::nmi` simulates, which calls what an NMI may. Threads stay on their hart, each with a number
-// of its own; a section counts `preempt_off`; `wait` returns as it says. No function here calls a
-// hook.
+// `torture::nmi` simulates, which calls what an NMI may. Threads stay on their hart, each with a
+// number of its own; a section counts `preempt_off`; `wait` returns as it says. No function here
+// calls a hook.
 unsafe impl Platform for Board {
     type IrqGuard = IrqsOff;
 

@@ -68,8 +68,8 @@ enum What {
     Hotplug,
 }
 
-/// A hart's counts. They are on lines of its own, and no atomic instruction counts: it would order a
-/// section for the crate.
+/// A hart's counts. They are on lines of its own, and no atomic instruction counts: it would order
+/// a section for the crate.
 #[repr(align(64))]
 struct Counts {
     of: [AtomicU64; NAMES.len()],
