@@ -1,13 +1,15 @@
 //! The kernel of `kernel/demo`, built, and booted in QEMU; with a step of the kernel crate removed,
 //! which its test must notice.
 
-use std::path::PathBuf;
+use std::fs;
 use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use mutants::Step;
+use tempfile::{NamedTempFile, TempPath};
 
+use crate::compat::workplace;
 use crate::mutants::{applied, copied, limited};
 use crate::say;
 use crate::tools::{built, cargo, root, run};
@@ -42,7 +44,7 @@ pub struct Kernel {
           value_parser = clap::value_parser!(u32).range(1..=86_400))]
     seconds: u32,
     /// Where the draws begin. All harts are one thread then and time is counted in instructions, so
-    /// that a seed gives nearly the same run each time.
+    /// that a seed gives the same run each time, as far as QEMU is the same each time.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     seed: Option<u64>,
     /// Remove a step of the kernel crate, which must be noticed.
@@ -103,7 +105,7 @@ impl Kernel {
         let mut qemu = Command::new(QEMU);
         qemu.args(["-machine", "virt", "-m", "128M", "-bios", "default", "-no-reboot"]);
         qemu.args(["-display", "none", "-serial", "stdio", "-monitor", "none"]);
-        qemu.arg("-smp").arg(self.cpus.to_string()).arg("-kernel").arg(kernel);
+        qemu.arg("-smp").arg(self.cpus.to_string()).arg("-kernel").arg(&kernel);
         let test = TESTS.iter().position(|test| *test == self.test).context("no such test")?;
         let seed = self.seed.unwrap_or_default();
         let parameters = [self.seconds.into(), seed, test as u64, self.cpus.into()];
@@ -125,9 +127,11 @@ impl Kernel {
         Ok(said)
     }
 
-    /// Has cargo build the kernel, in the tree or in a copy of it without the step.
-    fn built(&self) -> Result<PathBuf> {
-        let (mut tree, target) = (root(), root().join("target/kernel"));
+    /// Has cargo build the kernel, in the tree or in a copy of it without the step. Returns a copy
+    /// of it, for the next command may build another one while this one runs.
+    fn built(&self) -> Result<TempPath> {
+        let (target, _lock) = workplace("kernel")?;
+        let mut tree = root();
         if let Some(step) = &self.mutant {
             let step = steps().find(|one| one.name == *step).context("no such step")?;
             tree = root().join("target/kernel-mutant");
@@ -144,6 +148,9 @@ impl Kernel {
         }
         let made = built(&mut build, false)?;
         let kernel = made.into_iter().find(|path| path.ends_with(NAME));
-        kernel.with_context(|| format!("cargo built no {NAME}"))
+        let kernel = kernel.with_context(|| format!("cargo built no {NAME}"))?;
+        let copy = NamedTempFile::new()?.into_temp_path();
+        fs::copy(kernel, &copy)?;
+        Ok(copy)
     }
 }
