@@ -89,7 +89,7 @@ pub fn build() -> Result<PathBuf> {
 }
 
 /// A directory of target to work in, which is this process's as long as the file is open.
-fn workplace(name: &str) -> Result<(PathBuf, File)> {
+pub(crate) fn workplace(name: &str) -> Result<(PathBuf, File)> {
     let work = root().join("target").join(name);
     fs::create_dir_all(&work).with_context(|| work.display().to_string())?;
     let lock = File::create(work.join("lock"))?;

@@ -5,13 +5,13 @@
 //! `archives`) and what the headers are made of ([`headers`]), how they get to where a system looks
 //! for them ([`install`], `pkgconfig`, `cmake`), and how they become Debian packages ([`deb`]); how
 //! Debian's own programs run on them ([`clients`]), and how they are tortured ([`torture`]); how
-//! crates from the registry run on what stands in for others ([`facades`]); what tests of all that
-//! need of the machine ([`needs`]), and how long their programs may run ([`limited`]). Besides,
-//! steps of the code are removed and promises of the documentation broken on purpose ([`mutants`]),
-//! the command has to tell the truth on a machine that does something else besides ([`noise`]), and
-//! two runs of `rcu advise` have to agree ([`advice_agreement`]). It runs cargo, git, the C
-//! compiler, binutils and Debian's packaging tools; it touches nothing outside the directories it
-//! is given.
+//! crates from the registry run on what stands in for others ([`facades`]); how a kernel boots that
+//! the kernel crate is in ([`kernel`]); what tests of all that need of the machine ([`needs`]), and
+//! how long their programs may run ([`limited`]). Besides, steps of the code are removed and
+//! promises of the documentation broken on purpose ([`mutants`]), the command has to tell the truth
+//! on a machine that does something else besides ([`noise`]), and two runs of `rcu advise` have to
+//! agree ([`advice_agreement`]). It runs cargo, git, the C compiler, binutils, QEMU and Debian's
+//! packaging tools; it touches nothing outside the directories it is given.
 
 #![forbid(unsafe_code)]
 
@@ -26,6 +26,7 @@ pub mod debian13;
 pub mod facades;
 pub mod headers;
 pub mod install;
+pub mod kernel;
 mod library;
 #[path = "../../quiescence/tests/common/limited.rs"]
 pub mod limited;

@@ -10,6 +10,7 @@ use clap::{Args, Parser, Subcommand};
 use xtask::advice_agreement::Agreement;
 use xtask::debian13::Debian13;
 use xtask::facades::Facades;
+use xtask::kernel::Kernel;
 use xtask::noise::Noise;
 use xtask::torture::Torture;
 use xtask::{clients, command, compat, deb, install, mutants, say};
@@ -73,6 +74,8 @@ enum Command {
     /// Run the tests of crates from the registry with the crates of `facades/` in place of those
     /// that they ask for, and with these; print a table. Fetches the crates. Minutes.
     Facades(Facades),
+    /// Build the kernel of kernel/demo, boot it in an emulator of riscv64, and print what it says.
+    Kernel(Kernel),
     /// Remove each step of verify/mutants/mutants.toml, break each promise of docs/GUARANTEES.md on
     /// purpose, and look whether what must notice does.
     Mutants(mutants::Run),
@@ -151,6 +154,7 @@ fn run(command: Command) -> Result<()> {
         }
         Command::Debian13(debian13) => debian13.run()?,
         Command::Facades(facades) => facades.run()?,
+        Command::Kernel(kernel) => kernel.run()?,
         Command::Noise(noise) => noise.run()?,
         Command::Mutants(mutants) => mutants.run()?,
         Command::AdviceAgreement(agreement) => agreement.run()?,

@@ -16,6 +16,9 @@
 mod alone;
 mod copy;
 
+pub(crate) use alone::{applied, limited};
+pub(crate) use copy::copied;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Write;

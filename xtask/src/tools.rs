@@ -42,6 +42,7 @@ fn package_of(program: &str) -> &'static str {
         "readelf" | "strip" | "nm" | "ar" | "objcopy" => "binutils",
         "dpkg-deb" | "dpkg" => "dpkg",
         "gzip" => "gzip",
+        "qemu-system-riscv64" => "qemu-system-misc opensbi",
         _ => "gcc",
     }
 }

@@ -39,7 +39,7 @@ pub(super) struct Tree {
 }
 
 /// The file's text with the place changed.
-fn applied(edit: &Edit, text: &str) -> Result<String> {
+pub(crate) fn applied(edit: &Edit, text: &str) -> Result<String> {
     let find = edit.find.as_deref().unwrap_or_default();
     let times = text.matches(find).count();
     ensure!(times == 1, "in {} `{find}` occurs {times} times", edit.file);

@@ -26,6 +26,7 @@ fn part(path: &str) -> String {
     let top = folders.next().unwrap_or_default();
     match (top, folders.next()) {
         ("verify" | "quiescence", Some(below)) => format!("{top}/{below}"),
+        ("kernel", Some("demo")) => "kernel/demo".to_owned(),
         _ => top.to_owned(),
     }
 }

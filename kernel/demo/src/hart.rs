@@ -1,0 +1,233 @@
+//! A hart, which is a CPU here: its block, interrupts off, preemption off.
+//!
+//! A section of a reader is [`Section`]: it counts one word of its own hart, and calls nothing of
+//! the crate.
+
+use core::arch::asm;
+use core::marker::PhantomData;
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*, compiler_fence};
+
+use crate::sbi;
+use crate::thread::{self, Threads};
+
+/// As many as there can be.
+pub(crate) const HARTS: usize = 16;
+/// Ticks a second.
+pub(crate) const HZ: u32 = if cfg!(feature = "hz-100") { 100 } else { 1_000 };
+/// Of the machine's clock.
+pub(crate) const SECOND: u64 = 10_000_000;
+/// Between two ticks.
+pub(crate) const TICK: u64 = SECOND / HZ as u64;
+
+const SIE: usize = 1 << 1;
+/// Interrupts of software and of the timer, in `sie`.
+const SOFTWARE_AND_TIMER: usize = 1 << 1 | 1 << 5;
+
+/// What a hart knows of itself; `tp` points to it. Others set what is atomic and says so. The rest
+/// is atomic for the hart's own interrupts.
+pub(crate) struct Hart {
+    pub(crate) id: usize,
+    /// Sections, and what else must not be preempted.
+    preempt_off: AtomicU32,
+    /// The scheduler is to be passed through. Others set it, and interrupt.
+    pub(crate) need_resched: AtomicBool,
+    /// The next interrupt begins with a simulated NMI. Others set it, and interrupt.
+    pub(crate) nmi: AtomicBool,
+    /// A thread sleeps here until something ends that it waits for. Others look.
+    pub(crate) has_waiter: AtomicBool,
+    /// Callbacks are ready.
+    pub(crate) has_work: AtomicBool,
+    /// The hart is to stop, or has. Others say so.
+    pub(crate) stops: AtomicBool,
+    /// The tick must go on in the idle loop, as the hooks say.
+    pub(crate) keeps_tick: AtomicBool,
+    /// The timer interrupts at the next tick.
+    pub(crate) is_ticking: AtomicBool,
+    pub(crate) ticks: AtomicU64,
+    /// How often the idle loop has stopped the tick.
+    pub(crate) tick_stops: AtomicU64,
+    pub(crate) dice: AtomicU64,
+    pub(crate) threads: Threads,
+}
+
+// SAFETY: `threads` is reached by the hart itself with interrupts off, as its functions demand; all
+// else is atomic.
+unsafe impl Sync for Hart {}
+
+static ALL: [Hart; HARTS] = {
+    let mut all = [const { Hart::new() }; HARTS];
+    let mut id = 0;
+    while id < HARTS {
+        all[id].id = id;
+        id += 1;
+    }
+    all
+};
+
+impl Hart {
+    const fn new() -> Self {
+        Self {
+            id: 0,
+            preempt_off: AtomicU32::new(0),
+            need_resched: AtomicBool::new(false),
+            nmi: AtomicBool::new(false),
+            has_waiter: AtomicBool::new(false),
+            has_work: AtomicBool::new(false),
+            stops: AtomicBool::new(false),
+            keeps_tick: AtomicBool::new(true),
+            is_ticking: AtomicBool::new(false),
+            ticks: AtomicU64::new(0),
+            tick_stops: AtomicU64::new(0),
+            dice: AtomicU64::new(0),
+            threads: Threads::new(),
+        }
+    }
+
+    /// Whether no section is open here, nor anything else that must not be preempted.
+    pub(crate) fn is_preemptible(&self) -> bool {
+        self.preempt_off.load(Relaxed) == 0
+    }
+
+    /// The tick comes on.
+    pub(crate) fn start_tick(&self) {
+        if !self.is_ticking.load(Relaxed) {
+            self.next_tick();
+        }
+    }
+
+    /// The tick comes at the next of the hart's times, which are one `TICK` apart, whenever it has
+    /// stopped and come on. Each hart has other times.
+    pub(crate) fn next_tick(&self) {
+        let (now, offset) = (sbi::time(), self.id as u64 * TICK / HARTS as u64);
+        self.is_ticking.store(true, Relaxed);
+        sbi::set_timer(now + TICK - (now + TICK - offset) % TICK);
+    }
+
+    /// The tick stops; but the timer interrupts at that time.
+    pub(crate) fn stop_tick(&self, until: u64) {
+        self.is_ticking.store(false, Relaxed);
+        sbi::set_timer(until);
+    }
+
+    /// A number below `sides` that looks random. An interrupt may get the same.
+    pub(crate) fn roll(&self, sides: u64) -> u64 {
+        let next = self.dice.load(Relaxed).wrapping_mul(6_364_136_223_846_793_005);
+        let next = next.wrapping_add(1_442_695_040_888_963_407);
+        self.dice.store(next, Relaxed);
+        (next >> 33) % sides
+    }
+}
+
+/// This hart. What is done with it is done before another thread may run, or does not care.
+pub(crate) fn this() -> &'static Hart {
+    let hart: *const Hart;
+    // SAFETY: reads a register.
+    unsafe { asm!("mv {}, tp", out(reg) hart, options(nomem, nostack)) };
+    // SAFETY: `init` has put the block's address there, which nothing changes.
+    unsafe { &*hart }
+}
+
+/// Another one, or this.
+pub(crate) fn of(hart: usize) -> &'static Hart {
+    &ALL[hart]
+}
+
+/// The hart's number is known from now on, and its traps are caught. Interrupts stay off.
+pub(crate) fn init(hart: usize) {
+    unsafe extern "C" {
+        fn trap_entry();
+    }
+    let trap = trap_entry as *const () as usize;
+    // SAFETY: nothing else uses `tp`, `sscratch` and `stvec`: `entry.s` relies on these values.
+    // Floating point is off, so that whoever uses it by mistake traps: no thread saves it.
+    unsafe {
+        asm!(
+            "mv tp, {hart}",
+            "csrw sscratch, zero",
+            "csrw stvec, {trap}",
+            "csrw sie, {sources}",
+            "csrc sstatus, {fs}",
+            hart = in(reg) core::ptr::from_ref(of(hart)),
+            trap = in(reg) trap,
+            sources = in(reg) SOFTWARE_AND_TIMER,
+            fs = in(reg) 3usize << 13,
+        );
+    }
+}
+
+/// Whether interrupts are on.
+pub(crate) fn irqs_are_on() -> bool {
+    let status: usize;
+    // SAFETY: reads a register.
+    unsafe { asm!("csrr {}, sstatus", out(reg) status) };
+    status & SIE != 0
+}
+
+/// Interrupts are off while it lives, and then as they were.
+pub(crate) struct IrqsOff {
+    were_on: bool,
+    is_of_this_hart: PhantomData<*const ()>,
+}
+
+/// Turns interrupts off.
+pub(crate) fn irqs_off() -> IrqsOff {
+    let before: usize;
+    // SAFETY: no memory is touched; the compiler moves none across.
+    unsafe { asm!("csrrci {}, sstatus, 2", out(reg) before) };
+    IrqsOff { were_on: before & SIE != 0, is_of_this_hart: PhantomData }
+}
+
+impl Drop for IrqsOff {
+    fn drop(&mut self) {
+        if self.were_on {
+            // SAFETY: they were on before.
+            unsafe { asm!("csrsi sstatus, 2") };
+        }
+    }
+}
+
+/// Pending interrupts are taken, with interrupts off before and after.
+///
+/// # Safety
+/// The caller has interrupts off, and holds nothing that their handlers touch.
+pub(crate) unsafe fn take_interrupts() {
+    // SAFETY: the caller's. Handlers return to where they came, and restore all registers.
+    unsafe { asm!("csrsi sstatus, 2", "nop", "csrci sstatus, 2") };
+}
+
+/// Waits until an interrupt is pending, with interrupts off: it is taken later.
+pub(crate) fn wait_for_interrupt() {
+    // SAFETY: the hart stops until then, and changes no register and no memory.
+    unsafe { asm!("wfi") };
+}
+
+/// Takes note of an interrupt from another hart.
+pub(crate) fn clear_interrupt() {
+    // SAFETY: clears this hart's own bit; no memory is touched.
+    unsafe { asm!("csrci sip, 2") };
+}
+
+/// A section: preemption is off while it lives.
+pub(crate) struct Section(PhantomData<*const ()>);
+
+impl Section {
+    pub(crate) fn new() -> Self {
+        let count = &this().preempt_off;
+        // Relaxed: an interrupt puts back what it found.
+        count.store(count.load(Relaxed) + 1, Relaxed);
+        compiler_fence(SeqCst);
+        Self(PhantomData)
+    }
+}
+
+impl Drop for Section {
+    fn drop(&mut self) {
+        compiler_fence(SeqCst);
+        let hart = this();
+        let left = hart.preempt_off.load(Relaxed) - 1;
+        hart.preempt_off.store(left, Relaxed);
+        if left == 0 && hart.need_resched.load(Relaxed) && irqs_are_on() {
+            thread::yields();
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! The kernel of `kernel/demo`, built, and booted in QEMU; with a step of the kernel crate removed,
+//! which its test must notice.
+
+use std::fs;
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use mutants::Step;
+use tempfile::{NamedTempFile, TempPath};
+
+use crate::compat::workplace;
+use crate::mutants::{applied, copied, limited};
+use crate::say;
+use crate::tools::{built, cargo, root, run};
+
+const QEMU: &str = "qemu-system-riscv64";
+const NAME: &str = "quiescence-kernel-demo";
+/// The kernel knows them by their number.
+const TESTS: [&str; 3] = ["torture", "idle", "busy"];
+/// Where the kernel looks for what it is asked for.
+const PARAMETERS: usize = 0x801F_0000;
+/// What the kernel prints first. What comes before says nothing about the kernel crate.
+const BANNER: &str = "kernel: ";
+/// How the kernel says that it has found a mistake, or this command that it found no end.
+const SIGNS: [&str; 4] = ["panicked at ", "stalled: ", "wrong: ", "ended: "];
+/// What it takes at most to boot, and to say that there is no progress.
+const LONGEST: Duration = Duration::from_secs(120);
+/// An emulated second takes at most so many, if instructions are counted.
+const SLOWER: u32 = 60;
+
+/// What is booted.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Kernel {
+    /// Harts, each a thread of the emulator if there is no seed.
+    #[arg(long, value_name = "N", default_value_t = 8,
+          value_parser = clap::value_parser!(u32).range(1..=16))]
+    cpus: u32,
+    /// Ticks a second.
+    #[arg(long, value_parser = ["100", "1000"], default_value = "1000")]
+    hz: String,
+    /// For so long by the emulator's clock.
+    #[arg(long, value_name = "N", default_value_t = 4,
+          value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    seconds: u32,
+    /// Where the draws begin. All harts are one thread then and time is counted in instructions, so
+    /// that a seed gives the same run each time, as far as QEMU is the same each time.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    seed: Option<u64>,
+    /// Remove a step of the kernel crate, which must be noticed.
+    #[arg(long, value_name = "STEP", value_parser = names())]
+    mutant: Option<String>,
+    /// What it does: torture; or how long it waits for grace periods while all other harts are
+    /// idle, or the last one is busy.
+    #[arg(value_name = "TEST", value_parser = TESTS)]
+    test: String,
+}
+
+/// The steps of the kernel crate.
+fn steps() -> impl Iterator<Item = &'static Step> {
+    let alone = mutants::table().alone.iter();
+    alone.filter(|step| step.edits.iter().all(|edit| edit.file.starts_with("kernel/src/")))
+}
+
+fn names() -> Vec<&'static str> {
+    steps().map(|step| step.name.as_str()).collect()
+}
+
+impl Kernel {
+    /// Boots it.
+    ///
+    /// # Errors
+    /// If the kernel or the emulator cannot be had; if the kernel finds a mistake, or does not come
+    /// to an end; or, without a step, if it finds none.
+    pub fn run(&self) -> Result<()> {
+        run(Command::new(QEMU).arg("--version"))?;
+        let said = self.booted()?;
+        // OpenSBI's lines come first.
+        let ours = said.lines().skip_while(|line| !line.starts_with(BANNER));
+        let ours: Vec<&str> = ours.collect();
+        let sign = ours.iter().find(|line| SIGNS.iter().any(|sign| line.contains(sign)));
+        if ours.is_empty() {
+            bail!("the kernel did not boot:\n{said}");
+        }
+        println!("{}", ours.join("\n"));
+        // How the emulator ends does not say how the kernel does.
+        let is_ok = ours.last() == Some(&"result: ok");
+        match (&self.mutant, sign) {
+            (None, None) if is_ok => Ok(()),
+            (Some(step), Some(sign)) => {
+                println!("without {step}, noticed: {sign}");
+                Ok(())
+            }
+            (Some(step), None) if is_ok => {
+                bail!("the kernel did not notice that {step} is missing")
+            }
+            (Some(_), None) => bail!("the kernel did not run as asked: see above"),
+            (None, _) => bail!("the kernel made a mistake: see above"),
+        }
+    }
+
+    /// What OpenSBI and the kernel have printed.
+    fn booted(&self) -> Result<String> {
+        let kernel = self.built()?;
+        let mut qemu = Command::new(QEMU);
+        qemu.args(["-machine", "virt", "-m", "128M", "-bios", "default", "-no-reboot"]);
+        qemu.args(["-display", "none", "-serial", "stdio", "-monitor", "none"]);
+        qemu.arg("-smp").arg(self.cpus.to_string()).arg("-kernel").arg(&kernel);
+        let test = TESTS.iter().position(|test| *test == self.test).context("no such test")?;
+        let seed = self.seed.unwrap_or_default();
+        let parameters = [self.seconds.into(), seed, test as u64, self.cpus.into()];
+        for (at, value) in parameters.iter().enumerate() {
+            let address = PARAMETERS + at * size_of::<u64>();
+            let device = format!("loader,addr={address:#x},data={value},data-len=8");
+            qemu.args(["-device", &device]);
+        }
+        let mut limit = LONGEST + Duration::from_secs(self.seconds.into());
+        if self.seed.is_some() {
+            qemu.args(["-icount", "shift=3,sleep=off"]);
+            limit += Duration::from_secs((self.seconds * SLOWER).into());
+        }
+        let (status, said) = limited(qemu.stdin(std::process::Stdio::null()), limit)?;
+        let mut said = said.replace('\r', "");
+        if status.is_none() {
+            said.push_str(&format!("ended: nothing came of it in {limit:?}\n"));
+        }
+        Ok(said)
+    }
+
+    /// Has cargo build the kernel, in the tree or in a copy of it without the step. Returns a copy
+    /// of it, for the next command may build another one while this one runs.
+    fn built(&self) -> Result<TempPath> {
+        let (target, _lock) = workplace("kernel")?;
+        let mut tree = root();
+        if let Some(step) = &self.mutant {
+            let step = steps().find(|one| one.name == *step).context("no such step")?;
+            tree = root().join("target/kernel-mutant");
+            say::begun(&format!("{}: {}", step.name, step.about));
+            copied(&root(), &tree, |file, text| {
+                let mut edits = step.edits.iter().filter(|edit| edit.file == file);
+                edits.try_fold(text, |text, edit| applied(edit, &text))
+            })?;
+        }
+        let mut build = cargo(&tree.join("kernel/demo"));
+        build.args(["build", "--release", "--locked"]).env("CARGO_TARGET_DIR", target);
+        if self.hz == "100" {
+            build.args(["--features", "hz-100"]);
+        }
+        let made = built(&mut build, false)?;
+        let kernel = made.into_iter().find(|path| path.ends_with(NAME));
+        let kernel = kernel.with_context(|| format!("cargo built no {NAME}"))?;
+        let copy = NamedTempFile::new()?.into_temp_path();
+        fs::copy(kernel, &copy)?;
+        Ok(copy)
+    }
+}
