@@ -94,8 +94,8 @@ impl Kernel {
             (Some(step), None) if is_ok => {
                 bail!("the kernel did not notice that {step} is missing")
             }
-            (Some(_), None) => bail!("the kernel did not run as asked: see above"),
-            (None, _) => bail!("the kernel made a mistake: see above"),
+            (_, None) => bail!("the kernel did not run as asked: see above"),
+            (None, Some(_)) => bail!("the kernel made a mistake: see above"),
         }
     }
 

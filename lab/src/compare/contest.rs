@@ -97,6 +97,9 @@ impl Contest {
         let begin = Instant::now();
         for load in loads {
             output.progress.announce(&load);
+            if output.must_stop() {
+                return Err(output.stopped());
+            }
             let before = Instant::now();
             let measure = |program, as_told: fn(Failure) -> Failure| {
                 load.measure(program, Some(limits.until)).map_err(|failure| match failure {

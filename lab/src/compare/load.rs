@@ -247,7 +247,9 @@ impl Program {
     /// code `wrong`.
     pub(crate) fn at(path: &Path, wrong: Exit) -> Result<Program> {
         let found = path.canonicalize().map_err(|error| Failure::file("run", path, error));
-        let tried = found.and_then(|file| Ok((run(Command::new(&file).arg("--version"))?, file)));
+        let soon = Some(Instant::now() + GRACE);
+        let ask = |file: &PathBuf| run_until(Command::new(file).arg("--version"), soon);
+        let tried = found.and_then(|file| Ok((ask(&file)?.0, file)));
         let (version, file) =
             tried.map_err(|failure| Failure::Because(wrong, failure.to_string()))?;
         let path = path.display();

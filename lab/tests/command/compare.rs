@@ -115,8 +115,11 @@ fn a_program_that_is_no_rcu_is_told_so() {
 fn a_candidate_that_cannot_be_run_is_not_condemned_and_says_why() {
     let directory = tempfile::tempdir().unwrap();
     let of_mode = |name, mode| {
-        let path = file(directory.path(), name, "#!/bin/sh\necho no lib.so >&2\nexit 127\n");
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+        let text = file(directory.path(), "text", "#!/bin/sh\necho no lib.so >&2\nexit 127\n");
+        std::fs::set_permissions(&text, std::fs::Permissions::from_mode(mode)).unwrap();
+        // By a process of its own: a file that is open for writing here could not be run.
+        let path = directory.path().join(name);
+        assert!(Command::new("cp").arg("-p").args([&text, &path]).status().unwrap().success());
         path
     };
     let own = Path::new(env!("CARGO_BIN_EXE_rcu"));
