@@ -11,7 +11,7 @@ use ::bench::suites::rounds::{Case, Metric, Unit};
 use ::bench::units;
 
 use super::report::{half_spread, number_of};
-use crate::exit::{Failure, Result, text_of};
+use crate::exit::{Result, text_of};
 use crate::html::{self, Markup};
 use crate::output::{self, Output};
 use crate::plot::{self, Axis, Interval, Line, Scale};

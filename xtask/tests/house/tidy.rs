@@ -49,10 +49,11 @@ enum Program {
 
 use Program::{AskedFor, OfCommands, There};
 
-const PROGRAMS: [(&str, Program); 26] = [
+const PROGRAMS: [(&str, Program); 27] = [
     ("sh", There),
     ("cc", There),
     ("cargo", There),
+    ("cp", There),
     ("ar", AskedFor),
     ("date", AskedFor),
     ("dpkg", AskedFor),
