@@ -115,9 +115,8 @@ trap_entry:
     ld sp, 16(sp)
     sret
 
-# switch_stacks(a0: where this thread's stack pointer goes, a1: the next one's), interrupts off.
-.globl switch_stacks
-switch_stacks:
+# What a function keeps for its caller, on the stack: `restore` takes it back.
+.macro save
     addi sp, sp, -112
     sd ra, 0(sp)
     sd s0, 8(sp)
@@ -132,6 +131,12 @@ switch_stacks:
     sd s9, 80(sp)
     sd s10, 88(sp)
     sd s11, 96(sp)
+.endm
+
+# switch_stacks(a0: where this thread's stack pointer goes, a1: the next one's), interrupts off.
+.globl switch_stacks
+switch_stacks:
+    save
     sd sp, 0(a0)
     mv sp, a1
     j restore
@@ -140,20 +145,7 @@ switch_stacks:
 # whose answer is that enter_user returns (src/trap.rs). It has no stack, and no address space.
 .globl enter_user
 enter_user:
-    addi sp, sp, -112
-    sd ra, 0(sp)
-    sd s0, 8(sp)
-    sd s1, 16(sp)
-    sd s2, 24(sp)
-    sd s3, 32(sp)
-    sd s4, 40(sp)
-    sd s5, 48(sp)
-    sd s6, 56(sp)
-    sd s7, 64(sp)
-    sd s8, 72(sp)
-    sd s9, 80(sp)
-    sd s10, 88(sp)
-    sd s11, 96(sp)
+    save
     # 272 - FRAME: where trap_entry finds the hart.
     sd tp, -16(sp)
     csrw sscratch, sp
