@@ -3,7 +3,6 @@
 //! Which verdict a busy machine allows is not what these tests are about: changes are made so large
 //! that no noise hides them, or are undone by a threshold that no noise passes.
 
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -32,8 +31,15 @@ fn program(directory: &Path, name: &str, ns: &[(&str, u32)]) -> PathBuf {
 /// A script with this text, which says that it is a version of the command.
 fn executable(directory: &Path, name: &str, text: impl AsRef<str>) -> PathBuf {
     let version = "#!/bin/sh\n[ \"$1\" = --version ] && echo rcu 0.1.0 && exit\n";
-    let path = file(directory, name, text.as_ref().replacen("#!/bin/sh\n", version, 1));
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    of_mode(directory, name, 0o755, &text.as_ref().replacen("#!/bin/sh\n", version, 1))
+}
+
+/// A file of this mode, written by a process of its own: a child that another test forks meanwhile
+/// would inherit a descriptor that is open for writing, and the file could not be run (ETXTBSY).
+fn of_mode(directory: &Path, name: &str, mode: u32, text: &str) -> PathBuf {
+    let (from, path) = (file(directory, &format!("{name}.txt"), text), directory.join(name));
+    let mut install = Command::new("install");
+    assert!(install.arg(format!("-m{mode:o}")).args([&from, &path]).status().unwrap().success());
     path
 }
 
@@ -114,18 +120,13 @@ fn a_program_that_is_no_rcu_is_told_so() {
 #[test]
 fn a_candidate_that_cannot_be_run_is_not_condemned_and_says_why() {
     let directory = tempfile::tempdir().unwrap();
-    let of_mode = |name, mode| {
-        let text = file(directory.path(), "text", "#!/bin/sh\necho no lib.so >&2\nexit 127\n");
-        std::fs::set_permissions(&text, std::fs::Permissions::from_mode(mode)).unwrap();
-        // By a process of its own: a file that is open for writing here could not be run.
-        let path = directory.path().join(name);
-        assert!(Command::new("cp").arg("-p").args([&text, &path]).status().unwrap().success());
-        path
+    let dies = |name, mode| {
+        of_mode(directory.path(), name, mode, "#!/bin/sh\necho no lib.so >&2\nexit 127\n")
     };
     let own = Path::new(env!("CARGO_BIN_EXE_rcu"));
     for (path, said) in [
-        (of_mode("dies", 0o755), "dies --version` fails: no lib.so; exit status: 127"),
-        (of_mode("plain", 0o644), "plain: Permission denied"),
+        (dies("dies", 0o755), "dies --version` fails: no lib.so; exit status: 127"),
+        (dies("plain", 0o644), "plain: Permission denied"),
         (directory.path().join("missing"), "missing: No such file"),
     ] {
         for (base, candidate, code) in [(own, &*path, 125), (&*path, own, 2)] {

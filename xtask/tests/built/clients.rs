@@ -5,7 +5,6 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -25,9 +24,14 @@ fn script(lines: &str) -> TempDir {
     let common = Path::new(env!("CARGO_MANIFEST_DIR")).join("../compat/clients/common.sh");
     let path = folder.path().join("trial.sh");
     fs::create_dir(folder.path().join("tmp")).expect("a folder");
-    fs::write(&path, format!("#!/usr/bin/env bash\nsource {}\n{lines}", common.display()))
+    let text = folder.path().join("trial.txt");
+    fs::write(&text, format!("#!/usr/bin/env bash\nsource {}\n{lines}", common.display()))
         .expect("the script is written");
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("executable");
+    // By a process of its own: a child that another test forks meanwhile would inherit a descriptor
+    // that is open for writing, and the script could not be run (ETXTBSY).
+    let mut install = Command::new("install");
+    let status = install.args(["-m", "755"]).args([&text, &path]).status().expect("coreutils");
+    assert!(status.success(), "the script is installed");
     folder
 }
 
