@@ -112,7 +112,8 @@ struct Page {
 
 impl Page {
     fn new() -> *mut Self {
-        let words = std::array::from_fn(|_| std::cell::UnsafeCell::new(Word::uninit()));
+        // Not by a closure for each word, which a build without optimisation calls.
+        let words = [const { std::cell::UnsafeCell::new(Word::uninit()) }; WORDS];
         Box::into_raw(Box::new(Self {
             next: AtomicPtr::new(ptr::null_mut()),
             spare: Cell::new(0),
