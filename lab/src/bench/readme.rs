@@ -24,8 +24,7 @@ pub(super) fn block(cases: &[Case], machine: &Machine) -> String {
     let guest = if machine.virtual_machine == Some(true) { ", virtual machine" } else { "" };
     let _ = writeln!(
         text,
-        "{cpu}{guest}, {} CPUs; medians of interleaved slices, ± half of what lies between \
-         the\nquartiles.",
+        "{cpu}{guest}, {} CPUs; medians of interleaved slices,\n± half the interquartile range.",
         machine.cpus.len()
     );
     for table in &SUITES.readme {
