@@ -27,7 +27,7 @@ pub(super) struct LeafFigure {
     pub(super) leaf: &'static str,
     /// The design that it is compared with.
     pub(super) beside: &'static str,
-    /// The command that measures both; none if the ranking has them.
+    /// What measures both; none if the ranking does.
     pub(super) measured_by: Option<String>,
     /// None if too few slices count to tell.
     pub(super) figure: Option<Figure>,
@@ -97,62 +97,47 @@ impl Run<'_> {
         for (&leaf, &Leaf { beside, ref race, .. }) in &tree.leaves {
             let pair = [leaf, beside];
             let ranked = Figure::of_places(report.places(), pair, threads);
-            let (measured_by, figure) = match *race {
-                _ if ranked.is_some() => (None, ranked),
-                Race::Options(options) => {
+            let (measured_by, figure) = match (ranked, race) {
+                (Some(figure), _) => (None, Some(figure)),
+                (None, &Race::Options(options)) => {
                     let (workload, command) = workload(options, &self.workload, self.args.quick);
-                    let places = self.race_of(&workload, pair, keys, report, track);
-                    (Some(command), Figure::of_places(&places, pair, threads))
+                    let plan = self.plan(keys, &workload);
+                    let all = designs(workload.measured()).iter();
+                    let both = all.filter(|design| pair.contains(&design.name));
+                    let mut both: Vec<_> = both.map(|one| Contender::filled(one, &plan)).collect();
+                    track.output.progress.expect_more(self.sweep_rounds().duration(both.len()));
+                    let own = (Over::ReadsPercent, [workload.reads_percent]);
+                    let points = self.points(own, (&workload, keys), &mut both, report, track);
+                    let places = points.first().map_or(&[][..], |point| &point.places);
+                    (Some(command), Figure::of_places(places, pair, threads))
                 }
-                Race::Case(id, name) => {
+                (None, &Race::Case(id, name)) => {
                     let group = id.split('/').next().unwrap_or(id);
                     let command = format!("{id} of rcu bench percpu --case {group}");
-                    (Some(command), self.case_of(id, [name, beside], report, track))
+                    (Some(command), self.case(id, [name, beside], track))
                 }
             };
             report.leaves.push(LeafFigure { leaf, beside, measured_by, figure });
         }
     }
 
-    /// A short race of two designs.
-    fn race_of(
-        &self,
-        workload: &Workload,
-        pair: [&str; 2],
-        keys: &Keys,
-        report: &mut Report,
-        track: &mut Track<'_>,
-    ) -> Vec<Place> {
-        let plan = self.plan(keys, workload);
-        let of_pair = designs(workload.measured()).iter().filter(|one| pair.contains(&one.name));
-        let mut contenders: Vec<_> = of_pair.map(|one| Contender::filled(one, &plan)).collect();
-        track.output.progress.expect_more(self.sweep_rounds().duration(contenders.len()));
-        let own = (Over::ReadsPercent, [workload.reads_percent]);
-        let points = self.points(own, (workload, keys), &mut contenders, report, track);
-        points.into_iter().flat_map(|point| point.places).collect()
-    }
-
-    /// A case of `rcu bench percpu`, of two rivals.
-    fn case_of(
-        &self,
-        id: &str,
-        pair: [&str; 2],
-        report: &mut Report,
-        track: &mut Track<'_>,
-    ) -> Option<Figure> {
-        let (quick, seed, only) = (self.args.quick, self.args.seed, pair.map(str::to_owned).into());
-        let options = suites::Options { quick, seed, only, ..suites::Options::default() };
+    /// A leaf and the design beside it, by a case of `rcu bench percpu`.
+    fn case(&self, id: &str, [leaf, beside]: [&str; 2], track: &mut Track<'_>) -> Option<Figure> {
+        let options = suites::Options {
+            quick: self.args.quick,
+            seed: self.args.seed,
+            only: [leaf, beside].map(str::to_owned).into(),
+            ..suites::Options::default()
+        };
         let suite = SUITES.percpu.prepare(&[id.to_owned()], &options);
         let suite = suite.expect("the table has cases that there are");
         if track.is_too_late_for(suite.duration) {
-            report.cut_short = true;
             return None;
         }
         track.output.progress.expect_more(suite.duration);
         let (cases, _) = suite.run(track.output, &options).ok()?;
-        let (case, [leaf, beside]) = (cases.first()?, pair);
-        let ns_per_operation = case.rival(leaf)?.spread(0)?.median;
-        Figure::of(ns_per_operation, case.ratio(beside, leaf, 0)?)
+        let case = cases.first()?;
+        Figure::of(case.rival(leaf)?.spread(0)?.median, case.ratio(beside, leaf, 0)?)
     }
 }
 
