@@ -13,12 +13,12 @@ use bench::units;
 use clap::Parser;
 use serde::Serialize;
 
-use super::decide::advantage;
+use super::decide::{ZONE, advantage};
 use super::race::Track;
-use super::rank::Place;
+use super::rank::{By, Place};
 use super::report::Report;
 use super::run::{Keys, Run};
-use super::sweep::Over;
+use super::sweep::{Over, Point};
 use crate::workload::{Description, Workload};
 
 /// What was measured of a leaf.
@@ -56,9 +56,11 @@ impl Display for LeafFigure {
 }
 
 impl Figure {
-    /// Nothing if the slices are too few to bound the ratio.
+    /// Nothing if the slices are too few to tell which is faster, or that both are equal.
     fn of(ns_per_operation: f64, times_as_fast: Ratio) -> Option<Figure> {
-        times_as_fast.high.is_finite().then_some(Figure { ns_per_operation, times_as_fast })
+        let Ratio { low, high, .. } = times_as_fast;
+        let is_known = low >= 1.0 || high <= 1.0 || (low >= 1.0 / ZONE && high <= ZONE);
+        is_known.then_some(Figure { ns_per_operation, times_as_fast })
     }
 
     /// That of a leaf and of the design beside it, if both have a place in a race of so many
@@ -68,6 +70,12 @@ impl Figure {
         let (leaf, beside) = (place(leaf)?, place(beside)?);
         let ns_per_operation = f64::from(threads) * 1e9 / leaf.throughput.median;
         Figure::of(ns_per_operation, advantage(&leaf.slices, &beside.slices))
+    }
+
+    /// The same of a race of its own. By CPU time of threads that were apart nothing is known.
+    fn of_point(point: &Point, pair: [&str; 2], threads: u32) -> Option<Figure> {
+        let is_timed = point.by == By::Wall;
+        is_timed.then(|| Figure::of_places(&point.places, pair, threads)).flatten()
     }
 }
 
@@ -79,10 +87,10 @@ struct Typed {
     workload: Description,
 }
 
-/// A workload by these options, with the threads and the share of reads of another one; and the
-/// command that runs it.
-fn workload(options: &str, own: &Workload, quick: bool) -> (Workload, String) {
-    let typed = format!("{options} --threads {} --reads {}", own.threads, own.reads_percent);
+/// A workload by these options, with so many threads and such a share of reads; and the command
+/// that runs it.
+fn workload(options: &str, threads: u32, reads: f64, quick: bool) -> (Workload, String) {
+    let typed = format!("{options} --threads {threads} --reads {reads}");
     let of = Typed::try_parse_from(typed.split(' ')).expect("the table has options that there are");
     let workload = Workload::resolve(&of.workload, 1, quick);
     (workload.expect("the table has options that go together"), format!("rcu {typed}"))
@@ -93,23 +101,24 @@ impl Run<'_> {
     /// there, of a race of its own.
     pub(super) fn leaves(&self, keys: &Keys, report: &mut Report, track: &mut Track<'_>) {
         let Some(tree) = bench::advise::tree(&self.workload.kind.name()) else { return };
-        let threads = self.workload.threads.min(track.cpus);
+        // With fewer CPUs than threads nothing but CPU time could be compared.
+        let (threads, reads) = (self.workload.threads.min(track.cpus), self.workload.reads_percent);
         for (&leaf, &Leaf { beside, ref race, .. }) in &tree.leaves {
             let pair = [leaf, beside];
             let ranked = Figure::of_places(report.places(), pair, threads);
             let (measured_by, figure) = match (ranked, race) {
                 (Some(figure), _) => (None, Some(figure)),
                 (None, &Race::Options(options)) => {
-                    let (workload, command) = workload(options, &self.workload, self.args.quick);
+                    let (workload, command) = workload(options, threads, reads, self.args.quick);
                     let plan = self.plan(keys, &workload);
                     let all = designs(workload.measured()).iter();
                     let both = all.filter(|design| pair.contains(&design.name));
                     let mut both: Vec<_> = both.map(|one| Contender::filled(one, &plan)).collect();
                     track.output.progress.expect_more(self.sweep_rounds().duration(both.len()));
-                    let own = (Over::ReadsPercent, [workload.reads_percent]);
+                    let own = (Over::ReadsPercent, [reads]);
                     let points = self.points(own, (&workload, keys), &mut both, report, track);
-                    let places = points.first().map_or(&[][..], |point| &point.places);
-                    (Some(command), Figure::of_places(places, pair, threads))
+                    let raced = points.first();
+                    (Some(command), raced.and_then(|one| Figure::of_point(one, pair, threads)))
                 }
                 (None, &Race::Case(id, name)) => {
                     let group = id.split('/').next().unwrap_or(id);
@@ -153,7 +162,7 @@ mod tests {
     fn is_raced(kind: Kind, pair: [&'static str; 2], race: &Race) -> bool {
         match *race {
             Race::Options(options) => {
-                let (workload, _) = workload(options, &Workload::built_in(), true);
+                let (workload, _) = workload(options, 2, 99.9, true);
                 let bytes = workload.value_bytes as usize;
                 let mut raced = designs(workload.measured()).iter().filter(|one| {
                     let fits = one.value_bytes_max.is_none_or(|most| bytes <= most);
@@ -193,10 +202,15 @@ mod tests {
             of(Figure::of_places(&places, pair, 2)).to_string(),
             "40.0 ns, 2.50 times as fast as std-mutex (2.50 to 2.50); by this ranking"
         );
-        let mut few = places.clone();
+        let point = |by| Point { value: 99.0, by, places: places.to_vec() };
+        assert!(Figure::of_point(&point(By::Wall), pair, 2).is_some());
+        let (mut few, mut uneven) = (places.clone(), places.clone());
         few[0].slices.truncate(2);
+        uneven[0].slices = vec![2e7, 9e7, 3e7, 7e7, 4e7];
         for figure in [
+            Figure::of_point(&point(By::Cpu), pair, 2),
             Figure::of_places(&few, pair, 2),
+            Figure::of_places(&uneven, pair, 2),
             Figure::of_places(&places[..1], pair, 2),
             Figure::of_places(&places[1..], pair, 2),
         ] {

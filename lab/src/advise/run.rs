@@ -158,7 +158,7 @@ impl Run<'_> {
             if track.output.interrupt.requested() {
                 break;
             }
-            points.push(Point { value, places: ranking.places });
+            points.push(Point { value, by: ranking.by, places: ranking.places });
         }
         points
     }
