@@ -102,7 +102,8 @@ impl Run<'_> {
     pub(super) fn leaves(&self, keys: &Keys, report: &mut Report, track: &mut Track<'_>) {
         let Some(tree) = bench::advise::tree(&self.workload.kind.name()) else { return };
         // With fewer CPUs than threads nothing but CPU time could be compared.
-        let (threads, reads) = (self.workload.threads.min(track.cpus), self.workload.reads_percent);
+        let threads = self.workload.threads.min(track.cpus.max(1));
+        let reads = self.workload.reads_percent;
         for (&leaf, &Leaf { beside, ref race, .. }) in &tree.leaves {
             let pair = [leaf, beside];
             let ranked = Figure::of_places(report.places(), pair, threads);
@@ -122,8 +123,8 @@ impl Run<'_> {
                 }
                 (None, &Race::Case(id, name)) => {
                     let group = id.split('/').next().unwrap_or(id);
-                    let command = format!("{id} of rcu bench percpu --case {group}");
-                    (Some(command), self.case(id, [name, beside], track))
+                    let command = format!("rcu bench percpu --case {group} --only {name},{beside}");
+                    (Some(format!("{id} of {command}")), self.case(id, [name, beside], track))
                 }
             };
             report.leaves.push(LeafFigure { leaf, beside, measured_by, figure });
@@ -164,11 +165,11 @@ mod tests {
             Race::Options(options) => {
                 let (workload, _) = workload(options, 2, 99.9, true);
                 let bytes = workload.value_bytes as usize;
-                let mut raced = designs(workload.measured()).iter().filter(|one| {
+                let raced = designs(workload.measured()).iter().filter(|one| {
                     let fits = one.value_bytes_max.is_none_or(|most| bytes <= most);
                     fits && pair.contains(&one.name)
                 });
-                workload.kind == kind && raced.by_ref().count() == pair.len()
+                workload.kind == kind && raced.count() == pair.len()
             }
             Race::Case(id, name) => {
                 let only = [name, pair[1]].map(str::to_owned).into();
