@@ -43,7 +43,7 @@ fn has_every_leaf(report: &Value, is_noisy: bool) {
 
 #[test]
 fn json_on_standard_output_is_alone_there_and_has_every_design() {
-    use bench::advise::Workload;
+    use bench::advise::{Design, KeyIndex, Workload};
     for (arguments, workload) in [
         ("table", Workload::Table),
         ("table --churn 50", Workload::Churn),
@@ -77,7 +77,11 @@ fn json_on_standard_output_is_alone_there_and_has_every_design() {
         assert_eq!(program.is_some_and(|text| text.contains("fn main()")), !is_noisy);
         assert_eq!(report["too_noisy"].is_null(), !is_noisy);
         let disclosed = report["disclosures"].to_string();
-        assert_eq!(disclosed.contains("fixed index"), workload == Workload::Table);
+        // It is said of those that are ranked: on a busy machine that may be none.
+        let is_fixed = |design: &&Design| design.index == Some(KeyIndex::Fixed);
+        let mut fixed = bench::advise::designs(workload).iter().filter(is_fixed);
+        assert_eq!(fixed.clone().count() > 0, workload == Workload::Table);
+        assert_eq!(disclosed.contains("fixed index"), fixed.any(|one| ranked.contains(one.name)));
         assert_eq!(disclosed.contains("Left out: mutex-per-value"), workload == Workload::Churn);
         assert_eq!(
             (&report["checksum_errors"], &report["interrupted"]),
