@@ -154,6 +154,9 @@ pub(crate) struct Description {
     #[serde(skip)]
     workload: Option<PathBuf>,
     /// The shape of the shared state [default: table]
+    ///
+    /// For a counter and for references, every leaf of a decision tree is measured, too: one or two
+    /// seconds more, and less with --quick.
     #[arg(long, value_enum)]
     kind: Option<Kind>,
     /// Threads, each reading and updating; of N..M, instead of the sweeps, curves of all designs

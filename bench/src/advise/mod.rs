@@ -25,7 +25,7 @@ use crate::shapes::{COPIED_BYTES_MAX, Make};
 
 pub use crate::shapes::{Operation, Plan, Workload};
 pub use race::{Contender, Series, race, race_duration};
-pub use tree::{Leaf, Need, Question, Tree, tree};
+pub use tree::{Leaf, Need, Question, Race, Tree, tree};
 
 /// A synchronisation design, as the user of a ranking sees it.
 #[derive(Debug)]

@@ -42,7 +42,6 @@ mod sharded_rwlock;
 mod std_mpsc;
 mod std_mutex;
 mod std_rwlock;
-#[cfg(feature = "all-rivals")]
 mod thread_local;
 #[cfg(feature = "all-rivals")]
 mod tokio;
@@ -123,7 +122,7 @@ registry! {
     #[cfg(feature = "all-rivals")] evmap,
     atomic,
     #[cfg(feature = "all-rivals")] contatori,
-    #[cfg(feature = "all-rivals")] thread_local,
+    thread_local,
 }
 
 /// All rivals that are compiled in, in the order of the registry.

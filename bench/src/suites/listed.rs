@@ -70,16 +70,17 @@ pub(crate) struct Scene<W: 'static> {
 }
 
 impl<W> Scenes<W> {
-    /// The tables of these groups, or all if none is named.
-    pub(crate) fn chosen(&self, groups: &[String]) -> Result<Vec<&Scene<W>>, Error> {
-        let known: Vec<&str> = self.groups.iter().map(|(name, _)| *name).collect();
-        if let Some(wrong) = groups.iter().find(|group| !known.contains(&group.as_str())) {
+    /// The tables of these groups, or of these ids, or all if none is named.
+    pub(crate) fn chosen(&self, names: &[String]) -> Result<Vec<&Scene<W>>, Error> {
+        let is_of = |scene: &Scene<W>, name: &String| [scene.group(), scene.id].contains(&&**name);
+        let is_known = |name: &&String| self.cases.iter().any(|scene| is_of(scene, name));
+        if let Some(wrong) = names.iter().find(|name| !is_known(name)) {
+            let known: Vec<&str> = self.groups.iter().map(|(name, _)| *name).collect();
             let known = known.join(", ");
             return Err(Error::Usage(format!("there is no case {wrong:?}: {known}")));
         }
-        let is_wanted = |scene: &&Scene<W>| {
-            groups.is_empty() || groups.iter().any(|group| scene.group() == group.as_str())
-        };
+        let is_wanted =
+            |scene: &&Scene<W>| names.is_empty() || names.iter().any(|name| is_of(scene, name));
         Ok(self.cases.iter().filter(is_wanted).collect())
     }
 

@@ -81,10 +81,10 @@ const TABLE_THREADS: usize = 2;
 type Measure = Box<dyn Fn() -> Sample>;
 
 impl Scenes<What> {
-    /// The suite, ready to run: the tables of these groups, or all if none is named.
+    /// The suite, ready to run: the tables of these groups or ids, or all if none is named.
     ///
     /// # Errors
-    /// If a group or a rival is named that there is not.
+    /// If a table or a rival is named that there is not.
     pub fn prepare(&'static self, groups: &[String], options: &Options) -> Result<Suite, Error> {
         let scenes = self.chosen(groups)?;
         let known = rivals_of(|rival| scenes.iter().any(|scene| scene.what.is_served_by(rival)));

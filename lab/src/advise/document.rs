@@ -59,6 +59,7 @@ impl Serialize for Report {
             "program": choice.map(|design| design.program),
             "recommendation": self.recommendation(),
             "decision": tree::path(&self.workload),
+            "leaves": &self.leaves,
             "disclosures": remarks::disclosures(&self.workload, self.places()),
         })
         .serialize(serializer)

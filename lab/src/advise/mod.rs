@@ -3,12 +3,14 @@
 //! Reading order: [`run`] says what is measured when; [`race`] runs designs against each other,
 //! [`rank`] compares them by the rule of [`decide`] and the table of [`simplicity`], [`sweep`]
 //! changes one thing at a time, [`curves`] the threads for all designs, [`verdict`] puts it into
-//! words, with what [`tree`] says of counters and [`remarks`] of indexes, large values and code to
-//! paste; [`report`] shows it, [`document`] writes it as JSON; sentences are in [`texts`].
+//! words, with what [`tree`] says of counters and references, for which [`leaves`] has the figures,
+//! and [`remarks`] of indexes, large values and code to paste; [`report`] shows it, [`document`]
+//! writes it as JSON; sentences are in [`texts`].
 
 mod curves;
 mod decide;
 mod document;
+mod leaves;
 mod race;
 mod rank;
 mod remarks;

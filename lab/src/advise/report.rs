@@ -20,6 +20,7 @@ use crate::workload::Workload;
 
 use super::curves::Curves;
 use super::decide::{self, ZONE};
+use super::leaves::LeafFigure;
 use super::rank::{Place, Ranking, Unranked, spread_percent};
 use super::sweep::{Point, Sweep};
 use super::texts::TEXTS;
@@ -39,6 +40,8 @@ pub(super) struct Report {
     pub(super) tables: Vec<Ranking>,
     /// How good the run was that they are from.
     pub(super) run: RunVerdict,
+    /// What each leaf of the decision tree costs, if the workload has one.
+    pub(super) leaves: Vec<LeafFigure>,
     pub(super) sweeps: Vec<Sweep>,
     /// In place of sweeps, if threads are a range.
     pub(super) curves: Vec<Curves>,
@@ -102,7 +105,7 @@ impl Report {
         let advice = self.advice();
         paragraphs.extend(verdict::paragraphs(&advice, &self.sweeps, self.workload.value_bytes));
         if let Some(path) = tree::path(&self.workload) {
-            paragraphs.extend(path.paragraphs(self.places()));
+            paragraphs.extend(path.paragraphs(self.places(), &self.leaves));
         }
         paragraphs.extend(remarks::large_values(&self.workload));
         if self.cut_short {
@@ -209,6 +212,11 @@ impl Report {
             if !curves.sweep.designs().is_empty() {
                 output.picture(|| sweep_lines(&curves.sweep));
             }
+        }
+        if !self.leaves.is_empty() {
+            output.heading("The leaves of the decision tree")?;
+            output.entries(self.leaves.iter().map(|one| (one.leaf, one.to_string())))?;
+            output.paragraph(&TEXTS["leaves"])?;
         }
         let is_alarm = self.checksum_errors() > 0 || self.too_noisy().is_some();
         let (heading, paragraphs) = ("Recommendation", self.recommendation());

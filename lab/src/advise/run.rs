@@ -52,6 +52,7 @@ impl Run<'_> {
             workload: self.workload.clone(),
             tables: Vec::new(),
             run: RunVerdict::default(),
+            leaves: Vec::new(),
             sweeps: Vec::new(),
             curves: Vec::new(),
             cut_short: false,
@@ -70,7 +71,7 @@ impl Run<'_> {
         Ok(report)
     }
 
-    /// The rankings and the sweeps.
+    /// The rankings, the leaves of the decision tree and the sweeps.
     fn race(&self, report: &mut Report, output: &mut Output) {
         let cpus = self.machine.cpus.len() as u32;
         let deadline = self.deadline(QUICK_RANKING);
@@ -97,10 +98,11 @@ impl Run<'_> {
             first.get_or_insert(contenders);
         }
         let Some(mut contenders) = first else { return };
+        track.deadline = self.deadline(QUICK_ALL);
+        self.leaves(&tables[0], report, &mut track);
         if self.args.skip.contains(&Part::Sweep) || report.too_noisy().is_some() {
             return;
         }
-        track.deadline = self.deadline(QUICK_ALL);
         if self.workload.threads_from.is_some() {
             drop(contenders);
             return self.curves(report, &mut track);
@@ -156,7 +158,7 @@ impl Run<'_> {
             if track.output.interrupt.requested() {
                 break;
             }
-            points.push(Point { value, places: ranking.places });
+            points.push(Point { value, by: ranking.by, places: ranking.places });
         }
         points
     }

@@ -1,15 +1,15 @@
 //! Which counter, and which kind of reference: the decision trees of `bench/designs.toml`.
 //!
 //! A tree asks what something is for before it asks what is fast. Most questions are flags; the
-//! path through the tree is printed beside the ranking, with what was measured of each of its
-//! leaves, and whether the measurement agrees.
+//! path through the tree is printed beside the ranking, with what was measured of its leaf, and
+//! whether the measurement agrees.
 
-use bench::advise::{Leaf, Need, Tree};
+use bench::advise::Need;
 use bench::units;
 use serde::Serialize;
 
+use super::leaves::LeafFigure;
 use super::rank::{Place, best};
-use super::verdict::listed;
 use crate::workload::Workload;
 
 /// Reads or updates that are at least this share of the operations, in per cent, are frequent: a
@@ -34,7 +34,7 @@ pub(super) struct Path {
     pub(super) design: &'static str,
     pub(super) because: &'static str,
     #[serde(skip)]
-    tree: &'static Tree,
+    source: &'static str,
     #[serde(skip)]
     asks_more_than_speed: bool,
 }
@@ -69,50 +69,32 @@ pub(super) fn path(workload: &Workload) -> Option<Path> {
         steps: steps.collect(),
         design,
         because: leaf.because,
-        tree,
+        source: tree.source,
         asks_more_than_speed: workload.asks_more_than_speed(),
     })
 }
 
 impl Path {
-    /// The path in words, and what the ranking says of its leaf.
-    pub(super) fn paragraphs(&self, places: &[Place]) -> Vec<String> {
+    /// The path in words, and what was measured of its leaf.
+    pub(super) fn paragraphs(&self, places: &[Place], leaves: &[LeafFigure]) -> [String; 2] {
         let steps = self.steps.iter().map(|step| format!("{} {}", step.question, step.answer));
         let steps: Vec<String> = steps.collect();
-        vec![
-            format!(
-                "The decision tree (after {}): {}. Its leaf is {}: {}.",
-                self.tree.source,
-                steps.join("; "),
-                self.design,
-                self.because
-            ),
-            self.measured(places),
-            self.leaves(places),
-        ]
+        let path = format!(
+            "The decision tree (after {}): {}. Its leaf is {}: {}.",
+            self.source,
+            steps.join("; "),
+            self.design,
+            self.because
+        );
+        [path, self.measured(places, leaves)]
     }
 
-    /// What is known of every leaf of the tree.
-    fn leaves(&self, places: &[Place]) -> String {
-        let of = |(name, leaf): (&&str, &Leaf)| {
-            let place = places.iter().find(|place| place.design.name == *name);
-            let behind = place.map(|place| units::figures(place.best_is_faster.median));
-            format!("{name} ({})", behind.as_deref().or(leaf.elsewhere).unwrap_or("not measured"))
-        };
-        let leaves: Vec<String> = self.tree.leaves.iter().map(of).collect();
-        format!(
-            "Its leaves, each with how many times as fast the first of this ranking is, or with \
-             what measures it: {}.",
-            listed(&leaves)
-        )
-    }
-
-    fn measured(&self, places: &[Place]) -> String {
+    fn measured(&self, places: &[Place], leaves: &[LeafFigure]) -> String {
         let leaf = places.iter().find(|place| place.design.name == self.design);
         let (Some(leaf), Some(first)) = (leaf, best(places)) else {
-            let elsewhere = self.tree.leaves[self.design].elsewhere;
-            let elsewhere = elsewhere.map_or_else(String::new, |by| format!(": {by}"));
-            return format!("{} was not measured{elsewhere}.", self.design);
+            let elsewhere = leaves.iter().find(|one| one.leaf == self.design);
+            let elsewhere = elsewhere.map_or_else(String::new, |one| format!(": {one}"));
+            return format!("{} has no place in this ranking{elsewhere}.", self.design);
         };
         if self.asks_more_than_speed {
             return format!(
@@ -177,17 +159,21 @@ mod tests {
         }
         let plain = || counter(None, false, 1.0);
         let told = [
-            (Workload { zero: true, ..plain() }, "BigRef", "rcu bench percpu --case bigref"),
-            (Workload { together: true, ..plain() }, "quiescence-seqlock", "--case snapshot"),
-            (Workload { pinned: true, ..plain() }, "thread-local", "the feature all-rivals"),
-            (Workload { big: true, ..reference(true, true, 64, 99.0) }, "BigRef", "--case bigref"),
+            (Workload { zero: true, ..plain() }, "BigRef"),
+            (Workload { together: true, ..plain() }, "quiescence-seqlock"),
+            (Workload { pinned: true, ..plain() }, "thread-local"),
+            (Workload { big: true, ..reference(true, true, 64, 99.0) }, "BigRef"),
         ];
-        for (workload, leaf, elsewhere) in told {
+        for (workload, leaf) in told {
             let path = path(&workload).expect("it has a tree");
-            let measured = path.paragraphs(&[]).swap_remove(1);
-            assert!(path.design == leaf && measured.contains(elsewhere), "{measured}");
             let last = path.steps.last().map(|step| &*step.answer);
             assert!(last.is_some_and(|last| last.starts_with("yes (--")), "{workload:?}");
+            assert_eq!(path.design, leaf);
+            let (measured_by, figure) = (Some("a command".to_owned()), None);
+            let figure = LeafFigure { leaf, beside: "arc-clone", measured_by, figure };
+            let [_, measured] = path.paragraphs(&[], &[figure]);
+            let expected = "no place in this ranking: undecided on this machine now";
+            assert!(measured.contains(expected) && measured.ends_with("command."), "{measured}");
         }
         assert!(path(&Workload { kind: Kind::Table, ..plain() }).is_none());
     }
@@ -197,16 +183,16 @@ mod tests {
         let workload = counter(None, false, 1.0);
         let place = |name, rank| rank::tests::place(name, rank, 1.0);
         let path = path(&workload).unwrap();
-        let agrees = path.paragraphs(&[place("quiescence-counter", 1), place("std-mutex", 2)]);
+        let agrees = path.paragraphs(&[place("quiescence-counter", 1), place("std-mutex", 2)], &[]);
         assert!(agrees[1].contains("agrees"), "{agrees:?}");
         assert!(agrees[0].contains("must a sum be exact? no (--exact); is it"), "{agrees:?}");
-        assert!(agrees[2].contains("quiescence-counter (1.00), quiescence-exact (--exact)"));
-        let other = path.paragraphs(&[place("std-mutex", 1), place("quiescence-counter", 2)]);
+        let other = path.paragraphs(&[place("std-mutex", 1), place("quiescence-counter", 2)], &[]);
         assert!(other[1].contains("std-mutex is 2.00 times as fast"), "{other:?}");
-        assert!(path.paragraphs(&[])[1].contains("was not measured"));
+        assert!(path.paragraphs(&[], &[])[1].contains("no place in this ranking."));
         let workload = Workload { kind: Kind::Reference, blocks: true, ..workload };
         let asks_more = super::path(&workload).unwrap();
-        let told = asks_more.paragraphs(&[place("quiescence", 1), place("quiescence-arc-cell", 2)]);
+        let places = [place("quiescence", 1), place("quiescence-arc-cell", 2)];
+        let told = asks_more.paragraphs(&places, &[]);
         assert!(
             told[1].contains("Take the leaf; the first of the ranking, quiescence"),
             "{told:?}"

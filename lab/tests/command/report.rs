@@ -18,9 +18,32 @@ fn is_cut_short(report: &Value) -> bool {
     report["cut_short"].as_bool().unwrap()
 }
 
+/// Every leaf of the kind's tree has a figure or is undecided. It has one, if the run was good
+/// enough for a ranking, and it and the design beside it are there.
+fn has_every_leaf(report: &Value, is_noisy: bool) {
+    let tree = bench::advise::tree(report["workload"]["kind"].as_str().unwrap());
+    let expected: Vec<&str> = tree.iter().flat_map(|tree| tree.leaves.keys()).copied().collect();
+    let leaves = report["leaves"].as_array().unwrap();
+    let found: Vec<&str> = leaves.iter().map(|leaf| leaf["leaf"].as_str().unwrap()).collect();
+    assert_eq!(found, expected);
+    let ranked = names(&report["designs"]);
+    for leaf in leaves {
+        let is_ranked =
+            ["leaf", "beside"].map(|name| ranked.contains(leaf[name].as_str().unwrap()));
+        let figure = &leaf["figure"];
+        assert!(!figure.is_null() || is_noisy || is_ranked != [true; 2], "{leaf}");
+        assert!(!leaf["measured_by"].is_null() || is_ranked == [true; 2], "{leaf}");
+        if !figure.is_null() {
+            let times = |end: &str| figure["times_as_fast"][end].as_f64().unwrap();
+            assert!(figure["ns_per_operation"].as_f64().unwrap() > 0.0, "{leaf}");
+            assert!(times("low") <= times("median") && times("median") <= times("high"), "{leaf}");
+        }
+    }
+}
+
 #[test]
 fn json_on_standard_output_is_alone_there_and_has_every_design() {
-    use bench::advise::Workload;
+    use bench::advise::{Design, KeyIndex, Workload};
     for (arguments, workload) in [
         ("table", Workload::Table),
         ("table --churn 50", Workload::Churn),
@@ -30,6 +53,7 @@ fn json_on_standard_output_is_alone_there_and_has_every_design() {
         ("counter --limit 100", Workload::LimitCounter),
         ("queue", Workload::Queue),
         ("ids", Workload::Ids),
+        ("reference", Workload::Config),
     ] {
         let arguments: Vec<&str> = arguments.split(' ').collect();
         let kind = arguments[0];
@@ -47,12 +71,17 @@ fn json_on_standard_output_is_alone_there_and_has_every_design() {
         // On a machine that does something else some may have no figure.
         assert_eq!(&ranked | &names(&report["unranked"]), expected);
         assert_eq!(report["workload"]["kind"], kind);
-        assert_eq!(report["decision"].is_null(), kind != "counter");
+        assert_eq!(report["decision"].is_null(), !["counter", "reference"].contains(&kind));
+        has_every_leaf(&report, is_noisy);
         let program = report["program"].as_str();
         assert_eq!(program.is_some_and(|text| text.contains("fn main()")), !is_noisy);
         assert_eq!(report["too_noisy"].is_null(), !is_noisy);
         let disclosed = report["disclosures"].to_string();
-        assert_eq!(disclosed.contains("fixed index"), workload == Workload::Table);
+        // It is said of those that are ranked: on a busy machine that may be none.
+        let is_fixed = |design: &&Design| design.index == Some(KeyIndex::Fixed);
+        let mut fixed = bench::advise::designs(workload).iter().filter(is_fixed);
+        assert_eq!(fixed.clone().count() > 0, workload == Workload::Table);
+        assert_eq!(disclosed.contains("fixed index"), fixed.any(|one| ranked.contains(one.name)));
         assert_eq!(disclosed.contains("Left out: mutex-per-value"), workload == Workload::Churn);
         assert_eq!(
             (&report["checksum_errors"], &report["interrupted"]),
