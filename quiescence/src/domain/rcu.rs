@@ -104,7 +104,7 @@ impl<T: Send + Sync + 'static> Rcu<T> {
     /// Creates a value in the global domain, of a type that does not implement [`Weigh`]. `weight`
     /// returns the bytes of a value and of all that it owns; they count against the domain's limit
     /// once the value is replaced. A result below the value's size counts as that size.
-    /// [`Weigh`](Weigh#when-it-is-asked) says when it is called, and what happens if it panics.
+    /// [`Weigh`](Weigh#when-it-is-called) says when it is called, and what happens if it panics.
     ///
     /// ```
     /// use quiescence::Rcu;
