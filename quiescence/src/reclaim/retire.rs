@@ -28,7 +28,7 @@ use crate::reclaim::domain_state::Handle;
 /// quiescence::retire(Table { rows: vec![[0; 8]; 1000] }).expect("not in a section");
 /// ```
 pub trait Retire: Send + 'static {
-    /// Bytes of memory that are freed with this value: they count against the domain's limit.
+    /// The bytes of memory that are freed with this value; they count against the domain's limit.
     /// Called once, when the value is retired. Must not panic: the value would be leaked, since
     /// readers may see it.
     fn bytes(&self) -> usize;

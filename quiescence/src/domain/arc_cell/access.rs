@@ -26,10 +26,10 @@ use crate::os::user_code::{self, Site};
 /// # assert_eq!(config.load().name, "web");
 /// ```
 pub trait Access<T: ?Sized> {
-    /// What keeps the value valid.
+    /// A guard that keeps the value valid.
     type Guard: Deref<Target = T>;
 
-    /// The value now.
+    /// Returns the current value.
     fn load(&self) -> Self::Guard;
 }
 
@@ -142,7 +142,7 @@ impl<G, T: ?Sized, R: ?Sized, F> fmt::Debug for MapGuard<G, T, R, F> {
 
 /// [`Access`] as a trait object: `Box<dyn DynAccess<T>>`. A load allocates.
 pub trait DynAccess<T: ?Sized> {
-    /// The value now.
+    /// Returns the current value.
     fn load(&self) -> DynGuard<T>;
 }
 

@@ -17,14 +17,15 @@ pub unsafe trait RefCnt: Counted<Base: 'static> + Send + Sync + 'static {
     /// What [`ArcGuard`] dereferences to.
     type Target: ?Sized;
 
-    /// Bytes that are allocated for one object, by its size. At least that of
+    /// The bytes allocated for one object, judged by its size. At least the size of
     /// [`Base`](Counted::Base).
     const BYTES: usize = size_of::<Self::Base>();
 
-    /// What a guard shows.
+    /// What a guard dereferences to.
     fn target(me: &Self) -> &Self::Target;
 
-    /// What is weighed where a reference waits; `None` if there is nothing to be looked at.
+    /// The value that is weighed while a reference waits to be dropped; `None` if there is nothing
+    /// to weigh.
     fn base(me: &Self) -> Option<&Self::Base>;
 }
 

@@ -56,36 +56,37 @@ use std::sync::{Arc, Weak};
 /// assert_eq!(*cell.load().0, "token 17");
 /// ```
 pub unsafe trait Counted: Clone {
-    /// What the address is of.
+    /// The type at the address.
     type Base;
 
-    /// Tells counts of one address apart, as those of `Arc` and `Weak`, and objects that end at an
-    /// address from one that begins there ([`AT_END`]: the bit is set where `Base` has no bytes).
-    /// Addresses that are not null have all bits up to its highest one clear.
+    /// Distinguishes different counts at one address, such as those of `Arc` and `Weak`, and an
+    /// object that ends at an address from one that begins there ([`AT_END`]: this bit is set if
+    /// `Base` has no bytes). A non-null address has all bits clear, up to the highest bit of the
+    /// tag.
     ///
-    /// A type whose `Base` is opaque has one of a byte at least there, such as
-    /// [`c_void`](std::ffi::c_void), or a tag of its own.
+    /// If `Base` is opaque, it must stand for at least one byte, as [`c_void`](std::ffi::c_void)
+    /// does, or the type must define a tag of its own.
     const TAG: usize = at_end::<Self::Base>();
 
-    /// Gives the reference away, as an address; null if there is none.
+    /// Passes the reference to the caller, as an address; null if there is none.
     fn into_ptr(me: Self) -> *mut Self::Base;
 
     /// The address.
     fn as_ptr(me: &Self) -> *mut Self::Base;
 
-    /// The pointer with this address.
+    /// Makes the pointer with this address.
     ///
     /// # Safety
-    /// It is from [`into_ptr`](Self::into_ptr), and the reference is the caller's; or the pointer
-    /// is not dropped.
+    /// The address is from [`into_ptr`](Self::into_ptr), and the reference is the caller's;
+    /// otherwise the pointer must not be dropped.
     unsafe fn from_ptr(address: *const Self::Base) -> Self;
 
-    /// Adds one to the count, and gives the address.
+    /// Increments the count, and returns the address.
     fn inc(me: &Self) -> *mut Self::Base {
         Self::into_ptr(me.clone())
     }
 
-    /// Takes one off the count.
+    /// Decrements the count.
     ///
     /// # Safety
     /// As for [`from_ptr`](Self::from_ptr); the reference is the caller's.
