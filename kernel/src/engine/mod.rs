@@ -103,18 +103,18 @@ pub trait Host {
     fn resched(&mut self, cpu: usize);
     /// Run the `count` oldest callbacks that were queued on `owner`, here.
     fn invoke(&mut self, owner: usize, count: u64);
-    /// Call [`Engine::timer`] in so many jiffies (at least 1), on whatever CPU. Asking again
-    /// replaces what was asked before; the engine has one timer.
+    /// Call [`Engine::timer`] in this many jiffies (at least 1), on any CPU. Asking again replaces
+    /// the previous request; the engine has one timer.
     fn timer(&mut self, jiffies: u32);
-    /// What was asked of the timer is not needed any more. Should it come all the same, nothing is
-    /// lost but the time.
+    /// The request to the timer is no longer needed. If the timer fires all the same, only time is
+    /// lost.
     fn timer_off(&mut self) {}
-    /// A line of the engine's is used.
+    /// The engine accesses one of its cache lines.
     fn touch(&mut self, line: Line, access: Access);
     /// Whether the engine has lately had more than its share of CPU time, for work in the
     /// background.
     fn is_over_budget(&self) -> bool;
-    /// A grace period begins; `of` tells those of different CPUs apart, where each has its own.
+    /// A grace period begins; `of` distinguishes those of different CPUs, if each CPU has its own.
     fn began(&mut self, of: usize);
     /// It has ended.
     fn ended(&mut self, of: usize);
@@ -137,9 +137,9 @@ pub trait Engine: core::fmt::Debug {
     fn context_switch(&mut self, cpu: usize, host: &mut dyn Host);
     /// The tick interrupts `cpu`; in user mode or idle that is a quiescent state.
     fn tick(&mut self, cpu: usize, mode: Mode, host: &mut dyn Host);
-    /// What [`Host::raise`] asked for.
+    /// The call that [`Host::raise`] asked for.
     fn softirq(&mut self, cpu: usize, host: &mut dyn Host);
-    /// What [`Host::timer`] asked for; it happens to run on `cpu`, outside of any section.
+    /// The call that [`Host::timer`] asked for; it runs on `cpu`, outside of any section.
     fn timer(&mut self, cpu: usize, host: &mut dyn Host) {
         let _ = (cpu, host);
     }
@@ -154,6 +154,6 @@ pub trait Engine: core::fmt::Debug {
     fn exit_eqs(&mut self, cpu: usize, host: &mut dyn Host);
     /// Whether the grace period in progress (that of `of`) still waits for `cpu`. For observers.
     fn is_holdout(&self, of: usize, cpu: usize) -> bool;
-    /// How many callbacks that were queued on `cpu` have not been run.
+    /// The number of callbacks queued on `cpu` that have not run.
     fn waiting(&self, cpu: usize) -> u64;
 }
