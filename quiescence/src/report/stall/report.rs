@@ -127,7 +127,7 @@ impl fmt::Display for StallReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { domain, grace_period, age, statistics, .. } = self;
         let kind = if self.is_expedited { "an expedited grace period" } else { "a grace period" };
-        write!(f, "quiescence: {kind} has not ended for {age:.1?}: number {grace_period} of ")?;
+        write!(f, "quiescence: {kind} has not ended after {age:.1?}: number {grace_period} of ")?;
         let (waiters, callbacks) = (statistics.waiters, statistics.callbacks_waiting());
         let bytes = statistics.bytes_waiting;
         write!(
@@ -139,7 +139,7 @@ impl fmt::Display for StallReport {
         } else if self.holdouts.is_empty() {
             write!(
                 f,
-                "\n  no reader holds it up any more: nobody has looked since the last one left"
+                "\n  no reader holds it up any more: no thread has scanned since the last one left"
             )?;
         }
         for holdout in &self.holdouts {
@@ -147,7 +147,7 @@ impl fmt::Display for StallReport {
             holdout.describe(f, self.age)?;
         }
         if self.holdouts_unnamed != 0 {
-            write!(f, "\n  and held up by {} readers more", self.holdouts_unnamed)?;
+            write!(f, "\n  and held up by {} more readers", self.holdouts_unnamed)?;
         }
         if self.reports_lost != 0 {
             write!(f, "\n  {} reports of this process were lost", self.reports_lost)?;
@@ -174,16 +174,13 @@ impl StallReport {
         match &self.oldest_guard {
             Some(guard) => {
                 let OldestGuard { location, thread_id, age, listed } = guard;
-                write!(f, "\n    of {listed} guards that are listed, the oldest was taken ")?;
+                write!(f, "\n    the oldest of {listed} listed guards was taken ")?;
                 match thread_id {
                     Some(thread) => write!(f, "{age:.1?} ago by thread {thread} at {location}"),
                     None => write!(f, "{age:.1?} ago at {location}"),
                 }
             }
-            None => write!(
-                f,
-                "\n    Srcu::track_guards(true) has guards listed that are taken from then on"
-            ),
+            None => write!(f, "\n    to have further guards listed, call Srcu::track_guards(true)"),
         }
     }
 }
