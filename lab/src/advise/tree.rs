@@ -101,8 +101,8 @@ impl Path {
         };
         let leaves: Vec<String> = self.tree.leaves.iter().map(of).collect();
         format!(
-            "Its leaves, each with how many times as fast the first of this ranking is, or with \
-             what measures it: {}.",
+            "Its leaves, each with how many times slower it is than the first of this ranking, \
+             or with how to measure it: {}.",
             listed(&leaves)
         )
     }
