@@ -32,6 +32,7 @@ pub fn synchronize() {
 /// quiescence::barrier();
 /// ```
 ///
+/// # Errors
 /// At the domain's limit, if the thread may not wait.
 #[doc(alias("call_rcu", "defer"))]
 pub fn call<F: FnOnce() + Send + 'static>(f: F) -> Result<(), AtLimit<F>> {
@@ -40,6 +41,7 @@ pub fn call<F: FnOnce() + Send + 'static>(f: F) -> Result<(), AtLimit<F>> {
 
 /// Drops `object` after a grace period of the global domain. See [`Domain::retire`].
 ///
+/// # Errors
 /// At the domain's limit, if the thread may not wait.
 #[doc(alias("kfree_rcu", "defer_rcu", "defer_destroy"))]
 #[track_caller]
