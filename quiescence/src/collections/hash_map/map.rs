@@ -48,6 +48,7 @@ pub(super) struct Entry<K, V> {
 /// assert_eq!(ports.read().get("http"), Some(&8080));
 /// ```
 ///
+/// # Reading
 /// [`read`](Self::read) returns a [`HashMapRef`], which is a section with the map's methods.
 /// [`get`](Self::get) takes any guard of the map's domain: one of a [`Reader`](crate::Reader) or
 /// [`Qsbr`](crate::Qsbr), or one guard for several maps. A reader finds an entry as it was at one
