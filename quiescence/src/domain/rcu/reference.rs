@@ -256,7 +256,7 @@ impl<T: Send + Sync + 'static> Rcu<T, Sleepable> {
     /// let config = Arc::new(Rcu::sleepable(String::from("v1")));
     /// let seen = config.read_owned();
     /// config.store("v2".into());
-    ///     drop(config); // `seen` keeps it alive
+    /// drop(config); // `seen` keeps it alive
     /// std::thread::spawn(move || assert_eq!(*seen, "v1")).join().unwrap();
     /// ```
     #[track_caller]
