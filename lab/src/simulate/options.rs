@@ -29,8 +29,8 @@ pub(crate) struct SimulateArgs {
     /// Run the library's engines and liburcu's algorithm on user-space workloads, and compare them
     #[arg(long, group = "workloads", conflicts_with_all = ["WhatIfArgs", "list"])]
     pub(super) suite: bool,
-    /// Run six of these workloads on this machine and in the model, with the costs of this machine,
-    /// and compare them: takes a minute
+    /// Run six of these workloads here and in the model, with this machine's costs, and compare: takes
+    /// a minute
     #[arg(long, group = "workloads", conflicts_with_all = ["WhatIfArgs", "list"])]
     pub(super) validate: bool,
     /// Shorter runs: a tenth of the default time, a quarter with --suite; fewer runs with
@@ -85,8 +85,8 @@ pub(super) struct WhatIfArgs {
     /// nothing [default: off; SRCU: on]
     #[arg(long, value_name = "on,off", value_delimiter = ',', value_parser = switch())]
     pub(super) preemptible: Vec<bool>,
-    /// The costs of operations: `modern`, `p3`, `measured` (here, now) or the FILE of `rcu costs
-    /// --json` [default: modern]
+    /// Costs: `modern`, `p3`, `measured` (here, now) or the FILE of `rcu costs --json` [default:
+    /// modern]
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     pub(super) costs: Vec<String>,
     /// The time over which events are counted, in virtual time: 500us, 20ms, 10s [default: 1s;
