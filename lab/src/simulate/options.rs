@@ -29,8 +29,8 @@ pub(crate) struct SimulateArgs {
     /// Run the library's engines and liburcu's algorithm on user-space workloads, and compare them
     #[arg(long, group = "workloads", conflicts_with_all = ["WhatIfArgs", "list"])]
     pub(super) suite: bool,
-    /// Run six of these workloads here and in the model, with this machine's costs, and compare: takes
-    /// a minute
+    /// Run six of these workloads here and in the model, with this machine's costs, and compare:
+    /// takes a minute
     #[arg(long, group = "workloads", conflicts_with_all = ["WhatIfArgs", "list"])]
     pub(super) validate: bool,
     /// Shorter runs: a tenth of the default time, a quarter with --suite; fewer runs with
