@@ -58,7 +58,7 @@
 //! | [`raw`] | sections without guards, callbacks with embedded heads | C interfaces, `unsafe` data structures |
 //! | [`tag`] | the types of domains | code that is generic over domains |
 //! | [`epoch`] | crossbeam-epoch's interface | structures on tagged atomic pointers |
-//! | [`intrusive`] | queues, stacks and a hash table of your own nodes | where nothing may be allocated |
+//! | [`intrusive`] | queues, stacks and a hash table of your own nodes | nothing may be allocated |
 //! | [`callback_queue`], [`liburcu_readers`] | what liburcu programs need | an interface for C |
 //!
 //! # When not to use it
@@ -172,13 +172,13 @@ pub mod cell {
     //! |---|---|---|
     //! | [`Rcu`](crate::Rcu), [`RcuOption`](crate::RcuOption) | a reference, in a section | is dropped after a grace period |
     //! | [`ArcCell`], [`ArcCellOption`], [`ArcCellWeak`] | a guard, without a count | is released once no guard has it |
-    //! | [`ExactCell`] | a guard, without a count; an update adds a count for each guard | is released at once |
+    //! | [`ExactCell`] | a guard; an update adds a count for each guard | is released at once |
     //! | [`Snapshot`] | a copy of a few words | is overwritten |
     //!
     //! # Exact counts
     //! | | [`ArcCell`] | [`ExactCell`] |
     //! |---|---|---|
-    //! | a load and the end of its guard | two loads, two stores | three more stores and a locked instruction |
+    //! | a load with its guard | two loads, two stores | also three stores, a locked instruction |
     //! | an update | an exchange | an exchange, a `membarrier(2)`, [more](ExactCell) |
     //! | the old value is dropped | within 10 ms if no guard has it, else up to 1 s after its guard ends; by any thread | by the update, or by the last guard |
     //! | what it may hold | a pointer to a `Send + Sync + 'static` value that implements [`Weigh`] | any counted pointer, even an `Rc` |

@@ -77,10 +77,10 @@ enum {
 
 /*
  * Where a table's memory is from, in place of malloc() and its kin. The functions are those of the
- * standard library with `state` in front, and all of them are there. They are called by threads
+ * standard library with `state` in front, and all of them are present. They are called by threads
  * that make, resize or destroy the table and by the library's thread that resizes tables, never in
- * a section. The structure is copied when a table is made; what state points to has to stay. liburcu
- * has it since 0.15.
+ * a section. The structure is copied when a table is made; the object at state must stay valid. In
+ * liburcu since 0.15.
  */
 struct cds_lfht_alloc {
 	void *(*malloc)(void *state, size_t size);

@@ -49,8 +49,8 @@ use crate::reclaim::weigh::{Scale, Weigh};
 /// # Which cell
 /// | | reads | updates |
 /// |---|---|---|
-/// | `ArcCell` | load one value at a time, with a guard that may be kept, sent and held across `.await` | put in `Arc`s, which may be shared |
-/// | [`Rcu`](crate::Rcu) | load in a section, which protects everything read in it | put in values |
+/// | `ArcCell` | load one value at a time, with a guard that may be kept, sent and held across `.await` | store `Arc`s, which may be shared |
+/// | [`Rcu`](crate::Rcu) | load in a section, which protects everything read in it | store values |
 /// | [`Snapshot`](crate::cell::Snapshot) | copy a few words | copy a few words |
 ///
 /// ```

@@ -18,8 +18,8 @@
 //!
 //! | | a reader | a writer | promise |
 //! |---|---|---|---|
-//! | [`SeqLock`] | copies words, and retries if need be | one locked instruction | a read returns one whole value |
-//! | [`Latch`] | copies words; wait-free | three locked instructions, two copies | a read returns one whole value |
+//! | [`SeqLock`] | copies words, may retry | one locked instruction | a read returns one value |
+//! | [`Latch`] | copies words; wait-free | three locked instructions, two copies | the same |
 //!
 //! No counter orders other memory accesses: a count says nothing about what the counting thread did
 //! before. References and the lock do order them.

@@ -91,9 +91,8 @@ const SECONDS_MAX: u64 = 365 * 86_400;
 /// What the help says at its end.
 pub const HELP: &str = "\
 Tortures the library exactly as programs use it. A copy with hooks also delays
-threads where races are likely, and can remove steps. To run it:
-`cargo xtask mutants --copy -- RUN`, where RUN is
-`cargo run --release -p quiescence-torture -- [--mutant NAME]`.";
+threads where races hide and removes steps: `cargo xtask mutants --copy -- RUN`
+where RUN is `cargo run --release -p quiescence-torture -- [--mutant NAME]`.";
 
 /// The arguments of `rcu-torture`.
 #[derive(clap::Args, Clone, Debug)]
