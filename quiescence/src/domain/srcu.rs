@@ -70,7 +70,7 @@ use crate::srcu::{self, Entry, SrcuCounts, track};
 /// sequences this takes no locked instruction and no fence
 /// ([`PerCpuPath::Restartable`](crate::tuning::PerCpuPath)); on the portable path, one atomic
 /// addition each. Wait-free, except for the first sections in a domain and in the process, which
-/// allocate memory and choose how to count ([`per_cpu_path`](crate::tuning::per_cpu_path)). Safe in
+/// map memory and choose how to count ([`per_cpu_path`](crate::tuning::per_cpu_path)). Safe in
 /// a signal handler, unless guards are [tracked](Self::track_guards).
 ///
 /// A grace period reads the counts of all CPUs twice, with a heavy fence each time.
@@ -142,7 +142,7 @@ impl Srcu {
 
     /// Begins a section.
     ///
-    /// Wait-free. The first section in a domain allocates a cache line.
+    /// Wait-free. The first section in a domain takes a cache line from the system.
     ///
     /// # Panics
     /// If the system has no memory for the domain's first section.
