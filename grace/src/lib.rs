@@ -12,16 +12,16 @@
 //! Every function is total: whatever is called in whatever state, nothing panics and no invariant
 //! breaks.
 //!
-//! What is here is what the library runs; and beside its delay function for SRCU the kernel's,
-//! which are values behind the same trait. The engines of kernels, whose CPUs report quiescent
-//! states, are in `quiescence-kernel`.
+//! This crate contains what the library runs, and also the kernel's delay functions for SRCU, which
+//! are values behind the same trait as the library's own. The engines of kernels, whose CPUs report
+//! quiescent states, are in `quiescence-kernel`.
 //!
 //! Reading order: [`sequence`] (grace periods have numbers, requests have cookies), [`word`] (what
-//! a reader writes down), [`policy`] (when to scan again), [`machine`], [`segments`] (which
-//! callbacks wait for which), [`limit`] (how much may wait), [`batch`] (when callbacks are closed,
-//! and how many run in one go), [`driver`] and [`worker`] (what those two decide besides),
-//! [`handover`] (when a waiter takes the driver's place), [`srcu`] (readers that are counted),
-//! [`steps`] (what a mutant leaves out).
+//! a reader stores), [`policy`] (when to scan again), [`machine`], [`segments`] (which callbacks
+//! wait for which grace period), [`limit`] (how much may be queued), [`batch`] (when callbacks are
+//! closed, and how many run in one go), [`driver`] and [`worker`] (the other decisions of those
+//! two), [`handover`] (when a waiter takes the driver's place), [`srcu`] (counted readers),
+//! [`steps`] (the steps that a mutant leaves out).
 #![no_std]
 #![forbid(unsafe_code)]
 

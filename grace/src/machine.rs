@@ -213,7 +213,7 @@ impl<P: Policy> Machine<P> {
         }
     }
 
-    /// The cookie of a full grace period from now on, without asking for it.
+    /// The cookie of a full grace period from now on, without requesting it.
     pub const fn snapshot(&self) -> Cookie {
         self.sequence().snapshot()
     }

@@ -17,24 +17,25 @@ use crate::percpu::{Own, PerCpu, Place};
 use crate::platform::{CpuSet, Platform};
 use crate::sync::{AtomicU32, AtomicU64, Ordering, constant, fence};
 
-/// How a [`Kernel`] is tuned.
+/// The options of a [`Kernel`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Tree RCU's limits. They count in ticks.
+    /// The limits of Tree RCU, in ticks.
     pub tree: tree::Options,
     /// The time between two ticks.
     pub tick_ns: u64,
-    /// Callbacks that may wait, on all CPUs together. [`Kernel::call`] tells its caller how near
-    /// the CPU's share is: one part of as many as the kernel is *built* for, online or not.
+    /// The number of callbacks that may be queued, on all CPUs together. [`Kernel::call`] reports
+    /// how near the CPU is to its share. All CPUs that the kernel is *built* for have equal shares,
+    /// online or not.
     pub callbacks_max: u64,
-    /// A hook that is called where it may not be panics. If not, it is counted; what was forgotten
-    /// before it is made up for, or it is refused.
+    /// Whether a hook that is called where it may not be panics. If not, the error is counted; a
+    /// forgotten earlier hook is made up for, or the call is refused.
     pub panics: bool,
 }
 
 impl Options {
-    /// For this many ticks a second: a busy CPU is asked to reschedule once a grace period is a
-    /// twentieth of a second old; a million callbacks; misuse panics in debug builds.
+    /// Options for `hz` ticks per second: a busy CPU is asked to reschedule once a grace period is
+    /// a twentieth of a second old; a million callbacks; misuse panics in debug builds.
     pub const fn new(hz: u32, cpus: usize) -> Self {
         Self {
             tree: tree::Options::new(Variant::v2(hz), hz, cpus),
@@ -45,8 +46,9 @@ impl Options {
         .resched_after(hz / 20)
     }
 
-    /// The same, where a busy CPU is asked to reschedule once a grace period has this age. If it
-    /// does not pass through its scheduler, it is asked again ten ticks later, and every five.
+    /// Sets the age of a grace period, in ticks, at which a busy CPU is asked to reschedule. If the
+    /// CPU does not pass through its scheduler, it is asked again ten ticks later, and then every
+    /// five ticks.
     #[must_use]
     pub const fn resched_after(mut self, ticks: u32) -> Self {
         self.tree.variant = Variant::V2 { sched_qs_jiffies: ticks };
@@ -90,8 +92,7 @@ pub(crate) struct Locked<const CPUS: usize> {
 
 /// RCU over at most `CPUS` CPUs: a `static` of the kernel.
 ///
-/// See the crate's [documentation](crate) for what may run when, and its README for which hook
-/// goes where.
+/// The crate's [documentation](crate) says what may run when; its README says where each hook goes.
 ///
 /// ```
 /// use core::ptr::NonNull;
@@ -178,8 +179,8 @@ impl<P, const CPUS: usize> core::fmt::Debug for Kernel<P, CPUS> {
     }
 }
 
-/// What a CPU came from when it was interrupted; goes back to [`Kernel::irq_exit`] or
-/// [`Kernel::nmi_exit`] on that CPU: so it is sent to no other thread.
+/// What a CPU was doing when it was interrupted. It is passed to [`Kernel::irq_exit`] or
+/// [`Kernel::nmi_exit`] on the same CPU, so it cannot be sent to another thread.
 ///
 /// ```compile_fail,E0277
 /// fn send<T: Send>() {}
@@ -202,8 +203,8 @@ const FIRST: Sequence = Sequence::after(0);
 
 impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
     constant! {
-        /// With all CPUs offline. The first hook lays out the tree, on its stack at first: about
-        /// 100 bytes for each of `CPUS`.
+        /// Creates it with all CPUs offline. The first hook lays out the tree, first on its stack:
+        /// about 100 bytes for each of `CPUS`.
         pub fn new(platform: P, options: Options) -> Self {
             const { assert!(0 < CPUS && CPUS <= CpuSet::CPUS, "so many CPUs there cannot be") };
             #[cfg(not(loom))]
@@ -304,9 +305,9 @@ impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
         zone(Amount { objects: callbacks, bytes: 0 }, limit)
     }
 
-    /// This CPU passes through its scheduler: it is in no section. Called with interrupts off or
-    /// on, at each pass, also if the same thread goes on: a thread that is alone on its CPU is
-    /// waited for otherwise.
+    /// This CPU passes through its scheduler: it is in no section. Call it with interrupts off or
+    /// on, at each pass, even if the same thread continues. Otherwise grace periods wait for a
+    /// thread that is alone on its CPU.
     pub fn context_switch(&self) {
         self.on(Hook::ContextSwitch, |at| {
             let is_right = at.own.place == Place::Kernel;
@@ -317,20 +318,20 @@ impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
     }
 
     /// Kernel code that runs for long offers to be rescheduled: it is in no section. Needed only
-    /// under those [variants](Variant) of Tree RCU for which it does something.
+    /// under those [variants](Variant) of Tree RCU in which it has an effect.
     pub fn cond_resched(&self) {
         self.on(Hook::CondResched, |at| at.tree().cond_resched(&self.plan));
     }
 
-    /// The timer interrupts this CPU, in user mode, in its idle loop or in the kernel. In an
-    /// interrupt, between [`irq_enter`](Self::irq_enter), whose answer it takes, and
-    /// [`irq_exit`](Self::irq_exit); in no section of that handler.
+    /// The timer interrupts this CPU, in user mode, in its idle loop or in the kernel. Call it in
+    /// an interrupt, between [`irq_enter`](Self::irq_enter), whose result it takes, and
+    /// [`irq_exit`](Self::irq_exit), in no section of that handler.
     ///
-    /// If it was user mode that was interrupted, or the idle loop, no section was: so says
-    /// `from_user`, or the answer of `irq_enter`. One that comes within another handler says
-    /// nothing of that handler's sections.
+    /// If the tick interrupted user mode or the idle loop, it interrupted no section; `from_user`,
+    /// or the result of `irq_enter`, tells. A tick within another handler says nothing about that
+    /// handler's sections.
     ///
-    /// Here grace periods begin, are looked after and end.
+    /// This is where grace periods begin, make progress and end.
     pub fn tick(&self, interrupt: &Interrupt, from_user: bool) {
         self.on(Hook::Tick, |at| {
             let mut tree = at.tree();
@@ -350,10 +351,9 @@ impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
         });
     }
 
-    /// The CPU goes to user mode, and stays there without the kernel until
-    /// [`user_exit`](Self::user_exit). Returns whether the tick must go on. Called with interrupts
-    /// off, which stay off until user mode turns them on: a handler that came in between would be
-    /// one out of user mode.
+    /// The CPU enters user mode, and does not run the kernel until [`user_exit`](Self::user_exit).
+    /// Returns whether the tick must go on. Call it with interrupts off; they stay off until user
+    /// mode turns them on. A handler in between would count as one that interrupts user mode.
     pub fn user_enter(&self) -> bool {
         self.enter(Hook::UserEnter, Place::User)
     }
@@ -364,14 +364,14 @@ impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
         self.exit(Hook::UserExit, Place::User);
     }
 
-    /// The CPU has nothing to run. Called in the idle loop, with interrupts off, before it waits
-    /// for one. Returns whether the tick must go on: callbacks wait here, or a caller on this CPU
-    /// waits for a grace period.
+    /// The CPU has nothing to run. Call it in the idle loop, with interrupts off, before the CPU
+    /// waits for an interrupt. Returns whether the tick must go on: callbacks are queued here, or a
+    /// caller on this CPU waits for a grace period.
     pub fn idle_enter(&self) -> bool {
         self.enter(Hook::IdleEnter, Place::Idle)
     }
 
-    /// The idle loop goes on.
+    /// The idle loop continues.
     pub fn idle_exit(&self) {
         self.exit(Hook::IdleExit, Place::Idle);
     }
@@ -400,15 +400,15 @@ impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
         });
     }
 
-    /// An interrupt handler begins, in which there may be sections, wherever it came. One out of
-    /// user mode that may end in a context switch calls [`user_exit`](Self::user_exit) before.
-    /// Called before the handler turns interrupts on.
+    /// An interrupt handler begins, which may contain sections, whatever it interrupted. A handler
+    /// that interrupts user mode and may end in a context switch calls
+    /// [`user_exit`](Self::user_exit) first. Call it before the handler turns interrupts on.
     pub fn irq_enter(&self) -> Interrupt {
         self.interrupt(Hook::IrqEnter)
     }
 
-    /// The handler ends. Returns whether the tick must go on, should the CPU go back to idle or
-    /// user mode.
+    /// The handler ends. Returns whether the tick must go on if the CPU returns to idle or user
+    /// mode.
     pub fn irq_exit(&self, interrupt: Interrupt) -> bool {
         let _irq = self.platform.irq_off();
         let cpu = self.cpus.get(self.platform.this_cpu());
@@ -425,8 +425,9 @@ impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
             }) == Some(true)
     }
 
-    /// The same for an interrupt that nothing holds off, and that may come within any other hook.
-    /// On a CPU that is not online, and while that comes or goes, it protects nothing.
+    /// Like [`irq_enter`](Self::irq_enter), for an interrupt that cannot be masked, and that may
+    /// arrive within any other hook. On a CPU that is not online, or is coming or going, it
+    /// protects nothing.
     pub fn nmi_enter(&self) -> Interrupt {
         let interrupt = self.interrupt(Hook::IrqEnter);
         if !interrupt.was_extended {
@@ -437,7 +438,7 @@ impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
         interrupt
     }
 
-    /// And its end. Handlers end in the order opposite to that in which they began.
+    /// The NMI handler ends. Handlers end in the reverse of the order in which they began.
     pub fn nmi_exit(&self, interrupt: Interrupt) {
         if interrupt.was_extended {
             // The token says that it is this CPU's: interrupts do not move.

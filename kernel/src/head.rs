@@ -6,15 +6,15 @@ use core::ptr::NonNull;
 
 use crate::sync::{AtomicU32, Ordering, constant};
 
-/// What runs when the grace period of a [`Head`] has ended. It has the head back: it may free the
-/// object around it, or queue it again.
+/// The function that runs when the grace period of a [`Head`] has ended. It gets the head back: it
+/// may free the object around it, or queue it again.
 pub type Run = unsafe fn(NonNull<Head>);
 
-/// Embedded in an object, what [`Kernel::call`](crate::Kernel::call) queues. It belongs to the
-/// queue until its function is called.
+/// Embedded in an object; [`Kernel::call`](crate::Kernel::call) queues it. It belongs to the queue
+/// until its function is called.
 ///
-/// If that function gets from the head to the object around it, and frees it, the pointer that was
-/// queued must come from a pointer to the whole object, not from a reference to its head.
+/// If that function derives a pointer to the object around the head, and frees it, the queued
+/// pointer must come from a pointer to the whole object, not from a reference to its head.
 pub struct Head {
     next: Cell<Option<NonNull<Head>>>,
     run: Cell<Option<Run>>,
@@ -35,7 +35,7 @@ impl fmt::Debug for Head {
 
 impl Head {
     constant! {
-        /// A head that is not queued.
+        /// Creates a head that is not queued.
         pub fn new() -> Self {
             Self { next: Cell::new(None), run: Cell::new(None), is_queued: AtomicU32::new(0) }
         }

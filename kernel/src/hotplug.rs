@@ -14,8 +14,8 @@ use crate::platform::Platform;
 use crate::sync::Ordering;
 
 impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
-    /// CPU `cpu`, which runs this with interrupts off, is about to come online: before its first
-    /// section. On the boot CPU it is the first hook of all.
+    /// CPU `cpu`, the current one, with interrupts off, is about to come online: before its first
+    /// section. On the boot CPU this is the very first hook.
     pub fn cpu_starting(&self, cpu: usize) {
         let _irq = self.platform.irq_off();
         let is_here = self.platform.this_cpu() == cpu;
@@ -33,7 +33,7 @@ impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
         self.with_own(cpu, |at| at.own.place = Place::Kernel);
     }
 
-    /// CPU `cpu`, which runs this, is online: threads may run there, and queue callbacks.
+    /// CPU `cpu`, the current one, is online: threads may run there, and queue callbacks.
     pub fn cpu_online(&self, cpu: usize) {
         let _irq = self.platform.irq_off();
         let is_here = self.platform.this_cpu() == cpu;
@@ -44,10 +44,10 @@ impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
         }
     }
 
-    /// CPU `cpu`, which runs this with interrupts off, goes offline: after its last section, or
-    /// because it could not start. Its worker runs no callback any more: it has been parked, or
-    /// this is refused. The last of its hooks. Returns whether the CPU is gone: one that was
-    /// refused, and stops all the same, holds up every grace period for ever.
+    /// CPU `cpu`, the current one, with interrupts off, goes offline: after its last section, or
+    /// because it could not start. Its worker must have been parked, so that it runs no more
+    /// callbacks; otherwise this is refused. This is the CPU's last hook. Returns whether the CPU
+    /// is gone. A CPU that was refused but stops all the same delays every grace period forever.
     #[must_use = "a CPU that is refused has to go on"]
     pub fn cpu_dying(&self, cpu: usize) -> bool {
         let _irq = self.platform.irq_off();
@@ -86,8 +86,8 @@ impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
         self.check(hook, is_right, "the CPU is not where hotplug says, or there is none")
     }
 
-    /// CPU `cpu` runs nothing any more: its callbacks move to this CPU, where they wait for a grace
-    /// period from now.
+    /// CPU `cpu` no longer runs anything: its callbacks move to the current CPU, where they wait
+    /// for a grace period from now on.
     pub fn cpu_dead(&self, cpu: usize) {
         let irq = self.platform.irq_off();
         let heir = self.cpus.get(self.platform.this_cpu());

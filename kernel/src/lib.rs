@@ -1,62 +1,65 @@
-//! RCU for a kernel: what its author takes instead of writing one.
+//! RCU for kernels: a ready-made implementation for a kernel's author.
 //!
 //! [`Kernel`] is a `static` of the kernel, over a [`Platform`] that says how to reach its CPUs. The
-//! kernel calls a *hook* where something happens that a grace period must know: a context switch, a
-//! tick, the way into user mode or idle and back, an interrupt there, a CPU that comes or goes.
-//! Updaters call [`Kernel::call`], [`Kernel::synchronize`], [`Kernel::barrier`] or keep a cookie. A
+//! kernel calls a *hook* at each event that matters to a grace period: a context switch, a tick,
+//! entering or leaving user mode or idle, an interrupt there, a CPU that comes or goes. Updaters
+//! call [`Kernel::call`], [`Kernel::synchronize`] or [`Kernel::barrier`], or keep a cookie. A
 //! reader is the kernel's own "preemption off": it calls nothing.
 //!
 //! Nothing is allocated, and nothing of the standard library is used; the target needs 64-bit
-//! atomics. The grace periods are Tree RCU's ([`engine::tree`]). The simulator and the explorer
-//! step through that engine as a value ([`engine::tree::Tree`]); what this crate has around it
-//! (ticks, expedited waits, hotplug, barriers) is tested by its own tests alone. [`engine`] has the
-//! others that were published, for those who drive them themselves.
+//! atomics. The grace periods are those of Tree RCU ([`engine::tree`]). The simulator and the
+//! explorer step through that engine as a value ([`engine::tree::Tree`]). The code around it in
+//! this crate (ticks, expedited waits, hotplug, barriers) is tested only by the crate's own tests.
+//! [`engine`] has other published engines, for kernels that drive them themselves.
 //!
 //! # Invariant
-//! **No callback runs, and no cookie is done, before each section has ended that had begun when the
-//! callback was queued, or the cookie given.** A section is a stretch of kernel code in which
-//! preemption stays off, on a CPU that is neither idle nor in user mode; or an interrupt handler
-//! between its two hooks. On a CPU that is not online, also in an NMI, there is none.
+//! **No callback runs, and no cookie is done, before every section has ended that had begun when
+//! the callback was queued or the cookie was handed out.** A section is a stretch of kernel code in
+//! which preemption stays off, on a CPU that is neither idle nor in user mode; or an interrupt
+//! handler between its two hooks. On a CPU that is not online there is no section, not even in an
+//! NMI.
 //!
-//! # Who touches what
+//! # Who accesses what
 //! - A CPU's *own* part (its queue, what it has noticed): that CPU, with interrupts off; once it is
-//!   dead, the CPU that buries it. `percpu`.
-//! - A CPU's *words* (extended or not, help wanted, counts): that CPU writes them, others read. A
-//!   scan clears one bit, and sets those that ask for help. `percpu`, on lines of their own.
-//! - The tree, ages, how many are online: the CPU that holds the machine's lock, with interrupts
-//!   off. `lock`.
-//! - The grace period's number, and when to scan: written under the lock, read by all. `front`.
+//!   dead, the CPU that cleans up after it. `percpu`.
+//! - A CPU's *words* (extended or not, help wanted, counts): that CPU writes them, others read
+//!   them. A scan clears one bit, and sets the bits that ask for help. `percpu`, on cache lines of
+//!   their own.
+//! - The tree, ages, the number of online CPUs: the CPU that holds the machine's lock, with
+//!   interrupts off. `lock`.
+//! - The grace period's number, and the time of the next scan: written under the lock, read by all.
+//!   `front`.
 //!
-//! A context switch, [`call`](Kernel::call), [`has_callbacks`](Kernel::has_callbacks) and a
-//! section touch the first two of their own CPU only. A tick reads the number besides. The lock is
-//! taken when a CPU notices that a grace period has begun or ended, reports to it, scans, or has
-//! very many callbacks: on its tick, a few times in a grace period. Waiters take it besides, and
-//! the worker and hotplug if they have to. No callback runs, and no function of the platform but
-//! the clock is called, while it is held.
+//! A context switch, [`call`](Kernel::call), [`has_callbacks`](Kernel::has_callbacks) and a section
+//! access only the first two, of their own CPU. A tick also reads the number. The lock is taken
+//! when a CPU notices that a grace period has begun or ended, reports to it, scans, or has very
+//! many callbacks: on its tick, a few times per grace period. Waiters also take it, and so do the
+//! worker and hotplug if they have to. While it is held, no callback runs, and no function of the
+//! platform is called except the clock.
 //!
-//! # Why the orderings are enough
+//! # Why the orderings suffice
 //! - **Through the lock.** A CPU that is awake notices a grace period under the lock, after it
 //!   began; so its later sections see what was updated before. It reports under the lock; so its
-//!   earlier sections are over for whoever ends the grace period. Between the two a quiescent state
-//!   is a plain store.
-//! - **Past the lock.** An idle CPU takes none. It exchanges a word, with a full fence before it on
-//!   the way in, and behind it on the way out. The grace period's beginning has a full fence before
-//!   it scans. Either the scan sees the CPU outside, and waits; or the CPU's fence comes later, and
-//!   its sections see the update ([`engine::tree`], `cpu`). An NMI that comes between the way out
-//!   and its fence has one of its own; no loom model shows that one, whose handlers never come
-//!   within a hook.
-//! - **Cookies.** [`cookie`](Kernel::cookie) has a full fence between the caller's update and its
-//!   look at the number. The number is written *before* the fence with which a grace period
-//!   begins. So a look that misses a grace period precedes that fence, and the scans after it see
+//!   earlier sections are over for the CPU that ends the grace period. Between the two, a quiescent
+//!   state is a plain store.
+//! - **Without the lock.** An idle CPU does not take the lock. It exchanges a word, with a full
+//!   fence before it on entry, and after it on exit. A grace period executes a full fence at its
+//!   beginning, before it scans. Either the scan sees the CPU outside of idle, and waits; or the
+//!   CPU's fence comes later, and its sections see the update ([`engine::tree`], `cpu`). An NMI
+//!   that arrives between the exit and its fence executes a fence of its own; no loom model shows
+//!   this case, since loom's handlers never arrive within a hook.
+//! - **Cookies.** [`cookie`](Kernel::cookie) executes a full fence between the caller's update and
+//!   its load of the number. The number is written *before* the fence with which a grace period
+//!   begins. So a load that misses a grace period precedes that fence, and the scans after it see
 //!   the update's readers.
 //! - **Callbacks** get their cookie under the lock, on the CPU that queued them.
 //!
 //! # Progress
-//! Who has work keeps its tick: [`idle_enter`](Kernel::idle_enter) and
-//! [`irq_exit`](Kernel::irq_exit) say whether the CPU may stop it. A CPU with callbacks, or that
-//! asked for a grace period, begins it, scans and ends it on its own ticks; so no grace period
-//! depends on a CPU that sleeps, and none is woken for one. A CPU that takes its callbacks to the
-//! grave leaves them to the one that buries it.
+//! A CPU with work keeps its tick: [`idle_enter`](Kernel::idle_enter) and
+//! [`irq_exit`](Kernel::irq_exit) return whether the CPU may stop it. A CPU with callbacks, or one
+//! that asked for a grace period, begins it, scans and ends it on its own ticks. So no grace period
+//! depends on a sleeping CPU, and no CPU is woken for one. A CPU that dies with callbacks leaves
+//! them to the CPU that cleans up after it.
 #![no_std]
 
 #[cfg(any(test, feature = "alloc"))]

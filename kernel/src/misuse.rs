@@ -77,12 +77,12 @@ impl Hook {
     }
 }
 
-/// Why nothing was done: nothing was queued, or waited for.
+/// Why a call was refused: it queued nothing, or did not wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Refused {
     /// The caller may not sleep: it is in a section, or has interrupts off.
     InSection,
-    /// It is a callback: a barrier waits for its end.
+    /// The caller is a callback: a barrier would wait for it to end.
     InCallback,
     /// Its CPU is not online.
     Offline,

@@ -10,17 +10,18 @@ use crate::sync::Ordering;
 /// The machine at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Snapshot {
-    /// The grace period in progress, or the last.
+    /// The grace period in progress, or the last one.
     pub sequence: Sequence,
     /// When it began, by the platform's clock.
     pub began_ns: u64,
     /// How many CPUs are online.
     pub online: usize,
-    /// How many hooks were called where they may not be, and which was the last.
+    /// The number of hooks that were called where they may not be, and the last of them.
     pub misuses: (u32, Hook),
 }
 
-/// A CPU. What the tree says of it is of one moment; each other field is of its own.
+/// The state of a CPU. The fields taken from the tree are of one moment; each other field is of its
+/// own moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CpuSnapshot {
     /// It is online.
@@ -36,8 +37,8 @@ pub struct CpuSnapshot {
 }
 
 impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
-    /// The machine. `None` if its lock is held for long, as it may be when the kernel has crashed;
-    /// or if no CPU ever started.
+    /// The state of the machine. `None` if its lock is held for long, as may happen after a crash
+    /// of the kernel, or if no CPU has ever started.
     pub fn snapshot(&self) -> Option<Snapshot> {
         let _irq = self.platform.irq_off();
         self.try_machine(|machine| Snapshot {
@@ -48,7 +49,7 @@ impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
         })
     }
 
-    /// A CPU. `None` as above, or if there is no such CPU.
+    /// The state of a CPU. `None` in the same cases, or if there is no such CPU.
     pub fn cpu_snapshot(&self, cpu: usize) -> Option<CpuSnapshot> {
         let _irq = self.platform.irq_off();
         let own = self.cpus.get(cpu)?;

@@ -14,30 +14,31 @@ use crate::platform::Platform;
 use crate::sync::{Ordering, fence};
 
 impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
-    /// Has `run` called with `head` once every section that has begun has ended. May be called
-    /// anywhere but in an NMI or on a CPU that is not online: in a section, in an interrupt, in a
-    /// callback, and with the head of that callback.
+    /// Queues `run` to be called with `head` once every section that has begun has ended. May be
+    /// called anywhere except in an NMI or on a CPU that is not online: in a section, in an
+    /// interrupt, in a callback, and with the head of that callback.
     ///
-    /// It takes no lock and calls no function of the platform but `irq_off` and `this_cpu`, so that
-    /// its caller may hold any lock. What many callbacks ask for is done at the next tick.
+    /// It takes no lock and calls no function of the platform except `irq_off` and `this_cpu`, so
+    /// its caller may hold any lock. Work that many callbacks require is done at the next tick.
     ///
     /// Returns how near this CPU's callbacks are to its share of
-    /// [`Options::callbacks_max`](crate::Options::callbacks_max). A caller that is told
-    /// [`Zone::Full`] and may sleep calls [`barrier`](Self::barrier) before it queues more: it
-    /// returns when they have run. (That a grace period ends, as
-    /// [`synchronize_expedited`](Self::synchronize_expedited) waits for, runs none.)
+    /// [`Options::callbacks_max`](crate::Options::callbacks_max). A caller that gets [`Zone::Full`]
+    /// and may sleep calls [`barrier`](Self::barrier) before it queues more; the barrier returns
+    /// when they have run. ([`synchronize_expedited`](Self::synchronize_expedited) would not do: it
+    /// waits for a grace period, but not for callbacks.)
     ///
     /// # Errors
-    /// [`Refused::Queued`], if the head is found queued; [`Refused::Offline`], if the CPU is not
-    /// online. Then the object is still the caller's.
+    /// [`Refused::Queued`] if the head is found queued; [`Refused::Offline`] if the CPU is not
+    /// online. The object then still belongs to the caller.
     ///
     /// # Safety
-    /// `head` is valid, and stays where it is and is touched by no one else until `run` is called.
-    /// It is not queued. `run` may be called on any CPU, by any thread. The hooks are called where
-    /// they are said to be: one that says "in no section" in a section ends grace periods early.
+    /// `head` is valid, does not move, and is not accessed by other code until `run` is called. It
+    /// is not queued. `run` may be called on any CPU, by any thread. The hooks are called where
+    /// their documentation says: calling one marked "in no section" inside a section ends grace
+    /// periods early.
     ///
     /// # Panics
-    /// In place of an error, with [`Options::panics`](crate::Options::panics).
+    /// Instead of returning an error, with [`Options::panics`](crate::Options::panics).
     pub unsafe fn call(&self, head: NonNull<Head>, run: Run) -> Result<Zone, Refused> {
         // SAFETY: the caller says that it is valid.
         let is_free = !unsafe { head.as_ref() }.is_queued();
@@ -56,8 +57,8 @@ impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
         queued.ok_or(Refused::Offline)
     }
 
-    /// Whether callbacks of this CPU are ready to be run: what its worker looks at before it
-    /// sleeps. Touches lines of this CPU only. On one that is not online: false.
+    /// Whether callbacks of this CPU are ready to run; its worker checks this before it sleeps.
+    /// Accesses cache lines of this CPU only. On a CPU that is not online: `false`.
     pub fn has_callbacks(&self) -> bool {
         let _irq = self.platform.irq_off();
         let cpu = self.platform.this_cpu();
@@ -66,12 +67,12 @@ impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
     }
 
     /// Runs at most `budget` callbacks of `cpu`, which is this CPU, and no more than its share of
-    /// those that are ready. Returns whether there are more. Called by the CPU's worker, in no
-    /// section, with interrupts on and no lock held. One that is called by a callback, or by
-    /// another thread meanwhile, runs nothing.
+    /// those that are ready. Returns whether there are more. The CPU's worker calls it, in no
+    /// section, with interrupts on and no lock held. If a callback calls it, or another thread
+    /// while it runs, it runs nothing.
     ///
-    /// A callback may do all that its caller may, but wait in [`barrier`](Self::barrier). One that
-    /// unwinds has run.
+    /// A callback may do everything that the caller may, except wait in [`barrier`](Self::barrier).
+    /// A callback that unwinds counts as run.
     pub fn run_callbacks(&self, cpu: usize, budget: u64) -> bool {
         let thread = self.platform.thread();
         let is_here = |at: usize| self.check(Hook::RunCallbacks, at == cpu, "on another CPU");
@@ -107,7 +108,7 @@ impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
         .unwrap_or(false)
     }
 
-    /// A cookie for a full grace period from here on, which it does not begin.
+    /// Returns a cookie for a full grace period from here on. Does not begin one.
     pub fn cookie(&self) -> Cookie {
         // Full fence: the caller's update comes before the look. Pairs with the fence with which a
         // grace period begins: one that is not seen here scans after the update.
@@ -115,21 +116,21 @@ impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
         self.sequence().snapshot()
     }
 
-    /// Whether the grace period of `cookie` has ended: all that was done in the sections before is
-    /// seen by the caller.
+    /// Whether the grace period of `cookie` has ended. If so, the caller sees everything that was
+    /// done in the sections before it.
     pub fn poll(&self, cookie: Cookie) -> bool {
         self.sequence().is_done(cookie)
     }
 
-    /// Waits for a full grace period from here on, unless that of `cookie` has ended: so for one
-    /// more, if it has begun already.
+    /// Waits for a full grace period from here on, unless that of `cookie` has ended. So it waits
+    /// for a further one if that of `cookie` has already begun.
     ///
     /// # Errors
-    /// [`Refused::InSection`], if the caller may not sleep; [`Refused::Offline`], if its CPU is not
-    /// online. Nothing was waited for.
+    /// [`Refused::InSection`] if the caller may not sleep; [`Refused::Offline`] if its CPU is not
+    /// online. It has not waited then.
     ///
     /// # Panics
-    /// In place of an error, with [`Options::panics`](crate::Options::panics).
+    /// Instead of returning an error, with [`Options::panics`](crate::Options::panics).
     pub fn wait(&self, cookie: Cookie) -> Result<(), Refused> {
         if self.poll(cookie) { Ok(()) } else { self.synchronize() }
     }
@@ -137,11 +138,11 @@ impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
     /// Waits until every section that has begun has ended.
     ///
     /// # Errors
-    /// [`Refused::InSection`], if the caller may not sleep; [`Refused::Offline`], if its CPU is not
-    /// online. Nothing was waited for.
+    /// [`Refused::InSection`] if the caller may not sleep; [`Refused::Offline`] if its CPU is not
+    /// online. It has not waited then.
     ///
     /// # Panics
-    /// In place of an error, with [`Options::panics`](crate::Options::panics).
+    /// Instead of returning an error, with [`Options::panics`](crate::Options::panics).
     pub fn synchronize(&self) -> Result<(), Refused> {
         if let Some(cookie) = self.start()? {
             self.platform.wait(&|| self.poll(cookie), false);
@@ -149,18 +150,19 @@ impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
         Ok(())
     }
 
-    /// The same, sooner: CPUs that are awake are asked to reschedule, and the caller looks until
-    /// all have, as often as [`Platform::wait`] polls. Idle CPUs and those in user mode are not
-    /// disturbed. Under those [variants](crate::engine::tree::Variant) of Tree RCU by which no CPU
-    /// helps in its scheduler (3.15, `V0`), or by which its tick takes note first (`Today`), it
-    /// lasts until those CPUs have ticked.
+    /// Like [`synchronize`](Self::synchronize), but sooner: CPUs that are awake are asked to
+    /// reschedule, and the caller checks until all have, as often as [`Platform::wait`] polls. Idle
+    /// CPUs and CPUs in user mode are not disturbed. Under those
+    /// [variants](crate::engine::tree::Variant) of Tree RCU in which no CPU helps in its scheduler
+    /// (3.15, `V0`), or in which its tick must take note first (`Today`), it lasts until those CPUs
+    /// have ticked.
     ///
     /// # Errors
-    /// [`Refused::InSection`], if the caller may not sleep; [`Refused::Offline`], if its CPU is not
-    /// online. Nothing was waited for.
+    /// [`Refused::InSection`] if the caller may not sleep; [`Refused::Offline`] if its CPU is not
+    /// online. It has not waited then.
     ///
     /// # Panics
-    /// In place of an error, with [`Options::panics`](crate::Options::panics).
+    /// Instead of returning an error, with [`Options::panics`](crate::Options::panics).
     pub fn synchronize_expedited(&self) -> Result<(), Refused> {
         if let Some(cookie) = self.start()? {
             let asked = Cell::new(None);
@@ -202,13 +204,13 @@ impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
         if is_right { Ok(()) } else { Err(Refused::InSection) }
     }
 
-    /// Waits until every callback that has been queued has run, on whatever CPU.
+    /// Waits until every callback queued so far, on any CPU, has run.
     ///
     /// # Errors
-    /// [`Refused`], if the caller may not sleep, or is a callback: nothing was waited for.
+    /// [`Refused`] if the caller may not sleep, or is a callback. It has not waited then.
     ///
     /// # Panics
-    /// In place of an error, with [`Options::panics`](crate::Options::panics).
+    /// Instead of returning an error, with [`Options::panics`](crate::Options::panics).
     pub fn barrier(&self) -> Result<(), Refused> {
         self.may_sleep(Hook::Barrier)?;
         let thread = self.platform.thread();

@@ -28,7 +28,7 @@ const ALWAYS: &str = "quick json html verbose";
 /// The arguments of `rcu completions`.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct CompletionsArgs {
-    /// The shell that is to complete the command's arguments
+    /// The shell whose completion script is printed
     #[arg(value_name = "SHELL", value_enum)]
     shell: Shell,
 }
@@ -36,7 +36,7 @@ pub(crate) struct CompletionsArgs {
 /// The arguments of `rcu man`.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct ManArgs {
-    /// Write a page for each subcommand, too, as files in DIR
+    /// Also write a page for each subcommand, as files in DIR
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 }

@@ -27,10 +27,11 @@ pub(crate) struct CostsArgs {
     /// Measure for a shorter time: coarser figures within a second or two
     #[arg(long)]
     quick: bool,
-    /// The critical section of the column "efficiency": how long its own work takes, in nanoseconds
+    /// The critical section for the column "efficiency": how long its own work takes, in
+    /// nanoseconds
     #[arg(long, value_name = "NS", default_value = "100", value_parser = section_ns)]
     section: f64,
-    /// Keep each thread on a CPU of its own while it measures
+    /// Pin each thread to a CPU of its own while it measures
     #[arg(long)]
     pin: bool,
 }
@@ -146,7 +147,7 @@ fn remarks(costs: &Costs) -> Vec<String> {
     remarks.push(format!(
         "efficiency: the share of the useful work, Tc / (Tc + Ta + Tr), of a critical section \
          whose own work takes Tc = {} (--section of rcu costs), with Ta to enter it and Tr to \
-         leave it. Sections of which one at a time runs have less, with every CPU more.",
+         leave it. If sections run one at a time, every further CPU lowers it.",
         units::nanoseconds(costs.section_ns)
     ));
     remarks

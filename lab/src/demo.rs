@@ -43,27 +43,27 @@ const PARTS: [Part; 4] = [
     Part {
         title: "1. Readers",
         text: "Two threads read a shared table, again and again. Each read is a section: plain \
-               loads, and stores to memory of the thread's own. There is no lock.",
+               loads, and stores to the thread's own memory. There is no lock.",
         lines: 3,
     },
     Part {
         title: "2. An updater",
         text: "A third thread replaces the table. Readers do not wait for it, nor it for them. An \
-               old version waits until every section that may have seen it has ended; the time \
-               until then is a grace period. Then it is freed.",
+               old version is kept until every section that may have seen it has ended; this \
+               time is a grace period. Then it is freed.",
         lines: 4,
     },
     Part {
         title: "3. A reader that stalls",
         text: "One more reader enters a section and stays there. No grace period can end, so old \
                versions pile up. At the limit of 1 MiB the updater has to wait; the other readers \
-               go on. The stall report says which thread is to blame, and where.",
+               continue. The stall report says which thread is to blame, and where.",
         lines: 7,
     },
     Part {
         title: "4. It leaves",
-        text: "The section ends, and the grace period with it. What waited is freed, and the \
-               updater goes on.",
+        text: "The section ends, and with it the grace period. The old versions are freed, and the \
+               updater continues.",
         lines: 3,
     },
 ];
@@ -188,7 +188,7 @@ impl Stage {
             let updates = rate(self.updates.load(Relaxed) - begin.2);
             let waiting = units::bytes(self.table.domain().statistics().bytes_waiting);
             output.line(format_args!(
-                "  {reads:>11} reads/s  {updates:>6} updates/s  {waiting:>9} wait to be freed"
+                "  {reads:>11} reads/s  {updates:>6} updates/s  {waiting:>9} waiting to be freed"
             ))?;
             lines += 1;
             for report in told.try_iter() {
@@ -199,7 +199,7 @@ impl Stage {
         let missing =
             [(is_reported, "no stall report came"), (is_at_limit(), "the limit was not reached")];
         for (_, what) in missing.iter().filter(|(is_there, _)| is_stalling && !is_there) {
-            output.paragraph(format!("In {lines} lines {what}: this machine may be too busy."))?;
+            output.paragraph(format!("In {lines} lines, {what}: this machine may be too busy."))?;
         }
         Ok(())
     }
@@ -208,15 +208,15 @@ impl Stage {
         // What the updater left is freed, too, so that the figures add up.
         self.table.domain().barrier();
         let counted = self.table.domain().statistics();
-        output.heading("What the domain has counted")?;
+        output.heading("Statistics of the domain")?;
         output.entries([
             ("grace periods", units::count(counted.grace_periods)),
             ("versions replaced", units::count(counted.callbacks_queued)),
-            ("of them freed", units::count(counted.callbacks_run)),
+            ("of these, freed", units::count(counted.callbacks_run)),
             ("waits at the limit", units::count(counted.limit_waits)),
             ("stall reports", units::count(counted.stalls)),
         ])?;
-        output.paragraph("`rcu top` shows these of any process with QUIESCENCE_STATS=1.")
+        output.paragraph("`rcu top` shows these for any process with QUIESCENCE_STATS=1.")
     }
 }
 
@@ -254,7 +254,7 @@ mod tests {
         stage.show(&PARTS[STALLING], &mpsc::channel().1, &mut output).unwrap();
         output.finish().unwrap();
         let text = std::fs::read_to_string(file.path()).unwrap();
-        assert_eq!(text.matches("wait to be freed").count(), 28, "{text}");
+        assert_eq!(text.matches("waiting to be freed").count(), 28, "{text}");
         for missing in ["no stall report came", "the limit was not reached"] {
             assert!(text.contains(missing), "{missing}: {text}");
         }

@@ -49,8 +49,8 @@ use output::{Output, OutputArgs};
 /// Says which synchronisation fits your workload, on this machine.
 ///
 /// Without a subcommand `rcu` runs `rcu advise`: it measures what synchronisation costs here, runs
-/// a read-mostly workload on every design from one mutex to RCU, ranks them, says why, and says
-/// where the answer flips.
+/// a read-mostly workload on every design from a single mutex to RCU, ranks the designs, explains
+/// the ranking, and finds where the answer flips.
 #[derive(Debug, Parser)]
 #[command(name = "rcu", version = provenance::VERSION)]
 #[command(max_term_width = 80, after_long_help = long_help())]
@@ -80,22 +80,22 @@ enum Command {
     /// Tell whether another version is better, worse or the same
     #[command(after_long_help = compare::HELP, override_usage = compare::USAGE)]
     Compare(compare::CompareArgs),
-    /// Rank functions by what they cost more in one load than another
+    /// Rank functions by their difference in cost between two loads
     #[command(after_long_help = diff::HELP)]
     Diff(diff::DiffArgs),
-    /// Replay published figures, and simulate what-if machines
+    /// Replay published figures, and simulate hypothetical machines
     Simulate(simulate::SimulateArgs),
-    /// Watch the library in a running process that serves statistics
+    /// Watch the library in a running process that serves its statistics
     Top(top::TopArgs),
     /// Show the library at work in half a minute, explained step by step
     Demo(demo::DemoArgs),
-    /// Try to catch the library freeing what is still read
+    /// Try to catch the library freeing memory that is still being read
     #[command(override_help = torture::HELP)]
     Torture(torture::TortureArgs),
     /// Do what one of the library's hot paths does: for `rcu compare --instructions`
     #[command(hide = true)]
     Paths(compare::instructions::PathsArgs),
-    /// Print what makes a shell complete this command's arguments
+    /// Print a shell completion script for this command
     Completions(arguments::CompletionsArgs),
     /// Print the JSON Schema of the documents that --json writes
     Schema(schema::SchemaArgs),

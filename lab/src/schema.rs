@@ -33,8 +33,8 @@ const ALL: [(&str, &str, &str); 13] = schemas![
 /// The arguments of `rcu schema`.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct SchemaArgs {
-    /// The document, as its member `schema` names it, behind `quiescence/`; without it, all are
-    /// listed
+    /// The document, as its member `schema` names it after `quiescence/`; without it, all documents
+    /// are listed
     #[arg(value_name = "NAME", value_parser = parser())]
     name: Option<String>,
 }

@@ -23,13 +23,13 @@ use crate::number;
 pub(crate) enum Kind {
     /// A keyed table whose values are replaced one by one; with --churn, keys come and go
     Table,
-    /// One structure that is read by all and replaced as a whole
+    /// One structure that all threads read and that is replaced as a whole
     Config,
-    /// A count, and reads of the sum; see --exact and --limit
+    /// A counter whose sum is read now and then; see --exact and --limit
     Counter,
-    /// Values from any thread to any other: as many are put in as are taken out
+    /// A queue or pool from any thread to any other: as many values go in as come out
     Queue,
-    /// Values by ids that the table gives out: sessions, handles
+    /// Values under ids that the table chooses: sessions, handles
     Ids,
     /// References to one object that is replaced as a whole; see --exact, --blocks, --migrates
     Reference,
@@ -159,39 +159,39 @@ pub(crate) struct Description {
     /// seconds more, and less with --quick.
     #[arg(long, value_enum)]
     kind: Option<Kind>,
-    /// Threads, each reading and updating; of N..M, instead of the sweeps, curves of all designs
-    /// from N threads to M: read only, mixed, and, unless keys are given, of a large table
-    /// [default: the CPUs this process may use]
+    /// Threads, each reading and updating. N..M plots every design from N threads to M, instead of
+    /// the sweeps: read only, mixed, and, unless keys are given, with a large table [default: the
+    /// CPUs this process may use]
     #[arg(long, value_name = "N")]
     threads: Option<Threads>,
-    /// Reads among the operations, in per cent; the rest are updates [default: 99; of a counter,
-    /// whose sum is read seldom, 1]
+    /// Reads among the operations, in per cent; the rest are updates [default: 99; for a counter,
+    /// whose sum is seldom read, 1]
     #[arg(long, value_name = "PERCENT")]
     reads: Option<Percent>,
-    /// Keys come and go: inserts and removals among the updates of a table, in per cent
-    /// [default: 0]
+    /// Inserts and removals among the updates of a table, in per cent: keys come and go [default:
+    /// 0]
     #[arg(long, value_name = "PERCENT")]
     churn: Option<Percent>,
-    /// Each sum of the counter has to be the value that it had at one moment; the object has to be
-    /// freed when its last reference goes
+    /// Each sum of the counter must be the value that it had at one moment; the object must be
+    /// freed when its last reference is dropped
     #[arg(long)]
     exact: bool,
-    /// What one CPU takes, of a counter with a limit or as a reference, is given back on another
+    /// What one CPU takes from a limited counter, or as a reference, is given back on another CPU
     #[arg(long)]
     migrates: bool,
     /// References are held while their readers block
     #[arg(long)]
     blocks: bool,
-    /// Nothing is asked of the counter but whether it has come to zero
+    /// The only question asked of the counter is whether it has reached zero
     #[arg(long)]
     zero: bool,
-    /// Several counters are read as of one moment
+    /// Several counters are read together, as of one moment
     #[arg(long)]
     together: bool,
     /// A thread that counts stays on its CPU
     #[arg(long)]
     pinned: bool,
-    /// The references are to one object that lives long, and come from all CPUs
+    /// The references are to one long-lived object, and come from all CPUs
     #[arg(long)]
     big: bool,
     /// The counter counts what is in use, and must never exceed N
@@ -209,18 +209,18 @@ pub(crate) struct Description {
     /// Words of the value that a reader reads inside its section [default: 8]
     #[arg(long, value_name = "WORDS")]
     work: Option<Whole<0, 1_000_000>>,
-    /// Keys, one a line, from FILE; `-` is standard input [default: path names under /usr]
+    /// Read keys from FILE, one per line; `-` is standard input [default: path names under /usr]
     #[arg(long, value_name = "FILE")]
     keys: Option<PathBuf>,
     /// Use at most N keys [default: 100000, or 20000 with --quick]
     #[arg(long, value_name = "N")]
     max_keys: Option<Whole<1, 10_000_000>>,
-    /// What is measured of a design in a round, in milliseconds: slices of one [default: 40, or 20
+    /// Time measured per design and round, in milliseconds, in slices of 1 ms [default: 40, or 20
     /// with --quick]
     #[arg(long, value_name = "MS")]
     run_ms: Option<Whole<1, 600_000>>,
-    /// Rounds at most, each with designs filled anew, until it is clear which are equal [default:
-    /// 12]
+    /// Maximum number of rounds, each with refilled designs, until it is clear which are equal
+    /// [default: 12]
     #[arg(long, value_name = "N")]
     rounds: Option<Whole<1, 1000>>,
 }

@@ -1,11 +1,11 @@
 //! Read-copy-update (RCU) for user space. Readers look at shared data for the cost of a few
 //! ordinary loads and stores. Updaters replace it without waiting for readers. Old versions are
-//! freed after a grace period. The memory they hold has a limit.
+//! freed after a grace period. The memory they hold is capped.
 //!
 //! ```
 //! use quiescence::{Rcu, Weigh};
 //!
-//! #[derive(Clone, Weigh)] // Weigh: how many bytes a version owns, for the limit
+//! #[derive(Clone, Weigh)] // Weigh tells the memory limit how many bytes a version owns
 //! struct Config {
 //!     routes: Vec<String>,
 //!     version: u64,
@@ -13,16 +13,17 @@
 //!
 //! let config = Rcu::new(Config { routes: vec!["10.0.0.0/8 via eth0".into()], version: 1 });
 //!
-//! // A reader: its section ends when what `read` returned is dropped.
+//! // A reader: its section ends when the reference that `read` returns is dropped.
 //! assert_eq!(config.read().version, 1);
 //!
-//! // An updater: each reader sees the old configuration or the new one, whole.
+//! // An updater: a reader sees either the old configuration or the new one, never a mixture.
 //! config.update(|old| Config { version: old.version + 1, ..old.clone() });
 //! assert_eq!(config.read().version, 2);
 //! ```
 //!
 //! A reader loads data in a *read-side critical section*, or section for short. A *grace period*
-//! ends when every section that had begun before it has ended. Here it waits for A and B, not C:
+//! ends once every section that began before it has ended. This one waits for A and B, but not for
+//! C:
 //!
 //! ```text
 //!                 replaced                    freed
@@ -32,51 +33,52 @@
 //! reader C              [--------- new ------------
 //! ```
 //!
-//! - The **[guide]** teaches it. You need not know RCU.
-//! - **[Migrating](crate::migrating)** has the steps from `RwLock`, `Mutex<HashMap>`, arc-swap,
+//! - The **[guide]** teaches the library. It assumes no knowledge of RCU.
+//! - **[Migrating](crate::migrating)** lists the steps from `RwLock`, `Mutex<HashMap>`, arc-swap,
 //!   dashmap, crossbeam-epoch, seize, papaya, liburcu and the Linux kernel's API.
-//! - The [transformations] take programs with a lock to the right tool; the [glossary] has the
-//!   terms, with the kernel's, liburcu's and crossbeam's; `examples/` has a program for each part.
+//! - The [transformations] show how to replace a lock with a suitable tool; the [glossary] explains
+//!   the terms, with those of the kernel, liburcu and crossbeam; `examples/` has a program for each
+//!   part.
 //!
 //! # Modules
 //! | module | what | when |
 //! |---|---|---|
 //! | the root: [`Rcu`], [`RcuOption`] | a value that is read and replaced | in place of an `RwLock<T>`; [`RcuOption`] is `const` for statics |
-//! | [`ArcCell`] | an `Arc` that is loaded without counting | in place of an `ArcSwap`; kept across an `.await`, or for a whole request |
+//! | [`ArcCell`] | an `Arc` that is loaded without touching its count | in place of an `ArcSwap`; kept across an `.await`, or for a whole request |
 //! | [`read`], [`Reader`], [`Qsbr`] | sections | several values in one section; hot loops; loops that regularly hold no references |
-//! | [`Domain`], [`domain!`] | readers and grace periods of their own | sections that last longer than the others |
+//! | [`Domain`], [`domain!`] | a separate set of readers with its own grace periods | sections that last longer than the others |
 //! | [`Srcu`], [`OwnedRcuRef`] | sections that block, `.await` or change threads | tasks; [`Rcu::sleepable`], [`Rcu::store_async`], [`Domain::synchronize_async`] |
 //! | [`retire`], [`call`], [`synchronize`], [`barrier`] | free, call or wait after a grace period | data structures of your own; [`Domain::poll`] asks without waiting; [`Retire`] for types of your own |
-//! | [`cell`] | `ArcCell`'s kin, and [`Snapshot`](cell::Snapshot) | exact reference counts; a few words that are copied |
+//! | [`cell`] | variants of `ArcCell`, and [`Snapshot`](cell::Snapshot) | exact reference counts; a few words that are copied |
 //! | [`collections`] | maps, sets, tables of ids, lists, queues, stacks | in place of a locked or sharded map |
-//! | [`sync`] | counters, reference counts and locks by CPU; `SeqLock`, `Latch` | one word that all threads write |
-//! | [`hazard`] | hazard pointers | to protect one object for long |
-//! | [`tuning`] | the limit on memory, engines, fences | [`Tuning`](tuning::Tuning), [`Domain::try_retire`], [`AtLimit`] |
+//! | [`sync`] | per-CPU counters, reference counts and locks; `SeqLock`, `Latch` | a word that all threads write |
+//! | [`hazard`] | hazard pointers | to protect one object for a long time |
+//! | [`tuning`] | the memory limit, engines, fences | [`Tuning`](tuning::Tuning), [`Domain::try_retire`], [`AtLimit`] |
 //! | [`report`] | statistics and stall reports | a grace period does not end; memory grows |
 //! | [`raw`] | sections without guards, callbacks with embedded heads | C interfaces, `unsafe` data structures |
 //! | [`tag`] | the types of domains | code that is generic over domains |
 //! | [`epoch`] | crossbeam-epoch's interface | structures on tagged atomic pointers |
 //! | [`intrusive`] | queues, stacks and a hash table of your own nodes | nothing may be allocated |
-//! | [`callback_queue`], [`liburcu_readers`] | what programs of liburcu need | an interface for C |
+//! | [`callback_queue`], [`liburcu_readers`] | what liburcu programs need | an interface for C |
 //!
 //! # When not to use it
 //! If updates are about as frequent as reads, a lock per bucket is faster. If readers must not see
-//! a value that has been replaced, use a lock. Sections that may last for ever hold up updaters at
-//! the limit: give them an [`Srcu`] of their own, whose updaters go over it after 10 ms, so that
-//! its memory grows.
+//! a value that has been replaced, use a lock. If sections may last forever, updaters block once
+//! the memory limit is reached. Give such sections an [`Srcu`] of their own: its updaters wait for
+//! at most 10 ms and then exceed the limit, so its memory grows instead.
 //!
 //! # Mistakes
-//! Waiting for a grace period in a section that it waits for is a panic; in an [`Srcu`] it does not
-//! end, and is reported as a stall. A guard or cookie of another domain is a compile error or a
-//! panic. Builds with debug assertions also panic if an object is retired twice or loaded after it
-//! was retired, and fill freed memory with 0x6b. A grace period that does not end is reported, with
-//! the threads that delay it ([`report::set_stall_hook`]).
+//! Waiting for a grace period inside a section that it must wait for panics. In an [`Srcu`] it
+//! deadlocks, and is reported as a stall. Using a guard or a cookie of another domain is a compile
+//! error or a panic. Builds with debug assertions also panic if an object is retired twice or
+//! loaded after it was retired, and fill freed memory with 0x6b. A grace period that does not end
+//! is reported together with the threads that delay it ([`report::set_stall_hook`]).
 //!
 //! # Systems
-//! Everything works on Linux on x86-64. Without `membarrier(2)` readers execute full fences
-//! ([`tuning::Fences`]); without restartable sequences per-CPU words are updated by atomic
+//! Everything works on Linux on x86-64. Without `membarrier(2)`, readers execute full fences
+//! ([`tuning::Fences`]); without restartable sequences, per-CPU words are updated by atomic
 //! instructions ([`tuning::PerCpuPath`]). So the library also works on aarch64, on older kernels
-//! and in sandboxes; on macOS and Windows it compiles and is not tested.
+//! and in sandboxes. On macOS and Windows it compiles but is not tested.
 //!
 //! # Features and environment
 //! | feature | default | what it adds |
@@ -92,14 +94,16 @@
 //! | `tokio` | no | the module `tokio`: a runtime's workers are readers |
 //! | `tracing` | no | events of the crate `tracing` |
 //!
-//! The [guide](crate::guide#8-debug) lists the environment variables. `QUIESCENCE_STATS=1` shows
-//! the process to `rcu top`; `QUIESCENCE_LIMIT_BYTES` and `QUIESCENCE_LIMIT_OBJECTS` set the limit.
+//! The [guide](crate::guide#8-debug) lists the environment variables. `QUIESCENCE_STATS=1` makes
+//! the process visible to `rcu top`; `QUIESCENCE_LIMIT_BYTES` and `QUIESCENCE_LIMIT_OBJECTS` set
+//! the limit.
 //!
 //! # In the repository
-//! `README.md` and `docs/MEASURED.md` have the figures, `docs/GUARANTEES.md` the promises, by marks
-//! such as HZ-2, `docs/ORDERINGS.md` the arguments, `docs/C.md` and `compat/README.md` the C
-//! libraries, and `facades/` the crates in place of arc-swap, crossbeam-epoch and seize. Callbacks
-//! that are waiting when `main` returns are run then, if the sections of other threads allow it.
+//! `README.md` and `docs/MEASURED.md` have the figures, `docs/GUARANTEES.md` the promises (under
+//! marks such as HZ-2), `docs/ORDERINGS.md` the arguments for the memory orderings, `docs/C.md` and
+//! `compat/README.md` the C libraries, and `facades/` the drop-in crates for arc-swap,
+//! crossbeam-epoch and seize. Callbacks still queued when `main` returns run at that point, unless
+//! sections of other threads prevent it.
 
 // What only some features use, and pages that name what only they have.
 #![cfg_attr(
@@ -158,33 +162,33 @@ pub use crate::{
     reclaim::retire::{AtLimit, Retire, WithSize},
     reclaim::weigh::Weigh,
 };
-/// The sum of what the fields own, as the trait [`Weigh`](trait@Weigh) asks.
+/// Derives the trait [`Weigh`](trait@Weigh): a value owns the sum of what its fields own.
 pub use derive::Weigh;
 
 pub mod cell {
-    //! More cells, and how they compare to [`Rcu`](crate::Rcu) and [`ArcCell`].
+    //! Variants of [`Rcu`](crate::Rcu) and [`ArcCell`], and a comparison of all cells.
     //!
     //! | cell | what a reader holds | the old value |
     //! |---|---|---|
     //! | [`Rcu`](crate::Rcu), [`RcuOption`](crate::RcuOption) | a reference, in a section | is dropped after a grace period |
     //! | [`ArcCell`], [`ArcCellOption`], [`ArcCellWeak`] | a guard, without a count | is released once no guard has it |
-    //! | [`ExactCell`] | the same; an update adds a count for each guard | is released at once |
+    //! | [`ExactCell`] | a guard; an update adds a count for each guard | is released at once |
     //! | [`Snapshot`] | a copy of a few words | is overwritten |
     //!
-    //! # Counts that are exact
+    //! # Exact counts
     //! | | [`ArcCell`] | [`ExactCell`] |
     //! |---|---|---|
-    //! | a load and its guard's end | two loads, two stores | three stores and a locked instruction more |
+    //! | a load with its guard | two loads, two stores | also three stores, a locked instruction |
     //! | an update | an exchange | an exchange, a `membarrier(2)`, [more](ExactCell) |
-    //! | the old value is dropped | within 10 ms if no guard has it, else up to 1 s after its guard ends; by any thread | by the update, or the last guard |
-    //! | what may be in it | `Send + Sync + 'static`, weighed | any counted pointer, also `Rc` |
+    //! | the old value is dropped | within 10 ms if no guard has it, else up to 1 s after its guard ends; by any thread | by the update, or by the last guard |
+    //! | what it may hold | a pointer to a `Send + Sync + 'static` value that implements [`Weigh`] | any counted pointer, even an `Rc` |
     //! | memory waiting to be freed | bounded by a limit | none |
-    //! | a signal handler may load | yes | no |
+    //! | loads in a signal handler | allowed | not allowed |
     //!
     //! Take an `ArcCell` if reads must be cheap; an `ExactCell` if values must be dropped at once
     //! and updates are rare.
     //!
-    //! [`migrating`](crate::migrating#from-arc-swap) has the names of `arc-swap` and those here.
+    //! [`migrating`](crate::migrating#from-arc-swap) maps the names of `arc-swap` to those here.
 
     pub use crate::domain::arc_cell::{
         Access, ArcCellAny, ArcCellOption, ArcCellWeak, ArcGuard, AsRaw, Cache, Constant,
@@ -196,8 +200,8 @@ pub mod cell {
     use crate::{ArcCell, Weigh};
 }
 
-/// Kinds of domains, for code that is generic over them: each domain has a tag, and a section is of
-/// one tag.
+/// Tags of domains, for code that is generic over domains. Each domain has a tag type, and a
+/// section belongs to one tag.
 pub mod tag {
     pub use crate::domain::guard::{Global, ThreadTag};
     pub use crate::domain::names::Private;
@@ -205,8 +209,8 @@ pub mod tag {
     pub use crate::domain::tag::{DomainTag, Section};
 }
 
-/// What can be set, and what was chosen: limits and engines of domains, fences and counters of the
-/// process.
+/// Settings, and what was chosen: the limits and engines of domains, the fences and per-CPU path of
+/// the process.
 pub mod tuning {
     pub use crate::domain::builder::Builder;
     pub use crate::domain::global::{fences, per_cpu_path};

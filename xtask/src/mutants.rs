@@ -293,7 +293,7 @@ impl Bench {
                 let mut torture = Command::new(&self.built[&Program::Torture]);
                 torture.args(["--mutant", &step.name, "--seconds", TORTURE_SECONDS]);
                 let (status, said) = alone::limited(&mut torture, LONGEST)?;
-                if said.contains("restartable sequences, which this process has not") {
+                if said.contains("restartable sequences, which this process does not have") {
                     return Ok(Outcome::Skipped("no restartable sequences here"));
                 }
                 let code = status.and_then(|status| status.code());

@@ -232,7 +232,7 @@ impl fmt::Display for Missing {
             Self::TooFew { slices: [counted, drawn], flaw, times } => {
                 write!(f, "{counted} of {drawn} slices count: in {times} {flaw}")
             }
-            Self::NoTime => f.write_str("the time was over before"),
+            Self::NoTime => f.write_str("time ran out before"),
             Self::Interrupted => f.write_str("interrupted"),
             Self::NeedsCpus(cpus) => write!(f, "needs {cpus} CPUs"),
             Self::NoMembarrier => f.write_str("the kernel has no membarrier"),

@@ -3,11 +3,10 @@
  * Callbacks: a function that is called, on a worker thread, after a grace period.
  *
  * A flavour's header includes this, once for each flavour: under its short names `call_rcu` is
- * urcu_memb_call_rcu, say, and so with all functions below.
+ * urcu_memb_call_rcu, for example, and likewise for all functions below.
  *
- * Which worker runs a callback: the one that the calling thread has been given, if there is one;
- * else the one of the CPU that it runs on; else the flavour's default one, which is made when it is
- * needed first.
+ * Which worker runs a callback: the one assigned to the calling thread, if there is one; else the
+ * one of its current CPU; else the flavour's default worker, which is created when first needed.
  */
 #ifndef _URCU_CALL_RCU_H
 #define _URCU_CALL_RCU_H
@@ -22,19 +21,19 @@
  */
 #define URCU_CALL_RCU_RT	(1U << 0)
 
-/* What a worker's state is made of, in liburcu's own library. Not for create_call_rcu_data(). */
+/* Bits of a worker's state, in liburcu's own library. Not for create_call_rcu_data(). */
 #define URCU_CALL_RCU_RUNNING	(1U << 1)
 #define URCU_CALL_RCU_STOP	(1U << 2)
 #define URCU_CALL_RCU_STOPPED	(1U << 3)
 #define URCU_CALL_RCU_PAUSE	(1U << 4)
 #define URCU_CALL_RCU_PAUSED	(1U << 5)
 
-/* A worker: a thread, and the callbacks that wait for it. */
+/* A worker: a thread, and the callbacks queued for it. */
 struct call_rcu_data;
 
 /*
- * What a callback needs: a member of the structure that is to be freed, so that nothing is
- * allocated. It need not be initialised, and is the library's until the callback runs.
+ * The memory of a callback: a member of the structure to be freed, so that nothing is
+ * allocated. It need not be initialised, and belongs to the library until the callback runs.
  */
 struct rcu_head {
 	struct cds_wfcq_node next;
@@ -48,44 +47,44 @@ extern "C" {
 #endif
 
 /*
- * Has func(head) called by a worker, once every section that is running now has ended. Inside
- * sections as well, and in callbacks. By registered threads; bp: by any. Allocates nothing. Does
- * not block; where callbacks come faster than they run, and the caller is in no section, it waits
- * 10 ms at most.
+ * Queues func(head) to be called by a worker, once every section in progress has ended. Also inside
+ * sections, and in callbacks. By registered threads; bp: by any thread. Allocates nothing. Does
+ * not block, unless callbacks are queued faster than they run and the caller is in no section: then
+ * it waits for at most 10 ms.
  */
 extern void call_rcu(struct rcu_head *head, void (*func)(struct rcu_head *head));
 
 /*
- * Waits until every callback that any thread has queued before has been called. Blocks. Not from a
- * callback of the same flavour, which ends the program, and not inside a section.
+ * Waits until every callback that any thread has queued so far has been called. Blocks. Not from a
+ * callback of the same flavour, which aborts the program, and not inside a section.
  */
 extern void rcu_barrier(void);
 
 /*
- * Makes a worker, bound to a CPU or, with -1, to none. flags is 0 or URCU_CALL_RCU_RT. It serves no
- * thread until it is given to a thread or to a CPU. If there is no memory for its thread, the
+ * Creates a worker, bound to a CPU or, with -1, to none. flags is 0 or URCU_CALL_RCU_RT. It serves
+ * no thread until it is assigned to a thread or to a CPU. If there is no memory for its thread, the
  * program ends.
  */
 extern struct call_rcu_data *create_call_rcu_data(unsigned long flags, int cpu_affinity);
 
 /*
- * Ends a worker, and frees it; what has not been called yet goes to the default worker. Waits until
+ * Stops a worker, and frees it; its remaining callbacks go to the default worker. Waits until
  * the worker's thread runs no callback any more, unless it is called in a section or by a callback.
- * No thread may be using the worker: after a grace period since it was taken away from its thread
- * or CPU none is. NULL is ignored, and so is the default worker.
+ * No thread may be using the worker: that is so one grace period after it was unassigned from its
+ * thread or CPU. NULL is ignored, and so is the default worker.
  */
 extern void call_rcu_data_free(struct call_rcu_data *crdp);
 
-/* Returns the flavour's default worker, and makes it if there is none yet. */
+/* Returns the flavour's default worker, and creates it if there is none yet. */
 extern struct call_rcu_data *get_default_call_rcu_data(void);
 
 /*
- * Returns the worker of a CPU; NULL if it has none, or if there is no such CPU. It may be used as
- * long as it is not freed: inside a section.
+ * Returns the worker of a CPU; NULL if it has none, or if there is no such CPU. It may be used
+ * until it is freed: inside a section.
  */
 extern struct call_rcu_data *get_cpu_call_rcu_data(int cpu);
 
-/* Returns the worker that the calling thread has been given, or NULL. */
+/* Returns the worker assigned to the calling thread, or NULL. */
 extern struct call_rcu_data *get_thread_call_rcu_data(void);
 
 /* Returns the worker that call_rcu() would choose now. */
@@ -98,27 +97,29 @@ extern struct call_rcu_data *get_call_rcu_data(void);
 extern pthread_t get_call_rcu_thread(struct call_rcu_data *crdp);
 
 /*
- * Gives the calling thread a worker; with NULL, takes its worker away. The worker stays as it is.
+ * Assigns a worker to the calling thread; with NULL, unassigns it. The worker itself is unchanged.
  */
 extern void set_thread_call_rcu_data(struct call_rcu_data *crdp);
 
 /*
- * Gives a CPU a worker; with NULL, takes its worker away. Returns 0, or a negative error number,
+ * Assigns a worker to a CPU; with NULL, unassigns it. Returns 0, or a negative error number,
  * also in errno: EINVAL (there is no such CPU), EEXIST (it has a worker already), ENOMEM.
  */
 extern int set_cpu_call_rcu_data(int cpu, struct call_rcu_data *crdp);
 
 /*
- * Gives a worker to every CPU that has none. Returns 0, or a negative error number, also in errno.
+ * Creates a worker for every CPU that has none. Returns 0, or a negative error number, also in
+ * errno.
  */
 extern int create_all_cpu_call_rcu_data(unsigned long flags);
 
-/* Takes the workers of all CPUs away and frees them. Blocks, for a grace period. */
+/* Unassigns and frees the workers of all CPUs. Blocks for a grace period. */
 extern void free_all_cpu_call_rcu_data(void);
 
 /*
- * Around fork(), by the thread that calls it, if the child is to use call_rcu(): before it, then in
- * the parent and in the child. The child has the default worker only, with all that waited.
+ * Call these around fork(), in the thread that calls it, if the child uses call_rcu(): before it,
+ * then in the parent and in the child. The child has only the default worker, with all queued
+ * callbacks.
  */
 extern void call_rcu_before_fork(void);
 extern void call_rcu_after_fork_parent(void);

@@ -3,7 +3,7 @@
  * Deferred calls: as callbacks, with a pointer in place of a member of the structure.
  *
  * A flavour's header includes this, once for each flavour: under its short names `defer_rcu` is
- * urcu_memb_defer_rcu, say, and so with all functions below.
+ * urcu_memb_defer_rcu, for example, and likewise for all functions below.
  */
 #ifndef _URCU_DEFER_H
 #define _URCU_DEFER_H
@@ -18,10 +18,10 @@ extern "C" {
 #endif
 
 /*
- * Has fct(p) called once every section that is running now has ended; calls of one thread are made
- * in its order: in a later defer_rcu() of the thread itself, when some hundreds wait, in a barrier,
- * or by a thread of the library's. So hold no lock that fct takes. Not inside a section: it may
- * wait for room, 10 ms at most.
+ * Queues fct(p) to be called once every section in progress has ended; the calls of one thread are
+ * made in order: by a later defer_rcu() of the thread itself, once some hundreds are queued, by a
+ * barrier, or by a thread of the library. So hold no lock that fct takes. Not inside a section: it
+ * may wait for room, for at most 10 ms.
  */
 extern void defer_rcu(void (*fct)(void *p), void *p);
 
@@ -32,13 +32,13 @@ extern void defer_rcu(void (*fct)(void *p), void *p);
 extern int rcu_defer_register_thread(void);
 extern void rcu_defer_unregister_thread(void);
 
-/* Waits until all that any thread has deferred before has been called. Not inside a section. */
+/* Waits until all calls deferred so far, by any thread, have been made. Not inside a section. */
 extern void rcu_defer_barrier(void);
 
-/* Waits until all that the calling thread has deferred has been called. Not inside a section. */
+/* Waits until all calls deferred by the calling thread have been made. Not inside a section. */
 extern void rcu_defer_barrier_thread(void);
 
-/* At the end of a program, once every thread has unregistered. Blocks until all has been called. */
+/* At the end of a program, once every thread has unregistered. Blocks until all calls are made. */
 extern void rcu_defer_exit(void);
 
 #ifdef __cplusplus

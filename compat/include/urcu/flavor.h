@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A flavour as a structure of functions, for code that is written for any: the hash table is given
+ * A flavour as a structure of functions, for code written for any flavour: the hash table is passed
  * one.
  */
 #ifndef _URCU_FLAVOR_H
@@ -20,9 +20,8 @@ struct urcu_atfork {
 };
 
 /*
- * The functions of a flavour; its header says what each does. What a flavour has no need of is a
- * function that does nothing. Programs have copies of these structures in themselves, so that the
- * order may not change.
+ * The functions of a flavour; its header says what each does. A function that a flavour does not
+ * need does nothing. Programs contain copies of these structures, so the order must not change.
  */
 struct rcu_flavor_struct {
 	void (*read_lock)(void);
@@ -58,8 +57,8 @@ extern "C" {
 extern const struct rcu_flavor_struct rcu_flavor;
 
 /*
- * For the library of the hash table: has call_rcu_before_fork() and its kin call these functions.
- * *atfork stays the caller's, and has to stay valid until it is unregistered.
+ * For the library of the hash table: makes call_rcu_before_fork() and its kin call these functions.
+ * *atfork still belongs to the caller, and must stay valid until it is unregistered.
  */
 extern void urcu_register_rculfhash_atfork(struct urcu_atfork *atfork);
 extern void urcu_unregister_rculfhash_atfork(struct urcu_atfork *atfork);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A stack of structures that hold their links themselves, lock-free on both sides. Popping compares
+ * A stack of structures with embedded links, lock-free on both sides. Popping compares
  * an address that may come back (ABA); one of these has to hold, and programs choose it by the
  * functions they call:
  *
@@ -27,7 +27,7 @@ struct cds_lfs_node {
 	struct cds_lfs_node *next;
 };
 
-/* What has been taken all at once: its first element. */
+/* The elements taken all at once: the first of them. */
 struct cds_lfs_head {
 	struct cds_lfs_node node;
 };
@@ -51,11 +51,11 @@ _URCU_EITHER(cds_lfs_stack, s)
 /* Prepares an element; to be called before it is pushed. Does not block. */
 extern void cds_lfs_node_init(struct cds_lfs_node *node);
 
-/* Begin and end of a stack with a lock. At its end no thread uses it. */
+/* Initialise and destroy a stack with a lock. It is destroyed when no thread uses it. */
 extern void cds_lfs_init(struct cds_lfs_stack *s);
 extern void cds_lfs_destroy(struct cds_lfs_stack *s);
 
-/* Begins a stack without a lock, which needs no end. */
+/* Initialises a stack without a lock, which need not be destroyed. */
 extern void __cds_lfs_init(struct __cds_lfs_stack *s);
 
 /* Returns whether the stack is empty at this moment. By any thread, under no lock; never blocks. */
@@ -75,7 +75,7 @@ extern struct cds_lfs_node *cds_lfs_pop_blocking(struct cds_lfs_stack *s);
 /* Takes all elements and returns them, or NULL; under the stack's lock. Blocks. */
 extern struct cds_lfs_head *cds_lfs_pop_all_blocking(struct cds_lfs_stack *s);
 
-/* Lock and unlock the stack's mutex, which excludes others who pop. */
+/* Lock and unlock the stack's mutex, which excludes other threads that pop. */
 extern void cds_lfs_pop_lock(struct cds_lfs_stack *s);
 extern void cds_lfs_pop_unlock(struct cds_lfs_stack *s);
 
@@ -88,7 +88,7 @@ extern struct cds_lfs_head *__cds_lfs_pop_all(cds_lfs_stack_ptr_t s);
 
 /*
  * Loops: __node is each element that was taken all at once, in turn. In the one with _safe the body
- * may do with __node what it likes; __n is a second variable of the same type, for the loop's own
+ * may dispose of __node; __n is a second variable of the same type, for the loop's own
  * use.
  */
 #define cds_lfs_for_each(__head, __node)						\

@@ -18,12 +18,12 @@ extern "C" {
 #endif
 
 /*
- * Returns p as it is now, for reading what it points to: inside a section, in which that stays
- * valid. What was written before p was published is seen.
+ * Returns the current value of p, for reading the object that it points to: inside a section, in
+ * which the object stays valid. Everything written before p was published is visible.
  */
 #define rcu_dereference(p)			_rcu_dereference(p)
 
-/* Publishes v in p: who reads p by rcu_dereference() sees all that was written to *v before. */
+/* Publishes v in p: readers that load p with rcu_dereference() see all earlier writes to *v. */
 #define rcu_assign_pointer(p, v)		rcu_set_pointer(&(p), (v))
 
 /* The same with p's address. */

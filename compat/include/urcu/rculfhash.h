@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A hash table that is looked up inside sections, without locks or waiting, while any number of
- * threads add, replace and delete, lock-free, and while it grows and shrinks (split-ordered lists:
- * Shalev and Shavit, JACM 53(3), 2006).
+ * A hash table: look-ups run inside sections, without locks or waiting, while any number of
+ * threads add, replace and delete nodes, lock-free, and while it grows and shrinks (split-ordered
+ * lists: Shalev and Shavit, JACM 53(3), 2006).
  *
- * Structures hold their links themselves (struct cds_lfht_node) and belong to the caller. What has
- * been deleted or replaced is freed after a grace period. Keys are the caller's too: a hash, which
- * should be well mixed in its low bits, and a function that compares.
+ * Structures hold their links themselves (struct cds_lfht_node) and belong to the caller, which
+ * frees a deleted or replaced one after a grace period. The caller also defines keys, by a hash,
+ * whose low bits should be well mixed, and a function that compares.
  *
  * All of these are called inside a section, of the flavour the table was made with, except new,
  * destroy and resize.
@@ -36,7 +36,7 @@ struct cds_lfht_node {
 	unsigned long reverse_hash;
 } __attribute__((__aligned__(8)));
 
-/* Where a lookup or a walk has come to. Good until the end of the section. */
+/* The position of a lookup or a walk. Valid until the end of the section. */
 struct cds_lfht_iter {
 	struct cds_lfht_node *node, *next;
 #ifdef CONFIG_CDS_LFHT_ITER_DEBUG
@@ -44,26 +44,26 @@ struct cds_lfht_iter {
 #endif
 };
 
-/* Returns the node that iter has come to; NULL: nothing was found, or the walk is at its end. */
+/* Returns the node at iter; NULL: nothing was found, or the walk is at its end. */
 static __inline__ struct cds_lfht_node *cds_lfht_iter_get_node(const struct cds_lfht_iter *iter)
 {
 	return iter->node;
 }
 
 /*
- * The caller's comparison: not 0 if the structure that node is in has this key. It is called inside
- * the section of the call that it is passed to.
+ * The caller's comparison: not 0 if the structure that contains node has this key. It is called
+ * inside the section of the call to which it is passed.
  */
 typedef int (*cds_lfht_match_fct)(struct cds_lfht_node *node, const void *key);
 
-/* Before a node is added. It does nothing: adding writes all there is to a node. */
+/* Prepares a node before it is added. A no-op: adding a node writes all of it. */
 static __inline__ void cds_lfht_node_init(struct cds_lfht_node *node __attribute__((__unused__)))
 {
 }
 
 /*
- * Has cds_lfht_is_node_deleted() say of a node that is in no table that it is deleted, until it is
- * added. liburcu has it since 0.14.
+ * Makes cds_lfht_is_node_deleted() report a node that is in no table as deleted, until it is
+ * added. In liburcu since 0.14.
  */
 extern void cds_lfht_node_init_deleted(struct cds_lfht_node *node);
 
@@ -77,10 +77,10 @@ enum {
 
 /*
  * Where a table's memory is from, in place of malloc() and its kin. The functions are those of the
- * standard library with `state` in front, and all of them are there. They are called by who
- * makes, resizes or destroys the table and by the library's thread that resizes tables, never in a
- * section. The structure is copied when a table is made; what state points to has to stay. liburcu
- * has it since 0.15.
+ * standard library with `state` in front, and all of them are present. They are called by threads
+ * that make, resize or destroy the table and by the library's thread that resizes tables, never in
+ * a section. The structure is copied when a table is made; the object at state must stay valid. In
+ * liburcu since 0.15.
  */
 struct cds_lfht_alloc {
 	void *(*malloc)(void *state, size_t size);
@@ -174,8 +174,8 @@ extern void cds_lfht_first(struct cds_lfht *ht, struct cds_lfht_iter *iter);
 extern void cds_lfht_next(struct cds_lfht *ht, struct cds_lfht_iter *iter);
 
 /*
- * Adds a node, whether its key is there or not; behind those of the same hash. Inside a section.
- * Lock-free, but for growing; a full fence.
+ * Adds a node, whether its key is present or not, behind those of the same hash. Inside a section.
+ * Lock-free, except for growing; a full fence.
  */
 extern void cds_lfht_add(struct cds_lfht *ht, unsigned long hash, struct cds_lfht_node *node);
 
@@ -194,16 +194,16 @@ extern struct cds_lfht_node *cds_lfht_add_replace(struct cds_lfht *ht, unsigned 
 		cds_lfht_match_fct match, const void *key, struct cds_lfht_node *node);
 
 /*
- * Puts new_node in the place of what iter has found, for all readers at one moment. Returns 0;
- * -ENOENT if that is gone, or nothing was found; -EINVAL if it has another key. Inside the section
- * in which it was found.
+ * Replaces the node that iter has found by new_node, for all readers at one moment. Returns 0;
+ * -ENOENT if that node is gone, or nothing was found; -EINVAL if it has another key. Inside the
+ * section in which it was found.
  */
 extern int cds_lfht_replace(struct cds_lfht *ht, struct cds_lfht_iter *old_iter, unsigned long hash,
 		cds_lfht_match_fct match, const void *key, struct cds_lfht_node *new_node);
 
 /*
- * Takes a node out. Returns 0 to the one caller that has, who frees it after a grace period;
- * -ENOENT to all others, and for NULL. Inside the section in which it was found.
+ * Deletes a node. Returns 0 to the one caller that has deleted it and frees it after a grace
+ * period; -ENOENT to all others, and for NULL. Inside the section in which it was found.
  */
 extern int cds_lfht_del(struct cds_lfht *ht, struct cds_lfht_node *node);
 
@@ -211,7 +211,8 @@ extern int cds_lfht_del(struct cds_lfht *ht, struct cds_lfht_node *node);
 extern int cds_lfht_is_node_deleted(const struct cds_lfht_node *node);
 
 /*
- * Gives the table so many buckets, within its limits. Blocks, for grace periods: not in a section.
+ * Resizes the table to this many buckets, within its limits. Blocks for grace periods: not in a
+ * section.
  */
 extern void cds_lfht_resize(struct cds_lfht *ht, unsigned long new_size);
 

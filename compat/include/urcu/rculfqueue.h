@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A queue of structures that hold their links themselves, lock-free on both sides (Michael and
- * Scott, PODC 1996, with grace periods in place of counted pointers). Both sides inside a section;
- * an element that has been taken out is freed or used again after a grace period.
+ * A queue of structures with embedded links, lock-free on both sides (Michael and
+ * Scott, PODC 1996, with grace periods in place of counted pointers). Both sides run inside a
+ * section; an element that was taken out is freed or reused after a grace period.
  */
 #ifndef _URCU_RCULFQUEUE_H
 #define _URCU_RCULFQUEUE_H
@@ -24,7 +24,7 @@ struct cds_lfq_node_rcu {
 	int dummy;
 };
 
-/* A queue. All of it is the library's. */
+/* A queue. All of it belongs to the library. */
 struct cds_lfq_queue_rcu {
 	struct cds_lfq_node_rcu *head, *tail;
 	void (*queue_call_rcu)(struct rcu_head *head, void (*func)(struct rcu_head *head));
@@ -34,13 +34,13 @@ struct cds_lfq_queue_rcu {
 extern void cds_lfq_node_init_rcu(struct cds_lfq_node_rcu *node);
 
 /*
- * Begins a queue. queue_call_rcu is the flavour's call_rcu: the queue frees its own elements by it.
- * Allocates; the program ends if there is no memory.
+ * Initialises a queue. queue_call_rcu is the flavour's call_rcu: the queue frees its own elements
+ * with it. Allocates; the program ends if there is no memory.
  */
 extern void cds_lfq_init_rcu(struct cds_lfq_queue_rcu *q,
 		void queue_call_rcu(struct rcu_head *head, void (*func)(struct rcu_head *head)));
 
-/* Ends a queue that no thread uses. Returns 0, or -EPERM if there is something in it. */
+/* Destroys a queue that no thread uses. Returns 0, or -EPERM if it is not empty. */
 extern int cds_lfq_destroy_rcu(struct cds_lfq_queue_rcu *q);
 
 /* Adds an element at the end. Inside a section. Lock-free. */

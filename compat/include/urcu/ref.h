@@ -47,15 +47,15 @@ static __inline__ bool _urcu_ref_get_unless(struct urcu_ref *ref, long __bar)
 }
 
 /*
- * Takes one more, by a thread that has one already. Returns false, and takes none, if there are as
- * many as there can be.
+ * Takes another reference, by a thread that already has one. Returns false, and takes none, if the
+ * count is at its maximum.
  */
 static __inline__ __attribute__((__warn_unused_result__)) bool urcu_ref_get_safe(struct urcu_ref *ref)
 {
 	return _urcu_ref_get_unless(ref, LONG_MAX);
 }
 
-/* The same; as many as there can be end the program. */
+/* The same; a count at its maximum ends the program. */
 static __inline__ void urcu_ref_get(struct urcu_ref *ref)
 {
 	if (!urcu_ref_get_safe(ref))
@@ -63,15 +63,15 @@ static __inline__ void urcu_ref_get(struct urcu_ref *ref)
 }
 
 /*
- * Takes one, by a thread that has none, and knows only that the memory is still there: in a
- * section, say. Returns false, and takes none, if the last one was given back before.
+ * Takes a reference, by a thread that has none and knows only that the memory is still valid, for
+ * example in a section. Returns false, and takes none, if the last reference is gone.
  */
 static __inline__ bool urcu_ref_get_unless_zero(struct urcu_ref *ref)
 {
 	return _urcu_ref_get_unless(ref, 0);
 }
 
-/* Gives one back. The last one calls release(ref), which frees the structure. */
+/* Drops a reference. The last drop calls release(ref), which frees the structure. */
 static __inline__ void urcu_ref_put(struct urcu_ref *ref, void (*release)(struct urcu_ref *))
 {
 	long count = uatomic_sub_return(&ref->refcount, 1);

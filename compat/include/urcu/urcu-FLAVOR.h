@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
 //@ memb
- * The flavour memb: readers without a fence, a nanosecond each; those who wait for them make up
- * for it by membarrier(2). The one to choose first.
+ * The flavour memb: readers execute no fence and take about a nanosecond; threads that wait for
+ * them make up for it with membarrier(2). Choose this one first.
 //@ mb
  * The flavour mb: readers execute two full fences each, and need nothing of the kernel.
 //@ signal
- * The flavour signal: as memb. liburcu sent signals there, and has given it up in 0.15; it is here
- * for programs that were written for it. It needs a kernel with membarrier(2).
+ * The flavour signal: like memb. liburcu sent signals here, and dropped the flavour in 0.15; it
+ * exists for programs written for it. It needs a kernel with membarrier(2).
 //@ qsbr
  * The flavour qsbr: sections cost nothing; threads announce quiescent states instead. For programs
- * whose threads can.
+ * whose threads can do so.
 //@ bp
- * The flavour bp ("bulletproof"): threads need not register. For libraries, to which the threads of
- * their callers do not belong.
+ * The flavour bp ("bulletproof"): threads need not register. For libraries, which do not control
+ * their callers' threads.
 //@ all
  *
 //@ memb mb signal
@@ -62,7 +62,7 @@ extern "C" {
 #else
 //@ memb mb bp signal
 /*
- * Enters a read-side critical section ("section"): what a pointer leads to that is read by
+ * Enters a read-side critical section ("section"): an object whose pointer is loaded with
 //@ memb mb signal
  * rcu_dereference() stays valid until the section ends. Sections nest. By registered threads.
 //@ bp
@@ -80,9 +80,9 @@ extern void urcu_@flavor@_read_unlock(void);
 extern int urcu_@flavor@_read_ongoing(void);
 //@ qsbr
 /*
- * Begin and end of a section, for the reader of the program: a thread is in one wherever it is
- * online. With optimisation no call is made, unless the program defines DEBUG_RCU: then the library
- * says which thread is offline.
+ * Mark the beginning and end of a section for whoever reads the program: a thread is in a section
+ * whenever it is online. With optimisation these compile to no call, unless the program defines
+ * DEBUG_RCU: then the library reports a thread that is offline.
  */
 extern void urcu_@flavor@_read_lock(void);
 extern void urcu_@flavor@_read_unlock(void);
@@ -101,14 +101,14 @@ extern __inline__ __attribute__((__gnu_inline__)) void urcu_@flavor@_read_unlock
 #endif
 
 /*
- * Says that the calling thread, which is online, holds no reference now. Every online thread has to
- * call it now and then, outside of sections: grace periods wait for that. Does not block.
+ * Announces that the calling thread, which is online, holds no reference now. Every online thread
+ * must call it now and then, outside of sections: grace periods wait for that. Does not block.
  */
 extern void urcu_@flavor@_quiescent_state(void);
 
 /*
- * Says that the calling thread reads nothing until it is online again: before it blocks, say. Grace
- * periods do not wait for it meanwhile. Neither blocks.
+ * Announces that the calling thread reads nothing until it is online again, for example before it
+ * blocks. Grace periods do not wait for it meanwhile. Neither blocks.
  */
 extern void urcu_@flavor@_thread_offline(void);
 extern void urcu_@flavor@_thread_online(void);
@@ -116,7 +116,7 @@ extern void urcu_@flavor@_thread_online(void);
 #endif
 
 //@ bp
-/* As the macros and functions of <urcu/pointer.h>, under names of bp's own. */
+/* Like the macros and functions of <urcu/pointer.h>, under names of bp's own. */
 #define urcu_@flavor@_dereference(p)			rcu_dereference(p)
 #define urcu_@flavor@_cmpxchg_pointer(p, old, _new)	rcu_cmpxchg_pointer((p), (old), (_new))
 #define urcu_@flavor@_xchg_pointer(p, v)		rcu_xchg_pointer((p), (v))
@@ -129,18 +129,18 @@ extern void *urcu_@flavor@_set_pointer_sym(void **p, void *v);
 
 //@ all
 /*
- * Waits until every section that is running now has ended: then nothing that was unreachable before
- * the call is in any reader's hands. Blocks. By any thread, registered or not.
+ * Waits until every section in progress has ended: then no reader holds a reference to an object
+ * that was unreachable before the call. Blocks. By any thread, registered or not.
 //@ memb mb bp signal
- * Not from inside a section, which it would wait for itself: that ends the program.
+ * Not from inside a section, which would deadlock: it aborts the program.
 //@ qsbr
- * A registered thread that is online must be in no section; to wait is a quiescent state.
+ * A registered thread that is online must be in no section; waiting is a quiescent state.
 //@ all
  */
 extern void urcu_@flavor@_synchronize_rcu(void);
 
 /*
- * A grace period that no thread waits for: start_poll has one begin, or take part in the next, and
+ * Polling for a grace period instead of waiting: start_poll starts one, or joins the next one, and
  * returns its ticket; poll_state returns whether that one has ended, and once true, always true.
 //@ memb mb signal
  * Neither blocks. By registered threads, inside a section or not.
@@ -169,38 +169,38 @@ extern void urcu_@flavor@_register_thread(void);
 
 //@ memb mb qsbr signal
 /*
- * The calling thread reads no more: after its last section, before it ends. (The end of a thread
- * that has not does it, here.)
+ * Unregisters the calling thread: after its last section, before it exits. (In this library, the
+ * exit of a thread that has not called it does the same.)
  */
 extern void urcu_@flavor@_unregister_thread(void);
 
 //@ memb mb signal
 /*
- * The library initialises itself before main(). A constructor of the program's that may run before
- * that calls this first; calling it again does no harm.
+ * The library initialises itself before main(). A constructor in the program that may run earlier
+ * must call this first; calling it again is harmless.
  */
 extern void urcu_@flavor@_init(void);
 
 //@ memb mb qsbr signal
-/* For programs that call it at their end: nothing is left to be undone. */
+/* For programs that call it when they end: there is nothing to clean up. */
 extern void urcu_@flavor@_exit(void);
 
 //@ bp
 /*
- * Around fork(), by the thread that calls it, if its child is to read: before, then in the parent
- * and in the child. No signal handler runs in the calling thread meanwhile.
+ * Call these around fork(), in the thread that calls it, if its child reads: before it, then in the
+ * parent and in the child. No signal handler may run in the calling thread meanwhile.
  */
 extern void urcu_@flavor@_before_fork(void);
 extern void urcu_@flavor@_after_fork_parent(void);
 extern void urcu_@flavor@_after_fork_child(void);
 
 /*
- * Registers the calling thread ahead, so that its first section is as cheap as the others; more
- * than once does no harm. The end of the thread undoes it.
+ * Registers the calling thread in advance, so that its first section is as cheap as the others;
+ * calling it again is harmless. The exit of the thread unregisters it.
  */
 extern void urcu_@flavor@_register_thread(void);
 
-/* What other flavours' threads have to do. Nothing here; for programs that are written for any. */
+/* What threads of other flavours must do. No-ops here, for programs written for any flavour. */
 static __inline__ void urcu_@flavor@_unregister_thread(void)
 {
 }
@@ -211,7 +211,7 @@ static __inline__ void urcu_@flavor@_init(void)
 
 //@ memb mb signal
 /*
- * What only QSBR's threads have to do. Nothing here; for programs that are written for any flavour.
+ * What only threads of qsbr must do. No-ops here, for programs written for any flavour.
  */
 //@ memb mb bp signal
 static __inline__ void urcu_@flavor@_quiescent_state(void)
@@ -242,7 +242,7 @@ static __inline__ void urcu_@flavor@_thread_online(void)
 
 #endif
 
-/* Included before without the short names, and now with them. */
+/* Included earlier without the short names, and now with them. */
 #if defined(URCU_API_MAP) && !defined(rcu_read_lock)
 #include <urcu/map/urcu-@flavor@.h>
 #endif

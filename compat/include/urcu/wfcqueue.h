@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A queue of structures that hold their links themselves. Adding is wait-free: one exchange. Taking
- * needs mutual exclusion among those who take: cds_wfcq_dequeue_lock() and the functions of
- * cds_wfcq_head with a lock in it, or the caller's own. cds_wfcq_enqueue() and cds_wfcq_empty()
- * need none, ever. Head and tail are apart so that they may lie on lines apart.
+ * A queue of structures with embedded links. Adding an element is wait-free: one exchange. Threads
+ * that take elements must exclude each other: with cds_wfcq_dequeue_lock() and the functions of
+ * cds_wfcq_head, which contains a lock, or with a lock of the caller's own. cds_wfcq_enqueue() and
+ * cds_wfcq_empty() never need one. Head and tail are separate, so they can be on different lines.
  *
- * "Blocking": an element whose adding is half done is waited for. "Nonblocking":
- * CDS_WFCQ_WOULDBLOCK instead. Two underscores: for either head, and the caller sees to mutual
- * exclusion.
+ * "Blocking" functions wait for an element that is only half added; "nonblocking" ones return
+ * CDS_WFCQ_WOULDBLOCK instead. Functions with two underscores take either head; their caller
+ * ensures mutual exclusion.
  */
 #ifndef _URCU_WFCQUEUE_H
 #define _URCU_WFCQUEUE_H
@@ -23,10 +23,10 @@
 extern "C" {
 #endif
 
-/* What a nonblocking function returns where the blocking one would wait. */
+/* What a nonblocking function returns if the blocking one would wait. */
 #define CDS_WFCQ_WOULDBLOCK	((struct cds_wfcq_node *) -1UL)
 
-/* What a splice has done, and found: the source was empty; the destination was, or was not. */
+/* The result of a splice: the source was empty; the destination was, or was not. */
 enum cds_wfcq_ret {
 	CDS_WFCQ_RET_WOULDBLOCK = -1,
 	CDS_WFCQ_RET_DEST_EMPTY = 0,
@@ -68,11 +68,11 @@ _URCU_EITHER(cds_wfcq_head, h)
 /* Prepares an element; to be called before it is added. Does not block. */
 extern void cds_wfcq_node_init(struct cds_wfcq_node *node);
 
-/* Begin and end of a queue with a lock. At its end no thread uses it, and nothing is in it. */
+/* Initialise and destroy a queue with a lock. It is destroyed when it is empty and unused. */
 extern void cds_wfcq_init(struct cds_wfcq_head *head, struct cds_wfcq_tail *tail);
 extern void cds_wfcq_destroy(struct cds_wfcq_head *head, struct cds_wfcq_tail *tail);
 
-/* Begins a queue without a lock, which needs no end. */
+/* Initialises a queue without a lock, which need not be destroyed. */
 extern void __cds_wfcq_init(struct __cds_wfcq_head *head, struct cds_wfcq_tail *tail);
 
 /* Returns whether the queue is empty at this moment. By any thread, under no lock; never blocks. */
@@ -80,19 +80,19 @@ extern bool cds_wfcq_empty(cds_wfcq_head_const_ptr_t head, const struct cds_wfcq
 
 /*
  * Adds an element at the end. Returns false if the queue was empty before. Wait-free, by any
- * thread, under no lock. A full fence comes first: what was written before is seen by who takes
- * it.
+ * thread, under no lock. A full fence comes first: the thread that takes the element sees
+ * everything written before.
  */
 extern bool cds_wfcq_enqueue(cds_wfcq_head_ptr_t head, struct cds_wfcq_tail *tail,
 		struct cds_wfcq_node *node);
 
-/* Lock and unlock the head's mutex, which excludes others who take or walk. */
+/* Lock and unlock the head's mutex, which excludes other threads that take or walk. */
 extern void cds_wfcq_dequeue_lock(struct cds_wfcq_head *head, struct cds_wfcq_tail *tail);
 extern void cds_wfcq_dequeue_unlock(struct cds_wfcq_head *head, struct cds_wfcq_tail *tail);
 
 /*
- * Takes the first element out and returns it, or NULL; under the head's lock, which they take. The
- * second one says in *state whether it was the last (CDS_WFCQ_STATE_LAST). Block.
+ * Take the first element and return it, or NULL; they take the head's lock. The
+ * second one sets *state if it was the last element (CDS_WFCQ_STATE_LAST). Block.
  */
 extern struct cds_wfcq_node *cds_wfcq_dequeue_blocking(struct cds_wfcq_head *head,
 		struct cds_wfcq_tail *tail);
@@ -108,8 +108,8 @@ extern enum cds_wfcq_ret cds_wfcq_splice_blocking(struct cds_wfcq_head *dest_q_h
 		struct cds_wfcq_tail *src_q_tail);
 
 /*
- * The same without the lock: the caller sees to it that no other thread takes from the queue or
- * walks it. The blocking ones wait for an element whose adding is half done; the others return
+ * The same without the lock: the caller ensures that no other thread takes from the queue or
+ * walks it. The blocking ones wait for an element that is only half added; the others return
  * CDS_WFCQ_WOULDBLOCK then, or CDS_WFCQ_RET_WOULDBLOCK.
  */
 extern struct cds_wfcq_node *__cds_wfcq_dequeue_blocking(cds_wfcq_head_ptr_t head,
@@ -128,8 +128,8 @@ extern enum cds_wfcq_ret __cds_wfcq_splice_nonblocking(cds_wfcq_head_ptr_t dest_
 		struct cds_wfcq_tail *src_q_tail);
 
 /*
- * Walking without taking: return the first element, and the one after node, or NULL. The caller
- * sees to it that no thread takes anything meanwhile.
+ * Walk without taking: return the first element, and the one after node, or NULL. The caller
+ * ensures that no thread takes anything meanwhile.
  */
 extern struct cds_wfcq_node *__cds_wfcq_first_blocking(cds_wfcq_head_ptr_t head,
 		struct cds_wfcq_tail *tail);
@@ -141,8 +141,8 @@ extern struct cds_wfcq_node *__cds_wfcq_next_nonblocking(cds_wfcq_head_ptr_t hea
 		struct cds_wfcq_tail *tail, struct cds_wfcq_node *node);
 
 /*
- * Loops: node is each element in turn, from the first on. In the one with _safe the body may do
- * with node what it likes; n is a second variable of the same type, for the loop's own use.
+ * Loops: node is each element in turn, from the first on. In the one with _safe the body may
+ * dispose of node; n is a second variable of the same type, for the loop's own use.
  */
 #define __cds_wfcq_for_each_blocking(head, tail, node)					\
 	for (node = __cds_wfcq_first_blocking((head), (tail)); node != NULL;		\

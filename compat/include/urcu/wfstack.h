@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A stack of structures that hold their links themselves. Pushing is wait-free: one exchange.
- * Popping needs mutual exclusion among those who pop: cds_wfs_pop_lock() and the functions of
- * cds_wfs_stack, or the caller's own; taking all at once needs none, if no thread pops one by one
- * meanwhile.
+ * A stack of structures with embedded links. Pushing is wait-free: one exchange.
+ * Threads that pop must exclude each other: with cds_wfs_pop_lock() and the functions of
+ * cds_wfs_stack, or with a lock of the caller's own; taking all elements at once needs none, if no
+ * thread pops single elements meanwhile.
  *
- * "Blocking": an element whose pushing is half done is waited for. "Nonblocking":
- * CDS_WFS_WOULDBLOCK instead. Two underscores: for either stack, and the caller sees to mutual
- * exclusion.
+ * "Blocking" functions wait for an element that is only half pushed; "nonblocking" ones return
+ * CDS_WFS_WOULDBLOCK instead. Functions with two underscores take either stack; their caller
+ * ensures mutual exclusion.
  */
 #ifndef _URCU_WFSTACK_H
 #define _URCU_WFSTACK_H
@@ -22,7 +22,7 @@
 extern "C" {
 #endif
 
-/* What a nonblocking function returns where the blocking one would wait. */
+/* What a nonblocking function returns if the blocking one would wait. */
 #define CDS_WFS_WOULDBLOCK	((void *) -1UL)
 
 /* Flags of *state: the element popped was the last one. */
@@ -35,7 +35,7 @@ struct cds_wfs_node {
 	struct cds_wfs_node *next;
 };
 
-/* What has been taken all at once: to be walked by cds_wfs_first() and _next. */
+/* The elements taken all at once, to be walked with cds_wfs_first() and _next. */
 struct cds_wfs_head {
 	struct cds_wfs_node node;
 };
@@ -59,11 +59,11 @@ _URCU_EITHER(cds_wfs_stack, s)
 /* Prepares an element; to be called before it is pushed. Does not block. */
 extern void cds_wfs_node_init(struct cds_wfs_node *node);
 
-/* Begin and end of a stack with a lock. At its end no thread uses it. */
+/* Initialise and destroy a stack with a lock. It is destroyed when no thread uses it. */
 extern void cds_wfs_init(struct cds_wfs_stack *s);
 extern void cds_wfs_destroy(struct cds_wfs_stack *s);
 
-/* Begins a stack without a lock, which needs no end. */
+/* Initialises a stack without a lock, which need not be destroyed. */
 extern void __cds_wfs_init(struct __cds_wfs_stack *s);
 
 /* Returns whether the stack is empty at this moment. By any thread, under no lock; never blocks. */
@@ -76,8 +76,8 @@ extern bool cds_wfs_empty(cds_wfs_stack_const_ptr_t u_stack);
 extern int cds_wfs_push(cds_wfs_stack_ptr_t u_stack, struct cds_wfs_node *node);
 
 /*
- * Takes the element that was pushed last and returns it, or NULL; under the stack's lock, which
- * they take. The second one says in *state whether it was the last one left (CDS_WFS_STATE_LAST).
+ * Take the element that was pushed last and return it, or NULL; they take the stack's lock.
+ * The second one sets *state if no other element was left (CDS_WFS_STATE_LAST).
  * Block.
  */
 extern struct cds_wfs_node *cds_wfs_pop_blocking(struct cds_wfs_stack *s);
@@ -87,21 +87,21 @@ extern struct cds_wfs_node *cds_wfs_pop_with_state_blocking(struct cds_wfs_stack
 extern struct cds_wfs_head *cds_wfs_pop_all_blocking(struct cds_wfs_stack *s);
 
 /*
- * Walking what has been taken all at once: return its first element, and the one after node, or
- * NULL. No other thread has it. The nonblocking one returns CDS_WFS_WOULDBLOCK where the other
+ * Walk the elements taken all at once: return the first one, and the one after node, or
+ * NULL. No other thread has them. The nonblocking one returns CDS_WFS_WOULDBLOCK if the other
  * would wait.
  */
 extern struct cds_wfs_node *cds_wfs_first(struct cds_wfs_head *head);
 extern struct cds_wfs_node *cds_wfs_next_blocking(struct cds_wfs_node *node);
 extern struct cds_wfs_node *cds_wfs_next_nonblocking(struct cds_wfs_node *node);
 
-/* Lock and unlock the stack's mutex, which excludes others who pop. */
+/* Lock and unlock the stack's mutex, which excludes other threads that pop. */
 extern void cds_wfs_pop_lock(struct cds_wfs_stack *s);
 extern void cds_wfs_pop_unlock(struct cds_wfs_stack *s);
 
 /*
- * The same without the lock: the caller sees to it that no other thread pops. The blocking ones
- * wait for an element whose pushing is half done; the others return CDS_WFS_WOULDBLOCK then.
+ * The same without the lock: the caller ensures that no other thread pops. The blocking ones
+ * wait for an element that is only half pushed; the others return CDS_WFS_WOULDBLOCK then.
  */
 extern struct cds_wfs_node *__cds_wfs_pop_blocking(cds_wfs_stack_ptr_t u_stack);
 extern struct cds_wfs_node *__cds_wfs_pop_with_state_blocking(cds_wfs_stack_ptr_t u_stack, int *state);
@@ -110,8 +110,8 @@ extern struct cds_wfs_node *__cds_wfs_pop_with_state_nonblocking(cds_wfs_stack_p
 extern struct cds_wfs_head *__cds_wfs_pop_all(cds_wfs_stack_ptr_t u_stack);
 
 /*
- * Loops: node is each element that was taken, in turn. In the one with _safe the body may do with
- * node what it likes; n is a second variable of the same type, for the loop's own use.
+ * Loops: node is each element that was taken, in turn. In the one with _safe the body may
+ * dispose of node; n is a second variable of the same type, for the loop's own use.
  */
 #define cds_wfs_for_each_blocking(head, node)						\
 	for (node = cds_wfs_first(head); node != NULL; node = cds_wfs_next_blocking(node))

@@ -1,10 +1,10 @@
-//! Engines of kernels: which CPU notices quiescent states, and what is done until all have passed
-//! one.
+//! Engines for kernels: how they learn of quiescent states, and what they do until every CPU has
+//! passed one.
 //!
-//! The library's machine, [`grace::Machine`], looks into the words of readers. A kernel has no such
+//! The library's machine, [`grace::Machine`], scans the words of readers. A kernel has no such
 //! words: its readers cannot be preempted, so a CPU that passes through its scheduler, or is
-//! interrupted in user mode or idle, is in none of them. The engines here live on such reports.
-//! Each is a *detector* of quiescent states with a *policy* of when to start, scan again and force:
+//! interrupted in user mode or idle, is in no section. These engines rely on such reports. Each is
+//! a *detector* of quiescent states with a *policy* of when to start, scan again and force:
 //!
 //! | engine | detector | policy | after |
 //! |---|---|---|---|
@@ -16,20 +16,20 @@
 //! | [`tree::Tree`] | a combining tree of masks | limits of age | Tree RCU, 3.15 to today |
 //! | [`on_demand::OnDemand`] | counters, scanned | what is demanded, and a budget | ours |
 //!
-//! The library runs none of them. They share with it what `grace` says of sequences, callbacks in
-//! segments, urgency and the limit of memory, and nothing of its policies.
+//! The library runs none of them. They share with it `grace`'s sequences, segmented callbacks,
+//! urgency and memory limit, but none of its policies.
 //!
-//! An engine is notified of what happens on a CPU ([`Engine`]) and asks for what it wants done
-//! ([`Host`]). It has no clock: time is what it asked its timer to wait, and the ticks it is
-//! notified of. The simulator and the explorer step through this very code. What a step touches it
-//! tells ([`Host::touch`]), so that a driver can charge for it, and whose cache has to give it
-//! away.
+//! An engine is notified of events on a CPU ([`Engine`]) and asks for actions ([`Host`]). It has no
+//! clock: time is what it asked its timer to wait, and the ticks of which it is notified. The
+//! simulator and the explorer step through this very code. An engine reports which cache lines a
+//! step accesses ([`Host::touch`]), so that a driver can charge for them, and for the caches that
+//! lose them.
 //!
-//! An engine allocates nothing: whoever makes it says where its arrays are ([`store`]).
+//! An engine allocates nothing: its creator provides its arrays ([`store`]).
 //!
-//! Each lists its steps that can be left out in a constant `STEPS`; those that only save time in
-//! `STEPS_FOR_SPEED` ([`grace::steps`]). The explorer must find the harm in each of the first, and
-//! none in the others.
+//! Each engine lists the steps that can be removed in a constant `STEPS`, and those that only save
+//! time in `STEPS_FOR_SPEED` ([`grace::steps`]). The explorer must find the harm of removing each
+//! of the first, and none for the others.
 
 mod alarm;
 mod callbacks;
@@ -46,7 +46,7 @@ pub use counters::Start;
 
 use grace::Urgency;
 
-/// What a CPU was doing when the tick came.
+/// What a CPU was doing when the tick arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mode {
     /// Running a program: in no read-side critical section.
@@ -60,9 +60,9 @@ pub enum Mode {
 /// A callback, as far as an engine must know it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Callback {
-    /// Whether somebody waits for it.
+    /// Whether a thread waits for it.
     pub urgency: Urgency,
-    /// The memory that it will give back.
+    /// The memory that it will free, in bytes.
     pub bytes: u32,
 }
 
@@ -103,18 +103,18 @@ pub trait Host {
     fn resched(&mut self, cpu: usize);
     /// Run the `count` oldest callbacks that were queued on `owner`, here.
     fn invoke(&mut self, owner: usize, count: u64);
-    /// Call [`Engine::timer`] in so many jiffies (at least 1), on whatever CPU. Asking again
-    /// replaces what was asked before; the engine has one timer.
+    /// Call [`Engine::timer`] in this many jiffies (at least 1), on any CPU. Asking again replaces
+    /// the previous request; the engine has one timer.
     fn timer(&mut self, jiffies: u32);
-    /// What was asked of the timer is not needed any more. Should it come all the same, nothing is
-    /// lost but the time.
+    /// The request to the timer is no longer needed. If the timer fires all the same, only time is
+    /// lost.
     fn timer_off(&mut self) {}
-    /// A line of the engine's is used.
+    /// The engine accesses one of its cache lines.
     fn touch(&mut self, line: Line, access: Access);
     /// Whether the engine has lately had more than its share of CPU time, for work in the
     /// background.
     fn is_over_budget(&self) -> bool;
-    /// A grace period begins; `of` tells those of different CPUs apart, where each has its own.
+    /// A grace period begins; `of` distinguishes those of different CPUs, if each CPU has its own.
     fn began(&mut self, of: usize);
     /// It has ended.
     fn ended(&mut self, of: usize);
@@ -137,9 +137,9 @@ pub trait Engine: core::fmt::Debug {
     fn context_switch(&mut self, cpu: usize, host: &mut dyn Host);
     /// The tick interrupts `cpu`; in user mode or idle that is a quiescent state.
     fn tick(&mut self, cpu: usize, mode: Mode, host: &mut dyn Host);
-    /// What [`Host::raise`] asked for.
+    /// The call that [`Host::raise`] asked for.
     fn softirq(&mut self, cpu: usize, host: &mut dyn Host);
-    /// What [`Host::timer`] asked for; it happens to run on `cpu`, outside of any section.
+    /// The call that [`Host::timer`] asked for; it runs on `cpu`, outside of any section.
     fn timer(&mut self, cpu: usize, host: &mut dyn Host) {
         let _ = (cpu, host);
     }
@@ -154,6 +154,6 @@ pub trait Engine: core::fmt::Debug {
     fn exit_eqs(&mut self, cpu: usize, host: &mut dyn Host);
     /// Whether the grace period in progress (that of `of`) still waits for `cpu`. For observers.
     fn is_holdout(&self, of: usize, cpu: usize) -> bool;
-    /// How many callbacks that were queued on `cpu` have not been run.
+    /// The number of callbacks queued on `cpu` that have not run.
     fn waiting(&self, cpu: usize) -> u64;
 }

@@ -42,7 +42,7 @@ use super::mask::Mask;
 use super::store::Store;
 use super::{Access, Callback, Engine, Host, Line, Mode};
 
-/// What [`OnDemand`] must not leave out.
+/// The steps that [`OnDemand`] must not leave out.
 pub const STEPS: &[&str] = &[
     "snapshot",
     "wait-for-all-cpus",
@@ -56,7 +56,7 @@ pub const STEPS: &[&str] = &[
     "run-the-rest",
 ];
 
-/// What it may leave out, and be slower, or hold more memory.
+/// The steps that it may leave out at the cost of speed or memory.
 pub const STEPS_FOR_SPEED: &[&str] = &[
     "force",
     "look-on-tick",

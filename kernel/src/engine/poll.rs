@@ -16,7 +16,7 @@ use super::mask::Mask;
 use super::store::Store;
 use super::{Access, Callback, Engine, Host, Line, Mode};
 
-/// What [`Global`] and [`PerCpu`] must not leave out.
+/// The steps that [`Global`] and [`PerCpu`] must not leave out.
 pub const STEPS: &[&str] = &[
     "snapshot",
     "wait-for-all-cpus",
@@ -28,20 +28,20 @@ pub const STEPS: &[&str] = &[
     "return-from-eqs",
 ];
 
-/// What they may leave out, and be slower: forcing, and leaving out CPUs in an extended quiescent
-/// state.
+/// The steps that they may leave out at the cost of speed: forcing, and skipping CPUs in an
+/// extended quiescent state.
 pub const STEPS_FOR_SPEED: &[&str] = &["force", "pass-over-eqs"];
 
 /// The lock, the lists, the mask and the snapshots of [`Global`].
 const SHARED: Line = Line::Global(0);
 
-/// All CPUs use one line for the lock and the lists of [`Global`]. Left out, it costs as if each
-/// had its own, and nothing else changes.
+/// All CPUs use one line for the lock and the lists of [`Global`]. Without this step the costs are
+/// as if each had its own, and nothing else changes.
 pub const ONE_LIST: &str = "one-list";
 
 /// One list for all CPUs, under one lock; the CPU that queues first polls for all.
 ///
-/// A look is linear in the CPUs that are waited for, the start of a grace period in all.
+/// A scan is linear in the CPUs that it waits for, the start of a grace period in all CPUs.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Global<A: Store, S: Steps = Intact> {
     steps: S,
@@ -207,11 +207,11 @@ struct Own<A: Store> {
     snapshots: A::Of<u32>,
 }
 
-/// Lists and grace periods of its own for each CPU.
+/// Separate lists and grace periods for each CPU.
 ///
 /// No lock and no list is shared, and callbacks run where they were queued; but each of up to N
-/// grace periods at a time forces all N CPUs. Memory is quadratic in their number: 64 MiB for
-/// 4,096. A start is linear in the CPUs, a look in those that have passed since the last one.
+/// concurrent grace periods forces all N CPUs. Memory is quadratic in the number of CPUs: 64 MiB
+/// for 4,096. A start is linear in the CPUs, a scan in those that have passed since the last one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PerCpu<A: Store, S: Steps = Intact> {
     steps: S,

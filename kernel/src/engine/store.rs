@@ -9,18 +9,18 @@ pub trait Item: Clone + Debug + Eq + Hash {}
 
 impl<T: Clone + Debug + Eq + Hash> Item for T {}
 
-/// Memory for an engine over so many CPUs.
+/// Memory for an engine over a given number of CPUs.
 pub trait Store: Copy + Debug + Eq + Hash {
-    /// Values of one type, as many as were asked for.
+    /// An array of values of one type, of the requested length.
     type Of<T: Item>: Item + Deref<Target = [T]> + DerefMut;
 
-    /// How many values there may be of a type, at most.
+    /// The largest number of values of a type.
     const CAPACITY: usize;
 
     /// The number of CPUs.
     fn cpus(self) -> usize;
 
-    /// So many times this value; [`CAPACITY`](Self::CAPACITY) times, if that is less.
+    /// An array of `count` copies of a value; [`CAPACITY`](Self::CAPACITY) copies, if that is less.
     fn of<T: Item>(self, count: usize, value: T) -> Self::Of<T>;
 }
 

@@ -17,7 +17,7 @@ use super::mask::Mask;
 use super::store::Store;
 use super::{Access, Callback, Engine, Host, Line, Mode};
 
-/// What [`Tick`] must not leave out.
+/// The steps that [`Tick`] must not leave out.
 pub const STEPS: &[&str] = &[
     "snapshot",
     "wait-for-all-cpus",
@@ -30,7 +30,7 @@ pub const STEPS: &[&str] = &[
     "raise-sleepers",
 ];
 
-/// What it may leave out, and be slower: nothing.
+/// The steps that it may leave out at the cost of speed: none.
 pub const STEPS_FOR_SPEED: &[&str] = &[];
 
 /// The mutex, the numbers and the mask.
@@ -50,7 +50,7 @@ struct Own {
     snapshot: Option<u32>,
 }
 
-/// The engine. Every function is constant in time, but that the start of a batch is linear in
+/// The engine. Every function takes constant time, except that the start of a batch is linear in
 /// the CPUs.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Tick<A: Store, S: Steps = Intact> {

@@ -67,20 +67,20 @@ const WAKE: &str = "wake-those-without-ticks";
 /// The tick raises the softirq when there is something to report.
 const REPORT: &str = "report-at-tick";
 
-/// What [`Tree`] must not leave out. Without one of the first six callbacks run too early; without
-/// one of the others some may never run.
+/// The steps that [`Tree`] must not leave out. Without one of the first six, callbacks run too
+/// early; without one of the others, some may never run.
 pub const STEPS: &[&str] =
     &[FULL, FORGET, SIBLINGS, OWN, SNAPSHOT, LEAVE, SCAN_AGAIN, WAKE, REPORT];
 
-/// How many of [`STEPS`], from the first, are there for safety; the others are for progress.
+/// The number of [`STEPS`], from the first, that ensure safety; the others ensure progress.
 pub const STEPS_OF_SAFETY: usize = 6;
 
-/// What it may leave out, and be slower: a CPU that finds its grace period over and its callbacks
-/// still waiting asks again.
+/// The steps that it may leave out at the cost of speed: a CPU that finds its grace period ended
+/// and its callbacks still waiting asks again.
 pub const STEPS_FOR_SPEED: &[&str] = &[REMEMBER];
 
 /// What [`Variant::V1`] and [`Variant::V2`] do about the holdouts of an old grace period: flag them
-/// and interrupt them. Left out, they do what 3.15 does.
+/// and interrupt them. Without these steps they behave as 3.15 does.
 pub const FLAG: &str = "flag-holdouts";
 /// See [`FLAG`].
 pub const INTERRUPT: &str = "interrupt-holdouts";
@@ -97,8 +97,8 @@ pub(crate) struct Plan<A: Store, S: Steps> {
 /// Tree RCU.
 ///
 /// Beginning and ending a grace period, and a scan, take time linear in the number of nodes (and,
-/// for a scan, of holdouts); they happen in whatever call leads to them. All else is constant, or
-/// linear in the height of the tree.
+/// for a scan, of holdouts), in whichever call triggers them. Everything else takes constant time,
+/// or time linear in the height of the tree.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Tree<A: Store, S: Steps = Intact> {
     plan: Plan<A, S>,
@@ -115,8 +115,8 @@ impl<A: Store> Tree<A> {
 }
 
 impl<A: Store, S: Steps> Tree<A, S> {
-    /// The same after some grace periods, possibly without one of its [`STEPS`]. Tests begin right
-    /// before the counter wraps.
+    /// Like [`new`](Self::new), after some grace periods, possibly without one of its [`STEPS`].
+    /// Tests begin right before the counter wraps.
     pub fn starting_at(sequence: Sequence, options: Options, store: A, steps: S) -> Self {
         let sequence = sequence.end();
         let cpus = store.cpus();
@@ -128,8 +128,8 @@ impl<A: Store, S: Steps> Tree<A, S> {
         }
     }
 
-    /// The same, where these CPUs have no tick while a single program runs (`nohz_full`). Those out
-    /// of range are ignored. Meant for an engine that has not been notified of anything yet.
+    /// Marks CPUs that have no tick while a single program runs (`nohz_full`). Those out of range
+    /// are ignored. For an engine that has not been notified of anything yet.
     #[must_use]
     pub fn with_tickless(mut self, cpus: impl IntoIterator<Item = usize>) -> Self {
         for cpu in cpus {
@@ -138,7 +138,7 @@ impl<A: Store, S: Steps> Tree<A, S> {
         self
     }
 
-    /// Which grace period is in progress, or was the last.
+    /// The grace period in progress, or the last one.
     pub const fn sequence(&self) -> Sequence {
         self.shared.sequence
     }

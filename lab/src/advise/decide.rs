@@ -122,8 +122,8 @@ pub(super) fn too_noisy(
             Some(percent) if percent <= BOUND_MAX_PERCENT => {}
             Some(percent) => {
                 return Some(format!(
-                    "up to {percent:.0} % may be lost with the simplest of those that seem equal, \
-                     more than {BOUND_MAX_PERCENT} %; {}",
+                    "the simplest of the designs that seem equal may lose up to {percent:.0} % of \
+                     the best speed, more than {BOUND_MAX_PERCENT} %; {}",
                     counted()
                 ));
             }

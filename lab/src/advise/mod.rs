@@ -39,16 +39,16 @@ pub(crate) use simplicity::help as simplest;
 /// The arguments of `rcu advise`, as typed.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct AdviseArgs {
-    /// Be done within 15 seconds: fewer keys, fewer slices, coarser verdicts
+    /// Finish within 15 seconds: fewer keys, fewer slices, coarser verdicts
     #[arg(long)]
     quick: bool,
-    /// Draw the operations and the order of the slices from this seed
+    /// Use this seed for the operations and the order of the slices
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// Leave a part out; may be given twice
     #[arg(long, value_name = "PART", value_enum)]
     skip: Vec<Part>,
-    /// Measure for so many minutes, unless it is clear before which designs are equal
+    /// Measure for this many minutes, or until it is clear which designs are equal
     #[arg(long, value_name = "N", value_parser = within(1..=1440))]
     minutes: Option<u32>,
     #[command(flatten)]

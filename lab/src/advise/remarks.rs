@@ -44,7 +44,7 @@ pub(super) fn code(choice: &Place) -> (String, &'static str) {
         Some(KeyIndex::Fixed) => "key, in a map that does not change",
         _ => return (format!("{name} in a program of its own{path}:"), program),
     };
-    (format!("{name} as one place; a table has one for each {index}{path}:"), program)
+    (format!("{name} as a single cell; a table has one for each {index}{path}:"), program)
 }
 
 /// Values above this are large: they take more than two cache lines, which CPUs fetch in pairs.
@@ -79,11 +79,11 @@ mod tests {
             of(Workload { kind, value_bytes, churn_percent, ..Workload::built_in() })
         };
         let all = [
-            (workload(Kind::Table, 64, 0.0), "A fixed index, for nothing: "),
+            (workload(Kind::Table, 64, 0.0), "A fixed index, free of charge: "),
             (workload(Kind::Table, 64, 5.0), "Left out: mutex-per-value. Its locks"),
             (workload(Kind::Table, 64, 5.0), "Buckets: "),
             (workload(Kind::Config, 4096, 0.0), ". They copy the value for each reader"),
-            (workload(Kind::Queue, 64, 0.0), "A stack gives values back in another order"),
+            (workload(Kind::Queue, 64, 0.0), "A stack returns values in a different order"),
         ];
         for (text, expected) in all {
             assert!(text.contains(expected) && !text.contains('{'), "{expected}: {text}");

@@ -110,7 +110,7 @@ impl Report {
         paragraphs.extend(remarks::large_values(&self.workload));
         if self.cut_short {
             paragraphs.push(
-                "Time was up before every setting was tried; with --minutes N all are.".to_owned(),
+                "Time ran out before every setting was tried; --minutes N tries all.".to_owned(),
             );
         }
         paragraphs
@@ -128,8 +128,8 @@ impl Report {
             (cost("cpu_local_lock"), cost("read_lock"), cost("rcu_read"))
         {
             known.push(format!(
-                "What is known: by one thread alone a lock takes {lock}, a read lock {shared}, and \
-                 an RCU read {rcu}."
+                "Known all the same: with a single thread a lock takes {lock}, a read lock \
+                 {shared}, and an RCU read {rcu}."
             ));
         }
         let is_out = |name: &&str| {
@@ -140,7 +140,7 @@ impl Report {
         let out: Vec<&str> = names.filter(is_out).collect();
         if !out.is_empty() {
             known.push(format!(
-                "With {} % reads these are slower than the best by more than {:.0} %: {}.",
+                "At {} % reads these are slower than the best by more than {:.0} %: {}.",
                 units::percent(self.workload.reads_percent),
                 100.0 * (ZONE - 1.0),
                 verdict::listed(&out)

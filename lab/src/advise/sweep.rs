@@ -133,8 +133,8 @@ pub(super) fn read_shares(own: f64) -> Vec<f64> {
 impl Flip {
     fn sentence(&self) -> String {
         format!(
-            "The answer flips {}: there {} is first with {} million operations a second, {} times \
-             those of {}.",
+            "The answer flips {}: there {} is first with {} million operations per second, {} \
+             times as many as {}.",
             self.over.setting(self.value),
             self.design,
             units::figures(self.throughput / 1e6),
@@ -244,7 +244,7 @@ impl Sweep {
         };
         say("The answer is the same", &same);
         say("Faster than it:", &faster);
-        say("About as fast, and less to ask of its users:", &simpler);
+        say("Simpler and about as fast:", &simpler);
         sentences
     }
 

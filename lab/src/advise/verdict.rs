@@ -116,7 +116,7 @@ fn what_to_take(advice: &Advice<'_>, is_one_of_several: bool) -> String {
     let lock = places.iter().find(|place| is_plain_lock(place));
     if let Some(lock) = lock.filter(|lock| !lock.standing.is_in_set()) {
         text.push_str(&format!(
-            " It does {} times the operations of {}, the best single lock.",
+            " It completes {} times as many operations as {}, the best single lock.",
             units::figures(choice.throughput.median / lock.throughput.median),
             lock.design.name
         ));
@@ -140,7 +140,7 @@ fn price(choice: &Place, value_bytes: u32) -> Option<String> {
     if choice.unreclaimed_peak > 0 {
         let bytes = choice.unreclaimed_peak * u64::from(value_bytes);
         text.push_str(&format!(
-            " Replaced values wait to be freed: at most {} did at once, {} of values.",
+            " Replaced values wait to be freed: at most {} at once, {} of values.",
             units::count(choice.unreclaimed_peak),
             units::bytes(bytes)
         ));
@@ -164,7 +164,7 @@ fn when_not(choice: &Place, places: &[Place]) -> String {
         let advantage = choice.throughput.median / lock.throughput.median;
         if advantage < ADVANTAGE_WORTH_IT {
             text.push_str(&format!(
-                " And think twice: {} reaches {} % of its speed without any of that.",
+                " And think twice: {} reaches {} % of its speed without any of these drawbacks.",
                 lock.design.name,
                 units::figures(100.0 / advantage)
             ));
@@ -255,7 +255,7 @@ mod tests {
         ];
         let sweep = Sweep { over: Over::ReadsPercent, own: 99.0, points };
         let text = told(&own(), &[sweep]);
-        assert!(text.contains("less to ask of its users: std-rwlock at 50 % reads."), "{text}");
+        assert!(text.contains("Simpler and about as fast: std-rwlock at 50 % reads."), "{text}");
     }
 
     #[test]
@@ -265,7 +265,7 @@ mod tests {
         let far = [place("quiescence", 1, 10.0), place("std-rwlock", 2, 1.0)];
         let text = told(&far, &[]);
         assert!(!text.contains("think twice"), "{text}");
-        assert!(text.contains("10.0 times the operations of std-rwlock"), "{text}");
+        assert!(text.contains("10.0 times as many operations as std-rwlock"), "{text}");
     }
 
     #[test]

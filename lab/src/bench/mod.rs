@@ -39,32 +39,31 @@ enum What {
     Read(Cases),
     /// A grace period: alone, with a busy reader, with idle threads
     ///
-    /// There are 200 idle threads, and then 10,000.
+    /// With 200 idle threads, and then with 10,000.
     Gp(GpArgs),
     /// An update: replace an object of 64 bytes and retire the old one
     ///
-    /// And all that comes with it: readers' tails, a hash table, callbacks, memory, a reader that
-    /// stalls.
+    /// Also readers' tail latency, a hash table, callbacks, memory, and a reader that stalls.
     #[command(mut_arg("cases", |arg| arg.value_parser(parser(&SUITES.update.groups))))]
     Update(Cases),
     /// The engines of a domain on a path-lookup cache
     ///
-    /// The time, the CPU share and the latencies of each.
+    /// Reports the time, the CPU share and the latencies of each.
     #[command(mut_arg("cases", |arg| arg.value_parser(parser(&SUITES.engines.groups))))]
     Engines(EnginesArgs),
     /// Sleepable domains (SRCU): sections, grace periods, memory
     ///
-    /// Grace periods in a burst, and with a reader that stays.
+    /// Grace periods in a burst, and while a reader stays in its section.
     #[command(mut_arg("cases", |arg| arg.value_parser(parser(&SUITES.srcu.groups))))]
     Srcu(Cases),
-    /// Operations on the CPU's own words: counters, locks, references
+    /// Operations on per-CPU words: counters, locks, references
     ///
     /// And reads that no grace period waits for.
     #[command(mut_arg("cases", |arg| arg.value_parser(parser(&SUITES.percpu.groups))))]
     Percpu(Cases),
     /// An Arc that can be replaced, and hazard pointers: loads, stores
     ///
-    /// And what waits to be freed.
+    /// And the memory waiting to be freed.
     #[command(mut_arg("cases", |arg| arg.value_parser(parser(&SUITES.cells.groups))))]
     Cells(Cases),
     /// Concurrent maps: look-ups, updates, memory, growth
@@ -75,14 +74,14 @@ enum What {
     /// From a lock to the right tool: programs before and after
     #[command(mut_arg("cases", |arg| arg.value_parser(parser(&SUITES.tools.groups))))]
     Tools(ToolsArgs),
-    /// What the place of data in the caches costs: conflicts, false sharing
+    /// What the placement of data in caches costs: conflicts, false sharing
     ///
-    /// Also prefetch and more, each with what it means for a Rust struct.
+    /// Also prefetching and more, each with its consequence for a Rust struct.
     #[command(mut_arg("cases", |arg| arg.value_parser(parser(&SUITES.cache.groups))))]
     Cache(Cases),
     /// The tables of README in nanoseconds, as Markdown
     ///
-    /// Reads, replacing and look-ups of those that are named there.
+    /// Reads, replacements and look-ups of the crates named there.
     Readme(ReadmeArgs),
     /// The pictures of README and docs/MEASURED.md, as SVG files
     #[command(mut_arg("cases", |arg| arg.value_parser(picture_files())))]
@@ -98,29 +97,29 @@ struct Options {
     /// Measure for a shorter time, in fewer rounds
     #[arg(long)]
     quick: bool,
-    /// Measure every rival so often [default: 15, with --quick 7]
+    /// Measure every rival in N rounds [default: 15, with --quick 7]
     #[arg(long, value_name = "N", value_parser = within(1..=10_000))]
     rounds: Option<u32>,
-    /// Draw the order within the rounds from this seed
+    /// Use this seed to shuffle the order within the rounds
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// Measure only these rivals
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     only: Vec<String>,
-    /// Compare with this rival [default: liburcu-memb where it is compiled in; update, srcu,
-    /// percpu, cells: quiescence; map: quiescence-hashmap; tools, cache: before; engines: tick;
-    /// compat: liburcu; readme, pictures: none]
+    /// Compare with this rival [default: liburcu-memb if it is compiled in; update, srcu, percpu,
+    /// cells: quiescence; map: quiescence-hashmap; tools, cache: before; engines: tick; compat:
+    /// liburcu; readme, pictures: none]
     #[arg(long, value_name = "RIVAL")]
     base: Option<String>,
-    /// Exit with 1 if an aim is missed, and with 3 if the run was too noisy to tell; without, both
-    /// are told and the exit code is 0
+    /// Exit with 1 if an aim is missed, and with 3 if the run was too noisy to tell; without this
+    /// option both are only reported, and the exit code is 0
     #[arg(long)]
     gate: bool,
-    /// Keep each thread on a CPU of its own, where loops are timed
+    /// Pin each thread to a CPU of its own while loops are timed
     #[arg(long)]
     pin: bool,
-    /// Do so many per cent more operations than are counted, where loops are timed: for trials of
-    /// `rcu compare`
+    /// Execute this many per cent more operations than are counted while loops are timed: for
+    /// trials of `rcu compare`
     #[arg(long, value_name = "PERCENT", default_value_t = 0.0, hide = true)]
     plant: f64,
 }
@@ -128,7 +127,7 @@ struct Options {
 /// The arguments of a benchmark that has nothing of its own but cases.
 #[derive(clap::Args, Clone, Debug)]
 struct Cases {
-    /// Measure only these [default: all]
+    /// Measure only these cases [default: all]
     #[arg(long = "case", value_name = "A,B", value_delimiter = ',')]
     cases: Vec<String>,
     #[command(flatten)]
@@ -137,8 +136,8 @@ struct Cases {
 
 #[derive(clap::Args, Clone, Debug)]
 struct GpArgs {
-    /// Six readers with sections of 1 µs and one updater on whatever CPUs there are: what do the
-    /// readers get done?
+    /// Six readers with sections of 1 µs and one updater, whatever the number of CPUs: how much
+    /// work do the readers get done?
     #[arg(long)]
     oversubscribed: bool,
     #[command(flatten)]
@@ -150,17 +149,17 @@ struct EnginesArgs {
     #[command(flatten)]
     of: Cases,
     /// The directory tree whose paths are looked up; its names are read and nothing is changed
-    /// [default: /usr/share, or the first of /usr and . that is there]
+    /// [default: /usr/share, or the first of /usr and . that exists]
     #[arg(long, value_name = "DIR")]
     tree: Option<PathBuf>,
-    /// Entries of the tree that are taken, level by level; more than the caches of a CPU hold make
-    /// the figures of iterations depend on where memory lies
+    /// Entries of the tree to use, level by level; if they exceed the CPU's caches, the times of
+    /// iterations depend on where memory is placed
     #[arg(long, value_name = "N", default_value_t = 4_000, value_parser = within(2..=1_000_000))]
     entries: u32,
-    /// Threads that look up [default: one for each CPU]
+    /// Threads that look up paths [default: one per CPU]
     #[arg(long, value_name = "N", value_parser = within(1..=1024))]
     threads: Option<u32>,
-    /// Look-ups of a thread from one quiescent state to the next; 4000: one in each iteration
+    /// Look-ups of a thread between two quiescent states; 4000: one in each iteration
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = within(1..=4_000))]
     quiescent_every: u32,
 }
@@ -170,7 +169,7 @@ struct MapArgs {
     #[command(flatten)]
     of: Cases,
     /// Entries of the maps [default: 1000,1000000; memory: 1000000; growth: 10000000; bustle:
-    /// 1048576]. More than 4,000,000 take minutes and some gigabytes: each map is built anew for
+    /// 1048576]. More than 4,000,000 take minutes and some gigabytes, since each map is rebuilt for
     /// each measurement
     #[arg(
         long,
@@ -179,14 +178,14 @@ struct MapArgs {
         value_parser = clap::value_parser!(u64).range(256..=1_000_000_000)
     )]
     keys: Vec<u64>,
-    /// Look-ups in a hundred operations of replace and churn [default: 99,90,50]
+    /// Look-ups per hundred operations of replace and churn [default: 99,90,50]
     #[arg(long, value_name = "P,Q", value_delimiter = ',', value_parser = within(0..=99))]
     reads: Vec<u32>,
-    /// Keys are strings of 20 bytes, and not words
+    /// Use strings of 20 bytes as keys, instead of words
     #[arg(long)]
     strings: bool,
-    /// Threads, where there are several; all is measured with one thread, too [default: one for
-    /// each CPU, at least 2]
+    /// Threads of the cases with several threads; every case also runs with one thread [default:
+    /// one per CPU, at least 2]
     #[arg(long, value_name = "N", value_parser = within(1..=1024))]
     threads: Option<u32>,
 }
@@ -195,15 +194,15 @@ struct MapArgs {
 struct ToolsArgs {
     #[command(flatten)]
     of: Cases,
-    /// Threads, where there are several; all is measured with one thread, too [default: one for
-    /// each CPU, at least 2]
+    /// Threads of the cases with several threads; every case also runs with one thread [default:
+    /// one per CPU, at least 2]
     #[arg(long, value_name = "N", value_parser = within(1..=1024))]
     threads: Option<u32>,
 }
 
 #[derive(clap::Args, Clone, Debug)]
 struct ReadmeArgs {
-    /// Write the tables into this file, too, between the lines that name this CPU: `<!-- rcu bench
+    /// Also write the tables into this file, between the lines that name this CPU: `<!-- rcu bench
     /// readme: CPU -->`
     #[arg(long, value_name = "FILE", conflicts_with = "only")]
     into: Option<PathBuf>,
@@ -213,8 +212,8 @@ struct ReadmeArgs {
 
 #[derive(clap::Args, Clone, Debug)]
 struct PicturesArgs {
-    /// Write the pictures into the folder DIR, too, each with its figures as text; one that lacks
-    /// a figure stays as it was, also after Ctrl-C
+    /// Also write the pictures into the folder DIR, each with its figures as text; a picture that
+    /// lacks a figure stays as it was, even after Ctrl-C
     #[arg(long, value_name = "DIR", conflicts_with = "only")]
     into: Option<PathBuf>,
     #[command(flatten)]
@@ -225,7 +224,7 @@ struct PicturesArgs {
 struct CompatArgs {
     #[command(flatten)]
     of: Cases,
-    /// The directory of our liburcu*.so.8, as `cargo xtask compat` makes it
+    /// The directory with our liburcu*.so.8, which `cargo xtask compat` builds
     #[arg(long, value_name = "DIR", default_value = "target/compat/lib")]
     libraries: PathBuf,
 }
@@ -328,7 +327,7 @@ pub(crate) fn run(args: &BenchArgs, output: &mut Output) -> Result<Exit> {
         }
     }
     if matches!(args.what, What::Srcu(_) | What::Percpu(_) | What::Cells(_)) {
-        output.note(format_args!("the library's path for words of a CPU: {}", per_cpu_path()));
+        output.note(format_args!("the library's path for per-CPU words: {}", per_cpu_path()));
     }
     let (name, base) = (suite.name, suite.base);
     output.progress.begin(suite.duration);

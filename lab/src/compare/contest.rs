@@ -318,7 +318,7 @@ fn pairs(keys: Vec<Key>, metrics: &[String], all_rivals: bool) -> Vec<Pair> {
 }
 
 fn too_late(load: &Load) -> Failure {
-    let few = format!("{load}: the time was over before each load was measured once");
+    let few = format!("{load}: time ran out before each load was measured once");
     Failure::undecided(format!("{few}; give --time more, or fewer loads"))
 }
 

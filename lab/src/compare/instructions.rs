@@ -32,9 +32,9 @@ const COUNTS_MAX: usize = 5;
 /// The arguments of `rcu paths`.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct PathsArgs {
-    /// What is done [default: the names are printed]
+    /// The path to execute [default: print the names]
     path: Option<String>,
-    /// How often
+    /// How often to execute it
     #[arg(long, value_name = "N", default_value_t = COUNT)]
     count: u64,
 }
@@ -49,7 +49,7 @@ pub(crate) fn paths(args: &PathsArgs, output: &mut Page) -> Result<Exit> {
     bench::paths::run(path, args.count)?;
     let fences = format!("{:?}", quiescence::tuning::fences()).to_lowercase();
     let words = crate::bench::per_cpu_path();
-    output.line(format_args!("words of a CPU: {words}; fences: {fences}"))?;
+    output.line(format_args!("per-CPU words: {words}; fences: {fences}"))?;
     Ok(Exit::Ok)
 }
 

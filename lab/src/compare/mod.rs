@@ -39,44 +39,44 @@ rcu compare [OPTIONS] --with <PROGRAM> [LOAD]...
 /// The arguments of `rcu compare`.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct CompareArgs {
-    /// What is measured: the words of a `bench` or `advise`, each load in quotation marks
+    /// The loads to measure: the arguments of a `bench` or `advise`, each load in quotation marks
     /// [default: those of the baseline, or sections, counters, locks, cells and updates]
     #[arg(value_name = "LOAD")]
     loads: Vec<Load>,
     #[command(flatten)]
     base: BaseArgs,
-    /// The program that is judged [default: this one]
+    /// The program to judge [default: this one]
     #[arg(long, value_name = "PROGRAM")]
     candidate: Option<PathBuf>,
     /// The folder of baselines [default: rcu/baselines in $XDG_DATA_HOME, or in ~/.local/share]
     #[arg(long, value_name = "DIR")]
     folder: Option<PathBuf>,
-    /// A smaller difference than this is none
+    /// Ignore differences smaller than this
     #[arg(long, value_name = "PERCENT", default_value = "2", value_parser = threshold)]
     threshold: f64,
-    /// Count the instructions of the library's own paths, by perf or else by Valgrind: exact where
-    /// times are noisy
+    /// Count the instructions of the library's own paths, with perf or else with Valgrind: exact
+    /// even if times are noisy
     #[arg(long, requires = "with", conflicts_with_all = ["loads", "metrics", "plant", "rounds"])]
     instructions: bool,
-    /// Count only these paths [default: all that both programs know]
+    /// Count only these paths [default: all that both programs have]
     #[arg(long = "path", value_name = "A,B", value_delimiter = ',', requires = "instructions")]
     paths: Vec<String>,
     /// Decide by these metrics [default: the first of each case]
     #[arg(long = "metric", value_name = "A,B", value_delimiter = ',')]
     metrics: Vec<String>,
-    /// Decide also by rivals that are not the project's own
+    /// Let rivals from outside the project decide, too
     #[arg(long)]
     all_rivals: bool,
-    /// Give up after so many seconds
+    /// Give up after this many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 180, value_parser = within(1..=86_400))]
     time: u32,
-    /// Measure at most so many pairs [default: 400; --save: 40]
+    /// Measure at most this many pairs [default: 400; --save: 40]
     #[arg(long, value_name = "N", value_parser = within(15..=10_000))]
     rounds: Option<u32>,
-    /// Draw the order within the pairs, and the intervals, from this seed
+    /// Use this seed to shuffle the order within the pairs, and for the intervals
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Let the candidate do so many per cent more work than it counts: for trials of this command
+    /// Let the candidate do this many per cent more work than it counts: for trials of this command
     #[arg(long, value_name = "PERCENT", hide = true)]
     plant: Option<f64>,
 }
@@ -88,7 +88,7 @@ struct BaseArgs {
     /// Compare with this program, `rcu` of another version, in pairs of runs
     #[arg(long, value_name = "PROGRAM")]
     with: Option<PathBuf>,
-    /// Compare with the rounds that were saved under this name
+    /// Compare with the rounds saved under this name
     #[arg(long, value_name = "NAME", value_parser = baseline::name)]
     baseline: Option<String>,
     /// Compare nothing: measure, and save the rounds under this name
@@ -128,7 +128,7 @@ pub(crate) fn run(args: &CompareArgs, output: &mut Output) -> Result<Exit> {
     });
     let loads = args.loads(&base);
     if let Base::Saved(baseline) = &base {
-        output.note("saved rounds do not share the noise of later ones: --with is surer");
+        output.note("saved rounds do not share the noise of later ones: prefer --with");
         baseline.complaint().into_iter().for_each(|text| output.note(text));
     }
     let (threshold_percent, seed) = (args.threshold, args.seed);

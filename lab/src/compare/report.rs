@@ -38,7 +38,7 @@ pub(super) fn print(contest: &Contest, output: &mut Output) -> Result<()> {
         output.picture(|| changes(each, contest.threshold_percent));
     }
     if contest.pairs().count() > 1 && contest.counted.is_none() {
-        output.heading("What the change costs whom (+: more)")?;
+        output.heading("Cost of the change (+: more)")?;
         output.table(matrix(contest))?;
     }
     output.heading(format_args!("Verdict: {}", contest.verdict().words()))?;
@@ -52,7 +52,7 @@ fn runs(runs: &Runs) -> String {
         format!("Of {all} runs {calm} were calm, {disturbed} disturbed, {incomplete} incomplete");
     match unknown {
         0 => format!("{of}."),
-        _ => format!("{of}; {unknown} are of versions that do not say."),
+        _ => format!("{of}; {unknown} are of versions that do not report it."),
     }
 }
 
@@ -178,11 +178,11 @@ fn sentence(contest: &Contest) -> String {
         deciding().count()
     );
     text += match contest.counted {
-        Some(_) => "; what seems to differ is counted five times, and has to differ each time.",
+        Some(_) => "; what seems to differ is counted five times, and must differ each time.",
         None => "; the intervals are those of 99.8 %, shared out among the figures.",
     };
     if deciding().any(|pair| pair.judged.is_none()) {
-        text += &format!(" An interval takes {ROUNDS_MIN} pairs.");
+        text += &format!(" An interval needs {ROUNDS_MIN} pairs.");
     }
     if contest.verdict() == Verdict::TooNoisy {
         text += " More --time, a larger --threshold or a quieter machine decides more.";

@@ -27,8 +27,8 @@ pub(crate) const HELP: &str = include_str!("../help/diff.txt").trim_ascii_end();
 /// The arguments of `rcu diff`.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct DiffArgs {
-    /// Before: the words of a `bench` or `advise` in quotation marks, or a file: the output of perf
-    /// script, or collapsed stacks, of any program
+    /// Before: the arguments of a `bench` or `advise` in quotation marks, or a file: the output of
+    /// perf script, or collapsed stacks, of any program
     a: String,
     /// After: the same
     b: String,
@@ -44,13 +44,13 @@ pub(crate) struct DiffArgs {
     /// Units of work in the file B
     #[arg(long, value_name = "N", value_parser = units_of_work(), requires = "work_a")]
     work_b: Option<u64>,
-    /// Count only stacks with such a function, from there on
+    /// Count only stacks that contain this function, and only from there on
     #[arg(long, value_name = "PART OF A NAME")]
     within: Option<String>,
-    /// How samples are taken [default: perf where it is permitted]
+    /// How to take samples [default: perf if it is permitted]
     #[arg(long, value_enum)]
     sampler: Option<Sampler>,
-    /// Show so many functions that grew, and as many that shrank
+    /// Show this many functions that grew, and as many that shrank
     #[arg(long, value_name = "N", default_value_t = 15)]
     top: usize,
 }
@@ -144,7 +144,7 @@ fn measure(args: &DiffArgs, inputs: [Input; 2], output: &mut Output) -> Result<(
         };
         let samples = profile.samples();
         if samples == 0 {
-            return Err(Failure::usage("no sample is within such a function"));
+            return Err(Failure::usage("no sample is within that function"));
         }
         let unit_cost = match scale {
             Scale::NanosecondsPerOperation => cost_of_operation(&told, output)?,

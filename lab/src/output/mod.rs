@@ -49,14 +49,14 @@ pub(crate) struct OutputArgs {
     /// Also write the tables as comma-separated values to FILE
     #[arg(long, value_name = "FILE", global = true, help_heading = "Output")]
     pub(crate) csv: Option<PathBuf>,
-    /// Also write each plot as a picture of its own, an SVG file, into the folder DIR; files of
-    /// other names stay there
+    /// Also write each plot as an SVG file of its own into the folder DIR; files of other names
+    /// stay there
     #[arg(long, value_name = "DIR", global = true, help_heading = "Output")]
     pub(crate) pictures: Option<PathBuf>,
     /// Show more: where the results come from, and the values of rounds
     #[arg(short, long, global = true, help_heading = "Output")]
     pub(crate) verbose: bool,
-    /// Let reports carry the name of this machine, too
+    /// Include the name of this machine in reports
     #[arg(long, global = true, help_heading = "Output")]
     pub(crate) host_name: bool,
 }

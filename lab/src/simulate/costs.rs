@@ -269,6 +269,6 @@ mod tests {
         assert_eq!(exit(Missing::NeedsCpus(2)), Exit::Unsupported);
         assert_eq!(exit(Missing::NoMembarrier), Exit::Unsupported);
         let told = without("wake_up", Some(&Missing::NoTime)).to_string();
-        assert!(told.contains("wake_up, which has no figure: the time was over before"), "{told}");
+        assert!(told.contains("wake_up, which has no figure: time ran out before"), "{told}");
     }
 }

@@ -15,28 +15,29 @@ use crate::number;
 
 const EXAMPLES: &str = include_str!("../help/simulate.txt").trim_ascii_end();
 
-/// Replays published figures, and simulates what-if machines.
+/// Replays published figures, and simulates hypothetical machines.
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct SimulateArgs {
-    /// Print every published figure beside what the model gives
+    /// Print every published figure next to the model's
     #[arg(long, conflicts_with_all = ["WhatIfArgs", "suite", "validate", "list"])]
     pub(super) published: bool,
-    /// With --published: also replay it with estimates changed, and mechanisms removed that papers
-    /// name, and print the rows that turn: takes minutes
+    /// With --published: also replay with changed estimates, and without mechanisms that the papers
+    /// name, and print the rows whose result changes: takes minutes
     #[arg(long, requires = "published")]
     pub(super) vary: bool,
-    /// Run the library's engines and liburcu's algorithm on workloads of user space, and compare
+    /// Run the library's engines and liburcu's algorithm on user-space workloads, and compare them
     #[arg(long, group = "workloads", conflicts_with_all = ["WhatIfArgs", "list"])]
     pub(super) suite: bool,
-    /// Run six of these workloads on this machine and in the model, with the costs of this machine,
-    /// and compare: takes a minute
+    /// Run six of these workloads here and in the model, with this machine's costs, and compare:
+    /// takes a minute
     #[arg(long, group = "workloads", conflicts_with_all = ["WhatIfArgs", "list"])]
     pub(super) validate: bool,
-    /// Shorter runs: a tenth of the default; with --suite a quarter; and fewer runs with --validate
+    /// Shorter runs: a tenth of the default time, a quarter with --suite; fewer runs with
+    /// --validate
     #[arg(long, conflicts_with_all = ["published", "list"])]
     pub(super) quick: bool,
-    /// With --suite: only these of its workloads
+    /// With --suite: run only these of its workloads
     #[arg(
         long,
         value_name = "A,B",
@@ -45,7 +46,7 @@ pub(crate) struct SimulateArgs {
         conflicts_with = "validate"
     )]
     pub(super) only: Vec<String>,
-    /// With --suite: on a machine of N CPUs, 1 to 4096, with threads of each kind in proportion
+    /// With --suite: use a machine of N CPUs, 1 to 4096, and scale the threads of each kind
     #[arg(long, value_name = "N", requires = "suite", conflicts_with = "validate")]
     pub(super) on_cpus: Option<usize>,
     /// Print the engines, workloads and numbers that can be set, one line each
@@ -55,7 +56,7 @@ pub(crate) struct SimulateArgs {
     pub(super) what_if: WhatIfArgs,
 }
 
-/// The machine and what runs on it. Several values are a sweep.
+/// The machine and what runs on it. Several values make a sweep.
 #[derive(clap::Args, Clone, Debug, Default)]
 #[command(next_help_heading = "What if")]
 pub(super) struct WhatIfArgs {
@@ -68,7 +69,7 @@ pub(super) struct WhatIfArgs {
     /// CPUs, 1 to 4096 [default: 4; SRCU: 128]
     #[arg(long, value_name = "N,M", value_delimiter = ',')]
     pub(super) cpus: Vec<usize>,
-    /// Ticks a second, 100 to 1000 (SRCU: 10 to 10000) [default: 250]
+    /// Ticks per second, 100 to 1000 (SRCU: 10 to 10000) [default: 250]
     #[arg(
         long,
         value_name = "N,M",
@@ -77,22 +78,22 @@ pub(super) struct WhatIfArgs {
         value_parser = RangedU64ValueParser::<u32>::new()
     )]
     pub(super) hz: Vec<u32>,
-    /// Whether idle CPUs, and those that run one program, have no tick [default: on]
+    /// Whether idle CPUs, and those that run a single program, have no tick [default: on]
     #[arg(long, value_name = "on,off", value_delimiter = ',', value_parser = switch())]
     pub(super) tickless: Vec<bool>,
-    /// Whether kernel code can be preempted outside of sections, so that cond_resched() does
+    /// Whether kernel code outside of sections can be preempted, so that cond_resched() does
     /// nothing [default: off; SRCU: on]
     #[arg(long, value_name = "on,off", value_delimiter = ',', value_parser = switch())]
     pub(super) preemptible: Vec<bool>,
-    /// What things cost: `modern`, `p3`, `measured` (here, now) or the FILE of `rcu costs --json`
-    /// [default: modern]
+    /// Costs: `modern`, `p3`, `measured` (here, now) or the FILE of `rcu costs --json` [default:
+    /// modern]
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     pub(super) costs: Vec<String>,
-    /// How long things are counted, in virtual time: 500us, 20ms, 10s [default: 1s; SRCU: until
-    /// all calls are made]
+    /// The time over which events are counted, in virtual time: 500us, 20ms, 10s [default: 1s;
+    /// SRCU: until all calls are made]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = time)]
     pub(super) duration: Option<u64>,
-    /// How long the machine runs before that [default: a tenth of a second]
+    /// How long the machine runs before the counting starts [default: 100ms]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = time)]
     pub(super) warm_up: Option<u64>,
     /// Seeds of the random draws [default: 1]
@@ -101,10 +102,11 @@ pub(super) struct WhatIfArgs {
     /// Delay functions of `srcu` [default: all]
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     pub(super) variant: Vec<String>,
-    /// Another value for a number of an engine, a workload or the machine; `--list` has their names
+    /// Another value for a number of an engine, a workload or the machine; `--list` prints their
+    /// names
     #[arg(long, value_name = "NAME=N,M")]
     pub(super) set: Vec<Set>,
-    /// Write a picture of who held the grace periods up, when, to FILE
+    /// Write a picture of who delayed each grace period, and when, to FILE
     #[arg(long, value_name = "FILE")]
     pub(super) svg: Option<PathBuf>,
     /// How many grace periods of each run the picture and the JSON show [default: 32]
@@ -146,7 +148,7 @@ fn time(text: &str) -> Result<u64, String> {
         [("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
     let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
     let Some((_, factor)) = UNITS.iter().find(|(unit, _)| *unit == &text[digits.len()..]) else {
-        return Err("a time is a whole number with ns, us, ms or s behind it".to_owned());
+        return Err("a time is a whole number followed by ns, us, ms or s".to_owned());
     };
     number::whole::<u64>(digits)?.checked_mul(*factor).ok_or_else(|| "it is too long".to_owned())
 }

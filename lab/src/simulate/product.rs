@@ -194,7 +194,7 @@ fn known(sets: &[Set], base: &Base) -> Result<()> {
     names.dedup();
     match sets.iter().find(|set| !names.contains(&set.name.as_str())) {
         Some(set) => Err(Failure::usage(format!(
-            "nothing that is to run has a number called {:?}{}; there are {}",
+            "nothing to be run has a number called {:?}{}; there are {}",
             set.name,
             match owners(&set.name).as_slice() {
                 [] => String::new(),

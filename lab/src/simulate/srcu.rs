@@ -189,12 +189,12 @@ fn print(runs: &[Run], reports: &[Option<Report>], output: &mut Output) -> Resul
         ("p50, p99, max", "latency of a call"),
         ("worker", "its share of one CPU"),
         ("awake", "its longest time without sleeping"),
-        ("pulls", "how often an idle CPU took the preempted caller over"),
+        ("pulls", "how often an idle CPU took over the preempted caller"),
     ])?;
     let incomplete = done().filter(|(_, report)| !report.is_complete());
     let incomplete: Vec<&str> = incomplete.map(|(run, _)| run.variant.as_str()).collect();
     if !incomplete.is_empty() {
-        output.note(format!("not all calls came back in time: {}", incomplete.join(", ")));
+        output.note(format!("not all calls returned in time: {}", incomplete.join(", ")));
     }
     Ok(())
 }

@@ -160,7 +160,7 @@ fn print(judged: &[Judged], output: &mut Output) -> Result<()> {
     output.entries([
         ("updates/s", "waits that have ended, objects retired, closures queued"),
         ("wait", "of threads that wait for a grace period: median, 99 of 100, longest"),
-        ("CPU", "share of all CPUs that grace periods take, with the interrupts of others"),
+        ("CPU", "share of all CPUs that grace periods take, with interrupts of other CPUs"),
         ("fences/s", "membarrier system calls"),
         ("memory", "bytes of the callbacks that waited at the same time, at most"),
     ])?;
@@ -178,12 +178,12 @@ fn print(judged: &[Judged], output: &mut Output) -> Result<()> {
                 limit(Aim::Cpu)
             ),
         ),
-        ("aims", "whether all that the line is asked for is met".to_owned()),
+        ("aims", "whether all aims of the line are met".to_owned()),
     ])?;
     let all = judged.iter().flat_map(|judged| &judged.targets);
     let (reached, not): (Vec<&Target>, Vec<&Target>) = all.partition(|target| target.reached);
     output.heading("Together")?;
-    output.paragraph(format!("Aims that are met: {}; missed: {}.", reached.len(), not.len()))?;
+    output.paragraph(format!("Aims met: {}; missed: {}.", reached.len(), not.len()))?;
     for judged in judged {
         for target in judged.targets.iter().filter(|target| !target.reached) {
             output.paragraph(miss(judged, target))?;

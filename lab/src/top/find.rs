@@ -128,9 +128,9 @@ pub(super) fn explain(pid: u32, error: io::Error) -> Failure {
     let why = match error.kind() {
         ErrorKind::ConnectionRefused | ErrorKind::NotFound => return does_not_serve(pid),
         ErrorKind::WouldBlock | ErrorKind::TimedOut => {
-            "does not answer: it is stopped, or others ask all the time".to_owned()
+            "does not answer: it is stopped, or busy answering others".to_owned()
         }
-        ErrorKind::InvalidData => format!("answers what this command cannot read: {error}"),
+        ErrorKind::InvalidData => format!("sent an answer that this command cannot read: {error}"),
         ErrorKind::UnexpectedEof => "closed the connection without an answer".to_owned(),
         _ => format!("cannot be asked: {error}"),
     };

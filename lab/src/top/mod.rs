@@ -27,13 +27,13 @@ const SCHEMA: SchemaId = SchemaId("quiescence/top", 1);
 /// The arguments of `rcu top`.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct TopArgs {
-    /// The process to look at; without it, those that serve are listed
+    /// The process to look at; without it, the processes that serve are listed
     #[arg(value_name = "PID", value_parser = within(1..=i64::from(i32::MAX)))]
     pid: Option<u32>,
-    /// Time between two looks
+    /// Time between two samples
     #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
     interval: Duration,
-    /// The domains' order; on a terminal the key `s` takes the next one
+    /// The order of the domains; on a terminal, the key `s` switches to the next one
     #[arg(long, value_name = "ORDER", value_enum, default_value = "none")]
     sort: Order,
 }

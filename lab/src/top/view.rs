@@ -40,7 +40,7 @@ pub(super) fn list(answers: &[Answer], output: &mut Output) -> Result<()> {
 /// What the domains are sorted by.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, clap::ValueEnum)]
 pub(super) enum Order {
-    /// As the process tells of them
+    /// As the process reports them
     None,
     /// By name
     Name,
@@ -157,7 +157,7 @@ pub(super) fn process(
     ))?;
     let hidden = later.domains_total.saturating_sub(later.domains.len() as u64);
     if hidden != 0 {
-        output.line(format_args!("{} of them are not told of", units::count(hidden)))?;
+        output.line(format_args!("{} of them are not listed", units::count(hidden)))?;
     }
     let (domains, rows) = rows(earlier, later, order);
     let kept = columns_that_fit(&rows, output.width.into());

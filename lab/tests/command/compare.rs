@@ -95,13 +95,13 @@ fn a_change_that_helps_one_and_hurts_another_is_worse_and_the_matrix_says_whom()
         "<title>read/1-thread domain: read: -20.",
         "change of the cost, % of the base's",
         "class=\"guide\"",
-        "What the change costs whom",
+        "Cost of the change",
         "Where this comes from",
     ];
     for expected in expected {
         assert!(page.contains(expected), "{expected}: {page}");
     }
-    let matrix = stdout.split_once("costs whom").expect("a matrix").1;
+    let matrix = stdout.split_once("Cost of the change").expect("a matrix").1;
     assert!(matrix.contains("better") && matrix.contains("% worse"), "{matrix}");
 }
 

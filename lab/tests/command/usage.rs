@@ -206,7 +206,7 @@ fn the_demo_shows_a_limit_that_holds_and_names_the_reader_that_stalls() {
         line.split_whitespace().last().unwrap().replace(',', "").parse().unwrap()
     };
     assert!(count("waits at the limit") > 0 && count("stall reports") > 0, "{stdout}");
-    assert_eq!(count("versions replaced"), count("of them freed"), "{stdout}");
+    assert_eq!(count("versions replaced"), count("of these, freed"), "{stdout}");
     assert!(count("versions replaced") > 400, "about as many as the limit holds: {stdout}");
     let is_above = |line: &&str| line.contains(" MiB wait") && !line.contains("  1 MiB wait");
     assert_eq!(stdout.lines().find(is_above), None, "{stdout}");

@@ -1,31 +1,31 @@
-//! Callback queues: callbacks that any thread queues without allocating, and that a thread of yours
-//! runs. The feature `call_rcu`, which is off by default.
+//! Callback queues: any thread queues callbacks without allocating, and a thread of yours runs
+//! them. Requires the feature `call_rcu`, which is off by default.
 //!
-//! A [`CallbackQueue`] takes [`Head`]s, memory that the objects bring along, and hands them to a
-//! *runner*: a thread that you have [`attend`](CallbackQueue::attend) to it. The runner takes all
-//! there is, waits for one grace period, shared with everybody who wants one, and calls the
-//! functions, first in, first out. What waits in a callback queue is charged to the domain's limit,
-//! counted in its statistics, found by a `fork`, and waited for by [`Domain::barrier`].
+//! A [`CallbackQueue`] takes [`Head`]s, which are embedded in the objects, and passes them to a
+//! *runner*: a thread that [`attend`](CallbackQueue::attend)s to it. The runner takes all queued
+//! heads, waits for one grace period, shared with all other waiters, and calls the functions in
+//! first-in, first-out order. Heads in a callback queue are charged to the domain's limit, counted
+//! in its statistics, found by a `fork`, and waited for by [`Domain::barrier`].
 //!
 //! Prefer [`call`](crate::call) and [`retire`](crate::retire): they need no runner, and no unsafe
-//! code. A callback queue is for C interfaces (`call_rcu` and its `call_rcu_data`), for pushes that
-//! must not allocate, and for callbacks that want a thread of their own.
+//! code. Callback queues are for C interfaces (`call_rcu` and its `call_rcu_data`), for pushes that
+//! must not allocate, and for callbacks that need a thread of their own.
 //!
-//! # When the runner looks
-//! After a batch it waits for company: as long as the domain's
-//! [`lazy`](crate::tuning::Tuning::lazy), but at most 10 ms; threads that push meanwhile wake it
-//! when many thousands wait. Where so many wait already, or a barrier waits, or memory is short, it
-//! continues at once. A runner that finds nothing sleeps without a timer, and the push that comes
-//! then wakes it, unless the callback queue is [quiet](Wakes::Never).
+//! # When the runner runs
+//! After a batch it waits for more callbacks, for as long as the domain's
+//! [`lazy`](crate::tuning::Tuning::lazy) but at most 10 ms. Threads that push meanwhile wake it
+//! once many thousands are queued. If so many are queued already, if a barrier waits, or if memory
+//! is short, it continues at once. A runner that finds the queue empty sleeps without a timer, and
+//! the next push wakes it, unless the callback queue is [quiet](Wakes::Never).
 //!
 //! # At the limit
-//! A push is never refused. One that finds no room goes over the limit, and its answer says that
-//! the callback queue is [crowded](Pushed::crowded); the caller then waits for room, where it may:
-//! [`wait_for_room`]. That ends after 10 ms at the latest, so a lock that a callback wants may be
-//! held meanwhile.
+//! A push is never refused. If there is no room, it exceeds the limit, and its result says that the
+//! callback queue is [crowded](Pushed::crowded). The caller then waits for room, if it may:
+//! [`wait_for_room`]. That takes at most 10 ms, so the caller may hold a lock that a callback
+//! takes.
 //!
 //! # At the end of the process
-//! What waits in a callback queue then is not run, unless its runner comes to it.
+//! Callbacks still in a callback queue are not run, unless its runner gets to them.
 //!
 //! Source of the idea: `call_rcu` of liburcu (Desnoyers et al., *User-Level Implementations of
 //! Read-Copy Update*, 2012).
@@ -90,7 +90,7 @@ pub struct CallbackQueue {
 }
 
 impl CallbackQueue {
-    /// A callback queue of a domain, which no thread attends to yet. Allocates.
+    /// Creates a callback queue of a domain, without a runner. Allocates.
     pub fn new<K: DomainTag>(domain: &Domain<K>, wakes: Wakes) -> Self {
         let handle = domain.tag().handle();
         let shared = {
@@ -104,28 +104,29 @@ impl CallbackQueue {
         &self.handle
     }
 
-    /// Has `function(head)` called after a grace period, by the thread that attends to the callback
-    /// queue.
+    /// Queues `function(head)` to be called after a grace period, by the thread that attends to the
+    /// callback queue.
     ///
-    /// What the caller did before is visible to the function. The heads that one thread pushes are
-    /// run in order. `function` may push the head again, to this callback queue or another one. A
-    /// panic in it cannot leave it, since it is C: it ends the process.
+    /// Everything the caller did before is visible to the function. The heads that one thread
+    /// pushes are run in order. `function` may push the head again, to this callback queue or
+    /// another one. A panic cannot unwind out of it, since it is a C function: it aborts the
+    /// process.
     ///
     /// # Progress and cost
-    /// Lock-free; a compare-exchange, and nothing is allocated; now and then, for the first pushes
-    /// of a thread each time, an addition to the same cache line, and one to the domain's charge.
-    /// Wakes the runner where it sleeps, which happens once after each of its breaks.
+    /// Lock-free: a compare-exchange, without allocation. Occasionally, for a thread's first pushes
+    /// in a row, an addition to the same cache line, and one to the domain's charge. Wakes the
+    /// runner if it sleeps, which happens once after each of its pauses.
     ///
     /// # Errors
-    /// If the head is seen to wait already: always where it was the last one that was pushed,
-    /// otherwise in builds with debug assertions and under `QUIESCENCE_DEBUG=1`. The callback queue
-    /// is as it was. (What goes unseen here ends in the answer of [`attend`](Self::attend), as a
-    /// rule.)
+    /// If the head is found to be queued already. That is always detected if it was the last one
+    /// pushed, otherwise only in builds with debug assertions and under `QUIESCENCE_DEBUG=1`. The
+    /// callback queue is unchanged. (What is not detected here usually shows in the result of
+    /// [`attend`](Self::attend).)
     ///
     /// # Safety
-    /// As [`raw::call_head`](crate::raw::call_head): the head is valid, stays where it is, and is
-    /// not used by anybody else until its function is called; sections that begin from now on
-    /// cannot reach what the function ends; and `function(head)` may be called on any thread.
+    /// As [`raw::call_head`](crate::raw::call_head): the head is valid, does not move, and is not
+    /// used by any other code until its function is called; sections that begin from now on cannot
+    /// reach anything that the function destroys; and `function(head)` may be called on any thread.
     #[inline]
     pub unsafe fn push(&self, head: *mut Head, function: Function) -> Result<Pushed, QueuedTwice> {
         let core = self.core();
@@ -133,30 +134,30 @@ impl CallbackQueue {
         unsafe { self.shared.push(core, &core.callback_queues.waiting_room, head, function) }
     }
 
-    /// Runs what is pushed, until it is asked to [stop](Self::stop), or until nothing has come for
-    /// `idle_after`.
+    /// Runs pushed callbacks until it is asked to [stop](Self::stop), or until the queue has been
+    /// empty for `idle_after`.
     ///
-    /// A runner that is asked to stop finishes the batch that it is running.
+    /// A runner that is asked to stop finishes its current batch.
     ///
     /// # Errors
-    /// If some head was queued twice: what was pushed with it is lost, for its order is lost. No
-    /// thread attends to the callback queue then.
+    /// If a head was queued twice: the callbacks pushed with it are lost, because their order is.
+    /// No thread attends to the callback queue then.
     ///
     /// # Panics
-    /// If the calling thread is in a section of the domain (also one that a callback has begun on
-    /// it and kept), or runs a callback. No thread attends to the callback queue then.
+    /// If the calling thread is in a section of the domain (even one that a callback has begun on
+    /// it and leaked), or runs a callback. No thread attends to the callback queue then.
     pub fn attend(&self, idle_after: Option<Duration>) -> Result<Left, QueuedTwice> {
         self.attend_and(idle_after, || ())
     }
 
-    /// As [`attend`](Self::attend); calls `after_round` after each batch, where no lock of ours is
-    /// held. It may call [`Domain::barrier`], which runs the callback queue then.
+    /// Like [`attend`](Self::attend), but calls `after_round` after each batch, when the library
+    /// holds no lock. It may call [`Domain::barrier`], which then runs the callback queue.
     ///
     /// # Errors
     /// As [`attend`](Self::attend).
     ///
     /// # Panics
-    /// As [`attend`](Self::attend), and if `after_round` does.
+    /// As [`attend`](Self::attend), and if `after_round` panics.
     pub fn attend_and(
         &self,
         idle_after: Option<Duration>,
@@ -182,48 +183,48 @@ impl CallbackQueue {
         self.shared.attend(domain, &domain.callback_queues, idle_after, me, after_round)
     }
 
-    /// Has the runner leave after the batch that it is running; and every later one at once, until
+    /// Makes the runner leave after its current batch, and every later one leave at once, until
     /// [`restart`](Self::restart). Does not wait for it.
     pub fn stop(&self) {
         self.shared.stop(true);
     }
 
-    /// Takes a [`stop`](Self::stop) back.
+    /// Undoes a [`stop`](Self::stop).
     pub fn restart(&self) {
         self.shared.stop(false);
     }
 
-    /// Keeps callbacks from being begun, and waits until none is being run: for a `fork`, whose
-    /// child then finds all that waits. Calls are counted. In a callback of this callback queue it
-    /// does not wait.
+    /// Prevents callbacks from starting, and waits until none is running: for a `fork`, whose child
+    /// then finds everything that is queued. Calls are counted. In a callback of this callback
+    /// queue it does not wait.
     ///
-    /// A child has no pauses, since the threads that would end them may not be there: pause it
-    /// again where nothing is to be begun yet.
+    /// A child has no pauses, since the threads that would end them may not exist there. Pause it
+    /// again if nothing may start yet.
     pub fn pause(&self) {
         self.shared.pause();
     }
 
-    /// Ends a [`pause`](Self::pause). If there is none, as in a child, it does nothing.
+    /// Ends a [`pause`](Self::pause). If there is none, as in a child, does nothing.
     pub fn resume(&self) {
         self.shared.resume();
     }
 
-    /// Says that a thread is about to attend to the callback queue: a barrier leaves it to that
-    /// one, and runs nothing here itself.
+    /// Announces that a thread is about to attend to the callback queue. A barrier then leaves the
+    /// queue to that thread, and runs nothing in it itself.
     pub fn expect(&self) {
         self.shared.expect();
     }
 
-    /// Says that the thread that was to attend to the callback queue could not: the next push finds
-    /// again that none does.
+    /// Announces that the expected thread could not attend to the callback queue: the next push
+    /// again finds no runner.
     ///
     /// # Errors
-    /// If a head turns out to be queued twice, where that is checked.
+    /// If a head turns out to be queued twice, if that is checked.
     pub fn neglect(&self) -> Result<(), QueuedTwice> {
         self.shared.neglect()
     }
 
-    /// Whether some thread attends to it now.
+    /// Whether a thread attends to it now.
     pub fn is_attended(&self) -> bool {
         self.shared.is_attended()
     }
@@ -233,20 +234,20 @@ impl CallbackQueue {
         self.shared.is_attended_by(thread::token())
     }
 
-    /// Whether nothing waits in it, nor is being run. Takes a lock.
+    /// Whether no callback is queued or running. Takes a lock.
     pub fn is_empty(&self) -> bool {
         self.shared.is_empty()
     }
 
-    /// Moves all that waits to the end of another callback queue of the same domain. Waits until no
-    /// callback of this callback queue is being run, unless by the calling thread; so what one
-    /// thread has pushed stays in order.
+    /// Moves all queued heads to the end of another callback queue of the same domain. Waits until
+    /// no callback of this callback queue is running, except in the calling thread; so the pushes
+    /// of one thread stay in order.
     ///
     /// # Errors
     /// As [`attend`](Self::attend).
     ///
     /// # Panics
-    /// If it is another domain's, or the same callback queue.
+    /// If the other queue belongs to another domain, or is this one.
     pub fn hand_over(&self, to: &Self) -> Result<Pushed, QueuedTwice> {
         assert!(
             std::ptr::eq(self.core(), to.core()) && !Arc::ptr_eq(&self.shared, &to.shared),
@@ -285,8 +286,8 @@ fn run_by_worker(handle: &Handle, mut left: Chain) {
     }
 }
 
-/// Waits until the domain has room again, but 10 ms at most. Does nothing in a section of
-/// registered threads, of whatever domain, or in a callback: nothing may be waited for there.
+/// Waits until the domain has room again, for at most 10 ms. Does nothing in a section of
+/// registered threads, of any domain, or in a callback, since neither may wait.
 pub fn wait_for_room<K: DomainTag>(domain: &Domain<K>) {
     let domain = domain.core();
     let may_wait = Sections::of_this_thread() == Sections::None && !running::in_callback();
@@ -298,13 +299,13 @@ pub fn wait_for_room<K: DomainTag>(domain: &Domain<K>) {
     }
 }
 
-/// Whether the calling thread is running callbacks, of whatever domain.
+/// Whether the calling thread is running callbacks, of any domain.
 pub fn in_callback() -> bool {
     running::in_callback()
 }
 
-/// Whether heads that wait are remembered, so that one that is queued twice is found: in builds
-/// with debug assertions, and under `QUIESCENCE_DEBUG=1`.
+/// Whether queued heads are remembered, so that one queued twice is detected: in builds with debug
+/// assertions, and under `QUIESCENCE_DEBUG=1`.
 pub fn remembers_heads() -> bool {
     is_twice_checked()
 }

@@ -1,12 +1,12 @@
-//! Domains whose readers are not Rust's: programs that were compiled against liburcu, and read and
-//! write the words of its protocol themselves, inlined. The feature `call_rcu`, which is off by
+//! Domains whose readers are not Rust code: programs compiled against liburcu, which read and write
+//! the words of its protocol in inlined code. Requires the feature `call_rcu`, which is off by
 //! default.
 //!
-//! Such a reader owns a [`Record`], in memory of its program, in place of a slot of the registry:
-//! it *is* a slot, with what liburcu's layout wants behind it. It copies a number that lies where
-//! its program thinks it is ([`Words`]), and does not look at a slot's mark of attention when it
-//! leaves; it looks at `gp.futex`. All else is an ordinary domain's: its grace periods and who
-//! shares them, callbacks, limits, statistics and reports.
+//! Such a reader owns a [`Record`], in its program's memory, instead of a slot of the registry. The
+//! record *is* a slot, followed by what liburcu's layout requires. The reader copies a number from
+//! the place where its program expects it ([`Words`]). When it leaves a section, it does not check
+//! a slot's attention mark, but `gp.futex`. Everything else is as in any domain: grace periods and
+//! sharing them, callbacks, limits, statistics and reports.
 //!
 //! | readers | fences | who wakes a sleeping updater |
 //! |---|---|---|
@@ -15,7 +15,7 @@
 //! | [`Readers::Qsbr`] | full, where it comes online | the thread that finds its `waiting` set while `gp.futex` is -1 |
 //! | [`Readers::Silent`] | light: liburcu-bp | none: the updater polls, after naps |
 //!
-//! Use of it is for code that gives C, or another language, an interface; the crate `compat` does.
+//! For code that provides an interface to C or another language; the crate `compat` uses it.
 
 use std::ffi::c_void;
 use std::panic::Location;
@@ -42,15 +42,15 @@ use crate::reclaim::domain_state::{self, DomainState, Handle};
 use crate::reclaim::local;
 use crate::reclaim::queues;
 
-/// The updater's half of an asymmetric fence, for protocols of a program's own, hazard pointers
-/// say: a full fence in every thread of the process, where it stands. The other half is a
-/// compiler's fence where [`fences`](crate::tuning::fences) returns
-/// [`Membarrier`](crate::tuning::Fences::Membarrier), else a sequentially consistent one. As a pair
-/// they order like two of the latter.
+/// The updater's half of an asymmetric fence, for protocols of the program's own such as hazard
+/// pointers: a full fence in every thread of the process, wherever it is. The other half is a
+/// compiler fence if [`fences`](crate::tuning::fences) returns
+/// [`Membarrier`](crate::tuning::Fences::Membarrier), else a sequentially consistent fence. The
+/// pair orders like two sequentially consistent fences.
 ///
-/// One system call under membarrier, a few microseconds. If the kernel refuses it, which it did not
-/// when the process started, the process aborts with a message: nothing else in user space can
-/// replace it.
+/// With membarrier this is one system call, which takes a few microseconds. If the kernel refuses
+/// it, although it did not when the process started, the process aborts with a message: nothing
+/// else in user space can replace it.
 pub fn heavy_fence() {
     fence::heavy(std::iter::empty());
 }
@@ -61,23 +61,23 @@ pub struct LiburcuDomain {
     core: DomainState,
 }
 
-/// The kind of liburcu domains.
+/// The tag of liburcu domains.
 #[derive(Clone, Copy, Debug)]
 pub struct Liburcu(&'static LiburcuDomain);
 
 impl LiburcuDomain {
     const_unless_loom! {
-        /// A domain without readers.
+        /// Creates a domain without readers.
         pub fn new(name: &'static str, readers: Readers) -> Self {
             Self { core: DomainState::liburcu(name, readers) }
         }
     }
 
-    /// Says where the words of its readers are, and what goes with its callbacks. The first call
-    /// counts.
+    /// Sets where the words of its readers are, and the surroundings of its callbacks. Only the
+    /// first call has an effect.
     ///
     /// # Safety
-    /// No thread has read in the domain yet. `words` are valid for ever.
+    /// No thread has read in the domain yet. `words` are valid forever.
     pub unsafe fn attach(&'static self, words: *const Words, surroundings: Surroundings) {
         // SAFETY: by the contract.
         let words = unsafe { &*words };
@@ -88,12 +88,12 @@ impl LiburcuDomain {
         domain_state::remember(&Liburcu(self).handle());
     }
 
-    /// Makes room for so many readers, all together. Until there are more,
-    /// [`register`](Self::register) allocates nothing; and never is anything allocated or freed
-    /// while what it locks is locked. So a thread may register in a signal handler that has
-    /// interrupted its allocator, for a domain that the handler can not have interrupted it in.
-    /// [`Domain::read`] in the same domain is the exception: the first sections of Rust's own
-    /// threads allocate there.
+    /// Makes room for this many readers in total. Until there are more,
+    /// [`register`](Self::register) allocates nothing, and nothing is ever allocated or freed while
+    /// the locks that it takes are held. So a thread may register in a signal handler that has
+    /// interrupted its allocator, if the handler cannot have interrupted this domain's code.
+    /// [`Domain::read`] in the same domain is the exception: the first sections of Rust threads
+    /// allocate there.
     pub fn make_room(&'static self, readers: usize) {
         self.core.grace_periods.make_room(readers);
     }
@@ -102,22 +102,22 @@ impl LiburcuDomain {
         self.core.grace_periods.gp_words.liburcu.as_ref().expect("made so by `new`")
     }
 
-    /// The domain: grace periods, callbacks, statistics. Sections by [`Domain::read`] are possible
-    /// as well.
+    /// The domain: grace periods, callbacks, statistics. Sections begun with [`Domain::read`] are
+    /// possible as well.
     pub const fn domain(&'static self) -> Domain<Liburcu> {
         Domain::of(Liburcu(self))
     }
 
-    /// Has `function(argument)` called after a grace period, with those that the calling thread has
-    /// deferred before in their order: by the thread itself, in
-    /// [`run_deferred`](Self::run_deferred), by a barrier, or by the worker, where the thread comes
-    /// to no more of them.
+    /// Queues `function(argument)` to be called after a grace period, in order with the functions
+    /// that the calling thread has deferred before: by the thread itself, in
+    /// [`run_deferred`](Self::run_deferred), by a barrier, or by the worker if the thread runs no
+    /// more of them.
     ///
-    /// Refused where the thread has no queue at hand, or the domain is at its limit:
+    /// Refused if the thread has no queue at hand, or if the domain is at its limit: then use
     /// [`defer_in_any_case`](Self::defer_in_any_case).
     ///
     /// # Progress and cost
-    /// Wait-free; a few stores into memory of the thread's own, no locked instruction.
+    /// Wait-free: a few stores to the thread's own memory, no locked instruction.
     ///
     /// # Safety
     /// `function(argument)` may be called once, on any thread, after a grace period.
@@ -131,10 +131,10 @@ impl LiburcuDomain {
         unsafe { defer::defer(&Liburcu(self), function, argument) }
     }
 
-    /// As [`defer`](Self::defer), but it is never refused: at the limit it calls what is ready of
-    /// the thread's own, waits for room, 10 ms at most, and then goes over. So a lock that a
-    /// function takes on another thread may be held meanwhile. In a section and in a callback it
-    /// does neither.
+    /// Like [`defer`](Self::defer), but never refused. At the limit it calls the thread's own
+    /// functions that are ready, waits for room for at most 10 ms, and then exceeds the limit. So
+    /// the caller may hold a lock that a function on another thread takes. In a section and in a
+    /// callback it neither calls functions nor waits.
     ///
     /// # Safety
     /// As for [`defer`](Self::defer).
@@ -147,27 +147,28 @@ impl LiburcuDomain {
         unsafe { defer::defer_in_any_case(&Liburcu(self), function, argument) };
     }
 
-    /// The part of a thread that defers, when it is due: takes a step of the grace
-    /// period, and calls what is ready of its own. Waits for no reader; in a section and in a
+    /// The part of deferral that a thread does when it is due: takes a step of the grace period,
+    /// and calls its own functions that are ready. Waits for no reader; in a section and in a
     /// callback it calls nothing.
     pub fn run_deferred(&'static self) {
         defer::run_deferred(&Liburcu(self));
         trace::deliver();
     }
 
-    /// Whether the calling thread is running a deferred function, of whatever domain.
+    /// Whether the calling thread is running a deferred function, of any domain.
     pub fn is_running_deferred() -> bool {
         defer::is_running_deferred()
     }
 
-    /// Makes the queue of the calling thread's deferred functions, if it has none, and has it at
-    /// hand: to defer allocates pages of it from then on, and what tells functions apart.
+    /// Creates the queue of the calling thread's deferred functions, if it has none, and keeps it
+    /// at hand. From then on, deferring allocates only pages of the queue, and what distinguishes
+    /// functions.
     pub fn make_queue(&'static self) {
         local::closures(&self.core, &Liburcu(self));
     }
 
-    /// Whether closures and objects wait in the domain's queues: those of the calling thread, or of
-    /// all.
+    /// Whether closures and objects are queued in the domain: those of the calling thread, or of
+    /// all threads.
     pub fn is_waiting(&'static self, own_only: bool) -> bool {
         if own_only && thread::notice_end() {
             local::own_queues(&self.core).iter().any(|queue| !queue.is_empty())
@@ -176,12 +177,12 @@ impl LiburcuDomain {
         }
     }
 
-    /// Waits until the closures and objects that wait in the domain's queues, the calling thread's
-    /// or all, have run; runs them itself where no other thread does. As [`Domain::barrier`], but
-    /// callback queues are not waited for, and their callbacks may call it.
+    /// Waits until the closures and objects that are queued in the domain, by the calling thread or
+    /// by all, have run; runs them itself if no other thread does. Like [`Domain::barrier`], but
+    /// does not wait for callback queues, and their callbacks may call it.
     ///
-    /// It would wait for ever in a section of the domain, and where a queue's closure calls it: the
-    /// caller sees to it that neither is so.
+    /// It deadlocks in a section of the domain, and if a queue's closure calls it: the caller must
+    /// ensure that neither is the case.
     pub fn wait_for_queues(&'static self, own_only: bool) {
         // A thread that ends adds to queues that all share.
         if own_only && thread::notice_end() {
@@ -193,46 +194,47 @@ impl LiburcuDomain {
         trace::deliver();
     }
 
-    /// Waits until the callbacks that wait in the domain's callback queues have run; runs them
-    /// itself where no thread attends. As [`Domain::barrier`], but closures and objects are not
-    /// waited for, which may call it, as callbacks of other domains may.
+    /// Waits until the callbacks in the domain's callback queues have run; runs them itself if no
+    /// thread attends. Like [`Domain::barrier`], but does not wait for closures and objects, which
+    /// may call it, as may callbacks of other domains.
     ///
-    /// It would wait for ever in a section of the domain, and in a callback of one of its callback
-    /// queues ([`is_in_callback_queue`](Self::is_in_callback_queue)): the caller sees to it that
-    /// neither is so.
+    /// It deadlocks in a section of the domain, and in a callback of one of its callback queues
+    /// ([`is_in_callback_queue`](Self::is_in_callback_queue)): the caller must ensure that neither
+    /// is the case.
     pub fn wait_for_callback_queues(&'static self) {
         let callback_queues = self.core.callback_queues.begin_barrier(&self.core);
         callback_queues.finish(&self.core, &self.core.callback_queues, Me::this_thread);
         trace::deliver();
     }
 
-    /// Whether the calling thread runs callbacks of one of the domain's callback queues.
+    /// Whether the calling thread is running callbacks of one of the domain's callback queues.
     pub fn is_in_callback_queue(&'static self) -> bool {
         self.core.callback_queues.are_run_here()
     }
 
-    /// Waits for a full grace period, where that is done at once: the calling thread's own record
-    /// is the only reader, if it is `registered`, and no other thread wants a grace period. It need
-    /// not be quiescent, if it is a QSBR reader's that holds no reference here; its word stays as
-    /// it is. Returns false where that is not so, or perhaps not: then nothing has been waited for.
+    /// Waits for a full grace period if that is possible at once: if the calling thread's own
+    /// record is the only reader (if it is `registered`), and no other thread wants a grace period.
+    /// The record need not be quiescent, if it belongs to a QSBR reader that holds no reference
+    /// here; its word does not change. Returns `false` if this is not the case, or perhaps not:
+    /// then it has waited for nothing.
     ///
-    /// Not marked `unsafe`, but relied on: if a thread says so of a record that it does not have,
-    /// or that holds a reference, objects are freed under a reader.
+    /// Not marked `unsafe`, but relied upon: if a thread passes `registered` for a record that it
+    /// does not have, or that holds a reference, objects are freed under a reader.
     pub fn synchronize_alone(&'static self, registered: bool) -> bool {
         // SAFETY: what the caller says of its record, as is asked of it above.
         unsafe { self.core.grace_periods.synchronize_alone(usize::from(registered)) }
     }
 
-    /// Enters the calling thread as a reader. For QSBR: offline, its word 0; it comes online by
-    /// itself. Allocates only if there is no [room](Self::make_room); leaves nothing for the
-    /// thread's end to do.
+    /// Registers the calling thread as a reader. A QSBR reader is offline, with its word 0, and
+    /// comes online by itself. Allocates only if there is no [room](Self::make_room). The end of
+    /// the thread has nothing to clean up.
     ///
     /// # Panics
     /// If the domain is not attached yet, or has 2^32 readers.
     ///
     /// # Safety
-    /// `record` is all zeroes, or was registered by this function, in this domain, and is no
-    /// longer. It stays valid until it is unregistered. Its owner follows the protocol.
+    /// `record` is all zeroes, or was registered by this function in this domain and has been
+    /// unregistered. It stays valid until it is unregistered. Its owner follows the protocol.
     pub unsafe fn register(&'static self, record: *const Record) {
         let reader_kind = ReaderKind::Liburcu(self.links().readers);
         assert!(self.links().words().is_some(), "quiescence: a liburcu domain is not attached yet");
@@ -246,7 +248,7 @@ impl LiburcuDomain {
         record.set_registered(true);
     }
 
-    /// Takes the calling thread's record out.
+    /// Unregisters the calling thread's record.
     ///
     /// # Safety
     /// It is registered, by the calling thread, and [quiescent](Record::is_quiescent).

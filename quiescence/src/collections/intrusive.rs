@@ -1,7 +1,7 @@
-//! Concurrent structures whose nodes are the caller's: an insertion allocates nothing. The feature
-//! `intrusive`, which is off by default.
+//! Concurrent structures whose nodes belong to the caller: an insertion allocates nothing. Requires
+//! the feature `intrusive`, which is off by default.
 //!
-//! Their layouts are liburcu's. C programs use the same code through the crate `compat`.
+//! Their layouts are those of liburcu. C programs use the same code through the crate `compat`.
 
 pub use super::hash_table::{
     Allocator as TableAllocator, Cursor, HashTable, Memory as TableMemory, Node, NodeCounts,

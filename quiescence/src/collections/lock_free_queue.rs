@@ -26,8 +26,7 @@ use crate::domain::domain::Domain;
 use crate::domain::raw;
 use crate::os::sync::{AtomicPtr, const_unless_loom};
 
-/// What an object carries so that it can stand in a [`LockFreeQueue`]: liburcu's
-/// `struct cds_lfq_node_rcu`.
+/// What an object embeds to be in a [`LockFreeQueue`]: liburcu's `struct cds_lfq_node_rcu`.
 #[repr(C)]
 #[derive(Debug, Default)]
 pub struct SharedNode {
@@ -38,7 +37,7 @@ pub struct SharedNode {
 
 impl SharedNode {
     const_unless_loom! {
-        /// One that stands in no queue.
+        /// Creates a node that is in no queue.
         pub fn new() -> Self {
             Self { next: AtomicPtr::new(ptr::null_mut()), is_dummy: 0 }
         }
@@ -55,8 +54,8 @@ impl SharedNode {
     }
 }
 
-/// How a queue has something done after a grace period: `call_rcu` of the domain that its users
-/// read in.
+/// How a queue queues a callback to run after a grace period: `call_rcu` of the domain in which its
+/// users read.
 pub type CallAfter = unsafe extern "C" fn(*mut raw::Head, raw::Function);
 
 /// liburcu's `struct cds_lfq_node_rcu_dummy`, which its inlined functions make and free as well.
@@ -118,18 +117,18 @@ impl fmt::Display for NotEmpty {
 
 impl std::error::Error for NotEmpty {}
 
-/// A queue of nodes that are part of their objects, laid out as liburcu's
-/// `struct cds_lfq_queue_rcu`. Anybody puts in and takes out, in sections of one domain.
+/// A queue of nodes embedded in their objects, laid out as liburcu's `struct cds_lfq_queue_rcu`.
+/// Any thread enqueues and dequeues, in sections of one domain.
 ///
 /// # Promise
-/// What one thread puts in comes out in that order, and all that comes out has come in once. What
-/// was written to an object before it was put in is seen by the thread that takes it out. An
-/// `enqueue` is a sequentially consistent operation.
+/// Nodes that one thread enqueues are dequeued in that order, and each node is dequeued once.
+/// Everything written to an object before it is enqueued is visible to the thread that dequeues it.
+/// An `enqueue` is a sequentially consistent operation.
 ///
 /// # Progress and cost
-/// Lock-free: two compare-and-exchanges to put in, one to take out, and more when others are at it.
-/// When the last node is taken, a dummy of 40 bytes is allocated, and the one before it freed after
-/// a grace period. If there is no memory for it, the process ends as it does for a `Box`.
+/// Lock-free: two compare-and-exchanges to enqueue, one to dequeue, and more under contention. When
+/// the last node is dequeued, a dummy of 40 bytes is allocated, and the previous dummy is freed
+/// after a grace period. If there is no memory for it, the process ends as it does for a `Box`.
 ///
 /// # Source
 /// M. M. Michael, M. L. Scott, "Simple, fast, and practical non-blocking and blocking concurrent
@@ -188,7 +187,7 @@ unsafe extern "C" fn retire_in_global(head: *mut raw::Head, _free: raw::Function
 }
 
 impl LockFreeQueue {
-    /// An empty queue whose users read in the global domain.
+    /// Creates an empty queue whose users read in the global domain.
     pub fn new() -> Self {
         // SAFETY: it calls after a grace period of the global domain, as is asked.
         unsafe { Self::with(call_after_global) }
@@ -201,7 +200,7 @@ impl LockFreeQueue {
         unsafe { Self::with(retire_in_global) }
     }
 
-    /// An empty queue whose users read in the domain of whose `call_rcu` this is.
+    /// Creates an empty queue whose users read in the domain to which this `call_rcu` belongs.
     ///
     /// # Safety
     /// `call_after(head, function)` calls `function(head)` once, after a grace period of that
@@ -211,10 +210,10 @@ impl LockFreeQueue {
         Self { first: AtomicPtr::new(dummy), last: AtomicPtr::new(dummy), call_after }
     }
 
-    /// Makes an empty queue of C's, whatever was there before.
+    /// Creates an empty queue at an address, for C, whatever was there before.
     ///
     /// # Safety
-    /// `queue` may be written, is the caller's alone, and does not move while it is a queue;
+    /// `queue` may be written, belongs to the caller alone, and does not move while it is a queue;
     /// `call_after` as for [`with`](Self::with).
     pub unsafe fn write(queue: *mut Self, call_after: CallAfter) {
         let dummy = Dummy::allocate(queue);
@@ -223,7 +222,7 @@ impl LockFreeQueue {
         unsafe { queue.write(Self { first, last, call_after }) };
     }
 
-    /// Puts a node behind the last.
+    /// Enqueues a node.
     ///
     /// # Progress
     /// Lock-free.
@@ -231,8 +230,8 @@ impl LockFreeQueue {
     /// # Safety
     /// - The caller is in a read-side critical section of the queue's domain.
     /// - `node` is a [`SharedNode::new`] that was written after it was last in a queue.
-    /// - It stays where it is, and valid, until a grace period has passed since it was dequeued;
-    ///   the thread that takes it out may do so on any thread.
+    /// - It does not move, and stays valid, until a grace period has passed since it was dequeued.
+    ///   Any thread may dequeue it.
     #[inline]
     pub unsafe fn enqueue(&self, node: *mut SharedNode) {
         // The exchange has Release: pairs with the Acquire of who follows the link. SeqCst, which
@@ -258,15 +257,15 @@ impl LockFreeQueue {
         }
     }
 
-    /// Takes the first node; `None` if there is none.
+    /// Dequeues the first node; `None` if there is none.
     ///
     /// # Progress
-    /// Lock-free, but for the allocation of a dummy.
+    /// Lock-free, except for the allocation of a dummy.
     ///
     /// # Safety
-    /// The caller is in a read-side critical section of the queue's domain. It does not free the
-    /// node, change it, make a `&mut` of it (or of an object around it) or put it anywhere before a
-    /// grace period has passed.
+    /// The caller is in a read-side critical section of the queue's domain. Until a grace period
+    /// has passed since then, it does not free the node, change it, make a `&mut` of it (or of an
+    /// object around it) or put it anywhere.
     pub unsafe fn dequeue(&self) -> Option<NonNull<SharedNode>> {
         loop {
             // Acquire: pairs with the Release that moved it here: the node's content is seen.
@@ -362,14 +361,14 @@ impl LockFreeQueue {
         unsafe { (self.call_after)(head, Dummy::free_by_head) };
     }
 
-    /// Frees the dummy of an empty queue, which is none after that.
+    /// Frees the dummy of an empty queue, which is no longer a queue then.
     ///
     /// # Errors
-    /// It is not empty. Nothing has changed.
+    /// The queue is not empty. Nothing has changed.
     ///
     /// # Safety
-    /// No other thread uses the queue any more, nor this caller once it has succeeded, nor is it
-    /// dropped.
+    /// No other thread uses the queue any more. After a success the caller does not use it either,
+    /// nor drop it.
     pub unsafe fn destroy(&self) -> Result<(), NotEmpty> {
         // Acquire: as in `dequeue`.
         let first = self.first.load(Acquire);

@@ -12,19 +12,19 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
 use super::wait_free_stack::StackNode;
 use crate::os::sync::{AtomicPtr, const_unless_loom};
 
-/// A stack of nodes that are part of their objects, laid out as liburcu's `struct __cds_lfs_stack`.
-/// All zeroes is an empty one.
+/// A stack of nodes embedded in their objects, laid out as liburcu's `struct __cds_lfs_stack`. All
+/// zeroes is an empty stack.
 ///
 /// # Promise
-/// What comes off has gone on once; of what is there the last comes first. What was written to an
-/// object before it went on is seen by the thread that takes it off. A `push` is a sequentially
-/// consistent operation.
+/// Each node is popped once, the node pushed last first. Everything written to an object before it
+/// is pushed is visible to the thread that pops it. A `push` is a sequentially consistent
+/// operation.
 ///
 /// # Progress and cost
 /// [`push`](Self::push) and [`pop`](Self::pop) are lock-free: one compare-and-exchange, and another
-/// one for each that somebody else had in between. [`pop_all`](Self::pop_all) and the walk over
-/// what it gives are wait-free. Against a [`WaitFreeStack`](super::intrusive::WaitFreeStack):
-/// no thread is ever blocked, and producers get in each other's way.
+/// one for each by another thread that came first. [`pop_all`](Self::pop_all) and the walk over its
+/// result are wait-free. In contrast to a [`WaitFreeStack`](super::intrusive::WaitFreeStack), no
+/// thread is ever blocked, but producers contend with each other.
 ///
 /// # Source
 /// R. K. Treiber, "Systems programming: coping with parallelism", 1986; liburcu's `cds_lfs`.
@@ -54,29 +54,29 @@ const _: () = assert!(size_of::<LockFreeStack>() == 8);
 
 impl LockFreeStack {
     const_unless_loom! {
-        /// An empty stack.
+        /// Creates an empty stack.
         pub fn new() -> Self {
             Self { top: AtomicPtr::new(ptr::null_mut()) }
         }
     }
 
-    /// Whether nothing is on the stack. It may be otherwise a moment later. Orders nothing.
+    /// Whether the stack is empty. This may change a moment later. Orders no memory accesses.
     #[inline]
     pub fn is_empty(&self) -> bool {
         // Relaxed: nothing is read through it.
         self.top.load(Relaxed).is_null()
     }
 
-    /// Puts a node on top. Whether there was one before.
+    /// Pushes a node. Returns whether the stack was not empty before.
     ///
     /// # Progress
     /// Lock-free.
     ///
     /// # Safety
-    /// - `node` is on no stack, and no other thread's: who may be in [`pop`](Self::pop) has no hold
-    ///   of it; see there.
-    /// - It stays where it is, and valid, until it has come off.
-    /// - The thread that takes it off may do so on any thread.
+    /// - `node` is on no stack, and belongs to the caller alone: no thread that may be in
+    ///   [`pop`](Self::pop) can still reach it; see there.
+    /// - It does not move, and stays valid, until it is popped.
+    /// - Any thread may pop it.
     #[inline]
     pub unsafe fn push(&self, node: *mut StackNode) -> bool {
         // SAFETY: by this function's contract.
@@ -96,17 +96,17 @@ impl LockFreeStack {
         }
     }
 
-    /// Takes the topmost node off; `None` if there is none.
+    /// Pops the topmost node; `None` if there is none.
     ///
     /// # Progress
     /// Lock-free.
     ///
     /// # Safety
-    /// One of three, for all who take nodes off this stack, one or all:
+    /// One of the following holds for all threads that pop nodes of this stack, one or all:
     /// - they exclude each other;
-    /// - there is one such thread;
-    /// - those who pop are in a read-side critical section, and a node is not freed, nor put on
-    ///   again, until a grace period of a domain of theirs has passed since it came off.
+    /// - there is only one such thread;
+    /// - those that pop are in a read-side critical section, and a node is not freed, nor pushed
+    ///   again, until a grace period of a domain of theirs has passed since it was popped.
     #[inline]
     pub unsafe fn pop(&self) -> Option<NonNull<StackNode>> {
         // Acquire: pairs with the SeqCst of `push`: the node is whole.
@@ -127,7 +127,7 @@ impl LockFreeStack {
         }
     }
 
-    /// Takes all nodes off, in constant time. They come topmost first.
+    /// Pops all nodes, in constant time. They come topmost first.
     ///
     /// # Progress
     /// Wait-free, and so is the walk.
@@ -137,9 +137,9 @@ impl LockFreeStack {
     }
 }
 
-/// Nodes that have come off a [`LockFreeStack`] together, topmost first; each is its taker's as
-/// soon as it is out, but where somebody is in [`pop`](LockFreeStack::pop). Those that are left
-/// when this is dropped have no owner: they leak.
+/// Nodes that were popped from a [`LockFreeStack`] together, topmost first. Each belongs to the
+/// caller as soon as the iterator has returned it, unless a thread is in
+/// [`pop`](LockFreeStack::pop). Nodes that are left when this is dropped have no owner: they leak.
 #[derive(Debug)]
 #[must_use = "what is in it leaks"]
 pub struct Unstacked {
@@ -150,7 +150,7 @@ pub struct Unstacked {
 unsafe impl Send for Unstacked {}
 
 impl Unstacked {
-    /// The topmost node, which stays; `None` if nothing is left.
+    /// The topmost node, without removing it; `None` if none is left.
     pub fn first(&self) -> Option<NonNull<StackNode>> {
         NonNull::new(self.next)
     }

@@ -2,12 +2,14 @@
 //!
 //! - [`HashMap`], [`HashSet`]: look-ups without a lock; an updater locks one bucket for a moment.
 //! - [`CopyMap`]: small pairs; a look-up returns a copy, and nothing waits to be freed.
-//! - [`IdMap`]: ids to objects; an old id finds nothing.
-//! - [`List`]: traversed without a lock while one updater at a time changes it at a cursor.
+//! - [`IdMap`]: maps ids to objects; an id of a removed object finds nothing.
+//! - [`List`]: readers traverse it without a lock while one updater at a time changes it at a
+//!   cursor.
 //! - [`Queue`], [`Stack`]: lock-free, for any number of threads that push and pop.
 //!
 //! Readers of maps and lists are in sections of a domain. Removed values are freed after a grace
-//! period, within the domain's limit. Structures of the caller's own nodes are in [`intrusive`].
+//! period, within the domain's limit. Structures built of the caller's own nodes are in
+//! [`intrusive`].
 
 // `wait_free_queue`, `sentinel_queue`, `lock_free_queue`: queues. `wait_free_stack`,
 // `lock_free_stack`: stacks. `hash_table`: the hash table, which grows and shrinks beside its

@@ -14,7 +14,7 @@ use std::time::Duration;
 use crate::os::nap;
 use crate::os::sync::{self, AtomicPtr};
 
-/// An insertion is half done, and the caller did not want to wait for its end.
+/// An insertion is half done, and the caller did not want to wait for its completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct WouldBlock;
 
@@ -34,12 +34,12 @@ const YIELDS: u32 = 20;
 
 const NAP: Duration = Duration::from_micros(200);
 
-/// Whether, and how, the end of an insertion is waited for.
+/// Whether, and how, an operation waits for half-done insertions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Patience {
-    /// Until it ends.
+    /// Wait until the insertion is done.
     Wait,
-    /// Not at all.
+    /// Do not wait.
     Refuse,
 }
 

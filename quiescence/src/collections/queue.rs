@@ -10,27 +10,26 @@ use crate::domain::guard;
 
 type Node<T> = Valued<SharedNode, T>;
 
-/// A queue, first in, first out, into which any thread puts values, and out of which any thread
-/// takes them.
+/// A first-in, first-out queue: any thread can push values and pop them.
 ///
 /// # Promise
-/// What one thread pushes comes out in that order; each value comes out once, or is dropped with
-/// the queue. What was done before a `push` happens before the return of the `pop` that gives the
-/// value.
+/// Values that one thread pushes are popped in that order. Each value is popped once, or is dropped
+/// with the queue. Everything done before a `push` happens before the return of the `pop` that
+/// returns the value.
 ///
 /// # Progress and cost
-/// [`push`](Self::push) is lock-free but for the allocator: a node is allocated, and linked by two
-/// compare-and-exchanges. [`pop`](Self::pop) is lock-free but for the limit of the global domain:
-/// one compare-and-exchange, in a section. So a thread that is stopped in the midst of either keeps
-/// no other one from its work. When the last value is taken, a node of the queue's own is allocated
-/// besides.
+/// [`push`](Self::push) is lock-free, except for the allocator: it allocates a node, and links it
+/// with two compare-and-exchanges. [`pop`](Self::pop) is lock-free, except at the limit of the
+/// global domain: it takes one compare-and-exchange, in a section. So a thread that is stopped in
+/// the middle of either does not prevent others from making progress. When the last value is
+/// popped, a node of the queue's own is allocated as well.
 ///
 /// # Memory
-/// A popped value is the caller's at once. Its *node*, of 16 bytes and the size of the value, may
-/// still be looked at by other threads in `pop`: it is retired in the global domain, and counts
-/// against its limit ([`Tuning`](crate::tuning::Tuning)). So a `pop` may wait there as
-/// [`retire`](crate::retire) may, but is never refused: in a section, at the limit, the node goes
-/// over it, and the thread settles that where its section ends.
+/// A popped value belongs to the caller at once. Its *node*, which takes 16 bytes and the size of
+/// the value, may still be read by other threads in `pop`. So it is retired in the global domain,
+/// and counts against the limit there ([`Tuning`](crate::tuning::Tuning)). A `pop` may therefore
+/// wait as [`retire`](crate::retire) does, but is never refused: in a section at the limit, the
+/// node exceeds it, and the thread waits when its section ends.
 ///
 /// # Source
 /// The algorithm is that of [`intrusive::LockFreeQueue`](crate::intrusive::LockFreeQueue): Michael
@@ -48,7 +47,7 @@ type Node<T> = Valued<SharedNode, T>;
 ///     }
 /// });
 /// let numbers = |of| jobs.drain().filter(move |job| job.0 == of).map(|job| job.1);
-/// assert!(numbers(0).eq(0..100)); // and what the other one has pushed is gone by now
+/// assert!(numbers(0).eq(0..100)); // all pushed by the other thread has been popped by now
 /// assert!(jobs.is_empty());
 /// ```
 pub struct Queue<T: Send + 'static> {
@@ -63,15 +62,15 @@ unsafe impl<T: Send + 'static> Send for Queue<T> {}
 unsafe impl<T: Send + 'static> Sync for Queue<T> {}
 
 impl<T: Send + 'static> Queue<T> {
-    /// An empty queue. Allocates 40 bytes.
+    /// Creates an empty queue. Allocates 40 bytes.
     pub fn new() -> Self {
         Self { nodes: LockFreeQueue::retiring(), values: PhantomData }
     }
 
-    /// Puts a value behind the last.
+    /// Appends a value.
     ///
     /// # Progress
-    /// Lock-free but for the allocator.
+    /// Lock-free, except for the allocator.
     pub fn push(&self, value: T) {
         let node = Node::boxed(SharedNode::new(), value);
         let _section = guard::read();
@@ -82,7 +81,7 @@ impl<T: Send + 'static> Queue<T> {
     /// Takes the first value; `None` if there is none.
     ///
     /// # Progress
-    /// Lock-free but for the allocator, and for the limit of the global domain: see
+    /// Lock-free, except for the allocator and at the limit of the global domain: see
     /// [above](Self#memory).
     #[track_caller]
     pub fn pop(&self) -> Option<T> {
@@ -97,7 +96,7 @@ impl<T: Send + 'static> Queue<T> {
         Some(value)
     }
 
-    /// Takes values as long as it finds one; also those that are pushed meanwhile.
+    /// Pops values for as long as there are any, including those pushed meanwhile.
     ///
     /// ```
     /// let queue: quiescence::collections::Queue<_> = (0..3).collect();
@@ -107,11 +106,11 @@ impl<T: Send + 'static> Queue<T> {
         std::iter::from_fn(|| self.pop())
     }
 
-    /// Whether no value is in the queue. It may be otherwise a moment later.
+    /// Whether the queue has no values. This may change a moment later.
     ///
     /// # Progress
-    /// Wait-free but for nodes of the queue's own, of which there may be one for each thread that
-    /// is popping.
+    /// Wait-free, except that it walks over nodes of the queue's own, of which there may be one for
+    /// each thread that is popping.
     pub fn is_empty(&self) -> bool {
         let _section = guard::read();
         // SAFETY: in a section of the queue's domain.

@@ -12,17 +12,18 @@ use super::patience::Patience;
 use super::wait_free_queue::QueueNode;
 use crate::os::sync::AtomicPtr;
 
-/// A queue of nodes that are part of their objects: the first 24 bytes of liburcu's
-/// `struct cds_wfq_queue`, behind which it has a lock. Anybody puts in, one consumer at a time
-/// takes out.
+/// A queue of nodes embedded in their objects: the first 24 bytes of liburcu's `struct
+/// cds_wfq_queue`, which are followed by a lock there. Any thread enqueues, one consumer at a time
+/// dequeues.
 ///
 /// # Promise
-/// What one thread puts in comes out in that order, and all that comes out has come in once. What
-/// was written to an object before it was put in is seen by the thread that takes it out.
+/// Nodes that one thread enqueues are dequeued in that order, and each node is dequeued once.
+/// Everything written to an object before it is enqueued is visible to the thread that dequeues it.
 ///
 /// # Progress and cost
 /// [`enqueue`](Self::enqueue) is wait-free: one exchange and one store. A consumer is blocked by a
-/// producer that was stopped between these two; it naps 200 us at a time after some hundred looks.
+/// producer that was stopped between these two; it polls some hundred times, and then naps for
+/// 200 us at a time.
 ///
 /// # Source
 /// liburcu's `cds_wfq` (Desnoyers), after an idea of McKenney's.
@@ -39,11 +40,12 @@ pub struct SentinelQueue {
 const _: () = assert!(size_of::<SentinelQueue>() == 24);
 
 impl SentinelQueue {
-    /// Makes an empty queue, whatever was there before.
+    /// Creates an empty queue, whatever was there before.
     ///
     /// # Safety
-    /// `queue` may be written, is the caller's alone, and does not move while it is a queue. It has
-    /// pointers to itself, so no `&mut` of it is made, and no box of it is moved, meanwhile.
+    /// `queue` may be written, belongs to the caller alone, and does not move while it is a queue.
+    /// It contains pointers to itself, so no `&mut` of it is made, and no box of it is moved,
+    /// meanwhile.
     pub unsafe fn write(queue: *mut Self) {
         // SAFETY: by this function's contract.
         let sentinel = unsafe { &raw mut (*queue).sentinel };
@@ -60,7 +62,7 @@ impl SentinelQueue {
         ptr::from_ref(&self.sentinel).cast_mut()
     }
 
-    /// Puts a node behind the last.
+    /// Enqueues a node.
     ///
     /// # Progress
     /// Wait-free.
@@ -79,10 +81,10 @@ impl SentinelQueue {
         link.store(node, Release); //~ unseen-node
     }
 
-    /// Takes the first node; `None` if there is none. Waits for a producer that is not done.
+    /// Dequeues the first node; `None` if there is none. Waits for a half-done insertion.
     ///
     /// # Safety
-    /// While it runs, no other thread takes nodes out.
+    /// While it runs, no other thread dequeues nodes.
     pub unsafe fn dequeue(&self) -> Option<NonNull<QueueNode>> {
         let sentinel = self.sentinel();
         loop {

@@ -13,23 +13,22 @@ use crate::os::sync::const_unless_loom;
 
 type Node<T> = Valued<StackNode, T>;
 
-/// A stack, last in, first out, onto which any thread puts values, and off which any thread takes
-/// them.
+/// A last-in, first-out stack: any thread can push values and pop them.
 ///
 /// # Promise
-/// Each value comes off once, or is dropped with the stack; of those that are there the last comes
-/// first. What was done before a `push` happens before the return of the `pop` that gives the
-/// value.
+/// Each value is popped once, or is dropped with the stack; the value pushed last is popped first.
+/// Everything done before a `push` happens before the return of the `pop` that returns the value.
 ///
 /// # Progress and cost
-/// [`push`](Self::push) is lock-free but for the allocator: a node is allocated, and put on by one
-/// compare-and-exchange. [`pop`](Self::pop) and [`pop_all`](Self::pop_all) are lock-free but for
-/// the limit of the global domain; `pop_all` takes everything with one exchange. So a thread that
-/// is stopped in the midst of one of them keeps no other one from its work.
+/// [`push`](Self::push) is lock-free, except for the allocator: it allocates a node, and links it
+/// with one compare-and-exchange. [`pop`](Self::pop) and [`pop_all`](Self::pop_all) are lock-free,
+/// except at the limit of the global domain; `pop_all` takes everything with one exchange. So a
+/// thread that is stopped in the middle of one of them does not prevent others from making
+/// progress.
 ///
 /// # Memory
-/// As with a [`Queue`](super::Queue#memory): a popped value is the caller's at once, and its node,
-/// of 8 bytes and the size of the value, is retired in the global domain.
+/// As with a [`Queue`](super::Queue#memory), a popped value belongs to the caller at once, and its
+/// node, which takes 8 bytes and the size of the value, is retired in the global domain.
 ///
 /// # Source
 /// The algorithm is that of [`intrusive::LockFreeStack`](crate::intrusive::LockFreeStack): Treiber,
@@ -59,7 +58,7 @@ unsafe impl<T: Send + 'static> Sync for Stack<T> {}
 
 impl<T: Send + 'static> Stack<T> {
     const_unless_loom! {
-        /// An empty stack; may be a static.
+        /// Creates an empty stack; may be a static.
         ///
         /// ```
         /// use quiescence::collections::Stack;
@@ -73,10 +72,10 @@ impl<T: Send + 'static> Stack<T> {
         }
     }
 
-    /// Puts a value on top.
+    /// Pushes a value.
     ///
     /// # Progress
-    /// Lock-free but for the allocator.
+    /// Lock-free, except for the allocator.
     pub fn push(&self, value: T) {
         let node = Node::boxed(StackNode::new(), value);
         // SAFETY: a node of a box that is given away. It is new, so no `pop` has a hold of it; and
@@ -85,10 +84,10 @@ impl<T: Send + 'static> Stack<T> {
         unsafe { self.nodes.push(node) };
     }
 
-    /// Takes the topmost value off; `None` if there is none.
+    /// Takes the topmost value; `None` if there is none.
     ///
     /// # Progress
-    /// Lock-free but for the limit of the global domain: see [above](Self#memory).
+    /// Lock-free, except at the limit of the global domain: see [above](Self#memory).
     #[track_caller]
     pub fn pop(&self) -> Option<T> {
         let section = guard::read();
@@ -103,16 +102,16 @@ impl<T: Send + 'static> Stack<T> {
         Some(value)
     }
 
-    /// Takes all values off at one moment; they come topmost first. What is left when the iterator
-    /// is dropped is dropped with it.
+    /// Takes all values at one moment; they come topmost first. Values left over when the iterator
+    /// is dropped are dropped with it.
     ///
     /// # Progress
-    /// Wait-free; the iterator is so but for the limit of the global domain.
+    /// Wait-free. So is the iterator, except at the limit of the global domain.
     pub fn pop_all(&self) -> PopAll<T> {
         PopAll { nodes: self.nodes.pop_all(), values: PhantomData }
     }
 
-    /// Whether no value is on the stack. It may be otherwise a moment later.
+    /// Whether the stack has no values. This may change a moment later.
     ///
     /// # Progress
     /// Wait-free: one load.
@@ -139,8 +138,8 @@ impl<T: Send + 'static> IntoIterator for Stack<T> {
     }
 }
 
-/// Values that have come off a [`Stack`] together, topmost first: what [`Stack::pop_all`] gives. If
-/// they are `OWNED`, the stack was one thread's alone, and has ended.
+/// Values that were taken off a [`Stack`] together, topmost first: returned by [`Stack::pop_all`].
+/// If `OWNED` is true, the stack belonged to one thread alone, and no longer exists.
 #[must_use = "the values are dropped with it"]
 #[derive(Debug)]
 pub struct PopAll<T: Send + 'static, const OWNED: bool = false> {

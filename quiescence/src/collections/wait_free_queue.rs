@@ -20,8 +20,7 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 use super::patience::{Patience, WouldBlock};
 use crate::os::sync::{self, AtomicPtr, Mutex, MutexGuard, Rank, const_unless_loom};
 
-/// What an object carries so that it can stand in a [`WaitFreeQueue`]: one word, liburcu's
-/// `struct cds_wfcq_node`.
+/// What an object embeds to be in a [`WaitFreeQueue`]: one word, liburcu's `struct cds_wfcq_node`.
 #[repr(C)]
 #[derive(Debug, Default)]
 pub struct QueueNode {
@@ -30,7 +29,7 @@ pub struct QueueNode {
 
 impl QueueNode {
     const_unless_loom! {
-        /// One that stands in no queue.
+        /// Creates a node that is in no queue.
         pub fn new() -> Self {
             Self { next: AtomicPtr::new(ptr::null_mut()) }
         }
@@ -53,19 +52,20 @@ pub struct QueueTail {
 
 const _: () = assert!(size_of::<QueueHead>() == 8 && size_of::<QueueTail>() == 8);
 
-/// What [`Consumer::dequeue`] gives.
+/// The result of [`Consumer::dequeue`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dequeued {
-    /// The node, which the caller owns again.
+    /// The node, which belongs to the caller again.
     pub node: NonNull<QueueNode>,
-    /// Whether the queue was empty when it had been taken: liburcu's `CDS_WFCQ_STATE_LAST`. A
-    /// thread that puts the next one in finds the queue empty, and gets `true`.
+    /// Whether the queue was empty afterwards: liburcu's `CDS_WFCQ_STATE_LAST`. The thread that
+    /// enqueues the next node finds the queue empty, and gets `false`.
     pub last: bool,
 }
 
-/// The two ends of a queue, wherever they lie: what all that a queue does is written for.
+/// The two ends of a queue, wherever they are in memory. All operations of a queue are implemented
+/// on this type.
 ///
-/// For code that gives C an interface, or keeps the ends apart from each other. Else use
+/// For code that provides an interface to C, or keeps the ends apart. Otherwise use
 /// [`WaitFreeQueue`].
 #[derive(Clone, Copy)]
 pub struct Ends<'q> {
@@ -77,20 +77,20 @@ pub struct Ends<'q> {
 }
 
 impl<'q> Ends<'q> {
-    /// Those of a queue of C's, laid out as liburcu's.
+    /// The ends of a queue that C code made, laid out as liburcu's.
     ///
     /// # Safety
     /// Both are ends of one queue, which was made by [`write`](Self::write) or by C itself, and has
-    /// not moved since; what was put into it is what [`WaitFreeQueue::enqueue`] asks for.
+    /// not moved since. Its nodes fulfil the conditions of [`WaitFreeQueue::enqueue`].
     #[inline]
     pub unsafe fn new(head: &'q QueueHead, tail: &'q QueueTail) -> Self {
         Self { head, tail, empty: ptr::from_ref(&head.node).cast_mut() }
     }
 
-    /// Makes an empty queue as C has it, whatever was there before.
+    /// Creates an empty queue in C's representation, whatever was there before.
     ///
     /// # Safety
-    /// Both may be written, are the caller's alone, and do not move.
+    /// Both may be written, belong to the caller alone, and do not move.
     pub unsafe fn write(head: *mut QueueHead, tail: *mut QueueTail) {
         // SAFETY: by this function's contract.
         unsafe { head.write(QueueHead { node: QueueNode::new() }) };
@@ -100,8 +100,8 @@ impl<'q> Ends<'q> {
         unsafe { tail.write(tail_of_empty) };
     }
 
-    /// Whether nothing is in the queue, nor about to be. For anybody; it may be otherwise a moment
-    /// later. Orders nothing.
+    /// Whether the queue is empty, with no insertion in progress. For any thread; this may change a
+    /// moment later. Orders no memory accesses.
     #[inline]
     pub fn is_empty(self) -> bool {
         // Relaxed: the tail alone says it, and nothing is read through it. The head comes first so
@@ -149,14 +149,14 @@ impl<'q> Ends<'q> {
         before != self.empty
     }
 
-    /// Takes the first node; `None` if the queue is empty.
+    /// Dequeues the first node; `None` if the queue is empty.
     ///
     /// # Errors
-    /// A producer is not done, which was not to be waited for. Nothing has changed.
+    /// An insertion is half done, and `patience` does not allow waiting. Nothing has changed.
     ///
     /// # Safety
-    /// The caller is the only consumer: what it does and what other consumers do comes one after
-    /// the other. Whatever is put in is what [`WaitFreeQueue::enqueue`] asks for.
+    /// The caller is the only consumer: its operations and those of other consumers do not overlap.
+    /// All nodes fulfil the conditions of [`WaitFreeQueue::enqueue`].
     #[inline]
     pub unsafe fn dequeue(self, patience: Patience) -> Result<Option<Dequeued>, WouldBlock> {
         if self.is_empty() {
@@ -194,14 +194,14 @@ impl<'q> Ends<'q> {
         Ok(NonNull::new(first).map(|node| Dequeued { node, last }))
     }
 
-    /// Takes all nodes there are. The chain may be waited for still, when it is walked.
+    /// Takes all nodes. Walking the chain may still have to wait for insertions.
     ///
     /// # Errors
-    /// A producer is not done with the first node, which was not to be waited for. Nothing has
-    /// changed.
+    /// The insertion of the first node is half done, and `patience` does not allow waiting. Nothing
+    /// has changed.
     ///
     /// # Safety
-    /// As [`dequeue`](Self::dequeue), but others may take all as well.
+    /// As [`dequeue`](Self::dequeue), but other threads may take all nodes as well.
     pub unsafe fn take_all(self, patience: Patience) -> Result<Chain, WouldBlock> {
         let mut looks = 0;
         loop {
@@ -229,13 +229,13 @@ impl<'q> Ends<'q> {
         self.head.node.next.compare_exchange(first, ptr::null_mut(), Relaxed, Relaxed).is_ok()
     }
 
-    /// The first node, which stays.
+    /// The first node, without removing it.
     ///
     /// # Errors
-    /// A producer is not done, which was not to be waited for.
+    /// An insertion is half done, and `patience` does not allow waiting.
     ///
     /// # Safety
-    /// No thread takes nodes out meanwhile, nor before the node has been looked at.
+    /// No thread removes nodes during the call, nor while the caller uses the node.
     pub unsafe fn first(
         self,
         patience: Patience,
@@ -252,7 +252,7 @@ impl<'q> Ends<'q> {
     /// As [`first`](Self::first).
     ///
     /// # Safety
-    /// As for [`first`](Self::first), of which `node` comes, or of this.
+    /// As for [`first`](Self::first). `node` is a result of `first` or of this function.
     pub unsafe fn next(
         self,
         node: NonNull<QueueNode>,
@@ -281,19 +281,18 @@ impl fmt::Debug for Ends<'_> {
 #[repr(align(128))]
 struct Apart<T>(T);
 
-/// A queue of nodes that are part of their objects. Anybody puts in, one consumer at a time takes
-/// out.
+/// A queue of nodes embedded in their objects. Any thread enqueues, one consumer at a time
+/// dequeues.
 ///
 /// # Promise
-/// What one thread puts in comes out in that order, and all that comes out has come in once. What
-/// was written to an object before it was put in is seen by the thread that takes it out. An
-/// `enqueue` is a sequentially consistent operation.
+/// Nodes that one thread enqueues are dequeued in that order, and each node is dequeued once.
+/// Everything written to an object before it is enqueued is visible to the thread that dequeues it.
+/// An `enqueue` is a sequentially consistent operation.
 ///
 /// # Progress and cost
 /// [`enqueue`](Self::enqueue) is wait-free: one exchange and one store, and no memory but the node.
-/// A consumer is blocked by a producer that was stopped between these two, and by nothing else; it
-/// polls again some hundred times, and naps 200 us at a time after that. Consumers exclude each
-/// other with a lock.
+/// A consumer is blocked only by a producer that was stopped between these two. It polls some
+/// hundred times, and then naps for 200 us at a time. Consumers exclude each other with a lock.
 ///
 /// # Source
 /// liburcu's `cds_wfcq` (Desnoyers, Jiangshan), with which C programs share this code; see the
@@ -332,7 +331,7 @@ pub struct WaitFreeQueue {
 
 impl WaitFreeQueue {
     const_unless_loom! {
-        /// An empty queue.
+        /// Creates an empty queue.
         pub fn new() -> Self {
             Self {
                 tail: Apart(QueueTail { last: AtomicPtr::new(ptr::null_mut()) }),
@@ -342,31 +341,30 @@ impl WaitFreeQueue {
         }
     }
 
-    /// The queue's two ends, with C's interface: there the caller sees to it that one thread at a
-    /// time takes nodes out, or looks at them.
+    /// The queue's two ends, with C's interface: its caller must ensure that only one thread at a
+    /// time removes nodes, or looks at them.
     #[inline]
     pub fn ends(&self) -> Ends<'_> {
         Ends { head: &self.head, tail: &self.tail.0, empty: ptr::null_mut() }
     }
 
-    /// Puts a node behind the last. Whether there was one: who gets `false` has found the queue
-    /// empty, and is the one to wake a consumer.
+    /// Enqueues a node. Returns whether the queue was not empty before: the thread that gets
+    /// `false` should wake a consumer.
     ///
     /// # Progress
     /// Wait-free.
     ///
     /// # Safety
     /// - `node` is a [`QueueNode::new`] that was written since it was last in a queue.
-    /// - It stays where it is, and valid, until it has been dequeued, or has come out of a
-    ///   [`Chain`].
-    /// - The thread that takes it out may do so on any thread.
+    /// - It does not move, and stays valid, until it has been dequeued, or taken from a [`Chain`].
+    /// - Any thread may dequeue it.
     #[inline]
     pub unsafe fn enqueue(&self, node: *mut QueueNode) -> bool {
         // SAFETY: by this function's contract.
         unsafe { self.ends().enqueue(node) }
     }
 
-    /// Puts all of a chain behind the last node, in its order. Whether there was one.
+    /// Appends all nodes of a chain, in its order. Returns whether the queue was not empty before.
     ///
     /// # Progress
     /// Wait-free.
@@ -374,22 +372,22 @@ impl WaitFreeQueue {
         self.ends().append(chain)
     }
 
-    /// Whether nothing is in the queue, nor about to be. It may be otherwise a moment later. Orders
-    /// nothing.
+    /// Whether the queue is empty, with no insertion in progress. This may change a moment later.
+    /// Orders no memory accesses.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.ends().is_empty()
     }
 
-    /// The right to take nodes out, when no other thread has it.
+    /// Waits until no other thread is the consumer, and returns the right to dequeue nodes.
     pub fn consumer(&self) -> Consumer<'_> {
         Consumer { ends: self.ends(), _others: Some(sync::lock_another(&self.consumers)) }
     }
 
-    /// The same without the lock.
+    /// Like [`consumer`](Self::consumer), without the lock.
     ///
     /// # Safety
-    /// As [`Ends::dequeue`], of all that the consumer is asked to do.
+    /// As [`Ends::dequeue`], for all operations of the consumer.
     #[inline]
     pub unsafe fn only_consumer(&self) -> Consumer<'_> {
         Consumer { ends: self.ends(), _others: None }
@@ -402,7 +400,7 @@ impl Default for WaitFreeQueue {
     }
 }
 
-/// The thread that takes nodes out of a queue. While it lives, no other thread does.
+/// The thread that dequeues nodes. While it lives, no other thread does.
 #[derive(Debug)]
 pub struct Consumer<'q> {
     ends: Ends<'q>,
@@ -410,40 +408,40 @@ pub struct Consumer<'q> {
 }
 
 impl Consumer<'_> {
-    /// Takes the first node; `None` if the queue is empty. Waits for a producer that is not done.
+    /// Dequeues the first node; `None` if the queue is empty. Waits for a half-done insertion.
     #[inline]
     pub fn dequeue(&mut self) -> Option<Dequeued> {
         // SAFETY: this is the only consumer.
         unsafe { self.ends.dequeue(Patience::Wait) }.unwrap_or(None)
     }
 
-    /// The same without waiting.
+    /// Like [`dequeue`](Self::dequeue), but does not wait.
     ///
     /// # Errors
-    /// A producer is not done. Nothing has changed.
+    /// An insertion is half done. Nothing has changed.
     #[inline]
     pub fn try_dequeue(&mut self) -> Result<Option<Dequeued>, WouldBlock> {
         // SAFETY: this is the only consumer.
         unsafe { self.ends.dequeue(Patience::Refuse) }
     }
 
-    /// Takes all that is in the queue, in constant time. Waits for a producer that is not done with
-    /// the first node.
+    /// Takes all nodes of the queue, in constant time. Waits for a half-done insertion of the first
+    /// node.
     pub fn take_all(&mut self) -> Chain {
         // SAFETY: this is the only consumer.
         unsafe { self.ends.take_all(Patience::Wait) }.unwrap_or(Chain::EMPTY)
     }
 
-    /// The same without waiting. The chain may be waited for still, when it is walked.
+    /// Like [`take_all`](Self::take_all), but does not wait. Walking the chain may still have to.
     ///
     /// # Errors
-    /// A producer is not done with the first node. Nothing has changed.
+    /// The insertion of the first node is half done. Nothing has changed.
     pub fn try_take_all(&mut self) -> Result<Chain, WouldBlock> {
         // SAFETY: this is the only consumer.
         unsafe { self.ends.take_all(Patience::Refuse) }
     }
 
-    /// The nodes from the first to the last, which all stay in the queue.
+    /// Iterates over the nodes from first to last; they stay in the queue.
     pub fn iter(&self) -> impl Iterator<Item = NonNull<QueueNode>> {
         let ends = self.ends;
         // SAFETY: this is the only consumer, and does not dequeue as long as it is borrowed.
@@ -455,11 +453,11 @@ impl Consumer<'_> {
     }
 }
 
-/// Nodes that have been taken out of a queue together. They come out of it in order; each one is
-/// its taker's as soon as it is out, to be freed or to be put anywhere. Those that are left when it
-/// is dropped have no owner: they leak.
+/// Nodes that were taken from a queue together. They come out in order. Each belongs to the caller
+/// as soon as the iterator has returned it, to be freed or to be put anywhere. Nodes that are left
+/// when this is dropped have no owner: they leak.
 ///
-/// Where a producer of the old queue is not done, the walk waits for it.
+/// The walk waits for insertions into the old queue that are half done.
 #[derive(Debug)]
 #[must_use = "what is in it leaks"]
 pub struct Chain {
@@ -474,7 +472,7 @@ unsafe impl Send for Chain {}
 impl Chain {
     const EMPTY: Self = Self { next: ptr::null_mut(), last: ptr::null_mut() };
 
-    /// Whether nothing is left.
+    /// Whether no node is left.
     pub fn is_empty(&self) -> bool {
         self.next.is_null()
     }

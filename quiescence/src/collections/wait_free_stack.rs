@@ -14,8 +14,8 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use super::patience::{Patience, WouldBlock};
 use crate::os::sync::{AtomicPtr, const_unless_loom};
 
-/// What an object carries so that it can stand on a stack: one word, liburcu's
-/// `struct cds_wfs_node` and `struct cds_lfs_node`.
+/// What an object embeds to be on a stack: one word, liburcu's `struct cds_wfs_node` and `struct
+/// cds_lfs_node`.
 #[repr(C)]
 #[derive(Debug, Default)]
 pub struct StackNode {
@@ -24,7 +24,7 @@ pub struct StackNode {
 
 impl StackNode {
     const_unless_loom! {
-        /// One that stands on no stack.
+        /// Creates a node that is on no stack.
         pub fn new() -> Self {
             Self { next: AtomicPtr::new(ptr::null_mut()) }
         }
@@ -34,27 +34,27 @@ impl StackNode {
 /// What lies under the lowest node.
 const BOTTOM: *mut StackNode = ptr::without_provenance_mut(1);
 
-/// What [`WaitFreeStack::pop`] gives.
+/// The result of [`WaitFreeStack::pop`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Popped {
     /// The node.
     pub node: NonNull<StackNode>,
-    /// Whether the stack was empty when it had been taken: liburcu's `CDS_WFS_STATE_LAST`.
+    /// Whether the stack was empty afterwards: liburcu's `CDS_WFS_STATE_LAST`.
     pub last: bool,
 }
 
-/// A stack of nodes that are part of their objects, laid out as liburcu's `struct __cds_wfs_stack`.
+/// A stack of nodes embedded in their objects, laid out as liburcu's `struct __cds_wfs_stack`.
 ///
 /// # Promise
-/// What comes off has gone on once; of what is there the last comes first. What was written to an
-/// object before it went on is seen by the thread that takes it off. A `push` is a sequentially
-/// consistent operation.
+/// Each node is popped once, the node pushed last first. Everything written to an object before it
+/// is pushed is visible to the thread that pops it. A `push` is a sequentially consistent
+/// operation.
 ///
 /// # Progress and cost
 /// [`push`](Self::push) is wait-free: one exchange and one store. [`pop_all`](Self::pop_all) is
-/// wait-free: one exchange; the walk over what it gives, and [`pop`](Self::pop), are blocked by a
-/// producer that was stopped between its exchange and its store, and nap 200 us at a time after
-/// some hundred looks.
+/// wait-free: one exchange. The walk over its result, and [`pop`](Self::pop), are blocked by a
+/// producer that was stopped between its exchange and its store; they poll some hundred times, and
+/// then nap for 200 us at a time.
 ///
 /// # Source
 /// liburcu's `cds_wfs` (Desnoyers).
@@ -90,29 +90,29 @@ const _: () = assert!(size_of::<WaitFreeStack>() == 8 && size_of::<StackNode>() 
 
 impl WaitFreeStack {
     const_unless_loom! {
-        /// An empty stack.
+        /// Creates an empty stack.
         pub fn new() -> Self {
             Self { top: AtomicPtr::new(BOTTOM) }
         }
     }
 
-    /// Whether nothing is on the stack. It may be otherwise a moment later. Orders nothing.
+    /// Whether the stack is empty. This may change a moment later. Orders no memory accesses.
     #[inline]
     pub fn is_empty(&self) -> bool {
         // Relaxed: nothing is read through it.
         self.top.load(Relaxed) == BOTTOM
     }
 
-    /// Puts a node on top. Whether there was one before.
+    /// Pushes a node. Returns whether the stack was not empty before.
     ///
     /// # Progress
     /// Wait-free.
     ///
     /// # Safety
     /// - `node` is a [`StackNode::new`] that was written since it was last on a stack.
-    /// - It stays where it is, and valid, until it has come off, and somebody who may be in
-    ///   [`pop`](Self::pop) has no hold of it any more; see there.
-    /// - The thread that takes it off may do so on any thread.
+    /// - It does not move, and stays valid, until it has been popped, and no thread that may be in
+    ///   [`pop`](Self::pop) can reach it any more; see there.
+    /// - Any thread may pop it.
     #[inline]
     pub unsafe fn push(&self, node: *mut StackNode) -> bool {
         // The exchange has Release: pairs with the Acquire of who takes it off, who sees its
@@ -127,28 +127,27 @@ impl WaitFreeStack {
         before != BOTTOM
     }
 
-    /// Takes the topmost node off; `None` if there is none. Waits for a producer that is not done.
+    /// Pops the topmost node; `None` if there is none. Waits for a half-done push.
     ///
     /// # Safety
-    /// One of three, for all who take nodes off this stack, one or all:
+    /// One of the following holds for all threads that pop nodes of this stack, one or all:
     /// - they exclude each other;
-    /// - there is one such thread;
-    /// - those who pop are in a read-side critical section, and a node is not freed, changed or put
-    ///   on again until a grace period has passed since it came off. It has to be in a domain of
-    ///   theirs.
+    /// - there is only one such thread;
+    /// - those that pop are in a read-side critical section, and a node is not freed, changed or
+    ///   pushed again until a grace period of a domain of theirs has passed since it was popped.
     #[inline]
     pub unsafe fn pop(&self) -> Option<Popped> {
         // SAFETY: by this function's contract.
         unsafe { self.pop_with(Patience::Wait) }.unwrap_or(None)
     }
 
-    /// The same without waiting.
+    /// Like [`pop`](Self::pop), but does not wait.
     ///
     /// # Progress
     /// Wait-free.
     ///
     /// # Errors
-    /// A producer is not done, or has just put something on. Nothing has changed.
+    /// A push is half done, or has just been done. Nothing has changed.
     ///
     /// # Safety
     /// As [`pop`](Self::pop).
@@ -188,7 +187,7 @@ impl WaitFreeStack {
         }
     }
 
-    /// Takes all nodes off, in constant time. They come topmost first.
+    /// Pops all nodes, in constant time. They come topmost first.
     ///
     /// # Progress
     /// Wait-free; the walk may block.
@@ -204,9 +203,9 @@ impl Default for WaitFreeStack {
     }
 }
 
-/// Nodes that have come off a [`WaitFreeStack`] together, topmost first; each is its taker's as
-/// soon as it is out, but where somebody is in [`pop`](WaitFreeStack::pop). Those that are left
-/// when this is dropped have no owner: they leak.
+/// Nodes that were popped from a [`WaitFreeStack`] together, topmost first. Each belongs to the
+/// caller as soon as the iterator has returned it, unless a thread is in
+/// [`pop`](WaitFreeStack::pop). Nodes that are left when this is dropped have no owner: they leak.
 #[derive(Debug)]
 #[must_use = "what is in it leaks"]
 pub struct Stacked {
@@ -217,18 +216,19 @@ pub struct Stacked {
 unsafe impl Send for Stacked {}
 
 impl Stacked {
-    /// The topmost node, which stays; `None` if nothing is left.
+    /// The topmost node, without removing it; `None` if none is left.
     pub fn first(&self) -> Option<NonNull<StackNode>> {
         if self.next == BOTTOM { None } else { NonNull::new(self.next) }
     }
 
-    /// The node below `node`, of those that have come off together; `None` under the lowest.
+    /// The node below `node`, among those that were popped together; `None` below the lowest.
     ///
     /// # Errors
-    /// A producer is not done, which was not to be waited for.
+    /// A push is half done, and `patience` does not allow waiting.
     ///
     /// # Safety
-    /// `node` came off a [`WaitFreeStack`] with others, by `pop_all`, and was not written since.
+    /// `node` was popped from a [`WaitFreeStack`] with others, by `pop_all`, and was not written
+    /// since.
     #[inline]
     pub unsafe fn below(
         node: NonNull<StackNode>,

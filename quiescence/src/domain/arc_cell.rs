@@ -41,17 +41,17 @@ use crate::reclaim::free::{Address, Pointee};
 use crate::reclaim::hazards::{self, GlobalHazards, HAZARDS};
 use crate::reclaim::weigh::{Scale, Weigh};
 
-/// A place for an [`Arc`] that many threads load and some replace. A load takes a nanosecond, and
-/// writes nothing that others read.
+/// A cell with an [`Arc`] that many threads load and some replace. A load takes about a nanosecond,
+/// and writes to no memory that other threads read.
 ///
-/// All its methods are [`ArcCellAny`]'s, of which it is the usual form.
+/// All its methods are those of [`ArcCellAny`]; `ArcCell` is its usual form.
 ///
-/// # Which one
-/// | | read | replaced |
+/// # Which cell
+/// | | reads | updates |
 /// |---|---|---|
-/// | `ArcCell` | one value at a time, by a guard that may be kept, sent and held across `.await` | by `Arc`s that others have, too |
-/// | [`Rcu`](crate::Rcu) | in a section, which protects all that is read in it | by values |
-/// | [`Snapshot`](crate::cell::Snapshot) | by copying a few words | by copying |
+/// | `ArcCell` | load one value at a time, with a guard that may be kept, sent and held across `.await` | store `Arc`s, which may be shared |
+/// | [`Rcu`](crate::Rcu) | load in a section, which protects everything read in it | store values |
+/// | [`Snapshot`](crate::cell::Snapshot) | copy a few words | copy a few words |
 ///
 /// ```
 /// use quiescence::ArcCell;
@@ -69,7 +69,7 @@ use crate::reclaim::weigh::{Scale, Weigh};
 #[doc(alias("ArcSwap", "arc-swap"))]
 pub type ArcCell<T> = ArcCellAny<Arc<T>>;
 
-/// As [`ArcCell`], and may be empty. [`empty`](ArcCellOption::empty) is for statics.
+/// An [`ArcCell`] that may be empty. [`empty`](ArcCellOption::empty) is for statics.
 ///
 /// ```
 /// use quiescence::cell::ArcCellOption;
@@ -83,7 +83,7 @@ pub type ArcCell<T> = ArcCellAny<Arc<T>>;
 /// ```
 pub type ArcCellOption<T> = ArcCellAny<Option<Arc<T>>>;
 
-/// As [`ArcCell`], for a [`Weak`], which keeps no value alive.
+/// An [`ArcCell`] for a [`Weak`], which keeps no value alive.
 ///
 /// ```
 /// use quiescence::cell::ArcCellWeak;
@@ -97,34 +97,37 @@ pub type ArcCellOption<T> = ArcCellAny<Option<Arc<T>>>;
 /// ```
 pub type ArcCellWeak<T> = ArcCellAny<Weak<T>>;
 
-/// A place for a counted pointer, which is loaded without a count.
+/// A cell with a counted pointer, which is loaded without touching the count.
 ///
 /// # Progress and cost
-/// [`load`](Self::load) is lock-free: it is done again where the cell was replaced between its two
-/// looks. It stores to a cache line of the calling thread's own and loads the pointer twice;
-/// without `membarrier(2)` ([`Fences`](crate::tuning::Fences)) it executes a full fence as well.
-/// The first load of a thread may allocate. Updates are lock-free but for what is said under
-/// *Memory*; one exchange, and a write to memory of the calling thread's own.
+/// [`load`](Self::load) is lock-free: it retries if the cell was replaced between its two loads of
+/// the pointer. It stores to a cache line of the calling thread's own; without `membarrier(2)`
+/// ([`Fences`](crate::tuning::Fences)) it also executes a full fence. A thread's first load may
+/// allocate. Updates are lock-free except as described under *Memory*: one exchange, and a write to
+/// memory of the calling thread's own.
 ///
 /// # Memory
-/// A reference that a cell gives up waits until no guard has it: with others, for a grace period of
-/// the [hazard domain](crate::hazard), which is one `membarrier(2)` for up to 2,048 of them. It
-/// counts against that domain's limits ([`Tuning`](crate::tuning::Tuning)) with what the value owns
-/// ([`Weigh`]), as if it were the last one. At the limit an update waits, as
-/// [`Domain::retire`](crate::Domain::retire) says; in a section it goes over the limit. An update
-/// may drop values that were replaced earlier: see there about locks.
+/// A reference that a cell gives up is kept until no guard has it and a grace period of the [hazard
+/// domain](crate::hazard) has ended; that is one `membarrier(2)` for up to 2,048 references.
+/// Meanwhile it counts against that domain's limits ([`Tuning`](crate::tuning::Tuning)) with
+/// everything the value owns ([`Weigh`]), as if it were the last reference. At the limit an update
+/// waits, as [`Domain::retire`](crate::Domain::retire) does; in a section it exceeds the limit. An
+/// update may drop values that were replaced earlier; [`Domain::retire`](crate::Domain::retire)
+/// says which locks must not be held.
 ///
-/// **So the value is not dropped by the update that replaces it**, but within 10 ms (twice the
-/// [lazy time](crate::tuning::Tuning::lazy) of that domain, and what the worker takes) if no guard
-/// protects it, and within twice the time for which one did, a second at most, after that is gone.
-/// What [`swap`](Self::swap), [`compare_and_swap`](Self::compare_and_swap), [`rcu`](Self::rcu) and
-/// [`into_inner`](Self::into_inner) return has a count of its own, at once; so [`Arc::try_unwrap`]
-/// may have to wait. [`hazard::barrier`](crate::hazard::barrier) waits.
+/// **So the update that replaces a value does not drop it.** If no guard protects the value, it is
+/// dropped within 10 ms (twice the [lazy time](crate::tuning::Tuning::lazy) of that domain, plus
+/// the time that the worker takes). If a guard does, it is dropped after the guard is gone, within
+/// twice the time for which the guard existed and at most 1 s. [`swap`](Self::swap),
+/// [`compare_and_swap`](Self::compare_and_swap), [`rcu`](Self::rcu) and
+/// [`into_inner`](Self::into_inner) return a reference with a count of its own at once, so
+/// [`Arc::try_unwrap`] on it may fail for a while. [`hazard::barrier`](crate::hazard::barrier)
+/// waits until that is over.
 ///
 /// # Signal handlers and `fork`
 /// A handler may load on a thread that has loaded before and has fewer than eight guards, and must
-/// drop its guards before it returns. In a child process guards of threads that are gone protect
-/// for ever.
+/// drop its guards before it returns. In a child process, guards of threads that no longer exist
+/// protect their values forever.
 pub struct ArcCellAny<P: RefCnt> {
     /// From `Counted::into_ptr`. The cell has a reference to what is there.
     pointer: AtomicPtr<P::Base>,
@@ -151,7 +154,7 @@ impl<P: RefCnt> Pointee for GivenUp<P> {
 }
 
 impl<P: RefCnt> ArcCellAny<P> {
-    /// A cell with `pointer` in it.
+    /// Creates a cell that holds `pointer`.
     pub fn new(pointer: P) -> Self
     where
         P::Base: Weigh,
@@ -159,9 +162,9 @@ impl<P: RefCnt> ArcCellAny<P> {
         Self::of(pointer, Scale::new())
     }
 
-    /// A cell with `pointer` in it, of a value that does not implement [`Weigh`]: `weight` gives
-    /// the bytes of a value and of all that it owns, which count against the limit when the cell
-    /// gives its reference up; never less than its size.
+    /// Creates a cell that holds `pointer`, to a value that does not implement [`Weigh`]. `weight`
+    /// returns the bytes of a value and of all that it owns; they count against the limit once the
+    /// cell gives up its reference. A result below the value's size counts as that size.
     ///
     /// ```
     /// use quiescence::ArcCell;
@@ -183,7 +186,7 @@ impl<P: RefCnt> ArcCellAny<P> {
         Self { pointer: AtomicPtr::new(P::into_ptr(pointer)), scale, owns: PhantomData }
     }
 
-    /// What is there now, protected by a hazard slot of the calling thread.
+    /// Returns the current pointer, protected by a hazard slot of the calling thread.
     #[inline]
     pub fn load(&self) -> ArcGuard<P> {
         let Some(Protected { address, slot }) = hazptr::protect(&self.pointer) else {
@@ -208,21 +211,23 @@ impl<P: RefCnt> ArcCellAny<P> {
         })
     }
 
-    /// Another reference to what is there now. Costs what a clone costs: one locked instruction,
-    /// and the cache line of the count, which all who load so share.
+    /// Returns another reference to the current value. Costs as much as a clone: one locked
+    /// instruction on the cache line of the count, which all threads that do this share.
     #[inline]
     pub fn load_full(&self) -> P {
         ArcGuard::into_inner(self.load())
     }
 
-    /// Puts `new` there, and gives up the reference to the old one: see [Memory](Self#memory).
+    /// Replaces the pointer by `new`, and gives up the reference to the old value: see
+    /// [Memory](Self#memory).
     #[inline]
     #[track_caller]
     pub fn store(&self, new: P) {
         self.give_up(self.exchange(new));
     }
 
-    /// Puts `new` there and gives a reference to the old one, which no load finds any more.
+    /// Replaces the pointer by `new`, and returns a reference to the old value, which later loads
+    /// do not find.
     #[track_caller]
     pub fn swap(&self, new: P) -> P {
         let old = self.exchange(new);
@@ -232,11 +237,11 @@ impl<P: RefCnt> ArcCellAny<P> {
         self.give_up_after(old, give)
     }
 
-    /// Puts `new` there if `current` is there, and gives what was there. So it has been replaced if
-    /// and only if that is `current`: `Arc::ptr_eq`.
+    /// Replaces the pointer by `new` if it is `current`, and returns the previous pointer. So it
+    /// has been replaced if and only if the result is `current`, as `Arc::ptr_eq` compares them.
     ///
-    /// Compared are addresses, not values. As long as the caller holds `current`, that address is
-    /// the object's alone: what is there *is* `current`, perhaps again.
+    /// Addresses are compared, not values. While the caller holds `current`, no other object can
+    /// have that address: a match means that the cell holds `current` itself, perhaps again.
     ///
     /// ```
     /// use quiescence::ArcCell;
@@ -266,8 +271,9 @@ impl<P: RefCnt> ArcCellAny<P> {
         }
     }
 
-    /// Replaces what is there by what `f` makes of it, and gives what was there. `f` is called
-    /// again where another thread has replaced it meanwhile. A panic of `f` changes nothing.
+    /// Replaces the pointer by the result of `f`, called with the current pointer, and returns the
+    /// previous one. `f` is called again if another thread has replaced it meanwhile. If `f`
+    /// panics, nothing has changed.
     ///
     /// ```
     /// let count = quiescence::ArcCell::from_pointee(1);
@@ -286,14 +292,14 @@ impl<P: RefCnt> ArcCellAny<P> {
         }
     }
 
-    /// What is in the cell, which is no more. Guards may have its reference still, so the caller
-    /// gets another.
+    /// Consumes the cell and returns the pointer. Guards may still be using the cell's reference,
+    /// so the caller gets another one.
     pub fn into_inner(self) -> P {
         self.load_full()
     }
 
-    /// A part of what is in the cell, as an [`Access`]. For one that does not borrow the cell see
-    /// [`Map::new`].
+    /// A part of the value in the cell, as an [`Access`]. For one that does not borrow the cell,
+    /// use [`Map::new`].
     ///
     /// ```
     /// use quiescence::ArcCell;
@@ -365,8 +371,8 @@ impl<P: RefCnt> ArcCellAny<P> {
 }
 
 impl<T: Send + Sync + 'static> ArcCell<T> {
-    /// A cell with a new `Arc` of `value` in it. Allocates, so it is not `const`: for a static,
-    /// take a [`LazyLock`](std::sync::LazyLock), or [`ArcCellOption::empty`].
+    /// Creates a cell that holds a new `Arc` of `value`. Allocates, so it is not `const`: for a
+    /// static, use a [`LazyLock`](std::sync::LazyLock), or [`ArcCellOption::empty`].
     pub fn from_pointee(value: T) -> Self
     where
         T: Weigh,
@@ -377,7 +383,7 @@ impl<T: Send + Sync + 'static> ArcCell<T> {
 
 impl<T: Send + Sync + 'static> ArcCellOption<T> {
     const_unless_loom! {
-        /// A cell with nothing in it.
+        /// Creates an empty cell.
         pub fn empty() -> Self
         where
             T: Weigh,
@@ -387,7 +393,7 @@ impl<T: Send + Sync + 'static> ArcCellOption<T> {
         }
     }
 
-    /// A cell with a new `Arc` of `value` in it, if there is one.
+    /// Creates a cell that holds a new `Arc` of `value`, if there is one.
     pub fn from_pointee(value: impl Into<Option<T>>) -> Self
     where
         T: Weigh,
@@ -395,7 +401,7 @@ impl<T: Send + Sync + 'static> ArcCellOption<T> {
         Self::new(value.into().map(Arc::new))
     }
 
-    /// Empties the cell, and gives what was there.
+    /// Empties the cell, and returns the previous value.
     #[track_caller]
     pub fn take(&self) -> Option<Arc<T>> {
         self.swap(None)

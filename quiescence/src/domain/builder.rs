@@ -14,12 +14,12 @@ use crate::os::fence::Fences;
 use crate::reclaim::domain_state::DomainState;
 
 impl Domain<Private> {
-    /// A new domain without readers, with the default engine.
+    /// Creates a domain without readers, with the default engine.
     pub fn new() -> Self {
         Self::builder().build()
     }
 
-    /// Says how a new domain is to work.
+    /// Configures a new domain: its engine, limits, fences and name.
     pub fn builder() -> Builder {
         Builder::default()
     }
@@ -31,13 +31,13 @@ impl Default for Domain<Private> {
     }
 }
 
-/// How a domain is to work: made by [`Domain::builder`].
+/// The configuration of a new domain: made by [`Domain::builder`].
 ///
 /// ```
 /// use quiescence::{Domain, tuning::Engine};
 ///
 /// let domain = Domain::builder().engine(Engine::Tick).build();
-/// // Dropped a tick or two after others joined it:
+/// // Values are dropped a tick or two after others have joined them:
 /// domain.retire(Box::new(7)).expect("not in a section");
 /// ```
 #[derive(Clone, Debug)]
@@ -71,46 +71,47 @@ impl Builder {
         self
     }
 
-    /// What the worker thread may spend on grace periods of this domain, in millionths of one
-    /// CPU; 10,000 (1 %) unless said otherwise, taken as 1 to 1,000,000. Callbacks that it runs
+    /// The CPU time that the worker thread may spend on grace periods of this domain, in millionths
+    /// of one CPU; 10,000 (1 %) by default, clamped to 1..=1,000,000. The callbacks that it runs
     /// are not counted.
     ///
-    /// Holds under [`Engine::Adaptive`], unless somebody waits expedited
-    /// ([`Domain::synchronize_expedited`], [`Domain::barrier`]) or three quarters of what may wait
-    /// do ([`Tuning`]). Each turn is rested for when it has ended: a share of one in a million
-    /// means that callbacks wait for minutes, unless somebody waits. The other engines cost what
-    /// they cost.
+    /// Applies under [`Engine::Adaptive`], unless a thread waits for an expedited grace period
+    /// ([`Domain::synchronize_expedited`], [`Domain::barrier`]) or the domain is at three quarters
+    /// of its limit ([`Tuning`]). The worker pauses after each turn until it is back within the
+    /// budget: at a budget of one millionth callbacks wait for minutes, unless a thread waits for
+    /// them. The other engines ignore the budget.
     pub const fn worker_budget_ppm(mut self, share_ppm: u32) -> Self {
         self.budget = Budget::from_ppm(share_ppm);
         self
     }
 
-    /// What the domain's deferral may take; the default unless said otherwise.
+    /// The limits of the domain's deferral; the default [`Tuning`] if not set.
     pub const fn tuning(mut self, tuning: Tuning) -> Self {
         self.tuning = Some(tuning);
         self
     }
 
-    /// Who executes the fences between readers and grace periods; [`Fences::Membarrier`] unless
-    /// said otherwise.
+    /// Who executes the fences between readers and grace periods; [`Fences::Membarrier`] by
+    /// default.
     ///
     /// With [`Fences::Portable`] **readers of this domain execute full fences, and its grace
-    /// periods no `membarrier(2)`**: one fence of the driver's own in its place, and another one if
-    /// it sleeps. A section then takes two full fences (where it begins and where it ends: some
-    /// 6 ns each), and the handle of a [`Reader`](crate::Reader) saves next to nothing; a grace
-    /// period with a busy reader takes about as long as its section, and interrupts no CPU.
+    /// periods execute no `membarrier(2)`**. The driver executes one fence of its own instead, and
+    /// another one if it sleeps. A section then takes two full fences of some 6 ns each, one at its
+    /// beginning and one at its end, and a [`Reader`](crate::Reader) handle saves next to nothing.
+    /// A grace period with a busy reader takes about as long as that reader's section, and
+    /// interrupts no CPU.
     ///
-    /// That is the better choice where grace periods are waited for as often as sections begin, on
-    /// machines where a membarrier is dear (1 us on some, 12 on others: `rcu costs`), or where no
-    /// thread is to be interrupted by another one's updates. It is the worse one wherever values
-    /// are read more often than somebody waits: `retire` and `call` wait for no grace period, and
-    /// thousands of them share one membarrier.
+    /// Choose it if threads wait for grace periods as often as sections begin, on machines with an
+    /// expensive membarrier (1 us on some, 12 us on others: run `rcu costs`), or if no thread may
+    /// be interrupted by another one's updates. It is the worse choice if values are read more
+    /// often than threads wait: `retire` and `call` wait for no grace period, and thousands of them
+    /// share one membarrier.
     ///
-    /// A process without membarrier has full fences in all its domains, whatever this says
-    /// ([`fences`](crate::tuning::fences)). What is not of this domain's sections keeps its own
-    /// fences: the worker that leaves a domain alone, restartable reads. [`Srcu`](crate::Srcu) has
-    /// no such choice: its readers count by CPU in restartable sequences, which rest on the
-    /// kernel's help.
+    /// A process without membarrier has full fences in all its domains, whatever is set here
+    /// ([`fences`](crate::tuning::fences)). Fences outside of this domain's sections stay as they
+    /// are: those of the worker when it leaves a domain alone, and of restartable reads.
+    /// [`Srcu`](crate::Srcu) has no such choice: its readers count per CPU in restartable
+    /// sequences, which need the kernel's help.
     ///
     /// ```
     /// use quiescence::{Domain, Rcu, tuning::Fences};
@@ -129,7 +130,7 @@ impl Builder {
         self
     }
 
-    /// The name that reports of stalls and statistics know the domain by; without one, a number.
+    /// The name of the domain in stall reports and statistics; a number by default.
     pub fn name(mut self, name: &str) -> Self {
         self.name = Some(name.to_owned());
         self
@@ -142,7 +143,7 @@ impl Builder {
         self
     }
 
-    /// The domain.
+    /// Builds the domain.
     pub fn build(self) -> Domain<Private> {
         let mut core = DomainState::new(
             self.start,

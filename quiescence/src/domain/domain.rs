@@ -19,16 +19,16 @@ use crate::reclaim::retire::{AtLimit, Retire, WithSize};
 use crate::reclaim::weigh::Weigh;
 use crate::reclaim::worker;
 
-/// A domain: its readers hold up its own grace periods and no others.
+/// A domain: a set of readers. They delay its grace periods and no others.
 ///
-/// Most programs need the global one only, which the free functions of this crate use;
-/// [`Domain::global`] has the methods for which there is no free function. A separate domain pays
-/// off if some sections are much longer than others. Cloning gives another handle of the same
-/// domain. When the last handle of a domain made with [`Domain::new`] is dropped, what is still
-/// queued in it is run at once: no thread can read in it any more. (The worker has a handle while
-/// it attends to the domain; then the worker's is the last.)
+/// Most programs need only the global domain, which the free functions of this crate use;
+/// [`Domain::global`] has the methods that have no free function. A separate domain pays off if
+/// some sections are much longer than others. Cloning returns another handle to the same domain.
+/// When the last handle to a domain made with [`Domain::new`] is dropped, the callbacks still
+/// queued in it run at once: no thread can be reading in it any more. (The worker holds a handle
+/// while it attends to the domain; then the worker's handle is the last.)
 ///
-/// [`Domain::read`] looks the domain up in a table of the thread; [`Domain::reader`] and
+/// [`Domain::read`] looks the domain up in a thread-local table; [`Domain::reader`] and
 /// [`read`](crate::read) do not.
 ///
 /// ```
@@ -49,9 +49,10 @@ pub struct Domain<K: DomainTag = Private> {
     tag: K,
 }
 
-/// A full grace period of one domain, to ask about later: one that has been requested, or the next.
+/// Identifies a full grace period of one domain, so that you can ask later whether it has ended.
 ///
-/// See [`Domain::start_poll`] and [`Domain::cookie`].
+/// Returned by [`Domain::start_poll`], which requests the grace period, and by [`Domain::cookie`],
+/// which does not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[must_use = "a cookie is for poll() or wait()"]
 pub struct Cookie {
@@ -60,22 +61,22 @@ pub struct Cookie {
 }
 
 impl Cookie {
-    /// The cookie as a number, for interfaces that cannot pass a `Cookie`;
-    /// [`Domain::cookie_from_bits`] makes it a cookie again.
+    /// The cookie as a number, for interfaces that cannot pass a `Cookie`.
+    /// [`Domain::cookie_from_bits`] turns it back into one.
     pub const fn to_bits(self) -> u64 {
         self.cookie.to_bits()
     }
 }
 
 impl Domain<Global> {
-    /// The global domain, as a value: for code that is generic over domains.
+    /// The global domain as a value, for code that is generic over domains.
     pub const fn global() -> Self {
         Self { tag: Global }
     }
 }
 
 impl<K: DomainTag> Domain<K> {
-    /// The domain that `tag` names; for those declared with [`domain!`](crate::domain!).
+    /// The domain that `tag` names, for domains declared with [`domain!`](crate::domain!).
     pub const fn of(tag: K) -> Self {
         Self { tag }
     }
@@ -93,9 +94,9 @@ impl<K: DomainTag> Domain<K> {
         domain_state::known(&self.tag)
     }
 
-    /// Begins a read-side critical section of this domain: as [`read`](crate::read), with a
-    /// [`Guard`](crate::Guard), where readers are threads; as [`Srcu::read`](crate::Srcu::read) in
-    /// a sleepable one.
+    /// Begins a read-side critical section of this domain. If its readers are threads, this returns
+    /// a [`Guard`](crate::Guard), as [`read`](crate::read) does; in a sleepable domain it does what
+    /// [`Srcu::read`](crate::Srcu::read) does.
     ///
     /// # Panics
     /// If a thread's sections are nested 2^32 deep.
@@ -105,33 +106,34 @@ impl<K: DomainTag> Domain<K> {
         self.tag.enter(Location::caller())
     }
 
-    /// Waits for a full grace period: every section of this domain that had begun when this was
-    /// called has ended when it returns.
+    /// Waits for a full grace period: when this returns, every section of this domain that had
+    /// begun before the call has ended.
     ///
-    /// What the caller did before is visible to every section that begins during the call or later;
-    /// what those sections that were waited for did is visible to the caller afterwards.
+    /// Everything the caller did before the call is visible to every section that begins during the
+    /// call or later. Everything done in the sections waited for is visible to the caller
+    /// afterwards.
     ///
-    /// What follows holds where readers are threads. A sleepable domain cannot know which threads
-    /// are in a section, so nothing panics there: see [`Srcu`](crate::Srcu).
+    /// The rest holds for domains whose readers are threads. A sleepable domain does not know which
+    /// threads are in a section, so it never panics here: see [`Srcu`](crate::Srcu).
     ///
     /// # Progress and cost
-    /// Blocking: as long as the longest of those sections lasts. Spins for a few microseconds, then
-    /// sleeps on a futex that the last holdout wakes; under
+    /// Blocks for as long as the longest of those sections. Spins for a few microseconds, then
+    /// sleeps on a futex until the last holdout wakes it; under
     /// [`Engine::Tick`](crate::tuning::Engine::Tick) and
-    /// [`Engine::Token`](crate::tuning::Engine::Token) it sleeps a tick at a time instead. One
-    /// heavy fence (one more if it sleeps on the futex) and one pass over the readers; neither if
-    /// no other thread is registered. Concurrent callers share grace periods.
+    /// [`Engine::Token`](crate::tuning::Engine::Token) it sleeps one tick at a time instead.
+    /// Executes one heavy fence (one more if it sleeps on the futex) and scans the readers once;
+    /// neither, if no other thread is registered. Concurrent callers share grace periods.
     ///
     /// # Panics
-    /// If the calling thread is itself in a section of this domain, for which it would wait for
-    /// ever; the message names both places.
+    /// If the calling thread is itself in a section of this domain, on which it would deadlock. The
+    /// message names both places.
     #[track_caller]
     pub fn synchronize(&self) {
         synchronize(&self.tag, Urgency::Normal, Location::caller());
     }
 
-    /// As [`synchronize`](Self::synchronize), but spins longer before it sleeps: for callers that
-    /// would rather spend CPU time than wait.
+    /// Like [`synchronize`](Self::synchronize), but spins longer before it sleeps: for callers to
+    /// whom latency matters more than CPU time.
     ///
     /// # Panics
     /// As [`synchronize`](Self::synchronize).
@@ -140,15 +142,15 @@ impl<K: DomainTag> Domain<K> {
         synchronize(&self.tag, Urgency::Expedited, Location::caller());
     }
 
-    /// Asks for a full grace period, from now on, without waiting.
+    /// Requests a full grace period that begins now or later, without waiting for it.
     ///
-    /// The cookie is for [`poll`](Self::poll) and [`wait`](Self::wait). Does as much of the work as
-    /// can be done without waiting for readers or (under
-    /// [`Engine::Tick`](crate::tuning::Engine::Tick)) for the tick. That may be a whole grace
-    /// period, its fence included; the rest is done by the next thread that updates or waits, or by
-    /// `poll`, and under engines other than [`Engine::Adaptive`](crate::tuning::Engine::Adaptive)
-    /// by the worker. In a child made by `fork` the worker starts with the first call there, even
-    /// of `poll`. May be called inside a section.
+    /// Pass the cookie to [`poll`](Self::poll) or [`wait`](Self::wait). This call does as much of
+    /// the work as it can without waiting for readers or, under
+    /// [`Engine::Tick`](crate::tuning::Engine::Tick), for the tick. That may be a whole grace
+    /// period, including its fence. The rest is done by the next thread that updates or waits, or
+    /// by `poll`; under engines other than [`Engine::Adaptive`](crate::tuning::Engine::Adaptive),
+    /// by the worker. In a child made by `fork` the worker starts with the first such call there,
+    /// even of `poll`. May be called inside a section.
     pub fn start_poll(&self) -> Cookie {
         let cookie = self.core().grace_periods.request(Urgency::Normal);
         self.advance();
@@ -170,18 +172,19 @@ impl<K: DomainTag> Domain<K> {
         }
     }
 
-    /// The cookie of a full grace period from now on, without requesting one: another thread may.
-    /// If none does, [`poll`](Self::poll) stays `false`, and [`wait`](Self::wait) requests it.
+    /// Returns the cookie of a full grace period that begins now or later, without requesting one.
+    /// If no thread requests one, [`poll`](Self::poll) stays `false`; [`wait`](Self::wait) requests
+    /// it.
     pub fn cookie(&self) -> Cookie {
         self.named(self.core().grace_periods.snapshot())
     }
 
-    /// Whether the grace period of `cookie` has ended. If it is in progress and no thread drives
-    /// it, this takes a step of it; if the engine works at the tick, it leaves that to the worker.
-    /// Never waits.
+    /// Returns whether the grace period of `cookie` has ended. If it is in progress and no thread
+    /// drives it, this call takes one step of it; under an engine that works at the tick, it leaves
+    /// that to the worker. Never waits.
     ///
     /// # Panics
-    /// If the cookie is another domain's.
+    /// If the cookie belongs to another domain.
     pub fn poll(&self, cookie: Cookie) -> bool {
         let core = self.core();
         let wanted = self.own(cookie);
@@ -192,11 +195,11 @@ impl<K: DomainTag> Domain<K> {
         core.grace_periods.sequence().is_done(wanted)
     }
 
-    /// Waits until the grace period of `cookie` has ended, requesting it if no thread has.
+    /// Waits until the grace period of `cookie` has ended, and requests it if no thread has.
     ///
     /// # Panics
-    /// If the cookie is another domain's, or if its grace period has not ended and the calling
-    /// thread is in a section of this domain.
+    /// If the cookie belongs to another domain, or if its grace period has not ended and the
+    /// calling thread is in a section of this domain.
     #[track_caller]
     pub fn wait(&self, cookie: Cookie) {
         wait(self.core(), self.own(cookie), "wait", Location::caller());
@@ -205,34 +208,34 @@ impl<K: DomainTag> Domain<K> {
     /// Calls `f` after a grace period, on the worker thread or on a thread in
     /// [`barrier`](Self::barrier).
     ///
-    /// The call is *lazy*: it waits for other callbacks before a grace period is requested, for at
-    /// most [`Tuning::lazy`]; see [`call_hurry`](Self::call_hurry). Nothing is allocated for
-    /// closures of up to four words. Whatever waits at an orderly end of the process is run then,
-    /// as far as sections of other threads allow.
+    /// The call is *lazy*: it waits for other callbacks before it requests a grace period, for at
+    /// most [`Tuning::lazy`]; see [`call_hurry`](Self::call_hurry). Closures of up to four words
+    /// need no allocation. Callbacks still queued at an orderly end of the process run then, unless
+    /// sections of other threads prevent it.
     ///
     /// The callbacks that one thread queues in one domain run in order. A callback may queue
-    /// others, itself included, and must not call `barrier`, which panics there. If it panics, the
-    /// panic is reported like any other and counted, and the rest still run. The worker is one
-    /// thread for the whole process: a callback that blocks holds up those of all domains.
+    /// others, itself included. It must not call `barrier`, which panics there. If a callback
+    /// panics, the panic is reported like any other and counted, and the remaining callbacks still
+    /// run. The worker is one thread for the whole process: a callback that blocks delays those of
+    /// all domains.
     ///
     /// # Progress and cost
-    /// A few plain stores to memory of the thread's own; once in many calls a lock and a step of a
+    /// A few plain stores to the thread's own memory; once in many calls, a lock and a step of a
     /// grace period. At the domain's limit ([`Tuning::objects_max`], [`Tuning::bytes_max`]) it
-    /// waits until the worker has made room: **do not hold a lock then that callbacks take, or that
-    /// readers take in their sections**, or use [`try_call`](Self::try_call). (In a [sleepable
-    /// domain](crate::Srcu#at-the-limit) it waits for 10 ms at most.)
+    /// waits until the worker has made room. **Do not hold a lock then that callbacks take, or that
+    /// readers take in their sections**; or use [`try_call`](Self::try_call). (In a [sleepable
+    /// domain](crate::Srcu#at-the-limit) it waits for at most 10 ms.)
     ///
     /// # Errors
-    /// At the limit, where a thread may not wait: `f`, in an [`AtLimit`]. In a section of
-    /// registered threads the first closure of a thread is still taken, and the next one refused
-    /// until there is room for it. In a callback one closure is taken for each callback that has
-    /// run.
+    /// At the limit, if the thread may not wait: `f`, in an [`AtLimit`]. In a section of registered
+    /// threads, a thread's first closure is still accepted; the next one is refused until there is
+    /// room. In a callback, one closure is accepted for each callback that has run.
     pub fn call<F: FnOnce() + Send + 'static>(&self, f: F) -> Result<(), AtLimit<F>> {
         defer::call(&self.tag, f, Patience::Waits)
     }
 
-    /// As [`call`](Self::call), but waits for no other callbacks: the worker attends to the domain
-    /// now.
+    /// Like [`call`](Self::call), but does not wait for other callbacks: the worker attends to the
+    /// domain at once.
     ///
     /// # Errors
     /// As [`call`](Self::call).
@@ -242,7 +245,7 @@ impl<K: DomainTag> Domain<K> {
         Ok(())
     }
 
-    /// As [`call`](Self::call), but never waits: at the limit it gives `f` back.
+    /// Like [`call`](Self::call), but never waits: at the limit it returns `f`.
     ///
     /// # Errors
     /// At the limit.
@@ -253,42 +256,44 @@ impl<K: DomainTag> Domain<K> {
     /// Drops `object`, a [`Box`], an [`Arc`](std::sync::Arc) or another owner, after a grace
     /// period.
     ///
-    /// What it owns must be unreachable for readers that begin their sections from now on; for what
-    /// an [`Rcu`](crate::Rcu) points to, its own methods ensure that. It is dropped by this thread
-    /// when it retires again outside of sections (a QSBR reader: at a quiescent state), or on the
-    /// worker thread, or on a thread in [`barrier`](Self::barrier); never by a reader. Nothing is
-    /// allocated per object. A drop that panics is reported and counted, and stops no other.
-    /// Without any further call it is dropped within [`Tuning::lazy`], a tick and a grace period.
+    /// Readers whose sections begin from now on must not be able to reach what it owns; the methods
+    /// of [`Rcu`](crate::Rcu) ensure that themselves. The object is dropped by this thread when it
+    /// next retires something outside of sections (a QSBR reader: at a quiescent state), by the
+    /// worker thread, or by a thread in [`barrier`](Self::barrier); never by a reader. There is no
+    /// allocation per object. A drop that panics is reported and counted, and does not stop other
+    /// drops. Even without any further call, the object is dropped within [`Tuning::lazy`], one
+    /// tick and one grace period.
     ///
-    /// **An object whose drop takes a lock** must not be retired this way by threads that hold the
-    /// lock: this very call may drop an earlier object. Use `call(move || drop(object))` instead.
-    /// **A lock that readers take in their sections** must not be held either if the limit may be
-    /// reached, since this then waits for those readers; or use [`try_retire`](Self::try_retire).
+    /// **An object whose drop takes a lock** must not be retired by a thread that holds that lock:
+    /// this very call may drop an earlier object. Use `call(move || drop(object))` instead. **A
+    /// lock that readers take in their sections** must not be held either if the limit may be
+    /// reached, since this call then waits for those readers; or use
+    /// [`try_retire`](Self::try_retire).
     ///
     /// # Progress and cost
-    /// A few plain stores to memory of the thread's own; at every ninth call a lock of the thread's
-    /// own and the drops of some earlier objects; once in some hundred to 16,384 calls a step of a
+    /// A few plain stores to the thread's own memory; at every ninth call, a lock of the thread's
+    /// own and the drops of some earlier objects; once in some hundred to 16,384 calls, a step of a
     /// grace period. At the domain's limit ([`Tuning::objects_max`], [`Tuning::bytes_max`]) it
-    /// waits for a grace period; then this object is queued, or dropped at once if there is still
-    /// no room. It never waits for anything but sections. (In a [sleepable
-    /// domain](crate::Srcu#at-the-limit) it waits for 10 ms at most, and then exceeds the limit.)
+    /// waits for a grace period. After that the object is queued, or dropped at once if there is
+    /// still no room. It waits for sections only. (In a [sleepable
+    /// domain](crate::Srcu#at-the-limit) it waits for at most 10 ms, then exceeds the limit.)
     ///
     /// # Errors
-    /// In a section of registered threads, of whatever domain, a thread may not wait. There its
-    /// first object that finds no room is taken above the limit, and the thread waits when its
-    /// outermost section ends; a second one is given back, in an [`AtLimit`]. (A QSBR reader waits
+    /// In a section of registered threads, of any domain, a thread may not wait. There its first
+    /// object that finds no room is accepted above the limit, and the thread waits when its
+    /// outermost section ends; a second object is returned in an [`AtLimit`]. (A QSBR reader waits
     /// at its next quiescent state.)
     ///
     /// # Panics
-    /// In debug builds, if the memory of a box waits already, which is possible only with unsafe
-    /// code; the message names both places.
+    /// In debug builds, if a box at the same address is already retired and not yet freed, which
+    /// only unsafe code can cause; the message names both places.
     #[track_caller]
     pub fn retire<P: Retire>(&self, object: P) -> Result<(), AtLimit<P>> {
         defer::retire(&self.tag, object, Patience::Waits)
     }
 
-    /// As [`retire`](Self::retire), for an owner of `bytes` bytes: one whose size is not known, or
-    /// that owns more than [`Retire::bytes`] says.
+    /// Like [`retire`](Self::retire), for an owner of `bytes` bytes: one whose size is not known,
+    /// or that owns more than [`Retire::bytes`] reports.
     ///
     /// ```
     /// let slabs: Vec<Vec<u8>> = (0..16).map(|_| vec![0; 65_536]).collect();
@@ -309,25 +314,26 @@ impl<K: DomainTag> Domain<K> {
         defer::retire(&self.tag, WithSize::new(object, bytes), Patience::Waits)
     }
 
-    /// As [`retire`](Self::retire), but never waits: at the limit it gives the object back.
+    /// Like [`retire`](Self::retire), but never waits: at the limit it returns the object.
     ///
     /// # Errors
-    /// At the limit. It may be reached early, since other threads have taken room: see
+    /// At the limit. It may be reached early, because other threads have reserved room: see
     /// [`Tuning::objects_max`].
     #[track_caller]
     pub fn try_retire<P: Retire>(&self, object: P) -> Result<(), AtLimit<P>> {
         defer::retire(&self.tag, object, Patience::Never)
     }
 
-    /// Waits until everything that was queued in this domain before, by any thread, has run.
+    /// Waits until all callbacks and objects queued in this domain so far, by any thread, have run
+    /// or been dropped.
     ///
-    /// Blocking: for grace periods, and for callbacks, many of which it runs itself; so do not call
-    /// it under a lock that they take, or in a section of another domain whose end they wait for.
+    /// Blocks for grace periods and for callbacks, many of which it runs itself. So do not call it
+    /// while holding a lock that they take, or in a section of another domain that they wait for.
     ///
     /// # Panics
-    /// If the calling thread is in a section of this domain (also one that a callback has just
+    /// If the calling thread is in a section of this domain (even one that a callback has just
     /// begun on it and leaked, if there is still a grace period to wait for), or is running a
-    /// callback: both would wait for themselves.
+    /// callback. Either would deadlock.
     #[track_caller]
     pub fn barrier(&self) {
         let (core, location) = (self.core(), Location::caller());
@@ -340,17 +346,17 @@ impl<K: DomainTag> Domain<K> {
         defer::barrier(core, || may_wait(core, "barrier", location));
     }
 
-    /// The cookie of this domain whose [`Cookie::to_bits`] is `bits`.
+    /// Returns the cookie of this domain whose [`Cookie::to_bits`] is `bits`.
     ///
-    /// A cookie is at most two grace periods ahead when it is given, and later falls behind. So a
-    /// number further ahead is no cookie of this domain, and is refused: no grace period would
-    /// reach it soon, and a thread that waited for it would wait for ever. A number of another
-    /// domain that is behind cannot be told apart: it counts as a grace period that ended long ago.
+    /// When it is handed out, a cookie is at most two grace periods ahead; later it falls behind.
+    /// So a number further ahead is no cookie of this domain, and is refused: a thread that waited
+    /// for its grace period would wait practically forever. A number from another domain that is
+    /// behind cannot be recognised: it counts as a grace period that ended long ago.
     ///
     /// Takes a lock for a moment, unless the grace period has ended.
     ///
     /// # Panics
-    /// If this domain cannot have given it; see
+    /// If this domain cannot have handed it out; see
     /// [`try_cookie_from_bits`](Self::try_cookie_from_bits).
     ///
     /// ```
@@ -366,8 +372,8 @@ impl<K: DomainTag> Domain<K> {
         }
     }
 
-    /// As [`cookie_from_bits`](Self::cookie_from_bits); `None` for a number that this domain cannot
-    /// have given.
+    /// Like [`cookie_from_bits`](Self::cookie_from_bits); returns `None` for a number that this
+    /// domain cannot have handed out.
     ///
     /// ```
     /// let domain = quiescence::Domain::new();
@@ -378,14 +384,14 @@ impl<K: DomainTag> Domain<K> {
         self.core().grace_periods.has_given(cookie).then(|| self.named(cookie))
     }
 
-    /// The limits of deferral in this domain, as they are set now.
+    /// The current deferral limits of this domain.
     pub fn tuning(&self) -> Tuning {
         self.core().grace_periods.tuning.get()
     }
 
-    /// Sets the limits of deferral in this domain, from now on. If more waits already than a new
-    /// limit allows, nothing is lost: the thread that retires next waits. Room that threads have
-    /// taken already counts against a new limit until they defer again.
+    /// Sets the deferral limits of this domain from now on. If more is already queued than a new
+    /// limit allows, nothing is lost: the next thread that retires waits. Room that threads have
+    /// already reserved counts against a new limit until they defer again.
     pub fn tune(&self, tuning: Tuning) {
         self.core().grace_periods.tuning.set(tuning);
         worker::retune(&self.tag.handle());

@@ -28,24 +28,24 @@ use crate::os::fence;
 use crate::os::sync::{AtomicPtr, const_unless_loom};
 use crate::os::user_code::{self, Site};
 
-/// A place for a counted pointer that many threads load without a count, and some replace. The
-/// counts are exact: see [`cell`](crate::cell).
+/// A cell with a counted pointer that many threads load without touching the count, and some
+/// replace. The counts are exact: see [`cell`](crate::cell).
 ///
 /// # Progress and cost
-/// [`load`](Self::load) is lock-free: it is done again where the cell was replaced between its two
-/// looks. It writes a cache line of the calling thread's own; the first load of a thread may
-/// allocate. The end of its guard costs a locked instruction. A thread may have any number of
-/// guards; from the ninth on, each has a count of its own.
+/// [`load`](Self::load) is lock-free: it retries if the cell was replaced between its two loads of
+/// the pointer. It writes to a cache line of the calling thread's own; a thread's first load may
+/// allocate. Dropping the guard costs a locked instruction. A thread may have any number of guards;
+/// from the ninth on, each has a count of its own.
 ///
 /// An update ([`store`](Self::store), [`swap`](Self::swap),
-/// [`compare_and_swap`](Self::compare_and_swap)) is lock-free, waits for no reader, and costs a
+/// [`compare_and_swap`](Self::compare_and_swap)) is lock-free and waits for no reader. It costs a
 /// `membarrier(2)`, or a full fence with [`Fences::Portable`](crate::tuning::Fences), and nine
-/// loads for each thread that has loaded. It adds a count for each guard that has borrowed what it
-/// replaces.
+/// loads for each thread that has loaded. It adds a count for each guard that borrows the replaced
+/// pointer.
 ///
 /// # Signal handlers and `fork`
-/// A signal handler may not load. In a child process the guards of threads that are gone keep what
-/// they have borrowed, for ever.
+/// A signal handler may not load. In a child process, guards of threads that no longer exist keep
+/// the pointers that they borrow alive forever.
 ///
 /// ```
 /// use quiescence::cell::ExactCell;
@@ -71,15 +71,15 @@ unsafe impl<P: Counted + Send> Send for ExactCell<P> {}
 unsafe impl<P: Counted + Send + Sync> Sync for ExactCell<P> {}
 
 impl<P: Counted> ExactCell<P> {
-    /// A cell with `pointer` in it.
+    /// Creates a cell that holds `pointer`.
     ///
     /// # Panics
-    /// If its address has a bit of [`Counted::TAG`].
+    /// If its address has a bit of [`Counted::TAG`] set.
     pub fn new(pointer: P) -> Self {
         Self { pointer: AtomicPtr::new(into_ptr(pointer)), owns: PhantomData }
     }
 
-    /// What is there now, borrowed until the guard is dropped.
+    /// Returns the current pointer, borrowed until the guard is dropped.
     #[inline]
     pub fn load(&self) -> ExactGuard<P> {
         match borrower::borrow(&self.pointer, P::TAG) {
@@ -101,25 +101,25 @@ impl<P: Counted> ExactCell<P> {
         })
     }
 
-    /// A reference to what is there now, with a count of its own.
+    /// Returns a reference to the current value, with a count of its own.
     #[inline]
     pub fn load_full(&self) -> P {
         ExactGuard::into_inner(self.load())
     }
 
-    /// Puts `new` there, and drops the cell's reference to the old one: the value with it, if there
-    /// is no other.
+    /// Replaces the pointer by `new`, and drops the cell's reference to the old value; this drops
+    /// the value if there is no other reference.
     ///
     /// # Panics
-    /// As [`new`](Self::new); then the cell is as it was. And if a drop of the value panics.
+    /// As [`new`](Self::new); the cell is unchanged then. Also if the drop of the value panics.
     pub fn store(&self, new: P) {
         drop(self.swap(new));
     }
 
-    /// Puts `new` there, and gives the reference that the cell had.
+    /// Replaces the pointer by `new`, and returns the reference that the cell had.
     ///
     /// # Panics
-    /// As [`new`](Self::new); then the cell is as it was.
+    /// As [`new`](Self::new); the cell is unchanged then.
     pub fn swap(&self, new: P) -> P {
         let new = into_ptr(new);
         // AcqRel: what is replaced is whole for us, and the new one for the thread that loads it.
@@ -128,14 +128,15 @@ impl<P: Counted> ExactCell<P> {
         unsafe { self.taken(old) }
     }
 
-    /// Puts `new` there if the address `current` is there, and gives what was there: so it has been
-    /// replaced if and only if that has the address `current`. Else `new` is dropped.
+    /// Replaces the pointer by `new` if its address is `current`, and returns the previous pointer.
+    /// So it has been replaced if and only if the result has the address `current`. Otherwise `new`
+    /// is dropped.
     ///
-    /// As long as the caller has a reference to the object at `current`, that address is the
-    /// object's alone.
+    /// While the caller holds a reference to the object at `current`, no other object can have that
+    /// address.
     ///
     /// # Panics
-    /// As [`new`](Self::new); then the cell is as it was.
+    /// As [`new`](Self::new); the cell is unchanged then.
     ///
     /// ```
     /// use quiescence::cell::ExactCell;
@@ -170,8 +171,9 @@ impl<P: Counted> ExactCell<P> {
         }
     }
 
-    /// Replaces what is there by what `f` makes of it, and gives what was there. `f` is called
-    /// again where another thread has replaced it meanwhile. A panic of `f` changes nothing.
+    /// Replaces the pointer by the result of `f`, called with the current pointer, and returns the
+    /// previous one. `f` is called again if another thread has replaced it meanwhile. If `f`
+    /// panics, nothing has changed.
     ///
     /// ```
     /// use quiescence::cell::ExactCell;
@@ -193,7 +195,7 @@ impl<P: Counted> ExactCell<P> {
         }
     }
 
-    /// What is in the cell, which is no more.
+    /// Consumes the cell and returns the pointer.
     pub fn into_inner(self) -> P {
         let mut cell = ManuallyDrop::new(self);
         // SAFETY: taken once: the cell is not dropped.
@@ -248,7 +250,7 @@ impl<P: Counted> ExactCell<P> {
 
 impl<P: Counted> ExactCell<Option<P>> {
     const_unless_loom! {
-        /// A cell with nothing in it.
+        /// Creates an empty cell.
         ///
         /// ```
         /// use quiescence::cell::ExactCell;

@@ -16,7 +16,7 @@ const GLOBAL: Domain<Global> = Domain::global();
 ///
 /// ```should_panic
 /// let _guard = quiescence::read();
-/// quiescence::synchronize(); // would wait for _guard for ever: panics, naming both lines
+/// quiescence::synchronize(); // would deadlock on _guard, so it panics, naming both lines
 /// ```
 #[doc(alias = "synchronize_rcu")]
 #[track_caller]
@@ -24,8 +24,8 @@ pub fn synchronize() {
     GLOBAL.synchronize();
 }
 
-/// Calls `f` after a grace period of the global domain, which may wait for company. See
-/// [`Domain::call`].
+/// Calls `f` after a grace period of the global domain, which may be delayed so that several
+/// callbacks share it. See [`Domain::call`].
 ///
 /// ```
 /// quiescence::call(|| println!("no thread reads it any more")).expect("not in a section");
@@ -33,7 +33,7 @@ pub fn synchronize() {
 /// ```
 ///
 /// # Errors
-/// At the domain's limit, where nothing may be waited for.
+/// At the domain's limit, if the thread may not wait.
 #[doc(alias("call_rcu", "defer"))]
 pub fn call<F: FnOnce() + Send + 'static>(f: F) -> Result<(), AtLimit<F>> {
     GLOBAL.call(f)
@@ -42,36 +42,36 @@ pub fn call<F: FnOnce() + Send + 'static>(f: F) -> Result<(), AtLimit<F>> {
 /// Drops `object` after a grace period of the global domain. See [`Domain::retire`].
 ///
 /// # Errors
-/// At the domain's limit, where nothing may be waited for.
+/// At the domain's limit, if the thread may not wait.
 #[doc(alias("kfree_rcu", "defer_rcu", "defer_destroy"))]
 #[track_caller]
 pub fn retire<P: Retire>(object: P) -> Result<(), AtLimit<P>> {
     GLOBAL.retire(object)
 }
 
-/// Waits until everything queued in the global domain before has run. See [`Domain::barrier`].
+/// Waits until all callbacks queued in the global domain so far have run. See [`Domain::barrier`].
 #[doc(alias = "rcu_barrier")]
 #[track_caller]
 pub fn barrier() {
     GLOBAL.barrier();
 }
 
-/// How this process orders readers against updaters: chosen on the first use, for good.
+/// How this process orders readers against updaters. Chosen once, on first use.
 pub fn fences() -> Fences {
     fence::chosen()
 }
 
-/// How this process counts per CPU. Makes the choice if it has not been made, as the first counters
-/// that are used much, and the first restartable reads, do.
+/// How this process counts per CPU. Makes the choice, if none has been made yet. The first heavily
+/// used counter or the first restartable read also makes it.
 ///
-/// That takes some 100 us, but some tens of ms more in a process that has several threads already:
-/// the kernel then waits for grace periods of its own before it promises barriers, of which there
-/// are two sorts. So a program that minds calls this first of all in `main`.
+/// The choice takes some 100 us, and some tens of milliseconds more if the process already has
+/// several threads: the kernel then waits for grace periods of its own before it registers the
+/// process for each of two kinds of membarrier. A program to which this matters calls this function
+/// first in `main`.
 ///
-/// `QUIESCENCE_PERCPU=portable` in the environment asks for [`PerCpuPath::Portable`]. So does a
-/// debugger or another tracer that is attached by then; `QUIESCENCE_PERCPU=restartable` asks for
-/// [`PerCpuPath::Restartable`] all the same. That one says what a debugger must not do that
-/// attaches later.
+/// `QUIESCENCE_PERCPU=portable` in the environment selects [`PerCpuPath::Portable`]. So does a
+/// debugger or another tracer that is attached at that time, unless `QUIESCENCE_PERCPU=restartable`
+/// is set. [`PerCpuPath::Restartable`] lists what a debugger that attaches later must not do.
 pub fn per_cpu_path() -> PerCpuPath {
     percpu::path()
 }

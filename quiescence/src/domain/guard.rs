@@ -15,15 +15,15 @@ use crate::os::sync::const_unless_loom;
 use crate::reclaim::domain_state::{DomainState, Handle};
 use crate::reclaim::local;
 
-/// The tag of a domain whose readers are threads: what [`Domain::read`](crate::Domain::read)
-/// requires. Implemented by [`Global`], [`Private`](crate::tag::Private) and the types that
-/// [`domain!`](crate::domain!) declares.
+/// The tag of a domain whose readers are threads, so that [`Domain::read`](crate::Domain::read)
+/// returns a [`Guard`]. Implemented by [`Global`], [`Private`](crate::tag::Private) and the types
+/// that [`domain!`](crate::domain!) declares.
 ///
 /// # Safety
 /// The domain has an engine that waits for registered threads. Use [`domain!`](crate::domain!).
 pub unsafe trait ThreadTag: for<'k> DomainTag<Section<'k> = Guard<'k, Self>> {}
 
-/// The tag of the one global domain: what [`crate::read`] and the other free functions use.
+/// The tag of the global domain, which [`crate::read`] and the other free functions use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Global;
 
@@ -58,12 +58,12 @@ unsafe impl ThreadTag for Global {}
 /// A read-side critical section; it ends when the guard is dropped.
 ///
 /// A reference from [`Rcu::load`](crate::Rcu::load) under the guard is valid while the guard lives.
-/// Guards nest, and may be dropped in any order. Dropping one is wait-free, except in a thread that
-/// has retired an object above the domain's limit in the section
-/// ([`Domain::retire`](crate::Domain::retire)): then the drop of its outermost guard waits for a
-/// grace period, and drops objects that the thread has retired. A guard that is leaked with
-/// [`std::mem::forget`] is a section that never ends: sound, but every later grace period of the
-/// domain waits for ever.
+/// Guards nest, and may be dropped in any order. Dropping one is wait-free, with one exception. If
+/// the thread has retired an object above the domain's limit in the section
+/// ([`Domain::retire`](crate::Domain::retire)), dropping its outermost guard waits for a grace
+/// period, and drops objects that the thread has retired. A guard that is leaked with
+/// [`std::mem::forget`] is a section that never ends: this is sound, but no later grace period of
+/// the domain ends.
 ///
 /// For sections that end on another thread, or are held across an `.await`, use an
 /// [`Srcu`](crate::Srcu). A guard stays on its thread, which the compiler checks:
@@ -110,15 +110,16 @@ unsafe impl<K: DomainTag> Section<K> for Guard<'_, K> {
 ///
 /// # Promise
 /// An object that is retired after this call is not freed before the guard is dropped. A grace
-/// period that begins after this call does not end before then.
+/// period that begins after this call does not end before the guard is dropped.
 ///
 /// # Progress and cost
 /// Wait-free. Beginning and ending a section takes three stores to the thread's own cache line, a
-/// few loads from it, and one load of a word that changes once per grace period. It takes no atomic
-/// read-modify-write, and no fence instruction if the kernel has `membarrier(2)`, else one full
-/// fence to begin and one to end. The last section that a sleeping updater waits for wakes the
-/// updater by a system call. A thread that retires in its sections may wait when the outermost one
-/// ends: see [`Guard`]. The first call of a thread registers it, takes a lock and may allocate.
+/// few loads from it, and one load of a word that changes once per grace period. There is no atomic
+/// read-modify-write. There is no fence instruction if the kernel has `membarrier(2)`; otherwise a
+/// section takes one full fence to begin and one to end. The last section that a sleeping updater
+/// waits for wakes it with a system call. A thread that retires objects inside its sections may
+/// wait when the outermost one ends: see [`Guard`]. A thread's first call registers it: this takes
+/// a lock and may allocate.
 ///
 /// # Panics
 /// If sections are nested 2^32 deep.

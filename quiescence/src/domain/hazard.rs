@@ -1,10 +1,10 @@
-//! Hazard pointers: a thread says which object it is reading, and only that one is kept.
+//! Hazard pointers: a thread announces which object it is reading, and only that object is kept.
 //!
 //! A hazard pointer protects one object for as long as its holder likes, across `.await` and on
 //! other threads, and delays the freeing of nothing else. A section protects everything that is
-//! read in it, at a lower cost per read if it reads many objects, and delays everything that was
-//! retired since it began. So use a hazard pointer for a cell that is read one value at a time
-//! ([`ArcCell`] is built on them), and sections for a structure of many nodes.
+//! read in it and delays everything retired since it began; if it reads many objects, each costs
+//! less. So use a hazard pointer for a cell whose values are read one at a time ([`ArcCell`] is
+//! built on them), and sections for a structure of many nodes.
 //!
 //! ```text
 //! protected     A held ------------------------>   A is freed when its protection ends;
@@ -19,7 +19,7 @@
 //!
 //! // A reader:
 //! let mut holder = HazardPointer::new();
-//! // SAFETY: what is in `place` is from a box, and is retired after it was taken out.
+//! // SAFETY: the pointer in `place` is from a box, and is retired after it was taken out.
 //! let one = unsafe { holder.protect(&place) }.expect("not null");
 //! assert_eq!(*one, 1);
 //!
@@ -33,11 +33,11 @@
 //! # drop(unsafe { Box::from_raw(place.into_inner()) });
 //! ```
 //!
-//! Retired objects wait in a [`HazardDomain`]: [`global`], or one of your own, with its own limits,
-//! statistics and name. Protections belong to no domain: a holder protects whatever it points to. A
-//! retired object goes through the queues, the memory limit and the worker that
-//! objects of RCU go through, and is seen in the same [`Statistics`], in `rcu top` and at the end
-//! of the process. Its grace period is one `membarrier(2)` for up to 2,048 objects.
+//! Retired objects wait in a [`HazardDomain`]: [`global`], or one of your own with its own limits,
+//! statistics and name. Protections belong to no domain: a holder protects whatever it points to.
+//! Retired objects share the queues, the memory limit and the worker with objects of RCU, and
+//! appear in the same [`Statistics`], in `rcu top` and at the end of the process. A grace period
+//! here is one `membarrier(2)` for up to 2,048 objects.
 //!
 //! Source: Michael, *Hazard Pointers*, IEEE TPDS 2004; the asymmetric fence as in folly's.
 //!
@@ -65,10 +65,11 @@ use crate::reclaim::hazards::{self, GlobalHazards, HAZARDS};
 use crate::reclaim::weigh::{Scale, Weigh};
 use crate::reclaim::{defer, running, worker};
 
-/// Where what hazard pointers protect waits: its limits, its statistics, its name.
+/// A domain for objects that hazard pointers protect. It holds the retired objects, and has its own
+/// limits, statistics and name.
 ///
-/// `const`, for statics. When the last handle goes its objects are freed, but for those that are
-/// protected: these move to the [global](global) one.
+/// `const`, for statics. When its last handle is dropped, its objects are freed, except for those
+/// that are still protected: they move to the [global](global) domain.
 ///
 /// ```
 /// use quiescence::hazard::HazardDomain;
@@ -90,7 +91,7 @@ pub struct HazardDomain {
 static GLOBAL: HazardDomain =
     HazardDomain { state: State::new(ptr::null_mut()), name: None, is_global: true };
 
-/// The hazard domain of the process, in which cells like [`ArcCell`](crate::ArcCell) retire.
+/// The hazard domain of the process; cells such as [`ArcCell`](crate::ArcCell) retire into it.
 pub fn global() -> &'static HazardDomain {
     &GLOBAL
 }
@@ -117,30 +118,32 @@ unsafe fn retire_raw<K: Named, T: Weigh + Send + 'static>(tag: &K, object: *mut 
 }
 
 impl HazardDomain {
-    /// A domain without a name.
+    /// Creates a domain without a name.
     pub const fn new() -> Self {
         Self { state: State::new(ptr::null_mut()), name: None, is_global: false }
     }
 
-    /// A domain that `rcu top` and reports call so.
+    /// Creates a domain with a name, which `rcu top` and reports show.
     pub const fn named(name: &'static str) -> Self {
         Self { state: State::new(ptr::null_mut()), name: Some(name), is_global: false }
     }
 
     /// Frees `object` once no hazard pointer protects it.
     ///
-    /// No thread that protects something from now on may find it: it was taken out of wherever
-    /// they look. It is freed by this thread when it retires again, by the worker, or by a thread
-    /// in [`barrier`](Self::barrier); within 10 ms (twice the [lazy time](Tuning::lazy) here, and
-    /// what the worker takes) if it is not protected, and within twice the time for which it was, a
-    /// second at most, after that is over.
+    /// The object must already be unlinked: no thread that begins a protection from now on may find
+    /// it. It is freed by this thread when it next retires, by the worker, or by a thread in
+    /// [`barrier`](Self::barrier). If it is not protected, that happens within 10 ms (twice the
+    /// [lazy time](Tuning::lazy) of this domain, plus the time that the worker takes). If it is, it
+    /// happens after its protection ends, within twice the time for which it was protected and at
+    /// most 1 s.
     ///
     /// # Progress and cost
-    /// As [`Domain::retire`](crate::Domain::retire); at the limit it waits for a fence, never for a
-    /// reader. In a section at the limit it goes over it.
+    /// As [`Domain::retire`](crate::Domain::retire). At the limit it waits for a fence, never for a
+    /// reader. In a section at the limit it exceeds the limit.
     ///
     /// # Panics
-    /// In debug builds, if the memory waits already, which takes unsafe code.
+    /// In debug builds, if the memory is already retired and not yet freed, which only unsafe code
+    /// can cause.
     #[inline]
     #[track_caller]
     pub fn retire<T: Weigh + Send + 'static>(&self, object: Box<T>) {
@@ -148,8 +151,9 @@ impl HazardDomain {
         unsafe { self.retire_raw(Box::into_raw(object)) };
     }
 
-    /// As [`retire`](Self::retire), of what [`Box::into_raw`] gave: where other threads read the
-    /// object still. A `Box` that is made meanwhile says that none does, and Miri objects to it.
+    /// Like [`retire`](Self::retire), for a pointer from [`Box::into_raw`], while other threads
+    /// still read the object. Making a `Box` of it at this time would assert that no other thread
+    /// reads it, and Miri objects to that.
     ///
     /// ```
     /// let object = Box::into_raw(Box::new(7));
@@ -161,8 +165,8 @@ impl HazardDomain {
     /// As [`retire`](Self::retire).
     ///
     /// # Safety
-    /// `object` is from a box of this type, and is retired once and not freed otherwise. The
-    /// threads that read it only do so by hazard pointers.
+    /// `object` is from a box of this type, is retired once, and is not freed in any other way.
+    /// Threads read it only under the protection of hazard pointers.
     #[inline]
     #[track_caller]
     pub unsafe fn retire_raw<T: Weigh + Send + 'static>(&self, object: *mut T) {
@@ -175,12 +179,12 @@ impl HazardDomain {
         }
     }
 
-    /// Waits until everything that was retired here before, by any thread, has been freed, but for
-    /// what is protected. Frees some of it itself: it must not be called under a lock that drops
-    /// take, nor in a section that they wait for.
+    /// Waits until every object that any thread has retired in this domain so far has been freed,
+    /// except for protected ones. Frees some of them itself, so it must not be called while holding
+    /// a lock that their drops take, or in a section that the drops wait for.
     ///
     /// # Panics
-    /// If it is called by a callback, or while an object is freed: it would wait for itself.
+    /// If a callback or the drop of an object calls it: it would deadlock.
     #[track_caller]
     pub fn barrier(&self) {
         assert!(
@@ -190,18 +194,18 @@ impl HazardDomain {
         defer::barrier(self.core(), || Me::NOBODY);
     }
 
-    /// What deferral may take here: [`Domain::tuning`](crate::Domain::tuning).
+    /// The deferral limits of this domain: as [`Domain::tuning`](crate::Domain::tuning).
     pub fn tuning(&self) -> Tuning {
         self.core().grace_periods.tuning.get()
     }
 
-    /// Sets that: [`Domain::tune`](crate::Domain::tune).
+    /// Sets the deferral limits: as [`Domain::tune`](crate::Domain::tune).
     pub fn tune(&self, tuning: Tuning) {
         self.core().grace_periods.tuning.set(tuning);
         worker::retune(&Named::handle(self));
     }
 
-    /// Counts of what has happened here. A grace period is one heavy fence.
+    /// Counts of what has happened in this domain. A grace period here is one heavy fence.
     pub fn statistics(&self) -> Statistics {
         Statistics::of(self.core())
     }
@@ -272,39 +276,41 @@ impl fmt::Debug for HazardDomain {
 
 /// A hazard pointer: protects one object at a time.
 ///
-/// To make one takes a slot of the process's list, which costs a walk over it; keep it. It may go
-/// to other threads. It is C++26's `hazard_pointer`.
+/// Creating one claims a slot in the process's list of slots, by walking that list; so keep it. It
+/// may be sent to other threads. It corresponds to C++26's `hazard_pointer`.
 #[derive(Debug)]
 pub struct HazardPointer {
     block: &'static Block,
 }
 
 impl HazardPointer {
-    /// One that protects nothing. Allocates where no ended holder or thread has left a slot.
+    /// Creates one that protects nothing. Allocates unless a dropped holder or an exited thread has
+    /// left a free slot.
     #[expect(clippy::new_without_default, reason = "it is a resource")]
     pub fn new() -> Self {
         Self { block: hazptr::holder() }
     }
 
-    /// Protects what `source` leads to, until the result is dropped; none if it is null.
+    /// Protects the object that `source` points to, until the result is dropped; `None` if it is
+    /// null.
     ///
-    /// Lock-free: again for each time that the source changes meanwhile. Two loads, a store and a
+    /// Lock-free: it retries each time the source changes during the call. Two loads, a store and a
     /// [light fence](crate::tuning::Fences).
     ///
     /// # Safety
-    /// The source is null or leads to a valid `T`, which is retired in a [`HazardDomain`] after it
-    /// was taken out of the source, and is freed by that alone; it is not taken back from there
-    /// with an address that leads to another object meanwhile.
+    /// `source` is null or points to a valid `T`. Each `T` is retired in a [`HazardDomain`] after
+    /// it was taken out of the source, and only the domain frees it. Until then its address stands
+    /// for no other object.
     #[inline]
     pub unsafe fn protect<'h, T>(&'h mut self, source: &AtomicPtr<T>) -> Option<Protected<'h, T>> {
         let object = NonNull::new(self.slot().protect_with(source, hazptr::reader_fence))?;
         Some(Protected { object, slot: self.slot(), holder: PhantomData })
     }
 
-    /// Protects `expected`, if the source still leads there. Wait-free.
+    /// Protects `expected`, if the source still points to it. Wait-free.
     ///
     /// # Errors
-    /// Where the source leads now; nothing is protected then.
+    /// The pointer that the source holds now; nothing is protected then.
     ///
     /// # Safety
     /// As [`protect`](Self::protect); `expected` need not be valid.
@@ -351,7 +357,7 @@ unsafe impl<T: Sync> Send for Protected<'_, T> {}
 unsafe impl<T: Sync> Sync for Protected<'_, T> {}
 
 impl<T> Protected<'_, T> {
-    /// The address.
+    /// The address of the object.
     pub fn as_ptr(&self) -> NonNull<T> {
         self.object
     }
@@ -376,39 +382,40 @@ impl<T> Drop for Protected<'_, T> {
 
 shown_as_target!(impl<T: fmt::Debug> fmt::Debug for Protected<'_, T>);
 
-/// Slots without holders, for those who keep what is retired themselves, as C++'s
+/// Slots without holders, for code that keeps its retired objects itself, as C++'s
 /// `<hazard_pointer>` does.
 ///
-/// A slot is a word that names what is protected, by its address. It is seen by the scans of all
-/// domains, and a [`scan`](raw::scan) sees the slots of all threads.
+/// A slot is a word that holds the address of the protected object. The scans of all domains see
+/// it, and a [`scan`](raw::scan) sees the slots of all threads.
 pub mod raw {
     use crate::hazptr;
     use crate::hazptr::slots::Block;
     use crate::os::fence;
     use crate::os::sync::AtomicPtr;
 
-    /// A slot that is the caller's alone and protects nothing; none if there is no memory.
+    /// Returns a slot that is the caller's alone and protects nothing; `None` if there is no
+    /// memory.
     ///
-    /// To protect: store the address with Release, pass a [`light_fence`], and load the source
-    /// again with Acquire. To end it: store null with Release. A protection must not be copied from
-    /// one slot to another: a scan may look at the one before it is written and at the other after
-    /// it is cleared.
+    /// To protect an object: store its address with Release, call [`light_fence`], and load the
+    /// source again with Acquire. To end the protection: store null with Release. A protection must
+    /// not be copied from one slot to another: a scan may read the new slot before it is written
+    /// and the old one after it is cleared.
     #[must_use = "a slot that is not released is lost"]
     pub fn acquire() -> Option<&'static AtomicPtr<()>> {
         hazptr::holder_if_any().map(|block| &block.first().0)
     }
 
-    /// The fence of a reader between its store and its load: none for the CPU where the process has
-    /// [`Fences::Membarrier`](crate::tuning::Fences).
+    /// The fence of a reader between its store and its load. It compiles to no instruction if the
+    /// process uses [`Fences::Membarrier`](crate::tuning::Fences).
     #[inline]
     pub fn light_fence() {
         hazptr::reader_fence();
     }
 
-    /// Gives a slot back, which protects nothing from now on.
+    /// Returns a slot, which protects nothing from now on.
     ///
     /// # Safety
-    /// It is from [`acquire`], and was not given back since.
+    /// The slot is from [`acquire`], and has not been returned since.
     pub unsafe fn release(slot: &'static AtomicPtr<()>) {
         // By the contract the first word of a block; blocks stay.
         let block = std::ptr::with_exposed_provenance::<Block>(std::ptr::from_ref(slot).addr());
@@ -418,15 +425,15 @@ pub mod raw {
         hazptr::end_holder(block);
     }
 
-    /// Executes a heavy fence, and calls `f` with each address that is protected. What was out of
-    /// its place before and is not among them is protected by no thread, and never will be.
+    /// Executes a heavy fence, and calls `f` with each protected address. An object that was
+    /// unlinked before and is not among them is protected by no thread, and never will be.
     pub fn scan(f: impl FnMut(*const ())) {
         fence::heavy(std::iter::empty()); // [HP-1]
         hazptr::for_each_protected(f);
     }
 
-    /// How many slots that [`acquire`] gives there are, and threads that have had slots of their
-    /// own: at most nine times as many objects are protected.
+    /// The number of slots that [`acquire`] has made, plus the number of threads that have had
+    /// slots of their own: at most nine times as many objects are protected.
     pub fn count() -> usize {
         hazptr::blocks()
     }

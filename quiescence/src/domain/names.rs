@@ -35,10 +35,10 @@ unsafe impl DomainTag for Private {
 // SAFETY: `Domain::new` and `Builder` give it no other engine.
 unsafe impl ThreadTag for Private {}
 
-/// Declares a type that names a domain of its own, for the life of the program.
+/// Declares a type that names a domain, which lives as long as the program.
 ///
-/// Guards and data of it do not go with those of any other domain, and the compiler says so. The
-/// domain is had by `Domain::of(Name)`.
+/// Its guards and data cannot be used with those of another domain: the compiler rejects it.
+/// `Domain::of(Name)` returns the domain.
 ///
 /// ```
 /// use quiescence::{Domain, Rcu};
@@ -53,7 +53,7 @@ unsafe impl ThreadTag for Private {}
 /// assert_eq!(*serial.load(&zones.read()), 7);
 /// ```
 ///
-/// A guard of another domain is refused:
+/// A guard of another domain is rejected:
 /// ```compile_fail,E0277
 /// use quiescence::{Domain, Rcu};
 /// quiescence::domain! { struct Zones; }

@@ -1,8 +1,8 @@
 //! Quiescent-state-based readers: sections without an instruction of their own.
 //!
-//! A [`Qsbr`] reader is inside a section all the time, except at the moments that it names
+//! A [`Qsbr`] reader is inside a section all the time, except at its quiescent states
 //! ([`Qsbr::quiescent_state`]) and while it is [offline](Qsbr::offline). So beginning and ending a
-//! section is nothing at all, and the type system does what liburcu leaves to discipline: while a
+//! section costs nothing, and the type system enforces what liburcu leaves to discipline: while a
 //! [`QsbrGuard`] lives, `quiescent_state` cannot be called.
 
 use std::fmt;
@@ -27,10 +27,10 @@ impl<K: ThreadTag> Domain<K> {
     }
 }
 
-/// A QSBR reader of the calling thread. Online when made; unregisters when dropped.
+/// A QSBR reader of the calling thread. Online when created; unregisters when dropped.
 ///
-/// An online reader that does not announce quiescent states holds every grace period of its domain
-/// up: go [offline](Self::while_offline) before you block.
+/// An online reader that does not announce quiescent states delays every grace period of its
+/// domain. Go [offline](Self::while_offline) before you block.
 ///
 /// ```
 /// use quiescence::{Domain, Rcu};
@@ -45,7 +45,7 @@ impl<K: ThreadTag> Domain<K> {
 /// }
 /// ```
 ///
-/// A quiescent state in mid section is refused:
+/// A quiescent state in the middle of a section does not compile:
 /// ```compile_fail,E0502
 /// let table = quiescence::Rcu::new(7);
 /// let mut reader = quiescence::Domain::global().qsbr();
@@ -59,14 +59,14 @@ pub struct Qsbr<K: ThreadTag = Global> {
     slot: *const Slot,
 }
 
-/// A QSBR reader that is offline: it holds no grace period up and cannot read.
+/// A QSBR reader that is offline: it delays no grace period and cannot read.
 ///
-/// Made by [`Qsbr::offline`]; [`online`](Self::online) gives the reader back. Unregisters when
+/// Returned by [`Qsbr::offline`]; [`online`](Self::online) returns the reader. Unregisters when
 /// dropped.
 #[must_use = "online() gives the reader back"]
 pub struct QsbrOffline<K: ThreadTag = Global>(Qsbr<K>);
 
-/// A section of an online [`Qsbr`] reader. Making and dropping it does nothing.
+/// A section of an online [`Qsbr`] reader. Creating and dropping it does nothing.
 #[derive(Debug)]
 #[must_use = "what is loaded is protected while the guard lives"]
 pub struct QsbrGuard<'q, K: ThreadTag = Global> {
@@ -95,23 +95,25 @@ impl<K: ThreadTag> Qsbr<K> {
         reader
     }
 
-    /// Begins a section: wait-free, and no instruction at all.
+    /// Begins a section. Wait-free: it takes no instruction at all.
     #[inline(always)]
     pub fn read(&self) -> QsbrGuard<'_, K> {
         QsbrGuard { core: self.domain.tag().core(), reader: PhantomData }
     }
 
-    /// Announces that this thread holds no reference of before.
+    /// Announces that this thread holds no reference obtained before.
     ///
     /// # Progress and cost
-    /// Four loads and a comparison when no thread has asked since the last time; else one store
+    /// Four loads and a comparison if no updater has asked since the last call. Otherwise one store
     /// (under [`Engine::Token`](crate::tuning::Engine::Token), once its predecessor in the chain
-    /// has handed the number on) and, if an updater sleeps, one system call. A thread that retires
-    /// objects in the domain drops earlier ones here, whose grace periods are over, while the
-    /// reader is offline: once some 32 have come together, a few more than it has retired since the
-    /// last time, so that their memory is in the CPU's cache still when it is used again. And from
-    /// three quarters of the domain's limit on ([`Tuning`](crate::tuning::Tuning)) this waits for a
-    /// grace period, as [`Domain::retire`] does elsewhere at the limit.
+    /// has passed on the number) and, if an updater sleeps, one system call.
+    ///
+    /// In a thread that retires objects in the domain, this call also drops earlier ones whose
+    /// grace periods have ended; the reader is offline meanwhile. It does so once some 32 are
+    /// ready, and drops a few more than the thread has retired since the last call, so that their
+    /// memory is still in the CPU's cache when it is reused. At three quarters of the domain's
+    /// limit ([`Tuning`](crate::tuning::Tuning)) or more it waits for a grace period, as
+    /// [`Domain::retire`] does elsewhere at the limit.
     #[inline]
     pub fn quiescent_state(&mut self) {
         let core = self.domain.tag().core();
@@ -129,8 +131,8 @@ impl<K: ThreadTag> Qsbr<K> {
         self.offline_since(began, || defer::catch_up(domain.tag().core()));
     }
 
-    /// Stops holding grace periods up. For before a blocking call, where [`while_offline`] does not
-    /// fit.
+    /// Goes offline, so that the reader delays no grace period. For use before a blocking call, if
+    /// [`while_offline`] does not fit.
     ///
     /// [`while_offline`]: Self::while_offline
     ///
@@ -146,7 +148,7 @@ impl<K: ThreadTag> Qsbr<K> {
         QsbrOffline(self)
     }
 
-    /// Calls `f`, which may block, offline; online again afterwards, also if `f` panics.
+    /// Goes offline, calls `f`, which may block, and comes online again, even if `f` panics.
     ///
     /// ```
     /// let mut reader = quiescence::Domain::global().qsbr();
@@ -175,7 +177,7 @@ impl<K: ThreadTag> Qsbr<K> {
         user_code::run(Site::Scope, f)
     }
 
-    /// Waits for a grace period, offline meanwhile: itself it does not hold up.
+    /// Waits for a grace period. The reader is offline meanwhile, so it does not wait for itself.
     ///
     /// # Panics
     /// If this thread is in another section of the same domain.
@@ -220,7 +222,7 @@ impl<K: ThreadTag> fmt::Debug for Qsbr<K> {
 }
 
 impl<K: ThreadTag> QsbrOffline<K> {
-    /// Reads again. Executes a full fence.
+    /// Comes online again. Executes a full fence.
     #[track_caller]
     pub fn online(self) -> Qsbr<K> {
         self.0.enter(Location::caller());

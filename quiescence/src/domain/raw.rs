@@ -1,7 +1,7 @@
 //! Sections and callbacks without guards and boxes, for code that cannot have them: a C interface,
 //! a kernel, a data structure with its own memory.
 //!
-//! Everything here is what the rest of the crate does, but the caller must ensure what types ensure
+//! This module does what the rest of the crate does, but the caller must ensure what types ensure
 //! elsewhere. Prefer [`read`](crate::read), [`retire`](crate::retire) and [`call`](crate::call).
 //!
 //! | here | as in liburcu |
@@ -10,7 +10,7 @@
 //! | [`Head`], [`call_head`] | `struct rcu_head`, `call_rcu` |
 //! | [`retire_with`] | `defer_rcu` |
 //!
-//! The smallest structure on it, a pointer from a box:
+//! The smallest structure built on it, a pointer from a box:
 //!
 //! ```
 //! use quiescence::{Domain, raw};
@@ -49,7 +49,7 @@
 //! # quiescence::barrier();
 //! ```
 //!
-//! It may touch the calling thread's slot and the queues, by way of their own functions.
+//! It may access the calling thread's slot and the queues, through their own functions.
 
 use std::panic::Location;
 use std::ptr;
@@ -71,9 +71,8 @@ use crate::reclaim::retire::Retire;
 
 /// Begins a read-side critical section that ends with [`read_unlock`] on the same thread.
 ///
-/// As [`Domain::read`], but that nothing says how long the section lasts. Sections nest, in each
-/// other and in those of guards. One that is never ended holds up every later grace period of the
-/// domain.
+/// Like [`Domain::read`], but no guard bounds the section. Sections nest, within each other and
+/// within those of guards. A section that never ends delays every later grace period of the domain.
 ///
 /// # Progress and cost
 /// As [`read`](crate::read).
@@ -102,15 +101,15 @@ pub fn read_lock<K: ThreadTag>(domain: &Domain<K>) {
 ///
 /// # Panics
 /// If the thread is in no section of the domain; nothing has changed then. In debug builds also if
-/// it is in sections of guards only, which are not to be ended here.
+/// it is only in sections of guards, which this function must not end.
 ///
 /// # Safety
 /// The section was begun by [`read_lock`] on this thread, and nothing that was loaded in it is used
-/// any more, unless a section around it lasts.
+/// any more, unless an enclosing section is still in progress.
 ///
 /// ```should_panic
 /// let domain = quiescence::Domain::global();
-/// // SAFETY: none: there is no section. It is refused, and this line named.
+/// // SAFETY: none, since there is no section: the call is refused, and the panic names this line.
 /// unsafe { quiescence::raw::read_unlock(&domain) };
 /// ```
 #[inline]
@@ -126,8 +125,8 @@ pub unsafe fn read_unlock<K: ThreadTag>(domain: &Domain<K>) {
     }
 }
 
-/// How many read-side critical sections of the domain the calling thread is in, one inside the
-/// other: those begun by [`read_lock`], and those of guards. QSBR readers are not counted.
+/// How many nested read-side critical sections of the domain the calling thread is in: those begun
+/// by [`read_lock`], and those of guards. QSBR readers are not counted.
 #[inline]
 pub fn nesting<K: ThreadTag>(domain: &Domain<K>) -> u32 {
     // Relaxed: the thread's own word.
@@ -214,19 +213,19 @@ mod balance {
 /// Calls `function(head)` after a grace period, on the worker thread or on a thread in
 /// [`barrier`](Domain::barrier).
 ///
-/// Everything is as with [`Domain::call`], which see for order, cost and what the function may do,
-/// but that the object brings the memory along. The function often frees the object that the head
-/// is in; it may as well queue the head again.
+/// As with [`Domain::call`] in order, cost and what the function may do, but the object supplies
+/// the memory for the queue. The function often frees the object that contains the head; it may
+/// also queue the head again.
 ///
 /// # Panics
-/// In debug builds, if the head waits already: the message names it and this call. A panic *in* the
-/// function cannot leave it, since it is C: it ends the process.
+/// In debug builds, if the head is already queued: the message names it and this call. A panic *in*
+/// the function cannot unwind out of it, since it is a C function: it aborts the process.
 ///
 /// # Safety
-/// - `head` is valid for reads and writes, stays where it is, and is not used by anybody else until
-///   the function is called; it does not wait already. It need not be initialised, if it is not
-///   Rust's.
-/// - Sections that begin from now on cannot reach what the function ends.
+/// - `head` is valid for reads and writes, does not move, and is not used by any other code until
+///   the function is called. It is not already queued. It need not be initialised, unless Rust code
+///   made it.
+/// - Sections that begin from now on cannot reach anything that the function destroys.
 /// - `function(head)` may be called on any thread.
 ///
 /// ```
@@ -264,20 +263,20 @@ pub unsafe fn call_head<K: ThreadTag>(domain: &Domain<K>, head: *mut Head, funct
     let _queued: Result<(), _> = defer::call(domain.tag(), run, Patience::InAnyCase);
 }
 
-/// Calls `run(object)` after a grace period: as [`Domain::retire`], for an object that is no box,
-/// or that is ended in another way than by dropping it.
+/// Calls `run(object)` after a grace period. Like [`Domain::retire`], for an object that is not in
+/// a box, or that must be destroyed other than by dropping it.
 ///
-/// `bytes` is what it counts against the domain's limit.
+/// `bytes` is the size that counts against the domain's limit.
 ///
 /// # Progress
 /// As [`Domain::retire`].
 ///
 /// # Panics
-/// In debug builds, if the object waits already; the message names both calls.
+/// In debug builds, if the object is already queued; the message names both calls.
 ///
 /// # Safety
-/// - `object` is valid until `run` is called. It does not wait already: an object that is to be
-///   counted down twice is for [`call`](crate::call).
+/// - `object` is valid until `run` is called. It is not already queued: to decrement an object's
+///   count twice, use [`call`](crate::call).
 /// - Sections that begin from now on cannot reach it.
 /// - `run(object)` may be called on any thread.
 ///

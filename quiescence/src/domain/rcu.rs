@@ -23,25 +23,26 @@ mod unlinked;
 pub use reference::{OwnedRcuRef, RcuRef};
 pub use unlinked::Unlinked;
 
-/// A value that is read often, for the cost of a load, and replaced now and then.
+/// A value that is read often, at the cost of one load, and replaced now and then.
 ///
-/// Readers see one whole value, the old one or the new one. Old values are dropped after a grace
-/// period. Updaters replace the value: by [`store`](Self::store), [`swap`](Self::swap), or
-/// [`update`](Self::update), which makes the new value from the old one.
+/// A reader sees one whole value, old or new. Old values are dropped after a grace period. Updaters
+/// replace the value with [`store`](Self::store), [`swap`](Self::swap), or
+/// [`update`](Self::update), which computes the new value from the old one.
 ///
-/// `K` is the domain whose guards protect it: the global one, unless made by [`Rcu::new_in`].
+/// `K` is the domain whose guards protect the value: the global one, unless [`Rcu::new_in`] made
+/// it.
 ///
 /// # Memory
 /// A replaced value counts against the domain's limits ([`Tuning`](crate::tuning::Tuning)) until it
-/// is dropped: as one object, and with its bytes and all that it owns, as [`Weigh`] says. A `Vec`
-/// of a megabyte counts for a megabyte.
+/// is dropped: as one object, and with its own bytes and those it owns, as [`Weigh`] reports them.
+/// A `Vec` of a megabyte counts for a megabyte.
 ///
-/// The value is in a box of its own: a load is one pointer away from it. When the `Rcu` itself is
-/// dropped, its value is dropped at once, since no thread can have borrowed it.
+/// The value lives in a box of its own, so a load follows one pointer. When the `Rcu` itself is
+/// dropped, its value is dropped at once, since no thread can be borrowing it.
 ///
 /// # In a static
-/// `Rcu::new` allocates, so it is not `const`: a static is a [`LazyLock`](std::sync::LazyLock) of
-/// it, or an [`RcuOption`], whose [`empty`](RcuOption::empty) and
+/// `Rcu::new` allocates, so it is not `const`. In a static, use a [`LazyLock`](std::sync::LazyLock)
+/// of it, or an [`RcuOption`], whose [`empty`](RcuOption::empty) and
 /// [`empty_in`](RcuOption::empty_in) are `const`.
 ///
 /// ```
@@ -76,7 +77,7 @@ pub struct Rcu<T: Send + Sync + 'static, K: DomainTag = Global> {
     inner: RcuOption<T, K>,
 }
 
-/// As [`Rcu`], and may be empty.
+/// An [`Rcu`] that may be empty.
 ///
 /// ```
 /// let config = quiescence::RcuOption::<String>::empty();
@@ -92,7 +93,7 @@ pub struct RcuOption<T: Send + Sync + 'static, K: DomainTag = Global> {
 }
 
 impl<T: Send + Sync + 'static> Rcu<T> {
-    /// A value in the global domain.
+    /// Creates a value in the global domain.
     pub fn new(value: T) -> Self
     where
         T: Weigh,
@@ -100,10 +101,10 @@ impl<T: Send + Sync + 'static> Rcu<T> {
         Self::new_in(value, Domain::global())
     }
 
-    /// A value in the global domain, of a type that does not implement [`Weigh`]: `weight` gives
-    /// the bytes of a value and of all that it owns, which count against the domain's limit when
-    /// the value is replaced; never less than its size. When it is called, and what becomes of its
-    /// panics, is said [there](Weigh#when-it-is-asked).
+    /// Creates a value in the global domain, of a type that does not implement [`Weigh`]. `weight`
+    /// returns the bytes of a value and of all that it owns; they count against the domain's limit
+    /// once the value is replaced. A result below the value's size counts as that size.
+    /// [`Weigh`](Weigh#when-it-is-called) says when it is called, and what happens if it panics.
     ///
     /// ```
     /// use quiescence::Rcu;
@@ -121,7 +122,7 @@ impl<T: Send + Sync + 'static> Rcu<T> {
 }
 
 impl<T: Send + Sync + 'static, K: DomainTag> Rcu<T, K> {
-    /// A value in `domain`.
+    /// Creates a value in `domain`.
     pub fn new_in(value: T, domain: Domain<K>) -> Self
     where
         T: Weigh,
@@ -129,22 +130,23 @@ impl<T: Send + Sync + 'static, K: DomainTag> Rcu<T, K> {
         Self { inner: RcuOption::new_in(Some(value), domain) }
     }
 
-    /// As [`with_weight`](Rcu::with_weight), in `domain`.
+    /// Like [`with_weight`](Rcu::with_weight), in `domain`.
     pub fn with_weight_in(value: T, weight: fn(&T) -> usize, domain: Domain<K>) -> Self {
         Self { inner: RcuOption::with_weight_in(Some(value), weight, domain) }
     }
 
-    /// The value now. It stays valid as long as the section, whatever becomes of this place.
+    /// Returns the current value. The reference stays valid for the whole section, even if the
+    /// value is replaced meanwhile.
     ///
-    /// For several loads in one section, and for sections by [`Reader`](crate::Reader) and
-    /// [`Qsbr`](crate::Qsbr); for one load [`read`](Self::read) is simpler.
+    /// Use this for several loads in one section, and for sections of a [`Reader`](crate::Reader)
+    /// or [`Qsbr`](crate::Qsbr). For a single load, [`read`](Self::read) is simpler.
     ///
     /// Wait-free: one load.
     ///
     /// # Panics
-    /// If the section is one of another domain (checked when the program runs only for domains made
-    /// with [`Domain::new`]; the compiler refuses the others). In debug builds also if the value
-    /// has been retired, by unsafe code, while it is still in its place.
+    /// If the section belongs to another domain. The compiler rejects this, except between domains
+    /// made with [`Domain::new`], where it is checked at run time. In debug builds also if unsafe
+    /// code has retired the value while it is still in place.
     #[doc(alias = "rcu_dereference")]
     #[inline]
     pub fn load<'s, S: Section<K>>(&'s self, section: &'s S) -> &'s T {
@@ -152,53 +154,54 @@ impl<T: Send + Sync + 'static, K: DomainTag> Rcu<T, K> {
         unsafe { &*self.inner.load_pointer(section) }
     }
 
-    /// Replaces the value; the old one is dropped after a grace period. Lock-free but for the
-    /// domain's limit; allocates the new value, or uses the memory of one that this thread has
-    /// replaced earlier. May wait where [`Domain::retire`] may, and may drop values that were
-    /// replaced earlier: see there about locks.
+    /// Replaces the value; the old one is dropped after a grace period. Lock-free except at the
+    /// domain's limit. Allocates the new value, or reuses the memory of one that this thread has
+    /// replaced earlier. May wait whenever [`Domain::retire`] may, and may drop values that were
+    /// replaced earlier; [`Domain::retire`] says which locks must not be held.
     ///
     /// # Panics
-    /// In a section, at the domain's limit, if this thread has replaced a value over the limit in
-    /// it before: there it can neither wait nor add to what waits. Nothing has changed then. See
-    /// [`try_store`](Self::try_store).
+    /// At the domain's limit, if the thread is in a section in which it has already replaced a
+    /// value over the limit: it may neither wait nor exceed the limit further. Nothing has changed
+    /// then. See [`try_store`](Self::try_store).
     ///
-    /// In a [sleepable domain](crate::Srcu#at-the-limit) the caller's section is not known: there
-    /// it waits for 10 ms at most, and then goes over the limit. It never panics there.
+    /// In a [sleepable domain](crate::Srcu#at-the-limit) the caller's sections are not known. There
+    /// this waits for at most 10 ms, then exceeds the limit. It never panics there.
     #[doc(alias = "rcu_assign_pointer")]
     #[track_caller]
     pub fn store(&self, value: T) {
         self.inner.store(Some(value));
     }
 
-    /// As [`store`](Self::store), but gives the value back where that would panic; and in a
-    /// sleepable domain where that would wait.
+    /// Like [`store`](Self::store), but returns the value where `store` would panic, and in a
+    /// sleepable domain where `store` would wait.
     ///
     /// # Errors
-    /// `value`, in a section, at the domain's limit, if this thread has gone over it already; in a
-    /// sleepable domain at its limit.
+    /// `value`: in a section at the domain's limit, if this thread has gone over it already; in a
+    /// sleepable domain whenever it is at its limit.
     #[expect(clippy::missing_panics_doc, reason = "the value that is given back was given")]
     pub fn try_store(&self, value: T) -> Result<(), AtLimit<T>> {
         let refused = |value: Option<T>| AtLimit::unchanged(value.expect("given above"));
         self.inner.store_or_refuse(Some(value)).map_err(refused)
     }
 
-    /// Replaces the value and gives the old one, which may still be read. Lock-free: one atomic
+    /// Replaces the value and returns the old one, which may still be read. Lock-free: one atomic
     /// swap. Allocates the new value.
     #[expect(clippy::missing_panics_doc, reason = "an `Rcu` is never empty")]
     pub fn swap(&self, value: T) -> Unlinked<T, K> {
         self.inner.swap(Some(value)).expect("never empty")
     }
 
-    /// Replaces the value by `f` of it. If another update comes in between, `f` is called again
-    /// with the newer value. Lock-free, but that the old value is retired afterwards: that may
-    /// wait, as in [`store`](Self::store). If `f` panics, nothing has changed.
+    /// Replaces the value by the result of `f`, called with the current value. If another update
+    /// comes first, `f` is called again with the newer value. If `f` panics, nothing has changed.
+    /// Lock-free, except that the old value is retired afterwards, which may wait as
+    /// [`store`](Self::store) does.
     ///
-    /// `f` runs inside a section: to wait for a grace period there panics. (In a
-    /// [sleepable domain](crate::Srcu) it waits for itself for ever.)
+    /// `f` runs inside a section, so waiting for a grace period in it panics. (In a [sleepable
+    /// domain](crate::Srcu) it deadlocks instead.)
     ///
     /// # Panics
-    /// As [`store`](Self::store), before `f` is called: in another section (an online QSBR reader
-    /// is always in one), at the domain's limit, if this thread has gone over it already.
+    /// As [`store`](Self::store) does, before `f` is called: if the thread is in another section
+    /// (an online QSBR reader always is), at the domain's limit, having gone over it already.
     #[track_caller]
     pub fn update(&self, mut f: impl FnMut(&T) -> T) {
         let tag = self.inner.domain.tag();
@@ -212,9 +215,9 @@ impl<T: Send + Sync + 'static, K: DomainTag> Rcu<T, K> {
         drop(old);
     }
 
-    /// As [`update`](Self::update), under a section that the caller has, and gives the old value.
+    /// Like [`update`](Self::update), in a section of the caller's, and returns the old value.
     ///
-    /// Drop the old value after the section, not in it: see [`Domain::retire`] about sections.
+    /// Drop the old value after the section, not inside it: see [`Domain::retire`].
     pub fn update_in<S: Section<K>>(
         &self,
         section: &S,
@@ -234,14 +237,14 @@ impl<T: Send + Sync + 'static, K: DomainTag> Rcu<T, K> {
         }
     }
 
-    /// Replaces the value if it still is `current`, the very object; else gives `new` back.
+    /// Replaces the value if it is still `current`, the very same object; otherwise returns `new`.
     ///
-    /// `current` should come from [`load`](Self::load) under `section`, which keeps its address
-    /// from being used again: no ABA. (Another reference does no harm: objects are told apart by
-    /// address.) Lock-free: one atomic instruction, and no allocation.
+    /// `current` should come from [`load`](Self::load) in `section`, which keeps its address from
+    /// being reused, so there is no ABA problem. (Any other reference is harmless: objects are
+    /// compared by address.) Lock-free: one atomic instruction, no allocation.
     ///
-    /// A box cannot be put back while somebody may read it, so the nodes of a linked structure are
-    /// shared by [`Arc`](std::sync::Arc), which only updaters count:
+    /// A box cannot be put back while a reader may hold it. So the nodes of a linked structure are
+    /// shared through [`Arc`](std::sync::Arc); only updaters touch the counts:
     /// ```
     /// use quiescence::Rcu;
     /// use std::sync::Arc;
@@ -282,10 +285,10 @@ impl<T: Send + Sync + 'static, K: DomainTag> Rcu<T, K> {
     /// ```
     ///
     /// # Errors
-    /// `new`, if the value is another one by now.
+    /// `new`, if the value has been replaced by another one.
     ///
     /// # Panics
-    /// If the section is one of another domain, as [`load`](Self::load) does.
+    /// If the section belongs to another domain, as in [`load`](Self::load).
     pub fn compare_exchange<S: Section<K>>(
         &self,
         section: &S,
@@ -298,13 +301,13 @@ impl<T: Send + Sync + 'static, K: DomainTag> Rcu<T, K> {
         }
     }
 
-    /// The value, which no other thread can read: the place is borrowed exclusively.
+    /// Borrows the value. The `Rcu` is borrowed exclusively, so no other thread can read it.
     #[expect(clippy::missing_panics_doc, reason = "an `Rcu` is never empty")]
     pub fn get_mut(&mut self) -> &mut T {
         self.inner.get_mut().expect("never empty")
     }
 
-    /// The value, out of its place. Waits for nothing: no other thread can read it.
+    /// Takes the value out. Waits for nothing: no other thread can read it.
     #[expect(clippy::missing_panics_doc, reason = "an `Rcu` is never empty")]
     pub fn into_inner(self) -> T {
         self.inner.into_inner().expect("never empty")

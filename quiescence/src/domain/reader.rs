@@ -9,7 +9,7 @@ use crate::gp::slot::{NOT_READY, Slot};
 use crate::reclaim::local;
 
 impl<K: ThreadTag> Domain<K> {
-    /// Registers the calling thread with an explicit handle. Takes a lock.
+    /// Registers the calling thread, and returns an explicit handle. Takes a lock.
     pub fn reader(&self) -> Reader<K> {
         let slot = local::handle_slot(self.tag().core(), self.tag());
         let fast = if slot.is_fast() { slot } else { NOT_READY };
@@ -20,13 +20,14 @@ impl<K: ThreadTag> Domain<K> {
 /// A thread's registration in a domain, as a value: its [`read`](Self::read) does not access
 /// thread-local storage.
 ///
-/// For threads that read in several domains by turns: [`Domain::read`] finds the domain that the
-/// thread read in last at once, and any other in a table. Two domains by turns cost 30 ns a section
-/// so, and 1.4 ns by their readers. In the global domain [`read`](crate::read) costs the same as a
-/// reader, 1.2 ns; in one domain of the program's own 1.9 ns, where a reader costs 1.4 ns.
+/// For threads that alternate between domains. [`Domain::read`] finds the domain in which the
+/// thread read last at once, and any other one in a table. Alternating between two domains costs
+/// 30 ns per section that way, and 1.4 ns through `Reader`s. In the global domain
+/// [`read`](crate::read) costs as much as a `Reader`, 1.2 ns; in a single domain of the program's
+/// own it costs 1.9 ns, a `Reader` 1.4 ns.
 ///
 /// All handles of a thread in a domain, and its implicit sections there, share one word, so their
-/// sections nest in each other.
+/// sections nest.
 ///
 /// ```
 /// let reader = quiescence::Domain::global().reader();
@@ -44,7 +45,7 @@ pub struct Reader<K: ThreadTag = Global> {
 }
 
 impl<K: ThreadTag> Reader<K> {
-    /// Begins a read-side critical section. As [`crate::read`], without the check whether the
+    /// Begins a read-side critical section. Like [`crate::read`], without checking whether the
     /// thread is registered.
     ///
     /// # Panics

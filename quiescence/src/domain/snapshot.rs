@@ -25,40 +25,40 @@ use crate::os::sync::{self, Mutex, MutexGuard, Rank};
 use crate::os::user_code::{self, Site};
 use crate::rseq;
 
-/// A value of a few words that many threads read whole and some replace.
+/// A value of a few words that many threads read as a whole and some replace.
 ///
 /// [`load`](Self::load) copies the value, without a locked instruction and without writing to
-/// memory that others read: about a nanosecond for four words. It never waits. Updaters pay: one
-/// `membarrier(2)` for each replacement; they do not wait for readers, also not for those that are
-/// preempted or stopped in the midst of a load.
+/// memory that others read. It takes about a nanosecond for four words, and never waits. Updaters
+/// pay: one `membarrier(2)` per replacement. They do not wait for readers, not even for one that is
+/// preempted or stopped in the middle of a load.
 ///
-/// For time stamps and their conversion factors, positions, rates, addresses, small tables: what
-/// others keep under a sequence lock, whose readers repeat a read for as long as writers come; or
-/// in a [`Rcu`](crate::Rcu), which costs less to read, and gives a reference, but whose sections
-/// hold up memory.
+/// For time stamps and their conversion factors, positions, rates, addresses, small tables. A
+/// sequence lock would also do, but its readers retry for as long as writers interfere. An
+/// [`Rcu`](crate::Rcu) costs less to read, and returns a reference, but its sections delay the
+/// freeing of memory.
 ///
-/// `T` is copied as bytes, padding included, so any `Copy` type goes. It may have 8,192 bytes at
-/// most: a bigger one does not compile. More than 16 words are rounded up to classes at most a
-/// quarter apart, which are copied whole. Threads only ever get copies, so `T: Send` is enough for
-/// a `Snapshot<T>` to be shared.
+/// `T` is copied as bytes, padding included, so any `Copy` type will do. It may have at most
+/// 8,192 bytes: a bigger one does not compile. A size of more than 16 words is rounded up to a size
+/// class, at most a quarter larger, and the whole class is copied. Threads only ever get copies, so
+/// `T: Send` is enough for a `Snapshot<T>` to be shared.
 ///
 /// # Waiting
-/// Where restartable sequences are at hand ([`PerCpuPath::Restartable`](crate::tuning::PerCpuPath))
-/// a load is a bounded number of instructions, and no updater waits for one. Elsewhere, and after
-/// eight interruptions in a row, a load is in a section of a few instructions, which it enters and
-/// leaves by atomic instructions that it never repeats; an updater waits for loads in such
-/// sections, so for one that is preempted there. Updaters keep one another out for the time of a
-/// pointer swap.
+/// If restartable sequences are available ([`PerCpuPath::Restartable`](crate::tuning::PerCpuPath)),
+/// a load is a bounded number of instructions, and no updater waits for one. Without them, and
+/// after eight interruptions in a row, a load runs in a section of a few instructions, which it
+/// enters and leaves with atomic instructions that it never repeats. An updater waits for loads in
+/// such sections, so also for one that is preempted there. Updaters exclude one another only during
+/// a pointer swap.
 ///
 /// # Signal handlers and `fork`
 /// A handler may call `load`, whatever it interrupted; it must not update. In a child made by
-/// `fork` while another thread was updating, loads work, and an update may find that thread's lock
-/// taken for ever.
+/// `fork` while another thread was updating, loads work, but an update may find that thread's lock
+/// held forever.
 ///
 /// # Memory
-/// As many buffers as updates were ever in progress at once, and one more, until the snapshot is
-/// dropped. Nothing of it is held against a domain's limit: nothing waits, and a `Copy` type owns
-/// nothing.
+/// One buffer more than the largest number of updates that were ever in progress at once. They are
+/// kept until the snapshot is dropped. None of this counts against a domain's limit: nothing waits
+/// to be freed, and a `Copy` type owns nothing.
 ///
 /// Source of the idea: Mathieu Desnoyers's `membarrier` for restartable sequences (Linux 5.10).
 ///
@@ -74,7 +74,7 @@ use crate::rseq;
 /// assert_eq!((base_ns, mult, shift), (1_000, 1, 0));
 /// ```
 ///
-/// A value that is too big, or may not go to another thread, does not compile:
+/// A value that is too big, or that may not be sent to another thread, does not compile:
 /// ```compile_fail,E0080
 /// quiescence::cell::Snapshot::new([0_u8; 8_193]).load();
 /// ```
@@ -96,9 +96,10 @@ struct Updaters<T> {
 }
 
 impl<T: Copy + Send> Snapshot<T> {
-    /// A snapshot of `value`. Allocates, so it is not `const`: for a static, take a `LazyLock`.
+    /// Creates a snapshot of `value`. Allocates, so it is not `const`: in a static, use a
+    /// `LazyLock`.
     ///
-    /// The first one in the process makes the choice how it counts per CPU: see
+    /// The first one in the process chooses how the process counts per CPU: see
     /// [`per_cpu_path`](crate::tuning::per_cpu_path).
     pub fn new(value: T) -> Self {
         rseq::prepare();
@@ -108,9 +109,9 @@ impl<T: Copy + Send> Snapshot<T> {
         }
     }
 
-    /// The value that is there now.
+    /// Returns the current value.
     ///
-    /// Wait-free; for signal handlers too. Costs two instructions a word and some ten more.
+    /// Wait-free, also in signal handlers. Costs two instructions per word and some ten more.
     #[inline]
     pub fn load(&self) -> T {
         let mut value = MaybeUninit::uninit();
@@ -138,20 +139,21 @@ impl<T: Copy + Send> Snapshot<T> {
     /// Replaces the value.
     ///
     /// Blocks for one `membarrier(2)`: microseconds. See [Waiting](Self#waiting). Allocates only if
-    /// more updates are in progress than ever before. After it has returned, no load gives the old
-    /// value.
+    /// more updates are in progress than ever before. After it has returned, no load returns the
+    /// old value.
     pub fn store(&self, value: T) {
         self.swap(value);
     }
 
-    /// Replaces the value and gives the old one. Blocks as [`store`](Self::store).
+    /// Replaces the value and returns the old one. Blocks as [`store`](Self::store) does.
     pub fn swap(&self, value: T) -> T {
         self.publish(value, None).unwrap_or_else(|()| unreachable!("no condition was given"))
     }
 
-    /// Replaces the value by what `f` makes of it, and gives the old one. `f` is called again if
-    /// the value has been replaced meanwhile, so it must not always store here itself. Blocks as
-    /// [`store`](Self::store); a panic of `f` changes nothing.
+    /// Replaces the value by the result of `f`, called with the current value, and returns the old
+    /// one. `f` is called again if the value has been replaced meanwhile, so it must not store here
+    /// itself on every call. Blocks as [`store`](Self::store) does. If `f` panics, nothing has
+    /// changed.
     pub fn update(&self, mut f: impl FnMut(T) -> T) -> T {
         loop {
             let (old, replaced) = {
@@ -198,14 +200,14 @@ impl<T: Copy + Send> Snapshot<T> {
         sync::lock(&self.updaters)
     }
 
-    /// The value, to be changed in place: the thread that has `&mut` has no readers.
+    /// Borrows the value. The thread that has `&mut` has no readers.
     pub fn get_mut(&mut self) -> &mut T {
         // SAFETY: a buffer of a `T`, and aligned as one; no load continues, since each borrows
         // `self`.
         unsafe { &mut *self.current.get_mut().cast::<T>() }
     }
 
-    /// The value.
+    /// Returns the value.
     pub fn into_inner(self) -> T {
         self.load()
     }

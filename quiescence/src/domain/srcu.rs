@@ -25,10 +25,10 @@ use crate::srcu::{self, Entry, SrcuCounts, track};
 /// A sleepable domain: its sections may block for as long as they like, begin on one thread and end
 /// on another, and be held across an `.await`.
 ///
-/// No thread registers. A reader counts itself in and out on the CPU that it is on, in two indexes
-/// of which one is current; a grace period waits for the sections of this domain only, and of no
-/// other. So a domain for each subsystem, or each object, is the rule here, not the exception: the
-/// sections of one may last for minutes without anybody else's updaters noticing.
+/// No thread registers. A reader counts itself in and out on its current CPU, under one of two
+/// indexes, of which one is current. A grace period waits only for the sections of its own domain.
+/// So use one domain per subsystem, or even per object: the sections of one may last for minutes
+/// without any effect on the updaters of the others.
 ///
 /// ```
 /// use quiescence::Srcu;
@@ -44,20 +44,20 @@ use crate::srcu::{self, Entry, SrcuCounts, track};
 /// ZONES.synchronize();
 /// ```
 ///
-/// A guard in a task, across an `.await`, and a grace period that is awaited:
+/// A guard in a task, held across an `.await`, and a grace period that is awaited:
 /// ```
 /// # use quiescence::Srcu;
 /// static CONFIG: Srcu = Srcu::new();
 ///
 /// async fn serve() {
 ///     let guard = CONFIG.read();
-///     std::future::ready(()).await; // whatever takes long
+///     std::future::ready(()).await; // something that takes long
 ///     drop(guard);
 /// }
 ///
 /// async fn replace() {
 ///     CONFIG.synchronize_async().await; // every section that had begun has ended
-///     CONFIG.retire_async(Box::new([0; 1000])).await; // waits for room, if so much waits already
+///     CONFIG.retire_async(Box::new([0; 1000])).await; // at the limit, waits for room
 /// }
 /// # fn is_send<T: Send>(task: T) -> T { task }
 /// # let mut task = Box::pin(is_send(async { serve().await; replace().await }));
@@ -66,68 +66,70 @@ use crate::srcu::{self, Entry, SrcuCounts, track};
 /// ```
 ///
 /// # Cost
-/// To begin and to end a section is an increment each, in a restartable sequence, of a word of this
-/// CPU's: no locked instruction, no fence ([`PerCpuPath::Restartable`](crate::tuning::PerCpuPath));
-/// an atomic addition each on the portable path. Wait-free, but for the first ones in a domain and
-/// in the process, which get memory and choose how to count
-/// ([`per_cpu_path`](crate::tuning::per_cpu_path)); and safe in a signal handler, but where guards
-/// are [tracked](Self::track_guards).
+/// Beginning and ending a section each increment a word of the current CPU. With restartable
+/// sequences this takes no locked instruction and no fence
+/// ([`PerCpuPath::Restartable`](crate::tuning::PerCpuPath)); on the portable path, one atomic
+/// addition each. Wait-free, except for the first sections in a domain and in the process, which
+/// map memory and choose how to count ([`per_cpu_path`](crate::tuning::per_cpu_path)). Safe in
+/// a signal handler, unless guards are [tracked](Self::track_guards).
 ///
-/// A grace period is two looks at the counts of all CPUs, each with a heavy fence.
+/// A grace period reads the counts of all CPUs twice, with a heavy fence each time.
 ///
-/// Memory: an unused domain takes 32 bytes; one that has been read in takes a cache line besides;
-/// one that is used much 32 bytes for each CPU; one that has had a grace period or a callback some
-/// 2 KiB, and what waits in it.
+/// Memory: an unused domain takes 32 bytes. The first read adds a cache line; heavy use adds
+/// 32 bytes for each CPU; the first grace period or callback adds some 2 KiB, plus whatever is
+/// queued.
 ///
 /// # At the limit
-/// Where so much waits already as the domain's [tuning](Domain::tune) allows, an update waits for a
-/// grace period, in every domain. In this one the section that it waits for may be the calling
-/// thread's own, or that of a task which only the calling thread would poll; guards move between
-/// threads and tasks, so that is not known. Therefore [`retire`](Domain::retire),
-/// [`call`](Domain::call), [`Rcu`](crate::Rcu)'s `store` and `update`, and a dropped
-/// [`Unlinked`](crate::Unlinked) **wait for 10 ms at most, and then go over the limit**: nothing is
-/// lost, nothing hangs, and
-/// [`Statistics::limit_overruns`](crate::report::Statistics::limit_overruns) counts it. A section
-/// that does not end lets each thread add a hundred objects a second in this way.
+/// At the limit that the domain's [tuning](Domain::tune) sets, an update waits for a grace period,
+/// in every kind of domain. In a sleepable domain the section that delays this grace period may be
+/// the calling thread's own, or belong to a task that only the calling thread would poll. The
+/// domain cannot know, since guards move between threads and tasks. Therefore
+/// [`retire`](Domain::retire), [`call`](Domain::call), the `store` and `update` of
+/// [`Rcu`](crate::Rcu), and a dropped [`Unlinked`](crate::Unlinked) **wait for at most 10 ms and
+/// then exceed the limit**. Nothing is lost, nothing hangs, and
+/// [`Statistics::limit_overruns`](crate::report::Statistics::limit_overruns) counts it. While a
+/// section does not end, each thread can add a hundred objects per second in this way.
 ///
-/// Where the limit is to hold, use the forms that do not go over it so:
+/// If the limit must hold, use the methods that never exceed it this way.
 /// [`try_retire`](Domain::try_retire), [`try_call`](Domain::try_call) and
-/// [`Rcu::try_store`](crate::Rcu::try_store) give back what they were given;
+/// [`Rcu::try_store`](crate::Rcu::try_store) return their argument;
 /// [`retire_async`](Domain::retire_async), [`call_async`](Domain::call_async),
 /// [`Rcu::store_async`](crate::Rcu::store_async) and
-/// [`Rcu::update_async`](crate::Rcu::update_async) wait for room as futures, for as long as it
-/// takes, and leave the thread to other tasks. **Tasks should await these**, and
-/// [`synchronize_async`](Domain::synchronize_async), [`barrier_async`](Domain::barrier_async) and
-/// [`Unlinked::into_inner_async`](crate::Unlinked::into_inner_async), rather than call what blocks.
+/// [`Rcu::update_async`](crate::Rcu::update_async) are futures that wait for room without blocking
+/// the thread. **Tasks should await these**, and [`synchronize_async`](Domain::synchronize_async),
+/// [`barrier_async`](Domain::barrier_async) and
+/// [`Unlinked::into_inner_async`](crate::Unlinked::into_inner_async), instead of calling the
+/// blocking methods.
 ///
-/// # What to beware of
-/// - **The thread that waits for a grace period in a section of the same domain waits for ever**:
-///   in [`synchronize`](Domain::synchronize), [`wait`](Domain::wait), [`barrier`](Domain::barrier),
-///   and [`Unlinked::into_inner`](crate::Unlinked::into_inner) before the value's grace period is
-///   over. So does a task's thread, for sections of tasks that only it would poll: await instead.
-///   Nothing panics here; a report of the stall comes
+/// # Pitfalls
+/// - **A thread that waits for a grace period in a section of the same domain deadlocks**: in
+///   [`synchronize`](Domain::synchronize), [`wait`](Domain::wait), [`barrier`](Domain::barrier),
+///   and [`Unlinked::into_inner`](crate::Unlinked::into_inner) before the value's grace period has
+///   ended. So does a thread that waits for sections of tasks that only it would poll: await
+///   instead. Nothing panics here; the stall is reported
 ///   ([`set_stall_hook`](crate::report::set_stall_hook)).
-/// - **Wakers of tasks run on the thread that drives the grace period or runs callbacks**, which
-///   may be any that waits, polls or retires here: do not hold a lock there that a waker takes.
-/// - Other domains do not know of these sections: what is retired there may drop earlier objects in
-///   one, or wait.
+/// - **Wakers of tasks run on the thread that drives the grace period or runs callbacks.** That may
+///   be any thread that waits, polls or retires here, so it must not hold a lock that a waker
+///   takes.
+/// - Other domains do not know about these sections: retiring something there may drop earlier
+///   objects inside one, or wait.
 /// - A guard that is leaked, or held by a task that never ends, is a section that never ends.
-/// - In a child process made by `fork`, the sections of threads that do not exist there never end.
-///   See [`forget_sections`](Self::forget_sections).
+/// - In a child process made by `fork`, sections of threads that do not exist there never end. See
+///   [`forget_sections`](Self::forget_sections).
 ///
 /// # Source
-/// Sleepable RCU (McKenney 2006; Linux, `kernel/rcu/srcutree.c`), with counts by restartable
-/// sequences (Turner, Hunter, Desnoyers) in place of disabled preemption, and `membarrier(2)` in
-/// place of readers' fences.
+/// Sleepable RCU (McKenney 2006; Linux, `kernel/rcu/srcutree.c`), with counters updated by
+/// restartable sequences (Turner, Hunter, Desnoyers) instead of disabled preemption, and with
+/// `membarrier(2)` instead of fences in readers.
 pub struct Srcu(SleepableDomain);
 
 impl Srcu {
-    /// A domain without readers; may be a static.
+    /// Creates a domain without readers; may be a static.
     pub const fn new() -> Self {
         Self(SleepableDomain::new())
     }
 
-    /// The same, with a name for reports of stalls and statistics.
+    /// Creates a domain with a name, which appears in stall reports and statistics.
     pub const fn named(name: &'static str) -> Self {
         Self(SleepableDomain::named(name))
     }
@@ -140,7 +142,7 @@ impl Srcu {
 
     /// Begins a section.
     ///
-    /// Wait-free. The first one in a domain takes a cache line from the system.
+    /// Wait-free. The first section in a domain takes a cache line from the system.
     ///
     /// # Panics
     /// If the system has no memory for the domain's first section.
@@ -150,8 +152,8 @@ impl Srcu {
         SrcuGuard(srcu::Section::begin(self.srcu_counts(), Location::caller()))
     }
 
-    /// Begins a section whose guard keeps the domain alive: for domains made at run time, in tasks
-    /// and threads that are `'static`.
+    /// Begins a section whose guard keeps the domain alive: for domains created at run time, in
+    /// tasks and threads that are `'static`.
     ///
     /// ```
     /// use quiescence::Srcu;
@@ -172,29 +174,29 @@ impl Srcu {
         SrcuOwnedGuard { srcu: Arc::clone(self), entry }
     }
 
-    /// The domain, for [`Rcu::new_in`](crate::Rcu::new_in) and code that is generic over domains.
-    /// It is the same domain: its grace periods are waited for here as well.
+    /// The domain as a [`Domain`], for [`Rcu::new_in`](crate::Rcu::new_in) and code that is generic
+    /// over domains. It is the same domain: its grace periods wait for these sections.
     pub fn domain(&self) -> Domain<Sleepable> {
         Domain::clone(self)
     }
 
-    /// Has guards that are taken from now on listed, with the place and the thread, or not any
-    /// more.
+    /// Turns on or off the tracking of guards: with it, each guard created from now on is listed
+    /// with its place and its thread.
     ///
-    /// Reports of stalls name the oldest of them then
-    /// ([`StallReport::oldest_guard`](crate::report::StallReport::oldest_guard)). A section costs a
-    /// lock and an entry in a table then, and must not be begun in a signal handler. Guards that
-    /// were taken before are not listed.
+    /// Stall reports then name the oldest listed guard
+    /// ([`StallReport::oldest_guard`](crate::report::StallReport::oldest_guard)). A section then
+    /// costs a lock and an entry in a table, and must not be begun in a signal handler. Guards
+    /// created earlier are not listed.
     pub fn track_guards(&self, on: bool) {
         self.srcu_counts().track(on);
     }
 
-    /// Takes every section of this domain as ended: for a child process, in which the threads that
-    /// were in them do not exist.
+    /// Treats every section of this domain as ended: for a child process, which lacks the threads
+    /// that held them.
     ///
     /// # Safety
-    /// No guard of this domain is alive in this process but such that were lost with their threads
-    /// in a `fork`, and no such guard is dropped.
+    /// Every live guard of this domain in this process was lost with its thread in a `fork`, and
+    /// will never be dropped.
     pub unsafe fn forget_sections(&self) {
         self.srcu_counts().forget_sections();
         track::forget_all(self.srcu_counts().address());
@@ -237,7 +239,7 @@ impl fmt::Debug for Srcu {
     }
 }
 
-/// The kind of the domain that an [`Srcu`] is: see [`Srcu::domain`].
+/// The tag of the domain that an [`Srcu`] contains: see [`Srcu::domain`].
 // A reference that is counted, as an `Arc`; in the form in which a `SleepableDomain` has it.
 #[repr(transparent)]
 pub struct Sleepable(NonNull<DomainState>);
@@ -300,7 +302,7 @@ impl fmt::Debug for Sleepable {
 
 /// A section of a sleepable domain; it ends when the guard is dropped, on whatever thread.
 ///
-/// What [`Rcu::load`](crate::Rcu::load) hands out under it stays valid as long as the guard lives.
+/// A reference from [`Rcu::load`](crate::Rcu::load) under the guard is valid while the guard lives.
 #[must_use = "the section ends when the guard is dropped"]
 pub struct SrcuGuard<'s>(srcu::Section<'s>);
 
@@ -319,7 +321,7 @@ impl fmt::Debug for SrcuGuard<'_> {
     }
 }
 
-/// As [`SrcuGuard`], and keeps the domain alive. See [`Srcu::read_owned`].
+/// Like [`SrcuGuard`], but keeps the domain alive. Returned by [`Srcu::read_owned`].
 #[must_use = "the section ends when the guard is dropped"]
 pub struct SrcuOwnedGuard {
     srcu: Arc<Srcu>,

@@ -9,14 +9,14 @@ use std::panic::Location;
 
 use crate::reclaim::domain_state::{DomainState, Handle, Named};
 
-/// The tag of a domain of either kind: a [`ThreadTag`](crate::tag::ThreadTag), or
+/// The tag of a domain: a [`ThreadTag`](crate::tag::ThreadTag), or
 /// [`Sleepable`](crate::tag::Sleepable).
 ///
 /// # Safety
 /// `core` must always return the same domain for a value and all its clones; if
 /// [`STATIC`](Self::STATIC), for all values of the type. Use [`domain!`](crate::domain!).
 pub unsafe trait DomainTag: Clone + Send + Sync + 'static {
-    /// Whether the type alone names the domain.
+    /// Whether the type alone identifies the domain.
     const STATIC: bool;
 
     /// The proof that a section of the domain is in progress.

@@ -1,20 +1,21 @@
-//! Workers of a tokio runtime as quiescent-state-based readers. Feature `tokio`.
+//! Workers of a tokio runtime as quiescent-state-based readers. Requires the feature `tokio`.
 //!
-//! What a task loads in [`read`] cannot leave its closure, so no task holds a reference across an
-//! `.await`, and a worker is at a quiescent state whenever the poll of a task has ended.
-//! [`enable_rcu`](BuilderExt::enable_rcu) has the runtime announce that, by its hooks:
+//! A reference that a task loads in [`read`] cannot leave its closure. So no task holds a reference
+//! across an `.await`, and a worker is at a quiescent state whenever the poll of a task has ended.
+//! [`enable_rcu`](BuilderExt::enable_rcu) makes the runtime announce that, through its hooks:
 //!
 //! | hook | what it does |
 //! |---|---|
-//! | [`before_task_poll`] | registers the worker, or brings it online, if it is not |
+//! | [`before_task_poll`] | registers the worker, or brings it online, if needed |
 //! | [`after_task_poll`] | announces a quiescent state |
 //! | [`on_thread_park`] | takes the worker offline |
 //!
-//! A worker that is offline holds no grace period up, and none needs a `membarrier(2)` for it.
+//! An offline worker delays no grace period, and grace periods need no `membarrier(2)` because of
+//! it.
 //!
 //! A worker that unparks comes online with the first task that it polls. All other threads are
 //! ordinary readers, for which [`read`] begins a [section](crate::read()): those of
-//! `spawn_blocking`, the thread that calls `block_on`, a runtime of one thread, and threads of no
+//! `spawn_blocking`, the thread that calls `block_on`, a single-threaded runtime, and threads of no
 //! runtime.
 //!
 //! ```
@@ -35,7 +36,7 @@
 //! # assert!(runtime().unwrap().block_on(async move { route(&routes, "/").await }));
 //! ```
 //!
-//! A reference that outlives the closure is refused:
+//! A reference that outlives the closure does not compile:
 //! ```compile_fail
 //! async fn first(routes: &quiescence::Rcu<Vec<String>>) {
 //!     let first = quiescence::tokio::read(|section| &routes.load(section)[0]);
@@ -46,20 +47,20 @@
 //!
 //! # It needs `--cfg tokio_unstable`
 //! Tokio has hooks around a poll only if it is compiled with `RUSTFLAGS="--cfg tokio_unstable"`.
-//! Its builder has [`BuilderExt`] then. Without it workers are ordinary readers as well.
+//! Its builder then implements [`BuilderExt`]. Otherwise workers are ordinary readers, too.
 //!
-//! # Polls that take long
-//! A grace period waits for the polls that have begun before it, whether they read or not. A poll
-//! that blocks holds updaters up: use [`block_in_place`] of this module there. (Tokio's gives the
-//! worker's tasks to another thread, and calls no hook. The first thread stays online until
-//! the runtime gives it a task again or ends it, after ten seconds by default.)
+//! # Long polls
+//! A grace period waits for all polls that began before it, whether they read or not. A poll that
+//! blocks delays updaters: use [`block_in_place`] of this module in it. (Tokio's own hands the
+//! worker's tasks to another thread, and calls no hook. The first thread stays online until the
+//! runtime gives it a task again or ends it, after ten seconds by default.)
 //!
 //! # Updates in tasks
-//! A task may replace values at any time. What waits for a grace period, as
-//! [`synchronize`](crate::synchronize), panics in a task, whose worker would wait for itself:
-//! [`Domain::synchronize_async`](crate::Domain::synchronize_async) is for tasks. From three
-//! quarters of the domain's limit on, the end of a poll waits for a grace period, on the worker's
-//! thread; [`Rcu::store_async`](crate::Rcu::store_async) waits without blocking it.
+//! A task may replace values at any time. A call that waits for a grace period, such as
+//! [`synchronize`](crate::synchronize), panics in a task, since the worker would wait for itself:
+//! use [`Domain::synchronize_async`](crate::Domain::synchronize_async). At three quarters of the
+//! domain's limit or more, the end of a poll waits for a grace period, on the worker's thread;
+//! [`Rcu::store_async`](crate::Rcu::store_async) waits without blocking it.
 //!
 //! # Source
 //! Quiescent-state-based reclamation: Hart, McKenney, Demke Brown and Walpole, 2007, and liburcu's
@@ -107,7 +108,7 @@ impl Drop for Registered {
     }
 }
 
-/// A section that [`read`] has begun: of an online worker, or an ordinary one.
+/// A section that [`read`] has begun: that of an online worker, or an ordinary one.
 #[derive(Debug)]
 pub struct TaskGuard {
     core: *const DomainState,
@@ -126,9 +127,9 @@ unsafe impl Section<Global> for TaskGuard {
 /// Calls `f` in a section of the global domain.
 ///
 /// # Progress and cost
-/// Wait-free. On an online worker: a load, a comparison and two stores, of variables of the thread;
-/// no fence, on whatever path the process is ([`Fences`](crate::tuning::Fences)). Elsewhere as
-/// [`quiescence::read`](crate::read()).
+/// Wait-free. On an online worker: a load, a comparison and two stores, on thread-local variables;
+/// no fence, whichever kind of fence the process uses ([`Fences`](crate::tuning::Fences)).
+/// Elsewhere as [`quiescence::read`](crate::read()).
 ///
 /// # Panics
 /// If `f` does.
@@ -152,12 +153,12 @@ pub fn is_online() -> bool {
     ONLINE.get()
 }
 
-/// Brings the calling thread online, if it is a worker of a runtime of several threads. For a hook
-/// of your own; [`BuilderExt::enable_rcu`] installs it.
+/// Brings the calling thread online, if it is a worker of a multi-threaded runtime. For a hook of
+/// your own; [`BuilderExt::enable_rcu`] installs it.
 ///
 /// # Cost
-/// A load and a comparison if the thread is online. Else a store and a full fence, and on the first
-/// call of a thread a lock.
+/// A load and a comparison if the thread is online. Otherwise a store and a full fence; a thread's
+/// first call also takes a lock.
 #[inline]
 pub fn before_task_poll() {
     if !ONLINE.get() {
@@ -190,13 +191,14 @@ pub fn on_thread_park() {
     }
 }
 
-/// As [`tokio::task::block_in_place`](::tokio::task::block_in_place), with the worker offline: `f`
-/// may block without holding a grace period up. The rest of the poll reads as an ordinary thread.
+/// Like [`tokio::task::block_in_place`](::tokio::task::block_in_place), with the worker offline:
+/// `f` may block without delaying a grace period. For the rest of the poll the thread is an
+/// ordinary reader.
 ///
 /// In a closure of [`read`] the worker stays online.
 ///
 /// # Panics
-/// As tokio's: in a runtime of one thread.
+/// As tokio's: in a single-threaded runtime.
 pub fn block_in_place<R>(f: impl FnOnce() -> R) -> R {
     on_thread_park();
     user_code::run(Site::Scope, || ::tokio::task::block_in_place(f))
@@ -275,12 +277,13 @@ fn go_offline() {
     note = "tokio's builder has them with RUSTFLAGS=\"--cfg tokio_unstable\""
 )]
 pub trait BuilderExt {
-    /// Makes the workers of the runtime readers of the global domain, by tokio's hooks.
+    /// Makes the workers of the runtime readers of the global domain, through tokio's hooks.
     ///
-    /// Replaces the hooks `on_before_task_poll`, `on_after_task_poll` and `on_thread_park` that the
-    /// builder has. Hooks that are set later replace these, and are to call [`before_task_poll`],
+    /// Replaces the builder's hooks `on_before_task_poll`, `on_after_task_poll` and
+    /// `on_thread_park`. Hooks that are set later replace these, and must call
+    /// [`before_task_poll`],
     /// [`after_task_poll`] and [`on_thread_park`]: all three. A worker that comes online and
-    /// announces no quiescent state holds every grace period up.
+    /// announces no quiescent state delays every grace period.
     fn enable_rcu(&mut self) -> &mut Self;
 }
 

@@ -20,8 +20,8 @@ use crate::os::clock;
 /// type, by [`Counters::get`].
 macro_rules! statistics {
     ($($(#[$doc:meta])* $(counted $counted:ident)? $(found $found:ident)?,)*) => {
-        /// Counts of what has happened in a domain since it was made, as [`Domain::statistics`]
-        /// found them. Each is exact; together they are not a snapshot of one moment.
+        /// Counts of what has happened in a domain since it was created, as [`Domain::statistics`]
+        /// found them. Each is exact, but together they are not a snapshot of one moment.
         ///
         /// [`Domain::statistics`]: crate::Domain::statistics
         ///
@@ -34,7 +34,7 @@ macro_rules! statistics {
         #[non_exhaustive]
         pub struct Statistics {
             $($(#[$doc])* pub $($counted)? $($found)?: u64,)*
-            /// How long grace periods took, in nanoseconds.
+            /// Histogram of how long grace periods took, in nanoseconds.
             pub latency: Latency,
         }
 
@@ -81,65 +81,65 @@ macro_rules! statistics {
 statistics! {
     /// Grace periods that have ended.
     found grace_periods,
-    /// Of these, the ones that somebody in a hurry wanted (or the next one), or that memory near
-    /// its limit made pressing.
+    /// Of these, the grace periods that were expedited: by a thread that wanted them (or the next
+    /// one) in a hurry, or because memory was near its limit.
     found grace_periods_expedited,
     /// Heavy fences executed, for grace periods and before sleeping.
     counted heavy_fences,
-    /// Times that an updater went to sleep because of holdouts.
+    /// Number of times that an updater went to sleep because of holdouts.
     counted sleeps,
     /// CPU time that the worker has spent on this domain's grace periods, in nanoseconds;
     /// callbacks are not counted.
     counted worker_ns,
     /// CPU time that the worker has spent on this domain's callbacks, in nanoseconds.
     counted worker_callbacks_ns,
-    /// Readers registered now.
+    /// Readers that are registered now.
     found readers,
-    /// Threads that wait for a grace period now, or attend to one.
+    /// Threads that are now waiting for a grace period, or attending to one.
     found waiters,
-    /// Callbacks queued (objects retired, closures given to `call`). What threads push to callback
-    /// queues is counted in blocks of 64: up to 126 of each thread, and of one that changes from
-    /// callback queue to callback queue as many as it has counted, come into it with the runner's
-    /// next round. It may be put right downwards then.
+    /// Callbacks queued (objects retired, closures given to `call`). Pushes to callback queues are
+    /// counted in blocks of 64. So up to 126 pushes of each thread are added only by the runner's
+    /// next round, and of a thread that alternates between callback queues, as many as it has
+    /// counted. That round may also correct the count downwards.
     found callbacks_queued,
     /// Callbacks that have run.
     found callbacks_run,
     /// Callbacks that panicked; they count as run.
     counted callbacks_panicked,
-    /// Bytes that wait now: of retired objects and closures. The sum over the threads' queues, one
-    /// after the other: what is freed meanwhile may count beside what takes its room.
+    /// Bytes of retired objects and closures that are queued now. The threads' queues are added up
+    /// one after the other, so memory that is freed meanwhile may be counted as well as what takes
+    /// its place.
     found bytes_waiting,
-    /// Of those that wait, objects whose grace period is over and that are kept since a hazard
-    /// pointer protects them, as far as the last look at these says. Only in a
-    /// [hazard domain](crate::hazard::HazardDomain).
+    /// Of the queued objects, those whose grace period has ended but which a hazard pointer still
+    /// protected at the last scan. Only in a [hazard domain](crate::hazard::HazardDomain).
     found objects_protected,
-    /// The bytes of these.
+    /// The bytes of these objects.
     found bytes_protected,
-    /// Batches of callbacks that were closed: each waits for a grace period as one.
+    /// Closed batches of callbacks; a batch waits for one grace period as a whole.
     counted batches,
-    /// Times that a thread came to the limit of what may wait, and waited.
+    /// Number of times that a thread reached the memory limit and waited.
     counted limit_waits,
-    /// Times that a thread came to the limit of what may wait, and did not wait: it got its object
-    /// back, or waits when its section ends.
+    /// Number of times that a thread reached the memory limit and did not wait: its object was
+    /// returned, or it waits when its section ends.
     counted limit_refusals,
-    /// Objects and closures that were admitted over the limit: in a sleepable domain after a wait
-    /// in vain ([`Srcu`](crate::Srcu) says why), in sections, where something that was refused is
-    /// dropped, and where nothing can be refused (a dropped [`Unlinked`](crate::Unlinked),
-    /// [`raw`](crate::raw)).
+    /// Objects and closures that were queued in excess of the limit: in a sleepable domain after
+    /// waiting in vain ([`Srcu`](crate::Srcu) says why), in sections, when a refused object is
+    /// dropped, and by operations that cannot be refused (dropping an
+    /// [`Unlinked`](crate::Unlinked), [`raw`](crate::raw)).
     counted limit_overruns,
-    /// Reports of stalls that were due: one at each doubling of a grace period's age beyond the
-    /// limit.
+    /// Stall reports that were due: one when a grace period reaches the stall threshold, and one
+    /// each time its age doubles.
     counted stalls,
-    /// Times that the worker thread, the one of this process, has ended and been started anew; the
-    /// same in all domains. It survives panics of callbacks, drops, wakers and subscribers: more
-    /// than 0 is a fault of this library.
+    /// Number of times that the process's only worker thread ended and was restarted; the same in
+    /// all domains. The worker survives panics of callbacks, drops, wakers and subscribers, so a
+    /// value above 0 reveals a bug in this library.
     found worker_restarts,
 }
 
 impl Statistics {
-    /// Callbacks that wait: for their grace period, or to be run. Those that are being run, up to a
-    /// batch at a time, are in it until they have been; their room is given back before, so it may
-    /// be more than [`Tuning::objects_max`](crate::tuning::Tuning::objects_max) for a moment.
+    /// Callbacks that wait for their grace period or to be run. Callbacks that are being run, up to
+    /// a batch at a time, are included until they have run. Their room is released earlier, so the
+    /// value may exceed [`Tuning::objects_max`](crate::tuning::Tuning::objects_max) for a moment.
     pub const fn callbacks_waiting(&self) -> u64 {
         self.callbacks_queued.saturating_sub(self.callbacks_run)
     }
@@ -148,20 +148,20 @@ impl Statistics {
 /// Powers of two that latencies are told apart by.
 const BUCKETS: usize = 48;
 
-/// How long grace periods took, by powers of two: a histogram.
+/// A histogram of how long grace periods took, in buckets by powers of two.
 ///
-/// A grace period's latency is the time from when it begins (before its heavy fence; a wait for the
-/// tick before that is not counted) to its end. **Not in it are grace periods that found no other
-/// reader registered, or QSBR readers only and none of them to wait for**: they take less time than
-/// looking at the clock twice would. Where all readers are QSBR, the latency counts from the first
-/// look that finds somebody to wait for.
+/// The latency of a grace period runs from its beginning (before its heavy fence; a preceding wait
+/// for the tick is not counted) to its end. **Excluded are grace periods that found no other reader
+/// registered, or only QSBR readers, none of which they had to wait for**: they take less time than
+/// two clock reads would. If all readers are QSBR, the latency runs from the first scan that finds
+/// a reader to wait for.
 ///
 /// ```
 /// let domain = quiescence::Domain::new();
 /// let (entered, leave) = (std::sync::Barrier::new(2), std::sync::Barrier::new(2));
 /// std::thread::scope(|scope| {
 ///     scope.spawn(|| {
-///         let _reader = domain.reader(); // somebody is registered
+///         let _reader = domain.reader(); // a reader is registered
 ///         entered.wait();
 ///         leave.wait();
 ///     });
@@ -180,22 +180,22 @@ pub struct Latency {
 }
 
 impl Latency {
-    /// How many grace periods are in it.
+    /// The number of grace periods in the histogram.
     pub fn count(&self) -> u64 {
         self.counts.iter().fold(0, |sum, count| sum.saturating_add(*count))
     }
 
-    /// The buckets in which something is, shortest first: a range in nanoseconds, and how many
-    /// grace periods took that long. The last bucket, from 2^46 ns (19 hours) on, has no end but
+    /// The non-empty buckets, shortest first: a range in nanoseconds, and the number of grace
+    /// periods that took that long. The last bucket, from 2^46 ns (19 hours) up, ends at
     /// `u64::MAX`.
     pub fn buckets(&self) -> impl Iterator<Item = (std::ops::Range<u64>, u64)> + '_ {
         let filled = self.counts.iter().enumerate().filter(|(_, count)| **count != 0);
         filled.map(|(index, count)| (range_ns(index), *count))
     }
 
-    /// The bucket, in nanoseconds, that the quantile `share` (taken as 0 to 1) falls into:
-    /// `quantile(0.99)` gives bounds of the latency that 99 of 100 grace periods did not exceed.
-    /// `None` if there were none.
+    /// The bucket, in nanoseconds, that contains the quantile `share` (clamped to 0..=1):
+    /// `quantile(0.99)` bounds the latency that 99 of 100 grace periods did not exceed. `None` if
+    /// there were no grace periods.
     pub fn quantile(&self, share: f64) -> Option<std::ops::Range<u64>> {
         let count = self.count();
         let rank = ((share.clamp(0.0, 1.0) * count as f64).ceil() as u64).clamp(1, count.max(1));
@@ -206,7 +206,7 @@ impl Latency {
         })
     }
 
-    /// What has been added since `earlier`, a look at the same domain.
+    /// The difference to `earlier`, an earlier histogram of the same domain.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let since = |index: usize| self.counts[index].saturating_sub(earlier.counts[index]);

@@ -11,14 +11,14 @@ use grace::policy::{Adaptive, AnyPolicy, Budget, Poll, Tick, Token};
 
 use crate::os::fence::Fences;
 
-/// When a domain's grace periods start, how its holdouts are looked for, and who pays.
+/// When the grace periods of a domain start, how its holdouts are found, and who pays for that.
 ///
 /// | engine | starts | scans again | waiter's latency | costs |
 /// |---|---|---|---|---|
-/// | `Adaptive` | at once if a thread waits or a batch is full, else at the tick | then as `Poll`, else as `Tick` | as `Poll` | as `Tick` when no thread waits |
-/// | `Poll` | at once | without pause; a thread that waits sleeps in the end, until holdouts report | least | a CPU while grace periods are wanted: the worker never sleeps then |
-/// | `Tick` | at the next tick (10 ms) | at each tick | one or two ticks, and more behind long sections | least |
-/// | `Token` | at once | when the token comes round; at each tick | a quiescent state of each of 16 readers, one after the other, and a tick for each reader behind one that is offline | least, spread over the readers |
+/// | `Adaptive` | at once if a thread waits or a batch is full, else at the tick | as `Poll` if a thread waits, else as `Tick` | as `Poll` | as `Tick` when no thread waits |
+/// | `Poll` | at once | without a pause; a waiting thread finally sleeps until the holdouts wake it | lowest | a whole CPU while grace periods are wanted, since the worker never sleeps then |
+/// | `Tick` | at the next tick (every 10 ms) | at each tick | one or two ticks, more behind long sections | lowest |
+/// | `Token` | at once | when the token comes round; at each tick | a quiescent state of each of 16 readers, one after the other, and a tick for each reader behind one that is offline | lowest, spread over the readers |
 ///
 /// The ideas are those of Linux 2.5: rcu_poll, rcu_ltimer and rcu_sched (Arcangeli, Cao, McKenney,
 /// Sarma, FREENIX 2003).
@@ -33,20 +33,20 @@ use crate::os::fence::Fences;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Engine {
-    /// Rcu_poll's latency when a thread waits, rcu_ltimer's overhead when none does.
+    /// The latency of rcu_poll when a thread waits, the overhead of rcu_ltimer when none does.
     #[default]
     Adaptive,
-    /// At once; scans again without pause, for callbacks, too.
+    /// Starts at once and scans without a pause, even for callbacks.
     Poll,
-    /// Everything at the tick; never spins, and readers wake no thread.
+    /// Does everything at the tick; never spins, and readers wake no thread.
     Tick,
-    /// QSBR readers pass a token on at their quiescent states, in chains of up to 16; an updater
-    /// scans only the ends of the chains. Readers that are not QSBR are scanned as under the
-    /// others.
+    /// QSBR readers pass on a token at their quiescent states, in chains of up to 16 readers; an
+    /// updater scans only the ends of the chains. Readers that are not QSBR are scanned as under
+    /// the other engines.
     Token,
 }
 
-/// A name that no engine has.
+/// The error for a name that no engine has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownEngine(String);
 
@@ -60,7 +60,7 @@ impl fmt::Display for UnknownEngine {
 impl std::error::Error for UnknownEngine {}
 
 impl Engine {
-    /// All of them, the default first.
+    /// All engines, the default first.
     pub const ALL: [Self; 4] = [Self::Adaptive, Self::Poll, Self::Tick, Self::Token];
 
     /// The name, as [`FromStr`] takes it.

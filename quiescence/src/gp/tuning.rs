@@ -28,9 +28,9 @@ use crate::os;
 /// ```
 ///
 /// # Environment
-/// Other defaults than those below, for all domains of a process; what the program sets takes
-/// precedence. A value that cannot be understood is reported once on standard error, and the
-/// default stays.
+/// These set other defaults for all domains of a process; limits that the program sets take
+/// precedence. A value that cannot be parsed is reported once on standard error, and the default
+/// stays.
 ///
 /// | variable | what |
 /// |---|---|
@@ -41,38 +41,40 @@ use crate::os;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Tuning {
-    /// The most objects and closures that may wait; 0 counts as 1. By default `bytes_max / 256`,
-    /// clamped to 65,536..=1,048,576: an object may own memory that `bytes_max` does not count.
+    /// The largest number of objects and closures that may be queued; 0 counts as 1. By default
+    /// `bytes_max / 256`, clamped to 65,536..=1,048,576, since an object may own memory that
+    /// `bytes_max` does not count.
     ///
-    /// Threads take room from the domain in portions, and keep the unused rest until they defer
-    /// again, or end. So the limit may be reached while less waits: by at most 1/64 of the limit
-    /// for each other thread, and by at most half of it in all. The same goes for bytes.
+    /// Threads reserve room from the domain in portions, and keep the unused rest until they defer
+    /// again or end. So the limit may be reached early: by at most 1/64 of the limit for each other
+    /// thread, and by at most half of it in total. The same applies to bytes.
     pub objects_max: u64,
-    /// The most bytes that may wait; 0 counts as 1. What an [`Rcu`](crate::Rcu) replaces counts
-    /// with all that it owns ([`Weigh`](crate::Weigh)); what is retired counts with its own memory
-    /// ([`Retire`](crate::Retire)), or the bytes given to
-    /// [`retire_sized`](crate::Domain::retire_sized); a closure counts with what it captures,
-    /// without what that owns. An object larger than the limit waits alone, or if it cannot, its
-    /// thread waits ([`try_retire`](crate::Domain::try_retire) gives it back). By default 1/64 of
-    /// the memory that this process may have (the machine's, or its control group's if that is
-    /// less), but at least 16 MiB. Memory that waits is unused: 1/64 is little compared with what a
-    /// program needs, and on most machines holds what a flood of retirements adds in a second.
+    /// The largest number of bytes that may be queued; 0 counts as 1. A value replaced in an
+    /// [`Rcu`](crate::Rcu) counts with all that it owns ([`Weigh`](crate::Weigh)). A retired object
+    /// counts with its own memory ([`Retire`](crate::Retire)), or with the bytes given to
+    /// [`retire_sized`](crate::Domain::retire_sized). A closure counts with its captures, but not
+    /// with what they own. An object larger than the limit waits alone; if it cannot, its thread
+    /// waits ([`try_retire`](crate::Domain::try_retire) returns it). The default is 1/64 of the
+    /// memory available to this process (the machine's, or its control group's if that is less),
+    /// but at least 16 MiB. Memory in the queue is unused: 1/64 is little compared with what a
+    /// program needs, and on most machines it holds everything that a flood of retirements adds in
+    /// a second.
     pub bytes_max: u64,
-    /// How long a deferred object or closure may wait for others to share a grace period, before
-    /// one is asked for on its behalf, if no thread asks earlier; 100 ms by default. An idle
-    /// process makes no grace periods.
+    /// How long a deferred object or closure may wait for others that share its grace period. Then
+    /// a grace period is requested on its behalf, unless a thread has requested one earlier. 100 ms
+    /// by default. An idle process has no grace periods.
     pub lazy: Duration,
-    /// The fewest callbacks that the worker, or a thread that waits, runs at a time; 32 by default,
-    /// 0 counts as 1. If thousands are ready, it runs 1/128 of them. (A thread that retires runs 10
-    /// for each 9 that it adds, 8 for each 7 in a hazard domain.)
+    /// The smallest number of callbacks that the worker, or a thread that waits, runs at a time; 32
+    /// by default, 0 counts as 1. If thousands are ready, it runs 1/128 of them at a time. (A
+    /// thread that retires runs 10 for each 9 that it adds; in a hazard domain, 8 for each 7.)
     pub run_min: u32,
-    /// A thread that has run callbacks for this long attends to its other work first; 3 ms by
+    /// A thread that has run callbacks for this long turns to its other work first; 3 ms by
     /// default.
     pub run_time: Duration,
-    /// A grace period that takes longer is reported, and again each time its age doubles; 1 s by
-    /// default. `None` turns the reports off. See
+    /// The age at which a grace period is reported as stalled, and again each time that age
+    /// doubles; 1 s by default. `None` turns the reports off. See
     /// [`set_stall_hook`](crate::report::set_stall_hook). In domains of [liburcu
-    /// readers](crate::liburcu_readers) 10 s by default, here and below.
+    /// readers](crate::liburcu_readers) the default is 10 s, for this and the next field.
     pub stall_after: Option<Duration>,
     /// The same for expedited grace periods; 200 ms by default.
     pub stall_after_expedited: Option<Duration>,

@@ -21,8 +21,8 @@ use super::calls::membarrier as call;
 use super::environment;
 use super::sync::{const_unless_loom, fence};
 
-/// How readers are ordered against updaters: chosen once at start for the process
-/// ([`fences`](crate::tuning::fences)), and for single domains by
+/// How readers are ordered against updaters. Chosen once for the process, at its first use of the
+/// library ([`fences`](crate::tuning::fences)), and for single domains by
 /// [`Builder::fences`](crate::tuning::Builder::fences).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fences {

@@ -54,30 +54,30 @@ mod imp;
 pub(crate) use imp::descriptor;
 pub(crate) use imp::{Word, add_at, increment, load_words, take_at};
 
-/// How a process counts per CPU; chosen once. See [`per_cpu_path`](crate::tuning::per_cpu_path).
+/// How a process counts per CPU. Chosen once; see [`per_cpu_path`](crate::tuning::per_cpu_path).
 ///
-/// On both paths everything works in threads that others have made, with affinities and control
-/// groups, as CPUs come and go, after `fork` (but not `vfork`), and in signal handlers, as far as
-/// the functions say so themselves. A handler must not drop what owns memory of the heap (a domain,
-/// a cell, the last `Arc`), nor wait for a grace period, nor retire.
+/// Both paths work in threads that other code has created, with CPU affinities and control groups,
+/// while CPUs go offline and come back, after `fork` (but not `vfork`), and in signal handlers, as
+/// far as each function says so. A handler must not drop anything that owns heap memory (a domain,
+/// a cell, the last `Arc`), wait for a grace period, or retire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PerCpuPath {
-    /// In restartable sequences: no atomic instruction, and no grace period waits for a read of
-    /// [`Snapshot`](crate::cell::Snapshot) or [`ArcCell`](crate::ArcCell).
+    /// In restartable sequences: no atomic instruction, and no grace period waits for a load of a
+    /// [`Snapshot`](crate::cell::Snapshot).
     ///
-    /// On Linux from 5.10 and glibc from 2.35, on x86-64, where nothing forbids rseq(2) and
-    /// membarrier(2). The code must stay loaded: a shared object that contains it must not be given
-    /// to `dlclose`.
+    /// Used on Linux 5.10 or later with glibc 2.35 or later, on x86-64, unless something forbids
+    /// rseq(2) or membarrier(2). The code must stay loaded: do not pass a shared object that
+    /// contains it to `dlclose`.
     ///
-    /// Not where a debugger or another tracer is attached when the choice is made, unless
-    /// `QUIESCENCE_PERCPU=restartable` is in the environment. One that attaches **later** must not
-    /// call functions in this process (`call`, `print f()`, conditions of breakpoints that call),
-    /// nor change where a thread is (`jump`, `return`): a thread that it has stopped inside a
-    /// sequence would go on there although the sequence has to begin anew, and might use memory
-    /// that was freed meanwhile. Looking and single steps do no harm; nor do breakpoints outside
-    /// the library's own code.
+    /// Not used if a debugger or another tracer is attached when the choice is made, unless
+    /// `QUIESCENCE_PERCPU=restartable` is set in the environment. A debugger that attaches
+    /// **later** must not call functions in this process (`call`, `print f()`, breakpoint
+    /// conditions that call functions), nor change where a thread continues (`jump`, `return`). A
+    /// thread that it has stopped inside a sequence would continue there instead of restarting the
+    /// sequence, and might use memory that was freed meanwhile. Reading memory and single-stepping
+    /// are harmless; so are breakpoints outside of the library's own code.
     Restartable,
-    /// With atomic instructions, on the slot of the CPU that the system names.
+    /// With atomic instructions, on the slot of the current CPU as the system reports it.
     Portable,
 }
 

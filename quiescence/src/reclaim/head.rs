@@ -9,8 +9,8 @@ use super::llist::Link;
 use crate::os::sync::const_unless_loom;
 use crate::os::user_code::{self, Site};
 
-/// What an object carries so that [`call_head`](crate::raw::call_head) need not allocate: 16 bytes
-/// somewhere in it, laid out as liburcu's `struct rcu_head`.
+/// What an object embeds so that [`call_head`](crate::raw::call_head) need not allocate: 16 bytes
+/// anywhere in it, laid out as liburcu's `struct rcu_head`.
 #[repr(C)]
 pub struct Head {
     /// For the domain, while the head waits. In debug builds: a mark that it does.
@@ -19,7 +19,7 @@ pub struct Head {
     function: Option<Function>,
 }
 
-/// What a [`Head`] has called after a grace period, with the head itself.
+/// The function that a [`Head`] is queued with. It is called after a grace period, with that head.
 pub type Function = unsafe extern "C" fn(*mut Head);
 
 #[cfg(not(loom))]
@@ -27,7 +27,7 @@ const _: () = assert!(size_of::<Head>() == 2 * size_of::<usize>());
 
 impl Head {
     const_unless_loom! {
-        /// One that does not wait.
+        /// Creates a head that is not queued.
         pub fn new() -> Self {
             Self { link: Link::new(), function: None }
         }

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use crate::reclaim::debug_objects;
 use crate::reclaim::domain_state::Handle;
 
-/// What can be [retired](crate::Domain::retire): an owner of memory that says how many bytes.
+/// An owner of memory that can be [retired](crate::Domain::retire), and that reports its size in
+/// bytes.
 ///
 /// Implemented for boxes, [`Arc`]s, vectors and strings. **These count only their own memory, not
-/// memory that the values in it own**: a `Box<Vec<u8>>` counts for 24 bytes. Where that matters,
-/// give the bytes to [`retire_sized`](crate::Domain::retire_sized); [`Weigh`](crate::Weigh) can
-/// compute them: `retire_sized(value, value.weight())`. Implement this trait for an owner type of
-/// your own.
+/// memory owned by the values in them**: a `Box<Vec<u8>>` counts as 24 bytes. If that matters, pass
+/// the size to [`retire_sized`](crate::Domain::retire_sized). [`Weigh`](crate::Weigh) can compute
+/// it: `retire_sized(value, value.weight())`. Implement this trait for your own owner types.
 ///
 /// ```
 /// struct Table {
@@ -28,7 +28,7 @@ use crate::reclaim::domain_state::Handle;
 /// quiescence::retire(Table { rows: vec![[0; 8]; 1000] }).expect("not in a section");
 /// ```
 pub trait Retire: Send + 'static {
-    /// Bytes of memory that are freed with this value: they count against the domain's limit.
+    /// The bytes of memory that are freed with this value; they count against the domain's limit.
     /// Called once, when the value is retired. Must not panic: the value would be leaked, since
     /// readers may see it.
     fn bytes(&self) -> usize;
@@ -96,8 +96,8 @@ impl Retire for String {
     }
 }
 
-/// A value with the number of bytes that the caller gave: what
-/// [`retire_sized`](crate::Domain::retire_sized) gives back at the limit.
+/// A value together with the number of bytes that the caller gave.
+/// [`retire_sized`](crate::Domain::retire_sized) returns it at the limit.
 #[derive(Debug)]
 pub struct WithSize<P> {
     bytes: usize,
@@ -109,7 +109,7 @@ impl<P> WithSize<P> {
         Self { bytes, value }
     }
 
-    /// The value.
+    /// Returns the value.
     pub fn into_inner(self) -> P {
         self.value
     }
@@ -121,13 +121,14 @@ impl<P: Send + 'static> Retire for WithSize<P> {
     }
 }
 
-/// The domain is at its memory limit, which its [tuning](crate::tuning::Tuning) sets, and the call
-/// could not wait for room: nothing has changed. Holds the argument of the call, if it had one.
+/// The error of a call that could not wait for room at its domain's memory limit, which the
+/// domain's [tuning](crate::tuning::Tuning) sets. Nothing has changed. Holds the argument of the
+/// call, if it had one.
 ///
 /// From [`Domain::retire`](crate::Domain::retire) and [`try_retire`](crate::Domain::try_retire) it
 /// holds an object that readers may still see. **Dropping the error does not drop that object at
-/// once**: it retires the object over the limit instead. Anything else is dropped with the error:
-/// values that were not stored or inserted, and closures, which are not called.
+/// once**: it retires the object over the limit instead. Any other argument is dropped with the
+/// error: a value that was not stored or inserted, or a closure, which is not called.
 ///
 /// ```
 /// let domain = quiescence::Domain::new();
@@ -157,8 +158,8 @@ impl<P: Send + 'static> AtLimit<P> {
         Self { value: Some(value), otherwise: Some((handle, otherwise)) }
     }
 
-    /// The argument of the refused call. Readers may still see an object that was to be retired:
-    /// retire it later, or wait for a grace period before dropping it.
+    /// Returns the argument of the refused call. If it is an object that was to be retired, readers
+    /// may still see it: retire it later, or wait for a grace period before you drop it.
     #[expect(clippy::missing_panics_doc, reason = "it is taken out once")]
     pub fn into_inner(mut self) -> P {
         self.value.take().expect("taken out once")

@@ -9,10 +9,11 @@ use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::free::charge_of_box;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// How much memory a value owns: what it counts for against its domain's limit in bytes while it
-/// waits for a grace period. [`Rcu`](crate::Rcu) and [`RcuOption`](crate::RcuOption) ask for it.
+/// Reports how much memory a value owns: how much it counts against its domain's limit in bytes
+/// while it waits for a grace period. [`Rcu`](crate::Rcu) and [`RcuOption`](crate::RcuOption)
+/// require it.
 ///
-/// The types of the standard library have it. For a type of your own derive it:
+/// The types of the standard library implement it. For a type of your own, derive it:
 /// ```
 /// use quiescence::{Rcu, Weigh};
 ///
@@ -28,35 +29,35 @@ use std::sync::atomic::Ordering::Relaxed;
 /// assert!(table.load(&now).weight() >= 64_000);
 /// ```
 ///
-/// The derive adds up what the fields own, of structs and enums; each type parameter has to be
-/// `Weigh`, too. (A `repr(packed)` type with a field that is not aligned cannot be derived.) By
-/// hand it is [`owned`](Self::owned), or nothing for a type that owns nothing outside of itself:
-/// `impl Weigh for Type {}`. Where the type is somebody else's,
-/// [`Rcu::with_weight`](crate::Rcu::with_weight) takes a function instead. For the objects behind a
-/// `dyn Trait` of your own, implement it for that: `impl Weigh for dyn Trait { ... }`.
+/// The derive adds up what the fields of a struct or enum own; each type parameter must implement
+/// `Weigh`, too. (A `repr(packed)` type with an unaligned field cannot be derived.) To implement it
+/// by hand, define [`owned`](Self::owned), or write `impl Weigh for Type {}` for a type that owns
+/// nothing outside of itself. For a foreign type, pass a function to
+/// [`Rcu::with_weight`](crate::Rcu::with_weight) instead. For objects behind a `dyn Trait` of your
+/// own, implement it for the trait object: `impl Weigh for dyn Trait { ... }`.
 ///
-/// # When it is asked
-/// Once for each value that is replaced, after it was unlinked, by the thread that replaced it;
-/// other threads may still read it. The number is kept with the value until it is freed, so it may
-/// be another one each time. Where nothing may be waited for it is asked once more before, in a
-/// section, for an estimate. **A panic** in it is reported by the panic hook and counted
-/// ([`Statistics::callbacks_panicked`](crate::report::Statistics)), and ends there: the value
-/// counts as [`size_of_val`] of it, and nothing is lost.
+/// # When it is called
+/// Once for each value that is replaced, after the value was unlinked, by the thread that replaced
+/// it; other threads may still be reading the value. The result is kept with the value until it is
+/// freed, so it need not be the same each time. An update that does not wait for room calls the
+/// method once more beforehand, inside a section, for an estimate. **A panic** in it is reported by
+/// the panic hook, counted ([`Statistics::callbacks_panicked`](crate::report::Statistics)), and
+/// caught: the value then counts as its [`size_of_val`], and nothing is lost.
 ///
 /// # What is counted
-/// Bytes that were asked of the allocator, not what it makes of them; an estimate, where the number
-/// is not known. What is shared counts for nothing: an [`Arc`](std::sync::Arc) that is not the last
-/// one, and references, of which `&str`, `&[T]`, `&CStr`, `&OsStr` and `&Path` have `Weigh`; a type
-/// with another one implements it by hand. A [`Mutex`](std::sync::Mutex) that is locked at that
-/// moment counts as empty.
+/// The bytes requested from the allocator, without the allocator's overhead; an estimate if the
+/// number is not known. Shared memory counts as 0: an [`Arc`](std::sync::Arc) that is not the last
+/// one, and references. Of these, `&str`, `&[T]`, `&CStr`, `&OsStr` and `&Path` implement `Weigh`;
+/// a type with any other reference implements it by hand. A [`Mutex`](std::sync::Mutex) that is
+/// locked at that moment counts as empty.
 ///
 /// # Cost
-/// Collections whose elements own something walk over them; those whose elements do not
-/// ([`OWNS`](Self::OWNS)) need a few instructions, whatever is in them. Nested owners nest their
-/// walks, and recursive types their recursion.
+/// A collection is iterated over if its elements own memory ([`OWNS`](Self::OWNS)); otherwise its
+/// weight takes a few instructions, however many elements there are. Nested owners nest the
+/// iteration; for a recursive type the method recurses.
 ///
 /// Source of the idea: `MallocSizeOf` of Servo, and the kernel's `kvfree_call_rcu`, which has to
-/// count pages of what waits.
+/// count the pages waiting to be freed.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not say how much memory it owns: put `#[derive(quiescence::Weigh)]` \
                above it",
@@ -66,16 +67,16 @@ use std::sync::atomic::Ordering::Relaxed;
             a field of your struct: `impl Weigh` for the struct by hand"
 )]
 pub trait Weigh {
-    /// Whether some value of this type owns memory outside of itself. Where it is `false`,
-    /// [`owned`](Self::owned) is not asked, and collections of such values are not walked over.
+    /// Whether any value of this type owns memory outside of itself. If it is `false`,
+    /// [`owned`](Self::owned) is not called, and collections of such values are not iterated over.
     const OWNS: bool = true;
 
-    /// Bytes that the value owns outside of itself. Nothing, unless it is implemented.
+    /// The bytes that the value owns outside of itself; 0 by default.
     fn owned(&self) -> usize {
         0
     }
 
-    /// Bytes of the value itself, and those that it owns.
+    /// The bytes of the value itself plus those that it owns.
     fn weight(&self) -> usize {
         size_of_val(self).saturating_add(self.owned())
     }

@@ -1,5 +1,5 @@
-//! What happens in domains: counts ([`Statistics`]), and reports of grace periods that do not end
-//! ([`StallReport`], which your function gets if [`set_stall_hook`] has set it).
+//! Statistics of domains ([`Statistics`]), and reports of grace periods that do not end
+//! ([`StallReport`]; [`set_stall_hook`] sets a function that receives them).
 
 // `stall`: reports of stalls. `inspect`: what a domain is doing now, and who reads there.
 // `stats_server`: the thread that serves statistics to `rcu top`.

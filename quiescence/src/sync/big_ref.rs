@@ -47,17 +47,18 @@ struct Shared<T> {
     release: UnsafeCell<Option<Release<T>>>,
 }
 
-/// A value with a reference count for each CPU: [`get`](Self::get) and the end of a
-/// [`BigRefHandle`] are cheaper than a clone and drop of an [`Arc`](std::sync::Arc) by one thread,
-/// and do not get slower where many threads do it.
+/// A value with a per-CPU reference count. [`get`](Self::get) and the drop of a [`BigRefHandle`]
+/// are cheaper than an uncontended clone and drop of an [`Arc`](std::sync::Arc), and do not slow
+/// down when many threads use them.
 ///
-/// The price is that no thread notices the last reference by itself: somebody has to say when no
-/// more are given out, by [`kill`](Self::kill), or by dropping the `BigRef`. From then on it counts
-/// as an `Arc` does, and the value is released when the last handle is gone.
+/// In return, no thread notices the last reference by itself. The program must say when no more
+/// references will be handed out, by calling [`kill`](Self::kill) or dropping the `BigRef`. From
+/// then on it counts as an `Arc` does, and the value is released when the last handle is gone.
 ///
-/// A `BigRef` is no reference: it is what gives references out, to be shared by `&`, in a static or
-/// an [`Rcu`](crate::Rcu). A handle is one: it dereferences to the value, its clone is another, its
-/// drop gives it back. So there is no getting after the release.
+/// A `BigRef` is not itself a reference: it hands out references, and is shared by `&`, in a static
+/// or an [`Rcu`](crate::Rcu). A handle is a reference: it dereferences to the value, cloning it
+/// makes another one, and dropping it returns it. So no reference can be obtained after the
+/// release.
 ///
 /// ```
 /// use quiescence::sync::BigRef;
@@ -66,20 +67,20 @@ struct Shared<T> {
 /// let handle = table.get();
 /// assert!(table.kill());
 /// assert!(table.try_get().is_none(), "no new ones");
-/// assert_eq!(handle.clone()[2], 3); // but of those that there are
+/// assert_eq!(handle.clone()[2], 3); // only clones of existing handles are possible now
 /// drop(handle); // releases
 /// ```
 ///
 /// # Cost
 /// One allocation, and 16 bytes for each CPU once it has been used 64 times; `kill` costs a
 /// `membarrier(2)`. A handle is one pointer. Source: Kent Overstreet's percpu-refcount, whose owner
-/// gives the first reference up by killing.
+/// also drops the first reference by killing.
 pub struct BigRef<T> {
     shared: NonNull<Shared<T>>,
     owns: PhantomData<Shared<T>>,
 }
 
-/// A reference to what is in a [`BigRef`].
+/// A reference to the value in a [`BigRef`].
 pub struct BigRefHandle<T> {
     shared: NonNull<Shared<T>>,
     owns: PhantomData<Shared<T>>,
@@ -96,13 +97,13 @@ unsafe impl<T: Send + Sync> Send for BigRefHandle<T> {}
 unsafe impl<T: Send + Sync> Sync for BigRefHandle<T> {}
 
 impl<T> BigRef<T> {
-    /// A value that is dropped when its last reference is gone.
+    /// Creates a value that is dropped when its last reference is gone.
     pub fn new(value: T) -> Self {
         Self::make(value, None)
     }
 
-    /// The same, with something to be done then: `release` is handed the value, once, by the thread
-    /// that gives the last reference back. If it panics, so does that thread.
+    /// Like [`new`](Self::new), with a release function: the thread that drops the last reference
+    /// calls `release` once, with the value. A panic in it propagates in that thread.
     pub fn with_release(value: T, release: impl FnOnce(T) + Send + 'static) -> Self {
         Self::make(value, Some(Box::new(release)))
     }
@@ -119,10 +120,11 @@ impl<T> BigRef<T> {
         Self { shared: NonNull::from(Box::leak(shared)), owns: PhantomData }
     }
 
-    /// A reference.
+    /// Returns a reference.
     ///
     /// # Panics
-    /// Once it has been killed. Where somebody may do that at any time: [`try_get`](Self::try_get).
+    /// If the `BigRef` has been killed. If another thread may do that at any time, use
+    /// [`try_get`](Self::try_get).
     #[must_use = "the reference is given back when the handle is dropped"]
     #[inline]
     pub fn get(&self) -> BigRefHandle<T> {
@@ -130,7 +132,7 @@ impl<T> BigRef<T> {
             .expect("quiescence: a reference was asked for from a BigRef that has been killed")
     }
 
-    /// A reference, unless it has been killed.
+    /// Returns a reference, unless the `BigRef` has been killed.
     #[must_use = "the reference is given back when the handle is dropped"]
     #[inline]
     pub fn try_get(&self) -> Option<BigRefHandle<T>> {
@@ -147,11 +149,11 @@ impl<T> BigRef<T> {
         !self.is_killed() && count.central.fetch_update(Relaxed, Relaxed, get).is_ok()
     }
 
-    /// Gives out no more references, and the first one, its own, back; so the value is released as
-    /// soon as all handles are gone, perhaps here. Returns whether that was this call's doing:
-    /// another may have been first, and be at it.
+    /// Stops handing out references, and drops the first one, its own; so the value is released as
+    /// soon as all handles are gone, perhaps during this call. Returns whether this call did it; if
+    /// not, another one was first, and may still be in progress.
     ///
-    /// Waits for no reference, only for the words of the CPUs to stand still.
+    /// Does not wait for references, only until the per-CPU words no longer change.
     pub fn kill(&self) -> bool {
         // AcqRel: with `is_killed`; and one of several who kill is first.
         if self.shared().killed.swap(true, AcqRel) {

@@ -10,8 +10,8 @@ use crate::percpu::counters::PerCpuCounters;
 /// Additions to the shared word between two attempts to get a word for every CPU.
 const GROWS_EVERY: u32 = 64;
 
-/// A statistical counter: adding is cheaper than one uncontended atomic addition, also where many
-/// threads do.
+/// A statistical counter. An addition costs less than an uncontended atomic addition, even when
+/// many threads add.
 ///
 /// ```
 /// use quiescence::sync::Counter;
@@ -23,16 +23,16 @@ const GROWS_EVERY: u32 = 64;
 /// ```
 ///
 /// # Promise
-/// A sum has every addition that happened before it; of those that go on meanwhile it may have any,
-/// in any order: a counter that one thread increments and another decrements afterwards may be seen
-/// at -1. Nothing is lost or counted twice. Sums wrap at 64 bits. Where that is not enough:
-/// [`ExactCounter`](super::ExactCounter).
+/// A sum includes every addition that happened before it. It may include any of the additions made
+/// during it, in any order: a counter that one thread increments and another one decrements
+/// afterwards may read -1. Nothing is lost or counted twice. Sums wrap at 64 bits. If that is not
+/// enough, use [`ExactCounter`](super::ExactCounter).
 ///
 /// # Cost
-/// 24 bytes, and 8 for each CPU once it has been used 64 times. An addition is wait-free, but for
-/// that growth, and may be made in a signal handler. A sum looks at each CPU's word. It does not
-/// allocate from the heap. The first one in the process that needs words of the CPUs makes the
-/// choice: see [`per_cpu_path`](crate::tuning::per_cpu_path).
+/// 24 bytes, and 8 bytes for each CPU once it has been used 64 times. An addition is wait-free,
+/// except during that growth, and may be made in a signal handler. A sum loads each CPU's word.
+/// Nothing is allocated from the heap. The first counter in the process that needs per-CPU words
+/// makes the choice: see [`per_cpu_path`](crate::tuning::per_cpu_path).
 pub struct Counter {
     counters: PerCpuCounters<1>,
     /// Additions to the shared word. (The word itself need not get anywhere: it goes up and down.)
@@ -40,12 +40,12 @@ pub struct Counter {
 }
 
 impl Counter {
-    /// A counter at zero.
+    /// Creates a counter at zero.
     pub const fn new() -> Self {
         Self { counters: PerCpuCounters::new(), uses: AtomicU32::new(0) }
     }
 
-    /// Adds `amount`, which may be less than nothing.
+    /// Adds `amount`, which may be negative.
     #[inline]
     pub fn add(&self, amount: i64) {
         // SAFETY: null, or the word of CPU 0, and every other one has one, as long as `self`.
@@ -66,7 +66,7 @@ impl Counter {
         }
     }
 
-    /// What has been added so far.
+    /// Returns the sum of the additions so far.
     pub fn sum(&self) -> i64 {
         self.counters.sum(0).cast_signed()
     }

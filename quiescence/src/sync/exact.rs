@@ -18,19 +18,20 @@ use crate::os::sync::{self, Mutex, Rank, const_unless_loom};
 /// ```
 ///
 /// # Promise
-/// There is a moment during each call of [`sum`](Self::sum) at which the counter had that value: so
-/// a counter that is incremented before it is decremented is never seen below zero, and two sums
-/// that follow each other never go against what happened in between.
+/// During each call of [`sum`](Self::sum) there is a moment at which the counter had the returned
+/// value. So a counter that is incremented before it is decremented is never seen below zero, and
+/// two successive sums never contradict what happened in between.
 ///
 /// # Cost
-/// An addition is wait-free in restartable sequences, and lock-free on the portable path (it
-/// repeats a compare-and-swap of the CPU's word): a plain addition to the CPU's word, or, while
-/// somebody sums, an atomic one to a word that all share. In the textbook updaters are stalled
-/// during a sum; here they go elsewhere, and no thread waits. A sum costs one `membarrier(2)`; sums
-/// wait for each other. Additions may be made in a signal handler, sums not.
+/// An addition is wait-free with restartable sequences, and lock-free on the portable path, where
+/// it may retry a compare-and-swap of the CPU's word. It is a plain addition to the CPU's word or,
+/// while a thread sums, an atomic one to a word that all share. In the textbook updaters are
+/// stalled during a sum; here they use that word instead, and no thread waits. A sum costs one
+/// `membarrier(2)`; sums wait for each other. Additions may be made in a signal handler, sums may
+/// not.
 ///
-/// 8 bytes for each CPU once it has been used 64 times. The first one in the process that needs
-/// words of the CPUs makes the choice: see [`per_cpu_path`](crate::tuning::per_cpu_path).
+/// 8 bytes for each CPU once it has been used 64 times. The first counter in the process that needs
+/// per-CPU words makes the choice: see [`per_cpu_path`](crate::tuning::per_cpu_path).
 pub struct ExactCounter {
     count: Folding<1>,
     /// Held by the thread that sums.
@@ -39,13 +40,13 @@ pub struct ExactCounter {
 
 impl ExactCounter {
     const_unless_loom! {
-        /// A counter at zero.
+        /// Creates a counter at zero.
         pub fn new() -> Self {
             Self { count: Folding::new(0, false), turn: Mutex::new(Rank::Turn, ()) }
         }
     }
 
-    /// Adds `amount`, which may be less than nothing.
+    /// Adds `amount`, which may be negative.
     #[inline]
     pub fn add(&self, amount: i64) {
         if !self.count.add(amount.cast_unsigned()) {
@@ -55,7 +56,7 @@ impl ExactCounter {
         }
     }
 
-    /// The value at one moment of the call.
+    /// Returns the value at one moment of the call.
     pub fn sum(&self) -> i64 {
         let _turn = sync::lock(&self.turn);
         self.count.stop();

@@ -45,8 +45,8 @@ const ATTEMPTS: u32 = 2;
 /// Looks of a writer at the pins before it lets time go by.
 const LOOKS: u32 = 100;
 
-/// A value of a few words whose readers never wait, in whatever context they run: two copies behind
-/// a sequence number.
+/// A value of a few words whose readers never wait, in any context: two copies behind a sequence
+/// number.
 ///
 /// For values that are read in signal handlers, profilers and real-time threads, or by threads that
 /// must not wait for a preempted writer: clocks and their conversion factors, tables of handlers.
@@ -64,26 +64,27 @@ const LOOKS: u32 = 100;
 /// `T` is without padding, as for a [`SeqLock`](super::SeqLock#which-types).
 ///
 /// # Waiting
-/// [`read`](Self::read) is wait-free: at most three copies, and two locked instructions before and
-/// after the last one. A handler that has interrupted a writer reads the value at the first
-/// attempt, since that writer cannot go on meanwhile: the old one until the new one is whole. (In
-/// the kernel's latch a reader repeats for as long as writers pass by, two steps each.)
+/// [`read`](Self::read) is wait-free: at most three copies, and two locked instructions around the
+/// last one. A handler that has interrupted a writer reads the value at the first attempt, since
+/// that writer cannot continue meanwhile: it gets the old value until the new one is complete. (In
+/// the kernel's latch, a reader retries for as long as writers interfere, by two steps each.)
 ///
-/// A writer waits for other writers, as with `SeqLock`; and for readers that have pinned the
-/// copies, which one does that was passed by two steps of writers, for the time of a copy. Should
-/// such a reader be preempted there, the writer looks for it every few microseconds.
+/// A writer waits for other writers, as with `SeqLock`, and for readers that have pinned the
+/// copies. A reader does that, for the duration of one copy, once two steps of writers have
+/// interfered with it. If such a reader is preempted there, the writer checks every few
+/// microseconds.
 ///
 /// # Signal handlers and `fork`
 /// A handler may read, whatever it interrupted; it must not write. In a child made by `fork` while
-/// another thread was writing, or was pinned, reads work, and a write may wait for ever.
+/// another thread was writing, or had pinned the copies, reads work, but a write may wait forever.
 ///
 /// # Cost
 /// A read is two loads of the number and one of each word. A write is a locked instruction for the
-/// lock, and two exchanges; each word is stored twice. 40 bytes beside the two copies, aligned to
-/// a cache line.
+/// lock, and two exchanges; each word is stored twice. 40 bytes in addition to the two copies,
+/// aligned to a cache line.
 ///
 /// Source of the idea: the kernel's `seqcount_latch_t`, by Mathieu Desnoyers and Peter Zijlstra.
-/// Pins are our own.
+/// Pins are our addition.
 #[repr(C, align(64))]
 pub struct Latch<T: NoUninit> {
     sequence: AtomicU64,
@@ -101,7 +102,7 @@ unsafe impl<T: NoUninit + Send> Sync for Latch<T> {}
 
 impl<T: NoUninit> Latch<T> {
     const_unless_loom! {
-        /// A latch with a value.
+        /// Creates a latch with a value.
         pub fn new(value: T) -> Self {
             Self {
                 sequence: AtomicU64::new(0),
@@ -112,9 +113,9 @@ impl<T: NoUninit> Latch<T> {
         }
     }
 
-    /// The value that is there now.
+    /// Returns the current value.
     ///
-    /// Wait-free; for signal handlers too.
+    /// Wait-free, also in signal handlers.
     #[inline]
     pub fn read(&self) -> T {
         self.attempt().unwrap_or_else(|| Words::by_words(self.read_slow()))
@@ -174,10 +175,11 @@ impl<T: NoUninit> Latch<T> {
         drop(lock);
     }
 
-    /// Replaces the value by what `f` makes of it, and gives the old one.
+    /// Replaces the value by the result of `f`, called with the current value, and returns the old
+    /// one.
     ///
-    /// `f` runs once, with the writers' lock held, and must not write here itself: it would wait
-    /// for ever. Readers go on meanwhile. A panic of `f` changes nothing.
+    /// `f` runs once, with the writers' lock held, and must not write to this latch: it would
+    /// deadlock. Readers continue meanwhile. If `f` panics, nothing has changed.
     pub fn update(&self, f: impl FnOnce(T) -> T) -> T {
         let lock = self.lock();
         // SAFETY: under the lock both copies are whole, and stay so.

@@ -20,7 +20,7 @@ const STOCK_MIN: u64 = 16;
 /// Room for each CPU without which stocks are not worth their folding.
 const ROOM_MIN: u64 = 64;
 
-/// A counter between zero and a limit.
+/// A counter that stays between zero and a limit.
 ///
 /// ```
 /// use quiescence::sync::LimitCounter;
@@ -33,17 +33,18 @@ const ROOM_MIN: u64 = 64;
 /// ```
 ///
 /// # Promise
-/// The value never exceeds the limit, and [`try_add`](Self::try_add) says no only if at one moment
-/// of the call the addition would have exceeded it. It orders nothing else: a thread that gets
-/// `true` has not thereby seen what those did who subtracted. Not for signal handlers: it takes
-/// locks.
+/// The value never exceeds the limit. [`try_add`](Self::try_add) returns `false` only if at one
+/// moment of the call the addition would have exceeded it. It orders no other memory accesses: a
+/// thread that gets `true` does not necessarily see what the threads that subtracted did before.
+/// Not for signal handlers, since it takes locks.
 ///
 /// # Cost
 /// Far from the limit an addition or subtraction is a few plain instructions on the CPU's stock,
-/// and now and then (the less room, the more often) a lock. Within an eighth of the limit, or with
-/// less room than 64 for each CPU, all share one word: an atomic compare-and-swap. To get there
-/// costs one `membarrier(2)`, as [`value`](Self::value) does. Source: McKenney's exact limit
-/// counters; the sharing near the limit is Kent Overstreet's percpu-refcount's.
+/// and occasionally a lock, more often the less room there is. Within an eighth of the limit, or
+/// with room for fewer than 64 per CPU, all threads share one word and use an atomic
+/// compare-and-swap. The change to that word costs one `membarrier(2)`, as [`value`](Self::value)
+/// does. Source: McKenney's exact limit counters; sharing one word near the limit is from Kent
+/// Overstreet's percpu-refcount.
 pub struct LimitCounter {
     /// `limit - value`. Starts folded: in the pool.
     room: Folding<1>,
@@ -55,7 +56,7 @@ pub struct LimitCounter {
 
 impl LimitCounter {
     const_unless_loom! {
-        /// A counter at zero.
+        /// Creates a counter at zero.
         pub fn new(limit: u64) -> Self {
             Self { room: Folding::new(limit, true), limit, turn: Mutex::new(Rank::Turn, ()) }
         }
@@ -66,15 +67,16 @@ impl LimitCounter {
         self.limit
     }
 
-    /// Adds `amount`, unless the value would exceed the limit: then it returns `false`.
+    /// Adds `amount` and returns `true`, unless the value would exceed the limit: then returns
+    /// `false`.
     #[must_use = "not added if false"]
     #[inline]
     pub fn try_add(&self, amount: u64) -> bool {
         self.room.take(amount) || self.try_add_slow(amount)
     }
 
-    /// Subtracts `amount`, which must have been added before. (Else the value is wrong from then
-    /// on: it may count beyond the limit. That is not looked at.)
+    /// Subtracts `amount`, which must have been added before. (This is not checked. If it was not,
+    /// the value is wrong from then on, and more than the limit may be added.)
     #[inline]
     pub fn sub(&self, amount: u64) {
         if !self.room.add(amount) {
@@ -82,7 +84,7 @@ impl LimitCounter {
         }
     }
 
-    /// The value at one moment of the call.
+    /// Returns the value at one moment of the call.
     pub fn value(&self) -> u64 {
         let _turn = sync::lock(&self.turn);
         let fold = self.room.stop();

@@ -42,8 +42,8 @@ const STOPPED: u64 = 1 << 63;
 /// more of them end there than have begun there.
 const NOBODY: u64 = 1 << 62;
 
-/// A reader-writer lock for what is read all the time and written seldom: readers cost a few plain
-/// instructions, on their own CPU's words; a writer costs a `membarrier(2)` and the wait for the
+/// A reader-writer lock for data that is read all the time and seldom written. A reader costs a few
+/// plain instructions on its own CPU's words; a writer costs a `membarrier(2)` and the wait for the
 /// readers.
 ///
 /// ```
@@ -55,23 +55,23 @@ const NOBODY: u64 = 1 << 62;
 /// assert_eq!(mounts[0], "/");
 /// ```
 ///
-/// In contrast to [`Rcu`](crate::Rcu), a reader sees the newest value, and no other can come as
-/// long as it reads; so readers and writers wait for each other.
+/// In contrast to [`Rcu`](crate::Rcu), a reader sees the newest value, and it does not change while
+/// the reader holds the lock; so readers and writers wait for each other.
 ///
 /// # Promise
-/// Guards may be sent to other threads and end there. Writers come in the order of their calls. A
-/// writer that waits is not passed by new readers; and readers that wait while somebody writes have
-/// their turn before the next writer. So a thread that reads *twice* waits for ever if a writer has
-/// come in between, as with the standard library's lock: use [`try_read`](Self::try_read) there.
+/// Guards may be sent to other threads and dropped there. Writers get the lock in the order of
+/// their calls. New readers do not overtake a waiting writer, and readers that wait while a thread
+/// writes have their turn before the next writer. So a thread that takes a *second* read guard
+/// deadlocks if a writer has arrived in between, as with the standard library's lock: use
+/// [`try_read`](Self::try_read) for it.
 ///
-/// A guard that is leaked reads, or writes, for ever. There is no poisoning, as in `parking_lot`:
-/// after a panic of a writer the value is as it was left. Not for signal handlers, except
-/// `try_read`.
+/// A leaked guard holds the lock forever. There is no poisoning, as in `parking_lot`: if a writer
+/// panics, the value stays as the writer left it. Not for signal handlers, except `try_read`.
 ///
 /// # Cost
-/// About a hundred bytes, and 16 for each CPU once it has been used 64 times. Waiting is asleep,
-/// after a few looks. Source: the local-global locks of Linux, and percpu-rwsem, from which
-/// stopping and the grace period are.
+/// About a hundred bytes, and 16 bytes for each CPU once it has been used 64 times. A thread that
+/// waits checks a few times, then sleeps. Source: the local-global locks of Linux, and
+/// percpu-rwsem, from which stopping readers and the grace period are taken.
 pub struct LocalGlobalLock<T: ?Sized> {
     readers: Folding<2>,
     /// Changes when the last reader finds a writer waiting.
@@ -100,7 +100,7 @@ unsafe impl<T: ?Sized + Send + Sync> Sync for LocalGlobalLock<T> {}
 
 impl<T> LocalGlobalLock<T> {
     const_unless_loom! {
-        /// A lock around a value.
+        /// Creates a lock around a value.
         pub fn new(value: T) -> Self {
             let turns =
                 Turns { writers_came: 0, writers_left: 0, readers_waiting: 0, read_turns: 0 };
@@ -115,19 +115,19 @@ impl<T> LocalGlobalLock<T> {
         }
     }
 
-    /// The value.
+    /// Returns the value.
     pub fn into_inner(self) -> T {
         self.value.into_inner()
     }
 }
 
 impl<T: ?Sized> LocalGlobalLock<T> {
-    /// The value, of which no other thread knows.
+    /// Borrows the value. The lock is borrowed exclusively, so no other thread uses it.
     pub fn get_mut(&mut self) -> &mut T {
         self.value.get_mut()
     }
 
-    /// Reads, as soon as no thread writes or waits to.
+    /// Takes the lock for reading. Waits while a thread writes or waits to write.
     #[inline]
     pub fn read(&self) -> LocalGlobalReadGuard<'_, T> {
         if !self.readers.add(1) {
@@ -136,7 +136,7 @@ impl<T: ?Sized> LocalGlobalLock<T> {
         self.reading()
     }
 
-    /// Reads, unless somebody writes or waits to.
+    /// Takes the lock for reading, unless a thread writes or waits to write.
     #[must_use = "the lock is let go when the guard is dropped"]
     #[inline]
     pub fn try_read(&self) -> Option<LocalGlobalReadGuard<'_, T>> {
@@ -191,7 +191,7 @@ impl<T: ?Sized> LocalGlobalLock<T> {
         }
     }
 
-    /// Writes, alone.
+    /// Takes the lock for writing. Waits for all readers and other writers.
     pub fn write(&self) -> LocalGlobalWriteGuard<'_, T> {
         let mut turns = sync::lock(&self.turns);
         let number = turns.writers_came;
@@ -208,8 +208,8 @@ impl<T: ?Sized> LocalGlobalLock<T> {
         LocalGlobalWriteGuard { lock: self }
     }
 
-    /// Writes, unless somebody reads or writes, or waits to write. Even then readers that come
-    /// meanwhile wait for some microseconds.
+    /// Takes the lock for writing, unless a thread reads, writes, or waits to write. Even if it
+    /// fails, readers that arrive meanwhile wait for some microseconds.
     #[must_use = "the lock is let go when the guard is dropped"]
     pub fn try_write(&self) -> Option<LocalGlobalWriteGuard<'_, T>> {
         // It may be torn; then somebody has read in this moment.
@@ -300,7 +300,7 @@ where
     }
 }
 
-/// Somebody reads, until it is dropped, on whatever thread.
+/// Holds a [`LocalGlobalLock`] for reading until it is dropped, on any thread.
 #[must_use = "the lock is let go when the guard is dropped"]
 pub struct LocalGlobalReadGuard<'l, T: ?Sized> {
     lock: &'l LocalGlobalLock<T>,
@@ -330,7 +330,7 @@ impl<T: ?Sized> Drop for LocalGlobalReadGuard<'_, T> {
 
 shown_as_target!(impl<T: ?Sized + fmt::Debug> fmt::Debug for LocalGlobalReadGuard<'_, T>);
 
-/// Somebody writes, until it is dropped, on whatever thread.
+/// Holds a [`LocalGlobalLock`] for writing until it is dropped, on any thread.
 #[must_use = "the lock is let go when the guard is dropped"]
 pub struct LocalGlobalWriteGuard<'l, T: ?Sized> {
     lock: &'l LocalGlobalLock<T>,

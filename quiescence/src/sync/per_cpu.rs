@@ -11,10 +11,10 @@ struct Apart<T>(T);
 
 /// A `T` for each CPU of the machine, so that threads on different CPUs do not disturb each other.
 ///
-/// A thread may be moved to another CPU at any time, so the `T` that [`here`](Self::here) gives may
-/// be used by several threads at once: what changes in it is an atomic or a lock, though one that
-/// hardly ever meets another thread. For counting use [`Counter`](super::Counter), which needs no
-/// atomic instruction.
+/// A thread may be moved to another CPU at any time, so several threads may use the `T` that
+/// [`here`](Self::here) returns at once. What changes in it must be an atomic or a lock, which is
+/// hardly ever contended. For counting use [`Counter`](super::Counter), which needs no atomic
+/// instruction.
 ///
 /// ```
 /// use std::sync::Mutex;
@@ -26,46 +26,45 @@ struct Apart<T>(T);
 /// ```
 ///
 /// # Cost
-/// 128 bytes a CPU at least, and [`here`](Self::here) some nanoseconds. Threads beyond the CPUs
-/// that were counted at first (a machine that has got more since) share those.
+/// At least 128 bytes per CPU; [`here`](Self::here) takes some nanoseconds. CPUs that the machine
+/// gains later share the values of the first ones.
 pub struct PerCpu<T> {
     slots: Box<[Apart<T>]>,
 }
 
 impl<T> PerCpu<T> {
-    /// Calls `make` for each CPU, with its number.
+    /// Creates one value per CPU: calls `make` with the number of each CPU.
     pub fn new(mut make: impl FnMut(usize) -> T) -> Self {
         let make = |cpu| Apart(user_code::run(Site::Make, || make(cpu)));
         Self { slots: (0..percpu::slots()).map(make).collect() }
     }
 
-    /// The one of the CPU that the caller was on a moment ago.
+    /// Returns the value of the CPU that the caller was running on a moment ago.
     ///
-    /// Costs a call of `sched_getcpu(3)`, which on Linux is no system call as a rule, and a
-    /// division.
+    /// Costs a division and a call of `sched_getcpu(3)`, which on Linux is usually no system call.
     #[inline]
     pub fn here(&self) -> &T {
         &self.slots[percpu::slot()].0
     }
 
-    /// The one of that CPU, by its number as the system has it; none from [`len`](Self::len) on.
+    /// Returns the value of a CPU, by the system's CPU number; `None` from [`len`](Self::len) on.
     pub fn get(&self, cpu: usize) -> Option<&T> {
         self.slots.get(cpu).map(|slot| &slot.0)
     }
 
-    /// How many there are.
+    /// The number of values.
     // There is always one, so `is_empty` would be no question.
     #[expect(clippy::len_without_is_empty)]
     pub fn len(&self) -> usize {
         self.slots.len()
     }
 
-    /// All of them, in the order of their CPUs.
+    /// All values, in the order of their CPUs.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &T> + DoubleEndedIterator {
         self.slots.iter().map(|slot| &slot.0)
     }
 
-    /// All of them, to be changed.
+    /// All values, mutably.
     pub fn iter_mut(&mut self) -> impl ExactSizeIterator<Item = &mut T> + DoubleEndedIterator {
         self.slots.iter_mut().map(|slot| &mut slot.0)
     }

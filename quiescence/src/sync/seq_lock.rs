@@ -35,21 +35,22 @@ use crate::os::user_code::{self, Site};
 /// How often a reader tries again before it takes the writers' lock.
 const RETRIES: u32 = 64;
 
-/// A value of a few words that many threads read whole, and that is written often: a sequence lock.
+/// A value of a few words that many threads read as a whole and that is written often: a sequence
+/// lock.
 ///
 /// [`read`](Self::read) copies the value between two loads of a sequence number, and writes nothing
-/// to memory; a writer makes the number odd, writes, and makes it even. No allocation, no system
-/// call: so a write takes nanoseconds, where one of a [`Snapshot`](crate::cell::Snapshot) takes a
-/// `membarrier(2)`. The price is that readers wait for writers, even for one that is preempted in
-/// the middle of a copy.
+/// to memory; a writer makes the number odd, writes, and makes it even again. There is no
+/// allocation and no system call, so a write takes nanoseconds; a
+/// [`Snapshot`](crate::cell::Snapshot) needs a `membarrier(2)` for it. In return readers wait for
+/// writers, even for one that is preempted in the middle of a copy.
 ///
 /// | | [`Snapshot`](crate::cell::Snapshot) | [`SeqLock`] | [`Latch`](super::Latch) |
 /// |---|---|---|---|
-/// | read | wait-free | waits for writers | wait-free |
-/// | read, in a signal handler | yes | [`try_read`](Self::try_read) only | yes |
-/// | write | a system call | a locked instruction | three of them, two copies |
-/// | a writer waits for | other updaters | other writers | the same, and a reader here and there |
-/// | `T` | any `Copy` type, up to 8 KiB | no padding, of any size | no padding, of any size |
+/// | a read | wait-free | waits for writers | wait-free |
+/// | a read in a signal handler | yes | [`try_read`](Self::try_read) only | yes |
+/// | a write | a system call | a locked instruction | three locked instructions, two copies |
+/// | a writer waits for | other updaters | other writers | other writers, occasionally readers |
+/// | `T` | any `Copy` type, up to 8 KiB | no padding, any size | no padding, any size |
 ///
 /// ```
 /// use quiescence::sync::SeqLock;
@@ -62,8 +63,8 @@ const RETRIES: u32 = 64;
 ///
 /// # Which types
 /// The value is read and written in words, each of them atomic, so that there is no data race. A
-/// byte of padding has no value that a word could have; so `T` must have none, which
-/// [`NoUninit`] says: numbers, arrays of them, and structs that derive it.
+/// padding byte has no defined value that a word could hold. So `T` must have no padding, which
+/// [`NoUninit`] asserts: numbers, arrays of them, and structs that derive it.
 ///
 /// ```
 /// # // As the derive of `bytemuck` writes it.
@@ -80,24 +81,25 @@ const RETRIES: u32 = 64;
 /// ```
 ///
 /// # Waiting
-/// A reader that meets a writer tries again, 64 times; then it takes the writers' lock, for the
-/// time of a copy, without disturbing other readers: so each read ends however often others write.
-/// The lock is taken in turns by those who wait asleep, and each of them is passed only until it
-/// has been woken once in vain. [`try_read`](Self::try_read) is wait-free and may fail.
+/// A reader that meets a writer retries, 64 times. Then it takes the writers' lock for the duration
+/// of one copy, without disturbing other readers; so each read ends, however often others write.
+/// Threads that sleep on the lock take turns, and each can be overtaken only until it has been
+/// woken once in vain. [`try_read`](Self::try_read) is wait-free and may fail.
 ///
-/// A writer waits for other writers, and for what [`update`](Self::update) and
-/// [`lock`](Self::lock) do in between; readers go on meanwhile: the sequence is odd only while the
-/// words are written. A guard that is leaked keeps writers, and unlucky readers, out for ever.
+/// A writer waits for other writers, including the time spent in the closure of
+/// [`update`](Self::update) and under a guard of [`lock`](Self::lock). Readers continue during that
+/// time: the sequence is odd only while the words are written. A leaked guard blocks writers, and
+/// unlucky readers, forever.
 ///
 /// # Signal handlers and `fork`
-/// A handler that may have interrupted a writer may call `try_read` only. In a child made by `fork`
-/// while another thread wrote, the lock stays held, and reads may wait for ever, as with the locks
-/// of the standard library.
+/// A handler that may have interrupted a writer may call only `try_read`. In a child made by `fork`
+/// while another thread was writing, the lock stays held, and reads may wait forever, as with the
+/// locks of the standard library.
 ///
 /// # Cost
 /// A read is two loads of the number and one of each word. A write is one locked instruction and a
-/// store of each word. 24 bytes beside the value, aligned to a cache line: number, lock and a value
-/// of up to 40 bytes are one line, which a writer takes from its readers once for each write.
+/// store of each word. It takes 24 bytes in addition to the value, aligned to a cache line: number,
+/// lock and a value of up to 40 bytes share one line, which moves to the writer once per write.
 ///
 /// Source of the idea: the kernel's `seqlock_t`, by Stephen Hemminger and Andrea Arcangeli; its
 /// orderings in C11: Hans-J. Boehm, "Can seqlocks get along with programming language memory
@@ -116,21 +118,21 @@ unsafe impl<T: NoUninit + Send> Sync for SeqLock<T> {}
 
 impl<T: NoUninit> SeqLock<T> {
     const_unless_loom! {
-        /// A lock around a value.
+        /// Creates a sequence lock around a value.
         pub fn new(value: T) -> Self {
             Self { writers: Writers::new(), words: Words::new(value) }
         }
     }
 
-    /// The value that is there now. See [Waiting](Self#waiting).
+    /// Returns the current value. See [Waiting](Self#waiting).
     #[inline]
     pub fn read(&self) -> T {
         self.try_read().unwrap_or_else(|| Words::by_words(self.read_slow()))
     }
 
-    /// The value, unless a thread writes.
+    /// Returns the value, unless a thread is writing.
     ///
-    /// Wait-free; for signal handlers too.
+    /// Wait-free, also in signal handlers.
     #[inline]
     pub fn try_read(&self) -> Option<T> {
         let sequence = &self.writers.word;
@@ -186,11 +188,12 @@ impl<T: NoUninit> SeqLock<T> {
         self.words.store(value);
     }
 
-    /// Replaces the value by what `f` makes of it, and gives the old one.
+    /// Replaces the value by the result of `f`, called with the current value, and returns the old
+    /// one.
     ///
     /// Blocks while another thread writes. `f` runs once, with the writers' lock held, and must not
-    /// write here itself: it would wait for ever. Readers are not held up by it. A panic of `f`
-    /// changes nothing.
+    /// write to this lock: it would deadlock. Readers are not delayed by it. If `f` panics, nothing
+    /// has changed.
     #[inline]
     pub fn update(&self, f: impl FnOnce(T) -> T) -> T {
         let mut guard = self.lock();
@@ -199,17 +202,17 @@ impl<T: NoUninit> SeqLock<T> {
         old
     }
 
-    /// Keeps other writers out, until the guard is dropped. Readers go on.
+    /// Excludes other writers until the guard is dropped. Readers continue.
     #[inline]
     pub fn lock(&self) -> SeqLockGuard<'_, T> {
         self.writers.take(LOCKED);
         SeqLockGuard { lock: self, value: PhantomData }
     }
 
-    /// The value, to be changed in place: the thread that has `&mut` has no readers.
+    /// Borrows the value. The thread that has `&mut` has no readers.
     ///
     /// # Panics
-    /// If a writer has stopped half-way (which takes a `fork` during a write), or a guard was
+    /// If a writer has stopped half-way (which requires a `fork` during a write), or a guard was
     /// leaked.
     pub fn get_mut(&mut self) -> &mut T {
         assert!(!self.writers.is_held(), "a writer of the SeqLock has not come to its end");
@@ -217,7 +220,7 @@ impl<T: NoUninit> SeqLock<T> {
         unsafe { self.words.get_mut() }
     }
 
-    /// The value.
+    /// Returns the value.
     ///
     /// # Panics
     /// As [`get_mut`](Self::get_mut).
@@ -238,8 +241,8 @@ impl<T: NoUninit + fmt::Debug> fmt::Debug for SeqLock<T> {
     }
 }
 
-/// Keeps other writers of a [`SeqLock`] out, until it is dropped, on whatever thread. It derefs to
-/// the value.
+/// Excludes other writers of a [`SeqLock`] until it is dropped, on any thread. Dereferences to the
+/// value.
 #[must_use = "the lock is let go when the guard is dropped"]
 pub struct SeqLockGuard<'l, T: NoUninit> {
     lock: &'l SeqLock<T>,
@@ -248,7 +251,7 @@ pub struct SeqLockGuard<'l, T: NoUninit> {
 }
 
 impl<T: NoUninit> SeqLockGuard<'_, T> {
-    /// Replaces the value, for readers too.
+    /// Replaces the value; readers see it, too.
     #[inline]
     pub fn set(&mut self, value: T) {
         let SeqLock { writers, .. } = self.lock;

@@ -372,7 +372,7 @@ fn very_many_holdouts_are_counted() {
         let holdouts = &report.holdouts;
         assert_eq!((holdouts.len(), report.holdouts_unnamed), (64, 6));
         assert_eq!(holdouts[63].stack, Err(StackMissing::EnoughTaken));
-        assert!(report.to_string().contains("6 readers more"), "{report}");
+        assert!(report.to_string().contains("6 more readers"), "{report}");
         holdouts.iter().filter(|holdout| holdout.stack.is_ok()).count()
     };
     // On a machine that is busy a thread may not answer in time.

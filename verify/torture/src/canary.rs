@@ -83,7 +83,7 @@ impl Canary {
     pub(crate) fn expect(&self, context: &ThreadContext, what: &str, serial: u64) {
         let found = self.serial();
         context.expect(self.is_alive() && found == serial, FaultKind::Freed, what, || {
-            format!("object {serial:#x} was loaded, or held, and is dropped, or is {found:#x}")
+            format!("object {serial:#x} was dropped while loaded or held, or is {found:#x}")
         });
     }
 

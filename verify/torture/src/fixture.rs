@@ -249,7 +249,7 @@ pub(crate) fn close<K: DomainTag>(arena: &Arena<K>, context: &ThreadContext) {
     let waiting = arena.domain.statistics().callbacks_waiting();
     if waiting != 0 {
         context.ledger.fault(FaultKind::Count, arena.name, None, Some(Way::Barrier), || {
-            format!("{waiting} callbacks wait after a barrier that nobody queued anything after")
+            format!("{waiting} callbacks wait after a barrier, though none was queued since")
         });
     }
     let (in_use, published) = (arena.pool.in_use(), Arena::<K>::PUBLISHED);

@@ -1,4 +1,4 @@
-//! Torture: tries to catch the library freeing what is still read.
+//! Torture: tries to catch the library freeing memory that is still being read.
 //!
 //! A run has themes ([`themes`]). The first: readers of every kind look at blocks with an age
 //! ([`pool`]) while updaters replace them in every way there is, in five domains at once, with more
@@ -91,7 +91,7 @@ const SECONDS_MAX: u64 = 365 * 86_400;
 /// What the help says at its end.
 pub const HELP: &str = "\
 Tortures the library exactly as programs use it. A copy with hooks also delays
-threads where races live and removes steps: `cargo xtask mutants --copy -- RUN`
+threads where races hide and removes steps: `cargo xtask mutants --copy -- RUN`
 where RUN is `cargo run --release -p quiescence-torture -- [--mutant NAME]`.";
 
 /// The arguments of `rcu-torture`.
@@ -103,7 +103,7 @@ pub struct TortureArgs {
     /// How long, in minutes, instead of --seconds
     #[arg(long, value_name = "N", conflicts_with = "seconds", value_parser = up_to(SECONDS_MAX / 60))]
     minutes: Option<u64>,
-    /// Only these themes; by default all but forks
+    /// Run only these themes; by default all but forks
     #[arg(long, value_name = "THEME", value_delimiter = ',')]
     only: Vec<Theme>,
     /// Threads that read; by default more than there are CPUs
@@ -112,7 +112,7 @@ pub struct TortureArgs {
     /// Threads that update; by default more than there are CPUs
     #[arg(long, value_name = "N", value_parser = up_to(THREADS_MAX))]
     updaters: Option<u64>,
-    /// The seed of what threads draw; the system schedules as it likes
+    /// The seed of the random choices; scheduling is up to the system
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     /// The engine of the private domains: adaptive, poll, tick or token
@@ -121,7 +121,7 @@ pub struct TortureArgs {
     /// Remove this step, in a build with hooks; succeed if that is noticed
     #[arg(long, value_name = "NAME", conflicts_with = "list_mutants")]
     mutant: Option<String>,
-    /// Print the steps that can be removed, one name a line
+    /// Print the steps that can be removed, one name per line
     #[arg(long)]
     list_mutants: bool,
     /// Of a child process of a torture: ends with it
@@ -207,7 +207,7 @@ fn be_on(path: PerCpuPath) -> Result<(), Failure> {
         return Ok(());
     }
     if path == PerCpuPath::Restartable {
-        let message = "that step is one of restartable sequences, which this process has not";
+        let message = "that step is of restartable sequences, which this process does not have";
         return Err(Failure::Usage(message.to_owned()));
     }
     let cannot = |error| Failure::io("cannot begin anew", error);

@@ -15,7 +15,7 @@ use quiescence_torture::{HELP, TortureArgs, run};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 
-/// Tries to catch the library freeing what is still read.
+/// Tries to catch the library freeing memory that is still being read.
 #[derive(Debug, Parser)]
 #[command(name = "rcu-torture", version, after_help = HELP)]
 struct Cli {

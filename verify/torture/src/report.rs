@@ -148,7 +148,7 @@ impl Setup {
         }
         let patience = PATIENCE.as_secs();
         let time =
-            format!("{seconds} s; a thread without a sign of life for {patience} s is stuck");
+            format!("{seconds} s; a thread that makes no progress for {patience} s is stuck");
         output.entry("time", &time)?;
         if let Some(mutant) = self.mutant {
             output.entry("removed", &format!("{mutant}: the run ends when that is noticed"))?;
@@ -234,7 +234,7 @@ impl<'a> Report<'a> {
         }
         let mut done = self.deferred.iter().filter(|deferred| deferred.count != 0).peekable();
         if done.peek().is_some() {
-            print_counts(output, "What else was done", ["what", "times"], done)?;
+            print_counts(output, "Other operations", ["what", "times"], done)?;
         }
         output.heading("Verdict")?;
         if self.weak {
@@ -269,7 +269,7 @@ impl<'a> Report<'a> {
     }
 
     fn print_domains(&self, output: &Screen) -> io::Result<()> {
-        output.heading("What the domains did")?;
+        output.heading("Statistics of the domains")?;
         let Some(domains) = &self.domains else {
             return output.line("unknown: a lock that the counts need is stuck");
         };

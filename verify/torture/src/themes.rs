@@ -7,19 +7,19 @@ use clap::ValueEnum;
 pub(crate) enum Theme {
     /// Readers and updaters of every kind; blocks with an age
     Readers,
-    /// Callbacks as fast as they can be queued, in every shape
+    /// Callbacks queued as fast as possible, in every form
     Floods,
-    /// Domains that have room for a few objects, or for 1 MiB
+    /// Domains with room for only a few objects, or 1 MiB
     Limits,
-    /// What no thread attends to any more is freed in time
+    /// Deferred memory is freed in time without further calls
     Quiet,
-    /// Readers that block, and of low priority
+    /// Readers that block, and readers of low priority
     Stalls,
-    /// Threads that live for a moment
+    /// Threads that live only for a moment
     Churn,
     /// Child processes: stopped and continued; one forks
     Processes,
-    /// Sleepable domains: sections that move, also in tasks
+    /// Sleepable domains: sections across threads and tasks
     Sleepable,
     /// Restartable reads: Snapshot
     RseqRead,
@@ -29,17 +29,17 @@ pub(crate) enum Theme {
     Hazards,
     /// Cells with exact counts: ExactCell
     Exact,
-    /// Atomic pointers with tags, and guards: quiescence::epoch
+    /// Tagged atomic pointers and guards: quiescence::epoch
     Epoch,
     /// Per-CPU tools: counters, BigRef, LocalGlobalLock
     Tools,
     /// Lists, queues and stacks of values
     Lists,
-    /// Id tables: ids, marks, and indexes that are used again
+    /// Id tables: ids, marks, and reused indexes
     Ids,
-    /// Maps: every operation; their histories are checked
+    /// Maps: every operation; the histories are checked
     Maps,
-    /// Forks in a storm; in a child process unless asked for
+    /// Storms of forks; in a child process unless asked for
     Forks,
 }
 

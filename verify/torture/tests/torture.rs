@@ -205,7 +205,7 @@ const MOVED: [&str; 2] = ["thread moved to other CPUs", "signal to a thread"];
 fn sleeps(per_cpu: &str) {
     let operations = [
         "small domain that grew",
-        "grace period beside a section of another domain",
+        "grace period during a section of another domain",
         "future dropped half-way",
     ];
     let report = does(per_cpu, "sleepable", 2, &[&MOVED[..], &operations].concat());

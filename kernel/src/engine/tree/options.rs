@@ -13,7 +13,7 @@
 //! | holdouts are asked for help | v2 after HZ / 20 (so v1); else never | after HZ / 10 or more |
 //! | all of them are, from so many callbacks on | never | 20,000 (`qovld`, 2019) |
 
-/// How a grace period gets at CPUs that pass no quiescent state by themselves.
+/// How a grace period deals with CPUs that pass no quiescent state by themselves.
 ///
 /// All variants take context switches, ticks in user mode or idle, and extended quiescent states
 /// that the forcing scan finds. They differ in what `cond_resched()` does, and in what the scan
@@ -23,16 +23,16 @@
 pub enum Variant {
     /// Linux 3.15: `cond_resched()` does nothing for the grace period.
     V3_15,
-    /// 3.16-rc: `cond_resched()` counts its calls, each CPU its own; the last of every
-    /// `period` is a quiescent state.
+    /// 3.16-rc: `cond_resched()` counts its calls on each CPU; every `period`-th call is a
+    /// quiescent state.
     V0 {
-        /// Calls to a quiescent state. 256 as released; 0 counts as 1.
+        /// The number of calls per quiescent state. 256 as released; 0 counts as 1.
         period: u32,
     },
     /// The first remedy: `cond_resched()` tests a flag, which the scan sets on holdouts of a grace
     /// period that has reached this age.
     V1 {
-        /// The age from which on holdouts are flagged.
+        /// The age from which holdouts are flagged, in jiffies.
         flag_after_jiffies: u32,
     },
     /// The remedy that was merged: `cond_resched()` tests nothing again; holdouts of a grace
@@ -42,10 +42,11 @@ pub enum Variant {
         /// `jiffies_till_sched_qs`.
         sched_qs_jiffies: u32,
     },
-    /// What became of it. Older than [`Options::sched_qs_jiffies`]: `cond_resched()`, the scheduler
-    /// and the tick are asked for help; older than twice that, or callbacks piling up somewhere:
-    /// the help is to be an extended quiescent state, which the next scan finds. Tickless holdouts
-    /// are interrupted once in three times that; past half the stall time all are, once in that.
+    /// Today's kernel. Once the grace period is older than [`Options::sched_qs_jiffies`],
+    /// `cond_resched()`, the scheduler and the tick are asked for help. Once it is twice as old, or
+    /// if callbacks pile up somewhere, they must help by an extended quiescent state, which the
+    /// next scan finds. Tickless holdouts are interrupted once per three times that age; after half
+    /// the stall time all holdouts are, once per that time.
     Today,
 }
 
@@ -65,8 +66,8 @@ impl Variant {
         Self::V2 { sched_qs_jiffies: at_least_one(hz / 20) }
     }
 
-    /// What a pass takes of the ready callbacks, as [`Options::ready_shift`] says it: the kernels
-    /// of 2014 had no such part.
+    /// The part of the ready callbacks that a pass takes, as [`Options::ready_shift`] defines it:
+    /// the kernels of 2014 had no such part.
     const fn ready_shift(self) -> u32 {
         match self {
             Self::V3_15 | Self::V0 { .. } | Self::V1 { .. } | Self::V2 { .. } => NO_PART,

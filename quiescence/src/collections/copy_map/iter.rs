@@ -85,7 +85,7 @@ mod parallel {
     use crate::collections::parts::{Parts, parts};
     use crate::sync::NoUninit;
 
-    /// The pairs of a map, gone over by several threads: of `&CopyMap`.
+    /// The pairs of a map, visited by several threads: the parallel iterator of `&CopyMap`.
     pub type ParIter<'m, K, V, S> = Parts<Iter<'m, K, V, S>>;
 
     impl<'m, K, V, S> IntoParallelIterator for &'m CopyMap<K, V, S>

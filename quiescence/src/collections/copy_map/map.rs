@@ -11,14 +11,14 @@ use crate::os::user_code::{self, Site};
 use crate::reclaim::weigh::Weigh;
 use crate::sync::NoUninit;
 
-/// A concurrent hash map of small pairs that are copied. A look-up gives a copy, and needs no
-/// section; what is replaced or removed is written over, and waits for no reader.
+/// A concurrent hash map of small pairs that are copied. A look-up returns a copy and needs no
+/// section. Replaced and removed pairs are overwritten, which waits for no reader.
 ///
 /// ```
 /// use quiescence::collections::CopyMap;
 /// use std::thread;
 ///
-/// // What an article costs, and how many there are.
+/// // The price of an article, and how many are in stock.
 /// let articles = CopyMap::from([(80_u32, [250_u32, 40])]);
 /// let sell = || articles.update(&80, |[price, left]| [price, left - 1]);
 /// thread::scope(|scope| {
@@ -32,19 +32,19 @@ use crate::sync::NoUninit;
 /// # This map or [`HashMap`](crate::collections::HashMap)
 /// | | `CopyMap` | `HashMap` |
 /// |---|---|---|
-/// | a look-up gives | a copy | a reference, as long as a section |
-/// | key and value | `Copy`, no padding, 48 bytes together at most | any |
+/// | a look-up returns | a copy | a reference, valid for the section |
+/// | key and value | `Copy`, no padding, at most 48 bytes together | any |
 /// | a look-up waits | for an update of the same bucket | never |
-/// | what is replaced | is written over | waits for a grace period, within the domain's limit |
+/// | a replaced value | is overwritten | waits for a grace period, within the domain's limit |
 /// | memory of tables | is kept | is freed after a grace period |
 ///
-/// For counters take values that change in place, as in a `HashMap<K, AtomicU64>`: to count is to
-/// look up then.
+/// For counters use values that change in place, as in a `HashMap<K, AtomicU64>`: counting is then
+/// a look-up.
 ///
 /// # Which types
-/// Pairs are read and written in words, while other threads change them; so they have no byte
-/// without a value, which [`NoUninit`] says: see [`SeqLock`](crate::sync::SeqLock#which-types). No
-/// torn pair is ever seen, also not by `Eq` of keys.
+/// Pairs are read and written in words while other threads change them. So they must have no
+/// padding bytes, which [`NoUninit`] asserts: see [`SeqLock`](crate::sync::SeqLock#which-types). No
+/// torn pair is ever visible, not even to `Eq` of keys.
 ///
 /// ```compile_fail,E0080
 /// // Together more than 48 bytes.
@@ -55,92 +55,94 @@ use crate::sync::NoUninit;
 /// ```
 ///
 /// # Waiting
-/// An update locks its bucket for some ten instructions, and more if that has overflow buckets: an
-/// insertion or removal goes to the last one. While the table grows or shrinks it locks some other
-/// buckets, one or two at a time, for the time of two copies. If another thread has the bucket of
-/// its key locked, it waits for that, and so does a look-up; for no other bucket. **A thread that
-/// is descheduled there holds up all look-ups and updates of this bucket, some pairs, until it runs
-/// again:** they spin for a moment, give away their CPUs some times, and then nap, for 200 µs at a
-/// time. A thread of a real-time priority must not share a map with those that it keeps from
-/// running.
+/// An update locks its bucket for some ten instructions, or more if the bucket has overflow
+/// buckets: an insertion or removal walks to the last one. While the table grows or shrinks, an
+/// update also locks some other buckets, one or two at a time, for the duration of two copies. If
+/// another thread has locked the bucket of its key, an update or a look-up waits for it; neither
+/// waits for any other bucket. **A thread that is descheduled while it holds the lock delays all
+/// look-ups and updates of this bucket, which has a few pairs, until it runs again:** they spin for
+/// a moment, yield their CPUs several times, and then nap, for 200 µs at a time. A real-time thread
+/// must not share a map with threads that it can keep from running.
 ///
-/// Look-ups that find their bucket changed 64 times take the lock, for the time of a copy; so each
-/// ends, if its turn comes: the lock knows no order. An update that finds its bucket changed begins
-/// again: another one has succeeded, or a look-up has had the lock, or a move.
+/// A look-up that has found its bucket changed 64 times takes the lock for the duration of a copy.
+/// So each look-up ends once it gets the lock, which is not granted in any order. An update that
+/// finds its bucket changed retries: another update has succeeded, or a look-up or a move has held
+/// the lock.
 ///
 /// [`reserve`](Self::reserve), [`extend`](Self::extend), [`shrink_to`](Self::shrink_to) and
-/// [`shrink_to_fit`](Self::shrink_to_fit) wait until all buckets have moved: so for **each** thread
-/// that has a bucket locked or is moving one, also if it was descheduled there. Updates of values
-/// do not keep a bucket from moving; keys that come and go in it each time that the mover calls
-/// `Hash` of its keys may. The update that moves the last bucket gives back the pages of the old
-/// table, which for GiBs takes tens of milliseconds; those four wait for that, too.
+/// [`shrink_to_fit`](Self::shrink_to_fit) wait until all buckets have moved. So they wait for
+/// **every** thread that has locked a bucket or is moving one, even if it was descheduled there.
+/// Updates of values do not prevent a bucket from moving. Keys that are inserted into and removed
+/// from it each time the mover calls `Hash` of its keys may. The update that moves the last bucket
+/// returns the pages of the old table, which for GiBs takes tens of milliseconds; those four
+/// methods wait for that, too.
 ///
-/// A table that begins to grow or shrink, and overflow buckets that come or go, take a mutex of the
-/// map, under which memory is allocated: **a global allocator must not use a `CopyMap`.**
+/// Starting to grow or shrink the table, and adding or removing overflow buckets, takes a mutex of
+/// the map, under which memory is allocated: **a global allocator must not use a `CopyMap`.**
 ///
-/// Functions of the user's, `Hash` and `Eq` of keys among them, are called under no lock, and may
-/// use the map; but an update never ends whose functions change its bucket each time. If one of
-/// them panics, the pair has not changed, nor have those that come after it in `retain`, `clear`
-/// and `extend`. `Hash` of keys in the map is called by updates while a table moves, by iterators,
-/// and so by `retain`, `clear`, `==`, `Debug` and `Serialize`; if it panics, so do they, and the
-/// iterator leaves out some pairs.
+/// User code, including `Hash` and `Eq` of keys, is called under no lock, and may use the map. But
+/// an update never ends if the functions it calls change its bucket each time. If one of them
+/// panics, the pair has not changed, nor have the pairs that follow it in `retain`, `clear` and
+/// `extend`. `Hash` of keys in the map is called by updates while a table moves, by iterators, and
+/// so by `retain`, `clear`, `==`, `Debug` and `Serialize`. If it panics, so do they, and the
+/// iterator skips some pairs.
 ///
-/// A signal handler must not use a map whose update or look-up it may have interrupted, nor one
-/// that any thread may be updating: a look-up may allocate then. In a child
-/// made by `fork` while another thread had a bucket locked, that bucket stays locked; and so do the
-/// lists of tables and overflow buckets, if they were. A move that such a thread had a part in may
-/// never end there: then the map works on, but its table does not grow any more, and
+/// A signal handler must not use a map if it may have interrupted an update or look-up of it, or if
+/// any thread may be updating it: a look-up may then allocate. In a child made by `fork` while
+/// another thread held the lock of a bucket, that bucket stays locked; so do the lists of tables
+/// and overflow buckets, if they were locked. A move in which such a thread took part may never end
+/// there. Then the map continues to work, but its table does not grow any more, and
 /// [`reserve`](Self::reserve), [`extend`](Self::extend), [`shrink_to`](Self::shrink_to) and
 /// [`shrink_to_fit`](Self::shrink_to_fit) may never return.
 ///
 /// # Memory
-/// A table has 64 bytes for each five pairs of up to 8 bytes, and 128 bytes for six pairs of 16,
-/// four of 24, three of 32, two of more. It grows to twice its size when a bucket is full, and
-/// eleven in sixteen of its slots are in use; each update meanwhile moves four buckets. A move ends
-/// with updates only: if there are none any more, look-ups are somewhat slower, until
-/// [`shrink_to_fit`](Self::shrink_to_fit) ends it. No table shrinks by itself. Pairs for which a
-/// bucket has no slot are in overflow buckets of the same size, as many as they need. **What was
-/// allocated is kept until the map is dropped**, and used again: overflow buckets, and the tables
-/// of sizes that the map has had, which together are less than twice the largest. The pages
-/// of such a table are given back to the system if it has 64 KiB or more (on Linux).
+/// A table takes 64 bytes for each five pairs of up to 8 bytes. Larger pairs take 128 bytes for six
+/// pairs of 16 bytes, four of 24, three of 32, or two of more. It grows to twice its size when a
+/// bucket is full and eleven in sixteen of its slots are in use; meanwhile each update moves four
+/// buckets. Only updates complete a move: if there are no more updates, look-ups are somewhat
+/// slower until [`shrink_to_fit`](Self::shrink_to_fit) completes it. No table shrinks by itself.
+/// Pairs for which a bucket has no slot are in overflow buckets of the same size, as many as they
+/// need. **Allocated memory is kept until the map is dropped**, and reused: overflow buckets, and
+/// the tables of sizes that the map has had, which together are less than twice the largest. The
+/// pages of such a table are returned to the system if it has 64 KiB or more (on Linux).
 ///
 /// # Hashing
 /// As [`HashMap`](crate::collections::HashMap#hashing).
 ///
 /// # Cost
-/// A look-up is one cache miss in a large map, of one line or two side by side, and one more for
-/// each overflow bucket that it searches: before its table grows, some one bucket in eight has one.
-/// It writes nothing. An update is that and one locked instruction. Neither allocates, but an
-/// update that needs an overflow bucket, gives one back, or moves buckets; and a look-up whose
-/// bucket has changed 32 times.
+/// In a large map, a look-up costs one cache miss, of one line or two adjacent ones, and one more
+/// for each overflow bucket that it searches; shortly before its table grows, about one bucket in
+/// eight has one. A look-up writes nothing. An update costs that and one locked instruction.
+/// Neither allocates, except for an update that adds an overflow bucket, removes one, or moves
+/// buckets, and a look-up whose bucket has changed 32 times.
 pub struct CopyMap<K, V, S = RandomState> {
     pub(super) tables: Tables<K, V>,
     hasher: S,
 }
 
 impl<K: NoUninit, V: NoUninit> CopyMap<K, V> {
-    /// An empty map.
+    /// Creates an empty map.
     pub fn new() -> Self {
         Self::with_capacity(0)
     }
 
-    /// An empty map with room for so many pairs.
+    /// Creates an empty map with room for `capacity` pairs.
     ///
     /// # Panics
-    /// If so many are more than the address space has room for. If they are not, but the system has
-    /// not so much memory, the process aborts.
+    /// If the address space has no room for that many. If it has, but the system has too little
+    /// memory, the process aborts.
     pub fn with_capacity(capacity: usize) -> Self {
         Self::with_capacity_and_hasher(capacity, RandomState::new())
     }
 }
 
 impl<K: NoUninit, V: NoUninit, S> CopyMap<K, V, S> {
-    /// An empty map with another hasher.
+    /// Creates an empty map with another hasher.
     pub fn with_hasher(hasher: S) -> Self {
         Self::with_capacity_and_hasher(0, hasher)
     }
 
-    /// An empty map with room for so many pairs, and with another hasher.
+    /// Creates an empty map with another hasher and room for `capacity` pairs.
     ///
     /// # Panics
     /// As [`with_capacity`](Self::with_capacity).
@@ -148,18 +150,19 @@ impl<K: NoUninit, V: NoUninit, S> CopyMap<K, V, S> {
         Self { tables: Tables::new(capacity), hasher }
     }
 
-    /// How many pairs the map has: exact if it is not changed meanwhile, and if it is, a number
-    /// that leaves out some changes of that time. Looks at a word of each CPU.
+    /// The number of pairs. Exact unless the map is changed during the call; otherwise it may miss
+    /// some of those changes. Loads one word per CPU.
     pub fn len(&self) -> usize {
         self.tables.len()
     }
 
-    /// Whether it has none, as [`len`](Self::len) says.
+    /// Whether the map has no pairs, as [`len`](Self::len) counts.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many pairs it can have before its table grows; and as many more until a bucket is full.
+    /// The number of pairs that fit before the table grows; after that, it grows as soon as a
+    /// bucket is full.
     pub fn capacity(&self) -> usize {
         Tables::<K, V>::most(self.tables.buckets())
     }
@@ -179,7 +182,7 @@ impl<K: NoUninit + Hash, V: NoUninit, S: BuildHasher> CopyMap<K, V, S> {
 
 /// # Reading
 impl<K: NoUninit + Hash + Eq, V: NoUninit, S: BuildHasher> CopyMap<K, V, S> {
-    /// A copy of the value of a key, as it is at one moment.
+    /// Returns a copy of the value of a key, as it is at one moment.
     ///
     /// ```
     /// let map = quiescence::collections::CopyMap::from([(1, 1.5), (2, 2.5)]);
@@ -193,7 +196,7 @@ impl<K: NoUninit + Hash + Eq, V: NoUninit, S: BuildHasher> CopyMap<K, V, S> {
         self.get_key_value(key).map(|(_, value)| value)
     }
 
-    /// The same, with the key that the map has.
+    /// Like [`get`](Self::get), with the key as it is in the map.
     #[inline]
     pub fn get_key_value<Q>(&self, key: &Q) -> Option<(K, V)>
     where
@@ -202,7 +205,7 @@ impl<K: NoUninit + Hash + Eq, V: NoUninit, S: BuildHasher> CopyMap<K, V, S> {
         self.tables.get(self.hash(key), |other| is_key(key, other))
     }
 
-    /// Whether a key is there.
+    /// Returns whether a key is present.
     #[inline]
     pub fn contains_key<Q>(&self, key: &Q) -> bool
     where
@@ -211,9 +214,10 @@ impl<K: NoUninit + Hash + Eq, V: NoUninit, S: BuildHasher> CopyMap<K, V, S> {
         self.get(key).is_some()
     }
 
-    /// Copies of all pairs, in no order. A pair that is there all the time is seen once; of those
-    /// that come or go meanwhile some are seen. No key is seen twice, unless its hash changes. A
-    /// value that is replaced is seen as one of both.
+    /// Iterates over copies of all pairs, in no order. A pair that is present all the time is
+    /// visited once; of pairs that are inserted or removed meanwhile, some are visited. No key is
+    /// visited twice, unless its hash changes. For a replaced value, either the old or the new one
+    /// is visited.
     ///
     /// ```
     /// let map = quiescence::collections::CopyMap::from([(1, 10), (2, 20)]);
@@ -226,12 +230,12 @@ impl<K: NoUninit + Hash + Eq, V: NoUninit, S: BuildHasher> CopyMap<K, V, S> {
         Iter::of(self, 0..mask + 1, mask)
     }
 
-    /// All keys: see [`iter`](Self::iter).
+    /// Iterates over all keys: see [`iter`](Self::iter).
     pub fn keys(&self) -> impl Iterator<Item = K> {
         self.iter().map(|(key, _)| key)
     }
 
-    /// All values: see [`iter`](Self::iter).
+    /// Iterates over all values: see [`iter`](Self::iter).
     pub fn values(&self) -> impl Iterator<Item = V> {
         self.iter().map(|(_, value)| value)
     }
@@ -253,7 +257,7 @@ impl<K: NoUninit + Hash + Eq, V: NoUninit, S: BuildHasher> CopyMap<K, V, S> {
         self.tables.change(self.hash(of), key, is_key, |key| self.hash(key), decide)
     }
 
-    /// Has the map have this value for this key. Returns the value that the key had before.
+    /// Inserts a key with its value, or replaces its value. Returns the previous value.
     ///
     /// ```
     /// let map = quiescence::collections::CopyMap::new();
@@ -272,13 +276,14 @@ impl<K: NoUninit + Hash + Eq, V: NoUninit, S: BuildHasher> CopyMap<K, V, S> {
         self.change(&key, Some(key), decide).map(drop)
     }
 
-    /// The value of a key; if it has none, `value`, which is inserted.
+    /// Returns the value of a key, after inserting `value` if it had none.
     pub fn get_or_insert(&self, key: K, value: V) -> V {
         self.add(key, value).err().unwrap_or(value)
     }
 
-    /// The value of a key; if it has none, what `make` returns, which is inserted. It is called
-    /// under no lock: if another thread inserts the key meanwhile, that one's value is given.
+    /// Returns the value of a key, after inserting the result of `make` if it had none. `make` is
+    /// called under no lock: if another thread inserts the key meanwhile, that thread's value is
+    /// returned.
     ///
     /// ```
     /// let map = quiescence::collections::CopyMap::new();
@@ -290,8 +295,7 @@ impl<K: NoUninit + Hash + Eq, V: NoUninit, S: BuildHasher> CopyMap<K, V, S> {
         self.get(&key).unwrap_or_else(insert)
     }
 
-    /// Has the map have this value for this key, unless the key is there. Returns whether it was
-    /// inserted.
+    /// Inserts a key with its value, unless the key is present. Returns whether it was inserted.
     ///
     /// ```
     /// let map = quiescence::collections::CopyMap::new();
@@ -317,7 +321,7 @@ impl<K: NoUninit + Hash + Eq, V: NoUninit, S: BuildHasher> CopyMap<K, V, S> {
         self.remove_entry(key).map(|(_, value)| value)
     }
 
-    /// The same, with the key that the map had.
+    /// Like [`remove`](Self::remove), with the key as it was in the map.
     #[inline]
     pub fn remove_entry<Q>(&self, key: &Q) -> Option<(K, V)>
     where
@@ -326,10 +330,10 @@ impl<K: NoUninit + Hash + Eq, V: NoUninit, S: BuildHasher> CopyMap<K, V, S> {
         self.change(key, None, |_| Operation::<V>::Remove).ok().flatten()
     }
 
-    /// Replaces the value of a key by `f` of it. Returns the new value, if the key was there. If
-    /// another update of the bucket comes in between, or another thread has had the bucket locked
-    /// to copy or move it, `f` is called again. It is called under no lock. If it panics nothing
-    /// has changed.
+    /// Replaces the value of a key by the result of `f`, called with the current value. Returns the
+    /// new value, if the key was present. If another update of the bucket comes first, or another
+    /// thread has locked the bucket to copy or move it, `f` is called again. It is called under no
+    /// lock. If it panics, nothing has changed.
     ///
     /// ```
     /// let map = quiescence::collections::CopyMap::from([(1, 10)]);
@@ -350,16 +354,16 @@ impl<K: NoUninit + Hash + Eq, V: NoUninit, S: BuildHasher> CopyMap<K, V, S> {
         decided.ok().and(new)
     }
 
-    /// Has `f` decide what is to become of a key, and does that, at one moment: nothing comes
-    /// between what `f` has seen and what it decides. If another update of the bucket does, or
-    /// another thread has had the bucket locked to copy or move it, `f` is called again, as often
-    /// as that happens. It is called under no lock, and may use the map. If it panics nothing has
-    /// changed.
+    /// Calls `f` to decide what to do with the entry of a key, and does it atomically: no other
+    /// update comes between what `f` has seen and what it decides. If another update of the bucket
+    /// comes first, or another thread has locked the bucket to copy or move it, `f` is called
+    /// again, as often as that happens. It is called under no lock, and may use the map. If it
+    /// panics, nothing has changed.
     ///
-    /// Returns the value before.
+    /// Returns the previous value.
     ///
     /// # Errors
-    /// What `f` has aborted with; nothing has changed.
+    /// The value with which `f` aborted; nothing has changed.
     ///
     /// ```
     /// use quiescence::collections::copy_map::{CopyMap, Operation};
@@ -383,9 +387,9 @@ impl<K: NoUninit + Hash + Eq, V: NoUninit, S: BuildHasher> CopyMap<K, V, S> {
         done.map(|old| old.map(|(_, value)| value))
     }
 
-    /// Removes the pairs that `keeps` returns `false` of: of those that are there all the time,
-    /// each one. One by one, and not at one moment. `keeps` is called under no lock, and more than
-    /// once for some.
+    /// Removes every pair for which `keeps` returns `false`, one after the other, not all at one
+    /// moment. A pair that is present during the whole call is certain to be visited. `keeps` is
+    /// called under no lock, and more than once for some pairs.
     ///
     /// ```
     /// let map: quiescence::collections::CopyMap<u32, u32> = (0..10).map(|n| (n, n)).collect();
@@ -406,15 +410,15 @@ impl<K: NoUninit + Hash + Eq, V: NoUninit, S: BuildHasher> CopyMap<K, V, S> {
         }
     }
 
-    /// Removes all pairs that are there all the time: see [`retain`](Self::retain). The table stays
-    /// as large as it is.
+    /// Removes every pair that is present during the whole call: see [`retain`](Self::retain). The
+    /// table keeps its size.
     pub fn clear(&self) {
         self.retain(|_, _| false);
     }
 
-    /// Inserts all of these, one by one. A map that is shared can be extended, too:
-    /// `(&map).extend(...)` is this. First [`reserve`](Self::reserve)s room for half as many as the
-    /// iterator says there are at least.
+    /// Inserts all `pairs`, one by one. `(&map).extend(...)` does the same, so a shared map can be
+    /// extended, too. First [`reserve`](Self::reserve)s room for half of the iterator's lower size
+    /// bound.
     ///
     /// # Panics
     /// As [`reserve`](Self::reserve).
@@ -427,21 +431,21 @@ impl<K: NoUninit + Hash + Eq, V: NoUninit, S: BuildHasher> CopyMap<K, V, S> {
         }
     }
 
-    /// Makes room for `additional` more pairs. If the table is too small all pairs move to a larger
-    /// one, while other updates go on. If another thread has the table shrink meanwhile, there may
-    /// be less room.
+    /// Makes room for `additional` more pairs. If the table is too small, all pairs move to a
+    /// larger one while other updates continue. If another thread shrinks the table meanwhile,
+    /// there may be less room.
     ///
     /// # Panics
-    /// As [`with_capacity`](Self::with_capacity), which may abort; or if `Hash` of a key does.
+    /// As [`with_capacity`](Self::with_capacity), which may abort; or if `Hash` of a key panics.
     pub fn reserve(&self, additional: usize) {
         let enough = Tables::<K, V>::buckets_for(self.len().saturating_add(additional));
         let larger = |buckets| (enough > buckets).then_some(enough);
         self.tables.resize(larger, |key| self.hash(key));
     }
 
-    /// Makes the table as small as its pairs, and at least `capacity` of them, allow. All pairs
-    /// move, by halves, while other updates go on. If another thread has the table grow meanwhile,
-    /// it may stay larger.
+    /// Shrinks the table as far as its pairs, or `capacity` if that is more, allow. All pairs move,
+    /// halving the table step by step, while other updates continue. If another thread makes the
+    /// table grow meanwhile, it may stay larger.
     ///
     /// ```
     /// let map: quiescence::collections::CopyMap<u64, u64> = (0..10_000).map(|n| (n, n)).collect();
@@ -458,8 +462,8 @@ impl<K: NoUninit + Hash + Eq, V: NoUninit, S: BuildHasher> CopyMap<K, V, S> {
         self.tables.resize(smaller, |key| self.hash(key));
     }
 
-    /// As [`shrink_to`](Self::shrink_to), for the pairs that it has. Ends a move that goes on, also
-    /// if the table is as small as it can be.
+    /// Like [`shrink_to`](Self::shrink_to), as far as the map's pairs allow. Completes a move in
+    /// progress, even if the table is already as small as possible.
     pub fn shrink_to_fit(&self) {
         self.tables.end_moves(|key| self.hash(key));
         self.shrink_to(0);

@@ -1,4 +1,4 @@
-//! How a map is made that is not as most are: [`Builder`].
+//! How a map is made with other than the default settings: [`Builder`].
 
 use std::fmt;
 use std::hash::RandomState;
@@ -31,27 +31,28 @@ where
     V: Send + Sync + 'static,
     D: DomainTag,
 {
-    /// Room for so many entries from the beginning.
+    /// Allocates room for `capacity` entries at once.
     pub fn capacity(self, capacity: usize) -> Self {
         Self { capacity, ..self }
     }
 
-    /// Another hasher.
+    /// Sets the hasher.
     pub fn hasher<T>(self, hasher: T) -> Builder<K, V, T, D> {
         let Self { capacity, domain, entries, .. } = self;
         Builder { capacity, hasher, domain, entries }
     }
 
-    /// Another domain: its guards protect what readers find, and its limit counts what is replaced.
+    /// Sets the domain: its guards protect what readers find, and its limit counts replaced
+    /// entries.
     pub fn domain<T: DomainTag>(self, domain: Domain<T>) -> Builder<K, V, S, T> {
         let Self { capacity, hasher, entries, .. } = self;
         Builder { capacity, hasher, domain, entries }
     }
 
-    /// The map.
+    /// Builds the map.
     ///
     /// # Panics
-    /// If the address space has no room for so many entries.
+    /// If the address space has no room for that many entries.
     pub fn build(self) -> HashMap<K, V, S, D>
     where
         K: Weigh,
@@ -61,8 +62,8 @@ where
         HashMap::make(capacity, hasher, domain, weight::<K, V>())
     }
 
-    /// The map, of types that do not implement [`Weigh`]: `weight` gives the bytes of an entry and
-    /// of all that it owns.
+    /// Builds the map for types that do not implement [`Weigh`]. `weight` returns the bytes of an
+    /// entry and of all that it owns.
     ///
     /// ```
     /// use quiescence::collections::HashMap;

@@ -27,16 +27,16 @@ where
     S: BuildHasher,
     D: DomainTag,
 {
-    /// Removes the entries that `keeps` returns `false` of: of those that are there all the time,
-    /// each one. One by one, and not at one moment. `keeps` is called under no lock, and again if
-    /// the entry is replaced meanwhile.
+    /// Removes every entry for which `keeps` returns `false`, one after the other, not all at one
+    /// moment. An entry that is present during the whole call is certain to be visited. `keeps` is
+    /// called under no lock, and again if the entry is replaced meanwhile.
     ///
-    /// What is removed is retired when 16 buckets have been gone over, or as many as 64 entries
-    /// were taken out of; in a section of the caller's one by one, so that one at most goes over
-    /// the domain's limit.
+    /// Removed entries are retired after every 16 buckets, or after as many buckets as 64 entries
+    /// were removed from. In a section of the caller's they are retired one by one, so that at most
+    /// one exceeds the domain's limit.
     ///
     /// # Panics
-    /// As [`insert`](Self::insert), for each entry; some have been removed then.
+    /// As [`insert`](Self::insert), for each entry; some may have been removed by then.
     ///
     /// ```
     /// let map: quiescence::collections::HashMap<u32, ()> = (0..10).map(|n| (n, ())).collect();
@@ -122,8 +122,8 @@ where
         }
     }
 
-    /// Removes all entries that are there all the time: see [`retain`](Self::retain). The table
-    /// stays as large as it is.
+    /// Removes every entry that is present during the whole call: see [`retain`](Self::retain). The
+    /// table keeps its size.
     ///
     /// # Panics
     /// As [`retain`](Self::retain).
@@ -132,8 +132,8 @@ where
         self.retain(|_, _| false);
     }
 
-    /// Inserts all of these, as [`insert`](Self::insert) does, one by one. A map that is shared can
-    /// be extended, too: `(&map).extend(...)` is this.
+    /// Inserts all `entries` one by one, as [`insert`](Self::insert) does. `(&map).extend(...)`
+    /// does the same, so a shared map can be extended, too.
     ///
     /// # Panics
     /// As [`insert`](Self::insert).
@@ -147,9 +147,9 @@ where
         }
     }
 
-    /// Makes room for `additional` more entries. If the table is too small all entries move to a
-    /// larger one, while other updates go on. In a section, at the domain's limit, it leaves moving
-    /// them to later updates, once this thread has gone over the limit.
+    /// Makes room for `additional` more entries. If the table is too small, all entries move to a
+    /// larger one while other updates continue. In a section at the domain's limit, once this
+    /// thread has exceeded the limit, moving them is left to later updates.
     ///
     /// # Panics
     /// As [`with_capacity`](Self::with_capacity).
@@ -159,11 +159,12 @@ where
         while self.resize_step(|buckets| (enough > buckets).then_some(enough)) {}
     }
 
-    /// Makes the table as small as its entries, and at least `capacity` of them, allow. All entries
-    /// move, by halves, while other updates go on. If old tables of the map are waiting to be freed
-    /// it waits for a grace period first; in a section it ends there, and at the domain's limit as
-    /// [`reserve`](Self::reserve) does, and in a [sleepable domain](crate::Srcu) when it has waited
-    /// for 10 ms: call it again then.
+    /// Shrinks the table as far as its entries, or `capacity` if that is more, allow. All entries
+    /// move, halving the table step by step, while other updates continue. If old tables of the map
+    /// are still waiting to be freed, it first waits for a grace period. In a section it returns at
+    /// that point instead; at the domain's limit it behaves as [`reserve`](Self::reserve); in a
+    /// [sleepable domain](crate::Srcu) it returns after waiting for 10 ms. Call it again in these
+    /// cases.
     ///
     /// ```
     /// let map: quiescence::collections::HashMap<u64, u64> = (0..10_000).map(|n| (n, n)).collect();
@@ -180,7 +181,7 @@ where
         while self.resize_step(smaller) {}
     }
 
-    /// As [`shrink_to`](Self::shrink_to), for the entries that it has.
+    /// Like [`shrink_to`](Self::shrink_to), as far as the map's entries allow.
     pub fn shrink_to_fit(&self) {
         self.shrink_to(0);
     }

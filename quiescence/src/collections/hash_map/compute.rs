@@ -1,33 +1,33 @@
 //! One decision about an entry, at one moment.
 
-/// What is to become of an entry: what the function returns that is passed to
+/// What to do with an entry: returned by the function that is passed to
 /// [`HashMapRef::compute`](super::HashMapRef::compute).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation<V, T = ()> {
-    /// The key is to have this value.
+    /// Insert the key with this value, or replace its value.
     Insert(V),
-    /// The key is not to be there.
+    /// Remove the key.
     Remove,
-    /// Nothing is to change; the value is handed to the caller.
+    /// Change nothing; the caller receives the value.
     Abort(T),
 }
 
-/// What has become of an entry. Each is a pair of references to key and value.
+/// What has happened to an entry. Pairs are references to key and value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compute<'s, K, V, T = ()> {
-    /// The key is new.
+    /// The key was absent, and has been inserted.
     Inserted(&'s K, &'s V),
-    /// The key had another value before.
+    /// The value of the key has been replaced.
     Updated {
-        /// The entry that was replaced.
+        /// The replaced entry.
         old: (&'s K, &'s V),
-        /// The entry in its place.
+        /// The new entry.
         new: (&'s K, &'s V),
     },
-    /// The key was there, and is not any more.
+    /// The key has been removed.
     Removed(&'s K, &'s V),
-    /// Nothing has changed: by [`Operation::Abort`].
+    /// Nothing has changed, because of [`Operation::Abort`].
     Aborted(T),
-    /// Nothing has changed: a key was to be removed that is not there.
+    /// Nothing has changed: the key to be removed was absent.
     Absent,
 }

@@ -28,8 +28,8 @@ pub(super) struct Entry<K, V> {
     pub(super) value: V,
 }
 
-/// A concurrent hash map. Readers take no lock and write nothing that is shared; what they find
-/// stays valid as long as their section.
+/// A concurrent hash map. Readers take no lock and write nothing that other threads share;
+/// references that they find stay valid until their section ends.
 ///
 /// ```
 /// use quiescence::collections::HashMap;
@@ -49,59 +49,59 @@ pub(super) struct Entry<K, V> {
 /// ```
 ///
 /// # Reading
-/// [`read`](Self::read) gives a [`HashMapRef`], which is a section with the map's methods.
-/// [`get`](Self::get) takes any guard of the map's domain: those of [`Reader`](crate::Reader) and
-/// [`Qsbr`](crate::Qsbr), and one guard for several maps. A reader finds an entry as it was at one
-/// moment: an entry that is replaced is seen as the old or as the new one, and never as absent.
+/// [`read`](Self::read) returns a [`HashMapRef`], which is a section with the map's methods.
+/// [`get`](Self::get) takes any guard of the map's domain: one of a [`Reader`](crate::Reader) or
+/// [`Qsbr`](crate::Qsbr), or one guard for several maps. A reader finds an entry as it was at one
+/// moment: while an entry is replaced, it sees the old or the new one, and never finds it absent.
 ///
 /// # Updates
-/// The methods of the map itself have a section of their own. Those of [`HashMapRef`] are for
-/// updates that want a reference to what was there before, or is there now. A thread may update the
-/// map while it has guards, and references out of the map: an update waits for readers only at the
-/// domain's limit, and outside of sections. User code, such as `Hash` and `Eq` of keys, is called
-/// under no lock, and may use the map.
+/// The methods of the map itself run in a section of their own. Use those of [`HashMapRef`] if you
+/// want a reference to the previous or the current value. A thread may update the map while it
+/// holds guards, and references into the map: an update waits for readers only at the domain's
+/// limit, and only outside of sections. User code, such as `Hash` and `Eq` of keys, is called under
+/// no lock, and may use the map.
 ///
 /// # Memory
-/// Key and value are in a box of their own. One that is replaced or removed waits for a grace
-/// period: it is retired in the domain and counts against its limit, as with [`Rcu`](crate::Rcu).
-/// So does what a full bucket leaves behind, an overflow node for several updates. For small `Copy`
-/// pairs a [`CopyMap`](crate::collections::CopyMap) is smaller and cheaper to update, and nothing
-/// waits to be freed; its look-ups return copies. For counters use values that change in place: a
-/// look-up in a `HashMap<K, AtomicU64>`.
+/// Key and value share one box. A box that is replaced or removed is retired in the domain, and
+/// counts against its limit until its grace period ends, as with [`Rcu`](crate::Rcu). So does an
+/// overflow node that a full bucket replaces, once in several updates. For small `Copy` pairs a
+/// [`CopyMap`](crate::collections::CopyMap) is smaller and cheaper to update, and nothing waits to
+/// be freed; its look-ups return copies. For counters use values that change in place: counting is
+/// then a look-up in a `HashMap<K, AtomicU64>`.
 ///
-/// **At the limit** an update outside of sections waits, and nothing exceeds it. In a section the
-/// first one goes over the limit, and another one of the thread panics. The `try_` forms give back
-/// what they were given, while there is no room for a box, or more waits than the limit says. So of
-/// each thread two updates at most are beyond the limit, one in a section and one of a `try_` form.
-/// Each leaves a box at most, and ten nodes: two of its own bucket, and those of eight that it
-/// moves to another table. A node has 104 bytes, unless its bucket has more than five entries that
-/// found no slot; then at most four slots, of 9 bytes, for each entry. (In a
-/// [sleepable domain](crate::Srcu#at-the-limit) an update waits for 10 ms at most, and then goes
-/// over the limit.)
+/// **At the limit** an update outside of sections waits, and does not exceed the limit. In a
+/// section, a thread's first update exceeds it, and the next one panics. The `try_` methods return
+/// their arguments if there is no room for a box, or if the limit is already exceeded. So at most
+/// two updates of each thread exceed the limit, one in a section and one by a `try_` method. Each
+/// retires at most one box and ten nodes: two of its own bucket, and those of eight buckets that it
+/// moves to another table. A node has 104 bytes, unless more than five entries of its bucket found
+/// no slot; then it has at most four slots, of 9 bytes, for each such entry. (In a [sleepable
+/// domain](crate::Srcu#at-the-limit) an update waits for at most 10 ms, then exceeds the limit.)
 ///
-/// A table has a cache line for each six entries. It grows to twice its size (four times, below 256
-/// buckets) when eleven in sixteen of its slots are in use: so an entry takes 16 to 31 bytes there
-/// (up to 62, below 256 buckets), and its box. While it moves there are two, and an old one
-/// waits for a grace period: outside of the limit, to which it counts as the closure that frees it.
-/// All that growth leaves is less than the table, and with what [`shrink_to`](Self::shrink_to)
-/// leaves less than twice the table. Tables do not shrink by themselves.
+/// A table has one cache line for each six entries. It grows to twice its size (four times, below
+/// 256 buckets) when eleven in sixteen of its slots are in use. So an entry takes 16 to 31 bytes of
+/// the table (up to 62, below 256 buckets), plus its box. During growth there are two tables. The
+/// old one then waits for a grace period outside of the limit, in which it counts only as the
+/// closure that frees it. All tables that growth has replaced are together smaller than the current
+/// one; with those that [`shrink_to`](Self::shrink_to) has replaced, smaller than twice the current
+/// one. Tables do not shrink by themselves.
 ///
 /// # Hashing
-/// With the default hasher, [`RandomState`], keys cannot be chosen so that they collide. A bucket
-/// with many entries is searched one by one. As in the standard library's map, a hasher should be
-/// good in its lowest and its highest bits.
+/// With the default hasher, [`RandomState`], an attacker cannot choose keys that collide. A bucket
+/// with many entries is searched one by one. As with the standard library's map, a hasher should
+/// distribute its lowest and its highest bits well.
 ///
 /// # Progress and cost
 /// A look-up in a map of a million integers costs two cache misses: the bucket, and the box. It is
-/// wait-free, but for tables that are replaced as fast as it goes from one to the next. An update
-/// finds its entry as a look-up does, and then locks one bucket, with a spin lock in it, for some
-/// ten instructions; it begins again where another update of the bucket came in between. It makes a
-/// box, of memory that this thread has freed before if there is some. While the table grows, each
-/// update moves four buckets, in parallel with others; none waits for the end of that.
+/// wait-free, unless tables are replaced as fast as it moves from one to the next. An update finds
+/// its entry as a look-up does, then locks one bucket with a spin lock for some ten instructions;
+/// it retries if another update of the bucket came first. It allocates a box, or reuses memory that
+/// this thread has freed. While the table grows, each update moves four buckets, in parallel with
+/// others; no update waits for the growth to finish.
 ///
 /// # Other domains
-/// [`builder`](Self::builder) makes maps in domains of one's own. In a [sleepable](crate::Srcu) one
-/// guards may be held across an `.await`:
+/// [`builder`](Self::builder) makes maps in domains of your own. In a [sleepable](crate::Srcu)
+/// domain, guards may be held across an `.await`:
 ///
 /// ```
 /// use quiescence::{Srcu, collections::HashMap};
@@ -141,7 +141,7 @@ where
     K: Send + Sync + 'static,
     V: Send + Sync + 'static,
 {
-    /// An empty map in the global domain. Allocates nothing.
+    /// Creates an empty map in the global domain. Allocates nothing.
     pub fn new() -> Self
     where
         K: Weigh,
@@ -150,10 +150,10 @@ where
         Self::with_capacity(0)
     }
 
-    /// An empty map with room for so many entries.
+    /// Creates an empty map with room for `capacity` entries.
     ///
     /// # Panics
-    /// If so many are more than the address space has room for.
+    /// If the address space has no room for that many.
     pub fn with_capacity(capacity: usize) -> Self
     where
         K: Weigh,
@@ -162,8 +162,8 @@ where
         Self::with_capacity_and_hasher(capacity, RandomState::new())
     }
 
-    /// An empty map in another domain: its guards protect what readers find, and its limit counts
-    /// what is replaced.
+    /// Creates an empty map in another domain, whose guards protect what readers find, and whose
+    /// limit counts replaced entries.
     pub fn new_in<D: DomainTag>(domain: Domain<D>) -> HashMap<K, V, RandomState, D>
     where
         K: Weigh,
@@ -172,7 +172,7 @@ where
         Self::builder().domain(domain).build()
     }
 
-    /// Makes a map in another domain, with another hasher, or of types that do not implement
+    /// Makes a map in another domain, with another hasher, or for types that do not implement
     /// [`Weigh`].
     ///
     /// ```
@@ -194,7 +194,7 @@ where
     K: Send + Sync + 'static,
     V: Send + Sync + 'static,
 {
-    /// An empty map with another hasher.
+    /// Creates an empty map with another hasher.
     pub fn with_hasher(hasher: S) -> Self
     where
         K: Weigh,
@@ -203,7 +203,7 @@ where
         Self::with_capacity_and_hasher(0, hasher)
     }
 
-    /// An empty map with room for so many entries, and with another hasher.
+    /// Creates an empty map with another hasher and room for `capacity` entries.
     ///
     /// # Panics
     /// As [`with_capacity`](Self::with_capacity).
@@ -267,18 +267,18 @@ impl<K, V, S, D: DomainTag> HashMap<K, V, S, D> {
         charge_of_box::<Entry<K, V>>(size_of::<Entry<K, V>>())
     }
 
-    /// How many entries the map has: exact if it is not changed meanwhile, and if it is, a number
-    /// that leaves out some changes of that time. Looks at a word of each CPU.
+    /// The number of entries. Exact unless the map is changed during the call; otherwise it may
+    /// miss some of those changes. Loads one word per CPU.
     pub fn len(&self) -> usize {
         usize::try_from(self.count.sum()).unwrap_or(0)
     }
 
-    /// Whether it has none, as [`len`](Self::len) says.
+    /// Whether the map has no entries, as [`len`](Self::len) counts.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many entries it can have before its table grows.
+    /// The number of entries that fit before the table grows.
     pub fn capacity(&self) -> usize {
         let _section = self.tag().enter(Location::caller());
         // SAFETY: in a section.
@@ -306,7 +306,7 @@ impl<K, V, S, D: DomainTag> HashMap<K, V, S, D> {
         &self.hasher
     }
 
-    /// A section, with the methods of the map.
+    /// Begins a section, and returns it with the methods of the map.
     ///
     /// # Panics
     /// If a thread's sections are nested 2^32 deep.
@@ -316,8 +316,8 @@ impl<K, V, S, D: DomainTag> HashMap<K, V, S, D> {
         HashMapRef { map: self, section: self.tag().enter(Location::caller()) }
     }
 
-    /// The same under a section that the caller has: of a [`Reader`](crate::Reader), a
-    /// [`Qsbr`](crate::Qsbr), or one for several maps.
+    /// Like [`read`](Self::read), in a section of the caller's: of a [`Reader`](crate::Reader), a
+    /// [`Qsbr`](crate::Qsbr), or one shared by several maps.
     ///
     /// ```
     /// use quiescence::collections::HashMap;
@@ -331,8 +331,8 @@ impl<K, V, S, D: DomainTag> HashMap<K, V, S, D> {
     /// ```
     ///
     /// # Panics
-    /// If the section is one of another domain (checked when the program runs only for domains made
-    /// with [`Domain::new`]; the compiler refuses the others).
+    /// If the section belongs to another domain. The compiler rejects this, except between domains
+    /// made with [`Domain::new`], where it is checked at run time.
     #[inline]
     pub fn read_in<'s, G: Section<D>>(
         &'s self,
@@ -378,10 +378,10 @@ impl<K: Hash + Eq, V, S: BuildHasher, D: DomainTag> HashMap<K, V, S, D> {
         unsafe { search(table, hash, |entry| is_key(key, &entry.key)) }
     }
 
-    /// The value of a key. It stays valid as long as the section, also if it is removed or
-    /// replaced.
+    /// Returns the value of a key. The reference stays valid for the whole section, even if the
+    /// entry is removed or replaced.
     ///
-    /// Under a [`HashMapRef`] it is shorter: `map.read().get(key)`.
+    /// With a [`HashMapRef`] this is shorter: `map.read().get(key)`.
     ///
     /// # Panics
     /// As [`read_in`](Self::read_in).

@@ -13,12 +13,12 @@ use crate::collections::parts::{Parts, parts};
 use crate::domain::tag::{DomainTag, Section};
 use crate::reclaim::weigh::Weigh;
 
-/// The entries of a map, gone over by several threads: of `&HashMapRef`.
+/// The entries of a map, visited by several threads: the parallel iterator of `&HashMapRef`.
 ///
-/// The threads need no section: that of the [`HashMapRef`] lasts longer than their work, and began
-/// before it, so no grace period that could free what they find ends meanwhile. **They must not
-/// wait for one:** an update of theirs that waits at the domain's limit would wait for this
-/// section. Use the `try_` forms there.
+/// The threads need no section of their own. The section of the [`HashMapRef`] begins before and
+/// ends after their work, so no grace period that could free what they find ends meanwhile. **They
+/// must not wait for a grace period:** an update that waits at the domain's limit would wait for
+/// that section and deadlock. Use the `try_` methods there.
 pub type ParIter<'s, K, V, S, D> = Parts<Iter<'s, K, V, S, D>>;
 
 impl<'s, K, V, S, D, G> IntoParallelIterator for &'s HashMapRef<'_, K, V, S, D, G>

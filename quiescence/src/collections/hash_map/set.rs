@@ -18,11 +18,11 @@ use crate::reclaim::weigh::Weigh;
 
 /// A concurrent hash set. Readers take no lock and write nothing that is shared.
 ///
-/// Everything is as with [`HashMap`], which see. An element takes 16 to 31 bytes of the table
-/// (up to 62, below 256 buckets), and a box; of small elements that are `Copy` a
-/// [`CopyMap<T, ()>`](crate::collections::CopyMap) is smaller, without boxes. It dereferences to
-/// the map of its elements to `()`, whose `len`, `remove`, `clear`, `reserve` and `domain` are the
-/// set's. The map's `insert(element, ())` replaces the element that is there; the set's own does
+/// Everything is as with [`HashMap`]. An element takes 16 to 31 bytes of the table (up to 62, below
+/// 256 buckets), plus a box. For small `Copy` elements a [`CopyMap<T,
+/// ()>`](crate::collections::CopyMap) is smaller, and has no boxes. A set dereferences to its map
+/// from elements to `()`, whose `len`, `remove`, `clear`, `reserve` and `domain` apply to the set.
+/// The map's `insert(element, ())` replaces an element that is present; the set's `insert` does
 /// not.
 ///
 /// ```
@@ -38,7 +38,8 @@ use crate::reclaim::weigh::Weigh;
 /// ```
 pub struct HashSet<T, S = RandomState, D: DomainTag = Global>(HashMap<T, (), S, D>);
 
-/// A set in a section: what it finds stays valid as long as this. Made by [`HashSet::read`].
+/// A set together with a section: elements that it finds stay valid as long as this value. Made by
+/// [`HashSet::read`].
 #[must_use = "the section ends when this is dropped"]
 pub struct HashSetRef<'m, T, S, D: DomainTag, G> {
     set: &'m HashSet<T, S, D>,
@@ -49,7 +50,7 @@ pub struct HashSetRef<'m, T, S, D: DomainTag, G> {
 pub type Elements<'s, T, S, D> = Map<Iter<'s, T, (), S, D>, fn((&'s T, &'s ())) -> &'s T>;
 
 impl<T: Send + Sync + 'static> HashSet<T> {
-    /// An empty set in the global domain. Allocates nothing.
+    /// Creates an empty set in the global domain. Allocates nothing.
     pub fn new() -> Self
     where
         T: Weigh,
@@ -57,7 +58,7 @@ impl<T: Send + Sync + 'static> HashSet<T> {
         Self(HashMap::new())
     }
 
-    /// An empty set with room for so many elements.
+    /// Creates an empty set with room for `capacity` elements.
     ///
     /// # Panics
     /// As [`HashMap::with_capacity`].
@@ -68,7 +69,7 @@ impl<T: Send + Sync + 'static> HashSet<T> {
         Self(HashMap::with_capacity(capacity))
     }
 
-    /// An empty set in another domain.
+    /// Creates an empty set in another domain.
     pub fn new_in<D: DomainTag>(domain: Domain<D>) -> HashSet<T, RandomState, D>
     where
         T: Weigh,
@@ -78,7 +79,7 @@ impl<T: Send + Sync + 'static> HashSet<T> {
 }
 
 impl<T: Send + Sync + 'static, S> HashSet<T, S> {
-    /// An empty set with another hasher.
+    /// Creates an empty set with another hasher.
     pub fn with_hasher(hasher: S) -> Self
     where
         T: Weigh,
@@ -86,7 +87,7 @@ impl<T: Send + Sync + 'static, S> HashSet<T, S> {
         Self(HashMap::with_hasher(hasher))
     }
 
-    /// An empty set with room for so many elements, and with another hasher.
+    /// Creates an empty set with another hasher and room for `capacity` elements.
     ///
     /// # Panics
     /// As [`HashMap::with_capacity`].
@@ -99,7 +100,7 @@ impl<T: Send + Sync + 'static, S> HashSet<T, S> {
 }
 
 impl<T, S, D: DomainTag> HashSet<T, S, D> {
-    /// A section, with the methods of the set: see [`HashMap::read`].
+    /// Begins a section, and returns it with the methods of the set: see [`HashMap::read`].
     ///
     /// # Panics
     /// If a thread's sections are nested 2^32 deep.
@@ -109,10 +110,10 @@ impl<T, S, D: DomainTag> HashSet<T, S, D> {
         HashSetRef { set: self, elements: self.0.read() }
     }
 
-    /// The same under a section that the caller has: see [`HashMap::read_in`].
+    /// Like [`read`](Self::read), in a section of the caller's: see [`HashMap::read_in`].
     ///
     /// # Panics
-    /// If the section is one of another domain, as there.
+    /// If the section belongs to another domain, as in [`HashMap::read_in`].
     #[inline]
     pub fn read_in<'s, G: Section<D>>(&'s self, section: &'s G) -> HashSetRef<'s, T, S, D, &'s G> {
         HashSetRef { set: self, elements: self.0.read_in(section) }
@@ -133,20 +134,20 @@ where
     S: BuildHasher,
     D: DomainTag,
 {
-    /// Adds an element. Returns whether it is new. If it is not, the one that is there stays. Waits
-    /// at the domain's limit as [`HashMap::insert_if_absent`].
+    /// Adds an element, and returns whether it is new. If an equal one is present, that one stays.
+    /// Waits at the domain's limit as [`HashMap::insert_if_absent`] does.
     ///
     /// # Panics
-    /// As [`HashMap::insert`], if the element is not there.
+    /// As [`HashMap::insert`], if the element is absent.
     #[track_caller]
     pub fn insert(&self, element: T) -> bool {
         self.0.insert_if_absent(element, ())
     }
 
-    /// As [`insert`](Self::insert), but never waits.
+    /// Like [`insert`](Self::insert), but never waits.
     ///
     /// # Errors
-    /// The element, as [`HashMap::try_insert_if_absent`].
+    /// The element, as in [`HashMap::try_insert_if_absent`].
     ///
     /// ```
     /// let set = quiescence::collections::HashSet::new();
@@ -159,16 +160,16 @@ where
         self.0.try_insert_if_absent(element, ()).map_err(refused)
     }
 
-    /// Removes the elements that `keeps` returns `false` of: see [`HashMap::retain`].
+    /// Removes the elements for which `keeps` returns `false`: see [`HashMap::retain`].
     ///
     /// # Panics
-    /// As there.
+    /// As [`HashMap::retain`].
     #[track_caller]
     pub fn retain(&self, mut keeps: impl FnMut(&T) -> bool) {
         self.0.retain(|element, ()| keeps(element));
     }
 
-    /// Adds all of these.
+    /// Adds all `elements`.
     ///
     /// # Panics
     /// As [`insert`](Self::insert).
@@ -181,7 +182,7 @@ where
 }
 
 impl<T: Hash + Eq, S: BuildHasher, D: DomainTag, G> HashSetRef<'_, T, S, D, G> {
-    /// Whether an element is there.
+    /// Returns whether an element is present.
     #[inline]
     pub fn contains<Q>(&self, element: &Q) -> bool
     where
@@ -190,7 +191,7 @@ impl<T: Hash + Eq, S: BuildHasher, D: DomainTag, G> HashSetRef<'_, T, S, D, G> {
         self.elements.contains_key(element)
     }
 
-    /// The element as it is in the set.
+    /// Returns the element as it is in the set.
     #[inline]
     pub fn get<Q>(&self, element: &Q) -> Option<&T>
     where
@@ -212,7 +213,7 @@ where
     D: DomainTag,
     G: Section<D>,
 {
-    /// Removes an element. Returns it.
+    /// Removes an element, and returns it.
     ///
     /// # Panics
     /// As [`HashMap::remove`].

@@ -39,11 +39,12 @@ where
     S: BuildHasher,
     D: DomainTag,
 {
-    /// Has the map have this value for this key. Returns whether the key is new. The key is stored
-    /// with the value, so an equal key that was there before is replaced as well.
+    /// Inserts a key with its value, or replaces the value of a key that is present. Returns
+    /// whether the key is new. The key is stored with the value, so an equal key that was present
+    /// is replaced as well.
     ///
     /// # Panics
-    /// In a section, at the domain's limit, if this thread has gone over it there already: see
+    /// In a section at the domain's limit, if this thread has already gone over it there: see
     /// [`Rcu::store`](crate::Rcu::store). Nothing has changed then. See
     /// [`try_insert`](Self::try_insert).
     ///
@@ -58,11 +59,11 @@ where
         self.in_section(self.garbage("insert"), |garbage| self.put(key, value, garbage).is_none())
     }
 
-    /// As [`insert`](Self::insert), but never waits.
+    /// Like [`insert`](Self::insert), but never waits.
     ///
     /// # Errors
-    /// Key and value, at the domain's limit, also where the key is not there: as soon as there is
-    /// no room for the box of an entry.
+    /// Key and value: at the domain's limit, even if the key is absent, as soon as there is no room
+    /// for the box of an entry.
     #[track_caller]
     pub fn try_insert(&self, key: K, value: V) -> Result<bool, AtLimit<(K, V)>> {
         let Ok(garbage) = self.garbage_now(&key) else {
@@ -71,12 +72,12 @@ where
         Ok(self.in_section(garbage, |garbage| self.put(key, value, garbage).is_none()))
     }
 
-    /// Has the map have this value for this key, unless the key is there. Returns whether it was
-    /// inserted. No entry is replaced; at the domain's limit it waits, outside of sections, if its
-    /// bucket leaves a node, or one that it moves.
+    /// Inserts a key with its value, unless the key is present. Returns whether it was inserted. No
+    /// entry is replaced, but the update may replace an overflow node of its bucket or of one that
+    /// it moves; in that case it waits at the domain's limit, outside of sections.
     ///
     /// # Panics
-    /// As [`insert`](Self::insert), if the key is not there: see
+    /// As [`insert`](Self::insert), if the key is absent: see
     /// [`try_insert_if_absent`](Self::try_insert_if_absent).
     ///
     /// ```
@@ -95,10 +96,10 @@ where
         }
     }
 
-    /// As [`insert_if_absent`](Self::insert_if_absent), but never waits.
+    /// Like [`insert_if_absent`](Self::insert_if_absent), but never waits.
     ///
     /// # Errors
-    /// Key and value, if the key is not there and more waits in the domain than its limit says.
+    /// Key and value, if the key is absent and the domain's limit is exceeded.
     ///
     /// ```
     /// let map = quiescence::collections::HashMap::new();
@@ -111,7 +112,7 @@ where
         self.in_section(Garbage::of_nodes(self), put).map_err(AtLimit::unchanged)
     }
 
-    /// Removes a key. Returns whether it was there.
+    /// Removes a key. Returns whether it was present.
     ///
     /// # Panics
     /// As [`insert`](Self::insert).
@@ -123,7 +124,7 @@ where
         self.in_section(self.garbage("remove"), |garbage| self.take(key, garbage).is_some())
     }
 
-    /// As [`remove`](Self::remove), but never waits.
+    /// Like [`remove`](Self::remove), but never waits.
     ///
     /// # Errors
     /// At the domain's limit, as [`try_insert`](Self::try_insert).
@@ -135,9 +136,9 @@ where
         Ok(self.in_section(self.garbage_now(key)?, |garbage| self.take(key, garbage).is_some()))
     }
 
-    /// Replaces the value of a key by `f` of it. Returns whether the key was there. If another
-    /// update comes in between, `f` is called again with the newer value; it is called under no
-    /// lock, in a section. If it panics nothing has changed.
+    /// Replaces the value of a key by the result of `f`, called with the current value. Returns
+    /// whether the key was present. If another update comes first, `f` is called again with the
+    /// newer value. `f` runs under no lock, in a section. If it panics, nothing has changed.
     ///
     /// # Panics
     /// As [`insert`](Self::insert).
@@ -159,7 +160,7 @@ where
         self.in_section(self.garbage("update"), replace)
     }
 
-    /// As [`update`](Self::update), but never waits.
+    /// Like [`update`](Self::update), but never waits.
     ///
     /// # Errors
     /// At the domain's limit, as [`try_insert`](Self::try_insert).

@@ -17,13 +17,13 @@ use crate::os::user_code::{self, Site};
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::retire::AtLimit;
 
-/// A map in a section: what it finds stays valid as long as this.
+/// A map together with a section: references that it finds stay valid as long as this value.
 ///
-/// What it has no method of its own for is the map's: it derefs to the [`HashMap`]. It is a
-/// [`Section`] of the map's domain, for other values that are read with it.
+/// It dereferences to the [`HashMap`] for all other methods. It is a [`Section`] of the map's
+/// domain, so other values can be read with it.
 ///
-/// Made by [`HashMap::read`]. It ends the section when it is dropped; at the domain's limit that
-/// may wait, if updates were made by it: see [`HashMap`].
+/// Made by [`HashMap::read`]. Dropping it ends the section; if updates were made through it, this
+/// may wait at the domain's limit: see [`HashMap`].
 #[must_use = "the section ends when this is dropped"]
 pub struct HashMapRef<'m, K, V, S, D: DomainTag, G> {
     pub(super) map: &'m HashMap<K, V, S, D>,
@@ -58,8 +58,8 @@ unsafe fn pair<'s, K, V>(at: At<K, V>) -> (&'s K, &'s V) {
 
 /// # Reading
 impl<K: Hash + Eq, V, S: BuildHasher, D: DomainTag, G> HashMapRef<'_, K, V, S, D, G> {
-    /// The value of a key. It stays valid as long as the section, also if it is removed or
-    /// replaced.
+    /// Returns the value of a key. The reference stays valid for the whole section, even if the
+    /// entry is removed or replaced.
     #[inline]
     pub fn get<Q>(&self, key: &Q) -> Option<&V>
     where
@@ -71,7 +71,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, D: DomainTag, G> HashMapRef<'_, K, V, S, D
         entry.map(|at| unsafe { &(*at).value })
     }
 
-    /// The key as it is in the map, and its value.
+    /// Returns the key as it is in the map, and its value.
     #[inline]
     pub fn get_key_value<Q>(&self, key: &Q) -> Option<(&K, &V)>
     where
@@ -83,7 +83,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, D: DomainTag, G> HashMapRef<'_, K, V, S, D
         entry.map(|at| unsafe { pair(at) })
     }
 
-    /// Whether a key is there.
+    /// Returns whether a key is present.
     #[inline]
     pub fn contains_key<Q>(&self, key: &Q) -> bool
     where
@@ -93,9 +93,10 @@ impl<K: Hash + Eq, V, S: BuildHasher, D: DomainTag, G> HashMapRef<'_, K, V, S, D
         unsafe { self.map.find(key) }.is_some()
     }
 
-    /// All entries, in no order. An entry that is there all the time is seen once; of those that
-    /// come or go meanwhile some are seen, and a key that is removed and inserted again may be seen
-    /// twice. An entry that is replaced is seen as one of both.
+    /// Iterates over all entries, in no order. An entry that is present all the time is visited
+    /// once. Of entries that are inserted or removed meanwhile, some are visited, and a key that is
+    /// removed and inserted again may be visited twice. For a replaced entry, either the old or the
+    /// new one is visited.
     ///
     /// ```
     /// let map = quiescence::collections::HashMap::from([(1, "a"), (2, "b")]);
@@ -110,12 +111,12 @@ impl<K: Hash + Eq, V, S: BuildHasher, D: DomainTag, G> HashMapRef<'_, K, V, S, D
         Iter { map: self.map, walk: Walk::new(table, 0, table.buckets()) }
     }
 
-    /// All keys: see [`iter`](Self::iter).
+    /// Iterates over all keys: see [`iter`](Self::iter).
     pub fn keys(&self) -> impl Iterator<Item = &K> {
         self.iter().map(|(key, _)| key)
     }
 
-    /// All values: see [`iter`](Self::iter).
+    /// Iterates over all values: see [`iter`](Self::iter).
     pub fn values(&self) -> impl Iterator<Item = &V> {
         self.iter().map(|(_, value)| value)
     }
@@ -135,7 +136,7 @@ where
     D: DomainTag,
     G: Section<D>,
 {
-    /// Has the map have this value for this key. Returns the value that the key had before.
+    /// Inserts a key with its value, or replaces its value. Returns the previous value.
     ///
     /// # Panics
     /// As [`HashMap::insert`].
@@ -172,8 +173,8 @@ where
         old.map(|at| unsafe { pair(at) })
     }
 
-    /// Replaces the value of a key by `f` of it, as [`HashMap::update`] does. Returns the new
-    /// value.
+    /// Replaces the value of a key by the result of `f`, as [`HashMap::update`] does. Returns the
+    /// new value.
     ///
     /// # Panics
     /// As [`HashMap::insert`].
@@ -188,7 +189,7 @@ where
         new.map(|at| unsafe { &(*at).value })
     }
 
-    /// The value of a key; if it has none, `value`, which is inserted.
+    /// Returns the value of a key, after inserting `value` if it had none.
     ///
     /// # Panics
     /// As [`get_or_insert_with`](Self::get_or_insert_with).
@@ -200,12 +201,12 @@ where
         }
     }
 
-    /// The value of a key; if it has none, what `make` returns, which is inserted. It is called
-    /// under no lock: if another thread inserts the key meanwhile, that one's value is given, and
-    /// the other dropped.
+    /// Returns the value of a key, after inserting the result of `make` if it had none. `make` is
+    /// called under no lock: if another thread inserts the key meanwhile, that thread's value is
+    /// returned, and the result of `make` is dropped.
     ///
     /// # Panics
-    /// As [`HashMap::insert`], if the key is not there; `make` has not been called.
+    /// As [`HashMap::insert`], if the key is absent; `make` has not been called.
     ///
     /// ```
     /// let names = quiescence::collections::HashMap::<u32, String>::new();
@@ -222,7 +223,7 @@ where
         }
     }
 
-    /// As [`get_or_insert_with`](Self::get_or_insert_with), but does not go over the domain's
+    /// Like [`get_or_insert_with`](Self::get_or_insert_with), but does not exceed the domain's
     /// limit.
     ///
     /// # Errors
@@ -261,9 +262,9 @@ where
         Ok(unsafe { &(*at).value })
     }
 
-    /// Has `f` decide what is to become of a key, and does that, at one moment: nothing comes
-    /// between what `f` has seen and what it decides. If something does, `f` is called again.
-    /// It is called under no lock.
+    /// Calls `f` to decide what to do with the entry of a key, and does it atomically: no other
+    /// update comes between what `f` has seen and what it decides. If one does, `f` is called
+    /// again. `f` is called under no lock.
     ///
     /// ```
     /// use quiescence::collections::hash_map::{Compute, HashMap, Operation};
@@ -293,7 +294,7 @@ where
         self.decide(key, f, &self.map.garbage("compute"))
     }
 
-    /// As [`compute`](Self::compute), but does not go over the domain's limit.
+    /// Like [`compute`](Self::compute), but does not exceed the domain's limit.
     ///
     /// # Errors
     /// At the domain's limit, as [`HashMap::try_insert`]: the key; `f` has not been called.

@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use crate::os::sync::{AtomicUsize, const_unless_loom};
 
-/// What an object carries so that it can stand in a [`HashTable`](super::HashTable): liburcu's
-/// `struct cds_lfht_node`, of two words, with addresses that are multiples of 8.
+/// What an object embeds to be in a [`HashTable`](super::HashTable): liburcu's `struct
+/// cds_lfht_node`, of two words, with addresses that are multiples of 8.
 #[repr(C, align(8))]
 #[derive(Default)]
 pub struct Node {
@@ -23,7 +23,7 @@ const _: () = assert!(size_of::<Node>() == 16);
 
 impl Node {
     const_unless_loom! {
-        /// One that stands in no table.
+        /// Creates a node that is in no table.
         pub fn new() -> Self {
             Self { next: AtomicUsize::new(0), reverse_hash: AtomicUsize::new(0) }
         }
@@ -47,14 +47,14 @@ impl fmt::Debug for Node {
     }
 }
 
-/// A node that was found, and where to go on: liburcu's `struct cds_lfht_iter`.
+/// A node that was found, and where to continue: liburcu's `struct cds_lfht_iter`.
 ///
-/// It is good in the section in which it was got. What came after the node *then* is kept with it:
-/// the thread that continues does not meet a node that has replaced this one.
+/// It is valid in the section in which it was obtained. It remembers the node's successor at *that
+/// time*: a thread that continues does not visit a node that has replaced this one.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cursor {
-    /// The node; null where there is none.
+    /// The node; null if there is none.
     pub node: *mut Node,
     pub(super) next: *mut Node,
 }

@@ -15,21 +15,21 @@ use super::resize::{Table, committed};
 use super::worker;
 use crate::os::user_code::{self, Site};
 
-/// How a table is made.
+/// The options of a new table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Buckets to begin with.
+    /// The initial number of buckets.
     pub buckets: usize,
-    /// Buckets that stay allocated, however small the table gets.
+    /// The number of buckets that stay allocated, however small the table gets.
     pub buckets_min: usize,
-    /// Buckets that it may grow to; 0 is no limit.
+    /// The maximum number of buckets; 0 is no limit.
     pub buckets_max: usize,
-    /// Where they are kept; `None` chooses by the limit.
+    /// Where the buckets are kept; `None` chooses by the limit.
     pub memory: Option<Memory>,
-    /// Whether it grows as nodes are added: to one bucket a node, about.
+    /// Whether the table grows as nodes are added: to about one bucket per node.
     pub auto_resize: bool,
-    /// Whether its nodes are counted as they come and go; with `auto_resize` it shrinks then as
-    /// well.
+    /// Whether nodes are counted as they are added and deleted; with `auto_resize` the table then
+    /// also shrinks.
     pub accounting: bool,
 }
 
@@ -47,14 +47,14 @@ impl Default for Options {
     }
 }
 
-/// Why there is no table.
+/// Why no table was created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TableError {
-    /// Numbers of buckets are to be powers of two.
+    /// Numbers of buckets must be powers of two.
     NotPowersOfTwo,
-    /// The system has no memory, or no addresses, for so many buckets: ask for fewer, or set a
-    /// smaller limit.
+    /// The system has not enough memory or address space for that many buckets: ask for fewer, or
+    /// set a smaller limit.
     NoMemory,
 }
 
@@ -69,20 +69,20 @@ impl fmt::Display for TableError {
 
 impl std::error::Error for TableError {}
 
-/// Nodes in a table, three times: see [`HashTable::count_nodes`].
+/// Three counts of the nodes in a table: see [`HashTable::count_nodes`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NodeCounts {
-    /// By accounting, before the table was gone through; 0 without accounting.
+    /// The accounted number before the traversal; 0 without accounting.
     pub before: i64,
-    /// Nodes that were met.
+    /// The number of nodes found by the traversal.
     pub met: u64,
-    /// By accounting, afterwards.
+    /// The accounted number after the traversal.
     pub after: i64,
 }
 
-/// A hash table of nodes that are parts of the caller's objects.
+/// A hash table of nodes that are embedded in the caller's objects.
 ///
-/// `R` says what protects the nodes: a [`Domain`](crate::Domain), most often.
+/// `R` is what protects the nodes, usually a [`Domain`](crate::Domain).
 ///
 /// ```
 /// use quiescence::Domain;
@@ -115,31 +115,30 @@ pub struct NodeCounts {
 /// drop(unsafe { Box::from_raw(node.cast::<Host>().as_ptr()) });
 /// ```
 ///
-/// # What every `unsafe` function asks for
-/// - The caller is in a section of `R`, in which it got the cursors and nodes that it passes.
-/// - A node stays valid, and where it is, from when it is added until a grace period has ended that
-///   began after it was deleted or replaced. No other thread writes to it. One that is added stands
-///   in no table. This holds for an owner that drops the table, too: the table's thread may be
+/// # Requirements of every `unsafe` function
+/// - The caller is in a section of `R`, in which it obtained the cursors and nodes that it passes.
+/// - A node stays valid and does not move, from when it is added until a grace period has ended
+///   that began after it was deleted or replaced. No other code writes to it. A node that is added
+///   is in no table. This holds even for an owner that drops the table: the table's thread may be
 ///   resizing it. So nodes are deleted and retired first, not freed.
-/// - Nodes are looked at by [`lookup`](Self::lookup) and others by way of `matches`, from any
-///   thread.
+/// - [`lookup`](Self::lookup) and other functions read nodes through `matches`, on any thread.
 ///
 /// # Promise
-/// - Adding, deleting and replacing happen at one moment each, for everybody. What was in the table
-///   all through a lookup or a traversal is found, once, also while the table is resized, and while
+/// - Adding, deleting and replacing are atomic for all threads. A node that is in the table all
+///   through a lookup or a traversal is found, once, even while the table is resized and while
 ///   nodes are replaced.
-/// - If keys come in by [`add_unique`](Self::add_unique) and [`add_replace`](Self::add_replace)
-///   only, no thread ever sees one twice, not even a traversal.
-/// - Nodes of one hash stand side by side, those of [`add`](Self::add) in the order in which they
-///   were added.
-/// - What changes the table is a full fence, if it does; lookups are acquiring loads.
+/// - If keys are added only by [`add_unique`](Self::add_unique) and
+///   [`add_replace`](Self::add_replace), no thread ever sees a key twice, not even in a traversal.
+/// - Nodes with the same hash are adjacent; those added by [`add`](Self::add) are in the order in
+///   which they were added.
+/// - A successful change of the table is a full fence; lookups are acquire loads.
 /// - No request to resize is lost.
 ///
 /// # Progress and cost
-/// Lookups are wait-free but for what is added in front of them; changes are lock-free, and take
-/// one locked instruction, deletions two. The thread that makes the table grow allocates, under a
-/// lock that is held for moments; a thread that asks for it to shrink leaves that to the table's
-/// thread, which is started then. A node is 16 bytes, a bucket another 16.
+/// Lookups are wait-free, except that they visit nodes added in front of them. Changes are
+/// lock-free; they take one locked instruction, deletions two. The thread that makes the table grow
+/// allocates memory, under a lock that is held for moments. A thread that requests a shrink leaves
+/// it to the table's thread, which is then started. A node is 16 bytes, a bucket another 16 bytes.
 #[repr(transparent)]
 pub struct HashTable<R: Protection> {
     table: NonNull<Table<R>>,
@@ -151,16 +150,16 @@ unsafe impl<R: Protection> Send for HashTable<R> {}
 unsafe impl<R: Protection> Sync for HashTable<R> {}
 
 impl<R: Protection> HashTable<R> {
-    /// An empty table.
+    /// Creates an empty table.
     ///
     /// # Errors
-    /// If numbers are not powers of two, or there is no memory.
+    /// If the numbers are not powers of two, or there is no memory.
     pub fn new(readers: R, options: Options) -> Result<Self, TableError> {
         Self::make(readers, &options, Source(None))
     }
 
-    /// The same in memory of another allocator. It grows on the library's thread, and not in the
-    /// call that finds it too small.
+    /// Like [`new`](Self::new), with memory of another allocator. The table grows on the library's
+    /// thread, not in the call that finds it too small.
     ///
     /// # Errors
     /// As [`new`](Self::new).
@@ -188,17 +187,17 @@ impl<R: Protection> HashTable<R> {
         unsafe { self.table.as_ref() }
     }
 
-    /// What protects its nodes.
+    /// What protects the nodes.
     pub fn readers(&self) -> &R {
         &self.table().readers
     }
 
-    /// Buckets in use.
+    /// The number of buckets in use.
     pub fn buckets(&self) -> usize {
         self.table().size()
     }
 
-    /// Finds the first node of a hash of which `matches` says yes.
+    /// Finds the first node with this hash for which `matches` returns `true`.
     ///
     /// # Safety
     /// As the [type](Self) says.
@@ -210,8 +209,8 @@ impl<R: Protection> HashTable<R> {
         cursor(unsafe { list::find(link, hash.reverse_bits(), asked(matches)) })
     }
 
-    /// Finds the next node of the same hash of which `matches` says yes. From nowhere it goes
-    /// nowhere.
+    /// Finds the next node with the same hash for which `matches` returns `true`. From an empty
+    /// cursor it finds nothing.
     ///
     /// # Safety
     /// As the [type](Self) says.
@@ -241,7 +240,7 @@ impl<R: Protection> HashTable<R> {
         cursor(unsafe { list::next(bucket.next.load(Acquire)) })
     }
 
-    /// The node after a cursor's.
+    /// The node after the cursor's node.
     ///
     /// # Safety
     /// As the [type](Self) says.
@@ -250,7 +249,7 @@ impl<R: Protection> HashTable<R> {
         cursor(unsafe { list::next(from.next.addr()) })
     }
 
-    /// Adds a node, behind those of the same hash.
+    /// Adds a node, after those with the same hash.
     ///
     /// # Safety
     /// As the [type](Self) says.
@@ -266,10 +265,10 @@ impl<R: Protection> HashTable<R> {
         self.table().added(chain);
     }
 
-    /// Adds a node, unless there is one of which `matches` says yes.
+    /// Adds a node, unless there is one for which `matches` returns `true`.
     ///
     /// # Errors
-    /// The node of which `matches` says yes.
+    /// The node for which `matches` returned `true`.
     ///
     /// # Safety
     /// As the [type](Self) says. What `matches` returns depends on the node only.
@@ -285,8 +284,8 @@ impl<R: Protection> HashTable<R> {
         found.map_or(Ok(()), |found| Err(list::pointer(found)))
     }
 
-    /// Adds a node, in the place of the one of which `matches` says yes, if there is one: then that
-    /// one is given.
+    /// Adds a node. If there is one for which `matches` returns `true`, the new node replaces it,
+    /// and the old one is returned.
     ///
     /// # Safety
     /// As the [type](Self) says. What `matches` returns depends on the node only.
@@ -332,8 +331,8 @@ impl<R: Protection> HashTable<R> {
         }
     }
 
-    /// Puts `new` in the place of `old`, for everybody at one moment. Returns `false`, and nothing
-    /// has changed, if it is deleted or replaced already.
+    /// Replaces `old` by `new`, atomically for all threads. Returns `false`, and changes nothing,
+    /// if `old` is already deleted or replaced.
     ///
     /// # Safety
     /// As the [type](Self) says, and `new` has the same hash as `old`, and the same key.
@@ -372,7 +371,7 @@ impl<R: Protection> HashTable<R> {
         unsafe { node.as_ref() }.reverse_hash() == hash.reverse_bits()
     }
 
-    /// Deletes a node. Returns `false` if somebody else has, or has replaced it.
+    /// Deletes a node. Returns `false` if another thread has deleted or replaced it.
     ///
     /// # Safety
     /// As the [type](Self) says. The node was in this table.
@@ -392,7 +391,7 @@ impl<R: Protection> HashTable<R> {
         true
     }
 
-    /// Goes through the table and counts its nodes.
+    /// Traverses the table and counts its nodes.
     ///
     /// # Safety
     /// As the [type](Self) says.
@@ -419,17 +418,18 @@ impl<R: Protection> HashTable<R> {
         unsafe { self.first() }.node().is_none()
     }
 
-    /// Ends the table if there is no node in it; else gives it back, and it continues, resizing
-    /// included. What was deleted from it is looked at by no thread of the table's afterwards.
+    /// Destroys the table if it has no nodes; otherwise returns it, and it remains in use,
+    /// including resizing. Afterwards none of the table's threads reads nodes that were deleted
+    /// from it.
     ///
-    /// It waits for no reader, and may be called anywhere: in a section, outside, in a callback,
-    /// and by threads that are no readers. It goes through the buckets that are in use.
+    /// It waits for no reader, and may be called anywhere: inside or outside of a section, in a
+    /// callback, and by threads that are no readers. It goes through the buckets that are in use.
     ///
     /// # Errors
     /// The table, if it is not empty.
     ///
     /// # Safety
-    /// No other thread uses the table any more. What is in it is valid.
+    /// No other thread uses the table any more. The nodes in it are valid.
     pub unsafe fn destroy(self) -> Result<(), Self> {
         let this = ManuallyDrop::new(self);
         let table = this.table.as_ptr();
@@ -447,20 +447,20 @@ impl<R: Protection> HashTable<R> {
         Ok(())
     }
 
-    /// Gives the table so many buckets, rounded up to a power of two, within its limits, and waits
-    /// until it has them. It may wait for grace periods: not to be called in a section.
+    /// Resizes the table to this many buckets, rounded up to a power of two, within its limits, and
+    /// waits until that is done. May wait for grace periods: do not call it in a section.
     pub fn resize(&self, buckets: usize) {
         self.table().resize(buckets);
     }
 
-    /// Allocates memory for so many buckets, rounded up to a power of two, within the limit, ahead
-    /// of their use. Returns `false` if there is none.
+    /// Allocates memory for this many buckets in advance, rounded up to a power of two, within the
+    /// limit. Returns `false` if there is none.
     pub fn allocate(&self, buckets: usize) -> bool {
         self.table().allocate(buckets)
     }
 
-    /// Frees what [`allocate`](Self::allocate) has allocated from bucket `buckets` on, as far as it
-    /// has not been used.
+    /// Frees what [`allocate`](Self::allocate) has allocated from bucket `buckets` on, unless it is
+    /// already in use.
     pub fn free_unused(&self, buckets: usize) {
         self.table().free_unused(buckets);
     }
@@ -470,12 +470,12 @@ impl<R: Protection> HashTable<R> {
         self.table().memory
     }
 
-    /// Buckets for which there is memory.
+    /// The number of buckets for which memory is allocated.
     pub fn allocated(&self) -> usize {
         self.table().buckets.allocated()
     }
 
-    /// The node of a bucket, if there is memory for it.
+    /// The node of a bucket, if memory is allocated for it.
     ///
     /// # Safety
     /// As the [type](Self) says; no thread may write to it.
@@ -485,24 +485,26 @@ impl<R: Protection> HashTable<R> {
         (index < buckets.allocated()).then(|| NonNull::from(unsafe { buckets.at(index) }))
     }
 
-    /// The table as a pointer, for a C interface. [`from_raw`](Self::from_raw) takes it back.
+    /// Converts the table into a pointer, for a C interface. [`from_raw`](Self::from_raw) converts
+    /// it back.
     pub fn into_raw(self) -> *mut () {
         ManuallyDrop::new(self).table.as_ptr().cast()
     }
 
-    /// Takes a table back.
+    /// Converts a pointer back into a table.
     ///
     /// # Safety
-    /// From [`into_raw`](Self::into_raw) of the same `R`, once.
+    /// The pointer is from [`into_raw`](Self::into_raw) of the same `R`, and is converted once.
     pub unsafe fn from_raw(table: *mut ()) -> Self {
         // SAFETY: not null, by the contract.
         Self { table: unsafe { NonNull::new_unchecked(table.cast()) } }
     }
 
-    /// The table that a pointer stands for, without taking it back.
+    /// The table that a pointer stands for, without converting it back.
     ///
     /// # Safety
-    /// From [`into_raw`](Self::into_raw) of the same `R`, and not taken back as long as it is used.
+    /// The pointer is from [`into_raw`](Self::into_raw) of the same `R`, and is not converted back
+    /// while the reference is used.
     #[inline(always)]
     pub unsafe fn borrow_raw(table: &*mut ()) -> &Self {
         // SAFETY: a pointer that is not null, as is all that this type has.
@@ -540,18 +542,18 @@ impl<R: Protection> fmt::Debug for HashTable<R> {
 }
 
 impl Node {
-    /// Marks a node that stands in no table as deleted: [`is_deleted`](Self::is_deleted) says so
+    /// Marks a node that is in no table as deleted, as [`is_deleted`](Self::is_deleted) reports
     /// until it is added.
     ///
     /// # Safety
-    /// It stands in no table, and is the caller's alone.
+    /// The node is in no table, and belongs to the caller alone.
     pub unsafe fn mark_deleted(&self) {
         // Relaxed: the node is the caller's alone.
         self.next.store(REMOVED, Relaxed);
     }
 
-    /// Whether the node has been deleted or replaced, or was [marked](Self::mark_deleted). For one
-    /// that was added to a table, in a section.
+    /// Whether the node has been deleted or replaced, or was [marked](Self::mark_deleted). A node
+    /// that was added to a table may be asked about only in a section.
     pub fn is_deleted(&self) -> bool {
         // Acquire: who finds it deleted finds what was written before that.
         self.next.load(Acquire) & REMOVED != 0

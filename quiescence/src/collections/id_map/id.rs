@@ -5,8 +5,8 @@ use std::num::NonZeroU32;
 
 use crate::reclaim::weigh::Weigh;
 
-/// What names an entry of an [`IdMap`](super::IdMap): the index where it stands, and the
-/// *generation*, which tells it from the entries that stood there before.
+/// Names an entry of an [`IdMap`](super::IdMap): the index at which it is, and the *generation*,
+/// which distinguishes it from earlier entries at that index.
 ///
 /// Eight bytes, and so is an `Option` of it. Ordered by index.
 ///
@@ -34,27 +34,27 @@ impl Id {
         NonZeroU32::new(generation).map(|generation| Self { index, generation })
     }
 
-    /// Where the entry stands. No two entries of a map stand at one index at the same time.
+    /// The index of the entry. No two entries of a map have the same index at the same time.
     #[inline]
     pub const fn index(self) -> u32 {
         self.index
     }
 
-    /// Which entry of those that have stood there it is: 1 for the first.
+    /// The generation: 1 for the first entry at this index.
     #[inline]
     pub const fn generation(self) -> u32 {
         self.generation.get()
     }
 
-    /// The id as a number that is not 0: the generation in the upper half, the index in the lower
-    /// half. For interfaces that have numbers only.
+    /// The id as a non-zero number: the generation in the upper half, the index in the lower half.
+    /// For interfaces that can only pass numbers.
     #[inline]
     pub const fn to_bits(self) -> u64 {
         (self.generation.get() as u64) << 32 | self.index as u64
     }
 
-    /// The id of [`to_bits`](Self::to_bits); none, if the upper half is 0. A number that was made
-    /// up is an id like any other: it finds an entry or none.
+    /// The id whose [`to_bits`](Self::to_bits) is `bits`; `None` if the upper half is 0. An
+    /// invented number is an id like any other: it finds an entry or nothing.
     #[inline]
     pub const fn from_bits(bits: u64) -> Option<Self> {
         match NonZeroU32::new((bits >> 32) as u32) {
@@ -77,9 +77,8 @@ impl fmt::Debug for Id {
     }
 }
 
-/// A mark that an entry of an [`IdMap`](super::IdMap) may have: there are three, each on its own,
-/// and what one means is the program's to say. The kernel's page cache has dirty, writeback and
-/// towrite.
+/// A mark of an entry of an [`IdMap`](super::IdMap). An entry has three, which are independent; the
+/// program decides what they mean. The kernel's page cache has dirty, writeback and towrite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mark {
     /// The first.

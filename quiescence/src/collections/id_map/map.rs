@@ -21,52 +21,54 @@ use crate::reclaim::retire::AtLimit;
 use crate::reclaim::weigh::{Scale, Weigh};
 use crate::reclaim::{cache, debug_objects};
 
-/// A table of values by ids that the table gives: as the kernel's IDR and XArray, and the ids of
-/// System V's semaphores.
+/// A table that maps ids to values and chooses the ids, like the kernel's IDR and XArray, and the
+/// ids of System V's semaphores.
 ///
-/// Readers look an id up without a lock, and write nothing. An [`Id`] is an index and a
-/// *generation*: the index is used again when its entry has been removed, with the next generation,
-/// so an old id finds nothing. Beside each value stand three [`Mark`]s, by which entries are found
-/// without going through the others.
+/// Readers look up an id without a lock, and write nothing. An [`Id`] is an index and a
+/// *generation*. When an entry has been removed, its index is reused with the next generation, so
+/// the old id finds nothing. Each value has three [`Mark`]s, which are searched without visiting
+/// the other entries.
 ///
-/// The keys are the table's to choose, or numbers ([`insert_at`](Self::insert_at), as of the pages
-/// of a file). For keys of the program's own choice take a hash map.
+/// The table chooses the keys, or they are small numbers ([`insert_at`](Self::insert_at), for
+/// example the pages of a file). If the program chooses other keys, use a hash map.
 ///
-/// `D` says which domain's guards protect the values: the global one, unless
-/// [`new_in`](Self::new_in) says otherwise.
+/// `D` is the domain whose guards protect the values: the global one, unless
+/// [`new_in`](Self::new_in) made the table.
 ///
 /// # Promises
-/// - A look-up in a section finds the value that the id has, whole. It stays valid as long as the
+/// - A look-up in a section finds the current value of the id, whole. It stays valid for the whole
 ///   section.
-/// - Of two threads that remove an entry, or take an index, one does.
-/// - An entry that is there all through an iteration is found by it, once; one that has a mark all
-///   through a search for it, too. What comes, goes or changes meanwhile may be found or not.
-/// - No value is moved when the table grows, and no reader waits.
-/// - No id of [`insert`](Self::insert), [`insert_with`](Self::insert_with) and
-///   [`insert_in`](Self::insert_in) names two entries: an index that has had 2^32 - 1 generations
-///   is not used again. Ids of `insert_at` wrap.
+/// - Of two threads that remove an entry, or claim an index, one succeeds.
+/// - An iteration visits an entry once if it is present all the time. The same holds for a search
+///   and an entry that has the mark all the time. Entries that change meanwhile may or may not be
+///   visited.
+/// - Growing the table moves no value and makes no reader wait.
+/// - An id returned by [`insert`](Self::insert), [`insert_with`](Self::insert_with) or
+///   [`insert_in`](Self::insert_in) never names two entries: an index that has had 2^32 - 1
+///   generations is not reused. Ids of `insert_at` wrap.
 ///
 /// # Memory
-/// A value is in a box, with its generation. What was removed or replaced waits, and counts against
-/// the domain's limits ([`Tuning`](crate::tuning::Tuning)) as in an [`Rcu`](crate::Rcu), with the
-/// bytes that [`Weigh`] says. Indexes stand in chunks of 512, which take 13 bytes an index and are
-/// given back when the map is dropped. Few entries that are far apart take a chunk each, and in the
-/// worst case 140 MiB of address space for tables of chunks, of which the system gives what is
-/// written.
+/// A value and its generation are in a box. Removed and replaced values wait for a grace period,
+/// and count against the domain's limits ([`Tuning`](crate::tuning::Tuning)) as in an
+/// [`Rcu`](crate::Rcu), with the bytes that [`Weigh`] reports. Indexes are in chunks of 512, which
+/// take 13 bytes per index and are freed when the map is dropped. A few entries that are far apart
+/// take a chunk each. In the worst case the tables of chunks reserve 140 MiB of address space, of
+/// which only written pages take memory.
 ///
 /// # Progress and cost
-/// A look-up is wait-free: five loads that depend on each other, of which the first two are hot. An
-/// insertion claims the index by an exchange on a word of 64, and stores the pointer: it is
-/// lock-free but for the allocator and the first one in a chunk. Where a thread has freed no index,
-/// CPUs insert into chunks of their own when the first is full. A removal or replacement is one
-/// exchange, and one more to give the index back; then it retires the value, which may wait: see
-/// [`Rcu::store`](crate::Rcu::store). To set or clear a mark, or to remove an entry that has one,
-/// takes a lock of its chunk for a few instructions.
+/// A look-up is wait-free: five dependent loads, the first two usually from the cache. An insertion
+/// claims an index with an atomic exchange on a word that covers 64 of them, and stores the
+/// pointer. It is lock-free, except for the allocator and the first insertion into a chunk. Threads
+/// that have freed no index insert into different chunks on different CPUs once the first chunk is
+/// full. A removal or replacement is one exchange; a removal takes one more to free the index. Then
+/// the old value is retired, which may wait: see [`Rcu::store`](crate::Rcu::store). Setting or
+/// clearing a mark, or removing an entry that has one, takes a lock of its chunk for a few
+/// instructions.
 ///
 /// # Source
 /// The interfaces are those of the kernel's IDR (Jim Houston) and XArray (Matthew Wilcox); ids with
-/// generations are System V's sequence numbers, and the slot maps of games. Segments of doubling
-/// size that do not move: Dechev, Pirkelbauer and Stroustrup (OPODIS 2006).
+/// generations are known from System V's sequence numbers and from slot maps in games. Segments of
+/// doubling size that do not move: Dechev, Pirkelbauer and Stroustrup (OPODIS 2006).
 ///
 /// ```
 /// use quiescence::collections::{IdMap, Mark};
@@ -84,8 +86,8 @@ use crate::reclaim::{cache, debug_objects};
 ///
 /// assert!(sessions.remove(id));
 /// let next = sessions.insert(String::from("bob"));
-/// assert_eq!(next.index(), id.index()); // the index is used again
-/// assert!(sessions.read().get(id).is_none()); // and the old id finds nothing
+/// assert_eq!(next.index(), id.index()); // the index is reused
+/// assert!(sessions.read().get(id).is_none()); // but the old id finds nothing
 /// ```
 pub struct IdMap<V: Send + Sync + 'static, D: DomainTag = Global> {
     pub(super) table: Table<V>,
@@ -95,7 +97,7 @@ pub struct IdMap<V: Send + Sync + 'static, D: DomainTag = Global> {
 
 impl<V: Send + Sync + 'static> IdMap<V> {
     const_unless_loom! {
-        /// An empty map in the global domain; may be a static. Allocates nothing.
+        /// Creates an empty map in the global domain; may be a static. Allocates nothing.
         ///
         /// ```
         /// use quiescence::collections::IdMap;
@@ -111,7 +113,7 @@ impl<V: Send + Sync + 'static> IdMap<V> {
             Self::new_in(Domain::global())
         }
 
-        /// An empty map in the global domain, for values of a type that does not implement
+        /// Creates an empty map in the global domain, for values of a type that does not implement
         /// [`Weigh`]; may be a static. See [`Rcu::with_weight`](crate::Rcu::with_weight).
         pub fn with_weight(weight: fn(&V) -> usize) -> Self {
             Self::with_weight_in(weight, Domain::global())
@@ -121,7 +123,7 @@ impl<V: Send + Sync + 'static> IdMap<V> {
 
 impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
     const_unless_loom! {
-        /// An empty map in `domain`; may be a static, if the domain is a declared one.
+        /// Creates an empty map in `domain`; may be a static, if the domain is a declared one.
         ///
         /// ```
         /// use quiescence::Srcu;
@@ -140,13 +142,13 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
             Self { table: Table::new(), scale: Scale::new(), domain }
         }
 
-        /// As [`with_weight`](IdMap::with_weight), in `domain`.
+        /// Like [`with_weight`](IdMap::with_weight), in `domain`.
         pub fn with_weight_in(weight: fn(&V) -> usize, domain: Domain<D>) -> Self {
             Self { table: Table::new(), scale: Scale::by(weight), domain }
         }
     }
 
-    /// Begins a section, and gives it and the map in one.
+    /// Begins a section, and returns it together with the map.
     ///
     /// # Panics
     /// As [`Domain::read`].
@@ -156,8 +158,8 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
         IdMapRef { map: self, section: self.section() }
     }
 
-    /// The same under a section that the caller has: of a [`Reader`](crate::Reader), a
-    /// [`Qsbr`](crate::Qsbr), or one for several maps.
+    /// Like [`read`](Self::read), in a section of the caller's: of a [`Reader`](crate::Reader), a
+    /// [`Qsbr`](crate::Qsbr), or one shared by several maps.
     ///
     /// # Panics
     /// As [`get`](Self::get).
@@ -173,48 +175,48 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
         self.domain.tag().enter(Location::caller())
     }
 
-    /// The value that an id has now. It stays valid as long as the section, whatever becomes of the
-    /// entry.
+    /// Returns the current value of an id. The reference stays valid for the whole section, even if
+    /// the entry is removed or replaced.
     ///
     /// Wait-free.
     ///
     /// # Panics
-    /// If the section is one of another domain (checked when the program runs only where the types
-    /// do not tell). In debug builds also if the value has been retired by unsafe code.
+    /// If the section belongs to another domain and the types do not show it (checked at run time).
+    /// In debug builds also if unsafe code has retired the value.
     #[inline]
     pub fn get<'s, S: Section<D>>(&'s self, id: Id, section: &'s S) -> Option<&'s V> {
         self.find(id, section).map(|entry| &entry.value)
     }
 
-    /// Whether an id finds a value now.
+    /// Returns whether an id currently finds a value.
     #[track_caller]
     pub fn contains(&self, id: Id) -> bool {
         self.find(id, &self.section()).is_some()
     }
 
-    /// Inserts a value at a free index, and gives its id. The index is a low one: one that this
-    /// thread has freed not long ago, if it is still free, or one that was free all the time.
+    /// Inserts a value at a free index, and returns its id. The index is a low one: one that this
+    /// thread has freed recently, if it is still free, or one that has never been in use.
     ///
     /// # Panics
-    /// If all 2^32 indexes are in use, or were used up. See [`try_insert`](Self::try_insert).
+    /// If all 2^32 indexes are in use or used up. See [`try_insert`](Self::try_insert).
     #[track_caller]
     pub fn insert(&self, value: V) -> Id {
         self.insert_with(|_| value)
     }
 
-    /// As [`insert`](Self::insert), but gives the value back where that would panic.
+    /// Like [`insert`](Self::insert), but returns the value instead of panicking.
     ///
     /// # Errors
-    /// `value`, if all 2^32 indexes are in use, or were used up.
+    /// `value`, if all 2^32 indexes are in use or used up.
     pub fn try_insert(&self, value: V) -> Result<Id, V> {
         publish(self.table.claim(percpu::slot()), value)
     }
 
-    /// Inserts the value that `make` makes of its id. No reader finds the id before that.
+    /// Inserts the value that `make` computes from its id. No reader finds the id before that.
     ///
-    /// If `make` panics, nothing is inserted, and the id is no entry's for ever. Meanwhile the
-    /// index is taken: [`insert_at`](Self::insert_at) finds it so, and [`len`](Self::len) counts
-    /// it.
+    /// If `make` panics, nothing is inserted, and the id never names an entry. While `make` runs,
+    /// the index is in use: [`insert_at`](Self::insert_at) refuses it, and [`len`](Self::len)
+    /// counts it.
     ///
     /// ```
     /// use quiescence::collections::{Id, IdMap};
@@ -240,8 +242,8 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
         claim.publish(NonNull::from(Box::leak(boxed(id, value))))
     }
 
-    /// Inserts a value at the lowest free index of a range: for ids that must not be greater than
-    /// some number, and for numbers that begin at one.
+    /// Inserts a value at the lowest free index of a range: for ids that must not exceed some
+    /// number, or for numbers that begin at 1.
     ///
     /// ```
     /// use quiescence::collections::IdMap;
@@ -253,41 +255,41 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
     /// ```
     ///
     /// # Errors
-    /// `value`, if none of them is free.
+    /// `value`, if none of the indexes is free.
     pub fn insert_in(&self, indexes: impl RangeBounds<u32>, value: V) -> Result<Id, V> {
         publish(self.table.claim_in_range(half_open(&indexes)), value)
     }
 
-    /// Inserts a value at this index, if it is free: for entries that have numbers of their own, as
-    /// the pages of a file.
+    /// Inserts a value at this index, if it is free: for entries that have numbers of their own,
+    /// such as the pages of a file.
     ///
-    /// An index where another thread inserts or removes at this moment is not free: of threads that
-    /// insert at one index at once, one does. When a removal has returned, the index is free.
+    /// An index at which another thread is inserting or removing is not free: if several threads
+    /// insert at one index at once, one succeeds. Once a removal has returned, the index is free.
     ///
     /// # Errors
-    /// `value`, if the index is taken.
+    /// `value`, if the index is in use.
     pub fn insert_at(&self, index: u32, value: V) -> Result<Id, V> {
         publish(self.table.claim_at(index), value)
     }
 
-    /// Removes an entry; its value is dropped after a grace period. Returns whether there was one:
-    /// among several threads that remove one entry, to one. May wait where
-    /// [`Domain::retire`] may, and may drop values that were removed earlier: see there about
-    /// locks.
+    /// Removes an entry; its value is dropped after a grace period. Returns whether this call
+    /// removed one: if several threads remove the same entry, one of them gets `true`. May wait
+    /// whenever [`Domain::retire`] may, and may drop values that were removed earlier;
+    /// [`Domain::retire`] says which locks must not be held.
     ///
     /// # Panics
-    /// In a section, at the domain's limit, if this thread has gone over the limit in it before:
-    /// there it can neither wait nor add to what waits. Nothing has changed then. See
+    /// At the domain's limit, if the thread is in a section in which it has already gone over the
+    /// limit: it may neither wait nor exceed the limit further. Nothing has changed then. See
     /// [`try_remove`](Self::try_remove).
     ///
-    /// In a [sleepable domain](crate::Srcu#at-the-limit) the caller's section is not known: there
-    /// it waits for 10 ms at most, and then goes over the limit. It never panics there.
+    /// In a [sleepable domain](crate::Srcu#at-the-limit) the caller's sections are not known. There
+    /// this waits for at most 10 ms, then exceeds the limit. It never panics there.
     #[track_caller]
     pub fn remove(&self, id: Id) -> bool {
         self.remove_if(id.index(), |generation| generation == id.generation())
     }
 
-    /// As [`remove`](Self::remove), for the entry that stands at an index, whatever its id.
+    /// Like [`remove`](Self::remove), for the entry at an index, whatever its id.
     ///
     /// # Panics
     /// As [`remove`](Self::remove).
@@ -308,18 +310,18 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
         old.inspect(|old| unsafe { self.retire(*old) }).is_some()
     }
 
-    /// As [`remove`](Self::remove), but never waits, nor goes over the limit.
+    /// Like [`remove`](Self::remove), but never waits, and never exceeds the limit.
     ///
     /// # Errors
-    /// There is no room for what would be removed: it is still there. The limit may be reached
-    /// before so much waits: see [`Domain::try_retire`].
+    /// If there is no room for the value to be removed: the entry is still present. The limit may
+    /// be reached early: see [`Domain::try_retire`].
     #[track_caller]
     pub fn try_remove(&self, id: Id) -> Result<bool, AtLimit> {
         Ok(self.take_if_room(id, |section| self.unlink_in(id, section))?.is_some())
     }
 
     /// Replaces the value of an entry; the old one is dropped after a grace period. The id and the
-    /// marks stay. May wait as [`remove`](Self::remove).
+    /// marks stay. May wait as [`remove`](Self::remove) does.
     ///
     /// # Errors
     /// `value`, if the id finds nothing.
@@ -336,10 +338,10 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
         old.map(|old| unsafe { self.retire(old) }).map_err(|new| new.value)
     }
 
-    /// As [`replace`](Self::replace), but never waits, nor goes over the limit.
+    /// Like [`replace`](Self::replace), but never waits, and never exceeds the limit.
     ///
     /// # Errors
-    /// `value`, if the id finds nothing, or there is no room for the value that would be replaced.
+    /// `value`, if the id finds nothing, or if there is no room for the value to be replaced.
     #[track_caller]
     pub fn try_replace(&self, id: Id, value: V) -> Result<(), ReplaceError<V>> {
         let mut value = Some(value);
@@ -354,11 +356,11 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
         }
     }
 
-    /// Replaces the value of an entry by `f` of it; if another update comes between, `f` is called
-    /// again with the newer value. Returns whether there was one. The id and the marks stay. If `f`
-    /// panics, nothing has changed.
+    /// Replaces the value of an entry by the result of `f`, called with the current value. If
+    /// another update comes first, `f` is called again with the newer value. Returns whether there
+    /// was an entry. The id and the marks stay. If `f` panics, nothing has changed.
     ///
-    /// `f` runs inside a section: to wait for a grace period there panics.
+    /// `f` runs inside a section, so waiting for a grace period in it panics.
     ///
     /// # Panics
     /// As [`remove`](Self::remove), before `f` is called.
@@ -380,7 +382,7 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
         old.inspect(|old| unsafe { self.retire(*old) }).is_some()
     }
 
-    /// Whether an entry has a mark now.
+    /// Returns whether an entry currently has a mark.
     #[track_caller]
     pub fn is_marked(&self, id: Id, mark: Mark) -> bool {
         let _section = self.section();
@@ -390,26 +392,25 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
         entry.is_some_and(|entry| entry.generation == id.generation()) && word.has(mark)
     }
 
-    /// Gives an entry a mark. Returns whether that changed anything: not, if it has the mark, or if
-    /// the id finds nothing. Of several threads that do this at once, it returns `true` to one. A
-    /// search that begins when this has returned finds the entry.
+    /// Sets a mark of an entry. Returns whether that changed anything: `false` if the entry has the
+    /// mark already, or if the id finds nothing. If several threads do this at once, one gets
+    /// `true`. A search that begins after this has returned finds the entry.
     ///
-    /// An entry that is removed loses its marks; one that comes to its index later has none.
+    /// An entry that is removed loses its marks; a later entry at its index starts with none.
     #[track_caller]
     pub fn set_mark(&self, id: Id, mark: Mark) -> bool {
         self.change_marks(id, None, Some(mark))
     }
 
-    /// Takes a mark from an entry. Returns whether that changed anything.
+    /// Clears a mark of an entry. Returns whether that changed anything.
     #[track_caller]
     pub fn clear_mark(&self, id: Id, mark: Mark) -> bool {
         self.change_marks(id, Some(mark), None)
     }
 
-    /// Takes the mark `from` from an entry and gives it `to`, at one moment, if it has `from` and
-    /// not `to`. Returns whether it did. Of several threads that do this at once, it returns `true`
-    /// to one: to write a page back that was dirty, while no other thread does. Nothing happens if
-    /// both are the same mark.
+    /// Atomically clears the mark `from` of an entry and sets `to`, if it has `from` but not `to`.
+    /// Returns whether it did. If several threads do this at once, one gets `true`; so one thread
+    /// can claim the task of writing back a dirty page. Nothing happens if both are the same mark.
     #[track_caller]
     pub fn swap_mark(&self, id: Id, from: Mark, to: Mark) -> bool {
         self.change_marks(id, Some(from), Some(to))
@@ -422,33 +423,33 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
         unsafe { self.table.change_marks(id, clear, set) }
     }
 
-    /// How many entries there are. Beside updates: how many there were at some moments of the call,
-    /// part by part, with those that are being inserted.
+    /// The number of entries. During updates, parts of the sum are taken at different moments of
+    /// the call; entries that are being inserted are included.
     ///
     /// Costs a load for each 64 indexes in use.
     pub fn len(&self) -> usize {
         self.table.count() as usize
     }
 
-    /// Whether there is no entry. Costs as [`len`](Self::len).
+    /// Whether there is no entry. Costs as much as [`len`](Self::len).
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Removes the entries that are there; those that come meanwhile may stay.
+    /// Removes all entries that are present; entries inserted meanwhile may stay.
     ///
     /// # Panics
-    /// As [`remove`](Self::remove). Some of them have been removed then.
+    /// As [`remove`](Self::remove). Some entries have been removed by then.
     #[track_caller]
     pub fn clear(&self) {
         self.retain(|_, _| false);
     }
 
-    /// Removes the entries for which `keep` says `false`, each at a moment of its own. `keep` runs
-    /// inside a section.
+    /// Removes the entries for which `keep` returns `false`, one after the other, not all at one
+    /// moment. `keep` runs inside a section.
     ///
     /// # Panics
-    /// As [`remove`](Self::remove). Some of them have been removed then.
+    /// As [`remove`](Self::remove). Some entries have been removed by then.
     #[track_caller]
     pub fn retain(&self, mut keep: impl FnMut(Id, &V) -> bool) {
         let mut next = Bound::Unbounded;

@@ -9,9 +9,9 @@ use super::map::{IdMap, boxed, half_open};
 use crate::domain::tag::{DomainTag, Section};
 use crate::reclaim::domain_state::DomainState;
 
-/// A read-side critical section and a map: what [`IdMap::read`] gives. What it hands out stays
-/// valid as long as it, whatever becomes of the entries. What it has no method of its own for is
-/// the map's: it derefs to the [`IdMap`].
+/// A read-side critical section together with a map: returned by [`IdMap::read`]. References that
+/// it hands out stay valid as long as this value, even if entries are removed or replaced. It
+/// dereferences to the [`IdMap`] for all other methods.
 ///
 /// ```
 /// use quiescence::collections::IdMap;
@@ -20,7 +20,7 @@ use crate::reclaim::domain_state::DomainState;
 /// let id = map.insert(String::from("a"));
 /// let reader = map.read();
 /// let seen = reader.get(id).unwrap();
-/// assert_eq!(reader.remove(id), Some(seen)); // still good, until the reader is dropped
+/// assert_eq!(reader.remove(id), Some(seen)); // still valid until the reader is dropped
 /// assert_eq!(reader.get(id), None);
 /// ```
 #[must_use = "the section ends when the reader is dropped"]
@@ -57,7 +57,7 @@ impl<V: Send + Sync + 'static, D: DomainTag, G: Section<D>> IdMapRef<'_, V, D, G
         self.map.get(id, self)
     }
 
-    /// The value that stands at an index now, with its id.
+    /// Returns the current value at an index, with its id.
     ///
     /// Wait-free.
     #[inline]
@@ -66,14 +66,14 @@ impl<V: Send + Sync + 'static, D: DomainTag, G: Section<D>> IdMapRef<'_, V, D, G
         Some((Id::new(index, entry.generation)?, &entry.value))
     }
 
-    /// All entries, in ascending order of their indexes.
+    /// Iterates over all entries, in ascending order of their indexes.
     ///
-    /// Wait-free. Costs a load for each 64 chunks, and for each 64 indexes of those that there are.
+    /// Wait-free. Costs a load for each 64 chunks, and for each 64 indexes in existing chunks.
     pub fn iter(&self) -> Entries<'_, V> {
         self.range(..)
     }
 
-    /// The entries at a range of indexes, in ascending order.
+    /// Iterates over the entries in a range of indexes, in ascending order.
     ///
     /// ```
     /// use quiescence::collections::IdMap;
@@ -91,21 +91,21 @@ impl<V: Send + Sync + 'static, D: DomainTag, G: Section<D>> IdMapRef<'_, V, D, G
         unsafe { Entries::new(&self.map.table, None, half_open(&indexes)) }
     }
 
-    /// The entries at a range of indexes that have a mark, in ascending order. Entries without it
-    /// are not looked at, nor are chunks of 512 that have none with it.
+    /// Iterates over the entries in a range of indexes that have a mark, in ascending order.
+    /// Entries without the mark are not visited, nor are chunks of 512 without such an entry.
     pub fn marked(&self, mark: Mark, indexes: impl RangeBounds<u32>) -> Entries<'_, V> {
         // SAFETY: as in `range`.
         unsafe { Entries::new(&self.map.table, Some(mark), half_open(&indexes)) }
     }
 
-    /// Takes an entry out, and gives its value, which is dropped a grace period later. Among
-    /// several threads that remove one entry, one gets it.
+    /// Removes an entry, and returns its value, which is dropped a grace period later. If several
+    /// threads remove the same entry, one gets it.
     ///
     /// # Panics
-    /// At the domain's limit, if this thread has removed or replaced a value over the limit in the
-    /// section before: here it can wait for nothing. The entry is still there then. See
-    /// [`IdMap::try_remove`]. (In a sleepable domain it waits for 10 ms at most, and
-    /// then goes over the limit.)
+    /// At the domain's limit, if this thread has already removed or replaced a value over the limit
+    /// in the section, in which it may not wait. The entry is still present then. See
+    /// [`IdMap::try_remove`]. (In a sleepable domain it waits for at most 10 ms, then exceeds the
+    /// limit.)
     #[track_caller]
     pub fn remove(&self, id: Id) -> Option<&V> {
         self.map.may_retire("remove");
@@ -117,7 +117,7 @@ impl<V: Send + Sync + 'static, D: DomainTag, G: Section<D>> IdMapRef<'_, V, D, G
         Some(value)
     }
 
-    /// Replaces the value of an entry, and gives the old one, which is dropped a grace period
+    /// Replaces the value of an entry, and returns the old one, which is dropped a grace period
     /// later. The id and the marks stay.
     ///
     /// # Errors

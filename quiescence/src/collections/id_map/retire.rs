@@ -14,8 +14,8 @@ use crate::reclaim::free::Pending;
 use crate::reclaim::free::charge_of_box;
 use crate::reclaim::retire::AtLimit;
 
-/// Why [`IdMap::try_replace`](super::IdMap::try_replace) has replaced nothing; with the value that
-/// it was given.
+/// Why [`IdMap::try_replace`](super::IdMap::try_replace) has replaced nothing, together with the
+/// value that was passed to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplaceError<V> {
     /// The id finds nothing.
@@ -25,7 +25,7 @@ pub enum ReplaceError<V> {
 }
 
 impl<V> ReplaceError<V> {
-    /// The value.
+    /// Returns the value.
     pub fn into_inner(self) -> V {
         match self {
             Self::NotFound(value) | Self::AtLimit(value) => value,

@@ -17,38 +17,38 @@ use crate::os::user_code::{self, Site};
 use crate::reclaim::free::charge_of_box;
 use crate::reclaim::weigh::{Scale, Weigh};
 
-/// A list that readers traverse without a lock, while one updater at a time changes it: the
-/// kernel's RCU list (`list_add_rcu`, `list_del_rcu`, `list_replace_rcu`).
+/// A list that readers traverse without a lock, while one updater at a time changes it. It
+/// corresponds to the kernel's RCU list (`list_add_rcu`, `list_del_rcu`, `list_replace_rcu`).
 ///
 /// # Promise
-/// Each change is seen as a whole, by one store of a pointer. A traversal passes each element that
-/// is in the list from its begin to its end once, in the list's order; one that is inserted or
-/// removed meanwhile once or not at all; and of an element and its replacement one, where nothing
-/// else happens to them. A reader that stands on an element that is removed goes to that element's
-/// successor.
+/// Each change becomes visible as a whole, by one store of a pointer. A traversal visits each
+/// element that is in the list all the time once, in the list's order. It visits an element that is
+/// inserted or removed meanwhile once or not at all, and of an element and its replacement exactly
+/// one, unless something else happens to them, too. If the element at which a reader is gets
+/// removed, the reader continues with that element's successor.
 ///
-/// References to elements live as long as the section in which they were found, whatever becomes of
-/// the elements. An element is dropped a grace period after it was removed.
+/// References to elements stay valid for the section in which they were found, even if the elements
+/// are removed. An element is dropped a grace period after its removal.
 ///
 /// # Progress and cost
-/// Readers are wait-free at each step: a load, and a section around the whole. They write nothing
-/// that others read. Updaters exclude each other by a lock: [`update`](Self::update) and all that
-/// changes the list block. **No grace period is waited for under the lock**: what was removed is
-/// retired when it has been let go, or, in a section, at once and without waiting. So a thread may
-/// update a list while it has a guard or a reference out of it, and readers never wait for
-/// updaters.
+/// Each step of a reader is wait-free: one load, within a section around the whole traversal.
+/// Readers write nothing that other threads read. Updaters exclude each other by a lock:
+/// [`update`](Self::update) and all methods that change the list block. **No grace period is waited
+/// for under the lock**: removed elements are retired after the lock has been released or, in a
+/// section, at once and without waiting. So a thread may update a list while it holds a guard or a
+/// reference into it, and readers never wait for updaters.
 ///
-/// An element is a box of its own, with 16 bytes more than the value.
+/// An element is in a box of its own, with 16 bytes in addition to the value.
 ///
 /// # At the limit
-/// What is removed or replaced counts against the domain's limit
-/// ([`Tuning`](crate::tuning::Tuning)): its own bytes, and those that [`Weigh`] says it owns.
-/// Outside of sections the thread may wait where the updater is dropped, as in
+/// A removed or replaced element counts against the domain's limit
+/// ([`Tuning`](crate::tuning::Tuning)): its own bytes, and those that [`Weigh`] reports. Outside of
+/// sections the thread may wait when the updater is dropped, as in
 /// [`Rcu::store`](crate::Rcu::store), and may drop objects that it has retired earlier. In a
-/// section nothing waits: one element may go over the limit, and the thread settles that where its
-/// outermost section ends; what would be removed next panics, or is refused by the `try_` forms of
-/// [`ListUpdater`]. In a [sleepable domain](crate::Srcu#at-the-limit), where sections are not
-/// known, it waits for 10 ms at most, and then goes over the limit.
+/// section nothing waits: one element may exceed the limit, and the thread waits when its outermost
+/// section ends. The next removal panics, or is refused by the `try_` methods of [`ListUpdater`].
+/// In a [sleepable domain](crate::Srcu#at-the-limit), where sections are not known, the thread
+/// waits for at most 10 ms, then exceeds the limit.
 ///
 /// # Source
 /// McKenney and Walpole, "Introducing technology into the Linux kernel: a case study", 2008;
@@ -65,14 +65,14 @@ use crate::reclaim::weigh::{Scale, Weigh};
 /// let mut names = reader.iter().map(|handler| handler.0);
 /// assert_eq!(names.next(), Some("log"));
 ///
-/// // An updater, here on the same thread, while the reader stands on the first element.
+/// // An updater, here on the same thread, while the reader is at the first element.
 /// let mut updater = handlers.update();
 /// updater.move_to_front();
 /// updater.replace_current(("trace", 3)).unwrap();
 /// updater.insert_after(("drop", 4));
 /// drop(updater);
 ///
-/// assert_eq!(names.next(), Some("count")); // the successor of what it stands on
+/// assert_eq!(names.next(), Some("count")); // the successor of the element it is at
 /// assert!(reader.iter().map(|handler| handler.0).eq(["trace", "drop", "count"]));
 /// ```
 pub struct List<T: Send + Sync + 'static, D: DomainTag = Global> {
@@ -84,7 +84,7 @@ pub struct List<T: Send + Sync + 'static, D: DomainTag = Global> {
 
 impl<T: Send + Sync + 'static> List<T> {
     const_unless_loom! {
-        /// An empty list in the global domain; may be a static.
+        /// Creates an empty list in the global domain; may be a static.
         ///
         /// ```
         /// use quiescence::collections::List;
@@ -100,7 +100,7 @@ impl<T: Send + Sync + 'static> List<T> {
             Self::on(Scale::new(), Domain::global())
         }
 
-        /// An empty list in the global domain, for values of a type that does not implement
+        /// Creates an empty list in the global domain, for values of a type that does not implement
         /// [`Weigh`]. See [`Rcu::with_weight`](crate::Rcu::with_weight).
         pub fn with_weight(weight: fn(&T) -> usize) -> Self {
             Self::on(Scale::by(weight), Domain::global())
@@ -110,7 +110,7 @@ impl<T: Send + Sync + 'static> List<T> {
 
 impl<T: Send + Sync + 'static, D: DomainTag> List<T, D> {
     const_unless_loom! {
-        /// An empty list in `domain`; may be a static, if the domain is a declared one.
+        /// Creates an empty list in `domain`; may be a static, if the domain is a declared one.
         pub fn new_in(domain: Domain<D>) -> Self
         where
             T: Weigh,
@@ -118,7 +118,7 @@ impl<T: Send + Sync + 'static, D: DomainTag> List<T, D> {
             Self::on(Scale::new(), domain)
         }
 
-        /// The same for values of a type that does not implement [`Weigh`].
+        /// The same, for values of a type that does not implement [`Weigh`].
         pub fn with_weight_in(weight: fn(&T) -> usize, domain: Domain<D>) -> Self {
             Self::on(Scale::by(weight), domain)
         }
@@ -129,7 +129,7 @@ impl<T: Send + Sync + 'static, D: DomainTag> List<T, D> {
         }
     }
 
-    /// Begins a section, in which the list is read.
+    /// Begins a section in which the list can be read.
     ///
     /// # Panics
     /// If a thread's sections are nested 2^32 deep.
@@ -144,13 +144,13 @@ impl<T: Send + Sync + 'static, D: DomainTag> List<T, D> {
         ListRef { list: self, section: self.domain.tag().enter(Location::caller()) }
     }
 
-    /// The elements, from the first to the last, under a section that the caller has.
+    /// Iterates over the elements, from first to last, in a section of the caller's.
     ///
     /// # Progress
     /// Wait-free for each element: one load.
     ///
     /// # Panics
-    /// If the section is one of another domain, where the types do not tell.
+    /// If the section belongs to another domain and the types do not show it.
     #[inline]
     pub fn iter<'s, S: Section<D>>(&'s self, section: &'s S) -> Iter<'s, T> {
         sections::check_section!(section, &self.domain, "list");
@@ -159,32 +159,33 @@ impl<T: Send + Sync + 'static, D: DomainTag> List<T, D> {
         unsafe { Iter::new(&self.chain.first) }
     }
 
-    /// The right to change the list, when no other thread has it.
+    /// Waits until no other thread is updating the list, and returns the right to change it.
     ///
-    /// The updater's cursor stands before the first element.
+    /// The updater's cursor is before the first element.
     ///
     /// # Progress
-    /// Blocking. A thread that calls this, or one of the methods below, while it has an updater of
-    /// the same list waits for itself.
+    /// Blocking. A thread that calls this, or one of the methods below, while it holds an updater
+    /// of the same list deadlocks.
     #[track_caller]
     pub fn update(&self) -> ListUpdater<'_, T, D> {
         ListUpdater::new(self, lock_another(&self.ends))
     }
 
-    /// Puts a value before the first. Blocking, as [`update`](Self::update); retires nothing.
+    /// Inserts a value at the front. Blocks as [`update`](Self::update) does; retires nothing.
     pub fn push_front(&self, value: T) {
         self.update().push_front(value);
     }
 
-    /// Puts a value behind the last. Blocking, as [`update`](Self::update); retires nothing.
+    /// Appends a value. Blocks as [`update`](Self::update) does; retires nothing.
     pub fn push_back(&self, value: T) {
         self.update().push_back(value);
     }
 
-    /// Removes the elements for which `f` is true, one after the other, and says how many.
+    /// Removes the elements for which `f` returns `true`, one after the other, and returns their
+    /// number.
     ///
-    /// `f` is called under the updaters' lock: it must not change the list. If it panics, what it
-    /// has chosen so far is removed.
+    /// `f` is called under the updaters' lock: it must not change the list. If it panics, the
+    /// elements chosen so far are removed.
     ///
     /// # Panics
     /// In a section, at the domain's limit: see [above](Self#at-the-limit).
@@ -210,7 +211,7 @@ impl<T: Send + Sync + 'static, D: DomainTag> List<T, D> {
         removed
     }
 
-    /// Removes the elements for which `f` is false: see [`remove_if`](Self::remove_if).
+    /// Removes the elements for which `f` returns `false`: see [`remove_if`](Self::remove_if).
     ///
     /// # Panics
     /// As [`remove_if`](Self::remove_if).
@@ -219,7 +220,7 @@ impl<T: Send + Sync + 'static, D: DomainTag> List<T, D> {
         self.remove_if(|value| !user_code::run(Site::Choose, || f(value)));
     }
 
-    /// Removes all elements, one after the other, from the first on.
+    /// Removes all elements, one after the other, beginning at the front.
     ///
     /// # Panics
     /// As [`remove_if`](Self::remove_if).
@@ -228,12 +229,12 @@ impl<T: Send + Sync + 'static, D: DomainTag> List<T, D> {
         self.remove_if(|_| true);
     }
 
-    /// How many elements the list has. It may be otherwise a moment later. Wait-free.
+    /// The number of elements. It may change a moment later. Wait-free.
     pub fn len(&self) -> usize {
         self.chain.len()
     }
 
-    /// Whether the list has no elements. It may be otherwise a moment later. Wait-free.
+    /// Whether the list has no elements. This may change a moment later. Wait-free.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -11,9 +11,9 @@ use crate::domain::tag::{DomainTag, Section};
 use crate::os::sync::AtomicPtr;
 use crate::reclaim::domain_state::DomainState;
 
-/// A list that is being read, and the section that protects what is found: what [`List::read`]
-/// gives. It is a [`Section`] of the list's domain, for other values that are read with it, and
-/// dereferences to the [`List`].
+/// A list that is being read, together with the section that protects its elements: returned by
+/// [`List::read`]. It is a [`Section`] of the list's domain, so other values can be read with it,
+/// and dereferences to the [`List`].
 #[must_use = "the section ends when this is dropped"]
 pub struct ListRef<'l, T: Send + Sync + 'static, D: DomainTag = Global> {
     pub(super) list: &'l List<T, D>,
@@ -21,7 +21,7 @@ pub struct ListRef<'l, T: Send + Sync + 'static, D: DomainTag = Global> {
 }
 
 impl<'l, T: Send + Sync + 'static, D: DomainTag> ListRef<'l, T, D> {
-    /// The elements, from the first to the last. See [`List::iter`].
+    /// Iterates over the elements, from first to last. See [`List::iter`].
     #[inline]
     pub fn iter(&self) -> Iter<'_, T> {
         self.list.iter(&self.section)
@@ -64,7 +64,7 @@ impl<T: Send + Sync + fmt::Debug + 'static, D: DomainTag> fmt::Debug for ListRef
     }
 }
 
-/// The elements of a [`List`], in its order: what [`List::iter`] gives.
+/// The elements of a [`List`], in its order: returned by [`List::iter`].
 pub struct Iter<'s, T> {
     /// Where the next element is found. `None` after the last.
     link: Option<&'s AtomicPtr<Node<T>>>,

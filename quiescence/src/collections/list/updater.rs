@@ -22,15 +22,15 @@ use crate::reclaim::defer;
 use crate::reclaim::free::Pending;
 use crate::reclaim::retire::AtLimit;
 
-/// The right to change a [`List`], and a cursor: what [`List::update`] gives.
+/// The right to change a [`List`], with a cursor: returned by [`List::update`].
 ///
-/// The cursor stands on an element, or between the last and the first one, as that of the standard
-/// library's `LinkedList`: there [`current`](Self::current) is `None`, what comes next is the first
-/// element, and what comes before is the last.
+/// As in the standard library's `LinkedList`, the cursor is at an element, or between the last and
+/// the first one. There [`current`](Self::current) is `None`, the next element is the first one,
+/// and the previous element is the last one.
 ///
-/// What is removed is retired when the updater is dropped, after it has let go of the lock: the
-/// thread may wait there for a grace period, and drop objects that it has retired earlier. Hold an
-/// updater for a moment, since other updaters wait for it, and do not wait for a grace period
+/// Removed elements are retired when the updater is dropped, after it has released the lock. The
+/// thread may then wait for a grace period, and drop objects that it has retired earlier. Hold an
+/// updater only for a moment, since other updaters wait for it, and do not wait for a grace period
 /// meanwhile: a reader may be waiting for the lock.
 ///
 /// ```
@@ -43,7 +43,7 @@ use crate::reclaim::retire::AtLimit;
 /// updater.move_prev();
 /// assert_eq!(updater.peek_prev(), Some(&2));
 /// updater.move_prev();
-/// assert!(updater.remove_current()); // the cursor moves on
+/// assert!(updater.remove_current()); // the cursor moves to the next element
 /// assert_eq!(updater.current(), Some(&3));
 /// drop(updater);
 /// assert!(list.read().iter().eq(&[1, 3, 4]));
@@ -85,50 +85,50 @@ impl<'l, T: Send + Sync + 'static, D: DomainTag> ListUpdater<'l, T, D> {
         unsafe { self.cursor.as_ref() }.map_or(self.ends.last(), Node::previous)
     }
 
-    /// The element that the cursor stands on.
+    /// The element at the cursor.
     pub fn current(&self) -> Option<&T> {
         // SAFETY: null or in the list.
         unsafe { self.value(self.cursor) }
     }
 
-    /// The element that follows; the first one, if the cursor stands on none.
+    /// The element after the cursor; the first one, if the cursor is at no element.
     pub fn peek_next(&self) -> Option<&T> {
         // SAFETY: null or in the list.
         unsafe { self.value(self.next()) }
     }
 
-    /// The element before; the last one, if the cursor stands on none.
+    /// The element before the cursor; the last one, if the cursor is at no element.
     pub fn peek_prev(&self) -> Option<&T> {
         // SAFETY: null or in the list.
         unsafe { self.value(self.previous()) }
     }
 
-    /// Moves the cursor to what follows: from the last element to none, and from there to the
+    /// Moves the cursor to the next element: from the last element to none, and from there to the
     /// first.
     pub fn move_next(&mut self) {
         self.cursor = self.next();
     }
 
-    /// Moves the cursor to what comes before: from the first element to none, and from there to the
-    /// last.
+    /// Moves the cursor to the previous element: from the first element to none, and from there to
+    /// the last.
     pub fn move_prev(&mut self) {
         self.cursor = self.previous();
     }
 
-    /// Moves the cursor to the first element, or to none.
+    /// Moves the cursor to the first element, or to none if the list is empty.
     pub fn move_to_front(&mut self) {
         self.cursor = ptr::null_mut();
         self.move_next();
     }
 
-    /// Moves the cursor to the last element, or to none.
+    /// Moves the cursor to the last element, or to none if the list is empty.
     pub fn move_to_back(&mut self) {
         self.cursor = ptr::null_mut();
         self.move_prev();
     }
 
-    /// Moves the cursor to the next element for which `f` is true, behind the one it stands on; to
-    /// none, if there is none. Whether there is one.
+    /// Moves the cursor to the next element after it for which `f` returns `true`, or to none.
+    /// Returns whether there is such an element.
     pub fn find(&mut self, mut f: impl FnMut(&T) -> bool) -> bool {
         loop {
             self.move_next();
@@ -139,7 +139,7 @@ impl<'l, T: Send + Sync + 'static, D: DomainTag> ListUpdater<'l, T, D> {
         }
     }
 
-    /// All elements, from the first to the last.
+    /// Iterates over all elements, from first to last.
     pub fn iter(&self) -> Iter<'_, T> {
         // SAFETY: as long as the updater is borrowed, no element is removed.
         unsafe { Iter::new(&self.list.chain.first) }
@@ -151,34 +151,34 @@ impl<'l, T: Send + Sync + 'static, D: DomainTag> ListUpdater<'l, T, D> {
         unsafe { self.list.chain.insert(&mut self.ends, previous, node) };
     }
 
-    /// Puts a value before the element that the cursor stands on; behind the last, if it stands on
-    /// none. The cursor stays.
+    /// Inserts a value before the cursor's element, or appends it if the cursor is at no element.
+    /// The cursor stays.
     pub fn insert_before(&mut self, value: T) {
         self.insert(self.previous(), value);
     }
 
-    /// Puts a value behind the element that the cursor stands on; before the first, if it stands on
-    /// none. The cursor stays.
+    /// Inserts a value after the cursor's element, or at the front if the cursor is at no element.
+    /// The cursor stays.
     pub fn insert_after(&mut self, value: T) {
         self.insert(self.cursor, value);
     }
 
-    /// Puts a value before the first. The cursor stays.
+    /// Inserts a value at the front. The cursor stays.
     pub fn push_front(&mut self, value: T) {
         self.insert(ptr::null_mut(), value);
     }
 
-    /// Puts a value behind the last. The cursor stays.
+    /// Appends a value. The cursor stays.
     pub fn push_back(&mut self, value: T) {
         self.insert(self.ends.last(), value);
     }
 
-    /// Removes the element that the cursor stands on, and moves the cursor to the next one. Whether
-    /// there was one.
+    /// Removes the cursor's element, and moves the cursor to the next one. Returns whether there
+    /// was an element.
     ///
     /// # Panics
-    /// In a section, at the domain's limit, if this thread has gone over it already. Nothing has
-    /// changed then.
+    /// At the domain's limit, if the thread is in a section in which it has already gone over the
+    /// limit. Nothing has changed then.
     #[track_caller]
     pub fn remove_current(&mut self) -> bool {
         match self.try_remove_current() {
@@ -187,10 +187,10 @@ impl<'l, T: Send + Sync + 'static, D: DomainTag> ListUpdater<'l, T, D> {
         }
     }
 
-    /// As [`remove_current`](Self::remove_current), but never panics.
+    /// Like [`remove_current`](Self::remove_current), but never panics.
     ///
     /// # Errors
-    /// Where that would panic. Nothing has changed then.
+    /// If `remove_current` would panic. Nothing has changed then.
     pub fn try_remove_current(&mut self) -> Result<bool, AtLimit> {
         if self.cursor.is_null() {
             return Ok(false);
@@ -206,15 +206,15 @@ impl<'l, T: Send + Sync + 'static, D: DomainTag> ListUpdater<'l, T, D> {
         Ok(true)
     }
 
-    /// Replaces the element that the cursor stands on, by one store: a reader sees the old one or
-    /// the new one. The cursor stands on the new one then.
+    /// Replaces the cursor's element with one store: a reader sees the old element or the new one.
+    /// The cursor is then at the new one.
     ///
     /// # Errors
-    /// `value`, if the cursor stands on no element.
+    /// `value`, if the cursor is at no element.
     ///
     /// # Panics
-    /// In a section, at the domain's limit, if this thread has gone over it already. Nothing has
-    /// changed then.
+    /// At the domain's limit, if the thread is in a section in which it has already gone over the
+    /// limit. Nothing has changed then.
     #[track_caller]
     pub fn replace_current(&mut self, value: T) -> Result<(), T> {
         match self.try_replace_current(value) {
@@ -223,11 +223,11 @@ impl<'l, T: Send + Sync + 'static, D: DomainTag> ListUpdater<'l, T, D> {
         }
     }
 
-    /// As [`replace_current`](Self::replace_current), but never panics.
+    /// Like [`replace_current`](Self::replace_current), but never panics.
     ///
     /// # Errors
-    /// `value`, if the cursor stands on no element, or where that would panic. Nothing has changed
-    /// then.
+    /// `value`, if the cursor is at no element, or if `replace_current` would panic. Nothing has
+    /// changed then.
     pub fn try_replace_current(&mut self, value: T) -> Result<(), T> {
         if self.cursor.is_null() || !self.has_room() {
             return Err(value);

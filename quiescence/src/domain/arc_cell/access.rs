@@ -8,7 +8,7 @@ use std::ops::Deref;
 use super::{ArcCellAny, ArcGuard, RefCnt};
 use crate::os::user_code::{self, Site};
 
-/// Something that a `T` can be loaded from.
+/// Something from which a `T` can be loaded.
 ///
 /// ```
 /// use quiescence::ArcCell;
@@ -26,10 +26,10 @@ use crate::os::user_code::{self, Site};
 /// # assert_eq!(config.load().name, "web");
 /// ```
 pub trait Access<T: ?Sized> {
-    /// What keeps the value valid.
+    /// A guard that keeps the value valid.
     type Guard: Deref<Target = T>;
 
-    /// The value now.
+    /// Returns the current value.
     fn load(&self) -> Self::Guard;
 }
 
@@ -75,7 +75,7 @@ impl<T: Clone> Access<T> for Constant<T> {
     }
 }
 
-/// A part of what is loaded from `A`; made by [`ArcCellAny::map`](super::ArcCellAny::map) or
+/// A part of the value loaded from `A`. Made by [`ArcCellAny::map`](super::ArcCellAny::map) or
 /// [`Map::new`].
 pub struct Map<A, T: ?Sized, F> {
     access: A,
@@ -84,8 +84,8 @@ pub struct Map<A, T: ?Sized, F> {
 }
 
 impl<A, T: ?Sized, F> Map<A, T, F> {
-    /// The part that `projection` gives of what is loaded from `access`. It is asked at each use of
-    /// a guard, and should be cheap.
+    /// Creates an access to the part that `projection` selects from the value loaded from `access`.
+    /// Each use of a guard calls `projection`, so it should be cheap.
     pub fn new<R: ?Sized>(access: A, projection: F) -> Self
     where
         A: Access<T>,
@@ -140,9 +140,9 @@ impl<G, T: ?Sized, R: ?Sized, F> fmt::Debug for MapGuard<G, T, R, F> {
     }
 }
 
-/// [`Access`] as an object: `Box<dyn DynAccess<T>>`. A load allocates.
+/// [`Access`] as a trait object: `Box<dyn DynAccess<T>>`. A load allocates.
 pub trait DynAccess<T: ?Sized> {
-    /// The value now.
+    /// Returns the current value.
     fn load(&self) -> DynGuard<T>;
 }
 

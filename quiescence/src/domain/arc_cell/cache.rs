@@ -8,13 +8,12 @@ use std::sync::atomic::Ordering::Relaxed;
 use super::{ArcCellAny, RefCnt};
 use crate::os::user_code::{self, Site};
 
-/// A reference of one's own to what is in a cell, which is exchanged at a load if the cell has
-/// another one by then.
+/// A thread's own reference to the value of a cell. A load exchanges it if the cell holds another
+/// value by then.
 ///
-/// A load is one load of the cell's pointer and a comparison: less than a guard's. The price is
-/// that the cache keeps an old value alive until it is loaded again, that such a load may drop it,
-/// and that a load needs `&mut`.
-/// `A` is anything that leads to the cell: `&ArcCell<T>`, `Arc<ArcCell<T>>`.
+/// A load is one load of the cell's pointer and a comparison, less than taking a guard. In return,
+/// the cache keeps an old value alive until the next load, that load may drop it, and a load needs
+/// `&mut`. `A` is anything that dereferences to the cell: `&ArcCell<T>`, `Arc<ArcCell<T>>`.
 ///
 /// ```
 /// use quiescence::ArcCell;
@@ -39,12 +38,12 @@ fn deref<D: Deref>(leads_there: &D) -> &D::Target {
 }
 
 impl<P: RefCnt, A: Deref<Target = ArcCellAny<P>>> Cache<A, P> {
-    /// A cache of what is in the cell now.
+    /// Creates a cache of the current value of the cell.
     pub fn new(cell: A) -> Self {
         Self { cached: deref(&cell).load_full(), cell }
     }
 
-    /// What is in the cell now.
+    /// Returns the current value of the cell.
     #[inline]
     pub fn load(&mut self) -> &P {
         // Relaxed: it is only compared. The object that is cached is alive, so that no other one
@@ -60,17 +59,17 @@ impl<P: RefCnt, A: Deref<Target = ArcCellAny<P>>> Cache<A, P> {
         self.cached = deref(&self.cell).load_full();
     }
 
-    /// The cell, by what leads to it.
+    /// What dereferences to the cell.
     pub fn cell(&self) -> &A {
         &self.cell
     }
 
-    /// What leads to the cell.
+    /// Consumes the cache, and returns what dereferences to the cell.
     pub fn into_inner(self) -> A {
         self.cell
     }
 
-    /// A cache of a part of the value.
+    /// Creates a cache of a part of the value.
     ///
     /// ```
     /// use quiescence::ArcCell;
@@ -111,14 +110,14 @@ where
     R: ?Sized,
     F: FnMut(&P) -> &R,
 {
-    /// The part of what is in the cell now.
+    /// Returns that part of the current value.
     #[inline]
     pub fn load(&mut self) -> &R {
         let value = self.cache.load();
         user_code::run(Site::Project, || (self.projection)(value))
     }
 
-    /// The cache of the whole value.
+    /// Returns the cache of the whole value.
     pub fn into_inner(self) -> Cache<A, P> {
         self.cache
     }

@@ -10,21 +10,22 @@ use crate::domain::impls::{made_of_value, shown_as_target};
 use crate::hazptr::slots::Slot;
 use crate::os::user_code::{self, Site};
 
-/// What was in a cell when it was loaded. It stays valid as long as the guard, whatever becomes of
-/// the cell.
+/// The pointer that a load found in a cell. It stays valid as long as the guard, even if the cell
+/// is replaced or dropped.
 ///
-/// Of an [`ArcCell<T>`](super::ArcCell) it derefs to `T`; of an
-/// [`ArcCellOption<T>`](super::ArcCellOption) to `Option<Arc<T>>`, of an
-/// [`ArcCellWeak<T>`](super::ArcCellWeak) to `Weak<T>`: to [`RefCnt::Target`].
+/// For an [`ArcCell<T>`](super::ArcCell) it dereferences to `T`, for an
+/// [`ArcCellOption<T>`](super::ArcCellOption) to `Option<Arc<T>>`, for an
+/// [`ArcCellWeak<T>`](super::ArcCellWeak) to `Weak<T>`: see [`RefCnt::Target`].
 ///
 /// A guard is `Send` and `'static`: it may be kept, returned, sent to another thread, and held
-/// across `.await`. It holds up the one value, not a grace period, and nothing else that waits. As
-/// long as it lives it takes up one of the eight hazard slots of the thread that made it; where all
-/// eight are in use a guard has a reference of its own, as [`into_inner`](Self::into_inner) gives.
-/// To drop one that has a slot is wait-free: one store, on any thread. To drop another one is to
-/// drop its reference, which may be the last.
+/// across `.await`. It keeps only its own value alive, and delays no grace period. While it lives
+/// it occupies one of the eight hazard slots of the thread that created it. If all eight are in
+/// use, a new guard has a reference of its own, as [`into_inner`](Self::into_inner) returns.
+/// Dropping a guard that has a slot is wait-free: one store, on any thread. Dropping any other
+/// guard drops its reference, which may be the last.
 ///
-/// A guard that is leaked with [`std::mem::forget`] takes its slot for ever, and the value stays.
+/// A guard that is leaked with [`std::mem::forget`] occupies its slot forever, and its value is
+/// never dropped.
 #[must_use = "the value is protected while the guard lives"]
 pub struct ArcGuard<P: RefCnt> {
     pub(super) pointer: ManuallyDrop<P>,
@@ -33,7 +34,7 @@ pub struct ArcGuard<P: RefCnt> {
 }
 
 impl<P: RefCnt> ArcGuard<P> {
-    /// A guard of a pointer that no cell has to hold: `arc-swap`'s `Guard::from_inner`.
+    /// Creates a guard of a pointer that need not be in any cell: `arc-swap`'s `Guard::from_inner`.
     #[inline]
     pub fn from_inner(pointer: P) -> Self {
         Self { pointer: ManuallyDrop::new(pointer), slot: None }
@@ -45,7 +46,7 @@ impl<P: RefCnt> ArcGuard<P> {
         &guard.pointer
     }
 
-    /// A reference of one's own, in place of the guard. Costs what a clone costs.
+    /// Consumes the guard, and returns a counted reference. Costs as much as a clone.
     #[inline]
     pub fn into_inner(guard: Self) -> P {
         if guard.slot.is_some() {

@@ -5,8 +5,8 @@ use std::sync::{Arc, Weak};
 use super::ArcGuard;
 use crate::domain::exact_cell::Counted;
 
-/// A [`Counted`] pointer that an [`ArcCellAny`](super::ArcCellAny) can hold: with what a guard
-/// dereferences to, and what a reference that waits is charged.
+/// A [`Counted`] pointer that an [`ArcCellAny`](super::ArcCellAny) can hold. Adds what a guard
+/// dereferences to, and the size of a reference that waits to be dropped.
 ///
 /// Implemented for [`Arc`], `Option<Arc>` and [`Weak`]; implement it for a counted pointer of your
 /// own (`triomphe`'s, an `Arc` with a header).
@@ -17,14 +17,15 @@ pub unsafe trait RefCnt: Counted<Base: 'static> + Send + Sync + 'static {
     /// What [`ArcGuard`] dereferences to.
     type Target: ?Sized;
 
-    /// Bytes that are allocated for one object, by its size. At least that of
+    /// The bytes allocated for one object, judged by its size. At least the size of
     /// [`Base`](Counted::Base).
     const BYTES: usize = size_of::<Self::Base>();
 
-    /// What a guard shows.
+    /// What a guard dereferences to.
     fn target(me: &Self) -> &Self::Target;
 
-    /// What is weighed where a reference waits; `None` if there is nothing to be looked at.
+    /// The value that is weighed while a reference waits to be dropped; `None` if there is nothing
+    /// to weigh.
     fn base(me: &Self) -> Option<&Self::Base>;
 }
 
@@ -85,11 +86,11 @@ unsafe impl<T: Send + Sync + 'static> RefCnt for Weak<T> {
     }
 }
 
-/// What [`compare_and_swap`](super::ArcCellAny::compare_and_swap) compares with: a reference to the
-/// pointer, a guard or a reference to one, or an address.
+/// What [`compare_and_swap`](super::ArcCellAny::compare_and_swap) can compare with: a reference to
+/// the pointer, a guard or a reference to one, or an address.
 ///
-/// With a pointer or a guard the address is the object's as long as they exist: no ABA. An address
-/// alone does not keep its object alive.
+/// While a pointer or a guard exists, no other object can have its address, so there is no ABA
+/// problem. A bare address does not keep its object alive.
 pub trait AsRaw<B> {
     /// The address.
     fn as_raw(&self) -> *mut B;

@@ -12,12 +12,12 @@ use super::pointable::{self, Pointable};
 use super::shared::{Pointer, Shared};
 use crate::os::user_code::{self, Site};
 
-/// A tagged pointer that may be shared between threads: what a structure is linked by.
+/// A tagged pointer that threads share: the links of a structure.
 ///
-/// The pointer owns nothing: when an `Atomic` is dropped, what it leads to is not.
+/// The pointer owns nothing: dropping an `Atomic` does not drop the object that it points to.
 ///
-/// All methods are one atomic instruction, but for [`fetch_update`](Self::fetch_update), which
-/// tries until it succeeds or its function gives up.
+/// Each method is one atomic instruction, except [`fetch_update`](Self::fetch_update), which
+/// retries until it succeeds or its function gives up.
 pub struct Atomic<T: ?Sized + Pointable> {
     word: AtomicUsize,
     leads_to: PhantomData<*mut T>,
@@ -28,11 +28,11 @@ unsafe impl<T: ?Sized + Pointable + Send + Sync> Send for Atomic<T> {}
 // SAFETY: as above.
 unsafe impl<T: ?Sized + Pointable + Send + Sync> Sync for Atomic<T> {}
 
-/// What a failed exchange gives back: what was found, and what was to be put there.
+/// The error of a failed exchange: the pointer that was found, and the one that was not stored.
 pub struct CompareExchangeError<'g, T: ?Sized + Pointable, P: Pointer<T>> {
-    /// The pointer that was there.
+    /// The pointer that was found.
     pub current: Shared<'g, T>,
-    /// The pointer that was to be put there.
+    /// The pointer that was not stored.
     pub new: P,
 }
 
@@ -52,10 +52,10 @@ pub type CompareAndSetError<'g, T, P> = CompareExchangeError<'g, T, P>;
 /// The orderings that [`Atomic::compare_and_set`] takes: one, or one for each outcome.
 #[deprecated(note = "use `compare_exchange`, which takes two orderings")]
 pub trait CompareAndSetOrdering {
-    /// The ordering where it succeeds.
+    /// The ordering on success.
     fn success(&self) -> Ordering;
 
-    /// The ordering where it fails.
+    /// The ordering on failure.
     fn failure(&self) -> Ordering;
 }
 
@@ -86,7 +86,7 @@ impl CompareAndSetOrdering for (Ordering, Ordering) {
 }
 
 impl<T> Atomic<T> {
-    /// Allocates an object, and leads to it.
+    /// Allocates an object, and points to it.
     pub fn new(init: T) -> Self {
         Self::init(init)
     }
@@ -125,12 +125,12 @@ macro_rules! exchange {
 }
 
 impl<T: ?Sized + Pointable> Atomic<T> {
-    /// Allocates an object from what it is made of, and leads to it.
+    /// Allocates an object from its initialiser, and points to it.
     pub fn init(init: T::Init) -> Self {
         Self::from(Owned::init(init))
     }
 
-    /// Null.
+    /// Creates a null pointer.
     pub const fn null() -> Self {
         Self::from_word(0)
     }
@@ -139,36 +139,36 @@ impl<T: ?Sized + Pointable> Atomic<T> {
         Self { word: AtomicUsize::new(word), leads_to: PhantomData }
     }
 
-    /// The pointer that is there.
+    /// Loads the pointer.
     #[inline]
     pub fn load<'g>(&self, ord: Ordering, _: &'g Guard) -> Shared<'g, T> {
         shared(self.word.load(ord))
     }
 
-    /// The pointer that is there, as for a load that is ordered before what depends on it: here, an
-    /// Acquire load.
+    /// Loads the pointer with the ordering of a consume load: implemented as an Acquire load.
     #[inline]
     pub fn load_consume<'g>(&self, _: &'g Guard) -> Shared<'g, T> {
         shared(self.word.load(Acquire))
     }
 
-    /// Puts a pointer there. What was there before is leaked, if no other pointer leads to it.
+    /// Stores a pointer. The object of the previous pointer leaks, unless another pointer points to
+    /// it.
     pub fn store<P: Pointer<T>>(&self, new: P, ord: Ordering) {
         self.word.store(new.into_usize(), ord);
     }
 
-    /// Puts a pointer there, and returns the one before.
+    /// Stores a pointer, and returns the previous one.
     pub fn swap<'g, P: Pointer<T>>(&self, new: P, ord: Ordering, _: &'g Guard) -> Shared<'g, T> {
         shared(self.word.swap(new.into_usize(), ord))
     }
 
     exchange! {
-        /// Puts `new` there if `current` is there, the tag included. Returns `new`.
+        /// Stores `new` if the pointer is `current`, including the tag. Returns `new`.
         ///
         /// # Errors
-        /// What is there instead, with `new`.
+        /// The pointer that was found, with `new`.
         compare_exchange;
-        /// As [`compare_exchange`](Self::compare_exchange), with one ordering or two.
+        /// Like [`compare_exchange`](Self::compare_exchange), with one ordering or two.
         ///
         /// # Errors
         /// As [`compare_exchange`](Self::compare_exchange).
@@ -176,13 +176,13 @@ impl<T: ?Sized + Pointable> Atomic<T> {
         compare_and_set
     }
     exchange! {
-        /// As [`compare_exchange`](Self::compare_exchange), but it may fail without a reason, which
-        /// is cheaper in a loop on some machines.
+        /// Like [`compare_exchange`](Self::compare_exchange), but it may fail spuriously, which is
+        /// cheaper in a loop on some machines.
         ///
         /// # Errors
-        /// As [`compare_exchange`](Self::compare_exchange); `current` may have been there.
+        /// As [`compare_exchange`](Self::compare_exchange); the pointer may have been `current`.
         compare_exchange_weak;
-        /// As [`compare_exchange_weak`](Self::compare_exchange_weak), with one ordering or two.
+        /// Like [`compare_exchange_weak`](Self::compare_exchange_weak), with one ordering or two.
         ///
         /// # Errors
         /// As [`compare_exchange_weak`](Self::compare_exchange_weak).
@@ -190,11 +190,11 @@ impl<T: ?Sized + Pointable> Atomic<T> {
         compare_and_set_weak
     }
 
-    /// Puts there what `func` makes of the pointer that is there. Called anew as long as other
-    /// threads are faster. Returns the pointer before.
+    /// Stores the result of `func`, called with the current pointer. Calls it again for as long as
+    /// other threads store first. Returns the previous pointer.
     ///
     /// # Errors
-    /// The pointer for which `func` gave `None`.
+    /// The pointer for which `func` returned `None`.
     pub fn fetch_update<'g, F>(
         &self,
         set_order: Ordering,
@@ -215,23 +215,23 @@ impl<T: ?Sized + Pointable> Atomic<T> {
         Err(seen)
     }
 
-    /// The bitwise "and" of the tag and `val`. Returns the pointer before.
+    /// Stores the bitwise "and" of the tag and `val`. Returns the previous pointer.
     pub fn fetch_and<'g>(&self, val: usize, ord: Ordering, _: &'g Guard) -> Shared<'g, T> {
         // The address stays: of `val` it has all bits set.
         shared(self.word.fetch_and(pointable::with_tag::<T>(usize::MAX, val), ord))
     }
 
-    /// The bitwise "or" of the tag and `val`. Returns the pointer before.
+    /// Stores the bitwise "or" of the tag and `val`. Returns the previous pointer.
     pub fn fetch_or<'g>(&self, val: usize, ord: Ordering, _: &'g Guard) -> Shared<'g, T> {
         shared(self.word.fetch_or(pointable::tag::<T>(val), ord))
     }
 
-    /// The bitwise "exclusive or" of the tag and `val`. Returns the pointer before.
+    /// Stores the bitwise "exclusive or" of the tag and `val`. Returns the previous pointer.
     pub fn fetch_xor<'g>(&self, val: usize, ord: Ordering, _: &'g Guard) -> Shared<'g, T> {
         shared(self.word.fetch_xor(pointable::tag::<T>(val), ord))
     }
 
-    /// Owns what it leads to.
+    /// Takes ownership of the object.
     ///
     /// # Safety
     /// It is not null, and no other pointer to the object is used from now on, on any thread.
@@ -240,7 +240,7 @@ impl<T: ?Sized + Pointable> Atomic<T> {
         unsafe { Owned::from_usize(self.word.into_inner()) }
     }
 
-    /// Owns what it leads to, if it is not null.
+    /// Takes ownership of the object, if the pointer is not null.
     ///
     /// # Safety
     /// It is null, or as for [`into_owned`](Self::into_owned).

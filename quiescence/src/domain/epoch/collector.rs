@@ -16,9 +16,9 @@ use crate::gp::slot::Slot;
 use crate::reclaim::domain_state::Handle;
 use crate::reclaim::worker;
 
-/// What guards of one kind wait for each other in, and for no others: a domain.
+/// A domain: guards of one collector wait for each other, and for no others.
 ///
-/// Clones are handles to the same one.
+/// Clones are handles to the same collector.
 ///
 /// ```
 /// use quiescence::epoch::Collector;
@@ -41,13 +41,13 @@ struct OwnDomain(ManuallyDrop<Domain<Private>>);
 static DEFAULT: Collector = Collector(None);
 
 impl Collector {
-    /// A collector with a domain of its own.
+    /// Creates a collector with a domain of its own.
     pub fn new() -> Self {
         Self::new_in(Domain::new())
     }
 
-    /// A collector whose guards are sections of `domain`, which has its own limit and name, and may
-    /// have other sections as well.
+    /// Creates a collector whose guards are sections of `domain`, which has its own limit and name,
+    /// and may have other sections as well.
     ///
     /// ```
     /// use quiescence::{Domain, epoch::Collector, tuning::Tuning};
@@ -64,7 +64,7 @@ impl Collector {
         Self(Some(Arc::new(OwnDomain(ManuallyDrop::new(domain)))))
     }
 
-    /// Registers the calling thread. Takes a lock, where it is the thread's first handle.
+    /// Registers the calling thread. The thread's first handle takes a lock.
     pub fn register(&self) -> LocalHandle {
         let thread = match self.own_domain() {
             None => Thread::Default(Domain::global().reader()),
@@ -195,7 +195,7 @@ impl Local {
 }
 
 impl LocalHandle {
-    /// Pins the thread, until the guard is dropped.
+    /// Pins the thread until the guard is dropped.
     ///
     /// # Progress and cost
     /// As [`read`](crate::read).
@@ -245,16 +245,16 @@ impl fmt::Debug for LocalHandle {
     }
 }
 
-/// The collector of [`pin`]: the global domain.
+/// The collector that [`pin`] uses: the global domain.
 pub fn default_collector() -> &'static Collector {
     &DEFAULT
 }
 
-/// Pins the calling thread in the default collector, until the guard is dropped.
+/// Pins the calling thread in the default collector until the guard is dropped.
 ///
 /// # Progress and cost
-/// As [`read`](crate::read): wait-free, and a few loads and stores. The drop of the thread's
-/// outermost guard may wait, if the thread has deferred something over the domain's limit.
+/// As [`read`](crate::read): wait-free, and a few loads and stores. Dropping the thread's outermost
+/// guard may wait, if the thread has deferred something over the domain's limit.
 ///
 /// # Panics
 /// If the thread is pinned 2^32 times at once.

@@ -15,11 +15,11 @@ use crate::os::user_code::{self, Site};
 use crate::reclaim::defer::{self, Patience};
 use crate::reclaim::domain_state::{DomainState, Named};
 
-/// Keeps the thread pinned, until it is dropped: what is deferred after it began does not run
-/// before.
+/// Keeps the thread pinned until it is dropped: no function deferred after it was created runs
+/// before then.
 ///
-/// It stays on its thread. Guards of a thread may be dropped in any order. One that is leaked with
-/// [`std::mem::forget`] keeps the thread pinned for ever.
+/// It stays on its thread. Guards of a thread may be dropped in any order. A guard that is leaked
+/// with [`std::mem::forget`] keeps the thread pinned forever.
 ///
 /// # Invariant
 /// **\[EP-1\]: while the guard lives, the nesting of its slot counts it.** So everything that is
@@ -55,16 +55,16 @@ impl Guard {
         Self { slot, local: Cell::new(local) }
     }
 
-    /// Calls `f` when no guard is left that lives now, on any thread.
+    /// Calls `f` once no guard that exists now is left, on any thread.
     ///
-    /// A closure of at most a word is stored as it is; a larger one is allocated.
+    /// A closure of at most one word is stored inline; a larger one is allocated.
     ///
     /// # Progress
-    /// Never waits. What it takes beyond the domain's limit is waited for where the thread's
-    /// outermost guard ends.
+    /// Never waits. If it exceeds the domain's limit, the thread waits when its outermost guard is
+    /// dropped.
     ///
     /// # Panics
-    /// Not here. A panic in `f` ends there, and is counted
+    /// Never. A panic in `f` is caught and counted
     /// ([`Statistics::callbacks_panicked`](crate::report::Statistics::callbacks_panicked)).
     ///
     /// ```
@@ -80,11 +80,12 @@ impl Guard {
         unsafe { self.defer_unchecked(f) };
     }
 
-    /// As [`defer`](Self::defer), for closures of which the compiler does not know that another
-    /// thread may call them later.
+    /// Like [`defer`](Self::defer), for closures that the compiler cannot prove callable later by
+    /// another thread.
     ///
     /// # Safety
-    /// Any thread may call `f`, after this call has returned, and as late as the process ends.
+    /// Any thread may call `f`, after this call has returned, and as late as the end of the
+    /// process.
     pub unsafe fn defer_unchecked<F, R>(&self, f: F)
     where
         F: FnOnce() -> R,
@@ -93,12 +94,12 @@ impl Guard {
         unsafe { self.defer_sized(f, 0) };
     }
 
-    /// Drops what the pointer leads to, and gives its memory back, when no guard is left that lives
-    /// now. Counts for the bytes of that memory.
+    /// Drops the object that the pointer points to, and frees its memory, once no guard that exists
+    /// now is left. Counts with the bytes of that memory.
     ///
     /// # Safety
-    /// The pointer is not null, the object may be dropped by any thread, no thread can reach it
-    /// that pins itself from now on, and it is deferred once.
+    /// The pointer is not null, any thread may drop the object, no thread that pins itself from now
+    /// on can reach it, and it is deferred once.
     pub unsafe fn defer_destroy<T: ?Sized + Pointable>(&self, ptr: Shared<'_, T>) {
         // SAFETY: valid under this guard, by the contract.
         let bytes = size_of_val(unsafe { ptr.deref() });
@@ -125,10 +126,10 @@ impl Guard {
         }
     }
 
-    /// Has what the thread has deferred run soon. Where no other thread is registered with the
-    /// collector, all that is deferred in it runs when the outermost guard ends. Else the grace
-    /// period begins now if 64 objects and functions of the thread wait for one, and within the
-    /// tick ([`Tuning::lazy`](crate::tuning::Tuning::lazy)) in any case.
+    /// Makes the functions that the thread has deferred run soon. If no other thread is registered
+    /// with the collector, everything deferred in it runs when the outermost guard is dropped.
+    /// Otherwise the grace period begins now if 64 objects and functions of the thread wait for
+    /// one, and in any case within the tick ([`Tuning::lazy`](crate::tuning::Tuning::lazy)).
     ///
     /// # Cost
     /// Takes a few locks for a moment.
@@ -139,9 +140,9 @@ impl Guard {
         }
     }
 
-    /// Unpins the thread and pins it anew, if this is its only guard in the domain; else does
-    /// nothing. For threads that stay pinned for long. What was loaded under it is not used any
-    /// more, which the exclusive borrow makes sure of.
+    /// Unpins the thread and pins it again, if this is its only guard in the domain; otherwise does
+    /// nothing. For threads that stay pinned for long. References loaded under the guard end here:
+    /// the exclusive borrow ensures that.
     #[track_caller]
     pub fn repin(&mut self) {
         // SAFETY: the slot of a section that is in progress.
@@ -150,9 +151,9 @@ impl Guard {
         }
     }
 
-    /// Unpins the thread while `f` runs, as far as this guard goes, and pins it anew, also if `f`
-    /// panics. What was loaded under it is not used any more, which the exclusive borrow makes sure
-    /// of.
+    /// Unpins the thread while `f` runs, as far as this guard is concerned, and pins it again, even
+    /// if `f` panics. References loaded under the guard end here: the exclusive borrow ensures
+    /// that.
     ///
     /// ```
     /// let mut guard = quiescence::epoch::pin();
@@ -189,7 +190,7 @@ impl Guard {
         user_code::run(Site::Scope, f)
     }
 
-    /// The collector; none for the guard of [`unprotected`].
+    /// The collector; `None` for the guard of [`unprotected`].
     pub fn collector(&self) -> Option<&Collector> {
         (!self.slot.is_null()).then(|| self.collector_or_default())
     }
@@ -285,12 +286,12 @@ impl fmt::Debug for Guard {
     }
 }
 
-/// A guard that pins no thread: what is deferred by it runs at once. For structures that no other
-/// thread can reach, as in their `drop`.
+/// Returns a guard that pins no thread: functions deferred through it run at once. For structures
+/// that no other thread can reach, for example in their `drop`.
 ///
 /// # Safety
-/// What is loaded under it is not deferred or dropped by another thread meanwhile, and what is
-/// deferred by it is used by none.
+/// No other thread defers or drops what is loaded under it meanwhile, and no other thread uses what
+/// is deferred through it.
 ///
 /// ```
 /// use quiescence::epoch::{self, Atomic};

@@ -11,7 +11,7 @@ use super::guard::Guard;
 use super::pointable::{self, Pointable};
 use super::shared::{Pointer, Shared};
 
-/// A tagged pointer that owns its object, as a box does: it is dropped with it.
+/// A tagged pointer that owns its object, as a box does: dropping it drops the object.
 ///
 /// ```
 /// use quiescence::epoch::Owned;
@@ -30,7 +30,7 @@ impl<T> Owned<T> {
         Self::init(init)
     }
 
-    /// An owner of what `raw` leads to.
+    /// Takes ownership of the object that `raw` points to.
     ///
     /// # Panics
     /// If `raw` is not aligned.
@@ -42,7 +42,7 @@ impl<T> Owned<T> {
         unsafe { Self::from_usize(pointable::aligned(raw.cast_const())) }
     }
 
-    /// The object in a box; the tag is lost.
+    /// Returns the object in a box; the tag is lost.
     pub fn into_box(self) -> Box<T> {
         let address = self.address();
         std::mem::forget(self);
@@ -52,7 +52,7 @@ impl<T> Owned<T> {
 }
 
 impl<T: ?Sized + Pointable> Owned<T> {
-    /// Allocates an object from what it is made of: of an array, the number of elements.
+    /// Allocates an object from its initialiser; for a slice, that is the number of elements.
     ///
     /// ```
     /// use quiescence::epoch::Owned;
@@ -68,8 +68,8 @@ impl<T: ?Sized + Pointable> Owned<T> {
         unsafe { Self::from_usize(address) }
     }
 
-    /// The same pointer, to be shared with other threads. What it leads to is leaked unless it is
-    /// owned anew, or deferred, some time.
+    /// Turns it into a pointer that can be shared with other threads. The object leaks, unless it
+    /// is later owned again, or deferred.
     pub fn into_shared(self, _: &Guard) -> Shared<'_, T> {
         // SAFETY: a pointer to what is valid until it is owned anew.
         unsafe { Shared::from_usize(self.into_usize()) }
@@ -80,7 +80,7 @@ impl<T: ?Sized + Pointable> Owned<T> {
         pointable::tag::<T>(self.word)
     }
 
-    /// The same pointer with another tag. Bits that do not fit below the alignment are left out.
+    /// The same pointer with another tag. Bits of `tag` at or above the alignment are ignored.
     #[must_use]
     pub fn with_tag(self, tag: usize) -> Self {
         let word = pointable::with_tag::<T>(self.into_usize(), tag);

@@ -4,38 +4,38 @@ use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::mem::MaybeUninit;
 use std::ptr;
 
-/// Types that one word can lead to: every sized type, and `[MaybeUninit<T>]`, whose length is kept
-/// in front of the elements.
+/// Types to which a single word can point: every sized type, and `[MaybeUninit<T>]`, whose length
+/// is stored in front of the elements.
 ///
 /// The word is an address whose provenance is
 /// [exposed](https://doc.rust-lang.org/std/ptr/index.html#exposed-provenance).
 pub trait Pointable {
-    /// The alignment of the address, a power of two: the bits below it are the tag's.
+    /// The alignment of the address, a power of two: the tag uses the bits below it.
     const ALIGN: usize;
 
-    /// What one is made from.
+    /// The initialiser of an object.
     type Init;
 
-    /// Allocates one, and gives its address.
+    /// Allocates an object, and returns its address.
     ///
     /// # Safety
     /// The address is not used for more than the methods of this trait allow.
     unsafe fn init(init: Self::Init) -> usize;
 
-    /// What is at the address.
+    /// Returns a reference to the object at the address.
     ///
     /// # Safety
     /// `ptr` is from [`init`](Self::init), not dropped while the reference lives, and no reference
     /// from [`deref_mut`](Self::deref_mut) lives.
     unsafe fn deref<'a>(ptr: usize) -> &'a Self;
 
-    /// What is at the address, to be changed.
+    /// Returns a mutable reference to the object at the address.
     ///
     /// # Safety
     /// As [`deref`](Self::deref), and no other reference to it lives.
     unsafe fn deref_mut<'a>(ptr: usize) -> &'a mut Self;
 
-    /// Drops what is at the address and gives the memory back.
+    /// Drops the object at the address, and frees its memory.
     ///
     /// # Safety
     /// `ptr` is from [`init`](Self::init), is dropped once, and no reference to it lives.

@@ -21,9 +21,9 @@ pub trait Pointer<T: ?Sized + Pointable> {
     unsafe fn from_usize(data: usize) -> Self;
 }
 
-/// A tagged pointer that was loaded under a guard, and is good for as long as that.
+/// A tagged pointer that was loaded under a guard, and is valid as long as the guard lives.
 ///
-/// It may be null, and have a tag all the same.
+/// It may be null, and may have a tag even then.
 pub struct Shared<'g, T: 'g + ?Sized + Pointable> {
     word: usize,
     under: PhantomData<(&'g (), *const T)>,
@@ -62,12 +62,12 @@ impl<'g, T: ?Sized + Pointable> Shared<'g, T> {
         Self { word: 0, under: PhantomData }
     }
 
-    /// Whether it leads nowhere, whatever the tag.
+    /// Whether it is null, whatever the tag.
     pub fn is_null(&self) -> bool {
         self.address() == 0
     }
 
-    /// What it leads to.
+    /// Returns a reference to the object.
     ///
     /// # Safety
     /// It is not null. The object was published by a Release store or exchange that this thread has
@@ -78,7 +78,7 @@ impl<'g, T: ?Sized + Pointable> Shared<'g, T> {
         unsafe { T::deref(self.address()) }
     }
 
-    /// What it leads to, to be changed.
+    /// Returns a mutable reference to the object.
     ///
     /// # Safety
     /// As [`deref`](Self::deref), and no other reference to the object lives, on any thread.
@@ -87,7 +87,7 @@ impl<'g, T: ?Sized + Pointable> Shared<'g, T> {
         unsafe { T::deref_mut(self.address()) }
     }
 
-    /// What it leads to, if it is not null.
+    /// Returns a reference to the object, if the pointer is not null.
     ///
     /// # Safety
     /// It is null, or as for [`deref`](Self::deref).
@@ -96,7 +96,7 @@ impl<'g, T: ?Sized + Pointable> Shared<'g, T> {
         (!self.is_null()).then(|| unsafe { self.deref() })
     }
 
-    /// Owns what it leads to.
+    /// Takes ownership of the object.
     ///
     /// # Safety
     /// It is not null, and no other pointer to the object is used from now on, on any thread.
@@ -106,7 +106,7 @@ impl<'g, T: ?Sized + Pointable> Shared<'g, T> {
         unsafe { Owned::from_usize(self.word) }
     }
 
-    /// Owns what it leads to, if it is not null.
+    /// Takes ownership of the object, if the pointer is not null.
     ///
     /// # Safety
     /// It is null, or as for [`into_owned`](Self::into_owned).
@@ -120,7 +120,7 @@ impl<'g, T: ?Sized + Pointable> Shared<'g, T> {
         pointable::tag::<T>(self.word)
     }
 
-    /// The same pointer with another tag. Bits that do not fit below the alignment are left out.
+    /// The same pointer with another tag. Bits of `tag` at or above the alignment are ignored.
     #[must_use]
     pub fn with_tag(&self, tag: usize) -> Self {
         Self { word: pointable::with_tag::<T>(self.word, tag), under: PhantomData }

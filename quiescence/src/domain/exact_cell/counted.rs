@@ -5,35 +5,36 @@ use std::ptr;
 use std::rc::{self, Rc};
 use std::sync::{Arc, Weak};
 
-/// A counted pointer of one word, or none: what an [`ExactCell`](super::ExactCell) holds, and, if
-/// it is a [`RefCnt`](crate::cell::RefCnt) as well, an [`ArcCellAny`](crate::cell::ArcCellAny).
+/// A counted pointer of one word, or none. An [`ExactCell`](super::ExactCell) holds one; so does an
+/// [`ArcCellAny`](crate::cell::ArcCellAny), if the pointer also implements
+/// [`RefCnt`](crate::cell::RefCnt).
 ///
-/// Implemented for [`Arc`], [`Rc`], their `Weak`s, `Pin`s of the first two, and `Option`s of all;
-/// implement it for a counted pointer of your own. It is `arc-swap`'s `RefCnt`.
+/// Implemented for [`Arc`], [`Rc`], their `Weak`s, `Pin`s of the first two, and `Option`s of all of
+/// these. Implement it for counted pointers of your own. It corresponds to `arc-swap`'s `RefCnt`.
 ///
 /// # Safety
-/// - `into_ptr` gives the reference that the pointer holds to the caller, and `from_ptr` takes it
-///   back. `as_ptr` gives the same address, which a clone or a move does not change.
+/// - `into_ptr` passes the pointer's reference to the caller, and `from_ptr` takes it back.
+///   `as_ptr` returns the same address, which a clone or a move does not change.
 /// - The address is null if and only if the pointer refers to nothing; null has no count.
-/// - The byte at the address is the object's own, unless [`TAG`](Self::TAG) has the bit
+/// - The byte at the address belongs to the object, unless [`TAG`](Self::TAG) has the bit
 ///   [`AT_END`]. If and only if it has, the object's memory may end at the address, as that of an
-///   `Arc` of no bytes does: another object may begin there.
+///   `Arc` of a zero-sized value does: another object may begin there.
 /// - Two pointers with the same address, of types with the same [`TAG`](Self::TAG), refer to one
-///   object, and have the same count.
-/// - A pointer made by `from_ptr` of an address whose reference is another one's may be used and
-///   cloned, as long as that one exists and as it is not dropped.
-/// - None of the functions panics. `clone` may: then a count was not added.
+///   object, and share its count.
+/// - A pointer that `from_ptr` made from an address whose reference belongs to another pointer may
+///   be used and cloned, as long as that other pointer exists and this one is not dropped.
+/// - None of the functions panics. `clone` may, if it has not added a count.
 ///
 /// ```
 /// use quiescence::cell::ExactCell;
 /// use quiescence::cell::Counted;
 /// use std::sync::Arc;
 ///
-/// /// A session; the address is that of the `Arc`.
+/// /// A session; the pointer's address is that of the `Arc`.
 /// #[derive(Clone)]
 /// struct Session(Arc<String>);
 ///
-/// // SAFETY: all as `Arc` does it, whose count it is.
+/// // SAFETY: `Arc`, which owns the count, fulfils every condition.
 /// unsafe impl Counted for Session {
 ///     type Base = String;
 ///
@@ -55,36 +56,37 @@ use std::sync::{Arc, Weak};
 /// assert_eq!(*cell.load().0, "token 17");
 /// ```
 pub unsafe trait Counted: Clone {
-    /// What the address is of.
+    /// The type at the address.
     type Base;
 
-    /// Tells counts of one address apart, as those of `Arc` and `Weak`, and objects that end at an
-    /// address from one that begins there ([`AT_END`]: the bit is set where `Base` has no bytes).
-    /// Addresses that are not null have all bits up to its highest one clear.
+    /// Distinguishes different counts at one address, such as those of `Arc` and `Weak`, and an
+    /// object that ends at an address from one that begins there ([`AT_END`]: this bit is set if
+    /// `Base` has no bytes). A non-null address has all bits clear, up to the highest bit of the
+    /// tag.
     ///
-    /// A type whose `Base` is opaque has one of a byte at least there, such as
-    /// [`c_void`](std::ffi::c_void), or a tag of its own.
+    /// If `Base` is opaque, it must stand for at least one byte, as [`c_void`](std::ffi::c_void)
+    /// does, or the type must define a tag of its own.
     const TAG: usize = at_end::<Self::Base>();
 
-    /// Gives the reference away, as an address; null if there is none.
+    /// Passes the reference to the caller, as an address; null if there is none.
     fn into_ptr(me: Self) -> *mut Self::Base;
 
     /// The address.
     fn as_ptr(me: &Self) -> *mut Self::Base;
 
-    /// The pointer with this address.
+    /// Makes the pointer with this address.
     ///
     /// # Safety
-    /// It is from [`into_ptr`](Self::into_ptr), and the reference is the caller's; or the pointer
-    /// is not dropped.
+    /// The address is from [`into_ptr`](Self::into_ptr), and the reference is the caller's;
+    /// otherwise the pointer must not be dropped.
     unsafe fn from_ptr(address: *const Self::Base) -> Self;
 
-    /// Adds one to the count, and gives the address.
+    /// Increments the count, and returns the address.
     fn inc(me: &Self) -> *mut Self::Base {
         Self::into_ptr(me.clone())
     }
 
-    /// Takes one off the count.
+    /// Decrements the count.
     ///
     /// # Safety
     /// As for [`from_ptr`](Self::from_ptr); the reference is the caller's.
@@ -94,7 +96,7 @@ pub unsafe trait Counted: Clone {
     }
 }
 
-/// The bit of [`Counted::TAG`] that says that an object's memory may end at its address.
+/// The bit of [`Counted::TAG`] which says that an object's memory may end at its address.
 pub const AT_END: usize = 0b10;
 
 /// The bit, for objects of this type that come last in their memory.

@@ -9,15 +9,16 @@ use crate::domain::impls::{made_of_value, shown_as_target};
 use crate::hazptr::borrows::{Borrow, Borrowed};
 use crate::os::user_code::{self, Site};
 
-/// What was in a cell when it was loaded: a pointer that is borrowed from the cell, or has a count
-/// of its own. It stays valid as long as the guard, whatever becomes of the cell.
+/// The pointer that a load found in a cell: borrowed from the cell, or with a count of its own. It
+/// stays valid as long as the guard, even if the cell is replaced or dropped.
 ///
-/// A guard may be kept, sent to another thread where its pointer may, and held across `.await`. As
-/// long as it lives it takes up one of eight slots of the thread that made it, unless it has a
-/// count. To drop it is wait-free; if the cell was replaced meanwhile, that drops a reference,
+/// A guard may be kept, held across `.await`, and sent to another thread if its pointer may. While
+/// it lives it occupies one of eight slots of the thread that created it, unless it has a count of
+/// its own. Dropping it is wait-free. If the cell was replaced meanwhile, this drops a reference,
 /// which may be the last.
 ///
-/// A guard that is leaked with [`std::mem::forget`] takes its slot for ever, and the value stays.
+/// A guard that is leaked with [`std::mem::forget`] occupies its slot forever, and its value is
+/// never dropped.
 #[must_use = "the value is borrowed while the guard lives"]
 pub struct ExactGuard<P: Counted> {
     pointer: ManuallyDrop<P>,
@@ -42,14 +43,14 @@ impl<P: Counted> ExactGuard<P> {
         Self { pointer, slot }
     }
 
-    /// A guard of a pointer that no cell has to hold.
+    /// Creates a guard of a pointer that need not be in any cell.
     #[inline]
     pub fn from_inner(pointer: P) -> Self {
         Self { pointer: ManuallyDrop::new(pointer), slot: None }
     }
 
-    /// A reference of one's own, in place of the guard. Costs what a clone costs, unless the guard
-    /// has a count.
+    /// Consumes the guard, and returns a counted reference. Costs as much as a clone, unless the
+    /// guard already has a count of its own.
     #[inline]
     pub fn into_inner(guard: Self) -> P {
         if guard.slot.is_some() {

@@ -19,7 +19,7 @@ use crate::reclaim::retire::AtLimit;
 use crate::reclaim::weigh::{Scale, Weigh};
 
 impl<T: Send + Sync + 'static> RcuOption<T> {
-    /// An empty place in the global domain; may be a static.
+    /// Creates an empty cell in the global domain; may be a static.
     ///
     /// ```
     /// static CONFIG: quiescence::RcuOption<String> = quiescence::RcuOption::empty();
@@ -33,7 +33,7 @@ impl<T: Send + Sync + 'static> RcuOption<T> {
         Self::empty_in(Domain::global())
     }
 
-    /// A value in the global domain.
+    /// Creates a cell with `value` in the global domain.
     pub fn new(value: T) -> Self
     where
         T: Weigh,
@@ -43,7 +43,7 @@ impl<T: Send + Sync + 'static> RcuOption<T> {
 }
 
 impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
-    /// A value, or none, in `domain`.
+    /// Creates a cell with `value`, or an empty one, in `domain`.
     pub fn new_in(value: Option<T>, domain: Domain<K>) -> Self
     where
         T: Weigh,
@@ -51,12 +51,12 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
         Self { pointer: AtomicPtr::new(into_raw(value)), scale: Scale::new(), domain }
     }
 
-    /// The same for a type that does not implement [`Weigh`]. See [`Rcu::with_weight`].
+    /// The same, for a type that does not implement [`Weigh`]. See [`Rcu::with_weight`].
     pub fn with_weight_in(value: Option<T>, weight: fn(&T) -> usize, domain: Domain<K>) -> Self {
         Self { pointer: AtomicPtr::new(into_raw(value)), scale: Scale::by(weight), domain }
     }
 
-    /// An empty place in `domain`; may be a static, if the domain is a declared one.
+    /// Creates an empty cell in `domain`; may be a static, if the domain is a declared one.
     ///
     /// ```
     /// use quiescence::{Domain, RcuOption};
@@ -73,7 +73,7 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
         Self { pointer: AtomicPtr::new(ptr::null_mut()), scale: Scale::new(), domain }
     }
 
-    /// The value now, if there is one. See [`Rcu::load`].
+    /// Returns the current value, if there is one. See [`Rcu::load`].
     #[inline]
     pub fn load<'s, S: Section<K>>(&'s self, section: &'s S) -> Option<&'s T> {
         // SAFETY: loaded under the section; null is none.
@@ -103,11 +103,12 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
         drop(self.swap(value)); // waits, and goes over the limit, as `retire` there
     }
 
-    /// As [`store`](Self::store), but gives the value back where that would panic. See
+    /// Like [`store`](Self::store), but returns the value where `store` would panic. See
     /// [`Rcu::try_store`].
     ///
     /// # Errors
-    /// `value`, in a section, at the domain's limit, if this thread has gone over it already.
+    /// `value`: in a section at the domain's limit, if this thread has gone over it already; in a
+    /// sleepable domain whenever it is at its limit.
     #[track_caller]
     pub fn try_store(&self, value: Option<T>) -> Result<(), AtLimit<Option<T>>> {
         self.store_or_refuse(value).map_err(AtLimit::unchanged)
@@ -196,7 +197,7 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
         }
     }
 
-    /// Replaces the value and gives the old one, which may still be read.
+    /// Replaces the value and returns the old one, which may still be read.
     pub fn swap(&self, value: Option<T>) -> Option<Unlinked<T, K>> {
         let new = into_raw(value);
         //~ retire-before-unlink
@@ -204,22 +205,22 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
         unsafe { Unlinked::new(self.exchange(new), self.scale, &self.domain) }
     }
 
-    /// Takes the value out; it may still be read.
+    /// Empties the cell and returns the value, which may still be read.
     pub fn take(&self) -> Option<Unlinked<T, K>> {
         self.swap(None)
     }
 
-    /// Replaces the value if it still is `current`, the very object (or none); else gives `new`
-    /// back.
+    /// Replaces the value if it is still `current`, the very same object (or none); otherwise
+    /// returns `new`.
     ///
-    /// `current` should come from [`load`](Self::load) under `section`, which keeps its address
-    /// from being used again: no ABA.
+    /// `current` should come from [`load`](Self::load) in `section`, which keeps its address from
+    /// being reused, so there is no ABA problem.
     ///
     /// # Errors
-    /// `new`, if the value is another one by now.
+    /// `new`, if the value has been replaced by another one.
     ///
     /// # Panics
-    /// If the section is one of another domain, as in [`Rcu::load`].
+    /// If the section belongs to another domain, as in [`Rcu::load`].
     ///
     /// ```
     /// use quiescence::RcuOption;
@@ -251,13 +252,13 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
         }
     }
 
-    /// The value, which no other thread can read: the place is borrowed exclusively.
+    /// Borrows the value. The cell is borrowed exclusively, so no other thread can read it.
     pub fn get_mut(&mut self) -> Option<&mut T> {
         // SAFETY: from a box, or null; references that were loaded from here borrow `self`.
         unsafe { self.pointer.get_mut().as_mut() }
     }
 
-    /// The value, out of its place. Waits for nothing: no other thread can read it.
+    /// Takes the value out. Waits for nothing: no other thread can read it.
     pub fn into_inner(mut self) -> Option<T> {
         let pointer = std::mem::replace(self.pointer.get_mut(), ptr::null_mut());
         // SAFETY: as in `get_mut`; `drop` finds the place empty.

@@ -21,15 +21,16 @@ use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::weigh::Weigh;
 use crate::srcu::{Entry, SrcuCounts};
 
-/// A value that was loaded, and the section that protects it. Made by [`Rcu::read`].
+/// A reference to a loaded value, together with the section that protects it. Returned by
+/// [`Rcu::read`].
 ///
-/// Dereferences to the value. The section ends when this is dropped, which is what the drop of a
-/// guard is: see [`Guard`](crate::Guard), and for sleepable domains
-/// [`SrcuGuard`](crate::SrcuGuard). Borrows the [`Rcu`], and no guard: so a function may return it.
+/// Dereferences to the value. Dropping it ends the section, with the effects of dropping a guard:
+/// see [`Guard`](crate::Guard) and, for sleepable domains, [`SrcuGuard`](crate::SrcuGuard). It
+/// borrows the [`Rcu`] but no separate guard, so a function may return it.
 ///
-/// It may go to other threads, and be held across an `.await`, if the guards of its domain may: in
-/// a [sleepable domain](Srcu). To hold one holds up the grace periods of the domain, and with them
-/// the memory of what is replaced; it does not hold up updaters below the domain's limit.
+/// In a [sleepable domain](Srcu) it may be sent to other threads and held across an `.await`. While
+/// it is held, grace periods of the domain cannot end and replaced values stay in memory; updaters
+/// continue until they reach the domain's limit.
 ///
 /// ```
 /// use quiescence::{Rcu, RcuRef, Weigh};
@@ -63,11 +64,11 @@ use crate::srcu::{Entry, SrcuCounts};
 #[must_use = "the section ends when this is dropped"]
 pub struct RcuRef<'r, T: ?Sized, K: DomainTag = Global>(Held<T, K::Section<'r>>);
 
-/// As [`RcuRef`], in a [sleepable domain](Srcu), and keeps the place alive: `Send` and `'static`.
-/// Made by [`Rcu::read_owned`].
+/// Like [`RcuRef`], in a [sleepable domain](Srcu), and keeps the [`Rcu`] alive: `Send` and
+/// `'static`. Returned by [`Rcu::read_owned`].
 ///
-/// For what must own all that it uses: a task, an extractor of a web framework, a stream that is
-/// returned from a handler. It can be held across an `.await`, and dropped on any thread.
+/// For code that must own everything it uses: a task, an extractor of a web framework, a stream
+/// that a handler returns. It can be held across an `.await`, and dropped on any thread.
 ///
 /// ```
 /// use quiescence::{OwnedRcuRef, Rcu, tag::Sleepable};
@@ -83,7 +84,7 @@ pub struct RcuRef<'r, T: ?Sized, K: DomainTag = Global>(Held<T, K::Section<'r>>)
 ///     config: Arc<Rcu<Config, Sleepable>>,
 /// }
 ///
-/// /// What a handler takes: an extractor makes it of the state, and borrows nothing.
+/// /// An argument of a handler: an extractor makes it from the state, and it borrows nothing.
 /// struct Current(OwnedRcuRef<Config>);
 ///
 /// fn extract(state: &State) -> Current {
@@ -109,14 +110,14 @@ pub struct OwnedRcuRef<T: ?Sized>(Held<T, OwnedSection>);
 
 /// # A reference that is its own section
 impl<T: Send + Sync + 'static, K: DomainTag> Rcu<T, K> {
-    /// The value now, in a section of its own.
+    /// Returns the current value, in a section of its own.
     ///
-    /// As a guard and [`load`](Self::load), in one value: the section ends when it is dropped. Two
-    /// calls may give two versions, so call it once for each use. Where several values are read
-    /// together, one guard for all of them is cheaper.
+    /// This is a guard and a [`load`](Self::load) in one value: the section ends when it is
+    /// dropped. Two calls may return two versions, so call it once for each use. To read several
+    /// values together, take one guard for all of them; that is cheaper.
     ///
     /// # Progress and cost
-    /// Those of the domain's sections, and of a load: [`read`](crate::read), [`Srcu::read`].
+    /// Those of a section of the domain ([`read`](crate::read), [`Srcu::read`]) and of one load.
     ///
     /// # Panics
     /// If a thread's sections are nested 2^32 deep.
@@ -136,8 +137,8 @@ impl<T: Send + Sync + 'static, K: DomainTag> Rcu<T, K> {
         RcuRef(unsafe { self.hold(section) })
     }
 
-    /// What `f` makes of the value now, in a section of its own; the section ends also if `f`
-    /// panics.
+    /// Calls `f` with the current value, in a section of its own, and returns the result. The
+    /// section ends even if `f` panics.
     ///
     /// # Panics
     /// As [`read`](Self::read).
@@ -168,7 +169,7 @@ impl<T: Send + Sync + 'static, K: DomainTag> Rcu<T, K> {
 
 /// # A reference that is its own section
 impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
-    /// The value now, if there is one, in a section of its own. See [`Rcu::read`].
+    /// Returns the current value, if there is one, in a section of its own. See [`Rcu::read`].
     ///
     /// # Panics
     /// As [`Rcu::read`].
@@ -187,7 +188,7 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
         unsafe { self.hold(section) }.map(RcuRef)
     }
 
-    /// What `f` makes of the value now, or of none. See [`Rcu::with`].
+    /// Calls `f` with the current value, or `None`, and returns the result. See [`Rcu::with`].
     ///
     /// # Panics
     /// As [`Rcu::read`].
@@ -211,12 +212,12 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
 
 /// # In a sleepable domain
 impl<T: Send + Sync + 'static> Rcu<T, Sleepable> {
-    /// A value with a [sleepable domain](Srcu) of its own, which no other value's readers hold up:
-    /// for what tasks read. [`Srcu::rcu`] makes several in one domain, or one in a domain that has
-    /// a name.
+    /// Creates a value with a [sleepable domain](Srcu) of its own, so that readers of other values
+    /// never delay its grace periods. Meant for values that tasks read. [`Srcu::rcu`] makes several
+    /// values in one domain, or one in a named domain.
     ///
-    /// In a static it stands in a [`LazyLock`](std::sync::LazyLock), and its references are `Send`
-    /// and `'static`; else in an [`Arc`], with [`read_owned`](Self::read_owned).
+    /// In a static, put it in a [`LazyLock`](std::sync::LazyLock): its references are `Send` and
+    /// `'static`. Elsewhere put it in an [`Arc`] and use [`read_owned`](Self::read_owned).
     ///
     /// Allocates the value, and about 2 KiB for the domain.
     ///
@@ -238,12 +239,12 @@ impl<T: Send + Sync + 'static> Rcu<T, Sleepable> {
         Srcu::new().rcu(value)
     }
 
-    /// The value now, in a section of its own, with a reference to the place: a value that is
-    /// `Send` and `'static`.
+    /// Returns the current value, in a section of its own, with a reference to the `Rcu`: the
+    /// result is `Send` and `'static`.
     ///
     /// # Progress and cost
-    /// As [`Srcu::read`], and those of an `Arc::clone`. That is a locked instruction on a line that
-    /// all such readers share; [`read`](Self::read) has none.
+    /// Those of [`Srcu::read`] and of an `Arc::clone`. The clone is a locked instruction on a cache
+    /// line that all such readers share; [`read`](Self::read) has none.
     ///
     /// # Panics
     /// As [`Srcu::read`].
@@ -255,7 +256,7 @@ impl<T: Send + Sync + 'static> Rcu<T, Sleepable> {
     /// let config = Arc::new(Rcu::sleepable(String::from("v1")));
     /// let seen = config.read_owned();
     /// config.store("v2".into());
-    /// drop(config); // `seen` keeps it
+    /// drop(config); // `seen` keeps it alive
     /// std::thread::spawn(move || assert_eq!(*seen, "v1")).join().unwrap();
     /// ```
     #[track_caller]
@@ -268,7 +269,8 @@ impl<T: Send + Sync + 'static> Rcu<T, Sleepable> {
 
 /// # In a sleepable domain
 impl<T: Send + Sync + 'static> RcuOption<T, Sleepable> {
-    /// The value now, if there is one, with a reference to the place. See [`Rcu::read_owned`].
+    /// Returns the current value, if there is one, with a reference to the cell. See
+    /// [`Rcu::read_owned`].
     ///
     /// # Panics
     /// As [`Srcu::read`].
@@ -282,9 +284,9 @@ impl<T: Send + Sync + 'static> RcuOption<T, Sleepable> {
 
 /// # With values
 impl Srcu {
-    /// A value in this domain: [`Rcu::new_in`] with [`domain`](Self::domain).
+    /// Creates a value in this domain: [`Rcu::new_in`] with [`domain`](Self::domain).
     ///
-    /// The value keeps the domain alive, so one that is used by it alone need not be kept:
+    /// The value keeps the domain alive, so you need not keep an `Srcu` that only this value uses:
     /// ```
     /// use quiescence::Srcu;
     ///
@@ -292,7 +294,7 @@ impl Srcu {
     /// assert_eq!(*config.read(), "v1");
     /// ```
     ///
-    /// Several in one domain, read under one guard:
+    /// Several values in one domain, read under one guard:
     /// ```
     /// # use quiescence::Srcu;
     /// let zones = Srcu::new();
@@ -343,17 +345,17 @@ impl<T: ?Sized, S> Held<T, S> {
 }
 
 impl<'r, T: ?Sized, K: DomainTag> RcuRef<'r, T, K> {
-    /// A reference to a part of the value, in the same section. An associated function, so that it
-    /// hides no method of the value, as with [`Ref::map`](std::cell::Ref::map).
+    /// Returns a reference to a part of the value, in the same section. An associated function, so
+    /// that it hides no method of the value, as with [`Ref::map`](std::cell::Ref::map).
     #[inline]
     pub fn map<U: ?Sized>(this: Self, f: impl FnOnce(&T) -> &U) -> RcuRef<'r, U, K> {
         RcuRef(this.0.map(f))
     }
 
-    /// A reference to a part of the value, if it has it.
+    /// Returns a reference to a part of the value, if `f` finds it.
     ///
     /// # Errors
-    /// The reference as it was, if not.
+    /// The unchanged reference, if not.
     ///
     /// ```
     /// use quiescence::{Rcu, RcuRef};
@@ -373,16 +375,16 @@ impl<'r, T: ?Sized, K: DomainTag> RcuRef<'r, T, K> {
 }
 
 impl<T: ?Sized> OwnedRcuRef<T> {
-    /// A reference to a part of the value, in the same section. See [`RcuRef::map`].
+    /// Returns a reference to a part of the value, in the same section. See [`RcuRef::map`].
     #[inline]
     pub fn map<U: ?Sized>(this: Self, f: impl FnOnce(&T) -> &U) -> OwnedRcuRef<U> {
         OwnedRcuRef(this.0.map(f))
     }
 
-    /// A reference to a part of the value, if it has it. See [`RcuRef::filter_map`].
+    /// Returns a reference to a part of the value, if `f` finds it. See [`RcuRef::filter_map`].
     ///
     /// # Errors
-    /// The reference as it was, if not.
+    /// The unchanged reference, if not.
     #[inline]
     pub fn filter_map<U: ?Sized>(
         this: Self,

@@ -17,19 +17,20 @@ use crate::reclaim::free::{Address, Boxed, Pending};
 /// # For tasks
 /// Futures that need no runtime, and never block the thread that polls them.
 impl<T: Send + Sync + 'static, K: DomainTag> Rcu<T, K> {
-    /// As [`store`](Self::store), for tasks: at the domain's limit it waits for room, and stores
-    /// then.
+    /// Async [`store`](Self::store): at the domain's limit it waits for room without blocking the
+    /// thread, then stores.
     ///
-    /// It waits for one grace period at most. If others have taken all room by then, it stores and
-    /// goes over the limit, which
-    /// [`Statistics::limit_overruns`](crate::report::Statistics::limit_overruns) counts: so each
-    /// task that waits adds one value a grace period at most, and where no grace period ends, none.
+    /// It waits for at most one grace period. If others have taken all the room by then, it stores
+    /// and exceeds the limit, which
+    /// [`Statistics::limit_overruns`](crate::report::Statistics::limit_overruns) counts. So each
+    /// waiting task exceeds it by at most one value per grace period, and not at all while no grace
+    /// period ends.
     ///
     /// **If the future is dropped** before it is ready, nothing has been stored, and `value` is
     /// dropped with it.
     ///
-    /// Tasks that wait are woken in the order in which they came; one that has just come may be
-    /// ahead of them.
+    /// Waiting tasks are woken in the order of arrival. A task that has just arrived may overtake
+    /// them.
     ///
     /// ```
     /// # use quiescence::{Rcu, tag::Sleepable};
@@ -41,8 +42,8 @@ impl<T: Send + Sync + 'static, K: DomainTag> Rcu<T, K> {
         self.inner.store_async(Some(value))
     }
 
-    /// As [`update`](Self::update), for tasks: at the domain's limit it waits for room, as
-    /// [`store_async`](Self::store_async), and calls `f` then.
+    /// Async [`update`](Self::update): at the domain's limit it waits for room as
+    /// [`store_async`](Self::store_async) does, then calls `f`.
     ///
     /// `f` runs inside a section, in the poll that makes the update. If the future is dropped
     /// before it is ready, nothing has changed.
@@ -92,7 +93,7 @@ impl<T: Send + Sync + 'static, K: DomainTag> Rcu<T, K> {
 }
 
 impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
-    /// As [`store`](Self::store), for tasks. See [`Rcu::store_async`].
+    /// Async [`store`](Self::store). See [`Rcu::store_async`].
     pub async fn store_async(&self, value: Option<T>) {
         let (mut value, mut limit) = (Some(value), RoomWaiter::new(self.domain.clone()));
         let stored = poll_fn(|context| {
@@ -128,10 +129,10 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
 }
 
 impl<T: Send + Sync + 'static, K: DomainTag> Unlinked<T, K> {
-    /// As [`into_inner`](Self::into_inner), for tasks: does not block the thread.
+    /// Async [`into_inner`](Self::into_inner): does not block the thread.
     ///
-    /// If the future is dropped before it is ready, nothing is waited for: the value is dropped, if
-    /// its grace period has ended and the thread is in no section; else it is retired, over the
+    /// If the future is dropped before it is ready, it does not wait. The value is dropped if its
+    /// grace period has ended and the thread is in no section; otherwise it is retired, over the
     /// domain's limit if need be.
     ///
     /// ```

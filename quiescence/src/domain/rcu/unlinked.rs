@@ -13,12 +13,13 @@ use crate::reclaim::defer;
 use crate::reclaim::free::Pending;
 use crate::reclaim::weigh::Scale;
 
-/// A value that was taken out of its place: no new reader finds it, but some may still read it.
+/// A value that was taken out of its cell: new readers cannot find it, but some may still be
+/// reading it.
 ///
-/// Dropping it retires it, as [`Domain::retire`] does, but that it is never refused: in a section,
-/// at the domain's limit, it goes over the limit, and the thread waits when the section ends. So
-/// drop it outside of sections.
-/// [`into_box`](Self::into_box) waits until no thread reads it and gives it back.
+/// Dropping it retires it as [`Domain::retire`] does, except that it is never refused. In a section
+/// at the domain's limit it exceeds the limit, and the thread waits when the section ends; so drop
+/// it outside of sections. [`into_box`](Self::into_box) waits until no thread reads the value and
+/// returns it.
 #[must_use = "dropping it retires the value"]
 pub struct Unlinked<T: Send + Sync + 'static, K: DomainTag = Global> {
     pub(super) pointer: NonNull<T>,
@@ -46,18 +47,18 @@ impl<T: Send + Sync + 'static, K: DomainTag> Unlinked<T, K> {
         Some(Self { pointer, scale, domain: domain.clone(), unread_after })
     }
 
-    /// Waits until no thread reads the value any more, and gives it back.
+    /// Waits until no thread reads the value any more, and returns it.
     ///
-    /// Waits for nothing if a full grace period of the domain has ended since the value was taken
-    /// out, whichever thread asked for it: [`Domain::synchronize`], a future, callbacks. Else it
-    /// waits for that one, blocking, as [`Domain::synchronize`] does. **In a task, use
-    /// [`into_inner_async`](Self::into_inner_async)**: where the sections that are waited for
-    /// belong to tasks of the same thread, this would wait for ever.
+    /// Returns at once if a full grace period of the domain has ended since the value was taken
+    /// out, whatever requested it: [`Domain::synchronize`], a future, callbacks. Otherwise it
+    /// blocks until one ends, as [`Domain::synchronize`] does. **In a task, use
+    /// [`into_inner_async`](Self::into_inner_async)**: if the sections that must end belong to
+    /// tasks of the same thread, this deadlocks.
     ///
     /// # Panics
-    /// If it has to wait, and the calling thread is in a section of the domain, or is an online
+    /// If it has to wait while the calling thread is in a section of the domain, or is an online
     /// QSBR reader of it: use [`Qsbr::while_offline`](crate::Qsbr::while_offline). The value is
-    /// retired then.
+    /// retired in that case.
     #[track_caller]
     pub fn into_box(self) -> Box<T> {
         //~ retire-before-unlink:
@@ -75,7 +76,7 @@ impl<T: Send + Sync + 'static, K: DomainTag> Unlinked<T, K> {
         unsafe { Box::from_raw(pointer) }
     }
 
-    /// As [`into_box`](Self::into_box), without the box.
+    /// Like [`into_box`](Self::into_box), without the box.
     #[track_caller]
     pub fn into_inner(self) -> T {
         *self.into_box()

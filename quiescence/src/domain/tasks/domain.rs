@@ -18,11 +18,11 @@ use crate::reclaim::retire::{AtLimit, Retire};
 /// `.await`. Where readers are threads, a task that waits in a section of its own thread waits for
 /// ever, like a thread; here nothing panics.
 impl<K: DomainTag> Domain<K> {
-    /// As [`synchronize`](Self::synchronize), for tasks: asks for the grace period now, and ends
-    /// when it has.
+    /// Async [`synchronize`](Self::synchronize): requests the grace period now, and completes when
+    /// it has ended.
     ///
-    /// To poll it may take a step of the grace period, which does not wait. Where readers are
-    /// threads, the worker looks once in a millisecond whether they have left.
+    /// Polling may take a step of the grace period, which does not block. If the domain's readers
+    /// are threads, the worker checks every millisecond whether they have left their sections.
     ///
     /// ```
     /// # use quiescence::{Domain, Rcu};
@@ -36,45 +36,44 @@ impl<K: DomainTag> Domain<K> {
         GracePeriod::new(self.clone())
     }
 
-    /// As [`wait`](Self::wait), for tasks: asks for the grace period of `cookie` now, if it is not
-    /// over.
+    /// Async [`wait`](Self::wait): requests the grace period of `cookie` now, unless it has ended.
     ///
     /// # Panics
-    /// If the cookie is another domain's.
+    /// If the cookie belongs to another domain.
     pub fn wait_async(&self, cookie: Cookie) -> impl Future<Output = ()> + Send + use<K> {
         GracePeriod::of(self.clone(), self.own(cookie))
     }
 
-    /// As [`barrier`](Self::barrier), for tasks: ends when everything has run that was queued in
-    /// this domain before the first poll, by any thread.
+    /// Async [`barrier`](Self::barrier): completes when everything has run that any thread had
+    /// queued in this domain before the first poll.
     ///
-    /// A thread of its own makes the barrier, since that runs callbacks and waits for others. If
-    /// the future is dropped, the thread ends by itself once they have run.
+    /// A separate thread runs the barrier, since a barrier runs callbacks and waits for others. If
+    /// the future is dropped, that thread ends by itself once they have run.
     ///
     /// ```
     /// # use quiescence::Srcu;
     /// async fn unload(plugins: &Srcu) {
-    ///     plugins.barrier_async().await; // no callback of the plugin's is left
+    ///     plugins.barrier_async().await; // no callback of the plugin is left
     /// }
     /// ```
     ///
     /// # Panics
-    /// When it is polled, where a callback has begun a section of this domain on that thread, which
-    /// keeps it, and a grace period is still to be waited for: as [`barrier`](Self::barrier), and
-    /// with its message.
+    /// In a poll, if a callback has begun a section of this domain on the polling thread and leaked
+    /// it, and there is still a grace period to wait for: as [`barrier`](Self::barrier) does, with
+    /// the same message.
     pub fn barrier_async(&self) -> impl Future<Output = ()> + Send + use<K> {
         Barrier::new(self.clone())
     }
 
-    /// As [`retire`](Self::retire), for tasks: at the limit it waits for room without blocking the
-    /// thread.
+    /// Async [`retire`](Self::retire): at the limit it waits for room without blocking the thread.
     ///
-    /// It waits for one grace period at most; then the object is queued, or dropped in the poll if
-    /// there is still no room. So it goes over the limit only if that poll is in a section of its
-    /// thread, where nothing may be dropped. It runs this thread's own drops as `retire` does.
+    /// It waits for at most one grace period. Then the object is queued, or dropped in the poll if
+    /// there is still no room. So it exceeds the limit only if that poll runs inside a section of
+    /// its thread, where nothing may be dropped. It runs this thread's own pending drops, as
+    /// `retire` does.
     ///
     /// **If the future is dropped** before it is ready, polled or not, the object is retired over
-    /// the limit: readers may still see it.
+    /// the limit, because readers may still see it.
     /// [`Statistics::limit_overruns`](crate::report::Statistics::limit_overruns) counts that.
     ///
     /// ```
@@ -85,7 +84,7 @@ impl<K: DomainTag> Domain<K> {
     /// ```
     ///
     /// # Panics
-    /// When it is polled, as [`retire`](Self::retire).
+    /// In a poll, as [`retire`](Self::retire) does.
     pub fn retire_async<P: Retire>(
         &self,
         object: P,
@@ -101,15 +100,15 @@ impl<K: DomainTag> Domain<K> {
         }
     }
 
-    /// As [`call`](Self::call), for tasks: at the limit it waits, without blocking the thread,
-    /// until the worker has made room.
+    /// Async [`call`](Self::call): at the limit it waits, without blocking the thread, until the
+    /// worker has made room.
     ///
-    /// Tasks that wait are woken in the order in which they came, and all of them where callbacks
-    /// have been run: one that has just come may be ahead of one that waits. Goes over the limit
-    /// only where no thread would make room: if nothing waits in the domain, in a callback, and if
-    /// the system gives us no thread for the worker.
+    /// Waiting tasks are woken in the order of arrival, all of them whenever callbacks have been
+    /// run; a task that has just arrived may overtake them. It exceeds the limit only if no thread
+    /// would make room: if nothing is queued in the domain, in a callback, and if the system
+    /// provides no thread for the worker.
     ///
-    /// **If the future is dropped** before it is ready, the closure is dropped with it, and not
+    /// **If the future is dropped** before it is ready, the closure is dropped with it, and never
     /// called.
     ///
     /// ```

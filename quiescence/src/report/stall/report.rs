@@ -9,115 +9,117 @@ use crate::event::statistics::Statistics;
 use crate::os::stack::StackMissing;
 use crate::os::thread_state::ThreadState;
 
-/// A grace period that has not ended for longer than the limit, and who holds it up.
+/// A report of a grace period that has exceeded the stall threshold, and of the readers that delay
+/// it.
 ///
-/// Printed ([`Display`](fmt::Display)) it is several lines, which name every holdout, where its
-/// section began, and its stack. See [`set_stall_hook`](crate::report::set_stall_hook).
+/// [`Display`](fmt::Display) prints several lines: every holdout, where its section began, and its
+/// stack. See [`set_stall_hook`](crate::report::set_stall_hook).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct StallReport {
-    /// The domain: the name that it was [given](crate::tuning::Builder::name) or is declared by,
-    /// `global`, or a number.
+    /// The domain: its name, as [given](crate::tuning::Builder::name) or declared, `global`, or a
+    /// number.
     pub domain: String,
-    /// Which grace period of the domain: [`Statistics::grace_periods`] when it will have ended.
+    /// The number of the grace period: [`Statistics::grace_periods`] once it has ended.
     pub grace_period: u64,
-    /// How long holdouts have been waited for, when it was noticed.
+    /// How long the grace period had waited for holdouts when the stall was noticed.
     pub age: Duration,
-    /// Whether somebody wants it expedited.
+    /// Whether a thread wants it expedited.
     pub is_expedited: bool,
-    /// The counts of the domain, with those who wait and the backlog behind the grace period.
+    /// The domain's statistics, with the waiting threads and the backlog behind the grace period.
     pub statistics: Statistics,
-    /// The readers that hold the grace period up, up to 64 of them. None if all have left between
-    /// the moment when it was noticed and the one when the report was made.
+    /// The readers that delay the grace period, at most 64 of them. Empty if all have left between
+    /// the moment when the stall was noticed and the moment when the report was made.
     ///
-    /// Under [`Engine::Token`](crate::tuning::Engine::Token): of the QSBR readers that stand in one
-    /// chain, the one at which the token is.
+    /// Under [`Engine::Token`](crate::tuning::Engine::Token), of the QSBR readers in one chain only
+    /// the one that has the token is listed.
     pub holdouts: Vec<Holdout>,
-    /// How many holdouts there are besides.
+    /// The number of further holdouts.
     pub holdouts_unnamed: usize,
-    /// In a [sleepable domain](crate::Srcu): the sections that hold the grace period up. Its
-    /// readers have no names, so [`holdouts`](Self::holdouts) is empty there.
+    /// In a [sleepable domain](crate::Srcu): the number of sections that delay the grace period.
+    /// Its readers have no names, so [`holdouts`](Self::holdouts) is empty there.
     pub sections: u64,
-    /// In a sleepable domain: what each CPU has counted of the sections that are waited for, where
-    /// that is anything. A section that ends on another CPU than it began on leaves both
-    /// unbalanced; the sums differ by [`sections`](Self::sections).
+    /// In a sleepable domain: the counts of each CPU that has counted any section the grace period
+    /// waits for. A section that ends on another CPU than it began on leaves both CPUs unbalanced;
+    /// the sums over all CPUs differ by [`sections`](Self::sections).
     pub slots: Vec<SlotBalance>,
-    /// In a sleepable domain that [tracks its guards](crate::Srcu::track_guards): the oldest one
-    /// that it knows of.
+    /// In a sleepable domain that [tracks its guards](crate::Srcu::track_guards): the oldest listed
+    /// guard.
     pub oldest_guard: Option<OldestGuard>,
-    /// Reports of this process, of any domain, that could not be made: the hook took too long, or
-    /// the system gave no thread.
+    /// The number of reports in this process, for all domains, that could not be made because the
+    /// hook took too long or the system provided no thread.
     pub reports_lost: u64,
-    /// Times that the hook panicked in this process.
+    /// The number of times that the hook panicked in this process.
     pub hook_panics: u64,
 }
 
-/// A reader that holds a grace period up.
+/// A reader that delays a grace period.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Holdout {
-    /// The thread's id in the system (`gettid`); `None` where there is none.
+    /// The thread's id in the system (`gettid`); `None` if the system has none.
     pub thread_id: Option<u32>,
     /// The thread's name as the system knows it: on Linux the first 15 bytes.
     pub thread_name: Option<String>,
     /// What the thread was doing.
     pub state: ThreadState,
-    /// The function of the kernel that the thread slept in, where the system tells.
+    /// The kernel function in which the thread sleeps, if the system reports it.
     pub sleeps_in: Option<String>,
-    /// Where its outermost section began; for a QSBR reader: where it came online.
+    /// Where its outermost section began; for a QSBR reader, where it came online.
     pub began: Option<&'static Location<'static>>,
-    /// Whether it is a QSBR reader, which has announced no quiescent state since the grace period
-    /// began.
+    /// Whether it is a QSBR reader; such a reader has announced no quiescent state since the grace
+    /// period began.
     pub is_qsbr: bool,
-    /// The thread's stack while it was in the section, innermost frame first; or why there is none.
+    /// The thread's stack while it was in the section, innermost frame first, or why there is none.
     pub stack: Result<Vec<StackFrame>, StackMissing>,
 }
 
-/// What one CPU has counted in the index of a sleepable domain that is waited for.
+/// The counts of one CPU under the index of a sleepable domain that the grace period waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SlotBalance {
-    /// The CPU's number; `None` for those who count in words that all share.
+    /// The CPU's number; `None` for sections counted in the words that all CPUs share.
     pub cpu: Option<u32>,
-    /// Sections that began there since the domain was made.
+    /// Sections that began on this CPU since the domain was created.
     pub begun: u64,
-    /// Sections that ended there.
+    /// Sections that ended on this CPU.
     pub ended: u64,
 }
 
-/// The oldest guard of a sleepable domain among those that are listed.
+/// The oldest of the guards that a sleepable domain has listed.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct OldestGuard {
-    /// Where it was taken.
+    /// Where it was created.
     pub location: &'static Location<'static>,
-    /// The system's id of the thread that took it; it may have been sent to another one since.
-    /// `None` where there is none.
+    /// The system's id of the thread that created it; the guard may have been sent to another
+    /// thread since. `None` if the system has no thread ids.
     pub thread_id: Option<u32>,
-    /// How long ago.
+    /// Its age.
     pub age: Duration,
-    /// How many guards of the domain are listed, it included.
+    /// The number of guards of the domain that are listed, including this one.
     pub listed: usize,
 }
 
 /// A frame of a stack.
 ///
-/// The library reads neither symbols nor debug information. `addr2line` (of binutils, or LLVM's)
-/// names function and line, and what was inlined there, from [`module`](Self::module) and
-/// [`offset`](Self::offset); a report that is printed has the command for each stack. A hook may
-/// also name them in the process, from [`address`](Self::address), by a crate that reads symbols.
+/// The library reads neither symbols nor debug information. From [`module`](Self::module) and
+/// [`offset`](Self::offset), `addr2line` (of binutils or LLVM) finds the function, the line, and
+/// inlined calls; a printed report includes the command for each stack. A hook can also resolve
+/// [`address`](Self::address) within the process, with a crate that reads symbols.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StackFrame {
-    /// The instruction pointer: where the thread was, or where the callee returns to.
+    /// The instruction pointer: where the thread was, or, for a caller, the return address.
     pub address: usize,
-    /// The file that has the code: the program, or a shared library. `None` if it is in none.
+    /// The file that contains the code: the program, or a shared library. `None` if it is in no
+    /// file.
     pub module: Option<PathBuf>,
-    /// Where the instruction is in the file, as the file's own tables count; of a caller: where its
-    /// call is, which is a little before [`address`](Self::address). `None` if it is in no file.
+    /// The position of the instruction in the file, as the file's own tables count; for a caller,
+    /// that of its call, shortly before [`address`](Self::address). `None` if it is in no file.
     pub offset: Option<usize>,
-    /// The function, if the dynamic linker knows it: those that shared libraries export. Not
-    /// demangled.
+    /// The function, if the dynamic linker knows it, which is true of functions that shared
+    /// libraries export. Not demangled.
     pub function: Option<String>,
 }
 
@@ -125,7 +127,7 @@ impl fmt::Display for StallReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { domain, grace_period, age, statistics, .. } = self;
         let kind = if self.is_expedited { "an expedited grace period" } else { "a grace period" };
-        write!(f, "quiescence: {kind} has not ended for {age:.1?}: number {grace_period} of ")?;
+        write!(f, "quiescence: {kind} has not ended after {age:.1?}: number {grace_period} of ")?;
         let (waiters, callbacks) = (statistics.waiters, statistics.callbacks_waiting());
         let bytes = statistics.bytes_waiting;
         write!(
@@ -137,7 +139,7 @@ impl fmt::Display for StallReport {
         } else if self.holdouts.is_empty() {
             write!(
                 f,
-                "\n  no reader holds it up any more: nobody has looked since the last one left"
+                "\n  no reader holds it up any more: no thread has scanned since the last one left"
             )?;
         }
         for holdout in &self.holdouts {
@@ -145,7 +147,7 @@ impl fmt::Display for StallReport {
             holdout.describe(f, self.age)?;
         }
         if self.holdouts_unnamed != 0 {
-            write!(f, "\n  and held up by {} readers more", self.holdouts_unnamed)?;
+            write!(f, "\n  and held up by {} more readers", self.holdouts_unnamed)?;
         }
         if self.reports_lost != 0 {
             write!(f, "\n  {} reports of this process were lost", self.reports_lost)?;
@@ -172,16 +174,13 @@ impl StallReport {
         match &self.oldest_guard {
             Some(guard) => {
                 let OldestGuard { location, thread_id, age, listed } = guard;
-                write!(f, "\n    of {listed} guards that are listed, the oldest was taken ")?;
+                write!(f, "\n    the oldest of {listed} listed guards was taken ")?;
                 match thread_id {
                     Some(thread) => write!(f, "{age:.1?} ago by thread {thread} at {location}"),
                     None => write!(f, "{age:.1?} ago at {location}"),
                 }
             }
-            None => write!(
-                f,
-                "\n    Srcu::track_guards(true) has guards listed that are taken from then on"
-            ),
+            None => write!(f, "\n    to have further guards listed, call Srcu::track_guards(true)"),
         }
     }
 }

@@ -31,7 +31,7 @@ fn removed_step_is_caught(name: &str) {
     // A run ends by itself: when the fault is caught. The limit is for machines that are busy.
     let output = run(["--mutant", name, "--seconds", "120"]);
     let (code, stdout, stderr) = told(&output);
-    if code == 2 && stderr.contains("restartable sequences, which this process has not") {
+    if code == 2 && stderr.contains("restartable sequences, which this process does not have") {
         let limit_action = "use Linux 5.10 and glibc 2.35 or later";
         return expect::skip("restartable", "restartable sequences", name, limit_action);
     }
