@@ -134,11 +134,6 @@ fn up_to(most: u64) -> clap::builder::RangedU64ValueParser {
     clap::value_parser!(u64).range(1..=most)
 }
 
-/// A name that no process guesses.
-fn random_seed() -> u64 {
-    RandomState::new().build_hasher().finish()
-}
-
 /// Tortures the library and reports. Without a verdict, only a list was asked for.
 ///
 /// # Errors
@@ -250,7 +245,7 @@ impl TortureArgs {
         let updaters = (cpus + 1).max(UPDATERS_MIN);
         let is_portable = per_cpu_path() == PerCpuPath::Portable;
         Setup {
-            seed: self.seed.unwrap_or_else(random_seed),
+            seed: self.seed.unwrap_or_else(|| RandomState::new().build_hasher().finish()),
             commit: COMMIT,
             fences: if fences() == Fences::Portable { "portable" } else { "membarrier" },
             per_cpu: if is_portable { "portable" } else { "restartable" },
