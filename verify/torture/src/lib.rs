@@ -72,10 +72,7 @@ use themes::{Theme, Themes};
 use watch::{Ending, Watch};
 
 /// The commit that this program was built from; the build script asks git.
-const COMMIT: &str = match option_env!("RCU_COMMIT") {
-    Some(commit) => commit,
-    None => "unknown",
-};
+const COMMIT: &str = env!("RCU_COMMIT");
 
 /// Threads where no number is given: every part at least once, and more than there are CPUs.
 const READERS_MIN: usize = 18;

@@ -85,7 +85,7 @@ pub struct Report<'a> {
     callbacks_queued: u64,
     callbacks_run: u64,
     updates: Vec<Count<Way>>,
-    /// What the other themes than `readers` did.
+    /// What the other themes than `readers` did, and what they were to do.
     deferred: Vec<Count<Operation>>,
     faults: Vec<Count<FaultKind>>,
     first_fault: Option<&'a Fault>,
@@ -199,7 +199,10 @@ impl<'a> Report<'a> {
                 |way: Way| has(way.is_of_threads(), way.is_of_sleepable()),
                 |way| ledger.ways.get(way),
             ),
-            deferred: counts(|_| true, |operation| ledger.operations.get(operation)),
+            deferred: counts(
+                |of| setup.themes.have(of) || ledger.operations.get(of) != 0,
+                |of| ledger.operations.get(of),
+            ),
             faults: counts(|_| true, |kind| ledger.faults(kind)),
             first_fault: ledger.first_fault(),
         }
