@@ -36,3 +36,5 @@ mod pkgconfig;
 pub mod say;
 mod tools;
 pub mod torture;
+
+pub use tools::files_below;
