@@ -34,16 +34,16 @@
 	forward cds_lfs_destroy
 	forward cds_lfs_empty
 	forward cds_lfs_init
-	forward cds_lfs_init_rcu
+	forward_as cds_lfs_init_rcu, __cds_lfs_init
 	forward cds_lfs_node_init
-	forward cds_lfs_node_init_rcu
+	forward_as cds_lfs_node_init_rcu, cds_lfs_node_init
 	forward cds_lfs_pop_all_blocking
 	forward cds_lfs_pop_blocking
 	forward cds_lfs_pop_lock
-	forward cds_lfs_pop_rcu
+	forward_as cds_lfs_pop_rcu, __cds_lfs_pop
 	forward cds_lfs_pop_unlock
 	forward cds_lfs_push
-	forward cds_lfs_push_rcu
+	forward_as cds_lfs_push_rcu, cds_lfs_push
 	forward urcu_workqueue_create
 	forward urcu_workqueue_create_completion
 	forward urcu_workqueue_create_worker

@@ -1,12 +1,12 @@
 //! Tells torture which commit it is built from.
 //!
-//! Without git, or outside of a repository, it gets nothing and says "unknown".
+//! Without git, or outside of a repository, that is "unknown".
 
 use std::process::Command;
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    let Some(commit) = git(&["rev-parse", "--short=12", "HEAD"]) else { return };
+    let commit = git(&["rev-parse", "--short=12", "HEAD"]).unwrap_or("unknown".to_owned());
     println!("cargo::rustc-env=RCU_COMMIT={commit}");
     // The log of HEAD grows with every commit and checkout. A file that does not exist would have
     // the script run each time.

@@ -7,7 +7,7 @@
 
 use std::path::Path;
 
-use crate::library::{LIBRARIES, Library};
+use crate::library::LIBRARIES;
 
 const CONFIG: &str = include_str!("../../compat/packages/cmake/quiescence-config.cmake");
 const VERSION: &str = include_str!("../../compat/packages/cmake/quiescence-config-version.cmake");
@@ -31,8 +31,9 @@ pub(crate) fn place(libdir: &Path) -> &'static str {
 /// File names and contents; the places are as programs will find them.
 pub(crate) fn files_for(libdir: &str, includedir: &str) -> [(&'static str, String); 2] {
     // What a program asks for: `liburcu` itself is memb's other name, `common` no pkg-config names.
-    let component = |library: &Library| library.described.and(library.suffix.strip_prefix('-'));
-    let components: Vec<_> = LIBRARIES.iter().filter_map(component).collect();
+    let described = LIBRARIES.iter().filter(|library| library.described.is_some());
+    let components = described.filter_map(|library| library.suffix.strip_prefix('-'));
+    let components: Vec<_> = components.collect();
     let config = CONFIG
         .replace("@COMPONENTS@", &components.join(" "))
         .replace("@LIBDIR@", libdir)

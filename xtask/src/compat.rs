@@ -171,7 +171,7 @@ impl Build {
         let objects = self.stage.join("archives");
         fs::create_dir_all(&objects)?;
         archives::core(&self.archive, &self.library(CORE), &objects, &self.library(CORE_ARCHIVE))?;
-        for library in LIBRARIES {
+        for library in LIBRARIES.iter() {
             let parts = self.compile(library, &objects, &["-DSHIM_ARCHIVE"])?;
             archives::thin(&parts, &objects, &self.library(&library.archive()))?;
         }
@@ -183,7 +183,7 @@ impl Build {
     fn make_thin(&self) -> Result<()> {
         let objects = self.stage.join("objects");
         fs::create_dir_all(&objects)?;
-        for library in LIBRARIES {
+        for library in LIBRARIES.iter() {
             self.link(library, &self.compile(library, &objects, &[])?, &library.soname())?;
             let name = library.linker_name();
             if library.has_link_time_twin() {
@@ -214,13 +214,13 @@ impl Build {
     }
 
     fn compile(&self, library: &Library, to: &Path, options: &[&str]) -> Result<Vec<PathBuf>> {
-        let object = |source: &&str| {
+        let object = |source: &String| {
             let object = to.join(format!("liburcu{}.{source}.o", library.suffix));
             let mut compiler = c_compiler();
             compiler
                 .args(self.compile_options())
                 .args(options)
-                .args(library.define.map(|name| format!("-D{name}")));
+                .args(library.define.iter().map(|name| format!("-D{name}")));
             compiler.arg("-c").arg(self.folder("shim").join(source)).arg("-o").arg(&object);
             run(&mut compiler).map(|_| object)
         };
@@ -246,8 +246,8 @@ impl Build {
         run(c_compiler()
             .args(LINK)
             .arg(format!("-Wl,-soname,{soname}"))
-            .arg(version_script(&self.folder("link").join(library.script)))
-            .args(library.auxiliary.map(|name| format!("-Wl,--auxiliary,{name}")))
+            .arg(version_script(&self.folder("link").join(&library.script)))
+            .args(library.auxiliary.iter().map(|name| format!("-Wl,--auxiliary,{name}")))
             .args(["-Wl,--enable-new-dtags", "-Wl,-rpath,$ORIGIN"])
             .args(objects)
             .arg(self.library(CORE))

@@ -6,76 +6,43 @@
 
 mod measure;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::LazyLock;
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail, ensure};
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::say;
 use crate::tools::{copy_tree, root, run};
 
-/// A crate whose tests are run. Of one that a facade stands in for, those in its folder `tests`.
-#[derive(Debug)]
-pub struct Client {
-    name: &'static str,
-    version: &'static str,
-    /// The crate that the facade stands in for.
-    original: &'static str,
-    /// The facade, if its folder is called differently.
-    facade: Option<&'static str>,
-    /// What `cargo test` is given besides.
-    options: &'static [&'static str],
-    /// What tests of a crate that a facade stands in for depend on besides, as in a `Cargo.toml`.
-    of_tests: &'static str,
+/// A crate whose tests are run, as `clients.toml` describes it.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Client {
+    name: String,
+    version: String,
+    original: String,
+    facade: Option<String>,
+    #[serde(default)]
+    options: Vec<String>,
+    #[serde(default)]
+    of_tests: String,
 }
 
 /// The clients, in the order they are run in.
-pub const CLIENTS: [Client; 15] = [
-    epoch("crossbeam-skiplist", "0.1.3", &[]),
-    epoch("crossbeam-deque", "0.8.8", &[]),
-    epoch("moka", "0.12.16", &["--features", "sync,future"]),
-    epoch("congee", "0.4.1", &[]),
-    epoch("metrics-util", "0.20.4", &[]),
-    epoch("concread", "0.5.12", &[]),
-    epoch("rayon-core", "1.13.0", &[]),
-    client("seize", "seize", "0.5.1", &["--release"]),
-    client("seize", "papaya", "0.2.5", &["--release"]),
-    Client { facade: Some("seize-0.3"), ..client("seize", "seize", "0.3.3", &["--release"]) },
-    Client { facade: Some("seize-0.3"), ..client("seize", "flurry", "0.5.2", &["--all-features"]) },
-    Client {
-        of_tests: "adaptive-barrier = \"1\"\ncrossbeam-utils = \"0.8\"\nitertools = \"0.14\"\n\
-                   num_cpus = \"1\"\nonce_cell = \"1\"\nparking_lot = \"0.12\"\nproptest = \"1\"\n",
-        ..client("arc-swap", "arc-swap", "1.9.5", &["--release"])
-    },
-    client("arc-swap", "log4rs", "1.4.0", &[]),
-    client("arc-swap", "axum-server", "0.7.3", &["--all-features"]),
-    client("arc-swap", "vm-memory", "0.16.2", &["--all-features"]),
-];
-
-const fn epoch(
-    name: &'static str,
-    version: &'static str,
-    options: &'static [&'static str],
-) -> Client {
-    client("crossbeam-epoch", name, version, options)
-}
-
-const fn client(
-    original: &'static str,
-    name: &'static str,
-    version: &'static str,
-    options: &'static [&'static str],
-) -> Client {
-    Client { name, version, original, facade: None, options, of_tests: "" }
-}
+static CLIENTS: LazyLock<Vec<Client>> = LazyLock::new(|| {
+    let read: Result<BTreeMap<String, _>, _> = toml::from_str(include_str!("facades/clients.toml"));
+    read.expect("clients.toml is well-formed").remove("client").expect("it has clients")
+});
 
 /// What the clients are called. A name may be that of two versions.
 fn names() -> Vec<&'static str> {
-    let mut names: Vec<_> = CLIENTS.iter().map(|client| client.name).collect();
+    let mut names: Vec<_> = CLIENTS.iter().map(|client| client.name.as_str()).collect();
     let mut seen = BTreeSet::new();
     names.retain(|name| seen.insert(*name));
     names
@@ -114,9 +81,7 @@ impl Facades {
         if let Some(rounds) = self.measure {
             return measure::measure(rounds);
         }
-        let chosen = |client: &&Client| {
-            self.names.is_empty() || self.names.iter().any(|name| name == client.name)
-        };
+        let chosen = |client: &&Client| self.names.is_empty() || self.names.contains(&client.name);
         let mut table = String::from(
             "| client | in place of | tests | passed on theirs | passed on ours | theirs (s) | \
              ours (s) |\n|---|---|---|---|---|---|---|\n",
@@ -164,8 +129,8 @@ fn row(client: &Client, theirs: &Outcome, ours: &Outcome) -> String {
 
 impl Client {
     /// The folder of the facade.
-    fn facade(&self) -> &'static str {
-        self.facade.unwrap_or(self.original)
+    fn facade(&self) -> &str {
+        self.facade.as_ref().unwrap_or(&self.original)
     }
 
     /// Its tests with the original, and with the facade.
@@ -195,7 +160,7 @@ impl Client {
         let metadata: Value = serde_json::from_str(&run(&mut metadata)?)?;
         let packages =
             metadata["packages"].as_array().context("no packages in cargo's metadata")?;
-        let found = packages.iter().find(|package| package["name"] == self.name);
+        let found = packages.iter().find(|package| package["name"] == *self.name);
         let manifest = found.and_then(|package| package["manifest_path"].as_str());
         let source = Path::new(manifest.context("not among cargo's packages")?)
             .parent()
@@ -218,20 +183,20 @@ impl Client {
         let cargo = || {
             let mut cargo = cargo(package);
             if patched {
-                cargo.args(["--config", &patch(self.original, self.facade())]);
+                cargo.args(["--config", &patch(&self.original, self.facade())]);
             }
             cargo
         };
         if patched {
             // By now the client has a lock file that names the original.
-            run(cargo().args(["update", "--quiet", "--package", self.original]))?;
+            run(cargo().args(["update", "--quiet", "--package", &self.original]))?;
             let tree = run(cargo().args(["tree", "--all-features", "--prefix", "none"]))?;
             let used = format!("({})", facades().join(self.facade()).display());
             ensure!(tree.contains(&used), "the patch is not used: {tree}");
         }
         let test = || {
             let mut test = cargo();
-            test.args(["test", "--no-fail-fast"]).args(self.options);
+            test.args(["test", "--no-fail-fast"]).args(&self.options);
             test
         };
         run(test().args(["--no-run", "--quiet"]))?;

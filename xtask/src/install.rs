@@ -202,7 +202,7 @@ fn items(tree: &Path, places: &Places, part: Part) -> Result<Vec<Item>> {
         }
         Part::Development => {
             add(places.libdir.join(CORE_LINK), Content::Link(CORE.to_owned()));
-            for library in LIBRARIES {
+            for library in LIBRARIES.iter() {
                 let name = library.linker_name();
                 let content = if library.has_link_time_twin() {
                     Content::Library(built.join(&name))

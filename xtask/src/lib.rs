@@ -8,14 +8,13 @@
 //! crates from the registry run on what stands in for others ([`facades`]); how a kernel boots that
 //! the kernel crate is in ([`kernel`]); what tests of all that need of the machine ([`needs`]), and
 //! how long their programs may run ([`limited`]). Besides, steps of the code are removed and
-//! promises of the documentation broken on purpose ([`mutants`]), the command has to tell the truth
-//! on a machine that does something else besides ([`noise`]), and two runs of `rcu advise` have to
-//! agree ([`advice_agreement`]). It runs cargo, git, the C compiler, binutils, QEMU and Debian's
-//! packaging tools; it touches nothing outside the directories it is given.
+//! promises of the documentation broken on purpose ([`mutants`]), and the command has to tell the
+//! truth on a machine that does something else besides ([`noise`]). It runs cargo, git, the C
+//! compiler, binutils, QEMU and Debian's packaging tools; it touches nothing outside the
+//! directories it is given.
 
 #![forbid(unsafe_code)]
 
-pub mod advice_agreement;
 mod archives;
 pub mod clients;
 mod cmake;
@@ -37,3 +36,5 @@ mod pkgconfig;
 pub mod say;
 mod tools;
 pub mod torture;
+
+pub use tools::files_below;

@@ -7,7 +7,6 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
-use xtask::advice_agreement::Agreement;
 use xtask::debian13::Debian13;
 use xtask::facades::Facades;
 use xtask::kernel::Kernel;
@@ -80,11 +79,9 @@ enum Command {
     /// purpose, and look whether what must notice does.
     Mutants(mutants::Run),
     /// Look whether figures of `rcu costs`, recommendations of `rcu advise` and verdicts of `rcu
-    /// compare` are those of the idle machine while threads spin beside. On a machine that does
-    /// nothing else. Hours.
+    /// compare` are those of the idle machine while threads spin beside, and whether other seeds
+    /// give the same recommendations. On a machine that does nothing else. Hours.
     Noise(Noise),
-    /// Run `rcu advise` twice with other seeds over all workloads; print whether the runs agree.
-    AdviceAgreement(Agreement),
     /// Build, and try to catch the libraries in a mistake under a C program.
     Torture(Torture),
 }
@@ -157,7 +154,6 @@ fn run(command: Command) -> Result<()> {
         Command::Kernel(kernel) => kernel.run()?,
         Command::Noise(noise) => noise.run()?,
         Command::Mutants(mutants) => mutants.run()?,
-        Command::AdviceAgreement(agreement) => agreement.run()?,
         Command::Torture(torture) => torture.run()?,
     }
     Ok(())

@@ -2,7 +2,10 @@
 //! that is wrong, no recommendation that another run does not give, no regression that is none.
 //!
 //! Threads here spin, or sleep and wake, while the command runs. What it says then is held against
-//! what it says when they do not. It takes an hour and measures, and so is no part of `.ci/run`.
+//! what it says when they do not; and two runs with other seeds have to agree (`seeds`). It takes
+//! hours and measures, and so is no part of `.ci/run`.
+
+mod seeds;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -42,6 +45,8 @@ pub enum Part {
     Advise,
     /// Regressions of `rcu compare`, planted ones and none.
     Compare,
+    /// Recommendations of `rcu advise` with two seeds, for all workloads.
+    Seeds,
 }
 
 /// What is tried.
@@ -161,12 +166,12 @@ impl Costs {
 
 /// What `rcu advise` said.
 #[derive(Clone, Debug)]
-pub(crate) struct Advice {
-    pub(crate) recommended: Option<String>,
+struct Advice {
+    recommended: Option<String>,
     /// Operations in a second, of each design.
-    pub(crate) designs: BTreeMap<String, f64>,
+    designs: BTreeMap<String, f64>,
     /// Those that are as good as the best.
-    pub(crate) equal: BTreeSet<String>,
+    equal: BTreeSet<String>,
     stolen_cpus: f64,
 }
 
@@ -187,6 +192,9 @@ impl Noise {
         }
         if has(Part::Compare) {
             missed.extend(self.compare(&program)?);
+        }
+        if has(Part::Seeds) {
+            missed.extend(seeds::disagreements(&program)?);
         }
         ensure!(missed.is_empty(), "goals that are missed: {}", missed.join("; "));
         Ok(())
@@ -335,7 +343,7 @@ fn costs(program: &Path) -> Result<Costs> {
 }
 
 /// Of the workload that these words say.
-pub(crate) fn advise(program: &Path, words: &[&str]) -> Result<Advice> {
+fn advise(program: &Path, words: &[&str]) -> Result<Advice> {
     let quickly = ["advise", "--quick", "--skip", "costs", "--skip", "sweep"];
     let document = document(program, &[&quickly, words].concat())?;
     let designs = document["designs"].as_array().context("no designs")?;

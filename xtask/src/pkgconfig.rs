@@ -41,7 +41,7 @@ fn of_library(
     version: &str,
     path: &str,
 ) -> Option<(String, String)> {
-    let (described, suffix) = (library.described?, library.suffix);
+    let (described, suffix) = (library.described.as_ref()?, &library.suffix);
     let text = format!(
         "Name: {name}\n\
          Description: Read-copy-update for user space: {described}\n\

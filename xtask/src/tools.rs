@@ -112,7 +112,10 @@ pub(crate) fn write(place: &Path, bytes: impl AsRef<[u8]>) -> Result<()> {
 }
 
 /// All files below a directory, in a fixed order.
-pub(crate) fn files_below(directory: &Path) -> Result<Vec<PathBuf>> {
+///
+/// # Errors
+/// If a directory cannot be read.
+pub fn files_below(directory: &Path) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     let mut waiting = vec![directory.to_path_buf()];
     while let Some(directory) = waiting.pop() {

@@ -1,5 +1,5 @@
 //! `<urcu/lfstack.h>`: the lock-free stack; and `<urcu/rculfstack.h>`, its older name, with the
-//! same layout and no lock.
+//! same layout and no lock, whose functions are these (`shim/cds.S`).
 //!
 //! What `pop_all` gives is a pointer to the topmost node, from which the caller continues by
 //! itself, inlined.
@@ -33,8 +33,9 @@ exported! {
 
     fn quiescence_cds_lfs_empty(stack: &LockFreeStack) -> bool { stack.is_empty() }
 
-    fn quiescence_cds_lfs_push(stack: &LockFreeStack, node: *mut StackNode) -> bool {
-        stack.push(node)
+    /// The answer is an `int` to the older name's callers, of which those of this one read a byte.
+    fn quiescence_cds_lfs_push(stack: &LockFreeStack, node: *mut StackNode) -> c_int {
+        c_int::from(stack.push(node))
     }
 
     fn quiescence_cds_lfs_pop_lock(stack: *mut LockedStack) { LockedStack::lock(stack) }
@@ -53,18 +54,5 @@ exported! {
 
     fn quiescence_cds_lfs_pop_all_blocking(stack: *mut LockedStack) -> *mut StackNode {
         LockedStack::locked(stack, |stack| node(Ok(stack.pop_all().first())))
-    }
-
-    fn quiescence_cds_lfs_node_init_rcu(node: *mut StackNode) { node.write(StackNode::new()) }
-
-    fn quiescence_cds_lfs_init_rcu(stack: *mut LockFreeStack) { stack.write(LockFreeStack::new()) }
-
-    fn quiescence_cds_lfs_push_rcu(stack: &LockFreeStack, node: *mut StackNode) -> c_int {
-        c_int::from(stack.push(node))
-    }
-
-    /// In a read-side critical section.
-    fn quiescence_cds_lfs_pop_rcu(stack: &LockFreeStack) -> *mut StackNode {
-        node(Ok(stack.pop()))
     }
 }

@@ -5,7 +5,7 @@
 //! to the head.
 
 use std::ffi::c_int;
-use std::ptr::{self, NonNull};
+use std::ptr::NonNull;
 
 use quiescence::intrusive::Patience::{Refuse, Wait};
 use quiescence::intrusive::{Dequeued, Ends, Patience, QueueHead, QueueNode, QueueTail};
@@ -98,13 +98,6 @@ exported! {
         LockedHead::unlock(head)
     }
 
-    fn quiescence_cds_wfcq_dequeue_blocking(
-        head: *mut LockedHead,
-        tail: &QueueTail
-    ) -> *mut QueueNode {
-        LockedHead::locked(head, |head| dequeue((head, tail), ptr::null_mut(), Wait))
-    }
-
     fn quiescence_cds_wfcq_dequeue_with_state_blocking(
         head: *mut LockedHead,
         tail: &QueueTail,
@@ -113,26 +106,12 @@ exported! {
         LockedHead::locked(head, |head| dequeue((head, tail), state, Wait))
     }
 
-    fn quiescence___cds_wfcq_dequeue_blocking(
-        head: &QueueHead,
-        tail: &QueueTail
-    ) -> *mut QueueNode {
-        dequeue((head, tail), ptr::null_mut(), Wait)
-    }
-
     fn quiescence___cds_wfcq_dequeue_with_state_blocking(
         head: &QueueHead,
         tail: &QueueTail,
         state: *mut c_int
     ) -> *mut QueueNode {
         dequeue((head, tail), state, Wait)
-    }
-
-    fn quiescence___cds_wfcq_dequeue_nonblocking(
-        head: &QueueHead,
-        tail: &QueueTail
-    ) -> *mut QueueNode {
-        dequeue((head, tail), ptr::null_mut(), Refuse)
     }
 
     fn quiescence___cds_wfcq_dequeue_with_state_nonblocking(

@@ -15,8 +15,6 @@ impl Structure for SentinelQueue {
 }
 
 exported! {
-    fn quiescence_cds_wfq_node_init(node: *mut QueueNode) { node.write(QueueNode::new()) }
-
     fn quiescence_cds_wfq_init(queue: *mut LockedQueue) {
         LockedQueue::init(queue);
         SentinelQueue::write(queue.cast());

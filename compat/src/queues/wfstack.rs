@@ -33,8 +33,6 @@ unsafe fn popped(popped: Result<Option<Popped>, WouldBlock>, state: *mut c_int) 
 }
 
 exported! {
-    fn quiescence_cds_wfs_node_init(node: *mut StackNode) { node.write(StackNode::new()) }
-
     fn quiescence_cds_wfs_init(stack: *mut LockedStack) {
         LockedStack::init(stack);
         stack.cast::<WaitFreeStack>().write(WaitFreeStack::new());
@@ -54,10 +52,6 @@ exported! {
 
     fn quiescence_cds_wfs_pop_unlock(stack: *mut LockedStack) { LockedStack::unlock(stack) }
 
-    fn quiescence_cds_wfs_pop_blocking(stack: *mut LockedStack) -> *mut StackNode {
-        LockedStack::locked(stack, |stack| popped(Ok(stack.pop()), ptr::null_mut()))
-    }
-
     fn quiescence_cds_wfs_pop_with_state_blocking(
         stack: *mut LockedStack,
         state: *mut c_int
@@ -65,19 +59,11 @@ exported! {
         LockedStack::locked(stack, |stack| popped(Ok(stack.pop()), state))
     }
 
-    fn quiescence___cds_wfs_pop_blocking(stack: &WaitFreeStack) -> *mut StackNode {
-        popped(Ok(stack.pop()), ptr::null_mut())
-    }
-
     fn quiescence___cds_wfs_pop_with_state_blocking(
         stack: &WaitFreeStack,
         state: *mut c_int
     ) -> *mut StackNode {
         popped(Ok(stack.pop()), state)
-    }
-
-    fn quiescence___cds_wfs_pop_nonblocking(stack: &WaitFreeStack) -> *mut StackNode {
-        popped(stack.try_pop(), ptr::null_mut())
     }
 
     fn quiescence___cds_wfs_pop_with_state_nonblocking(

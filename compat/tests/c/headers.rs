@@ -5,14 +5,15 @@
 //!
 //! Each comparison is also made with a header of ours that has a fault put in, and must find it.
 
-mod offered;
+pub(crate) mod offered;
 mod readers;
 pub(crate) mod tree;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::scratch::scratch;
 use offered::offered;
-use tree::{Tree, run, scratch};
+use tree::{Tree, run};
 use xtask::needs;
 use xtask::needs::Need::{Gxx, Liburcu, Liburcu15};
 

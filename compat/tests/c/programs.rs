@@ -4,7 +4,7 @@
 //! where `QUIESCENCE_TRIXIE_ROOT` names a root of Debian 13.
 //!
 //! The programs are in `tests/programs`; which there are, and what Debian's library cannot do, is
-//! in `table.rs`. What holds with Debian's is what liburcu's users rely on; so a program that
+//! in `table.toml`. What holds with Debian's is what liburcu's users rely on; so a program that
 //! passes there and fails with ours shows a fault of ours. Needs gcc; without Debian's liburcu-dev
 //! there is no such comparison, and without g++ no program in C++.
 

@@ -360,12 +360,6 @@ pub(crate) fn barrier_in_a_callback() {
     quiescence_urcu_barrier(MB);
 }
 
-pub(crate) fn barrier_in_a_section() {
-    register(MEMB);
-    read_lock(MEMB);
-    quiescence_urcu_barrier(MEMB);
-}
-
 pub(crate) fn queued_twice() {
     let callback = Box::new(Callback { head: [7; 2], run: Some(Box::new(|| ())) });
     let callback = Box::into_raw(callback);

@@ -39,10 +39,3 @@ fn going_offline_wakes_an_updater_that_sleeps() {
         reader.join().unwrap();
     }
 }
-
-#[test]
-fn a_thread_that_ends_online_is_no_reader_any_more() {
-    attach();
-    elsewhere(|| register(QSBR));
-    quiescence_urcu_synchronize(QSBR);
-}

@@ -74,14 +74,16 @@ fn a_thread_may_register_again_and_again() {
 }
 
 /// Nothing of a thread that has ended is waited for, though it never unregistered, nor even left
-/// its section.
+/// its section; one of QSBR's is online.
 #[test]
 fn a_thread_that_ends_is_no_reader_any_more() {
     attach();
-    for flavor in SECTIONS {
+    for flavor in ALL {
         elsewhere(|| {
             register(flavor);
-            read_lock(flavor);
+            if flavor != QSBR {
+                read_lock(flavor);
+            }
         });
         quiescence_urcu_synchronize(flavor);
     }

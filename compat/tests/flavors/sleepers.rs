@@ -71,35 +71,3 @@ fn a_report_does_not_disturb_a_reader_that_sleeps() {
     attach();
     ALL.into_iter().for_each(sleep_beside_reports);
 }
-
-/// One that runs is asked for its stack, as in any domain.
-#[test]
-fn a_reader_that_runs_is_asked_for_its_stack() {
-    in_its_own_process!(&[SOON]);
-    attach();
-    let (tell, told) = mpsc::channel();
-    quiescence::report::set_stall_hook(move |report| _ = tell.send(report.clone()));
-    let (has_told, inside) = (AtomicBool::new(false), AtomicBool::new(false));
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            register(MEMB);
-            read_lock(MEMB);
-            inside.store(true, SeqCst);
-            while !has_told.load(SeqCst) {
-                std::hint::spin_loop();
-            }
-            read_unlock(MEMB);
-            unregister(MEMB);
-        });
-        until(|| inside.load(SeqCst));
-        scope.spawn(|| quiescence_urcu_synchronize(MEMB));
-        let has_stack = |report: &StallReport| {
-            report.holdouts.iter().any(|holdout| {
-                holdout.state == ThreadState::Running
-                    && holdout.stack.as_ref().is_ok_and(|s| !s.is_empty())
-            })
-        };
-        while !has_stack(&told.recv().unwrap()) {}
-        has_told.store(true, SeqCst);
-    });
-}

@@ -72,10 +72,7 @@ use themes::{Theme, Themes};
 use watch::{Ending, Watch};
 
 /// The commit that this program was built from; the build script asks git.
-const COMMIT: &str = match option_env!("RCU_COMMIT") {
-    Some(commit) => commit,
-    None => "unknown",
-};
+const COMMIT: &str = env!("RCU_COMMIT");
 
 /// Threads where no number is given: every part at least once, and more than there are CPUs.
 const READERS_MIN: usize = 18;
@@ -132,11 +129,6 @@ pub struct TortureArgs {
 /// A number from 1 on.
 fn up_to(most: u64) -> clap::builder::RangedU64ValueParser {
     clap::value_parser!(u64).range(1..=most)
-}
-
-/// A name that no process guesses.
-fn random_seed() -> u64 {
-    RandomState::new().build_hasher().finish()
 }
 
 /// Tortures the library and reports. Without a verdict, only a list was asked for.
@@ -250,7 +242,7 @@ impl TortureArgs {
         let updaters = (cpus + 1).max(UPDATERS_MIN);
         let is_portable = per_cpu_path() == PerCpuPath::Portable;
         Setup {
-            seed: self.seed.unwrap_or_else(random_seed),
+            seed: self.seed.unwrap_or_else(|| RandomState::new().build_hasher().finish()),
             commit: COMMIT,
             fences: if fences() == Fences::Portable { "portable" } else { "membarrier" },
             per_cpu: if is_portable { "portable" } else { "restartable" },

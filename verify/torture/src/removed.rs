@@ -1,5 +1,6 @@
 //! The steps that torture must notice, out of the table of all: the proof that it would.
 
+use clap::ValueEnum;
 use mutants::Step;
 use quiescence::tuning::PerCpuPath;
 
@@ -43,7 +44,7 @@ impl Removed {
             "portable" => PerCpuPath::Portable,
             _ => PerCpuPath::Restartable,
         });
-        Some(Self { step, theme: Theme::named(theme)?, per_cpu })
+        Some(Self { step, theme: Theme::from_str(theme, false).ok()?, per_cpu })
     }
 
     pub(crate) fn name(self) -> &'static str {

@@ -1,13 +1,12 @@
 //! What the torture says: the set-up before it begins, the counts and the verdict at the end.
 
 use std::io;
-use std::iter;
 
 use quiescence::tuning::Engine;
 use serde::ser::{Serialize, Serializer};
 use serde_json::json;
 
-use crate::screen::{Screen, Table};
+use crate::screen::Screen;
 
 use super::fixture::DomainCounts;
 use super::kinds::{FaultKind, Named, Operation, ReaderKind, Way};
@@ -86,7 +85,7 @@ pub struct Report<'a> {
     callbacks_queued: u64,
     callbacks_run: u64,
     updates: Vec<Count<Way>>,
-    /// What the other themes than `readers` did.
+    /// What the other themes than `readers` did, and what they were to do.
     deferred: Vec<Count<Operation>>,
     faults: Vec<Count<FaultKind>>,
     first_fault: Option<&'a Fault>,
@@ -111,19 +110,6 @@ fn counts<T: Named>(are: impl Fn(T) -> bool, count: impl Fn(T) -> u64) -> Vec<Co
     all.map(|of| Count { of, count: count(of) }).collect()
 }
 
-/// Writes counts for people.
-fn print_counts<'c, T: Named>(
-    output: &Screen,
-    heading: &str,
-    header: [&'static str; 2],
-    counts: impl Iterator<Item = &'c Count<T>>,
-) -> io::Result<()> {
-    output.heading(heading)?;
-    let row = |count: &Count<T>| vec![count.of.name().to_owned(), count.count.to_string()];
-    let rows = counts.map(row).collect();
-    output.table(Table { header: header.to_vec(), rows, numbers_from: 1 })
-}
-
 impl Setup {
     /// Whether there are blocks with an age.
     fn has_blocks(&self) -> bool {
@@ -132,28 +118,28 @@ impl Setup {
 
     /// Writes what is about to happen; the seed and the commit first.
     pub(crate) fn print(&self, output: &Screen) -> io::Result<()> {
-        output.entry("seed", &self.seed.to_string())?;
-        output.entry("commit", self.commit)?;
-        output.entry("fences", self.fences)?;
-        output.entry("per CPU", self.per_cpu)?;
-        output.entry("engine", &format!("{} in the private domains", self.engine))?;
-        output.entry("themes", &self.themes.names().join(", "))?;
-        let Self { readers, updaters, cpus, seconds, .. } = self;
-        if self.themes.has(Theme::Readers) {
-            let threads = format!(
-                "{readers} readers and {updaters} updaters on {cpus} CPUs, in five domains; others \
-                 for the other themes"
-            );
-            output.entry("threads", &threads)?;
-        }
-        let patience = PATIENCE.as_secs();
+        let Self { readers, updaters, cpus, seconds, engine, .. } = self;
+        let (patience, themes) = (PATIENCE.as_secs(), self.themes.names().join(", "));
+        let threads = format!(
+            "{readers} readers and {updaters} updaters on {cpus} CPUs, in five domains; others for \
+             the other themes"
+        );
         let time =
             format!("{seconds} s; a thread that makes no progress for {patience} s is stuck");
-        output.entry("time", &time)?;
-        if let Some(mutant) = self.mutant {
-            output.entry("removed", &format!("{mutant}: the run ends when that is noticed"))?;
-        }
-        Ok(())
+        let removed = self.mutant.map(|name| format!("{name}: the run ends when that is noticed"));
+        let entries = [
+            ("seed", Some(self.seed.to_string())),
+            ("commit", Some(self.commit.to_owned())),
+            ("fences", Some(self.fences.to_owned())),
+            ("per CPU", Some(self.per_cpu.to_owned())),
+            ("engine", Some(format!("{engine} in the private domains"))),
+            ("themes", Some(themes)),
+            ("threads", self.themes.has(Theme::Readers).then_some(threads)),
+            ("time", Some(time)),
+            ("removed", removed),
+        ];
+        let mut told = entries.into_iter().filter_map(|(label, text)| Some((label, text?)));
+        told.try_for_each(|(label, text)| output.entry(label, &text))
     }
 }
 
@@ -213,7 +199,10 @@ impl<'a> Report<'a> {
                 |way: Way| has(way.is_of_threads(), way.is_of_sleepable()),
                 |way| ledger.ways.get(way),
             ),
-            deferred: counts(|_| true, |operation| ledger.operations.get(operation)),
+            deferred: counts(
+                |of| setup.themes.have(of) || ledger.operations.get(of) != 0,
+                |of| ledger.operations.get(of),
+            ),
             faults: counts(|_| true, |kind| ledger.faults(kind)),
             first_fault: ledger.first_fault(),
         }
@@ -223,20 +212,28 @@ impl<'a> Report<'a> {
         self.verdict
     }
 
-    /// Writes all of it for people.
+    /// Writes all of it for people, under the names that JSON has.
     pub(crate) fn print(&self, output: &Screen) -> io::Result<()> {
         if self.setup.has_blocks() {
-            self.print_histograms(output)?;
-            let (readers, ways) = (self.reads_by_kind.iter(), self.updates.iter());
-            print_counts(output, "What read", ["reader", "reads"], readers)?;
-            print_counts(output, "What updated", ["way", "updates"], ways)?;
-            self.print_domains(output)?;
+            output.table("What readers saw", &self.seen())?;
+            output.line(
+                "Age 0 is a published block, 1 one that was replaced while it was read. Grace \
+                 periods are counted for one read in 64.",
+            )?;
+            output.table("What read", &self.reads_by_kind)?;
+            output.table("What updated", &self.updates)?;
+            match &self.domains {
+                Some(domains) => output.table("Statistics of the domains", domains)?,
+                None => output.line("\nStatistics of the domains: unknown, since a lock that they need is stuck")?,
+            }
+            output.line(&format!(
+                "{} closures were queued with call(), {} have run",
+                self.callbacks_queued, self.callbacks_run
+            ))?;
         }
-        let mut done = self.deferred.iter().filter(|deferred| deferred.count != 0).peekable();
-        if done.peek().is_some() {
-            print_counts(output, "Other operations", ["what", "times"], done)?;
-        }
-        output.heading("Verdict")?;
+        let done: Vec<_> = self.deferred.iter().filter(|deferred| deferred.count != 0).collect();
+        output.table("Other operations", &done)?;
+        output.line("\nVerdict")?;
         if self.weak {
             output.line(
                 "weak test: no reader overlapped an update; run longer, or with more threads",
@@ -251,40 +248,15 @@ impl<'a> Report<'a> {
         output.line(&self.conclusion())
     }
 
-    fn print_histograms(&self, output: &Screen) -> io::Result<()> {
-        output.heading("What readers saw")?;
+    /// The histograms, without what no reader saw; an age of 1 is told all the same.
+    fn seen(&self) -> Vec<serde_json::Value> {
         let counts = self.ages.iter().zip(&self.batches).enumerate();
         let seen = counts.filter(|(n, (ages, batches))| *n <= 1 || **ages > 0 || **batches > 0);
         let row = |(n, (ages, batches)): (usize, (&u64, &u64))| {
             let n = if n <= PIPE_LEN { n.to_string() } else { format!("> {PIPE_LEN}") };
-            vec![n, ages.to_string(), batches.to_string()]
+            json!({"n": n, "reads at age n": ages, "reads with n grace periods inside": batches})
         };
-        let header = vec!["n", "reads at age n", "reads with n grace periods inside"];
-        let rows = seen.map(row).collect();
-        output.table(Table { header, rows, numbers_from: 0 })?;
-        output.line(
-            "Age 0 is a published block, 1 one that was replaced while it was read. Grace periods \
-             are counted for one read in 64.",
-        )
-    }
-
-    fn print_domains(&self, output: &Screen) -> io::Result<()> {
-        output.heading("Statistics of the domains")?;
-        let Some(domains) = &self.domains else {
-            return output.line("unknown: a lock that the counts need is stuck");
-        };
-        let row = |domain: &DomainCounts| {
-            let counts = [domain.grace_periods, domain.heavy_fences, domain.sleeps];
-            let counts = counts.into_iter().map(|count| count.to_string());
-            iter::once(domain.name.to_owned()).chain(counts).collect()
-        };
-        let header = vec!["domain", "grace periods", "heavy fences", "sleeps"];
-        let rows = domains.iter().map(row).collect();
-        output.table(Table { header, rows, numbers_from: 1 })?;
-        output.line(&format!(
-            "{} closures were queued with call(), {} have run",
-            self.callbacks_queued, self.callbacks_run
-        ))
+        seen.map(row).collect()
     }
 
     fn conclusion(&self) -> String {

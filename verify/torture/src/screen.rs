@@ -5,6 +5,9 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
+use serde::Serialize;
+use serde_json::Value;
+
 use crate::report::Report;
 
 /// Why there is no result.
@@ -36,21 +39,12 @@ impl fmt::Display for Failure {
     }
 }
 
-/// A table: its first column has names, unless all are numbers.
-pub(crate) struct Table {
-    pub(crate) header: Vec<&'static str>,
-    /// Each as long as the header.
-    pub(crate) rows: Vec<Vec<String>>,
-    /// The columns before this one are text, the others numbers.
-    pub(crate) numbers_from: usize,
-}
-
 /// Plain text on standard output, and JSON in a file. Where the file is `-` there is JSON alone.
 #[derive(Debug)]
 pub struct Screen {
     json: Option<PathBuf>,
     /// What `rcu torture` says of where and by what the run was made.
-    provenance: Option<serde_json::Value>,
+    provenance: Option<Value>,
 }
 
 impl Screen {
@@ -68,41 +62,45 @@ impl Screen {
         if self.is_muted() { Ok(()) } else { writeln!(io::stdout(), "{text}") }
     }
 
-    pub(crate) fn heading(&self, text: &str) -> io::Result<()> {
-        self.line(&format!("\n{text}"))
-    }
-
     /// A label, and beside it its text.
     pub(crate) fn entry(&self, label: &str, text: &str) -> io::Result<()> {
         self.line(&format!("{label:<12}{text}"))
     }
 
-    pub(crate) fn table(&self, table: Table) -> io::Result<()> {
-        let header = table.header.iter().map(|name| (*name).to_owned()).collect();
-        let rows: Vec<Vec<String>> = [vec![header], table.rows].concat();
-        let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
-        let widths: Vec<usize> = (0..table.header.len()).filter_map(width).collect();
-        for row in &rows {
-            let cells = row.iter().zip(&widths).enumerate().map(|(column, (cell, width))| {
-                if column < table.numbers_from {
-                    format!("{cell:<width$}")
-                } else {
-                    format!("{cell:>width$}")
-                }
+    /// What JSON has as a list of objects, as a table, if there is something in it: texts stand
+    /// first and begin at the left, numbers end at the right.
+    pub(crate) fn table(&self, heading: &str, list: &[impl Serialize]) -> io::Result<()> {
+        let rows = list.iter().map(serde_json::to_value).collect::<Result<Vec<Value>, _>>()?;
+        let Some(first) = rows.first().and_then(Value::as_object) else { return Ok(()) };
+        let (texts, numbers): (Vec<_>, Vec<_>) =
+            first.keys().partition(|name| first[*name].is_string());
+        let mut lines = vec![String::new(); rows.len() + 1];
+        for name in texts.iter().chain(&numbers) {
+            let cells = rows.iter().map(|row| match &row[*name] {
+                Value::String(text) => text.clone(),
+                number => number.to_string(),
             });
-            self.line(cells.collect::<Vec<_>>().join("  ").trim_end())?;
+            let cells: Vec<String> = std::iter::once((*name).clone()).chain(cells).collect();
+            let width = cells.iter().map(|cell| cell.chars().count()).max().unwrap_or(0);
+            for (line, cell) in lines.iter_mut().zip(cells) {
+                line.push_str(&match texts.contains(name) {
+                    true => format!("{cell:<width$}  "),
+                    false => format!("{cell:>width$}  "),
+                });
+            }
         }
-        Ok(())
+        self.line(&format!("\n{heading}"))?;
+        lines.iter().try_for_each(|line| self.line(line.trim_end()))
     }
 
     /// The whole result, if it is asked for.
     pub(crate) fn json(&self, report: &Report<'_>) -> io::Result<()> {
-        #[derive(serde::Serialize)]
+        #[derive(Serialize)]
         struct Document<'a> {
             #[serde(flatten)]
             report: &'a Report<'a>,
             #[serde(skip_serializing_if = "Option::is_none")]
-            provenance: &'a Option<serde_json::Value>,
+            provenance: &'a Option<Value>,
         }
 
         let Some(path) = &self.json else { return Ok(()) };

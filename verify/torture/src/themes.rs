@@ -1,6 +1,10 @@
 //! What a run is about: themes, each with threads of its own, and which of them take part.
 
+use std::ops::RangeInclusive;
+
 use clap::ValueEnum;
+
+use crate::kinds::{Named, Operation};
 
 /// What some threads of a run are about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -44,9 +48,35 @@ pub(crate) enum Theme {
 }
 
 impl Theme {
-    /// The theme that is asked for by this name.
-    pub(crate) fn named(name: &str) -> Option<Self> {
-        Self::from_str(name, false).ok()
+    /// What its threads do, each within a few seconds. Others it may do as well.
+    fn operations(self) -> RangeInclusive<usize> {
+        use Operation as O;
+        let (first, last) = match self {
+            Self::Readers => return RangeInclusive::new(1, 0),
+            Self::Floods => (O::Box, O::DeferBarrier),
+            Self::Limits => (O::Blocked, O::LargeClosure),
+            Self::Quiet => (O::LeftAlone, O::LastWords),
+            Self::Stalls => (O::Blocked, O::Blocked),
+            Self::Churn => (O::ShortThread, O::ShortThread),
+            Self::Processes => (O::ChildStart, O::Stopped),
+            Self::Sleepable => (O::Grown, O::Abandoned),
+            Self::RseqRead => (O::SnapshotLoad, O::SnapshotUpdate),
+            Self::Sequences => (O::SeqRead, O::LatchWrite),
+            Self::Hazards => (O::ArcLoad, O::HazardDomainEnd),
+            Self::Exact => (O::ExactLoad, O::ExactShared),
+            Self::Epoch => (O::EpochPin, O::EpochFlush),
+            Self::Tools => (O::CounterAdd, O::LockElsewhere),
+            Self::Lists => (O::ListRead, O::StackAll),
+            Self::Ids => (O::IdUse, O::IdSearch),
+            Self::Maps => (O::MapGet, O::MapEnd),
+            Self::Forks => (O::Fork, O::Fork),
+        };
+        first.index()..=last.index()
+    }
+
+    /// Whether its threads are moved and interrupted.
+    fn is_moved(self) -> bool {
+        (Self::Sleepable as usize..=Self::Ids as usize).contains(&(self as usize))
     }
 }
 
@@ -72,6 +102,14 @@ impl Themes {
         self.0.contains(&theme)
     }
 
+    /// Whether one of them has this done.
+    pub(crate) fn have(&self, operation: Operation) -> bool {
+        let of_movers = matches!(operation, Operation::Shuffled | Operation::Signalled);
+        self.iter().any(|theme| {
+            theme.operations().contains(&operation.index()) || of_movers && theme.is_moved()
+        })
+    }
+
     /// Their names, as they are asked for.
     pub(crate) fn names(&self) -> Vec<String> {
         let name =
@@ -90,5 +128,15 @@ mod tests {
         assert_eq!(themes.names(), ["readers", "quiet"]);
         assert!(!Themes::new(&[]).has(Theme::Forks), "nobody forks in the main process");
         assert_eq!(Themes::new(&[]).names().len(), Theme::value_variants().len() - 1);
+    }
+
+    /// Else no test would miss it.
+    #[test]
+    fn each_operation_that_is_not_rare_is_a_themes() {
+        let all = Themes::new(Theme::value_variants());
+        let rare = [Operation::LowPriority, Operation::Tune, Operation::MapRefused];
+        for operation in Operation::ALL {
+            assert_eq!(all.have(*operation), !rare.contains(operation), "{operation:?}");
+        }
     }
 }

@@ -34,9 +34,8 @@ impl<K: ThreadTag> Participant<K> {
     /// reader must do for this thread is not made up for by another waiter.
     pub(crate) fn wait_alone(&self) {
         const WAYS: [Way; 3] = [Way::Synchronize, Way::Expedited, Way::SnapshotWait];
-        let mut boxes = VecDeque::new();
         while !self.context.is_over() {
-            self.update(self.begin(&WAYS), &mut boxes);
+            self.update(self.begin(&WAYS), &mut VecDeque::new());
         }
     }
 

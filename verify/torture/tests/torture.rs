@@ -95,23 +95,8 @@ fn clean(fences: &str) {
     }
 }
 
-/// A clean run about these themes, in which every one of these operations was done. Returns its
-/// report.
-fn defers(themes: &str, seconds: u64, operations: &[&str]) -> Value {
-    does("best", themes, seconds, operations)
-}
-
-/// The same, on this path per CPU.
-fn does(per_cpu: &str, themes: &str, seconds: u64, operations: &[&str]) -> Value {
-    does_with(("QUIESCENCE_PERCPU", per_cpu), themes, seconds, operations)
-}
-
-fn does_with(
-    (name, value): (&str, &str),
-    themes: &str,
-    seconds: u64,
-    operations: &[&str],
-) -> Value {
+/// A clean run about these themes, with this variable in its environment. Returns its report.
+fn reported((name, value): (&str, &str), themes: &str, seconds: u64) -> Value {
     let _alone = alone();
     let seconds = seconds.to_string();
     let args = ["--only", themes, "--seconds", &seconds, "--seed", "7", "--json", "-"];
@@ -119,96 +104,62 @@ fn does_with(
     let (stdout, _) = expect_code(&output, 0);
     let report: Value = serde_json::from_str(&stdout).expect("nothing but JSON");
     assert_eq!(report["verdict"], "clean");
+    report
+}
+
+/// How the processes count per CPU, and which fences they have, if that is chosen.
+const BEST: (&str, &str) = ("QUIESCENCE_PERCPU", "best");
+const WITHOUT_SEQUENCES: (&str, &str) = ("QUIESCENCE_PERCPU", "portable");
+const PORTABLE_FENCES: (&str, &str) = ("QUIESCENCE_FENCES", "portable");
+
+/// The same, and its threads did all that the themes are about.
+fn does(environment: (&str, &str), themes: &str, seconds: u64) -> Value {
+    let report = reported(environment, themes, seconds);
     let deferred = report["deferred"].as_array().expect("a list");
-    for operation in operations {
-        let count = deferred
-            .iter()
-            .find(|done| done["operation"] == **operation)
-            .map(|done| &done["count"]);
-        let count = count.and_then(Value::as_u64).expect("a operation of this name");
-        assert!(count > 0, "nobody did this: {operation}");
+    assert!(!deferred.is_empty());
+    for done in deferred {
+        assert!(done["count"].as_u64() > Some(0), "nobody did this: {}", done["operation"]);
     }
     report
 }
 
-/// What everybody does who defers.
-const SHAPES: [&str; 9] = [
-    "box",
-    "large box",
-    "Arc",
-    "vector",
-    "retire_sized",
-    "small value",
-    "large value",
-    "small closure",
-    "large closure",
-];
-
 #[test]
 fn floods_of_callbacks_are_clean() {
-    let operations = [
-        "zero-sized box and odd word",
-        "object whose drop retires another",
-        "closure that queues itself again",
-        "retire inside a section",
-        "retire by a QSBR reader",
-        "try_retire",
-        "call inside a section",
-        "call_hurry",
-        "try_call",
-        "barrier",
-    ];
-    defers("floods", 1, &[&SHAPES[..], &operations].concat());
+    does(BEST, "floods", 1);
 }
 
 #[test]
 fn domains_with_hardly_any_room_keep_their_limits() {
-    let operations = [
-        "refused, and retired later",
-        "limit filled to the last object",
-        "limit settled after a section",
-        "reader that blocks in its section",
-    ];
-    defers("limits", 1, &[&SHAPES[..], &operations].concat());
+    does(BEST, "limits", 1);
 }
 
 #[test]
 fn what_is_left_alone_is_freed_in_time() {
-    let operations = [
-        "left alone until all was freed",
-        "domain ended with callbacks",
-        "thread ended with callbacks",
-        "deferred in a thread-local destructor",
-    ];
-    defers("quiet", 3, &operations);
+    does(BEST, "quiet", 3);
 }
 
 #[test]
 fn slow_readers_beside_a_flood_and_short_threads_are_clean() {
-    let report = defers("floods,stalls,churn", 2, &["reader that blocks in its section"]);
-    let deferred = report["deferred"].as_array().expect("a list");
-    let threads = deferred.iter().find(|done| done["operation"] == "short-lived thread");
+    let report = reported(BEST, "floods,stalls,churn", 2);
+    let done = |operation| {
+        let deferred = report["deferred"].as_array().expect("a list").iter();
+        let mut counts = deferred.filter(|done| done["operation"] == operation);
+        counts.next().and_then(|done| done["count"].as_u64())
+    };
+    assert!(done("reader that blocks in its section") > Some(0));
     // 10,000 in two minutes.
-    assert!(threads.and_then(|done| done["count"].as_u64()) >= Some(166), "{threads:?}");
+    assert!(done("short-lived thread") >= Some(166), "{:?}", done("short-lived thread"));
 }
 
 #[test]
 fn processes_that_are_stopped_and_that_fork_are_clean() {
-    defers("processes", 3, &["child process", "child process stopped and continued"]);
-    defers("forks", 1, &["fork in a storm"]);
+    does(BEST, "processes", 3);
+    does(BEST, "forks", 1);
 }
 
-/// What has threads that are moved and interrupted.
-const MOVED: [&str; 2] = ["thread moved to other CPUs", "signal to a thread"];
-
 /// A clean run about sleepable domains: everybody reads, every way is used, grace periods end.
-fn sleeps(per_cpu: &str) {
-    let operations = [
-        "small domain that grew",
-        "grace period during a section of another domain",
-        "future dropped half-way",
-    ];
-    let report = does(per_cpu, "sleepable", 2, &[&MOVED[..], &operations].concat());
+fn sleeps(environment: (&str, &str)) -> Value {
+    let report = does(environment, "sleepable", 2);
     let each = |list: &str, count: &str, expected: usize| {
         let list = report[list].as_array().expect("a list");
         assert_eq!(list.len(), expected, "{list:?}");
@@ -221,151 +172,69 @@ fn sleeps(per_cpu: &str) {
     each("domains", "grace_periods", 2);
     assert_eq!(report["weak"], false);
     assert_eq!(report["callbacks_queued"], report["callbacks_run"]);
-    if per_cpu == "portable" {
-        assert_eq!(report["per_cpu"], "portable");
-    }
+    report
 }
 
 #[test]
 fn sleepable_domains_are_clean() {
-    sleeps("best");
+    sleeps(BEST);
 }
 
 #[test]
 fn sleepable_domains_are_clean_without_sequences() {
-    sleeps("portable");
-}
-
-/// The same about what else counts per CPU.
-fn counts(per_cpu: &str) {
-    let operations = ["Snapshot::load", "Snapshot::store", "Snapshot::swap", "Snapshot::update"];
-    does(per_cpu, "rseq-read", 1, &[&MOVED[..], &operations].concat());
-    let operations = [
-        "addition to counters",
-        "exact sum under load",
-        "LimitCounter::try_add",
-        "LimitCounter::try_add refused",
-        "BigRef::try_get",
-        "BigRef::kill",
-        "LocalGlobalLock::read",
-        "LocalGlobalLock::write",
-        "LocalGlobalLock guard that ended on another thread",
-    ];
-    does(per_cpu, "tools", 1, &[&MOVED[..], &operations].concat());
+    assert_eq!(sleeps(WITHOUT_SEQUENCES)["per_cpu"], "portable");
 }
 
 #[test]
 fn restartable_reads_and_tools_are_clean() {
-    counts("best");
+    does(BEST, "rseq-read", 1);
+    does(BEST, "tools", 1);
 }
 
 #[test]
 fn restartable_reads_and_tools_are_clean_without_sequences() {
-    counts("portable");
+    does(WITHOUT_SEQUENCES, "rseq-read", 1);
+    does(WITHOUT_SEQUENCES, "tools", 1);
 }
 
 #[test]
 fn sequence_locks_and_latches_are_clean() {
-    let operations = ["SeqLock::read", "SeqLock::update", "Latch::read", "Latch::update"];
-    does("best", "sequences", 1, &[&MOVED[..], &operations].concat());
+    does(BEST, "sequences", 1);
 }
 
 #[test]
 fn lists_queues_and_stacks_are_clean() {
-    let operations =
-        ["traversal of a List", "update of a List", "Queue::pop", "Stack::pop", "Stack::pop_all"];
-    does("best", "lists", 1, &[&MOVED[..], &operations].concat());
+    does(BEST, "lists", 1);
 }
 
 #[test]
 fn id_tables_are_clean() {
-    let operations = [
-        "IdMap::get",
-        "IdMap::insert_with",
-        "IdMap::remove",
-        "IdMap::replace",
-        "IdMap::set_mark and clear_mark",
-        "IdMapRef::marked",
-    ];
-    does("best", "ids", 1, &[&MOVED[..], &operations].concat());
-}
-
-/// The same about guards and hazard pointers, which have light fences or portable ones.
-fn protects(fences: &str) {
-    let operations = [
-        "ArcCell::load",
-        "ArcGuard that ended on another thread",
-        "thread with guards that outlive it",
-        "Cache::load",
-        "ArcCell::store",
-        "ArcCell::swap",
-        "ArcCell::compare_and_swap",
-        "ArcCell::rcu",
-        "ArcCellOption::swap",
-        "ArcCellOption::take",
-        "one Arc in two cells",
-        "HazardPointer::protect",
-        "HazardDomain::retire",
-        "hazard domain ended with something protected",
-    ];
-    does_with(("QUIESCENCE_FENCES", fences), "hazards", 2, &[&MOVED[..], &operations].concat());
+    does(BEST, "ids", 1);
 }
 
 #[test]
 fn hazard_pointers_are_clean() {
-    protects("best");
+    does(BEST, "hazards", 2);
 }
 
 #[test]
 fn hazard_pointers_are_clean_with_portable_fences() {
-    protects("portable");
-}
-
-fn borrows_and_pins(fences: &str) {
-    let operations = [
-        "ExactCell::load",
-        "ExactGuard that ended on another thread",
-        "ExactCell::store",
-        "ExactCell::swap",
-        "ExactCell::compare_and_swap",
-        "ExactCell::rcu",
-        "ExactCell<Option>::swap",
-        "one Arc in two exact cells",
-        "epoch::pin and loads",
-        "Guard::repin",
-        "exchange of epoch::Atomic",
-        "Guard::defer",
-        "Guard::defer_destroy",
-        "Guard::flush",
-    ];
-    does_with(("QUIESCENCE_FENCES", fences), "exact,epoch", 1, &operations);
+    does(PORTABLE_FENCES, "hazards", 2);
 }
 
 #[test]
 fn exact_cells_and_epochs_are_clean() {
-    borrows_and_pins("best");
+    does(BEST, "exact,epoch", 1);
 }
 
 #[test]
 fn exact_cells_and_epochs_are_clean_with_portable_fences() {
-    borrows_and_pins("portable");
+    does(PORTABLE_FENCES, "exact,epoch", 1);
 }
 
 #[test]
 fn maps_are_clean() {
-    let operations = [
-        "look-up in a map",
-        "walk over a map",
-        "insertion into a map",
-        "removal from a map",
-        "update of a map",
-        "HashMapRef::compute",
-        "HashMap::retain",
-        "map that grew or shrank",
-        "history of a key checked",
-        "map that ended",
-    ];
-    defers("maps", 2, &operations);
+    does(BEST, "maps", 2);
 }
 
 /// All at once. `RCU_TORTURE_SECONDS` says for how long. The tests of the single themes hold that
@@ -376,7 +245,7 @@ fn everything_at_once_is_clean() {
         .map_or(3, |seconds| seconds.parse().expect("RCU_TORTURE_SECONDS is a number of seconds"));
     let themes = "readers,floods,limits,quiet,stalls,churn,processes,sleepable,rseq-read,hazards,\
                   sequences,ids,tools,lists,maps";
-    let report = defers(themes, seconds, &[]);
+    let report = reported(BEST, themes, seconds);
     for updates in report["updates"].as_array().expect("a list") {
         assert!(updates["count"].as_u64() > Some(0), "{} was never used", updates["way"]);
     }

@@ -37,12 +37,7 @@ fn succeeds(arguments: &[&str]) -> String {
 }
 
 fn files(directory: &Path) -> BTreeSet<PathBuf> {
-    let mut found = BTreeSet::new();
-    for entry in fs::read_dir(directory).expect("a directory") {
-        let path = entry.expect("an entry").path();
-        if path.is_dir() { found.extend(files(&path)) } else { _ = found.insert(path) }
-    }
-    found
+    xtask::files_below(directory).expect("a directory").into_iter().collect()
 }
 
 /// One line `NAME=VALUE` or `NAME: VALUE` of a pkg-config file, with the names in it replaced.

@@ -69,36 +69,39 @@ fn parse_macro(definition: &str) -> (String, i32) {
     (name.to_owned(), parameters)
 }
 
-/// Identifiers, and punctuation of one character each. Numbers and strings play no part.
-fn tokens(text: &str) -> Vec<String> {
+/// Identifiers, and punctuation of one character each. Numbers, strings and comments play no part.
+pub(crate) fn tokens(text: &str) -> Vec<String> {
     let mut found = Vec::new();
-    let mut rest = text.chars().peekable();
-    while let Some(c) = rest.next() {
-        if c == '"' {
-            while let Some(c) = rest.next() {
-                if c == '\\' {
-                    rest.next();
-                } else if c == '"' {
-                    break;
-                }
-            }
-        } else if c.is_ascii_alphanumeric() || c == '_' {
-            let mut word = String::from(c);
-            while let Some(&c) = rest.peek().filter(|c| c.is_ascii_alphanumeric() || **c == '_') {
-                word.push(c);
-                rest.next();
-            }
-            if !c.is_ascii_digit() {
-                found.push(word);
-            }
-        } else if !c.is_whitespace() {
-            found.push(c.to_string());
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let length = if rest.starts_with("/*") {
+            rest.find("*/").map_or(rest.len(), |end| end + 2)
+        } else if rest.starts_with("//") {
+            rest.find('\n').unwrap_or(rest.len())
+        } else if first == '"' {
+            let mut is_escaped = false;
+            let is_end = |c: char| {
+                let ends = c == '"' && !is_escaped;
+                is_escaped = c == '\\' && !is_escaped;
+                ends
+            };
+            rest[1..].find(is_end).map_or(rest.len(), |end| end + 2)
+        } else if first.is_ascii_alphanumeric() || first == '_' {
+            let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+            end.unwrap_or(rest.len())
+        } else {
+            first.len_utf8()
+        };
+        let token = &rest[..length];
+        if is_word(token) || length == 1 && first.is_ascii_punctuation() {
+            found.push(token.to_owned());
         }
+        rest = &rest[length..];
     }
     found
 }
 
-fn is_word(token: &str) -> bool {
+pub(crate) fn is_word(token: &str) -> bool {
     token.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
 }
 

@@ -9,6 +9,8 @@ use std::{fs, io::Write};
 
 use xtask::limited;
 
+use crate::scratch::scratch;
+
 /// A directory that `<urcu.h>` is in.
 #[derive(Debug)]
 pub(crate) struct Tree {
@@ -109,11 +111,6 @@ impl Compiled {
             err: String::from_utf8_lossy(&output.stderr).into_owned(),
         }
     }
-}
-
-/// A directory of one test, empty.
-pub(crate) fn scratch(name: &str) -> PathBuf {
-    crate::scratch::scratch(name)
 }
 
 /// Compiles a program of `tests/headers` against a tree, runs it, and returns what it wrote.

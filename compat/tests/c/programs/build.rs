@@ -53,7 +53,7 @@ pub(crate) fn debian_library(theirs: Theirs, name: &str) -> PathBuf {
 
 /// The executable, or what the compiler said.
 pub(crate) fn compile(place: &Place, job: &Job) -> Result<Compiled, String> {
-    let source = place.sources.join(job.program.source);
+    let source = place.sources.join(&job.program.source);
     let is_cpp = job.program.source.ends_with(".cpp");
     let headers = match job.headers {
         Headers::Ours => "ours",

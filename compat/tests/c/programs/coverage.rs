@@ -47,7 +47,7 @@ pub(crate) fn not_used<'a>(
     let mut wanted: Vec<(Variant, BTreeSet<String>)> = LIBRARIES
         .iter()
         .filter(|library| theirs == Theirs::V13 || **library != Variant::Signal)
-        .map(|&library| (library, names(&debian_library(theirs, library.name()), true)))
+        .map(|&library| (library, names(&debian_library(theirs, &library.name()), true)))
         .collect();
     for one in compiled.filter(|one| is_of_version(&one.job)) {
         let used = names(&one.path, false);

@@ -105,7 +105,7 @@ fn run(place: &Place, job: &Job, compiled: &Compiled, libraries: Libraries) -> O
         Libraries::Theirs(theirs) => faults_of(job, theirs).collect(),
         _ => Vec::new(),
     };
-    let mut arguments: Vec<&str> = faults.iter().map(|fault| fault.case).collect();
+    let mut arguments: Vec<&str> = faults.iter().map(|fault| fault.case.as_str()).collect();
     if !arguments.is_empty() {
         arguments.insert(0, "--not");
     }
@@ -118,7 +118,7 @@ fn run(place: &Place, job: &Job, compiled: &Compiled, libraries: Libraries) -> O
     });
     for fault in faults.iter().filter(|fault| fault.always) {
         // Were it to pass there, it would not test what it says.
-        if execute(place, &compiled.path, &[fault.case], libraries).status.success() {
+        if execute(place, &compiled.path, &[&fault.case], libraries).status.success() {
             failure.get_or_insert(format!("{} passes, against the table", fault.case));
         }
     }

@@ -1,10 +1,14 @@
 //! Which programs there are, for which libraries and headers each is compiled, and which of their
-//! cases Debian's libraries cannot pass: faults of liburcu 0.13, 0.15 or both.
+//! cases Debian's libraries cannot pass: `tests/programs/table.toml`.
 
 use std::fmt;
+use std::sync::LazyLock;
+
+use serde::Deserialize;
 
 /// The library that a program is linked with, and compiled for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum Variant {
     Memb,
     Mb,
@@ -19,16 +23,8 @@ use Variant::{Bp, Cds, Common, Mb, Memb, Qsbr, Signal};
 
 impl Variant {
     /// As in `liburcu-NAME.so.8`.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Memb => "memb",
-            Mb => "mb",
-            Signal => "signal",
-            Qsbr => "qsbr",
-            Bp => "bp",
-            Common => "common",
-            Cds => "cds",
-        }
+    pub(crate) fn name(self) -> String {
+        format!("{self:?}").to_lowercase()
     }
 
     /// What the sources ask for the flavour by; nothing where they use none.
@@ -37,7 +33,6 @@ impl Variant {
     }
 }
 
-pub(crate) const FLAVORS: &[Variant] = &[Memb, Mb, Signal, Qsbr, Bp];
 pub(crate) const LIBRARIES: &[Variant] = &[Memb, Mb, Signal, Qsbr, Bp, Common, Cds];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,9 +45,11 @@ pub(crate) enum Headers {
 }
 
 /// Whether Debian's libraries, and headers, can be asked at all.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum With {
     /// Compiled and run with both.
+    #[default]
     Both,
     /// Compiled with both, run with ours.
     OurLibraries,
@@ -60,41 +57,14 @@ pub(crate) enum With {
     Later,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Program {
-    pub(crate) source: &'static str,
-    pub(crate) variants: &'static [Variant],
+    pub(crate) source: String,
+    pub(crate) variants: Vec<Variant>,
+    #[serde(default)]
     pub(crate) with: With,
 }
-
-const fn program(source: &'static str, variants: &'static [Variant]) -> Program {
-    Program { source, variants, with: With::Both }
-}
-
-pub(crate) const PROGRAMS: &[Program] = &[
-    program("readers.c", FLAVORS),
-    program("call_rcu.c", FLAVORS),
-    program("defer.c", FLAVORS),
-    Program { with: With::Later, ..program("poll.c", FLAVORS) },
-    Program { with: With::Later, ..program("lfht_memory.c", &[Memb, Mb, Bp, Qsbr]) },
-    program("flavor_struct.c", FLAVORS),
-    program("publication.c", FLAVORS),
-    program("fork.c", FLAVORS),
-    program("faults.c", FLAVORS),
-    Program { with: With::OurLibraries, ..program("misuse.c", FLAVORS) },
-    program("qsbr.c", &[Qsbr]),
-    program("bp.c", &[Bp]),
-    program("lists.c", &[Memb, Qsbr]),
-    program("stacks.c", &[Memb, Qsbr]),
-    program("rculfqueue.c", &[Memb, Bp, Qsbr]),
-    program("lfht.c", &[Memb, Mb, Bp, Qsbr]),
-    program("lfht_load.c", &[Memb, Mb, Bp, Qsbr]),
-    program("wfcqueue.c", &[Common]),
-    program("wfqueue.c", &[Common]),
-    program("workqueue.c", &[Cds]),
-    program("futex.c", LIBRARIES),
-    program("cplusplus.cpp", &[Memb, Bp, Qsbr]),
-];
 
 /// One executable.
 #[derive(Clone, Copy, Debug)]
@@ -120,8 +90,8 @@ impl fmt::Display for Job {
 
 pub(crate) fn builds() -> Vec<Job> {
     let mut jobs = Vec::new();
-    for program in PROGRAMS {
-        for &variant in program.variants {
+    for program in &TABLE.program {
+        for &variant in &program.variants {
             for headers in [Headers::Ours, Headers::Debian, Headers::Debian13] {
                 if headers == Headers::Debian && program.with == With::Later {
                     continue;
@@ -149,102 +119,52 @@ pub(crate) fn builds() -> Vec<Job> {
 }
 
 /// Libraries of liburcu's own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub(crate) enum Theirs {
     /// Of Debian 12.
+    #[serde(rename = "0.13")]
     V13,
     /// Of Debian 13.
+    #[serde(rename = "0.15")]
     V15,
 }
-
-use Theirs::{V13, V15};
 
 impl Theirs {
     /// As the programs know it.
     pub(crate) fn version(self) -> &'static str {
         match self {
-            V13 => "0.13",
-            V15 => "0.15",
+            Self::V13 => "0.13",
+            Self::V15 => "0.15",
         }
     }
 }
 
 /// A case that Debian's library cannot pass.
-#[derive(Debug)]
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Fault {
-    pub(crate) source: &'static str,
-    pub(crate) case: &'static str,
-    pub(crate) variants: &'static [Variant],
+    pub(crate) source: String,
+    pub(crate) case: String,
+    pub(crate) variants: Vec<Variant>,
     /// It fails there every time, and soon: then it is run there too, and has to fail.
     pub(crate) always: bool,
     /// Which versions have it.
-    pub(crate) versions: &'static [Theirs],
+    pub(crate) versions: Vec<Theirs>,
 }
 
-const fn fault(
-    source: &'static str,
-    case: &'static str,
-    variants: &'static [Variant],
-    always: bool,
-    versions: &'static [Theirs],
-) -> Fault {
-    Fault { source, case, variants, always, versions }
+#[derive(Debug, Deserialize)]
+struct Table {
+    program: Vec<Program>,
+    fault: Vec<Fault>,
 }
 
-const BOTH: &[Theirs] = &[V13, V15];
-const ALWAYS: bool = true;
-const SOMETIMES: bool = false;
-
-/// What is at fault stands before each.
-pub(crate) const FAULTS: &[Fault] = &[
-    // An updater that sleeps is not woken when the section that it waits for ends, if another has
-    // begun.
-    fault("readers.c", "later_sections_are_not_waited_for", &[Signal], SOMETIMES, BOTH),
-    // The worker waits for itself.
-    fault("call_rcu.c", "freed_by_its_own_callback", FLAVORS, SOMETIMES, BOTH),
-    // A hash table's handlers of forks cannot be unregistered: the process ends.
-    fault("call_rcu.c", "told_of_forks", FLAVORS, ALWAYS, &[V15]),
-    // A hash table's handlers of forks cannot be unregistered: the process ends.
-    fault("flavor_struct.c", "fork_hooks", FLAVORS, ALWAYS, &[V15]),
-    // A hash table's handlers of forks cannot be unregistered: the process ends.
-    fault("fork.c", "hooks_of_the_hash_table", FLAVORS, ALWAYS, &[V15]),
-    // Now and then it waits for ever: not looked into further.
-    fault("lfht_memory.c", "all_memory_comes_back", &[Qsbr], SOMETIMES, &[V15]),
-    // An allocator that returns NULL ends the process: an assertion.
-    fault("lfht_memory.c", "without_memory_there_is_no_table", FLAVORS, ALWAYS, &[V15]),
-    // A cookie is not true though a grace period of another thread has ended since.
-    fault("poll.c", "true_after_a_grace_period", FLAVORS, ALWAYS, &[V15]),
-    // A thread cannot register for defer_rcu again once rcu_defer_barrier has seen its ring: an
-    // assertion.
-    fault("defer.c", "registers_again", FLAVORS, ALWAYS, BOTH),
-    // An online thread waits for the mutex of a reclaimer that waits for the thread.
-    fault("defer.c", "from_many_threads", &[Qsbr], SOMETIMES, BOTH),
-    // A section finds a node at the queue's tail whose grace period does not wait for it.
-    fault("rculfqueue.c", "what_is_taken_is_not_at_the_tail", &[Memb, Bp, Qsbr], ALWAYS, BOTH),
-    // A resize that is over before its request has been noted is the table's last.
-    fault("lfht.c", "no_resize_is_lost", FLAVORS, SOMETIMES, BOTH),
-    // cds_lfht_destroy waits for a worker that waits for the section.
-    fault("lfht.c", "destroyed_in_a_section", FLAVORS, SOMETIMES, BOTH),
-    // cds_lfht_resize and cds_lfht_destroy wait for a worker, online, that waits for their thread.
-    fault("lfht.c", "resized_and_destroyed_while_online", &[Qsbr], SOMETIMES, BOTH),
-    // The child waits for sections of threads that it has not got.
-    fault("fork.c", "beside_another_threads_section", &[Memb, Mb, Signal, Qsbr], SOMETIMES, BOTH),
-    // Without its hooks called, the child waits for a worker that it has not got.
-    fault("fork.c", "without_hooks", FLAVORS, SOMETIMES, BOTH),
-    // The worker sleeps 10 ms after each batch.
-    fault("faults.c", "no_callback_waits_for_a_timer", FLAVORS, ALWAYS, BOTH),
-    // An updater that finds a reader looks again every 10 ms. Not where the section ends while it
-    // still signals readers, or looks without a pause.
-    fault("faults.c", "no_grace_period_waits_for_a_timer", &[Signal, Bp], SOMETIMES, BOTH),
-    // An online thread waits for the mutex of a reclaimer that waits for the thread.
-    fault("faults.c", "full_rings_while_others_reclaim", &[Qsbr], SOMETIMES, BOTH),
-    // A worker is bound to its CPU after its 256th batch.
-    fault("faults.c", "workers_are_bound_at_once", FLAVORS, SOMETIMES, BOTH),
-];
+static TABLE: LazyLock<Table> = LazyLock::new(|| {
+    toml::from_str(include_str!("../../programs/table.toml")).expect("the table is well-formed")
+});
 
 /// Those of a job that this library has.
 pub(crate) fn faults_of(job: &Job, theirs: Theirs) -> impl Iterator<Item = &'static Fault> {
-    FAULTS.iter().filter(move |fault| {
+    TABLE.fault.iter().filter(move |fault| {
         fault.source == job.program.source
             && fault.variants.contains(&job.variant)
             && fault.versions.contains(&theirs)

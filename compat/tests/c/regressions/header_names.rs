@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::headers::offered::{is_word, tokens};
 use crate::headers::tree::Tree;
 use xtask::needs;
 
@@ -30,37 +31,23 @@ const STANDARD: &str = "atomic bad_alloc default_delete empty exchange hazard_po
 
 /// The names in a header, without comments, texts, and what it includes.
 fn names(text: &str) -> BTreeSet<String> {
-    let mut found = BTreeSet::new();
-    let mut rest = text;
-    while let Some(first) = rest.chars().next() {
-        let skip = if rest.starts_with("/*") {
-            rest.find("*/").map_or(rest.len(), |end| end + 2)
-        } else if rest.starts_with("//") {
-            rest.find('\n').unwrap_or(rest.len())
-        } else if first == '"' {
-            rest[1..].find('"').map_or(rest.len(), |end| end + 2)
-        } else if first == '#'
-            && is_directive(rest, &["include", "include_next", "error", "pragma"])
-        {
-            rest.find('\n').unwrap_or(rest.len())
-        } else if first.is_ascii_alphanumeric() || first == '_' {
-            let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-            let word = &rest[..end.unwrap_or(rest.len())];
-            if !first.is_ascii_digit() {
-                found.insert(word.to_owned());
-            }
-            word.len()
-        } else {
-            first.len_utf8()
-        };
-        rest = &rest[skip..];
-    }
-    found
+    let is_left_out = |line: &&str| {
+        let directive = line.trim_start().strip_prefix('#').map(str::trim_start);
+        let left_out = ["include", "error", "pragma"];
+        directive.is_some_and(|rest| left_out.iter().any(|word| rest.starts_with(word)))
+    };
+    let code: Vec<_> = text.lines().filter(|line| !is_left_out(line)).collect();
+    tokens(&code.join("\n")).into_iter().filter(|token| is_word(token)).collect()
 }
 
-fn is_directive(line: &str, words: &[&str]) -> bool {
-    let word = line[1..].trim_start().split(|c: char| !c.is_ascii_alphabetic() && c != '_').next();
-    words.contains(&word.unwrap_or_default())
+/// The names in all headers of C of a tree.
+fn names_in(tree: &Tree) -> BTreeSet<String> {
+    let texts = tree.headers().into_iter().map(|header| read(&tree.root.join(header)));
+    texts.flat_map(|text| names(&text)).collect()
+}
+
+fn read(header: &Path) -> String {
+    fs::read_to_string(header).unwrap_or_else(|error| panic!("{}: {error}", header.display()))
 }
 
 fn is_reserved(name: &str) -> bool {
@@ -97,21 +84,6 @@ fn words(text: &str) -> impl Iterator<Item = String> {
     text.split_whitespace().map(str::to_owned)
 }
 
-fn files_below(folder: &Path, found: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(folder).expect("a folder of headers") {
-        let path = entry.expect("an entry").path();
-        if path.is_dir() {
-            files_below(&path, found);
-        } else {
-            found.push(path);
-        }
-    }
-}
-
-fn is_of_c(path: &Path) -> bool {
-    path.extension().is_some_and(|extension| extension == "h")
-}
-
 /// The headers of C++.
 const CPP: [&str; 2] = ["rcu", "hazard_pointer"];
 
@@ -123,9 +95,8 @@ fn include() -> PathBuf {
 #[test]
 fn something_else_stands_among_the_headers() {
     let cpp = CPP.map(|header| include().join(header));
-    let mut others = Vec::new();
-    files_below(&include(), &mut others);
-    others.retain(|path| !is_of_c(path) && !cpp.contains(path));
+    let mut others = xtask::files_below(&include()).expect("the folder of headers");
+    others.retain(|path| path.extension().is_none_or(|end| end != "h") && !cpp.contains(path));
     assert!(others.is_empty(), "no header: {others:?}");
 }
 
@@ -133,8 +104,7 @@ fn something_else_stands_among_the_headers() {
 fn the_headers_of_cpp_use_ordinary_words() {
     let allowed: BTreeSet<String> = words(KEYWORDS).chain(words(STANDARD)).collect();
     for header in CPP {
-        let text = fs::read_to_string(include().join(header)).expect("a header");
-        assert_eq!(ordinary(&text, &allowed), [""; 0], "<{header}>");
+        assert_eq!(ordinary(&read(&include().join(header)), &allowed), [""; 0], "<{header}>");
     }
     // The words are looked for: in code, and not in comments.
     let text = "// of node\n#include <link>\n#define _Q(p) \"take\" p /* set */\nint __a, value;";
@@ -207,33 +177,19 @@ fn the_headers_of_c_use_words_that_liburcus_do_not() {
     allowed.extend(words("rcu_dereference_sym2")); // of the next one
     allowed.extend(words("fprintf stderr")); // for who defines CONFIG_RCU_FORCE_SYS_MEMBARRIER
     allowed.extend(words(OF_0_15));
-    let mut theirs = Vec::new();
-    files_below(&needs::debian_headers().join("urcu"), &mut theirs);
-    theirs.extend(
-        ["urcu.h", "urcu-bp.h", "urcu-qsbr.h"].map(|name| needs::debian_headers().join(name)),
-    );
-    for header in theirs {
-        allowed.extend(names(&fs::read_to_string(&header).expect("a header")));
-    }
-    let mut ours = Vec::new();
-    files_below(&Tree::ours().root, &mut ours);
-    ours.retain(|path| is_of_c(path));
-    assert!(ours.len() > 70);
-    for header in ours {
-        let text = fs::read_to_string(&header).expect("a header");
-        assert_eq!(ordinary(&text, &allowed), [""; 0], "{}", header.display());
+    allowed.extend(names_in(&Tree::debians()));
+    let ours = Tree::ours();
+    assert!(ours.headers().len() > 70);
+    for header in ours.headers() {
+        let text = read(&ours.root.join(&header));
+        assert_eq!(ordinary(&text, &allowed), [""; 0], "{header}");
     }
 }
 
 #[test]
 fn the_names_of_0_15_are_in_its_headers() {
     needs::or_return!(Liburcu15);
-    let headers = needs::root_0_15().join("usr/include");
-    let mut theirs = Vec::new();
-    files_below(&headers, &mut theirs);
-    theirs.retain(|header| header.components().any(|part| part.as_os_str() == "urcu"));
-    let texts = theirs.iter().map(|header| fs::read_to_string(header).expect("a header"));
-    let named: BTreeSet<String> = texts.flat_map(|text| names(&text)).collect();
+    let named = names_in(&Tree::debian_13s());
     let others: Vec<_> = words(OF_0_15).filter(|name| !named.contains(name)).collect();
     assert_eq!(others, [""; 0]);
 }
