@@ -224,7 +224,7 @@ impl<'a> Report<'a> {
             output.table("What updated", &self.updates)?;
             match &self.domains {
                 Some(domains) => output.table("Statistics of the domains", domains)?,
-                None => output.line("\nStatistics of the domains: unknown, since a lock that they need is stuck")?,
+                None => output.line("\nThe statistics of the domains need a lock that is stuck")?,
             }
             output.line(&format!(
                 "{} closures were queued with call(), {} have run",
