@@ -1,11 +1,11 @@
 //! Read-copy-update (RCU) for user space. Readers look at shared data for the cost of a few
 //! ordinary loads and stores. Updaters replace it without waiting for readers. Old versions are
-//! freed after a grace period. The memory they hold is capped.
+//! freed after a grace period. The memory they hold has a limit.
 //!
 //! ```
 //! use quiescence::{Rcu, Weigh};
 //!
-//! #[derive(Clone, Weigh)] // Weigh tells the memory limit how many bytes a version owns
+//! #[derive(Clone, Weigh)] // Weigh: how many bytes a version owns; they count against the limit
 //! struct Config {
 //!     routes: Vec<String>,
 //!     version: u64,
@@ -99,11 +99,11 @@
 //! the limit.
 //!
 //! # In the repository
-//! `README.md` and `docs/MEASURED.md` have the figures, `docs/GUARANTEES.md` the promises (under
-//! marks such as HZ-2), `docs/ORDERINGS.md` the arguments for the memory orderings, `docs/C.md` and
-//! `compat/README.md` the C libraries, and `facades/` the drop-in crates for arc-swap,
-//! crossbeam-epoch and seize. Callbacks still queued when `main` returns run at that point, unless
-//! sections of other threads prevent it.
+//! `README.md` and `docs/MEASURED.md` have the figures, `docs/GUARANTEES.md` the promises
+//! (labelled HZ-2 and so on), `docs/ORDERINGS.md` the arguments for the memory orderings,
+//! `docs/C.md` and `compat/README.md` the C libraries, and `facades/` the drop-in crates for
+//! arc-swap, crossbeam-epoch and seize. Callbacks and objects still queued when `main` returns run
+//! and are dropped at that point, unless sections of other threads prevent it.
 
 // What only some features use, and pages that name what only they have.
 #![cfg_attr(
@@ -178,7 +178,7 @@ pub mod cell {
     //! # Exact counts
     //! | | [`ArcCell`] | [`ExactCell`] |
     //! |---|---|---|
-    //! | a load with its guard | two loads, two stores | also three stores, a locked instruction |
+    //! | a load with its guard | two loads, two stores | the same, plus three stores and a locked instruction |
     //! | an update | an exchange | an exchange, a `membarrier(2)`, [more](ExactCell) |
     //! | the old value is dropped | within 10 ms if no guard has it, else up to 1 s after its guard ends; by any thread | by the update, or by the last guard |
     //! | what it may hold | a pointer to a `Send + Sync + 'static` value that implements [`Weigh`] | any counted pointer, even an `Rc` |
@@ -209,8 +209,7 @@ pub mod tag {
     pub use crate::domain::tag::{DomainTag, Section};
 }
 
-/// Settings, and what was chosen: the limits and engines of domains, the fences and per-CPU path of
-/// the process.
+/// Settings of domains (limits, engines), and what the process chose (fences, per-CPU path).
 pub mod tuning {
     pub use crate::domain::builder::Builder;
     pub use crate::domain::global::{fences, per_cpu_path};

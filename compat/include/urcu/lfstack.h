@@ -51,7 +51,7 @@ _URCU_EITHER(cds_lfs_stack, s)
 /* Prepares an element; to be called before it is pushed. Does not block. */
 extern void cds_lfs_node_init(struct cds_lfs_node *node);
 
-/* Initialise and destroy a stack with a lock. It is destroyed when no thread uses it. */
+/* Initialise and destroy a stack with a lock. Destroy it only when no thread uses it. */
 extern void cds_lfs_init(struct cds_lfs_stack *s);
 extern void cds_lfs_destroy(struct cds_lfs_stack *s);
 

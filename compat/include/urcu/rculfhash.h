@@ -202,7 +202,7 @@ extern int cds_lfht_replace(struct cds_lfht *ht, struct cds_lfht_iter *old_iter,
 		cds_lfht_match_fct match, const void *key, struct cds_lfht_node *new_node);
 
 /*
- * Deletes a node. Returns 0 to the one caller that has deleted it and frees it after a grace
+ * Deletes a node. Returns 0 to the one caller that has deleted it, which must free it after a grace
  * period; -ENOENT to all others, and for NULL. Inside the section in which it was found.
  */
 extern int cds_lfht_del(struct cds_lfht *ht, struct cds_lfht_node *node);

@@ -68,7 +68,10 @@ _URCU_EITHER(cds_wfcq_head, h)
 /* Prepares an element; to be called before it is added. Does not block. */
 extern void cds_wfcq_node_init(struct cds_wfcq_node *node);
 
-/* Initialise and destroy a queue with a lock. It is destroyed when it is empty and unused. */
+/*
+ * Initialise and destroy a queue with a lock. Destroy it only when it is empty and no thread uses
+ * it.
+ */
 extern void cds_wfcq_init(struct cds_wfcq_head *head, struct cds_wfcq_tail *tail);
 extern void cds_wfcq_destroy(struct cds_wfcq_head *head, struct cds_wfcq_tail *tail);
 

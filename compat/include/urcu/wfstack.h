@@ -59,7 +59,7 @@ _URCU_EITHER(cds_wfs_stack, s)
 /* Prepares an element; to be called before it is pushed. Does not block. */
 extern void cds_wfs_node_init(struct cds_wfs_node *node);
 
-/* Initialise and destroy a stack with a lock. It is destroyed when no thread uses it. */
+/* Initialise and destroy a stack with a lock. Destroy it only when no thread uses it. */
 extern void cds_wfs_init(struct cds_wfs_stack *s);
 extern void cds_wfs_destroy(struct cds_wfs_stack *s);
 

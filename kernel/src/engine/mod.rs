@@ -22,8 +22,8 @@
 //! An engine is notified of events on a CPU ([`Engine`]) and asks for actions ([`Host`]). It has no
 //! clock: time is what it asked its timer to wait, and the ticks of which it is notified. The
 //! simulator and the explorer step through this very code. An engine reports which cache lines a
-//! step accesses ([`Host::touch`]), so that a driver can charge for them, and for the caches that
-//! lose them.
+//! step accesses ([`Host::touch`]), so that a driver can charge for the access, and for the
+//! transfer from the cache that had the line.
 //!
 //! An engine allocates nothing: its creator provides its arrays ([`store`]).
 //!

@@ -115,7 +115,7 @@ impl CallbackQueue {
     /// # Progress and cost
     /// Lock-free: a compare-exchange, without allocation. Occasionally, for a thread's first pushes
     /// in a row, an addition to the same cache line, and one to the domain's charge. Wakes the
-    /// runner if it sleeps, which happens once after each of its pauses.
+    /// runner if it sleeps, once each time that it has found the queue empty.
     ///
     /// # Errors
     /// If the head is found to be queued already. That is always detected if it was the last one

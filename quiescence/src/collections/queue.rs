@@ -47,7 +47,7 @@ type Node<T> = Valued<SharedNode, T>;
 ///     }
 /// });
 /// let numbers = |of| jobs.drain().filter(move |job| job.0 == of).map(|job| job.1);
-/// assert!(numbers(0).eq(0..100)); // all pushed by the other thread has been popped by now
+/// assert!(numbers(0).eq(0..100)); // everything the other thread pushed has been popped by now
 /// assert!(jobs.is_empty());
 /// ```
 pub struct Queue<T: Send + 'static> {

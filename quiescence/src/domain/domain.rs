@@ -25,8 +25,9 @@ use crate::reclaim::worker;
 /// [`Domain::global`] has the methods that have no free function. A separate domain pays off if
 /// some sections are much longer than others. Cloning returns another handle to the same domain.
 /// When the last handle to a domain made with [`Domain::new`] is dropped, the callbacks still
-/// queued in it run at once: no thread can be reading in it any more. (The worker holds a handle
-/// while it attends to the domain; then the worker's handle is the last.)
+/// queued in it run, and the objects are dropped, at once: no thread can be reading in it any more.
+/// (The worker holds a handle while it attends to the domain; then the worker's handle is the
+/// last.)
 ///
 /// [`Domain::read`] looks the domain up in a thread-local table; [`Domain::reader`] and
 /// [`read`](crate::read) do not.

@@ -49,7 +49,8 @@ pub fn retire<P: Retire>(object: P) -> Result<(), AtLimit<P>> {
     GLOBAL.retire(object)
 }
 
-/// Waits until all callbacks queued in the global domain so far have run. See [`Domain::barrier`].
+/// Waits until all callbacks and objects queued in the global domain so far have run or been
+/// dropped. See [`Domain::barrier`].
 #[doc(alias = "rcu_barrier")]
 #[track_caller]
 pub fn barrier() {

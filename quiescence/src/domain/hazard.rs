@@ -299,7 +299,8 @@ impl HazardPointer {
     ///
     /// # Safety
     /// `source` is null or points to a valid `T`. Each `T` is retired in a [`HazardDomain`] after
-    /// it was taken out of the source, and only the domain frees it. Until then its address stands
+    /// it was taken out of the source, and only the domain frees it: an object that the domain gave
+    /// back ([`AtLimit`](crate::AtLimit)) is retired again, not freed. Until then its address stands
     /// for no other object.
     #[inline]
     pub unsafe fn protect<'h, T>(&'h mut self, source: &AtomicPtr<T>) -> Option<Protected<'h, T>> {

@@ -200,8 +200,9 @@ impl<T: Send + Sync + 'static, K: DomainTag> Rcu<T, K> {
     /// domain](crate::Srcu) it deadlocks instead.)
     ///
     /// # Panics
-    /// As [`store`](Self::store) does, before `f` is called: if the thread is in another section
-    /// (an online QSBR reader always is), at the domain's limit, having gone over it already.
+    /// As [`store`](Self::store) does, before `f` is called: at the domain's limit, if the
+    /// thread is in another section (an online QSBR reader always is) in which it has already gone
+    /// over the limit.
     #[track_caller]
     pub fn update(&self, mut f: impl FnMut(&T) -> T) {
         let tag = self.inner.domain.tag();

@@ -206,7 +206,7 @@ impl Latency {
         })
     }
 
-    /// The difference to `earlier`, an earlier histogram of the same domain.
+    /// The difference from `earlier`, an earlier histogram of the same domain.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let since = |index: usize| self.counts[index].saturating_sub(earlier.counts[index]);

@@ -195,7 +195,8 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
     }
 
     /// Inserts a value at a free index, and returns its id. The index is a low one: one that this
-    /// thread has freed recently, if it is still free, or one that has never been in use.
+    /// thread has freed recently, if it is still free, or another free one near those at which this
+    /// CPU has inserted.
     ///
     /// # Panics
     /// If all 2^32 indexes are in use or used up. See [`try_insert`](Self::try_insert).

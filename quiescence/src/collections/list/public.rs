@@ -24,8 +24,8 @@ use crate::reclaim::weigh::{Scale, Weigh};
 /// Each change becomes visible as a whole, by one store of a pointer. A traversal visits each
 /// element that is in the list all the time once, in the list's order. It visits an element that is
 /// inserted or removed meanwhile once or not at all, and of an element and its replacement exactly
-/// one, unless something else happens to them, too. If the element at which a reader is gets
-/// removed, the reader continues with that element's successor.
+/// one, unless something else happens to them, too. If the reader's current element is removed, the
+/// reader continues with that element's successor.
 ///
 /// References to elements stay valid for the section in which they were found, even if the elements
 /// are removed. An element is dropped a grace period after its removal.

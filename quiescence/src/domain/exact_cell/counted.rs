@@ -77,8 +77,8 @@ pub unsafe trait Counted: Clone {
     /// Makes the pointer with this address.
     ///
     /// # Safety
-    /// The address is from [`into_ptr`](Self::into_ptr), and the reference is the caller's;
-    /// otherwise the pointer must not be dropped.
+    /// The address is from [`into_ptr`](Self::into_ptr). Unless the reference is the caller's, the
+    /// pointer must not be dropped.
     unsafe fn from_ptr(address: *const Self::Base) -> Self;
 
     /// Increments the count, and returns the address.
