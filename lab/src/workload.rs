@@ -367,7 +367,8 @@ impl Workload {
 
     /// Whether it asks for what not each design of its ranking does.
     pub(crate) const fn asks_more_than_speed(&self) -> bool {
-        matches!(self.kind, Kind::Reference) && (self.exact || self.blocks || self.migrates)
+        let of_references = self.exact || self.blocks || self.migrates;
+        matches!(self.kind, Kind::Reference) && of_references || self.zero || self.together
     }
 
     /// What is measured of a design in a round.

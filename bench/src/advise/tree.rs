@@ -26,6 +26,9 @@ pub struct Question {
     pub ask: &'static str,
     /// What is asked.
     pub need: Need,
+    /// From which share of the operations on it is so, in per cent, if the need is a share.
+    #[serde(default)]
+    pub percent: f64,
     /// The question or leaf that a yes leads to.
     pub yes: &'static str,
     /// That of a no.
@@ -94,11 +97,11 @@ impl Tree {
     /// If the data name a leaf that there is not.
     pub fn walk(
         &'static self,
-        is_so: impl Fn(Need) -> bool,
+        is_so: impl Fn(&Question) -> bool,
     ) -> (&'static str, &'static Leaf, Vec<(&'static Question, bool)>) {
         let (mut at, mut path) = (self.first, Vec::new());
         while let Some(question) = self.questions.get(at) {
-            let answer = is_so(question.need);
+            let answer = is_so(question);
             path.push((question, answer));
             at = if answer { question.yes } else { question.no };
         }
@@ -108,6 +111,8 @@ impl Tree {
 
 #[cfg(test)]
 mod tests {
+    use super::Need;
+
     #[test]
     fn every_question_and_every_leaf_is_reached() {
         for tree in super::super::KNOWN.trees.values() {
@@ -119,6 +124,19 @@ mod tests {
                 tree.questions.keys().chain(tree.leaves.keys()).copied().collect();
             all.sort_unstable();
             assert_eq!(next, all);
+        }
+    }
+
+    #[test]
+    fn a_question_for_a_share_says_the_share_that_decides() {
+        let trees = super::super::KNOWN.trees.values();
+        for question in trees.flat_map(|tree| tree.questions.values()) {
+            let is_share = matches!(question.need, Need::Often | Need::Replaced);
+            let says = format!("in {} % of the operations or more?", question.percent);
+            assert_eq!(
+                (question.percent > 0.0, question.ask.contains(&says)),
+                (is_share, is_share)
+            );
         }
     }
 }

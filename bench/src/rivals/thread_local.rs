@@ -1,5 +1,5 @@
-//! The crate `thread_local`: a word for each thread, which only that one writes. It is how cheap a
-//! counter could be, for those who can give each thread a word for good.
+//! The crate `thread_local`: a word for each thread, which only that thread writes. It is how cheap
+//! a counter can be if each thread may have a word for good, and what `rcu advise --pinned` advises.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

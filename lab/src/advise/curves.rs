@@ -32,7 +32,7 @@ impl Curves {
     pub(super) fn title(&self) -> String {
         let Curves { load, reads_percent, keys, .. } = self;
         let (reads, keys) = (units::percent(*reads_percent), units::count(*keys));
-        format!("Curves, {load}: {reads} % reads, {keys} keys; millions of operations a second")
+        format!("Curves, {load}: {reads} % reads, {keys} keys; millions of operations per second")
     }
 }
 
@@ -54,7 +54,7 @@ impl Run<'_> {
         track.deadline = track.deadline.filter(|_| self.args.quick);
         for (load, workload, keys) in loads(&self.workload, &self.tables()) {
             let plan = self.plan(&keys, &workload);
-            let mut contenders = track.prepare(workload.measured(), &plan);
+            let mut contenders = track.prepare(workload.measured(), &[], &plan);
             let counts = counts(from, workload.threads).into_iter().map(f64::from);
             let (over, load_of) = ((Over::Threads, counts), (&workload, &keys));
             let points = self.points(over, load_of, &mut contenders, report, track);

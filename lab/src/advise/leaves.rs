@@ -1,12 +1,13 @@
-//! What each leaf of a decision tree costs, beside the plainest design that does the same work.
+//! What each leaf of a decision tree costs, compared with the plainest design that does the same
+//! work.
 //!
-//! A leaf of the ranking has its figure from there. Each other one has a short race with the design
-//! beside it: a workload of other options, or a case of `rcu bench`. It is never compared with the
-//! first of another race, which does other work.
+//! A leaf has its figure from the ranking, if that has both. Otherwise the two have a short race of
+//! their own: a workload of other options, or a case of `rcu bench`. A leaf is never compared with
+//! the first of another race, which does other work.
 
 use std::fmt::{self, Display};
 
-use bench::advise::{Contender, Leaf, Race, designs};
+use bench::advise::{Leaf, Race};
 use bench::statistics::Ratio;
 use bench::suites::{self, SUITES};
 use bench::units;
@@ -15,11 +16,14 @@ use serde::Serialize;
 
 use super::decide::{ZONE, advantage};
 use super::race::Track;
-use super::rank::{By, Place};
+use super::rank::{By, Ranking};
 use super::report::Report;
 use super::run::{Keys, Run};
-use super::sweep::{Over, Point};
 use crate::workload::{Description, Workload};
+
+/// Why a leaf is undecided.
+const SLICES: &str = "too few slices count to tell which is faster";
+const TIME: &str = "the time was up";
 
 /// What was measured of a leaf.
 #[derive(Clone, Debug, Serialize)]
@@ -29,11 +33,13 @@ pub(super) struct LeafFigure {
     pub(super) beside: &'static str,
     /// What measures both; none if the ranking does.
     pub(super) measured_by: Option<String>,
-    /// None if too few slices count to tell.
+    /// None if it is undecided.
     pub(super) figure: Option<Figure>,
+    /// Why it is.
+    pub(super) undecided: Option<String>,
 }
 
-/// A leaf beside another design, both at the same work.
+/// A leaf compared with another design, both at the same work.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct Figure {
     /// What the leaf takes of a thread.
@@ -41,41 +47,47 @@ pub(super) struct Figure {
     times_as_fast: Ratio,
 }
 
+/// That of a leaf, or why there is none.
+type Known = Result<Figure, String>;
+
 impl Display for LeafFigure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let beside = self.beside;
         let by = self.measured_by.as_deref().unwrap_or("this ranking");
         let Some(Figure { ns_per_operation, times_as_fast }) = self.figure else {
-            return write!(f, "undecided on this machine now, beside {beside}; by {by}");
+            let why = self.undecided.as_deref().unwrap_or(SLICES);
+            return write!(f, "undecided: {why}; compared with {beside} by {by}");
         };
         let ns = units::nanoseconds(ns_per_operation);
         let Ratio { median, low, high } = times_as_fast;
-        let [times, low, high] = [median, low, high].map(units::figures);
-        write!(f, "{ns}, {times} times as fast as {beside} ({low} to {high}); by {by}")
+        let (how, ratio) = match median {
+            ..1.0 => ("slow", [1.0 / median, 1.0 / high, 1.0 / low]),
+            _ => ("fast", [median, low, high]),
+        };
+        let [times, low, high] = ratio.map(units::figures);
+        write!(f, "{ns}, {times} times as {how} as {beside} ({low} to {high}); by {by}")
     }
 }
 
 impl Figure {
-    /// Nothing if the slices are too few to tell which is faster, or that both are equal.
-    fn of(ns_per_operation: f64, times_as_fast: Ratio) -> Option<Figure> {
+    /// Undecided if the slices are too few to tell which is faster, or that both are equal.
+    fn of(ns_per_operation: f64, times_as_fast: Ratio) -> Known {
         let Ratio { low, high, .. } = times_as_fast;
         let is_known = low >= 1.0 || high <= 1.0 || (low >= 1.0 / ZONE && high <= ZONE);
-        is_known.then_some(Figure { ns_per_operation, times_as_fast })
+        let figure = Figure { ns_per_operation, times_as_fast };
+        is_known.then_some(figure).ok_or_else(|| SLICES.to_owned())
     }
 
-    /// That of a leaf and of the design beside it, if both have a place in a race of so many
-    /// threads with CPUs.
-    fn of_places(places: &[Place], [leaf, beside]: [&str; 2], threads: u32) -> Option<Figure> {
-        let place = |name: &str| places.iter().find(|place| place.design.name == name);
+    /// What a ranking of so many threads with CPUs tells of a leaf and of the design beside it, if
+    /// both have a place in it. By CPU time of threads that were apart nothing is known.
+    fn of_ranking(table: &Ranking, [leaf, beside]: [&str; 2], threads: u32) -> Option<Known> {
+        let place = |name: &str| table.places.iter().find(|place| place.design.name == name);
         let (leaf, beside) = (place(leaf)?, place(beside)?);
         let ns_per_operation = f64::from(threads) * 1e9 / leaf.throughput.median;
-        Figure::of(ns_per_operation, advantage(&leaf.slices, &beside.slices))
-    }
-
-    /// The same of a race of its own. By CPU time of threads that were apart nothing is known.
-    fn of_point(point: &Point, pair: [&str; 2], threads: u32) -> Option<Figure> {
-        let is_timed = point.by == By::Wall;
-        is_timed.then(|| Figure::of_places(&point.places, pair, threads)).flatten()
+        Some(match table.by {
+            By::Wall => Figure::of(ns_per_operation, advantage(&leaf.slices, &beside.slices)),
+            By::Cpu => Err("only CPU time is known, not how long an operation takes".to_owned()),
+        })
     }
 }
 
@@ -91,14 +103,14 @@ struct Typed {
 /// that runs it.
 fn workload(options: &str, threads: u32, reads: f64, quick: bool) -> (Workload, String) {
     let typed = format!("{options} --threads {threads} --reads {reads}");
-    let of = Typed::try_parse_from(typed.split(' ')).expect("the table has options that there are");
+    let of = Typed::try_parse_from(typed.split(' ')).expect("the table's options exist");
     let workload = Workload::resolve(&of.workload, 1, quick);
-    (workload.expect("the table has options that go together"), format!("rcu {typed}"))
+    (workload.expect("the table's options go together"), format!("rcu {typed}"))
 }
 
 impl Run<'_> {
     /// Gives each leaf of the workload's tree its figure: that of the ranking or, if it has none
-    /// there, of a race of its own.
+    /// there, of a race of its own. After Ctrl-C, those that are whole.
     pub(super) fn leaves(&self, keys: &Keys, report: &mut Report, track: &mut Track<'_>) {
         let Some(tree) = bench::advise::tree(&self.workload.kind.name()) else { return };
         // With fewer CPUs than threads nothing but CPU time could be compared.
@@ -106,33 +118,53 @@ impl Run<'_> {
         let reads = self.workload.reads_percent;
         for (&leaf, &Leaf { beside, ref race, .. }) in &tree.leaves {
             let pair = [leaf, beside];
-            let ranked = Figure::of_places(report.places(), pair, threads);
-            let (measured_by, figure) = match (ranked, race) {
-                (Some(figure), _) => (None, Some(figure)),
+            let table = report.tables.last();
+            let ranked = table.and_then(|table| Figure::of_ranking(table, pair, threads));
+            let (measured_by, known) = match (ranked, race) {
+                (Some(known), _) => (None, known),
                 (None, &Race::Options(options)) => {
                     let (workload, command) = workload(options, threads, reads, self.args.quick);
-                    let plan = self.plan(keys, &workload);
-                    let all = designs(workload.measured()).iter();
-                    let both = all.filter(|design| pair.contains(&design.name));
-                    let mut both: Vec<_> = both.map(|one| Contender::filled(one, &plan)).collect();
-                    track.output.progress.expect_more(self.sweep_rounds().duration(both.len()));
-                    let own = (Over::ReadsPercent, [reads]);
-                    let points = self.points(own, (&workload, keys), &mut both, report, track);
-                    let raced = points.first();
-                    (Some(command), raced.and_then(|one| Figure::of_point(one, pair, threads)))
+                    (Some(command), self.raced((&workload, keys), pair, report, track))
                 }
                 (None, &Race::Case(id, name)) => {
                     let group = id.split('/').next().unwrap_or(id);
                     let command = format!("rcu bench percpu --case {group} --only {name},{beside}");
-                    (Some(format!("{id} of {command}")), self.case(id, [name, beside], track))
+                    let known = self.case(id, [name, beside], track);
+                    (Some(format!("case {id} of {command}")), known)
                 }
             };
-            report.leaves.push(LeafFigure { leaf, beside, measured_by, figure });
+            if track.output.must_stop() {
+                break;
+            }
+            let (figure, undecided) = (known.as_ref().ok().copied(), known.err());
+            report.cut_short |= undecided.as_deref() == Some(TIME);
+            report.leaves.push(LeafFigure { leaf, beside, measured_by, figure, undecided });
         }
     }
 
+    /// A leaf and the design beside it, by a race of the two.
+    fn raced(
+        &self,
+        (workload, keys): (&Workload, &Keys),
+        pair: [&str; 2],
+        report: &mut Report,
+        track: &mut Track<'_>,
+    ) -> Known {
+        let rounds = self.sweep_rounds();
+        let duration = rounds.duration(pair.len());
+        if track.is_too_late_for(duration) {
+            return Err(TIME.to_owned());
+        }
+        track.output.progress.expect_more(duration);
+        let plan = self.plan(keys, workload);
+        let mut both = track.prepare(workload.measured(), &pair, &plan);
+        let (ranking, _) = track.race(&mut both, &plan, rounds);
+        report.checksum_errors_in_sweeps += ranking.checksum_errors();
+        Figure::of_ranking(&ranking, pair, workload.threads).ok_or(SLICES)?
+    }
+
     /// A leaf and the design beside it, by a case of `rcu bench percpu`.
-    fn case(&self, id: &str, [leaf, beside]: [&str; 2], track: &mut Track<'_>) -> Option<Figure> {
+    fn case(&self, id: &str, [leaf, beside]: [&str; 2], track: &mut Track<'_>) -> Known {
         let options = suites::Options {
             quick: self.args.quick,
             seed: self.args.seed,
@@ -140,23 +172,28 @@ impl Run<'_> {
             ..suites::Options::default()
         };
         let suite = SUITES.percpu.prepare(&[id.to_owned()], &options);
-        let suite = suite.expect("the table has cases that there are");
+        let suite = suite.expect("the table's cases exist");
+        if track.cpus < 2 {
+            return Err("it needs two CPUs".to_owned());
+        }
         if track.is_too_late_for(suite.duration) {
-            return None;
+            return Err(TIME.to_owned());
         }
         track.output.progress.expect_more(suite.duration);
-        let (cases, _) = suite.run(track.output, &options).ok()?;
-        let case = cases.first()?;
-        Figure::of(case.rival(leaf)?.spread(0)?.median, case.ratio(beside, leaf, 0)?)
+        let (cases, _) = suite.run(track.output, &options).map_err(|error| error.to_string())?;
+        let case = cases.first().ok_or(SLICES)?;
+        let ns = case.rival(leaf).and_then(|rival| rival.spread(0)).ok_or(SLICES)?;
+        Figure::of(ns.median, case.ratio(beside, leaf, 0).ok_or(SLICES)?)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use bench::advise::designs;
     use clap::ValueEnum;
 
     use super::*;
-    use crate::advise::rank::tests::place;
+    use crate::advise::rank::{Place, tests::place};
     use crate::workload::Kind;
 
     /// Whether both of a leaf's pair take part in its race.
@@ -194,29 +231,68 @@ mod tests {
         assert!(!is_raced(Kind::Counter, ["quiescence-counter", "atomic-shared"], &nowhere));
     }
 
+    fn told(known: Known) -> String {
+        let (leaf, beside, measured_by) = ("atomic-shared", "std-mutex", None);
+        let (figure, undecided) = (known.as_ref().ok().copied(), known.err());
+        LeafFigure { leaf, beside, measured_by, figure, undecided }.to_string()
+    }
+
+    const PAIR: [&str; 2] = ["atomic-shared", "std-mutex"];
+
+    fn ranking(by: By, slices: [&[f64]; 2]) -> Ranking {
+        let places = PAIR.iter().zip(slices).map(|(name, slices)| {
+            let speed = slices.first().copied().unwrap_or(1.0);
+            Place { slices: slices.to_vec(), ..place(name, 1, speed) }
+        });
+        Ranking { by, places: places.collect(), ..Ranking::default() }
+    }
+
     #[test]
-    fn a_leaf_has_its_time_and_a_ratio_to_the_design_beside_it_or_is_undecided() {
-        let places = [place("std-mutex", 1, 2e7), place("atomic-shared", 2, 5e7)];
-        let pair = ["atomic-shared", "std-mutex"];
-        let of = |figure| LeafFigure { leaf: pair[0], beside: pair[1], measured_by: None, figure };
+    fn a_leaf_has_its_time_and_a_ratio_to_the_design_beside_it() {
+        let known = |slices| Figure::of_ranking(&ranking(By::Wall, slices), PAIR, 2).unwrap();
         assert_eq!(
-            of(Figure::of_places(&places, pair, 2)).to_string(),
+            told(known([&[5e7; 9], &[2e7; 9]])),
             "40.0 ns, 2.50 times as fast as std-mutex (2.50 to 2.50); by this ranking"
         );
-        let point = |by| Point { value: 99.0, by, places: places.to_vec() };
-        assert!(Figure::of_point(&point(By::Wall), pair, 2).is_some());
-        let (mut few, mut uneven) = (places.clone(), places.clone());
-        few[0].slices.truncate(2);
-        uneven[0].slices = vec![2e7, 9e7, 3e7, 7e7, 4e7];
-        for figure in [
-            Figure::of_point(&point(By::Cpu), pair, 2),
-            Figure::of_places(&few, pair, 2),
-            Figure::of_places(&uneven, pair, 2),
-            Figure::of_places(&places[..1], pair, 2),
-            Figure::of_places(&places[1..], pair, 2),
-        ] {
-            let text = of(figure).to_string();
-            assert_eq!(text, "undecided on this machine now, beside std-mutex; by this ranking");
+        assert_eq!(
+            told(known([&[2e7; 9], &[5e7; 9]])),
+            "100 ns, 2.50 times as slow as std-mutex (2.50 to 2.50); by this ranking"
+        );
+    }
+
+    /// What is ranked and undecided was raced again, at other work.
+    #[test]
+    fn a_ranked_pair_that_is_undecided_has_no_race_of_its_own() {
+        let uneven = [2e7, 9e7, 3e7, 7e7, 4e7];
+        for slices in [[&[5e7; 9][..], &[2e7; 2]], [&[5e7; 9], &uneven]] {
+            let known = Figure::of_ranking(&ranking(By::Wall, slices), PAIR, 2);
+            assert_eq!(
+                told(known.expect("both have a place")),
+                "undecided: too few slices count to tell which is faster; compared with \
+                 std-mutex by this ranking"
+            );
         }
+        for absent in 0..2 {
+            let mut one = ranking(By::Wall, [&[5e7; 9], &[2e7; 9]]);
+            one.places.remove(absent);
+            assert!(Figure::of_ranking(&one, PAIR, 2).is_none(), "nothing is known of one alone");
+        }
+    }
+
+    /// The CPU time of slices that did not count was printed as the time of an operation.
+    #[test]
+    fn cpu_time_is_no_figure_of_a_leaf() {
+        let by_cpu = ranking(By::Cpu, [&[5e7; 9], &[2e7; 9]]);
+        let text = told(Figure::of_ranking(&by_cpu, PAIR, 2).expect("both have a place"));
+        assert!(text.starts_with("undecided: only CPU time is known"), "{text}");
+    }
+
+    /// A limit that was near was met by the stocks of 32 CPUs.
+    #[test]
+    fn the_limit_of_a_race_is_far() {
+        let tree = bench::advise::tree("counter").unwrap();
+        let Race::Options(options) = tree.leaves["quiescence-limit"].race else { panic!() };
+        let (workload, _) = workload(options, 2, 1.0, true);
+        assert!(workload.limit.is_some_and(|limit| limit >= 1_000_000), "{workload:?}");
     }
 }

@@ -59,11 +59,13 @@ impl Track<'_> {
         self.deadline.is_some_and(|deadline| Instant::now() + duration > deadline + self.lost)
     }
 
-    /// Fills these designs; fewer after Ctrl-C.
-    pub(super) fn prepare(&mut self, kind: Workload, plan: &Plan) -> Vec<Contender> {
+    /// Fills the designs of these names, or all if none is named; fewer after Ctrl-C.
+    pub(super) fn prepare(&mut self, kind: Workload, only: &[&str], plan: &Plan) -> Vec<Contender> {
         let mut contenders = Vec::new();
-        let fits =
-            |design: &&Design| design.value_bytes_max.is_none_or(|most| plan.value_bytes <= most);
+        let fits = |design: &&Design| {
+            design.value_bytes_max.is_none_or(|most| plan.value_bytes <= most)
+                && (only.is_empty() || only.contains(&design.name))
+        };
         for design in bench::advise::designs(kind).iter().filter(fits) {
             if self.output.must_stop() {
                 break;

@@ -63,6 +63,13 @@ pub(super) struct Ranking {
     pub(super) unranked: Vec<Unranked>,
 }
 
+impl Ranking {
+    /// Reads that saw a wrong value.
+    pub(super) fn checksum_errors(&self) -> u64 {
+        self.places.iter().map(|place| place.checksum_errors).sum()
+    }
+}
+
 /// A design without a figure, and why it has none.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Unranked {

@@ -60,8 +60,8 @@ impl Report {
 
     /// Reads that saw a wrong value, anywhere.
     pub(super) fn checksum_errors(&self) -> u64 {
-        let places = self.tables.iter().flat_map(|table| &table.places);
-        places.map(|place| place.checksum_errors).sum::<u64>() + self.checksum_errors_in_sweeps
+        let ranked: u64 = self.tables.iter().map(Ranking::checksum_errors).sum();
+        ranked + self.checksum_errors_in_sweeps
     }
 
     /// Why nothing is recommended, if the run was not good enough.
@@ -204,7 +204,7 @@ impl Report {
                 }
                 output.line("")?;
             }
-            output.paragraph(format!("Millions of operations a second; {STAR_LEGEND}"))?;
+            output.paragraph(format!("Millions of operations per second; {STAR_LEGEND}"))?;
         }
         for curves in self.curves.iter().filter(|curves| !curves.sweep.points.is_empty()) {
             output.heading(curves.title())?;
@@ -253,7 +253,7 @@ impl Report {
 const STAR_LEGEND: &str = "* is equal to the best there, within 15 %.";
 
 /// What throughput is in.
-const THROUGHPUT: &str = "million operations a second";
+const THROUGHPUT: &str = "million operations per second";
 
 /// Why a design is where it is: what it asks of readers, and what else stands out.
 pub(super) fn reason(place: &Place) -> String {

@@ -81,7 +81,7 @@ impl Run<'_> {
         let tables = self.tables();
         for (number, keys) in (1..).zip(&tables) {
             let plan = self.plan(keys, &self.workload);
-            let mut contenders = track.prepare(self.workload.measured(), &plan);
+            let mut contenders = track.prepare(self.workload.measured(), &[], &plan);
             let rounds = Rounds {
                 run_for: self.workload.run_for(),
                 least: self.workload.rounds.min(ROUNDS_MIN),
@@ -153,12 +153,11 @@ impl Run<'_> {
             }
             let plan = self.plan(keys, &over.at(value, workload));
             let (ranking, _) = track.race(contenders, &plan, rounds);
-            report.checksum_errors_in_sweeps +=
-                ranking.places.iter().map(|place| place.checksum_errors).sum::<u64>();
+            report.checksum_errors_in_sweeps += ranking.checksum_errors();
             if track.output.interrupt.requested() {
                 break;
             }
-            points.push(Point { value, by: ranking.by, places: ranking.places });
+            points.push(Point { value, places: ranking.places });
         }
         points
     }

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use bench::units;
 use serde::Serialize;
 
-use super::rank::{By, Place, best};
+use super::rank::{Place, best};
 use super::simplicity::demands;
 use super::verdict::{listed, recommended};
 use crate::workload::Workload;
@@ -35,8 +35,6 @@ pub(super) enum Over {
 pub(super) struct Point {
     /// The share or the number.
     pub(super) value: f64,
-    #[serde(skip)]
-    pub(super) by: By,
     /// Who came where.
     #[serde(rename = "designs")]
     pub(super) places: Vec<Place>,
@@ -280,10 +278,7 @@ mod tests {
     }
 
     fn sweep(points: Vec<(f64, Vec<Place>)>) -> Sweep {
-        let points = points
-            .into_iter()
-            .map(|(value, places)| Point { value, by: By::Wall, places })
-            .collect();
+        let points = points.into_iter().map(|(value, places)| Point { value, places }).collect();
         Sweep { over: Over::ReadsPercent, own: 99.0, points }
     }
 

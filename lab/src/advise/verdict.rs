@@ -187,8 +187,8 @@ pub(super) fn listed<S: AsRef<str>>(names: &[S]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::advise::rank::Latency;
     use crate::advise::rank::tests::place;
-    use crate::advise::rank::{By, Latency};
     use crate::advise::sweep::{Over, Point};
 
     fn table(places: &[Place]) -> Vec<Ranking> {
@@ -249,9 +249,9 @@ mod tests {
         let own = || vec![place("quiescence", 1, 10.0), place("std-rwlock", 2, 5.0)];
         let tie = vec![place("quiescence", 1, 6.0), place("std-rwlock", 1, 5.9)];
         let points = vec![
-            Point { value: 99.0, by: By::Wall, places: own() },
-            Point { value: 90.0, by: By::Wall, places: own() },
-            Point { value: 50.0, by: By::Wall, places: tie },
+            Point { value: 99.0, places: own() },
+            Point { value: 90.0, places: own() },
+            Point { value: 50.0, places: tie },
         ];
         let sweep = Sweep { over: Over::ReadsPercent, own: 99.0, points };
         let text = told(&own(), &[sweep]);

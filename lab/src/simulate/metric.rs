@@ -22,7 +22,7 @@ pub(super) fn groups(report: &Report) -> [Group; 5] {
         _ => units::count(report.callbacks_per_batch.mean),
     };
     let grace_periods = vec![("a second", rate(grace_period_ns.count))];
-    let queued = vec![("queued a second", rate(callbacks.queued))];
+    let queued = vec![("queued per second", rate(callbacks.queued))];
     let waiting = vec![
         ("in a batch", in_a_batch),
         ("waiting at most", units::count(callbacks.waiting_peak)),
@@ -33,7 +33,7 @@ pub(super) fn groups(report: &Report) -> [Group; 5] {
         ("p50", of(waits, waits.p50)),
         ("p99", of(waits, waits.p99)),
         ("max", of(waits, waits.max)),
-        ("operations a second", rate(report.operations)),
+        ("operations per second", rate(report.operations)),
         ("an iteration", of(&report.iteration_ns, report.iteration_ns.mean)),
     ];
     let cpu = vec![

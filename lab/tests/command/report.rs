@@ -18,9 +18,9 @@ fn is_cut_short(report: &Value) -> bool {
     report["cut_short"].as_bool().unwrap()
 }
 
-/// Every leaf of the kind's tree has a figure or is undecided. It has one, if the run was good
-/// enough for a ranking, and it and the design beside it are there.
-fn has_every_leaf(report: &Value, is_noisy: bool) {
+/// Every leaf of the kind's tree has a figure or is undecided: by the ranking, if it and the design
+/// beside it are there.
+fn has_every_leaf(report: &Value) {
     let tree = bench::advise::tree(report["workload"]["kind"].as_str().unwrap());
     let expected: Vec<&str> = tree.iter().flat_map(|tree| tree.leaves.keys()).copied().collect();
     let leaves = report["leaves"].as_array().unwrap();
@@ -31,8 +31,8 @@ fn has_every_leaf(report: &Value, is_noisy: bool) {
         let is_ranked =
             ["leaf", "beside"].map(|name| ranked.contains(leaf[name].as_str().unwrap()));
         let figure = &leaf["figure"];
-        assert!(!figure.is_null() || is_noisy || is_ranked != [true; 2], "{leaf}");
-        assert!(!leaf["measured_by"].is_null() || is_ranked == [true; 2], "{leaf}");
+        assert_eq!(figure.is_null(), leaf["undecided"].is_string(), "{leaf}");
+        assert_eq!(leaf["measured_by"].is_null(), is_ranked == [true; 2], "{leaf}");
         if !figure.is_null() {
             let times = |end: &str| figure["times_as_fast"][end].as_f64().unwrap();
             assert!(figure["ns_per_operation"].as_f64().unwrap() > 0.0, "{leaf}");
@@ -72,7 +72,7 @@ fn json_on_standard_output_is_alone_there_and_has_every_design() {
         assert_eq!(&ranked | &names(&report["unranked"]), expected);
         assert_eq!(report["workload"]["kind"], kind);
         assert_eq!(report["decision"].is_null(), !["counter", "reference"].contains(&kind));
-        has_every_leaf(&report, is_noisy);
+        has_every_leaf(&report);
         let program = report["program"].as_str();
         assert_eq!(program.is_some_and(|text| text.contains("fn main()")), !is_noisy);
         assert_eq!(report["too_noisy"].is_null(), !is_noisy);
@@ -165,7 +165,7 @@ fn the_page_is_self_contained_and_light_and_dark() {
     let is_line = |sweep: &&Value| sweep["points"].as_array().unwrap().len() > 1;
     let lines = sweeps.iter().filter(is_line).count();
     assert!(lines == sweeps.len() || is_cut_short(&report), "{lines}");
-    let says_values = page.contains(" million operations a second</title></circle>");
+    let says_values = page.contains(" million operations per second</title></circle>");
     assert!(says_values || lines == 0, "points say values");
     // Without a slice that counts there is nothing to draw, or no latency.
     let designs = report["designs"].as_array().unwrap();
@@ -280,7 +280,8 @@ fn ctrl_c_writes_what_there_is_and_exits_130() {
     let directory = tempfile::tempdir().unwrap();
     let out = directory.path().join("out.json");
     let page = directory.path().join("out.html");
-    let mut child = endless(&["--json", out.to_str().unwrap(), "--html", page.to_str().unwrap()])
+    let files = ["--json", out.to_str().unwrap(), "--html", page.to_str().unwrap()];
+    let mut child = endless(&[&files[..], &["--kind", "counter"]].concat())
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
@@ -293,6 +294,8 @@ fn ctrl_c_writes_what_there_is_and_exits_130() {
     let report = json(&out);
     hold(&report);
     assert_eq!(report["interrupted"], true);
+    // Every leaf was prepared, and said to have too few slices.
+    assert_eq!(report["leaves"].as_array().map(Vec::len), Some(0));
     assert_eq!(report["keys"]["count"], 100_000.min(report["keys"]["count"].as_u64().unwrap()));
     assert!(std::fs::read_to_string(page).unwrap().contains("Interrupted"));
 }
