@@ -24,7 +24,7 @@ impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
     /// Returns how near this CPU's callbacks are to its share of
     /// [`Options::callbacks_max`](crate::Options::callbacks_max). A caller that gets [`Zone::Full`]
     /// and may sleep calls [`barrier`](Self::barrier) before it queues more; the barrier returns
-    /// when they have run. ([`synchronize_expedited`](Self::synchronize_expedited) would not do: it
+    /// when all queued callbacks have run. ([`synchronize_expedited`](Self::synchronize_expedited) would not do: it
     /// waits for a grace period, but not for callbacks.)
     ///
     /// # Errors

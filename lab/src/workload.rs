@@ -27,7 +27,7 @@ pub(crate) enum Kind {
     Config,
     /// A counter whose sum is read now and then; see --exact and --limit
     Counter,
-    /// A queue or pool from any thread to any other: as many values go in as come out
+    /// A queue or pool, from any thread to any other: as many values go in as come out
     Queue,
     /// Values under ids that the table chooses: sessions, handles
     Ids,
@@ -159,8 +159,8 @@ pub(crate) struct Description {
     /// seconds more, and less with --quick.
     #[arg(long, value_enum)]
     kind: Option<Kind>,
-    /// Threads, each reading and updating. N..M plots every design from N threads to M, instead of
-    /// the sweeps: read only, mixed, and, unless keys are given, with a large table [default: the
+    /// Threads, each reading and updating. N..M measures every design from N threads to M, instead
+    /// of the sweeps: read only, mixed, and, unless keys are given, with a large table [default: the
     /// CPUs this process may use]
     #[arg(long, value_name = "N")]
     threads: Option<Threads>,
@@ -168,7 +168,7 @@ pub(crate) struct Description {
     /// whose sum is seldom read, 1]
     #[arg(long, value_name = "PERCENT")]
     reads: Option<Percent>,
-    /// Inserts and removals among the updates of a table, in per cent: keys come and go [default:
+    /// Keys come and go: inserts and removals among the updates of a table, in per cent [default:
     /// 0]
     #[arg(long, value_name = "PERCENT")]
     churn: Option<Percent>,

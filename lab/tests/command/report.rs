@@ -153,8 +153,9 @@ fn the_page_is_self_contained_and_light_and_dark() {
     let files = ["--json", out.to_str().unwrap(), "--html", path.to_str().unwrap()];
     let (_, is_noisy) = advised(&run([&TINY[..], &["--skip", "costs"], &files].concat()));
     let (report, page) = (json(&out), std::fs::read_to_string(path).unwrap());
-    for design in bench::advise::designs(bench::advise::Workload::Table) {
-        assert!(page.contains(design.name), "{} is missing", design.name);
+    // Of many without a figure for one reason the page has the number.
+    for name in names(&report["designs"]) {
+        assert!(page.contains(name), "{name} is missing");
     }
     for absent in ["http:", "https:", "<script", "src=", "href=", "@import", "url("] {
         assert!(!page.contains(absent), "{absent} in a page that should need nothing");

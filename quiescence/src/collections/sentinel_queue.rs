@@ -23,7 +23,7 @@ use crate::os::sync::AtomicPtr;
 /// # Progress and cost
 /// [`enqueue`](Self::enqueue) is wait-free: one exchange and one store. A consumer is blocked by a
 /// producer that was stopped between these two; it polls some hundred times, and then naps for
-/// 200 us at a time.
+/// 200 µs at a time.
 ///
 /// # Source
 /// liburcu's `cds_wfq` (Desnoyers), after an idea of McKenney's.

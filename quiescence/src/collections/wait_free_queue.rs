@@ -292,7 +292,7 @@ struct Apart<T>(T);
 /// # Progress and cost
 /// [`enqueue`](Self::enqueue) is wait-free: one exchange and one store, and no memory but the node.
 /// A consumer is blocked only by a producer that was stopped between these two. It polls some
-/// hundred times, and then naps for 200 us at a time. Consumers exclude each other with a lock.
+/// hundred times, and then naps for 200 µs at a time. Consumers exclude each other with a lock.
 ///
 /// # Source
 /// liburcu's `cds_wfcq` (Desnoyers, Jiangshan), with which C programs share this code; see the

@@ -54,7 +54,7 @@ pub struct Popped {
 /// [`push`](Self::push) is wait-free: one exchange and one store. [`pop_all`](Self::pop_all) is
 /// wait-free: one exchange. The walk over its result, and [`pop`](Self::pop), are blocked by a
 /// producer that was stopped between its exchange and its store; they poll some hundred times, and
-/// then nap for 200 us at a time.
+/// then nap for 200 µs at a time.
 ///
 /// # Source
 /// liburcu's `cds_wfs` (Desnoyers).

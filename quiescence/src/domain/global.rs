@@ -65,7 +65,7 @@ pub fn fences() -> Fences {
 /// How this process counts per CPU. Makes the choice, if none has been made yet. The first heavily
 /// used counter or the first restartable read also makes it.
 ///
-/// The choice takes some 100 us, and some tens of milliseconds more if the process already has
+/// The choice takes some 100 µs, and some tens of milliseconds more if the process already has
 /// several threads: the kernel then waits for grace periods of its own before it registers the
 /// process for each of two kinds of membarrier. A program to which this matters calls this function
 /// first in `main`.

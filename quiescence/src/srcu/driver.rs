@@ -28,8 +28,8 @@ use crate::os::{clock, fence};
 /// The length of the SRCU machine's jiffy.
 const JIFFY_NS: u64 = 1_000_000;
 
-/// What a driver waits before it scans again: one scan, and one more within 5 us; then naps from 50
-/// us to 10 ms, each half as long again as the one before. Callers are in no section of their own
+/// What a driver waits before it scans again: one scan, and one more within 5 µs; then naps from 50
+/// µs to 10 ms, each half as long again as the one before. Callers are in no section of their own
 /// domain, so the first scan is at once.
 pub(crate) const DELAY: AdaptiveDelay =
     AdaptiveDelay { first_nap_us: 0, ..AdaptiveDelay::at(1_000) };

@@ -173,7 +173,7 @@ impl<'a> Watch<'a> {
         for _ in &stuck {
             self.ledger.fault(FaultKind::Stuck, "", None, None, || {
                 let seconds = PATIENCE.as_secs();
-                format!("no sign of life for {seconds} s: {}", stuck.join("; "))
+                format!("no progress for {seconds} s: {}", stuck.join("; "))
             });
         }
         !stuck.is_empty()

@@ -20,7 +20,7 @@
 //! # When a driver counts as stalled
 //!
 //! A waiter sleeps on `turn` for its patience, which [`grace::handover`] decides: it checks the
-//! driver at doubling intervals from 50 us up to 0.8 s, about 15 times in a grace period of one
+//! driver at doubling intervals from 50 µs up to 0.8 s, about 15 times in a grace period of one
 //! second. A driver that stalls after a long wait for readers at most doubles that wait for the
 //! others. A driver that naps for a known time is given that time. A driver that sleeps until the
 //! last holdout wakes it has stalled if no holdout is left and it does not run.

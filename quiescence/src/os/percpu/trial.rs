@@ -17,7 +17,7 @@ use super::super::{Area, CHOSEN};
 const TURNS: u64 = 2_000;
 
 /// How many sequences are tried, at most: some 20 ms, where the first interruption is due after 50
-/// us.
+/// µs.
 const TRIES_MAX: u32 = 20_000;
 
 /// Between two barriers of the thread that interrupts. It sleeps, so that it interrupts on one CPU,

@@ -580,7 +580,7 @@ mod tests {
         std::thread::scope(|scope| scope.spawn(f).join().unwrap());
     }
 
-    /// The table was once a list, searched from its beginning: a read took 95 us in the last of
+    /// The table was once a list, searched from its beginning: a read took 95 µs in the last of
     /// 20,000 domains.
     #[test]
     #[cfg_attr(miri, ignore = "thousands of domains")]

@@ -180,7 +180,7 @@ impl StallReport {
                     None => write!(f, "{age:.1?} ago at {location}"),
                 }
             }
-            None => write!(f, "\n    to list guards taken from now on, call Srcu::track_guards(true)"),
+            None => write!(f, "\n    to list guards taken later, call Srcu::track_guards(true)"),
         }
     }
 }
