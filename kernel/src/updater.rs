@@ -24,8 +24,9 @@ impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
     /// Returns how near this CPU's callbacks are to its share of
     /// [`Options::callbacks_max`](crate::Options::callbacks_max). A caller that gets [`Zone::Full`]
     /// and may sleep calls [`barrier`](Self::barrier) before it queues more; the barrier returns
-    /// when all queued callbacks have run. ([`synchronize_expedited`](Self::synchronize_expedited) would not do: it
-    /// waits for a grace period, but not for callbacks.)
+    /// when all queued callbacks have run.
+    /// ([`synchronize_expedited`](Self::synchronize_expedited) would not do: it waits for a grace
+    /// period, but not for callbacks.)
     ///
     /// # Errors
     /// [`Refused::Queued`] if the head is found queued; [`Refused::Offline`] if the CPU is not

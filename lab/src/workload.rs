@@ -160,8 +160,8 @@ pub(crate) struct Description {
     #[arg(long, value_enum)]
     kind: Option<Kind>,
     /// Threads, each reading and updating. N..M measures every design from N threads to M, instead
-    /// of the sweeps: read only, mixed, and, unless keys are given, with a large table [default: the
-    /// CPUs this process may use]
+    /// of the sweeps: read only, mixed, and, unless keys are given, with a large table [default:
+    /// the CPUs this process may use]
     #[arg(long, value_name = "N")]
     threads: Option<Threads>,
     /// Reads among the operations, in per cent; the rest are updates [default: 99; for a counter,

@@ -1,5 +1,5 @@
 //! The crate `thread_local`: a word for each thread, which only that thread writes. It is how cheap
-//! a counter can be if each thread may have a word for good, and what `rcu advise --pinned` advises.
+//! a counter can be if each thread may have a word for good. `rcu advise --pinned` advises it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -54,8 +54,8 @@ impl SharedNode {
     }
 }
 
-/// The function that defers a callback until after a grace period: `call_rcu` of the domain in which
-/// the queue's users read.
+/// The function that defers a callback until after a grace period: `call_rcu` of the domain in
+/// which the queue's users read.
 pub type CallAfter = unsafe extern "C" fn(*mut raw::Head, raw::Function);
 
 /// liburcu's `struct cds_lfq_node_rcu_dummy`, which its inlined functions make and free as well.

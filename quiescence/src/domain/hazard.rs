@@ -300,8 +300,8 @@ impl HazardPointer {
     /// # Safety
     /// `source` is null or points to a valid `T`. Each `T` is retired in a [`HazardDomain`] after
     /// it was taken out of the source, and only the domain frees it: an object that the domain gave
-    /// back ([`AtLimit`](crate::AtLimit)) is retired again, not freed. Until then its address stands
-    /// for no other object.
+    /// back ([`AtLimit`](crate::AtLimit)) is retired again, not freed. Until then its address
+    /// stands for no other object.
     #[inline]
     pub unsafe fn protect<'h, T>(&'h mut self, source: &AtomicPtr<T>) -> Option<Protected<'h, T>> {
         let object = NonNull::new(self.slot().protect_with(source, hazptr::reader_fence))?;
