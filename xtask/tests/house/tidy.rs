@@ -49,11 +49,12 @@ enum Program {
 
 use Program::{AskedFor, OfCommands, There};
 
-const PROGRAMS: [(&str, Program); 27] = [
+const PROGRAMS: [(&str, Program); 28] = [
     ("sh", There),
     ("cc", There),
     ("cargo", There),
     ("cp", There),
+    ("install", There),
     ("ar", AskedFor),
     ("date", AskedFor),
     ("dpkg", AskedFor),
