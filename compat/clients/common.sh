@@ -22,6 +22,8 @@ place=
 started=()
 # Where a check that did not hold is reported to: the standard error that the script began with.
 messages=2
+# Of the program that the script is about.
+version=
 # Put before the commands that run as another user, where a script has such.
 as_user=()
 
@@ -135,8 +137,13 @@ watch() {
 }
 
 # need PROGRAM PACKAGE: without the program there is no result, which is not the same as a good one.
+# The first one after `client` is what the script is about.
 need() {
     command -v "$1" >/dev/null || missing "$1 is not installed; get it with: apt-get install $2"
+    if [ -n "$temporary" ] && [ -z "$version" ]; then
+        version=$(dpkg-query --show --showformat '${source:Upstream-Version}' "$2" 2>/dev/null)
+        say "version: ${version:=not told}"
+    fi
 }
 
 client() {

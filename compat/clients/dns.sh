@@ -193,8 +193,9 @@ compare() {
                 cost_stock[i] = cost[i - 1, "stock"]; cost_ours[i] = cost[i - 1, "ours"]
             }
             r = median(ratio, n)
-            printf "queries a second: ours %d, stock %d, ratio %.3f (%.3f to %.3f of %d rounds); ", median(ours, n), median(stock, n), r, ratio[1], ratio[n], n
-            printf "CPU time a query: ours %.2f us, stock %.2f us", median(cost_ours, n), median(cost_stock, n)
+            cost_r = median(cost_ours, n) / median(cost_stock, n)
+            printf "speed, ours / stock: queries a second %.2f (%.2f to %.2f), ours %d; ", r, ratio[1], ratio[n], median(ours, n)
+            printf "CPU time a query %.2f, ours %.2f us; %d rounds", cost_r, median(cost_ours, n), n
         }' "$temporary/rates")"
 }
 

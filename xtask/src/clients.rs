@@ -1,20 +1,34 @@
-//! Runs Debian's own programs on the libraries: the scripts of `compat/clients`, one after the
-//! other.
+//! Runs Debian's own programs, and liburcu's own tests, on the libraries: the scripts of
+//! `compat/clients`, one after the other. What came of each is a row of docs/WORKS_WITH.md.
 //!
 //! What a script does it says itself; here is only which are run, on which libraries, and how it
 //! ended. A program that is not installed is a failure too: otherwise a machine without any would
 //! show that all is well.
 
+use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, ensure};
 
-use crate::say;
+use crate::tools::{root, works_with};
 
-/// The scripts, in the order they are run in.
-pub const CLIENTS: [&str; 9] =
-    ["knot", "gdnsd", "kzone", "xfs", "multipath", "flowtop", "ganesha", "gluster", "lttng"];
+/// The scripts, in the order they are run in, and how the row of each begins. What follows a hyphen
+/// is an argument.
+pub const CLIENTS: [(&str, &str); 12] = [
+    ("knot", "knotd"),
+    ("gdnsd", "gdnsd"),
+    ("kzone", "kzonesign, kzonecheck"),
+    ("xfs", "xfs_repair"),
+    ("multipath", "multipathd"),
+    ("flowtop", "flowtop"),
+    ("ganesha", "ganesha.nfsd"),
+    ("gluster", "glusterd"),
+    ("lttng", "lttng-sessiond, -consumerd, -relayd"),
+    ("liburcu-0.13.2", "liburcu 0.13's own tests"),
+    ("liburcu-0.14.1", "liburcu 0.14's own tests"),
+    ("liburcu-0.15.2", "liburcu 0.15's own tests"),
+];
 
 /// What a script ends with if something that it needs is not installed.
 const MISSING: i32 = 4;
@@ -23,44 +37,58 @@ const MISSING: i32 = 4;
 const CANNOT: i32 = 5;
 
 /// Runs these clients (all of them, if none is named) on the libraries of `tree`, and beside them
-/// on Debian's: for some seconds, or `long`. The command `rcu`, by which they look at the
-/// libraries' counts, is built first, unless the environment says in `RCU` where it is.
+/// on liburcu: for some seconds, or `long`. The command `rcu`, by which they look at the libraries'
+/// counts, is built first, unless the environment says in `RCU` where it is.
 ///
 /// # Errors
 /// If one did not hold, or something that it needs is not installed, or none could run on this
 /// machine; the others are run nevertheless.
 pub fn run(tree: &Path, names: &[String], long: bool) -> Result<()> {
-    let scripts = crate::tools::root().join("compat/clients");
     let rcu = match std::env::var_os("RCU") {
         Some(rcu) => rcu.into(),
         None => crate::tools::built_rcu()?,
     };
-    let all = CLIENTS.map(str::to_owned);
-    let names = if names.is_empty() { &all[..] } else { names };
-    let (mut failed, mut not_run) = (Vec::new(), Vec::new());
-    for name in names {
-        let mut script = Command::new(scripts.join(name).with_extension("sh"));
-        script.arg("--libraries").arg(tree.join("lib")).env("RCU", &rcu);
-        if long {
-            script.arg("--long");
+    let (mut failed, mut has_run) = (Vec::new(), false);
+    let is_asked = |name: &str| names.is_empty() || names.iter().any(|asked| asked == name);
+    for (name, program) in CLIENTS.into_iter().filter(|(name, _)| is_asked(name)) {
+        let (code, said) = script(name, tree, &rcu, long)?;
+        let verdict = match code {
+            Some(0) => "passed",
+            Some(CANNOT) => "skipped: not possible on this machine",
+            Some(MISSING) => "skipped: not installed",
+            _ => "failed",
+        };
+        let told = |mark: &str| said.lines().find_map(|line| Some(line.split_once(mark)?.1));
+        let version = told(": version: ").unwrap_or("=");
+        let [ours, stock] = [": tests on ours: ", ": tests on stock: "].map(told);
+        let [ours, stock] = [ours, stock].map(|tests| tests.unwrap_or(verdict));
+        // Of seconds on a machine that does other things there is no speed to be told.
+        let speed = told(": speed, ours / stock: ").filter(|_| long);
+        let speed = speed.map_or("=".to_owned(), |speed| format!("{speed}, COMMIT, DAY"));
+        works_with(&[program, version, "liburcu", ours, stock, "COMMIT, DAY", &speed])?;
+        has_run |= code != Some(CANNOT);
+        if !matches!(code, Some(0 | CANNOT)) {
+            failed.push(format!("{name} ({verdict})"));
         }
-        let status = script.status().with_context(|| format!("compat/clients/{name}.sh"))?;
-        match status.code() {
-            Some(0) => {}
-            Some(CANNOT) => not_run.push(name.as_str()),
-            Some(MISSING) => failed.push(format!("{name} (not installed)")),
-            Some(_) => failed.push(name.clone()),
-            None => failed.push(format!("{name} ({status})")),
-        }
     }
-    if !not_run.is_empty() {
-        say::begun(&format!("not run, for the reasons above: {}", not_run.join(", ")));
+    ensure!(has_run, "none of the clients could run on this machine");
+    ensure!(failed.is_empty(), "did not pass: {}", failed.join(", "));
+    Ok(())
+}
+
+/// Runs a script: how it ended, and what it said.
+fn script(name: &str, tree: &Path, rcu: &Path, long: bool) -> Result<(Option<i32>, String)> {
+    let mut words = name.split('-');
+    let file = format!("compat/clients/{}.sh", words.next().unwrap_or_default());
+    let mut script = Command::new(root().join(&file));
+    script.args(words).arg("--libraries").arg(tree.join("lib")).env("RCU", rcu);
+    script.args(long.then_some("--long")).stdout(Stdio::piped());
+    let mut script = script.spawn().with_context(|| file)?;
+    let mut said = String::new();
+    for line in BufReader::new(script.stdout.take().expect("a pipe")).lines() {
+        let line = line? + "\n";
+        print!("{line}");
+        said += &line;
     }
-    if not_run.len() == names.len() {
-        bail!("none of the clients could run on this machine");
-    }
-    if failed.is_empty() {
-        return Ok(());
-    }
-    bail!("did not pass: {}", failed.join(", "))
+    Ok((script.wait()?.code(), said))
 }

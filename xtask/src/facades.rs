@@ -1,5 +1,6 @@
 //! Runs the tests of crates from the registry that use a crate which `facades/` stands in for: with
-//! the original, and with the facade by `[patch.crates-io]`; and prints a table.
+//! the original, and with the facade by `[patch.crates-io]`; what came of it is a row of
+//! docs/WORKS_WITH.md.
 //!
 //! A client is unpacked below `target/facades`, with nothing changed but that it is a workspace of
 //! its own. What its tests print is kept beside it.
@@ -11,14 +12,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
-use std::time::Instant;
 
 use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::say;
-use crate::tools::{copy_tree, root, run};
+use crate::tools::{copy_tree, root, run, works_with};
 
 /// A crate whose tests are run, as `clients.toml` describes it.
 #[derive(Debug, Deserialize)]
@@ -48,14 +48,16 @@ fn names() -> Vec<&'static str> {
     names
 }
 
+/// How the rows of docs/WORKS_WITH.md begin that this command writes.
+pub fn rows() -> Vec<String> {
+    CLIENTS.iter().map(Client::row).chain([measure::EPOCH.to_owned()]).collect()
+}
+
 /// What is run: tests of clients, or programs that are measured.
 #[derive(Debug, clap::Args)]
 pub struct Facades {
-    /// Write the table to this file as well.
-    #[arg(long, value_name = "FILE")]
-    table: Option<PathBuf>,
-    /// Measure programs on both instead, so many rounds.
-    #[arg(long, value_name = "ROUNDS", conflicts_with_all = ["names", "table"],
+    /// Measure programs on both instead, so many rounds. On a machine that does nothing else.
+    #[arg(long, value_name = "ROUNDS", conflicts_with = "names",
           value_parser = clap::value_parser!(u32).range(1..=1_000))]
     measure: Option<u32>,
     /// Which clients; all, if none is named.
@@ -68,7 +70,16 @@ pub struct Facades {
 struct Outcome {
     passed: BTreeSet<String>,
     failed: BTreeSet<String>,
-    millis: u128,
+    ignored: usize,
+}
+
+impl Outcome {
+    /// How many passed, failed and were ignored; and which failed.
+    fn cell(&self) -> String {
+        let names = self.failed.iter().map(|test| format!(" `{test}`"));
+        let failed: String = names.collect();
+        format!("{} / {} / {}{failed}", self.passed.len(), self.failed.len(), self.ignored)
+    }
 }
 
 impl Facades {
@@ -82,25 +93,23 @@ impl Facades {
             return measure::measure(rounds);
         }
         let chosen = |client: &&Client| self.names.is_empty() || self.names.contains(&client.name);
-        let mut table = String::from(
-            "| client | in place of | tests | passed on theirs | passed on ours | theirs (s) | \
-             ours (s) |\n|---|---|---|---|---|---|---|\n",
-        );
         let mut lost = Vec::new();
         for client in CLIENTS.iter().filter(chosen) {
-            match client.compare() {
+            let cells = match client.compare() {
                 Ok((theirs, ours)) => {
-                    table += &row(client, &theirs, &ours);
-                    lost.extend(
-                        missing(&theirs, &ours).map(|test| format!("{}: {test}", client.name)),
-                    );
+                    let tests = missing(&theirs, &ours);
+                    lost.extend(tests.map(|test| format!("{}: {test}", client.name)));
+                    [ours.cell(), theirs.cell()]
                 }
-                Err(error) => lost.push(format!("{}: {error:#}", client.name)),
-            }
-        }
-        print!("{table}");
-        if let Some(path) = &self.table {
-            fs::write(path, &table).with_context(|| path.display().to_string())?;
+                Err(error) => {
+                    lost.push(format!("{}: {error:#}", client.name));
+                    let reason = error.to_string();
+                    let reason = reason.lines().next().unwrap_or_default();
+                    [format!("failed: {reason}"), String::from("=")]
+                }
+            };
+            let [ours, theirs] = &cells;
+            works_with(&[&client.row(), &client.original, ours, theirs, "COMMIT, DAY", "="])?;
         }
         ensure!(lost.is_empty(), "not as with the original:\n{}", lost.join("\n"));
         Ok(())
@@ -112,22 +121,12 @@ fn missing<'o>(theirs: &'o Outcome, ours: &'o Outcome) -> impl Iterator<Item = &
     theirs.passed.difference(&ours.passed)
 }
 
-fn row(client: &Client, theirs: &Outcome, ours: &Outcome) -> String {
-    let seconds = |outcome: &Outcome| outcome.millis as f64 / 1e3;
-    format!(
-        "| {} {} | {} | {} | {} | {} | {:.1} | {:.1} |\n",
-        client.name,
-        client.version,
-        client.original,
-        theirs.passed.len() + theirs.failed.len(),
-        theirs.passed.len(),
-        ours.passed.len(),
-        seconds(theirs),
-        seconds(ours),
-    )
-}
-
 impl Client {
+    /// How its row begins.
+    fn row(&self) -> String {
+        format!("{} | {}", self.name, self.version)
+    }
+
     /// The folder of the facade.
     fn facade(&self) -> &str {
         self.facade.as_ref().unwrap_or(&self.original)
@@ -200,14 +199,12 @@ impl Client {
             test
         };
         run(test().args(["--no-run", "--quiet"]))?;
-        let began = Instant::now();
         let output = test().output().context("cargo test")?;
-        let millis = began.elapsed().as_millis();
         let printed = String::from_utf8_lossy(&output.stdout);
         let kept = package.with_file_name(if patched { "ours.txt" } else { "theirs.txt" });
         fs::write(&kept, printed.as_bytes())?;
         fs::write(kept.with_extension("errors.txt"), &output.stderr)?;
-        let outcome = Outcome { millis, ..outcome(&printed) };
+        let outcome = outcome(&printed);
         if outcome.passed.is_empty() {
             bail!("no test passed: see {}", kept.display());
         }
@@ -271,6 +268,8 @@ fn outcome(printed: &str) -> Outcome {
             outcome.passed.insert(name);
         } else if result.starts_with("FAILED") {
             outcome.failed.insert(name);
+        } else if result.starts_with("ignored") {
+            outcome.ignored += 1;
         }
     }
     outcome
@@ -290,6 +289,7 @@ mod tests {
         let passed = ["1: a::b", "1: c - should panic", "2: e"].map(str::to_owned);
         assert_eq!(outcome.passed, BTreeSet::from(passed));
         assert_eq!(outcome.failed, BTreeSet::from([String::from("2: a::b")]));
+        assert_eq!(outcome.cell(), "3 / 1 / 1 `2: a::b`");
     }
 
     #[test]

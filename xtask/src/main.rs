@@ -55,14 +55,14 @@ enum Command {
         #[arg(long, value_name = "NAME", requires = "trial", value_parser = deb::trial::SUITES)]
         suite: Vec<String>,
     },
-    /// Build, and run Debian's knotd, gdnsd, xfs_repair and lttng daemons on the libraries, and on
-    /// Debian's.
+    /// Build, and run Debian's knotd, gdnsd, xfs_repair, lttng daemons and others, and liburcu's
+    /// own tests, on the libraries, and on liburcu; write docs/WORKS_WITH.md.
     Clients {
         /// Minutes instead of seconds.
         #[arg(long)]
         long: bool,
         /// Which of them; all, if none is named.
-        #[arg(value_name = "NAME", value_parser = clients::CLIENTS)]
+        #[arg(value_name = "NAME", value_parser = clients::CLIENTS.map(|(name, _)| name))]
         names: Vec<String>,
     },
     /// Make a root of Debian 13 (as root, by debootstrap; kept in target/debian13), and run the
@@ -71,7 +71,7 @@ enum Command {
     /// table.
     Debian13(Debian13),
     /// Run the tests of crates from the registry with the crates of `facades/` in place of those
-    /// that they ask for, and with these; print a table. Fetches the crates. Minutes.
+    /// that they ask for, and with these; write docs/WORKS_WITH.md. Fetches the crates. Minutes.
     Facades(Facades),
     /// Build the kernel of kernel/demo, boot it in an emulator of riscv64, and print what it says.
     Kernel(Kernel),

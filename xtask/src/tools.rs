@@ -89,6 +89,11 @@ pub(crate) fn root() -> PathBuf {
     here.parent().expect("xtask is a folder of the repository").to_path_buf()
 }
 
+/// Writes a row of docs/WORKS_WITH.md, as `.ci/row` says.
+pub(crate) fn works_with(cells: &[&str]) -> Result<()> {
+    run(Command::new(root().join(".ci/row")).arg("docs/WORKS_WITH.md").args(cells)).map(drop)
+}
+
 /// The C compiler: `CC`, or `cc`.
 pub(crate) fn c_compiler() -> Command {
     Command::new(std::env::var_os("CC").unwrap_or_else(|| "cc".into()))

@@ -148,16 +148,16 @@ fn skiplist() {
         let key = random.below(2 * KEYS);
         map.insert(key, key);
     }
-    for (name, keys) in [("skip list", KEYS), ("skip list of 1,000", KEYS_FEW)] {
+    for (name, keys) in [("", KEYS), ("1,000 keys, ", KEYS_FEW)] {
         let map = if keys == KEYS { &map } else { &(0..keys).map(|key| (2 * key, key)).collect() };
         for threads in [1, 2] {
-            measure(&format!("{name}, look-ups"), threads, |random| {
+            measure(&format!("{name}look-ups"), threads, |random| {
                 black_box(map.get(&random.below(2 * keys)).map(|entry| *entry.value()));
             });
         }
     }
     for threads in [1, 2] {
-        measure("skip list, half updates", threads, |random| {
+        measure("half updates", threads, |random| {
             let key = random.below(2 * KEYS);
             match random.below(4) {
                 0 => _ = map.insert(key, key),
@@ -171,7 +171,7 @@ fn skiplist() {
 fn cache() {
     let cache = Cache::new(KEYS / 2);
     for threads in [1, 2] {
-        measure("moka, 10 % inserts", threads, |random| {
+        measure("10 % inserts", threads, |random| {
             let key = random.below(KEYS);
             if random.below(10) == 0 {
                 cache.insert(key, [key; 8]);
@@ -185,16 +185,16 @@ fn cache() {
 fn papaya_map() {
     let filled = |keys| (0..keys).map(|key| (2 * key, key)).collect::<papaya::HashMap<_, _>>();
     let map = filled(KEYS);
-    for (name, keys) in [("papaya", KEYS), ("papaya of 1,000", KEYS_FEW)] {
+    for (name, keys) in [("", KEYS), ("1,000 keys, ", KEYS_FEW)] {
         let map = if keys == KEYS { &map } else { &filled(keys) };
         for threads in [1, 2] {
-            measure(&format!("{name}, look-ups"), threads, |random| {
+            measure(&format!("{name}look-ups"), threads, |random| {
                 black_box(map.pin().get(&random.below(2 * keys)).copied());
             });
         }
     }
     for threads in [1, 2] {
-        measure("papaya, half updates", threads, |random| {
+        measure("half updates", threads, |random| {
             let key = random.below(2 * KEYS);
             let map = map.pin();
             match random.below(4) {

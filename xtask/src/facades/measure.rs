@@ -10,9 +10,9 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use super::{as_workspace, cargo, facades, patch, target};
+use super::{CLIENTS, as_workspace, cargo, facades, patch, target};
 use crate::say;
-use crate::tools::{copy_tree, run};
+use crate::tools::{copy_tree, run, works_with};
 
 /// The program.
 const PROGRAM: &str = "client-bench";
@@ -20,9 +20,19 @@ const PROGRAM: &str = "client-bench";
 /// The crates that its programs use.
 const ORIGINALS: [&str; 3] = ["arc-swap", "crossbeam-epoch", "seize"];
 
-/// What it is asked for, each in a process of its own.
-const CASES: [&str; 7] =
-    ["pin", "arc-swap", "skiplist", "moka", "papaya", "pinned", "papaya-pinned"];
+/// What it is asked for, each in a process of its own, and of which crate that tells something.
+const CASES: [(&str, &str); 7] = [
+    ("pin", "crossbeam-epoch"),
+    ("arc-swap", "arc-swap"),
+    ("skiplist", "crossbeam-skiplist"),
+    ("moka", "moka"),
+    ("papaya", "papaya"),
+    ("pinned", "crossbeam-epoch"),
+    ("papaya-pinned", "papaya"),
+];
+
+/// How the row begins of the crate that is no client: its tests are part of its sources.
+pub(super) const EPOCH: &str = "crossbeam-epoch | 0.9.21";
 
 /// What our domains are limited to meanwhile.
 const LIMIT_BYTES: u32 = 64 << 20;
@@ -30,7 +40,8 @@ const LIMIT_BYTES: u32 = 64 << 20;
 /// The numbers of a figure, by round: theirs, and ours.
 type Figures = BTreeMap<(usize, String), [Vec<f64>; 2]>;
 
-/// Builds the program with both crates, runs it so many rounds, and prints a table.
+/// Builds the program with both crates, runs it so many rounds, prints a table, and writes what
+/// differs into docs/WORKS_WITH.md.
 ///
 /// # Errors
 /// If it cannot be built or run.
@@ -38,7 +49,7 @@ pub(super) fn measure(rounds: u32) -> Result<()> {
     let programs = [build(false)?, build(true)?];
     let mut figures = Figures::new();
     for round in 0..rounds {
-        for case in CASES {
+        for (case, _) in CASES {
             say::begun(&format!("round {} of {rounds}: {case}", round + 1));
             // Each comes first in every second round.
             let first = round as usize % 2;
@@ -50,7 +61,33 @@ pub(super) fn measure(rounds: u32) -> Result<()> {
         }
     }
     print!("{}", table(&figures));
+    for (of, differs) in speeds(&figures) {
+        let client = CLIENTS.iter().find(|client| client.name == of);
+        let (row, original) =
+            client.map_or((EPOCH.to_owned(), of), |client| (client.row(), &client.original));
+        let speed = format!("{differs}nothing else ({rounds} rounds, COMMIT, DAY)");
+        works_with(&[&row, original, "=", "=", "=", &speed])?;
+    }
     Ok(())
+}
+
+/// By crate the figures whose ratio is on one side of 1 in all rounds.
+fn speeds(figures: &Figures) -> BTreeMap<&'static str, String> {
+    let mut speeds = BTreeMap::<_, String>::new();
+    for ((_, name), both) in figures {
+        let is_of = |(case, _): &&(&str, _)| name.starts_with(&format!("{case}: "));
+        let Some((_, of)) = CASES.iter().find(is_of) else { continue };
+        let speed = speeds.entry(*of).or_default();
+        let ratios = ratios(both);
+        if ratios.iter().all(|ratio| *ratio < 1.0) || ratios.iter().all(|ratio| *ratio > 1.0) {
+            *speed += &format!("{name} {}; ", spread(&ratios, 2));
+        }
+    }
+    speeds
+}
+
+fn ratios([theirs, ours]: &[Vec<f64>; 2]) -> Vec<f64> {
+    ours.iter().zip(theirs).map(|(ours, theirs)| ours / theirs).collect()
 }
 
 /// Notes what a program has printed: a name, a number and a unit in each line.
@@ -70,14 +107,13 @@ fn note(figures: &mut Figures, case: &str, which: usize, printed: &str) -> Resul
 
 fn table(figures: &Figures) -> String {
     let mut table = String::from("| figure | theirs | ours | ours / theirs |\n|---|---|---|---|\n");
-    for ((_, name), [theirs, ours]) in figures {
-        let ratios: Vec<f64> =
-            ours.iter().zip(theirs).map(|(ours, theirs)| ours / theirs).collect();
+    for ((_, name), both) in figures {
+        let [theirs, ours] = both;
         table += &format!(
             "| {name} | {} | {} | {} |\n",
             spread(theirs, 1),
             spread(ours, 1),
-            spread(&ratios, 2)
+            spread(&ratios(both), 2)
         );
     }
     table
@@ -136,6 +172,7 @@ mod tests {
         let rows = "| pin: pin (ns) | 5.0 (4.0 to 6.0) | 1.5 (1.0 to 2.0) | 0.25 (0.25 to 0.40) |\n\
                     | pin: A (MB) | 8.0 (8.0 to 8.0) | 8.0 (8.0 to 8.0) | 1.00 (1.00 to 1.00) |\n";
         assert!(table(&figures).ends_with(rows), "{}", table(&figures));
+        assert_eq!(speeds(&figures)["crossbeam-epoch"], "pin: pin (ns) 0.25 (0.25 to 0.40); ");
         let error = note(&mut figures, "pin", 0, "panicked").unwrap_err().to_string();
         assert_eq!(error, "pin has printed \"panicked\"");
     }

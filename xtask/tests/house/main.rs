@@ -8,3 +8,4 @@ mod budget;
 mod documents;
 mod modules;
 mod tidy;
+mod works_with;
