@@ -449,11 +449,11 @@ pub(crate) fn wait(
     }
 }
 
-/// The calling thread, which is about to wait for a grace period.
+/// The calling thread, which is about to wait for a grace period, or for an update.
 ///
 /// # Panics
 /// If it would wait for itself.
-fn may_wait(core: &DomainState, what: &str, location: &'static Location<'static>) -> Me {
+pub(crate) fn may_wait(core: &DomainState, what: &str, location: &'static Location<'static>) -> Me {
     if let Some(section) = local::section_in(core) {
         refuse(what, location, section);
     }

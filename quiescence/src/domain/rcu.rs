@@ -15,11 +15,13 @@ use crate::reclaim::defer;
 use crate::reclaim::retire::AtLimit;
 use crate::reclaim::weigh::{Scale, Weigh};
 
+pub(crate) mod changes;
 mod option;
 mod reference;
 mod tasks;
 mod unlinked;
 
+pub use changes::Version;
 pub use reference::{OwnedRcuRef, RcuRef};
 pub use unlinked::Unlinked;
 
@@ -203,34 +205,47 @@ impl<T: Send + Sync + 'static, K: DomainTag> Rcu<T, K> {
     /// As [`store`](Self::store) does, before `f` is called: if the thread is in another section
     /// (an online QSBR reader always is), at the domain's limit, having gone over it already.
     #[track_caller]
-    pub fn update(&self, mut f: impl FnMut(&T) -> T) {
+    pub fn update(&self, f: impl FnMut(&T) -> T) {
         let tag = self.inner.domain.tag();
         if !defer::may_replace(tag, self.inner.scale.constant()) {
             sections::refuse("update", "try_store()");
         }
-        let guard = tag.enter(Location::caller());
-        let old = self.update_in(&guard, &mut f);
-        // Retire after the section: a reader never waits and never frees.
+        drop(self.update_alone(Location::caller(), f));
+    }
+
+    /// As [`update_in`](Self::update_in), in a section of its own, which has ended: there the
+    /// caller retires the old value, since a reader never waits and never frees.
+    fn update_alone(
+        &self,
+        location: &'static Location<'static>,
+        f: impl FnMut(&T) -> T,
+    ) -> Unlinked<T, K> {
+        let guard = self.inner.domain.tag().enter(location);
+        let old = self.replace_in(&guard, f);
         drop(guard);
-        drop(old);
+        self.inner.tell();
+        old
     }
 
     /// Like [`update`](Self::update), in a section of the caller's, and returns the old value.
     ///
     /// Drop the old value after the section, not inside it: see [`Domain::retire`].
-    pub fn update_in<S: Section<K>>(
-        &self,
-        section: &S,
-        mut f: impl FnMut(&T) -> T,
-    ) -> Unlinked<T, K> {
+    pub fn update_in<S: Section<K>>(&self, section: &S, f: impl FnMut(&T) -> T) -> Unlinked<T, K> {
+        let old = self.replace_in(section, f);
+        self.inner.tell();
+        old
+    }
+
+    /// The same, but that those who wait for changes are not told yet.
+    fn replace_in<S: Section<K>>(&self, section: &S, mut f: impl FnMut(&T) -> T) -> Unlinked<T, K> {
         let mut current = self.load(section);
         let mut new = cache::boxed(user_code::run(Site::Update, || f(current)));
         loop {
-            match self.compare_exchange(section, current, new) {
-                Ok(old) => return old,
+            match self.inner.exchange_if(section, Some(current), Some(new)) {
+                Ok(old) => return old.expect("never empty"),
                 Err(refused) => {
                     current = self.load(section);
-                    new = refused;
+                    new = refused.expect("given above");
                     user_code::run(Site::Update, || *new = f(current));
                 }
             }

@@ -238,6 +238,18 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
         current: Option<&T>,
         new: Option<Box<T>>,
     ) -> Result<Option<Unlinked<T, K>>, Option<Box<T>>> {
+        let old = self.exchange_if(section, current, new)?;
+        self.tell();
+        Ok(old)
+    }
+
+    /// The same, but that those who wait for changes are not told yet.
+    pub(super) fn exchange_if<S: Section<K>>(
+        &self,
+        section: &S,
+        current: Option<&T>,
+        new: Option<Box<T>>,
+    ) -> Result<Option<Unlinked<T, K>>, Option<Box<T>>> {
         sections::check_section!(section, &self.domain, "value");
         let current = current.map_or(ptr::null_mut(), |current| ptr::from_ref(current).cast_mut());
         let new = new.map_or(ptr::null_mut(), Box::into_raw);
@@ -273,7 +285,7 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
     #[inline]
     pub(super) fn load_pointer<S: Section<K>>(&self, section: &S) -> *const T {
         sections::check_section!(section, &self.domain, "value");
-        // Acquire: pairs with the Release in `exchange` and `compare_exchange` [GP-10]; the value
+        // Acquire: pairs with the Release in `exchange` and `exchange_if` [GP-10]; the value
         // was made before it was published. The section's begin comes before this load [GP-1].
         let pointer = self.pointer.load(Acquire);
         debug_objects::check_reachable(pointer.cast_const().cast(), || {
@@ -282,12 +294,14 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
         pointer
     }
 
-    /// Puts another pointer in the place; no thread finds the old one from now on.
+    /// Puts another pointer in the place; no thread finds the old one from now on. Those who wait
+    /// for a change are told.
     #[inline]
     pub(super) fn exchange(&self, new: *mut T) -> *mut T {
-        // AcqRel: as in `compare_exchange` [GP-10].
+        // AcqRel: as in `exchange_if` [GP-10].
         let old = self.pointer.swap(new, AcqRel);
         //~ point unlinked
+        self.tell();
         old
     }
 }

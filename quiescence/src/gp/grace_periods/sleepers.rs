@@ -207,7 +207,7 @@ fn end(sleeper: Sleeper) {
 
 /// Wakes tasks, oldest first: the user's code. If one of them forks, the child forgets the others,
 /// as it forgets all that wait.
-fn wake(tasks: Vec<Waker>) {
+pub(crate) fn wake(tasks: Vec<Waker>) {
     let (mut tasks, caller) = (tasks.into_iter(), thread::id());
     // Another id: this is a child process now.
     while caller == thread::id()
