@@ -463,20 +463,21 @@ pub(crate) fn may_wait(core: &DomainState, what: &str, location: &'static Locati
 #[cold]
 #[track_caller]
 fn refuse(what: &str, location: &Location<'_>, section: local::Section) -> ! {
-    let began = match section.began {
-        Some(began) => began.to_string(),
-        None => String::from("an unknown place"),
+    let began = section.began.map_or_else(|| "an unknown place".into(), ToString::to_string);
+    let (would, instead) = match what {
+        // An update may come, unless it waits at the limit for this thread.
+        "wait_changed" => ("may", "Qsbr::while_offline, or, in a task, changed"),
+        _ => ("would", "Qsbr::synchronize, Qsbr::while_offline or, in a task, synchronize_async"),
     };
     if section.qsbr {
         panic!(
-            "quiescence: {what}() at {location} would wait for ever: this thread is a QSBR reader of \
-             the same domain, online since {began}; use Qsbr::synchronize or Qsbr::while_offline, \
-             or, in a task, synchronize_async"
+            "quiescence: {what}() at {location} {would} wait for ever: this thread is a QSBR \
+             reader of the same domain, online since {began}; use {instead}"
         );
     }
     panic!(
-        "quiescence: {what}() at {location} would wait for ever: this thread is inside a read-side \
-         critical section of the same domain, begun at {began}; drop the guard first"
+        "quiescence: {what}() at {location} {would} wait for ever: this thread is inside a \
+         read-side critical section of the same domain, begun at {began}; drop the guard first"
     );
 }
 

@@ -192,6 +192,39 @@ fn a_version_of_another_place_is_an_old_one() {
     other.wait_changed(&mut version);
 }
 
+/// Some of the cells share a slot of the table.
+#[test]
+fn an_update_ends_no_version_of_another_cell() {
+    let cells: Vec<_> = (0..257).map(RcuOption::new).collect();
+    let mut versions: Vec<_> = cells.iter().map(RcuOption::version).collect();
+    let task = Arc::new(Woken::default());
+    for (cell, version) in cells.iter().zip(&mut versions) {
+        assert!(!is_changed(cell, version, &task));
+    }
+    for (number, cell) in cells.iter().enumerate() {
+        cell.store(None);
+        assert_eq!(task.0.load(Acquire), number + 1, "cell {number}");
+        assert!(is_changed(cell, &mut versions[number], &task), "cell {number}");
+    }
+}
+
+/// Another value is in the place then, which was not stored there.
+#[test]
+fn a_cell_that_is_overwritten_or_dropped_ends_its_versions() {
+    let mut place = Some(RcuOption::new(0));
+    let task = Arc::new(Woken::default());
+    let mut version = place.as_ref().unwrap().version();
+    assert!(!is_changed(place.as_ref().unwrap(), &mut version, &task));
+    *place.as_mut().unwrap() = RcuOption::new(1);
+    assert_eq!(task.0.load(Acquire), 1);
+    assert!(is_changed(place.as_ref().unwrap(), &mut version, &task), "the change is lost");
+    assert!(!is_changed(place.as_ref().unwrap(), &mut version, &task));
+    place = None;
+    assert!(place.is_none() && task.0.load(Acquire) == 2);
+    place = Some(RcuOption::new(2));
+    assert!(is_changed(place.as_ref().unwrap(), &mut version, &task), "the change is lost");
+}
+
 /// An update at the limit waited for readers, and those who waited for its value for it.
 #[test]
 fn an_update_tells_before_it_waits() {
@@ -219,8 +252,11 @@ fn a_wait_in_a_section_is_refused() {
     let said = panic_of(|| cell.wait_changed(&mut version));
     assert!(said.contains("wait_changed() at") && said.contains("changes.rs"), "{said}");
     drop(section);
+    let mut reader = domain.qsbr();
+    let said = panic_of(|| cell.wait_changed(&mut version));
+    assert!(said.contains("use Qsbr::while_offline, or, in a task, changed"), "{said}");
     let _section = other.read();
-    cell.wait_changed(&mut version);
+    reader.while_offline(|| cell.wait_changed(&mut version));
 }
 
 /// Calls a function where it is woken.
@@ -261,6 +297,33 @@ fn a_waker_may_use_the_cell_and_the_domain() {
         }
         update();
         assert_eq!((calls.load(Acquire), *CELL.read()), (number + 1, 11));
+    }
+}
+
+/// The child has nobody who would wake it.
+#[test]
+#[cfg(unix)]
+#[cfg_attr(miri, ignore = "forks")]
+fn a_child_made_by_the_drop_of_a_waker_looks_again() {
+    struct Forks(Arc<AtomicI32>);
+    impl Drop for Forks {
+        fn drop(&mut self) {
+            // SAFETY: the child has this thread only, and ends by `_exit`.
+            self.0.store(unsafe { libc::fork() }, Release);
+        }
+    }
+    impl Wake for Forks {
+        fn wake(self: Arc<Self>) {}
+    }
+    let (cell, forked) = (Rcu::new(0), Arc::new(AtomicI32::new(-1)));
+    let mut version = cell.version();
+    let waker = Waker::from(Arc::new(Forks(Arc::clone(&forked))));
+    assert!(cell.poll_changed(&mut version, &mut Context::from_waker(&waker)).is_pending());
+    drop(waker);
+    let is_pending = cell.poll_changed(&mut version, &mut no_context()).is_pending();
+    match forked.load(Acquire) {
+        0 => end_child(!is_pending),
+        child => assert_eq!((status_of(child), is_pending), (0, true), "the child would sleep"),
     }
 }
 

@@ -218,7 +218,7 @@ const VTABLE: RawWakerVTable = RawWakerVTable::new(
     |_| act(),
 );
 
-fn waker() -> Waker {
+pub(super) fn waker() -> Waker {
     // SAFETY: the data is not used, and the functions are safe to call anywhere.
     unsafe { Waker::from_raw(RawWaker::new(std::ptr::null(), &VTABLE)) }
 }

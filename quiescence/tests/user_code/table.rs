@@ -116,7 +116,7 @@ impl Row {
 
 static WATCHED: LazyLock<Rcu<u64>> = LazyLock::new(|| Rcu::new(1));
 
-pub(super) static ROWS: [Row; 65] = [
+pub(super) static ROWS: [Row; 69] = [
     in_callback(Site::Callback, "Domain::call", || {
         quiescence::call(act).unwrap();
         Domain::global().barrier();
@@ -203,6 +203,40 @@ pub(super) static ROWS: [Row; 65] = [
     .caught()
     .used("the old value, which is this call's alone")
     .left("counted, and the rest is woken"),
+    in_section(Site::Wake, "Rcu::update_in", || {
+        let version = waited_for(&WATCHED);
+        let section = quiescence::read();
+        let old = WATCHED.update_in(&section, |old| old + 1);
+        drop(section);
+        drop((old, version));
+    })
+    .caught()
+    .used("the old value, which is this call's alone")
+    .left("counted, and the rest is woken"),
+    row(Site::Wake, "Rcu's drop", || {
+        let mut cell = Rcu::new(1);
+        let version = waited_for(&cell);
+        cell = Rcu::new(2);
+        drop((version, cell));
+    })
+    .caught()
+    .used("the value, which no other thread can read")
+    .left("counted, and the rest is woken"),
+    row(Site::WakerDrop, "Rcu::poll_changed, with another waker", || {
+        let mut version = waited_for(&WATCHED);
+        let _ = WATCHED.poll_changed(&mut version, &mut no_context());
+    })
+    .caught()
+    .used("nothing: the version is looked up again")
+    .left("the other waker is noted"),
+    row(Site::WakerDrop, "the drop of Rcu::changed", || {
+        let mut version = WATCHED.version();
+        let mut future = Box::pin(WATCHED.changed(&mut version));
+        let _ = future.as_mut().poll(&mut Context::from_waker(&waker()));
+    })
+    .caught()
+    .used("nothing: the version has no waker any more")
+    .left("the version is as it was"),
     row(Site::WakerDrop, "the drop of a Version", || drop(waited_for(&WATCHED)))
         .caught()
         .used("nothing: it is in no table any more")

@@ -65,7 +65,7 @@ impl<T: Send + Sync + 'static, K: DomainTag> Rcu<T, K> {
             let attempt = |f: &mut F| self.update_if_room(location, f);
             let updated = poll_fn(|context| limit.poll_object(context, || attempt(&mut f)));
             if !updated.await {
-                self.update_alone(location, &mut f).retire_over();
+                self.update_alone(self.domain().tag().enter(location), &mut f).retire_over();
             }
         }
     }
@@ -81,7 +81,7 @@ impl<T: Send + Sync + 'static, K: DomainTag> Rcu<T, K> {
                 room.put_back(tag.core());
             }
         });
-        let old = self.update_alone(location, f);
+        let old = self.update_alone(tag.enter(location), f);
         old.retire_in(room.take().expect("until it is used"));
         true
     }

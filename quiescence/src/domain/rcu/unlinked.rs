@@ -39,10 +39,10 @@ unsafe impl<T: Send + Sync + 'static, K: DomainTag> Sync for Unlinked<T, K> {}
 impl<T: Send + Sync + 'static, K: DomainTag> Unlinked<T, K> {
     /// # Safety
     /// `pointer` is null or came from a box, was reachable under sections of `domain` only, and is
-    /// no more, by an atomic exchange that the calling thread has made.
+    /// no more, by an atomic exchange that was the last thing the calling thread did.
     pub(super) unsafe fn new(pointer: *mut T, scale: Scale<T>, domain: &Domain<K>) -> Option<Self> {
         let pointer = NonNull::new(pointer)?;
-        // After the caller's exchange, as is asked for [UL-1].
+        // The caller's last step was the exchange, as is asked for [UL-1].
         let unread_after = domain.core().grace_periods.snapshot_after_unlinking();
         Some(Self { pointer, scale, domain: domain.clone(), unread_after })
     }

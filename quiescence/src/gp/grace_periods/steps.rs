@@ -318,8 +318,8 @@ impl GracePeriods {
 
     // ---- cookies ------------------------------------------------------------------------------
 
-    /// As [`GracePeriods::snapshot`] without the lock, for a caller that has unlinked an object
-    /// by an atomic exchange.
+    /// As [`GracePeriods::snapshot`] without the lock, for a caller whose last step was the atomic
+    /// exchange that unlinked an object.
     ///
     /// The exchange is followed by a full fence, and then by the load of `completed`. If the load
     /// finds no grace period in progress, then the beginning of the next one is stored later, and
