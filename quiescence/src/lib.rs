@@ -156,7 +156,7 @@ pub use crate::{
     domain::hazard,
     domain::qsbr::{Qsbr, QsbrGuard, QsbrOffline},
     domain::raw,
-    domain::rcu::{OwnedRcuRef, Rcu, RcuOption, RcuRef, Unlinked},
+    domain::rcu::{OwnedRcuRef, Rcu, RcuOption, RcuRef, Unlinked, Version},
     domain::reader::Reader,
     domain::srcu::{Srcu, SrcuGuard, SrcuOwnedGuard},
     reclaim::retire::{AtLimit, Retire, WithSize},

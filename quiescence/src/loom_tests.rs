@@ -36,6 +36,7 @@ mod borrows;
 mod hazard;
 mod llist;
 mod cookies;
+mod changes;
 mod sleepers;
 
 /// Loom is to see the sleep, not two hundred looks.

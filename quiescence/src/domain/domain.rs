@@ -450,11 +450,11 @@ pub(crate) fn wait(
     }
 }
 
-/// The calling thread, which is about to wait for a grace period.
+/// The calling thread, which is about to wait for a grace period, or for an update.
 ///
 /// # Panics
 /// If it would wait for itself.
-fn may_wait(core: &DomainState, what: &str, location: &'static Location<'static>) -> Me {
+pub(crate) fn may_wait(core: &DomainState, what: &str, location: &'static Location<'static>) -> Me {
     if let Some(section) = local::section_in(core) {
         refuse(what, location, section);
     }
@@ -464,20 +464,21 @@ fn may_wait(core: &DomainState, what: &str, location: &'static Location<'static>
 #[cold]
 #[track_caller]
 fn refuse(what: &str, location: &Location<'_>, section: local::Section) -> ! {
-    let began = match section.began {
-        Some(began) => began.to_string(),
-        None => String::from("an unknown place"),
+    let began = section.began.map_or_else(|| "an unknown place".into(), ToString::to_string);
+    let (would, instead) = match what {
+        // An update may come, unless it waits at the limit for this thread.
+        "wait_changed" => ("may", "Qsbr::while_offline, or, in a task, changed"),
+        _ => ("would", "Qsbr::synchronize, Qsbr::while_offline or, in a task, synchronize_async"),
     };
     if section.qsbr {
         panic!(
-            "quiescence: {what}() at {location} would wait for ever: this thread is a QSBR reader of \
-             the same domain, online since {began}; use Qsbr::synchronize or Qsbr::while_offline, \
-             or, in a task, synchronize_async"
+            "quiescence: {what}() at {location} {would} wait for ever: this thread is a QSBR \
+             reader of the same domain, online since {began}; use {instead}"
         );
     }
     panic!(
-        "quiescence: {what}() at {location} would wait for ever: this thread is inside a read-side \
-         critical section of the same domain, begun at {began}; drop the guard first"
+        "quiescence: {what}() at {location} {would} wait for ever: this thread is inside a \
+         read-side critical section of the same domain, begun at {began}; drop the guard first"
     );
 }
 

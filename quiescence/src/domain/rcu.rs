@@ -15,11 +15,13 @@ use crate::reclaim::defer;
 use crate::reclaim::retire::AtLimit;
 use crate::reclaim::weigh::{Scale, Weigh};
 
+pub(crate) mod changes;
 mod option;
 mod reference;
 mod tasks;
 mod unlinked;
 
+pub use changes::Version;
 pub use reference::{OwnedRcuRef, RcuRef};
 pub use unlinked::Unlinked;
 
@@ -39,6 +41,11 @@ pub use unlinked::Unlinked;
 ///
 /// The value lives in a box of its own, so a load follows one pointer. When the `Rcu` itself is
 /// dropped, its value is dropped at once, since no thread can be borrowing it.
+///
+/// # Progress
+/// Updates are lock-free, except at the domain's limit, and except while a [`Version`] of this cell
+/// or of one with the same hash has not ended: then an update takes a lock, and may wake threads
+/// and tasks. It is one cell in 256 whose address has a given hash.
 ///
 /// # In a static
 /// `Rcu::new` allocates, so it is not `const`. In a static, use a [`LazyLock`](std::sync::LazyLock)
@@ -154,10 +161,10 @@ impl<T: Send + Sync + 'static, K: DomainTag> Rcu<T, K> {
         unsafe { &*self.inner.load_pointer(section) }
     }
 
-    /// Replaces the value; the old one is dropped after a grace period. Lock-free except at the
-    /// domain's limit. Allocates the new value, or reuses the memory of one that this thread has
-    /// replaced earlier. May wait whenever [`Domain::retire`] may, and may drop values that were
-    /// replaced earlier; [`Domain::retire`] says which locks must not be held.
+    /// Replaces the value; the old one is dropped after a grace period. [Lock-free](Self#progress)
+    /// except at the domain's limit. Allocates the new value, or reuses the memory of one that this
+    /// thread has replaced earlier. May wait whenever [`Domain::retire`] may, and may drop values
+    /// that were replaced earlier; [`Domain::retire`] says which locks must not be held.
     ///
     /// # Panics
     /// At the domain's limit, if the thread is in a section in which it has already replaced a
@@ -184,8 +191,8 @@ impl<T: Send + Sync + 'static, K: DomainTag> Rcu<T, K> {
         self.inner.store_or_refuse(Some(value)).map_err(refused)
     }
 
-    /// Replaces the value and returns the old one, which may still be read. Lock-free: one atomic
-    /// swap. Allocates the new value.
+    /// Replaces the value and returns the old one, which may still be read.
+    /// [Lock-free](Self#progress): one atomic swap. Allocates the new value.
     #[expect(clippy::missing_panics_doc, reason = "an `Rcu` is never empty")]
     pub fn swap(&self, value: T) -> Unlinked<T, K> {
         self.inner.swap(Some(value)).expect("never empty")
@@ -193,8 +200,8 @@ impl<T: Send + Sync + 'static, K: DomainTag> Rcu<T, K> {
 
     /// Replaces the value by the result of `f`, called with the current value. If another update
     /// comes first, `f` is called again with the newer value. If `f` panics, nothing has changed.
-    /// Lock-free, except that the old value is retired afterwards, which may wait as
-    /// [`store`](Self::store) does.
+    /// [Lock-free](Self#progress), except that the old value is retired afterwards, which may wait
+    /// as [`store`](Self::store) does.
     ///
     /// `f` runs inside a section, so waiting for a grace period in it panics. (In a [sleepable
     /// domain](crate::Srcu) it deadlocks instead.)
@@ -204,34 +211,42 @@ impl<T: Send + Sync + 'static, K: DomainTag> Rcu<T, K> {
     /// thread is in another section (an online QSBR reader always is) in which it has already gone
     /// over the limit.
     #[track_caller]
-    pub fn update(&self, mut f: impl FnMut(&T) -> T) {
+    pub fn update(&self, f: impl FnMut(&T) -> T) {
         let tag = self.inner.domain.tag();
         if !defer::may_replace(tag, self.inner.scale.constant()) {
             sections::refuse("update", "try_store()");
         }
-        let guard = tag.enter(Location::caller());
-        let old = self.update_in(&guard, &mut f);
-        // Retire after the section: a reader never waits and never frees.
-        drop(guard);
-        drop(old);
+        drop(self.update_alone(tag.enter(Location::caller()), f));
+    }
+
+    /// As [`update_in`](Self::update_in), in a section of its own, which it ends. The caller
+    /// retires the old value afterwards, since a reader never waits and never frees.
+    fn update_alone(&self, section: K::Section<'_>, f: impl FnMut(&T) -> T) -> Unlinked<T, K> {
+        let old = self.replace_in(&section, f);
+        drop(section);
+        changes::tell(self.inner.place());
+        old
     }
 
     /// Like [`update`](Self::update), in a section of the caller's, and returns the old value.
     ///
     /// Drop the old value after the section, not inside it: see [`Domain::retire`].
-    pub fn update_in<S: Section<K>>(
-        &self,
-        section: &S,
-        mut f: impl FnMut(&T) -> T,
-    ) -> Unlinked<T, K> {
+    pub fn update_in<S: Section<K>>(&self, section: &S, f: impl FnMut(&T) -> T) -> Unlinked<T, K> {
+        let old = self.replace_in(section, f);
+        changes::tell(self.inner.place());
+        old
+    }
+
+    /// The same, but that those who wait for changes are not told yet.
+    fn replace_in<S: Section<K>>(&self, section: &S, mut f: impl FnMut(&T) -> T) -> Unlinked<T, K> {
         let mut current = self.load(section);
         let mut new = cache::boxed(user_code::run(Site::Update, || f(current)));
         loop {
-            match self.compare_exchange(section, current, new) {
-                Ok(old) => return old,
+            match self.inner.exchange_if(current, Some(new)) {
+                Ok(old) => return old.expect("never empty"),
                 Err(refused) => {
                     current = self.load(section);
-                    new = refused;
+                    new = refused.expect("given above");
                     user_code::run(Site::Update, || *new = f(current));
                 }
             }
@@ -242,7 +257,7 @@ impl<T: Send + Sync + 'static, K: DomainTag> Rcu<T, K> {
     ///
     /// `current` should come from [`load`](Self::load) in `section`, which keeps its address from
     /// being reused, so there is no ABA problem. (Any other reference is harmless: objects are
-    /// compared by address.) Lock-free: one atomic instruction, no allocation.
+    /// compared by address.) [Lock-free](Self#progress): one atomic instruction, no allocation.
     ///
     /// A box cannot be put back while a reader may hold it. So the nodes of a linked structure are
     /// shared through [`Arc`](std::sync::Arc); only updaters touch the counts:
@@ -328,6 +343,7 @@ fn into_raw<T>(value: Option<T>) -> *mut T {
 
 impl<T: Send + Sync + 'static, K: DomainTag> Drop for RcuOption<T, K> {
     fn drop(&mut self) {
+        changes::tell(self.place()); // another cell may stand here next
         let pointer = *self.pointer.get_mut();
         if !pointer.is_null() {
             // SAFETY: from a box; no thread can hold a reference that was loaded from here, since

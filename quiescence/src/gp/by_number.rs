@@ -36,10 +36,15 @@ impl<T> ByNumber<T> {
 
     /// Adds an entry, and returns its number.
     pub(crate) fn add(&mut self, entry: T) -> u64 {
-        self.last += 1;
-        self.entries.push((self.last, Some(entry)));
+        self.put(self.last + 1, entry)
+    }
+
+    /// Adds an entry with this number, which is greater than all before, and returns the number.
+    pub(crate) fn put(&mut self, number: u64, entry: T) -> u64 {
+        self.last = number;
+        self.entries.push((number, Some(entry)));
         self.len += 1;
-        self.last
+        number
     }
 
     pub(crate) fn get_mut(&mut self, number: u64) -> Option<&mut T> {

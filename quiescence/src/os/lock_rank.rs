@@ -65,6 +65,8 @@ pub(crate) enum Rank {
     Reporter,
     /// The user's stall hook: cloned under the lock, called after it. *fork*
     StallHook,
+    /// The versions of cells that are waited for. *fork*
+    Versions,
     /// The turns of the threads that wait for a `LocalGlobalLock`.
     LocalGlobal,
     /// Held by the thread that sums an `ExactCounter`, or moves the room of a `Limit`.

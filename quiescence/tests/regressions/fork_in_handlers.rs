@@ -12,6 +12,8 @@ const CHILDREN: u32 = 40;
 static IS_CHILD: AtomicBool = AtomicBool::new(false);
 static FORKED: AtomicU32 = AtomicU32::new(0);
 static FAILED: AtomicI32 = AtomicI32::new(0);
+/// Children that have ended.
+static ENDED: AtomicU32 = AtomicU32::new(0);
 /// The thread that loads.
 static LOADS: AtomicU32 = AtomicU32::new(0);
 
@@ -37,6 +39,7 @@ extern "C" fn fork_here(_: libc::c_int) {
             if status != 0 {
                 FAILED.store(status, SeqCst);
             }
+            ENDED.fetch_add(1, SeqCst);
         }
     }
 }
@@ -127,6 +130,36 @@ fn a_child_that_comes_back_from_a_wait_for_room_has_room() {
     }
     signals.join().unwrap();
     assert_eq!(FAILED.load(SeqCst), 0, "a child failed, or was killed");
+}
+
+/// A handler forks on top of a wait for a change, and the kernel continues the wait in the child,
+/// where no other thread could end it.
+#[test]
+fn a_child_comes_back_from_a_wait_for_a_change() {
+    in_its_own_process!();
+    storm::handle(libc::SIGUSR2, fork_here);
+    let (process, waiter) = (std::process::id().cast_signed(), thread_id());
+    LOADS.store(waiter, SeqCst);
+    let cell = Rcu::new(0);
+    let mut version = cell.version();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !sleeps_or_is_gone(waiter) {
+                thread::yield_now();
+            }
+            // SAFETY: to a thread that waits for this one.
+            unsafe { libc::syscall(libc::SYS_tgkill, process, waiter, libc::SIGUSR2) };
+            while ENDED.load(SeqCst) == 0 {
+                thread::yield_now();
+            }
+            cell.store(1);
+        });
+        cell.wait_changed(&mut version);
+        if IS_CHILD.load(SeqCst) {
+            end_child(*cell.read() == 0);
+        }
+    });
+    assert_eq!((FAILED.load(SeqCst), *cell.read()), (0, 1), "the child failed, or was killed");
 }
 
 unsafe extern "C" fn free(head: *mut Head) {

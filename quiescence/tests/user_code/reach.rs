@@ -6,6 +6,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::pin::Pin;
 use std::task::{RawWaker, RawWakerVTable};
 
+use quiescence::Version;
 use quiescence::callback_queue::{CallbackQueue, Wakes};
 use quiescence::cell::{ArcCellAny, ExactCell};
 use quiescence::collections::{CopyMap, HashMap, IdMap, List};
@@ -217,13 +218,23 @@ const VTABLE: RawWakerVTable = RawWakerVTable::new(
     |_| act(),
 );
 
+pub(super) fn waker() -> Waker {
+    // SAFETY: the data is not used, and the functions are safe to call anywhere.
+    unsafe { Waker::from_raw(RawWaker::new(std::ptr::null(), &VTABLE)) }
+}
+
+/// A version of a cell that a task waits with, and has polled.
+pub(super) fn waited_for(cell: &Rcu<u64>) -> Version {
+    let mut version = cell.version();
+    let _ = cell.poll_changed(&mut version, &mut Context::from_waker(&waker()));
+    version
+}
+
 /// A future that waits for a grace period, and has been polled.
 pub(super) fn pending(lets_go: bool) -> Pin<Box<dyn Future<Output = ()> + Send>> {
     hold();
-    // SAFETY: the data is not used, and the functions are safe to call anywhere.
-    let waker = unsafe { Waker::from_raw(RawWaker::new(std::ptr::null(), &VTABLE)) };
     let mut future = Box::pin(Domain::global().synchronize_async());
-    let _ = future.as_mut().poll(&mut Context::from_waker(&waker));
+    let _ = future.as_mut().poll(&mut Context::from_waker(&waker()));
     if lets_go {
         let_go();
     }

@@ -114,7 +114,9 @@ impl Row {
     }
 }
 
-pub(super) static ROWS: [Row; 61] = [
+static WATCHED: LazyLock<Rcu<u64>> = LazyLock::new(|| Rcu::new(1));
+
+pub(super) static ROWS: [Row; 69] = [
     in_callback(Site::Callback, "Domain::call", || {
         quiescence::call(act).unwrap();
         Domain::global().barrier();
@@ -182,6 +184,63 @@ pub(super) static ROWS: [Row; 61] = [
         .caught()
         .used("nothing: it is in no list any more")
         .left("the future is gone"),
+    row(Site::WakerClone, "Rcu::poll_changed", || drop(waited_for(&WATCHED)))
+        .used("nothing: the version is looked up afterwards")
+        .left("the version is as it was"),
+    row(Site::Wake, "Rcu::store", || {
+        let version = waited_for(&WATCHED);
+        WATCHED.store(2);
+        drop(version);
+    })
+    .caught()
+    .used("the old value, which is this call's alone, and room for it")
+    .left("counted, and the rest is woken"),
+    row(Site::Wake, "Rcu::update", || {
+        let version = waited_for(&WATCHED);
+        WATCHED.update(|old| old + 1);
+        drop(version);
+    })
+    .caught()
+    .used("the old value, which is this call's alone")
+    .left("counted, and the rest is woken"),
+    in_section(Site::Wake, "Rcu::update_in", || {
+        let version = waited_for(&WATCHED);
+        let section = quiescence::read();
+        let old = WATCHED.update_in(&section, |old| old + 1);
+        drop(section);
+        drop((old, version));
+    })
+    .caught()
+    .used("the old value, which is this call's alone")
+    .left("counted, and the rest is woken"),
+    row(Site::Wake, "Rcu's drop", || {
+        let mut cell = Rcu::new(1);
+        let version = waited_for(&cell);
+        cell = Rcu::new(2);
+        drop((version, cell));
+    })
+    .caught()
+    .used("the value, which no other thread can read")
+    .left("counted, and the rest is woken"),
+    row(Site::WakerDrop, "Rcu::poll_changed, with another waker", || {
+        let mut version = waited_for(&WATCHED);
+        let _ = WATCHED.poll_changed(&mut version, &mut no_context());
+    })
+    .caught()
+    .used("nothing: the version is looked up again")
+    .left("the other waker is noted"),
+    row(Site::WakerDrop, "the drop of Rcu::changed", || {
+        let mut version = WATCHED.version();
+        let mut future = Box::pin(WATCHED.changed(&mut version));
+        let _ = future.as_mut().poll(&mut Context::from_waker(&waker()));
+    })
+    .caught()
+    .used("nothing: the version has no waker any more")
+    .left("the version is as it was"),
+    row(Site::WakerDrop, "the drop of a Version", || drop(waited_for(&WATCHED)))
+        .caught()
+        .used("nothing: it is in no table any more")
+        .left("the version is gone"),
     in_section(Site::Update, "Rcu::update", || {
         static CELL: LazyLock<Rcu<u64>> = LazyLock::new(|| Rcu::new(1));
         CELL.update(acted);

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire};
 
 #[cfg(doc)]
 use super::Rcu;
-use super::{RcuOption, Unlinked, into_raw};
+use super::{RcuOption, Unlinked, changes, into_raw};
 use crate::domain::domain::Domain;
 use crate::domain::sections;
 use crate::domain::tag::{DomainTag, Section};
@@ -17,6 +17,9 @@ use crate::reclaim::defer::{self, Reservation};
 use crate::reclaim::free::Pending;
 use crate::reclaim::retire::AtLimit;
 use crate::reclaim::weigh::{Scale, Weigh};
+
+/// The old value, or the new one given back.
+type Exchanged<T, K> = Result<Option<Unlinked<T, K>>, Option<Box<T>>>;
 
 impl<T: Send + Sync + 'static> RcuOption<T> {
     /// Creates an empty cell in the global domain; may be a static.
@@ -127,6 +130,7 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
         let Some(room) = by_size else { return self.store_slowly(value) };
         let old = self.exchange(into_raw(value));
         if let Some(bytes) = self.scale.constant() {
+            changes::tell(self.place());
             // SAFETY: it came from a box or is null, and is out of reach now.
             let old = unsafe { Pending::boxed(tag.core(), old) };
             room.retire(tag, old, bytes);
@@ -176,13 +180,15 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
         self.load(&section).map_or(0, |value| self.scale.charge(tag.core(), value))
     }
 
-    /// Retires what was in the place, with the room that was reserved for it.
+    /// Tells those who wait for changes, and retires what was in the place, with the room that was
+    /// reserved for it.
     ///
     /// # Safety
     /// `old` is null, or was in this place, out of which the caller has taken it.
     #[inline(never)]
     #[track_caller]
     pub(super) unsafe fn retire_old(&self, old: *mut T, room: Option<Reservation<'_>>) {
+        changes::tell(self.place());
         let tag = self.domain.tag();
         // SAFETY: it came from a box or is null; others may read it, and T is Sync.
         let bytes = match unsafe { old.as_ref() } {
@@ -202,7 +208,9 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
         let new = into_raw(value);
         //~ retire-before-unlink
         // SAFETY: it was in the place, so it came from a box, and now it is ours alone to retire.
-        unsafe { Unlinked::new(self.exchange(new), self.scale, &self.domain) }
+        let old = unsafe { Unlinked::new(self.exchange(new), self.scale, &self.domain) };
+        changes::tell(self.place());
+        old
     }
 
     /// Empties the cell and returns the value, which may still be read.
@@ -239,11 +247,16 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
         new: Option<Box<T>>,
     ) -> Result<Option<Unlinked<T, K>>, Option<Box<T>>> {
         sections::check_section!(section, &self.domain, "value");
-        let current = current.map_or(ptr::null_mut(), |current| ptr::from_ref(current).cast_mut());
+        let current = current.map_or(ptr::null(), ptr::from_ref);
+        self.exchange_if(current, new).inspect(|_| changes::tell(self.place()))
+    }
+
+    /// The same, but that those who wait for changes are not told yet.
+    pub(super) fn exchange_if(&self, current: *const T, new: Option<Box<T>>) -> Exchanged<T, K> {
         let new = new.map_or(ptr::null_mut(), Box::into_raw);
         // AcqRel: the Release pairs with the Acquire in `load_pointer` [GP-10]; the Acquire lets
         // the owner of the old value see how it was made.
-        match self.pointer.compare_exchange(current, new, AcqRel, Acquire) {
+        match self.pointer.compare_exchange(current.cast_mut(), new, AcqRel, Acquire) {
             // SAFETY: it was in the place, so it came from a box, and now it is ours alone to
             // retire.
             Ok(old) => Ok(unsafe { Unlinked::new(old, self.scale, &self.domain) }),
@@ -273,7 +286,7 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
     #[inline]
     pub(super) fn load_pointer<S: Section<K>>(&self, section: &S) -> *const T {
         sections::check_section!(section, &self.domain, "value");
-        // Acquire: pairs with the Release in `exchange` and `compare_exchange` [GP-10]; the value
+        // Acquire: pairs with the Release in `exchange` and `exchange_if` [GP-10]; the value
         // was made before it was published. The section's begin comes before this load [GP-1].
         let pointer = self.pointer.load(Acquire);
         debug_objects::check_reachable(pointer.cast_const().cast(), || {
@@ -282,10 +295,11 @@ impl<T: Send + Sync + 'static, K: DomainTag> RcuOption<T, K> {
         pointer
     }
 
-    /// Puts another pointer in the place; no thread finds the old one from now on.
+    /// Puts another pointer in the place; no thread finds the old one from now on. The caller
+    /// [tells](changes::tell) those who wait for changes.
     #[inline]
     pub(super) fn exchange(&self, new: *mut T) -> *mut T {
-        // AcqRel: as in `compare_exchange` [GP-10].
+        // AcqRel: as in `exchange_if` [GP-10].
         let old = self.pointer.swap(new, AcqRel);
         //~ point unlinked
         old

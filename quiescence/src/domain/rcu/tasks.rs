@@ -65,10 +65,7 @@ impl<T: Send + Sync + 'static, K: DomainTag> Rcu<T, K> {
             let attempt = |f: &mut F| self.update_if_room(location, f);
             let updated = poll_fn(|context| limit.poll_object(context, || attempt(&mut f)));
             if !updated.await {
-                let guard = self.domain().tag().enter(location);
-                let old = self.update_in(&guard, &mut f);
-                drop(guard);
-                old.retire_over();
+                self.update_alone(self.domain().tag().enter(location), &mut f).retire_over();
             }
         }
     }
@@ -84,9 +81,7 @@ impl<T: Send + Sync + 'static, K: DomainTag> Rcu<T, K> {
                 room.put_back(tag.core());
             }
         });
-        let guard = tag.enter(location);
-        let old = self.update_in(&guard, f);
-        drop(guard);
+        let old = self.update_alone(tag.enter(location), f);
         old.retire_in(room.take().expect("until it is used"));
         true
     }

@@ -164,7 +164,8 @@ impl GracePeriods {
         if due.is_empty() {
             return false;
         }
-        state.unlocked(|| wake(due));
+        let caller = thread::id(); // under the lock, which a fork takes
+        state.unlocked(|| wake(caller, due));
         true
     }
 
@@ -193,10 +194,11 @@ impl GracePeriods {
 
     #[cold]
     fn tell_each_of_room(&self, mut state: Locked<'_>) {
+        let caller = thread::id();
         let told = state.sleepers_to_tell.extract(&|wanted| wanted.room);
         self.count_sleepers(&state);
         drop(state);
-        wake(told); //~ lost-waker
+        wake(caller, told); //~ lost-waker
     }
 }
 
@@ -205,10 +207,11 @@ fn end(sleeper: Sleeper) {
     user_code::caught(Site::WakerDrop, || drop(sleeper));
 }
 
-/// Wakes tasks, oldest first: the user's code. If one of them forks, the child forgets the others,
-/// as it forgets all that wait.
-fn wake(tasks: Vec<Waker>) {
-    let (mut tasks, caller) = (tasks.into_iter(), thread::id());
+/// Wakes tasks, oldest first: the user's code. `caller` is the thread that has taken them out, as
+/// of before that. If one of them forks, or a signal handler does, the child forgets the others, as
+/// it forgets all that wait.
+pub(crate) fn wake(caller: u32, tasks: Vec<Waker>) {
+    let mut tasks = tasks.into_iter();
     // Another id: this is a child process now.
     while caller == thread::id()
         && let Some(waker) = tasks.next()
