@@ -46,6 +46,7 @@ const KNOWN_MISSES: &[(&str, &str)] = &[
     ("vajapan2005.wakeup", "second miss, with prefetch"),
     ("vajapan2005.wakeup", "third miss, with prefetch"),
     ("lwn2014", "irqsave spinning, % of samples (Hansen, November 2013)"),
+    ("lwn2014", "v2_default_loss_percent"),
     ("lwn2014", "raising the period of 256 restores 3.15"),
     ("lkml2022.srcu", "back to back: 5.19-rc1"),
     ("lkml2022.srcu", "back to back: with a fix (little more than 1 us)"),

@@ -149,7 +149,7 @@ pub const PARTS: &[Part] = &[
     part("usenix2003.semop", 1_000, semaphore::rows, semaphore::FITTED, semaphore::variations),
     part("lca2005.costs_ns", 1, costs::rows, &[], Vec::new),
     part("vajapan2005.wakeup", 1, prefetch::rows, &[], prefetch::variations),
-    part("lwn2014", 15_000, lwn2014::rows, lwn2014::FITTED, lwn2014::variations),
+    part("lwn2014", 90_000, lwn2014::rows, lwn2014::FITTED, lwn2014::variations),
     part("lkml2022.srcu", 2_000, srcu2022::rows, srcu2022::FITTED, srcu2022::variations),
     part("settings", 1, settings::rows, &[], Vec::new),
 ];

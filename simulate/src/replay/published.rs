@@ -10,6 +10,8 @@ use super::row::{Finding, Fit, Freedom, Role, Row};
 
 #[derive(Deserialize)]
 struct Text {
+    #[serde(default)]
+    seeds: u64,
     source: Vec<Source>,
 }
 
@@ -48,8 +50,13 @@ enum Value {
     Statement(String),
 }
 
-/// The rows of a publication, by the names of their figures.
-pub(super) struct Publication(Vec<(String, Row)>);
+/// A publication.
+pub(super) struct Publication {
+    /// Its rows, by the names of their figures.
+    rows: Vec<(String, Row)>,
+    /// How many seeds the figures are means over that one seed does not decide.
+    pub(super) seeds: u64,
+}
 
 impl Publication {
     /// Reads a publication, which is part of the program.
@@ -80,7 +87,7 @@ impl Publication {
                 rows.push((id, Row { role, freedom, ..row }));
             }
         }
-        Self(rows)
+        Self { rows, seeds: read.seeds }
     }
 
     /// The rows, with all that was filled in.
@@ -95,11 +102,11 @@ impl Publication {
             assert!(!ours_is_open && !is_open(&row.mechanism), "{id} is not filled in");
             row
         };
-        self.0.into_iter().map(filled).collect()
+        self.rows.into_iter().map(filled).collect()
     }
 
     pub(super) fn row(&mut self, id: &str) -> &mut Row {
-        let found = self.0.iter_mut().find(|(known, _)| known == id);
+        let found = self.rows.iter_mut().find(|(known, _)| known == id);
         &mut found.unwrap_or_else(|| unreachable!("there is no figure {id}")).1
     }
 
