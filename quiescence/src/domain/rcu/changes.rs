@@ -26,7 +26,11 @@ use std::future::poll_fn;
 use std::mem;
 use std::panic::Location;
 use std::ptr;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::OnceLock;
+use std::sync::atomic::{
+    AtomicU64,
+    Ordering::{Acquire, Relaxed, Release},
+};
 use std::task::{Context, Poll, Waker};
 
 use super::{Rcu, RcuOption};
@@ -56,6 +60,9 @@ const_unless_loom! {
     /// How many versions of each slot were ended: threads sleep until it changes.
     static BELLS: Line<[AtomicU32; SLOTS]> = Line(array_of![AtomicU32::new(0); SLOTS]);
 }
+
+/// [`end_versions`], once there is a version. A program that makes none does not have its code.
+static END: OnceLock<fn(usize)> = OnceLock::new();
 
 /// Numbers the versions of all cells, also in a child.
 static NUMBERS: AtomicU64 = AtomicU64::new(1);
@@ -87,10 +94,11 @@ fn with<R>(place: usize, change: impl FnOnce(&mut Versions, u64) -> R) -> R {
     let result = change(&mut versions, NUMBERS.fetch_add(1, Relaxed));
     if versions.len() != 0 {
         cells.push((place, versions));
+        END.get_or_init(|| end_versions);
     }
-    // Relaxed, all of it: the fences of [TK-2] order it. Not stored in vain: updates load it.
+    // The fences of [TK-2] order it. Not stored in vain: updates load it.
     if count.load(Relaxed) != cells.len() as u32 {
-        count.store(cells.len() as u32, Relaxed);
+        count.store(cells.len() as u32, Release); // pairs with the Acquire in `tell`: `END`
     }
     fence::full(); // [TK-2] //~ no-version-fence
     result
@@ -101,9 +109,11 @@ fn with<R>(place: usize, change: impl FnOnce(&mut Versions, u64) -> R) -> R {
 #[inline]
 pub(crate) fn tell(place: usize) {
     fence::full_after_locked(); // [TK-2] //~ no-update-fence
-    // Relaxed: by the fence.
-    if COUNTS.0[slot(place)].load(Relaxed) != 0 {
-        end_versions(place);
+    // Acquire: pairs with the Release in `with`, for `END`.
+    if COUNTS.0[slot(place)].load(Acquire) != 0
+        && let Some(end) = END.get()
+    {
+        end(place);
     }
 }
 
