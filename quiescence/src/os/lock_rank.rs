@@ -139,7 +139,6 @@ mod imp {
         /// The lock has been taken.
         pub(crate) fn taken(&self) -> Held {
             count(self.0, 1);
-            ALL.set(ALL.get() + 1);
             Held(self.0)
         }
     }
@@ -162,7 +161,6 @@ mod imp {
 
     impl Drop for Held {
         fn drop(&mut self) {
-            ALL.set(ALL.get() - 1);
             count(self.0, -1);
         }
     }
@@ -172,6 +170,8 @@ mod imp {
             let count = &held[rank as usize];
             let new = count.get().checked_add_signed(change);
             count.set(new.expect("quiescence: a lock is let go by a thread that does not hold it"));
+            // After the count, which decides: a handler in between may find one lock too many here.
+            ALL.set(ALL.get().wrapping_add_signed(change));
         });
     }
 
