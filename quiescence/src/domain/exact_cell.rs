@@ -4,8 +4,8 @@
 //!
 //! A load borrows the reference that the cell has, in a slot of the calling thread; an updater that
 //! takes the reference out pays for it with a count (`hazptr::borrows`, where the protocol and its
-//! invariants are). So an update costs a `membarrier(2)` and a look at the slots of all threads,
-//! where an [`ArcCell`](crate::ArcCell) retires the old reference and returns.
+//! invariants are). So an update looks at the slots of all threads, where an
+//! [`ArcCell`](crate::ArcCell) retires the old reference and returns.
 //!
 //! Source of the interface and of the idea: `arc-swap` (Michal Vaner), whose place the crate
 //! `facades/arc-swap` takes with it.
@@ -24,7 +24,6 @@ use std::sync::atomic::Ordering::{AcqRel, Relaxed};
 
 use crate::domain::impls::made_of_value;
 use crate::hazptr::borrower;
-use crate::os::fence;
 use crate::os::sync::{AtomicPtr, const_unless_loom};
 use crate::os::user_code::{self, Site};
 
@@ -39,9 +38,13 @@ use crate::os::user_code::{self, Site};
 ///
 /// An update ([`store`](Self::store), [`swap`](Self::swap),
 /// [`compare_and_swap`](Self::compare_and_swap)) is lock-free and waits for no reader. It costs a
-/// `membarrier(2)`, or a full fence with [`Fences::Portable`](crate::tuning::Fences), and nine
-/// loads for each thread that has loaded. It adds a count for each guard that borrows the replaced
-/// pointer.
+/// fence, and nine loads for each thread that has loaded. It adds a count for each guard that
+/// borrows the replaced pointer.
+///
+/// If the process makes more than some 256 loads for each update of such cells, the fence is a
+/// `membarrier(2)`, and loads execute none; else each load and each update executes a full fence.
+/// The process changes between the two by itself. With
+/// [`Fences::Portable`](crate::tuning::Fences), loads always execute a full fence.
 ///
 /// # Signal handlers and `fork`
 /// A signal handler may not load. In a child process, guards of threads that no longer exist keep
@@ -208,7 +211,7 @@ impl<P: Counted> ExactCell<P> {
     /// The caller has taken it out of the cell just now, and does not use it.
     unsafe fn taken(&self, old: *mut P::Base) -> P {
         if !old.is_null() {
-            fence::heavy(std::iter::empty()); // [EB-1]
+            borrower::updater_fence(); // [EB-1]
         }
         // SAFETY: by the contract.
         unsafe { self.paid(old) }

@@ -1,14 +1,19 @@
 //! The calling thread's slots for borrowed references.
 
 use std::cell::Cell;
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::compiler_fence;
 
+use super::bias::Bias;
 use super::borrows::{Borrow, Borrowed};
 use super::slots::{Block, Blocks, Place};
-use super::thread::{own_block_in, reader_fence, with_transient};
+use super::thread::{own_block_in, with_transient};
+use crate::os::fence;
 use crate::os::sync::{AtomicPtr, const_unless_loom};
 
 const_unless_loom! {
     static BLOCKS: Blocks<Borrow> = Blocks::new();
+    static BIAS: Bias = Bias::new();
 }
 
 thread_local! {
@@ -56,6 +61,18 @@ pub(crate) fn borrow_transiently<T, R>(
     f: impl FnOnce(Borrowed<'static, T>) -> R,
 ) -> R {
     with_transient(first_block(), &BLOCKS, |slot| f(slot.borrow(cell, tag, reader_fence)))
+}
+
+/// A reader's fence between its stores and its second load. `uses` is how often its slot was used.
+#[inline(always)]
+fn reader_fence(uses: u64) {
+    compiler_fence(SeqCst);
+    BIAS.reader(uses);
+}
+
+/// The fence of an updater that has taken a reference out of a cell just now.
+pub(crate) fn updater_fence() {
+    BIAS.updater(|| fence::heavy(std::iter::empty()), || BLOCKS.uses());
 }
 
 /// Pays all borrows of `old`. As [`Blocks::pay_all`].

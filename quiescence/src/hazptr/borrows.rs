@@ -10,21 +10,23 @@
 //! borrow:   slot is free? (Acquire)                                              [EB-2]
 //!           p = cell (Acquire)
 //!           lender = the cell, address = p (Release)                             [EB-2]
-//!           state = next use, borrowed (Release); light fence; q = cell (Acquire) [EB-1]
+//!           state = next use, borrowed (Release); fence; q = cell (Acquire)       [EB-1]
 //!           q == p?  lender = none (Relaxed): the borrow is confirmed
 //!           q != p?  give it back; paid? it is a reference to p; else p = q, and again
 //! give      state: borrowed -> free by exchange (Release; Acquire where it fails) [EB-2]
 //!   back:   failed? it was paid: state = free (Release), and the reference is the caller's
-//! updater:  old = exchange(cell, new, AcqRel); heavy fence                       [EB-1]
+//! updater:  old = exchange(cell, new, AcqRel); fence                             [EB-1]
 //!           each slot: state (Acquire) is borrowed, address (Acquire) == old,
 //!             and lender (Acquire) is this cell or none?                         [EB-2]
 //!             add a count; state: borrowed -> paid, by exchange (AcqRel)         [EB-2]
 //!           the cell's reference is the caller's
 //! ```
 //!
+//! The fences are a light and a heavy one, or two full ones: [`bias`](super::bias).
+//!
 //! **Invariant [EB-A]: a confirmed borrow stands for a reference that a cell has, or for one that
 //! an updater has taken out of a cell and not given on yet; a paid one is a reference.** A borrow
-//! that began before the heavy fence is seen by the updater, which pays it before it gives the
+//! that began before the updater's fence is seen by the updater, which pays it before it gives the
 //! reference on. One that began after it has loaded the cell again, and did not find the old
 //! pointer there.
 //!
@@ -96,19 +98,18 @@ pub(crate) enum Borrowed<'s, T> {
 
 impl Borrow {
     /// Borrows what is in `cell`. Of a free slot, by its owner. Lock-free: once more for each time
-    /// that the cell changes meanwhile.
+    /// that the cell changes meanwhile. `fence` is told how often the slot was used.
     #[inline(always)]
     pub(crate) fn borrow<T>(
         &self,
         cell: &AtomicPtr<T>,
         tag: usize,
-        fence: impl Fn(),
+        fence: impl Fn(u64),
     ) -> Borrowed<'_, T> {
         // Acquire: for null, which is compared with nothing below.
         let mut seen = cell.load(Acquire);
         while !seen.is_null() {
-            self.begin(tagged(seen, tag), lender(cell));
-            fence(); // [EB-1]
+            fence(self.begin(tagged(seen, tag), lender(cell))); // [EB-1]
             // Acquire: pairs with the Release of the updater that put it there; the object is
             // whole. And with the heavy fence of an updater [EB-1].
             let again = cell.load(Acquire);
@@ -129,9 +130,9 @@ impl Borrow {
         Borrowed::Null
     }
 
-    /// Begins a use of the slot.
+    /// Begins a use of the slot; returns its number.
     #[inline(always)]
-    fn begin(&self, address: *mut (), lender: *mut ()) {
+    fn begin(&self, address: *mut (), lender: *mut ()) -> u64 {
         // Relaxed: written by this thread, or seen by it in `is_free`.
         let last = self.state.load(Relaxed);
         let uses = PHASES + 1; //~ borrow-same-use
@@ -142,7 +143,9 @@ impl Borrow {
         self.lender.store(lender, order);
         self.address.store(address, order);
         // And the two above come first [EB-C].
-        self.state.store((last & !PHASES).wrapping_add(uses) | BORROWED, order);
+        let state = (last & !PHASES).wrapping_add(uses) | BORROWED;
+        self.state.store(state, order);
+        state / (PHASES + 1)
     }
 
     /// Ends the use of the slot, by the thread that has the borrow. False if it was paid: then the
@@ -168,7 +171,7 @@ impl Borrow {
     }
 
     /// Pays the borrow if it is one of this reference: then the one that `add` has added is the
-    /// borrower's. By an updater that has the reference, after its heavy fence; false if there is
+    /// borrower's. By an updater that has the reference, after its fence; false if there is
     /// nothing to be paid, and what was added is the caller's still.
     fn pay(&self, address: *mut (), lender: *mut (), add: &mut impl FnMut()) -> bool {
         // Acquire: pairs with the Release in `begin` and in `give_back` [EB-2] [EB-C].
@@ -195,10 +198,21 @@ impl Borrow {
 }
 
 impl Blocks<Borrow> {
+    fn every_slot(&self) -> impl Iterator<Item = &Borrow> {
+        self.all().flat_map(|block| block.slots().chain([&block.transient]))
+    }
+
+    /// How often slots were used.
+    pub(crate) fn uses(&self) -> u64 {
+        // Relaxed: a count.
+        let uses = self.every_slot().map(|slot| slot.state.load(Relaxed) / (PHASES + 1));
+        uses.fold(0, u64::wrapping_add)
+    }
+
     /// Pays all borrows of `old`, a reference of the caller's that it has taken out of `cell`.
     /// `add` adds a count before each attempt to pay; gives whether the last one is left over.
     ///
-    /// After a heavy fence that came after `old` was taken out; or, if no thread can have the cell
+    /// After the updater's fence, which came after `old` was taken out; or, if no thread can have the cell
     /// any more, after all loads of it.
     pub(crate) fn pay_all<T>(
         &self,
@@ -210,7 +224,7 @@ impl Blocks<Borrow> {
         old.expose_provenance(); // for a borrower that is paid
         let (address, lender) = (tagged(old, tag), lender(cell));
         let mut left_over = false;
-        for slot in self.all().flat_map(|block| block.slots().chain([&block.transient])) {
+        for slot in self.every_slot() {
             let mut add = || {
                 if !left_over {
                     add();

@@ -37,6 +37,7 @@
 //!
 //! May import: [`os`](crate::os).
 
+pub(crate) mod bias;
 pub(crate) mod borrower;
 pub(crate) mod borrows;
 pub(crate) mod slots;

@@ -3,6 +3,7 @@
 use std::ptr;
 
 use super::*;
+use crate::hazptr::bias::{BIASED, Bias, CHANGING, FAIR};
 use crate::hazptr::borrows::{Borrow, Borrowed};
 use crate::hazptr::slots::{Block, Blocks, Place, Wants};
 use crate::os::sync::AtomicPtr;
@@ -17,6 +18,7 @@ struct Object {
 /// Two cells, and two addresses of objects.
 struct Places {
     blocks: Blocks<Borrow>,
+    bias: Bias,
     cells: [AtomicPtr<()>; 2],
     objects: [Object; 2],
 }
@@ -38,9 +40,12 @@ fn object(address: *mut ()) -> usize {
 
 impl Places {
     /// The first object is in the first cell; there is nothing in the other one.
-    fn new() -> Arc<Self> {
+    fn new(phase: u64) -> Arc<Self> {
+        let bias = Bias::new();
+        bias.go_to(phase);
         Arc::new(Self {
             blocks: Blocks::new(),
+            bias,
             cells: [address(0), ptr::null_mut()].map(AtomicPtr::new),
             objects: [(); 2]
                 .map(|()| Object { count: AtomicUsize::new(1), value: UnsafeCell::new(0) }),
@@ -68,7 +73,11 @@ impl Places {
     /// Borrows what is in the first cell in the block's first slot, and reads it.
     fn borrow<'b>(&self, block: &'b Block<Borrow>) -> Borrowed<'b, ()> {
         assert!(block.first().is_free());
-        let borrowed = block.first().borrow(&self.cells[0], 0, || fence::light(&block.fence));
+        let fence = |uses| {
+            fence::light(&block.fence);
+            self.bias.reader(uses);
+        };
+        let borrowed = block.first().borrow(&self.cells[0], 0, fence);
         match borrowed {
             Borrowed::Null => {}
             Borrowed::Confirmed(at, _) | Borrowed::Paid(at) => self.read(at),
@@ -91,7 +100,11 @@ impl Places {
     /// is freed by now.
     fn replace(&self, cell: usize, new: *mut ()) -> bool {
         let old = self.cells[cell].swap(new, AcqRel);
-        fence::heavy(self.blocks.all().map(|block| &block.fence));
+        let heavy = || fence::heavy(self.blocks.all().map(|block| &block.fence));
+        self.bias.updater(heavy, || 0);
+        if old.is_null() {
+            return false;
+        }
         let add = || {
             self.objects[object(old)].count.fetch_add(1, Relaxed);
         };
@@ -111,24 +124,66 @@ fn block<'b>(number: usize) -> &'b Block<Borrow> {
     unsafe { &*ptr::with_exposed_provenance(number) }
 }
 
-/// A reader that borrows twice, beside an updater that replaces what it borrows: no reference is
-/// given up twice, and none too few.
-#[test]
-fn what_is_borrowed_is_paid_or_given_back() {
-    bounded(3, || {
-        let places = Places::new();
+/// Runs the model with a reader that borrows `times` from the first cell and gives back, while
+/// `others` use the cells: they leave one reference to the second object, or none.
+fn with_reader(phase: u64, times: usize, others: impl Fn(&Arc<Places>) + Send + Sync + 'static) {
+    bounded(3, move || {
+        let places = Places::new(phase);
         let reader = Arc::clone(&places);
         let number = places.block();
         let reader = thread::spawn(move || {
-            for _ in 0..2 {
+            for _ in 0..times {
                 let borrowed = reader.borrow(block(number));
                 reader.give_back(&borrowed);
             }
         });
-        places.replace(0, address(1));
+        others(&places);
         reader.join().unwrap();
         assert_eq!(places.objects[0].count.load(Relaxed), 0);
-        assert_eq!(places.objects[1].count.load(Relaxed), 1);
+        let holds = !places.cells[0].load(Relaxed).is_null();
+        assert_eq!(places.objects[1].count.load(Relaxed), usize::from(holds));
+    });
+}
+
+/// A reader that borrows twice, beside an updater that replaces what it borrows: no reference is
+/// given up twice, and none too few.
+#[test]
+fn what_is_borrowed_is_paid_or_given_back() {
+    with_reader(BIASED, 2, |places| {
+        places.replace(0, address(1));
+    });
+}
+
+/// The same where both execute full fences.
+#[test]
+fn a_fair_phase_needs_no_heavy_fence() {
+    with_reader(FAIR, 2, |places| {
+        places.replace(0, address(1));
+    });
+}
+
+/// A third thread lets readers execute light fences again, while an updater executes none.
+#[test]
+fn a_fair_phase_becomes_a_biased_one() {
+    with_reader(FAIR, 1, |places| {
+        let other = Arc::clone(places);
+        let other = thread::spawn(move || other.bias.go_to(BIASED));
+        places.replace(0, address(1));
+        other.join().unwrap();
+    });
+}
+
+/// One updater makes the phase fair, and another one relies on that.
+#[test]
+fn a_biased_phase_becomes_a_fair_one() {
+    with_reader(BIASED, 1, |places| {
+        let other = Arc::clone(places);
+        let other = thread::spawn(move || {
+            other.bias.go_to(CHANGING);
+            other.replace(1, ptr::null_mut());
+        });
+        places.replace(0, address(1));
+        other.join().unwrap();
     });
 }
 
@@ -136,7 +191,7 @@ fn what_is_borrowed_is_paid_or_given_back() {
 #[test]
 fn a_slot_is_handed_on_with_what_was_read() {
     bounded(3, || {
-        let places = Places::new();
+        let places = Places::new(BIASED);
         let number = places.block();
         let Borrowed::Confirmed(at, _) = places.borrow(block(number)) else {
             panic!("no other thread is there")
@@ -165,7 +220,7 @@ fn a_slot_is_handed_on_with_what_was_read() {
 #[test]
 fn an_address_that_is_used_again_is_another_cells() {
     bounded(3, || {
-        let places = Places::new();
+        let places = Places::new(BIASED);
         let reader = Arc::clone(&places);
         let number = places.block();
         let reader = thread::spawn(move || {
