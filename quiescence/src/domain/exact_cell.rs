@@ -42,9 +42,9 @@ use crate::os::user_code::{self, Site};
 /// borrows the replaced pointer.
 ///
 /// If the process makes more than some 256 loads for each update of such cells, the fence is a
-/// `membarrier(2)`, and loads execute none; else each load and each update executes a full fence.
-/// The process changes between the two by itself. With
-/// [`Fences::Portable`](crate::tuning::Fences), loads always execute a full fence.
+/// `membarrier(2)` (and nine loads more for each thread), and loads execute none; else each load
+/// and each update executes a full fence. The process changes between the two by itself. With
+/// [`Fences::Portable`](crate::tuning::Fences), all of them always execute a full fence.
 ///
 /// # Signal handlers and `fork`
 /// A signal handler may not load. In a child process, guards of threads that no longer exist keep
@@ -232,8 +232,8 @@ impl<P: Counted> ExactCell<P> {
     /// A reference that was the cell's, with all that was borrowed of it paid.
     ///
     /// # Safety
-    /// The caller has it, and does not use it. A heavy fence, or all loads of the cell, came
-    /// before.
+    /// The caller has it, and does not use it. The updater's fence, or all loads of the cell,
+    /// came before.
     unsafe fn paid(&self, old: *mut P::Base) -> P {
         // Not dropped where a clone panics: it may be borrowed then.
         // SAFETY: by the contract.

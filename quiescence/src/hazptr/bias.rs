@@ -2,20 +2,22 @@
 //! or both sides, by a full fence each.
 //!
 //! A membarrier costs as much as some hundred full fences. So the phase is *biased* towards readers
-//! while there are many loads for each update, and *fair* while there are few. One word holds the
-//! phase and a number, which each change of the phase and each update in a fair phase increments.
+//! while there are many loads for each update, *fair* while there are few, and *changing* on the
+//! way from biased to fair. One word holds the phase and a number, which each change of the phase and
+//! each update in a fair phase increments.
 //!
 //! ```text
-//! reader:   write the borrow (Release); light fence; phase (Acquire)        [EB-3]
+//! reader:   write the borrow (Release); light fence; phase (Acquire)          [EB-3]
 //!           biased? nothing; else: full fence
 //!           load the cell again (Acquire)
 //! updater:  exchange the cell (AcqRel); phase (Acquire)
 //!           fair?  number + 1 (AcqRel), and the phase was still fair? full fence [EB-3]
-//!           else:  heavy fence
-//!                  the phase was changing before that? changing -> fair (AcqRel), if the number
-//!                    is still the same                                      [EB-3]
+//!           else:  biased, and too dear? biased -> changing (AcqRel)
+//!                  heavy fence
+//!                  it was changing before that? changing -> fair (AcqRel), if the number is
+//!                    still the same                                           [EB-3]
 //!           look at the slots
-//! change:   biased -> changing, by an updater; fair -> biased, by a reader (AcqRel)
+//! a reader: fair or changing -> biased (AcqRel)                               [EB-3]
 //! ```
 //!
 //! **Invariant [EB-D]: an updater that executes no heavy fence sees each borrow, unless its reader
@@ -24,15 +26,18 @@
 //! biased.
 //!
 //! - Before: a heavy fence came between biased and fair, after the word said *changing*. The
-//!   reader's light fence came before that heavy fence, since it would have found *changing* after
-//!   it. So the thread that made the phase fair sees the borrow, and through the word this updater
-//!   does.
+//!   reader's light fence came before that heavy fence, or it would have found *changing* or what
+//!   came later. So the thread that made the phase fair sees the borrow, and through the word this
+//!   updater does.
 //! - After: all stores to the word are read-modify-writes. So the reader, which acquires the later
 //!   change, acquires what the updater released by its increment, and sees the exchange.
 //!
 //! The phase is fair at first, and stays so where readers must fence ([`Fences::Portable`]). An
-//! updater that ends or forks before it makes the phase fair leaves that to the next one, which may
-//! do it after a heavy fence of its own.
+//! updater that stops before it makes the phase fair leaves that to the next one, after a heavy
+//! fence of its own; and a child process to its updaters or readers.
+//!
+//! All cells of the process have one phase: a cell that is updated often makes loads of the others
+//! execute fences, and updates of cells in fair phases share the word.
 //!
 //! Source of the idea: Dice and Kogan, *BRAVO*, USENIX ATC 2019, whose locks are biased towards
 //! readers until a writer comes.
@@ -71,7 +76,7 @@ pub(crate) struct Bias {
 struct Estimates {
     /// The number, when a reader last considered the phase.
     number: Estimate,
-    /// All uses of slots, when an updater last considered the phase.
+    /// All uses of slots, when a thread last considered the phase.
     uses: Estimate,
     /// What the updates of the biased phase have cost, less what it saved, in loads.
     lost: Estimate,
@@ -85,55 +90,70 @@ impl Bias {
         }
     }
 
-    /// The reader's part, after its light fence. `uses` is how often its slot was used.
+    /// The reader's part, after its light fence. Its slot was used `uses` times, all slots `all()`.
     #[inline(always)]
-    pub(crate) fn reader(&self, uses: u64) {
+    pub(crate) fn reader(&self, uses: u64, all: impl FnOnce() -> u64) {
         // Acquire: pairs with `updater` and `change` [EB-3].
         let word = self.word.load(Acquire); //~ bias-stale
+
+        //~ bias-changing:
         if word & PHASES != BIASED {
-            self.fence(word, uses);
+            self.fence(word, uses, all);
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn fence(&self, word: u64, uses: u64) {
+    fn fence(&self, word: u64, uses: u64, all: impl FnOnce() -> u64) {
         fence::full(); //~ bias-no-fence
-        if uses.is_multiple_of(USES_PER_LOOK) && fence::chosen() == Fences::Membarrier {
-            let number = word / (PHASES + 1);
-            let updates = number.wrapping_sub(self.estimates.number.swap(number, Relaxed));
-            if word & PHASES == FAIR && updates < USES_PER_LOOK / LOADS_PER_UPDATE {
-                self.change(word, BIASED);
-            }
+        if uses.is_multiple_of(USES_PER_LOOK)
+            && fence::chosen() == Fences::Membarrier
+            && self.is_worth_it(word / (PHASES + 1), all())
+        {
+            self.change(word, BIASED);
         }
     }
 
-    /// The updater's part, after its exchange: `heavy` is a heavy fence, `uses` returns how often
-    /// all slots were used.
-    pub(crate) fn updater(&self, heavy: impl FnOnce(), uses: impl FnOnce() -> u64) {
+    /// Whether readers would have lost less by the updates since the last look. False if that was
+    /// not long ago.
+    fn is_worth_it(&self, number: u64, uses: u64) -> bool {
+        let loads = uses.saturating_sub(self.estimates.uses.load(Relaxed));
+        if loads < USES_PER_LOOK {
+            return false;
+        }
+        self.estimates.uses.fetch_max(uses, Relaxed);
+        let updates = number.saturating_sub(self.estimates.number.swap(number, Relaxed));
+        updates.saturating_mul(LOADS_PER_UPDATE) < loads
+    }
+
+    /// The updater's part, after its exchange: `heavy` is a heavy fence; all slots were used
+    /// `all()` times.
+    pub(crate) fn updater(&self, heavy: impl FnOnce(), all: impl FnOnce() -> u64) {
         // Acquire: `CHANGING` comes before the heavy fence [EB-3].
         let mut word = self.word.load(Acquire);
         if word & PHASES == FAIR {
             // AcqRel: pairs with `reader` and `change` [EB-3].
             word = self.word.fetch_add(PHASES + 1, AcqRel); //~ bias-no-increment
+
+            //~ bias-late:
             if word & PHASES == FAIR {
-                return fence::full_after_locked(); //~ bias-no-fence
+                return fence::full_after_locked(); //~ bias-no-own-fence
             }
+            word = word.wrapping_add(PHASES + 1);
         }
-        //~ bias-early {
+        if word & PHASES == BIASED && self.is_too_dear(all()) {
+            word = self.change(word, CHANGING);
+        }
+        //~ bias-early
         heavy();
         if word & PHASES == CHANGING {
             self.change(word, FAIR);
         }
-        //~ }
-        if word & PHASES == BIASED && self.is_too_dear(uses()) {
-            self.change(word, CHANGING);
-        }
     }
 
-    /// Counts an update of a biased phase, of which slots were used so often.
+    /// Counts an update of a biased phase.
     fn is_too_dear(&self, uses: u64) -> bool {
-        let loads = uses.wrapping_sub(self.estimates.uses.swap(uses, Relaxed));
+        let loads = uses.saturating_sub(self.estimates.uses.fetch_max(uses, Relaxed));
         let lost = self.estimates.lost.load(Relaxed) + LOADS_PER_UPDATE;
         let lost = lost.saturating_sub(loads);
         let is_too_dear = lost >= MOST_LOST;
@@ -141,17 +161,24 @@ impl Bias {
         is_too_dear
     }
 
-    /// Changes the phase, unless the word has changed since it was `word`.
-    fn change(&self, word: u64, phase: u64) {
+    /// Changes the phase, unless the word is not `word` any more. Returns what it was changed to,
+    /// or `word`.
+    fn change(&self, word: u64, phase: u64) -> u64 {
         let next = (word & !PHASES).wrapping_add(PHASES + 1) | phase;
         // AcqRel: pairs with `reader` and `updater` [EB-3]. Relaxed: another thread has changed it.
-        let _ = self.word.compare_exchange(word, next, AcqRel, Relaxed); //~ bias-any-number
+        let changed = self.word.compare_exchange(word, next, AcqRel, Relaxed); //~ bias-any-number
+        if changed.is_ok() { next } else { word }
     }
 
-    /// For models, which have no estimates.
+    /// For tests and models.
     #[cfg(any(test, loom))]
     pub(crate) fn go_to(&self, phase: u64) {
         self.change(self.word.load(Relaxed), phase);
+    }
+
+    #[cfg(test)]
+    pub(super) fn phase(&self) -> u64 {
+        self.word.load(Relaxed) & PHASES
     }
 }
 
@@ -159,47 +186,96 @@ impl Bias {
 mod tests {
     use super::*;
 
-    fn phase(bias: &Bias) -> u64 {
-        bias.word.load(Relaxed) & PHASES
+    /// Slots of which there are `slots`, used in turns: a load counts one use of one of them.
+    struct Process {
+        bias: Bias,
+        slots: Vec<u64>,
+        heavy: u64,
     }
 
-    /// So many updates beside a slot that was used so often before the first of them; returns how
-    /// many executed a heavy fence.
-    fn updates(bias: &Bias, updates: u64, mut uses: u64, uses_each: u64) -> u64 {
-        let mut heavy = 0;
-        for _ in 0..updates {
-            uses += uses_each;
-            bias.updater(|| heavy += 1, || uses);
+    impl Process {
+        fn new(slots: usize) -> Self {
+            Self { bias: Bias::new(), slots: vec![0; slots], heavy: 0 }
         }
-        heavy
+
+        fn load(&mut self, slot: usize) {
+            self.slots[slot] += 1;
+            self.bias.reader(self.slots[slot], || self.slots.iter().sum());
+        }
+
+        fn loads(&mut self, loads: u64) {
+            (0..loads).for_each(|load| self.load(load as usize % self.slots.len()));
+        }
+
+        fn update(&mut self) {
+            self.bias.updater(|| self.heavy += 1, || self.slots.iter().sum());
+        }
+
+        /// So many updates, each after so many loads: how many executed a heavy fence.
+        fn updates(&mut self, updates: u64, loads_each: u64) -> u64 {
+            let before = self.heavy;
+            for _ in 0..updates {
+                self.loads(loads_each);
+                self.update();
+            }
+            self.heavy - before
+        }
     }
 
     #[test]
     fn the_side_that_does_less_pays() {
-        let bias = Bias::new();
-        assert_eq!(updates(&bias, 1_000, 0, 0), 0, "an update before any load pays little");
-
-        // Readers that meet no updates: they look again after 1,024 uses at most.
-        for uses in 1..=2 * USES_PER_LOOK {
-            bias.reader(uses);
-        }
-        let is_biased = fence::chosen() == Fences::Membarrier;
-        assert_eq!(phase(&bias) == BIASED, is_biased);
-        if is_biased {
-            assert_eq!(updates(&bias, 1_000, 0, LOADS_PER_UPDATE), 1_000, "the loads are worth it");
-            let heavy = updates(&bias, 1_000, 1_000_000, LOADS_PER_UPDATE / 2);
-            assert!(heavy < 100, "{heavy} heavy fences with few loads");
-            assert_eq!(phase(&bias), FAIR);
-        }
-
-        // Updates are frequent: looks do not change the phase.
-        for uses in 1..=4 * USES_PER_LOOK {
-            bias.reader(uses);
-            if uses.is_multiple_of(LOADS_PER_UPDATE / 2) {
-                updates(&bias, 1, 0, 0);
+        for slots in [1, 2, 16] {
+            let mut process = Process::new(slots);
+            assert_eq!(process.updates(1_000, 0), 0, "before any load, heavy fences");
+            process.loads(slots as u64 * 4 * USES_PER_LOOK);
+            if fence::chosen() != Fences::Membarrier {
+                assert_eq!(process.bias.phase(), FAIR);
+                continue;
             }
+            assert_eq!(process.bias.phase(), BIASED, "{slots} slots, no updates");
+            assert_eq!(process.updates(1_000, LOADS_PER_UPDATE), 1_000, "{slots} slots");
+            let heavy = process.updates(1_000, LOADS_PER_UPDATE / 2);
+            assert!(heavy < 100, "{slots} slots: {heavy} heavy fences with few loads");
+            assert_eq!(process.bias.phase(), FAIR);
         }
-        assert_eq!(phase(&bias), FAIR);
+    }
+
+    /// `ExactCell::rcu` has two guards, whose slots are used equally often: the second one's look
+    /// comes right after the first one's, and finds no updates since.
+    #[test]
+    fn a_look_right_after_another_one_changes_nothing() {
+        let mut process = Process::new(2);
+        assert_eq!(process.updates(10_000, 2), 0);
+    }
+
+    /// The updater that finds the phase too dear makes it fair itself: there may be no other.
+    #[test]
+    fn the_last_update_leaves_no_phase_that_is_dear_for_both_sides() {
+        for updates in 1..40 {
+            let mut process = Process::new(1);
+            process.bias.go_to(BIASED);
+            process.updates(updates, 0);
+            assert_ne!(process.bias.phase(), CHANGING, "after {updates} updates");
+        }
+        // An updater of another process has left it, in the midst of a fork.
+        let mut process = Process::new(1);
+        process.bias.go_to(CHANGING);
+        process.loads(4 * USES_PER_LOOK);
+        assert!(process.bias.phase() == BIASED || fence::chosen() == Fences::Portable);
+    }
+
+    /// Two updaters count the loads at once: the lesser count comes later.
+    #[test]
+    fn counts_that_arrive_out_of_order_are_no_loads() {
+        let bias = Bias::new();
+        bias.go_to(BIASED);
+        let most = MOST_LOST / LOADS_PER_UPDATE;
+        for update in 0..most {
+            let uses = 1_000 - update % 2 * 10;
+            bias.updater(|| (), || uses);
+        }
+        (0..4).for_each(|_| bias.updater(|| (), || 1_000));
+        assert_eq!(bias.phase(), FAIR);
     }
 
     /// Between the heavy fence of an updater and what it makes of it, the phase was biased again:
@@ -207,12 +283,11 @@ mod tests {
     #[test]
     fn a_late_updater_does_not_end_another_change() {
         let bias = Bias::new();
-        bias.go_to(BIASED);
         bias.go_to(CHANGING);
         let meanwhile = || [FAIR, BIASED, CHANGING].into_iter().for_each(|phase| bias.go_to(phase));
         bias.updater(meanwhile, || 0);
-        assert_eq!(phase(&bias), CHANGING);
+        assert_eq!(bias.phase(), CHANGING);
         bias.updater(|| (), || 0);
-        assert_eq!(phase(&bias), FAIR);
+        assert_eq!(bias.phase(), FAIR);
     }
 }

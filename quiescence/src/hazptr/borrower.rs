@@ -13,6 +13,7 @@ use crate::os::sync::{AtomicPtr, const_unless_loom};
 
 const_unless_loom! {
     static BLOCKS: Blocks<Borrow> = Blocks::new();
+    /// No model uses it.
     static BIAS: Bias = Bias::new();
 }
 
@@ -67,7 +68,7 @@ pub(crate) fn borrow_transiently<T, R>(
 #[inline(always)]
 fn reader_fence(uses: u64) {
     compiler_fence(SeqCst);
-    BIAS.reader(uses);
+    BIAS.reader(uses, || BLOCKS.uses());
 }
 
 /// The fence of an updater that has taken a reference out of a cell just now.
@@ -78,4 +79,50 @@ pub(crate) fn updater_fence() {
 /// Pays all borrows of `old`. As [`Blocks::pay_all`].
 pub(crate) fn pay_all<T>(cell: &AtomicPtr<T>, old: *mut T, tag: usize, add: impl FnMut()) -> bool {
     BLOCKS.pay_all(cell, old, tag, add)
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicBool;
+    use std::sync::atomic::Ordering::Relaxed;
+    use std::thread;
+
+    use super::*;
+    use crate::cell::ExactCell;
+    use crate::hazptr::bias::{BIASED, FAIR};
+    use crate::os::fence::Fences;
+
+    /// Bursts of loads and of stores, so that the phases change beside loads and stores of others.
+    #[test]
+    fn counts_are_exact_while_phases_change() {
+        let cell = ExactCell::new(Arc::new(0_u64));
+        let stop = AtomicBool::new(false);
+        let (mut biased, mut fair) = (0, 0);
+        thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    while !stop.load(Relaxed) {
+                        let seen = cell.load();
+                        let again = cell.load_full();
+                        assert!(**seen <= *again, "an older value after {seen:?}");
+                    }
+                });
+            }
+            for round in 0..200_u64 {
+                for _ in 0..4_096 {
+                    assert_eq!(**cell.load(), round * 64);
+                }
+                biased += u64::from(BIAS.phase() == BIASED);
+                for store in 1..=64 {
+                    drop(cell.swap(Arc::new(round * 64 + store)));
+                }
+                fair += u64::from(BIAS.phase() == FAIR);
+            }
+            stop.store(true, Relaxed);
+        });
+        assert_eq!(Arc::try_unwrap(cell.into_inner()), Ok(200 * 64));
+        assert!(fair > 0, "64 stores in a row, and never fair");
+        assert!(biased > 0 || fence::chosen() == Fences::Portable);
+    }
 }

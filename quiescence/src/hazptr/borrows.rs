@@ -111,7 +111,7 @@ impl Borrow {
         while !seen.is_null() {
             fence(self.begin(tagged(seen, tag), lender(cell))); // [EB-1]
             // Acquire: pairs with the Release of the updater that put it there; the object is
-            // whole. And with the heavy fence of an updater [EB-1].
+            // whole. And with the fence of an updater [EB-1].
             let again = cell.load(Acquire);
             //~ borrow-no-recheck:
             if again == seen {
@@ -212,8 +212,8 @@ impl Blocks<Borrow> {
     /// Pays all borrows of `old`, a reference of the caller's that it has taken out of `cell`.
     /// `add` adds a count before each attempt to pay; gives whether the last one is left over.
     ///
-    /// After the updater's fence, which came after `old` was taken out; or, if no thread can have the cell
-    /// any more, after all loads of it.
+    /// After the updater's fence, which came after `old` was taken out; or, if no thread can have
+    /// the cell any more, after all loads of it.
     pub(crate) fn pay_all<T>(
         &self,
         cell: &AtomicPtr<T>,

@@ -75,7 +75,7 @@ impl Places {
         assert!(block.first().is_free());
         let fence = |uses| {
             fence::light(&block.fence);
-            self.bias.reader(uses);
+            self.bias.reader(uses, || 0);
         };
         let borrowed = block.first().borrow(&self.cells[0], 0, fence);
         match borrowed {
