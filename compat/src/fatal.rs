@@ -86,7 +86,7 @@ pub(crate) fn variable(
     let is_first = kept.swap(meant.unwrap_or(usual), Relaxed) == UNREAD;
     if is_first && meant.is_none() && !said.is_empty() {
         let name = name.to_str().unwrap_or_default();
-        say(format_args!("quiescence: {name}={said} is ignored: it is not {wanted}\n"));
+        say(format_args!("quiescence: {name}={said} is not {wanted}: it is ignored\n"));
     }
     meant.unwrap_or(usual)
 }

@@ -31,7 +31,7 @@ pub(crate) fn complain(name: &CStr, found: &[u8], wanted: fmt::Arguments<'_>) {
     let (name, found) = (name.to_bytes().escape_ascii(), found.escape_ascii());
     let mut rest = &mut line[..255];
     // Fails only if the line is full.
-    let _ = write!(rest, "quiescence: {name}={found} is ignored: it is not {wanted}");
+    let _ = write!(rest, "quiescence: {name}={found} is not {wanted}: it is ignored");
     let length = 255 - rest.len();
     line[length] = b'\n';
     imp::say(&line[..=length]);
