@@ -1,24 +1,24 @@
 //! The stack of another thread of this process, taken by a signal.
 //!
-//! The caller names the thread in a request and sends it a real-time signal. The handler, in that
-//! thread, finds its request, writes the instruction pointers of its frames down, and says so. A
-//! signal that comes late finds no request, or one of another thread, and does nothing. One thread
-//! asks at a time: the reporter of stalls.
+//! The caller names the thread in a request, and sends it a real-time signal. The handler, on that
+//! thread, finds the request, writes the instruction pointers of its frames into it, and marks it
+//! as done. A late signal finds no request, or one for another thread, and does nothing. Only one
+//! thread makes requests: the reporter of stalls.
 //!
-//! Which signal that is, and whether it may be sent, is in `stack/signal.rs`. A system call that it
-//! interrupts is restarted (`SA_RESTART`), but for those that Linux never restarts (`poll`,
+//! `stack/signal.rs` says which signal that is, and whether it may be sent. System calls that it
+//! interrupts are restarted (`SA_RESTART`), except those that Linux never restarts (`poll`,
 //! `epoll_wait`, `nanosleep` and others of `signal(7)`), which fail with `EINTR` as after any
 //! signal. So the reporter does not ask liburcu readers that sleep.
 //!
-//! **Invariant: the signal takes no room on a stack of the program's.** A thread may be at the end
-//! of its stack, or on a small one (a coroutine's), and the system tells the stack pointer of a
-//! thread only while that sleeps. So the handler runs on the thread's *alternate* stack
-//! (`stack/alternate.rs`); and a thread that had none of sufficient size when it registered is not
-//! asked.
+//! **Invariant: the signal needs no room on the program's stacks.** A thread may be at the end of
+//! its stack, or on a small one (a coroutine's), and the system tells the stack pointer of a thread
+//! only while the thread sleeps. So the handler runs on the thread's *alternate* stack
+//! (`stack/alternate.rs`), and a thread that had no alternate stack of sufficient size when it
+//! registered is not asked.
 //!
-//! **What the handler may do.** It neither allocates nor takes a lock: frames are found by
-//! `_Unwind_Backtrace`, which asks glibc's `_dl_find_object` (2.35 or later, looked for at run
-//! time) for the tables of each. It keeps `errno`.
+//! **What the handler may do.** It neither allocates nor takes a lock: `_Unwind_Backtrace` finds
+//! the frames, and gets their tables from glibc's `_dl_find_object` (2.35 or later, looked up at
+//! run time). It preserves `errno`.
 
 use std::fmt;
 
@@ -63,19 +63,19 @@ impl fmt::Display for StackMissing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotCompiledIn => f.write_str("the feature `stacks` is not compiled in"),
-            Self::Unsupported => f.write_str("stacks are taken on Linux with glibc 2.35 only"),
+            Self::Unsupported => f.write_str("stacks need Linux with glibc 2.35 or later"),
             Self::TurnedOff => f.write_str("QUIESCENCE_STALL_SIGNAL turns stacks off"),
             Self::NoSignalFree => f.write_str("the program uses every real-time signal itself"),
             Self::SignalBlocked(signal) => write!(f, "the thread blocks signal {signal}"),
             Self::SignalTaken(signal) => write!(f, "the program has taken signal {signal}"),
             Self::NoAlternateStack => {
-                f.write_str("the thread has no alternate signal stack to take one on")
+                f.write_str("the thread has no sufficient alternate signal stack")
             }
-            Self::NoAnswer => f.write_str("the thread does not answer: stopped, or starved"),
+            Self::NoAnswer => f.write_str("no answer: the thread is stopped, or gets no CPU"),
             Self::ThreadEnded => f.write_str("the thread has ended, or is ending"),
             Self::SectionEnded => f.write_str("the section has ended meanwhile"),
-            Self::EnoughTaken => f.write_str("those of other holdouts are enough"),
-            Self::Asleep => f.write_str("a signal could end what it sleeps in"),
+            Self::EnoughTaken => f.write_str("enough stacks of other holdouts were taken"),
+            Self::Asleep => f.write_str("a signal could end the system call that it sleeps in"),
         }
     }
 }

@@ -1,30 +1,29 @@
 //! The three engines of Linux 2.5: Table 3 and the latencies of `usenix2003`.
 //!
-//! The machine is that of the table of 2005 ([`Costs::p3_xeon_700mhz`]), 100 ticks a second, not
-//! preemptible. Two things of that kernel matter besides the engines. A softirq that raises itself
-//! goes to ksoftirqd at once, and ksoftirqd is as nice as can be: so rcu_poll polls where CPUs are
-//! idle, and hardly where they are busy. And the idle loop of rcu_sched passes through the
-//! scheduler again and again while callbacks are pending. Both spend time that no other task
-//! wanted, which is why CPU time rises in Table 3 by more than the time per iteration.
+//! The machine is that of the table of 2005 ([`Costs::p3_xeon_700mhz`]), with 100 ticks a second,
+//! and not preemptible. Besides the engines, two properties of that kernel matter. A softirq that
+//! raises itself goes to ksoftirqd at once, which has the highest nice value; so rcu_poll polls on
+//! idle CPUs, and hardly on busy ones. And rcu_sched's idle loop calls the scheduler again and
+//! again while callbacks are pending. Both use time that no other task wanted. So in Table 3 the
+//! CPU time rises by more than the time per iteration.
 //!
-//! Chosen for Table 3, each on one figure: the work of a round (rcu-ltimer's time), how evenly it
-//! is shared (rcu-ltimer's CPU), how often tasks wait for each other in a round (rcu-poll's CPU),
-//! and how often the idle loop looks (rcu-sched's CPU). Estimated, and not fitted:
-//! [`CALL_EVERY_US`], [`SECTION_US`] and `ESTIMATES`. Left for the model to say are the times per
-//! iteration of rcu-poll and rcu-sched. **What misses** is why rcu-sched takes CPU time: the paper
-//! names the line of its count, and here it is the idle loop. The paper's own table supports that:
-//! iterations take no longer than under rcu-ltimer, but a line that is felt is felt by busy CPUs as
-//! well.
+//! Fitted for Table 3, on one figure each: the work of a round (rcu-ltimer's time), its spread over
+//! the CPUs (rcu-ltimer's CPU), how often tasks wait for each other in a round (rcu-poll's CPU),
+//! and how often the idle loop checks (rcu-sched's CPU). Estimated, not fitted: [`CALL_EVERY_US`],
+//! [`SECTION_US`] and `ESTIMATES`. The times per iteration of rcu-poll and rcu-sched are predicted.
+//! **What misses** is the reason why rcu-sched takes CPU time: the paper blames the cache line of
+//! its count, and here it is the idle loop. The paper's own table supports that: iterations take no
+//! longer than under rcu-ltimer, but a line that costs time costs busy CPUs time as well.
 //!
-//! **What misses**, too, is that lists for each CPU are better than one. They are faster with the
-//! ksoftirqd of today, but not by the one list's line: without it one list takes as long.
+//! **What also misses** is that per-CPU lists are better than one. They are faster with today's
+//! ksoftirqd, but not because of the one list's line: without that one list takes as long.
 //!
-//! Chosen for the latencies: how often a CPU switches whose task never blocks, on rcu_sched's
-//! minute. The others are of dbench, which does block: how long its bursts are decides their order,
-//! and is our estimate ([`BURST_US`]).
+//! Fitted for the latencies, on rcu_sched's minute: how often a CPU whose task never blocks
+//! switches. The other latencies are of dbench, which does block. The length of its bursts decides
+//! their order, and is our estimate ([`BURST_US`]).
 //!
-//! **What misses** is how long rcu_ltimer's grace periods are. Callbacks wait for the rest of one
-//! and for two more, which is over 100 ms; but what is said to be over 100 ms are grace periods.
+//! **What misses** is the length of rcu_ltimer's grace periods. Callbacks wait for the rest of one
+//! and for two more, which is over 100 ms; but the paper says that of grace periods.
 
 use grace::steps::Without;
 
@@ -79,17 +78,17 @@ pub const DBENCH_KERNEL_PERCENT: u64 = 70;
 
 const TABLE_3: &str = "usenix2003.table3";
 const LATENCY: &str = "usenix2003.latency";
-const LISTS: &str = "lists for each CPU, not one";
+const LISTS: &str = "per-CPU lists, not one list";
 const RING: &str = "wait-for-successor";
 const NEVER_BLOCKING: &str = "rcu_sched, tasks that never block";
 
 /// What was fitted, and on which figure.
 pub const FITTED: &[Fitted] = &[
     fitted(TABLE_3, "22.06 ms of work in a round", "rcu-ltimer ms_per_iteration"),
-    fitted(TABLE_3, "70 % of it for the tasks that are not the longest", "rcu-ltimer cpu_percent"),
-    fitted(TABLE_3, "40 barriers in a round", "rcu-poll-per-cpu cpu_percent"),
-    fitted(TABLE_3, "4.6 us between two looks of the idle loop", "rcu-sched cpu_percent"),
-    fitted(LATENCY, "1.8 s from switch to switch of tasks that never block", NEVER_BLOCKING),
+    fitted(TABLE_3, "70 % of it for all tasks but the longest", "rcu-ltimer cpu_percent"),
+    fitted(TABLE_3, "40 barriers per round", "rcu-poll-per-cpu cpu_percent"),
+    fitted(TABLE_3, "4.6 us between two checks of the idle loop", "rcu-sched cpu_percent"),
+    fitted(LATENCY, "1.8 s between two switches of tasks that never block", NEVER_BLOCKING),
 ];
 
 /// Engines as published, and ours.
@@ -143,8 +142,8 @@ pub fn variations() -> Vec<Variation> {
     let estimates =
         Variation::of_each(ESTIMATES, |number| Model { changed: Some(number), ..MODEL }.rows());
     let others = [
-        of("a call each 100 us, not 200", Model { call_every_us: 100, ..MODEL }),
-        of("a call each 400 us", Model { call_every_us: 400, ..MODEL }),
+        of("a call every 100 us, not 200", Model { call_every_us: 100, ..MODEL }),
+        of("a call every 400 us", Model { call_every_us: 400, ..MODEL }),
         of("sections of 50 us, not 100", Model { section_us: 50, ..MODEL }),
         of("sections of 200 us", Model { section_us: 200, ..MODEL }),
         of("bursts of 25 ms, not 50", Model { burst_us: 25_000, ..MODEL }),
@@ -155,17 +154,17 @@ pub fn variations() -> Vec<Variation> {
         of("ksoftirqd has 5 % of a task's share, not 10", Model { ksoftirqd_percent: 5, ..MODEL }),
         of("ksoftirqd has a task's share", Model { ksoftirqd_percent: 100, ..MODEL }),
         of(
-            "one list or lists: softirqs run once, not ten times",
+            "one list or per-CPU lists: softirqs run once, not ten times",
             Model { lists: Some((1, 100)), ..MODEL },
         ),
-        of("one list or lists: ksoftirqd is nice", Model { lists: Some((10, 10)), ..MODEL }),
+        of("one list or per-CPU lists: a nice ksoftirqd", Model { lists: Some((10, 10)), ..MODEL }),
         of("without: forced switches", without("force")).missing("rcu-poll-per-cpu ms"),
-        of("without: the ring, of which each CPU waits for the next", without(RING))
-            .missing("ltimer before sched, dbench"),
+        of("without: the ring, in which each CPU waits for the next", without(RING))
+            .missing("rcu_ltimer below rcu_sched, dbench"),
         // The rows of these two miss with them as well.
-        of("without: one line for the one list", without(ONE_LIST)),
-        of("without: one line for the count of rcu_sched", without(ONE_COUNT)),
-        of("without: the idle loop's look at what is pending", Model { idle_look_ns: 0, ..MODEL })
+        of("without: the shared line of the one list", without(ONE_LIST)),
+        of("without: the shared line of rcu_sched's count", without(ONE_COUNT)),
+        of("without: the idle loop's checks for pending work", Model { idle_look_ns: 0, ..MODEL })
             .missing("rcu-sched cpu_percent"),
     ];
     let costs = Variation::of_costs(MODEL.costs, |costs| Model { costs, ..MODEL }.rows());
@@ -345,7 +344,7 @@ impl Model {
         let free = wait(&self.dbench("at once", seed));
         published.holds_for_nothing("rcu_poll, dbench", is_far_below(free));
         let found = [tick, token, wait(&short[1]), wait(&short[2])].map(|ms| format!("{ms:.1}"));
-        published.statement("ltimer before sched, dbench", &found, tick < token);
+        published.statement("rcu_ltimer below rcu_sched, dbench", &found, tick < token);
         let never = self.never_blocking("tick", seed);
         let lengths = [&long[1], &never].map(|run| [ms(run.grace_period_ns.mean), wait(run)]);
         let found: Vec<String> =

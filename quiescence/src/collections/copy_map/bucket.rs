@@ -1,7 +1,7 @@
-//! A bucket: a state, a word of tags, and slots with pairs. And all that is done under one state.
+//! A bucket: a state, a word of tags, and slots with pairs; and everything done under one state.
 //!
-//! Words of pairs are atomics, read and written with relaxed order. (Those of `sync/words` are the
-//! same for one value; here loom is to see them, and key and value share a word.)
+//! The words of pairs are atomics, read and written with relaxed order. (`sync/words` does the same
+//! for a single value. Here loom must see the words, and key and value may share one.)
 
 use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
@@ -53,7 +53,7 @@ pub(super) struct Seen<K, V> {
 impl<K: NoUninit, V: NoUninit> Bucket<K, V> {
     const WORDS: usize = {
         let bytes = size_of::<K>() + size_of::<V>();
-        assert!(bytes <= 8 * WORDS_MAX, "a CopyMap's key and value have 48 bytes together at most");
+        assert!(bytes <= 8 * WORDS_MAX, "a CopyMap's key and value must fit in 48 bytes together");
         if bytes == 0 { 1 } else { bytes.div_ceil(8) }
     };
 

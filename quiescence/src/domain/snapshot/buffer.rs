@@ -1,5 +1,4 @@
-//! The memory of a [`Snapshot`](super::Snapshot)'s value: whole words, as many as a sequence
-//! copies.
+//! The memory of a [`Snapshot`](super::Snapshot)'s value: as many whole words as a sequence copies.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::mem::MaybeUninit;
@@ -41,7 +40,7 @@ impl<T> Buffer<T> {
         let align = if align_of::<T>() > 8 { align_of::<T>() } else { 8 };
         match Layout::from_size_align(words::<T>() * 8, align) {
             Ok(layout) => layout,
-            Err(_) => panic!("no type that big has such an alignment"),
+            Err(_) => panic!("a Snapshot's size, aligned, exceeds the address space"),
         }
     };
 
