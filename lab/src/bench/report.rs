@@ -6,6 +6,7 @@ use ::bench::suites::rounds::{Case, Metric, Series, Unit};
 use ::bench::units;
 use comfy_table::{Cell, Color};
 
+use crate::distinct::no_figure;
 use crate::exit::Result;
 use crate::html::Markup;
 use crate::output::{self, Output};
@@ -43,10 +44,9 @@ pub(super) fn print(case: &Case, base: &str, output: &mut Output) -> Result<()> 
     for sentence in ties(case, base) {
         output.paragraph(sentence)?;
     }
-    let missing = |rival: &Series| Some(format!("{} ({})", rival.name, rival.missing.as_ref()?));
-    let missing: Vec<_> = case.rivals.iter().filter_map(missing).collect();
-    if !missing.is_empty() {
-        output.paragraph(format!("No figure: {}.", missing.join("; ")))?;
+    let missing = |rival: &Series| Some((rival.name, rival.missing.as_ref()?.to_string()));
+    if let Some(text) = no_figure(case.rivals.iter().filter_map(missing), "rivals") {
+        output.paragraph(text)?;
     }
     for note in &case.notes {
         output.note(format_args!("{}: {note}", case.title));

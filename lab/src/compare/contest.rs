@@ -10,6 +10,7 @@ use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 use serde::Serialize;
 
+use super::CompareArgs;
 use super::baseline::{Baseline, Saved};
 use super::decide::{ROUNDS_MIN, Rule, Verdict, next_look};
 use super::instructions::Counted;
@@ -86,6 +87,19 @@ impl Limits {
 }
 
 impl Contest {
+    /// Nothing is measured yet.
+    pub(super) fn new(new: Program, base: Base, args: &CompareArgs) -> Contest {
+        Contest {
+            new,
+            base,
+            matches: Vec::new(),
+            runs: Runs::default(),
+            threshold_percent: args.threshold,
+            seed: args.seed,
+            counted: None,
+        }
+    }
+
     /// Measures each load once on both sides: fills caches, and shows which figures both have. What
     /// decides is as for [`pairs`].
     pub(super) fn prepare(
@@ -285,6 +299,12 @@ fn whole<const N: usize>(
 }
 
 impl Pair {
+    /// One that decides, and has no round yet.
+    pub(super) fn new(key: Key) -> Pair {
+        let (base, new) = (Vec::new(), Vec::new());
+        Pair { key, decides: true, base, new, missing: None, judged: None }
+    }
+
     /// A figure that one side lacks this time is left out on both.
     fn add(&mut self, base: &Run, new: &Run) {
         match (base.cost_of(&self.key), new.cost_of(&self.key)) {
@@ -310,11 +330,7 @@ fn pairs(keys: Vec<Key>, metrics: &[String], all_rivals: bool) -> Vec<Pair> {
             if metrics.is_empty() { key.is_first } else { metrics.contains(&key.metric) };
         is_metric && (key.ours || !any_ours || all_rivals)
     };
-    let pair = |key: Key| {
-        let (base, new) = (Vec::new(), Vec::new());
-        Pair { decides: decides(&key), key, base, new, missing: None, judged: None }
-    };
-    keys.into_iter().map(pair).collect()
+    keys.into_iter().map(|key| Pair { decides: decides(&key), ..Pair::new(key) }).collect()
 }
 
 fn too_late(load: &Load) -> Failure {
@@ -393,8 +409,8 @@ mod tests {
         let new = Program { path: "rcu".into(), planted_percent: None };
         let base = Base::Program(new.clone());
         let matches = vec![Match { load: "bench read".parse().unwrap(), pairs }];
-        let runs = Runs::default();
-        Contest { new, base, matches, runs, threshold_percent: 2.0, seed: 1, counted: None }
+        let (runs, counted) = (Runs::default(), None);
+        Contest { new, base, matches, runs, threshold_percent: 2.0, seed: 1, counted }
     }
 
     #[test]
@@ -414,9 +430,8 @@ mod tests {
     fn the_exit_code_is_that_of_the_worst_figure_that_decides() {
         let pair = |verdict, decides| {
             let ratio = Ratio { median: 1.0, low: 1.0, high: 1.0 };
-            let key = key("a", true, "read", true);
             let judged = Some((ratio, verdict));
-            Pair { key, decides, base: vec![1.0], new: vec![1.0], missing: None, judged }
+            Pair { decides, judged, ..Pair::new(key("a", true, "read", true)) }
         };
         use Verdict::{Better, Same, TooNoisy, Worse};
         for (verdicts, exit) in [
