@@ -1,10 +1,9 @@
 //! `rcu bench`: single operations of the library beside those of its rivals, in one run.
 //!
 //! What is measured, of whom and in which rounds is the crate [`bench`](::bench)'s to say; here are
-//! the options, in [`report`] the tables, in [`document`] the JSON, in [`readme`] the tables of
-//! README, and in [`pictures`] what README and docs/MEASURED.md show.
+//! the options, in [`report`] tables and JSON, in [`readme`] the tables of README, and in
+//! [`pictures`] what README and docs/MEASURED.md show.
 
-mod document;
 mod pictures;
 mod readme;
 pub(crate) mod report;
@@ -359,8 +358,8 @@ pub(crate) fn run(args: &BenchArgs, output: &mut Output) -> Result<Exit> {
         }
         report::print_verdicts(&verdicts, output)?;
     }
-    let document = document::document(name, base, &options, &cases, &verdicts, interrupted);
-    output.json(document::SCHEMA, &document)?;
+    let document = report::document(name, base, &options, &cases, &verdicts, interrupted);
+    output.json(report::SCHEMA, &document)?;
     Ok(exit(interrupted, if is_gate { &verdicts } else { &[] }))
 }
 

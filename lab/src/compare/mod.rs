@@ -64,9 +64,6 @@ pub(crate) struct CompareArgs {
     /// Decide by these metrics [default: the first of each case]
     #[arg(long = "metric", value_name = "A,B", value_delimiter = ',')]
     metrics: Vec<String>,
-    /// Let rivals from outside the project decide, too
-    #[arg(long)]
-    all_rivals: bool,
     /// Give up after this many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 180, value_parser = within(1..=86_400))]
     time: u32,
@@ -133,7 +130,7 @@ pub(crate) fn run(args: &CompareArgs, output: &mut Output) -> Result<Exit> {
     }
     let mut contest = Contest::new(new, base, args);
     output.progress.begin(args.time());
-    contest.prepare(loads, (&args.metrics, args.all_rivals), (limits, output))?;
+    contest.prepare(loads, &args.metrics, (limits, output))?;
     contest.run(limits, output)?;
     output.progress.end();
     report::tell(&contest, output)
