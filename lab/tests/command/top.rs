@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering::AcqRel;
 use std::thread;
 
 use crate::common::schema::accepted_changes;
-use crate::common::{expect_code, parsed, rcu};
+use crate::common::{expect_code, fails, parsed, rcu};
 use quiescence::Domain;
 use quiescence::hazard::{HazardDomain, HazardPointer};
 use tempfile::TempDir;
@@ -185,8 +185,7 @@ fn a_process_that_does_not_serve_is_told_how_it_would() {
     fs::create_dir(&directory).unwrap();
     let path = directory.join(format!("{}.sock", program.pid()));
     drop(UnixListener::bind(&path).unwrap());
-    let (_, said) = expect_code(&top(runtime.path(), &[&program.pid()]), 4);
-    assert!(said.contains("QUIESCENCE_STATS=1"), "{said}");
+    fails(&top(runtime.path(), &[&program.pid()]), 4, "QUIESCENCE_STATS=1");
 }
 
 #[test]
@@ -217,8 +216,7 @@ fn who_answers_nonsense_is_not_believed() {
 fn processes_that_are_not_there_or_not_ours_are_named() {
     let runtime = runtime_directory();
     let beyond_all = "4194305";
-    let (_, said) = expect_code(&top(runtime.path(), &[beyond_all]), 2);
-    assert!(said.contains("there is no process 4194305"), "{said}");
+    fails(&top(runtime.path(), &[beyond_all]), 2, "there is no process 4194305");
     for nonsense in ["0", "-1", "init", "4294967296"] {
         expect_code(&top(runtime.path(), &[nonsense]), 2);
     }
@@ -229,7 +227,6 @@ fn processes_that_are_not_there_or_not_ours_are_named() {
     if let (Ok(of_first), Ok(ours)) = (of_first, ours)
         && of_first != ours
     {
-        let (_, said) = expect_code(&top(runtime.path(), &["1"]), 2);
-        assert!(said.contains("another user"), "{said}");
+        fails(&top(runtime.path(), &["1"]), 2, "another user");
     }
 }

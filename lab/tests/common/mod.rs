@@ -53,6 +53,18 @@ pub(crate) fn expect_code(output: &Output, code: i32) -> (String, String) {
     (stdout, stderr)
 }
 
+/// Fails unless the command ended with this code and says this on standard error.
+pub(crate) fn fails(output: &Output, code: i32, expected: &str) {
+    let (_, stderr) = expect_code(output, code);
+    assert!(stderr.contains(expected), "{expected}: {stderr}");
+}
+
+/// The same of standard output.
+pub(crate) fn prints(output: &Output, code: i32, expected: &str) {
+    let (stdout, _) = expect_code(output, code);
+    assert!(stdout.contains(expected), "{expected}: {stdout}");
+}
+
 /// Fails unless the command refuses these arguments in such words, before it prints anything.
 pub(crate) fn refused<S: AsRef<OsStr> + std::fmt::Debug>(args: &[S], expected: &str) {
     let (stdout, stderr) = expect_code(&run(args), 2);
