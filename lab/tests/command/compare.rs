@@ -340,21 +340,3 @@ fn planted_work_is_found() {
     let is_found = found == 1 && stdout.contains("Verdict: worse");
     assert!(is_found || found == 125, "{found}: {stdout}{stderr}");
 }
-
-#[test]
-fn bad_arguments_are_refused_before_anything_is_measured() {
-    let cases: &[(&[&str], &str)] = &[
-        (&[], "--with"),
-        (&["--save", "../x"], "letters, digits"),
-        (&["--save", "x", "read"], "a load begins with `bench` or `advise`"),
-        (&["--save", "x", "bench read --json f"], "--json is not for a load"),
-        (&["--save", "x", "bench speed"], "unrecognized subcommand"),
-        (&["--save", "x", "--with", "rcu"], "cannot be used with"),
-        (&["--with", "/nowhere/rcu"], "cannot run /nowhere/rcu"),
-        (&["--with", "x", "--threshold", "0"], "at least 0.1"),
-        (&["--with", "x", "--rounds", "9"], "9 is not in 15..=10000"),
-    ];
-    for (args, expected) in cases {
-        refused(&[&["compare"], *args].concat(), expected);
-    }
-}

@@ -35,27 +35,6 @@ fn a_negative_number_is_refused_with_the_limits() {
 }
 
 #[test]
-fn a_number_below_zero_is_too_small_and_not_something_else() {
-    let cases: &[&[&str]] = &[
-        &["--seed", "-1"],
-        &["bench", "read", "--seed", "-1"],
-        &["compare", "--with", "rcu", "--seed", "-1"],
-        &["diff", "a", "b", "--top", "-1"],
-        &["simulate", "--cpus", "-1"],
-        &["simulate", "--cpus", "2,-1"],
-        &["simulate", "--hz", "-1"],
-        &["simulate", "--seed", "-1"],
-        &["simulate", "--timeline", "-1"],
-        &["simulate", "--duration", "-1ms"],
-        &["simulate", "--set", "bytes=-1"],
-        &["simulate", "--suite", "--on-cpus", "-1"],
-    ];
-    for args in cases {
-        refused(args, "-1 is too small");
-    }
-}
-
-#[test]
 fn words_of_rust_do_not_reach_the_user() {
     let directory = tempfile::tempdir().unwrap();
     let path = file(directory.path(), "w.toml", "reads = \"most\"\n");

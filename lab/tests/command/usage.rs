@@ -5,72 +5,38 @@ use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
 use crate::common::{expect_code, fails, file, rcu, refused, run};
+use serde::Deserialize;
 use serde_json::Value;
 
+/// What is refused, of `refused.toml`.
+#[derive(Deserialize)]
+struct Refused {
+    /// By commands: more words, as a shell takes them, and what the answer says.
+    commands: BTreeMap<String, Vec<(String, String)>>,
+    /// The text of a workload file, and what the answer says of it.
+    workload_files: Vec<(String, String)>,
+}
+
+impl Refused {
+    fn read() -> Self {
+        toml::from_str(include_str!("../refused.toml")).expect("well-formed")
+    }
+}
+
 #[test]
-fn bad_flags_are_refused_with_the_limits() {
-    let cases: &[(&[&str], &str)] = &[
-        (&["--threads", "0"], "0 is out of range: at least 1, at most 1024"),
-        (&["--threads", "many"], "is not a whole number"),
-        (&["--threads", "4..2"], "it goes from fewer threads to more"),
-        (&["--threads", "0..2"], "0 is out of range: at least 1"),
-        (&["--threads", "2.."], "is not a whole number"),
-        (&["--threads", "99999999999999999999"], "too large"),
-        (&["--reads", "100.5"], "100.5 is out of range: at least 0, at most 100 (per cent)"),
-        (&["--churn", "101"], "101 is out of range: at least 0, at most 100 (per cent)"),
-        (&["--reads", "nan"], "out of range"),
-        (&["--reads", "two"], "is not a number"),
-        (&["--zipf", "inf"], "out of range"),
-        (&["--threads", "-1"], "at least 1"),
-        (&["--zipf", "0"], "0 is out of range: more than 0, at most 5"),
-        (&["--zipf", "-1"], "-1 is out of range: more than 0, at most 5"),
-        (&["--reads", "-1"], "-1 is out of range: at least 0, at most 100"),
-        (&["--html", "-"], "--html takes a file"),
-        (&["--zipf", "1", "--uniform"], "cannot be used with"),
-        (&["--value-bytes", "0"], "0 is out of range: at least 1"),
-        (&["--work", "-1"], "-1"),
-        (&["--run-ms", "0"], "0 is out of range: at least 1"),
-        (&["--rounds", "0"], "0 is out of range: at least 1"),
-        (&["--max-keys", "0"], "0 is out of range: at least 1"),
-        (&["--kind", "tree"], "possible values: table, config"),
-        (&["--minutes", "0"], "0 is not in 1..=1440"),
-        (&["--skip", "lunch"], "possible values: costs, sweep"),
-        (&["--seed", "-1"], "-1"),
-        (&["--workload"], "a value is required"),
-        (&["--unknown"], "unexpected argument"),
-        (&["fly"], "unrecognized subcommand"),
-        (&["costs", "--threads", "2"], "unexpected argument"),
-        (&["bench", "srcu", "--case", "speed"], "possible values: pair, boot, blocked, domains"),
-        (&["bench", "percpu", "--case", "pair"], "possible values: snapshot, counter, lock"),
-        (&["bench", "cells", "--case", "pair"], "possible values: load, full, protect, store"),
-        (&["bench", "percpu", "--rounds", "0"], "0 is not in 1..=10000"),
-        (&["bench", "srcu", "--case", "pair", "--only", "papaya"], "there are: quiescence"),
-        (&["bench", "cells", "--only", "arc-clone", "--base", "arc-swap"], "--base arc-swap"),
-    ];
-    for (args, expected) in cases {
-        refused(args, expected);
+fn what_is_wrong_is_refused_with_the_limits_or_the_known_names() {
+    for (command, rows) in Refused::read().commands {
+        for (words, expected) in rows {
+            let words = shlex::split(&format!("{command} {words}")).expect("words of a shell");
+            refused(&words[1..], &expected);
+        }
     }
 }
 
 #[test]
 fn a_bad_workload_file_is_refused_with_its_name_and_line() {
     let directory = tempfile::tempdir().unwrap();
-    let cases = [
-        ("reads = 99\nthreads = 0\n", "line 2: 0 is out of range: at least 1, at most 1024"),
-        ("# comment\n\nreads = \"most\"\n", "line 3: invalid type: string"),
-        ("reads = 50\n\nthreads = 0", "line 3: 0 is out of range"),
-        ("threads = 2\nreads = 101\n", "line 2: 101 is out of range"),
-        ("zipf = 0", "line 1: 0 is out of range"),
-        ("reads = ", "line 1:"),
-        ("reads = 1\nreads = 2", "line 2:"),
-        ("threads = 1.5", "line 1: invalid type: floating point"),
-        ("speed = 3\n", "line 1: unknown field `speed`"),
-        ("kind = \"heap\"\n", "line 1: unknown variant `heap`"),
-        ("work = 1.5\n", "line 1: invalid type: floating point"),
-        ("reads 5\n", "line 1:"),
-        ("[table]\nreads = 5\n", "line 1: unknown field `table`"),
-    ];
-    for (text, expected) in cases {
+    for (text, expected) in Refused::read().workload_files {
         let path = file(directory.path(), "bad.toml", text);
         refused(&["--workload".as_ref(), path.as_os_str()], &format!("bad.toml, {expected}"));
     }
@@ -209,7 +175,6 @@ fn the_demo_shows_a_limit_that_holds_and_names_the_reader_that_stalls() {
     assert!(count("versions replaced") > 400, "about as many as the limit holds: {stdout}");
     let is_above = |line: &&str| line.contains(" MiB wait") && !line.contains("  1 MiB wait");
     assert_eq!(stdout.lines().find(is_above), None, "{stdout}");
-    refused(&["demo", "--seconds", "2"], "2 is not in 3..=60");
 }
 
 #[test]
