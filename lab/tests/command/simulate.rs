@@ -1,7 +1,7 @@
 //! `rcu simulate` as a user runs it: what-if machines, the picture, refusals, and that it repeats.
 
 use crate::common::schema::hold;
-use crate::common::{expect_code, file, held, json, parsed, rcu, run};
+use crate::common::{expect_code, held, json, parsed, rcu, run};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use simulate::replay::lwn2014::FITTED;
@@ -171,28 +171,12 @@ fn boots_of_ones_own_can_be_tried() {
 
 #[test]
 fn costs_come_from_a_file_too() {
-    let directory = tempfile::tempdir().unwrap();
-    let figures = "instruction 0.2 l1_hit 1.0 atomic_increment 7.0 \
-                   atomic_increment_cache_transfer 47.5 cmpxchg_blind_cache_transfer 47.5 \
-                   cmpxchg_cache_transfer_and_invalidate 101.9 cpu_local_lock 15.4 \
-                   membarrier 500.0 membarrier_beside_reader 3000.0 interrupt 900.0 \
-                   system_call 100.0 pause 40.0 allocate 30.0 switch 1500.0 wake_up 1000.0 \
-                   wake_up_latency 4000.0 sleep_overrun 60000.0 thread_start 20000.0";
-    let words: Vec<&str> = figures.split_whitespace().collect();
-    let row = |pair: &[&str]| {
-        let ns: f64 = pair[1].parse().unwrap();
-        serde_json::json!({"id": pair[0], "ns": {"median": ns, "low": ns, "high": ns}})
-    };
-    let rows: Vec<Value> = words.chunks(2).map(row).collect();
-    let document = serde_json::json!({
-        "schema": "quiescence/costs", "version": 1, "costs": {"rows": rows}
-    });
-    let path = file(directory.path(), "costs.json", document.to_string());
-    let args = ["--engine", "poll", "--costs", path.to_str().unwrap(), "--json", "-"];
-    let document = parsed(&short(&args));
-    assert_eq!(document["runs"][0]["costs_ps"]["atomic_transfer"], 47_500);
-    assert_eq!(document["runs"][0]["costs_ps"]["read_transfer"], 54_400);
-    assert_eq!(document["runs"][0]["costs_ps"]["interrupt"], 900_000);
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/costs.json");
+    let document = parsed(&short(&["--engine", "poll", "--costs", path, "--json", "-"]));
+    let costs = &document["runs"][0]["costs_ps"];
+    assert_eq!(costs["atomic_transfer"], 50_000);
+    assert_eq!(costs["read_transfer"], 50_500);
+    assert_eq!(costs["interrupt"], 1_500_000);
 }
 
 #[test]
