@@ -172,9 +172,6 @@ mod tests {
     #[test]
     fn a_section_may_have_its_unit() {
         assert_eq!((section_ns("100"), section_ns("2.5ns")), (Ok(100.0), Ok(2.5)));
-        for wrong in ["0", "-1ns", "1e10", "100us", "ns", ""] {
-            assert!(section_ns(wrong).unwrap_err().contains("as 100 or 100ns"), "{wrong}");
-        }
     }
 
     #[test]

@@ -386,19 +386,4 @@ mod tests {
             assert_eq!(runs[0].sets, [(number.name.clone(), other)]);
         }
     }
-
-    #[test]
-    fn unknown_names_are_answered_with_the_known_ones() {
-        let message = resolve(&WhatIfArgs { engine: vec!["steam".to_owned()], ..args() });
-        let message = message.unwrap_err();
-        assert!(message.contains("steam") && message.contains("tick"), "{message}");
-        assert!(message.contains("srcu"), "{message}");
-        let message = resolve(&WhatIfArgs { workload: vec!["tea".to_owned()], ..args() });
-        assert!(message.unwrap_err().contains("dbench"));
-        let message = resolve(&WhatIfArgs { set: vec![set("milk=1")], ..args() }).unwrap_err();
-        assert!(message.contains("milk") && message.contains("busy_us"), "{message}");
-        for number in &NUMBERS.machine {
-            assert!(message.contains(&number.name), "{message}");
-        }
-    }
 }

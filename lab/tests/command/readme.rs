@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::common::{expect_code, fails, run};
+use crate::common::{expect_code, run};
 
 const QUICK: [&str; 7] =
     ["bench", "readme", "--quick", "--rounds", "1", "--only", "quiescence,quiescence-hashmap"];
@@ -53,13 +53,4 @@ fn readme_has_the_rows_and_the_columns_that_the_command_makes() {
         assert_eq!(own.matches(" ± ").count(), 4, "{own}");
     }
     assert!(readme.lines().count() < 150, "README is a page");
-}
-
-#[test]
-fn a_part_of_the_tables_is_never_written_down() {
-    let into = [&QUICK[..], &["--into", "README.md"]].concat();
-    let (_, stderr) = expect_code(&run(into), 2);
-    assert!(stderr.contains("--into") && stderr.contains("--only"), "{stderr}");
-    let base = [&QUICK[..], &["--base", "quiescence"]].concat();
-    fails(&run(base), 2, "no ratios");
 }
