@@ -125,8 +125,8 @@ pub(crate) fn print(costs: &Costs, output: &mut Output) -> Result<()> {
         "Median here, whiskers at the quartiles; hollow: published in {year}; logarithmic."
     );
     let axis = Axis::new("time of one operation", Scale::Logarithmic, units::nanoseconds);
-    let rows: Vec<Interval> = costs.rows.iter().filter_map(interval).collect();
-    output.picture(|| plot::intervals(&title, &axis, &rows));
+    let rows = costs.rows.iter().filter_map(interval).collect();
+    output.picture(|| plot::intervals(&title, axis, rows));
     for remark in remarks(costs) {
         output.paragraph(remark)?;
     }

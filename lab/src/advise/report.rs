@@ -339,7 +339,7 @@ fn throughput_bars(places: &[Place]) -> Markup {
     let axis = Axis::new(THROUGHPUT, Scale::Bars, units::figures);
     let mut sorted: Vec<&Place> = places.iter().collect();
     sorted.sort_by(|a, b| b.throughput.median.total_cmp(&a.throughput.median));
-    plot::intervals(title, &axis, &sorted.into_iter().map(bar).collect::<Vec<_>>())
+    plot::intervals(title, axis, sorted.into_iter().map(bar).collect())
 }
 
 /// How long the updates of each design take.
@@ -353,7 +353,7 @@ fn latencies(places: &[Place]) -> Markup {
     let title = "Latency of updates: 99 %, whiskers at the median and at 99.9 %, which stands at \
                  the right; logarithmic.";
     let axis = Axis::new("latency of an update", Scale::Logarithmic, units::nanoseconds);
-    plot::intervals(title, &axis, &places.iter().filter_map(row).collect::<Vec<_>>())
+    plot::intervals(title, axis, places.iter().filter_map(row).collect())
 }
 
 /// What each design is not for.

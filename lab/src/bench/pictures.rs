@@ -114,7 +114,8 @@ fn plot(picture: &Picture, all: &[Figure], rows: &[Interval], run: &str) -> Mark
     let axis = Axis::new(picture.axis, scale, label);
     let least = all.iter().map(|each| each.values).min().unwrap_or(0);
     let title = format!("{}. {run}; medians of at least {least} values", picture.title);
-    let intervals = plot::intervals(&format!("{title}, whiskers: quartiles"), &axis, rows);
+    let title_of_rows = format!("{title}, whiskers: quartiles");
+    let intervals = plot::intervals(&title_of_rows, axis.clone(), rows.to_vec());
     let Some(over) = picture.over else { return intervals };
     let settings: Vec<_> = picture.settings.iter().map(|[name, ..]| (*name).to_owned()).collect();
     let line = |[label, _]: &[&'static str; 2]| {
@@ -163,7 +164,7 @@ pub(super) fn put_into(folder: &Path, pictures: &[Drawn], output: &mut Output) -
                 continue;
             };
             let axis = Axis::new(of.axis, Scale::Bars, units::figures);
-            write(of, "svg", &svg(&plot::intervals(of.title, &axis, &rows)))?;
+            write(of, "svg", &svg(&plot::intervals(of.title, axis, rows)))?;
         } else if missing.is_empty() {
             write(of, "svg", &svg(picture))?;
             let versions = "versions of the others: as in Cargo.lock of this commit";

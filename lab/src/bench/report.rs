@@ -68,7 +68,7 @@ fn metric_plot(case: &Case, number: usize) -> Markup {
     let axis = format!("{}, {}", metric.name, unit_of(metric));
     let axis = Axis::new(axis, Scale::Bars, units::figures);
     let title = format!("{}: {}, medians; whiskers: the quartiles.", case.title, metric.name);
-    let mut part = plot::intervals(&title, &axis, &intervals(case, number));
+    let mut part = plot::intervals(&title, axis, intervals(case, number));
     // A terminal shows what is compared; the tables above have the rest.
     part.chart = part.chart.filter(|_| number < case.compared);
     part

@@ -113,7 +113,7 @@ fn changes(each: &Match, threshold_percent: f64) -> Markup {
     };
     let title = "Changes with their intervals; in green those that decide. Below the threshold \
                  (dashed, beside 0) a difference is none.";
-    plot::intervals(title, &axis, &each.pairs.iter().filter_map(row).collect::<Vec<_>>())
+    plot::intervals(title, axis, each.pairs.iter().filter_map(row).collect())
 }
 
 /// A ratio as a change in per cent.

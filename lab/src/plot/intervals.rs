@@ -152,10 +152,10 @@ impl Frame<'_> {
 }
 
 /// Draws the rows below what they are. The pointer over one shows its figures.
-pub(crate) fn intervals(title: &str, axis: &Axis, rows: &[Interval]) -> Markup {
+pub(crate) fn intervals(title: &str, axis: Axis, mut rows: Vec<Interval>) -> Markup {
     let mut part = Markup::default();
     // What could not be measured has no place.
-    let rows: Vec<&Interval> = rows.iter().filter(|row| row.value.is_finite()).collect();
+    rows.retain(|row| row.value.is_finite());
     let values =
         rows.iter().flat_map(|row| [row.value, row.low, row.high].into_iter().chain(row.published));
     let marks = axis.marks(values);
@@ -172,7 +172,7 @@ pub(crate) fn intervals(title: &str, axis: &Axis, rows: &[Interval]) -> Markup {
         false => (room(rows.iter().map(|row| &*row.name)), 16.0 + LETTER * text as f64),
     };
     let row = if above { BAR + 18.0 } else { BAR };
-    let frame = Frame { axis, marks, left, right: WIDTH - beside, row, above };
+    let frame = Frame { axis: &axis, marks, left, right: WIDTH - beside, row, above };
     let bottom = row * rows.len() as f64 + 4.0;
     svg(&mut part, title, [WIDTH, bottom + 38.0], |svg| {
         scale(svg, &frame, bottom);
@@ -181,8 +181,7 @@ pub(crate) fn intervals(title: &str, axis: &Axis, rows: &[Interval]) -> Markup {
         }
     });
     // One row alone says no more than its figure.
-    let rows: Vec<Interval> = rows.into_iter().cloned().collect();
-    let (title, axis, marks) = (title.to_owned(), axis.clone(), frame.marks);
+    let (title, marks) = (title.to_owned(), frame.marks);
     part.chart = (rows.len() > 1).then_some(Chart { title, axis, marks, rows });
     part
 }
@@ -278,7 +277,7 @@ mod tests {
         let mut axis = Axis::new("change, %", Scale::Linear, |value| format!("{value}"));
         axis.guides.push(2.0);
         let unknown = Interval { value: f64::NAN, ..row.clone() };
-        let svg = intervals("t", &axis, &[row, unknown]).into_string();
+        let svg = intervals("t", axis, vec![row, unknown]).into_string();
         assert!(svg.contains("<title>&lt;a&gt;: +1 % (-2 to inf; published: -1)</title>"), "{svg}");
         assert!(svg.contains("change, %") && svg.contains("class=\"guide\""), "{svg}");
         assert!(!svg.contains("NaN"), "{svg}");
@@ -296,13 +295,14 @@ mod tests {
     fn a_single_figure_has_no_whiskers_and_a_long_word_stays_inside() {
         let row = |high| Interval::of("a", true, [1.0, 1.0, high], "1 s".to_owned());
         let axis = Axis::new("s", Scale::Bars, |value| format!("{value}"));
-        let single = intervals(&format!("t; {}", "x".repeat(99)), &axis, &[row(1.0), row(1.0)]);
+        let title = format!("t; {}", "x".repeat(99));
+        let single = intervals(&title, axis.clone(), vec![row(1.0); 2]);
         let chart = single.chart.clone().unwrap();
         assert_eq!((chart.rows.len(), chart.axis.scale), (2, Scale::Bars));
         let svg = single.into_string();
         assert!(svg.contains("<title>a: 1 s</title>") && !svg.contains("whisker"), "{svg}");
         assert!(svg.contains(&format!(">{}…</text>", "x".repeat(LETTERS - 1))), "{svg}");
-        let one = intervals("t", &axis, &[row(2.0)]);
+        let one = intervals("t", axis, vec![row(2.0)]);
         assert!(one.chart.is_none(), "one row alone");
         let svg = one.into_string();
         assert!(svg.contains("(1 to 2)</title>") && svg.contains("whisker"), "{svg}");
@@ -312,7 +312,7 @@ mod tests {
     fn a_bar_begins_at_0_its_text_is_escaped_and_places_are_numbers() {
         let bar = |value| Interval::of("<b>&", false, [value; 3], String::new());
         let axis = Axis::new("ns", Scale::Bars, |value| format!("{value}"));
-        let svg = intervals("t", &axis, &[bar(1.0), bar(f64::NAN)]).into_string();
+        let svg = intervals("t", axis, vec![bar(1.0), bar(f64::NAN)]).into_string();
         assert!(svg.contains("&lt;b&gt;&amp;") && !svg.contains("<b>"), "{svg}");
         assert!(!svg.contains("NaN"), "what could not be measured has no place: {svg}");
         assert!(svg.contains("<rect class=\"other\"") && svg.contains(">0</text>"), "{svg}");
