@@ -193,21 +193,10 @@ fn one_workload_of_the_suite_runs_on_a_larger_machine() {
 }
 
 #[test]
-fn the_list_names_engines_workloads_and_numbers() {
+fn the_list_has_the_numbers_of_the_machine() {
     let (stdout, _) = expect_code(&run(["simulate", "--list"]), 0);
     // Lines are wrapped.
     let stdout = stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-    for expected in [
-        "poll-per-cpu",
-        "srcu",
-        "dcachebench",
-        "p3",
-        "sched_qs_jiffies",
-        "5.19-rc1",
-        "tree-v2 64, tree-today 7",
-    ] {
-        assert!(stdout.contains(expected), "{expected} is missing:\n{stdout}");
-    }
     for (number, usual) in [
         ("budget_ppm", "10,000"),
         ("slice_us", "3,000"),

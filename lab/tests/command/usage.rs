@@ -8,29 +8,52 @@ use crate::common::{expect_code, file, rcu, refused, run};
 use serde::Deserialize;
 use serde_json::Value;
 
-/// What is refused, of `refused.toml`.
+/// What the command answers where nothing is measured.
 #[derive(Deserialize)]
-struct Refused {
-    /// By commands: more words, as a shell takes them, and then what the answer says.
-    commands: BTreeMap<String, Vec<Vec<String>>>,
+struct Answers {
     /// The text of a workload file, and what the answer says after its name.
     workload_files: Vec<(String, String)>,
+    said: Rows,
+    refused: Rows,
 }
 
-impl Refused {
+/// By commands: more words, as a shell takes them, and then what the answer says.
+type Rows = BTreeMap<String, Vec<Vec<String>>>;
+
+impl Answers {
     fn read() -> Self {
-        toml::from_str(include_str!("../refused.toml")).expect("well-formed")
+        toml::from_str(include_str!("../answers.toml")).expect("well-formed")
+    }
+}
+
+/// The words of each command line, and what it says.
+fn lines(rows: Rows) -> impl Iterator<Item = (Vec<String>, Vec<String>)> {
+    let of = |(command, rows): (String, Vec<Vec<String>>)| {
+        rows.into_iter().map(move |mut row| {
+            let said = row.split_off(1);
+            let words = shlex::split(&format!("{command} {}", row[0])).expect("words of a shell");
+            assert!(!said.is_empty(), "{words:?}");
+            (words[1..].to_vec(), said)
+        })
+    };
+    rows.into_iter().flat_map(of)
+}
+
+#[test]
+fn what_is_asked_is_said() {
+    for (words, said) in lines(Answers::read().said) {
+        let (stdout, _) = expect_code(&run(&words), 0);
+        let text = stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+        for expected in said {
+            assert!(text.contains(&expected), "{words:?}, {expected} is missing:\n{stdout}");
+        }
     }
 }
 
 #[test]
 fn what_is_wrong_is_refused_with_the_limits_or_the_known_names() {
-    for (command, rows) in Refused::read().commands {
-        for row in rows {
-            let words = shlex::split(&format!("{command} {}", row[0])).expect("words of a shell");
-            assert!(row.len() > 1, "{words:?}");
-            row[1..].iter().for_each(|said| refused(&words[1..], said));
-        }
+    for (words, said) in lines(Answers::read().refused) {
+        said.iter().for_each(|said| refused(&words, said));
     }
 }
 
@@ -39,7 +62,7 @@ fn a_bad_workload_file_is_refused_with_its_name_and_line() {
     let directory = tempfile::tempdir().unwrap();
     let path = file(directory.path(), "bytes.toml", b"\xff\xfe\x00");
     refused(&["--workload".as_ref(), path.as_os_str()], "bytes.toml");
-    for (text, expected) in Refused::read().workload_files {
+    for (text, expected) in Answers::read().workload_files {
         let path = file(directory.path(), "bad.toml", text);
         refused(&["--workload".as_ref(), path.as_os_str()], &format!("bad.toml{expected}"));
     }
@@ -120,20 +143,6 @@ fn help_was_100_wide_whatever_the_terminal() {
         }
     }
     assert!(count > 40, "{count}: {all}");
-}
-
-#[test]
-fn help_shows_examples_and_exit_codes() {
-    for args in [&["--help"][..], &["advise", "--help"]] {
-        let (stdout, _) = expect_code(&run(args), 0);
-        for expected in ["Examples:", "Exit codes:", "--workload", "--json"] {
-            assert!(stdout.contains(expected), "{expected} is missing:\n{stdout}");
-        }
-    }
-    let (stdout, _) = expect_code(&run(["bench", "--help"]), 0);
-    assert!(stdout.contains("unreclaimed peak:"), "metrics are missing:\n{stdout}");
-    let (stdout, _) = expect_code(&run(["--version"]), 0);
-    assert!(stdout.starts_with("rcu "));
 }
 
 #[test]
