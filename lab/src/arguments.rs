@@ -17,13 +17,13 @@ use crate::number;
 use crate::output::Output;
 
 /// Options that `-h` leaves to `--help`, so that it fits a screen.
-const RARE: &str = "all_rivals big blocks csv entries exact folder host_name hz limit markdown \
-                    max_keys metrics migrates minutes on_cpus paths pictures pinned plant \
+const RARE: &str = "bench_rounds bench_seed big blocks csv entries exact folder host_name hz limit \
+                    markdown max_keys metrics migrates minutes on_cpus paths pictures pinned plant \
                     preemptible quiescent_every rounds run_ms seed skip sampler svg tickless \
                     timeline together tree uniform variant vary warm_up within work work_a work_b \
                     zero zipf";
 /// Those of the command itself that `rcu -h` has.
-const ALWAYS: &str = "quick json html verbose";
+const ALWAYS: &str = "quick json html";
 
 /// The arguments of `rcu completions`.
 #[derive(clap::Args, Clone, Debug)]

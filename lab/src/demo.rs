@@ -1,6 +1,7 @@
 //! `rcu demo`: the library at work, explained step by step: readers, an updater, a reader that
 //! stalls, and what the memory limit and the stall report do about it. All is public API.
 
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
@@ -10,7 +11,9 @@ use bench::units;
 use quiescence::report::{self, StallReport};
 use quiescence::tag::Private;
 use quiescence::{Domain, Rcu};
+use serde::Deserialize;
 
+use crate::data;
 use crate::exit::{Exit, Failure, Result};
 use crate::number::within;
 use crate::output::Output;
@@ -33,40 +36,14 @@ const LIMIT_BYTES: u64 = 1 << 20;
 const LONGER_MAX: u32 = 4;
 
 /// A part of the demo: its title, what happens in it, and its lines, all of which take as long.
+#[derive(Deserialize)]
 struct Part {
-    title: &'static str,
-    text: &'static str,
+    title: String,
+    text: String,
     lines: u32,
 }
 
-const PARTS: [Part; 4] = [
-    Part {
-        title: "1. Readers",
-        text: "Two threads read a shared table, again and again. Each read is a section: plain \
-               loads, and stores to the thread's own memory. There is no lock.",
-        lines: 3,
-    },
-    Part {
-        title: "2. An updater",
-        text: "A third thread replaces the table. Readers do not wait for it, nor it for them. An \
-               old version is kept until every section that may have seen it has ended; this \
-               time is a grace period. Then it is freed.",
-        lines: 4,
-    },
-    Part {
-        title: "3. A reader that stalls",
-        text: "One more reader enters a section and stays there. No grace period can end, so old \
-               versions pile up. At the limit of 1 MiB the updater has to wait; the other readers \
-               continue. The stall report says which thread is to blame, and where.",
-        lines: 7,
-    },
-    Part {
-        title: "4. It leaves",
-        text: "The section ends, and with it the grace period. The old versions are freed, and the \
-               updater continues.",
-        lines: 3,
-    },
-];
+static PARTS: LazyLock<Vec<Part>> = LazyLock::new(|| data::rows(include_str!("demo.toml")));
 /// The parts in which the updater begins, and the reader stalls.
 const UPDATING: usize = 1;
 const STALLING: usize = 2;
@@ -178,8 +155,8 @@ impl Stage {
         if output.must_stop() {
             return Ok(());
         }
-        output.heading(part.title)?;
-        output.paragraph(part.text)?;
+        output.heading(&part.title)?;
+        output.paragraph(&part.text)?;
         let is_stalling = self.part() == STALLING;
         let lines_max = if is_stalling { part.lines * LONGER_MAX } else { part.lines };
         let (mut lines, mut is_reported) = (0, false);

@@ -11,10 +11,14 @@ pub(crate) fn distinct<T: PartialEq>(items: impl IntoIterator<Item = T>) -> Vec<
     seen
 }
 
-/// Names with what they share in brackets: "a, b (why); c (why not)"; of many the number, with what
-/// they are.
-pub(crate) fn by_reason(named: &[(&str, String)], many: &str) -> String {
+/// Who has no figure, and why, if there is anybody: "a, b (why); c (why not)"; of many for one
+/// reason the number, with what they are.
+pub(crate) fn no_figure<'a>(
+    missing: impl IntoIterator<Item = (&'a str, String)>,
+    many: &str,
+) -> Option<String> {
     const NAMES_MAX: usize = 4;
+    let named: Vec<_> = missing.into_iter().collect();
     let of_reason = |reason: &String| {
         let names: Vec<&str> =
             named.iter().filter(|(_, own)| own == reason).map(|(name, _)| *name).collect();
@@ -24,5 +28,6 @@ pub(crate) fn by_reason(named: &[(&str, String)], many: &str) -> String {
         }
     };
     let reasons = distinct(named.iter().map(|(_, reason)| reason));
-    reasons.into_iter().map(of_reason).collect::<Vec<_>>().join("; ")
+    let reasons = reasons.into_iter().map(of_reason).collect::<Vec<_>>().join("; ");
+    (!named.is_empty()).then(|| format!("No figure: {reasons}."))
 }

@@ -47,9 +47,8 @@ pub(crate) fn pictures(blocks: &[Block]) -> Vec<(String, String)> {
     pictures.map(|(at, (name, picture))| (format!("{:02}-{name}.svg", at + 1), picture)).collect()
 }
 
-/// The record as Markdown: tables in GitHub's form. At its end stands where it comes from, unless
-/// that has been said already.
-pub(crate) fn markdown(blocks: &[Block], provenance: &Provenance, is_said: bool) -> String {
+/// The record as Markdown: tables in GitHub's form. At its end stands where it comes from.
+pub(crate) fn markdown(blocks: &[Block], provenance: &Provenance) -> String {
     let heading = |text: &str| format!("## {text}\n");
     let entries = |entries: &[(String, String)]| -> String {
         entries.iter().map(|(label, text)| format!("- **{}**: {text}\n", label.trim())).collect()
@@ -70,11 +69,9 @@ pub(crate) fn markdown(blocks: &[Block], provenance: &Provenance, is_said: bool)
         }
         Block::Picture(_) => None,
     };
-    let own = (!is_said).then(|| {
-        let rows = provenance.rows().into_iter().map(|(name, value)| (name.to_owned(), value));
-        [heading(ORIGIN), entries(&rows.collect::<Vec<_>>())]
-    });
-    blocks.iter().filter_map(part).chain(own.into_iter().flatten()).collect::<Vec<_>>().join("\n")
+    let rows = provenance.rows().into_iter().map(|(name, value)| (name.to_owned(), value));
+    let origin = [heading(ORIGIN), entries(&rows.collect::<Vec<_>>())];
+    blocks.iter().filter_map(part).chain(origin).collect::<Vec<_>>().join("\n")
 }
 
 fn markdown_row(cells: &[String]) -> String {
@@ -165,10 +162,8 @@ mod tests {
     fn markdown_has_the_text_and_tables_with_their_bars_escaped() {
         let expected =
             "## Read\n\n- **CPU**: a\n\n|  | time |\n|---|---|\n| a\\|b | 1,612 \"ns\" |\n";
-        let provenance = Provenance::of_this_run(false);
-        assert_eq!(markdown(&blocks(), &provenance, true), expected);
-        let with_origin = markdown(&blocks(), &provenance, false);
-        let rest = with_origin.strip_prefix(expected).expect("the same before");
+        let with_origin = markdown(&blocks(), &Provenance::of_this_run(false));
+        let rest = with_origin.strip_prefix(expected).expect("what was said");
         assert!(rest.starts_with("\n## Where this comes from\n\n- **date**: "), "{rest}");
     }
 

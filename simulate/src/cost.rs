@@ -143,18 +143,18 @@ impl Costs {
     /// A wake-up and a switch are what was measured without the system calls in it; a callback is
     /// half of what allocating and freeing takes. What a `membarrier` takes longer beside a thread
     /// that runs is the way of an interrupt: sent, on its way, handled, and its answer read.
-    pub const fn measured(measured: &Measured) -> Self {
+    pub fn measured(measured: &Measured) -> Self {
         let mut costs = Self::modern();
         costs.instruction = measured.instruction;
         costs.engine = 20 * measured.instruction;
-        costs.hit = measured.hit;
-        costs.read_transfer = measured.swap_transfer.saturating_sub(measured.blind_swap_transfer);
-        costs.write_transfer = measured.atomic_transfer.saturating_sub(measured.atomic);
-        costs.atomic = measured.atomic;
-        costs.atomic_transfer = measured.atomic_transfer;
-        costs.lock = measured.lock;
-        costs.lock_transfer =
-            measured.lock + measured.atomic_transfer.saturating_sub(measured.atomic);
+        costs.hit = measured.l1_hit;
+        let swap_transfer = measured.cmpxchg_cache_transfer_and_invalidate;
+        costs.read_transfer = swap_transfer.saturating_sub(measured.cmpxchg_blind_cache_transfer);
+        costs.atomic = measured.atomic_increment;
+        costs.atomic_transfer = measured.atomic_increment_cache_transfer;
+        costs.write_transfer = costs.atomic_transfer.saturating_sub(costs.atomic);
+        costs.lock = measured.cpu_local_lock;
+        costs.lock_transfer = costs.lock + costs.write_transfer;
         costs.callback_transfer = 2 * costs.read_transfer;
         // One socket is measured.
         costs.far_read_transfer = costs.read_transfer;
@@ -165,9 +165,7 @@ impl Costs {
             .membarrier_beside_reader
             .saturating_sub(kernel.membarrier)
             .saturating_sub(kernel.interrupt + costs.read_transfer);
-        if costs.ipi_send > there_and_back / 2 {
-            costs.ipi_send = there_and_back / 2;
-        }
+        costs.ipi_send = costs.ipi_send.min(there_and_back / 2);
         costs.ipi_latency = there_and_back - costs.ipi_send;
         costs.context_switch = kernel.switch.saturating_sub(2 * kernel.system_call);
         costs.wake_up = kernel.wake_up.saturating_sub(kernel.system_call);
@@ -176,29 +174,30 @@ impl Costs {
     }
 }
 
-/// What `rcu costs` measures of a machine, by the names that it has there, in picoseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// What `rcu costs` measures of a machine, by the names of its rows, in picoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Deserialize)]
 pub struct Measured {
-    /// `instruction`.
+    /// An instruction.
     pub instruction: Picos,
-    /// `l1_hit`.
-    pub hit: Picos,
-    /// `atomic_increment`.
-    pub atomic: Picos,
-    /// `atomic_increment_cache_transfer`.
-    pub atomic_transfer: Picos,
-    /// `cmpxchg_blind_cache_transfer`.
-    pub blind_swap_transfer: Picos,
-    /// `cmpxchg_cache_transfer_and_invalidate`.
-    pub swap_transfer: Picos,
-    /// `cpu_local_lock`.
-    pub lock: Picos,
+    /// A load from the first-level cache.
+    pub l1_hit: Picos,
+    /// An atomic increment of a line that the CPU has.
+    pub atomic_increment: Picos,
+    /// The same of a line that another CPU has.
+    pub atomic_increment_cache_transfer: Picos,
+    /// A compare-and-swap of such a line, without a load before it.
+    pub cmpxchg_blind_cache_transfer: Picos,
+    /// The same after a load.
+    pub cmpxchg_cache_transfer_and_invalidate: Picos,
+    /// A lock that the CPU had last.
+    pub cpu_local_lock: Picos,
     /// The kernel and its threads; where one of these could not be measured, none.
+    #[serde(skip)]
     pub kernel: Option<MeasuredKernel>,
 }
 
 /// The part of [`Measured`] that is the kernel's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Deserialize)]
 pub struct MeasuredKernel {
     /// `membarrier`: alone.
     pub membarrier: Picos,
@@ -229,12 +228,12 @@ impl Measured {
     #[cfg(test)]
     pub(crate) const EXAMPLE: Self = Self {
         instruction: 250,
-        hit: 1_500,
-        atomic: 6_000,
-        atomic_transfer: 50_000,
-        blind_swap_transfer: 55_000,
-        swap_transfer: 105_500,
-        lock: 16_000,
+        l1_hit: 1_500,
+        atomic_increment: 6_000,
+        atomic_increment_cache_transfer: 50_000,
+        cmpxchg_blind_cache_transfer: 55_000,
+        cmpxchg_cache_transfer_and_invalidate: 105_500,
+        cpu_local_lock: 16_000,
         kernel: Some(MeasuredKernel {
             membarrier: 600_000,
             membarrier_beside_reader: 4_000_000,
@@ -283,6 +282,6 @@ mod tests {
         assert_eq!((costs.ipi_send, costs.ipi_latency, costs.context_switch), (0, 0, 0));
         let memory_only = Costs::measured(&Measured { kernel: None, ..measured });
         assert_eq!(memory_only.context_switch, Costs::modern().context_switch);
-        assert_eq!(memory_only.lock, measured.lock);
+        assert_eq!(memory_only.lock, measured.cpu_local_lock);
     }
 }

@@ -101,7 +101,7 @@ struct Typed {
 
 /// A workload by these options, with so many threads and such a share of reads; and the command
 /// that runs it.
-fn workload(options: &str, threads: u32, reads: f64, quick: bool) -> (Workload, String) {
+pub(super) fn workload(options: &str, threads: u32, reads: f64, quick: bool) -> (Workload, String) {
     let typed = format!("{options} --threads {threads} --reads {reads}");
     let of = Typed::try_parse_from(typed.split(' ')).expect("the table's options exist");
     let workload = Workload::resolve(&of.workload, 1, quick);

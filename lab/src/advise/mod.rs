@@ -4,12 +4,11 @@
 //! [`rank`] compares them by the rule of [`decide`] and the table of [`simplicity`], [`sweep`]
 //! changes one thing at a time, [`curves`] the threads for all designs, [`verdict`] puts it into
 //! words, with what [`tree`] says of counters and references, for which [`leaves`] has the figures,
-//! and [`remarks`] of indexes, large values and code to paste; [`report`] shows it, [`document`]
-//! writes it as JSON; sentences are in [`texts`].
+//! and [`remarks`] of indexes, large values and code to paste; [`report`] shows it and writes it as
+//! JSON; sentences are in [`TEXTS`].
 
 mod curves;
 mod decide;
-mod document;
 mod leaves;
 mod race;
 mod rank;
@@ -18,14 +17,16 @@ mod report;
 mod run;
 mod simplicity;
 mod sweep;
-mod texts;
 mod tree;
 mod verdict;
 
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
 use std::time::Instant;
 
 use bench::units;
 
+use crate::data;
 use crate::exit::{Exit, Failure, Result};
 use crate::keys::{self, Keys};
 use crate::machine::Machine;
@@ -35,6 +36,10 @@ use crate::workload::{Description, Workload};
 use report::Report;
 use run::Run;
 pub(crate) use simplicity::help as simplest;
+
+/// What is said in whole sentences that stay the same, by name.
+static TEXTS: LazyLock<BTreeMap<String, String>> =
+    LazyLock::new(|| data::read(include_str!("texts.toml")));
 
 /// The arguments of `rcu advise`, as typed.
 #[derive(clap::Args, Clone, Debug)]
@@ -75,7 +80,7 @@ pub(crate) fn run(args: &AdviseArgs, output: &mut Output) -> Result<Exit> {
     let run = Run { start, args, machine: &machine, workload, keys };
     let report = run.measure(output)?;
     report.print(output)?;
-    output.json(document::SCHEMA, &report)?;
+    output.json(report::SCHEMA, &report)?;
     Ok(verdict_of(&report))
 }
 

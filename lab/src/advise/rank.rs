@@ -6,10 +6,10 @@ use hdrhistogram::Histogram;
 use serde::{Serialize, Serializer};
 use serde_json::json;
 
+use super::TEXTS;
 use super::decide::{GIVEN_UP, Standing, ZONE, advantage, lost_percent_at_most};
 use super::report::reason;
 use super::simplicity::demands;
-use super::texts::TEXTS;
 
 /// What designs are ranked by.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]

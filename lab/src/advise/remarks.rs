@@ -4,8 +4,8 @@
 use bench::advise::KeyIndex;
 use bench::units;
 
+use super::TEXTS;
 use super::rank::Place;
-use super::texts::TEXTS;
 use super::verdict::listed;
 use crate::workload::{Kind, Workload};
 

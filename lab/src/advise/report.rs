@@ -7,25 +7,32 @@ use bench::costs::Costs;
 use bench::slices::RunVerdict;
 use bench::statistics::Spread;
 use bench::units;
+use serde::{Serialize, Serializer};
+use serde_json::json;
 
-use crate::distinct::by_reason;
+use crate::costs::table_out;
+use crate::distinct::no_figure;
 use crate::exit::Result;
 use crate::html::{self, Markup};
+use crate::json;
 use crate::keys::Census;
 use crate::machine::Machine;
-use crate::output::{self, Output};
+use crate::output::{self, Output, SchemaId};
 use crate::plot::{self, Axis, Interval, Line, Scale};
 use crate::record::Block;
 use crate::workload::Workload;
 
+use super::TEXTS;
 use super::curves::Curves;
 use super::decide::{self, ZONE};
 use super::leaves::LeafFigure;
-use super::rank::{Place, Ranking, Unranked, spread_percent};
+use super::rank::{By, Place, Ranking, spread_percent};
+use super::simplicity::TABLE;
 use super::sweep::{Point, Sweep};
-use super::texts::TEXTS;
 use super::verdict::Advice;
 use super::{remarks, tree, verdict};
+
+pub(super) const SCHEMA: SchemaId = SchemaId("quiescence/advise", 2);
 
 /// All that was found.
 #[derive(Debug)]
@@ -176,12 +183,13 @@ impl Report {
             if table.places.iter().any(|place| place.update_ns.is_some()) {
                 output.picture(|| latencies(&table.places));
             }
-            let one = |Unranked { name, missing }: &Unranked| (*name, missing.clone());
-            let unranked: Vec<_> = table.unranked.iter().map(one).collect();
-            if !unranked.is_empty() {
-                output.paragraph(format!("No figure: {}.", by_reason(&unranked, "designs")))?;
-            } else if table.places.is_empty() {
-                output.paragraph("Nothing was measured here.")?;
+            let unranked = table.unranked.iter().map(|one| (one.name, one.missing.clone()));
+            match no_figure(unranked, "designs") {
+                Some(text) => output.paragraph(text)?,
+                None if table.places.is_empty() => {
+                    output.paragraph("Nothing was measured here.")?
+                }
+                None => {}
             }
         }
         if !self.places().is_empty() {
@@ -331,7 +339,7 @@ fn throughput_bars(places: &[Place]) -> Markup {
     let axis = Axis::new(THROUGHPUT, Scale::Bars, units::figures);
     let mut sorted: Vec<&Place> = places.iter().collect();
     sorted.sort_by(|a, b| b.throughput.median.total_cmp(&a.throughput.median));
-    plot::intervals(title, &axis, &sorted.into_iter().map(bar).collect::<Vec<_>>())
+    plot::intervals(title, axis, sorted.into_iter().map(bar).collect())
 }
 
 /// How long the updates of each design take.
@@ -345,7 +353,7 @@ fn latencies(places: &[Place]) -> Markup {
     let title = "Latency of updates: 99 %, whiskers at the median and at 99.9 %, which stands at \
                  the right; logarithmic.";
     let axis = Axis::new("latency of an update", Scale::Logarithmic, units::nanoseconds);
-    plot::intervals(title, &axis, &places.iter().filter_map(row).collect::<Vec<_>>())
+    plot::intervals(title, axis, places.iter().filter_map(row).collect())
 }
 
 /// What each design is not for.
@@ -404,6 +412,59 @@ fn sweep_lines(sweep: &Sweep) -> Markup {
     lines.sort_by(|a, b| b.ours.cmp(&a.ours).then_with(|| a.name.cmp(&b.name)));
     let axis = Axis::new(THROUGHPUT, Scale::Bars, units::figures);
     plot::lines(sweep.over.title(), &axis, &settings(sweep), &lines)
+}
+
+/// The report as JSON. Its schema is `lab/schema/advise.schema.json`: if you change a field here,
+/// describe it there, and raise the version if a reader of the old one would go wrong.
+impl Serialize for Report {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let advice = self.advice();
+        let (first, last) = (advice.first(), advice.last());
+        let choice = last.map(|one| one.choice.design);
+        let table = self.tables.last();
+        let small = self.tables.split_last().and_then(|(_, others)| others.first());
+        let small = small.map(|table| {
+            json!({
+                "keys": table.keys,
+                "ranked_by": table.by,
+                "designs": &table.places,
+                "unranked": &table.unranked,
+                "recommended": first.map(|one| one.choice.design.name),
+            })
+        });
+        let equal = last.map_or(&[][..], |one| &one.set);
+        let equal: Vec<&str> = equal.iter().map(|place| place.design.name).collect();
+        json!({
+            "rcu": env!("CARGO_PKG_VERSION"),
+            "seed": self.seed,
+            "interrupted": self.interrupted,
+            "cut_short": self.cut_short,
+            "run": json::run(&self.run),
+            "too_noisy": self.too_noisy(),
+            "checksum_errors": self.checksum_errors(),
+            "machine": &self.machine,
+            "costs": self.costs.as_ref().map(table_out),
+            "keys": &self.keys,
+            "workload": &self.workload,
+            "ranked_by": table.map_or(By::Wall, |table| table.by),
+            "designs": self.places(),
+            "unranked": table.map_or(&[][..], |table| &table.unranked),
+            "small": small,
+            "equal": equal,
+            "lost_percent_at_most": last.and_then(|one| one.lost_percent_at_most),
+            "sweeps": &self.sweeps,
+            "curves": &self.curves,
+            "flips": self.sweeps.iter().flat_map(Sweep::flips).collect::<Vec<_>>(),
+            "simplicity": &*TABLE,
+            "recommended": choice.map(|design| design.name),
+            "program": choice.map(|design| design.program),
+            "recommendation": self.recommendation(),
+            "decision": tree::path(&self.workload),
+            "leaves": &self.leaves,
+            "disclosures": remarks::disclosures(&self.workload, self.places()),
+        })
+        .serialize(serializer)
+    }
 }
 
 #[cfg(test)]

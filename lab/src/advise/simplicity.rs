@@ -4,11 +4,12 @@
 //! Among designs of one set the first in this table is recommended, and of one step the first in
 //! the list of designs: equals are always in the same order.
 
-use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use bench::advise::Design;
 use serde::{Deserialize, Serialize};
+
+use crate::data;
 
 /// A step of the table.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -22,11 +23,8 @@ pub(super) struct Step {
 const OTHERS: &str = "any other";
 
 /// The table.
-pub(super) static TABLE: LazyLock<Vec<Step>> = LazyLock::new(|| {
-    let mut file: BTreeMap<String, Vec<Step>> =
-        toml::from_str(include_str!("simplicity.toml")).expect("a test reads it, too");
-    file.remove("step").unwrap_or_default()
-});
+pub(super) static TABLE: LazyLock<Vec<Step>> =
+    LazyLock::new(|| data::rows(include_str!("simplicity.toml")));
 
 /// How much a design asks of its users: its place in the table.
 pub(super) fn demands(design: &Design) -> usize {

@@ -108,56 +108,50 @@ impl Path {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::advise::rank;
-    use crate::workload::Kind;
+    use crate::advise::{leaves, rank};
     use bench::advise::designs;
 
-    fn counter(limit: Option<u32>, exact: bool, reads_percent: f64) -> Workload {
-        Workload { kind: Kind::Counter, limit, exact, reads_percent, ..Workload::built_in() }
+    fn of(options: &str, reads_percent: f64) -> Workload {
+        leaves::workload(options, 2, reads_percent, false).0
     }
 
     #[test]
     fn each_leaf_is_a_design_that_can_do_it_and_each_question_is_asked_once() {
-        let reference = |blocks, migrates, value_bytes, reads_percent| {
-            let kind = Kind::Reference;
-            Workload { kind, blocks, migrates, value_bytes, ..counter(None, false, reads_percent) }
-        };
-        let exact = |workload| Workload { exact: true, ..workload };
-        let limited = |reads_percent| counter(Some(9), false, reads_percent);
         let cases = [
-            (counter(None, false, 1.0), "quiescence-counter", 6),
-            (counter(None, true, 0.05), "quiescence-exact", 5),
-            (limited(0.05), "quiescence-limit", 3),
-            (counter(Some(9), true, 0.05), "quiescence-limit", 3),
-            (Workload { migrates: true, ..limited(0.05) }, "atomic-shared", 3),
-            (counter(None, false, 50.0), "atomic-shared", 5),
-            (limited(50.0), "atomic-shared", 2),
-            (reference(false, false, 4096, 99.0), "quiescence", 3),
-            (reference(false, false, 64, 99.95), "quiescence-snapshot", 4),
+            ("--kind counter", 1.0, "quiescence-counter", 6),
+            ("--kind counter --exact", 0.05, "quiescence-exact", 5),
+            ("--kind counter --limit 9", 0.05, "quiescence-limit", 3),
+            ("--kind counter --limit 9 --exact", 0.05, "quiescence-limit", 3),
+            ("--kind counter --limit 9 --migrates", 0.05, "atomic-shared", 3),
+            ("--kind counter", 50.0, "atomic-shared", 5),
+            ("--kind counter --limit 9", 50.0, "atomic-shared", 2),
+            ("--kind reference --value-bytes 4096", 99.0, "quiescence", 3),
+            ("--kind reference", 99.95, "quiescence-snapshot", 4),
             // A sum, a count or an update that is a membarrier was advised up to a tenth of the
             // operations, though a thousandth is enough to lose.
-            (counter(None, true, 0.1), "atomic-shared", 5),
-            (limited(0.1), "atomic-shared", 2),
-            (reference(false, false, 64, 99.9), "quiescence-seqlock", 4),
-            (reference(false, false, 64, 50.0), "quiescence-seqlock", 4),
-            (reference(true, false, 64, 99.0), "quiescence-arc-cell", 3),
-            (reference(true, true, 64, 99.0), "quiescence-srcu", 4),
-            (exact(reference(true, true, 64, 99.0)), "quiescence-exact-cell", 1),
+            ("--kind counter --exact", 0.1, "atomic-shared", 5),
+            ("--kind counter --limit 9", 0.1, "atomic-shared", 2),
+            ("--kind reference", 99.9, "quiescence-seqlock", 4),
+            ("--kind reference", 50.0, "quiescence-seqlock", 4),
+            ("--kind reference --blocks", 99.0, "quiescence-arc-cell", 3),
+            ("--kind reference --blocks --migrates", 99.0, "quiescence-srcu", 4),
+            ("--kind reference --blocks --migrates --exact", 99.0, "quiescence-exact-cell", 1),
         ];
-        for (workload, leaf, questions) in cases {
+        for (options, reads_percent, leaf, questions) in cases {
+            let workload = of(options, reads_percent);
             let path = path(&workload).expect("it has a tree");
             assert_eq!((path.design, path.steps.len()), (leaf, questions), "{workload:?}");
             let can = designs(workload.measured()).iter().any(|design| design.name == leaf);
             assert!(can, "{leaf} cannot do {workload:?}");
         }
-        let plain = || counter(None, false, 1.0);
         let told = [
-            (Workload { zero: true, ..plain() }, "BigRef"),
-            (Workload { together: true, ..plain() }, "quiescence-seqlock"),
-            (Workload { pinned: true, ..plain() }, "thread-local"),
-            (Workload { big: true, ..reference(true, true, 64, 99.0) }, "BigRef"),
+            ("--kind counter --zero", 1.0, "BigRef"),
+            ("--kind counter --together", 1.0, "quiescence-seqlock"),
+            ("--kind counter --pinned", 1.0, "thread-local"),
+            ("--kind reference --blocks --migrates --big", 99.0, "BigRef"),
         ];
-        for (workload, leaf) in told {
+        for (options, reads_percent, leaf) in told {
+            let workload = of(options, reads_percent);
             let path = path(&workload).expect("it has a tree");
             let last = path.steps.last().map(|step| &*step.answer);
             assert!(last.is_some_and(|last| last.starts_with("yes (--")), "{workload:?}");
@@ -174,12 +168,12 @@ mod tests {
             // The first of the ranking was advised, which does not do what was asked for.
             assert_eq!(measured.contains("Take the leaf. "), !workload.pinned, "{measured}");
         }
-        assert!(path(&Workload { kind: Kind::Table, ..plain() }).is_none());
+        assert!(path(&of("--kind table", 1.0)).is_none());
     }
 
     #[test]
     fn whether_the_measurement_agrees_is_said() {
-        let workload = counter(None, false, 1.0);
+        let workload = of("--kind counter", 1.0);
         let place = |name, rank| rank::tests::place(name, rank, 1.0);
         let path = path(&workload).unwrap();
         let agrees = path.paragraphs(&[place("quiescence-counter", 1), place("std-mutex", 2)], &[]);
@@ -190,8 +184,7 @@ mod tests {
         let disagrees = "The measurement disagrees here: std-mutex is 2.00 times as fast.";
         assert_eq!(other[1], disagrees);
         assert!(path.paragraphs(&[], &[])[1].contains("no place in this ranking."));
-        let workload = Workload { kind: Kind::Reference, blocks: true, ..workload };
-        let asks_more = super::path(&workload).unwrap();
+        let asks_more = super::path(&of("--kind reference --blocks", 1.0)).unwrap();
         let places = [place("quiescence", 1), place("quiescence-arc-cell", 2)];
         let told = asks_more.paragraphs(&places, &[]);
         assert!(

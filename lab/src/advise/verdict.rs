@@ -7,11 +7,11 @@
 
 use bench::units;
 
+use super::TEXTS;
 use super::decide::ZONE;
 use super::rank::{Place, Ranking};
 use super::simplicity::defers;
 use super::sweep::{Sweep, is_plain_lock};
-use super::texts::TEXTS;
 
 /// Below this advantage a lock's simplicity is worth more than the speed.
 const ADVANTAGE_WORTH_IT: f64 = 1.3;

@@ -1,10 +1,9 @@
 //! `rcu bench`: single operations of the library beside those of its rivals, in one run.
 //!
 //! What is measured, of whom and in which rounds is the crate [`bench`](::bench)'s to say; here are
-//! the options, in [`report`] the tables, in [`document`] the JSON, in [`readme`] the tables of
-//! README, and in [`pictures`] what README and docs/MEASURED.md show.
+//! the options, in [`report`] tables and JSON, in [`readme`] the tables of README, and in
+//! [`pictures`] what README and docs/MEASURED.md show.
 
-mod document;
 mod pictures;
 mod readme;
 pub(crate) mod report;
@@ -27,6 +26,8 @@ use crate::record::Block;
 pub(crate) struct BenchArgs {
     #[command(subcommand)]
     what: What,
+    #[command(flatten)]
+    options: Options,
 }
 
 /// What is measured.
@@ -73,7 +74,7 @@ enum What {
     Map(MapArgs),
     /// From a lock to the right tool: programs before and after
     #[command(mut_arg("cases", |arg| arg.value_parser(parser(&SUITES.tools.groups))))]
-    Tools(ToolsArgs),
+    Tools(Threaded),
     /// What the placement of data in caches costs: conflicts, false sharing
     ///
     /// Also prefetching and more, each with its consequence for a Rust struct.
@@ -91,36 +92,38 @@ enum What {
     Compat(CompatArgs),
 }
 
-/// What all of them take.
+/// What all of them take. The ids of those that `rcu` itself has, too, are other: clap hands the
+/// values of global options up.
 #[derive(clap::Args, Clone, Debug)]
 struct Options {
     /// Measure for a shorter time, in fewer rounds
-    #[arg(long)]
+    #[arg(long, id = "bench_quick", global = true)]
     quick: bool,
     /// Measure every rival in N rounds [default: 15, with --quick 7]
-    #[arg(long, value_name = "N", value_parser = within(1..=10_000))]
+    #[arg(long, id = "bench_rounds", global = true)]
+    #[arg(value_name = "N", value_parser = within(1..=10_000))]
     rounds: Option<u32>,
     /// Use this seed to shuffle the order within the rounds
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, id = "bench_seed", global = true, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// Measure only these rivals
-    #[arg(long, value_name = "A,B", value_delimiter = ',')]
+    #[arg(long, global = true, value_name = "A,B", value_delimiter = ',')]
     only: Vec<String>,
     /// Compare with this rival [default: liburcu-memb if it is compiled in; update, srcu, percpu,
     /// cells: quiescence; map: quiescence-hashmap; tools, cache: before; engines: tick; compat:
     /// liburcu; readme, pictures: none]
-    #[arg(long, value_name = "RIVAL")]
+    #[arg(long, global = true, value_name = "RIVAL")]
     base: Option<String>,
     /// Exit with 1 if an aim is missed, and with 3 if the run was too noisy to tell; without this
     /// option both are only reported, and the exit code is 0
-    #[arg(long)]
+    #[arg(long, global = true)]
     gate: bool,
     /// Pin each thread to a CPU of its own while loops are timed
-    #[arg(long)]
+    #[arg(long, global = true)]
     pin: bool,
     /// Execute this many per cent more operations than are counted while loops are timed: for
     /// trials of `rcu compare`
-    #[arg(long, value_name = "PERCENT", default_value_t = 0.0, hide = true)]
+    #[arg(long, global = true, value_name = "PERCENT", default_value_t = 0.0, hide = true)]
     plant: f64,
 }
 
@@ -130,8 +133,6 @@ struct Cases {
     /// Measure only these cases [default: all]
     #[arg(long = "case", value_name = "A,B", value_delimiter = ',')]
     cases: Vec<String>,
-    #[command(flatten)]
-    options: Options,
 }
 
 #[derive(clap::Args, Clone, Debug)]
@@ -140,8 +141,6 @@ struct GpArgs {
     /// work do the readers get done?
     #[arg(long)]
     oversubscribed: bool,
-    #[command(flatten)]
-    options: Options,
 }
 
 #[derive(clap::Args, Clone, Debug)]
@@ -165,9 +164,19 @@ struct EnginesArgs {
 }
 
 #[derive(clap::Args, Clone, Debug)]
-struct MapArgs {
+struct Threaded {
     #[command(flatten)]
     of: Cases,
+    /// Threads of the cases with several threads; every case also runs with one thread [default:
+    /// one per CPU, at least 2]
+    #[arg(long, value_name = "N", value_parser = within(1..=1024))]
+    threads: Option<u32>,
+}
+
+#[derive(clap::Args, Clone, Debug)]
+struct MapArgs {
+    #[command(flatten)]
+    of: Threaded,
     /// Entries of the maps [default: 1000,1000000; memory: 1000000; growth: 10000000; bustle:
     /// 1048576]. More than 4,000,000 take minutes and some gigabytes, since each map is rebuilt for
     /// each measurement
@@ -184,37 +193,21 @@ struct MapArgs {
     /// Use strings of 20 bytes as keys, instead of words
     #[arg(long)]
     strings: bool,
-    /// Threads of the cases with several threads; every case also runs with one thread [default:
-    /// one per CPU, at least 2]
-    #[arg(long, value_name = "N", value_parser = within(1..=1024))]
-    threads: Option<u32>,
-}
-
-#[derive(clap::Args, Clone, Debug)]
-struct ToolsArgs {
-    #[command(flatten)]
-    of: Cases,
-    /// Threads of the cases with several threads; every case also runs with one thread [default:
-    /// one per CPU, at least 2]
-    #[arg(long, value_name = "N", value_parser = within(1..=1024))]
-    threads: Option<u32>,
 }
 
 #[derive(clap::Args, Clone, Debug)]
 struct ReadmeArgs {
     /// Also write the tables into this file, between the lines that name this CPU: `<!-- rcu bench
     /// readme: CPU -->`
-    #[arg(long, value_name = "FILE", conflicts_with = "only")]
+    #[arg(long, value_name = "FILE")]
     into: Option<PathBuf>,
-    #[command(flatten)]
-    options: Options,
 }
 
 #[derive(clap::Args, Clone, Debug)]
 struct PicturesArgs {
     /// Also write the pictures into the folder DIR, each with its figures as text; a picture that
     /// lacks a figure stays as it was, even after Ctrl-C
-    #[arg(long, value_name = "DIR", conflicts_with = "only")]
+    #[arg(long, value_name = "DIR")]
     into: Option<PathBuf>,
     #[command(flatten)]
     of: Cases,
@@ -246,24 +239,6 @@ impl From<&Options> for suites::Options {
 }
 
 impl What {
-    fn options(&self) -> &Options {
-        match self {
-            Self::Read(cases)
-            | Self::Update(cases)
-            | Self::Srcu(cases)
-            | Self::Percpu(cases)
-            | Self::Cells(cases)
-            | Self::Cache(cases) => &cases.options,
-            Self::Gp(gp) => &gp.options,
-            Self::Engines(engines) => &engines.of.options,
-            Self::Map(map) => &map.of.options,
-            Self::Tools(tools) => &tools.of.options,
-            Self::Readme(readme) => &readme.options,
-            Self::Pictures(pictures) => &pictures.of.options,
-            Self::Compat(compat) => &compat.of.options,
-        }
-    }
-
     fn prepare(&self, options: &suites::Options) -> Result<Suite, ::bench::Error> {
         match self {
             Self::Read(args) => SUITES.read.prepare(&args.cases, options),
@@ -287,9 +262,9 @@ impl What {
                     entries: args.keys.clone(),
                     reads_percent: args.reads.clone(),
                     strings: args.strings,
-                    threads: args.threads,
+                    threads: args.of.threads,
                 };
-                map::prepare(&args.of.cases, &load, options)
+                map::prepare(&args.of.of.cases, &load, options)
             }
             Self::Tools(args) => tools::prepare(&args.of.cases, args.threads, options),
             Self::Cache(args) => {
@@ -305,8 +280,14 @@ impl What {
 /// Runs `rcu bench`. It prints which aims are missed; only with `--gate` is that the exit code.
 pub(crate) fn run(args: &BenchArgs, output: &mut Output) -> Result<Exit> {
     // Bad names are told before anything is measured.
-    let options = suites::Options::from(args.what.options());
-    if let What::Readme(ReadmeArgs { into: Some(path), .. }) = &args.what {
+    let options = suites::Options::from(&args.options);
+    if let What::Readme(ReadmeArgs { into: Some(_) })
+    | What::Pictures(PicturesArgs { into: Some(_), .. }) = &args.what
+        && !options.only.is_empty()
+    {
+        return Err(Failure::usage("--into takes all figures, and --only leaves some out"));
+    }
+    if let What::Readme(ReadmeArgs { into: Some(path) }) = &args.what {
         readme::check(path, &Machine::detect())?;
     }
     if let What::Pictures(PicturesArgs { into: Some(folder), .. }) = &args.what {
@@ -314,7 +295,7 @@ pub(crate) fn run(args: &BenchArgs, output: &mut Output) -> Result<Exit> {
     }
     let load = ::bench::slices::load_field(0).unwrap_or_else(|| "unknown".to_owned());
     // README and pictures have figures and no targets: none is missed there.
-    let is_gate = args.what.options().gate;
+    let is_gate = args.options.gate;
     if is_gate && matches!(args.what, What::Readme(_) | What::Pictures(_)) {
         return Err(Failure::usage("--gate: figures without targets pass none"));
     }
@@ -359,8 +340,8 @@ pub(crate) fn run(args: &BenchArgs, output: &mut Output) -> Result<Exit> {
         }
         report::print_verdicts(&verdicts, output)?;
     }
-    let document = document::document(name, base, &options, &cases, &verdicts, interrupted);
-    output.json(document::SCHEMA, &document)?;
+    let document = report::document(name, base, &options, &cases, &verdicts, interrupted);
+    output.json(report::SCHEMA, &document)?;
     Ok(exit(interrupted, if is_gate { &verdicts } else { &[] }))
 }
 
@@ -416,7 +397,7 @@ mod tests {
     }
 
     fn options_of(line: &[&str]) -> Result<suites::Options, clap::Error> {
-        Ok(Line::try_parse_from([&["bench"], line].concat())?.args.what.options().into())
+        Ok((&Line::try_parse_from([&["bench"], line].concat())?.args.options).into())
     }
 
     #[test]
@@ -455,10 +436,7 @@ mod tests {
         ] {
             assert!(options_of(&line).is_ok(), "{line:?}");
         }
-        assert!(options_of(&["update", "--case", "speed"]).is_err());
-        assert!(options_of(&["map", "--keys", "1"]).is_err());
         assert!(options_of(&["map", "--keys", "1000,20000000", "--strings"]).is_ok());
-        assert!(options_of(&["engines", "--entries", "1"]).is_err());
         assert!(options_of(&["engines", "--quiescent-every", "0"]).is_err());
         assert!(options_of(&["engines", "--quiescent-every", "4000"]).is_ok());
     }

@@ -114,7 +114,8 @@ fn plot(picture: &Picture, all: &[Figure], rows: &[Interval], run: &str) -> Mark
     let axis = Axis::new(picture.axis, scale, label);
     let least = all.iter().map(|each| each.values).min().unwrap_or(0);
     let title = format!("{}. {run}; medians of at least {least} values", picture.title);
-    let intervals = plot::intervals(&format!("{title}, whiskers: quartiles"), &axis, rows);
+    let title_of_rows = format!("{title}, whiskers: quartiles");
+    let intervals = plot::intervals(&title_of_rows, axis.clone(), rows.to_vec());
     let Some(over) = picture.over else { return intervals };
     let settings: Vec<_> = picture.settings.iter().map(|[name, ..]| (*name).to_owned()).collect();
     let line = |[label, _]: &[&'static str; 2]| {
@@ -163,7 +164,7 @@ pub(super) fn put_into(folder: &Path, pictures: &[Drawn], output: &mut Output) -
                 continue;
             };
             let axis = Axis::new(of.axis, Scale::Bars, units::figures);
-            write(of, "svg", &svg(&plot::intervals(of.title, &axis, &rows)))?;
+            write(of, "svg", &svg(&plot::intervals(of.title, axis, rows)))?;
         } else if missing.is_empty() {
             write(of, "svg", &svg(picture))?;
             let versions = "versions of the others: as in Cargo.lock of this commit";
@@ -207,7 +208,7 @@ mod tests {
         assert_eq!((read.of.file, read.missing.len()), ("read", 0));
         let expected = "parking_lot RwLock              8.26 ns ± 10 %\nstd RwLock";
         assert!(read.figures.starts_with(expected), "{}", read.figures);
-        assert_eq!(read.picture.chart.as_ref().unwrap().rows[0].0, "parking_lot RwLock");
+        assert_eq!(read.picture.chart.as_ref().unwrap().rows[0].name, "parking_lot RwLock");
         let text = read.picture.into_string();
         assert!(text.contains("seize: 40.0 ns (36.0 ns to 44.0 ns)"), "{text}");
         assert!(text.contains("load 0.10, --quick; medians of at least 3 values"), "{text}");
@@ -229,7 +230,7 @@ mod tests {
         let missing = ["haphazard", "stall/1-reader", "std RwLock"];
         assert_eq!(drawn.missing, missing.into(), "each once");
         let chart = drawn.picture.chart.unwrap();
-        assert!(!chart.bars && chart.rows.len() == 4, "{chart:?}");
+        assert_eq!((chart.axis.scale, chart.rows.len()), (Scale::Logarithmic, 4), "{chart:?}");
     }
 
     #[test]

@@ -1,14 +1,21 @@
-//! The tables and the plots of `rcu bench`.
+//! What `rcu bench` found: tables, plots, and the JSON with every round, ratios and verdicts.
 
 use ::bench::statistics::{Ratio, Spread, difference_at_most};
+use ::bench::suites::Options;
 use ::bench::suites::promises::{Bound, Held, Verdict};
-use ::bench::suites::rounds::{Case, Metric, Series, Unit};
+use ::bench::suites::rounds::{self, Case, Metric, Series, Unit};
 use ::bench::units;
 use comfy_table::{Cell, Color};
+use serde::Serialize;
+use serde_json::json;
 
+use super::per_cpu_path;
+use crate::distinct::no_figure;
 use crate::exit::Result;
 use crate::html::Markup;
-use crate::output::{self, Output};
+use crate::json;
+use crate::machine::Machine;
+use crate::output::{self, Output, SchemaId};
 use crate::plot::{self, Axis, Interval, Scale};
 
 /// Prints the table of one case, ratios to `base` last, and below it how much its ties are worth.
@@ -29,24 +36,15 @@ pub(super) fn print(case: &Case, base: &str, output: &mut Output) -> Result<()> 
     }
     let rows = case.rivals.iter().map(|rival| row(case, rival, base));
     output.table(output::table(&header, 1.., rows))?;
-    for (number, metric) in case.metrics.iter().enumerate() {
-        output.picture(|| metric_plot(case, number, metric, Scale::Bars, "medians"));
-    }
-    if output.is_verbose {
-        print_rounds(case, output)?;
-        for (number, metric) in case.metrics.iter().enumerate() {
-            let values = case.rivals.iter().flat_map(|rival| &rival.values[number]).copied();
-            let scale = Scale::for_values(values);
-            output.picture(|| metric_plot(case, number, metric, scale, "every round"));
-        }
+    for number in 0..case.metrics.len() {
+        output.picture(|| metric_plot(case, number));
     }
     for sentence in ties(case, base) {
         output.paragraph(sentence)?;
     }
-    let missing = |rival: &Series| Some(format!("{} ({})", rival.name, rival.missing.as_ref()?));
-    let missing: Vec<_> = case.rivals.iter().filter_map(missing).collect();
-    if !missing.is_empty() {
-        output.paragraph(format!("No figure: {}.", missing.join("; ")))?;
+    let missing = |rival: &Series| Some((rival.name, rival.missing.as_ref()?.to_string()));
+    if let Some(text) = no_figure(case.rivals.iter().filter_map(missing), "rivals") {
+        output.paragraph(text)?;
     }
     for note in &case.notes {
         output.note(format_args!("{}: {note}", case.title));
@@ -59,44 +57,24 @@ fn intervals(case: &Case, number: usize) -> Vec<Interval> {
     let interval = |rival: &Series| {
         let Spread { median, low, high } = rival.spread(number)?;
         let text = number_of(&case.metrics[number], median);
-        Some(Interval {
-            rounds: rival.values[number].clone(),
-            ..Interval::of(rival.name, rival.ours, [median, low, high], text)
-        })
+        Some(Interval::of(rival.name, rival.ours, [median, low, high], text))
     };
     case.rivals.iter().filter_map(interval).collect()
 }
 
 /// One metric of all rivals, with the quartiles.
-fn metric_plot(case: &Case, number: usize, metric: &Metric, scale: Scale, what: &str) -> Markup {
+fn metric_plot(case: &Case, number: usize) -> Markup {
+    let metric = &case.metrics[number];
     let axis = format!("{}, {}", metric.name, unit_of(metric));
-    let axis = Axis::new(axis, scale, units::figures);
-    let title = format!("{}: {}, {what}; whiskers: the quartiles.", case.title, metric.name);
-    let mut part = plot::intervals(&title, &axis, &intervals(case, number));
-    // A terminal shows what is compared, once; the tables above have the rest.
-    part.chart = part.chart.filter(|chart| number < case.compared && chart.bars);
+    let axis = Axis::new(axis, Scale::Bars, units::figures);
+    let title = format!("{}: {}, medians; whiskers: the quartiles.", case.title, metric.name);
+    let mut part = plot::intervals(&title, axis, intervals(case, number));
+    // A terminal shows what is compared; the tables above have the rest.
+    part.chart = part.chart.filter(|_| number < case.compared);
     part
 }
 
-/// How the rounds are distributed, from the least to the greatest.
-fn print_rounds(case: &Case, output: &mut Output) -> Result<()> {
-    let header = ["rounds of", "metric", "least", "25 %", "50 %", "75 %", "most"];
-    let mut table = output::table::<[&str; 0]>(&header, 2.., []);
-    for rival in &case.rivals {
-        for (number, metric) in case.metrics.iter().enumerate() {
-            let mut values = rival.values[number].clone();
-            values.sort_by(f64::total_cmp);
-            let Some(Spread { median, low, high }) = rival.spread(number) else { continue };
-            let (Some(least), Some(most)) = (values.first(), values.last()) else { continue };
-            let figures = [*least, low, median, high, *most].map(|value| number_of(metric, value));
-            let names = [rival.name.to_owned(), metric.name.to_owned()];
-            table.add_row(names.into_iter().chain(figures).collect::<Vec<_>>());
-        }
-    }
-    output.table(table)
-}
-
-pub(super) fn unit_of(metric: &Metric) -> &'static str {
+fn unit_of(metric: &Metric) -> &'static str {
     match metric.unit {
         Unit::Nanoseconds => "ns",
         Unit::PerSecond => "1/s",
@@ -226,7 +204,7 @@ pub(super) fn print_verdicts(verdicts: &[Verdict], output: &mut Output) -> Resul
 }
 
 /// How a promise was kept, in words and in a colour.
-pub(super) fn verdict_on(held: Held) -> (&'static str, Color) {
+fn verdict_on(held: Held) -> (&'static str, Color) {
     match held {
         Held::Met => ("met", Color::Green),
         Held::Missed => ("missed", Color::Red),
@@ -265,8 +243,83 @@ fn promised(Verdict { promise, metric, base, best_of, ratio, .. }: &Verdict) -> 
     [what, figure(ratio.median), interval, target + &or.unwrap_or_default()]
 }
 
+/// The version of the JSON; a reader of another one must not guess.
+pub(super) const SCHEMA: SchemaId = SchemaId("quiescence/bench", 3);
+
+/// Puts the document together that `--json` writes.
+pub(super) fn document(
+    bench: &'static str,
+    base: &'static str,
+    options: &Options,
+    cases: &[Case],
+    verdicts: &[Verdict],
+    interrupted: bool,
+) -> impl Serialize {
+    json!({
+        "bench": bench,
+        "seed": options.seed,
+        "quick": options.quick,
+        "base": base,
+        "per_cpu_path": per_cpu_path(),
+        "interrupted": interrupted,
+        "machine": Machine::detect(),
+        "run": rounds::verdict(cases).as_ref().map(json::run),
+        "cases": cases.iter().map(|case| case_out(case, base)).collect::<Vec<_>>(),
+        "targets": verdicts.iter().map(target).collect::<Vec<_>>(),
+    })
+}
+
+fn case_out(case: &Case, base: &str) -> impl Serialize {
+    let rival = |rival: &Series| {
+        let metrics = (0..case.metrics.len()).map(|number| metric(case, rival, number, base));
+        json!({ "name": rival.name, "ours": rival.ours, "metrics": metrics.collect::<Vec<_>>(), })
+    };
+    json!({
+        "id": case.id.clone(),
+        "title": case.title.clone(),
+        "notes": case.notes.clone(),
+        "rivals": case.rivals.iter().map(rival).collect::<Vec<_>>(),
+    })
+}
+
+/// One metric of one rival, with the value of every round, so that others can compute on.
+fn metric(case: &Case, rival: &Series, number: usize, base: &str) -> impl Serialize + use<> {
+    let metric = &case.metrics[number];
+    let ratio = case.ratio(rival.name, base, number);
+    let difference = ratio.filter(|_| rival.name != base).as_ref().and_then(difference_at_most);
+    json!({
+        "name": metric.name,
+        "unit": unit_of(metric),
+        "spread": rival.spread(number),
+        "ratio_to_base": ratio,
+        "difference_at_most_percent": difference.map(|share| 100.0 * share),
+        "missing": rival.missing.as_ref().map(ToString::to_string),
+        "rounds": rival.values[number].clone(),
+    })
+}
+
+fn target(Verdict { promise, metric, base, best_of, ratio, held }: &Verdict) -> impl Serialize {
+    let (at_most, at_least) = match promise.bound {
+        Bound::AtMost(bound) => (Some(bound), None),
+        Bound::AtLeast(bound) => (None, Some(bound)),
+    };
+    json!({
+        "case": promise.case,
+        "metric": metric.name,
+        "rival": promise.rival,
+        "base": base,
+        "best_of": best_of,
+        "at_most": at_most,
+        "at_least": at_least,
+        "or_figure_at_most": promise.or_at_most,
+        "stands_on": promise.measured,
+        "ratio": *ratio,
+        "verdict": verdict_on(*held).0,
+    })
+}
+
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use ::bench::slices::Missing;
     use ::bench::suites::promises::{Against, Promise};
 
@@ -321,7 +374,7 @@ pub(super) mod tests {
 
     /// Six rounds of two metrics; `b` ties with `a` in the first and costs twice as much, `c` the
     /// other way round, `d` is all over the place.
-    pub(in crate::bench) fn three_beside_a_base() -> Case {
+    fn three_beside_a_base() -> Case {
         let names = ["a", "b", "c", "d"].map(|name| (name, true));
         let mut case = Case::new("x/y", "y", TIMES, names);
         let base = vec![100.0; 6];
@@ -398,5 +451,41 @@ pub(super) mod tests {
             "call/enqueue, call: quiescence | 0.50 ns | 0.25 ns … 0.75 ns | \
              at most 0.12 ns, or 25.0 ns"
         );
+    }
+
+    fn written(cases: &[Case]) -> serde_json::Value {
+        let options = Options::default();
+        let document = document("read", "a", &options, cases, &[], false);
+        serde_json::to_value(document).unwrap()
+    }
+
+    #[test]
+    fn the_document_says_what_a_tie_is_worth() {
+        let json = written(&[three_beside_a_base()]);
+        let most = |rival: usize, metric: usize| {
+            let metric = &json["cases"][0]["rivals"][rival]["metrics"][metric];
+            metric["difference_at_most_percent"].as_f64().map(f64::round)
+        };
+        assert_eq!(
+            [most(0, 0), most(1, 0), most(1, 1), most(2, 1)],
+            [None, Some(2.0), None, Some(2.0)]
+        );
+        assert_eq!(most(3, 0), Some(200.0));
+    }
+
+    #[test]
+    fn the_document_holds_every_round_and_null_for_what_is_unknown() {
+        const METRICS: &[Metric] = &[Metric { name: "read", unit: Unit::Nanoseconds }];
+        let mut case = Case::new("read/x", "x", METRICS, [("a", false), ("b", false)]);
+        for (rival, values) in case.rivals.iter_mut().zip([[1.0, 2.0], [2.0, 4.0]]) {
+            rival.values = vec![values.into()];
+        }
+        let json = written(&[case]);
+        assert_eq!(json["base"], "a");
+        assert_eq!(json["per_cpu_path"], per_cpu_path());
+        let metric = &json["cases"][0]["rivals"][1]["metrics"][0];
+        assert_eq!(metric["rounds"], serde_json::json!([2.0, 4.0]));
+        assert_eq!(metric["ratio_to_base"]["median"], 2.0);
+        assert!(metric["ratio_to_base"]["high"].is_null(), "two rounds tell nothing");
     }
 }

@@ -10,6 +10,7 @@ use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 use serde::Serialize;
 
+use super::CompareArgs;
 use super::baseline::{Baseline, Saved};
 use super::decide::{ROUNDS_MIN, Rule, Verdict, next_look};
 use super::instructions::Counted;
@@ -86,12 +87,25 @@ impl Limits {
 }
 
 impl Contest {
+    /// Nothing is measured yet.
+    pub(super) fn new(new: Program, base: Base, args: &CompareArgs) -> Contest {
+        Contest {
+            new,
+            base,
+            matches: Vec::new(),
+            runs: Runs::default(),
+            threshold_percent: args.threshold,
+            seed: args.seed,
+            counted: None,
+        }
+    }
+
     /// Measures each load once on both sides: fills caches, and shows which figures both have. What
     /// decides is as for [`pairs`].
     pub(super) fn prepare(
         &mut self,
         loads: Vec<Load>,
-        (metrics, all_rivals): (&[String], bool),
+        metrics: &[String],
         (limits, output): (Limits, &mut Output),
     ) -> Result<()> {
         let begin = Instant::now();
@@ -118,7 +132,7 @@ impl Contest {
                 let message = format!("{load}: the two sides have no figure in common");
                 return Err(Failure::undecided(message));
             }
-            let pairs = pairs(common, metrics, all_rivals);
+            let pairs = pairs(common, metrics);
             if !pairs.iter().any(|pair| pair.decides) {
                 let message = format!("{load}: no figure has a metric of --metric");
                 return Err(Failure::usage(message));
@@ -285,6 +299,12 @@ fn whole<const N: usize>(
 }
 
 impl Pair {
+    /// One that decides, and has no round yet.
+    pub(super) fn new(key: Key) -> Pair {
+        let (base, new) = (Vec::new(), Vec::new());
+        Pair { key, decides: true, base, new, missing: None, judged: None }
+    }
+
     /// A figure that one side lacks this time is left out on both.
     fn add(&mut self, base: &Run, new: &Run) {
         match (base.cost_of(&self.key), new.cost_of(&self.key)) {
@@ -302,19 +322,15 @@ impl Pair {
 }
 
 /// The figures, and which of them decide: of the project's own designs, or of all where none is its
-/// own or `all_rivals` are asked for, the first metric of each case, or those that are named.
-fn pairs(keys: Vec<Key>, metrics: &[String], all_rivals: bool) -> Vec<Pair> {
+/// own, the first metric of each case, or those that are named.
+fn pairs(keys: Vec<Key>, metrics: &[String]) -> Vec<Pair> {
     let any_ours = keys.iter().any(|key| key.ours);
     let decides = |key: &Key| {
         let is_metric =
             if metrics.is_empty() { key.is_first } else { metrics.contains(&key.metric) };
-        is_metric && (key.ours || !any_ours || all_rivals)
+        is_metric && (key.ours || !any_ours)
     };
-    let pair = |key: Key| {
-        let (base, new) = (Vec::new(), Vec::new());
-        Pair { decides: decides(&key), key, base, new, missing: None, judged: None }
-    };
-    keys.into_iter().map(pair).collect()
+    keys.into_iter().map(|key| Pair { decides: decides(&key), ..Pair::new(key) }).collect()
 }
 
 fn too_late(load: &Load) -> Failure {
@@ -379,9 +395,9 @@ mod tests {
         Key { case: text("read/1-thread"), rival, ours, metric, unit: text("ns"), is_first }
     }
 
-    fn deciding(metrics: &[&str], all_rivals: bool, keys: &[Key]) -> Vec<String> {
+    fn deciding(metrics: &[&str], keys: &[Key]) -> Vec<String> {
         let metrics: Vec<String> = metrics.iter().map(|&metric| metric.to_owned()).collect();
-        let pairs = pairs(keys.to_vec(), &metrics, all_rivals);
+        let pairs = pairs(keys.to_vec(), &metrics);
         pairs
             .into_iter()
             .filter(|pair| pair.decides)
@@ -393,8 +409,8 @@ mod tests {
         let new = Program { path: "rcu".into(), planted_percent: None };
         let base = Base::Program(new.clone());
         let matches = vec![Match { load: "bench read".parse().unwrap(), pairs }];
-        let runs = Runs::default();
-        Contest { new, base, matches, runs, threshold_percent: 2.0, seed: 1, counted: None }
+        let (runs, counted) = (Runs::default(), None);
+        Contest { new, base, matches, runs, threshold_percent: 2.0, seed: 1, counted }
     }
 
     #[test]
@@ -404,19 +420,17 @@ mod tests {
             key("a", true, "CPU", false),
             key("b", false, "read", true),
         ];
-        assert_eq!(deciding(&[], false, &keys), ["a read"]);
-        assert_eq!(deciding(&[], true, &keys), ["a read", "b read"]);
-        assert_eq!(deciding(&["CPU"], true, &keys), ["a CPU"]);
-        assert_eq!(deciding(&[], false, &keys[2..]), ["b read"], "none is ours");
+        assert_eq!(deciding(&[], &keys), ["a read"]);
+        assert_eq!(deciding(&["CPU"], &keys), ["a CPU"]);
+        assert_eq!(deciding(&[], &keys[2..]), ["b read"], "none is ours");
     }
 
     #[test]
     fn the_exit_code_is_that_of_the_worst_figure_that_decides() {
         let pair = |verdict, decides| {
             let ratio = Ratio { median: 1.0, low: 1.0, high: 1.0 };
-            let key = key("a", true, "read", true);
             let judged = Some((ratio, verdict));
-            Pair { key, decides, base: vec![1.0], new: vec![1.0], missing: None, judged }
+            Pair { decides, judged, ..Pair::new(key("a", true, "read", true)) }
         };
         use Verdict::{Better, Same, TooNoisy, Worse};
         for (verdicts, exit) in [
@@ -438,12 +452,11 @@ mod tests {
         let interrupt = crate::interrupt::Interrupt::install().unwrap();
         let mut output = Output::new(&crate::output::OutputArgs::default(), interrupt).unwrap();
         let limits = Limits { until: Instant::now(), rounds_max: 20 };
-        let mut contest = contest(pairs(vec![key("a", true, "read", true)], &[], false));
+        let mut contest = contest(pairs(vec![key("a", true, "read", true)], &[]));
         contest.run(limits, &mut output).unwrap();
         assert!(contest.pairs().all(|pair| pair.base.is_empty()), "nothing was begun");
         let loads = vec!["bench read".parse().unwrap()];
-        let failure =
-            contest.prepare(loads, (&[], false), (limits, &mut output)).unwrap_err().to_string();
+        let failure = contest.prepare(loads, &[], (limits, &mut output)).unwrap_err().to_string();
         assert!(failure.contains("give --time more"), "{failure}");
     }
 
@@ -461,7 +474,7 @@ mod tests {
         assert!(written.unwrap().success());
         let began = path.with_extension("began");
         let hangs = Program { path, planted_percent: None };
-        let mut contest = contest(pairs(vec![key("a", true, "read", true)], &[], false));
+        let mut contest = contest(pairs(vec![key("a", true, "read", true)], &[]));
         (contest.new, contest.base) = (hangs.clone(), Base::Program(hangs));
         let mut soon = Duration::from_millis(50);
         // On a machine so busy that the time is over before anything has begun, again with more.
@@ -473,7 +486,7 @@ mod tests {
         }
         let limits = Limits { until: Instant::now() + soon, rounds_max: 20 };
         let loads = vec!["bench read".parse().unwrap()];
-        let failure = contest.prepare(loads, (&[], false), (limits, &mut output)).unwrap_err();
+        let failure = contest.prepare(loads, &[], (limits, &mut output)).unwrap_err();
         assert!(failure.to_string().contains("give --time more"), "{failure}");
     }
 
@@ -511,7 +524,7 @@ mod tests {
             figures: vec![(key.clone(), cost.ok_or("threads never ran at once".to_owned()))],
             quality,
         };
-        let mut pair = pairs(vec![key.clone()], &[], false).remove(0);
+        let mut pair = pairs(vec![key.clone()], &[]).remove(0);
         let (whole, half) = (run(Some(2.0), Quality::Disturbed), run(None, Quality::Incomplete));
         pair.add(&whole, &half);
         assert!(pair.base.is_empty() && pair.new.is_empty(), "{pair:?}");

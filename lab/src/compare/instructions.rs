@@ -15,7 +15,7 @@ use bench::statistics::{Ratio, spread};
 use serde::Serialize;
 
 use super::CompareArgs;
-use super::contest::{Base, Contest, Match, Pair, Runs};
+use super::contest::{Base, Contest, Match, Pair};
 use super::decide::{Rule, Verdict};
 use super::load::{self, Key, Load, Program};
 use super::report;
@@ -186,7 +186,7 @@ pub(super) fn run(args: &CompareArgs, new: Program, base: &Path, page: &mut Page
             break;
         }
         page.progress.announce(&path);
-        let mut pair = pair(path);
+        let mut pair = Pair::new(key(path));
         while pair.base.len() < COUNTS_MAX && pair.verdict() != Verdict::Same {
             let (old, new) = (by.each(&base, &pair.key.case)?, by.each(&new, &pair.key.case)?);
             pair.base.push(old.0);
@@ -198,36 +198,19 @@ pub(super) fn run(args: &CompareArgs, new: Program, base: &Path, page: &mut Page
         page.progress.advance(each);
     }
     page.progress.end();
-    let interrupted = page.interrupt.requested();
     if pairs.is_empty() {
         return Err(page.stopped());
     }
-    let contest = Contest {
-        new,
-        base: Base::Program(base),
-        matches: vec![Match { load: Load::paths(), pairs }],
-        runs: Runs::default(),
-        threshold_percent: args.threshold,
-        seed: args.seed,
-        counted: Some(counted),
-    };
-    report::print(&contest, page)?;
-    page.json(report::SCHEMA, &report::document(&contest, interrupted))?;
-    Ok(contest.exit(interrupted))
+    let matches = vec![Match { load: Load::paths(), pairs }];
+    let counted = Some(counted);
+    let contest = Contest { matches, counted, ..Contest::new(new, Base::Program(base), args) };
+    report::tell(&contest, page)
 }
 
-/// What both sides count, not yet counted.
-fn pair(path: String) -> Pair {
-    let text = str::to_owned;
-    let key = Key {
-        case: path,
-        rival: text("quiescence"),
-        ours: true,
-        metric: text("instructions"),
-        unit: text("instructions"),
-        is_first: true,
-    };
-    Pair { key, decides: true, base: Vec::new(), new: Vec::new(), missing: None, judged: None }
+/// What both sides count.
+fn key(case: String) -> Key {
+    let [rival, metric, unit] = ["quiescence", "instructions", "instructions"].map(str::to_owned);
+    Key { case, rival, ours: true, metric, unit, is_first: true }
 }
 
 /// The ratio of the medians; its interval is from the least to the most that the counts allow.

@@ -18,7 +18,7 @@ use crate::exit::{Exit, Failure, Result};
 use crate::number::within;
 use crate::output::Output;
 use baseline::Baseline;
-use contest::{Base, Contest, Limits, Runs};
+use contest::{Base, Contest, Limits};
 use load::{Load, Program};
 
 /// Loads that are compared when none is named: a section, counters and locks of a CPU, an `Arc` in
@@ -64,9 +64,6 @@ pub(crate) struct CompareArgs {
     /// Decide by these metrics [default: the first of each case]
     #[arg(long = "metric", value_name = "A,B", value_delimiter = ',')]
     metrics: Vec<String>,
-    /// Let rivals from outside the project decide, too
-    #[arg(long)]
-    all_rivals: bool,
     /// Give up after this many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 180, value_parser = within(1..=86_400))]
     time: u32,
@@ -131,17 +128,12 @@ pub(crate) fn run(args: &CompareArgs, output: &mut Output) -> Result<Exit> {
         output.note("saved rounds do not share the noise of later ones: prefer --with");
         baseline.complaint().into_iter().for_each(|text| output.note(text));
     }
-    let (threshold_percent, seed) = (args.threshold, args.seed);
-    let (matches, runs) = (Vec::new(), Runs::default());
-    let mut contest = Contest { new, base, matches, runs, threshold_percent, seed, counted: None };
+    let mut contest = Contest::new(new, base, args);
     output.progress.begin(args.time());
-    contest.prepare(loads, (&args.metrics, args.all_rivals), (limits, output))?;
+    contest.prepare(loads, &args.metrics, (limits, output))?;
     contest.run(limits, output)?;
     output.progress.end();
-    let interrupted = output.interrupt.requested();
-    report::print(&contest, output)?;
-    output.json(report::SCHEMA, &report::document(&contest, interrupted))?;
-    Ok(contest.exit(interrupted))
+    report::tell(&contest, output)
 }
 
 impl CompareArgs {

@@ -12,16 +12,24 @@ use super::decide::{ROUNDS_MIN, Verdict};
 use super::load::{Key, Load};
 use crate::bench::report::number_of;
 use crate::distinct::distinct;
-use crate::exit::Result;
+use crate::exit::{Exit, Result};
 use crate::html::Markup;
 use crate::machine::Machine;
 use crate::output::{self, Output, SchemaId};
 use crate::plot::{self, Axis, Interval, Scale};
 
-pub(super) const SCHEMA: SchemaId = SchemaId("quiescence/compare", 3);
+const SCHEMA: SchemaId = SchemaId("quiescence/compare", 3);
+
+/// Prints and writes what was found; how the command ends.
+pub(super) fn tell(contest: &Contest, output: &mut Output) -> Result<Exit> {
+    let interrupted = output.interrupt.requested();
+    print(contest, output)?;
+    output.json(SCHEMA, &document(contest, interrupted))?;
+    Ok(contest.exit(interrupted))
+}
 
 /// Prints how good the runs were, what decides, then all figures as a matrix, then the verdict.
-pub(super) fn print(contest: &Contest, output: &mut Output) -> Result<()> {
+fn print(contest: &Contest, output: &mut Output) -> Result<()> {
     match &contest.counted {
         Some(counted) => output.paragraph(counted)?,
         None => output.paragraph(runs(&contest.runs))?,
@@ -105,7 +113,7 @@ fn changes(each: &Match, threshold_percent: f64) -> Markup {
     };
     let title = "Changes with their intervals; in green those that decide. Below the threshold \
                  (dashed, beside 0) a difference is none.";
-    plot::intervals(title, &axis, &each.pairs.iter().filter_map(row).collect::<Vec<_>>())
+    plot::intervals(title, axis, each.pairs.iter().filter_map(row).collect())
 }
 
 /// A ratio as a change in per cent.
@@ -191,7 +199,7 @@ fn sentence(contest: &Contest) -> String {
 }
 
 /// The document of a comparison.
-pub(super) fn document(contest: &Contest, interrupted: bool) -> impl Serialize {
+fn document(contest: &Contest, interrupted: bool) -> impl Serialize {
     let figure = |(load, pair): (&Load, &Pair)| {
         let costs = |rounds: &[f64]| {
             let cost = (!rounds.is_empty()).then(|| spread(rounds));

@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 use crate::exit::{Failure, Result};
 use crate::html::Markup;
 use crate::interrupt::Interrupt;
-use crate::provenance::{ORIGIN, Provenance};
+use crate::provenance::Provenance;
 use crate::record::{self, Block};
 use file::Opened;
 pub(crate) use file::ResultFile;
@@ -53,9 +53,6 @@ pub(crate) struct OutputArgs {
     /// stay there
     #[arg(long, value_name = "DIR", global = true, help_heading = "Output")]
     pub(crate) pictures: Option<PathBuf>,
-    /// Show more: where the results come from, and the values of rounds
-    #[arg(short, long, global = true, help_heading = "Output")]
-    pub(crate) verbose: bool,
     /// Include the name of this machine in reports
     #[arg(long, global = true, help_heading = "Output")]
     pub(crate) host_name: bool,
@@ -105,8 +102,6 @@ pub(crate) struct Output {
     pictures: Option<PathBuf>,
     /// What was said, if it is to be written in other forms.
     record: Vec<Block>,
-    /// Whether the user wants to see more.
-    pub(crate) is_verbose: bool,
     /// Whether a line has been written: the first one is never empty.
     has_written: bool,
     /// Files that are still to be written: with any, a closed pipe must not end the run.
@@ -155,7 +150,6 @@ impl Output {
             forms,
             pictures: args.pictures.clone(),
             record: Vec::new(),
-            is_verbose: args.verbose,
             has_written: false,
             draws: draws(),
             width: width(),
@@ -199,10 +193,6 @@ impl Output {
     /// Writes the record in the forms that were asked for, and says where the page is: not on
     /// standard output, which may be a script or a schema. The last call of a command.
     pub(crate) fn finish(&mut self) -> Result<()> {
-        if self.is_verbose {
-            self.heading(ORIGIN)?;
-            self.entries(self.provenance.rows())?;
-        }
         if let Some(folder) = &self.pictures {
             for (name, picture) in record::pictures(&self.record) {
                 replace(&folder.join(name), &picture)?;
@@ -211,7 +201,7 @@ impl Output {
         for (form, mut file) in std::mem::take(&mut self.forms) {
             let text = match form {
                 Form::Page => record::page(&self.record, &self.provenance),
-                Form::Markdown => record::markdown(&self.record, &self.provenance, self.is_verbose),
+                Form::Markdown => record::markdown(&self.record, &self.provenance),
                 Form::Csv => record::csv(&self.record),
             };
             file.write(&text)?;

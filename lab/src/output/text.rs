@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal};
 use anstyle::Style;
 
 use super::table;
-use crate::plot::Chart;
+use crate::plot::{Chart, Interval, Scale};
 use crate::record::Block;
 
 /// The widest text when nothing says how wide the reader's window is, as in a pipe.
@@ -38,26 +38,31 @@ pub(super) fn of(block: &Block, width: u16) -> String {
     }
 }
 
-/// A plot in block characters: names, bars, figures, and below them the axis.
-fn drawn(chart: &Chart, width: usize) -> String {
-    let longest = |of: fn(&(String, [f64; 3], String)) -> &str, most: usize| {
-        let letters = chart.rows.iter().map(|row| of(row).chars().count()).max();
-        letters.unwrap_or(0).min(most)
+/// A plot in block characters: its title up to the first semicolon, since the rest is about marks
+/// that a terminal does not show; names, bars, figures, and below them the axis.
+fn drawn(Chart { title, axis, marks, rows }: &Chart, width: usize) -> String {
+    let longest = |of: fn(&Interval) -> &str| {
+        let letters = rows.iter().map(|row| of(row).chars().count()).max();
+        letters.unwrap_or(0).min(width / 3)
     };
-    let (name, text) = (longest(|row| &row.0, width / 3), longest(|row| &row.2, width / 3));
+    let (name, text) = (longest(|row| &row.name), longest(|row| &row.text));
     let cells = width.saturating_sub(name + text + 4).max(8);
-    let row = |(own, shares, figure): &(String, [f64; 3], String)| {
-        let own = shortened(own, name);
-        let drawn = match chart.bars {
-            true => bar(shares[1], cells),
-            false => interval(shares.map(|share| ((share * cells as f64) as usize).min(cells - 1))),
+    let row = |row: &Interval| {
+        let shares = [row.low, row.value, row.high].map(|at| axis.scale.share(marks, at));
+        let drawn = match axis.scale {
+            Scale::Bars => bar(shares[1], cells),
+            _ => interval(shares.map(|share| ((share * cells as f64) as usize).min(cells - 1))),
         };
-        let line = format!("{own:<name$}  {drawn:<cells$}  {}", shortened(figure, text));
+        let (own, figure) = (shortened(&row.name, name), shortened(&row.text, text));
+        let line = format!("{own:<name$}  {drawn:<cells$}  {figure}");
         format!("{}\n", line.trim_end())
     };
-    let rows: String = chart.rows.iter().map(row).collect();
-    let (title, axis) = (wrap("", &chart.title, 0, width), wrap("", &chart.axis, name + 2, width));
-    format!("{title}{rows}{axis}")
+    let [from, to] = [marks[0], marks[marks.len() - 1]].map(axis.label);
+    let kind = if axis.scale == Scale::Logarithmic { ", logarithmic" } else { "" };
+    let axis = format!("{}{kind}, from {from} to {to}", axis.title);
+    let title = wrap("", title.split(';').next().unwrap_or_default(), 0, width);
+    let rows: String = rows.iter().map(row).collect();
+    format!("{title}{rows}{}", wrap("", &axis, name + 2, width))
 }
 
 /// A bar up to the eighth of a cell.
@@ -131,6 +136,7 @@ pub(super) fn width() -> u16 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plot::Axis;
 
     #[test]
     fn text_wraps_between_words_under_its_own_start() {
@@ -143,15 +149,16 @@ mod tests {
         assert_eq!((bar(0.5, 10).as_str(), bar(0.0, 10).as_str()), ("█████", "▏"));
         assert_eq!(bar(0.3125, 10), "███▏");
         assert_eq!(interval([1, 3, 4]), " ──█─");
-        let row = |name: &str, share| (name.to_owned(), [share; 3], "1.00 ns".to_owned());
+        let row = |name, value| Interval::of(name, true, [value; 3], "1.00 ns".to_owned());
         let rows = vec![row("a", 1.0), row("a longer name", 0.5)];
-        let chart = Chart { title: "Reads".to_owned(), axis: "time".to_owned(), rows, bars: true };
-        let text = drawn(&chart, 40);
+        let axis = Axis::new("time", Scale::Bars, |value| value.to_string());
+        let title = "Reads; hollow: published".to_owned();
+        let text = drawn(&Chart { title, axis, marks: vec![0.0, 1.0], rows }, 40);
         let expected = [
             "Reads",
             "a              ████████████████  1.00 ns",
             "a longer name  ████████          1.00 ns",
-            "               time",
+            "               time, from 0 to 1",
         ];
         assert_eq!(text.lines().collect::<Vec<_>>(), expected);
     }

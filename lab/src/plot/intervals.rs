@@ -1,11 +1,9 @@
 //! Figures with their intervals, one a row over a common axis: what a change costs, what an
-//! operation takes, how rounds are distributed.
+//! operation takes.
 
 use std::fmt::Display;
 
-use super::{
-    BAR, Chart, LETTER, LETTERS, NAME_LETTERS, WIDTH, figure, labels, room, round_step, svg,
-};
+use super::{BAR, LETTER, LETTERS, NAME_LETTERS, WIDTH, figure, labels, room, round_step, svg};
 use crate::html::Markup;
 use crate::output::shortened;
 
@@ -16,8 +14,6 @@ pub(crate) struct Interval {
     pub(crate) value: f64,
     pub(crate) low: f64,
     pub(crate) high: f64,
-    /// The value of each round, a small dot each.
-    pub(crate) rounds: Vec<f64>,
     /// The figure that was published, a hollow dot.
     pub(crate) published: Option<f64>,
     /// The value as it is written.
@@ -34,9 +30,8 @@ impl Interval {
         [value, low, high]: [f64; 3],
         text: String,
     ) -> Interval {
-        let (name, rounds) = (name.into(), Vec::new());
         let class = if ours { "ours" } else { "other" };
-        Interval { name, value, low, high, rounds, published: None, text, class }
+        Interval { name: name.into(), value, low, high, published: None, text, class }
     }
 }
 
@@ -99,7 +94,7 @@ impl Scale {
     }
 
     /// Where a value stands between the first mark and the last, from 0 to 1.
-    pub(super) fn share(self, marks: &[f64], value: f64) -> f64 {
+    pub(crate) fn share(self, marks: &[f64], value: f64) -> f64 {
         let (Some(&first), Some(&last)) = (marks.first(), marks.last()) else { return 0.0 };
         let [first, last, at] = [first, last, value].map(|value| self.place(value));
         ((at - first) / (last - first)).clamp(0.0, 1.0)
@@ -128,6 +123,16 @@ impl Scale {
     }
 }
 
+/// What a terminal draws of a plot: how wide it is, the terminal says.
+#[derive(Clone, Debug)]
+pub(crate) struct Chart {
+    pub(crate) title: String,
+    pub(crate) axis: Axis,
+    /// The first is the lowest, and the last the highest.
+    pub(crate) marks: Vec<f64>,
+    pub(crate) rows: Vec<Interval>,
+}
+
 /// Where the plot is within the picture, and where values are within the plot.
 struct Frame<'a> {
     axis: &'a Axis,
@@ -147,14 +152,12 @@ impl Frame<'_> {
 }
 
 /// Draws the rows below what they are. The pointer over one shows its figures.
-pub(crate) fn intervals(title: &str, axis: &Axis, rows: &[Interval]) -> Markup {
+pub(crate) fn intervals(title: &str, axis: Axis, mut rows: Vec<Interval>) -> Markup {
     let mut part = Markup::default();
     // What could not be measured has no place.
-    let rows: Vec<&Interval> = rows.iter().filter(|row| row.value.is_finite()).collect();
-    let values = rows.iter().flat_map(|row| {
-        let figures = [row.value, row.low, row.high].into_iter();
-        figures.chain(row.published).chain(row.rounds.iter().copied())
-    });
+    rows.retain(|row| row.value.is_finite());
+    let values =
+        rows.iter().flat_map(|row| [row.value, row.low, row.high].into_iter().chain(row.published));
     let marks = axis.marks(values);
     if marks.is_empty() {
         return part;
@@ -169,7 +172,7 @@ pub(crate) fn intervals(title: &str, axis: &Axis, rows: &[Interval]) -> Markup {
         false => (room(rows.iter().map(|row| &*row.name)), 16.0 + LETTER * text as f64),
     };
     let row = if above { BAR + 18.0 } else { BAR };
-    let frame = Frame { axis, marks, left, right: WIDTH - beside, row, above };
+    let frame = Frame { axis: &axis, marks, left, right: WIDTH - beside, row, above };
     let bottom = row * rows.len() as f64 + 4.0;
     svg(&mut part, title, [WIDTH, bottom + 38.0], |svg| {
         scale(svg, &frame, bottom);
@@ -178,7 +181,8 @@ pub(crate) fn intervals(title: &str, axis: &Axis, rows: &[Interval]) -> Markup {
         }
     });
     // One row alone says no more than its figure.
-    part.chart = (rows.len() > 1).then(|| Chart::of(title, axis, &frame.marks, &rows));
+    let (title, marks) = (title.to_owned(), frame.marks);
+    part.chart = (rows.len() > 1).then_some(Chart { title, axis, marks, rows });
     part
 }
 
@@ -226,12 +230,7 @@ fn draw(svg: &mut Markup, frame: &Frame<'_>, row: &Interval, middle: f64) {
                 bar(group, class, middle, [low, value]);
                 return bar(group, "rest", middle, [value, high]);
             }
-            _ => {
-                for round in row.rounds.iter().filter(|round| round.is_finite()) {
-                    group.circle("round", figure(frame.x(*round)), middle, "3");
-                }
-                group.circle(class, figure(value), middle, "4.5");
-            }
+            _ => group.circle(class, figure(value), middle, "4.5"),
         }
         if let Some(published) = row.published {
             group.circle("other hollow", figure(frame.x(published)), middle, "4.5");
@@ -272,17 +271,15 @@ mod tests {
     #[test]
     fn an_interval_without_an_end_stays_inside_and_says_its_figures() {
         let row = Interval {
-            rounds: vec![0.0, f64::NAN, 2.0],
             published: Some(-1.0),
             ..Interval::of("<a>", true, [1.0, -2.0, f64::INFINITY], "+1 %".to_owned())
         };
         let mut axis = Axis::new("change, %", Scale::Linear, |value| format!("{value}"));
         axis.guides.push(2.0);
         let unknown = Interval { value: f64::NAN, ..row.clone() };
-        let svg = intervals("t", &axis, &[row, unknown]).into_string();
+        let svg = intervals("t", axis, vec![row, unknown]).into_string();
         assert!(svg.contains("<title>&lt;a&gt;: +1 % (-2 to inf; published: -1)</title>"), "{svg}");
         assert!(svg.contains("change, %") && svg.contains("class=\"guide\""), "{svg}");
-        assert_eq!(svg.matches("class=\"round\"").count(), 2);
         assert!(!svg.contains("NaN"), "{svg}");
         let numbers = |name: &str| -> Vec<f64> {
             let start = format!(" {name}=\"");
@@ -298,13 +295,14 @@ mod tests {
     fn a_single_figure_has_no_whiskers_and_a_long_word_stays_inside() {
         let row = |high| Interval::of("a", true, [1.0, 1.0, high], "1 s".to_owned());
         let axis = Axis::new("s", Scale::Bars, |value| format!("{value}"));
-        let single = intervals(&format!("t; {}", "x".repeat(99)), &axis, &[row(1.0), row(1.0)]);
+        let title = format!("t; {}", "x".repeat(99));
+        let single = intervals(&title, axis.clone(), vec![row(1.0); 2]);
         let chart = single.chart.clone().unwrap();
-        assert_eq!((&*chart.title, chart.rows.len(), chart.bars), ("t", 2, true));
+        assert_eq!((chart.rows.len(), chart.axis.scale), (2, Scale::Bars));
         let svg = single.into_string();
         assert!(svg.contains("<title>a: 1 s</title>") && !svg.contains("whisker"), "{svg}");
         assert!(svg.contains(&format!(">{}…</text>", "x".repeat(LETTERS - 1))), "{svg}");
-        let one = intervals("t", &axis, &[row(2.0)]);
+        let one = intervals("t", axis, vec![row(2.0)]);
         assert!(one.chart.is_none(), "one row alone");
         let svg = one.into_string();
         assert!(svg.contains("(1 to 2)</title>") && svg.contains("whisker"), "{svg}");
@@ -314,7 +312,7 @@ mod tests {
     fn a_bar_begins_at_0_its_text_is_escaped_and_places_are_numbers() {
         let bar = |value| Interval::of("<b>&", false, [value; 3], String::new());
         let axis = Axis::new("ns", Scale::Bars, |value| format!("{value}"));
-        let svg = intervals("t", &axis, &[bar(1.0), bar(f64::NAN)]).into_string();
+        let svg = intervals("t", axis, vec![bar(1.0), bar(f64::NAN)]).into_string();
         assert!(svg.contains("&lt;b&gt;&amp;") && !svg.contains("<b>"), "{svg}");
         assert!(!svg.contains("NaN"), "what could not be measured has no place: {svg}");
         assert!(svg.contains("<rect class=\"other\"") && svg.contains(">0</text>"), "{svg}");

@@ -3,13 +3,11 @@
 //!
 //! A picture is 480 units wide, with letters of 12 to 14: at 400 pixels they can be read.
 
-mod chart;
 mod intervals;
 
 use crate::html::{Attribute, Markup};
 use crate::output::{shortened, wrap};
-pub(crate) use chart::Chart;
-pub(crate) use intervals::{Axis, Interval, Scale, intervals};
+pub(crate) use intervals::{Axis, Chart, Interval, Scale, intervals};
 
 const WIDTH: f64 = 480.0;
 /// A letter is about so wide.

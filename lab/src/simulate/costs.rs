@@ -5,6 +5,7 @@ use std::path::Path;
 
 use bench::costs::duration;
 use bench::slices::Missing;
+use serde::Deserialize;
 use serde_json::Value;
 use simulate::cost::{Costs, Measured, MeasuredKernel, Picos};
 
@@ -64,9 +65,11 @@ pub(super) fn measure_here(quick: bool, needs: Needs, output: &mut Output) -> Re
     if output.must_stop() {
         return Err(output.stopped());
     }
-    let row = |id: &str| costs.rows.iter().find(|row| row.id == id);
-    let ns = |id: &str| row(id)?.ns.map(|ns| ns.median);
-    of_rows(ns, needs).map_err(|id| without(id, row(id).and_then(|row| row.missing.as_ref())))
+    let rows = costs.rows.iter().map(|row| (row.id, row.ns.map(|ns| ns.median)));
+    of_rows(rows, needs).map_err(|id| {
+        let row = costs.rows.iter().find(|row| row.id == id);
+        without(&id, row.and_then(|row| row.missing.as_ref()))
+    })
 }
 
 /// That this figure is needed and was not measured, and why not.
@@ -114,8 +117,9 @@ fn from_file(path: &Path) -> Result<Measured> {
             document["schema"], document["version"]
         )));
     }
-    let ns = |id: &str| rows.iter().find(|row| row["id"] == id)?["ns"]["median"].as_f64();
-    of_rows(ns, Needs::Memory).map_err(|id| {
+    let rows =
+        rows.iter().filter_map(|row| Some((row["id"].as_str()?, row["ns"]["median"].as_f64())));
+    of_rows(rows, Needs::Memory).map_err(|id| {
         wrong(format!("{id} has no figure, or none of a cost of memory; a simulation needs it"))
     })
 }
@@ -123,85 +127,51 @@ fn from_file(path: &Path) -> Result<Measured> {
 /// Puts the costs together from rows in nanoseconds.
 ///
 /// # Errors
-/// The row that is needed and is missing, or cannot be.
-fn of_rows(ns: impl Fn(&str) -> Option<f64>, needs: Needs) -> Result<Measured, &'static str> {
-    let kernel = match (kernel_of(&ns), needs) {
+/// The first row that is needed and is missing, or cannot be.
+fn of_rows<'r>(
+    rows: impl Iterator<Item = (&'r str, Option<f64>)>,
+    needs: Needs,
+) -> Result<Measured, String> {
+    let known = rows.filter_map(|(id, ns)| {
+        let ns = ns.filter(|ns| ns.is_finite() && (0.0..=1e8).contains(ns))?;
+        Some((id.to_owned(), Value::from((ns * 1e3).round() as Picos)))
+    });
+    let known: Value = known.collect();
+    // The error is that of serde: "missing field `l1_hit`".
+    let missing = |error: serde_json::Error| {
+        error.to_string().split('`').nth(1).unwrap_or_default().to_owned()
+    };
+    let kernel = match (MeasuredKernel::deserialize(&known).map_err(missing), needs) {
         (Err(id), Needs::Kernel) => return Err(id),
         (kernel, _) => kernel.ok(),
     };
-    let picos = |id| picos(id, &ns);
-    Ok(Measured {
-        instruction: picos("instruction")?,
-        hit: picos("l1_hit")?,
-        atomic: picos("atomic_increment")?,
-        atomic_transfer: picos("atomic_increment_cache_transfer")?,
-        blind_swap_transfer: picos("cmpxchg_blind_cache_transfer")?,
-        swap_transfer: picos("cmpxchg_cache_transfer_and_invalidate")?,
-        lock: picos("cpu_local_lock")?,
-        kernel,
-    })
-}
-
-/// The same of the kernel.
-///
-/// # Errors
-/// The first row that is missing, or cannot be.
-fn kernel_of(ns: impl Fn(&str) -> Option<f64>) -> Result<MeasuredKernel, &'static str> {
-    let picos = |id| picos(id, &ns);
-    Ok(MeasuredKernel {
-        membarrier: picos("membarrier")?,
-        membarrier_beside_reader: picos("membarrier_beside_reader")?,
-        interrupt: picos("interrupt")?,
-        system_call: picos("system_call")?,
-        pause: picos("pause")?,
-        allocate: picos("allocate")?,
-        switch: picos("switch")?,
-        wake_up: picos("wake_up")?,
-        wake_up_latency: picos("wake_up_latency")?,
-        sleep_overrun: picos("sleep_overrun")?,
-        thread_start: picos("thread_start")?,
-    })
-}
-
-/// The figure of a row; its name where it has none that can be.
-fn picos(id: &'static str, ns: impl Fn(&str) -> Option<f64>) -> Result<Picos, &'static str> {
-    let ns = ns(id).filter(|ns| ns.is_finite() && (0.0..=1e8).contains(ns)).ok_or(id)?;
-    Ok((ns * 1e3).round() as Picos)
+    Ok(Measured { kernel, ..Measured::deserialize(&known).map_err(missing)? })
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::LazyLock;
+
     use super::*;
 
-    const ROWS: [(&str, f64); 18] = [
-        ("instruction", 0.25),
-        ("l1_hit", 1.5),
-        ("atomic_increment", 6.0),
-        ("atomic_increment_cache_transfer", 50.0),
-        ("cmpxchg_blind_cache_transfer", 55.0),
-        ("cmpxchg_cache_transfer_and_invalidate", 105.5),
-        ("cpu_local_lock", 16.0),
-        ("membarrier", 600.0),
-        ("membarrier_beside_reader", 4_000.0),
-        ("interrupt", 1_500.0),
-        ("system_call", 120.0),
-        ("pause", 40.0),
-        ("allocate", 30.0),
-        ("switch", 1_900.0),
-        ("wake_up", 1_300.0),
-        ("wake_up_latency", 5_000.0),
-        ("sleep_overrun", 60_000.0),
-        ("thread_start", 30_000.0),
-    ];
+    /// What `rcu costs --json` writes, of a machine that is made up.
+    static DOCUMENT: LazyLock<Value> = LazyLock::new(|| {
+        serde_json::from_str(include_str!("../../tests/costs.json")).expect("a document")
+    });
 
-    fn all(id: &str) -> Option<f64> {
-        ROWS.iter().find(|(row, _)| *row == id).map(|(_, ns)| *ns)
+    /// Its rows, without one.
+    fn rows_without(absent: &str) -> impl Iterator<Item = (&'static str, Option<f64>)> {
+        let rows = DOCUMENT["costs"]["rows"].as_array().expect("a list").iter();
+        let rows =
+            rows.map(|row| (row["id"].as_str().expect("a name"), row["ns"]["median"].as_f64()));
+        rows.filter(move |(id, _)| *id != absent)
     }
 
     #[test]
     fn nanoseconds_become_picoseconds() {
-        let measured = of_rows(all, Needs::Memory).unwrap();
-        assert_eq!((measured.instruction, measured.hit, measured.atomic), (250, 1_500, 6_000));
+        let measured = of_rows(rows_without(""), Needs::Memory).unwrap();
+        let Measured { instruction, l1_hit, atomic_increment, .. } = measured;
+        assert_eq!((instruction, l1_hit, atomic_increment), (250, 1_500, 6_000));
         let costs = Costs::measured(&measured);
         assert_eq!((costs.atomic_transfer, costs.lock), (50_000, 16_000));
         assert_eq!(costs.read_transfer, 50_500);
@@ -209,37 +179,28 @@ mod tests {
 
     #[test]
     fn what_is_missing_of_memory_is_named_and_of_the_kernel_is_as_ever() {
-        for (place, (missing, _)) in ROWS.into_iter().enumerate() {
-            let without = of_rows(|id| all(id).filter(|_| id != missing), Needs::Memory);
+        for (place, (missing, _)) in rows_without("").enumerate() {
+            let without = of_rows(rows_without(missing), Needs::Memory);
             match place {
-                0..7 => assert_eq!(without, Err(missing)),
+                0..7 => assert_eq!(without, Err(missing.to_owned())),
                 _ => {
                     assert!(without.is_ok_and(|measured| measured.kernel.is_none()), "{missing}");
-                    let needed = of_rows(|id| all(id).filter(|_| id != missing), Needs::Kernel);
-                    assert_eq!(needed, Err(missing));
+                    let needed = of_rows(rows_without(missing), Needs::Kernel);
+                    assert_eq!(needed, Err(missing.to_owned()));
                 }
             }
         }
-        assert_eq!(of_rows(|id| all(id).map(|_| f64::NAN), Needs::Memory), Err("instruction"));
+        let no_number = rows_without("").map(|(id, _)| (id, Some(f64::NAN)));
+        assert_eq!(of_rows(no_number, Needs::Memory), Err("instruction".to_owned()));
     }
 
     #[test]
     fn a_file_is_read_and_other_files_are_refused() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("costs.json");
-        let row = |(id, ns): &(&str, f64)| {
-            let ns = serde_json::json!({"median": ns, "low": 0, "high": 1});
-            serde_json::json!({"id": id, "name": id, "ns": ns})
-        };
-        let rows: Vec<_> = ROWS.iter().map(row).collect();
-        let mut document = serde_json::json!({
-            "schema": "quiescence/costs",
-            "version": 1,
-            "interrupted": false,
-            "costs": {"rows": rows},
-        });
+        let mut document = DOCUMENT.clone();
         std::fs::write(&path, document.to_string()).unwrap();
-        assert_eq!(from_file(&path).unwrap(), of_rows(all, Needs::Memory).unwrap());
+        assert_eq!(from_file(&path).unwrap(), of_rows(rows_without(""), Needs::Memory).unwrap());
         document["costs"]["rows"][0]["ns"]["median"] = "0.25".into();
         let words = document.to_string();
         for (text, expected) in [
@@ -261,8 +222,8 @@ mod tests {
 
     #[test]
     fn a_figure_that_noise_took_is_no_lack_of_the_machine() {
-        let lacks_kernel = |id: &str| all(id).filter(|_| id != "wake_up" && id != "thread_start");
-        assert_eq!(kernel_of(lacks_kernel).unwrap_err(), "wake_up");
+        let lacks_kernel = rows_without("wake_up").filter(|(id, _)| *id != "thread_start");
+        assert_eq!(of_rows(lacks_kernel, Needs::Kernel), Err("wake_up".to_owned()));
         let exit = |why: Missing| without("wake_up", Some(&why)).exit();
         assert_eq!(exit(Missing::NoTime), Exit::Noisy);
         assert_eq!(exit(Missing::Unsteady { between: [1.0, 2.0] }), Exit::Noisy);

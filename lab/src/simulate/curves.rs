@@ -68,6 +68,5 @@ pub(super) fn beside(title: &str, unit: &'static str, rows: &[(String, f64, f64)
     };
     let is_negative = rows.iter().any(|(_, published, ours)| published.min(*ours) < 0.0);
     let scale = if is_negative { Scale::Linear } else { Scale::Bars };
-    let rows: Vec<_> = rows.iter().map(row).collect();
-    plot::intervals(title, &Axis::new(unit, scale, units::figures), &rows)
+    plot::intervals(title, Axis::new(unit, scale, units::figures), rows.iter().map(row).collect())
 }

@@ -6,8 +6,8 @@ use simulate::parameter::Parameter;
 use simulate::srcu::VARIANTS;
 use simulate::{EngineKind, Workload};
 
-use super::numbers::NUMBERS;
-use super::{costs, product, srcu};
+use super::product::{self, NUMBERS};
+use super::{costs, srcu};
 use crate::exit::Result;
 use crate::output::Output;
 

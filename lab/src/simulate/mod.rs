@@ -7,13 +7,12 @@
 //! - [`published`]: published figures beside ours; [`vary`]: what of that depends on estimates;
 //!   [`suite`]: the library's engines and liburcu's algorithm on workloads of user space;
 //!   [`validate`]: some of these for real, beside the model.
-//! - [`list`]: what there is; [`numbers`]: what can be set by name.
+//! - [`list`]: what there is.
 
 mod costs;
 mod curves;
 mod list;
 mod metric;
-mod numbers;
 mod options;
 mod picture;
 mod pool;

@@ -27,7 +27,7 @@ pub(super) fn draw(panels: &[Panel], shared: &[String]) -> Markup {
     let what = format!("Grace periods and who held them up: {}", shared.join(", "));
     let label = |ns| if ns == 0.0 { "0".to_owned() } else { units::nanoseconds(ns) };
     let axis = Axis::new("time since the first of them began", Scale::Spans, label);
-    plot::intervals(&what, &axis, &panels.iter().flat_map(Panel::rows).collect::<Vec<_>>())
+    plot::intervals(&what, axis, panels.iter().flat_map(Panel::rows).collect())
 }
 
 /// The same as a file of its own.

@@ -1,25 +1,22 @@
 //! `rcu simulate --published`: every published figure beside what the model gives.
 //!
 //! What does not fit is shown as not fitting. Since a simulation gives the same bytes on every
-//! machine, it is also known which rows do not fit: they are listed here ([`KNOWN_MISSES`]). A row
-//! that misses and is not in the list fitted when it was recorded: the model has been broken, and
-//! the exit code is 1. A row in the list that fits must leave it; a test says so.
+//! machine, it is also known which rows do not fit: they are listed ([`RECORDED`]). A row that
+//! misses and is not in the list fitted when it was recorded: the model has been broken, and the
+//! exit code is 1. A row in the list that fits must leave it; a test says so.
 //!
 //! A row says what share of its number the model's inputs leave free to fail. Where that is too
 //! little for the number to leave the band, only what is beyond the inputs is compared, and shown
 //! with its sign. Beside the count of figures stands the count of parameters that were fitted. What
 //! depends on estimates and on mechanisms is `--vary`'s ([`vary`]).
 
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use bench::units;
 use comfy_table::{Cell, CellAlignment, Color};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
-use simulate::replay::usenix2003::{
-    BARRIERS, BURST_US, CALL_EVERY_US, DBENCH_KERNEL_PERCENT, IDLE_LOOK_NS, ROUND_US, SECTION_US,
-    SHARE_PERCENT,
-};
 use simulate::replay::{self, Finding, Fit, Fitted, Part, Role, Row, Variation, typical_factor};
 
 use super::options::typed;
@@ -28,31 +25,29 @@ use super::product::Run;
 use super::shape;
 use super::vary::{self, Varied};
 use super::{curves, what_if};
+use crate::data;
 use crate::distinct::distinct;
 use crate::exit::{Exit, Failure, Result};
 use crate::output::{self, Output, SchemaId};
 
 const SCHEMA: SchemaId = SchemaId("quiescence/simulate-published", 2);
 
-const LOOKING: &str =
-    "samples in the loop that spins on the lock (Hartner, linux-kernel, 31 October 2002)";
+/// What `published.toml` says.
+#[derive(Deserialize)]
+struct Recorded {
+    /// Source and figure of the rows that did not fit.
+    misses: Vec<[String; 2]>,
+    curves: Vec<Curves>,
+}
 
-/// Rows that did not fit when they were recorded: source and figure.
-const KNOWN_MISSES: &[(&str, &str)] = &[
-    ("usenix2003.table3", "rcu-sched: the counter's line"),
-    ("usenix2003.table3", "per-CPU lists, not one list"),
-    ("usenix2003.latency", "rcu_ltimer, dbench"),
-    ("usenix2003.semop", LOOKING),
-    ("vajapan2005.wakeup", "second miss, with prefetch"),
-    ("vajapan2005.wakeup", "third miss, with prefetch"),
-    ("lwn2014", "irqsave spinning, % of samples (Hansen, November 2013)"),
-    ("lwn2014", "v2_default_loss_percent"),
-    ("lwn2014", "raising the period of 256 calls restores 3.15's speed"),
-    ("lkml2022.srcu", "back to back: 5.19-rc1"),
-    ("lkml2022.srcu", "back to back: with a fix (little more than 1 us)"),
-    ("lkml2022.srcu", "back to back: the ratio (below 17)"),
-    ("lkml2022.srcu", "third machine: 100 runs in a jiffy / 1,000 runs"),
-];
+/// A figure over CPUs, and the words that run it.
+#[derive(Deserialize)]
+struct Curves {
+    title: String,
+    lines: Vec<String>,
+}
+
+static RECORDED: LazyLock<Recorded> = LazyLock::new(|| data::read(include_str!("published.toml")));
 
 /// Replays everything and tells; with `vary` also what turns if something is changed.
 pub(super) fn run(vary: bool, output: &mut Output) -> Result<Exit> {
@@ -74,7 +69,7 @@ pub(super) fn run(vary: bool, output: &mut Output) -> Result<Exit> {
         .zip(varied)
         .filter_map(|((_, one), varied)| Some(Varied::new(one, varied?, &rows)))
         .collect();
-    let broken = rows.iter().filter(|row| is_broken(row, KNOWN_MISSES));
+    let broken = rows.iter().filter(|row| is_broken(row, &RECORDED.misses));
     let broken = broken
         .map(|row| format!("{}: {} fitted when it was recorded", row.source, row.figure))
         .chain(varied.iter().filter_map(Varied::fault));
@@ -92,41 +87,11 @@ pub(super) fn run(vary: bool, output: &mut Output) -> Result<Exit> {
     Ok(super::exit(output.interrupt.requested(), !broken.is_empty()))
 }
 
-/// The machine of 2003.
-const MACHINE: &str = "--hz 100 --tickless off --costs p3 --set softirq_runs=1 \
-                       --set ksoftirqd_percent=10 --set slice_us=10000";
-
-/// The loads of 2003 on machines of more and more CPUs: figure 7 of the paper, and its table 3; the
-/// words for each, as the rows run it, and which engine is rcu_poll there.
-fn loads() -> [(&'static str, String, &'static str); 2] {
-    let dbench = format!(
-        "--workload dbench --set busy_us={BURST_US} --set kernel_percent={DBENCH_KERNEL_PERCENT} \
-         --warm-up 5s --duration 20s"
-    );
-    let dcachebench = format!(
-        "--workload dcachebench --set round_us={ROUND_US} --set share_percent={SHARE_PERCENT} \
-         --set barriers={BARRIERS} --set call_every_us={CALL_EVERY_US} --warm-up 1s --duration 20s"
-    );
-    [
-        ("Figure 7 of 2003, over CPUs", dbench, "poll"),
-        ("Table 3 of 2003, over CPUs", dcachebench, "poll-per-cpu"),
-    ]
-}
-
 /// Draws the engines of 2003 over CPUs, and says what was run.
 fn curves_over_cpus(output: &mut Output) -> Result<()> {
-    for (title, load, poll) in loads() {
-        let line = |engines: &str, more: &str| {
-            format!(
-                "--engine {engines} --cpus 1,2,4,8 {load} {MACHINE} --set section_us={SECTION_US}\
-                 {more}"
-            )
-        };
-        // The idle loop of its time.
-        let sched = line("token", &format!(" --set idle_look_every_ns={IDLE_LOOK_NS}"));
-        let lines = [line(&format!("{poll},tick"), ""), sched];
+    for Curves { title, lines } in &RECORDED.curves {
         let mut runs: Vec<Run> = Vec::new();
-        for line in &lines {
+        for line in lines {
             let args = typed(line).map_err(|error| Failure::usage(error.to_string()))?;
             runs.extend(what_if::runs(&args.what_if, output)?);
         }
@@ -163,9 +128,12 @@ fn by_source(mut rows: Vec<Row>) -> Vec<Row> {
 }
 
 /// Whether a row misses that did not when it was recorded.
-fn is_broken(row: &Row, known: &[(&str, &str)]) -> bool {
-    row.fit() == Fit::Misses
-        && !known.iter().any(|(source, figure)| *source == row.source && *figure == row.figure)
+fn is_broken(row: &Row, known: &[[String; 2]]) -> bool {
+    row.fit() == Fit::Misses && !is_known(row, known)
+}
+
+fn is_known(row: &Row, known: &[[String; 2]]) -> bool {
+    known.iter().any(|[source, figure]| *source == row.source && *figure == row.figure)
 }
 
 /// What was fitted, over all publications.
@@ -402,7 +370,7 @@ fn row_out(row: &Row) -> impl Serialize {
         "free_share": row.free_share(),
         "role": role(row.role),
         "verdict": is_compared.then_some(verdict(row).0),
-        "fitted_when_recorded": !KNOWN_MISSES.contains(&(row.source, row.figure.as_str())),
+        "fitted_when_recorded": !is_known(row, &RECORDED.misses),
         "mechanism": &row.mechanism,
     })
 }
@@ -411,6 +379,10 @@ fn row_out(row: &Row) -> impl Serialize {
 mod tests {
     use super::*;
     use simulate::replay::Freedom;
+    use simulate::replay::usenix2003::{
+        BARRIERS, BURST_US, CALL_EVERY_US, DBENCH_KERNEL_PERCENT, IDLE_LOOK_NS, ROUND_US,
+        SECTION_US, SHARE_PERCENT,
+    };
 
     fn number(published: f64, ours: f64) -> Row {
         Row::number("s.t", "f", (published, ours, "ms"), Role::Predicted, "m")
@@ -434,8 +406,9 @@ mod tests {
     fn a_miss_that_is_not_known_is_broken() {
         let miss = number(1.0, 2.0);
         assert!(is_broken(&miss, &[]));
-        assert!(is_broken(&miss, &[("s.t", "g"), ("s.u", "f")]));
-        assert!(!is_broken(&miss, &[("s.t", "f")]));
+        let known = |row: [&str; 2]| row.map(str::to_owned);
+        assert!(is_broken(&miss, &[["s.t", "g"], ["s.u", "f"]].map(known)));
+        assert!(!is_broken(&miss, &[known(["s.t", "f"])]));
         assert!(!is_broken(&number(1.0, 1.0), &[]));
         let statement = Row::statement("s.t", "f", "a < b", ("2 > 1".into(), false), "m");
         assert!(is_broken(&statement, &[]));
@@ -486,6 +459,30 @@ mod tests {
         assert!(text.ends_with("Fitted parameters: 1."), "{text}");
         // Those of all publications, each named.
         assert!(super::fitted().len() >= 8);
+    }
+
+    #[test]
+    fn the_curves_of_2003_have_the_numbers_of_the_rows() {
+        let dbench = [("busy_us", BURST_US), ("kernel_percent", DBENCH_KERNEL_PERCENT)];
+        let dcachebench = [
+            ("round_us", ROUND_US),
+            ("share_percent", SHARE_PERCENT),
+            ("barriers", BARRIERS),
+            ("call_every_us", CALL_EVERY_US),
+        ];
+        let all = RECORDED.curves.iter().map(|curves| &curves.lines);
+        for (lines, own) in all.zip([&dbench[..], &dcachebench]) {
+            for (line, is_token) in lines.iter().zip([false, true]) {
+                let idle = [("idle_look_every_ns", IDLE_LOOK_NS)];
+                let idle = idle.iter().filter(|_| is_token);
+                for (name, value) in own.iter().chain(&[("section_us", SECTION_US)]).chain(idle) {
+                    assert!(
+                        line.split(' ').any(|word| word == format!("{name}={value}")),
+                        "{line}"
+                    );
+                }
+            }
+        }
     }
 
     #[test]

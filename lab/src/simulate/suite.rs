@@ -2,41 +2,36 @@
 //! algorithm, on every workload of the suite.
 //!
 //! What is asked is in `simulate::ours::suite`; here it is run and told. An aim that is not reached
-//! is shown as such. Those that were not when they were recorded are listed ([`KNOWN_MISSES`]):
+//! is shown as such. Those that were not when they were recorded are listed ([`RECORDED`]):
 //! since a simulation gives the same bytes on every machine, another one is a change for the worse,
 //! and the exit code is 1.
 
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use bench::units;
 use comfy_table::{Cell, Color};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use simulate::ours::suite::{self, Aim, Case, Target};
 use simulate::ours::{self, Algorithm, Options, Report};
 
 use super::options::SimulateArgs;
 use super::pool::{self, Job};
+use crate::data;
 use crate::exit::{Exit, Failure, Result};
 use crate::output::{self, Output, SchemaId};
 
 const SCHEMA: SchemaId = SchemaId("quiescence/simulate-suite", 3);
 
-/// Aims that were not reached when they were recorded: case and aim, of either size of the suite.
-const KNOWN_MISSES: &[(&str, Aim)] = &[
-    // tick does four fifths of the updates: what it does not spend on updates its readers have.
-    ("server-64", Aim::Reads),
-    // At the limit each thread that queues closures waits for a grace period of its own, again and
-    // again, until the worker has made room; under tick those waits take ticks.
-    ("flood-calls", Aim::Cpu),
-    // A grace period for each full batch; tick takes together what was queued in a tick or two, in
-    // four times the memory or, at the limit, with fewer updates.
-    ("busy-readers-retire", Aim::Cpu),
-    ("flood", Aim::Cpu),
-    ("bursts", Aim::Cpu),
-    // poll's worker ends grace periods while the updater computes, at a tenth of all CPUs.
-    ("stalled-reader", Aim::Updates),
-];
+/// What `suite.toml` says.
+#[derive(Deserialize)]
+struct Recorded {
+    /// The aims that were not reached, with their cases.
+    misses: Vec<(String, Aim)>,
+}
+
+static RECORDED: LazyLock<Recorded> = LazyLock::new(|| data::read(include_str!("suite.toml")));
 
 /// A run with these options, which can be simulated.
 pub(super) fn job(name: String, options: Options) -> Job<'static, Report> {
@@ -70,7 +65,7 @@ pub(super) fn run(args: &SimulateArgs, output: &mut Output) -> Result<Exit> {
     print(&judged, output)?;
     // What is asked was recorded on the machines that the workloads have.
     let broken = match args.on_cpus {
-        None => broken(&judged, KNOWN_MISSES),
+        None => broken(&judged, &RECORDED.misses),
         Some(_) => Vec::new(),
     };
     for (case, target) in &broken {
@@ -125,7 +120,7 @@ fn judge(cases: Vec<Case>, reports: &[Option<Report>]) -> Vec<Judged> {
 }
 
 /// Aims that are not reached and were when they were recorded.
-fn broken<'a>(judged: &'a [Judged], known: &[(&str, Aim)]) -> Vec<(&'a str, &'a Target)> {
+fn broken<'a>(judged: &'a [Judged], known: &[(String, Aim)]) -> Vec<(&'a str, &'a Target)> {
     let of = |judged: &'a Judged| {
         judged.targets.iter().map(|target| (judged.case.workload.name, target))
     };
@@ -331,8 +326,9 @@ mod tests {
     fn an_aim_that_is_not_reached_is_named_and_only_a_new_one_is_broken() {
         let all = [judged(vec![target(Aim::Updates, 999, true), target(Aim::Cpu, 1_234, false)])];
         assert_eq!(broken(&all, &[]).len(), 1);
-        assert!(broken(&all, &[("idle", Aim::Cpu)]).is_empty());
-        assert_eq!(broken(&all, &[("idle", Aim::Updates)]).len(), 1);
+        let known = |aim| [("idle".to_owned(), aim)];
+        assert!(broken(&all, &known(Aim::Cpu)).is_empty());
+        assert_eq!(broken(&all, &known(Aim::Updates)).len(), 1);
         assert_eq!(
             miss(&all[0], &all[0].targets[1]),
             "missed: idle: CPU time of grace periods 1.234 of tick's; at most 1.100 is asked"
@@ -353,8 +349,8 @@ mod tests {
     #[test]
     fn known_misses_are_of_cases_that_there_are() {
         let cases = suite::cases(false);
-        for (known, _) in KNOWN_MISSES {
-            assert!(cases.iter().any(|case| case.workload.name == *known), "{known}");
+        for (known, _) in &RECORDED.misses {
+            assert!(cases.iter().any(|case| case.workload.name == known), "{known}");
         }
     }
 }

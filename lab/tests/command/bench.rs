@@ -3,19 +3,31 @@
 
 use crate::common::schema::hold;
 use crate::common::{rcu, told};
+use std::process::Command;
+
 use serde_json::Value;
 
 /// Runs the benchmark in so many rounds; the document, and what was said about it.
-fn document(args: &[&str], rounds: &str, path: Option<&str>) -> (i32, Value, String) {
-    let mut command = rcu(["bench"].iter().chain(args));
-    command.args(["--quick", "--rounds", rounds, "--json", "-"]);
-    if let Some(path) = path {
-        command.env("QUIESCENCE_PERCPU", path);
-    }
+fn document(args: &str, rounds: u32) -> (i32, Value, String) {
+    document_of(rcu(["bench"].into_iter().chain(args.split_whitespace())), rounds)
+}
+
+fn document_of(mut command: Command, rounds: u32) -> (i32, Value, String) {
+    command.args(["--quick", "--json", "-", "--rounds", &rounds.to_string()]);
     let (code, stdout, stderr) = told(&command.output().expect("the command starts"));
     let document = serde_json::from_str(&stdout).expect("nothing but JSON");
     hold(&document);
     (code, document, stderr)
+}
+
+/// Fails unless the document is of this benchmark, the first of these rivals is what the others are
+/// compared with, and each case has them all. Returns its cases.
+fn has_all<'d>(document: &'d Value, bench: &str, rivals: [&str; 2]) -> Vec<&'d str> {
+    assert_eq!((&document["bench"], &document["base"]), (&bench.into(), &rivals[0].into()));
+    for case in document["cases"].as_array().expect("a list") {
+        assert_eq!(names(&case["rivals"], "name"), rivals);
+    }
+    names(&document["cases"], "id")
 }
 
 fn names<'v>(list: &'v Value, key: &str) -> Vec<&'v str> {
@@ -25,8 +37,8 @@ fn names<'v>(list: &'v Value, key: &str) -> Vec<&'v str> {
 
 #[test]
 fn a_missed_aim_is_told_and_ends_a_run_badly_for_a_gate_alone() {
-    let args = ["percpu", "--case", "counter,lock", "--only", "quiescence,atomic-own,std-rwlock"];
-    let (code, json, _) = document(&args, "3", None);
+    let args = "percpu --case counter,lock --only quiescence,atomic-own,std-rwlock";
+    let (code, json, _) = document(args, 3);
     assert_eq!(code, 0, "{:#}", json["targets"]);
     assert_eq!(json["schema"], "quiescence/bench");
     assert_eq!((&json["bench"], &json["base"]), (&"percpu".into(), &"quiescence".into()));
@@ -36,7 +48,7 @@ fn a_missed_aim_is_told_and_ends_a_run_badly_for_a_gate_alone() {
     assert_eq!(names(&json["cases"][2]["rivals"], "name"), ["quiescence", "std-rwlock"]);
     // Of the lock nothing is promised against what was measured.
     assert_eq!(names(&json["targets"], "case"), cases[..2]);
-    let (code, json, _) = document(&[&args[..], &["--gate"]].concat(), "3", None);
+    let (code, json, _) = document(&format!("{args} --gate"), 3);
     let verdicts = names(&json["targets"], "verdict");
     let expected = match () {
         () if verdicts.contains(&"missed") => 1,
@@ -48,14 +60,10 @@ fn a_missed_aim_is_told_and_ends_a_run_badly_for_a_gate_alone() {
 
 #[test]
 fn cells_are_measured_beside_their_rivals_and_judged() {
-    let args = ["cells", "--case", "load,garbage", "--only", "quiescence,arc-swap"];
-    let (_, document, _) = document(&args, "3", None);
-    assert_eq!((&document["bench"], &document["base"]), (&"cells".into(), &"quiescence".into()));
+    let args = "cells --case load,garbage --only quiescence,arc-swap";
+    let (_, document, _) = document(args, 3);
     let cases = ["load/1-thread", "load/2-threads", "garbage/last-store"];
-    assert_eq!(names(&document["cases"], "id"), cases);
-    for case in document["cases"].as_array().expect("a list") {
-        assert_eq!(names(&case["rivals"], "name"), ["quiescence", "arc-swap"]);
-    }
+    assert_eq!(has_all(&document, "cells", ["quiescence", "arc-swap"]), cases);
     assert_eq!(names(&document["targets"], "case"), cases);
 }
 
@@ -63,38 +71,30 @@ fn cells_are_measured_beside_their_rivals_and_judged() {
 fn maps_are_measured_on_the_keys_that_are_asked_for() {
     let args = "map --case get,churn,memory --keys 1000,2000 --threads 3 --only \
                 quiescence-intrusive,dashmap";
-    let args: Vec<&str> = args.split_whitespace().collect();
-    let (_, json, _) = document(&args, "2", None);
-    assert_eq!((&json["bench"], &json["base"]), (&"map".into(), &"quiescence-intrusive".into()));
-    let ids = names(&json["cases"], "id");
+    let (_, json, _) = document(args, 2);
+    let ids = has_all(&json, "map", ["quiescence-intrusive", "dashmap"]);
     assert_eq!(ids.len(), 2 * 2 * 4 + 2, "{ids:?}");
     for id in ["get/1000/1-thread", "get/2000/3-threads", "churn-50/2000/1-thread", "memory/2000"] {
         assert!(ids.contains(&id), "{ids:?}");
     }
-    for case in json["cases"].as_array().expect("a list") {
-        assert_eq!(names(&case["rivals"], "name"), ["quiescence-intrusive", "dashmap"]);
-    }
-    let strings = ["map", "--case", "get", "--strings", "--keys", "1000", "--only", "dashmap"];
-    let (_, json, _) = document(&strings, "1", None);
+    let (_, json, _) = document("map --case get --strings --keys 1000 --only dashmap", 1);
     assert!(names(&json["cases"], "id").contains(&"get-strings/1000/1-thread"));
 }
 
 #[test]
 fn each_transformation_is_measured_before_and_after() {
-    let (_, json, _) = document(&["tools", "--case", "rcu,publish"], "2", None);
-    assert_eq!((&json["bench"], &json["base"]), (&"tools".into(), &"before".into()));
-    let ids = names(&json["cases"], "id");
+    let (_, json, _) = document("tools --case rcu,publish", 2);
+    let ids = has_all(&json, "tools", ["before", "after"]);
     assert_eq!(ids.len(), 4, "{ids:?}");
     assert_eq!((ids[0], ids[2]), ("rcu/1-thread", "publish/1-thread"));
-    for case in json["cases"].as_array().expect("a list") {
-        assert_eq!(names(&case["rivals"], "name"), ["before", "after"]);
-    }
 }
 
 #[test]
 fn the_portable_path_is_measured_when_it_is_asked_for_and_said_to_be() {
-    let args = ["srcu", "--case", "pair", "--only", "quiescence,quiescence-thread"];
-    let (_, document, stderr) = document(&args, "3", Some("portable"));
+    let args = "bench srcu --case pair --only quiescence,quiescence-thread";
+    let mut command = rcu(args.split(' '));
+    command.env("QUIESCENCE_PERCPU", "portable");
+    let (_, document, stderr) = document_of(command, 3);
     assert_eq!(document["per_cpu_path"], "portable");
     assert!(stderr.contains("portable"), "{stderr}");
     assert_eq!(names(&document["targets"], "case"), ["pair/1-thread", "pair/2-threads"]);
@@ -111,8 +111,7 @@ fn the_portable_path_is_measured_when_it_is_asked_for_and_said_to_be() {
 
 #[test]
 fn a_reader_that_stays_is_waited_for_without_burning_the_cpu() {
-    let args = ["srcu", "--case", "blocked", "--only", "quiescence"];
-    let (_, document, stderr) = document(&args, "1", None);
+    let (_, document, stderr) = document("srcu --case blocked --only quiescence", 1);
     // It takes two seconds at least, after which a file has a line of progress.
     let is_told = stderr.contains(" s left: ") || stderr.contains("longer than planned: ");
     assert!(is_told, "{stderr}");
@@ -128,8 +127,7 @@ fn a_reader_that_stays_is_waited_for_without_burning_the_cpu() {
 #[test]
 fn engines_are_told_apart_or_the_document_says_by_how_much_they_can_differ() {
     let args = "engines --case work,latency --only poll,tick --tree . --quiescent-every 400";
-    let args: Vec<&str> = args.split_whitespace().collect();
-    let (code, document, stderr) = document(&args, "6", None);
+    let (code, document, stderr) = document(args, 6);
     assert_eq!(code, 0, "nothing is promised of engines");
     assert_eq!((&document["version"], &document["base"]), (&3.into(), &"tick".into()));
     assert!(stderr.contains("every 400 look-ups"), "{stderr}");

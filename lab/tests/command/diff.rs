@@ -1,7 +1,7 @@
-//! `rcu diff`: profiles of other programs, loads that are sampled here, pages, what is refused.
+//! `rcu diff`: profiles of other programs, loads that are sampled here, pages.
 
 use crate::common::schema::hold;
-use crate::common::{expect_code, file, json, rcu, refused, told};
+use crate::common::{expect_code, file, json, rcu, told};
 
 const BEFORE: &str = "main;read 60\nmain;lock 40\n";
 const AFTER: &str = "main;read 60\nmain;lock;wait 140\n";
@@ -59,28 +59,5 @@ fn loads_are_sampled_and_their_cost_is_shared_out() {
         let functions = document["functions"].as_array().unwrap();
         let sum: f64 = functions.iter().map(|each| each[number].as_f64().unwrap()).sum();
         assert!((sum / cost - 1.0).abs() < 1e-6, "{sum} of {cost}");
-    }
-}
-
-#[test]
-fn what_is_neither_a_file_nor_a_load_is_refused() {
-    let directory = tempfile::tempdir().unwrap();
-    let good = file(directory.path(), "good", BEFORE);
-    let good = good.to_str().unwrap();
-    let bad = file(directory.path(), "bad", "main 1\nhello\n");
-    let data = file(directory.path(), "data", "PERFILE2....");
-    let cases: &[(&[&str], &str)] = &[
-        (&[good], "required arguments"),
-        (&[good, "/nowhere"], "neither a file nor a load"),
-        (&[good, bad.to_str().unwrap()], "line 2: neither perf script"),
-        (&[good, data.to_str().unwrap()], "perf script -i"),
-        (&[good, good, "--work-a", "5"], "--work-b"),
-        (&[good, good, "--html", "-"], "--html takes a file"),
-        (&[good, good, "--within", "absent"], "no sample is within"),
-        (&[good, "bench read", "--work-a", "5", "--work-b", "5"], "a load tells its own work"),
-        (&["bench speed", "bench gp", "--sampler", "signal"], "unrecognized subcommand"),
-    ];
-    for (args, expected) in cases {
-        refused(&[&["diff"], *args].concat(), expected);
     }
 }

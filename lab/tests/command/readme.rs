@@ -54,13 +54,3 @@ fn readme_has_the_rows_and_the_columns_that_the_command_makes() {
     }
     assert!(readme.lines().count() < 150, "README is a page");
 }
-
-#[test]
-fn a_part_of_the_tables_is_never_written_down() {
-    let into = [&QUICK[..], &["--into", "README.md"]].concat();
-    let (_, stderr) = expect_code(&run(into), 2);
-    assert!(stderr.contains("--into") && stderr.contains("--only"), "{stderr}");
-    let base = [&QUICK[..], &["--base", "quiescence"]].concat();
-    let (_, stderr) = expect_code(&run(base), 2);
-    assert!(stderr.contains("no ratios"), "{stderr}");
-}

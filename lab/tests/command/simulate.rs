@@ -1,7 +1,7 @@
 //! `rcu simulate` as a user runs it: what-if machines, the picture, refusals, and that it repeats.
 
 use crate::common::schema::hold;
-use crate::common::{expect_code, file, held, json, parsed, rcu, refused, run};
+use crate::common::{expect_code, held, json, parsed, rcu, run};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use simulate::replay::lwn2014::FITTED;
@@ -171,109 +171,12 @@ fn boots_of_ones_own_can_be_tried() {
 
 #[test]
 fn costs_come_from_a_file_too() {
-    let directory = tempfile::tempdir().unwrap();
-    let figures = "instruction 0.2 l1_hit 1.0 atomic_increment 7.0 \
-                   atomic_increment_cache_transfer 47.5 cmpxchg_blind_cache_transfer 47.5 \
-                   cmpxchg_cache_transfer_and_invalidate 101.9 cpu_local_lock 15.4 \
-                   membarrier 500.0 membarrier_beside_reader 3000.0 interrupt 900.0 \
-                   system_call 100.0 pause 40.0 allocate 30.0 switch 1500.0 wake_up 1000.0 \
-                   wake_up_latency 4000.0 sleep_overrun 60000.0 thread_start 20000.0";
-    let words: Vec<&str> = figures.split_whitespace().collect();
-    let row = |pair: &[&str]| {
-        let ns: f64 = pair[1].parse().unwrap();
-        serde_json::json!({"id": pair[0], "ns": {"median": ns, "low": ns, "high": ns}})
-    };
-    let rows: Vec<Value> = words.chunks(2).map(row).collect();
-    let document = serde_json::json!({
-        "schema": "quiescence/costs", "version": 1, "costs": {"rows": rows}
-    });
-    let path = file(directory.path(), "costs.json", document.to_string());
-    let args = ["--engine", "poll", "--costs", path.to_str().unwrap(), "--json", "-"];
-    let document = parsed(&short(&args));
-    assert_eq!(document["runs"][0]["costs_ps"]["atomic_transfer"], 47_500);
-    assert_eq!(document["runs"][0]["costs_ps"]["read_transfer"], 54_400);
-    assert_eq!(document["runs"][0]["costs_ps"]["interrupt"], 900_000);
-}
-
-#[test]
-fn what_is_impossible_is_refused_with_the_reason_or_the_known_names() {
-    let seeds = (0..1_001).map(|seed| seed.to_string()).collect::<Vec<_>>().join(",");
-    let many = ["", "--engine srcu"].map(|engine| format!("{engine} --seed {seeds}"));
-    let cases = [
-        ("--hz 0", "100 to 1000"),
-        ("--cpus 0", "at least 1"),
-        ("--cpus 100000", "at most 4096"),
-        ("--duration 0s", "must last"),
-        ("--duration 2h", "ns, us, ms or s"),
-        ("--duration 3000s --cpus 4096", "h of CPU time"),
-        ("--engine steam", "poll, poll-per-cpu, tick"),
-        ("--workload tea", "idle, dbench"),
-        ("--set milk=1", "kernel_percent"),
-        ("--set kernel_percent=101", "0 to 100"),
-        ("--set period=64", "only tree-v0 would"),
-        ("--set idle_look=4600", "idle_look_every_ns"),
-        ("--set idle_look_every_ns=1", "1000 to 3600000000000"),
-        ("--set softirq_runs=0", "1 to 1000"),
-        ("--cpus 5000", "at most 4096"),
-        ("--set busy_us=0", "busy_us = 0"),
-        ("--set budget_ppm=2000000", "1000000"),
-        ("--set softirq_runs=4294967297", "1 to 1000"),
-        ("--set ksoftirqd_percent=101", "1 to 100"),
-        ("--set idle_look_every_ns=999", "1000 to"),
-        ("--set background_every_us=9", "10000 to"),
-        ("--set slice_us=18446744073709551615", "slice"),
-        ("--engine tree-v2 --set ready_shift=65", "0 to 64"),
-        ("--workload waiter --set waiters=5", "there are 4 CPUs"),
-        ("--cpus -1", "invalid value '-1' for '--cpus"),
-        ("--list --json -", "no JSON"),
-        ("--costs abacus", "modern, p3-xeon-700mhz"),
-        ("--variant final", "--engine srcu"),
-        ("--engine srcu --variant 6.0", "5.19-rc1"),
-        ("--engine srcu --workload dbench", "--variant"),
-        ("--engine srcu --cpus 0", "1 to 4,096"),
-        ("--engine srcu --set looks=many", "is not a whole number"),
-        ("--engine srcu --set looks=1 --set looks=2", "given twice"),
-        ("--engine srcu --variant adaptive --set looks=9", "has no number looks"),
-        ("--engine srcu --set tea=1", "check_ns"),
-        ("--engine srcu --set calls=0", "calls"),
-        ("--engine srcu --set calls=99999999999", "at most 4294967294"),
-        ("--engine srcu --set expedited=2", "at most 1"),
-        ("--engine srcu --set age=3", "at most 2"),
-        ("--engine srcu --set hz=0", "10 to 10,000"),
-        ("--engine srcu --set cpus=0", "1 to 4,096"),
-        ("--engine srcu --set cpus=1 --set apart=1", "second CPU"),
-        ("--engine srcu --set looks=1 --set looks=2", "looks=A,B"),
-        ("--engine srcu --set hz=100 --hz 250", "given twice"),
-        ("--engine srcu --set cpus=4 --cpus 8", "given twice"),
-        ("--engine srcu --set looks=1 --set nap_us=1", "the kernel's"),
-        ("--engine srcu --hz 0", "hz"),
-        ("--engine srcu --cpus 18446744073709551615", "1 to 4,096"),
-        ("--engine srcu --workload dbench", "--workload"),
-        ("--engine srcu,tick", "another engine"),
-        ("--svg -", "--svg takes a file"),
-        ("--svg /nowhere/t.svg", "cannot write /nowhere/t.svg"),
-        ("--published --cpus 4", "cannot be used with"),
-        ("--published --suite", "cannot be used with"),
-        ("--published --quick", "cannot be used with"),
-        ("--vary", "--published"),
-        ("--published --validate", "cannot be used with"),
-        ("--suite --validate", "cannot be used with"),
-        ("--validate --cpus 4", "cannot be used with"),
-        ("--suite --engine poll", "cannot be used with"),
-        ("--list --hz 100", "cannot be used with"),
-        ("--validate --only idle", "cannot be used with"),
-        ("--on-cpus 64", "--suite"),
-        ("--tickless maybe", "possible values: on, off"),
-        ("--cpus many", "is not a whole number"),
-        ("--duration 10", "ns, us, ms or s"),
-        ("--suite --only tea", "lone-updater"),
-        ("--suite --only idle --on-cpus 5000", "1 to 4096"),
-    ];
-    let many = many.iter().map(|args| (&**args, "1000 combinations"));
-    for (args, expected) in cases.into_iter().chain(many) {
-        let args: Vec<&str> = std::iter::once("simulate").chain(args.split_whitespace()).collect();
-        refused(&args, expected);
-    }
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/costs.json");
+    let document = parsed(&short(&["--engine", "poll", "--costs", path, "--json", "-"]));
+    let costs = &document["runs"][0]["costs_ps"];
+    assert_eq!(costs["atomic_transfer"], 50_000);
+    assert_eq!(costs["read_transfer"], 50_500);
+    assert_eq!(costs["interrupt"], 1_500_000);
 }
 
 #[test]
@@ -290,21 +193,10 @@ fn one_workload_of_the_suite_runs_on_a_larger_machine() {
 }
 
 #[test]
-fn the_list_names_engines_workloads_and_numbers() {
+fn the_list_has_the_numbers_of_the_machine() {
     let (stdout, _) = expect_code(&run(["simulate", "--list"]), 0);
     // Lines are wrapped.
     let stdout = stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-    for expected in [
-        "poll-per-cpu",
-        "srcu",
-        "dcachebench",
-        "p3",
-        "sched_qs_jiffies",
-        "5.19-rc1",
-        "tree-v2 64, tree-today 7",
-    ] {
-        assert!(stdout.contains(expected), "{expected} is missing:\n{stdout}");
-    }
     for (number, usual) in [
         ("budget_ppm", "10,000"),
         ("slice_us", "3,000"),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Once;
 
-use crate::common::{expect_code, held, run};
+use crate::common::{expect_code, fails, held, run};
 
 /// `rcu torture ARGS`, where the program is built: all tests together have built it before.
 fn torture(args: &str) -> std::process::Output {
@@ -50,12 +50,9 @@ fn a_run_is_written_as_text_and_as_json() {
 
 #[test]
 fn what_is_wrong_with_its_options_is_its_own_answer() {
-    let (_, stderr) = expect_code(&torture("--seconds 0"), 2);
-    assert!(stderr.contains("0 is not in 1..=31536000"), "{stderr}");
-    let (_, stderr) = expect_code(&run(["--json", "-", "torture"]), 2);
-    assert!(stderr.contains("'torture' cannot be used with '--json <FILE>'"), "{stderr}");
-    let (_, stderr) = expect_code(&torture("--list-mutants --mutant no-scan"), 2);
-    assert!(stderr.contains("Usage: rcu torture "), "{stderr}");
+    fails(&torture("--seconds 0"), 2, "0 is not in 1..=31536000");
+    fails(&run(["--json", "-", "torture"]), 2, "'torture' cannot be used with '--json <FILE>'");
+    fails(&torture("--list-mutants --mutant no-scan"), 2, "Usage: rcu torture ");
 }
 
 #[test]
@@ -87,6 +84,5 @@ fn without_the_program_the_answer_says_how_to_build_it() {
 fn a_step_is_removed_from_another_build_of_the_library() {
     let (names, _) = expect_code(&torture("--list-mutants"), 0);
     assert!(names.lines().any(|name| name == "no-scan"), "{names}");
-    let (_, stderr) = expect_code(&torture("--mutant no-scan"), 2);
-    assert!(stderr.contains("cargo xtask mutants --by torture no-scan"), "{stderr}");
+    fails(&torture("--mutant no-scan"), 2, "cargo xtask mutants --by torture no-scan");
 }

@@ -5,12 +5,15 @@
 #[path = "../../../quiescence/tests/common/expect.rs"]
 pub(crate) mod expect;
 pub(crate) mod schema;
+mod told;
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
+
+pub(crate) use told::{expect_code, fails, prints, told};
 
 /// Flags that make a run as short as a run can be.
 pub(crate) const TINY: [&str; 6] = ["--run-ms", "5", "--rounds", "2", "--max-keys", "50"];
@@ -32,25 +35,11 @@ pub(crate) fn tiny(args: &[&str]) -> Command {
     rcu(TINY.iter().chain(["--skip", "costs", "--skip", "sweep"].iter()).chain(args))
 }
 
-/// Its exit code, standard output and standard error.
-pub(crate) fn told(output: &Output) -> (i32, String, String) {
-    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("the command writes UTF-8");
-    let code = output.status.code().expect("the command was not killed");
-    (code, text(&output.stdout), text(&output.stderr))
-}
-
 /// What a run wrote that had advice, or was too noisy for it: whether it was.
 pub(crate) fn advised(output: &Output) -> (String, bool) {
     let (code, stdout, stderr) = told(output);
     assert!([0, 3].contains(&code), "{code}: {stdout}\n{stderr}");
     (stdout, code == 3)
-}
-
-/// Fails unless the command ended with this code; shows what it said.
-pub(crate) fn expect_code(output: &Output, code: i32) -> (String, String) {
-    let (found, stdout, stderr) = told(output);
-    assert_eq!(found, code, "standard output:\n{stdout}\nstandard error:\n{stderr}");
-    (stdout, stderr)
 }
 
 /// Fails unless the command refuses these arguments in such words, before it prints anything.

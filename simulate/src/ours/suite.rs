@@ -42,7 +42,7 @@ pub struct Case {
 }
 
 /// What is asked of the judged engine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Deserialize, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Aim {
     /// Updates that are finished with.

@@ -3,6 +3,8 @@
 
 #[path = "../../../quiescence/tests/common/expect.rs"]
 mod expect;
+#[path = "../../../lab/tests/common/told.rs"]
+mod told;
 
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read};
@@ -11,6 +13,8 @@ use std::sync::Mutex;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+
+use told::{expect_code, fails, prints};
 
 /// One torture at a time: each has more threads than there are CPUs.
 static ALONE: Mutex<()> = Mutex::new(());
@@ -31,68 +35,16 @@ fn run<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Output {
     torture(args).output().expect("the program starts")
 }
 
-/// Its exit code, standard output and standard error.
-fn told(output: &Output) -> (i32, String, String) {
-    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("the program writes UTF-8");
-    let code = output.status.code().expect("the program was not killed");
-    (code, text(&output.stdout), text(&output.stderr))
-}
-
-/// Fails unless the program ended with this code; shows what it said.
-fn expect_code(output: &Output, code: i32) -> (String, String) {
-    let (found, stdout, stderr) = told(output);
-    assert_eq!(found, code, "standard output:\n{stdout}\nstandard error:\n{stderr}");
-    (stdout, stderr)
-}
-
 #[test]
 fn a_full_disk_is_no_usage_error() {
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
     let output = torture(["--list-mutants"]).stdout(full).output().unwrap();
-    let (_, stderr) = expect_code(&output, 5);
-    assert!(stderr.contains("cannot write what was found"), "{stderr}");
+    fails(&output, 5, "cannot write what was found");
     let _alone = alone();
     let output = run("--only readers --seconds 1 --json /dev/full".split(' '));
     let (stdout, stderr) = expect_code(&output, 5);
     assert!(stdout.contains("clean: "), "what was found is told: {stdout}");
     assert!(stderr.contains("cannot write what was found"), "{stderr}");
-}
-
-/// A clean run with these fences, checked as a whole.
-fn clean(fences: &str) {
-    let _alone = alone();
-    let args = "--only readers --seconds 1 --seed 7 --json -";
-    let output = torture(args.split(' '))
-        .env("QUIESCENCE_FENCES", fences)
-        .output()
-        .expect("the program starts");
-    let (stdout, _) = expect_code(&output, 0);
-    let report: Value = serde_json::from_str(&stdout).expect("nothing but JSON");
-    assert_eq!((&report["schema"], &report["version"]), (&"quiescence/torture".into(), &2.into()));
-    assert_eq!(report["verdict"], "clean");
-    assert_eq!(report["seed"], 7);
-    let count = |value: &Value| value.as_u64().expect("a count");
-    let sum = |field: &str| report[field].as_array().expect("a list").iter().map(count).sum();
-    let reads: u64 = sum("ages");
-    assert_eq!(reads, count(&report["reads"]));
-    assert!(reads > 0);
-    assert_eq!(count(&report["ages"][0]) + count(&report["ages"][1]), reads);
-    for updates in report["updates"].as_array().expect("a list") {
-        assert!(count(&updates["count"]) > 0, "{} was never used", updates["way"]);
-    }
-    for reads in report["reads_by_kind"].as_array().expect("a list") {
-        assert!(count(&reads["count"]) > 0, "nobody read as {}", reads["kind"]);
-    }
-    for domain in report["domains"].as_array().expect("a list") {
-        assert!(count(&domain["grace_periods"]) > 0, "{domain}");
-    }
-    assert_eq!(report["callbacks_queued"], report["callbacks_run"]);
-    if fences == "portable" {
-        assert_eq!(report["fences"], "portable");
-    } else if report["fences"] != "membarrier" {
-        let remedy = "use Linux 4.14 or later, unfiltered";
-        expect::skip("membarrier", "membarrier(2)", "fences", remedy);
-    }
 }
 
 /// A clean run about these themes, with this variable in its environment. Returns its report.
@@ -107,6 +59,37 @@ fn reported((name, value): (&str, &str), themes: &str, seconds: u64) -> Value {
     report
 }
 
+/// Fails unless each of a list of the report was done or used at all. Returns how many there are.
+fn each_happened(report: &Value, list: &str, count: &str) -> usize {
+    let list = report[list].as_array().expect("a list");
+    for one in list {
+        assert!(one[count].as_u64() > Some(0), "never: {one}");
+    }
+    list.len()
+}
+
+/// A clean run with these fences, checked as a whole.
+fn clean(fences: &str) {
+    let report = reported(("QUIESCENCE_FENCES", fences), "readers", 1);
+    assert_eq!((&report["schema"], &report["version"]), (&"quiescence/torture".into(), &2.into()));
+    assert_eq!(report["seed"], 7);
+    let count = |value: &Value| value.as_u64().expect("a count");
+    let reads: u64 = report["ages"].as_array().expect("a list").iter().map(count).sum();
+    assert_eq!(reads, count(&report["reads"]));
+    assert!(reads > 0);
+    assert_eq!(count(&report["ages"][0]) + count(&report["ages"][1]), reads);
+    each_happened(&report, "updates", "count");
+    each_happened(&report, "reads_by_kind", "count");
+    each_happened(&report, "domains", "grace_periods");
+    assert_eq!(report["callbacks_queued"], report["callbacks_run"]);
+    if fences == "portable" {
+        assert_eq!(report["fences"], "portable");
+    } else if report["fences"] != "membarrier" {
+        let remedy = "use Linux 4.14 or later, unfiltered";
+        expect::skip("membarrier", "membarrier(2)", "fences", remedy);
+    }
+}
+
 /// How the processes count per CPU, and which fences they have, if that is chosen.
 const BEST: (&str, &str) = ("QUIESCENCE_PERCPU", "best");
 const WITHOUT_SEQUENCES: (&str, &str) = ("QUIESCENCE_PERCPU", "portable");
@@ -115,27 +98,30 @@ const PORTABLE_FENCES: (&str, &str) = ("QUIESCENCE_FENCES", "portable");
 /// The same, and its threads did all that the themes are about.
 fn does(environment: (&str, &str), themes: &str, seconds: u64) -> Value {
     let report = reported(environment, themes, seconds);
-    let deferred = report["deferred"].as_array().expect("a list");
-    assert!(!deferred.is_empty());
-    for done in deferred {
-        assert!(done["count"].as_u64() > Some(0), "nobody did this: {}", done["operation"]);
-    }
+    assert!(each_happened(&report, "deferred", "count") > 0);
     report
 }
 
+/// Those that no step of `verify/mutants` asks for alone.
 #[test]
-fn floods_of_callbacks_are_clean() {
-    does(BEST, "floods", 1);
-}
-
-#[test]
-fn domains_with_hardly_any_room_keep_their_limits() {
-    does(BEST, "limits", 1);
-}
-
-#[test]
-fn what_is_left_alone_is_freed_in_time() {
-    does(BEST, "quiet", 3);
+fn themes_are_clean() {
+    for (environment, themes, seconds) in [
+        (BEST, "floods", 1),
+        // Domains with hardly any room keep their limits.
+        (BEST, "limits", 1),
+        // What is left alone is freed in time.
+        (BEST, "quiet", 3),
+        // Processes that are stopped, and that fork.
+        (BEST, "processes", 3),
+        (BEST, "forks", 1),
+        (BEST, "lists", 1),
+        (BEST, "hazards", 2),
+        (PORTABLE_FENCES, "hazards", 2),
+        (BEST, "exact,epoch", 1),
+        (PORTABLE_FENCES, "exact,epoch", 1),
+    ] {
+        does(environment, themes, seconds);
+    }
 }
 
 #[test]
@@ -151,25 +137,12 @@ fn slow_readers_beside_a_flood_and_short_threads_are_clean() {
     assert!(done("short-lived thread") >= Some(166), "{:?}", done("short-lived thread"));
 }
 
-#[test]
-fn processes_that_are_stopped_and_that_fork_are_clean() {
-    does(BEST, "processes", 3);
-    does(BEST, "forks", 1);
-}
-
 /// A clean run about sleepable domains: everybody reads, every way is used, grace periods end.
 fn sleeps(environment: (&str, &str)) -> Value {
     let report = does(environment, "sleepable", 2);
-    let each = |list: &str, count: &str, expected: usize| {
-        let list = report[list].as_array().expect("a list");
-        assert_eq!(list.len(), expected, "{list:?}");
-        for one in list {
-            assert!(one[count].as_u64().expect("a count") > 0, "none: {one}");
-        }
-    };
-    each("reads_by_kind", "count", 7);
-    each("updates", "count", 16);
-    each("domains", "grace_periods", 2);
+    assert_eq!(each_happened(&report, "reads_by_kind", "count"), 7);
+    assert_eq!(each_happened(&report, "updates", "count"), 16);
+    assert_eq!(each_happened(&report, "domains", "grace_periods"), 2);
     assert_eq!(report["weak"], false);
     assert_eq!(report["callbacks_queued"], report["callbacks_run"]);
     report
@@ -203,33 +176,8 @@ fn sequence_locks_and_latches_are_clean() {
 }
 
 #[test]
-fn lists_queues_and_stacks_are_clean() {
-    does(BEST, "lists", 1);
-}
-
-#[test]
 fn id_tables_are_clean() {
     does(BEST, "ids", 1);
-}
-
-#[test]
-fn hazard_pointers_are_clean() {
-    does(BEST, "hazards", 2);
-}
-
-#[test]
-fn hazard_pointers_are_clean_with_portable_fences() {
-    does(PORTABLE_FENCES, "hazards", 2);
-}
-
-#[test]
-fn exact_cells_and_epochs_are_clean() {
-    does(BEST, "exact,epoch", 1);
-}
-
-#[test]
-fn exact_cells_and_epochs_are_clean_with_portable_fences() {
-    does(PORTABLE_FENCES, "exact,epoch", 1);
 }
 
 #[test]
@@ -246,9 +194,7 @@ fn everything_at_once_is_clean() {
     let themes = "readers,floods,limits,quiet,stalls,churn,processes,sleepable,rseq-read,hazards,\
                   sequences,ids,tools,lists,maps";
     let report = reported(BEST, themes, seconds);
-    for updates in report["updates"].as_array().expect("a list") {
-        assert!(updates["count"].as_u64() > Some(0), "{} was never used", updates["way"]);
-    }
+    each_happened(&report, "updates", "count");
 }
 
 /// The default one runs in all other tests.
@@ -257,17 +203,14 @@ fn the_other_engines_are_clean() {
     let _alone = alone();
     for engine in ["poll", "tick", "token"] {
         let args = ["--only", "readers,floods", "--seconds", "1", "--engine", engine];
-        let (stdout, _) = expect_code(&run(args), 0);
-        assert!(stdout.contains(&format!("{engine} in the private domains")), "{stdout}");
+        prints(&run(args), 0, &format!("{engine} in the private domains"));
     }
 }
 
 #[test]
 fn minutes_are_told_instead_of_seconds() {
-    let (_, stderr) = expect_code(&run(["--minutes", "2", "--seconds", "3"]), 2);
-    assert!(stderr.contains("--minutes"), "{stderr}");
-    let (_, stderr) = expect_code(&run(["--only", "no-such"]), 2);
-    assert!(stderr.contains("limits"), "{stderr}");
+    fails(&run(["--minutes", "2", "--seconds", "3"]), 2, "--minutes");
+    fails(&run(["--only", "no-such"]), 2, "limits");
 }
 
 #[test]

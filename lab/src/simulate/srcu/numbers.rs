@@ -4,8 +4,8 @@
 use grace::srcu::{AdaptiveDelay, Age, CallbackDelay, Published};
 use simulate::srcu::{Blocked, DelayFunction, Options, Placement};
 
-use super::super::numbers::{NUMBERS, Number};
 use super::super::options::Set;
+use super::super::product::{NUMBERS, Number};
 use crate::exit::{Failure, Result};
 
 /// When the reader of `blocked_ns` enters: the loop is under way then.

@@ -5,7 +5,8 @@ use std::thread;
 
 use serde_json::Value;
 
-use super::{alone, expect, expect_code, run, told, torture};
+use super::told::told;
+use super::{alone, expect, expect_code, run, torture};
 
 #[test]
 fn removed_steps_are_caught() {
