@@ -208,12 +208,6 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_together_is_taken() {
-        assert!(parse("--suite --quick").is_ok());
-        assert!(parse("--validate --quick").is_ok());
-    }
-
-    #[test]
     fn a_quick_run_is_a_tenth_unless_its_length_is_given() {
         let shortened = |args: &str| parse(args).unwrap().what_if.shortened();
         let short = shortened("--quick");
