@@ -396,17 +396,16 @@ mod tests {
         args: BenchArgs,
     }
 
-    fn options_of(line: &[&str]) -> Result<suites::Options, clap::Error> {
-        Ok((&Line::try_parse_from([&["bench"], line].concat())?.args.options).into())
+    fn options_of(line: &str) -> suites::Options {
+        (&Line::parse_from(line.split(' ')).args.options).into()
     }
 
     #[test]
     fn the_options_of_a_suite_are_those_of_the_line() {
-        let line = ["gp", "--quick", "--only", "a,b", "--base", "b", "--seed", "7"];
-        let options = options_of(&line).unwrap();
+        let options = options_of("bench gp --quick --only a,b --base b --seed 7");
         assert_eq!((options.quick, options.seed, options.rounds), (true, 7, None));
         assert_eq!((options.only, options.base), (vec!["a".into(), "b".into()], Some("b".into())));
-        assert_eq!(options_of(&["read", "--rounds", "3"]).unwrap().rounds, Some(3));
+        assert_eq!(options_of("bench read --rounds 3").rounds, Some(3));
     }
 
     #[test]
@@ -414,30 +413,5 @@ mod tests {
         assert_eq!(cache::shares("prefetch"), Some(simulate::replay::prefetch::WAKE_UP));
         let packets = simulate::replay::prefetch::ETH_TYPE_TRANS;
         assert_eq!(cache::shares("eth-type-trans"), Some(packets));
-    }
-
-    #[test]
-    fn the_groups_of_a_suite_are_what_case_takes() {
-        for line in [
-            ["read", "--case", "read,nested"],
-            ["update", "--case", "hash,stall"],
-            ["srcu", "--case", "boot"],
-            ["percpu", "--case", "counter,lock"],
-            ["cells", "--case", "load,garbage"],
-            ["map", "--case", "get,bustle"],
-            ["tools", "--case", "rcu,lock-pairs"],
-            [
-                "cache",
-                "--case",
-                "conflicts,two-lines,false-sharing,locks,prefetch,eth-type-trans,sweep",
-            ],
-            ["compat", "--case", "table"],
-            ["engines", "--case", "work,latency-spare"],
-        ] {
-            assert!(options_of(&line).is_ok(), "{line:?}");
-        }
-        assert!(options_of(&["map", "--keys", "1000,20000000", "--strings"]).is_ok());
-        assert!(options_of(&["engines", "--quiescent-every", "0"]).is_err());
-        assert!(options_of(&["engines", "--quiescent-every", "4000"]).is_ok());
     }
 }

@@ -367,15 +367,6 @@ mod tests {
         let load: Load = "advise --rounds=9 --quick".parse().unwrap();
         let text = load.arguments().collect::<Vec<_>>().join(" ");
         assert!(text.ends_with("--skip costs --skip sweep --run-ms 20"), "{text}");
-        for (text, reason) in [
-            ("read", "begins with `bench`"),
-            ("", "begins with `bench`"),
-            ("bench 'read", "not closed"),
-            ("bench read --json=x", "--json=x is not for a load"),
-        ] {
-            let message = text.parse::<Load>().unwrap_err();
-            assert!(message.contains(reason), "{text}: {message}");
-        }
     }
 
     /// Any death by TERM was taken for an interrupt, and what ignored TERM was waited for.

@@ -192,8 +192,5 @@ mod tests {
     #[test]
     fn a_threshold_is_a_number_of_per_cent() {
         assert_eq!(threshold("2.5").unwrap(), 2.5);
-        for text in ["0", "-1", "nan", "much"] {
-            assert!(threshold(text).unwrap_err().contains("at least 0.1"), "{text}");
-        }
     }
 }

@@ -143,12 +143,6 @@ rcu 12 4250.6: 250000 cpu-clock:u: \n\
     }
 
     #[test]
-    fn what_is_no_profile_is_refused_with_its_line() {
-        assert!(Profile::parse("").unwrap_err().contains("no samples"));
-        assert!(Profile::parse("a;b 1\nhello\n").unwrap_err().contains("line 2"));
-    }
-
-    #[test]
     fn stacks_below_a_function_begin_there_and_others_are_left_out() {
         let all =
             profile(&[("main;setup", 5), ("main;timed::run;read", 3), ("x;timed::run;read", 1)]);

@@ -316,25 +316,19 @@ fn check_time(runs: &[Run]) -> Result<()> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
+    use super::super::options;
     use super::*;
 
-    fn args() -> WhatIfArgs {
-        WhatIfArgs { engine: vec!["tick".to_owned()], ..WhatIfArgs::default() }
-    }
-
-    fn resolve(args: &WhatIfArgs) -> Result<Vec<Run>, String> {
-        let base = Base::of(args).map_err(|failure| failure.to_string())?;
-        runs(args, &base).map_err(|failure| failure.to_string())
-    }
-
-    fn set(text: &str) -> Set {
-        text.parse().unwrap()
+    /// What is run for such a line.
+    pub(in crate::simulate) fn resolve(line: &str) -> Vec<Run> {
+        let args = options::typed(line).unwrap().what_if;
+        runs(&args, &Base::of(&args).unwrap()).unwrap()
     }
 
     #[test]
     fn one_value_each_is_one_run() {
-        let runs = resolve(&args()).unwrap();
+        let runs = resolve("--engine tick");
         assert_eq!(runs.len(), 1);
         assert_eq!((runs[0].engine.name(), runs[0].workload.name()), ("tick", "dbench"));
         assert_eq!(runs[0].setup, Setup::default());
@@ -342,13 +336,7 @@ mod tests {
 
     #[test]
     fn several_values_are_every_combination_with_the_engines_side_by_side() {
-        let args = WhatIfArgs {
-            engine: vec!["poll".to_owned(), "tick".to_owned()],
-            cpus: vec![2, 8],
-            hz: vec![100, 1000],
-            ..args()
-        };
-        let runs = resolve(&args).unwrap();
+        let runs = resolve("--engine poll,tick --cpus 2,8 --hz 100,1000");
         let seen: Vec<_> =
             runs.iter().map(|run| (run.setup.cpus, run.setup.hz, run.engine.name())).collect();
         assert_eq!(seen.len(), 8);
@@ -358,12 +346,8 @@ mod tests {
 
     #[test]
     fn a_number_goes_to_whom_it_belongs_and_makes_no_difference_elsewhere() {
-        let args = WhatIfArgs {
-            workload: vec!["idle".to_owned(), "dbench".to_owned()],
-            set: vec![set("busy_us=100,200"), set("slice_us=4000")],
-            ..args()
-        };
-        let runs = resolve(&args).unwrap();
+        let sets = "--set busy_us=100,200 --set slice_us=4000";
+        let runs = resolve(&format!("--engine tick --workload idle,dbench {sets}"));
         let sets: Vec<_> = runs.iter().map(|run| (run.workload.name(), run.sets.len())).collect();
         assert_eq!(sets, [("idle", 1), ("dbench", 2), ("dbench", 2)], "idle has no busy_us");
         assert!(runs.iter().all(|run| run.setup.slice == 4_000 * MICROSECOND));
@@ -377,8 +361,7 @@ mod tests {
             };
             let usual = get(&Setup::default()).expect("the machine has it");
             let other = if usual > 1 { usual - 1 } else { usual + 4_600 };
-            let set = set(&format!("{}={other},{usual}", number.name));
-            let runs = resolve(&WhatIfArgs { set: vec![set], ..args() }).unwrap();
+            let runs = resolve(&format!("--engine tick --set {}={other},{usual}", number.name));
             let seen: Vec<u64> = runs.iter().filter_map(|run| get(&run.setup)).collect();
             assert_eq!(seen, [other, usual], "{}", number.name);
             assert_ne!(runs[0].setup, Setup::default(), "{}", number.name);

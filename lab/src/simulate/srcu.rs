@@ -228,34 +228,28 @@ fn run_out((Run { variant, options, sets }, report): (&Run, &Option<Report>)) ->
 
 #[cfg(test)]
 mod tests {
+    use super::super::options;
     use super::*;
 
-    fn args() -> WhatIfArgs {
-        WhatIfArgs { engine: vec![NAME.to_owned()], ..WhatIfArgs::default() }
-    }
-
-    fn resolve(args: &WhatIfArgs) -> Result<Vec<Run>, String> {
-        runs(args, false).map_err(|failure| failure.to_string())
+    fn resolve(line: &str, quick: bool) -> Result<Vec<Run>> {
+        runs(&options::typed(&format!("--engine {NAME} {line}")).unwrap().what_if, quick)
     }
 
     #[test]
     fn every_delay_function_is_run_unless_some_are_named() {
-        let all = resolve(&args()).unwrap();
+        let all = resolve("", false).unwrap();
         let names: Vec<&str> = all.iter().map(|run| run.variant.as_str()).collect();
         assert_eq!(names, VARIANTS);
         assert!(all.iter().all(|run| run.options.calls == 8_000));
-        let calls = |args: &WhatIfArgs| runs(args, true).unwrap()[0].options.calls;
-        let given = WhatIfArgs { set: vec!["calls=5".parse().unwrap()], ..args() };
-        assert_eq!((calls(&args()), calls(&given)), (800, 5), "a tenth unless that is given");
-        let one = WhatIfArgs { variant: vec!["final".to_owned()], ..args() };
-        assert_eq!(resolve(&one).unwrap().len(), 1);
+        let calls = |line| resolve(line, true).unwrap()[0].options.calls;
+        assert_eq!((calls(""), calls("--set calls=5")), (800, 5), "a tenth unless that is given");
+        assert_eq!(resolve("--variant final", false).unwrap().len(), 1);
     }
 
     #[test]
     fn numbers_and_ticks_are_swept_over() {
-        let set = ["calls=10,20", "blocked_ns=5000"].map(|text| text.parse().unwrap()).to_vec();
-        let variant = vec!["5.18".to_owned(), "final".to_owned()];
-        let runs = resolve(&WhatIfArgs { set, variant, hz: vec![100, 1000], ..args() }).unwrap();
+        let line = "--set calls=10,20 --set blocked_ns=5000 --variant 5.18,final --hz 100,1000";
+        let runs = resolve(line, false).unwrap();
         assert_eq!(runs.len(), 8);
         let first = &runs[0];
         assert_eq!((first.options.calls, first.options.hz), (10, 100));
@@ -267,22 +261,19 @@ mod tests {
 
     #[test]
     fn ticks_and_cpus_may_be_set_either_way() {
-        let set = ["hz=100,1000", "cpus=2"].map(|text| text.parse().unwrap()).to_vec();
-        let variant = vec!["final".to_owned()];
-        let runs_by_set = resolve(&WhatIfArgs { set, variant: variant.clone(), ..args() }).unwrap();
-        let by_flag = WhatIfArgs { hz: vec![100, 1000], cpus: vec![2], variant, ..args() };
-        let runs_by_flag = resolve(&by_flag).unwrap();
-        let options = |runs: Vec<Run>| runs.into_iter().map(|run| run.options).collect::<Vec<_>>();
-        assert_eq!(options(runs_by_set), options(runs_by_flag));
+        let options = |line: &str| {
+            let runs = resolve(&format!("--variant final {line}"), false).unwrap();
+            runs.into_iter().map(|run| run.options).collect::<Vec<_>>()
+        };
+        assert_eq!(options("--set hz=100,1000 --set cpus=2"), options("--hz 100,1000 --cpus 2"));
     }
 
     #[test]
     fn delay_functions_without_a_number_are_left_out_unless_they_are_named() {
-        let set = vec!["looks=20".parse().unwrap()];
-        let runs = resolve(&WhatIfArgs { set: set.clone(), ..args() }).unwrap();
+        let runs = resolve("--set looks=20", false).unwrap();
         assert_eq!(runs.len(), VARIANTS.len() - 1);
         assert!(runs.iter().all(|run| run.variant != "adaptive"));
-        let named = WhatIfArgs { set, variant: vec!["final".into(), "adaptive".into()], ..args() };
-        assert!(resolve(&named).unwrap_err().contains("adaptive has no number looks"));
+        let named = resolve("--set looks=20 --variant final,adaptive", false).unwrap_err();
+        assert!(named.to_string().contains("adaptive has no number looks"));
     }
 }

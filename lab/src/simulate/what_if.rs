@@ -195,26 +195,16 @@ fn run_out((Run { setup, costs, .. }, report): (&Run, &Option<Report>)) -> impl 
 
 #[cfg(test)]
 mod tests {
-    use super::super::options::Set;
+    use super::product::tests::resolve;
     use super::*;
-
-    fn resolve(args: &WhatIfArgs) -> Vec<Run> {
-        let base = Base::of(args).unwrap();
-        product::runs(args, &base).unwrap()
-    }
 
     fn shape_of(runs: &[Run]) -> Shape {
         Shape::of(&runs.iter().map(settings).collect::<Vec<_>>())
     }
 
-    fn args(engines: &[&str]) -> WhatIfArgs {
-        let engine = engines.iter().map(|&name| name.to_owned()).collect();
-        WhatIfArgs { engine, cpus: vec![2], ..WhatIfArgs::default() }
-    }
-
     #[test]
     fn what_differs_is_told_apart_and_the_rest_is_said_once() {
-        let runs = resolve(&WhatIfArgs { hz: vec![100, 1000], ..args(&["poll", "tick"]) });
+        let runs = resolve("--engine poll,tick --cpus 2 --hz 100,1000");
         let shape = shape_of(&runs);
         assert_eq!(shape.varies, ["Hz", "engine"]);
         assert_eq!(shape.values(&settings(&runs[1])), ["100", "tick"]);
@@ -225,9 +215,8 @@ mod tests {
 
     #[test]
     fn a_number_that_only_some_have_is_told_apart() {
-        let set: Set = "busy_us=100".parse().unwrap();
-        let workload = ["idle", "dbench"].map(str::to_owned).to_vec();
-        let runs = resolve(&WhatIfArgs { set: vec![set], workload, ..args(&["tick"]) });
+        let line = "--engine tick --cpus 2 --set busy_us=100 --workload idle,dbench";
+        let runs = resolve(line);
         let shape = shape_of(&runs);
         assert_eq!(shape.varies, ["workload", "busy_us"]);
         assert_eq!(shape.values(&settings(&runs[0])), ["idle", "–"]);
@@ -236,12 +225,7 @@ mod tests {
 
     #[test]
     fn the_title_of_a_panel_is_what_differs() {
-        let runs = resolve(&WhatIfArgs {
-            cpus: vec![2, 3],
-            duration: Some(5_000_000),
-            warm_up: Some(1_000_000),
-            ..args(&["tick"])
-        });
+        let runs = resolve("--engine tick --cpus 2,3 --duration 5ms --warm-up 1ms");
         let report = simulate::run(&runs[1].setup, &runs[1].engine, &runs[1].workload).unwrap();
         let panel = panel(&runs[1], &report, &shape_of(&runs));
         assert_eq!(panel.title, "3 CPUs");
