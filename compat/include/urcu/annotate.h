@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * For ThreadSanitizer, which does not see barriers: says which memory an operation acquires or
- * releases. Only a program that defines CMM_SANITIZE_THREAD tells it anything; for all others the
- * macros are no code. liburcu has this since 0.15.
+ * Annotations for ThreadSanitizer, which does not understand barriers: they say which memory an
+ * operation acquires or releases. They produce code only in programs that define
+ * CMM_SANITIZE_THREAD. liburcu has them since 0.15.
  *
  * Operations that share one barrier are a group: loads, then an acquiring barrier; or a releasing
  * barrier, then stores.
@@ -19,7 +19,7 @@
 #include <urcu/compiler.h>
 #include <urcu/config.h>
 
-/* What a group has done last. */
+/* The last operation of a group. */
 enum cmm_annotate {
 	CMM_ANNOTATE_VOID,
 	CMM_ANNOTATE_LOAD,
@@ -29,7 +29,7 @@ enum cmm_annotate {
 
 typedef enum cmm_annotate cmm_annotate_t __attribute__((__unused__));
 
-/* Defines a group, as a variable of a block. */
+/* Defines a group, as a local variable. */
 #define cmm_annotate_define(name)	cmm_annotate_t name = CMM_ANNOTATE_VOID
 
 #ifdef CMM_SANITIZE_THREAD
@@ -38,7 +38,7 @@ typedef enum cmm_annotate cmm_annotate_t __attribute__((__unused__));
 extern "C" {
 #endif
 
-/* ThreadSanitizer's own. */
+/* Functions of ThreadSanitizer. */
 extern void __tsan_acquire(void *addr);
 extern void __tsan_release(void *addr);
 
@@ -46,11 +46,11 @@ extern void __tsan_release(void *addr);
 }
 #endif
 
-/* The memory at mem is acquired, or released, here. */
+/* The memory at mem is acquired, or released, at this point. */
 #define cmm_annotate_mem_acquire(mem)	__tsan_acquire((void *) (mem))
 #define cmm_annotate_mem_release(mem)	__tsan_release((void *) (mem))
 
-/* The same by a barrier that the group shares; group is its address. */
+/* The same, by the barrier that the group shares; group is the address of the group. */
 #define cmm_annotate_group_mem_acquire(group, mem)					\
 	((void) (*(group) = CMM_ANNOTATE_LOAD), __tsan_acquire((void *) (mem)))
 #define cmm_annotate_group_mem_release(group, mem)					\

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Which CPU this is compiled for (URCU_ARCH_*), and its barriers. */
+/* The CPU that the program is compiled for (URCU_ARCH_*), and its memory barriers. */
 #ifndef _URCU_ARCH_H
 #define _URCU_ARCH_H
 

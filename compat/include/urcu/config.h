@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * How the library was built, for programs that ask. Ours always runs on Linux, on many CPUs, with
+ * How the library was built, for programs that check. This one is always for Linux, many CPUs and
  * futexes.
  */
 #ifndef _URCU_CONFIG_H
@@ -10,7 +10,7 @@
 #define CONFIG_RCU_TLS 1
 #define CONFIG_RCU_HAVE_CLOCK_GETTIME 1
 #define CONFIG_RCU_HAVE_MULTIFLAVOR 1
-/* Operations that were full fences up to liburcu 0.14 are fences still. */
+/* Operations that were full fences up to liburcu 0.14 still are. */
 #define CONFIG_RCU_EMIT_LEGACY_MB 1
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Lists for the buckets of a hash table: doubly linked, not a ring, so that a head is one pointer.
- * For readers without locks there is <urcu/rcuhlist.h>; here updaters exclude each other and
- * readers.
+ * Lists for the buckets of a hash table: doubly linked, but not a ring, so a head is one pointer.
+ * Updaters must exclude each other and all readers: for readers without locks see
+ * <urcu/rcuhlist.h>.
  */
 #ifndef _KCOMPAT_HLIST_H
 #define _KCOMPAT_HLIST_H
@@ -14,19 +14,19 @@
 extern "C" {
 #endif
 
-/* An element's link: a member of the structure that is listed. */
+/* The link of an element: a member of the element's structure. */
 struct cds_hlist_node {
 	struct cds_hlist_node *next;
-	/* The head, as if it were a node, for the first one. */
+	/* In the first element: the head, as if it were a node. */
 	struct cds_hlist_node *prev;
 };
 
-/* A list's head. */
+/* The head of a list. */
 struct cds_hlist_head {
 	struct cds_hlist_node *next;
 };
 
-/* An empty list: as an initialiser of `name`; as a definition; at run time, with its address. */
+/* Make an empty list: an initialiser for `name`; a definition; at run time, from its address. */
 #define CDS_HLIST_HEAD_INIT(name)	{ NULL }
 #define CDS_HLIST_HEAD(name)		struct cds_hlist_head name = CDS_HLIST_HEAD_INIT(name)
 
@@ -36,15 +36,15 @@ static __inline__ void CDS_INIT_HLIST_HEAD(struct cds_hlist_head *ptr)
 }
 
 /*
- * For these headers' own use: the pointer that leads to elem. It is the first member of whatever
- * prev points to, and is reached as a pointer, not as a node's, since that may be a head.
+ * Internal: the address of the pointer that leads to elem. That pointer is the first member of
+ * whatever prev points to, a node or a head, so prev is converted to the pointer's address.
  */
 static __inline__ struct cds_hlist_node **_cds_hlist_link_to(struct cds_hlist_node *elem)
 {
 	return (struct cds_hlist_node **) (void *) elem->prev;
 }
 
-/* Adds newp, which is on no list, at the front. */
+/* Adds newp, which is on no list, to the front. */
 static __inline__ void cds_hlist_add_head(struct cds_hlist_node *newp, struct cds_hlist_head *head)
 {
 	struct cds_hlist_node *__second = head->next;
@@ -56,7 +56,7 @@ static __inline__ void cds_hlist_add_head(struct cds_hlist_node *newp, struct cd
 	head->next = newp;
 }
 
-/* Takes elem off its list. Its own links stay as they are. */
+/* Removes elem from its list. The links in elem do not change. */
 static __inline__ void cds_hlist_del(struct cds_hlist_node *elem)
 {
 	if (elem->next)
@@ -64,7 +64,7 @@ static __inline__ void cds_hlist_del(struct cds_hlist_node *elem)
 	*_cds_hlist_link_to(elem) = elem->next;
 }
 
-/* The structure of that type whose member the link at ptr is; ptr must not be NULL. */
+/* The structure that contains the link at ptr, which must not be NULL. */
 #define cds_hlist_entry(ptr, type, member)	caa_container_of((ptr), type, member)
 
 /* The same; NULL for NULL. ptr is evaluated once. */
@@ -75,10 +75,9 @@ static __inline__ void cds_hlist_del(struct cds_hlist_node *elem)
 	})
 
 /*
- * Loops. pos is each link of the list at head, and entry each structure, in turn. In those that end
- * in _safe the body may take it off the list: p or e is a second variable of the same type, for the
- * loop's own use. Those that end in _2 need no pos, and
- * leave entry NULL.
+ * Loops over the list at head: pos points to each link in turn, and entry to each structure. In a
+ * _safe loop the body may remove the element from the list; p or e is a second variable of the same
+ * type, which the loop uses. Loops that end in _2 need no pos; after them entry is NULL.
  */
 #define cds_hlist_for_each(pos, head)						\
 	for (pos = (head)->next; pos != NULL; pos = (pos)->next)
@@ -87,8 +86,8 @@ static __inline__ void cds_hlist_del(struct cds_hlist_node *elem)
 	for (pos = (head)->next; pos != NULL && ((p = (pos)->next), 1); pos = p)
 
 /*
- * For these headers' own use: the structure like *entry that ptr, not NULL, is a link of; and the
- * one that may be none.
+ * Internal: the structure, of the type of *entry, that contains the link at ptr, which is not NULL;
+ * then the same, but NULL for NULL.
  */
 #define _cds_hlist_like(entry, ptr, member)	cds_hlist_entry((ptr), __typeof__(*(entry)), member)
 #define _cds_hlist_like_safe(entry, ptr, member)				\

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Lists for the buckets of a hash table that are walked inside sections while one updater at a time
- * changes them. What has been taken out is freed or used again after a grace period.
+ * Lists for the buckets of a hash table that readers traverse inside sections while one updater at
+ * a time changes them. A removed element may be freed or reused after a grace period.
  */
 #ifndef _URCU_RCUHLIST_H
 #define _URCU_RCUHLIST_H
@@ -14,7 +14,7 @@
 extern "C" {
 #endif
 
-/* Adds newp, which is on no list, at the front. Updaters exclude each other; never blocks. */
+/* Adds newp, which is on no list, to the front. Updaters must exclude each other. Never blocks. */
 static __inline__ void cds_hlist_add_head_rcu(struct cds_hlist_node *newp, struct cds_hlist_head *head)
 {
 	struct cds_hlist_node *__second = head->next;
@@ -27,8 +27,8 @@ static __inline__ void cds_hlist_add_head_rcu(struct cds_hlist_node *newp, struc
 }
 
 /*
- * Takes elem off its list. It may be freed, or added again, after a grace period: its own links
- * stay as they are, by which readers who are there find back to the list.
+ * Removes elem from its list. It may be freed, or added again, after a grace period. Its own links
+ * do not change, so a reader that is on elem finds its way back to the list.
  */
 static __inline__ void cds_hlist_del_rcu(struct cds_hlist_node *elem)
 {

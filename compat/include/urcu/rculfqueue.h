@@ -20,7 +20,7 @@ struct cds_lfq_queue_rcu;
 /* An element's link: a member of the structure that is queued. */
 struct cds_lfq_node_rcu {
 	struct cds_lfq_node_rcu *next;
-	/* Whether it is one of the queue's own, which keep it from being without any. */
+	/* Not 0 for the queue's own elements: it always contains at least one element. */
 	int dummy;
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The stack that <urcu/lfstack.h> has replaced: pop inside a section, reuse after a grace period.
+ * The stack that <urcu/lfstack.h> replaces: pop inside a section, reuse after a grace period.
  */
 #ifndef _URCU_RCULFSTACK_H
 #define _URCU_RCULFSTACK_H
@@ -11,7 +11,7 @@
 extern "C" {
 #endif
 
-/* Programs that are content with it define this as nothing. */
+/* A program that defines this as nothing uses the stack without warnings. */
 #ifndef CDS_LFS_RCU_DEPRECATED
 #define CDS_LFS_RCU_DEPRECATED	CDS_DEPRECATED("replaced by urcu/lfstack.h")
 #endif
@@ -26,7 +26,7 @@ struct cds_lfs_stack_rcu {
 	struct cds_lfs_node_rcu *head;
 };
 
-/* Prepare an element, and a stack, which needs no end. Do not block. */
+/* Prepare an element, and a stack, which need not be destroyed. Neither blocks. */
 extern CDS_LFS_RCU_DEPRECATED void cds_lfs_node_init_rcu(struct cds_lfs_node_rcu *node);
 extern CDS_LFS_RCU_DEPRECATED void cds_lfs_init_rcu(struct cds_lfs_stack_rcu *s);
 

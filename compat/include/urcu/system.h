@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Loads and stores of variables that other threads use at the same time: of a size that the
- * CPU reads and writes in one go. They order nothing by themselves; the barriers of
- * <urcu/arch.h> do.
+ * Loads and stores of variables that threads share, of a size that the CPU reads and writes at
+ * once. They order nothing: for that there are the barriers of <urcu/arch.h>.
  */
 #ifndef _URCU_SYSTEM_H
 #define _URCU_SYSTEM_H
@@ -11,8 +10,8 @@
 #include <urcu/compiler.h>
 
 /*
- * Returns p, read once and whole. With an underscore: without what makes a CPU whose cache is not
- * coherent look again.
+ * Reads p once, in one piece, and returns it. The one with an underscore lacks the barrier for CPUs
+ * whose caches are not coherent.
  */
 #define _CMM_LOAD_SHARED(p)	CMM_ACCESS_ONCE(p)
 #define CMM_LOAD_SHARED(p)							\
@@ -22,8 +21,8 @@
 	})
 
 /*
- * Writes v to x, once and whole, and returns v: x is not read again. With an underscore: without
- * what makes a CPU whose cache is not coherent write at once.
+ * Writes v to x once, in one piece, and returns v without reading x. The one with an underscore
+ * lacks the barrier for CPUs whose caches are not coherent.
  */
 #define _CMM_STORE_SHARED(x, v)							\
 	__extension__ ({							\

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Thread-local variables with C linkage, alike in C and C++. __thread even where the language has a
- * keyword: to a C++ thread_local of another file every access would be a function's call, in case
- * it had a constructor.
+ * Thread-local variables with C linkage, in C and C++. They use __thread even if the language has a
+ * keyword of its own: each access to a C++ thread_local of another file would call a function, in
+ * case the variable has a constructor.
  */
 #ifndef _URCU_TLS_COMPAT_H
 #define _URCU_TLS_COMPAT_H
@@ -14,12 +14,12 @@
 
 #define URCU_TLS_STORAGE_CLASS	__thread
 
-/* Declares a variable that each thread has one of; defines it; and with a value to begin with. */
+/* Declares a thread-local variable; defines it; defines it with an initial value. */
 #define DECLARE_URCU_TLS(type, name)		URCU_TLS_STORAGE_CLASS type name
 #define DEFINE_URCU_TLS(type, name)		URCU_TLS_STORAGE_CLASS type name
 #define DEFINE_URCU_TLS_INIT(type, name, init)	URCU_TLS_STORAGE_CLASS type name = (init)
 
-/* The calling thread's one. */
+/* The calling thread's variable. */
 #define URCU_TLS(name)				(name)
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Atomic operations on integers of one to eight bytes, and pointers. <urcu/uatomic/api.h> has the
- * list of them, with what each returns and orders.
+ * Atomic operations on pointers and on integers of one to eight bytes. <urcu/uatomic/api.h> lists
+ * them, with what each returns and orders.
  */
 #ifndef _URCU_UATOMIC_H
 #define _URCU_UATOMIC_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The flavour that the program chooses before it includes this: RCU_MEMBARRIER (and so if it
- * chooses none), RCU_SIGNAL or RCU_MB. QSBR and bp have headers of their own.
+ * The flavour that the program chooses before it includes this header: RCU_MEMBARRIER, which is the
+ * default, RCU_SIGNAL or RCU_MB. QSBR and bp have their own headers.
  */
 #ifndef _URCU_H
 #define _URCU_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The queue that <urcu/wfcqueue.h> has replaced: head and tail on one line, and a dummy element in
- * between.
+ * The queue that <urcu/wfcqueue.h> replaces: its head and tail share a cache line, and it has a
+ * dummy element.
  */
 #ifndef _URCU_WFQUEUE_H
 #define _URCU_WFQUEUE_H
@@ -14,7 +14,7 @@
 extern "C" {
 #endif
 
-/* Programs that are content with it define this as nothing. */
+/* A program that defines this as nothing uses the queue without warnings. */
 #ifndef CDS_WFQ_DEPRECATED
 #define CDS_WFQ_DEPRECATED	CDS_DEPRECATED("replaced by urcu/wfcqueue.h")
 #endif
@@ -24,7 +24,7 @@ struct cds_wfq_node {
 	struct cds_wfq_node *next;
 };
 
-/* A queue. All of it is the library's. */
+/* A queue. All of it belongs to the library. */
 struct cds_wfq_queue {
 	struct cds_wfq_node *head, **tail;
 	struct cds_wfq_node dummy;
@@ -33,7 +33,7 @@ struct cds_wfq_queue {
 
 /* Prepares an element; to be called before it is added. Does not block. */
 extern CDS_WFQ_DEPRECATED void cds_wfq_node_init(struct cds_wfq_node *node);
-/* Begin and end of a queue. At its end no thread uses it, and nothing is in it. */
+/* Initialise and destroy a queue. Destroy it only when it is empty and no thread uses it. */
 extern CDS_WFQ_DEPRECATED void cds_wfq_init(struct cds_wfq_queue *q);
 extern CDS_WFQ_DEPRECATED void cds_wfq_destroy(struct cds_wfq_queue *q);
 
@@ -41,8 +41,9 @@ extern CDS_WFQ_DEPRECATED void cds_wfq_destroy(struct cds_wfq_queue *q);
 extern CDS_WFQ_DEPRECATED void cds_wfq_enqueue(struct cds_wfq_queue *q, struct cds_wfq_node *node);
 
 /*
- * Takes the first element out and returns it, or NULL. The first takes the queue's lock; for the
- * second the caller sees to it that no other thread takes. Block, where an element is half added.
+ * Take the first element and return it, or NULL. The first function takes the queue's lock; callers
+ * of the second ensure that no other thread takes. Both wait for an element that is only half
+ * added.
  */
 extern CDS_WFQ_DEPRECATED struct cds_wfq_node *cds_wfq_dequeue_blocking(struct cds_wfq_queue *q);
 extern CDS_WFQ_DEPRECATED struct cds_wfq_node *__cds_wfq_dequeue_blocking(struct cds_wfq_queue *q);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* 64-bit ARM: the compiler's fences are its own barriers. */
+/* 64-bit ARM: the compiler's fences compile to the CPU's barriers. */
 #ifndef _URCU_ARCH_AARCH64_H
 #define _URCU_ARCH_AARCH64_H
 
@@ -15,7 +15,7 @@
 #define __NR_membarrier	283
 #endif
 
-/* Reads the CPU's virtual counter. */
+/* Returns the CPU's virtual counter. */
 static __inline__ caa_cycles_t caa_get_cycles(void)
 {
 	uint64_t __ticks;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* A CPU that has no header of its own: the compiler knows its barriers. */
+/* A CPU without a header of its own: its barriers are the compiler's fences. */
 #ifndef _URCU_ARCH_GCC_H
 #define _URCU_ARCH_GCC_H
 

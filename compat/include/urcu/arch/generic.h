@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Barriers, for every CPU: what its own header has not said already, said in terms of the
- * compiler's fences.
+ * Memory barriers for every CPU. Those that the CPU's own header does not define are the compiler's
+ * fences.
  *
- *	cmm_mb, cmm_rmb, cmm_wmb		full, loads, stores; of devices' memory as well
- *	cmm_smp_mb, cmm_smp_rmb, cmm_smp_wmb	the same among CPUs, in ordinary memory
- *	cmm_mc, cmm_rmc, cmm_wmc (and smp)	where caches are not coherent. All of ours are
+ *	cmm_mb, cmm_rmb, cmm_wmb		full, loads, stores; also for device memory
+ *	cmm_smp_mb, cmm_smp_rmb, cmm_smp_wmb	the same between CPUs, for ordinary memory
+ *	cmm_mc, cmm_rmc, cmm_wmc (and smp)	for CPUs whose caches are not coherent
  */
 #ifndef _URCU_ARCH_GENERIC_H
 #define _URCU_ARCH_GENERIC_H
@@ -16,14 +16,14 @@
 #include <urcu/syscall-compat.h>
 
 /*
- * How far apart things have to lie to keep two CPUs from taking a cache line from each other, in
- * bytes. Two lines: they are fetched in pairs.
+ * The distance in bytes at which two CPUs do not contend for a cache line: two lines, since CPUs
+ * fetch them in pairs.
  */
 #ifndef CAA_CACHE_LINE_SIZE
 #define CAA_CACHE_LINE_SIZE	128
 #endif
 
-/* Full fence; fence for loads; fence for stores. Of devices' memory as well. */
+/* Full barrier; barrier for loads; barrier for stores. Also for device memory. */
 #ifndef cmm_mb
 #define cmm_mb()	__atomic_thread_fence(__ATOMIC_SEQ_CST)
 #endif
@@ -34,21 +34,21 @@
 #define cmm_wmb()	cmm_mb()
 #endif
 
-/* The same among CPUs, in ordinary memory. */
+/* The same between CPUs, for ordinary memory. */
 #ifndef cmm_smp_mb
 #define cmm_smp_mb()	__atomic_thread_fence(__ATOMIC_SEQ_CST)
 #endif
 #ifndef cmm_smp_rmb
 #define cmm_smp_rmb()	__atomic_thread_fence(__ATOMIC_ACQUIRE)
 #endif
-/* A release fence orders earlier loads too: there is no weaker one to ask for. */
+/* A release fence also orders earlier loads: the compiler has no weaker one. */
 #ifndef cmm_smp_wmb
 #define cmm_smp_wmb()	__atomic_thread_fence(__ATOMIC_RELEASE)
 #endif
 
 /*
- * The fence that operations on queues and stacks were documented to have up to liburcu 0.14, where
- * CONFIG_RCU_EMIT_LEGACY_MB says that they have it still.
+ * The full fence that queue and stack operations were documented to have up to liburcu 0.14. They
+ * still have it if CONFIG_RCU_EMIT_LEGACY_MB is defined.
  */
 #ifdef CONFIG_RCU_EMIT_LEGACY_MB
 #define cmm_emit_legacy_smp_mb()	cmm_smp_mb()
@@ -56,7 +56,7 @@
 #define cmm_emit_legacy_smp_mb()	do { } while (0)
 #endif
 
-/* Have a CPU whose cache is not coherent look, and write, again. All of ours are coherent. */
+/* For CPUs whose caches are not coherent: reload, write back. No supported CPU is one. */
 #define CONFIG_HAVE_MEM_COHERENCY
 #define cmm_mc()	cmm_barrier()
 #define cmm_rmc()	cmm_barrier()
@@ -65,16 +65,16 @@
 #define cmm_smp_rmc()	cmm_barrier()
 #define cmm_smp_wmc()	cmm_barrier()
 
-/* For CPUs that do not even keep dependent loads in order. None of ours is one. */
+/* For CPUs that reorder even dependent loads. No supported CPU does. */
 #define cmm_read_barrier_depends()	do { } while (0)
 #define cmm_smp_read_barrier_depends()	do { } while (0)
 
-/* In a loop that waits for another CPU. */
+/* For the body of a loop that waits for another CPU. */
 #ifndef caa_cpu_relax
 #define caa_cpu_relax()	cmm_barrier()
 #endif
 
-/* The time of a clock that is cheap to read and never goes back on one CPU, in units of its own. */
+/* A time stamp in the clock's own unit. It is cheap to read, and never goes back on one CPU. */
 typedef uint64_t caa_cycles_t;
 
 #ifndef HAS_CAA_GET_CYCLES
@@ -83,7 +83,7 @@ typedef uint64_t caa_cycles_t;
 #ifdef CLOCK_MONOTONIC
 #define HAS_CAA_GET_CYCLES
 
-/* Reads that clock; 0 if there is none. Does not block. */
+/* Returns the time in nanoseconds, or 0 if the clock cannot be read. Does not block. */
 static __inline__ caa_cycles_t caa_get_cycles(void)
 {
 	struct timespec __now;

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * x86. Loads stay in order among loads, and stores among stores; only a load may pass an earlier
- * store, so that among CPUs a compiler's barrier is enough for all but the full one.
+ * x86. The CPU does not reorder loads with loads, nor stores with stores; only a load may pass an
+ * earlier store. So between CPUs a compiler barrier suffices, except for the full barrier.
  */
 #ifndef _URCU_ARCH_X86_H
 #define _URCU_ARCH_X86_H
 
 /*
- * The fence instructions, for memory that is not ordinary: write-combining, or written past the
- * caches.
+ * Fence instructions, for memory that is write-combining, or written past the caches.
  */
 #if defined(__x86_64__) || defined(__SSE2__)
 #define CONFIG_RCU_HAVE_FENCE 1
@@ -18,8 +17,8 @@
 #endif
 
 /*
- * In ordinary memory a locked instruction is a full fence, at a third of the time of mfence. This
- * one changes nothing.
+ * For ordinary memory a locked instruction is a full fence, in a third of the time of mfence. This
+ * one changes no memory.
  */
 #if defined(__x86_64__)
 #define cmm_smp_mb()	__asm__ __volatile__ ("lock; orl $0, (%%rsp)" ::: "memory", "cc")
@@ -44,7 +43,7 @@
 #endif
 #endif
 
-/* Reads the CPU's time stamp counter. */
+/* Returns the CPU's time stamp counter. */
 static __inline__ caa_cycles_t caa_get_cycles(void)
 {
 	return __builtin_ia32_rdtsc();

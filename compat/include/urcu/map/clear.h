@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Takes the short names away, whichever flavour's they are. Those of old, which name their flavour,
+ * Undefines the short names, of whichever flavour. The older names, which contain the flavour,
  * stay.
  */
 

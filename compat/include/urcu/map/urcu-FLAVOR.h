@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The short names, `rcu_read_lock` and the like, for the flavour @flavor@. The map that is included
- * last counts; <urcu/map/clear.h> takes it away.
+ * The short names, such as `rcu_read_lock`, for the flavour @flavor@. The map included last is in
+ * effect; <urcu/map/clear.h> undefines it.
  */
 #include <urcu/map/clear.h>
 
@@ -60,12 +60,12 @@
 #define urcu_unregister_rculfhash_atfork	urcu_@flavor@_unregister_rculfhash_atfork
 
 //@ bp
-/* Where a build of the library for tests would yield. */
+/* Where liburcu's builds for tests yield the CPU. */
 #define rcu_yield_active			urcu_@flavor@_yield_active
 #define rcu_rand_yield				urcu_@flavor@_rand_yield
 
 //@ all
-/* The names of old, before flavours could be mixed in one file. Of every flavour at once. */
+/* Older names, which contain the flavour. Those of several flavours can be defined at once. */
 #ifndef URCU_NO_COMPAT_IDENTIFIERS
 #define rcu_dereference_@old@ urcu_@flavor@_dereference
 #define rcu_cmpxchg_pointer_@old@ urcu_@flavor@_cmpxchg_pointer

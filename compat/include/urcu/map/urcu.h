@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The short names, for the flavour that the program has chosen, as in <urcu/urcu.h>. It must have
- * chosen one.
+ * The short names for the flavour that the program chooses as for <urcu/urcu.h>. Here it must
+ * choose one.
  */
 #if defined(RCU_MEMBARRIER)
 #include <urcu/map/urcu-memb.h>

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What the structures have in common that come with a lock and without, and their elements.
+ * For structures that exist with a lock (struct NAME) and without one (struct __NAME): a type for a
+ * pointer to either. A function with such a parameter is called with the address of one or the
+ * other. And a loop over elements.
  *
- * A pointer to either of two structures, struct __NAME and struct NAME, which has a lock behind it:
- * functions that take one are called with the address of one or the other.
- *
- * _URCU_EITHER(NAME, s) defines NAME_ptr_t, of the members _s and s; NAME_const_ptr_t, for
- * functions that change nothing (liburcu has it since 0.15); and NAME_cast() and the like:
- * conversions that C++ needs with liburcu's own headers, and C does not. Programs for both name
- * them; they return what they are given.
+ * _URCU_EITHER(NAME, s) defines NAME_ptr_t, with members _s and s; NAME_const_ptr_t, for functions
+ * that change nothing (in liburcu since 0.15); and conversions such as NAME_cast(), which return
+ * their argument. C++ needs them with liburcu's own headers, so programs for C and C++ call them.
  */
 #ifndef _URCU_STATIC_EITHER_H
 #define _URCU_STATIC_EITHER_H
@@ -62,7 +60,7 @@
 	_URCU_CAST(const struct __name *, __name##_const_cast, const struct __name *)
 #endif
 
-/* A loop whose body may do with __node what it likes: __n is the one after it, found before. */
+/* A loop whose body may remove or free __node: it finds the next one, __n, before the body runs. */
 #define _URCU_FOR_EACH_SAFE(__node, __n, __first, __next)					\
 	for (__node = (__first); __node != NULL && ((__n = (__next)), 1); __node = (__n))
 

@@ -10,9 +10,9 @@
 #include <urcu/uatomic.h>
 
 /*
- * Consume, which compilers make an acquire: what p points to is read after p. On x86 any load is
- * one. A program whose compiler makes too much of it may choose a plain load, and has to keep to
- * what the CPU itself orders.
+ * A consume load: the object that p points to is read after p. Compilers make it an acquire load,
+ * which on x86 is any load. A program for which that costs too much may choose a plain load, and
+ * then has only the ordering that the CPU provides.
  */
 #ifdef URCU_DEREFERENCE_USE_VOLATILE
 #define _rcu_dereference(p)	CMM_ACCESS_ONCE(p)
@@ -22,14 +22,13 @@
 #endif
 
 /*
- * Returns whether two pointers are equal: not 0 if so. To be used in place of == on one that
- * rcu_dereference() has returned, where it is followed afterwards: the compiler might else follow
- * the other one, which may have been loaded before what it points to was written. liburcu has it
- * since 0.15.
+ * Returns nonzero if two pointers are equal. Use it instead of == if one of them is the result of
+ * rcu_dereference() and is dereferenced afterwards: after == the compiler might dereference the
+ * other one, which may have been loaded before the object was written. liburcu has it since 0.15.
  */
 static __inline__ int cmm_ptr_eq(const void *a, const void *b)
 {
-	/* Values that the compiler knows nothing of. */
+	/* Hides from the compiler where the values come from. */
 	__asm__ ("" : "+r" (a));
 	__asm__ ("" : "+r" (b));
 	return a == b;
@@ -48,7 +47,7 @@ static __inline__ int cmm_ptr_eq(const void *a, const void *b)
 		uatomic_xchg((p), __urcu_new);					\
 	})
 
-/* Release: what v points to has been written when a reader finds v. */
+/* Release: a reader that finds v finds the object written. */
 #define _rcu_set_pointer(p, v)							\
 	do {									\
 		__typeof__(*(p)) __urcu_new = (v);				\

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The names that liburcu gives its inlined functions, for programs that call them so. They are the
- * library's functions here: one implementation for C and Rust, which may be mended without
- * compiling a program again.
+ * liburcu's names for its inlined functions. Here they are the library's own functions: C and Rust
+ * share one implementation, and a fix needs no recompilation of programs.
  */
 #ifndef _URCU_RCULFQUEUE_STATIC_H
 #define _URCU_RCULFQUEUE_STATIC_H

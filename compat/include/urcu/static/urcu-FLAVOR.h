@@ -2,21 +2,21 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
 //@ memb
- * Readers of the flavour memb, inlined: no fence where the kernel has membarrier, full fences where
- * it has not. A thread has to be registered first. Sections nest; they may be in signal handlers.
+ * Readers of the flavour memb, inlined. They execute no fence if the kernel has membarrier, and
+ * full fences otherwise. Threads must register first. Sections nest, and may be in signal handlers.
  * <urcu/static/urcu-common.h> has the protocol.
 //@ mb
- * Readers of the flavour mb, inlined: a full fence each time a section begins or ends. A thread has
- * to be registered first. Sections nest; they may be in signal handlers.
+ * Readers of the flavour mb, inlined: a full fence each time a section begins or ends. Threads must
+ * register first. Sections nest, and may be in signal handlers.
  * <urcu/static/urcu-common.h> has the protocol.
 //@ bp
- * Readers of the flavour bp ("bulletproof"), inlined: they need not be registered. The first
- * section of a thread does that, and its end undoes it. A reader wakes no thread: the updaters
- * of this flavour look again by themselves.
+ * Readers of the flavour bp ("bulletproof"), inlined. Threads need not register: a thread's first
+ * section does it, and the thread's exit unregisters it. A reader wakes no thread: the updaters of
+ * this flavour poll.
 //@ signal
- * Readers of the flavour signal, inlined: no fence ever, updaters fence for all. Our library does
- * so by membarrier, and needs no signal; the flavour is here for programs that chose it. A thread
- * has to be registered first. Sections nest; they may be in signal handlers.
+ * Readers of the flavour signal, inlined. They never execute a fence: updaters do it for them, in
+ * our library by membarrier, without a signal. The flavour exists for programs written for it.
+ * Threads must register first. Sections nest, and may be in signal handlers.
  * <urcu/static/urcu-common.h> has the protocol.
 //@ memb mb bp signal
  */
@@ -37,7 +37,7 @@ extern "C" {
 #define URCU_BP_GP_CTR_PHASE		(1UL << (sizeof(long) << 2))
 #define URCU_BP_GP_CTR_NEST_MASK	(URCU_BP_GP_CTR_PHASE - 1)
 
-/* The library's, as its interface has it: a thread's record is a pointer to one of them. */
+/* The flavour's words, and a thread's record: liburcu's layouts. The library owns both. */
 struct urcu_@flavor@_gp {
 	unsigned long ctr;
 } __attribute__((__aligned__(CAA_CACHE_LINE_SIZE)));
@@ -51,8 +51,8 @@ struct urcu_@flavor@_reader {
 
 //@ memb bp
 /*
- * Whether the kernel has membarrier: found out once, when the library is loaded. A program built
- * for systems that all have it may say so, and its readers ask no more.
+ * Whether the kernel has membarrier: set once, when the library is loaded. A program for systems
+ * that all have it may say so; its readers then do not check.
  */
 extern int urcu_@flavor@_has_sys_membarrier;
 #ifdef CONFIG_RCU_FORCE_SYS_MEMBARRIER
@@ -61,7 +61,7 @@ _URCU_REQUIRE_SYS_MEMBARRIER(urcu_@flavor@_has_sys_membarrier,
 #define urcu_@flavor@_has_sys_membarrier	1
 #endif
 
-/* The readers' fence: the compiler's only, where updaters can fence for all. */
+/* The readers' fence: only a compiler barrier if updaters can execute fences for all threads. */
 _URCU_ALWAYS_INLINE void urcu_@flavor@_smp_mb_slave(void)
 {
 	if (caa_likely(urcu_@flavor@_has_sys_membarrier))
@@ -81,7 +81,7 @@ extern struct urcu_@flavor@_gp urcu_@flavor@_gp;
 /* NULL until the thread's first section. */
 extern DECLARE_URCU_TLS(struct urcu_@flavor@_reader *, urcu_@flavor@_reader);
 
-/* Gives the calling thread its record, and sets urcu_@flavor@_reader to it. */
+/* Gives the calling thread a record, to which it sets urcu_@flavor@_reader. */
 extern void urcu_@flavor@_register(void);
 
 //@ memb mb bp signal
@@ -129,8 +129,8 @@ _URCU_ALWAYS_INLINE int _urcu_@flavor@_read_ongoing(void)
 
 //@ bp
 /*
- * Leaves the section that was entered last. Without a thread to wake, the outermost one is like the
- * others.
+ * Leaves the section that was entered last. The outermost one is like the others, since there is no
+ * thread to wake.
  */
 _URCU_ALWAYS_INLINE void _urcu_@flavor@_read_unlock(void)
 {
@@ -141,7 +141,7 @@ _URCU_ALWAYS_INLINE void _urcu_@flavor@_read_unlock(void)
 	_urcu_common_announce(__word, __now - URCU_BP_GP_COUNT, !urcu_@flavor@_has_sys_membarrier);
 }
 
-/* Whether the calling thread is in a section: not 0 if so. Asking does not register the thread. */
+/* Returns nonzero if the calling thread is in a section. Does not register the thread. */
 _URCU_ALWAYS_INLINE int _urcu_@flavor@_read_ongoing(void)
 {
 	return URCU_TLS(urcu_@flavor@_reader) &&

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What the readers of memb, mb and signal do inside a program, and QSBR's in part: written into the
- * program when it is compiled, and so a contract between programs and libraries of any age. It is
- * the protocol of liburcu 0.13.
+ * The inlined readers of memb, mb and signal, and parts of QSBR's. They are compiled into programs,
+ * so this protocol, liburcu 0.13's, is a contract between programs and libraries of any version.
  *
- *	lock	word = gp.ctr, if the nesting was 0; else one more
- *	unlock	word = one less; the outermost one looks whether an updater sleeps (gp.futex is -1), and wakes it
+ *	lock	word = gp.ctr if the nesting is 0, else word + 1
+ *	unlock	word - 1; the outermost one then wakes an updater that sleeps (gp.futex is -1)
  *
- * The low half of a reader's word counts nesting; the high half is the updaters' own. Orderings: a
- * word is always stored with release, so that what a section has read was read before the updater
- * finds that it has ended, and gp.ctr loaded with acquire. On x86 both are plain moves. What else
- * is needed between the word and the section is a fence, or, with membarrier, only the compiler's
- * silence: the updater then fences for all.
+ * The low half of a reader's word counts nesting; the high half belongs to the updaters. Orderings:
+ * the word is always stored with release, so a section's reads come before the updater finds that
+ * the section has ended; gp.ctr is loaded with acquire. On x86 both are plain moves. Between the
+ * word and the section there is also a full fence, or, with membarrier, a compiler barrier: the
+ * updater then executes the fence for all readers.
  */
 #ifndef _URCU_COMMON_STATIC_H
 #define _URCU_COMMON_STATIC_H
@@ -43,8 +42,8 @@ extern "C" {
 #define URCU_GP_CTR_NEST_MASK	(URCU_GP_CTR_PHASE - 1)
 
 /*
- * What a program that defines CONFIG_RCU_FORCE_SYS_MEMBARRIER says of all systems that it runs on
- * is looked at once, before main(): without membarrier its readers would have no fences at all.
+ * A program that defines CONFIG_RCU_FORCE_SYS_MEMBARRIER claims that every system it runs on has
+ * membarrier. That is checked once, before main(): without it, its readers would have no fences.
  */
 #ifdef CONFIG_RCU_FORCE_SYS_MEMBARRIER
 #define _URCU_REQUIRE_SYS_MEMBARRIER(__has, __require)						\
@@ -53,23 +52,23 @@ extern "C" {
 		if (__has)									\
 			return;									\
 		fprintf(stderr, "liburcu (quiescence): this program was compiled with "		\
-				"CONFIG_RCU_FORCE_SYS_MEMBARRIER, and there is no "		\
-				"membarrier(2) here: allow it, or compile without\n");		\
+				"CONFIG_RCU_FORCE_SYS_MEMBARRIER, but membarrier(2) is not "	\
+				"available: allow it, or recompile without the macro\n");	\
 		abort();									\
 	}
 #endif
 
 /*
- * A flavour's own: what its readers look at. Programs copy it into themselves: its size may not
+ * The words of a flavour that its readers load. Executables have a copy of it, so its size must not
  * change.
  */
 struct urcu_gp {
 	unsigned long ctr;
-	/* -1 while an updater sleeps until readers leave. */
+	/* -1 while an updater sleeps and waits for readers. */
 	int32_t futex;
 } __attribute__((__aligned__(CAA_CACHE_LINE_SIZE)));
 
-/* A thread's own. All but ctr belongs to the library. */
+/* The record of a thread. All members but ctr belong to the library. */
 struct urcu_reader {
 	unsigned long ctr;
 	char need_mb;
@@ -91,8 +90,8 @@ _URCU_ALWAYS_INLINE void urcu_common_wake_up_gp(struct urcu_gp *gp)
 }
 
 /*
- * Writes a reader's word, between what it did before and what it does after. On x86 an exchange is
- * the store and the fences in one; elsewhere release is all that is needed before.
+ * Stores a reader's word, with fences on both sides if __fence is set. On x86 an exchange is the
+ * store and both fences; elsewhere a release suffices before the store.
  */
 _URCU_ALWAYS_INLINE void _urcu_common_announce(unsigned long *__word, unsigned long __value, int __fence)
 {
@@ -111,8 +110,8 @@ _URCU_ALWAYS_INLINE void _urcu_common_announce(unsigned long *__word, unsigned l
 }
 
 /*
- * A thread's word is written by the thread alone, and by its signal handlers, which leave it as it
- * was: a plain load.
+ * Only the thread itself writes its word, and its signal handlers, which restore it. So a plain
+ * load suffices.
  */
 _URCU_ALWAYS_INLINE void _urcu_common_read_lock(unsigned long *__word, const unsigned long *gp_ctr, int __fence)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The signal that the flavour was made for. Our library sends none; programs that keep it unblocked
- * lose nothing.
+ * The signal for which the flavour is named. Our library sends no signal, so programs may leave it
+ * unblocked or not.
  */
 #ifndef _STATIC_URCU_SIGNAL_NR_H
 #define _STATIC_URCU_SIGNAL_NR_H
 
-/* SIGURCU is how programs choose another one. */
+/* A program defines SIGURCU to choose another signal. */
 #ifdef SIGURCU
 #define SIGRCU	SIGURCU
 #else

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* 64-bit ARM: all sizes. */
+/* 64-bit ARM: operations of all sizes. */
 #ifndef _URCU_ARCH_UATOMIC_AARCH64_H
 #define _URCU_ARCH_UATOMIC_AARCH64_H
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The atomic operations. addr is the address of an integer or a pointer, of 1, 2 or 4 bytes or of a
- * long; v may be an integer or a pointer, whatever is at addr. A last argument, which may be left
- * out, says what the operation orders: an enum cmm_memorder (liburcu has it since 0.15). None of
- * these blocks; all may be called in signal handlers.
+ * The atomic operations. addr is the address of an integer or a pointer with the size of 1, 2 or 4
+ * bytes or of a long. v is an integer or a pointer, whatever the type at addr. An optional last
+ * argument, an enum cmm_memorder, is the memory order (in liburcu since 0.15). None of these
+ * operations blocks; all may be used in signal handlers.
  *
- *	operation			returns			orders, if nothing is said
+ *	operation			returns			orders by default
  *	uatomic_load(addr)		the value		nothing
  *	uatomic_store(addr, v)		nothing			nothing
  *	uatomic_xchg(addr, v)		the value before	full fence before and after
@@ -15,17 +15,18 @@
  *	uatomic_add, _sub, _inc, _dec	nothing			nothing
  *	uatomic_and, _or		nothing			nothing
  *
- * For what orders nothing, cmm_smp_mb__before_uatomic_OPERATION() and cmm_smp_mb__after_... are the
- * full fences that cost the least there.
+ * For an operation that orders nothing, cmm_smp_mb__before_uatomic_OPERATION() and
+ * cmm_smp_mb__after_uatomic_OPERATION() are the cheapest full fences before and after it.
  */
 #ifndef _URCU_UATOMIC_API_H
 #define _URCU_UATOMIC_API_H
 
-/* So that pedants among compilers do not mind the argument that may be left out. */
+/* Keeps compilers with -Wpedantic from warning about the optional argument. */
 #pragma GCC system_header
 
 /*
- * For these headers' own use: the order that was given, or else dflt; the second one, or the first.
+ * Internal: the order that was given, otherwise dflt; then the second order that was given,
+ * otherwise the first.
  */
 #define _uatomic_second(a, b, ...)	b
 #define _uatomic_third(__a, __b, __c, ...)	__c
@@ -45,38 +46,38 @@
 #define uatomic_set(addr, v, ...) \
 	uatomic_store_mo((addr), (v), _uatomic_order(_UATOMIC_STORE, ##__VA_ARGS__))
 
-/* Writes v to addr, and returns what was there. */
+/* Writes v to addr, and returns the previous value. */
 #define uatomic_xchg(addr, v, ...) \
 	uatomic_xchg_mo((addr), (v), _uatomic_order(CMM_SEQ_CST_FENCE, ##__VA_ARGS__))
 
 /*
- * Writes _new to addr if old is there, and returns what was there: old, if it has written. Two more
- * arguments are the order of success and that of failure; one is that of both.
+ * Writes _new to addr if the value there is old. Returns the previous value, which is old if it has
+ * written. Two more arguments are the orders of success and of failure; a single one is for both.
  */
 #define uatomic_cmpxchg(addr, old, _new, ...)					\
 	uatomic_cmpxchg_mo((addr), (old), (_new),				\
 			_uatomic_order(CMM_SEQ_CST_FENCE, ##__VA_ARGS__),	\
 			_uatomic_order_failed(CMM_SEQ_CST_FENCE, ##__VA_ARGS__))
 
-/* Adds v to what is at addr, or subtracts it, and returns the result. */
+/* Add v to the value at addr, or subtract it, and return the result. */
 #define uatomic_add_return(addr, v, ...) \
 	uatomic_add_return_mo((addr), (v), _uatomic_order(CMM_SEQ_CST_FENCE, ##__VA_ARGS__))
 #define uatomic_sub_return(addr, v, ...) \
 	uatomic_sub_return_mo((addr), (v), _uatomic_order(CMM_SEQ_CST_FENCE, ##__VA_ARGS__))
 
-/* The same without a result. */
+/* The same, but return nothing. */
 #define uatomic_add(addr, v, ...) \
 	uatomic_add_mo((addr), (v), _uatomic_order(_UATOMIC_UNORDERED, ##__VA_ARGS__))
 #define uatomic_sub(addr, v, ...) \
 	uatomic_sub_mo((addr), (v), _uatomic_order(_UATOMIC_UNORDERED, ##__VA_ARGS__))
 
-/* Adds 1, or subtracts it. */
+/* Add or subtract 1. */
 #define uatomic_inc(addr, ...) \
 	uatomic_inc_mo((addr), _uatomic_order(_UATOMIC_UNORDERED, ##__VA_ARGS__))
 #define uatomic_dec(addr, ...) \
 	uatomic_dec_mo((addr), _uatomic_order(_UATOMIC_UNORDERED, ##__VA_ARGS__))
 
-/* Clears the bits at addr that mask has not, or sets those that it has. On pointers as well. */
+/* Clear the bits at addr that are 0 in mask, or set those that are 1. Also for pointers. */
 #define uatomic_and(addr, mask, ...) \
 	uatomic_and_mo((addr), (mask), _uatomic_order(_UATOMIC_UNORDERED, ##__VA_ARGS__))
 #define uatomic_or(addr, mask, ...) \

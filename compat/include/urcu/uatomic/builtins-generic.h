@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* The atomic operations out of the compiler's, as all of ours are: a name of liburcu 0.15. */
+/* A header of liburcu 0.15. All our atomic operations are built on those of the compiler. */
 #ifndef _URCU_UATOMIC_BUILTINS_GENERIC_H
 #define _URCU_UATOMIC_BUILTINS_GENERIC_H
 

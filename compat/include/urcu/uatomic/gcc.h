@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A CPU that has no header of its own: the compiler has the operations, of these sizes
- * besides int and long.
+ * A CPU without a header of its own: the compiler has the operations, in these sizes besides int
+ * and long.
  */
 #ifndef _URCU_ARCH_UATOMIC_GCC_H
 #define _URCU_ARCH_UATOMIC_GCC_H

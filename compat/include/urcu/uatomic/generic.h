@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The atomic operations with an order (uatomic_OPERATION_mo), for every CPU, out of the compiler's.
- * <urcu/uatomic/api.h> says what each does, and gives them their short names.
+ * The atomic operations with a memory order (uatomic_OPERATION_mo), for every CPU, built on those
+ * of the compiler. <urcu/uatomic/api.h> says what each does, and defines their short names.
  */
 #ifndef _URCU_UATOMIC_GENERIC_H
 #define _URCU_UATOMIC_GENERIC_H
@@ -16,15 +16,15 @@
 extern "C" {
 #endif
 
-/* Which sizes there are besides. */
+/* Sizes that every CPU has besides long. */
 #define UATOMIC_HAS_ATOMIC_INT
 #if __SIZEOF_LONG__ == 8
 #define UATOMIC_HAS_ATOMIC_LLONG
 #endif
 
 /*
- * For these headers' own use. What makes a full fence beside an operation that changes something,
- * and the orders of operations that are documented to order nothing.
+ * Internal: the full fence next to a read-modify-write operation, and the orders of the operations
+ * that are documented to order nothing.
  */
 #ifndef _UATOMIC_FENCE
 #define _UATOMIC_FENCE()	cmm_smp_mb()
@@ -33,20 +33,20 @@ extern "C" {
 #define _UATOMIC_STORE		CMM_RELAXED
 #endif
 
-/* The compiler's order, as a constant if mo is one; and the one of a comparison that has failed. */
+/* The compiler's order for mo, a constant if mo is one; then that of a failed comparison. */
 #define _uatomic_c11(mo)	((mo) == CMM_SEQ_CST_FENCE ? __ATOMIC_SEQ_CST : (int) (mo))
 #define _uatomic_c11_failed(mo)								\
 	((mo) == CMM_ACQ_REL ? __ATOMIC_ACQUIRE						\
 		: (mo) == CMM_RELEASE ? __ATOMIC_RELAXED : _uatomic_c11(mo))
-/* The fences of CMM_SEQ_CST_FENCE: beside what changes something, and beside a load or a store. */
+/* The fence of CMM_SEQ_CST_FENCE next to a read-modify-write; then next to a load or a store. */
 #define _uatomic_fence(mo)								\
 	do { if ((mo) == CMM_SEQ_CST_FENCE) _UATOMIC_FENCE(); } while (0)
 #define _uatomic_fence_plain(mo)							\
 	do { if ((mo) == CMM_SEQ_CST_FENCE) cmm_smp_mb(); } while (0)
 
 /*
- * The fence of CMM_SEQ_CST_FENCE, after an operation of the program's own that has the compiler's
- * order for it (cmm_to_c11()). Nothing for other orders.
+ * The fence of CMM_SEQ_CST_FENCE after one of the program's own atomic operations, whose order is
+ * cmm_to_c11(mo). Does nothing for other orders.
  */
 static __inline__ void cmm_seq_cst_fence_after_atomic(enum cmm_memorder mo)
 {
@@ -54,7 +54,7 @@ static __inline__ void cmm_seq_cst_fence_after_atomic(enum cmm_memorder mo)
 		cmm_smp_mb();
 }
 
-/* The type that addr points to, without const and volatile; and v turned into it. */
+/* The type that addr points to, without const and volatile; v converted to that type. */
 #define _uatomic_type(addr)	__typeof__(__atomic_load_n((addr), __ATOMIC_RELAXED))
 #define _uatomic_as(addr, v)	((_uatomic_type(addr)) caa_cast_long_keep_sign(v))
 
@@ -84,7 +84,7 @@ static __inline__ void cmm_seq_cst_fence_after_atomic(enum cmm_memorder mo)
 		__uatomic_found;						\
 	})
 
-/* mos is the order of success, mof that of failure. */
+/* mos is the order of a success, mof that of a failure. */
 #define uatomic_cmpxchg_mo(addr, old, _new, mos, mof)				\
 	__extension__ ({							\
 		_uatomic_type(addr) __uatomic_found = _uatomic_as((addr), (old));	\
@@ -119,8 +119,8 @@ static __inline__ void cmm_seq_cst_fence_after_atomic(enum cmm_memorder mo)
 #define uatomic_dec_mo(addr, mo)	uatomic_sub_mo((addr), 1, (mo))
 
 /*
- * And, or: on pointers too, whose low bits are flags. By size therefore, under types that may stand
- * for any other.
+ * AND and OR are also for pointers, whose low bits may be flags. So they operate on an integer of
+ * the same size, whose type may alias any other.
  */
 typedef uint8_t __attribute__((__may_alias__)) _uatomic_1;
 typedef uint16_t __attribute__((__may_alias__)) _uatomic_2;
@@ -151,7 +151,7 @@ static __inline__ void _uatomic_or(volatile void *addr, unsigned long val, int l
 		__atomic_fetch_or((volatile _uatomic_long *) addr, val, mo);
 }
 
-/* The size of what addr points to, if it is one that there are operations for. */
+/* The size of what addr points to; does not compile if there are no operations of that size. */
 #define _uatomic_size(addr)							\
 	((int) (sizeof(*(addr)) + CAA_BUILD_BUG_ON_ZERO(sizeof(*(addr)) != 1 && sizeof(*(addr)) != 2	\
 			&& sizeof(*(addr)) != 4 && sizeof(*(addr)) != sizeof(long))))
@@ -171,7 +171,7 @@ static __inline__ void _uatomic_or(volatile void *addr, unsigned long val, int l
 		_uatomic_fence(mo);						\
 	} while (0)
 
-/* Full fences, beside an operation of that name which has no order. */
+/* Full fences before and after the operation of that name, which orders nothing itself. */
 #define cmm_smp_mb__before_uatomic_and()	_UATOMIC_FENCE()
 #define cmm_smp_mb__after_uatomic_and()		_UATOMIC_FENCE()
 #define cmm_smp_mb__before_uatomic_or()		_UATOMIC_FENCE()

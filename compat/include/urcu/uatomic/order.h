@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* How an atomic operation orders the accesses around it: the argument of those that take one. */
+/* The memory orders that atomic operations take as an argument. */
 #ifndef _URCU_UATOMIC_ORDER_H
 #define _URCU_UATOMIC_ORDER_H
 
 /*
- * C11's orders, with the compiler's numbers. The last one is liburcu's own: as CMM_SEQ_CST, and a
- * full fence before the operation and after it.
+ * The orders of C11, with the compiler's numbers, and one of liburcu's own: CMM_SEQ_CST_FENCE is
+ * CMM_SEQ_CST with a full fence before and after the operation.
  */
 enum cmm_memorder {
 	CMM_RELAXED = 0,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What liburcu 0.15 checks of an operand's size with. Here the operations do not compile for one
- * that they are not there for (_uatomic_size).
+ * A header of liburcu 0.15, which there checks the sizes of operands. Here the operations do that:
+ * see _uatomic_size for AND and OR, and the compiler for the others.
  */
 #ifndef _URCU_UATOMIC_UASSERT_H
 #define _URCU_UATOMIC_UASSERT_H

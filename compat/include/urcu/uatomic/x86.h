@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * x86: all sizes. Every locked instruction is a full fence, so that no operation needs one beside
- * it, and those that are documented to order nothing order everything; a load is an acquire, and a
- * store a release. The compiler knows it so: programs have come to count on it.
+ * x86: operations of all sizes. A locked instruction is a full fence, so a read-modify-write needs
+ * no other one, and those that are documented to order nothing order everything. A load acquires,
+ * and a store releases. The compiler is told so too, since programs have come to rely on it.
  */
 #ifndef _URCU_ARCH_UATOMIC_X86_H
 #define _URCU_ARCH_UATOMIC_X86_H
