@@ -120,22 +120,22 @@ fn what_the_standard_forbids_is_refused() {
     let mut cases: Vec<(&str, String, &str)> = [
         ("rcu", "std::rcu_domain mine;", "private"),
         ("rcu", "auto copy = std::rcu_default_domain();", "deleted"),
-        ("rcu", "struct No {}; std::rcu_retire(new int, No());", "d(p) is to be well-formed"),
+        ("rcu", "struct No {}; std::rcu_retire(new int, No());", "d(p) must be well-formed"),
         (
             "rcu",
             "struct No {}; struct A : std::rcu_obj_base<A, No> {}; (new A)->retire();",
-            "d(p) is to be well-formed",
+            "d(p) must be well-formed",
         ),
         (
             "rcu",
             "struct D { D() = default; D(D &&) = delete; void operator()(int *) {} }; \
              std::rcu_retire(new int, D());",
-            "the deleter is moved to where it waits",
+            "the deleter must be move-constructible",
         ),
         (
             "hazard_pointer",
             "struct No {}; struct A : std::hazard_pointer_obj_base<A, No> {}; (new A)->retire();",
-            "d(p) is to be well-formed",
+            "d(p) must be well-formed",
         ),
         ("hazard_pointer", "std::hazard_pointer a; auto b = a;", "deleted"),
     ]
@@ -146,7 +146,7 @@ fn what_the_standard_forbids_is_refused() {
     {
         let retired = |text: &&str| format!("{} b.retire();", text.replace("BASE", base));
         let statements = NOT_PROTECTABLE.iter().map(retired);
-        cases.extend(statements.map(|statement| (header, statement, "once, publicly")));
+        cases.extend(statements.map(|statement| (header, statement, "once and publicly")));
     }
     for used in ["p.protect(s)", "A *a = s; p.try_protect(a, s)", "p.reset_protection(s.load())"] {
         for object in ["struct A : No {};", "struct A : private O {};", "struct A {};"] {
@@ -155,7 +155,7 @@ fn what_the_standard_forbids_is_refused() {
                  using O = std::hazard_pointer_obj_base<A>; {object} \
                  std::atomic<A *> s{{new A}}; auto p = std::make_hazard_pointer(); {used};"
             );
-            cases.push(("hazard_pointer", statement, "once, publicly"));
+            cases.push(("hazard_pointer", statement, "once and publicly"));
         }
     }
     // All of a header are one source, a line and a function each.
