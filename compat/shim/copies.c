@@ -113,7 +113,7 @@ static void __attribute__((constructor(101))) look_for_copies(void)
 {
 	if (dl_iterate_phdr(look_at_object, NULL))
 		quiescence_urcu_fatal(SHIM_NUMBER, "two copies of this flavour in one process, "
-				"one of them out of an archive (lib*.a): no updater of one waits for "
+				"one of them from an archive (lib*.a): updaters of one do not wait for "
 				"readers of the other; link the program and its plug-ins with the "
 				"shared library");
 }

@@ -105,8 +105,8 @@ of_flavors! {
     fn quiescence_urcu_barrier(flavor) {
         if flavor.domain().is_in_callback_queue() {
             fatal(format_args!(
-                "{flavor}_barrier() is called by a callback, which it would wait for; call it from \
-                 a thread of your own"
+                "{flavor}_barrier() by a callback, for which it would wait; call it on a thread of \
+                 your own"
             ));
         }
         if flavor.is_reading() {
@@ -114,7 +114,7 @@ of_flavors! {
                 Mistake::BarrierInside,
                 format_args!(
                     "{flavor}_barrier() inside a read-side critical section of the same thread, \
-                     which callbacks may wait for: it returns, and has waited for nothing; call \
+                     for which callbacks may wait: it returns without waiting; call \
                      {flavor}_read_unlock() first"
                 ),
             );
@@ -136,8 +136,8 @@ of_flavors! {
     ) -> *const Worker {
         workers::create(flavor, flags, cpu_affinity).unwrap_or_else(|| {
             fatal(format_args!(
-                "{flavor}_create_call_rcu_data(): pthread_create fails: out of memory, or too many \
-                 threads"
+                "{flavor}_create_call_rcu_data(): pthread_create failed: out of memory, or too \
+                 many threads"
             ))
         })
     }

@@ -72,7 +72,7 @@ of_flavors! {
         argument: *mut c_void
     ) {
         let Some(function) = function else {
-            fatal(format_args!("{flavor}_defer_rcu() of no function"));
+            fatal(format_args!("{flavor}_defer_rcu() without a function"));
         };
         match flavor.domain().defer(function, argument) {
             Deferred::Queued => {}
@@ -194,7 +194,7 @@ fn barrier(flavor: Flavor, what: &str, own_only: bool) {
     }
     if LiburcuDomain::is_running_deferred() {
         fatal(format_args!(
-            "{flavor}_{what}() by a deferred function, which it would wait for; call it elsewhere"
+            "{flavor}_{what}() by a deferred function, for which it would wait; call it elsewhere"
         ));
     }
     with_errno_uncancelled(|| {
@@ -212,8 +212,8 @@ exported! {
         let left = REGISTRATIONS[flavor.index()].load(Relaxed);
         if left != 0 && debugging() {
             fatal(format_args!(
-                "{flavor}_defer_exit() while {left} threads are registered for deferring; have \
-                 each call {flavor}_defer_unregister_thread() first"
+                "{flavor}_defer_exit() while {left} threads are registered for deferring; each \
+                 must call {flavor}_defer_unregister_thread() first"
             ));
         }
     }

@@ -1,10 +1,10 @@
-//! What is said where a program uses the interface as it must not be used.
+//! Messages about misuse of the interface.
 //!
-//! Where liburcu asserts, waits for ever or uses freed memory, the mistake is named, with what to
-//! do, and the process aborts ([`fatal`]): these functions have no error to return. Where liburcu
-//! survives, a program that has run for years runs on: its mistake is named once, and the call does
-//! what does least harm ([`tolerated`]). Under `QUIESCENCE_DEBUG=1` it aborts there as well, and
-//! mistakes are looked for that cost something to find.
+//! If liburcu would assert, wait for ever or use freed memory, the message names the mistake and
+//! what to do, and the process aborts ([`fatal`]): these functions have no error to return. If
+//! liburcu survives the mistake, programs may have made it for years: it is reported once, and the
+//! call does whatever harms least ([`tolerated`]). With `QUIESCENCE_DEBUG=1` these mistakes abort
+//! too, and the library looks for mistakes that cost something to find.
 //!
 //! A message needs no memory: there may be none left, and the caller may be a signal handler.
 
@@ -18,14 +18,14 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 use crate::errno_guard::with_errno;
 use crate::flavor::Flavor;
 
-/// Says what is wrong, with the advice that `what` ends with, and ends the process.
+/// Prints `what`, the mistake and what to do about it, and aborts the process.
 #[cold]
 pub(crate) fn fatal(what: fmt::Arguments<'_>) -> ! {
     warn(what);
     std::process::abort()
 }
 
-/// Says what is wrong where the process can go on.
+/// Prints `what`; the process continues.
 #[cold]
 pub(crate) fn warn(what: fmt::Arguments<'_>) {
     say(format_args!("liburcu (quiescence): {what}\n"));
@@ -46,7 +46,7 @@ pub(crate) enum Mistake {
     StateNotGiven,
 }
 
-/// Says what is wrong, once for each kind of mistake. With `QUIESCENCE_DEBUG=1` the process ends.
+/// Prints `what`, once for each kind of mistake. With `QUIESCENCE_DEBUG=1` the process aborts.
 #[cold]
 pub(crate) fn tolerated(mistake: Mistake, what: fmt::Arguments<'_>) {
     static SAID: AtomicU32 = AtomicU32::new(0);
@@ -54,18 +54,17 @@ pub(crate) fn tolerated(mistake: Mistake, what: fmt::Arguments<'_>) {
         fatal(what);
     }
     let bit = 1 << mistake as u32;
-    // Relaxed: one of the first threads says it.
+    // Relaxed: one of the first threads prints it.
     if SAID.fetch_or(bit, Relaxed) & bit == 0 {
-        warn(format_args!("{what} (said once; QUIESCENCE_DEBUG=1 aborts where it happens)"));
+        warn(format_args!("{what} (reported once; with QUIESCENCE_DEBUG=1 the process aborts)"));
     }
 }
 
-/// What is kept of a [`variable`] before it is read.
+/// The cached value of a [`variable`] that has not been read.
 pub(crate) const UNREAD: u64 = u64::MAX;
 
-/// What a variable of the environment means, or what is `usual`. It is read once, and what has no
-/// meaning is complained of. Without memory, and without a lock that a fork could leave held in the
-/// child.
+/// The meaning of an environment variable, or `usual`. It is read once; a value without a meaning
+/// is reported and ignored. Takes no memory, and no lock that a fork could leave held in the child.
 pub(crate) fn variable(
     kept: &AtomicU64,
     name: &CStr,
@@ -87,16 +86,14 @@ pub(crate) fn variable(
     let is_first = kept.swap(meant.unwrap_or(usual), Relaxed) == UNREAD;
     if is_first && meant.is_none() && !said.is_empty() {
         let name = name.to_str().unwrap_or_default();
-        say(format_args!(
-            "quiescence: {name}={said} is not {wanted}: it is as if nothing were set\n"
-        ));
+        say(format_args!("quiescence: {name}={said} is not {wanted}: it is ignored\n"));
     }
     meant.unwrap_or(usual)
 }
 
-/// In one piece, past any lock: another thread may be writing, or this one may have been
-/// interrupted in it. `errno` stays as it was, and a thread that was cancelled is not ended here,
-/// as it would be in `write`.
+/// Prints a line in one piece and without a lock: another thread may be printing, or this one may
+/// have been interrupted while it did. Preserves `errno`, and is no cancellation point, as `write`
+/// would be.
 fn say(line: fmt::Arguments<'_>) {
     let mut bytes = [0_u8; 1024];
     let mut room = &mut bytes[..];

@@ -83,8 +83,8 @@ impl Flavor {
     pub(crate) fn from_raw(number: u32) -> Self {
         let Some(&flavor) = Self::ALL.get(number as usize) else {
             fatal(format_args!(
-                "there is no flavour {number}: the libraries liburcu*.so.8 and libquiescence.so.0 \
-                 are of different versions; install them together"
+                "there is no flavour {number}: liburcu*.so.8 and libquiescence.so.0 have different \
+                 versions; install them together"
             ));
         };
         flavor
@@ -121,8 +121,8 @@ impl Flavor {
     fn shim(self) -> &'static Shim {
         let Some(shim) = SHIMS[self.index()].get() else {
             fatal(format_args!(
-                "{self}: a function is called before the library was initialised; in a constructor \
-                 of your own, call {self}_init() first"
+                "{self}: a function was called before the library was initialised; in a \
+                 constructor of your own, call {self}_init() first"
             ));
         };
         shim
@@ -183,8 +183,8 @@ impl Flavor {
             return Away { online: Some(record) };
         }
         fatal(format_args!(
-            "{self}_{what}() inside a read-side critical section of the same thread, which it \
-             would wait for for ever; call {self}_read_unlock() first, or use {self}_call_rcu()"
+            "{self}_{what}() inside a read-side critical section of the same thread, for which it \
+             would wait for ever; call {self}_read_unlock() first, or use {self}_call_rcu()"
         ))
     }
 }

@@ -88,7 +88,7 @@ impl Readers {
         let flavor = unsafe { self.flavor.as_ref() };
         flavor.unwrap_or_else(|| {
             fatal(format_args!(
-                "a hash table without a flavour is to be resized; make it with \
+                "a hash table without a flavour cannot be resized; make it with \
                  cds_lfht_new_flavor(), not with a function of a struct cds_lfht_mm_type"
             ))
         })

@@ -56,8 +56,8 @@ fn there(place: *mut u8, bytes: usize) -> *mut u8 {
 #[cold]
 pub(crate) fn out_of_memory(bytes: usize) -> ! {
     fatal(format_args!(
-        "out of memory: {bytes} bytes are not to be had; callbacks that wait hold memory back, \
-         which QUIESCENCE_LIMIT_BYTES limits"
+        "out of memory: cannot allocate {bytes} bytes; QUIESCENCE_LIMIT_BYTES limits the memory \
+         that waiting callbacks hold"
     ))
 }
 

@@ -46,9 +46,9 @@ fn not_given(flavor: Flavor, state: c_ulong) {
     tolerated(
         Mistake::StateNotGiven,
         format_args!(
-            "{flavor}_poll_state_synchronize_rcu: the state {state:#x} is none that \
-             {flavor}_start_poll_synchronize_rcu has given, so it will never be over; poll the \
-             state of the same flavour"
+            "{flavor}_poll_state_synchronize_rcu: the state {state:#x} was not returned by \
+             {flavor}_start_poll_synchronize_rcu, so its grace period never ends; poll each state \
+             with the functions of its flavour"
         ),
     );
 }

@@ -76,23 +76,23 @@ fn register(flavor: Flavor) {
             return;
         }
         fatal(format_args!(
-            "{flavor}_register_thread() twice by the same thread; register once, and unregister \
-             before the next time"
+            "{flavor}_register_thread() twice by the same thread; unregister it before it \
+             registers again"
         ));
     }
     if ROUND.get() >= ROUNDS {
         fatal(format_args!(
-            "{flavor}_register_thread() by a thread whose last destructors run: nobody will \
-             unregister it; call {flavor}_unregister_thread() in the same destructor, or register \
-             earlier"
+            "{flavor}_register_thread() by a thread that runs its last destructors: the library \
+             cannot unregister it any more; call {flavor}_unregister_thread() in the same \
+             destructor, or register earlier"
         ));
     }
     require_membarrier(flavor);
     let record = own_record(flavor);
     if !record.is_quiescent() {
         fatal(format_args!(
-            "{flavor}_register_thread() in a read-side critical section, which nobody has waited \
-             for; register before the first {flavor}_read_lock()"
+            "{flavor}_register_thread() in a read-side critical section, for which no grace \
+             period has waited; register before the first {flavor}_read_lock()"
         ));
     }
     enter(flavor, record);
@@ -114,8 +114,8 @@ fn unregister(flavor: Flavor) {
     }
     if !is_registered(flavor) {
         fatal(format_args!(
-            "{flavor}_unregister_thread() by a thread that is not registered; register each thread \
-             once, in itself"
+            "{flavor}_unregister_thread() by a thread that is not registered; each thread must \
+             register itself, once"
         ));
     }
     let record = own_record(flavor);
@@ -125,8 +125,8 @@ fn unregister(flavor: Flavor) {
     tolerated(
         Mistake::UnregisterInside,
         format_args!(
-            "{flavor}_unregister_thread() inside a read-side critical section, which no grace \
-             period waits for any more; call {flavor}_read_unlock() first"
+            "{flavor}_unregister_thread() inside a read-side critical section, for which no grace \
+             period waits any more; call {flavor}_read_unlock() first"
         ),
     );
     let section = record.word().load(Relaxed); // the thread's own

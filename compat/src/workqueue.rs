@@ -100,7 +100,7 @@ impl Workqueue {
             ptr::null_mut()
         }
         let Some(thread) = threads::spawn(main, ptr::from_ref(self).cast_mut().cast()) else {
-            fatal(format_args!("a work queue cannot have its thread; raise the limit of threads"));
+            fatal(format_args!("no thread for a work queue; raise the limit on threads"));
         };
         *self.worker() = Some(Worker { process: std::process::id(), thread });
     }
@@ -113,7 +113,7 @@ impl Workqueue {
     fn not_on_the_worker(&self, function: &str) {
         if ptr::eq(OWN.get(), self) {
             fatal(format_args!(
-                "{function} by work of the queue itself waits for itself: call it on another thread"
+                "{function} called by work of the queue would wait for it; use another thread"
             ));
         }
     }
@@ -224,8 +224,8 @@ exported! {
         workqueue.stop();
         if !workqueue.queue.is_empty() {
             fatal(format_args!(
-                "urcu_workqueue_destroy with work that nobody runs: in a child process, make its \
-                 worker first"
+                "urcu_workqueue_destroy() with work that no thread runs; in a child process, \
+                 create the queue's worker first"
             ));
         }
     }

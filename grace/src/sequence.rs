@@ -89,8 +89,8 @@ pub struct NotGiven;
 impl core::fmt::Display for NotGiven {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str(
-            "this cookie was not given by this domain: no grace period that was ever asked for \
-             here reaches it",
+            "this domain has not given out such a cookie: it is ahead of every grace period that \
+             was ever requested here",
         )
     }
 }

@@ -19,7 +19,7 @@ impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
     pub fn cpu_starting(&self, cpu: usize) {
         let _irq = self.platform.irq_off();
         let is_here = self.platform.this_cpu() == cpu;
-        if !self.check(Hook::CpuStarting, is_here, "by another CPU")
+        if !self.check(Hook::CpuStarting, is_here, "called on another CPU")
             || !self.check_phase(Hook::CpuStarting, cpu, &[phase::OFFLINE])
         {
             return;
@@ -37,7 +37,7 @@ impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
     pub fn cpu_online(&self, cpu: usize) {
         let _irq = self.platform.irq_off();
         let is_here = self.platform.this_cpu() == cpu;
-        if self.check(Hook::CpuOnline, is_here, "by another CPU")
+        if self.check(Hook::CpuOnline, is_here, "called on another CPU")
             && self.moves_on(Hook::CpuOnline, cpu, phase::STARTING, phase::ONLINE)
         {
             self.cpus[cpu].note(Hook::CpuOnline);
@@ -53,14 +53,14 @@ impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
         let _irq = self.platform.irq_off();
         let is_here = self.platform.this_cpu() == cpu;
         // All is checked before anything is changed.
-        if !self.check(Hook::CpuDying, is_here, "by another CPU")
+        if !self.check(Hook::CpuDying, is_here, "called on another CPU")
             || !self.check_phase(Hook::CpuDying, cpu, &[phase::STARTING, phase::ONLINE])
         {
             return false;
         }
         let is_free = self.on(Hook::CpuDying, |at| at.own.place == Place::Kernel) == Some(true);
         let runs = self.cpus[cpu].is_run_by(None);
-        if !self.check(Hook::CpuDying, is_free, "it is idle or in user mode, as the hooks say")
+        if !self.check(Hook::CpuDying, is_free, "its hooks say that it is idle or in user mode")
             || !self.check(Hook::CpuDying, !runs, "its worker is not parked")
         {
             return false;
@@ -92,7 +92,7 @@ impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
         let irq = self.platform.irq_off();
         let heir = self.cpus.get(self.platform.this_cpu());
         let has_heir = heir.is_some_and(PerCpu::is_online);
-        if !self.check(Hook::CpuDead, has_heir, "by a CPU that is not online")
+        if !self.check(Hook::CpuDead, has_heir, "called on a CPU that is not online")
             || !self.moves_on(Hook::CpuDead, cpu, phase::DYING, phase::DEAD)
         {
             return;

@@ -1,8 +1,8 @@
-//! Hooks that were called where they may not be: a panic that names the hook in a debug build;
-//! else counted, shown by a snapshot, and refused.
+//! Misplaced hooks: in a debug build, a panic that names the hook; otherwise the call is counted,
+//! shown by a snapshot, and refused.
 //!
-//! Where a hook shows that one before it was forgotten, the CPU is taken to be in the kernel: what
-//! it does from then on is protected again.
+//! If a hook shows that an earlier one was forgotten, the CPU is treated as in the kernel: its
+//! sections are protected from then on.
 
 use crate::front::Kernel;
 use crate::platform::Platform;
@@ -94,16 +94,16 @@ impl core::fmt::Display for Refused {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str(match self {
             Self::InSection => "the caller may not sleep, as in a section",
-            Self::InCallback => "the caller is a callback, whose end it would wait for",
+            Self::InCallback => "the caller is a callback, for which it would wait",
             Self::Offline => "the caller's CPU is not online",
-            Self::Queued => "the head is queued already",
+            Self::Queued => "the head is already queued",
         })
     }
 }
 
 impl core::error::Error for Refused {}
 
-/// How many there were, and of which hook the last was.
+/// The number of misuses, and the hook of the last one.
 #[derive(Debug)]
 pub(crate) struct Misuses {
     count: AtomicU32,
@@ -125,10 +125,10 @@ impl Misuses {
 }
 
 impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
-    /// What was called is refused, unless `is_right`: returns that.
+    /// Returns `is_right`. If that is false, counts a misuse of the hook; the caller refuses it.
     ///
     /// # Panics
-    /// If it is not right, with [`Options::panics`](crate::Options::panics).
+    /// On a misuse, with [`Options::panics`](crate::Options::panics).
     #[track_caller]
     pub(crate) fn check(&self, hook: Hook, is_right: bool, what: &str) -> bool {
         if !is_right {

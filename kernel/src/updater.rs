@@ -43,7 +43,7 @@ impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
     pub unsafe fn call(&self, head: NonNull<Head>, run: Run) -> Result<Zone, Refused> {
         // SAFETY: the caller says that it is valid.
         let is_free = !unsafe { head.as_ref() }.is_queued();
-        if !self.check(Hook::Call, is_free, "the head is queued already") {
+        if !self.check(Hook::Call, is_free, "the head is already queued") {
             return Err(Refused::Queued);
         }
         let queued = self.on(Hook::Call, |at| {
@@ -201,7 +201,7 @@ impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
 
     fn may_sleep(&self, hook: Hook) -> Result<(), Refused> {
         let may = self.platform.is_preemptible();
-        let is_right = self.check(hook, may, "by a caller that may not sleep");
+        let is_right = self.check(hook, may, "the caller may not sleep");
         if is_right { Ok(()) } else { Err(Refused::InSection) }
     }
 
@@ -217,7 +217,7 @@ impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
         let thread = self.platform.thread();
         self.on(Hook::Barrier, |_| {}).ok_or(Refused::Offline)?;
         let runs = self.cpus.iter().any(|cpu| cpu.is_run_by(Some(thread)));
-        if !self.check(Hook::Barrier, !runs, "by a callback, whose end it would wait for") {
+        if !self.check(Hook::Barrier, !runs, "called by a callback, for which it would wait") {
             return Err(Refused::InCallback);
         }
         // Full fence, with the one of `Running`: who has run a callback sees that somebody waits,

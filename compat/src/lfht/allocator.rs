@@ -70,8 +70,8 @@ unsafe impl TableAllocator for Callers {
         let wanted = if align <= ALIGNED_ANYWAY { align_of::<Node>() } else { align };
         if !memory.addr().is_multiple_of(wanted) {
             fatal(format_args!(
-                "cds_lfht: the struct cds_lfht_alloc has returned {memory:p}, which is not aligned \
-                 to {wanted} bytes"
+                "cds_lfht: a function of the struct cds_lfht_alloc returned {memory:p}, which is \
+                 not aligned to {wanted} bytes"
             ));
         }
         if !memory.is_null() && align > ALIGNED_ANYWAY {

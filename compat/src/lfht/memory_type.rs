@@ -24,8 +24,8 @@ unsafe fn table_of(raw: &Raw, memory: TableMemory) -> &Table {
     if table.memory() != memory {
         let is = table.memory();
         fatal(format_args!(
-            "a function of one struct cds_lfht_mm_type ({memory:?}) is called with a table of \
-             another one ({is:?})"
+            "a function of one struct cds_lfht_mm_type ({memory:?}) was called with a table made \
+             with another one ({is:?})"
         ));
     }
     table
@@ -115,8 +115,8 @@ pub(super) fn memory_of(mm: &MemoryType) -> TableMemory {
     let new = mm.alloc_cds_lfht as *const ();
     let Some((_, memory)) = kinds.into_iter().find(|(function, _)| ptr::eq(*function, new)) else {
         fatal(format_args!(
-            "cds_lfht: a memory type of the program's own; pass &cds_lfht_mm_order, \
-             &cds_lfht_mm_chunk, &cds_lfht_mm_mmap or NULL"
+            "cds_lfht: the program's own memory types are not supported; pass \
+             &cds_lfht_mm_order, &cds_lfht_mm_chunk, &cds_lfht_mm_mmap or NULL"
         ))
     };
     memory

@@ -13,8 +13,8 @@ exported! {
     fn quiescence_cds_lfq_init_rcu(queue: *mut LockFreeQueue, call_rcu: Option<CallAfter>) {
         let Some(call_rcu) = call_rcu else {
             fatal(format_args!(
-                "cds_lfq_init_rcu without a call_rcu: give it the one of the flavour that the \
-                 queue is used with"
+                "cds_lfq_init_rcu() without a call_rcu; pass that of the flavour with which the \
+                 queue is used"
             ));
         };
         LockFreeQueue::write(queue, call_rcu);

@@ -91,7 +91,7 @@ const CASES: [Case; 27] = [
     (
         "debug state",
         || _ = quiescence_urcu_poll_state(MB, 1 << 40),
-        "urcu_mb_poll_state_synchronize_rcu: the state 0x10000000000 is none that",
+        "urcu_mb_poll_state_synchronize_rcu: the state 0x10000000000 was not returned",
     ),
     (
         "debug exit",
@@ -103,7 +103,7 @@ const CASES: [Case; 27] = [
     ),
     ("freed twice", call_rcu::freed_twice, "was it freed before?"),
     ("no worker", call_rcu::no_worker_freed, "there is no such worker"),
-    ("barrier", call_rcu::barrier_in_a_callback, "urcu_mb_barrier() is called by a callback"),
+    ("barrier", call_rcu::barrier_in_a_callback, "urcu_mb_barrier() by a callback"),
     ("queued twice", call_rcu::queued_twice, "is queued while it waits already"),
 ];
 
@@ -178,7 +178,7 @@ fn a_state_from_elsewhere_is_said_once_and_never_over() {
         return unregister(MEMB);
     }
     let error = ends_again(this_test!(), "child", 0);
-    assert_eq!(error.matches("is none that urcu_memb_start_poll").count(), 1, "{error}");
+    assert_eq!(error.matches("not returned by urcu_memb_start_poll").count(), 1, "{error}");
 }
 
 /// Before its library's constructor has run, a flavour has no words.
@@ -189,5 +189,5 @@ fn what_is_called_too_early_says_so() {
     }
     let output = again(this_test!(), "early", &[]);
     let error = String::from_utf8_lossy(&output.stderr);
-    assert!(error.contains("urcu_memb: a function is called before"), "{error}");
+    assert!(error.contains("urcu_memb: a function was called before"), "{error}");
 }

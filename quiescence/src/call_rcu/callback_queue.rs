@@ -166,15 +166,15 @@ impl CallbackQueue {
         let domain = self.core();
         assert!(
             section_in(domain).is_none() && !running::in_callback(),
-            "quiescence: a callback queue is attended to in a section of its domain, or in a \
-             callback"
+            "quiescence: a callback queue must not be attended to in a section of its domain, or \
+             in a callback"
         );
         let me = || {
             // In liburcu domains, not asserted: the stall report shows it.
             assert!(
                 section_in(domain).is_none() || domain.grace_periods.gp_words.liburcu.is_some(),
-                "quiescence: a callback queue's runner would wait for itself: a callback, or what \
-                 is called after a batch, has begun a section of its domain there and kept the \
+                "quiescence: the runner of a callback queue would wait for itself: a callback, or \
+                 the function called after a batch, began a section of its domain and kept the \
                  guard"
             );
             Me::this_thread()
@@ -251,7 +251,7 @@ impl CallbackQueue {
     pub fn hand_over(&self, to: &Self) -> Result<Pushed, QueuedTwice> {
         assert!(
             std::ptr::eq(self.core(), to.core()) && !Arc::ptr_eq(&self.shared, &to.shared),
-            "quiescence: a callback queue is handed over to itself, or to one of another domain"
+            "quiescence: a callback queue can be handed over only to another one of its domain"
         );
         self.core().callback_queues.hand_over(self.core(), &self.shared, &to.shared)
     }

@@ -26,7 +26,7 @@ impl Lines {
     /// If there are none, as their number was too large, or they do not fit in the address space.
     pub(super) fn new(bytes: Option<usize>) -> Self {
         let layout = Self::layout(bytes)
-            .expect("quiescence: a map of so many entries is larger than the address space");
+            .expect("quiescence: a map with that many entries exceeds the address space");
         let memory = if layout.size() >= MAPPED_FROM {
             memory::map_zeroed_huge(layout.size()).unwrap_or(std::ptr::null_mut())
         } else {

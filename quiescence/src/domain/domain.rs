@@ -341,7 +341,7 @@ impl<K: DomainTag> Domain<K> {
         may_wait(core, "barrier", location);
         assert!(
             !crate::reclaim::running::in_callback(),
-            "quiescence: barrier() is called by a callback, which it would wait for; \
+            "quiescence: barrier() called by a callback would wait for that callback; \
              queue the work with call() instead"
         );
         defer::barrier(core, || may_wait(core, "barrier", location));

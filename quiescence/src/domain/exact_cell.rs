@@ -280,7 +280,7 @@ fn check_tag<P: Counted>(pointer: &P) {
     let bits = usize::MAX.checked_shr(P::TAG.leading_zeros()).unwrap_or(0);
     assert!(
         address & bits == 0,
-        "an address of a counted pointer has bits of its tag (Counted::TAG)"
+        "quiescence: the address of a counted pointer uses bits of its Counted::TAG"
     );
 }
 

@@ -189,7 +189,7 @@ impl HazardDomain {
     pub fn barrier(&self) {
         assert!(
             !running::in_callback(),
-            "quiescence: barrier() is called while an object is freed, which it would wait for"
+            "quiescence: barrier() called by a callback or a drop would wait for that to return"
         );
         defer::barrier(self.core(), || Me::NOBODY);
     }

@@ -11,7 +11,7 @@ pub(crate) fn is_of<D: DomainTag>(section: &impl Section<D>, domain: &Domain<D>)
     D::STATIC || ptr::eq(section.core(), domain.core())
 }
 
-/// Refuses a section of another domain than the one of what is called so.
+/// Panics if the section is not of the domain of the cell or collection, which is named `$what`.
 macro_rules! check_section {
     ($section:expr, $domain:expr, $what:literal) => {
         assert!(
@@ -22,13 +22,13 @@ macro_rules! check_section {
 }
 pub(crate) use check_section;
 
-/// Refuses what would go over the limit once more in one section.
+/// Panics: a call would exceed the limit a second time in one section.
 #[cold]
 #[track_caller]
 pub(crate) fn refuse(what: &str, instead: &str) -> ! {
     panic!(
-        "quiescence: {what}() in a section, at the limit of what may wait, and this thread is over \
-         it already: do it outside of sections, use {instead}, or raise the limit in the domain's \
-         Tuning"
+        "quiescence: {what}() in a section: the domain is at its limit, which this thread has \
+         already exceeded once; call it outside of sections, use {instead}, or raise the limit in \
+         the domain's Tuning"
     );
 }

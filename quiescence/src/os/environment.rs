@@ -24,15 +24,14 @@ pub(crate) fn complain_unless(name: &CStr, known: &[&str]) {
     });
 }
 
-/// Says on standard error that a variable's value is not what is `wanted`. Neither locks nor
-/// allocates; what does not fit into a line of 256 bytes is cut off.
+/// Reports on standard error that a variable is ignored, since its value is not what is `wanted`.
+/// Neither locks nor allocates. A line is cut off after 256 bytes.
 pub(crate) fn complain(name: &CStr, found: &[u8], wanted: fmt::Arguments<'_>) {
     let mut line = [0_u8; 256];
     let (name, found) = (name.to_bytes().escape_ascii(), found.escape_ascii());
     let mut rest = &mut line[..255];
-    // An error: it is full.
-    let _ =
-        write!(rest, "quiescence: {name}={found} is not {wanted}: it is as if nothing were set");
+    // Fails only if the line is full.
+    let _ = write!(rest, "quiescence: {name}={found} is not {wanted}: it is ignored");
     let length = 255 - rest.len();
     line[length] = b'\n';
     imp::say(&line[..=length]);

@@ -128,8 +128,7 @@ impl<T> BigRef<T> {
     #[must_use = "the reference is given back when the handle is dropped"]
     #[inline]
     pub fn get(&self) -> BigRefHandle<T> {
-        self.try_get()
-            .expect("quiescence: a reference was asked for from a BigRef that has been killed")
+        self.try_get().expect("quiescence: get() on a BigRef that has been killed")
     }
 
     /// Returns a reference, unless the `BigRef` has been killed.

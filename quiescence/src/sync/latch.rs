@@ -229,7 +229,7 @@ impl<T: NoUninit> Latch<T> {
     /// # Panics
     /// If a writer has stopped half-way, which takes a `fork` during a write.
     pub fn into_inner(mut self) -> T {
-        assert!(!self.writers.is_held(), "a writer of the Latch has not come to its end");
+        assert!(!self.writers.is_held(), "quiescence: a writer of this Latch never finished");
         // SAFETY: no thread is in the midst of a write, so the value is whole.
         unsafe { *self.copies[0].get_mut() }
     }

@@ -215,7 +215,7 @@ impl<T: NoUninit> SeqLock<T> {
     /// If a writer has stopped half-way (which requires a `fork` during a write), or a guard was
     /// leaked.
     pub fn get_mut(&mut self) -> &mut T {
-        assert!(!self.writers.is_held(), "a writer of the SeqLock has not come to its end");
+        assert!(!self.writers.is_held(), "quiescence: a writer of this SeqLock never finished");
         // SAFETY: no thread is in the midst of a write, so the value is whole.
         unsafe { self.words.get_mut() }
     }

@@ -12,7 +12,7 @@ const FAR: u64 = 1 << 40;
 fn is_refused<K: DomainTag>(domain: &Domain<K>, wait: impl FnOnce(Cookie) + Send) {
     // On a thread of its own: without the refusal it never comes back.
     let said = elsewhere(|| panic_of(|| wait(domain.cookie_from_bits(FAR))));
-    assert!(said.contains("was not given by this domain"));
+    assert!(said.contains("has not given out such a cookie"));
     assert!(domain.try_cookie_from_bits(FAR).is_none());
     assert!(panic_of(|| _ = domain.poll(domain.cookie_from_bits(FAR))).contains("0x10000000000: "));
     domain.synchronize();

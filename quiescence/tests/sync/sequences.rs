@@ -187,7 +187,7 @@ fn they_can_be_printed() {
 }
 
 #[test]
-#[should_panic(expected = "has not come to its end")]
+#[should_panic(expected = "a writer of this SeqLock never finished")]
 fn a_lock_that_was_leaked_gives_no_reference() {
     let mut lock = SeqLock::new(1_u8);
     std::mem::forget(lock.lock());

@@ -53,7 +53,7 @@ pub(super) struct Seen<K, V> {
 impl<K: NoUninit, V: NoUninit> Bucket<K, V> {
     const WORDS: usize = {
         let bytes = size_of::<K>() + size_of::<V>();
-        assert!(bytes <= 8 * WORDS_MAX, "a CopyMap's key and value have 48 bytes together at most");
+        assert!(bytes <= 8 * WORDS_MAX, "a CopyMap's key and value must fit in 48 bytes together");
         if bytes == 0 { 1 } else { bytes.div_ceil(8) }
     };
 

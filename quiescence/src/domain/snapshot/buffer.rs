@@ -41,7 +41,7 @@ impl<T> Buffer<T> {
         let align = if align_of::<T>() > 8 { align_of::<T>() } else { 8 };
         match Layout::from_size_align(words::<T>() * 8, align) {
             Ok(layout) => layout,
-            Err(_) => panic!("no type that big has such an alignment"),
+            Err(_) => panic!("a Snapshot's size, aligned, exceeds the address space"),
         }
     };
 
