@@ -35,23 +35,23 @@ use crate::output::{self, Output, SchemaId};
 const SCHEMA: SchemaId = SchemaId("quiescence/simulate-published", 2);
 
 const LOOKING: &str =
-    "samples in the loop that looks at the lock (Hartner, linux-kernel, 31 October 2002)";
+    "samples in the loop that spins on the lock (Hartner, linux-kernel, 31 October 2002)";
 
 /// Rows that did not fit when they were recorded: source and figure.
 const KNOWN_MISSES: &[(&str, &str)] = &[
     ("usenix2003.table3", "rcu-sched: the counter's line"),
-    ("usenix2003.table3", "lists for each CPU, not one"),
+    ("usenix2003.table3", "per-CPU lists, not one list"),
     ("usenix2003.latency", "rcu_ltimer, dbench"),
     ("usenix2003.semop", LOOKING),
     ("vajapan2005.wakeup", "second miss, with prefetch"),
     ("vajapan2005.wakeup", "third miss, with prefetch"),
     ("lwn2014", "irqsave spinning, % of samples (Hansen, November 2013)"),
     ("lwn2014", "v2_default_loss_percent"),
-    ("lwn2014", "raising the period of 256 restores 3.15"),
+    ("lwn2014", "raising the period of 256 calls restores 3.15's speed"),
     ("lkml2022.srcu", "back to back: 5.19-rc1"),
     ("lkml2022.srcu", "back to back: with a fix (little more than 1 us)"),
     ("lkml2022.srcu", "back to back: the ratio (below 17)"),
-    ("lkml2022.srcu", "third machine: 100 runs in a jiffy, of 1,000"),
+    ("lkml2022.srcu", "third machine: 100 runs in a jiffy / 1,000 runs"),
 ];
 
 /// Replays everything and tells; with `vary` also what turns if something is changed.

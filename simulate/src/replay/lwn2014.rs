@@ -235,15 +235,15 @@ pub fn variations() -> Vec<Variation> {
     let estimates =
         Variation::of_each(ESTIMATES, |number| Model { changed: Some(number), ..MODEL }.rows());
     let others = [
-        of("cond_resched() each 250 ns, not 500", Model { cond_resched_ns: 250, ..MODEL }),
-        of("cond_resched() each 1,000 ns", Model { cond_resched_ns: 1_000, ..MODEL }),
+        of("cond_resched() every 250 ns, not 500", Model { cond_resched_ns: 250, ..MODEL }),
+        of("cond_resched() every 1,000 ns", Model { cond_resched_ns: 1_000, ..MODEL }),
         of("other seeds", Model { seed: 101, ..MODEL }),
         of("frees on one of 10 CPUs, not 20", Model { drawn_cpus: 10, ..MODEL }),
         of("frees on one of 40 CPUs", Model { drawn_cpus: 40, ..MODEL }),
         of("without: frees on other CPUs", Model { drawn_cpus: 1, ..MODEL })
             .missing("3.16-rc loses throughput"),
         of(
-            "without: cond_resched() where files are opened and closed",
+            "without: cond_resched() while files are opened and closed",
             Model { cond_resched_ns: 0, ..MODEL },
         )
         .missing("3.16-rc has more grace periods"),

@@ -71,7 +71,7 @@ pub fn variations() -> Vec<Variation> {
     let hit = |cycles: u8| move || rows_of(f64::from(cycles) * 1.4);
     vec![
         Variation::of("a hit takes one cycle, not three", hit(1)),
-        Variation::of("a hit takes nine cycles: of the second cache", hit(9)),
+        Variation::of("a hit takes nine cycles, as in the second-level cache", hit(9)),
         Variation::of("without: the prefetch", || rows_of(MISS_NS))
             .missing("first miss, with prefetch"),
     ]

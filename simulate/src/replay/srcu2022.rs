@@ -88,12 +88,12 @@ pub fn variations() -> Vec<Variation> {
     vec![
         of("half the caller's section", |options| options.enqueue_ns /= 2),
         of("twice the caller's section", |options| options.enqueue_ns *= 2),
-        of("half of what a run costs besides its looks", |options| options.run_ns /= 2),
-        of("twice what a run costs", |options| options.run_ns *= 2),
-        of("half of what a wake-up takes", |options| options.wake_ns /= 2),
-        of("twice what a wake-up takes", |options| options.wake_ns *= 2),
-        of("half of what callbacks take", |options| options.callbacks_ns /= 2),
-        of("twice what callbacks take", |options| options.callbacks_ns *= 2),
+        of("half the cost of a run, without its looks", |options| options.run_ns /= 2),
+        of("twice the cost of a run", |options| options.run_ns *= 2),
+        of("half the time of a wake-up", |options| options.wake_ns /= 2),
+        of("twice the time of a wake-up", |options| options.wake_ns *= 2),
+        of("half the time of callbacks", |options| options.callbacks_ns /= 2),
+        of("twice the time of callbacks", |options| options.callbacks_ns *= 2),
         of("without: preemption of the caller in its section", |options| options.preempt = false)
             .missing("5.19-rc1 seconds"),
         of("without: the pull by idle CPUs", |options| options.balances = false)

@@ -79,17 +79,17 @@ pub const DBENCH_KERNEL_PERCENT: u64 = 70;
 
 const TABLE_3: &str = "usenix2003.table3";
 const LATENCY: &str = "usenix2003.latency";
-const LISTS: &str = "lists for each CPU, not one";
+const LISTS: &str = "per-CPU lists, not one list";
 const RING: &str = "wait-for-successor";
 const NEVER_BLOCKING: &str = "rcu_sched, tasks that never block";
 
 /// What was fitted, and on which figure.
 pub const FITTED: &[Fitted] = &[
     fitted(TABLE_3, "22.06 ms of work in a round", "rcu-ltimer ms_per_iteration"),
-    fitted(TABLE_3, "70 % of it for the tasks that are not the longest", "rcu-ltimer cpu_percent"),
-    fitted(TABLE_3, "40 barriers in a round", "rcu-poll-per-cpu cpu_percent"),
-    fitted(TABLE_3, "4.6 us between two looks of the idle loop", "rcu-sched cpu_percent"),
-    fitted(LATENCY, "1.8 s from switch to switch of tasks that never block", NEVER_BLOCKING),
+    fitted(TABLE_3, "70 % of it for all tasks but the longest", "rcu-ltimer cpu_percent"),
+    fitted(TABLE_3, "40 barriers per round", "rcu-poll-per-cpu cpu_percent"),
+    fitted(TABLE_3, "4.6 us between two checks of the idle loop", "rcu-sched cpu_percent"),
+    fitted(LATENCY, "1.8 s between two switches of tasks that never block", NEVER_BLOCKING),
 ];
 
 /// Engines as published, and ours.
@@ -143,8 +143,8 @@ pub fn variations() -> Vec<Variation> {
     let estimates =
         Variation::of_each(ESTIMATES, |number| Model { changed: Some(number), ..MODEL }.rows());
     let others = [
-        of("a call each 100 us, not 200", Model { call_every_us: 100, ..MODEL }),
-        of("a call each 400 us", Model { call_every_us: 400, ..MODEL }),
+        of("a call every 100 us, not 200", Model { call_every_us: 100, ..MODEL }),
+        of("a call every 400 us", Model { call_every_us: 400, ..MODEL }),
         of("sections of 50 us, not 100", Model { section_us: 50, ..MODEL }),
         of("sections of 200 us", Model { section_us: 200, ..MODEL }),
         of("bursts of 25 ms, not 50", Model { burst_us: 25_000, ..MODEL }),
@@ -155,17 +155,17 @@ pub fn variations() -> Vec<Variation> {
         of("ksoftirqd has 5 % of a task's share, not 10", Model { ksoftirqd_percent: 5, ..MODEL }),
         of("ksoftirqd has a task's share", Model { ksoftirqd_percent: 100, ..MODEL }),
         of(
-            "one list or lists: softirqs run once, not ten times",
+            "one list or per-CPU lists: softirqs run once, not ten times",
             Model { lists: Some((1, 100)), ..MODEL },
         ),
-        of("one list or lists: ksoftirqd is nice", Model { lists: Some((10, 10)), ..MODEL }),
+        of("one list or per-CPU lists: a nice ksoftirqd", Model { lists: Some((10, 10)), ..MODEL }),
         of("without: forced switches", without("force")).missing("rcu-poll-per-cpu ms"),
-        of("without: the ring, of which each CPU waits for the next", without(RING))
-            .missing("ltimer before sched, dbench"),
+        of("without: the ring, in which each CPU waits for the next", without(RING))
+            .missing("rcu_ltimer below rcu_sched, dbench"),
         // The rows of these two miss with them as well.
-        of("without: one line for the one list", without(ONE_LIST)),
-        of("without: one line for the count of rcu_sched", without(ONE_COUNT)),
-        of("without: the idle loop's look at what is pending", Model { idle_look_ns: 0, ..MODEL })
+        of("without: the shared line of the one list", without(ONE_LIST)),
+        of("without: the shared line of rcu_sched's count", without(ONE_COUNT)),
+        of("without: the idle loop's checks for pending work", Model { idle_look_ns: 0, ..MODEL })
             .missing("rcu-sched cpu_percent"),
     ];
     let costs = Variation::of_costs(MODEL.costs, |costs| Model { costs, ..MODEL }.rows());
@@ -345,7 +345,7 @@ impl Model {
         let free = wait(&self.dbench("at once", seed));
         published.holds_for_nothing("rcu_poll, dbench", is_far_below(free));
         let found = [tick, token, wait(&short[1]), wait(&short[2])].map(|ms| format!("{ms:.1}"));
-        published.statement("ltimer before sched, dbench", &found, tick < token);
+        published.statement("rcu_ltimer below rcu_sched, dbench", &found, tick < token);
         let never = self.never_blocking("tick", seed);
         let lengths = [&long[1], &never].map(|run| [ms(run.grace_period_ns.mean), wait(run)]);
         let found: Vec<String> =
