@@ -1,23 +1,23 @@
-//! A hash table that grows and shrinks while it is read and changed: split-ordered lists,
-//! lock-free, with nodes that the caller brings along. C programs know it as liburcu's `cds_lfht`.
+//! A lock-free hash table that grows and shrinks during look-ups and updates: a split-ordered list
+//! of nodes that belong to the caller. C programs know it as liburcu's `cds_lfht`.
 //!
-//! All nodes stand in one list, sorted by the *reversed* bits of their hashes, so that the nodes of
-//! a bucket stand together, and stay together when a bucket is split in two: then one more mark is
-//! put between them, and no node moves. Source: Ori Shalev and Nir Shavit, "Split-ordered lists",
-//! J. ACM 2006; the list is Maged Michael's (SPAA 2002); that nodes are protected by RCU,
-//! duplicates, and replacing are from liburcu's interface (Mathieu Desnoyers, Lai Jiangshan).
+//! All nodes are in one list, sorted by the *reversed* bits of their hashes. So the nodes of a
+//! bucket are adjacent, and stay adjacent when the bucket is split: the split inserts one more
+//! bucket node between them, and moves none. Source: Ori Shalev and Nir Shavit, "Split-ordered
+//! lists", J. ACM 2006; the list is Maged Michael's (SPAA 2002); the protection of nodes by RCU,
+//! duplicates, and replacement are from liburcu's interface (Mathieu Desnoyers, Lai Jiangshan).
 //!
 //! | file | what it is |
 //! |---|---|
-//! | `node` | what an object carries |
-//! | `list` | the list and its five changes |
-//! | `split` | how buckets come into the list and out of it |
-//! | `allocator` | where their memory is from |
-//! | `buckets` | where the buckets' nodes are |
+//! | `node` | the node that is embedded in an object |
+//! | `list` | the list and the five operations that change it |
+//! | `split` | how bucket nodes are linked into the list, and unlinked |
+//! | `allocator` | where memory comes from |
+//! | `buckets` | where the bucket nodes are |
 //! | `resize` | the size |
 //! | `worker` | the thread that resizes |
-//! | `protection` | what a table needs to know of its readers |
-//! | `public` | what its users see |
+//! | `protection` | what a table must know about its readers |
+//! | `public` | what users see |
 
 mod allocator;
 mod buckets;

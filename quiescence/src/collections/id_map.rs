@@ -5,11 +5,11 @@
 //! | `id` | ids and marks |
 //! | `chunk` | the slots of 512 indexes |
 //! | `directory` | where the chunks are |
-//! | `table` | which index is whose, and what stands there: the invariants |
+//! | `table` | who owns an index, and which entry is there: the invariants |
 //! | `given_back` | where a thread's next insertion looks first |
 //! | `map` | what users see |
-//! | `reader`, `entries` | a section and a map in one; entries one after the other |
-//! | `retire` | what becomes of entries that were taken out |
+//! | `reader`, `entries` | a view: a section with its map; iteration |
+//! | `retire` | retires entries that were taken out |
 
 mod chunk;
 mod directory;

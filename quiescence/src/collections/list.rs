@@ -1,7 +1,7 @@
 //! A list of values that readers traverse while an updater changes it: [`List`].
 //!
-//! - `chain`: the links, what updaters do to them, and why a reader may follow them meanwhile. Loom
-//!   runs it.
+//! - `chain`: the links, how updaters change them, and why readers may follow them at the same
+//!   time. Loom runs it.
 //! - `public`: [`List`]. `reader`: [`ListRef`] and [`Iter`]. `updater`: [`ListUpdater`].
 
 mod chain;

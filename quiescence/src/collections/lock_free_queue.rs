@@ -1,20 +1,21 @@
-//! A queue that anybody may put into and take from at any time, under the protection of read-side
-//! critical sections.
+//! A lock-free queue for any number of producers and consumers, all of them in read-side critical
+//! sections.
 //!
-//! Michael and Scott's queue (PODC 1996). There is always a node in it: where it would be empty, a
-//! dummy, which is made when the last other node is taken, and freed a grace period after it was
-//! passed. Since all who look at a node are in sections, and nodes come back a grace period later,
-//! no address can stand for two nodes in one operation: their counted pointers are not needed.
+//! Michael and Scott's queue (PODC 1996). It always contains a node: an empty queue has a dummy,
+//! which is made when the last other node is taken, and freed a grace period after it was dequeued.
+//! Threads access nodes only in sections, and nodes are reused only after a grace period. So no
+//! address can stand for two nodes during one operation, and the counted pointers of the original
+//! are not needed.
 //!
-//! A node that has been taken out is never what the tail names: a section that begins afterwards
-//! would find it there, and its grace period would not wait for that section. An enqueuer that has
-//! linked its node and has not moved the tail yet leaves it one behind; so who takes the node that
-//! the tail names moves the tail first. It is never more than one behind: who links the next node
-//! has found the tail at the one before. (Stock liburcu 0.13 does not move it, and a consumer whose
-//! inlined code is liburcu's leaves it behind here as well.)
+//! The tail never names a node that was taken out: a section that begins afterwards would find it,
+//! and the node's grace period would not wait for that section. An enqueuer that has linked its
+//! node but not yet moved the tail leaves the tail one node behind, so a thread that takes the node
+//! at the tail moves the tail first. The tail is never further behind: the thread that links the
+//! next node has found the tail at the node before. (liburcu 0.13 does not move the tail, so a
+//! consumer with liburcu's inlined code leaves it behind here too.)
 //!
-//! Layout, and what is written when, are those of liburcu's `cds_lfq_rcu`, of which Desnoyers is
-//! the author: C programs have either side inlined, and so the dummies are `malloc`'s.
+//! The layout and the order of the stores are those of liburcu's `cds_lfq_rcu`, by Desnoyers: C
+//! programs may have either side inlined. So dummies come from `malloc`.
 
 use std::alloc::{Layout, handle_alloc_error};
 use std::fmt;

@@ -1,10 +1,10 @@
-//! A stack whose nodes are whole whenever they can be seen: no thread waits for a producer, but
-//! producers may try again.
+//! A lock-free stack. A node is complete before other threads can see it, so no thread waits for a
+//! producer; producers may have to retry.
 //!
-//! Treiber's stack (IBM RJ 5118, 1986). That a node which was popped and put on again is not taken
-//! for the same (ABA) is seen to by a grace period, or by a lock: see [`LockFreeStack::pop`].
-//! Layout, and what is written when, are those of liburcu's `cds_lfs`, and of its older
-//! `cds_lfs_rcu`: C programs have either side inlined.
+//! Treiber's stack (IBM RJ 5118, 1986). A grace period or a lock prevents ABA, in which a node that
+//! was popped and pushed again is taken for an unchanged top: see [`LockFreeStack::pop`]. The
+//! layout and the order of the stores are those of liburcu's `cds_lfs` and of its older
+//! `cds_lfs_rcu`: C programs may have either side inlined.
 
 use std::ptr::{self, NonNull};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};

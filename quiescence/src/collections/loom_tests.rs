@@ -1,6 +1,6 @@
 //! The queues and stacks under loom: every interleaving of two or three threads. A node's payload
-//! is a cell of loom's, so that a consumer that sees a node before its content fails the model, and
-//! so does one that is taken out twice.
+//! is one of loom's cells. So the model fails if a consumer sees a node before its content, or if a
+//! node is taken out twice.
 
 use std::ptr::NonNull;
 use std::sync::Mutex;

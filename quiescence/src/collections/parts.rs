@@ -1,4 +1,4 @@
-//! Iterators whose parts threads of rayon go over.
+//! Iterators that rayon's threads can split into parts.
 
 use rayon::iter::{FlatMapIter, ParallelIterator, Split, split};
 

@@ -1,11 +1,10 @@
 //! What a consumer does while a producer is between the two steps of an insertion.
 //!
-//! A producer makes its node known with one exchange and links it with a store just after. Between
-//! the two a consumer can but wait; the producer need wake no thread, since its insertion is
-//! wait-free (and is inlined in C programs). Nearly always it is a few instructions away; only one
-//! that lost its CPU there takes longer. So a consumer polls again at once, some times, then gives
-//! its CPU away, and then naps. All of it ends with the producer's next instruction, and a
-//! structure in which no insertion is half done is never waited for.
+//! A producer publishes its node with one exchange, and links it with a store right after. Between
+//! the two a consumer can only wait, and the producer wakes no thread, since an insertion is
+//! wait-free (and is inlined in C programs). The store is nearly always a few instructions away,
+//! unless the producer has lost its CPU there. So a consumer first polls some times, then yields
+//! its CPU, then naps, until the store. It never waits if no insertion is half done.
 
 use std::fmt;
 use std::sync::atomic::Ordering::Acquire;

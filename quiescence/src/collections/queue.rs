@@ -1,6 +1,6 @@
 //! A queue of values: [`Queue`].
 //!
-//! Its nodes stand in a [`LockFreeQueue`], and are protected by sections of the global domain.
+//! Its nodes are in a [`LockFreeQueue`], and are protected by sections of the global domain.
 
 use std::marker::PhantomData;
 

@@ -1,9 +1,9 @@
-//! The older of liburcu's two wait-free queues: a node of the queue's own goes round among the
-//! others, so that the list is never empty.
+//! The older of liburcu's two wait-free queues. A node of its own circulates among the others, so
+//! the list is never empty.
 //!
-//! It is here since C programs may still use `cds_wfq`. Rust's should take a
-//! [`WaitFreeQueue`](super::intrusive::WaitFreeQueue), which has no such node and whose consumer
-//! can take all at once. Layout, and what is written when, are liburcu's.
+//! It exists for C programs that still use `cds_wfq`. Rust programs should use a
+//! [`WaitFreeQueue`](super::intrusive::WaitFreeQueue), which has no such node, and whose consumer
+//! can take all nodes at once. The layout and the order of the stores are liburcu's.
 
 use std::ptr::{self, NonNull};
 use std::sync::atomic::Ordering::{Relaxed, Release, SeqCst};

@@ -1,6 +1,6 @@
 //! A stack of values: [`Stack`].
 //!
-//! Its nodes stand on a [`LockFreeStack`], and are protected by sections of the global domain.
+//! Its nodes are in a [`LockFreeStack`], and are protected by sections of the global domain.
 
 use std::iter::FusedIterator;
 use std::marker::PhantomData;

@@ -5,9 +5,9 @@
 //! | 0 | empty |
 //! | 1 to 255 | live: the tag of its key, from the hash |
 //!
-//! In the word of a bucket byte 0 has flags instead, and the slots are bytes 1 to 7. All functions
-//! here are arithmetic on one word. Source of the idea: the control bytes of SwissTable, compared
-//! in a general register, as hashbrown does where it has no vectors.
+//! In the word of a bucket, byte 0 has flags, and bytes 1 to 7 are the slots. All functions here
+//! are arithmetic on one word. Source of the idea: the control bytes of SwissTable, compared in a
+//! general register, as hashbrown does on CPUs without vector instructions.
 
 /// An updater has the bucket.
 pub(super) const LOCK: u64 = 1;

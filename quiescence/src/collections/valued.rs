@@ -1,10 +1,8 @@
-//! A node with a value that is its structure's own, for the safe structures over the intrusive
-//! ones.
+//! A node that owns a value, for the safe structures built on the intrusive ones.
 //!
-//! A thread that takes a node out takes its value at once, and no other thread does: the one that
-//! has won the node has won the value. Other threads may still look at the *node*, in sections that
-//! began before, so its memory is retired; the value is gone by then, and nothing of it is dropped
-//! there.
+//! The thread that takes a node out also takes its value, at once; no other thread can. Other
+//! threads may still read the *node*, in sections that began before, so its memory is retired. By
+//! then the value has been taken, so the end of the node drops no value.
 
 use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;

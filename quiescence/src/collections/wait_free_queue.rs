@@ -1,15 +1,15 @@
-//! A queue into which anybody puts nodes with one exchange, and which one consumer at a time
-//! empties in order.
+//! A queue to which any thread adds nodes with one exchange, and from which one consumer at a time
+//! takes them in order.
 //!
-//! It is a list with two ends. A producer exchanges the tail for its node, which settles its place,
-//! and then links the node behind whatever the tail was before. The consumer follows the links;
-//! where one is not there yet, though the tail says that there is more, a producer is between its
-//! two steps, and the consumer waits ([`patience`]). When it takes the last node it moves the tail
-//! back, by compare-and-exchange, since a producer may come first.
+//! It is a list with two ends. A producer exchanges the tail for its node, which fixes the node's
+//! position, and then links the node behind the previous tail. The consumer follows the links. If a
+//! link is missing although the tail is further on, a producer is between its two steps, and the
+//! consumer waits ([`patience`]). When it takes the last node, it moves the tail back by
+//! compare-and-exchange, which fails if a producer was faster.
 //!
-//! The list is Michael and Scott's (PODC 1996) with the exchange of Mellor-Crummey's queue (1987)
-//! in place of their loop. Layout, and what is written when, are those of liburcu's `cds_wfcq`, of
-//! which Desnoyers and Jiangshan are the authors: C programs have either side inlined.
+//! The list is Michael and Scott's (PODC 1996), with the exchange of Mellor-Crummey's queue (1987)
+//! instead of their loop. The layout and the order of the stores are those of liburcu's `cds_wfcq`,
+//! by Desnoyers and Jiangshan: C programs may have either side inlined.
 //!
 //! [`patience`]: super::patience
 

@@ -1,12 +1,12 @@
-//! A stack onto which anybody puts nodes with one exchange.
+//! A stack onto which any thread pushes nodes with one exchange.
 //!
-//! A producer exchanges the top for its node, and then writes below it what was the top before. A
-//! consumer that meets a node under which nothing is written yet waits for its producer
-//! ([`patience`](super::patience)). The bottom is marked by an address that no node has, since null
-//! means "not yet".
+//! A producer exchanges the top for its node, and then writes the previous top into the node's
+//! link. A consumer that finds a node whose link is not yet written waits for the producer
+//! ([`patience`](super::patience)). An address that no node has marks the bottom, since null means
+//! "not yet written".
 //!
-//! Layout, and what is written when, are those of liburcu's `cds_wfs`, of which Desnoyers is the
-//! author: C programs have either side inlined.
+//! The layout and the order of the stores are those of liburcu's `cds_wfs`, by Desnoyers: C
+//! programs may have either side inlined.
 
 use std::ptr::{self, NonNull};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};

@@ -1,15 +1,15 @@
-//! Cells for counted pointers: [`ArcCell`], [`ArcCellOption`], [`ArcCellWeak`], which are loaded
-//! without a count, and replaced at any time.
+//! Cells for counted pointers: [`ArcCell`], [`ArcCellOption`], [`ArcCellWeak`]. A load does not
+//! touch the count, and a value may be replaced at any time.
 //!
-//! A load writes the pointer into a hazard slot of the calling thread (`hazptr`), and the guard is
-//! that slot's: nothing that other threads write is written. An updater exchanges the pointer and
-//! retires the reference that the cell had (`reclaim::hazards`): it is given up when a grace period
-//! of hazard pointers is over and no slot names the object.
+//! A load writes the pointer into a hazard slot of the calling thread (`hazptr`), which the guard
+//! holds. It writes nothing that other threads write. An updater exchanges the pointer and retires
+//! the reference that the cell had (`reclaim::hazards`): it is dropped once a grace period of
+//! hazard pointers has ended and no slot names the object.
 //!
-//! **Invariant [AC-1]: a guard that a slot protects borrows a reference that a cell has, or one
-//! that waits.** When the slot was validated the cell had a reference to the object with that
-//! address; each reference that a cell gives up waits until no slot has the address. (One object
-//! may be in several cells, and come back into one: each time with a reference of its own.)
+//! **Invariant [AC-1]: a guard protected by a slot borrows a reference that a cell holds, or one
+//! that is retired.** When the slot was validated, the cell held a reference to the object with
+//! that address; each reference that a cell releases waits until no slot has the address. (An
+//! object may be in several cells, and may return to one; each time with a reference of its own.)
 //!
 //! Source of the interface: `arc-swap` (Michal Vaner).
 

@@ -1,4 +1,4 @@
-//! How a domain that is made at run time is to work: its engine, its limits, its fences.
+//! The settings of a domain that is made at run time: its engine, its limits, its fences.
 
 use std::sync::Arc;
 

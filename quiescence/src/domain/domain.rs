@@ -1,4 +1,4 @@
-//! Domains: a set of readers, and the grace periods that wait for just those.
+//! Domains: sets of readers, and the grace periods that wait for these readers only.
 
 use std::fmt;
 use std::panic::Location;

@@ -1,14 +1,14 @@
 //! Cells for counted pointers whose counts are exact: [`ExactCell`]. A store drops the old value at
-//! once, where no guard has it; [`Arc::try_unwrap`](std::sync::Arc::try_unwrap) succeeds on what a
-//! swap returns; and what is in the cell need be neither `'static` nor weighed.
+//! once if no guard has it; [`Arc::try_unwrap`](std::sync::Arc::try_unwrap) succeeds on the result
+//! of a swap; and values need be neither `'static` nor `Weigh`.
 //!
-//! A load borrows the reference that the cell has, in a slot of the calling thread; an updater that
-//! takes the reference out pays for it with a count (`hazptr::borrows`, where the protocol and its
-//! invariants are). So an update costs a `membarrier(2)` and a look at the slots of all threads,
-//! where an [`ArcCell`](crate::ArcCell) retires the old reference and returns.
+//! A load borrows the cell's reference, in a slot of the calling thread. An updater that takes the
+//! reference out adds a count for each borrower (`hazptr::borrows` has the protocol and its
+//! invariants). So an update costs a `membarrier(2)` and a scan of all threads' slots, while an
+//! [`ArcCell`](crate::ArcCell) retires the old reference and returns.
 //!
-//! Source of the interface and of the idea: `arc-swap` (Michal Vaner), whose place the crate
-//! `facades/arc-swap` takes with it.
+//! Source of the interface and of the idea: `arc-swap` (Michal Vaner). The crate
+//! `facades/arc-swap`, which replaces it, is built on this cell.
 
 mod counted;
 mod guard;

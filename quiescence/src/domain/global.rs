@@ -1,5 +1,5 @@
-//! The free functions: what programs do most in the global domain, of which
-//! [`Domain::global`] gives all, and what was chosen for the process.
+//! Free functions for what programs do most in the global domain ([`Domain::global`] has the rest),
+//! and for what was chosen for the process.
 
 use crate::domain::domain::Domain;
 use crate::domain::guard::Global;

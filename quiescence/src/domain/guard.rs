@@ -1,5 +1,5 @@
-//! Read-side critical sections of threads: [`Guard`], the kinds of domains that have them, and the
-//! global domain, whose sections need no handle.
+//! Read-side critical sections of threads: [`Guard`], the kinds of domains that have such sections,
+//! and the global domain, whose sections need no handle.
 
 use std::fmt;
 use std::marker::PhantomData;

@@ -1,4 +1,4 @@
-//! Implementations that several types have in the same words.
+//! Implementations that several types share.
 
 /// How a guard is shown: as what it leads to.
 macro_rules! shown_as_target {

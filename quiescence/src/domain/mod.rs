@@ -1,17 +1,17 @@
 //! What users hold: domains, readers and guards, cookies, and the values that readers load.
 //!
-//! - [`tag`]: what the types that name a domain have in common. [`names`]: those of domains made
-//!   at run time, and declared ones.
-//! - [`domain`]: [`Domain`](crate::Domain), and cookies. [`builder`]: how one that is made at run
-//!   time is to work. [`global`]: the global domain, as free functions. [`sections`]: what is asked
-//!   of callers' sections. [`impls`]: implementations that several types have.
+//! - [`tag`]: the types that stand for a domain. [`names`]: those of domains made at run time, and
+//!   of declared ones.
+//! - [`domain`]: [`Domain`](crate::Domain), and cookies. [`builder`]: settings of a domain made at
+//!   run time. [`global`]: free functions for the global domain. [`sections`]: checks of callers'
+//!   sections. [`impls`]: implementations that several types share.
 //! - [`guard`]: sections of threads, and the global domain. [`reader`], [`qsbr`]: handles of
 //!   readers.
 //! - [`srcu`]: sleepable domains.
 //! - [`rcu`]: a value behind a pointer.
 //! - [`snapshot`]: a value that is read in a restartable sequence. [`arc_cell`]: a counted pointer
-//!   that is read by hazard pointers. [`hazard`]: these themselves. [`exact_cell`]: a counted
-//!   pointer that is borrowed.
+//!   that is read by hazard pointers. [`hazard`]: hazard pointers. [`exact_cell`]: a counted
+//!   pointer that readers borrow.
 //! - [`raw`]: sections and callbacks without guards and boxes.
 //! - [`tasks`]: the same waits as futures. `tokio`: workers of that runtime as readers.
 //!

@@ -1,4 +1,4 @@
-//! Kinds of domains beside the global one: those made at run time, and those declared by
+//! Types of domains other than the global one: those made at run time, and those declared with
 //! [`domain!`](crate::domain!).
 
 use std::panic::Location;

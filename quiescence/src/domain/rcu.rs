@@ -1,4 +1,4 @@
-//! Values behind an RCU pointer: [`Rcu`], [`RcuOption`], and [`Unlinked`] for what was taken out.
+//! Values behind an RCU pointer: [`Rcu`], [`RcuOption`], and [`Unlinked`] for replaced values.
 
 use std::fmt;
 use std::panic::Location;

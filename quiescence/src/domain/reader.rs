@@ -1,4 +1,4 @@
-//! The explicit handle of a reader: [`Reader`].
+//! A reader's explicit handle: [`Reader`].
 
 use std::fmt;
 use std::panic::Location;

@@ -1,4 +1,4 @@
-//! What values and collections ask of their callers' sections.
+//! Checks that values and collections make of their callers' sections.
 
 use std::ptr;
 

@@ -1,14 +1,14 @@
-//! [`Snapshot`]: a few words that are read whole, and never torn.
+//! [`Snapshot`]: a few words that are read as a whole, and never torn.
 //!
 //! A load is one restartable sequence: load the pointer to a buffer, copy the buffer. An updater
-//! fills a buffer that no thread reads, swaps the pointer, and asks for a grace period of
-//! restartable reads ([`rseq`](crate::rseq)), which is one system call; then no thread reads the
+//! fills a buffer that no thread reads, swaps the pointer, and executes a grace period of
+//! restartable reads ([`rseq`](crate::rseq)), which is one system call. Then no thread reads the
 //! old buffer any more, and it is used for the next value.
 //!
-//! **Buffers are given back when the snapshot is dropped, not before**: a load that has run into a
-//! page fault in an old buffer is begun anew, but only if the page is still mapped when the kernel
-//! comes to look for it. So there are as many as there were updaters at once, and one more; and
-//! after the first stores no store allocates.
+//! **Buffers are freed only when the snapshot is dropped**: a load that runs into a page fault in
+//! an old buffer is restarted, but only if the page is still mapped when the kernel handles the
+//! fault. So there is one buffer more than there ever were updaters at once, and after the first
+//! stores no store allocates.
 
 mod buffer;
 

@@ -1,10 +1,11 @@
 //! Sleepable domains (SRCU): [`Srcu`], whose sections may last, move to other threads, and be held
 //! across `.await`.
 //!
-//! Readers are counted, not registered: [`counts`](crate::srcu::counts) says how, `grace::srcu`
-//! how a grace period is made of that, `srcu/driver.rs` who drives it. Everything else (callbacks,
-//! limits, statistics, reports) is a domain's like any other, so [`Srcu`] is a place for the counts
-//! and, from the first grace period on, a [`Domain<Sleepable>`]: see `reclaim/sleepable.rs`.
+//! Readers are counted, not registered: [`counts`](crate::srcu::counts) says how. `grace::srcu`
+//! says how a grace period uses the counts, and `srcu/driver.rs` who drives it. Everything else
+//! (callbacks, limits, statistics, reports) is as in other domains. So an [`Srcu`] is a place for
+//! the counts and, from the first grace period on, a [`Domain<Sleepable>`]: see
+//! `reclaim/sleepable.rs`.
 
 use std::fmt;
 use std::mem::ManuallyDrop;

@@ -1,4 +1,4 @@
-//! The statistics of a domain, put together from what its parts have counted.
+//! The statistics of a domain, collected from the counts of its parts.
 
 use crate::event::statistics::Statistics;
 use crate::reclaim::domain_state::DomainState;

@@ -1,9 +1,9 @@
-//! What tasks wait for, as futures: the end of a grace period, room at the limit, a barrier.
-//! [`crate::gp::grace_periods::sleepers`] says how they are told; what users call is in
-//! `tasks/domain.rs`, and in the `tasks.rs` of [`crate::domain::rcu`].
+//! Futures for what tasks wait for: the end of a grace period, room at the limit, a barrier.
+//! [`crate::gp::grace_periods::sleepers`] says how tasks are woken. The functions that users call
+//! are in `tasks/domain.rs`, and in the `tasks.rs` of [`crate::domain::rcu`].
 //!
-//! None of them needs a runtime, and none blocks the thread that polls it. Each may be dropped at
-//! any time: then its waker is forgotten, and no task is woken on its behalf.
+//! No future needs a runtime, and none blocks the thread that polls it. Each may be dropped at any
+//! time; then its waker is removed, and no task is woken for it.
 
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};

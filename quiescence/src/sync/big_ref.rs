@@ -1,22 +1,22 @@
-//! A reference count for what many threads refer to all the time, and lives long.
+//! A reference count for a long-lived object to which many threads take references all the time.
 //!
-//! While it lives, references come and go on the words of the CPUs, whose sum no thread knows. To
-//! kill it is to fold them into one word, which from then on counts as any reference count does;
-//! then the first reference is given up, and the thread that brings the word to zero releases the
-//! value.
+//! While the object lives, references are counted on the words of the CPUs, whose sum no thread
+//! knows. Killing it folds the words into one, which from then on is an ordinary reference count.
+//! Then the first reference is given back, and the thread that brings the count to zero releases
+//! the value.
 //!
 //! ```text
 //!   get                                       kill, once
 //!   word 0 += 1                               fold                                  [FD-1]
-//!   told no: count += 1                       count += sum of the words - BIAS      [BR-1]
+//!   refused: count += 1                       count += sum of the words - BIAS      [BR-1]
 //!                                             put the first reference
 //!   put
 //!   word 1 -= 1
-//!   told no: count -= 1; at 0: release        [BR-2]
+//!   refused: count -= 1; at 0: release        [BR-2]
 //! ```
 //!
-//! Two words, so that a thread that gets and puts has two short chains of additions instead of a
-//! long one.
+//! There are two words, so that a thread that gets and puts has two short chains of additions
+//! instead of a long one.
 
 use std::cell::UnsafeCell;
 use std::fmt;

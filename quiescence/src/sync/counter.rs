@@ -1,4 +1,4 @@
-//! A counter that is cheap to add to, and fuzzy to read.
+//! A counter with cheap additions and fuzzy sums.
 
 use std::fmt;
 use std::sync::atomic::AtomicU32;

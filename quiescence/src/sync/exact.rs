@@ -1,4 +1,4 @@
-//! A counter that is cheap to add to, and exact to read.
+//! A counter with cheap additions and exact sums.
 
 use std::fmt;
 use std::sync::atomic::Ordering::Relaxed;

@@ -1,34 +1,34 @@
-//! Words of each CPU that can be folded into one.
+//! Per-CPU words that can be folded into one word.
 //!
-//! An addition is one restartable sequence: *look where the words are; if they are nowhere, say no;
-//! add to this CPU's.* Who folds takes the words out of their place and has sequences begin anew
-//! ([`percpu::barrier`]). After that every one of them has added, or has found nothing; so the
-//! words stand still, and are moved to the one word, `central`. Those who are told no add there,
-//! whenever they come to it: `central` is theirs at all times. So no thread waits for the thread
-//! that folds.
+//! An addition is one restartable sequence: *load the place of the words; if it is null, refuse;
+//! add to this CPU's word.* The thread that folds takes the words out of their place, and restarts
+//! all sequences ([`percpu::barrier`]). After that, every sequence has either added, or finds the
+//! place empty. So the words do not change any more, and are moved to one word, `central`. Threads
+//! whose addition was refused add to `central`, which they may do at any time. So no thread waits
+//! for the thread that folds.
 //!
 //! ```text
 //!   addition, a sequence                   the thread that folds, one at a time
-//!     words = place; null: no              place = null
+//!     words = place; null: refused         place = null
 //!     words[this cpu] += n                 barrier                  [FD-1]
-//!   told no:                               for each cpu: central += word, word = 0
-//!     central += n (or what else is right)   ... `central` is exact ...
+//!   refused:                               for each cpu: central += word, word = 0
+//!     central += n (or as the tool needs)    ... `central` is exact ...
 //!                                          place = words (Release)  [FD-2]
 //! ```
 //!
-//! Where the process has no sequences an addition is an atomic exchange, and each word says itself
+//! If the process has no sequences, an addition is an atomic exchange, and each word itself says
 //! that it is gone:
 //!
 //! ```text
-//!     words = place; null: no              place = null
+//!     words = place; null: refused         place = null
 //!     word = words[this cpu]               for each cpu: central += swap(word, GONE)  [FD-1]
-//!     GONE: no                               ...
-//!     word: from what it was to + n        for each cpu: word = 0;  place = words     [FD-2]
+//!     GONE: refused                          ...
+//!     exchange word for word + n           for each cpu: word = 0;  place = words     [FD-2]
 //! ```
 //!
-//! The words are those of [`PerCpuCounters`] for the CPUs; the counters beside them stay zero.
-//! Words are written here by atomic stores also where sequences write them [PC-1], but only while
-//! these stand still.
+//! The words are those of [`PerCpuCounters`]; its shared counters stay zero. The folding thread
+//! writes the words by atomic stores, even if sequences write them otherwise [PC-1], but only while
+//! no sequence does.
 
 use std::ptr;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};

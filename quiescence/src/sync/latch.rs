@@ -1,4 +1,4 @@
-//! Two copies of a few words, of which one is whole at any time.
+//! Two copies of a few words, one of which is consistent at any time.
 //!
 //! ```text
 //!   write, one at a time [SQ-3]              read
@@ -12,17 +12,16 @@
 //! ```
 //! The fences of the writer are release fences as well [LT-2]; it loads `pins` with Acquire [LT-4].
 //!
-//! **Invariant: while the sequence is `s`, `copy[s & 1]` is whole and is not written.** So a reader
-//! that finds the same number again has read one value. To a reader that is *pinned*, more is
-//! promised: the copy that it chooses is not written until it is unpinned. For the writer stores
-//! the number that sends readers to the other copy, fences, and looks at the pins, while the reader
-//! pins, fences, and loads the number: so either the writer sees the pin, and waits; or the reader
-//! sees that number, and takes the other copy. Of that one the same holds for the writer's next
-//! number. So a pinned reader reads once, and there is nothing to try again.
+//! **Invariant: while the sequence is `s`, `copy[s & 1]` is consistent and is not written.** So a
+//! reader that finds the same number again has read one value. For a *pinned* reader, the copy that
+//! it chooses is not written until it is unpinned. The writer stores the number that sends readers
+//! to the other copy, executes a fence, and loads the pins; the reader pins, executes a fence, and
+//! loads the number. So either the writer sees the pin, and waits; or the reader sees that number,
+//! and takes the other copy, for which the same holds at the writer's next number. So a pinned
+//! reader reads once and need not retry.
 //!
-//! **Writers wait for few readers:** a reader pins only after two writers' steps have passed it,
-//! and while a writer waits none does; so a writer waits for reads that are going on, and for no
-//! others.
+//! **Writers wait for few readers:** a reader pins only after two steps of writers have overtaken
+//! it, and no reader pins while a writer waits. So a writer waits only for reads in progress.
 
 use std::fmt;
 use std::mem::MaybeUninit;

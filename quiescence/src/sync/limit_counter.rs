@@ -1,11 +1,11 @@
-//! A counter with a limit: what may still be added is handed out to the CPUs, and called in near
+//! A counter with a limit: the CPUs have stocks of what may still be added, which are recalled near
 //! the limit.
 //!
-//! What is kept is the *room*: `limit - value`, part of it in a pool that all share and part as
-//! stocks of the CPUs. To add is to take from the CPU's stock; to subtract is to give to it. A
-//! stock that does not suffice is filled up from the pool, a part of what is there each time. When
-//! the pool does not suffice either, all stocks are folded into it; then it *is* the room, and says
-//! exactly whether the addition fits. It stays so until there is room enough to hand out.
+//! The counter stores the *room*, `limit - value`: a part in a shared pool, the rest as stocks of
+//! the CPUs. An addition takes from the CPU's stock, a subtraction gives to it. A stock that is too
+//! small is refilled with a part of the pool. If the pool is too small as well, all stocks are
+//! folded into it. Then the pool *is* the room, and tells exactly whether the addition fits. The
+//! counter stays folded until there is enough room to hand out again.
 
 use std::fmt;
 use std::sync::atomic::Ordering::Relaxed;

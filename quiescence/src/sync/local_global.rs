@@ -1,23 +1,23 @@
 //! A reader-writer lock whose readers mark a word of their CPU.
 //!
-//! A reader adds one to a word of its CPU; at its end it takes one away, on whatever CPU that is. A
-//! writer folds the words into one: then that is the number of readers, new ones wait, and the last
-//! of the old ones finds that it leaves no thread behind, and wakes the writer.
+//! A reader adds one to a word of its CPU, and at its end subtracts one, on whatever CPU it is
+//! then. A writer folds the words into one, which then is the number of readers. New readers wait,
+//! and the last of the old ones finds that no reader is left, and wakes the writer.
 //!
 //! ```text
 //!   read                                      write, one at a time
 //!   word 0 += 1                      [FD-1]   readers |= STOPPED; words gone
-//!   told no: readers += 1, unless STOPPED:    readers += sum of the words     [FD-1]
+//!   refused: readers += 1, unless STOPPED:    readers += sum of the words     [FD-1]
 //!            wait for our turn                sleep until no thread reads        [LG-2] [LG-3]
 //!     ... reads ...                  [LG-1]     ... writes ...
-//!   word 1 -= 1                               readers += those who wait
-//!   told no: readers -= 1;                    unless another writer waits:
+//!   word 1 -= 1                               readers += the waiting ones
+//!   refused: readers -= 1;                    unless another writer waits:
 //!            the last wakes                     readers &= !STOPPED; words back  [LG-1]
 //! ```
 //!
-//! The thread that ends writing counts the readers that wait as readers, before the next writer may
-//! begin: so they have their turn, whenever the system lets them run; and new readers wait while a
-//! writer does. Turns alternate.
+//! A writer that ends counts the waiting readers as readers before the next writer may begin. So
+//! they have their turn, whenever the system lets them run. New readers wait while a writer waits.
+//! So turns alternate.
 
 use std::cell::UnsafeCell;
 use std::fmt;

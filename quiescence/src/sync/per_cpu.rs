@@ -1,4 +1,4 @@
-//! A value for each CPU, cache lines apart.
+//! A value for each CPU, in cache lines of its own.
 
 use std::{fmt, vec};
 

@@ -1,4 +1,4 @@
-//! A few words that are read whole, between two loads of a sequence number.
+//! A few words that are read consistently, between two loads of a sequence number.
 //!
 //! ```text
 //!   write                                            read
@@ -9,13 +9,12 @@
 //! ```
 //!
 //! **Invariant: while the words are not those of one value, the sequence is odd.** A reader that
-//! found a number that is not, and finds it again, has loaded no word of a later value: to have
-//! done so would show it the odd number that comes before [SQ-2]; and none of an earlier one
-//! [SQ-1].
+//! finds the same even number twice has loaded no word of a later value, since it would then see
+//! the odd number that was stored before that word [SQ-2]; and no word of an earlier value [SQ-1].
 //!
-//! The sequence is the writers' lock as well (`writers.rs`): so a write is one locked instruction,
-//! the words, and one store, all of them in one cache line if the value is small. `lock` takes it
-//! without making it odd.
+//! The sequence is also the writers' lock (`writers.rs`). So a write is one locked instruction, the
+//! words, and one store, all in one cache line if the value is small. `lock` takes the lock without
+//! making the sequence odd.
 
 use std::fmt;
 use std::marker::PhantomData;

@@ -1,9 +1,9 @@
 //! A value that is read and written in machine words, each of them atomic.
 //!
-//! A reader beside a writer gets words of both; it is the caller's part to find that out, before
-//! it takes the bytes for a value. What is left after the last whole word is read and written in
-//! halves of one, so no byte behind the value is touched. `T` has no byte that is not initialised
-//! ([`NoUninit`]): so each word is a number.
+//! A read during a write may return words of two values; the caller must find that out before it
+//! uses the bytes as a value. The bytes after the last whole word are accessed in smaller units, so
+//! no byte behind the value is touched. `T` has no uninitialised bytes ([`NoUninit`]), so each word
+//! is a number.
 
 use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;

@@ -1,8 +1,9 @@
-//! The lock among the writers of a [`SeqLock`](super::SeqLock) or a [`Latch`](super::Latch), in one
-//! word with a number: the sequence of a `SeqLock`.
+//! The lock among the writers of a [`SeqLock`](super::SeqLock) or a [`Latch`](super::Latch). It
+//! shares a word with a number: in a `SeqLock`, the sequence.
 //!
-//! One locked instruction takes it, and a plain store lets it go: with membarrier, the thread that
-//! is about to sleep pays for the fence between that store and the look whether a thread waits.
+//! One locked instruction takes the lock, and a plain store releases it. The release needs a fence
+//! between that store and the check for waiters: with membarrier, the thread that is about to sleep
+//! executes it.
 //!
 //! ```text
 //! take:    word |= a bit, if it has none (Acquire)                                   [SQ-3]
@@ -20,12 +21,12 @@
 //!          came is not left? wakes += 1 (Release), wake                              [SQ-6]
 //! ```
 //!
-//! **Invariants.** *Exclusion:* the word has a bit from the moment that a thread has taken the lock
-//! until it lets go of it; `HANDED` is taken by the thread only whose turn is `left`. *No lost
-//! wake-up:* a thread sleeps after its heavy fence; a thread that lets go later sees that it has
-//! come, and of one that let go before the sleeper sees the word. *Bounded bypass:* those who sleep
-//! come in the order of their turns; and when the first of them has been woken in vain, the next
-//! thread that lets go and sees that hands the lock over.
+//! **Invariants.** *Exclusion:* the word has a bit from the moment that a thread takes the lock
+//! until it releases it; only the thread whose turn is `left` takes `HANDED`. *No lost wake-up:* a
+//! thread sleeps after its heavy fence. A thread that releases the lock after that sees `came`; if
+//! it released the lock before, the sleeper sees the word. *Bounded bypass:* sleepers are served in
+//! the order of their turns; if the first of them has been woken in vain, the next thread that
+//! releases the lock and sees that hands it over.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};

@@ -1,7 +1,7 @@
-//! A bucket: a state, a word of tags, and slots with pairs. And all that is done under one state.
+//! A bucket: a state, a word of tags, and slots with pairs; and everything done under one state.
 //!
-//! Words of pairs are atomics, read and written with relaxed order. (Those of `sync/words` are the
-//! same for one value; here loom is to see them, and key and value share a word.)
+//! The words of pairs are atomics, read and written with relaxed order. (`sync/words` does the same
+//! for a single value. Here loom must see the words, and key and value may share one.)
 
 use std::marker::PhantomData;
 use std::ptr::{self, NonNull};

@@ -1,10 +1,10 @@
-//! Going over all pairs of a map, while it changes.
+//! Iteration over all pairs of a map while it changes.
 //!
-//! A walk goes over classes of hashes: those that have some index in a table of some size. At first
-//! these are the buckets of the table that there is. A class whose pairs are in a larger table by
-//! now is divided into two; of one whose pairs are in a smaller one, with those of others, the
-//! others are left out. Each class is copied as it is at one moment: so a pair that is there all
-//! the time is seen once, and no key twice.
+//! A walk goes through classes of hashes. A class has all hashes with one index in a table of some
+//! size; at first the classes are the buckets of the current table. If the pairs of a class have
+//! moved to a larger table, the class is split in two. If they have moved to a smaller one, their
+//! bucket has pairs of other classes too, which the walk skips. Each class is copied as of one
+//! moment. So a pair that is there all the time is seen once, and no key is seen twice.
 
 use std::fmt;
 use std::hash::{BuildHasher, Hash};

@@ -1,5 +1,5 @@
-//! Tables of one bucket of two slots, or of two, under loom. Pairs are two words: a key, and a
-//! value that says of which key it is, so that a torn pair is seen.
+//! Tables of one or two buckets, of two slots each, under loom. A pair has two words: a key, and a
+//! value that names its key, so that torn pairs are noticed.
 
 use std::cell::Cell;
 

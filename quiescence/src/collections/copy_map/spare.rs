@@ -1,4 +1,4 @@
-//! Nodes in no chain: those that a map has, and those that a thread has taken.
+//! Nodes that are in no chain: those of the map, and those that a thread has taken.
 
 use super::bucket::Bucket;
 use crate::collections::lines::Lines;

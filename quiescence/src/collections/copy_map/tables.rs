@@ -2,17 +2,18 @@
 //! one table to another.
 //!
 //! # Moves
-//! From a table to one of twice or half its size. A *unit* is a bucket of the smaller one and the
-//! two of the larger one whose hashes are its own. Updaters pass the units round and round until
-//! all have moved, a few at each update: one that is delayed, or whose `Hash` panics, leaves its
-//! units to the next round. Hashes are computed before the buckets of a unit are locked: under the
-//! lock there is only a copy, and a look whether the keys are those of the hashes, byte by byte;
-//! their values may be others. So updates of keys that stay do not keep a unit from moving. Where
-//! others have one of the buckets locked, the unit is left to the next round, too.
+//! A move goes from one table to another of twice or half its size. A *unit* is a bucket of the
+//! smaller table and the two buckets of the larger one that have its hashes. Each update moves a
+//! few units; updaters go through all units in rounds until every one has moved. An updater that is
+//! delayed, or whose `Hash` panics, leaves its units to the next round. Hashes are computed before
+//! the buckets of a unit are locked. Under the lock the mover only copies, and compares the keys
+//! with those that it has hashed, byte by byte; their values may have changed. So updates of
+//! existing keys do not keep a unit from moving. If another thread has locked one of the buckets,
+//! the unit is left to the next round, too.
 //!
-//! Who has locked the buckets of a unit looks whether the move is still that which goes on [CM-3].
-//! If it is, it does not end before this unit has moved: so a unit moves once, by one thread. Who
-//! moves the last unit ends the move, alone.
+//! A thread that has locked the buckets of a unit checks that its move is still in progress [CM-3].
+//! If so, the move does not end before this unit has moved: so one thread moves each unit, once.
+//! The thread that moves the last unit ends the move.
 
 #[cfg(all(test, not(loom)))]
 mod tests;

@@ -1,4 +1,4 @@
-//! What a map is to the standard library, and to serde.
+//! Traits of the standard library and of serde for maps.
 
 use std::fmt;
 use std::hash::{BuildHasher, Hash};

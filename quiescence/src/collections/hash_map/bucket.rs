@@ -1,13 +1,13 @@
 //! Buckets: a word of tags and flags, a pointer, and slots, in one cache line.
 //!
 //! **Invariant [HM-I1]: an entry is in a slot from the store of its pointer there to the store of
-//! another one, or of null, and its tag is in the word all that time.** In a node it is there from
-//! the store of its tag to the store of an empty one, and its slot is not written again.
+//! another pointer or of null, and its tag is in the word all that time.** In a node it is there
+//! from the store of its tag to the store of an empty tag, and its slot is not written again.
 //!
-//! **Invariant [HM-I2]: an entry may come out of the node of a bucket into its slots, and never the
-//! other way; and a node that has left the bucket stays as it was.** So a reader that loads the
-//! pointer, and then the word, misses no entry that is there all the time: it is in a slot, as the
-//! word says, or in that node, where it stays.
+//! **Invariant [HM-I2]: an entry may move from the node of a bucket to the bucket's slots, never
+//! the other way; and a node that has left the bucket does not change any more.** So a reader that
+//! loads the pointer, and then the word, misses no entry that is there all the time: it is in a
+//! slot, as the word says, or in that node, where it stays.
 
 use std::ptr::{self, NonNull};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};

@@ -1,4 +1,4 @@
-//! How a map is made with other than the default settings: [`Builder`].
+//! Maps with settings other than the default: [`Builder`].
 
 use std::fmt;
 use std::hash::RandomState;

@@ -1,4 +1,4 @@
-//! One decision about an entry, at one moment.
+//! A decision about one entry that takes effect at one moment.
 
 /// What to do with an entry: returned by the function that is passed to
 /// [`HashMapRef::compute`](super::HashMapRef::compute).

@@ -1,4 +1,4 @@
-//! What an update takes out of a map, to be freed after a grace period: a box, nodes, a table.
+//! What an update takes out of a map: a box, nodes, a table. They are freed after a grace period.
 
 use std::cell::Cell;
 use std::ptr;

@@ -1,21 +1,21 @@
 //! How entries move to another table, a few buckets at each update.
 //!
-//! A bucket's entries go to buckets of the next table that get theirs from nowhere else, and that
-//! no thread can reach before the old bucket says [`MOVED`](tags::MOVED): so they are copied
-//! under the lock of the old one alone. Readers that hold references into the old bucket keep them;
-//! the old table is freed after a grace period.
+//! The entries of a bucket go to buckets of the next table that get entries from no other bucket.
+//! No thread can reach these before the old bucket is marked [`MOVED`](tags::MOVED). So entries are
+//! copied under the lock of the old bucket alone. Readers keep references into the old bucket; the
+//! old table is freed after a grace period.
 //!
-//! Updaters pass the buckets round and round, until all have moved: one that is delayed, or whose
-//! `Hash` panics, leaves its buckets to those of the next round, and holds up no other one.
+//! Updaters go through the buckets in rounds until all have moved. One that is delayed, or whose
+//! `Hash` panics, leaves its buckets to the next round, and delays no other updater.
 //!
 //! **Invariant [HM-I4]: the old tables of a map have less than twice the bytes of its newest
-//! table**, and are fewer than the binary digits of its number of buckets. An old table is one that
-//! another one takes the place of, until it is freed. A table grows whenever it is full, to twice
-//! its size or more; it shrinks, to half of it, while the map has no old ones. So the old ones are
-//! those of one row of growths, which are smaller than the newest one together, and before these
-//! perhaps one that has shrunk, which is twice the row's first. A shrink waits for the grace period
-//! of what was there before, where it may, and growth never does: else buckets would fill without
-//! end beside a section that lasts.
+//! table**, and are fewer than the binary digits of its number of buckets. A table is old from its
+//! replacement until it is freed. A table grows whenever it is full, to at least twice its size. It
+//! shrinks, to half its size, only while the map has no old tables. So the old tables are those of
+//! one series of growths, which together are smaller than the newest one, and perhaps one before
+//! them that was replaced by a shrink, with twice the size of the series' first. A shrink waits,
+//! if it may, for the grace period of the table before; growth never does, or buckets would fill
+//! without bound during a long section.
 
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};

@@ -1,5 +1,5 @@
-//! Pointers to a head with an array behind it, in one piece of memory: tables with their buckets,
-//! overflow nodes with their groups of slots.
+//! Pointers to one allocation with a head and an array: a table and its buckets, or an overflow
+//! node and its groups of slots.
 
 use std::marker::PhantomData;
 use std::ptr::NonNull;

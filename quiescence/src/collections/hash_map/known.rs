@@ -1,11 +1,11 @@
-//! What an update learns of entries while it has no lock: whether they are its key's, or what their
-//! hashes are.
+//! What an update learns about entries before it takes a lock: whether they have its key, or what
+//! their hashes are.
 //!
 //! **Invariant [HM-I3]: no user code runs while a bucket is locked.** Keys are compared and hashed
-//! before. What is compared under the lock are addresses, each of which is one entry's while the
-//! update's section lasts. If it finds an entry that was not looked at, the update gives the lock
-//! up, and takes it again afterwards. So a `Hash` or an `Eq` that panics finds nothing half done,
-//! and one that uses the map waits for nothing.
+//! before. Under the lock only addresses are compared; each belongs to one entry as long as the
+//! update's section lasts. If the update finds an entry that it has not checked, it releases the
+//! lock, checks the entry, and takes the lock again. So if a `Hash` or an `Eq` panics, nothing is
+//! half done, and if it uses the map, it does not wait for this update.
 
 use equivalent::Equivalent;
 

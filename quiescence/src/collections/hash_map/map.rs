@@ -1,4 +1,4 @@
-//! The map itself: what it consists of, how it is made, and how it is read.
+//! The map itself: its fields, its constructors, and look-ups.
 
 use std::hash::{BuildHasher, Hash, RandomState};
 use std::panic::Location;

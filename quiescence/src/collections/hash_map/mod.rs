@@ -1,13 +1,13 @@
 //! A concurrent hash map, and a set: [`HashMap`], [`HashSet`].
 //!
 //! # Design
-//! A look-up in a large map costs its cache misses, and the section around it next to nothing. So
+//! The cost of a look-up in a large map is its cache misses; the section costs next to nothing. So
 //! a bucket is one cache line: a word with a tag for each slot, and slots, which point to boxes of
-//! key and value (`slot`). A look-up has two misses, and hardly ever one of another key's box.
-//! Updaters lock one bucket, by a bit of that word (`bucket`). An update is one store of a slot:
-//! for all readers at one moment. What a bucket has no slot for is in an overflow node
-//! (`node`): nothing is waited for, and no bucket takes entries of another one. A map grows while
-//! it is used: each update moves a few buckets to the next table (`growth`).
+//! key and value (`slot`). A look-up has two misses, and very rarely one for another key's box.
+//! Updaters lock one bucket by a bit of that word (`bucket`). An update is one store to a slot, so
+//! all readers see it at one moment. Entries for which a bucket has no slot are in an overflow node
+//! (`node`), so an insertion waits for nothing, and no bucket takes entries of another one. A map
+//! grows while it is used: each update moves a few buckets to the next table (`growth`).
 //!
 //! ```text
 //! word: 0 tag tag 0 0 tag tag | flags     over: null, or node
@@ -20,20 +20,20 @@
 //! | `slot` | slots, which point to entries |
 //! | `headed` | pointers to tables and nodes |
 //! | `node` | overflow nodes |
-//! | `bucket` | a bucket, and all changes of one; the invariants |
+//! | `bucket` | a bucket and all changes to it; the invariants |
 //! | `table` | tables |
-//! | `known` | what an update learns of entries before it locks their bucket |
+//! | `known` | what an update learns about entries before it locks their bucket |
 //! | `search` | a look-up |
 //! | `growth` | from one table to the next |
 //! | `walk` | iteration |
 //! | `map`, `update`, `bulk`, `builder`, `view`, `compute`, `traits`, `parallel` | what users see |
 //! | `set` | a map without values |
-//! | `garbage` | what an update leaves, retired |
+//! | `garbage` | retires what an update takes out |
 //!
-//! Sources: tags that are compared at once, from SwissTable (Kulukundis, CppCon 2017); buckets of
-//! cache lines whose updaters lock them and whose readers do not, from CLHT (David, Guerraoui,
-//! Trigonakis, ASPLOS 2015) and MemC3 (Fan, Andersen, Kaminsky, NSDI 2013); moving by updaters in
-//! steps, from Click's non-blocking hash map (2007).
+//! Sources: tags that are compared all at once, from SwissTable (Kulukundis, CppCon 2017);
+//! cache-line buckets that updaters lock and readers do not, from CLHT (David, Guerraoui,
+//! Trigonakis, ASPLOS 2015) and MemC3 (Fan, Andersen, Kaminsky, NSDI 2013); updaters that move
+//! entries in steps, from Click's non-blocking hash map (2007).
 
 mod bucket;
 mod growth;

@@ -1,8 +1,8 @@
-//! Overflow nodes: what a bucket has no slot for.
+//! Overflow nodes, for entries for which a bucket has no slot.
 //!
-//! A node has groups of eight slots with one word of tags each, without flags. Its slots are filled
-//! once, one after the other; a node that is full is replaced by a copy. A node that is out of
-//! reach is never written to again.
+//! A node has groups of eight slots, each with a word of tags without flags. Its slots are filled
+//! once, one after the other; a full node is replaced by a copy. A node that readers cannot reach
+//! any more is not written again.
 
 use std::alloc::{self, Layout};
 use std::cell::Cell;

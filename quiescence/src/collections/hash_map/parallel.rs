@@ -1,4 +1,4 @@
-//! Maps and sets as parallel iterators of rayon.
+//! Rayon's parallel iterators over maps and sets.
 
 use std::hash::{BuildHasher, Hash};
 

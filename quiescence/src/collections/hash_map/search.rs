@@ -1,4 +1,4 @@
-//! How readers find an entry: without a lock, and without a store.
+//! How readers find an entry, without a lock and without a store.
 
 use std::sync::atomic::Ordering::Acquire;
 

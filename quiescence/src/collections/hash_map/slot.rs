@@ -1,14 +1,14 @@
-//! Slots, which are pointers to the boxes of entries.
+//! Slots: pointers to the boxes of entries.
 //!
-//! A slot is used again at once; it is the box that waits for the grace period. A reader may have a
-//! word from before a slot was used again, with the tag of the entry that was there. So it is the
-//! pointer whose store is the moment at which an entry comes to a slot of a bucket and goes
-//! (`Locked::add`, `Locked::remove`): it is null before the tag is stored, and until after.
+//! A slot is reused at once; only the box waits for a grace period. A reader may have loaded the
+//! word before the slot was reused, with the tag of the previous entry. So the store of the pointer
+//! is the moment at which an entry comes to a slot of a bucket, or leaves it (`Locked::add`,
+//! `Locked::remove`): the pointer is null before the tag is stored, and until after that.
 //!
-//! Where no reader can tell, the pointer is stored before the tag. `Locked::collapse` may, because
-//! the node has the entry: a reader that does not find it in the slot finds it there. No reader
-//! has the bucket of `add_unseen`. A slot of a node is not used for another key, and
-//! never null again: an entry comes and goes there by its tag, stored after the pointer.
+//! If no reader can notice, the pointer is stored before the tag. `Locked::collapse` does that: a
+//! reader that misses the entry in the slot finds it in the node. So does `add_unseen`, whose
+//! bucket no reader has. A slot of a node is used for one key only, and never becomes null again:
+//! there an entry comes and goes by its tag, which is stored after the pointer.
 
 use std::ptr;
 use std::sync::atomic::Ordering::{Acquire, Release};

@@ -1,4 +1,4 @@
-//! Tables: a power of two of buckets in one piece of memory, behind a head that says how many.
+//! Tables: a head, and a power of two of buckets behind it, in one allocation.
 
 use std::iter;
 use std::ptr::{self, NonNull};

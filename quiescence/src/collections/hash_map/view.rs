@@ -1,4 +1,4 @@
-//! A map and a section: [`HashMapRef`], and iteration.
+//! A map with a section: [`HashMapRef`]. And iteration.
 
 use std::fmt;
 use std::hash::{BuildHasher, Hash};

@@ -1,9 +1,9 @@
-//! How readers come to all entries of a map, while it changes.
+//! How readers visit all entries of a map while it changes.
 //!
-//! A walk goes over the buckets of the table that it begins with. Of each bucket it loads the word
-//! and the node of one moment. Where the entries of a bucket have moved it goes over the buckets
-//! that they moved to; these may have entries of other buckets too, if the table has shrunk, and of
-//! those it takes none. So an entry that is there all the time is seen once.
+//! A walk goes through the buckets of the table that it begins with. For each bucket it loads the
+//! word and the node as of one moment. If the entries of a bucket have moved, the walk goes through
+//! the buckets to which they moved. If the table has shrunk, these also have entries of other
+//! buckets, which the walk skips. So an entry that is there all the time is seen once.
 
 use super::bucket::{Bucket, SLOTS};
 use super::node::{Group, NodeRef};

@@ -1,8 +1,8 @@
-//! A chunk: the slots of 512 indexes that follow each other, and what is known of them.
+//! A chunk: the slots of 512 consecutive indexes, and bits about them.
 //!
-//! A slot is a pointer to an entry, or null. The marks are the lowest bits of the pointer, so that
-//! one exchange sees the entry and its marks. Beside the slots stand one bit of each for the
-//! searches: whether the index is *used*, and, for each mark, whether the slot may have it.
+//! A slot is a pointer to an entry, or null. The marks are the lowest bits of the pointer, so one
+//! exchange covers the entry and its marks. For searches a chunk also has bits for each slot:
+//! whether the index is *used*, and, for each mark, whether the slot may have it.
 
 use std::ptr;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};

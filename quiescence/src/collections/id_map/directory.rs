@@ -1,15 +1,15 @@
-//! Where the chunks are, and which of them searches need not look into.
+//! Where the chunks are, and which chunks a search may skip.
 //!
-//! Chunks are made when an index of theirs is claimed first, and stay where they are until the map
-//! ends. Their addresses stand in a table that is replaced by one of twice the size when the number
-//! of a chunk is too large for it; a reader that has the old one misses chunks that were made
-//! meanwhile, and no others. Old tables, which are as large together as the new one, stay until the
-//! map ends. (Memory that was not written is not given by the system: the table for one far index
-//! is large, and costs little.)
+//! A chunk is made when one of its indexes is first claimed, and does not move until the map ends.
+//! The addresses of chunks are in a table, which is replaced by one of at least twice the size when
+//! the number of a chunk is too large for it. A reader with the old table misses only chunks that
+//! were made meanwhile. Old tables, together at most as large as the new one, stay until the map
+//! ends. (The system provides memory only once it is written, so the large table for one far index
+//! costs little.)
 //!
-//! Beside them stand summaries, a few bits for each chunk, which are written all the time: these
-//! do not move. The summary of a chunk is named by the length of the chunk's number in bits, and
-//! all of them are read at that number, so that the lower half of each but the first is unused.
+//! There are also summaries, a few bits for each chunk. They are written all the time, so they do
+//! not move. The array with the summary of a chunk is chosen by the length of the chunk's number in
+//! bits, and indexed by that number; so the lower half of each array but the first is unused.
 
 use std::ptr;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};

@@ -1,4 +1,4 @@
-//! Entries one after the other: what a range, or a search by mark, gives.
+//! Iterators over entries: of a range, or with a mark.
 
 use std::fmt;
 use std::iter::FusedIterator;

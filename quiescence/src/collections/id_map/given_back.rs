@@ -1,8 +1,8 @@
-//! Some of the indexes that a thread has given back: where its next insertion looks first.
+//! Some of the indexes that a thread has given back. Its next insertion tries these first.
 //!
-//! In an almost full table an insertion would otherwise scan a full chunk, then look for another
-//! one. These are hints, not claims: such an index is free until a thread claims it, and any thread
-//! may. A thread has notes of one table at a time: of the one that it last gave an index back to.
+//! Otherwise an insertion into an almost full table would scan a full chunk, then search for
+//! another one. These are hints, not claims: any thread may claim such an index. A thread has hints
+//! for one table at a time: the one to which it last gave an index back.
 
 use std::cell::Cell;
 

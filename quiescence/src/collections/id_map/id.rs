@@ -1,4 +1,4 @@
-//! What names an entry, [`Id`], and what may be noted of it, [`Mark`].
+//! The names of entries, [`Id`], and their marks, [`Mark`].
 
 use std::fmt;
 use std::num::NonZeroU32;

@@ -1,7 +1,7 @@
 //! The table under loom: every interleaving of two or three threads. A chunk has two slots here. A
-//! value is a cell of loom's, written before it is inserted: a reader that sees an entry before its
-//! content fails the model. A section is as long as a model: what was taken out is freed at its
-//! end.
+//! value is one of loom's cells, written before it is inserted. So the model fails if a reader sees
+//! an entry before its content. A section lasts as long as the model; entries that were taken out
+//! are freed at its end.
 
 use std::ptr::NonNull;
 use std::sync::Mutex;

@@ -1,4 +1,4 @@
-//! [`IdMap`]: what its users see.
+//! [`IdMap`], as users see it.
 
 use std::fmt;
 use std::ops::{Bound, Range, RangeBounds};

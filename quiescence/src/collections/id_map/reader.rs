@@ -1,4 +1,4 @@
-//! A section and a map in one: [`IdMapRef`].
+//! A map with a section: [`IdMapRef`].
 
 use std::fmt;
 use std::ops::{Deref, RangeBounds};

@@ -1,4 +1,4 @@
-//! What becomes of entries that were taken out: they are retired within the domain's limit.
+//! Retires entries that were taken out, within the domain's limit.
 
 use std::fmt;
 use std::panic::Location;

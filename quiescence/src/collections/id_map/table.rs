@@ -1,19 +1,19 @@
-//! The table: which index is whose, and what stands there.
+//! The table: who owns an index, and which entry is there.
 //!
 //! **Invariants.**
-//! - *A slot changes from empty to an entry by its owner only*, the thread that has claimed the
-//!   index; and from an entry to another one, or to empty, by an exchange that names the entry. Who
-//!   takes an entry out owns the slot then, and gives the index back. So the generations of the
-//!   entries of a slot ascend (until they wrap), and an id names one entry.
-//! - *An entry's marks go with it*: they are in the word that is exchanged. One that takes its
-//!   place by `replace` has them; one that comes to the index later has none.
-//! - *What a slot has, the searches find*: the bit of a mark is set, in the chunk and in the
-//!   directory, before the slot has the mark, and cleared after the slot lost it, all of it under
-//!   the lock of the chunk's marks. The bit of a used index is set before there is an entry.
-//! - *A chunk that is said to be full is full*, whenever no thread gives an index back or claims
-//!   one: who says so looks a second time [ID-3].
+//! - *Only its owner changes a slot from empty to an entry*: the thread that has claimed the index.
+//!   Changes from an entry to another one, or to empty, are exchanges that name the entry. The
+//!   thread that takes an entry out then owns the slot, and gives the index back. So the
+//!   generations of a slot's entries ascend (until they wrap), and an id names one entry.
+//! - *An entry's marks go with it*: they are in the word that is exchanged. An entry that replaces
+//!   it by `replace` has the same marks; an entry that comes to the index later has none.
+//! - *Searches find everything that a slot has*: the bits of a mark, in the chunk and in the
+//!   directory, are set before the slot gets the mark, and cleared after it has lost the mark, both
+//!   under the lock of the chunk's marks. The bit of a used index is set before there is an entry.
+//! - *A chunk that is marked full is full*, whenever no thread claims an index or gives one back:
+//!   the thread that marks it checks a second time [ID-3].
 //!
-//! Entries are pointers here: whose they are, and when they are freed, is `map`'s to say.
+//! Entries are pointers here. `map` determines who owns them, and when they are freed.
 
 use std::ops::Range;
 use std::ptr::{self, NonNull};

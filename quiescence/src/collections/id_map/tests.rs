@@ -1,4 +1,4 @@
-//! What cannot be reached from outside in a moment: the last generations of an index.
+//! Tests of the last generations of an index, which would take too long to reach from outside.
 
 use super::IdMap;
 

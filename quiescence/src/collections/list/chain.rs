@@ -1,24 +1,24 @@
-//! The links of a list, which one updater at a time changes, beside readers.
+//! The links of a list. One updater at a time changes them, while readers follow them.
 //!
-//! Readers go by `next` alone, from the list's `first` on. Each change that they can see is one
-//! store, so each traversal passes:
-//! 1. every element that is in the list from its begin to its end, once, in the list's order;
-//! 2. one that is inserted or removed meanwhile once or not at all;
-//! 3. of an element and its replacement at most one, and one of them if only that happens.
+//! Readers follow only `next`, starting at the list's `first`. Each change that they can see is one
+//! store, so a traversal visits:
+//! 1. every element that is in the list from the traversal's beginning to its end, once, in order;
+//! 2. an element that is inserted or removed meanwhile, at most once;
+//! 3. at most one of an element and its replacement, and one of them if nothing else happens.
 //!
-//! **A removed element keeps its `next`.** A reader that stands on it goes to what was its
-//! successor when it was removed. That one may have been removed since, and has kept its own; so
-//! the reader comes back into the list, and passes by no element that has been there all along:
-//! what follows an element that is removed is, at that moment, the next one of the list, and none
-//! that stays lies before it. The memory of all these is there, since each of them was unlinked
-//! after the reader's section had begun: its grace period waits for that section.
+//! **A removed element keeps its `next`.** A reader that is on it continues with the element that
+//! was its successor at the removal. That one may have been removed since, and has kept its own
+//! `next`; so the reader comes back into the list. It skips no element that is in the list all the
+//! time: at the moment of its removal, an element's `next` is its successor in the list, with none
+//! between them. The memory of these elements is valid, since each was unlinked after the reader's
+//! section had begun, so its grace period waits for that section.
 //!
-//! A store that links an element is a Release, also where a removal links one that has been in the
-//! list before: a reader that finds it there has perhaps never seen the store that inserted it. The
-//! updater that has inserted it let go of the lock before this one took it, so the Release carries
-//! its content.
+//! A store that links an element is a Release, even if a removal links an element that has been in
+//! the list before: a reader that finds it there may never have seen the store that inserted it.
+//! The updater that inserted it released the lock before this one acquired it, so the Release
+//! publishes its content.
 //!
-//! `previous` and the ends are the updaters' alone, under their lock.
+//! Only updaters use `previous` and the ends, under their lock.
 
 use std::ptr;
 use std::sync::atomic::AtomicPtr as UpdatersPtr;

@@ -1,6 +1,6 @@
-//! The links of a list under loom: readers beside one updater or two. An element's number is a cell
-//! of loom's, written before the element is inserted: so a reader that sees an element before its
-//! content fails the model. A section is as long as a model.
+//! The links of a list under loom: readers with one or two updaters. An element's number is one of
+//! loom's cells, written before the element is inserted. So the model fails if a reader sees an
+//! element before its content. A section lasts as long as the model.
 
 use std::ptr;
 

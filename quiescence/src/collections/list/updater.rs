@@ -1,9 +1,9 @@
 //! How a [`List`] is changed: [`ListUpdater`].
 //!
-//! What it removes cannot be retired under the updaters' lock, since that may wait for a grace
-//! period, whose readers may be waiting for the lock. So it is kept, in a chain of its own, and
-//! retired when the lock has been let go. In a section nothing waits, so there it is retired at
-//! once, which lets the limit refuse the next one.
+//! Removed elements cannot be retired under the updaters' lock: that may wait for a grace period,
+//! whose readers may be waiting for the lock. So the updater keeps them in a chain, and retires
+//! them after it has released the lock. In a section retiring does not wait, so there it happens at
+//! once, and the limit can refuse the next removal.
 
 use std::fmt;
 use std::marker::PhantomData;

@@ -1,5 +1,6 @@
-//! [`Access`]: a value that can be loaded, wherever it is: in a cell, as a part of what is in one
-//! ([`Map`]), or a constant. So a library asks for the part of the configuration that it needs.
+//! [`Access`]: a value that can be loaded, wherever it is: in a cell, in a part of a cell's value
+//! ([`Map`]), or in a constant. So a library can require just the part of a configuration that it
+//! needs.
 
 use std::fmt;
 use std::marker::PhantomData;

@@ -1,4 +1,4 @@
-//! [`Cache`]: a reference that is kept beside a cell, and looked after at each load.
+//! [`Cache`]: a kept reference to a cell's value, which each load checks and renews if needed.
 
 use std::fmt;
 use std::marker::PhantomData;

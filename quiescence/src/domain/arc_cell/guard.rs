@@ -1,4 +1,4 @@
-//! [`ArcGuard`]: what a load of a cell gives.
+//! [`ArcGuard`]: the result of a load from a cell.
 
 use std::fmt;
 use std::mem::ManuallyDrop;

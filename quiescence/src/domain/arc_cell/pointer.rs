@@ -1,4 +1,4 @@
-//! Counted pointers that a cell can hold: [`RefCnt`], and what a cell compares ([`AsRaw`]).
+//! Counted pointers that a cell can hold: [`RefCnt`]; and pointers to compare with: [`AsRaw`].
 
 use std::sync::{Arc, Weak};
 

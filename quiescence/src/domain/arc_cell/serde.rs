@@ -1,4 +1,4 @@
-//! A cell is serialised as what is in it.
+//! Serialises a cell as its value.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 

@@ -1,4 +1,5 @@
-//! [`Collector`] and [`LocalHandle`]: which domain a guard pins the thread in, and what keeps it.
+//! [`Collector`] and [`LocalHandle`]: in which domain a guard pins its thread, and what keeps that
+//! domain alive.
 
 use std::cell::Cell;
 use std::fmt;

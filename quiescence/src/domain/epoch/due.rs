@@ -1,5 +1,5 @@
-//! What is due where a guard ends, or a collector: a thread that defers in sections only has no
-//! other place to run what it has deferred.
+//! Work at the end of a guard or a collector: a thread that defers only in sections has no other
+//! place to run what it has deferred.
 
 use grace::Urgency;
 use grace::batch;

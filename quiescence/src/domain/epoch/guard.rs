@@ -1,4 +1,4 @@
-//! [`Guard`]: what keeps a thread pinned, and what it is deferred by.
+//! [`Guard`]: keeps a thread pinned, and defers functions and destructions.
 
 use std::cell::Cell;
 use std::fmt;

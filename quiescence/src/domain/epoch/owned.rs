@@ -1,4 +1,4 @@
-//! [`Owned`]: a tagged pointer that owns what it leads to.
+//! [`Owned`]: a tagged pointer that owns its object.
 
 use std::borrow::{Borrow, BorrowMut};
 use std::fmt;

@@ -1,4 +1,4 @@
-//! What a tagged pointer may lead to: [`Pointable`], and how a word is split into pointer and tag.
+//! [`Pointable`]: what a tagged pointer may point to. And how a word is split into pointer and tag.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::mem::MaybeUninit;

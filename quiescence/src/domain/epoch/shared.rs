@@ -1,5 +1,4 @@
-//! [`Shared`]: a tagged pointer that is valid under a guard; and [`Pointer`], which is that or an
-//! owner.
+//! [`Shared`]: a tagged pointer that is valid under a guard. [`Pointer`]: a `Shared` or an `Owned`.
 
 use std::cmp::Ordering;
 use std::fmt;

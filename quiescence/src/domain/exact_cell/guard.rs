@@ -1,4 +1,4 @@
-//! [`ExactGuard`]: what a load of a cell gives.
+//! [`ExactGuard`]: the result of a load from a cell.
 
 use std::fmt;
 use std::mem::ManuallyDrop;

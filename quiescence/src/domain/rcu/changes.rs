@@ -1,26 +1,26 @@
 //! Waiting for a cell's next value: [`Version`], the table of versions, and how an update ends
 //! them.
 //!
-//! A version that is up to date has an entry in a table of the process, by the address of its cell.
-//! So a cell is no larger, and a read costs the same. An update loads one word after its exchange:
-//! how many cells with versions have addresses of that hash. If there are any, it takes the table's
-//! lock, and removes the versions of its cell.
+//! An up-to-date version has an entry in a table of the process, under the address of its cell. So
+//! cells are no larger, and reads cost no more. After its exchange, an update loads one word: how
+//! many cells with versions have addresses with the same hash. If it is not 0, the update takes the
+//! table's lock, and removes the versions of its cell.
 //!
-//! **Invariant: the owner of a version sees an update, or the version ends.** If loads that come
-//! after the making of a version do not see an update, the update removes its entry [TK-2]. A wait
-//! whose version has no entry ends, and makes a new one. So no pointers are compared, whose
-//! addresses come back, and no value is kept for a version.
+//! **Invariant: the owner of a version sees an update, or the version ends.** If loads after the
+//! creation of a version do not see an update, that update removes the version's entry [TK-2]. A
+//! wait whose version has no entry ends, and makes a new version. So no pointers are compared,
+//! whose addresses may come back, and no value is kept for a version.
 //!
-//! **Invariant: an entry is removed before its waiter is woken**: a task that is woken finds it
-//! gone. One removal stands for all updates until the version is a new one.
+//! **Invariant: an entry is removed before its waiter is woken**, so a task that is woken finds it
+//! gone. One removal stands for all updates until there is a new version.
 //!
-//! **Invariant: a thread that waits when its process forks does not sleep on in the child**, where
-//! no thread would wake it: a handler of a signal may fork on top of its wait, and return. So
+//! **Invariant: a thread that waits when its process forks does not stay asleep in the child**,
+//! where no thread would wake it. (A signal handler may fork during the wait, and return.) So
 //! threads have no wakers, which a child must not call: they sleep on the bell of their cell's
 //! slot, which a child changes.
 //!
-//! Wakers are the user's code: cloned before the lock is taken, woken and dropped after it is
-//! released.
+//! Wakers are user code: they are cloned before the lock is taken, and woken and dropped after it
+//! is released.
 
 use std::future::poll_fn;
 use std::mem;

@@ -1,5 +1,5 @@
-//! What an [`RcuOption`] does, and an [`Rcu`](super::Rcu) by it: load, replace, compare and
-//! exchange.
+//! The operations of an [`RcuOption`], on which [`Rcu`](super::Rcu) is built: load, replace,
+//! compare and exchange.
 
 use std::panic::Location;
 use std::ptr;

@@ -1,8 +1,8 @@
-//! The simple way to read: a reference that is its own section. [`RcuRef`] borrows the place,
+//! The simple way to read: a reference with its own section. [`RcuRef`] borrows the place,
 //! [`OwnedRcuRef`] shares it.
 //!
-//! A guard and what was loaded under it are one value here, so neither can be kept without the
-//! other: what a section protects is moved and dropped with the section.
+//! A guard and the reference that was loaded under it are one value here, so neither can be kept
+//! without the other: they are moved and dropped together.
 
 use std::fmt;
 use std::ops::Deref;

@@ -1,4 +1,4 @@
-//! Updates by tasks: what waits at the limit, or for the old value, leaves the thread to other
+//! Updates by tasks: while one waits at the limit, or for the old value, its thread can run other
 //! tasks.
 
 use std::cell::Cell;

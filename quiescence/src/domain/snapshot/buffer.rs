@@ -1,5 +1,4 @@
-//! The memory of a [`Snapshot`](super::Snapshot)'s value: whole words, as many as a sequence
-//! copies.
+//! The memory of a [`Snapshot`](super::Snapshot)'s value: as many whole words as a sequence copies.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::mem::MaybeUninit;

@@ -1,4 +1,4 @@
-//! What tasks wait for in a domain, where threads would block.
+//! Waits of tasks in a domain, in which threads would block.
 
 use std::future::{Future, poll_fn};
 
