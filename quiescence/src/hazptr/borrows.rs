@@ -1,10 +1,10 @@
-//! Borrowed references: a thread uses the reference that a cell has, and an updater that takes this
-//! reference out of the cell gives the thread one of its own, by a count.
+//! Borrowed references: a thread uses the reference that a cell holds. An updater that takes this
+//! reference out of the cell gives the thread one of its own, by raising the count.
 //!
-//! A *hazard pointer* says that an object may not be freed, so that a reference which a cell gives
-//! up waits. A *borrow* says that a thread uses a reference without a count of its own. The updater
-//! adds that count, and marks the borrow as *paid*: its holder has a reference from then on. So the
-//! cell's own reference is the updater's at once, and the counts are right.
+//! A *hazard pointer* says that an object must not be freed, so a reference that a cell releases
+//! has to wait. A *borrow* says that a thread uses a reference without a count. The updater adds
+//! that count, and marks the borrow as *paid*: from then on its holder owns a reference. So the
+//! updater owns the cell's reference at once, and the counts are exact.
 //!
 //! ```text
 //! borrow:   slot is free? (Acquire)                                              [EB-2]
@@ -22,26 +22,26 @@
 //!           the cell's reference is the caller's
 //! ```
 //!
-//! **Invariant [EB-A]: a confirmed borrow stands for a reference that a cell has, or for one that
-//! an updater has taken out of a cell and not given on yet; a paid one is a reference.** A borrow
-//! that began before the heavy fence is seen by the updater, which pays it before it gives the
-//! reference on. One that began after it has loaded the cell again, and did not find the old
-//! pointer there.
+//! **Invariant [EB-A]: a confirmed borrow stands for a reference that a cell holds, or that an
+//! updater has taken out of a cell and not yet passed on; a paid borrow is a reference.** An
+//! updater sees each borrow that began before the heavy fence, and pays it before it passes the
+//! reference on. A borrow that began after the fence has loaded the cell again, and did not find
+//! the old pointer there.
 //!
-//! **Invariant [EB-B]: a borrow that is not confirmed is paid by an updater of its own cell only.**
-//! Its address may be stale: that of an object which is gone, and by now that of another object, of
-//! another type, in another cell. An updater of that other cell would add a count to an object that
-//! the borrower takes for the first one (arc-swap#210). What an updater of the borrower's own cell
-//! takes out was in that cell, and is what the borrower has loaded.
+//! **Invariant [EB-B]: only an updater of its own cell pays a borrow that is not confirmed.** Its
+//! address may be stale: that of an object that is gone, and by now the address of another object,
+//! of another type, in another cell. An updater of that other cell would add a count to an object
+//! that the borrower takes for the first one (arc-swap#210). The reference that an updater of the
+//! borrower's own cell takes out was in that cell, and is the one that the borrower has loaded.
 //!
-//! **Invariant [EB-C]: an updater pays what it has looked at.** Each use of a slot has a number,
-//! which is exchanged with the phase. The address and the lender of a use are written before its
-//! state, and the exchange fails for a slot that was used again meanwhile.
+//! **Invariant [EB-C]: an updater pays the use of a slot that it has checked.** Each use has a
+//! number, which is exchanged together with the phase. The address and the lender of a use are
+//! written before its state, and the exchange fails if the slot has been used again meanwhile.
 //!
-//! A confirmed borrow names no cell, since a cell may be moved while guards have borrowed from it.
-//! Two counts of one object, as those of `Arc` and `Weak`, are told apart by a tag in the address.
+//! A confirmed borrow names no cell, since a cell may be moved while guards borrow from it. A tag
+//! in the address distinguishes two counts of one object, such as those of `Arc` and `Weak`.
 //!
-//! Source: arc-swap (Michal Vaner), from whose `debt` module the idea is; the asymmetric fence is
+//! Source: the idea is from the `debt` module of arc-swap (Michal Vaner); the asymmetric fence is
 //! that of [hazard pointers](super).
 
 use std::ptr;

@@ -1,11 +1,11 @@
-//! Hazard pointers: the slots in which threads say which object they are reading, and the scan that
-//! finds what is protected. What is retired, and who frees it, is [`reclaim`](crate::reclaim)'s.
-//! And references that threads borrow from cells: [`borrows`].
+//! Hazard pointers: the slots in which threads announce which objects they read, and the scan that
+//! finds protected objects. [`reclaim`](crate::reclaim) retires and frees objects. [`borrows`] has
+//! the references that threads borrow from cells.
 //!
-//! A thread has a [`slots::Block`] of slots. To protect what a pointer leads to it writes the
-//! address into a free slot of its own, passes a light fence and loads the pointer again: if that
-//! is the same, the object was not unlinked before the slot was written. A thread that ends a
-//! protection, which may be another one than the one that began it, clears the slot.
+//! A thread has a [`slots::Block`] of slots. To protect an object, it writes the object's address
+//! into a free slot of its own, executes a light fence, and loads the pointer again: if that is
+//! unchanged, the object was not unlinked before the slot was written. The thread that ends a
+//! protection, not necessarily the one that began it, clears the slot.
 //!
 //! ```text
 //! protect:  slot is null? (Acquire)                                              [HP-2]
@@ -19,19 +19,19 @@
 //!           the others are freed
 //! ```
 //!
-//! **Invariant [HZ-A]: an object is freed after a scan that came after a heavy fence that came
-//! after its unlinking, and that found no slot with its address.** A protection that began before
-//! the fence is seen by the scan, unless it has ended. One that began after it has loaded the
-//! source again after the fence, and did not find the object there. So what a scan has found
-//! unprotected stays so, and what it has found protected needs no second fence: it is looked for
-//! again in the slots.
+//! **Invariant [HZ-A]: an object is freed only after three steps in this order: its unlinking, a
+//! heavy fence, and a scan that finds no slot with its address.** The scan sees a protection that
+//! began before the fence, unless it has ended. A protection that began after the fence has loaded
+//! the source again after the fence, and did not find the object there. So an object that a scan
+//! finds unprotected stays unprotected; one that it finds protected needs no second fence, only
+//! another scan.
 //!
-//! **Invariant [HZ-B]: a slot is written by its owner where it is null, and cleared by the thread
-//! that has the protection.** The Acquire of the owner and its Release hand on, to the scan, what
-//! the thread before has read [HP-2].
+//! **Invariant [HZ-B]: only its owner writes a slot that is null, and only the thread that holds
+//! the protection clears it.** The owner's Acquire and its next Release pass on to the scan what
+//! the previous holder has read [HP-2].
 //!
-//! All slots of the process are in one list ([`slots::Blocks`]), whatever domain an object is
-//! retired in: an address says all.
+//! All slots of the process are in one list ([`slots::Blocks`]), for all domains: an address is
+//! enough to identify an object.
 //!
 //! Source: Michael, *Hazard Pointers*, IEEE TPDS 2004; the asymmetric fence as in folly's.
 //!

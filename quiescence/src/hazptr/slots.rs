@@ -1,5 +1,5 @@
-//! Slots, the blocks that they stand in, and the list of all blocks. Blocks have slots of hazard
-//! pointers, or those of borrowed references ([`borrows`](super::borrows)).
+//! Slots, the blocks that contain them, and the list of all blocks. A block has slots for hazard
+//! pointers, or for borrowed references ([`borrows`](super::borrows)).
 
 use std::alloc::{Layout, alloc_zeroed};
 use std::ptr::{self, NonNull};

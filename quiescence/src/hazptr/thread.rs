@@ -1,9 +1,9 @@
 //! The calling thread's slots.
 //!
-//! The pair of slots that [`protect`] looks at is found by a thread-local without a destructor, so
-//! it can be used at any moment of a thread's life. Its fast path asks one question, whether one of
-//! the two is free, which also covers a thread that has no block yet and a process whose readers
-//! execute fences: those see a pair that is never free ([`NOT_READY`]).
+//! [`protect`] finds its pair of slots through a thread-local without a destructor, which can be
+//! used throughout a thread's life. Its fast path makes one check: whether one of the two slots is
+//! free. The check also covers a thread without a block, and a process whose readers execute
+//! fences: these see a pair that is never free ([`NOT_READY`]).
 
 use std::cell::Cell;
 use std::ptr;

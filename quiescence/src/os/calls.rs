@@ -1,5 +1,5 @@
-//! System calls of Linux that a signal handler may make: by the C library, and `errno` stays as it
-//! was. They neither allocate nor lock.
+//! Linux system calls that a signal handler may make, through the C library. They preserve `errno`,
+//! and neither allocate nor lock.
 
 use std::ffi::CStr;
 use std::io;

@@ -1,8 +1,8 @@
-//! What the environment says to the library, for those who may be in a signal handler.
+//! The library's environment variables, for callers that may be in a signal handler.
 //!
-//! `std::env` locks and allocates; `getenv` of the C libraries of Linux does neither. It takes no
-//! care of who changes the environment at the same time; but to do that while other threads run is
-//! a fault anyway, and `unsafe` to say in Rust.
+//! `std::env` locks and allocates; `getenv` of Linux's C libraries does neither. It is not safe
+//! against concurrent changes of the environment; but a program that makes these while other
+//! threads run is wrong anyway, and needs `unsafe` in Rust.
 
 use std::ffi::CStr;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! What loom needs of code that it explores. In other builds the macros leave statics, `const`
+//! What loom needs in code that it explores. In other builds the macros leave statics, `const`
 //! functions and arrays as they are written, and [`Tracked`] is empty.
 
 /// Statics, or functions that are `const`, except under loom, whose atomics and locks have no

@@ -1,21 +1,22 @@
-//! The locks of the whole process, across a `fork`; and whether a thread is in the middle of one.
+//! The locks of the whole process during a `fork`; and whether a thread is in the middle of one.
 //!
 //! A room's lock that all domains share is a [`ForkMutex`], a static. Before it is locked for the
-//! first time it is entered in one list, [`LOCKS`], by its rank. A fork locks what is in the list,
-//! so a program neither locks nor links what it does not use.
+//! first time, it is entered in one list, [`LOCKS`], at its rank. A fork takes the locks in the
+//! list, so a program neither takes nor links the locks of rooms that it does not use.
 //!
-//! **Invariant [FK-1]: while the memory is copied, no thread but the forking one holds any of these
+//! **Invariant [FK-1]: while the memory is copied, only the forking thread holds any of these
 //! locks.** [`hold`] copies the list, takes its locks in the order of their ranks, and then takes
 //! the list's own lock, which stays locked until after the fork. If the list has grown meanwhile,
-//! `hold` releases all and begins again, since the new lock's rank may be lower than those of locks
-//! that are held: once for each static at most. Otherwise a lock that is not in the list is free:
-//! a thread takes it only after it has entered it under the list's lock, and now waits for that. It
-//! may wait there under any other lock: the list's lock ranks above them all, and the forking
-//! thread, which holds it, waits for none of them.
+//! `hold` releases all locks and starts over, at most once for each static, since the new lock's
+//! rank may be lower than the ranks of locks that it holds. Otherwise a lock that is not in the
+//! list is free: a thread takes it only after it has entered it under the list's lock, for which it
+//! now waits. The thread may hold any other lock meanwhile: the list's lock ranks above all others,
+//! and the forking thread, which holds it, waits for none of them.
 //!
-//! In the child all locks are released first; then each room is repaired under its own lock
-//! ([`repair`]), those of the highest ranks first, so that a repair may use rooms of higher ranks.
-//! No other thread could come in between, and no user code runs before the last repair.
+//! In the child all locks are released first. Then each room is repaired under its own lock
+//! ([`repair`]), in the order of descending ranks, so that a repair may use rooms of higher ranks.
+//! The child has no other thread that could interfere, and no user code runs before the last
+//! repair.
 
 use std::cell::RefCell;
 use std::mem::{self, ManuallyDrop};

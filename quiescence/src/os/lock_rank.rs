@@ -5,21 +5,22 @@
 //! debug assertions checks it at each acquisition, and panics if the order is broken, whether or
 //! not threads contend. A build without them has neither the ranks nor the check.
 //!
-//! - `sync::try_lock` does not wait, so it may be called in any order. What it has taken counts as
-//!   held: the next lock that is waited for must have a higher rank.
+//! - `sync::try_lock` does not wait, so it may be called in any order. A lock that it has taken
+//!   counts as held: the next lock that the thread waits for must have a higher rank.
 //! - A thread holds two locks of one rank only if `sync::lock_another` takes the second.
 //! - A thread that waits on a condition variable holds no other lock, and no lock is held when user
 //!   code is called; [`Rank::Consumers`], which users hold, is exempt.
 //! - A `fork` takes the locks that are marked *fork* and have been used, in the order of the table:
-//!   all of one rank, in every domain, before the first of the next rank (`os/forking.rs`). Those
-//!   that are not marked are fields of users' objects, whose users do not fork while another thread
-//!   is in a call of the object; or they say why a fork need not take them.
+//!   all of one rank, in every domain, before the first of the next rank (`os/forking.rs`). Locks
+//!   that are not marked are fields of users' objects, and a program must not fork while another
+//!   thread is in a method of such an object; or the table says why a fork need not take them.
 //! - The locks of `quiescence-compat` come before all of these.
 //!
-//! The counts are a thread-local of plain numbers: a signal handler and the end of a thread may use
-//! it, and nothing is allocated. A lock is counted after it is taken, and no longer before it is
-//! released, so a handler in between finds a count that is too low, never too high. Loom runs its
-//! threads on one of the system's, so there the check is left out.
+//! The counts are plain numbers in a thread-local, which signal handlers and ending threads may
+//! use; nothing is allocated. A lock is added to the counts after it is taken, and removed before
+//! it is released. So a handler that runs in between may find a count that is too low, but never
+//! one that is too high. Loom runs all its threads on one thread of the system, so there is no
+//! check under loom.
 
 /// The rank of a lock. A lock is taken after those of the ranks above it in this list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,9 +1,9 @@
-//! The only door to the operating system: fences across CPUs, futexes, restartable sequences,
-//! memory, signals, clocks, what threads do.
+//! The only interface to the operating system: fences across CPUs, futexes, restartable sequences,
+//! memory, signals, clocks, the state of threads.
 //!
 //! May import: nothing of the library.
 //!
-//! [`sync`] is the door for atomics and locks, so that loom can put its own behind the same names.
+//! All atomics and locks come from [`sync`], so that loom can substitute its own.
 
 #[cfg(target_os = "linux")]
 #[cfg_attr(miri, allow(dead_code, unused_imports))]

@@ -1,8 +1,8 @@
-//! Where an address of code is: in which file of those that the process has mapped (the program, or
-//! a shared library), at which offset there, and in which function, if the dynamic linker knows.
+//! Where a code address is: in which mapped file (the program or a shared library), at which offset
+//! there, and in which function, if the dynamic linker knows it.
 //!
-//! Nothing is read of files: no symbols but those that the dynamic linker has anyway, and no debug
-//! information. It takes the linker's locks, one after the other, and allocates nothing under them.
+//! No file is read: there are no symbols except the dynamic linker's, and no debug information. The
+//! look-up takes the linker's locks, one after the other, and allocates nothing under them.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! Pauses: waiting while time goes by, for what tells no thread of itself.
+//! Naps: waiting for events that wake no thread.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What is done where a scope ends, also where user code in it panics.
+//! Code that runs at the end of a scope, even if user code in it panics.
 
 /// Calls its function when it is dropped.
 pub(crate) struct OnDrop<F: FnMut()>(pub(crate) F);

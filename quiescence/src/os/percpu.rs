@@ -1,36 +1,35 @@
-//! Which CPU this is, and restartable sequences: a few instructions that the kernel starts anew
-//! when they are interrupted.
+//! The current CPU, and restartable sequences: a few instructions that the kernel restarts if they
+//! are interrupted.
 //!
-//! A thread tells the kernel, in a word of its own (glibc registers the place, `__rseq_offset`),
-//! that it is in a sequence; a descriptor says where that begins and ends, and where to go on if
-//! the thread is preempted, migrated or gets a signal in between, or if another thread says so
-//! (`membarrier(PRIVATE_EXPEDITED_RSEQ)`). A sequence ends with one instruction that makes it
-//! happen, the *commit*; so it happens whole, on one CPU, or not at all. Source: Paul Turner and
-//! Andrew Hunter's per-CPU sections; Mathieu Desnoyers's rseq(2), Linux 4.18 and 5.10. The
-//! instructions, each with its reason, are in `percpu/x86_64.rs`.
+//! A thread announces a sequence to the kernel in a word of its own (glibc registers the word,
+//! `__rseq_offset`). A descriptor says where the sequence begins and ends, and where the thread
+//! continues if it is preempted, migrated or gets a signal in between, or if another thread demands
+//! it (`membarrier(PRIVATE_EXPEDITED_RSEQ)`). A sequence takes effect by its last instruction, the
+//! *commit*; so it happens completely, on one CPU, or not at all. Source: Paul Turner and Andrew
+//! Hunter's per-CPU sections; Mathieu Desnoyers's rseq(2), Linux 4.18 and 5.10. The instructions,
+//! each with its reason, are in `percpu/x86_64.rs`.
 //!
-//! It may touch the words that it is given and the thread's rseq area, and nothing else. Without
-//! rseq, or without membarrier, or where the trial (`percpu/trial.rs`) finds fault, every sequence
-//! says *no*, and its caller does the same with atomic instructions on the slot of [`slot`]:
-//! [`PerCpuPath::Portable`].
+//! A sequence may access only the words that it is given and the thread's rseq area. Without rseq
+//! or membarrier, or if the trial (`percpu/trial.rs`) fails, every sequence *refuses*, and its
+//! caller uses atomic instructions on the slot of [`slot`] instead: [`PerCpuPath::Portable`].
 //!
-//! The choice is made once, by the first thread that asks ([`path`]); until then sequences say no,
-//! too. The thread that asks may be a signal handler: nothing here allocates, locks, waits for
-//! another thread of the program, or changes `errno`. So threads that ask at the same time, or a
-//! handler and the thread that it interrupts, each find out for themselves, and the first answer
-//! stands; and a `fork` in the midst of it leaves nothing half done.
+//! The first thread that needs the path chooses it, once ([`path`]); until then sequences refuse,
+//! too. The thread may be in a signal handler, so nothing here allocates, locks, waits for another
+//! thread of the program, or changes `errno`. So concurrent threads, or a handler and the thread
+//! that it interrupts, each work out an answer, and the first one stands. A `fork` in between
+//! leaves nothing half done.
 //!
-//! **A tracer** (a debugger) that is there when the choice is made has it be the portable path. A
-//! debugger may call a function in a thread that it stopped inside a sequence: it changes the
-//! thread's registers, and restores them after the call. The kernel sees the thread outside the
-//! range and sets `rseq_cs` to null; so the thread continues in the midst of a sequence that is
-//! announced no more, and does not begin anew, whatever has happened meanwhile: what it commits may
-//! be a count in freed memory. No instruction of a sequence can find that out: the debugger may
-//! stop the thread between the look and the commit.
+//! **A tracer** (a debugger) that is attached at that time makes the choice the portable path. A
+//! debugger may call a function in a thread that it has stopped inside a sequence: it changes the
+//! thread's registers, and restores them after the call. The kernel finds the thread outside the
+//! range, and sets `rseq_cs` to null. So the thread then continues in the middle of a sequence that
+//! is no longer announced, and is not restarted whatever has happened meanwhile: it may commit a
+//! count to freed memory. No instruction of a sequence can detect that, since the debugger may stop
+//! the thread between the check and the commit.
 //!
-//! In the environment: `QUIESCENCE_PERCPU=portable`, and `restartable`, which has sequences used
-//! beside a tracer as well; and, for tests, `QUIESCENCE_PERCPU_SLOTS=1`, as if no more CPUs
-//! than so many could have words of their own.
+//! In the environment: `QUIESCENCE_PERCPU=portable`, or `restartable`, which uses sequences even
+//! under a tracer; and, for tests, `QUIESCENCE_PERCPU_SLOTS=1`, which limits the number of CPUs
+//! that have words of their own.
 
 use std::ffi::CStr;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};

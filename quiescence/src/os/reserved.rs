@@ -1,4 +1,4 @@
-//! Addresses that are reserved at once and given memory piece by piece.
+//! A range of addresses that is reserved as a whole, and gets memory piece by piece.
 
 use std::ptr;
 

@@ -1,4 +1,4 @@
-//! Signals: the worker takes none, so that handlers run on the program's own threads.
+//! Signals: the worker blocks them all, so handlers run on the program's own threads.
 
 /// Calls `f`, which starts a thread, with all signals blocked: the new thread inherits that.
 #[cfg(all(unix, not(miri)))]

@@ -1,8 +1,8 @@
-//! The socket that a process serves its statistics on: where it is, who may use it, and when it
-//! goes.
+//! The socket on which a process serves its statistics: where it is, who may use it, and when it is
+//! removed.
 //!
-//! Its directory belongs to the user alone, so no other user gets as far as the socket; the
-//! socket's own mode and the credentials that the kernel states of each client say so once more.
+//! Only its user can access its directory, so no other user can reach the socket. The socket's mode
+//! and the client's credentials, which the kernel reports, are checked as well.
 
 use std::ffi::CString;
 use std::fs::{self, Metadata, Permissions};

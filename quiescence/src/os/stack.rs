@@ -1,24 +1,24 @@
 //! The stack of another thread of this process, taken by a signal.
 //!
-//! The caller names the thread in a request and sends it a real-time signal. The handler, in that
-//! thread, finds its request, writes the instruction pointers of its frames down, and says so. A
-//! signal that comes late finds no request, or one of another thread, and does nothing. One thread
-//! asks at a time: the reporter of stalls.
+//! The caller names the thread in a request, and sends it a real-time signal. The handler, on that
+//! thread, finds the request, writes the instruction pointers of its frames into it, and marks it
+//! as done. A late signal finds no request, or one for another thread, and does nothing. Only one
+//! thread makes requests: the reporter of stalls.
 //!
-//! Which signal that is, and whether it may be sent, is in `stack/signal.rs`. A system call that it
-//! interrupts is restarted (`SA_RESTART`), but for those that Linux never restarts (`poll`,
+//! `stack/signal.rs` says which signal that is, and whether it may be sent. System calls that it
+//! interrupts are restarted (`SA_RESTART`), except those that Linux never restarts (`poll`,
 //! `epoll_wait`, `nanosleep` and others of `signal(7)`), which fail with `EINTR` as after any
 //! signal. So the reporter does not ask liburcu readers that sleep.
 //!
-//! **Invariant: the signal takes no room on a stack of the program's.** A thread may be at the end
-//! of its stack, or on a small one (a coroutine's), and the system tells the stack pointer of a
-//! thread only while that sleeps. So the handler runs on the thread's *alternate* stack
-//! (`stack/alternate.rs`); and a thread that had none of sufficient size when it registered is not
-//! asked.
+//! **Invariant: the signal needs no room on the program's stacks.** A thread may be at the end of
+//! its stack, or on a small one (a coroutine's), and the system tells the stack pointer of a thread
+//! only while the thread sleeps. So the handler runs on the thread's *alternate* stack
+//! (`stack/alternate.rs`), and a thread that had no alternate stack of sufficient size when it
+//! registered is not asked.
 //!
-//! **What the handler may do.** It neither allocates nor takes a lock: frames are found by
-//! `_Unwind_Backtrace`, which asks glibc's `_dl_find_object` (2.35 or later, looked for at run
-//! time) for the tables of each. It keeps `errno`.
+//! **What the handler may do.** It neither allocates nor takes a lock: `_Unwind_Backtrace` finds
+//! the frames, and gets their tables from glibc's `_dl_find_object` (2.35 or later, looked up at
+//! run time). It preserves `errno`.
 
 use std::fmt;
 

@@ -5,20 +5,21 @@
 //! the traits of their keys and counted pointers (`Hash`, `Eq`, `Clone`, `Deref`). It does not
 //! cover iterators that users pass in, and what a function drops when it returns or unwinds.
 //!
-//! **Invariant [UC-1]: no lock of the library is held there** except those that users hold
-//! knowingly (an updater's of a list, a writer's of a sequence lock or latch), and the thread's
-//! table is not borrowed ([`Borrow`]). A build with debug assertions checks this at each call,
-//! except where readers call: a reader may be in a signal handler.
+//! **Invariant [UC-1]: no lock of the library is held there**, except locks that users hold
+//! knowingly (a list's updater, a writer of a sequence lock or latch), and the thread's table is
+//! not borrowed ([`Borrow`]). A build with debug assertions checks this at each call, except at
+//! calls by readers: a reader may be in a signal handler.
 //!
-//! **Invariant [UC-2]: what was computed before is not used afterwards**, unless user code cannot
-//! change it. User code may begin and end sections, retire, wait for a grace period or a barrier,
+//! **Invariant [UC-2]: values computed before are not used afterwards**, unless user code cannot
+//! change them. User code may begin and end sections, retire, wait for a grace period or a barrier,
 //! end a domain or a container, and fork.
 //!
-//! **Invariant [UC-3]: if it unwinds, what it leaves is whole.**
+//! **Invariant [UC-3]: if user code unwinds, everything is consistent.**
 //!
 //! `tests/user_code.rs` has a row for each place: what is held there, what is used afterwards, and
-//! what an unwinding leaves. At each place it has user code check by which one it was called, and
-//! do all that user code may do. `tests/house/tidy.rs` of xtask searches for other calls.
+//! what an unwinding leaves. At each place the test's user code checks from which place it was
+//! called, and does everything that user code may do. `tests/house/tidy.rs` of xtask searches for
+//! other calls.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};

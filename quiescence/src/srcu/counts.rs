@@ -1,7 +1,7 @@
 //! The two indexes of a sleepable domain, and how a reader counts itself in and out.
 //!
 //! ```text
-//!   reader                                    the thread that looks whether an index has drained
+//!   reader                                    the thread that checks whether an index has drained
 //!   b = the current index                     u = sum of unlock[b]
 //!   lock[b] += 1, on this cpu                 heavy fence [SR-1]
 //!   light fence [SR-1]                        l = sum of lock[b]
@@ -10,7 +10,7 @@
 //!   unlock[b] += 1, on any cpu
 //! ```
 //!
-//! The counts stand in a line of their own that never moves, since a worker may look at them while
+//! The counts are in a cache line of their own that never moves, since a worker may read them while
 //! their [`Srcu`](crate::Srcu) is moved.
 
 use std::panic::Location;

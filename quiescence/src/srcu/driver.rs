@@ -1,15 +1,15 @@
-//! The driver of a sleepable domain: looks whether an index has drained, naps, flips, and says that
-//! a grace period has ended.
+//! The driver of a sleepable domain: checks whether an index has drained, naps, flips, and reports
+//! that a grace period has ended.
 //!
-//! There are two machines. The domain's own ([`grace::Machine`]) takes the requests and has the
-//! numbers of grace periods; it knows of no reader here. Each of its grace periods is one of
-//! [`grace::srcu`]'s, which waits for the sections. **Invariant [SR-3]: the domain's grace period
-//! ends only after one of SRCU's that began after it.** So it serves the requests that were made
-//! before it began, as any other does [GM-1].
+//! There are two machines. The domain's own ([`grace::Machine`]) takes requests and numbers grace
+//! periods; here it knows no readers. Each of its grace periods is one of [`grace::srcu`]'s, which
+//! waits for the sections. **Invariant [SR-3]: the domain's grace period ends only after one of
+//! SRCU's that began after it.** So it serves the requests that were made before it began, as in
+//! any domain [GM-1].
 //!
-//! Who waits drives, as with registered threads; for tasks and callbacks, the worker does. A driver
-//! that naps can be woken by the thread that is in more of a hurry. What the machine calls a jiffy
-//! is a millisecond here.
+//! A waiting thread drives, as with registered threads; for tasks and callbacks, the worker does. A
+//! thread that is in a greater hurry can wake a napping driver. The machine's jiffy is a
+//! millisecond here.
 
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;

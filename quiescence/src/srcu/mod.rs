@@ -1,8 +1,8 @@
 //! Grace periods of sleepable domains: the counters of their readers, and their driver.
 //!
 //! - [`counts`]: the two pairs of counters, and how a reader counts itself in and out.
-//! - [`driver`]: ends their grace periods, which SRCU's machine waits for.
-//! - [`track`]: the list of guards, where a domain is asked to keep one.
+//! - [`driver`]: drives their grace periods, by SRCU's machine.
+//! - [`track`]: the list of guards, if a domain is asked to keep one.
 //!
 //! The domain that users hold is [`Srcu`](crate::Srcu), in `domain/srcu.rs`.
 //!

@@ -1,8 +1,9 @@
-//! Who is in a section of a sleepable domain, where that was asked for.
+//! Which threads are in sections of a sleepable domain, if a program asks for that.
 //!
 //! Guards are counted, not listed, so their threads are not known. A domain that is asked to track
-//! them ([`Srcu::track_guards`](crate::Srcu::track_guards)) lists those that begin from then on: a
-//! lock and an entry in a table each, so it is for looking into a stall, not for every day.
+//! guards ([`Srcu::track_guards`](crate::Srcu::track_guards)) lists those that begin from then on.
+//! Each costs a lock and an entry in a table, so this is for investigating a stall, not for normal
+//! operation.
 
 use std::panic::Location;
 

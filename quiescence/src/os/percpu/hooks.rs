@@ -1,5 +1,5 @@
-//! What the torture does to restartable sequences: it makes some of them long, and can have none of
-//! them announced, so that they do not begin anew (`no-restart`). Not in the library itself.
+//! Hooks by which the torture changes restartable sequences: it makes some of them long, and may
+//! announce none of them, so that they are not restarted (`no-restart`). Not in the library itself.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;

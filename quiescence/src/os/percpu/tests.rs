@@ -1,5 +1,5 @@
-//! Tests of the sequences themselves: exact under load, with a control that is not; and a look at
-//! their instructions.
+//! Tests of the sequences themselves: they are exact under load, while a control is not; and their
+//! instructions are as described.
 
 use std::arch::asm;
 use std::collections::BTreeMap;

@@ -1,10 +1,11 @@
-//! A trial of restartable sequences before the process relies on them: interrupted ones begin anew,
-//! and what they count is exact.
+//! A trial of restartable sequences before the process relies on them: interrupted sequences must
+//! be restarted, and their counts must be exact.
 //!
-//! What could be wrong: an emulator or a sandbox that accepts the system calls and does nothing, a
-//! kernel with a fault, a C library that says it has registered what it has not. It costs a thread
-//! for a moment, made by hand since the thread that tries may be a signal handler; if there can be
-//! none, sequences are not used. The thread ends by itself once the choice is made.
+//! What may be wrong: an emulator or a sandbox that accepts the system calls and does nothing, a
+//! faulty kernel, a C library that claims a registration that it has not made. The trial needs a
+//! second thread for a moment, which is created by hand, since the trial may run in a signal
+//! handler. If it cannot be created, sequences are not used. It ends by itself once the choice is
+//! made.
 
 use std::sync::atomic::Ordering::Relaxed;
 

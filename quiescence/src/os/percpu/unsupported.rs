@@ -1,4 +1,4 @@
-//! Where there are no restartable sequences: each says no.
+//! Platforms without restartable sequences: every sequence refuses.
 
 use std::mem::MaybeUninit;
 use std::sync::atomic::AtomicPtr;

@@ -1,83 +1,80 @@
 //! Restartable sequences in the instructions of x86-64, each with its reason.
 //!
 //! # What the kernel does
-//! On its way back to a thread that was preempted, migrated, that is to run a signal handler, or
-//! that a barrier interrupted, the kernel looks into the thread's *rseq area* (`struct rseq`):
-//! `cpu_id` at 4, which it keeps current; `rseq_cs` at 8, null or the address of a *descriptor*. If
-//! the thread stands in the range that the descriptor gives (`start <= ip < start + length`), the
-//! kernel has it go on at the descriptor's abort address with all other registers as they were. In
-//! either case it sets `rseq_cs` to null. A signal's frame is made after that, so a handler returns
-//! to the abort address, never into a sequence; and it may run sequences of its own. There is
-//! nothing else to it: no state in the kernel, nothing to enter or leave.
+//! Before the kernel returns to a thread that was preempted, migrated, interrupted by a barrier, or
+//! is about to run a signal handler, it reads the thread's *rseq area* (`struct rseq`): `cpu_id` at
+//! 4, which it keeps current; `rseq_cs` at 8, null or the address of a *descriptor*. If the thread
+//! is in the range of the descriptor (`start <= ip < start + length`), the kernel makes it continue
+//! at the descriptor's abort address, with all other registers unchanged. In either case it sets
+//! `rseq_cs` to null. It makes a signal's frame after that, so a handler returns to the abort
+//! address, never into a sequence; and the handler may execute sequences of its own. There is no
+//! other state in the kernel, and nothing to enter or leave.
 //!
 //! # The instructions of a sequence
-//! 1. **The descriptor** is constant, 32 bytes, aligned to as many (the kernel's structure says
-//!    so), in a section `__rseq_cs` of its own, writable since addresses are filled in when a
-//!    program is loaded at an address not known before. Version and flags are 0: it begins anew for
-//!    every reason.
-//! 2. **`lea`, `mov fs:[area + 8]`** announce it, by one store, so the kernel sees null, another
-//!    descriptor, or this one. They stand before the range: after an abort `rseq_cs` is null, so
-//!    the thread that begins anew must announce anew; and a thread that is interrupted between the
-//!    store and the first instruction of the range stands at `start`, which counts as in it, or
-//!    before the store, where a handler's own sequences may have overwritten or cleared the word to
-//!    no harm.
-//! 3. **`mov t, fs:[area + 4]`** is in the range: the number is right until the commit, or the
+//! 1. **The descriptor** is constant: 32 bytes, aligned to 32 (as the kernel's structure requires),
+//!    in a section of its own, `__rseq_cs`. The section is writable, since the dynamic linker fills
+//!    in addresses. Version and flags are 0: every kind of interruption restarts the sequence.
+//! 2. **`lea`, `mov fs:[area + 8]`** announce it by one store, so the kernel sees null, another
+//!    descriptor, or this one. They precede the range: after an abort `rseq_cs` is null, so a
+//!    restarted thread must announce the sequence again. A thread interrupted between the store and
+//!    the first instruction of the range is at `start`, which is in the range. A thread interrupted
+//!    before the store loses nothing if a handler's own sequences overwrite or clear the word.
+//! 3. **`mov t, fs:[area + 4]`** is in the range: the CPU number is right until the commit, or the
 //!    thread is interrupted. (Loading 32 bits clears the upper half of `t`.)
-//! 4. **`cmp`, `jae`** leave where the CPU has no words, and where the thread has no rseq: its
-//!    `cpu_id` is then -1 or -2, which is above every limit. A jump out of the range is allowed
-//!    anywhere before the commit, as nothing has happened; a thread in another place than the range
-//!    is in no sequence, whatever `rseq_cs` says.
-//! 5. **The body** writes nothing but registers and memory of its own (what begins anew is written
-//!    again). It has no system call (the kernel forbids that), no call, no stack: so `nostack` is
-//!    right, and the red zone is safe, which the kernel leaves alone when it makes a signal's
-//!    frame.
-//! 6. **The commit** is the last instruction. An instruction is executed or not, as far as the
-//!    kernel's interruptions go, so a read-modify-write in memory may be one: `inc [word]` without
-//!    `lock`, since the thread that else writes the word runs on the same CPU, hence before or
-//!    after it, and other CPUs only read. `lock inc` is one as well, for words that others write.
-//!    `ip` is then at `44`, outside the range: there is no moment at which it has happened and
-//!    begins anew.
+//! 4. **`cmp`, `jae`** leave the sequence if the CPU has no words, or the thread has no rseq: its
+//!    `cpu_id` is then -1 or -2, which as an unsigned number is above every limit. A jump out of
+//!    the range is allowed anywhere before the commit, since nothing has happened yet. A thread
+//!    outside the range is in no sequence, whatever `rseq_cs` says.
+//! 5. **The body** writes only registers, and memory of its own (which a restart writes again). It
+//!    contains no system call (the kernel forbids that), no call, and does not use the stack. So
+//!    `nostack` is right, and the red zone is safe: the kernel leaves it alone when it makes a
+//!    signal's frame.
+//! 6. **The commit** is the last instruction. The kernel interrupts a thread only between
+//!    instructions, so the commit may be a read-modify-write of memory: `inc [word]` without
+//!    `lock`, since any other thread that writes the word runs on the same CPU, hence before or
+//!    after it, and other CPUs only read it. `lock inc` is another commit, for words that other
+//!    CPUs write. After the commit `ip` is at `44`, outside the range: so a sequence that has
+//!    happened is never restarted.
 //! 7. **Nothing is cleared at the end.** A descriptor that stays announced means nothing outside
-//!    its range, and the kernel clears it at the next interruption. But it reads the descriptor to
-//!    know that: so **the code must stay loaded**. If it is in a shared object, and that is
-//!    unloaded (`dlclose`) while a thread's last sequence was one of its, the kernel finds no
-//!    descriptor and ends the process with SIGSEGV. The library's handlers for `fork`, its worker
-//!    and its thread-locals require the same.
-//! 8. **The signature**: the kernel jumps to no abort address without the four bytes 0x53053053
-//!    before it, with which the C library registered the area; else anyone who can write to memory
-//!    could have it jump anywhere. The three bytes before that make it one instruction that faults
-//!    (`ud1 edi, [rip + 0x53053053]`), which disassemblers can read.
-//! 9. **The abort handler** stands apart, in `__rseq_failure`, out of the way of the fast path.
-//!    Where the sequence returns something it counts and begins anew, at `66`, or gives up. Only it
-//!    writes `left`, so the count is right however often the body is interrupted. Where the
-//!    sequence returns nothing the handler jumps to Rust code, which counts and begins anew: so the
-//!    fast path sets no count.
+//!    its range, and the kernel clears it at the next interruption. But for that the kernel reads
+//!    the descriptor, so **the code must stay loaded**. If a shared object is unloaded (`dlclose`)
+//!    while the last sequence of some thread was in it, the kernel finds no descriptor and ends the
+//!    process with SIGSEGV. The library's handlers for `fork`, its worker and its thread-locals
+//!    require the same.
+//! 8. **The signature**: the kernel jumps to an abort address only if the four bytes before it are
+//!    0x53053053, with which the C library registered the area. Otherwise anyone who can write to
+//!    memory could make it jump anywhere. With the three bytes before them they are one instruction
+//!    that faults (`ud1 edi, [rip + 0x53053053]`), which disassemblers can read.
+//! 9. **The abort handler** is in another section, `__rseq_failure`, away from the fast path. If
+//!    the sequence returns a value, the handler counts and restarts it, at `66`, or gives up. Only
+//!    the handler writes `left`, so the count is right however often the body is interrupted. If
+//!    the sequence returns nothing, the handler jumps to Rust code, which counts and restarts it;
+//!    so the fast path sets no count.
 //!
 //! # What the compiler knows
-//! - Inputs are never written, so a sequence can begin anew with them. All outputs are `out` or
-//!   `inout`, which share no register with an input; `lateout` would.
-//! - Flags are clobbered, memory too (no `nomem`): the compiler moves no access of its own across a
-//!   sequence. The thread pointer is `fs`, of which it knows nothing.
-//! - Labels are numeric and local, so a copy in every place where a function is inlined is fine, in
-//!   other crates too, with and without optimisation. `2`, `3`... twice each, since `0` and `1`
-//!   alone could be binary numbers.
-//! - `label` gives a jump to Rust code, which costs nothing where the sequence happens. With
-//!   outputs it is not stable, so a sequence that returns something sets `left` to 0 instead, and
+//! - Inputs are never written, so a sequence can be restarted with them. All outputs are `out` or
+//!   `inout`, which share no register with an input; `lateout` might.
+//! - Flags and memory are clobbered (no `nomem`), so the compiler moves no access of its own across
+//!   a sequence. The thread pointer is `fs`, of which it knows nothing.
+//! - Labels are numeric and local, so every place into which a function is inlined may have a copy,
+//!   also in other crates, with and without optimisation. Labels have two equal digits (`22`,
+//!   `33`...), without `0` and `1`, which could be read as binary numbers.
+//! - `label` is a jump to Rust code, which costs nothing if the sequence happens. It is not stable
+//!   together with outputs, so a sequence that returns a value sets `left` to 0 instead, and
 //!   continues at `44`.
-//! - A linker that drops unused functions (`--gc-sections`) keeps those whose descriptors stand in
-//!   a section with a descriptor that is used; that costs a little size. There are no sections by
-//!   function for descriptors, as no linker would then drop them with theirs.
+//! - A linker that drops unused functions (`--gc-sections`) keeps those whose descriptors share a
+//!   section with a descriptor that is used, which costs a little size. Descriptors have no
+//!   sections by function, since no linker would then drop them with their functions.
 //!
 //! # Where it does not run
-//! Under valgrind and qemu's user mode there is no rseq(2), so glibc says so, and the path is the
-//! portable one. In a debugger that steps by single instructions each step is an interruption:
-//! after [`ABORTS_MAX`] of them the sequence gives up. ([`PerCpuPath`](super::PerCpuPath) says what
-//! a debugger must not do.) In a child made by `vfork` nothing of the library may be used: it runs
-//! on its parent's area, of which its kernel thread knows nothing.
+//! valgrind and qemu's user mode have no rseq(2); glibc reports that, and the path is the portable
+//! one. In a debugger that steps single instructions, each step is an interruption: after
+//! [`ABORTS_MAX`] of them the sequence gives up. ([`PerCpuPath`](super::PerCpuPath) says what a
+//! debugger must not do.) A child made by `vfork` must not use the library: it runs on its parent's
+//! area, of which its kernel thread knows nothing.
 //!
-//! With hooks the commit of a count is taken apart into load, a wait, and store, so
-//! that a fault in the restart, which would lose a count once in a blue moon, loses many
-//! (`hooks.rs`).
+//! With hooks the commit of a count is split into a load, a wait and a store. So a fault in the
+//! restart, which would otherwise lose a count very rarely, loses many (`hooks.rs`).
 
 use std::arch::x86_64::__m128i;
 use std::arch::{asm, global_asm};

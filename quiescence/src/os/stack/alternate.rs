@@ -1,13 +1,13 @@
-//! Where the handler runs: the alternate signal stack that a thread has already.
+//! Where the handler runs: on the alternate signal stack that a thread already has.
 //!
-//! Rust's standard library gives one to each of its threads, of 8 KiB or, if that is more, of as
-//! much as the system says that a signal takes. A thread is given none by us: a program's own
-//! handlers would then run on it.
+//! Rust's standard library gives one to each of its threads, of 8 KiB or, if that is more, of the
+//! size that the system says a signal needs. The library itself gives no thread one: the program's
+//! own handlers would then run on it.
 //!
-//! A thread looks when it registers as a reader, since no other thread can. **What is not
-//! noticed**: that the program takes the stack away later, or replaces it by a smaller one, as the
-//! standard library does before it runs a thread's last destructors; and that a thread runs, not
-//! sleeps, on its alternate stack, in a section of a handler of the program's.
+//! A thread checks its stack when it registers as a reader, since no other thread can. **What is
+//! not noticed**: that the program later removes the stack or replaces it with a smaller one, as
+//! the standard library does before it runs a thread's last destructors; and that a thread runs,
+//! rather than sleeps, on its alternate stack, in a section of one of the program's handlers.
 
 use super::Alternate;
 

@@ -1,4 +1,4 @@
-//! The request, on the side of the thread that asks and in the handler of the thread that is asked.
+//! The request: in the thread that makes it, and in the handler of the thread that it names.
 
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};

@@ -1,16 +1,15 @@
 //! The signal: the first one from `SIGRTMIN+1` that the program does not use when the first stack
 //! is wanted.
 //!
-//! A signal is used if it has a handler or is ignored; and if some thread blocks it which does not
-//! block everything: that is how `signalfd` and `sigwait` are prepared. `QUIESCENCE_STALL_SIGNAL`
-//! in the environment names another signal, or is `off`; what is neither, or a signal that has a
-//! handler already, is complained of then.
+//! A signal counts as used if it has a handler or is ignored, or if a thread blocks it that does
+//! not block everything, which is how programs prepare for `signalfd` and `sigwait`.
+//! `QUIESCENCE_STALL_SIGNAL` in the environment names another signal, or is `off`. Any other value,
+//! or a signal that already has a handler, is reported.
 //!
-//! The handler is installed once. The program may install its own over it later: so it is looked
-//! for just before each signal, and none is sent to a handler of the program's, nor where the
-//! default would end the process. **What cannot be excluded**: that the program does this between
-//! the look and the signal, or while the signal waits for its thread to run. There is no system
-//! call that does both.
+//! The handler is installed once. The program may replace it later. So the library checks just
+//! before each signal, and sends none to a handler of the program, nor if the default action would
+//! end the process. **What cannot be excluded**: that the program replaces the handler between the
+//! check and the signal, or while the signal waits for its thread to run. No system call does both.
 
 use std::ffi::CStr;
 use std::ptr;

@@ -1,5 +1,5 @@
-//! The calling thread's frames, by the unwinder that panics are made with: the one of the
-//! compiler's library (`libgcc_s`), with which the standard library links every program.
+//! The calling thread's frames, by the unwinder that panics use: that of the compiler's library
+//! (`libgcc_s`), which the standard library links into every program.
 
 use libc::{c_int, c_void};
 
