@@ -1,5 +1,5 @@
 //! Batches of callbacks: when a thread's open callbacks are closed, how urgent their grace period
-//! is, and how many ready callbacks are run in one go. Numbers only, as in
+//! is, and how many ready callbacks run in one go. Numbers only, as in
 //! [`segments`](crate::segments) and [`limit`](crate::limit).
 
 use crate::limit::{Amount, Zone};

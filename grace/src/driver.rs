@@ -1,9 +1,9 @@
-//! What a driver decides between the actions of the machine: which fence a grace period needs, and
-//! what a driver that may not wait does at a wait. Also the tick, the interval of all background
-//! work.
+//! A driver's decisions between the actions of the machine: which fence a grace period needs, and
+//! what a driver that may not wait does when the machine waits. Also the tick, the interval of all
+//! background work.
 //!
-//! Pure functions, called by the library and by the simulator. Each has a driver of its own, with
-//! locks and system calls.
+//! Pure functions, which the library and the simulator call. Each of these has a driver of its own,
+//! with locks and system calls.
 
 pub use crate::period::{Needed, fence_needed};
 use crate::policy::Hint;

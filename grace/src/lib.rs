@@ -2,11 +2,11 @@
 //!
 //! A *grace period* is a span of time in which every read-side critical section that had begun
 //! before it has ended. An updater that unlinks an object, waits for a grace period and only then
-//! frees it, never frees under a reader. This crate decides when such a span begins, what has to be
-//! done in it, and when it is over. It never does any of it: a *driver* asks [`Machine::poll`] for
-//! the next [`Action`], carries it out in its own world, and reports back with
-//! [`Machine::observe`]. The runtime (`quiescence`) and the explorer (`verify/explore`) drive this
-//! very code.
+//! frees it, never frees an object that a reader still has. This crate decides when such a span
+//! begins, what must be done in it, and when it has ended. It does nothing itself: a *driver* asks
+//! [`Machine::poll`] for the next [`Action`], carries it out, and reports back with
+//! [`Machine::observe`]. The runtime (`quiescence`) and the explorer (`verify/explore`) both drive
+//! this code.
 //!
 //! It touches nothing: no `std`, no allocator, no unsafe code, no clock, no threads, no dependency.
 //! Every function is total: whatever is called in whatever state, nothing panics and no invariant

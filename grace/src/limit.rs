@@ -1,10 +1,10 @@
 //! Bounded memory: how much may wait for grace periods, and what happens at the limit. Numbers
-//! only: the words that threads share, and the waiting, are the driver's.
+//! only: the caller has the words that threads share, and does the waiting.
 //!
 //! A limit counter with stocks (McKenney, *Is Parallel Programming Hard*, "Limit Counters"). A
-//! domain has a *charge*, charge <= limit. A thread has a [`Stock`], taken from the domain a
-//! [`chunk`] at a time, from which it admits objects; so it touches the shared words once in many
-//! objects. What waits <= what is charged:
+//! domain has a *charge*, with charge <= limit. A thread has a [`Stock`], which it refills from the
+//! domain by a [`chunk`] at a time, and from which it admits objects; so it accesses the shared
+//! words once in many objects. Waiting objects and bytes <= charged objects and bytes:
 //!
 //! ```text
 //! retire:  stock.take(object)?                         it is admitted; else
@@ -19,9 +19,9 @@
 //! exit:    what stock.empty() returns is subtracted
 //! ```
 //!
-//! Objects and bytes are two words, added to one after the other, and each is bounded by itself: of
-//! all charges that were not subtracted again, the last to add to a word has seen the others in it.
-//! A charge that is subtracted again may make another one fail needlessly; it lets none through.
+//! Objects and bytes are two words. A charge adds to one after the other, and each word is bounded
+//! by itself: of all charges that stand, the last one to add to a word has seen the others in it. A
+//! charge that is subtracted again may make another one fail needlessly, but lets none through.
 //!
 //! If there is no room, [`limit_action`] says what to do. Inside a section a thread must neither
 //! wait nor free, so one object is admitted over the limit. The thread admits no second one until

@@ -15,25 +15,26 @@
 //!
 //! The [`Policy`] decides whether a request starts a grace period at once or at the next tick, and
 //! what happens between two scans. The steps themselves are in `period.rs`, which ends no grace
-//! period early whatever the policy decides. It is told here what the driver reports, and its
-//! sequence is passed on from here: an error in that would be unsound.
+//! period early, whatever the policy decides. This file passes the driver's reports to it, and its
+//! sequence to callers: an error in that would be unsound.
 //!
 //! # Why one fence and one pass are enough
 //!
-//! Let *t* be the moment when the heavy fence takes effect on a reader's CPU. What the reader did
-//! before *t* is visible to the scan: if its section began before *t*, the scan finds its word
-//! non-zero (or already zero again: the section has ended, and its unlock was a release store that
-//! the scan acquires). What the reader loads after *t* sees everything that the updater published
-//! before the fence, so a section that begins after *t* cannot find the old object and need not be
-//! waited for. The number tells the two kinds of section apart: those under the announced number
-//! began after the announcement, which is after *t*. A reader that loaded `gp.ctr` long ago and
-//! stores it only now records an *older* number and is waited for without need; never the reverse.
+//! Let *t* be the moment when the heavy fence takes effect on a reader's CPU. The scan sees what
+//! the reader did before *t*: if its section began before *t*, the scan finds its word non-zero (or
+//! already zero again: then the section has ended, and its unlock was a release store that the scan
+//! acquires). The reader's loads after *t* see everything that the updater published before the
+//! fence, so a section that begins after *t* cannot find the old object, and the grace period need
+//! not wait for it. The number distinguishes the two kinds of section: those under the announced
+//! number began after the announcement, hence after *t*. A reader that loaded `gp.ctr` long ago and
+//! stores it only now records an *older* number; the grace period then waits for it needlessly, but
+//! never the reverse.
 //!
 //! **Invariant [GM-1]: a request is served by a grace period whose fence comes after it.** So a
 //! request made during a grace period asks for the next one.
 //!
 //! **Invariant [GM-2]: a scan counts every reader that is inside a section under another number
-//! than the announced one.** The grace period ends at a count of zero only.
+//! than the announced one.** The grace period ends only at a count of zero.
 //!
 //! # When the numbers wrap
 //!

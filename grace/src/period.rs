@@ -1,10 +1,10 @@
-//! The grace period in progress: which fence it needs, through which steps it goes, and when it has
+//! The grace period in progress: which fence it needs, which steps it goes through, and when it has
 //! ended.
 //!
-//! Which requests it serves, when the next one begins and what is done between two scans is
-//! [`Machine`](crate::Machine)'s to say. Whatever that says, a grace period here ends only after a
-//! fence, an announcement and a scan without holdouts, in this order ([GM-2], in `machine.rs`): the
-//! fields are private, and [`Period::observe`] takes the event only that the step waits for.
+//! [`Machine`](crate::Machine) decides which requests it serves, when the next one begins, and what
+//! happens between two scans. Whatever it decides, a grace period here ends only after a fence, an
+//! announcement and a scan without holdouts, in this order ([GM-2], in `machine.rs`): the fields
+//! are private, and [`Period::observe`] accepts only the event for which the current step waits.
 
 use crate::machine::{Event, Start};
 use crate::sequence::Sequence;

@@ -1,8 +1,8 @@
 //! Steps of a protocol that can be left out, to see whether a checker notices.
 //!
 //! A machine or an engine lists its steps in a constant `STEPS`, and asks its parameter of type
-//! [`Steps`] before each. Production code has [`Intact`], which leaves none out and costs nothing.
-//! For each step the explorer must find the harm of leaving it out, or record that there is none.
+//! [`Steps`] before each. Production code uses [`Intact`], which leaves none out and costs nothing.
+//! For each step, the explorer must find the harm of leaving it out, or record that it is harmless.
 
 /// Which steps are left out.
 pub trait Steps: Copy + core::fmt::Debug + Eq + core::hash::Hash {

@@ -1,14 +1,14 @@
 //! The reader's word: what a reader stores so that a grace period can see it.
 //!
-//! Layout, which is liburcu's, so that programs already compiled against its inlined readers can be
-//! scanned as they are: the low half counts how deep the sections are nested, the high half is the
-//! grace-period number that was current when the outermost one began. The global word `gp.ctr`
-//! has the same layout with a count of one, so that a reader begins its section by copying it.
+//! The layout is liburcu's, so that the readers of programs already compiled against it can be
+//! scanned: the low half counts the nesting of sections, the high half is the grace-period number
+//! that was current when the outermost one began. The global word `gp.ctr` has the same layout with
+//! a count of one, so a reader begins its section by copying it.
 //!
-//! liburcu has one bit in the high half (a phase) and needs two flips and two scans a grace period;
-//! here it is a number. A reader is a holdout when it is inside a section under *any other* number
-//! than the one just announced: numbers only go up, so every other number is an older one.
-//! [`Machine`] handles the exception, a number that has wrapped after 2^32 announcements.
+//! liburcu has one bit in the high half, a phase, and needs two flips and two scans per grace
+//! period. Here it is a number. A reader is a holdout if it is inside a section under *any other*
+//! number than the one just announced: numbers only go up, so every other number is older.
+//! [`Machine`] handles the exception, numbers that wrap after 2^32 announcements.
 //!
 //! [`Machine`]: crate::Machine
 

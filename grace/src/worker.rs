@@ -1,6 +1,6 @@
-//! The decisions of the worker, the thread that runs callbacks that their own threads do not run:
-//! when its next turn in a domain comes, what it does there, and how long it leaves the domain's
-//! grace periods alone afterwards ([`Budget`](crate::policy::Budget)).
+//! The decisions of the worker, the thread that runs callbacks which their own threads do not run:
+//! when its next turn in a domain is, what it does there, and how long it leaves the domain's grace
+//! periods alone afterwards ([`Budget`](crate::policy::Budget)).
 
 use crate::batch::Wants;
 use crate::policy::{AnyPolicy, Urgency};

@@ -1,12 +1,12 @@
-//! When a lock is held, where those who want it do not come in the order of their times.
+//! When a lock is held, if visitors do not arrive in the order of their times.
 //!
-//! CPUs are simulated one after the other, each as far ahead of the clock as its call of the engine
-//! takes: one that frees ten thousand objects in a call is milliseconds ahead when the next one
-//! begins. So a visitor may come at a time at which others, simulated before it, have held the lock
-//! already, and between times at which they have. The lock's time is given out like a calendar's:
-//! a visitor gets the next free time from its own time on, in several pieces if there is not
-//! enough in one. The lock is then never idle while a visitor waits, and no time is given out
-//! twice; only who of several waits for whom is not what it would be in a queue.
+//! CPUs are simulated one after the other, and each is ahead of the clock by the duration of its
+//! call of the engine: a CPU that frees ten thousand objects in a call is milliseconds ahead when
+//! the next one begins. So a visitor's time may fall before, between or into times at which CPUs
+//! simulated earlier hold the lock. The lock's time is allotted like a calendar's: a visitor gets
+//! the next free time from its own time on, in several pieces if one is not enough. So the lock is
+//! never idle while a visitor waits, and no time is allotted twice; only the order among several
+//! waiting visitors differs from that of a queue.
 
 use std::collections::VecDeque;
 use std::ops::Range;

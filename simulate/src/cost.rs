@@ -1,7 +1,8 @@
-//! What things cost on the machine that is simulated.
+//! Costs on the simulated machine.
 //!
-//! In picoseconds, since an instruction of 0.7 ns matters when there are billions. A preset names
-//! its source; what no source gives is said to be an estimate, and can be changed like the rest.
+//! They are in picoseconds, since 0.7 ns per instruction matters for billions of them. A preset
+//! names its source; costs without a source are marked as estimates, and can be changed like the
+//! rest.
 
 /// Picoseconds.
 pub type Picos = u64;

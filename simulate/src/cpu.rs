@@ -1,8 +1,8 @@
-//! One virtual CPU: what it is doing, up to when, and where its time went.
+//! One virtual CPU: what it is doing, until when, and where its time went.
 //!
-//! A task is not simulated operation by operation, but in *stretches*: a span of time of one kind,
-//! at whose end something may happen. What the CPU was doing at a moment within is drawn when
-//! somebody looks: an interrupt, or the scheduler.
+//! A task is not simulated operation by operation, but in *stretches*: spans of time of one kind,
+//! at whose end something may happen. What the CPU does at a moment within a stretch is drawn only
+//! when it matters: at an interrupt, or in the scheduler.
 
 use grace::Urgency;
 use kernel::engine::Mode;

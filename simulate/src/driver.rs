@@ -1,8 +1,8 @@
-//! The loop: takes what happens next, does it to a CPU, and tells the engine.
+//! The event loop: takes the next event, applies it to a CPU, and tells the engine.
 //!
-//! Here is what a CPU does of itself: ticks, stretches of tasks, passing through the scheduler,
-//! going idle. What it does for the engine (softirqs, ksoftirqd, the engine's thread) is in
-//! `softirq`.
+//! This file has what a CPU does by itself: ticks, stretches of tasks, passes through the
+//! scheduler, idling. `softirq` has what it does for the engine: softirqs, ksoftirqd, the engine's
+//! thread.
 
 use std::ops::ControlFlow;
 

@@ -1,4 +1,4 @@
-//! The engines of kernels by name, with the numbers that each lets be changed (`engines.toml`).
+//! The engines of kernels by name, with the parameters of each (`engines.toml`).
 
 use std::sync::LazyLock;
 

@@ -1,4 +1,4 @@
-//! What happens next: a queue of events in virtual time.
+//! A queue of events in virtual time.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

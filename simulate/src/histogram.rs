@@ -1,7 +1,7 @@
-//! Histograms of whole numbers: exact when small, to 3 % when large.
+//! Histograms of whole numbers: exact for small ones, to 3 % for large ones.
 //!
-//! Log-linear: each power of two is cut into 32 equal parts, as in HdrHistogram, whose idea it is.
-//! Ours has integers only and no range to be chosen, so that a report is the same on every machine.
+//! Log-linear: each power of two is divided into 32 equal parts. The idea is HdrHistogram's. This
+//! one has integers only, and no range to choose, so a report is the same on every machine.
 
 use serde::Serialize;
 

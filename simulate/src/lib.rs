@@ -7,12 +7,11 @@
 //! the engines.
 //!
 //! [`run`] runs a [`workload::Workload`] on a machine ([`setup::Setup`]) with an engine
-//! ([`engines::EngineKind`]) and gives a [`report::Report`]. [`srcu::run`] does so for SRCU, which
-//! has a machine of its own. [`replay::PARTS`] are the published figures beside what the model
-//! gives.
+//! ([`engines::EngineKind`]) and returns a [`report::Report`]. [`srcu::run`] does so for SRCU,
+//! which has a machine of its own. [`replay::PARTS`] has published figures next to the model's.
 //!
 //! [`ours`] is the library itself: [`ours::run`] drives its machine, its callbacks and its worker
-//! over virtual threads, and [`ours::suite`] says what is asked of its default engine beside the
+//! over virtual threads, and [`ours::suite`] says how its default engine must compare with the
 //! fixed ones.
 #![forbid(unsafe_code)]
 

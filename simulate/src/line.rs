@@ -1,9 +1,9 @@
-//! Where the cache lines of an engine are, and so what each access to one costs.
+//! Where the cache lines of an engine are, and hence what each access to one costs.
 //!
-//! A line has the CPU that wrote it last, and those that have read it since: a CPU that finds it in
-//! its own cache pays little, everybody else has it sent over. Above 64 CPUs the readers of a CPU's
-//! own lines are kept by their numbers modulo 64, so that a few transfers there are taken for hits;
-//! lines that all share are kept exactly. Caches do not run full.
+//! For each line the model knows the CPU that wrote it last, and the CPUs that have read it since.
+//! These find it in their own cache, which costs little; all others have it transferred. Above 64
+//! CPUs, the readers of a CPU's own lines are kept modulo 64, so a few transfers there count as
+//! hits; lines that all CPUs share are kept exactly. Caches are unlimited.
 
 use kernel::engine::mask::Mask;
 use kernel::engine::{Access, Line};

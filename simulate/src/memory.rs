@@ -1,13 +1,13 @@
 //! The memory that callbacks give back: which objects wait, and what the slab allocator costs.
 //!
-//! [`slab`](crate::slab) says what an allocation or a free does; here it is charged for: the atomic
-//! instruction on a page that is not the active one, the locks of nodes and zones with all CPUs
-//! that want them, and under the locks the cache lines that are touched. A line costs more if the
-//! CPU that had the lock before is on another socket; each memory node is one.
+//! [`slab`](crate::slab) says what an allocation or a free does. This file charges for it: for the
+//! atomic instruction on a page that is not the active one, for the locks of nodes and zones with
+//! all CPUs that want them, and for the cache lines accessed under the locks. A line costs more if
+//! the CPU that held the lock before is on another socket; each socket is a memory node.
 //!
-//! The locks are ticket locks, as they were in Linux until 2015: a release is one line that all
-//! who wait read again before the next of them has it, half of them first on average
-//! (Boyd-Wickizer and others: Non-scalable locks are dangerous, Ottawa Linux Symposium 2012).
+//! The locks are ticket locks, as in Linux until 2015. A release writes one line, which all waiting
+//! CPUs read again; on average half of them read it before the next owner does (Boyd-Wickizer and
+//! others: Non-scalable locks are dangerous, Ottawa Linux Symposium 2012).
 
 use std::collections::VecDeque;
 use std::mem;

@@ -1,4 +1,4 @@
-//! What is chosen by its name, engines and workloads, with numbers that can be changed by theirs.
+//! Engines and workloads, which are chosen by name, and their parameters, which are set by name.
 
 use std::collections::BTreeMap;
 

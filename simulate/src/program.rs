@@ -1,4 +1,4 @@
-//! What the task of each CPU does next: the workloads as streams of stretches.
+//! Workloads as streams of stretches: what the task of each CPU does next.
 
 use grace::Urgency;
 

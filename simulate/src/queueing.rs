@@ -1,15 +1,17 @@
 //! A global spin lock on a shared bus: why eight CPUs can lose more than eightfold.
 //!
-//! Some CPUs loop: work of their own, then the lock, then work under it. If that were all, a lock
-//! would at worst let them run one after the other. But a spin lock's line has to be handed over,
-//! and on a bus that costs more the more CPUs wait: the release takes the line from all of them,
-//! each reads it again, each finds the lock free and tries an atomic instruction, and all but one
-//! fail, taking the line from one another; the next release stands in line behind that (Anderson:
-//! The Performance of Spin Lock Alternatives, 1990). This is a closed queueing network of two
-//! servers, lock and bus, whose service times depend on each other; it is run as events.
+//! The CPUs loop: each does some work of its own, takes the lock, and does work under it. If that
+//! were all, a lock would at worst make them run one after the other. But a spin lock's cache line
+//! must be handed over, and on a bus that costs more, the more CPUs wait: the release takes the
+//! line from all of them; each reads it again, finds the lock free and tries an atomic instruction;
+//! all but one fail, and they take the line from each other. The next release waits behind all that
+//! (Anderson: The Performance of Spin Lock Alternatives, 1990). The model is a closed queueing
+//! network of two servers, lock and bus, whose service times depend on each other, simulated by
+//! events.
 //!
-//! Everything is integers in nanoseconds, from a seed. The bus serves in the order of arrival,
-//! which is what round-robin arbitration between CPUs with one request each comes to.
+//! All times are integers in nanoseconds, drawn from a seed. The bus serves requests in the order
+//! of their arrival, which is equivalent to round-robin arbitration between CPUs with one request
+//! each.
 
 use std::collections::VecDeque;
 

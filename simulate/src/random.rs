@@ -1,8 +1,8 @@
-//! Numbers that look random and are the same on every machine.
+//! Pseudorandom numbers that are the same on every machine.
 //!
-//! SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, OOPSLA 2014),
-//! and draws from it that use integers only: floating-point logarithms differ from one C library to
-//! the next, and a run must be repeatable byte for byte.
+//! SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, OOPSLA 2014).
+//! Draws from it use integers only: floating-point logarithms differ between C libraries, and a run
+//! must be repeatable byte for byte.
 
 /// A seeded generator.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

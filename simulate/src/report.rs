@@ -1,4 +1,4 @@
-//! What a run has shown: whole numbers and names only, so that equal runs give equal bytes.
+//! The results of a run: only whole numbers and names, so that equal runs give equal bytes.
 
 use serde::Serialize;
 

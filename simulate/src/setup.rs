@@ -1,4 +1,4 @@
-//! The machine that is simulated, and for how long.
+//! The simulated machine, and the duration of a run.
 
 use crate::cost::Costs;
 use crate::events::Time;

@@ -8,11 +8,11 @@
 //! its node's list, under the lock again, or, nearly always, from another node's that has more than
 //! it keeps, or else a fresh page of its own node's.
 //!
-//! So what a free costs depends on what was freed just before: a large batch of objects that were
-//! allocated together empties page after page, a small one leaves pages that are partly free, which
-//! yield few objects at the next visit. Fresh pages come from the page allocator (`buddy`), under
-//! the lock of the node's zone. Nothing here takes time: the [`Step`]s are the caller's to charge
-//! for. Every operation is constant in time but for a move of a list and a search of all nodes.
+//! So the cost of a free depends on what was freed just before: a large batch of objects that were
+//! allocated together empties page after page; a small one leaves pages partly free, which yield
+//! few objects at the next visit. Fresh pages come from the page allocator (`buddy`), under the
+//! lock of the node's zone. Nothing here takes virtual time: the caller charges for the [`Step`]s.
+//! Every operation takes constant time, except to move a list, or to search all nodes.
 
 mod buddy;
 mod list;

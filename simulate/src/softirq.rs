@@ -1,8 +1,8 @@
 //! What a CPU does for the engine: softirqs, ksoftirqd, the engine's thread.
 //!
-//! A softirq that raises itself runs again at once, a few times; then ksoftirqd takes over, which
-//! shares the CPU with the task in turns, and has it alone where there is no task. Each run is
-//! an event of its own, so that other CPUs continue meanwhile.
+//! A softirq that raises itself runs again at once, a few times. Then ksoftirqd takes over, which
+//! alternates with the task, or has the CPU alone if there is no task. Each run is an event of its
+//! own, so other CPUs continue meanwhile.
 
 use crate::cost::PICOS;
 use crate::driver::{Driver, Pass};

@@ -1,4 +1,4 @@
-//! What is counted while the simulation runs.
+//! Counts that are kept while the simulation runs.
 
 use crate::events::Time;
 use crate::histogram::Histogram;

@@ -1,7 +1,7 @@
 //! The ticks of all CPUs: too many for the queue of events, and regular.
 //!
-//! CPU i of n ticks i/n of a jiffy after CPU 0, so that ticks go round in order. Those that
-//! have none for now are passed over.
+//! CPU i of n ticks i/n of a jiffy after CPU 0, so ticks go round in the order of the CPUs. CPUs
+//! whose tick is stopped are skipped.
 
 use kernel::engine::mask::Mask;
 

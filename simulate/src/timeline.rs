@@ -1,4 +1,4 @@
-//! Which CPU held the grace period up, when: the first grace periods of a run, with their last
+//! Which CPU held up the grace period, and when: the first grace periods of a run with their last
 //! holdouts.
 
 use kernel::engine::Engine;

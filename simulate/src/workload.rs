@@ -1,5 +1,4 @@
-//! What runs on the machine: workloads by name, with numbers that can be changed
-//! (`workloads.toml`).
+//! Workloads by name, with their parameters (`workloads.toml`).
 
 use std::sync::LazyLock;
 

@@ -1,8 +1,9 @@
-//! What an engine finds around it: CPUs, cache lines, queues of callbacks, one timer.
+//! An engine's environment: CPUs, cache lines, queues of callbacks, one timer.
 //!
-//! An engine's call happens on one CPU, at that CPU's own time, and costs it time: what it touches,
-//! sends and invokes is added up while it runs ([`World::open`]) and charged when it returns
-//! ([`World::close`]). What it asks of others becomes events. No decision is made here.
+//! A call of the engine happens on one CPU, at that CPU's own time, and takes some of it: the cost
+//! of the lines that it accesses, the interrupts that it sends and the callbacks that it invokes is
+//! added up during the call ([`World::open`]), and charged at its end ([`World::close`]). What it
+//! demands of other CPUs becomes events. No decision is made here.
 
 use std::collections::VecDeque;
 

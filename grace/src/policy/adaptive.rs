@@ -1,9 +1,9 @@
 //! The default policy: by demand, within a budget.
 //!
-//! rcu_poll has the better latency and rcu_ltimer the smaller overhead; which is wanted depends on
+//! rcu_poll has the better latency, rcu_ltimer the smaller overhead. Which is preferable depends on
 //! whether a thread waits. So background work is done at the tick, as under [`Tick`](super::Tick).
-//! A thread that waits, or a large backlog, is served as under [`Poll`](super::Poll), and bears the
-//! cost. Background work has a budget of CPU time, which only expedited demand may exceed.
+//! Waiting threads and large backlogs are served as under [`Poll`](super::Poll), at their own cost.
+//! Background work has a budget of CPU time, which only expedited demand may exceed.
 
 use super::{Begin, Hint, Policy, Urgency};
 

@@ -1,19 +1,20 @@
-//! Our delay function: look for a moment, then nap, each nap half as long again as the one before.
+//! Our delay function: check for a moment, then nap; each nap is half as long again as the one
+//! before.
 //!
-//! What the kernel's variants trade against each other is one question: what to do while a reader
-//! is still in its section. Spinning (5.18) is fast, and never sleeps when the reader blocks.
-//! Sleeping by the jiffy (5.19-rc1) is kind to all others, and costs two ticks for a section of a
-//! microsecond. Both overlook that the commonest holdout is the *caller itself*, preempted by the
-//! worker that it woke: spinning keeps the CPU from the very task that is waited for.
+//! The kernel's variants differ in one decision: what to do while a reader is still in its section.
+//! Spinning (5.18) is fast, but the thread never sleeps if the reader blocks. Sleeping for a jiffy
+//! (5.19-rc1) is kind to other tasks, but costs two ticks for a section of a microsecond. Both
+//! overlook that the most frequent holdout is the *caller itself*, preempted by the worker that it
+//! woke: spinning keeps the CPU from the very task that the worker waits for.
 //!
-//! So: first a moment in which the caller leaves the section that it asks from, so as not to be met
-//! in it at all; then a bounded number of runs at once, for readers on other CPUs that are about to
-//! leave; then a nap of microseconds by a high-resolution timer, in which a preempted reader gets
-//! the CPU back; then naps that are each half as long again as the one before, up to jiffies. A
-//! reader that takes *t* is found gone after about 1.5 *t* and the first of these naps. That one is
-//! as long as the spinning before it, so looking in vain takes at most half a CPU however grace
-//! periods follow one another, and with a reader that blocks less and less. There is a nap after at
-//! most `runs_max` runs that fail: no thread that never sleeps.
+//! So the function first waits for a moment, in which the caller can leave the section from which
+//! it asks. Then it allows a bounded number of runs without a wait, for readers on other CPUs that
+//! are about to leave. Then comes a nap of microseconds by a high-resolution timer, in which a
+//! preempted reader gets the CPU back; then naps that are each half as long again as the one
+//! before, up to jiffies. A reader that takes *t* is found gone after about 1.5 *t* and the first
+//! nap. The first nap is as long as the spinning before it. So vain checks take at most half a CPU
+//! even if grace periods follow each other directly, and ever less of it while a reader blocks. A
+//! nap follows at most `runs_max` failed runs, so no thread spins for ever.
 
 use super::delay::{Delay, Situation, Wait};
 

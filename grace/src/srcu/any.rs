@@ -1,4 +1,4 @@
-//! Any of the delay functions, chosen at run time: by the simulator, by the explorer.
+//! Any of the delay functions, chosen at run time by the simulator or the explorer.
 
 use super::adaptive::AdaptiveDelay;
 use super::delay::{Delay, Published, Situation, Wait};

@@ -1,9 +1,9 @@
 //! Delay functions: how long the worker waits before it looks at an index again.
 //!
-//! The whole of the 2022 regression, its first fixes and its last one lie in here: the machine is
-//! the same in all of them. [`Published`] has the kernel's variants as values with every parameter
-//! open; [`AdaptiveDelay`](super::AdaptiveDelay) is ours. Pure functions of parameters, a count and
-//! the situation.
+//! The regression of 2022, its first fixes and its last one are all delay functions; the machine is
+//! the same in all of them. [`Published`] has the kernel's variants, as values with all parameters;
+//! [`AdaptiveDelay`](super::AdaptiveDelay) is ours. Pure functions of parameters, a count and the
+//! situation.
 
 /// How long to wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -10,10 +10,11 @@
 //! ```
 //!
 //! **Invariant [TB-1]: a request is served by a grace period that begins after it.** **Invariant
-//! [TB-2]: an index becomes current only after it was seen drained,** so that a straggler of the
-//! flip before is waited for. **Invariant [TB-3]: a grace period ends only after the index that was
-//! current when it began was seen drained under the other one.** **Invariant [TB-4]: while
-//! callbacks are handed out, one more grace period may begin, and none end.**
+//! [TB-2]: an index becomes current only after it was seen drained,** so the grace period waits for
+//! stragglers of the previous flip. **Invariant [TB-3]: a grace period ends only after the index
+//! that was current at its beginning was seen drained while the other one was current.**
+//! **Invariant [TB-4]: while callbacks are handed out, one more grace period may begin, but none
+//! may end.**
 
 use super::delay::{Delay, Situation, Wait};
 use super::sequence::{Cookie, Phase, Sequence};

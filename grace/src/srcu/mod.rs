@@ -1,11 +1,11 @@
 //! SRCU: readers count themselves in and out of two indexes, and may sleep in between.
 //!
-//! A reader looks which index is current, increments that index's *lock* count on its CPU, and
-//! at the end the same index's *unlock* count on whatever CPU it is on then. An index has drained
-//! when the sums over all CPUs are equal. Counts never go down, so that a reader may migrate.
+//! A reader loads the current index, increments that index's *lock* count on its CPU, and at its
+//! end the same index's *unlock* count, on whatever CPU it is then. An index has drained when the
+//! two sums over all CPUs are equal. Counts never go down, so a reader may migrate.
 //!
 //! ```text
-//!   reader                       worker, to see whether an index has drained
+//!   reader                       worker, to check whether an index has drained
 //!   b = current index            u = sum of the index's unlock counts
 //!   lock[b] on this CPU += 1     fence A
 //!   fence B                      l = sum of the index's lock counts
@@ -14,15 +14,15 @@
 //!   unlock[b] on any CPU += 1    flip: fence E; current = the other index; fence D
 //! ```
 //!
-//! A grace period is a scan of the index that is not current (a reader that looked up the index
-//! before the last flip and counts itself in only now is still in it), a flip, and a scan of the
-//! other index. It is driven by a *worker*, which is run, makes a few checks, and is queued again
-//! after what the *delay function* says. That function is all that changed in 2022, from 5.66
-//! seconds for 8,000 grace periods to 128 and back to ten ([`Published`]).
+//! A grace period is a scan of the index that is not current, a flip, and a scan of the other
+//! index. (The first scan finds readers that loaded the index before the last flip and counted
+//! themselves in only afterwards.) A *worker* drives it: each run makes a few checks, and the
+//! *delay function* says when the worker is queued again. Only that function changed in 2022, when
+//! 8,000 grace periods took first 5.66 seconds, then 128, then ten ([`Published`]).
 //!
-//! [`SrcuMachine`] has no clock: ticks are reported to it. It touches nothing, needs no allocator,
-//! and never panics. Source: `kernel/rcu/srcutree.c`, from its description; McKenney, Triplett and
-//! others.
+//! [`SrcuMachine`] has no clock: ticks are reported to it. It accesses nothing outside itself,
+//! needs no allocator, and never panics. Source: descriptions of `kernel/rcu/srcutree.c`
+//! (McKenney, Triplett and others).
 //!
 //! Reading order: `sequence`, `delay`, `adaptive`, `any`, `machine`.
 

@@ -1,8 +1,8 @@
 //! Sequence numbers of an SRCU domain: which grace period, and how far it has come.
 //!
-//! As [`crate::sequence`], with two state bits in place of one: a grace period here has two scans,
-//! and a thread that sees only the number shall know which. After the kernel's `rcu_seq` (four
-//! states, of which SRCU uses three). Comparisons are by signed distance, so the counter may wrap.
+//! As [`crate::sequence`], with two state bits instead of one: a grace period here has two scans,
+//! and the number alone tells which one is in progress. After the kernel's `rcu_seq` (four states,
+//! of which SRCU uses three). Comparisons are by signed distance, so the counter may wrap.
 
 /// How far a grace period has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,4 +1,4 @@
-//! Callbacks: the queue of each thread that adds, when it is closed, and who runs how many.
+//! Callbacks: the queue of each thread that adds some, when it is closed, and who runs how many.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! What things cost the library on the simulated machine.
+//! The library's costs on the simulated machine.
 
 use crate::cost::{self, Measured, PICOS, Picos};
 use crate::events::Time;

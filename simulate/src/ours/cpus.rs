@@ -1,4 +1,4 @@
-//! Which thread runs on which CPU, and what its time is spent on.
+//! Which thread runs on which CPU, and how it spends its time.
 
 use super::report::Spending;
 use super::world::{Happening, Thread, ThreadId, World};

@@ -1,5 +1,5 @@
-//! Grace periods: requests, the one driver at a time, and those who sleep behind it. What comes
-//! next is the machine's to say; here it is carried out, and takes time.
+//! Grace periods: requests, the driver, and the threads that sleep behind it. The machine decides
+//! what comes next; here it is carried out, and takes time.
 
 use grace::driver::{Needed, Passing, TICK_NS, fence_needed};
 use grace::handover::PATIENCE_NS;

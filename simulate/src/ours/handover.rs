@@ -1,8 +1,8 @@
-//! The hand-over: a waiter, or one who comes by, takes the place of a driver that makes no
-//! progress. When is [`grace::handover`]'s to say.
+//! The hand-over: a waiter, or a thread that passes by, takes the place of a driver that makes no
+//! progress. [`grace::handover`] decides when.
 //!
-//! Drivers have terms, which are numbered: one whose number is not the current one finds that out
-//! at its next step, throws its result away, and is a waiter again.
+//! Drivers have numbered terms. A driver whose term is not the current one notices that at its next
+//! step, discards its result, and is a waiter again.
 
 use grace::Cookie;
 use grace::handover::{PassersPatience, Patience, Progress};

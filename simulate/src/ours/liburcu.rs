@@ -2,9 +2,9 @@
 //! al., User-Level Implementations of Read-Copy Update, IEEE TPDS 23(2), 2012; userspace-rcu 0.14,
 //! flavour `memb`): a fence, a pass over the readers, the flip of the phase, a second pass over
 //! those that were inside, a fence. A pass that finds readers inside scans a hundred times with a
-//! `pause` in between, and then sleeps until some reader leaves. Updaters that come while one is
-//! queued join it, spin a while, and sleep. The `call_rcu` thread takes all that is queued, waits
-//! for a grace period, runs it, and naps for 10 ms.
+//! `pause` in between, and then sleeps until a reader leaves. Updaters that arrive while one is
+//! queued join it, spin for a while, and sleep. The `call_rcu` thread takes all queued callbacks,
+//! waits for a grace period, runs them, and naps for 10 ms.
 //!
 //! The numbers here are liburcu's, not the library's.
 

@@ -1,4 +1,4 @@
-//! Memory's limit: what [`grace::limit`] decides, with the words that threads share.
+//! The memory limit: the decisions of [`grace::limit`], with the words that threads share.
 
 use grace::driver::MOMENT_NS;
 use grace::limit::{self, Amount, Context, LimitAction, limit_action};

@@ -1,10 +1,10 @@
-//! Readers, drawn lazily: what a reader's word shows is drawn when something looks at it.
+//! Readers, drawn lazily: what a reader's word shows is drawn only when something loads it.
 //!
-//! A reader that runs alternates between sections and gaps, both exponentially distributed in its
-//! running time. Its state is known at one moment; at a later one it is drawn: step by step if only
-//! a few sections can have come and gone, and from the stationary distribution if many have (after
-//! 16 times the shorter of the two means, what it was at first is forgotten but for one part in
-//! e^16). Inside, what has gone by of the section and what is left of it are both exponentially
+//! A running reader alternates between sections and gaps, both exponentially distributed in its
+//! running time. Its state is known at one moment, and drawn for a later one: step by step if only
+//! a few sections can have begun and ended since, and from the stationary distribution if many have
+//! (after 16 times the shorter of the two means, the first state no longer matters, up to one part
+//! in e^16). Inside a section, its elapsed and its remaining time are both exponentially
 //! distributed, and independent.
 
 use grace::Number;

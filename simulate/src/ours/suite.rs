@@ -1,20 +1,19 @@
-//! The suite: what the library's default engine is held against.
+//! The suite: the aims of the library's default engine.
 //!
 //! Each of the [workloads] runs with the library's `adaptive`, `poll`, `tick` and `token` and with
-//! liburcu's algorithm, on the same machine with the same draws, and `adaptive` with its default
-//! numbers is compared:
+//! liburcu's algorithm, on the same machine with the same draws. `adaptive` with its default
+//! numbers is compared with the others:
 //!
-//! - Updates, and sections of readers: at least 0.97 of what the fixed engine has that has most of
-//!   them.
-//! - Waits (median, mean, 99 of 100) and the mean of the expedited ones: at most 1.5 times those of
-//!   `poll`.
-//! - CPU time of grace periods, where no thread waits: at most 1.1 times `tick`'s.
+//! - Updates, and readers' sections: at least 0.97 times those of the fixed engine with the most.
+//! - Waits (median, mean, 99th percentile), and the mean of expedited waits: at most 1.5 times
+//!   those of `poll`.
+//! - CPU time of grace periods, if no thread waits: at most 1.1 times `tick`'s.
 //!
-//! Updates whose callbacks have not run are not counted: an engine that lets callbacks pile up has
-//! not paid for them yet. liburcu's figures are shown beside them; no aim is held against it.
+//! Updates whose callbacks have not run do not count: an engine that lets callbacks pile up has not
+//! paid for them yet. liburcu's figures are shown for comparison; no aim refers to them.
 //!
-//! The best fixed engine is another one on each workload; a default that is near all of them is
-//! what a user need not choose.
+//! The best fixed engine differs between workloads. With a default that is close to the best on all
+//! of them, users need not choose.
 
 use super::options::{Algorithm, Options};
 use super::report::Report;

@@ -1,20 +1,20 @@
 //! The worker: one thread, its turns and its rests.
 //!
-//! **This is the loop of `quiescence/src/reclaim/worker.rs` once more**, step by step in virtual
-//! time: that one locks, waits and measures, this one says what each step takes. What is decided is
-//! `grace::worker`'s and `grace::batch`'s in both. By hand stay equal:
-//! - the order of a turn: close what is open, take steps of the grace period, run what is ready
+//! **This is a copy of the loop in `quiescence/src/reclaim/worker.rs`**, step by step in virtual
+//! time: that one locks, waits and measures; this one says what each step costs. `grace::worker`
+//! and `grace::batch` make the decisions of both. These must be kept equal by hand:
+//! - the order of a turn: close open callbacks, take steps of the grace period, run ready callbacks
 //!   ([`World::worker_step`]; there `tend`);
-//! - that a turn begins with the queue at which the one before was over, passes over queues that
-//!   their threads have tended unless some thread hurries, and leaves `has_more`
-//!   ([`World::worker_runs`]; there `run_queues`);
-//! - what is asked before it leaves, and when `close_at` is set anew ([`World::worker_leaves`];
+//! - a turn begins with the queue at which the previous one ended, skips queues that their threads
+//!   have tended unless a thread is in a hurry, and leaves `has_more` ([`World::worker_runs`];
+//!   there `run_queues`);
+//! - what it checks before it leaves, and when it sets `close_at` again ([`World::worker_leaves`];
 //!   there `attention_or_forget`, and `tend`);
-//! - when an announcement makes it come ([`World::announce`], [`World::hurry_worker`]; there
-//!   `announce`, `hurry`).
+//! - when an announcement wakes it ([`World::announce`], [`World::hurry_worker`]; there `announce`,
+//!   `hurry`).
 //!
-//! Left out here: locks that are tried and not waited for; the list's lock, under which the library
-//! closes all queues; several domains, tasks, hazard domains.
+//! Not modelled: locks that are only tried; the list's lock, under which the library closes all
+//! queues; several domains, tasks, hazard domains.
 
 use grace::batch::{RUNS_PER_TURN, Wants};
 use grace::driver::TICK_NS;

@@ -1,4 +1,4 @@
-//! Workloads of user space, by name (`workloads.toml`).
+//! User-space workloads by name (`workloads.toml`).
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;

@@ -1,8 +1,8 @@
 //! Events, and the threads: what a thread does next.
 //!
-//! A thread has a stack of *frames*. A step of the frame on top says what comes: some nanoseconds
-//! of CPU time, a sleep, a frame of another kind, or that it is done; what a step does happens at
-//! the moment at which it is called, and it is called again when that time is over.
+//! A thread has a stack of *frames*. A step of the top frame says what comes next: some nanoseconds
+//! of CPU time, a sleep, a frame of another kind, or the frame's end. A step takes effect at the
+//! moment of its call, and the next one is called when that time has passed.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;

@@ -1,11 +1,11 @@
-//! The page allocator of a memory node: blocks that are split and merged by halves.
+//! The page allocator of a memory node: blocks are split into halves, and halves are merged.
 //!
-//! The smallest block here is a page of the slab's. One that is wanted is split from the smallest
-//! free block that there is; one that comes back merges with its other half, its *buddy*, if that
-//! is free, and so on (K. Knowlton, Communications of the ACM 8(10), 1965; `mm/page_alloc.c`). Each
-//! step is a list operation under the zone's lock: how many there were is what is returned. Pages
-//! of more than one frame, as the slab's are, do not go through the page allocator's lists of each
-//! CPU: every one of them takes the lock.
+//! The smallest block here is one of the slab's pages. An allocation splits the smallest free block
+//! that is large enough. A freed block merges with its other half, its *buddy*, if that is free,
+//! and so on (K. Knowlton, Communications of the ACM 8(10), 1965; `mm/page_alloc.c`). Each step is
+//! a list operation under the zone's lock; functions return the number of steps. Pages of more than
+//! one frame, like the slab's, do not go through the page allocator's per-CPU lists, so each of
+//! them takes the lock.
 
 use super::list::List;
 

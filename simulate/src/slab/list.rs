@@ -1,4 +1,4 @@
-//! Numbers in an order, from which any of them can be taken out.
+//! An ordered list of numbers, from which any number can be removed.
 
 use std::collections::BTreeMap;
 

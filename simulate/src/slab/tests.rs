@@ -1,4 +1,4 @@
-//! What the slab allocator does, step by step and in numbers.
+//! Tests of the slab allocator, step by step and in numbers.
 
 use super::*;
 use crate::random::Random;

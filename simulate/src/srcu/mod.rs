@@ -1,20 +1,20 @@
 //! SRCU on a small virtual machine: a caller that waits for one expedited grace period after the
-//! other, the worker that drives them, and the scheduler that has both on one CPU.
+//! other, the worker that drives them, and the scheduler that runs both on one CPU.
 //!
-//! What decides here is not the protocol but which task runs when. The caller enqueues its callback
-//! inside a read-side section of the same domain (so that sequence numbers cannot wrap under it):
-//! the *self-reader*. It wakes the worker there, and on a preemptible kernel the worker may take
-//! the CPU at once: then it waits for the very task that it keeps from running. Whether it does is
-//! the fair scheduler's choice by virtual runtime, how long it takes is the delay function's and
-//! the timer wheel's. And how long it *can* take is the load balancer's: at a tick, an idle CPU
-//! pulls the preempted caller over, which ends its section there. So the machine has those: ticks,
-//! a wheel that rounds up, a fair scheduler with its latency and granularities, idle CPUs. The
-//! grace periods are driven by [`grace::srcu::SrcuMachine`], the code that the explorer explores.
+//! Here the protocol matters less than which task runs when. The caller enqueues its callback
+//! inside a read-side section of the same domain (so that sequence numbers cannot wrap meanwhile):
+//! it is the *self-reader*. There it wakes the worker, which on a preemptible kernel may take the
+//! CPU at once; then the worker waits for the very task that it keeps from running. The fair
+//! scheduler decides by virtual runtime whether that happens, and the delay function and the timer
+//! wheel decide how long it takes. The load balancer limits that: at a tick, an idle CPU pulls the
+//! preempted caller over, which then ends its section. So the machine has ticks, a wheel that
+//! rounds up, a fair scheduler with its latency and granularities, and idle CPUs. Grace periods are
+//! driven by [`grace::srcu::SrcuMachine`], the code that the explorer explores.
 //!
-//! Times are integers, in nanoseconds; same options, same bytes.
+//! Times are integers, in nanoseconds. The same options give the same bytes.
 //!
-//! Reading order: `options` (what can be asked), `scheduler` (one CPU), `world` (the tasks) and its
-//! `balancer`, `report`.
+//! Reading order: `options`, `scheduler` (one CPU), `world` (the tasks) and its `balancer`,
+//! `report`.
 
 mod options;
 mod report;

@@ -1,4 +1,4 @@
-//! What can be asked of the simulation, and what is refused.
+//! The options of the simulation, and which are refused.
 
 use grace::srcu::{AdaptiveDelay, AnyDelay, Published};
 

@@ -1,4 +1,4 @@
-//! What a run measures, while it runs and in the end.
+//! What a run measures, during the run and at its end.
 
 use crate::events::Time;
 

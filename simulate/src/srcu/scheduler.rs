@@ -1,15 +1,15 @@
 //! A fair scheduler for one CPU: which task runs, by virtual runtime.
 //!
-//! As Linux's was in 2022 (CFS), for tasks of equal weight: a task that wakes is placed at most
-//! half a latency behind the others, and preempts if it is behind the current one by more than the
-//! wake-up granularity; a tick preempts once the current one has had its slice, or is ahead by a
-//! slice. Virtual runtime is nanoseconds of CPU time here, since all weights are equal.
+//! It models Linux's of 2022 (CFS), for tasks of equal weight. A task that wakes is placed at most
+//! half a latency behind the others, and preempts the current task if it is behind that by more
+//! than the wake-up granularity. A tick preempts the current task once it has had its slice, or is
+//! ahead by a slice. Virtual runtime is nanoseconds of CPU time here, since all weights are equal.
 //!
-//! With other times it stands in for EEVDF, Linux's of today ([`SchedulerTimes::eevdf`]).
+//! With other times it stands in for EEVDF, Linux's current scheduler ([`SchedulerTimes::eevdf`]).
 //!
 //! A task that moves to another CPU keeps its distance from the least runtime of its run queue
-//! ([`RunQueue::leave`], [`RunQueue::join`]), as `vruntime` is renormalized when Linux migrates a
-//! task. A kernel thread of each CPU does not move; it is an entity of each queue.
+//! ([`RunQueue::leave`], [`RunQueue::join`]), as Linux does when it renormalizes `vruntime`. A
+//! per-CPU kernel thread does not move; it is an entity of each queue.
 
 use super::options::SchedulerTimes;
 use crate::events::Time;

@@ -1,7 +1,7 @@
 //! The caller, the worker, the task that runs the callbacks, and the CPUs they share.
 //!
-//! A task works in *stages*, each so many nanoseconds of CPU time long; what a stage does
-//! happens at its end. A task that is preempted keeps what is left of its stage.
+//! A task works in *stages*, each of some nanoseconds of CPU time. A stage takes effect at its end.
+//! A task that is preempted keeps the rest of its stage.
 
 mod balancer;
 

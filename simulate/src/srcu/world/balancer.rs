@@ -1,14 +1,14 @@
 //! The load balancer: which CPU a task runs on.
 //!
-//! Three rules of Linux in 2022, without a parameter of their own. Works of a per-CPU workqueue run
-//! on the CPU that queues them. A task that wakes while its CPU is busy goes to the next idle one
-//! (`select_idle_sibling()`). And at a tick, a CPU on which a task waits for another has the first
-//! idle CPU look for work on behalf of all idle ones, beginning with the next after itself
-//! (`nohz_balancer_kick()`, `find_new_ilb()`): that one *pulls* the task that waits, unless it ran
-//! so lately that its cache is warm (`task_hot()`, 0.5 ms). The workers are bound to their CPUs, so
-//! the caller is all there is to pull.
+//! Three rules of Linux in 2022, without a parameter of their own. Work of a per-CPU workqueue runs
+//! on the CPU that queues it. A task that wakes while its CPU is busy goes to the next idle CPU
+//! (`select_idle_sibling()`). At a tick, a CPU on which a task waits for another one asks the first
+//! idle CPU after itself to look for work on behalf of all idle CPUs (`nohz_balancer_kick()`,
+//! `find_new_ilb()`). That CPU *pulls* the waiting task over, unless the task ran so recently that
+//! its cache is warm (`task_hot()`, 0.5 ms). Workers are bound to their CPUs, so only the caller
+//! can be pulled.
 //!
-//! What is left out: domains of CPUs, and that an idle CPU looks into a domain only once in as many
+//! Not modelled: domains of CPUs, and that an idle CPU balances a domain only once in as many
 //! milliseconds as the domain has CPUs. The topology of the machines of 2022 is not published; in a
 //! domain of four CPUs that is every tick of 4 ms.
 
