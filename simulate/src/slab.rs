@@ -1,12 +1,12 @@
 //! A slab allocator: objects in pages, and the locks of the lists that CPUs share.
 //!
-//! After SLUB as of 2014 (C. Lameter, `mm/slub.c`). Each CPU has an *active* page that it allocates
-//! from, and a list of *partial* pages, both without a lock. A full page is on no list. The first
-//! object freed into it makes it a partial page of the CPU that freed it; when these are too many,
-//! all go to the lists of their memory *nodes* at once, under the nodes' locks, but for the empty
-//! ones, which are given back if the node has enough. A CPU without a partial page takes some from
-//! its node's list, under the lock again, or, nearly always, from another node's that has more than
-//! it keeps, or else a fresh page of its own node's.
+//! After SLUB as of 2014 (C. Lameter, `mm/slub.c`). Each CPU has an *active* page, from which it
+//! allocates, and a list of *partial* pages, both without a lock. A full page is on no list. The
+//! first object freed into it makes it a partial page of the CPU that freed it. When a CPU has too
+//! many partial pages, all of them go to the lists of their memory *nodes*, under the nodes' locks,
+//! except empty ones, which are given back if the node has enough. A CPU without a partial page
+//! takes some from its node's list, again under the lock; or, nearly always, from the list of
+//! another node that has more than it keeps; or else it takes a fresh page of its own node.
 //!
 //! So the cost of a free depends on what was freed just before: a large batch of objects that were
 //! allocated together empties page after page; a small one leaves pages partly free, which yield

@@ -1,5 +1,5 @@
-//! An engine that costs nothing and waits for nobody: a row that it passes says nothing about a
-//! real one.
+//! An engine that costs nothing and waits for no reader: a row that it passes says nothing about a
+//! real engine.
 
 use kernel::engine::{Callback, Engine, Host, Mode};
 

@@ -1,7 +1,7 @@
-//! Published costs of memory and of instructions: what the models are given, figure by figure.
+//! Published costs of memory accesses and instructions, which are inputs of the models.
 //!
-//! They are inputs, so there is nothing to compare; a row says which model uses the figure and for
-//! what. [`Costs`](crate::cost::Costs) has a preset made of either table.
+//! So there is nothing to compare; a row says which model uses the figure, and for what.
+//! [`Costs`](crate::cost::Costs) has a preset for each of the two tables.
 
 use super::Row;
 use super::published::Publication;

@@ -6,16 +6,16 @@
 //! publication has it, the slab allocator more contended. What was merged (v2) stayed within 3 % of
 //! 3.15 if it waited long before it interrupted CPUs, and lost about 10 % by default.
 //!
-//! The model is the machine of the reporter, 160 CPUs on eight sockets, and a slab allocator whose
+//! The model is the reporter's machine, 160 CPUs on eight sockets, with a slab allocator whose
 //! pages, locks and cache lines are charged to the CPUs that run the loop ([`crate::slab`],
 //! [`crate::memory`]): all CPUs free at once when a grace period has ended, and wait for each other
 //! at the locks. One number is fitted, [`LIST_PAGE_NS`], on the share of samples that the same
-//! reporter had found in this test in November 2013 in the lock function for those who have
-//! interrupts disabled (13.80 %). Our estimates are [`DRAWN_CPUS`], [`OPERATION_NS`],
-//! [`KERNEL_PERCENT`], [`COND_RESCHED_NS`] and the others of `ESTIMATES`.
+//! reporter found in this test in November 2013 in the lock function for callers with interrupts
+//! disabled (13.80 %). Our estimates are [`DRAWN_CPUS`], [`OPERATION_NS`], [`KERNEL_PERCENT`],
+//! [`COND_RESCHED_NS`] and the others of `ESTIMATES`.
 //!
-//! **Losses are means over seeds**, of each run against that of 3.15 with the same seed. A row says
-//! that it is undecided if it would turn within two standard errors.
+//! **Losses are means over seeds**; each run is compared with that of 3.15 with the same seed. A
+//! row is undecided if its verdict would change within two standard errors.
 //!
 //! **v0 loses by visits to the nodes' lists**: it makes 39,900 of them in a million objects, and
 //! 3.15 makes 22,400. Each costs 41 us, nearly all of it waiting; v0 loses 15.8 % (standard error
@@ -23,28 +23,27 @@
 //!
 //! **v2 loses half of what was published**: 4.9 % (0.7), not about 10. With 12 seeds of 0.7 s after
 //! 0.3 s it was 5.2 % (0.6), with eight of 0.6 s after 0.5 s 4.4 % (0.6). Its grace periods take 76
-//! ms, and those of 3.15 138 ms, but both batches are larger than what visits depend on: v2 makes
-//! as many (22,500), each of which waits 36 us, not 28. To lose 10 % at v0's price of a visit, it
-//! would have to make 10,300 more than 3.15. What makes a kernel visit its lists more often with
-//! batches of that size is missing here, and was not published.
+//! ms, and those of 3.15 138 ms; but both batches are so large that visits no longer depend on
+//! them. v2 makes as many visits (22,500), each of which waits 36 us, not 28. To lose 10 % at v0's
+//! cost of a visit, it would have to make 10,300 more than 3.15. What makes a kernel visit its
+//! lists more often with batches of that size is missing here, and was not published.
 //!
 //! **A CPU closes the file that another one opened, and its own callback frees that object.** When
-//! objects came to the CPUs as they were drawn, not one for each callback, ever more waited at some
-//! CPUs while others found none, so that visits rose without end. A run begins with [scattered]
-//! objects: if each page is one CPU's at first, v2 takes 4 s, fifty grace periods, until they are
-//! not.
+//! objects went to randomly drawn CPUs, not one per callback, ever more waited on some CPUs while
+//! others found none, and visits rose without bound. A run begins with [scattered] objects: if each
+//! page belonged to one CPU at first, v2 would take 4 s, fifty grace periods, to scatter them.
 //!
 //! [scattered]: crate::memory
 //!
-//! **Frees have to be on other CPUs than allocations.** If each CPU frees what it allocated,
-//! batches empty whole pages, which are given back and taken again; the nodes' lists are hardly
-//! visited, and v0 loses 0.4 % (two seeds). If the objects of a page are freed on
-//! several CPUs, the page comes to a node's list with few free objects, and is taken from there
-//! with few: more often, the smaller the batches are. How far frees are spread was not published.
+//! **Frees must be on other CPUs than allocations.** If each CPU frees what it allocated, batches
+//! empty whole pages, which are given back and taken again; the nodes' lists are hardly visited,
+//! and v0 loses 0.4 % (two seeds). If the objects of a page are freed on several CPUs, the page
+//! enters and leaves a node's list with few free objects, and the more often, the smaller the
+//! batches are. How far frees are spread was not published.
 //!
-//! **The other lock function's share misses too** (17.65 % in that profile), as the price of a line
-//! under the zones' locks is that of a hit. A second fitted number would give it, without a reason
-//! why a line should take ten times its price.
+//! **The other lock function's share misses too** (17.65 % in that profile), since a line under the
+//! zones' locks costs as much as a hit. A second fitted number would fix that, but nothing explains
+//! why a line should cost ten times as much.
 
 use std::ops::Range;
 use std::thread;

@@ -1,12 +1,12 @@
-//! Published figures, run again: each file here sets against one publication rows of what it says
-//! (the `*.toml` beside it) and what the model gives.
+//! Replays of published figures. Each file here has one publication: its rows compare what it says
+//! (in the `*.toml` of the same name) with what the model gives.
 //!
-//! A row says how it came about: a figure that a parameter was *fitted* on shows only that the
-//! model can give it; one that is *predicted* from parameters fitted elsewhere shows that the
-//! mechanism is the right one; an *input* is what the model was given. What is not modelled is a
-//! row too, with the reason. A row also says how far the inputs leave it free to fail ([`row`]),
-//! and a publication which parameters were fitted on it ([`Part::fitted`]). Numbers are floating
-//! point here and only here: rows are printed, they decide nothing.
+//! A row states the role of its figure. If a parameter was *fitted* on it, it shows only that the
+//! model can produce it. If it is *predicted* from parameters fitted elsewhere, it shows that the
+//! mechanism is right. An *input* was given to the model. A figure that is not modelled has a row
+//! too, with the reason. A row also says how far the inputs leave it free to fail ([`row`]), and a
+//! publication says which parameters were fitted on it ([`Part::fitted`]). Only this module uses
+//! floating point: rows are printed, and decide nothing.
 
 mod at_once;
 pub mod costs;

@@ -1,18 +1,18 @@
 //! What a prefetch hides: `vajapan2005.wakeup`.
 //!
 //! A profile of `try_to_wake_up` shows three loads that miss. A prefetch of the first one, early
-//! enough, turns its miss into a hit in the first cache, and leaves all else as it is: there are
-//! fewer samples, so the others' *shares* grow. That is arithmetic, from the shares without it.
+//! enough, turns its miss into a hit in the first-level cache, and changes nothing else. There are
+//! then fewer samples, so the *shares* of the others grow. That follows from the shares without it.
 //!
-//! **What does not fit** is by how much the others grow: as published by 3.1 and 6.1 points, here
-//! by 1.5 and 2.6. As shares they would agree to a ninth, for most of them is given. So the
-//! prefetch does something to the other two misses as well, which is not modelled. In absolute
-//! terms, by the share of all samples that the function has, they grew by 10 and 12 %, and the rest
-//! of the function shrank by 10 %.
+//! **What does not fit** is the growth of the other two: by 3.1 and 6.1 points in the publication,
+//! and by 1.5 and 2.6 here. As shares they would agree to within a ninth, since most of each share
+//! is given. So the prefetch also affects the other two misses, which is not modelled. In absolute
+//! terms, by the function's share of all samples, they grew by 10 and 12 %, and the rest of the
+//! function shrank by 10 %.
 //!
-//! That share fell from .5957 to .5271 %: the ratio is compared, and of it what the prefetch saves.
-//! The same lecture has another function, [`eth_type_trans`](ETH_TYPE_TRANS), with nothing about
-//! its misses, so that nothing can be derived.
+//! That share fell from .5957 to .5271 %. The ratio is compared, by the part that the prefetch
+//! saves. The lecture has another function, [`eth_type_trans`](ETH_TYPE_TRANS), but says nothing
+//! about its misses, so nothing can be derived.
 
 use super::published::Publication;
 use super::{Row, Variation};

@@ -1,8 +1,8 @@
-//! What publications say, as the `*.toml` of this folder have it: a row for each figure, into which
-//! the model's number is filled.
+//! The figures of publications, from the `*.toml` of this folder: a row for each, into which the
+//! model's number is filled.
 //!
-//! A figure is named by its `id`, or by itself if it has none. Texts have `{}` where something of
-//! the model's is filled in.
+//! Code names a figure by its `id`, or by its text if it has none. A `{}` in a text is replaced by
+//! one of the model's numbers.
 
 use serde::Deserialize;
 

@@ -1,11 +1,11 @@
-//! One row of a replay: a published figure beside what the model gives, and how far the inputs of
-//! the model leave it free to fail.
+//! One row of a replay: a published figure next to the model's, and how far the model's inputs
+//! leave it free to fail.
 //!
-//! A model whose number is fixed by its inputs agrees with the publication whatever its mechanisms
-//! are worth. So each row says how much of its number the inputs fix ([`Freedom`]). Where they fix
-//! so much that the number could not leave the band even if the mechanism were missing
-//! ([`Row::DIFFERENCE_BELOW`]), the row compares what is left ([`Row::is_difference`]): not 22.95
-//! with 22.92, but 0.48 with 0.45.
+//! If the inputs determine a model's number, it agrees with the publication even if the model's
+//! mechanisms are wrong. So each row says how much of its number the inputs determine
+//! ([`Freedom`]). If that is so much that the number could not leave the band even without the
+//! mechanism ([`Row::DIFFERENCE_BELOW`]), the row compares the rest ([`Row::is_difference`]): not
+//! 22.95 with 22.92, but 0.48 with 0.45.
 
 /// One published figure, or one published statement, beside what the model gives.
 #[derive(Clone, Debug, PartialEq)]

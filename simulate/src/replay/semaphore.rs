@@ -1,30 +1,32 @@
-//! System V semaphores under one lock and under one each: `usenix2003.semop` and `usenix2003.dbt1`.
+//! System V semaphores under one lock, and under a lock each: `usenix2003.semop` and
+//! `usenix2003.dbt1`.
 //!
-//! The benchmark is described by its author (Hartner, linux-kernel, 31 October 2002): 64 rings of
-//! 16 processes; each process waits for its own semaphore, resets it, posts the next one's, and
-//! waits again, 16,384 times round. He also says that of the kernel with one lock 70 % of all
-//! samples lay in the loop that looks at it. The queueing model needs two numbers besides the table
-//! of 2005, and a third:
+//! The benchmark's author describes it (Hartner, linux-kernel, 31 October 2002): 64 rings of 16
+//! processes; each process waits for its own semaphore, resets it, posts the next process's, and
+//! waits again, for 16,384 rounds. He also says that in the kernel with one lock, 70 % of all
+//! samples were in the loop that spins on the lock. Besides the table of 2005, the queueing model
+//! needs three numbers:
 //!
-//! - how long an operation takes alone ([`OPERATION_NS`]): fitted on the 46.7 s without the lock;
-//! - how much of it lies outside the lock ([`OUTSIDE_NS`]): our estimate, from three system calls'
-//!   way in and out (0.4 us each) and one context switch (2 us) for four operations;
-//! - how many lines of data travel with the lock ([`LINES`]): fitted on the duration with the lock.
+//! - the time of an operation alone ([`OPERATION_NS`]): fitted on the 46.7 s without the lock;
+//! - the part of it that is outside the lock ([`OUTSIDE_NS`]): our estimate, from the entry and
+//!   exit of three system calls (0.4 us each) and one context switch (2 us) per four operations;
+//! - the number of lines of data that travel with the lock ([`LINES`]): fitted on the duration with
+//!   the lock.
 //!
-//! The share of samples is then predicted. Most of the duration (321 s) is what any lock does, one
-//! CPU after the other; only what hand-overs add is compared, 228 s here and 194 s as published.
-//! Without lines that travel it is 88 s: 1.58 us a section are missing then, which would be ten
-//! lines if each took what it takes on a bus that is free. But a section's first lines stand in
-//! line behind what those who wait for the lock have asked for, so that two take 2 us. The number
-//! was chosen when the target was known; one to four of them fit, none and ten do not.
+//! The share of samples is then predicted. Most of the duration (321 s) is due to any lock, which
+//! serves one CPU after the other. Only the part that hand-overs add is compared: 228 s here, 194 s
+//! as published. Without lines that travel it is 88 s. Then 1.58 us per section are missing, which
+//! would be ten lines at the cost of an idle bus. But a section's first lines queue behind the
+//! requests of the CPUs that wait for the lock, so two lines take 2 us. The number was chosen with
+//! knowledge of the target; one to four lines fit, none and ten do not.
 //!
-//! **What misses** is the share of samples, which fits without those lines: a holder that waits for
-//! its data lets the others look for longer. As published CPUs spent 13 us for each section outside
-//! of that loop and of the operation, all together, and here 10, of which the holder's lines are 2:
-//! so a part of what is missing is in their tries.
+//! **What misses** is the share of samples, which fits without those lines: while a holder waits
+//! for its data, the others spin longer. In the publication all CPUs together spent 13 us per
+//! section outside that loop and the operation, and here 10 us, 2 of them for the holder's lines.
+//! So part of the missing time is in attempts to take the lock.
 //!
-//! For DBT1 two more numbers are fitted, the time of a transaction and its operations; its two
-//! figures show that the model can give them, no more.
+//! For DBT1 two more numbers are fitted, the time of a transaction and its operations. Its two
+//! figures only show that the model can produce them.
 
 use super::published::Publication;
 use super::{Fitted, Row, Variation, fitted};

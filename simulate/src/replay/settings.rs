@@ -1,8 +1,8 @@
-//! What else was published: how experiments were set up, and how much their runs differ.
+//! Other published figures: the set-up of experiments, and how much their runs differ.
 //!
-//! Set-ups are inputs of the models. How much runs on a real machine differ is not modelled: a
-//! model has one course of events for each seed, and what differs on a machine (where pages lie,
-//! what runs besides) is not in it.
+//! Set-ups are inputs of the models. Differences between runs are not modelled: with the same seed
+//! a model always runs the same way, and it has none of what differs on a machine, such as the
+//! placement of pages and other programs.
 
 use super::Row;
 use super::published::Publication;

@@ -5,36 +5,37 @@
 //! consuming CPU) cause qemu boot slow" and "srcu: Reduce blocking aggressiveness of expedited
 //! grace periods further", linux-kernel, June 2022. A guest's firmware makes about 10,000
 //! memory-slot updates, one expedited grace period each. Two people measured: Gao the loops and
-//! boots with many variants, Kolothum four boots on another machine. Both: arm64, 250 ticks a
-//! second, preemptible. Zyngier set the limit on runs in a jiffy on a third machine.
+//! boots with many variants, Kolothum four boots on another machine. Both used arm64, 250 ticks a
+//! second, and a preemptible kernel. Zyngier set the limit on runs in a jiffy on a third machine.
 //!
-//! **What is fitted**: the caller's work between two calls, on the loop of 5.18; the price of a
-//! look at an index, on the four boots with at most 100 to 250 looks, by least squares of the
-//! logarithms; how many calls a boot makes and what else it does, on Gao's boots with 5.18 and
-//! 5.19-rc1. All else is predicted ([`FITTED`]). Another seed changes the boots whose callbacks are
-//! delayed now and then by up to an eighth, the others by up to 4 %.
+//! **What is fitted**: the caller's work between two calls, on the loop of 5.18; the cost of a look
+//! at an index, on the four boots with at most 100 to 250 looks, by least squares of the
+//! logarithms; the number of calls in a boot and its other work, on Gao's boots with 5.18 and
+//! 5.19-rc1. Everything else is predicted ([`FITTED`]). Another seed changes boots whose callbacks
+//! are sometimes delayed by up to an eighth, the others by up to 4 %.
 //!
 //! **Why spinning is fast**: at a tick, an idle CPU pulls the preempted caller over, where it ends
 //! its section. So a worker that spins past a tick is fast, and one that sleeps before it is slow.
-//! Without the pull (`balances: false`), and with a look's price that fits best then (8 us), the
-//! boots with long pauses come out 26 to 86 % too slow, and raising the limit on runs in a jiffy
-//! makes a boot slower, where it made it faster on both machines that it was tried on. The typical
-//! error of a row is 20 % then, and 10 % with the pull.
+//! Without the pull (`balances: false`), and with the cost of a look that then fits best (8 us),
+//! the boots with long pauses are 26 to 86 % too slow, and a higher limit on runs in a jiffy makes
+//! a boot slower, whereas it was faster on both machines where that was tried. The typical error of
+//! a row is then 20 %, and 10 % with the pull.
 //!
-//! **What is still off**: of the four boots with long pauses three took 0.9 to 1.5 s more than in
-//! the model. Those with 20 looks have 0.8 s more user time than all other boots; what had changed
-//! is not said. Linux 5.18 booted in 8.402 s and the change reverted in 8.173 s, so a boot is known
-//! to 3 %. Kolothum's boots with fixes took longer than Gao's, and his with 5.18 did not.
+//! **What is still off**: of the four boots with long pauses, three took 0.9 to 1.5 s more than in
+//! the model. Those with 20 looks have 0.8 s more user time than all other boots; the mail does not
+//! say what had changed. Linux 5.18 booted in 8.402 s, and with the change reverted in 8.173 s, so
+//! a boot is known to within 3 %. Kolothum's boots with fixes took longer than Gao's, but his boot
+//! with 5.18 did not.
 //!
 //! **What misses** is a test on a fourth machine, of 10,000 calls with nothing between them: 17 us
-//! a call before its fix, and little more than 1 us with it. Looks, runs and wake-ups as they are
-//! fitted or estimated here take 23 us together, so the model cannot come near either, nor near
-//! their ratio.
+//! per call before its fix, and little more than 1 us with it. Looks, runs and wake-ups, as fitted
+//! or estimated here, take 23 us together, so the model reproduces neither of them, nor their
+//! ratio.
 //!
-//! **"fix1" and "fix2"** of Kolothum's table are not the first diff, of which Gao says that it did
-//! not help. The mail says what happens with the block kept and its limit set to 1,000,000, and
-//! says that this and the logic without the block take the same time "in both cases": so they are
-//! those two, in whatever order. In the model they behave alike.
+//! **"fix1" and "fix2"** of Kolothum's table are not the first diff, which according to Gao did not
+//! help. The mail reports the block kept with its limit set to 1,000,000, and says that this and
+//! the logic without the block take the same time "in both cases". So the two fixes are these, in
+//! whatever order. In the model they behave alike.
 
 use grace::srcu::{AnyDelay, CallbackDelay, Published};
 

@@ -1,30 +1,29 @@
 //! The three engines of Linux 2.5: Table 3 and the latencies of `usenix2003`.
 //!
-//! The machine is that of the table of 2005 ([`Costs::p3_xeon_700mhz`]), 100 ticks a second, not
-//! preemptible. Two things of that kernel matter besides the engines. A softirq that raises itself
-//! goes to ksoftirqd at once, and ksoftirqd is as nice as can be: so rcu_poll polls where CPUs are
-//! idle, and hardly where they are busy. And the idle loop of rcu_sched passes through the
-//! scheduler again and again while callbacks are pending. Both spend time that no other task
-//! wanted, which is why CPU time rises in Table 3 by more than the time per iteration.
+//! The machine is that of the table of 2005 ([`Costs::p3_xeon_700mhz`]), with 100 ticks a second,
+//! and not preemptible. Besides the engines, two properties of that kernel matter. A softirq that
+//! raises itself goes to ksoftirqd at once, which has the highest nice value; so rcu_poll polls on
+//! idle CPUs, and hardly on busy ones. And rcu_sched's idle loop calls the scheduler again and
+//! again while callbacks are pending. Both use time that no other task wanted. So in Table 3 the
+//! CPU time rises by more than the time per iteration.
 //!
-//! Chosen for Table 3, each on one figure: the work of a round (rcu-ltimer's time), how evenly it
-//! is shared (rcu-ltimer's CPU), how often tasks wait for each other in a round (rcu-poll's CPU),
-//! and how often the idle loop looks (rcu-sched's CPU). Estimated, and not fitted:
-//! [`CALL_EVERY_US`], [`SECTION_US`] and `ESTIMATES`. Left for the model to say are the times per
-//! iteration of rcu-poll and rcu-sched. **What misses** is why rcu-sched takes CPU time: the paper
-//! names the line of its count, and here it is the idle loop. The paper's own table supports that:
-//! iterations take no longer than under rcu-ltimer, but a line that is felt is felt by busy CPUs as
-//! well.
+//! Fitted for Table 3, on one figure each: the work of a round (rcu-ltimer's time), its spread over
+//! the CPUs (rcu-ltimer's CPU), how often tasks wait for each other in a round (rcu-poll's CPU),
+//! and how often the idle loop checks (rcu-sched's CPU). Estimated, not fitted: [`CALL_EVERY_US`],
+//! [`SECTION_US`] and `ESTIMATES`. The times per iteration of rcu-poll and rcu-sched are predicted.
+//! **What misses** is the reason why rcu-sched takes CPU time: the paper blames the cache line of
+//! its count, and here it is the idle loop. The paper's own table supports that: iterations take no
+//! longer than under rcu-ltimer, but a line that costs time costs busy CPUs time as well.
 //!
-//! **What misses**, too, is that lists for each CPU are better than one. They are faster with the
-//! ksoftirqd of today, but not by the one list's line: without it one list takes as long.
+//! **What also misses** is that per-CPU lists are better than one. They are faster with today's
+//! ksoftirqd, but not because of the one list's line: without that one list takes as long.
 //!
-//! Chosen for the latencies: how often a CPU switches whose task never blocks, on rcu_sched's
-//! minute. The others are of dbench, which does block: how long its bursts are decides their order,
-//! and is our estimate ([`BURST_US`]).
+//! Fitted for the latencies, on rcu_sched's minute: how often a CPU whose task never blocks
+//! switches. The other latencies are of dbench, which does block. The length of its bursts decides
+//! their order, and is our estimate ([`BURST_US`]).
 //!
-//! **What misses** is how long rcu_ltimer's grace periods are. Callbacks wait for the rest of one
-//! and for two more, which is over 100 ms; but what is said to be over 100 ms are grace periods.
+//! **What misses** is the length of rcu_ltimer's grace periods. Callbacks wait for the rest of one
+//! and for two more, which is over 100 ms; but the paper says that of grace periods.
 
 use grace::steps::Without;
 
