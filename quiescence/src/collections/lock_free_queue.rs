@@ -112,7 +112,7 @@ pub struct NotEmpty;
 
 impl fmt::Display for NotEmpty {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the queue is not empty: take out what is in it first")
+        f.write_str("the queue is not empty: dequeue its nodes first")
     }
 }
 

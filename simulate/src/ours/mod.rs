@@ -2,63 +2,65 @@
 //! threads on virtual CPUs.
 //!
 //! # What is modelled
-//! - *Threads* on *CPUs*, under the fair scheduler that SRCU's model has (one run queue a CPU),
-//!   with the times of Linux 5.18 or those of today
-//!   ([`SchedulerTimes`](crate::srcu::SchedulerTimes)). A thread that wakes goes to the CPU it ran
-//!   on, or to an idle one if that is busy; a CPU without work takes a waiting thread from the CPU
-//!   where most wait. A thread computes, sleeps, reads, and updates, as its [`Role`] says.
-//! - *Readers* ([`Role::Reads`], [`Role::Qsbr`], ...): sections and the time between them are
-//!   exponentially distributed in the thread's own running time, and so are the times between
-//!   quiescent states of a QSBR reader. They are *drawn lazily*: no section is an event. What a
-//!   reader's word shows is drawn when something looks at it: a scan, a preemption, the end of the
-//!   run. The distribution has no memory, so that is the same process. A section that blocks
+//! - *Threads* on *CPUs*, under the fair scheduler of SRCU's model (one run queue per CPU), with
+//!   the times of Linux 5.18 or of current Linux
+//!   ([`SchedulerTimes`](crate::srcu::SchedulerTimes)). A thread that wakes goes to the CPU it last
+//!   ran on, or to an idle one if that is busy. A CPU without work takes a waiting thread from the
+//!   CPU where most threads wait. A thread computes, sleeps, reads and updates, as its [`Role`]
+//!   says.
+//! - *Readers* ([`Role::Reads`], [`Role::Qsbr`], ...): sections and the gaps between them are
+//!   exponentially distributed in the thread's own running time; so are the times between quiescent
+//!   states of a QSBR reader. They are *drawn lazily*: no section is an event. What a reader's word
+//!   shows is drawn only when it matters: at a scan, at a preemption, at the end of the run. The
+//!   distribution has no memory, so the process is the same. A section that blocks
 //!   ([`Role::Blocks`]) is simulated step by step.
 //! - *Updaters* that wait ([`Role::Waits`]), retire objects ([`Role::Retires`]) or queue closures
-//!   ([`Role::Calls`]): requests, the one driver at a time and those who sleep behind it; streams
-//!   of callbacks with their segments; local stocks, the limit, and what a thread does at it; the
-//!   worker, its tick, its turns and its budget.
-//! - *liburcu* beside them ([`Algorithm::Liburcu`]): two phases, two fences, and a `call_rcu`
-//!   thread that naps 10 ms between two batches. It is its published algorithm, written anew.
+//!   ([`Role::Calls`]): requests, the driver and the threads that sleep behind it; streams of
+//!   callbacks with their segments; local stocks, the limit, and what a thread does at the limit;
+//!   the worker, its tick, its turns and its budget.
+//! - *liburcu* for comparison ([`Algorithm::Liburcu`]): two phases, two fences, and a `call_rcu`
+//!   thread that naps 10 ms between two batches. It is written from the published algorithm.
 //!
 //! # What `grace` decides
-//! All that the library decides, by the same functions: [`grace::Machine`] with the policy of the
-//! engine (what comes next, when to scan, when to sleep); [`grace::driver`] (which fence, what
-//! becomes of a wait where the driver may not wait, the tick); [`grace::handover`] (when a waiter
-//! takes the place of a driver that makes no progress); [`grace::Segments`] (which callbacks
-//! are ready); [`grace::batch`] (when callbacks are closed, how many run in one go);
-//! [`grace::limit`] (what is admitted, and what happens where nothing is); [`grace::worker`] and
-//! [`grace::policy::Budget`] (when the worker comes by, what it does, how long it rests);
-//! [`grace::word`] (which reader is a holdout). Here is what a driver *does*, never what it
-//! decides: a test reads these files and finds no number of the library's in them.
+//! Everything that the library decides, by the same functions: [`grace::Machine`] with the policy
+//! of the engine (what comes next, when to scan, when to sleep); [`grace::driver`] (which fence,
+//! what a driver does that may not wait, the tick); [`grace::handover`] (when a waiter takes the
+//! place of a driver that makes no progress); [`grace::Segments`] (which callbacks are ready);
+//! [`grace::batch`] (when callbacks are closed, how many run in one go); [`grace::limit`] (what is
+//! admitted, and what happens otherwise); [`grace::worker`] and [`grace::policy::Budget`] (when the
+//! worker's turns are, what it does, how long it rests); [`grace::word`] (which reader is a
+//! holdout). This folder has what a driver *does*, never what it decides: a test checks that these
+//! files contain none of the library's numbers.
 //!
-//! # What things cost
-//! [`Costs`]: the memory, locks, interrupts and switches of [`crate::cost::Costs`], and what only
-//! user space has. Each step of the library costs what it is made of:
+//! # Costs
+//! [`Costs`]: the memory, locks, interrupts and switches of [`crate::cost::Costs`], and costs that
+//! only user space has. Each step of the library costs the sum of its parts:
 //!
 //! - A request: the machine's lock, as taken from another CPU. A step of the machine: entering and
 //!   leaving it.
 //! - The beginning of a grace period: the registry's lock.
 //! - `membarrier`: a system call; an interrupt sent to each *other CPU that runs the process*, and
-//!   the time until the last has come back. Each of those CPUs loses an interrupt's time.
+//!   the time until the last one has replied. Each of those CPUs loses the time of an interrupt.
 //! - An announcement: a store to a line that all readers have.
 //! - A scan: for each reader two instructions and its line, which comes from another cache if the
-//!   reader has run since it was looked at last, and from the own one if not.
-//! - A scan of the holdouts: the same for each of them, two locks and a `pause`.
+//!   reader has run since the last scan, and from the driver's own cache if not.
+//! - A scan of the holdouts: the same for each holdout, two locks and a `pause`.
 //! - A sleep: a store to each holdout's line, another `membarrier`, a context switch.
 //! - A wake-up: the waker's system call; on an idle CPU also the time until that runs.
-//! - A nap, a tick of the worker: as long as asked for, and the kernel's timer slack (50 us).
-//! - A callback: as in [`crate::cost::Costs`], with a transfer where the worker runs it.
+//! - A nap, or a tick of the worker: the requested time, and the kernel's timer slack (50 us).
+//! - A callback: as in [`crate::cost::Costs`], with a transfer if the worker runs it.
 //!
-//! # What is left out
-//! - That the machine's lock is held at the beginning of a grace period, where its number is
-//!   announced, and at its end: a driver can be replaced there, in the library all wait for it.
-//! - The relay of the engine `token`: QSBR readers are scanned one by one under it.
-//! - Contention for the machine's lock, and for the registry's but by threads that register.
-//! - Frequencies, caches that fill up, NUMA, the memory allocator. A CPU is as fast as any other.
+//! # Not modelled
+//! - The machine's lock is held at the beginning of a grace period, while its number is announced,
+//!   and at its end. Here a driver can be replaced at these moments; in the library all wait for
+//!   it.
+//! - The relay of the engine `token`: its QSBR readers are scanned one by one.
+//! - Contention for the machine's lock; and for the registry's, except by threads that register.
+//! - Frequencies, caches that fill up, NUMA, the memory allocator. All CPUs are equally fast.
 //! - Updates inside sections (which go over the limit, to be settled later), tasks, sleepable
 //!   domains, stall reports.
-//! - The looks of a driver that spins are taken up to 64 at a time while no holdout can leave: a
-//!   request that makes the machine less patient in between is noticed at the end of those.
+//! - A spinning driver's checks are taken up to 64 at a time while no holdout can leave: a request
+//!   that makes the machine less patient meanwhile is noticed only after these.
 //!
 //! # Deterministic
 //! Integers only. The same options give the same report on any machine.

@@ -61,8 +61,8 @@ pub enum TableError {
 impl fmt::Display for TableError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::NotPowersOfTwo => "numbers of buckets are to be powers of two",
-            Self::NoMemory => "there is no memory for so many buckets: ask for fewer",
+            Self::NotPowersOfTwo => "numbers of buckets must be powers of two",
+            Self::NoMemory => "there is no memory for that many buckets: ask for fewer",
         })
     }
 }
