@@ -87,9 +87,9 @@ extern struct cds_lfs_node *__cds_lfs_pop(cds_lfs_stack_ptr_t s);
 extern struct cds_lfs_head *__cds_lfs_pop_all(cds_lfs_stack_ptr_t s);
 
 /*
- * Loops: __node is each element that was taken all at once, in turn. In the one with _safe the body
- * may dispose of __node; __n is a second variable of the same type, for the loop's own
- * use.
+ * Loops over elements that were taken all at once: __node points to each in turn. In the _safe loop
+ * the body may free or reuse __node; __n is a second variable of the same type, which the loop
+ * uses.
  */
 #define cds_lfs_for_each(__head, __node)						\
 	for (__node = (struct cds_lfs_node *) (__head); __node != NULL; __node = (__node)->next)

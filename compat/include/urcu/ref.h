@@ -33,7 +33,7 @@ static __inline__ void urcu_ref_init(struct urcu_ref *ref)
 	urcu_ref_set(ref, 1);
 }
 
-/* For these headers' own use: one more, unless the count is bar or the largest there is. */
+/* Internal: adds one, unless the count is bar or the largest long. Returns whether it has added. */
 static __inline__ bool _urcu_ref_get_unless(struct urcu_ref *ref, long __bar)
 {
 	long count = uatomic_read(&ref->refcount), __found;

@@ -144,8 +144,9 @@ extern struct cds_wfcq_node *__cds_wfcq_next_nonblocking(cds_wfcq_head_ptr_t hea
 		struct cds_wfcq_tail *tail, struct cds_wfcq_node *node);
 
 /*
- * Loops: node is each element in turn, from the first on. In the one with _safe the body may
- * dispose of node; n is a second variable of the same type, for the loop's own use.
+ * Loops over the elements of a queue: node points to each in turn, from the first on. In the _safe
+ * loop the body may free or reuse node; n is a second variable of the same type, which the loop
+ * uses.
  */
 #define __cds_wfcq_for_each_blocking(head, tail, node)					\
 	for (node = __cds_wfcq_first_blocking((head), (tail)); node != NULL;		\

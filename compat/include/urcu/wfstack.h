@@ -110,8 +110,8 @@ extern struct cds_wfs_node *__cds_wfs_pop_with_state_nonblocking(cds_wfs_stack_p
 extern struct cds_wfs_head *__cds_wfs_pop_all(cds_wfs_stack_ptr_t u_stack);
 
 /*
- * Loops: node is each element that was taken, in turn. In the one with _safe the body may
- * dispose of node; n is a second variable of the same type, for the loop's own use.
+ * Loops over elements that were taken all at once: node points to each in turn. In the _safe loop
+ * the body may free or reuse node; n is a second variable of the same type, which the loop uses.
  */
 #define cds_wfs_for_each_blocking(head, node)						\
 	for (node = cds_wfs_first(head); node != NULL; node = cds_wfs_next_blocking(node))

@@ -1,8 +1,9 @@
-//! Where a table's memory is from: the process's allocator, or one that its maker brings along.
+//! Where a table's memory comes from: the process's allocator, or one that the table's maker
+//! passes.
 //!
-//! An allocator that is brought along is user code: it is called under none of the library's locks,
-//! and in no section. What a change of the table may need is allocated before the board is locked
-//! ([`Stock`]), and what it takes away is freed afterwards.
+//! The latter is user code: it is called under none of the library's locks, and in no section.
+//! Memory that a change of the table may need is allocated before the board is locked ([`Stock`]),
+//! and memory that the change releases is freed afterwards.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ptr;

@@ -1,8 +1,8 @@
-//! Where the buckets' nodes are: memory that grows by doubling, and never moves.
+//! Where the bucket nodes are: memory that grows by doubling, and never moves.
 //!
-//! Bucket 0 and 1 come with the table, and as many more as its options say; then each doubling adds
-//! its own piece. What was freed and is allocated again is all zero, which is what a bucket is that
-//! no thread has linked.
+//! A table begins with buckets 0 and 1, and as many more as its options say. Then each doubling
+//! adds a piece of its own. A piece that was freed and is allocated again is zeroed: a zero bucket
+//! is one that no thread has linked.
 
 use std::alloc::Layout;
 use std::ptr;

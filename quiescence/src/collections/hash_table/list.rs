@@ -1,17 +1,17 @@
-//! The list under the table: one for all buckets, sorted by reversed hash, changed by
+//! The list under the table: a single one for all buckets, sorted by reversed hash, and changed by
 //! compare-and-exchange.
 //!
-//! Michael's list (SPAA 2002) after Harris's (DISC 2001): a node is deleted by a mark in its *own*
-//! link, after which that link does not change, and then unlinked by the thread that comes by. A
-//! link can be exchanged only while it is unmarked, so no thread links behind a node that is gone.
-//! Replacing is both in one exchange: the old node's link gets the mark and leads to the new node,
-//! which stands behind it.
+//! Michael's list (SPAA 2002) after Harris's (DISC 2001): a thread deletes a node by a mark in the
+//! node's *own* link, which does not change any more after that; any thread that passes then
+//! unlinks the node. A link can be exchanged only while it is unmarked, so no thread links a node
+//! behind one that is gone. A replacement does both in one exchange: the old node's link gets the
+//! mark, and leads to the new node, which is inserted behind it.
 //!
-//! Every bucket has a node of its own in the list, before all nodes whose reversed hash is as great
-//! or greater. A bucket is *linked* once (`split`), and says so itself ([`LINKED`]). Until then
-//! everybody begins at an earlier bucket.
+//! Every bucket has a node of its own in the list, before all nodes whose reversed hash is at least
+//! its own. A bucket node is *linked* once (`split`), which a flag in it shows ([`LINKED`]). Until
+//! then all threads begin at an earlier bucket.
 //!
-//! It touches nodes only. Everything here is lock-free.
+//! This file accesses only nodes. Everything here is lock-free.
 
 use std::ptr::{self, NonNull};
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, SeqCst};

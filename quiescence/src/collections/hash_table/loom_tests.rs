@@ -1,8 +1,8 @@
 //! The table's list and buckets under loom: every interleaving of two or three threads.
 //!
-//! Each object has a number that is written before it is added, and taken away by the thread that
-//! deletes it once no thread can see it any more; so a reader that comes too early or too late
-//! fails the model.
+//! Each object has a number, which is written before the object is added, and removed by the thread
+//! that deletes it once no thread can see it any more. So the model fails if a reader comes too
+//! early or too late.
 
 use std::ptr::{self, NonNull};
 

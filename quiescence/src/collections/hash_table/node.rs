@@ -1,4 +1,4 @@
-//! What an object carries to stand in a table, and how a hash is reversed.
+//! The node that an object embeds in order to be in a table; and how a hash is reversed.
 
 use std::fmt;
 use std::ptr::NonNull;

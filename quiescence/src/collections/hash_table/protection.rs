@@ -1,4 +1,4 @@
-//! What a table needs to know of its readers.
+//! What a table must know about its readers.
 
 use crate::domain::domain::Domain;
 use crate::domain::tag::DomainTag;

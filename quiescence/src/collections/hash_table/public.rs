@@ -1,4 +1,4 @@
-//! The table as its users see it.
+//! The table, as users see it.
 
 use std::fmt;
 use std::mem::ManuallyDrop;

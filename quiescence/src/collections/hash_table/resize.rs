@@ -1,13 +1,13 @@
-//! A table's size: how it is chosen, how it grows and shrinks, and how its buckets come into the
-//! list.
+//! A table's size: how it is chosen, how it grows and shrinks, and how its buckets are linked into
+//! the list.
 //!
-//! After Shalev and Shavit (J. ACM 2006): the nodes never move; a table that doubles its size has
-//! new buckets that begin in the midst of the old ones. *Growing* is an allocation and one store,
-//! and the thread that finds that the table is to grow does it: it takes no grace period. A bucket
-//! is put into the list by the first update that needs it, and the rest by the worker; until then
-//! its readers begin at the bucket that it was split from. *Shrinking* takes two grace periods, and
-//! is the worker's: readers and updaters come to know of the smaller size, then the buckets are
-//! taken out of the list, then no thread looks at them any more.
+//! After Shalev and Shavit (J. ACM 2006): nodes never move; when a table doubles its size, each new
+//! bucket begins in the middle of an old one. *Growing* is an allocation and one store. The thread
+//! that finds the table too small does it, since it takes no grace period. The first update that
+//! needs a bucket links it into the list, and the worker links the rest; until then readers begin
+//! at the bucket from which it was split. *Shrinking* takes two grace periods, so the worker does
+//! it. After the first, all readers and updaters know the smaller size, and the buckets are
+//! unlinked; after the second, no thread accesses them any more.
 
 use std::alloc::Layout;
 use std::ptr::NonNull;

@@ -1,14 +1,14 @@
-//! How a bucket comes into the list and out of it again.
+//! How a bucket is linked into the list, and unlinked again.
 //!
-//! Bucket `b` was split from the bucket whose number lacks the first bit of `b`, and that one from
-//! another, down to bucket 0, which is always in the list: its *ancestors*. Each begins earlier in
-//! the list. So the thread that needs a bucket that is not there yet can begin at an ancestor, and
-//! the thread that wants to put it there finds its place from one.
+//! Bucket `b` was split from the bucket whose number lacks the highest bit of `b`, that one from
+//! another, and so on down to bucket 0, which is always in the list. These are its *ancestors*.
+//! Each begins earlier in the list. So a thread that needs a bucket which is not yet linked can
+//! begin at an ancestor, and the thread that links the bucket finds its place from one.
 //!
-//! A bucket is claimed first, so that one thread only puts it there. No thread waits for that
-//! thread: until the bucket says that it is there, all others begin at an ancestor.
+//! A bucket is claimed first, so that only one thread links it. No thread waits for that thread:
+//! until the bucket is marked as linked, all others begin at an ancestor.
 //!
-//! `at` gives a bucket's node. It touches nodes only; everything here is lock-free.
+//! `at` returns a bucket's node. This file accesses only nodes; everything here is lock-free.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 

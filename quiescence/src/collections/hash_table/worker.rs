@@ -1,19 +1,19 @@
-//! Who resizes tables: one thread for the whole process, started when there is work, gone a while
-//! after there is none.
+//! The thread that resizes tables: one for the whole process. It starts when there is work, and
+//! ends some time after there is none.
 //!
-//! One *board*, behind one lock that is held for moments, says which tables wait for the thread and
-//! which are being worked on, by it or by somebody who resizes a table himself. A table's target is
-//! written, and compared for the last time by the thread that works on the table, under that lock:
-//! so no request can come between the comparison and the end of the work, and none is lost.
+//! One *board*, under one lock that is held only for moments, says which tables wait for the
+//! thread, and which are being resized, by it or by a caller of a resize function. A table's target
+//! is written under that lock; so is the last comparison with it by the thread that works on the
+//! table. So no request can come between that comparison and the end of the work, and none is lost.
 //!
-//! The thread that ends a table looks at its nodes first, and is in no section then. So the worker
-//! says on the board when it goes through a table's list, or frees buckets, and leaves both to
-//! others for as long as the table is *held*. Neither waits for readers meanwhile: a table may be
-//! ended in a section, in a callback, by an online QSBR thread.
+//! The thread that ends a table first checks the table's nodes, and is in no section then. So the
+//! worker notes on the board when it goes through a table's list or frees its buckets, and does
+//! neither while the table is *held*. Neither thread waits for readers meanwhile: a table may be
+//! ended in a section, in a callback, or by an online QSBR thread.
 //!
-//! A fork takes the lock. The child has no such thread: tables that one was working on wait there
-//! again, and every step can be taken from the beginning. The thread is started by the next
-//! request.
+//! A fork takes the lock. The child does not have this thread: tables that it was working on wait
+//! again there, and every step can be repeated from the beginning. The next request starts the
+//! thread.
 
 use std::collections::VecDeque;
 use std::ptr;
