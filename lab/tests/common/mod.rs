@@ -27,9 +27,9 @@ pub(crate) fn run<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Output 
     rcu(args).output().expect("the command starts")
 }
 
-/// A tiny run of `rcu advise` with nothing but the ranking.
+/// A tiny run of `rcu advise` with nothing but the ranking, and the leaves that it does not decide.
 pub(crate) fn tiny(args: &[&str]) -> Command {
-    rcu(TINY.iter().chain(["--skip", "costs", "--skip", "sweep"].iter()).chain(args))
+    rcu(TINY.iter().chain(["--quick", "--skip", "costs", "--skip", "sweep"].iter()).chain(args))
 }
 
 /// Its exit code, standard output and standard error.
