@@ -168,7 +168,7 @@ fn without_holdouts_v1_and_today_and_an_endless_period_are_3_15() {
     // Runs of some hundred grace periods differ by a twentieth: the mean of four.
     let mean_of = |name, number| {
         let mean = |seed| {
-            let setup = Setup { hz: 1_000, tickless: false, seed, ..setup(16, 1_000) };
+            let setup = Setup { hz: 1_000, tickless: false, seed, ..setup(4, 1_000) };
             tree(&setup, name, number, "open-close").grace_period_ns.mean
         };
         (1..=4).map(mean).sum::<u64>() / 4
