@@ -397,7 +397,7 @@ mod tests {
     /// As `--vary` has it of all rows.
     #[test]
     fn without_forced_switches_or_idle_looks_nothing_is_added() {
-        let run = |model: Model, engine| model.dcachebench(engine, 3 * SECOND, 1);
+        let run = |model: Model, engine| model.dcachebench(engine, SECOND, 1);
         let ltimer = run(MODEL, "tick");
         let poll = run(Model { without: "force", ..MODEL }, "poll-per-cpu");
         let added = ms_per_iteration(&poll) - ms_per_iteration(&ltimer);
