@@ -64,7 +64,7 @@ fn maps_are_measured_on_the_keys_that_are_asked_for() {
     let args = "map --case get,churn,memory --keys 1000,2000 --threads 3 --only \
                 quiescence-intrusive,dashmap";
     let args: Vec<&str> = args.split_whitespace().collect();
-    let (_, json, _) = document(&args, "2", None);
+    let (_, json, _) = document(&args, "1", None);
     assert_eq!((&json["bench"], &json["base"]), (&"map".into(), &"quiescence-intrusive".into()));
     let ids = names(&json["cases"], "id");
     assert_eq!(ids.len(), 2 * 2 * 4 + 2, "{ids:?}");
@@ -81,7 +81,7 @@ fn maps_are_measured_on_the_keys_that_are_asked_for() {
 
 #[test]
 fn each_transformation_is_measured_before_and_after() {
-    let (_, json, _) = document(&["tools", "--case", "rcu,publish"], "2", None);
+    let (_, json, _) = document(&["tools", "--case", "rcu,publish"], "1", None);
     assert_eq!((&json["bench"], &json["base"]), (&"tools".into(), &"before".into()));
     let ids = names(&json["cases"], "id");
     assert_eq!(ids.len(), 4, "{ids:?}");
