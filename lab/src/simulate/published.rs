@@ -176,9 +176,11 @@ fn is_broken(row: &Row, known: &[(&str, &str)]) -> bool {
         && !known.iter().any(|(source, figure)| *source == row.source && *figure == row.figure)
 }
 
-/// What was fitted, over the publications of these rows.
+/// What was fitted on these rows.
 fn fitted(rows: &[Row]) -> Vec<Fitted> {
-    let is_theirs = |one: &&Fitted| rows.iter().any(|row| row.source == one.source);
+    let is_on =
+        |row: &Row, one: &Fitted| row.source == one.source && row.figure.starts_with(one.on);
+    let is_theirs = |one: &&Fitted| rows.iter().any(|row| is_on(row, one));
     replay::PARTS.iter().flat_map(|part| part.fitted).filter(is_theirs).copied().collect()
 }
 
