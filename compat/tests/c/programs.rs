@@ -1,7 +1,8 @@
 //! Every exported function of liburcu, used by programs in C and C++: compiled against our headers
-//! and against Debian's, with readers inlined and not (not inlined by Debian 12's for the first
-//! library of each only), and each run with our libraries and with Debian's: liburcu 0.13, and 0.15
-//! where `QUIESCENCE_TRIXIE_ROOT` names a root of Debian 13.
+//! and against Debian's, with readers inlined and, for the first library of each, not. Programs
+//! that are about readers and publication are compiled both ways for each library. Each is run with
+//! our libraries and with Debian's: liburcu 0.13, and 0.15 where `QUIESCENCE_TRIXIE_ROOT` names a
+//! root of Debian 13.
 //!
 //! The programs are in `tests/programs`; which there are, and what Debian's library cannot do, is
 //! in `table.toml`. What holds with Debian's is what liburcu's users rely on; so a program that

@@ -53,8 +53,8 @@ pub(crate) fn run(args: &SimulateArgs, output: &mut Output) -> Result<Exit> {
         true => args.what_if.clone().shortened(),
         false => args.what_if.clone(),
     };
-    let exit = if args.published {
-        published::run(args.vary, output)
+    let exit = if let Some(sources) = &args.published {
+        published::run(sources, args.vary, output)
     } else if args.suite {
         suite::run(args, output)
     } else if args.validate {

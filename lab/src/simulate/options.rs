@@ -10,6 +10,7 @@ use clap::Parser;
 use clap::builder::{PossibleValuesParser, RangedU64ValueParser, TypedValueParser};
 
 use simulate::Setup;
+use simulate::replay::PARTS;
 
 use crate::number;
 
@@ -19,9 +20,18 @@ const EXAMPLES: &str = include_str!("../help/simulate.txt").trim_ascii_end();
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct SimulateArgs {
-    /// Print every published figure next to the model's
-    #[arg(long, conflicts_with_all = ["WhatIfArgs", "suite", "validate", "list"])]
-    pub(super) published: bool,
+    /// Print published figures (of A, B) beside the model's
+    #[arg(
+        long,
+        value_name = "A,B",
+        num_args = 0..=1,
+        require_equals = true,
+        value_delimiter = ',',
+        value_parser = PossibleValuesParser::new(PARTS.iter().map(|part| part.source)),
+        hide_possible_values = true,
+        conflicts_with_all = ["WhatIfArgs", "suite", "validate", "list"]
+    )]
+    pub(super) published: Option<Vec<String>>,
     /// With --published: also replay with changed estimates, and without mechanisms that the papers
     /// name, and print the rows whose result changes: takes minutes
     #[arg(long, requires = "published")]

@@ -71,7 +71,7 @@ fn cells_are_measured_beside_their_rivals_and_judged() {
 fn maps_are_measured_on_the_keys_that_are_asked_for() {
     let args = "map --case get,churn,memory --keys 1000,2000 --threads 3 --only \
                 quiescence-intrusive,dashmap";
-    let (_, json, _) = document(args, 2);
+    let (_, json, _) = document(args, 1);
     let ids = has_all(&json, "map", ["quiescence-intrusive", "dashmap"]);
     assert_eq!(ids.len(), 2 * 2 * 4 + 2, "{ids:?}");
     for id in ["get/1000/1-thread", "get/2000/3-threads", "churn-50/2000/1-thread", "memory/2000"] {
@@ -83,7 +83,7 @@ fn maps_are_measured_on_the_keys_that_are_asked_for() {
 
 #[test]
 fn each_transformation_is_measured_before_and_after() {
-    let (_, json, _) = document("tools --case rcu,publish", 2);
+    let (_, json, _) = document("tools --case rcu,publish", 1);
     let ids = has_all(&json, "tools", ["before", "after"]);
     assert_eq!(ids.len(), 4, "{ids:?}");
     assert_eq!((ids[0], ids[2]), ("rcu/1-thread", "publish/1-thread"));

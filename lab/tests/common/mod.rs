@@ -30,9 +30,9 @@ pub(crate) fn run<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Output 
     rcu(args).output().expect("the command starts")
 }
 
-/// A tiny run of `rcu advise` with nothing but the ranking.
+/// A tiny run of `rcu advise` with nothing but the ranking, and the leaves that it does not decide.
 pub(crate) fn tiny(args: &[&str]) -> Command {
-    rcu(TINY.iter().chain(["--skip", "costs", "--skip", "sweep"].iter()).chain(args))
+    rcu(TINY.iter().chain(["--quick", "--skip", "costs", "--skip", "sweep"].iter()).chain(args))
 }
 
 /// What a run wrote that had advice, or was too noisy for it: whether it was.

@@ -64,6 +64,9 @@ pub(crate) struct Program {
     pub(crate) variants: Vec<Variant>,
     #[serde(default)]
     pub(crate) with: With,
+    /// It is about what is a call or inlined: of each flavour it is compiled both ways.
+    #[serde(default)]
+    pub(crate) both_ways: bool,
 }
 
 /// One executable.
@@ -104,8 +107,11 @@ pub(crate) fn builds() -> Vec<Job> {
                 }
                 let job = |inline| Job { program, variant, headers, inline };
                 // Where readers are calls, a program of Debian 12's headers calls what one of ours
-                // does, if both declare the same, which a test of the headers sees to.
-                if headers != Headers::Debian || variant == program.variants[0] {
+                // does, if both declare the same, which a test of the headers sees to. All else is
+                // a call either way, and the functions of each flavour's readers are called by the
+                // programs about them.
+                let is_first = variant == program.variants[0];
+                if is_first || program.both_ways && headers != Headers::Debian {
                     jobs.push(job(false));
                 }
                 // The futex's functions are exported only.
