@@ -157,21 +157,7 @@ impl Books {
 
 #[cfg(test)]
 mod tests {
-    use scopeguard::defer_on_unwind;
-
     use super::*;
-    use crate::rivals;
-
-    #[test]
-    fn every_rival_waits_for_as_long_as_it_must() {
-        for (name, make) in rivals::that(|rival| rival.blocked) {
-            // That it waits is asserted within.
-            defer_on_unwind!(eprintln!("waiting by {name}"));
-            let seen = measure(make, Duration::from_millis(5));
-            let [cpu_percent, .., answer_ns] = seen.values[..] else { unreachable!() };
-            assert!(cpu_percent >= 0.0 && answer_ns >= 0.0, "{name}: {seen:?}");
-        }
-    }
 
     /// Does not wait.
     struct Hasty;
