@@ -255,7 +255,7 @@ mod tests {
             Registered(Instant::now())
         };
         read: |_, _, place, look| look(place);
-        replace: |_, place, value| drop((place, value));
+        replace: |_, _, place, value| drop((place, value));
     }
 
     /// If either were timed, it would take longer than threads are registered.

@@ -20,7 +20,9 @@ use crate::cases::grace::{IdleThreads, steps_for};
 use crate::cases::loops::{Loop, Looped};
 use crate::cases::replace::Limit;
 use crate::cases::store::Loaders;
-use crate::cases::{blocked, boot, domains, enqueue, garbage, hash, memory, stall, tail, update};
+use crate::cases::{
+    blocked, boot, domains, enqueue, garbage, hash, memory, readers, stall, tail, update,
+};
 use crate::rivals::{self, Rival};
 use crate::sample::Sample;
 use crate::units;
@@ -60,8 +62,12 @@ pub enum What {
     Update(usize),
     /// What that does to a reader.
     Tail,
+    /// Reads of so many threads beside one that replaces now and then.
+    Readers(usize),
     /// A hash table, with so many searches in a hundred operations.
     Hash(u32),
+    /// A table that gives out ids: so many, searches in a hundred operations, threads.
+    Ids(u64, u32, usize),
     /// Queueing a callback.
     Call,
     /// Memory for an object that waits.
@@ -87,7 +93,7 @@ impl Scenes<What> {
     /// If a table or a rival is named that there is not.
     pub fn prepare(&'static self, groups: &[String], options: &Options) -> Result<Suite, Error> {
         let scenes = self.chosen(groups)?;
-        let known = rivals_of(|rival| scenes.iter().any(|scene| scene.what.is_served_by(rival)));
+        let known = self.rivals(|rival| scenes.iter().any(|scene| scene.what.is_served_by(rival)));
         let (rivals, base) = options.choose(&known, |rival| rival.name, &self.bases)?;
         let planned = scenes.into_iter().map(|scene| {
             let rivals = rivals.iter().copied().filter(|rival| scene.what.is_served_by(rival));
@@ -155,18 +161,19 @@ impl Scenes<What> {
         }
     }
 
+    /// The rivals of which this holds, in the order of the registry.
+    fn rivals(&self, serves: impl Fn(&Rival) -> bool) -> Vec<&'static Rival> {
+        let takes = |rival: &Rival| self.only.is_empty() || self.only.contains(&rival.name);
+        rivals::all().filter(|rival| takes(rival) && serves(rival)).collect()
+    }
+
     /// What a case measures, and of whom.
     #[cfg(test)]
     pub(crate) fn known(&self, case: &str) -> Option<(&[Metric], Vec<&'static str>)> {
         let scene = self.cases.iter().find(|scene| scene.id == case)?;
-        let rivals = rivals_of(|rival| scene.what.is_served_by(rival));
+        let rivals = self.rivals(|rival| scene.what.is_served_by(rival));
         Some((self.metrics(scene), rivals.into_iter().map(|rival| rival.name).collect()))
     }
-}
-
-/// The rivals of which this holds, in the order of the registry.
-fn rivals_of(serves: impl Fn(&Rival) -> bool) -> Vec<&'static Rival> {
-    rivals::all().filter(|rival| serves(rival)).collect()
 }
 
 /// The threads of a case, which is left out if there are not so many.
@@ -234,8 +241,15 @@ impl What {
                 update::measure(site, readers, times, timed, |ns| 1e9 / ns)
             }),
             Self::Tail => served(rival.replace, move |make| tail::measure(make, count)),
+            Self::Readers(readers) => {
+                served(rival.replace, move |make| readers::measure(make, readers, time))
+            }
             Self::Hash(percent) => served(rival.hash, move |make| {
-                hash::measure(make, TABLE_THREADS, percent, count, seed)
+                hash::measure(make, &hash::keys(), TABLE_THREADS, percent, count, seed)
+            }),
+            Self::Ids(ids, percent, threads) => served(rival.ids, move |make| {
+                let keys: Vec<u64> = (0..ids).collect();
+                hash::measure(make, &keys, threads, percent, count, seed)
             }),
             Self::Call => served(rival.enqueue, move |queue| enqueue::measure_call(queue, count)),
             Self::Memory => served(hoards, move |make| memory::measure(make, times)),
@@ -304,7 +318,7 @@ mod tests {
         };
         for suite in all_scenes() {
             for scene in suite.cases.iter().filter(is_small) {
-                let rivals = rivals_of(|rival| scene.what.is_served_by(rival));
+                let rivals = suite.rivals(|rival| scene.what.is_served_by(rival));
                 assert!(!rivals.is_empty(), "{}", scene.id);
                 let names: Vec<&str> = rivals.iter().map(|rival| rival.name).collect();
                 let metrics = suite.metrics(scene).len();
@@ -380,7 +394,10 @@ mod tests {
             (What::Tail, &[p99_9, p50, _, p99, p90]) => {
                 p50 > 1.0 && [p50, p90, p99, p99_9].is_sorted()
             }
-            (What::Hash(_), &[operations, cpu_ns]) => operations > 0.0 && cpu_ns > 0.0,
+            (What::Hash(_) | What::Ids(..), &[operations, cpu_ns]) => {
+                operations > 0.0 && cpu_ns > 0.0
+            }
+            (What::Readers(_), &[reads, updates]) => reads > 0.0 && updates > 0.0,
             (What::Blocked, &[_, _, _, _]) | (What::Domains(_) | What::Memory, &[_]) => true,
             _ => false,
         }
@@ -391,7 +408,8 @@ mod tests {
         let (times, timed) = match what {
             What::Loop(..) | What::Beside(_) | What::Store(_) | What::Wait { .. } => (0, 0),
             What::Grace(_) | What::Call | What::Barrier => (2, 0),
-            What::Contended(_) | What::Hash(_) => (1, 0),
+            What::Contended(_) | What::Hash(_) | What::Ids(..) => (1, 0),
+            What::Readers(_) => (1_000_000, 0),
             What::Boot(_) => (50, 0),
             What::Blocked | What::Stall => (3_000_000, 0),
             What::Domains(_) => (20, 0),

@@ -46,7 +46,7 @@ pub fn prepare(groups: &[String], threads: Option<u32>, options: &Options) -> Re
     let (forms, base) = options.choose(&Form::BOTH, |form| form.name(), &SUITES.tools.bases)?;
     let mut planned = Vec::new();
     for scene in scenes {
-        let threads = one_and_several(threads);
+        let threads = one_and_several(threads.as_slice());
         for &count in &threads {
             let case = plan(scene, count, forms.clone(), options);
             // Said once: what was published has many CPUs.

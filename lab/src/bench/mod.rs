@@ -34,7 +34,7 @@ pub(crate) struct BenchArgs {
 enum What {
     /// A read: enter a section, load the pointer, read its word, leave
     ///
-    /// With one thread and two, and inside another section.
+    /// With one thread and two, inside another section, and by 1 to 8 threads while one updates.
     #[command(mut_arg("cases", |arg| arg.value_parser(parser(&SUITES.read.groups))))]
     Read(Cases),
     /// A grace period: alone, with a busy reader, with idle threads
@@ -46,6 +46,16 @@ enum What {
     /// Also readers' tail latency, a hash table, callbacks, memory, and a reader that stalls.
     #[command(mut_arg("cases", |arg| arg.value_parser(parser(&SUITES.update.groups))))]
     Update(Cases),
+    /// The module `epoch` beside crossbeam-epoch: pin, retire
+    ///
+    /// By the thread and by a handle, and how long reads take at worst.
+    #[command(mut_arg("cases", |arg| arg.value_parser(parser(&SUITES.epoch.groups))))]
+    Epoch(Cases),
+    /// Tables that give out ids: look-ups, removals with insertions
+    ///
+    /// With 1,000 ids and with 100,000, one thread and two.
+    #[command(mut_arg("cases", |arg| arg.value_parser(parser(&SUITES.ids.groups))))]
+    Ids(Cases),
     /// The engines of a domain on a path-lookup cache
     ///
     /// Reports the time, the CPU share and the latencies of each.
@@ -68,7 +78,7 @@ enum What {
     Cells(Cases),
     /// Concurrent maps: look-ups, updates, memory, growth
     ///
-    /// With a thousand keys and with a million.
+    /// With a thousand keys and with a million, all as hot or some; each with its latencies.
     #[command(mut_arg("cases", |arg| arg.value_parser(parser(&SUITES.map.groups))))]
     Map(MapArgs),
     /// From a lock to the right tool: programs before and after
@@ -107,8 +117,8 @@ struct Options {
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     only: Vec<String>,
     /// Compare with this rival [default: liburcu-memb if it is compiled in; update, srcu, percpu,
-    /// cells: quiescence; map: quiescence-hashmap; tools, cache: before; engines: tick; compat:
-    /// liburcu; readme, pictures: none]
+    /// cells: quiescence; epoch: quiescence-epoch; ids: quiescence-idmap; map: quiescence-hashmap;
+    /// tools, cache: before; engines: tick; compat: liburcu; readme, pictures: none]
     #[arg(long, value_name = "RIVAL")]
     base: Option<String>,
     /// Exit with 1 if an aim is missed, and with 3 if the run was too noisy to tell; without this
@@ -184,10 +194,9 @@ struct MapArgs {
     /// Use strings of 20 bytes as keys, instead of words
     #[arg(long)]
     strings: bool,
-    /// Threads of the cases with several threads; every case also runs with one thread [default:
-    /// one per CPU, at least 2]
-    #[arg(long, value_name = "N", value_parser = within(1..=1024))]
-    threads: Option<u32>,
+    /// Numbers of threads; every case also runs with one thread [default: one per CPU, at least 2]
+    #[arg(long, value_name = "N,M", value_delimiter = ',', value_parser = within(1..=1024))]
+    threads: Vec<u32>,
 }
 
 #[derive(clap::Args, Clone, Debug)]
@@ -250,6 +259,8 @@ impl What {
         match self {
             Self::Read(cases)
             | Self::Update(cases)
+            | Self::Epoch(cases)
+            | Self::Ids(cases)
             | Self::Srcu(cases)
             | Self::Percpu(cases)
             | Self::Cells(cases)
@@ -270,6 +281,8 @@ impl What {
             Self::Gp(args) if args.oversubscribed => SUITES.oversubscribed.prepare(&[], options),
             Self::Gp(_) => SUITES.gp.prepare(&[], options),
             Self::Update(args) => SUITES.update.prepare(&args.cases, options),
+            Self::Epoch(args) => SUITES.epoch.prepare(&args.cases, options),
+            Self::Ids(args) => SUITES.ids.prepare(&args.cases, options),
             Self::Engines(args) => {
                 let load = engines::Load {
                     tree: args.tree.clone(),
@@ -287,7 +300,7 @@ impl What {
                     entries: args.keys.clone(),
                     reads_percent: args.reads.clone(),
                     strings: args.strings,
-                    threads: args.threads,
+                    threads: args.threads.clone(),
                 };
                 map::prepare(&args.of.cases, &load, options)
             }
@@ -443,7 +456,10 @@ mod tests {
             ["srcu", "--case", "boot"],
             ["percpu", "--case", "counter,lock"],
             ["cells", "--case", "load,garbage"],
-            ["map", "--case", "get,bustle"],
+            ["map", "--case", "get,zipf,bustle"],
+            ["epoch", "--case", "pin,retire,tail"],
+            ["ids", "--case", "few,many"],
+            ["read", "--case", "threads"],
             ["tools", "--case", "rcu,lock-pairs"],
             [
                 "cache",
@@ -458,6 +474,7 @@ mod tests {
         assert!(options_of(&["update", "--case", "speed"]).is_err());
         assert!(options_of(&["map", "--keys", "1"]).is_err());
         assert!(options_of(&["map", "--keys", "1000,20000000", "--strings"]).is_ok());
+        assert!(options_of(&["map", "--threads", "1,2,4"]).is_ok());
         assert!(options_of(&["engines", "--entries", "1"]).is_err());
         assert!(options_of(&["engines", "--quiescent-every", "0"]).is_err());
         assert!(options_of(&["engines", "--quiescent-every", "4000"]).is_ok());

@@ -1,5 +1,5 @@
-//! `rcu bench srcu`, `percpu`, `cells`, `map`, `tools` and `engines` as a user runs them: tables,
-//! verdicts, JSON, exit codes.
+//! `rcu bench srcu`, `percpu`, `cells`, `epoch`, `ids`, `map`, `tools` and `engines` as a user runs
+//! them: tables, verdicts, JSON, exit codes.
 
 use crate::common::schema::hold;
 use crate::common::{rcu, told};
@@ -61,22 +61,53 @@ fn cells_are_measured_beside_their_rivals_and_judged() {
 
 #[test]
 fn maps_are_measured_on_the_keys_that_are_asked_for() {
-    let args = "map --case get,churn,memory --keys 1000,2000 --threads 3 --only \
+    let args = "map --case get,churn,memory --keys 1000,2000 --threads 2,3 --only \
                 quiescence-intrusive,dashmap";
     let args: Vec<&str> = args.split_whitespace().collect();
     let (_, json, _) = document(&args, "2", None);
     assert_eq!((&json["bench"], &json["base"]), (&"map".into(), &"quiescence-intrusive".into()));
     let ids = names(&json["cases"], "id");
-    assert_eq!(ids.len(), 2 * 2 * 4 + 2, "{ids:?}");
+    assert_eq!(ids.len(), 2 * 3 * 4 + 2, "{ids:?}");
     for id in ["get/1000/1-thread", "get/2000/3-threads", "churn-50/2000/1-thread", "memory/2000"] {
         assert!(ids.contains(&id), "{ids:?}");
     }
     for case in json["cases"].as_array().expect("a list") {
         assert_eq!(names(&case["rivals"], "name"), ["quiescence-intrusive", "dashmap"]);
     }
-    let strings = ["map", "--case", "get", "--strings", "--keys", "1000", "--only", "dashmap"];
+    let strings = "map --case get,zipf --strings --keys 1000 --threads 1 --reads 90 --only dashmap";
+    let strings: Vec<&str> = strings.split_whitespace().collect();
     let (_, json, _) = document(&strings, "1", None);
-    assert!(names(&json["cases"], "id").contains(&"get-strings/1000/1-thread"));
+    let zipf =
+        ["get", "replace-90", "churn-90"].map(|mix| format!("zipf-{mix}-strings/1000/1-thread"));
+    let ids = names(&json["cases"], "id");
+    assert_eq!(
+        (ids[0], &ids[1..]),
+        ("get-strings/1000/1-thread", &zipf.each_ref().map(|id| &**id)[..])
+    );
+    let metrics = &json["cases"][3]["rivals"][0]["metrics"];
+    assert_eq!(names(metrics, "name"), ["operations", "CPU", "p50", "p99", "p99.9"]);
+}
+
+#[test]
+fn ids_and_the_epochs_are_measured_beside_those_of_others_and_reads_by_threads() {
+    let of = |args: &[&str], rivals: [&str; 2]| {
+        let only = rivals.join(",");
+        let (_, json, _) = document(&[args, &["--only", &only]].concat(), "1", None);
+        for case in json["cases"].as_array().expect("a list") {
+            assert_eq!(names(&case["rivals"], "name"), rivals);
+        }
+        (json["base"].clone(), names(&json["cases"], "id").join(" "))
+    };
+    let (base, ids) = of(&["ids", "--case", "few"], ["quiescence-idmap", "dashmap"]);
+    let all = "few/100/1-thread few/100/2-threads few/90/1-thread few/90/2-threads few/50/1-thread \
+               few/50/2-threads";
+    assert_eq!((base, &*ids), ("quiescence-idmap".into(), all));
+    let (base, ids) = of(&["epoch"], ["quiescence-epoch-handle", "crossbeam-epoch"]);
+    let all =
+        "pin/1-thread pin/2-threads pin/nested retire/no-reader retire/1-reader tail/1-retirer";
+    assert_eq!((base, &*ids), ("quiescence-epoch-handle".into(), all));
+    let (_, ids) = of(&["read", "--case", "threads"], ["quiescence", "arc-swap"]);
+    assert_eq!(ids, "threads/1 threads/2 threads/4 threads/8");
 }
 
 #[test]
