@@ -11,6 +11,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::kernel_says;
 use super::object::turn;
 use crate::clock::{cpu_time, thread_cpu_time};
 use crate::sample::Sample;
@@ -147,11 +148,9 @@ impl Followed {
 impl Books {
     /// Nothing if there is no such thread, or no such books.
     fn of(thread: &str) -> Option<Self> {
-        let read = |book| fs::read_to_string(format!("/proc/self/task/{thread}/{book}")).ok();
-        let cpu_ns = read("schedstat")?.split_whitespace().next()?.parse().ok()?;
-        let status = read("status")?;
-        let sleeps = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
-        Some(Self { cpu_ns, sleeps: sleeps?.trim().parse().ok()? })
+        let says = |book, name| kernel_says(&format!("/proc/self/task/{thread}/{book}"), name);
+        let sleeps = says("status", "voluntary_ctxt_switches:")?;
+        Some(Self { cpu_ns: says("schedstat", "")?, sleeps })
     }
 }
 

@@ -4,7 +4,6 @@
 //! that counts what the library maps by itself, as words for each CPU, just like what it allocates.
 //! What was measured is never freed, since memory that was used before would not be seen again.
 
-use std::fs;
 use std::mem;
 use std::sync::Barrier;
 use std::thread;
@@ -87,10 +86,7 @@ fn resident_bytes() -> Option<u64> {
         libc::malloc_trim(0)
     };
     // The kernel walks the pages for it; the counts elsewhere are off by some hundred kilobytes.
-    let books = fs::read_to_string("/proc/self/smaps_rollup").ok()?;
-    let line = books.lines().find_map(|line| line.strip_prefix("Anonymous:"))?;
-    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kib << 10)
+    super::kernel_says("/proc/self/smaps_rollup", "Anonymous:").map(|kib| kib << 10)
 }
 
 #[cfg(all(test, target_os = "linux"))]

@@ -10,12 +10,12 @@ use super::hash::{Operation, Table, run};
 use crate::shapes::Ids;
 
 /// A table, and the current id of each key, whose value is the key.
-pub(crate) struct Numbered<T> {
+pub(crate) struct Numbers<T> {
     table: T,
     ids: Vec<AtomicU64>,
 }
 
-impl<T: Ids<u64>> Numbered<T> {
+impl<T: Ids<u64>> Numbers<T> {
     pub(crate) fn boxed(keys: &[u64]) -> Box<dyn Table> {
         let table = T::new();
         let ids = keys.iter().map(|&key| AtomicU64::new(table.insert(key))).collect();
@@ -28,7 +28,7 @@ impl<T: Ids<u64>> Numbered<T> {
     }
 }
 
-impl<T: Ids<u64>> Table for Numbered<T> {
+impl<T: Ids<u64>> Table for Numbers<T> {
     fn run(&self, operations: &[Operation], rounds: usize) {
         let search = |(): &mut (), key| {
             let mut id = self.id(key);

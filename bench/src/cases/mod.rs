@@ -53,6 +53,13 @@ pub(crate) mod tools;
 pub(crate) mod update;
 pub(crate) mod wait;
 
+/// The number behind this name in a file of the kernel's, if it says so.
+fn kernel_says(file: &str, name: &str) -> Option<u64> {
+    let text = std::fs::read_to_string(file).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
 /// Sections between two announcements of a quiescent state, for readers that must announce; the
 /// others run the same two loops. `BATCH` in `c/flavour.h` is the same number.
 pub(crate) const BATCH: u64 = 1024;

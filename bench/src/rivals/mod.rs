@@ -369,7 +369,7 @@ impl Rival {
 
     /// Numbers by ids that it gives out.
     const fn numbers<T: Ids<u64>>(self) -> Self {
-        Self { ids: Some(ids::Numbered::<T>::boxed), ..self }
+        Self { ids: Some(ids::Numbers::<T>::boxed), ..self }
     }
 
     /// Maps for any key and any hash function.

@@ -6,8 +6,6 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::rounds::Case;
-#[cfg(test)]
-use super::rounds::Metric;
 use super::{Options, Planned, Suite, by, in_threads, one_and_several};
 use super::{SUITES, listed};
 use crate::Error;
@@ -263,15 +261,6 @@ fn plan(scene: Scene, rivals: &[&'static Rival], options: &Options) -> Planned {
 #[cfg(test)]
 fn all(load: &Load, quick: bool) -> impl Iterator<Item = Scene> {
     SUITES.map.cases.iter().flat_map(move |of| scenes(of, load, quick))
-}
-
-/// What a case measures, and of whom.
-#[cfg(test)]
-pub(crate) fn known(case: &str) -> Option<(&'static [Metric], Vec<&'static str>)> {
-    let load = Load { threads: vec![2], ..Load::default() };
-    let scene = all(&load, false).find(|scene| scene.named(scene.of.what.id) == case)?;
-    let names = rivals().into_iter().map(|rival| rival.name).collect();
-    Some((SUITES.map.metrics(scene.of), names))
 }
 
 #[cfg(test)]

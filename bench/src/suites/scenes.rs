@@ -10,8 +10,6 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::listed::{Amount, Scene, Scenes};
-#[cfg(test)]
-use super::rounds::Metric;
 use super::rounds::{Case, Session};
 use super::{Options, Planned, Suite};
 use crate::Error;
@@ -166,14 +164,6 @@ impl Scenes<What> {
         let takes = |rival: &Rival| self.only.is_empty() || self.only.contains(&rival.name);
         rivals::all().filter(|rival| takes(rival) && serves(rival)).collect()
     }
-
-    /// What a case measures, and of whom.
-    #[cfg(test)]
-    pub(crate) fn known(&self, case: &str) -> Option<(&[Metric], Vec<&'static str>)> {
-        let scene = self.cases.iter().find(|scene| scene.id == case)?;
-        let rivals = self.rivals(|rival| scene.what.is_served_by(rival));
-        Some((self.metrics(scene), rivals.into_iter().map(|rival| rival.name).collect()))
-    }
 }
 
 /// The threads of a case, which is left out if there are not so many.
@@ -279,7 +269,7 @@ mod tests {
     use crate::clock::cpu_time;
     use crate::host::Quiet;
     use crate::slices::{self, Flaw};
-    use crate::suites::rounds::{Series, Unit};
+    use crate::suites::rounds::{Metric, Series, Unit};
 
     const METRICS: &[Metric] = &[
         Metric { name: "peak", unit: Unit::Objects },

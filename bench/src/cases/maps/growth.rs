@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use hdrhistogram::Histogram;
 
-use super::{Key, Keys, Kinds, Map, TICKS_MAX, recorded};
+use super::{Key, Keys, Kinds, Map, recorded};
 use crate::cases::object::in_turn;
-use crate::clock::{histogram, ns_of, ticks};
+use crate::clock::{TICKS_MAX, histogram, ns_of, ticks};
 use crate::sample::Sample;
 use crate::slices::{Cue, Scene};
 

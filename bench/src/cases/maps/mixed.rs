@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 
-use super::{Key, Keys, Kinds, Map, TICKS_MAX, Table, recorded};
+use super::{Key, Keys, Kinds, Map, Table, recorded};
 use crate::cases::object::in_turn;
-use crate::clock::{histogram, ns_of, ticks};
+use crate::clock::{TICKS_MAX, histogram, ns_of, ticks};
 use crate::sample::Sample;
 use crate::slices::{Cue, Scene, both};
 

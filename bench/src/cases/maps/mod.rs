@@ -25,7 +25,7 @@ use foldhash::fast::FixedState;
 use hdrhistogram::Histogram;
 
 pub(crate) use self::mixed::{Random, Shape, measure, operations_in};
-use crate::clock::histogram;
+use crate::clock::{TICKS_MAX, histogram};
 use crate::slices::Scene;
 
 /// The hash function that all maps are given.
@@ -324,9 +324,6 @@ pub(crate) trait Table: Send + Sync {
     /// Frees what was replaced or removed, as far as the map can be asked to.
     fn flush(&self);
 }
-
-/// The longest operation that differs from longer ones, in ticks: some ten seconds.
-const TICKS_MAX: u64 = 1 << 35;
 
 /// What all threads of a scene have recorded.
 fn recorded(scene: &Scene<Histogram<u64>>) -> Histogram<u64> {
