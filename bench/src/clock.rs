@@ -64,6 +64,9 @@ pub(crate) fn quantile_ns(samples: &mut [u32], at: f64) -> f64 {
     ns_of(u64::from(*value))
 }
 
+/// The longest time that differs from longer ones, in ticks: a minute or so.
+pub(crate) const TICKS_MAX: u64 = 1 << 38;
+
 /// Of times up to this one, with three digits.
 pub(crate) fn histogram(most: u64) -> Histogram<u64> {
     Histogram::new_with_bounds(1, most, 3).expect("the bounds are constants in range")

@@ -130,7 +130,7 @@ replace! {
     thread: |_| ();
     read: |_, _, place, look| place.read(look);
     // Dropped when the lock is free again: no thread waits for the allocator.
-    replace: |_, place, value| drop(place.write(|old| mem::replace(old, value)));
+    replace: |_, _, place, value| drop(place.write(|old| mem::replace(old, value)));
     freed: L::freed();
 }
 
@@ -147,7 +147,7 @@ replace! {
     place: |_, value| Lock::new(Box::new(value));
     thread: |_| ();
     read: |_, _, place, look| place.read(|object| look(object));
-    replace: |_, place, value| {
+    replace: |_, _, place, value| {
         let new = Box::new(value);
         drop(place.write(|object| mem::replace(object, new)));
     };

@@ -102,7 +102,7 @@ macro_rules! arcs {
             place: |_, value| $cell::new(::std::sync::Arc::new(value));
             thread: |_| ();
             read: |_, _, place, look| look(&place.load());
-            replace: |_, place, value| place.store(::std::sync::Arc::new(value));
+            replace: |_, _, place, value| place.store(::std::sync::Arc::new(value));
             $(flush: |_| $flush;)?
         }
     };
@@ -182,7 +182,7 @@ macro_rules! replace {
         place: |$place_in:pat_param, $object:ident| $make:expr;
         thread: |$thread_in:pat_param| $register:expr;
         read: |$read_in:pat_param, $by:pat_param, $from:ident, $look:ident| $read:expr;
-        replace: |$replace_in:pat_param, $at:ident, $value:ident| $replace:expr;
+        replace: |$replace_in:pat_param, $with:pat_param, $at:ident, $value:ident| $replace:expr;
         $(pause: |$pauses:ident| $pause:expr;)?
         $(flush: |$flush_in:pat_param| $flush:expr;)?
         $(freed: $freed:expr;)?
@@ -226,11 +226,11 @@ macro_rules! replace {
             #[inline(always)]
             fn replace<T: Send + Sync + 'static>(
                 &self,
-                _thread: &mut Self::Thread<'_>,
+                thread: &mut Self::Thread<'_>,
                 $at: &Self::Place<T>,
                 $value: T,
             ) {
-                let $replace_in = self;
+                let ($replace_in, $with) = (self, thread);
                 $replace;
             }
 

@@ -229,26 +229,6 @@ fn a_long_update_is_as_long_as_it_was() {
 }
 
 #[test]
-fn freeing_at_once_is_noticed() {
-    let plan = plan();
-    let whole =
-        round_of(&*Ready::<Keyed<wrong::FreesAtOnce<false>, false>>::boxed(&plan), &plan, 2000);
-    assert!(whole.checksum_errors > 0);
-    let keyed =
-        round_of(&*Ready::<Keyed<wrong::FreesAtOnce<true>, false>>::boxed(&plan), &plan, 20_000);
-    assert!(keyed.checksum_errors > 0);
-}
-
-#[test]
-fn tearing_is_noticed() {
-    let plan = plan();
-    let whole = round_of(&*Ready::<Keyed<wrong::Tears<false>, false>>::boxed(&plan), &plan, 2000);
-    assert!(whole.checksum_errors > 0);
-    let keyed = round_of(&*Ready::<Keyed<wrong::Tears<true>, false>>::boxed(&plan), &plan, 20_000);
-    assert!(keyed.checksum_errors > 0);
-}
-
-#[test]
 fn the_file_describes_each_design_and_nothing_else() {
     let advised = rivals::all().filter(|rival| rival.is_advised()).map(|rival| rival.name);
     let advised: HashSet<&str> = advised.collect();
@@ -317,18 +297,6 @@ impl Limiting for Forgets {
     }
 }
 
-#[test]
-fn a_counter_that_forgets_or_exceeds_its_limit_is_noticed() {
-    let mut plan = plan();
-    let outcome = round_of(&*Ready::<Counted<Forgets>>::boxed(&plan), &plan, 2000);
-    assert!(outcome.checksum_errors > 0);
-    plan.limit = 1;
-    plan.operations =
-        [[Operation::update(0), Operation::update(0), Operation::read(0)].into()].into();
-    let outcome = round_of(&*Ready::<Bounded<Forgets>>::boxed(&plan), &plan, 300);
-    assert!(outcome.checksum_errors > 0);
-}
-
 /// Loses what does not fit.
 struct Loses(std::sync::Mutex<Vec<Value>>);
 
@@ -347,12 +315,6 @@ impl Queueing for Loses {
     fn pop(&self) -> Option<Value> {
         self.0.lock().unwrap().pop()
     }
-}
-
-#[test]
-fn a_queue_that_loses_a_value_is_noticed() {
-    let plan = plan();
-    assert!(round_of(&*Ready::<Queued<Loses>>::boxed(&plan), &plan, 100).checksum_errors > 0);
 }
 
 /// Ids without generations: that of a value that is gone finds the next one in its slot.
@@ -378,12 +340,6 @@ impl Ids for Reuses {
     fn read<R>(&self, id: u64, look: impl Look<R>) -> Option<R> {
         self.0.lock().unwrap()[id as usize].as_ref().map(look)
     }
-}
-
-#[test]
-fn the_value_of_another_id_is_noticed() {
-    let plan = plan();
-    assert!(round_of(&*Ready::<Numbered<Reuses>>::boxed(&plan), &plan, 2000).checksum_errors > 0);
 }
 
 #[test]
@@ -419,7 +375,22 @@ impl Copied<{ WORDS }> for HalfWritten {
 }
 
 #[test]
-fn a_copy_of_two_writes_is_noticed() {
+fn each_design_that_is_wrong_is_noticed() {
     let plan = plan();
-    assert!(round_of(&*Ready::<Copies<HalfWritten>>::boxed(&plan), &plan, 100).checksum_errors > 0);
+    let over = [Operation::update(0), Operation::update(0), Operation::read(0)];
+    let limited = Plan { limit: 1, operations: [over.into()].into(), ..plan.clone() };
+    let wrong: [(&str, Make, &Plan, u64); 9] = [
+        ("frees at once", Ready::<Keyed<wrong::FreesAtOnce<false>, false>>::boxed, &plan, 2000),
+        ("frees a key's", Ready::<Keyed<wrong::FreesAtOnce<true>, false>>::boxed, &plan, 20_000),
+        ("tears", Ready::<Keyed<wrong::Tears<false>, false>>::boxed, &plan, 2000),
+        ("tears a key's", Ready::<Keyed<wrong::Tears<true>, false>>::boxed, &plan, 20_000),
+        ("forgets a count", Ready::<Counted<Forgets>>::boxed, &plan, 2000),
+        ("exceeds its limit", Ready::<Bounded<Forgets>>::boxed, &limited, 300),
+        ("loses a value", Ready::<Queued<Loses>>::boxed, &plan, 100),
+        ("finds the value of another id", Ready::<Numbered<Reuses>>::boxed, &plan, 2000),
+        ("copies halves of two writes", Ready::<Copies<HalfWritten>>::boxed, &plan, 100),
+    ];
+    for (what, make, plan, each) in wrong {
+        assert!(round_of(&*make(plan), plan, each).checksum_errors > 0, "{what}");
+    }
 }

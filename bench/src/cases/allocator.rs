@@ -24,9 +24,7 @@ pub(crate) fn bytes_in_use() -> Option<u64> {
 /// that are not the allocator's. Nothing where one of the two does not say.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 pub(crate) fn bytes_in_use_and_mapped() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmData:"))?;
-    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    let kib = super::kernel_says("/proc/self/status", "VmData:")?;
     // SAFETY: it takes no arguments and locks each arena while it looks at it.
     let books = unsafe { libc::mallinfo2() };
     let others = (kib << 10).saturating_sub(writable_arenas()? + books.hblkhd as u64);

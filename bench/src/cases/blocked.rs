@@ -11,6 +11,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::kernel_says;
 use super::object::turn;
 use crate::clock::{cpu_time, thread_cpu_time};
 use crate::sample::Sample;
@@ -147,31 +148,15 @@ impl Followed {
 impl Books {
     /// Nothing if there is no such thread, or no such books.
     fn of(thread: &str) -> Option<Self> {
-        let read = |book| fs::read_to_string(format!("/proc/self/task/{thread}/{book}")).ok();
-        let cpu_ns = read("schedstat")?.split_whitespace().next()?.parse().ok()?;
-        let status = read("status")?;
-        let sleeps = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
-        Some(Self { cpu_ns, sleeps: sleeps?.trim().parse().ok()? })
+        let says = |book, name| kernel_says(&format!("/proc/self/task/{thread}/{book}"), name);
+        let sleeps = says("status", "voluntary_ctxt_switches:")?;
+        Some(Self { cpu_ns: says("schedstat", "")?, sleeps })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use scopeguard::defer_on_unwind;
-
     use super::*;
-    use crate::rivals;
-
-    #[test]
-    fn every_rival_waits_for_as_long_as_it_must() {
-        for (name, make) in rivals::that(|rival| rival.blocked) {
-            // That it waits is asserted within.
-            defer_on_unwind!(eprintln!("waiting by {name}"));
-            let seen = measure(make, Duration::from_millis(5));
-            let [cpu_percent, .., answer_ns] = seen.values[..] else { unreachable!() };
-            assert!(cpu_percent >= 0.0 && answer_ns >= 0.0, "{name}: {seen:?}");
-        }
-    }
 
     /// Does not wait.
     struct Hasty;

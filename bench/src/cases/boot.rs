@@ -113,23 +113,6 @@ pub(crate) fn boot<O>(updates: u64, swap: impl Fn(Slots) -> O, wait: impl Fn()) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::cpu_time;
-    use crate::rivals;
-
-    #[test]
-    fn every_rival_boots_beside_readers_who_look_up() {
-        for (name, make) in rivals::that(|rival| rival.boot) {
-            for readers in [1, 2] {
-                let cpu_before = cpu_time();
-                let boot = measure(make, readers, 50);
-                let [ns, cpu_ns, look_ups_per_second] = boot.values[..] else { unreachable!() };
-                assert!(ns > 0.0 && ns.is_finite(), "{name}: {boot:?}");
-                assert!(look_ups_per_second > 0.0, "{name}: {boot:?}");
-                let cpu = cpu_time().saturating_sub(cpu_before).as_nanos() as f64;
-                assert!(cpu_ns * 50.0 <= cpu, "{name}: {boot:?}");
-            }
-        }
-    }
 
     #[test]
     #[should_panic(expected = "all slots are of one table")]

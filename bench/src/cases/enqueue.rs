@@ -146,27 +146,3 @@ fn run_all(caller: &mut dyn Caller, sum: u64) {
     }
     assert_eq!(caller.sum(), sum, "each callback runs once");
 }
-
-#[cfg(test)]
-mod tests {
-    use scopeguard::defer_on_unwind;
-
-    use super::*;
-    use crate::rivals;
-
-    #[test]
-    fn every_rival_runs_each_callback_once_and_not_too_early() {
-        for (name, (queue, has_barrier)) in
-            rivals::that(|rival| Some((rival.enqueue?, rival.has_barrier)))
-        {
-            // That they run once, and after the section, is asserted within.
-            defer_on_unwind!(eprintln!("callbacks of {name}"));
-            let ns = measure_call(queue, 2).values[0];
-            assert!(ns > 0.0 && ns.is_finite(), "{name}: {ns}");
-            if has_barrier {
-                let ns = measure_barrier(queue, 2).values[0];
-                assert!(ns > 0.0, "{name}: {ns}");
-            }
-        }
-    }
-}

@@ -57,23 +57,3 @@ pub(crate) fn measure(make: fn() -> Box<dyn Site>, stores: u64) -> Sample {
         Sample::new([freed_after.as_nanos() as f64, waiting as f64, bytes], None)
     })
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::rivals;
-
-    #[test]
-    fn what_waits_is_freed_and_a_lock_has_nothing_waiting() {
-        let with_cells: Vec<_> = rivals::that(|rival| rival.stored).collect();
-        assert!(with_cells.len() > 3);
-        for (name, make) in with_cells {
-            let seen = measure(make, 10_000);
-            let waiting = seen.values[1];
-            assert!(waiting <= 10_000.0, "{name}: {seen:?}");
-            if name.ends_with("rwlock") {
-                assert_eq!(waiting, 0.0, "{name}: {seen:?}");
-            }
-        }
-    }
-}

@@ -15,22 +15,18 @@ use hdrhistogram::Histogram;
 use super::crowd::Crowd;
 use super::object::turn;
 use super::wait::{Flavour, chain};
-use crate::clock::{cpu_time, histogram};
+use crate::clock::{TICKS_MAX, cpu_time, histogram, ns_of, ticks};
 use crate::sample::Sample;
 use crate::slices::{Cue, Judged, Scene};
 
 /// Grace periods before the first one that counts.
 const WARM_UP: usize = 8;
 
-/// The longest grace period that is distinguished from longer ones.
-const LATENCY_MAX_NS: u64 = 60_000_000_000;
-
 /// Idle threads that are registered with every rival, and one domain of each rival, by whose number
 /// it is measured.
 pub(crate) struct IdleThreads {
     flavours: Vec<Arc<dyn Flavour>>,
     _idle: Crowd,
-    clock_ns: u64,
 }
 
 impl IdleThreads {
@@ -47,7 +43,7 @@ impl IdleThreads {
             let _idle: Vec<_> = all.iter().map(|flavour| flavour.enrol_idle()).collect();
             rest();
         };
-        Ok(Self { flavours, _idle: Crowd::gather(idle, enrol)?, clock_ns: clock_ns() })
+        Ok(Self { flavours, _idle: Crowd::gather(idle, enrol)? })
     }
 
     /// Waits for grace periods one after another until `budget` is used up, while `readers` threads
@@ -62,11 +58,7 @@ impl IdleThreads {
         budget: Duration,
     ) -> Sample {
         let (waits, judged) = self.waits(rival, readers, steps, budget);
-        let quantile = |at| {
-            let ns: u64 = waits.value_at_quantile(at);
-            ns.saturating_sub(self.clock_ns).max(1) as f64
-        };
-        Sample::new([0.50, 0.99].map(quantile), judged)
+        Sample::new([0.50, 0.99].map(|at| ns_of(waits.value_at_quantile(at))), judged)
     }
 
     fn waits(
@@ -76,7 +68,7 @@ impl IdleThreads {
         steps: u32,
         budget: Duration,
     ) -> (Histogram<u64>, Judged) {
-        let mut waits = histogram(LATENCY_MAX_NS);
+        let mut waits = histogram(TICKS_MAX);
         let (_, judged) = self.beside_readers(rival, readers, steps, |synchronize| {
             let begin = Instant::now();
             let mut count = 0;
@@ -92,11 +84,10 @@ impl IdleThreads {
             }
             let first = Instant::now();
             loop {
-                let begin = Instant::now();
+                let begin = ticks();
                 synchronize();
-                let end = Instant::now();
-                waits.saturating_record(((end - begin).as_nanos() as u64).max(1));
-                if end - first >= budget {
+                waits.saturating_record(ticks().saturating_sub(begin));
+                if first.elapsed() >= budget {
                     break;
                 }
             }
@@ -178,16 +169,6 @@ pub(crate) fn steps_for(section: Duration) -> u32 {
     (steps as u32).max(1)
 }
 
-/// What two looks at the clock with nothing between them show: the least of many, so that it is
-/// never more than what was paid.
-fn clock_ns() -> u64 {
-    let look = || {
-        let begin = Instant::now();
-        begin.elapsed().as_nanos() as u64
-    };
-    (0..1000).map(|_| look()).min().unwrap_or(0)
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Mutex;
@@ -218,17 +199,6 @@ mod tests {
                     assert!(latency.values[0] <= latency.values[1]);
                 }
             }
-        }
-    }
-
-    #[test]
-    fn readers_and_updater_both_get_on_when_cpus_are_short() {
-        let _one = ONE_AT_A_TIME.lock().unwrap();
-        let (names, everybody) = everybody(false);
-        let idle_threads = IdleThreads::gather(everybody, 0).unwrap();
-        for (rival, name) in names.into_iter().enumerate() {
-            let contention = idle_threads.contend(rival, 3, 100, Duration::from_nanos(1));
-            assert!(contention.values[2] > 0.0, "{name}");
         }
     }
 

@@ -205,19 +205,7 @@ mod tests {
     use super::*;
     use crate::cases::read::{nested, reads};
     use crate::serve::replace;
-    use crate::{rivals, slices};
-
-    /// Every rival does what is asked of it, alone, with another one, and beside its opposite.
-    fn all_work(of: Looped) {
-        for (name, make) in rivals::that(|rival| rival.looped(of)) {
-            let beside = make().opposite.is_some().then(|| make().row_beside(0.0));
-            for row in [make().row(1, 0.0), make().row(2, 0.0)].into_iter().chain(beside) {
-                // What each of them gives is asserted within.
-                let ns = slices::once(&row, 4);
-                assert!(ns > 0.0 && ns.is_finite(), "{name}: {ns}");
-            }
-        }
-    }
+    use crate::slices;
 
     #[test]
     fn work_that_is_planted_is_done_and_not_counted() {
@@ -232,39 +220,6 @@ mod tests {
             assert!((slices::once(&row, 1_000) - ns).abs() < 1e-9);
             assert_eq!(DONE.load(Ordering::Relaxed), done + warm_up);
         }
-    }
-
-    #[test]
-    fn every_rival_reads_the_word_as_often_as_it_is_told() {
-        all_work(Looped::Read);
-        all_work(Looped::Nested);
-    }
-
-    #[test]
-    fn every_cell_is_read_whole_also_beside_a_writer() {
-        all_work(Looped::Cell);
-    }
-
-    #[test]
-    fn every_cell_is_written_whole_also_beside_a_reader() {
-        all_work(Looped::CellStore);
-    }
-
-    #[test]
-    fn every_reference_count_gives_what_is_there() {
-        all_work(Looped::Arc);
-        all_work(Looped::Reference);
-    }
-
-    #[test]
-    fn no_counter_loses_any() {
-        all_work(Looped::Count);
-    }
-
-    #[test]
-    fn every_section_is_entered_and_left() {
-        all_work(Looped::Sleepable);
-        all_work(Looped::Local);
     }
 
     /// A design whose threads take their time to register, and to leave.
@@ -300,7 +255,7 @@ mod tests {
             Registered(Instant::now())
         };
         read: |_, _, place, look| look(place);
-        replace: |_, place, value| drop((place, value));
+        replace: |_, _, place, value| drop((place, value));
     }
 
     /// If either were timed, it would take longer than threads are registered.

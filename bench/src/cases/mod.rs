@@ -6,8 +6,10 @@
 //! - [`grace`]: how long a grace period takes, and what waiting for it costs the readers (`wait`:
 //!   of whom).
 //! - Replace and retire ([`replace`]: by whom): [`update`], what it costs; [`tail`], what it does
-//!   to readers; [`stall`] and [`memory`], what waits when a reader stalls.
+//!   to readers; [`readers`], what many of them read meanwhile; [`stall`] and [`memory`], what
+//!   waits when a reader stalls.
 //! - [`hash`]: the same in a hash table, beside maps. [`maps`]: maps of any size, for any key.
+//!   [`ids`]: tables that give out ids.
 //! - [`enqueue`]: callbacks, and waiting for them.
 //! - Sleepable domains: [`boot`], a burst of grace periods; [`blocked`], a reader that stays;
 //!   [`domains`], their memory.
@@ -33,12 +35,14 @@ pub(crate) mod form;
 pub(crate) mod garbage;
 pub(crate) mod grace;
 pub(crate) mod hash;
+pub(crate) mod ids;
 pub(crate) mod loops;
 pub(crate) mod maps;
 pub(crate) mod memory;
 pub(crate) mod object;
 pub(crate) mod path_cache;
 pub(crate) mod read;
+pub(crate) mod readers;
 pub(crate) mod replace;
 pub(crate) mod stall;
 pub(crate) mod store;
@@ -48,6 +52,13 @@ mod tests;
 pub(crate) mod tools;
 pub(crate) mod update;
 pub(crate) mod wait;
+
+/// The number behind this name in a file of the kernel's, if it says so.
+fn kernel_says(file: &str, name: &str) -> Option<u64> {
+    let text = std::fs::read_to_string(file).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    line.split_whitespace().next()?.parse().ok()
+}
 
 /// Sections between two announcements of a quiescent state, for readers that must announce; the
 /// others run the same two loops. `BATCH` in `c/flavour.h` is the same number.

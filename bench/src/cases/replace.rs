@@ -84,7 +84,10 @@ struct Worker<'a, S: Replace, const WORDS: usize> {
 
 impl<S: Replace, const WORDS: usize> Replacements<S, WORDS> {
     pub(crate) fn boxed() -> Box<dyn Site> {
-        let scheme = S::new();
+        Self::with(S::new())
+    }
+
+    pub(crate) fn with(scheme: S) -> Box<dyn Site> {
         Box::new(Self { place: scheme.place(Object::new()), scheme })
     }
 

@@ -74,20 +74,3 @@ impl Loaders {
         })
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{rivals, slices};
-
-    #[test]
-    fn every_place_holds_what_was_stored_last_whoever_has_loaded() {
-        let places = rivals::that(|rival| Some(rival.store?()));
-        let loaders = Loaders::gather(places.collect(), 20).expect("twenty threads");
-        for (name, _) in &*loaders.places {
-            for stores in [1, 100] {
-                assert!(slices::once(&loaders.row(name), stores) > 0.0, "{name}");
-            }
-        }
-    }
-}

@@ -55,21 +55,3 @@ pub(crate) fn measure(make: Make, groups: usize) -> Sample {
         Sample::new([p99_9, p50, updates_per_second, p99, p90], scene.judged())
     })
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::rivals;
-
-    #[test]
-    fn every_rivals_readers_are_timed_while_somebody_updates() {
-        for (name, make) in rivals::that(|rival| rival.replace) {
-            let seen = measure(make, 200);
-            let [p99_9, p50, updates_per_second, p99, p90] = seen.values[..] else {
-                unreachable!()
-            };
-            assert!(p50 > 1.0 && [p50, p90, p99, p99_9].is_sorted(), "{name}: {seen:?}");
-            assert!(updates_per_second >= 0.0, "{name}: {seen:?}");
-        }
-    }
-}

@@ -108,28 +108,3 @@ fn unreclaimed_peak(site: &dyn Site, updater: &mut dyn Updater, batches: u64) ->
     }
     peak
 }
-
-#[cfg(test)]
-mod tests {
-    use super::super::replace::Limit;
-    use super::*;
-    use crate::rivals;
-
-    #[test]
-    fn every_rival_updates_and_those_that_free_at_once_have_nothing_waiting() {
-        for (name, make) in rivals::that(|rival| rival.replace) {
-            for readers in [0, 1] {
-                let make = || make(Limit::Usual);
-                let seen = measure(make, readers, 10 * BATCH, 100, |ns| 1e9 / ns);
-                let [per_second, cpu_ns, p99_9_ns, peak] = seen.values[..] else { unreachable!() };
-                assert!(per_second > 0.0 && cpu_ns > 0.0, "{name}: {seen:?}");
-                assert!(per_second.is_finite(), "{name}: {seen:?}");
-                assert!(p99_9_ns > 0.0 && p99_9_ns.is_finite(), "{name}");
-                assert!(peak <= 10.0 * BATCH as f64, "{name}: {seen:?}");
-                if name == "std-rwlock" {
-                    assert_eq!(peak, 0.0);
-                }
-            }
-        }
-    }
-}

@@ -1,18 +1,17 @@
-//! crossbeam-epoch: epoch-based reclamation, with the collector that all its users share.
+//! crossbeam-epoch: epoch-based reclamation, with the collector that all its users share, and by
+//! handles of a collector of one's own.
 
-use std::hint::black_box;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
-use crossbeam_epoch::{Atomic, Collector, Guard, LocalHandle, Owned};
+use crossbeam_epoch::{Collector, LocalHandle};
 
 use super::Rival;
 use crate::cases::enqueue::{Closures, callback};
-use crate::cases::loops::{Loop, Looped, repeat};
+use crate::cases::loops::Looped;
 use crate::cases::read::{nested, reads};
 use crate::cases::replace::Replacements;
 use crate::cases::wait::{Flavour, Member, chain, sections};
-use crate::serve::{Replace, replace};
 use crate::shapes::Whole;
 
 pub(super) const RIVALS: &[Rival] = &[
@@ -31,8 +30,116 @@ pub(super) const RIVALS: &[Rival] = &[
         }),
     Rival::new("crossbeam-handle")
         .times(Looped::Read, by_handle::<false>)
-        .times(Looped::Nested, by_handle::<true>),
+        .times(Looped::Nested, by_handle::<true>)
+        .replace::<Handles>(),
 ];
+
+/// The interface of crossbeam-epoch in this module: sections by `pin`, and by handles of a
+/// collector in a domain; and what waits until some of it is freed, of the collector that all
+/// share, and of one in a domain.
+macro_rules! epochs {
+    (
+        $module:path, in $domain:ty: $collector:expr;
+        flush: $flush:expr, $flush_in:expr;
+    ) => {
+        use $module as epoch;
+
+        /// Epochs: readers pin the current one, of the collector that all share.
+        #[derive(Debug)]
+        pub(super) struct Epoch;
+
+        /// By handles of the threads', without the look into thread-local storage.
+        #[derive(Debug)]
+        pub(super) struct Handles(epoch::Collector, $domain);
+
+        impl Handles {
+            pub(super) fn within(domain: $domain) -> Self {
+                Self($collector(&domain), domain)
+            }
+        }
+
+        /// Reads by a handle; also while the thread is pinned by it.
+        pub(super) fn by_handle<const IS_NESTED: bool>() -> $crate::cases::loops::Loop {
+            let place = Place(epoch::Atomic::new(1));
+            $crate::cases::loops::Loop::new(move |batches| {
+                let handle = epoch::default_collector().register();
+                let _outer = IS_NESTED.then(|| handle.pin());
+                let place = std::hint::black_box(&place);
+                let read = || place.read(&handle.pin(), |word| *word);
+                $crate::cases::loops::repeat(batches, read)
+            })
+        }
+
+        /// A pointer that frees its object when it is dropped, which crossbeam's own does not.
+        #[derive(Debug)]
+        pub(super) struct Place<T>(epoch::Atomic<T>);
+
+        impl<T> Place<T> {
+            #[inline(always)]
+            fn read<R>(&self, guard: &epoch::Guard, look: impl FnOnce(&T) -> R) -> R {
+                // Acquire: pairs with the swap in `replace`; the object is seen as it was made.
+                let object = self.0.load(std::sync::atomic::Ordering::Acquire, guard);
+                // SAFETY: a place always points to an object, whose destruction waits for this
+                // guard.
+                look(unsafe { object.deref() })
+            }
+
+            #[inline(always)]
+            fn replace(&self, guard: &epoch::Guard, value: T) {
+                let new = epoch::Owned::new(value);
+                // AcqRel: publishes the new object to the Acquire in `read`, and sees the old one
+                // whole.
+                let old = self.0.swap(new, std::sync::atomic::Ordering::AcqRel, guard);
+                // SAFETY: the swap took the only pointer to the old object out of reach of new
+                // readers.
+                unsafe { guard.defer_destroy(old) };
+            }
+        }
+
+        impl<T> Drop for Place<T> {
+            fn drop(&mut self) {
+                // SAFETY: by `&mut self` no thread reads or replaces any more, so the pointer is
+                // ours alone, and it came from an `Owned`.
+                drop(unsafe { std::mem::take(&mut self.0).into_owned() });
+            }
+        }
+
+        $crate::serve::replace! {
+            Epoch => Place<T>, ();
+            new: Self;
+            place: |_, value| Place(epoch::Atomic::new(value));
+            thread: |_| ();
+            read: |_, _, place, look| place.read(&epoch::pin(), look);
+            replace: |_, _, place, value| place.replace(&epoch::pin(), value);
+            // Crossbeam's advances the epoch if no thread is behind, and frees a few bags of
+            // garbage.
+            flush: |_| {
+                epoch::pin().flush();
+                $flush();
+            };
+        }
+
+        $crate::serve::replace! {
+            Handles => Place<T>, epoch::LocalHandle;
+            new: Self::within(<$domain>::default());
+            place: |_, value| Place(epoch::Atomic::new(value));
+            thread: |handles| handles.0.register();
+            read: |_, handle, place, look| place.read(&handle.pin(), look);
+            replace: |_, handle, place, value| place.replace(&handle.pin(), value);
+            flush: |handles| {
+                handles.0.register().pin().flush();
+                $flush_in(&handles.1);
+            };
+        }
+    };
+}
+pub(super) use epochs;
+
+// A pinned thread may need the CPU.
+epochs! {
+    crossbeam_epoch, in (): |(): &()| Collector::new();
+    flush: std::thread::yield_now, |(): &()| std::thread::yield_now();
+}
 
 /// A collector with participants of its own.
 struct Epochs(Collector);
@@ -61,63 +168,5 @@ impl Member for LocalHandle {
             let _guard = self.pin();
             *x = chain(*x, steps);
         })
-    }
-}
-
-/// Epochs: readers pin the current one.
-#[derive(Debug)]
-struct Epoch;
-
-/// Reads by a handle of the thread's, without the look into thread-local storage.
-fn by_handle<const IS_NESTED: bool>() -> Loop {
-    let place = Epoch.place(1);
-    Loop::new(move |batches| {
-        let handle = crossbeam_epoch::default_collector().register();
-        let _outer = IS_NESTED.then(|| handle.pin());
-        let place = black_box(&place);
-        repeat(batches, || place.read(&handle.pin(), |word| *word))
-    })
-}
-
-/// A pointer that frees its object when it is dropped, which crossbeam's own does not.
-#[derive(Debug)]
-struct Place<T>(Atomic<T>);
-
-impl<T> Place<T> {
-    #[inline(always)]
-    fn read<R>(&self, guard: &Guard, look: impl FnOnce(&T) -> R) -> R {
-        // Acquire: pairs with the swap in `replace`; the object is seen as it was made.
-        let object = self.0.load(Ordering::Acquire, guard);
-        // SAFETY: a place always points to an object, whose destruction waits for this guard.
-        look(unsafe { object.deref() })
-    }
-}
-
-replace! {
-    Epoch => Place<T>, ();
-    new: Self;
-    place: |_, value| Place(Atomic::new(value));
-    thread: |_| ();
-    read: |_, _, place, look| place.read(&crossbeam_epoch::pin(), look);
-    replace: |_, place, value| {
-        let guard = crossbeam_epoch::pin();
-        // AcqRel: publishes the new object to the Acquire in `read`, and sees the old one whole.
-        let old = place.0.swap(Owned::new(value), Ordering::AcqRel, &guard);
-        // SAFETY: the swap took the only pointer to the old object out of reach of new readers.
-        unsafe { guard.defer_destroy(old) };
-    };
-    // Every call advances the epoch if no thread is behind, and frees a few bags of garbage.
-    flush: |_| {
-        crossbeam_epoch::pin().flush();
-        // A pinned thread may need the CPU.
-        std::thread::yield_now();
-    };
-}
-
-impl<T> Drop for Place<T> {
-    fn drop(&mut self) {
-        // SAFETY: by `&mut self` no thread reads or replaces any more, so the pointer is ours
-        // alone, and it came from an `Owned`.
-        drop(unsafe { std::mem::take(&mut self.0).into_owned() });
     }
 }

@@ -33,7 +33,7 @@ replace! {
         thread.reset_protection();
         result
     };
-    replace: |_, place, value| {
+    replace: |_, _, place, value| {
         let old = place.0.swap(Box::new(value)).expect("a place is never empty");
         // SAFETY: the swap took the only pointer to the old object out of reach of new readers,
         // all of which use the global domain.

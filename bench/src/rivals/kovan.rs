@@ -38,7 +38,7 @@ replace! {
     place: |_, value| Atom::new(value);
     thread: |_| Thread;
     read: |_, _, place, look| place.peek(look);
-    replace: |_, place, value| place.store(value);
+    replace: |_, _, place, value| place.store(value);
     flush: |_| kovan::flush();
 }
 

@@ -59,7 +59,7 @@ use crate::cases::maps::locked::{LockedMap, One};
 use crate::cases::maps::{Kinds, Map, Maps};
 use crate::cases::replace::{self, Replacements, Site};
 use crate::cases::wait::Flavour;
-use crate::cases::{blocked, boot, cells, enqueue, store};
+use crate::cases::{blocked, boot, cells, enqueue, ids, store};
 use crate::locks::{InPlace, Locked, Locks};
 use crate::shapes::{
     Bounded, Buckets, Copies, Counted, Counting, Ids, Key, Keyed, Limited, Limiting, Make,
@@ -172,6 +172,7 @@ pub(crate) struct Rival {
     pub(crate) stored: Option<fn() -> Box<dyn Site>>,
     pub(crate) replace: Option<replace::Make>,
     pub(crate) hash: Option<hash::Make>,
+    pub(crate) ids: Option<hash::Make>,
     pub(crate) maps: Option<Kinds>,
     pub(crate) enqueue: Option<enqueue::Queue>,
     pub(crate) wait: Option<fn() -> Arc<dyn Flavour>>,
@@ -207,6 +208,7 @@ impl Rival {
             stored: None,
             replace: None,
             hash: None,
+            ids: None,
             maps: None,
             enqueue: None,
             wait: None,
@@ -365,6 +367,11 @@ impl Rival {
         Self { hash: Some(Mapped::<M>::boxed), ..self }
     }
 
+    /// Numbers by ids that it gives out.
+    const fn numbers<T: Ids<u64>>(self) -> Self {
+        Self { ids: Some(ids::Numbers::<T>::boxed), ..self }
+    }
+
     /// Maps for any key and any hash function.
     const fn maps<M: Maps>(self) -> Self {
         Self {
@@ -448,6 +455,7 @@ impl Rival {
             || self.replace.is_some()
             || self.stored.is_some()
             || self.hash.is_some()
+            || self.ids.is_some()
             || self.maps.is_some()
             || self.enqueue.is_some()
             || self.wait.is_some()

@@ -6,13 +6,14 @@ use papaya::{Guard, HashMap};
 
 use super::Rival;
 use crate::cases::hash;
-use crate::cases::maps::maps;
-use crate::shapes;
+use crate::cases::maps::{Fast, maps};
+use crate::shapes::{self, CountedUp};
 
 pub(super) const RIVALS: &[Rival] = &[Rival::new("papaya")
     .table::<HashMap<Box<[u8]>, shapes::Value, shapes::Hash>>()
     .map::<HashMap<u64, hash::Value, hash::Hash>>()
-    .maps::<Papaya>()];
+    .maps::<Papaya>()
+    .numbers::<CountedUp<HashMap<u64, u64, Fast>>>()];
 
 maps! {
     Papaya => HashMap, hashed by RandomState;

@@ -2,6 +2,7 @@
 //! of the global domain, and beside them the sleepable domain, the cells and the tools.
 
 mod cells;
+mod epoch;
 mod maps;
 mod queues;
 mod srcu;
@@ -16,8 +17,11 @@ use quiescence::sync::{Counter, ExactCounter, Latch, LimitCounter, SeqLock};
 use quiescence::{ArcCell, Domain, Rcu, Srcu, cell::Snapshot, tag::ThreadTag, tuning::Fences};
 
 use self::cells::{InCell, InExactCell, Snapshots};
+use self::epoch::{Epoch, Handles, by_handle};
 use self::srcu::BUSY;
-use self::threads::{Announcers, Limited, LimitedAnnouncers, QuiescentStates, Sections, Threads};
+use self::threads::{
+    Announcers, Limited, LimitedAnnouncers, QuiescentStates, Sections, Threads, by_limit,
+};
 use super::Rival;
 use crate::cases::boot::Slots;
 use crate::cases::counters::counts;
@@ -25,9 +29,8 @@ use crate::cases::enqueue::{Closures, callback};
 use crate::cases::loops::{Loop, Looped, sections, timed};
 use crate::cases::maps::Fast;
 use crate::cases::read::{nested, reads};
-use crate::cases::replace::{LIMIT_BYTES, Limit, Replacements, Site};
+use crate::cases::replace::Replacements;
 use crate::cases::store;
-use crate::serve::Replace;
 use crate::shapes::{Hash, Value, WORDS, Whole};
 
 pub(super) const RIVALS: &[Rival] = &[
@@ -47,7 +50,7 @@ pub(super) const RIVALS: &[Rival] = &[
         .times(Looped::Sleepable, sections::<Srcu>)
         .times(Looped::Local, sync::section)
         .chains::<Threads>()
-        .replace_with(by_limit::<Threads, Limited<LIMIT_BYTES>, Limited<{ u64::MAX }>>)
+        .replace_with(|limit| by_limit::<Threads, _>(limit, Limited))
         .hoards()
         .enqueue(Replacements::<Threads>::boxed, || {
             let call = || quiescence::call(callback()).expect("outside of sections there is room");
@@ -67,15 +70,21 @@ pub(super) const RIVALS: &[Rival] = &[
     Rival::ours("quiescence-reader")
         .times(Looped::Read, || by_reader(Rcu::new(1), false))
         .times(Looped::Nested, || by_reader(Rcu::new(1), true)),
+    Rival::ours("quiescence-epoch")
+        .times(Looped::Read, reads::<Epoch>)
+        .times(Looped::Nested, nested::<Epoch>)
+        .replace_with(|limit| by_limit::<Epoch, _>(limit, Handles::within)),
+    Rival::ours("quiescence-epoch-handle")
+        .times(Looped::Read, by_handle::<false>)
+        .times(Looped::Nested, by_handle::<true>)
+        .replace_with(|limit| by_limit::<Handles, _>(limit, Handles::within)),
     Rival::ours("quiescence-srcu").config::<Whole<srcu::Sleepers>>().per_key::<srcu::Sleepers>(),
     Rival::ours("quiescence-qsbr")
         .config::<Whole<Announcers>>()
         .per_key::<Announcers>()
         .times(Looped::Read, reads::<Announcers>)
         .chains::<Announcers>()
-        .replace_with(
-            by_limit::<Announcers, LimitedAnnouncers<LIMIT_BYTES>, LimitedAnnouncers<{ u64::MAX }>>,
-        )
+        .replace_with(|limit| by_limit::<Announcers, _>(limit, LimitedAnnouncers))
         .hoards()
         .wait(|| Arc::new(QuiescentStates(Domain::new()))),
     Rival::ours("quiescence-fencing")
@@ -100,7 +109,7 @@ pub(super) const RIVALS: &[Rival] = &[
         .times(Looped::Count, sync::count_limited),
     Rival::ours("quiescence-queue").queue::<Fifo<Value>>(),
     Rival::ours("quiescence-stack").queue::<Stack<Value>>(),
-    Rival::ours("quiescence-idmap").ids::<IdMap<Value>>(),
+    Rival::ours("quiescence-idmap").ids::<IdMap<Value>>().numbers::<IdMap<u64>>(),
     Rival::ours("quiescence-snapshot")
         .copied::<Snapshot<[u64; WORDS]>>()
         .waits_for_none(|| Arc::new(Snapshots(Snapshot::new([1; 4])))),
@@ -129,13 +138,4 @@ fn by_reader<K: ThreadTag>(word: Rcu<u64, K>, is_nested: bool) -> Loop {
 /// A domain whose readers fence.
 fn fencing() -> Domain {
     Domain::builder().fences(Fences::Portable).build()
-}
-
-/// By the default limit of what may wait, a low one, and none.
-fn by_limit<U: Replace, L: Replace, N: Replace>(limit: Limit) -> Box<dyn Site> {
-    match limit {
-        Limit::Usual => Replacements::<U>::boxed(),
-        Limit::Low => Replacements::<L>::boxed(),
-        Limit::High => Replacements::<N>::boxed(),
-    }
 }

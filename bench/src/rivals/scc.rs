@@ -7,11 +7,15 @@ use scc::{HashIndex, HashMap};
 
 use super::{Rival, sdd};
 use crate::cases::hash::{Hash, Value};
-use crate::cases::maps::maps;
+use crate::cases::maps::{Fast, maps};
+use crate::shapes::CountedUp;
 
 pub(super) const RIVALS: &[Rival] = &[
-    Rival::new("scc-hashmap").maps::<InMap>(),
-    Rival::new("scc-hashindex").map::<HashIndex<u64, Value, Hash>>().maps::<InIndex>(),
+    Rival::new("scc-hashmap").maps::<InMap>().numbers::<CountedUp<HashMap<u64, u64, Fast>>>(),
+    Rival::new("scc-hashindex")
+        .map::<HashIndex<u64, Value, Hash>>()
+        .maps::<InIndex>()
+        .numbers::<CountedUp<HashIndex<u64, u64, Fast>>>(),
 ];
 
 maps! {

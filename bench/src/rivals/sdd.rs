@@ -44,7 +44,7 @@ replace! {
         let object = place.load(Ordering::Acquire, &guard);
         look(object.as_ref().expect("a place is never empty"))
     };
-    replace: |_, place, value| {
+    replace: |_, _, place, value| {
         // Epochs advance when guards end: a thread that updates without one frees nothing.
         let _guard = Guard::new();
         // AcqRel: publishes the new object to the Acquire in `read`, and sees the old one whole.

@@ -40,7 +40,7 @@ replace! {
         // SAFETY: a place always points to an object, and `replace` retires it to this collector.
         look(unsafe { &*object })
     };
-    replace: |hyaline, place, value| {
+    replace: |hyaline, _, place, value| {
         let new = Box::into_raw(Box::new(value));
         // AcqRel: publishes the new object to the Acquire in `read`, and sees the old one whole.
         let old = place.0.swap(new, Ordering::AcqRel);

@@ -8,20 +8,55 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::plan::Operation;
 use super::subject::{Job, Subject};
-use super::table::Look;
 use super::value::Value;
+use crate::cases::maps::Map;
 
 /// A table that gives out ids.
-pub(crate) trait Ids: Send + Sync + 'static {
+pub(crate) trait Ids<V = Value>: Send + Sync + 'static {
     fn new() -> Self;
-    fn insert(&self, value: Value) -> u64;
+    fn insert(&self, value: V) -> u64;
     /// True if it was there.
     fn remove(&self, id: u64) -> bool;
     /// Hands the value to `look`. Nothing if there is none of this id.
-    fn read<R>(&self, id: u64, look: impl Look<R>) -> Option<R>;
+    fn read<R>(&self, id: u64, look: impl FnOnce(&V) -> R) -> Option<R>;
 
     /// Frees some of what was removed, if the design can be asked to.
     fn flush(&self) {}
+}
+
+/// A map whose ids are numbers that are counted up.
+#[derive(Debug)]
+pub(crate) struct CountedUp<M> {
+    map: M,
+    next: AtomicU64,
+}
+
+impl<V: 'static, M: Map<u64, V, Thread = ()>> Ids<V> for CountedUp<M> {
+    fn new() -> Self {
+        Self { map: M::with_capacity(0), next: AtomicU64::new(0) }
+    }
+
+    #[inline]
+    fn insert(&self, value: V) -> u64 {
+        // Relaxed: it hands out numbers and orders nothing.
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        self.map.insert(&mut (), &id, value);
+        id
+    }
+
+    #[inline]
+    fn remove(&self, id: u64) -> bool {
+        self.map.remove(&mut (), &id)
+    }
+
+    #[inline]
+    fn read<R>(&self, id: u64, look: impl FnOnce(&V) -> R) -> Option<R> {
+        self.map.read(&mut (), &id, look)
+    }
+
+    fn flush(&self) {
+        self.map.flush();
+    }
 }
 
 /// A table, and the current id of each key.

@@ -7,7 +7,6 @@ use slotmap::{DefaultKey, Key, KeyData, SlotMap};
 use super::counter::{Counting, Limiting};
 use super::ids::Ids;
 use super::queue::Queueing;
-use super::table::Look;
 use super::value::Value;
 use crate::locks::{Lock, Locked};
 
@@ -83,13 +82,13 @@ fn key_of(id: u64) -> DefaultKey {
     KeyData::from_ffi(id).into()
 }
 
-impl<L: Lock<SlotMap<DefaultKey, Value>>> Ids for Locked<L> {
+impl<V: 'static, L: Lock<SlotMap<DefaultKey, V>>> Ids<V> for Locked<L> {
     fn new() -> Self {
         Self(L::new(SlotMap::new()))
     }
 
     #[inline]
-    fn insert(&self, value: Value) -> u64 {
+    fn insert(&self, value: V) -> u64 {
         self.0.write(|slots| slots.insert(value)).data().as_ffi()
     }
 
@@ -100,7 +99,7 @@ impl<L: Lock<SlotMap<DefaultKey, Value>>> Ids for Locked<L> {
     }
 
     #[inline]
-    fn read<R>(&self, id: u64, look: impl Look<R>) -> Option<R> {
+    fn read<R>(&self, id: u64, look: impl FnOnce(&V) -> R) -> Option<R> {
         self.0.read(|slots| slots.get(key_of(id)).map(look))
     }
 }

@@ -19,6 +19,9 @@ pub struct Scenes<W: 'static> {
     pub(crate) bench: &'static str,
     /// With whom the others are compared: the first of them that is measured.
     pub(crate) bases: Vec<&'static str>,
+    /// Who takes part, of those that serve a case; all without.
+    #[serde(default)]
+    pub(crate) only: Vec<&'static str>,
     /// What `--case` takes.
     pub groups: Vec<Group>,
     /// By the name of a group, or of those of its tables that have others; or of all.

@@ -6,8 +6,6 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::rounds::Case;
-#[cfg(test)]
-use super::rounds::Metric;
 use super::{Options, Planned, Suite, by, in_threads, one_and_several};
 use super::{SUITES, listed};
 use crate::Error;
@@ -26,8 +24,8 @@ pub struct Load {
     pub reads_percent: Vec<u32>,
     /// Keys are strings of 20 bytes, and not words.
     pub strings: bool,
-    /// Threads, where there are several; one for each CPU without.
-    pub threads: Option<u32>,
+    /// Threads besides one, where there are several; one for each CPU without.
+    pub threads: Vec<u32>,
 }
 
 /// What is done to a map.
@@ -59,6 +57,9 @@ pub struct Pattern {
     entries: [Vec<u64>; 2],
     /// The names of the cases.
     id: &'static str,
+    /// Some keys are drawn far more often than others.
+    #[serde(default)]
+    is_skewed: bool,
 }
 
 /// Look-ups in a hundred operations, by default.
@@ -110,7 +111,7 @@ fn rivals() -> Vec<&'static Rival> {
 
 /// All that there is to measure by this pattern with this load.
 fn scenes(of: &'static listed::Scene<Pattern>, load: &Load, quick: bool) -> Vec<Scene> {
-    let Pattern { does, entries, .. } = &of.what;
+    let Pattern { does, entries, is_skewed, .. } = &of.what;
     if matches!(does, Does::Bustle(..)) && cfg!(not(feature = "all-rivals")) {
         return Vec::new();
     }
@@ -125,15 +126,17 @@ fn scenes(of: &'static listed::Scene<Pattern>, load: &Load, quick: bool) -> Vec<
         Does::Replace | Does::Churn => &load.reads_percent,
         _ => &[100],
     };
-    let mut threads = one_and_several(load.threads);
-    threads.truncate(if matches!(does, Does::OwnHash | Does::Memory) { 1 } else { 2 });
+    let mut threads = one_and_several(&load.threads);
+    threads.truncate(if matches!(does, Does::OwnHash | Does::Memory) { 1 } else { usize::MAX });
     let default = &entries[usize::from(quick)];
-    let churns = *does == Does::Churn;
+    let (churns, is_skewed) = (*does == Does::Churn, *is_skewed);
     let mut all = Vec::new();
     for &reads_percent in shares {
         for &entries in if load.entries.is_empty() { default } else { &load.entries } {
-            let shape = |&threads| Shape { entries, keys, threads, reads_percent, churns };
-            all.extend(threads.iter().map(shape).map(|shape| Scene { of, shape, quick }));
+            all.extend(threads.iter().map(|&threads| {
+                let shape = Shape { entries, keys, threads, reads_percent, is_skewed, churns };
+                Scene { of, shape, quick }
+            }));
         }
     }
     all
@@ -176,13 +179,18 @@ impl Scene {
         })
     }
 
+    /// About how long one measurement of it takes, with what comes before and after.
+    fn measured(&self) -> Duration {
+        self.work() * 3 / 2
+    }
+
     /// About how long one measurement takes of what is built for it, for the progress bar.
     fn budget(&self) -> Duration {
         let built = ABOUT * self.shape.entries.min(u64::from(u32::MAX)) as u32;
         match self.of.what.does {
             Does::Memory | Does::Bustle(..) => 2 * built,
             Does::Growth => built,
-            _ => built + self.work() * 3 / 2,
+            _ => built + self.measured(),
         }
     }
 
@@ -228,7 +236,7 @@ fn plan(scene: Scene, rivals: &[&'static Rival], options: &Options) -> Planned {
             scene.sample(kinds[number], seed + round / kinds.len() as u64)
         });
     }
-    let budget = scene.work() * 5 / 4;
+    let budget = scene.measured();
     let filling = ABOUT * (scene.shape.entries * kinds.len() as u64) as u32;
     let planned = Planned::new(case, (rounds, budget), move |session, case| {
         // Of maps that stay: all rivals' at once.
@@ -253,15 +261,6 @@ fn plan(scene: Scene, rivals: &[&'static Rival], options: &Options) -> Planned {
 #[cfg(test)]
 fn all(load: &Load, quick: bool) -> impl Iterator<Item = Scene> {
     SUITES.map.cases.iter().flat_map(move |of| scenes(of, load, quick))
-}
-
-/// What a case measures, and of whom.
-#[cfg(test)]
-pub(crate) fn known(case: &str) -> Option<(&'static [Metric], Vec<&'static str>)> {
-    let load = Load { threads: Some(2), ..Load::default() };
-    let scene = all(&load, false).find(|scene| scene.named(scene.of.what.id) == case)?;
-    let names = rivals().into_iter().map(|rival| rival.name).collect();
-    Some((SUITES.map.metrics(scene.of), names))
 }
 
 #[cfg(test)]
@@ -296,12 +295,14 @@ mod tests {
             entries: vec![5000],
             reads_percent: vec![99, 75],
             strings: true,
-            threads: Some(3),
+            threads: vec![3, 5],
         };
         let ids: Vec<_> = all(&load, true).map(|scene| scene.named(scene.of.what.id)).collect();
         assert!(ids.contains(&"get-strings/5000/1-thread".to_owned()), "{ids:?}");
         assert!(ids.contains(&"replace-99-strings/5000/3-threads".to_owned()), "{ids:?}");
+        assert!(ids.contains(&"replace-99-strings/5000/5-threads".to_owned()), "{ids:?}");
         assert!(ids.contains(&"churn-75-strings/5000/1-thread".to_owned()), "{ids:?}");
+        assert!(ids.contains(&"zipf-replace-99-strings/5000/1-thread".to_owned()), "{ids:?}");
         assert!(ids.contains(&"memory-strings/5000".to_owned()), "{ids:?}");
         assert!(!ids.iter().any(|id| id.starts_with("hash") || id.starts_with("bustle")));
         let mut unique = ids.clone();
@@ -319,19 +320,20 @@ mod tests {
             (scene, plan(scene, &rivals()[..1], &options).duration)
         };
         let (scene, duration) = planned(1_000_000);
-        assert_eq!(duration, 15 * scene.work() * 5 / 4 + 1_000_000 * ABOUT);
+        assert_eq!(duration, 15 * scene.measured() + 1_000_000 * ABOUT);
         let (scene, duration) = planned(20_000_000);
         assert_eq!(duration, ROUNDS_BUILT[1] * scene.budget());
     }
 
     #[test]
     fn every_case_gives_a_figure_for_each_metric_of_each_rival() {
-        let load = Load { entries: vec![1000], threads: Some(2), ..Load::default() };
+        let load = Load { entries: vec![1000], threads: vec![2], ..Load::default() };
         let mut host = Quiet::default();
         let options = Options { quick: true, rounds: Some(1), seed: 1, ..Options::default() };
         // The mixes are one case, as far as that goes.
         let is_other = |scene: &Scene| {
-            !matches!(scene.of.id, "replace" | "churn") || scene.shape.reads_percent == 90
+            !matches!(scene.of.what.does, Does::Replace | Does::Churn)
+                || scene.shape.reads_percent == 90
         };
         for scene in all(&load, true).filter(is_other) {
             let mut session = Session::new(&mut host, 1, 1);

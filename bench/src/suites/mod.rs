@@ -2,7 +2,7 @@
 //! has promised of them.
 //!
 //! - [`rounds`]: who is measured when; rounds are interleaved, the order drawn anew for each.
-//! - [`SUITES`]: what `suites.toml` lists; [`scenes`]: how seven of the suites are measured.
+//! - [`SUITES`]: what `suites.toml` lists; [`scenes`]: how nine of the suites are measured.
 //! - [`engines`], [`map`], [`tools`], [`cache`], [`compat`]: the other suites; [`readme`],
 //!   [`pictures`]: some figures of all of them, for README.
 //! - [`promises`]: what the project has promised, and whether it holds here.
@@ -19,6 +19,7 @@ pub mod rounds;
 pub mod scenes;
 pub mod tools;
 
+use std::collections::BTreeSet;
 use std::sync::LazyLock;
 use std::time::Duration;
 
@@ -44,6 +45,10 @@ pub struct Suites {
     pub oversubscribed: Scenes<scenes::What>,
     /// An object of 64 bytes is replaced and the old one retired, and all that comes with it.
     pub update: Scenes<scenes::What>,
+    /// The module with the interface of crossbeam-epoch, beside that.
+    pub epoch: Scenes<scenes::What>,
+    /// Tables that give out ids.
+    pub ids: Scenes<scenes::What>,
     /// Sleepable domains.
     pub srcu: Scenes<scenes::What>,
     /// What is done on the slot of the CPU.
@@ -129,13 +134,12 @@ impl Options {
     }
 }
 
-/// One thread, and so many, or one for each CPU, at least two.
-fn one_and_several(threads: Option<u32>) -> Vec<usize> {
+/// One thread, and as many as each of these, or one for each CPU, at least two.
+fn one_and_several(threads: &[u32]) -> Vec<usize> {
     let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
-    match threads.map_or(cpus.max(2), |threads| threads as usize) {
-        1 => vec![1],
-        several => vec![1, several],
-    }
+    let default = threads.is_empty().then_some(cpus.max(2));
+    let asked = threads.iter().map(|&threads| threads as usize);
+    BTreeSet::from_iter(asked.chain(default).chain([1])).into_iter().collect()
 }
 
 /// So many threads, in the id of a case.
@@ -182,8 +186,8 @@ fn built_without(modules: &[&str], source: &Source) -> String {
 
 /// A benchmark that is ready to run.
 pub struct Suite {
-    /// `read`, `gp`, `gp --oversubscribed`, `update`, `engines`, `srcu`, `percpu`, `cells`,
-    /// `map`, `tools`, `cache`, `compat`, `readme` or `pictures`.
+    /// `read`, `gp`, `gp --oversubscribed`, `update`, `epoch`, `ids`, `engines`, `srcu`, `percpu`,
+    /// `cells`, `map`, `tools`, `cache`, `compat`, `readme` or `pictures`.
     pub name: &'static str,
     /// With whom the others are compared.
     pub base: &'static str,
@@ -291,9 +295,10 @@ mod tests {
     use super::*;
 
     /// All benchmarks of scenes.
-    pub(super) fn all_scenes() -> [&'static Scenes<scenes::What>; 7] {
-        let Suites { read, gp, oversubscribed, update, srcu, percpu, cells, .. } = &*SUITES;
-        [read, gp, oversubscribed, update, srcu, percpu, cells]
+    pub(super) fn all_scenes() -> [&'static Scenes<scenes::What>; 9] {
+        let Suites { read, gp, oversubscribed, update, epoch, ids, srcu, percpu, cells, .. } =
+            &*SUITES;
+        [read, gp, oversubscribed, update, epoch, ids, srcu, percpu, cells]
     }
 
     const KNOWN: &[&str] = &["a", "b", "c"];

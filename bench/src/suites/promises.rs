@@ -202,7 +202,7 @@ impl Bound {
 mod tests {
     use super::super::rounds::Unit;
     use super::super::tests::all_scenes;
-    use super::super::{compat, map, tools};
+    use super::super::{Options, compat, map, tools};
     use super::*;
     use crate::cases::replace::{LIMIT_BYTES, OBJECT_BYTES};
     use crate::rivals::left_out;
@@ -323,12 +323,18 @@ mod tests {
 
     #[test]
     fn promises_name_metrics_and_rivals_that_can_be_measured() {
+        let (options, two) = (Options::default(), vec![2]);
+        let suites = all_scenes().map(|scenes| scenes.prepare(&[], &options));
+        let map = map::prepare(&[], &map::Load { threads: two, ..map::Load::default() }, &options);
+        let suites = suites.into_iter().chain([map, tools::prepare(&[], Some(2), &options)]);
+        let planned = suites.flat_map(|suite| suite.expect("it is well-formed").planned);
+        let cases: Vec<Case> = planned.map(|planned| planned.case).collect();
         for Promise { case, metric, rival, against, .. } in all() {
-            let known = [map::known, compat::known, tools::known].into_iter();
-            let (metrics, known) = known
-                .map(|known| known(case))
-                .chain(all_scenes().map(|scenes| scenes.known(case)))
-                .find_map(|known| known)
+            let planned = cases.iter().find(|planned| planned.id == *case).map(|planned| {
+                (planned.metrics, planned.rivals.iter().map(|rival| rival.name).collect())
+            });
+            let (metrics, known): (&[Metric], Vec<&str>) = planned
+                .or_else(|| compat::known(case))
                 .unwrap_or_else(|| panic!("no suite measures {case}"));
             assert!(metrics.iter().any(|known| known.name == *metric), "{case}: {metric}");
             let others: &[&str] = match against {

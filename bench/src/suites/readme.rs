@@ -77,7 +77,7 @@ impl Part {
             Part::Gp => SUITES.gp.prepare(groups, &options),
             Part::Update => SUITES.update.prepare(groups, &options),
             Part::Map => {
-                let (entries, threads) = (vec![ENTRIES], Some(2));
+                let (entries, threads) = (vec![ENTRIES], vec![2]);
                 map::prepare(
                     groups,
                     &map::Load { entries, threads, ..map::Load::default() },

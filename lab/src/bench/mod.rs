@@ -35,7 +35,7 @@ pub(crate) struct BenchArgs {
 enum What {
     /// A read: enter a section, load the pointer, read its word, leave
     ///
-    /// With one thread and two, and inside another section.
+    /// With one thread and two, inside another section, and by 1 to 8 threads while one updates.
     #[command(mut_arg("cases", |arg| arg.value_parser(parser(&SUITES.read.groups))))]
     Read(Cases),
     /// A grace period: alone, with a busy reader, with idle threads
@@ -47,6 +47,16 @@ enum What {
     /// Also readers' tail latency, a hash table, callbacks, memory, and a reader that stalls.
     #[command(mut_arg("cases", |arg| arg.value_parser(parser(&SUITES.update.groups))))]
     Update(Cases),
+    /// The module `epoch` beside crossbeam-epoch: pin, retire
+    ///
+    /// By the thread and by a handle, and how long reads take at worst.
+    #[command(mut_arg("cases", |arg| arg.value_parser(parser(&SUITES.epoch.groups))))]
+    Epoch(Cases),
+    /// Tables that give out ids: look-ups, removals with insertions
+    ///
+    /// With 1,000 ids and with 100,000, one thread and two.
+    #[command(mut_arg("cases", |arg| arg.value_parser(parser(&SUITES.ids.groups))))]
+    Ids(Cases),
     /// The engines of a domain on a path-lookup cache
     ///
     /// Reports the time, the CPU share and the latencies of each.
@@ -69,7 +79,7 @@ enum What {
     Cells(Cases),
     /// Concurrent maps: look-ups, updates, memory, growth
     ///
-    /// With a thousand keys and with a million.
+    /// With a thousand keys and with a million, all as hot or some; each with its latencies.
     #[command(mut_arg("cases", |arg| arg.value_parser(parser(&SUITES.map.groups))))]
     Map(MapArgs),
     /// From a lock to the right tool: programs before and after
@@ -110,8 +120,8 @@ struct Options {
     #[arg(long, global = true, value_name = "A,B", value_delimiter = ',')]
     only: Vec<String>,
     /// Compare with this rival [default: liburcu-memb if it is compiled in; update, srcu, percpu,
-    /// cells: quiescence; map: quiescence-hashmap; tools, cache: before; engines: tick; compat:
-    /// liburcu; readme, pictures: none]
+    /// cells: quiescence; epoch: quiescence-epoch; ids: quiescence-idmap; map: quiescence-hashmap;
+    /// tools, cache: before; engines: tick; compat: liburcu; readme, pictures: none]
     #[arg(long, global = true, value_name = "RIVAL")]
     base: Option<String>,
     /// Exit with 1 if an aim is missed, and with 3 if the run was too noisy to tell; without this
@@ -176,7 +186,7 @@ struct Threaded {
 #[derive(clap::Args, Clone, Debug)]
 struct MapArgs {
     #[command(flatten)]
-    of: Threaded,
+    of: Cases,
     /// Entries of the maps [default: 1000,1000000; memory: 1000000; growth: 10000000; bustle:
     /// 1048576]. More than 4,000,000 take minutes and some gigabytes, since each map is rebuilt for
     /// each measurement
@@ -193,6 +203,9 @@ struct MapArgs {
     /// Use strings of 20 bytes as keys, instead of words
     #[arg(long)]
     strings: bool,
+    /// Numbers of threads; every case also runs with one thread [default: one per CPU, at least 2]
+    #[arg(long, value_name = "N,M", value_delimiter = ',', value_parser = within(1..=1024))]
+    threads: Vec<u32>,
 }
 
 #[derive(clap::Args, Clone, Debug)]
@@ -245,6 +258,8 @@ impl What {
             Self::Gp(args) if args.oversubscribed => SUITES.oversubscribed.prepare(&[], options),
             Self::Gp(_) => SUITES.gp.prepare(&[], options),
             Self::Update(args) => SUITES.update.prepare(&args.cases, options),
+            Self::Epoch(args) => SUITES.epoch.prepare(&args.cases, options),
+            Self::Ids(args) => SUITES.ids.prepare(&args.cases, options),
             Self::Engines(args) => {
                 let load = engines::Load {
                     tree: args.tree.clone(),
@@ -262,9 +277,9 @@ impl What {
                     entries: args.keys.clone(),
                     reads_percent: args.reads.clone(),
                     strings: args.strings,
-                    threads: args.of.threads,
+                    threads: args.threads.clone(),
                 };
-                map::prepare(&args.of.of.cases, &load, options)
+                map::prepare(&args.of.cases, &load, options)
             }
             Self::Tools(args) => tools::prepare(&args.of.cases, args.threads, options),
             Self::Cache(args) => {

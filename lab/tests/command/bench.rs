@@ -1,5 +1,5 @@
-//! `rcu bench srcu`, `percpu`, `cells`, `map`, `tools` and `engines` as a user runs them: tables,
-//! verdicts, JSON, exit codes.
+//! `rcu bench srcu`, `percpu`, `cells`, `epoch`, `ids`, `map`, `tools` and `engines` as a user runs
+//! them: tables, verdicts, JSON, exit codes.
 
 use crate::common::schema::hold;
 use crate::common::{rcu, told};
@@ -69,16 +69,43 @@ fn cells_are_measured_beside_their_rivals_and_judged() {
 
 #[test]
 fn maps_are_measured_on_the_keys_that_are_asked_for() {
-    let args = "map --case get,churn,memory --keys 1000,2000 --threads 3 --only \
+    let args = "map --case get,churn,memory --keys 1000,2000 --threads 2,3 --reads 50 --only \
                 quiescence-intrusive,dashmap";
     let (_, json, _) = document(args, 1);
     let ids = has_all(&json, "map", ["quiescence-intrusive", "dashmap"]);
-    assert_eq!(ids.len(), 2 * 2 * 4 + 2, "{ids:?}");
+    assert_eq!(ids.len(), 2 * 3 * 2 + 2, "{ids:?}");
     for id in ["get/1000/1-thread", "get/2000/3-threads", "churn-50/2000/1-thread", "memory/2000"] {
         assert!(ids.contains(&id), "{ids:?}");
     }
-    let (_, json, _) = document("map --case get --strings --keys 1000 --only dashmap", 1);
-    assert!(names(&json["cases"], "id").contains(&"get-strings/1000/1-thread"));
+    let strings = "map --case get,zipf --strings --keys 1000 --threads 1 --reads 90 --only dashmap";
+    let (_, json, _) = document(strings, 1);
+    let zipf =
+        ["get", "replace-90", "churn-90"].map(|mix| format!("zipf-{mix}-strings/1000/1-thread"));
+    let ids = names(&json["cases"], "id");
+    assert_eq!(
+        (ids[0], &ids[1..]),
+        ("get-strings/1000/1-thread", &zipf.each_ref().map(|id| &**id)[..])
+    );
+    let metrics = &json["cases"][3]["rivals"][0]["metrics"];
+    assert_eq!(names(metrics, "name"), ["operations", "CPU", "p50", "p99", "p99.9"]);
+}
+
+#[test]
+fn ids_and_the_epochs_are_measured_beside_those_of_others_and_reads_by_threads() {
+    let of = |args: &str, bench: &str, rivals: [&str; 2]| {
+        let (_, json, _) = document(&format!("{args} --only {}", rivals.join(",")), 1);
+        has_all(&json, bench, rivals).join(" ")
+    };
+    let ids = of("ids --case few", "ids", ["quiescence-idmap", "dashmap"]);
+    let all = "few/100/1-thread few/100/2-threads few/90/1-thread few/90/2-threads few/50/1-thread \
+               few/50/2-threads";
+    assert_eq!(ids, all);
+    let ids = of("epoch", "epoch", ["quiescence-epoch-handle", "crossbeam-epoch"]);
+    let all =
+        "pin/1-thread pin/2-threads pin/nested retire/no-reader retire/1-reader tail/1-retirer";
+    assert_eq!(ids, all);
+    let ids = of("read --case threads", "read", ["quiescence", "arc-swap"]);
+    assert_eq!(ids, "threads/1 threads/2 threads/4 threads/8");
 }
 
 #[test]

@@ -4,14 +4,11 @@ use std::ops::Range;
 
 use hdrhistogram::Histogram;
 
-use super::{Key, Keys, Kinds, Map};
+use super::{Key, Keys, Kinds, Map, recorded};
 use crate::cases::object::in_turn;
-use crate::clock::{histogram, ns_of, ticks};
+use crate::clock::{TICKS_MAX, histogram, ns_of, ticks};
 use crate::sample::Sample;
 use crate::slices::{Cue, Scene};
-
-/// The longest insertion that differs from longer ones, in ticks: some ten seconds.
-const TICKS_MAX: u64 = 1 << 35;
 
 /// Inserts so many entries into an empty map that was made with no room for them, a part of them
 /// in each thread. Nanoseconds that one insertion in a thousand exceeds, those of the longest, and
@@ -37,10 +34,7 @@ pub(crate) fn measure(kinds: Kinds, keys: Keys, entries: u64, threads: usize) ->
                 ticks
             })
         });
-        let mut all = histogram(TICKS_MAX);
-        for played in &scene.played {
-            all.add(&played.result).expect("all histograms have the same bounds");
-        }
+        let all = recorded(&scene);
         assert_eq!(all.len(), entries, "each insertion is recorded");
         let per_second = scene.speed(each as f64).operations_per_second;
         let [p99_9_ns, worst_ns] = [all.value_at_quantile(0.999), all.max()].map(ns_of);

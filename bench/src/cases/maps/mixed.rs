@@ -7,10 +7,13 @@ use std::collections::VecDeque;
 use std::hint::black_box;
 use std::time::Duration;
 
-use super::{Key, Keys, Kinds, Map, Table};
+use hdrhistogram::Histogram;
+
+use super::{Key, Keys, Kinds, Map, Table, recorded};
 use crate::cases::object::in_turn;
+use crate::clock::{TICKS_MAX, histogram, ns_of, ticks};
 use crate::sample::Sample;
-use crate::slices::{Cue, Scene};
+use crate::slices::{Cue, Scene, both};
 
 /// The low half of a value says which key it is of; the other half says which update made it.
 const NUMBER: u64 = u32::MAX as u64;
@@ -33,6 +36,9 @@ pub(crate) struct Shape {
     pub threads: usize,
     /// Look-ups in a hundred operations.
     pub reads_percent: u32,
+    /// Some keys are drawn far more often than others, by [`Zipf`]. Keys that come and go are of
+    /// the colder half, drawn evenly.
+    pub is_skewed: bool,
     /// An update removes a key, or inserts one that was removed, in turn: a thread has keys of its
     /// own for that, which the others look up too. Without, it gives a key another value.
     pub churns: bool,
@@ -58,7 +64,7 @@ impl Shape {
         let table = kinds.make(self.keys, self.entries as usize);
         table.fill(0..self.entries);
         // Helper threads start here, where they may run on every CPU.
-        table.work(&self.share(0, 1 << 10, 0));
+        table.work(&self.share(0, 1 << 10, 0), None);
         table.flush();
         table
     }
@@ -68,8 +74,13 @@ impl Shape {
     }
 }
 
+/// One operation of so many is done again, and timed by itself.
+const TIMED_EACH: u64 = 8;
+
 /// Runs so many operations in each thread, after a quarter of them as a warm-up. The same seed
-/// draws the same operations.
+/// draws the same operations. Those of all threads in a second, and CPU time for one; then, of some
+/// more that are timed one by one, nanoseconds of the median one, and what one in a hundred and one
+/// in a thousand exceeds.
 ///
 /// One measurement at a time in a process; others wait.
 ///
@@ -77,14 +88,25 @@ impl Shape {
 /// If a look-up finds another value than one of its key, or misses a key that is there.
 pub(crate) fn measure(table: &dyn Table, shape: &Shape, operations: u64, seed: u64) -> Sample {
     let seed_of = |number: usize| seed.wrapping_mul(1 << 20).wrapping_add(2 * number as u64);
-    in_turn(|| {
+    let play = |operations, is_timed: bool| {
         let scene = Scene::of(shape.threads, |number: usize, cue: &Cue<'_>| {
-            table.work(&shape.share(number, operations / 4, seed_of(number)));
+            table.work(&shape.share(number, operations / 4, seed_of(number)), None);
             let share = shape.share(number, operations, seed_of(number) + 1);
-            cue.work(|_| table.work(&share))
+            let mut ticks = histogram(TICKS_MAX);
+            cue.work(|_| {
+                table.work(&share, is_timed.then_some(&mut ticks));
+                ticks
+            })
         });
         table.flush();
-        Sample::of(&scene, operations as f64)
+        scene
+    };
+    in_turn(|| {
+        let Sample { mut values, judged } = Sample::of(&play(operations, false), operations as f64);
+        let timed = play(operations.div_ceil(TIMED_EACH), true);
+        let ticks = recorded(&timed);
+        values.extend([0.5, 0.99, 0.999].map(|at| ns_of(ticks.value_at_quantile(at))));
+        Sample::new(values, both(judged, timed.judged()))
     })
 }
 
@@ -95,9 +117,7 @@ pub(crate) fn measure(table: &dyn Table, shape: &Shape, operations: u64, seed: u
 pub(crate) fn operations_in(map: &dyn Table, shape: &Shape, budget: Duration) -> u64 {
     const TRIAL: u64 = 1 << 12;
     const MOST: f64 = 1e8;
-    let sample = measure(map, shape, TRIAL, 0);
-    let [operations_per_second, _] = sample.values[..] else { unreachable!() };
-    let speed = operations_per_second / shape.threads as f64;
+    let speed = measure(map, shape, TRIAL, 0).values[0] / shape.threads as f64;
     ((speed * budget.as_secs_f64()).min(MOST) as u64).max(TRIAL)
 }
 
@@ -120,30 +140,75 @@ fn scaled(half: u32, below: u64) -> u64 {
     (u64::from(half) * below) >> 32
 }
 
-/// The loop, compiled once for each map.
-pub(super) fn work<K: Key, M: Map<K>>(map: &M, share: &Share) {
+/// Keys as often as by Zipf's law: the one of rank k in proportion to k^-0.99, as benchmarks of
+/// stores have it. Each gets the integral of that from half a rank below to half a rank above,
+/// whose inverse needs no logarithm: the first key is a tenth too frequent, the second one a
+/// fortieth.
+struct Zipf {
+    low: f64,
+    span: f64,
+}
+
+impl Zipf {
+    /// One less than the exponent; and its reciprocal.
+    const REST: f64 = 0.01;
+    const TIMES: i32 = 100;
+
+    fn new(entries: u64) -> Self {
+        let [low, high] = [0.5, entries as f64 + 0.5].map(|rank| rank.powf(Self::REST));
+        Self { low, span: high - low }
+    }
+
+    #[inline(always)]
+    fn rank(&self, half: u32, entries: u64) -> u64 {
+        let share = (f64::from(half) + 0.5) / (1_u64 << 32) as f64;
+        let rank = (self.low + share * self.span).powi(Self::TIMES) - 0.5;
+        (rank as u64).min(entries - 1)
+    }
+}
+
+/// The loop, compiled once for each map; and with each operation timed.
+pub(super) fn work<K: Key, M: Map<K>, const IS_TIMED: bool>(
+    map: &M,
+    share: &Share,
+    took: &mut Histogram<u64>,
+) {
     let Share { shape, number, operations, seed } = *share;
-    let Shape { entries, threads, reads_percent, churns, .. } = shape;
+    let Shape { entries, threads, reads_percent, is_skewed, churns, .. } = shape;
     let map = black_box(map);
     let mut thread = map.thread();
     let mut random = Random(seed);
     let mut key = K::default();
     let mut churn = Churn::new(entries, number as u64, threads as u64);
+    let zipf = Zipf::new(entries);
     let (mut wrong, mut absent) = (0, 0_u64);
     for turn in 0..operations {
         let drawn = random.next();
-        let chosen = scaled(drawn as u32, entries);
-        if scaled((drawn >> 32) as u32, 100) < u64::from(reads_percent) {
+        let half = drawn as u32;
+        let reads = scaled((drawn >> 32) as u32, 100) < u64::from(reads_percent);
+        let stays = reads || !churns;
+        let chosen = match (is_skewed, stays) {
+            (false, _) => scaled(half, entries),
+            (true, true) => zipf.rank(half, entries),
+            // A hot key that is gone would be missed by many look-ups.
+            (true, false) => entries - 1 - scaled(half, entries / 2),
+        };
+        if stays {
             key.set(chosen);
+        }
+        let begin = IS_TIMED.then(ticks);
+        if reads {
             match map.get(&mut thread, &key) {
                 Some(value) => wrong |= (value ^ chosen) & NUMBER,
                 None => absent += 1,
             }
         } else if !churns {
-            key.set(chosen);
             map.replace(&mut thread, &key, chosen | turn << 32);
         } else {
             churn.turn(map, &mut thread, chosen, &mut key);
+        }
+        if let Some(begin) = begin {
+            took.saturating_record(ticks().saturating_sub(begin));
         }
     }
     churn.end(map, &mut thread, &mut key);
@@ -229,7 +294,10 @@ mod tests {
                     continue;
                 }
                 for (reads_percent, churns) in ALL {
-                    let shape = Shape { entries: 1000, keys, threads, reads_percent, churns };
+                    // As the two halves of the mixes are drawn.
+                    let is_skewed = reads_percent == 50;
+                    let shape =
+                        Shape { entries: 1000, keys, threads, reads_percent, is_skewed, churns };
                     let map = shape.build(kinds);
                     // That every look-up finds a value of its key is asserted within, twice: what
                     // was removed is there again.
@@ -237,6 +305,7 @@ mod tests {
                         let seen = measure(&*map, &shape, 2000, seed);
                         let is_figure = |figure: f64| figure > 0.0 && figure.is_finite();
                         assert!(seen.values.iter().copied().all(is_figure), "{name}: {seen:?}");
+                        assert!(seen.values.len() == 5 && seen.values[2..].is_sorted(), "{seen:?}");
                     }
                 }
             }
@@ -253,6 +322,25 @@ mod tests {
         assert!(below.iter().all(|&times| (800..1200).contains(&times)), "{below:?}");
         let ends = [scaled(0, 1000), scaled(u32::MAX, 1000), scaled(u32::MAX, KEYS_MAX)];
         assert_eq!(ends, [0, 999, KEYS_MAX - 1]);
+    }
+
+    /// Held against the law itself.
+    #[test]
+    fn keys_are_as_frequent_as_zipf_s_law_has_it() {
+        const DRAWS: u32 = 1_000_000;
+        for entries in [1_u64, 300, 100_000] {
+            let (zipf, mut random) = (Zipf::new(entries), Random(1));
+            let mut drawn = vec![0_u32; entries as usize];
+            (0..DRAWS).for_each(|_| drawn[zipf.rank(random.next() as u32, entries) as usize] += 1);
+            let law = |rank: usize| (rank as f64 + 1.0).powf(-0.99);
+            let sum: f64 = (0..entries as usize).map(law).sum();
+            for first in [1, 10, 100].map(|first: usize| first.min(drawn.len())) {
+                let expected = (0..first).map(law).sum::<f64>() / sum;
+                let seen = f64::from(drawn[..first].iter().sum::<u32>()) / f64::from(DRAWS);
+                assert!((seen / expected - 1.0).abs() < 0.12, "{first}: {seen}, not {expected}");
+            }
+            assert_eq!([0, u32::MAX].map(|half| zipf.rank(half, entries)), [0, entries - 1]);
+        }
     }
 
     #[test]
@@ -301,7 +389,9 @@ mod tests {
     #[should_panic(expected = "were not found")]
     fn a_map_that_loses_a_value_is_found_out() {
         let keys = Keys::Words;
-        let shape = Shape { entries: 1000, keys, threads: 1, reads_percent: 100, churns: false };
+        let (is_skewed, churns) = (false, false);
+        let shape =
+            Shape { entries: 1000, keys, threads: 1, reads_percent: 100, is_skewed, churns };
         shape.build(Kinds::of::<Forgetful>());
     }
 }

@@ -25,6 +25,8 @@ use foldhash::fast::FixedState;
 use hdrhistogram::Histogram;
 
 pub(crate) use self::mixed::{Random, Shape, measure, operations_in};
+use crate::clock::{TICKS_MAX, histogram};
+use crate::slices::Scene;
 
 /// The hash function that all maps are given.
 pub(crate) type Fast = FixedState;
@@ -316,10 +318,18 @@ pub(crate) trait Table: Send + Sync {
     fn fill(&self, numbers: std::ops::Range<u64>);
     /// Inserts the entries of these numbers one by one, and records what each took, in ticks.
     fn fill_timed(&self, numbers: std::ops::Range<u64>, ticks: &mut Histogram<u64>);
-    /// Does this share of the work, in the calling thread.
-    fn work(&self, share: &mixed::Share);
+    /// Does this share of the work, in the calling thread, and records what each operation took, if
+    /// that is wanted, in ticks.
+    fn work(&self, share: &mixed::Share, ticks: Option<&mut Histogram<u64>>);
     /// Frees what was replaced or removed, as far as the map can be asked to.
     fn flush(&self);
+}
+
+/// What all threads of a scene have recorded.
+fn recorded(scene: &Scene<Histogram<u64>>) -> Histogram<u64> {
+    let mut all = histogram(TICKS_MAX);
+    scene.played.iter().for_each(|played| all += &played.result);
+    all
 }
 
 /// A map with the type of its keys.
@@ -343,8 +353,11 @@ impl<M: Map<K>, K: Key> Table for Filled<M, K> {
         growth::fill::<K, M>(&self.map, numbers, ticks);
     }
 
-    fn work(&self, share: &mixed::Share) {
-        mixed::work::<K, M>(&self.map, share);
+    fn work(&self, share: &mixed::Share, ticks: Option<&mut Histogram<u64>>) {
+        match ticks {
+            Some(ticks) => mixed::work::<K, M, true>(&self.map, share, ticks),
+            None => mixed::work::<K, M, false>(&self.map, share, &mut histogram(TICKS_MAX)),
+        }
     }
 
     fn flush(&self) {

@@ -6,10 +6,10 @@ use std::ptr::NonNull;
 use quiescence::collections::id_map::Id;
 use quiescence::collections::{CopyMap, HashMap, IdMap};
 use quiescence::intrusive::{Cursor, HashTable, Node, TableOptions};
-use quiescence::{Domain, tag::Global};
+use quiescence::{Domain, Weigh, tag::Global};
 
 use crate::cases::maps::{Hashes, Key, Map, Maps, maps};
-use crate::shapes::{Ids, Look, Value};
+use crate::shapes::Ids;
 
 /// The intrusive table.
 pub(super) struct Intrusive;
@@ -205,13 +205,13 @@ maps! {
     remove: |map, key| map.remove(key).is_some();
 }
 
-impl Ids for IdMap<Value> {
+impl<V: Weigh + Send + Sync + 'static> Ids<V> for IdMap<V> {
     fn new() -> Self {
         Self::new()
     }
 
     #[inline]
-    fn insert(&self, value: Value) -> u64 {
+    fn insert(&self, value: V) -> u64 {
         self.insert(value).to_bits()
     }
 
@@ -221,7 +221,7 @@ impl Ids for IdMap<Value> {
     }
 
     #[inline]
-    fn read<R>(&self, id: u64, look: impl Look<R>) -> Option<R> {
+    fn read<R>(&self, id: u64, look: impl FnOnce(&V) -> R) -> Option<R> {
         self.read().get(Id::from_bits(id)?).map(look)
     }
 

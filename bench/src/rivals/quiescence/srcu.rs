@@ -64,6 +64,6 @@ replace! {
     place: |sleepers, value| Rcu::new_in(value, sleepers.0.domain());
     thread: |_| ();
     read: |sleepers, _, place, look| look(place.load(&sleepers.0.read()));
-    replace: |_, place, value| place.store(value);
+    replace: |_, _, place, value| place.store(value);
     flush: |sleepers| sleepers.0.domain().barrier();
 }

@@ -9,8 +9,9 @@ use quiescence::{
 };
 
 use crate::cases::boot::{self, Slots};
+use crate::cases::replace::{LIMIT_BYTES, Limit, Replacements, Site};
 use crate::cases::wait::{Flavour, Idle, Member, chain, sections};
-use crate::serve::{self, replace};
+use crate::serve::{self, Replace, replace};
 
 /// Readers that enter and leave sections; the global domain.
 #[derive(Debug)]
@@ -22,7 +23,7 @@ replace! {
     place: |_, value| Rcu::new(value);
     thread: |_| ();
     read: |_, _, place, look| look(place.load(&quiescence::read()));
-    replace: |_, place, value| place.store(value);
+    replace: |_, _, place, value| place.store(value);
     flush: |_| quiescence::barrier();
 }
 
@@ -36,34 +37,48 @@ replace! {
     place: |_, value| Rcu::new(value);
     thread: |_| Domain::global().qsbr();
     read: |_, thread, place, look| look(place.load(&thread.read()));
-    replace: |_, place, value| place.store(value);
+    replace: |_, _, place, value| place.store(value);
     pause: |thread| thread.quiescent_state();
     flush: |_| quiescence::barrier();
 }
 
-/// As [`Threads`], in a domain of its own whose callbacks may hold up to so many bytes.
+/// As [`Threads`], in a domain of its own.
 #[derive(Debug)]
-pub(super) struct Limited<const BYTES_MAX: u64>(Domain);
+pub(super) struct Limited(pub(super) Domain);
 
 replace! {
-    @[const BYTES_MAX: u64] Limited<BYTES_MAX> => Rcu<T, Private>, ();
-    new: Self(domain_of(BYTES_MAX));
+    Limited => Rcu<T, Private>, ();
+    new: Self(Domain::new());
     place: |limited, value| Rcu::new_in(value, limited.0.clone());
     thread: |_| ();
     read: |limited, _, place, look| look(place.load(&limited.0.read()));
-    replace: |_, place, value| place.store(value);
+    replace: |_, _, place, value| place.store(value);
     flush: |limited| limited.0.barrier();
 }
 
-/// A domain whose callbacks may hold up to so many bytes.
-fn domain_of(bytes_max: u64) -> Domain {
+/// A domain with this limit of what may wait; by the default one it is the global domain.
+pub(super) fn domain_of(limit: Limit) -> Option<Domain> {
+    let bytes_max = match limit {
+        Limit::Usual => return None,
+        Limit::Low => LIMIT_BYTES,
+        Limit::High => u64::MAX,
+    };
     let domain = Domain::new();
     let mut tuning = domain.tuning();
     tuning.objects_max = u64::MAX;
     tuning.bytes_max = bytes_max;
     domain.tune(tuning);
     expect_stalls(&domain);
-    domain
+    Some(domain)
+}
+
+/// A design in the global domain, or of another limit, in a domain of its own.
+pub(super) fn by_limit<G: Replace, L: Replace>(
+    limit: Limit,
+    own: fn(Domain) -> L,
+) -> Box<dyn Site> {
+    domain_of(limit)
+        .map_or_else(Replacements::<G>::boxed, |domain| Replacements::<L>::with(own(domain)))
 }
 
 /// Has no stall of a domain reported: there they are on purpose.
@@ -73,17 +88,17 @@ pub(super) fn expect_stalls<K: DomainTag>(domain: &Domain<K>) {
     domain.tune(tuning);
 }
 
-/// As [`Announcers`], in a domain of its own whose callbacks may hold up to so many bytes.
+/// As [`Announcers`], in a domain of its own.
 #[derive(Debug)]
-pub(super) struct LimitedAnnouncers<const BYTES_MAX: u64>(Domain);
+pub(super) struct LimitedAnnouncers(pub(super) Domain);
 
 replace! {
-    @[const BYTES_MAX: u64] LimitedAnnouncers<BYTES_MAX> => Rcu<T, Private>, Qsbr<Private>;
-    new: Self(domain_of(BYTES_MAX));
+    LimitedAnnouncers => Rcu<T, Private>, Qsbr<Private>;
+    new: Self(Domain::new());
     place: |limited, value| Rcu::new_in(value, limited.0.clone());
     thread: |limited| limited.0.qsbr();
     read: |_, thread, place, look| look(place.load(&thread.read()));
-    replace: |_, place, value| place.store(value);
+    replace: |_, _, place, value| place.store(value);
     pause: |thread| thread.quiescent_state();
     flush: |limited| limited.0.barrier();
 }
