@@ -273,8 +273,7 @@ fn defaults() -> &'static [Values; 3] {
     static DEFAULTS: OnceLock<[Values; 3]> = OnceLock::new();
     DEFAULTS.get_or_init(|| {
         read_defaults(os::environment::value, |name, found, wanted| {
-            let name = name.to_string_lossy();
-            eprintln!("quiescence: {name}={found} is not {wanted}: the default stays");
+            os::environment::complain(name, found.as_bytes(), format_args!("{wanted}"));
         })
     })
 }

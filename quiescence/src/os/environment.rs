@@ -4,7 +4,7 @@
 //! care of who changes the environment at the same time; but to do that while other threads run is
 //! a fault anyway, and `unsafe` to say in Rust.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::fmt;
 use std::io::Write;
 
@@ -51,6 +51,11 @@ pub(crate) fn parse<N: TryFrom<u64>>(digits: &[u8]) -> Option<N> {
 #[inline(never)]
 fn parse_u64(digits: &[u8]) -> Option<u64> {
     std::str::from_utf8(digits).ok()?.parse().ok()
+}
+
+/// What the variable says, byte by byte, if there is one.
+pub(crate) fn c_string(name: &CStr) -> Option<CString> {
+    imp::with(name, |found| CString::new(found).ok())
 }
 
 /// What the variable says, if it says something.

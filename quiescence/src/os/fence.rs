@@ -195,19 +195,20 @@ fn register([fence, registration]: Command) -> bool {
 }
 
 fn membarrier([fence, _]: Command) {
-    if let Err(error) = call(fence) {
-        lost(error);
+    if let Err(errno) = call(fence) {
+        lost(errno);
     }
 }
 
 #[cfg(any(not(target_os = "linux"), miri))]
-fn call(_command: i32) -> io::Result<i32> {
-    Err(io::ErrorKind::Unsupported.into())
+fn call(_command: i32) -> Result<i32, i32> {
+    Err(0) // there is none
 }
 
 /// Readers rely on this fence, and nothing else in user space can replace it.
 #[cold]
-fn lost(error: io::Error) -> ! {
+fn lost(errno: i32) -> ! {
+    let error = io::Error::from_raw_os_error(errno);
     eprintln!(
         "quiescence: membarrier(2), which worked when this process started, now fails: {error}. \
          No grace period can be completed safely, so the process ends. If a seccomp filter is \
