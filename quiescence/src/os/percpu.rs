@@ -169,7 +169,7 @@ fn choose() -> PerCpuPath {
     // AcqRel: pairs with `area`. The first answer stands.
     let stands = match CHOSEN.state.compare_exchange(0, found, AcqRel, Acquire) {
         Ok(_) => {
-            environment::complain_unless(VARIABLE, &["portable", "restartable"]);
+            environment::complain_unless(VARIABLE, "portable or restartable");
             found
         }
         Err(first) => first,

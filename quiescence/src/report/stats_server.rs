@@ -9,7 +9,6 @@
 mod snapshot;
 
 use std::ffi::CString;
-use std::io::{self, Write};
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
@@ -75,19 +74,23 @@ fn wanted(value: CString) -> Result<Option<Place>, String> {
         b"" | b"0" => Ok(None),
         b"1" => Ok(Some(None)),
         [b'/', ..] => Ok(Some(Some(value))),
-        _ => Err(format!("QUIESCENCE_STATS is {value:?}, and should be 1 or an absolute path")),
+        _ => Err(format!(
+            "QUIESCENCE_STATS is \"{}\", and should be 1 or an absolute path",
+            value.to_string_lossy()
+        )),
     }
 }
 
 fn start(place: Place) {
-    if let Err(error) = thread::start("quiescence-stats", Box::new(|| run(place))) {
-        say(&format!("no thread: {error}"));
+    if !thread::start("quiescence-stats", Box::new(|| run(place))) {
+        say("the system gives no thread");
     }
 }
 
 /// Where no thread reads it, no thread misses it.
 fn say(reason: &str) {
-    let _ = writeln!(io::stderr(), "quiescence: statistics are not served: {reason}");
+    let text = format!("quiescence: statistics are not served: {reason}\n");
+    environment::say(text.as_bytes());
 }
 
 fn run(place: Place) {

@@ -11,7 +11,7 @@ use crate::event::statistics::Statistics;
 use crate::os::fence::{self, Fences};
 use crate::os::{clock, thread_state};
 use crate::reclaim::domain_state::{self, DomainState};
-use crate::report::inspect::{LongestReader, Look};
+use crate::report::inspect::{InProgress, LongestReader, Look};
 
 /// The schema of the replies; the number grows when a reader of the old ones would go wrong.
 const SCHEMA: &str = "quiescence-stats/2";
@@ -39,35 +39,7 @@ impl fmt::Display for Text<'_> {
 
 /// The statistics of all domains.
 pub(super) fn of_process() -> String {
-    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let (time_ns, monotonic_ns) = (since_epoch.as_nanos() as u64, clock::monotonic_ns());
-    let pid = std::process::id();
-    let program = program();
-    let program = Text(Some(&program));
-    let fences = match fence::chosen() {
-        Fences::Membarrier => "membarrier",
-        Fences::Portable => "portable",
-    };
-    let (domains, total) = domain_state::list(DOMAINS_MAX);
-    let mut all = format!(
-        "{{\"schema\":\"{SCHEMA}\",\"pid\":{pid},\"program\":{program},\"time_ns\":{time_ns},\
-         \"monotonic_ns\":{monotonic_ns},\"fences\":\"{fences}\",\"domains_total\":{total},\
-         \"domains\":["
-    );
-    for domain in domains {
-        // A handle that has become the last one runs what waits in its domain; as on the worker.
-        let domain = of_domain(&domain);
-        all.push_str(&domain);
-    }
-    closed(all, "]}")
-}
-
-/// Ends a list, each of whose elements has a comma behind it.
-fn closed(mut list: String, end: &str) -> String {
-    if list.ends_with(',') {
-        list.pop();
-    }
-    list + end
+    format!("{Process}")
 }
 
 /// What was wrong with a request.
@@ -75,50 +47,86 @@ pub(super) fn of_mistake(mistake: &str) -> String {
     format!("{{\"schema\":\"{SCHEMA}\",\"error\":{}}}", Text(Some(mistake)))
 }
 
-/// The name of the program's file.
-fn program() -> String {
-    let path = std::env::current_exe().unwrap_or_default();
-    let name = path.file_name().unwrap_or_default();
-    name.to_string_lossy().into_owned()
+struct Process;
+
+impl fmt::Display for Process {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let (time_ns, monotonic_ns) = (since_epoch.as_nanos() as u64, clock::monotonic_ns());
+        let pid = std::process::id();
+        let program = std::env::current_exe().unwrap_or_default();
+        let program = program.file_name().unwrap_or_default().to_string_lossy();
+        let program = Text(Some(&program));
+        let fences = match fence::chosen() {
+            Fences::Membarrier => "membarrier",
+            Fences::Portable => "portable",
+        };
+        let (domains, total) = domain_state::list(DOMAINS_MAX);
+        write!(
+            f,
+            "{{\"schema\":\"{SCHEMA}\",\"pid\":{pid},\"program\":{program},\
+             \"time_ns\":{time_ns},\"monotonic_ns\":{monotonic_ns},\"fences\":\"{fences}\",\
+             \"domains_total\":{total},\"domains\":["
+        )?;
+        let mut comma = "";
+        // A handle that has become the last one runs what waits in its domain; as on the worker.
+        for domain in domains {
+            f.write_str(comma)?;
+            of_domain(f, &domain)?;
+            comma = ",";
+        }
+        f.write_str("]}")
+    }
 }
 
-/// An object, and a comma behind it.
-fn of_domain(core: &DomainState) -> String {
+fn of_domain(f: &mut fmt::Formatter<'_>, core: &DomainState) -> fmt::Result {
     let statistics = Statistics::of(core);
     let Look { engine, in_progress, longest_reader } = core.look();
-    let tuning = core.grace_periods.tuning.get();
-    let label = core.grace_periods.observers.label();
-    let (number, name) = (core.grace_periods.observers.identity(), Text(Some(&label)));
-    let mut all = format!("{{\"number\":{number},\"name\":{name},\"engine\":\"{engine}\",");
+    let tuning = &core.grace_periods.tuning;
+    let observers = &core.grace_periods.observers;
+    let label = observers.label();
+    let (number, name) = (observers.identity(), Text(Some(&label)));
+    write!(f, "{{\"number\":{number},\"name\":{name},\"engine\":\"{engine}\"")?;
     for (key, count) in statistics.counts() {
-        all.push_str(&format!("\"{key}\":{count},"));
+        write!(f, ",\"{key}\":{count}")?;
     }
     let waiting = statistics.callbacks_waiting();
-    let (objects_max, bytes_max) = (tuning.objects_max, tuning.bytes_max);
-    all.push_str(&format!(
-        "\"callbacks_waiting\":{waiting},\"objects_max\":{objects_max},\
+    let (objects_max, bytes_max) = (tuning.objects_max(), tuning.bytes_max());
+    write!(
+        f,
+        ",\"callbacks_waiting\":{waiting},\"objects_max\":{objects_max},\
          \"bytes_max\":{bytes_max},\"latency\":["
-    ));
+    )?;
+    let mut comma = "";
     for (range, count) in statistics.latency.buckets() {
         let (from, below) = (range.start, range.end);
-        all.push_str(&format!("{{\"from_ns\":{from},\"below_ns\":{below},\"count\":{count}}},"));
+        write!(f, "{comma}{{\"from_ns\":{from},\"below_ns\":{below},\"count\":{count}}}")?;
+        comma = ",";
     }
-    let in_progress = in_progress.map_or("null".into(), |in_progress| {
-        format!("{{\"number\":{},\"waits_ns\":{}}}", in_progress.number, in_progress.waits_ns)
-    });
-    let reader = longest_reader.map_or("null".into(), |reader| of_reader(&reader));
-    let end = format!("],\"in_progress\":{in_progress},\"longest_reader\":{reader}}},");
-    closed(all, &end)
+    f.write_str("],\"in_progress\":")?;
+    match in_progress {
+        None => f.write_str("null")?,
+        Some(InProgress { number, waits_ns }) => {
+            write!(f, "{{\"number\":{number},\"waits_ns\":{waits_ns}}}")?;
+        }
+    }
+    f.write_str(",\"longest_reader\":")?;
+    match longest_reader {
+        None => f.write_str("null")?,
+        Some(reader) => of_reader(f, &reader)?,
+    }
+    f.write_char('}')
 }
 
-fn of_reader(reader: &LongestReader) -> String {
+fn of_reader(f: &mut fmt::Formatter<'_>, reader: &LongestReader) -> fmt::Result {
     let LongestReader { qsbr, thread, at_least_ns, .. } = reader;
     let name = thread_state::look_at(*thread).name;
-    let location = reader.location.map(|location| location.to_string());
+    let location = reader.location.map(|location| format!("{location}"));
     let (name, location) = (Text(name.as_deref()), Text(location.as_deref()));
-    format!(
-        "{{\"qsbr\":{qsbr},\"thread_id\":{thread},\"thread_name\":{name},\"location\":{location},\
-         \"at_least_ns\":{at_least_ns}}}"
+    write!(
+        f,
+        "{{\"qsbr\":{qsbr},\"thread_id\":{thread},\"thread_name\":{name},\
+         \"location\":{location},\"at_least_ns\":{at_least_ns}}}"
     )
 }
 
