@@ -26,8 +26,12 @@ pub(crate) type Result<T> = std::result::Result<T, c_int>;
 /// Makes a call that says by -1 that it fails, and by `errno` why.
 pub(crate) fn call<N: From<i8> + PartialEq>(f: impl FnOnce() -> N) -> Result<N> {
     keeping_errno(|| match f() {
-        // SAFETY: asks where the calling thread has it, which is as long as the thread lives.
-        failed if failed == N::from(-1) => Err(unsafe { *libc::__errno_location() }),
+        failed if failed == N::from(-1) => {
+            // SAFETY: asks where the calling thread has it: for as long as it lives.
+            let errno = unsafe { libc::__errno_location() };
+            // SAFETY: as above.
+            Err(unsafe { *errno })
+        }
         returned => Ok(returned),
     })
 }

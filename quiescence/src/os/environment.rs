@@ -74,6 +74,7 @@ fn parse_u64(digits: &[u8]) -> Option<u64> {
 }
 
 /// What the variable says, byte by byte, if there is one.
+#[cfg_attr(not(target_os = "linux"), allow(dead_code))]
 pub(crate) fn c_string(name: &CStr) -> Option<CString> {
     imp::with(name, |found| CString::new(found).ok())
 }

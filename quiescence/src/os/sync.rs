@@ -41,6 +41,10 @@ impl<T> Mutex<T> {
 }
 
 impl<T: ?Sized> Mutex<T> {
+    fn acquire(&self) -> locks::MutexGuard<'_, T> {
+        if cfg!(loom) { locked(&self.lock) } else { acquire(&self.lock) } // loom's panics unwind
+    }
+
     fn taken<'a>(&'a self, guard: locks::MutexGuard<'a, T>) -> MutexGuard<'a, T> {
         MutexGuard { held: self.rank.taken(), guard: Base(ManuallyDrop::new(guard)) }
     }
@@ -62,7 +66,9 @@ impl<T: ?Sized> Drop for Base<'_, T> {
     #[inline]
     fn drop(&mut self) {
         // SAFETY: it is being dropped, so nothing uses it afterwards.
-        release(unsafe { ManuallyDrop::take(&mut self.0) });
+        let guard = unsafe { ManuallyDrop::take(&mut self.0) };
+        // Loom's panics unwind.
+        if cfg!(loom) { drop(guard) } else { release(guard) }
     }
 }
 
@@ -71,6 +77,10 @@ impl<T: ?Sized> Drop for Base<'_, T> {
 #[allow(improper_ctypes_definitions)] // no C calls them
 #[inline(never)]
 extern "C" fn acquire<T: ?Sized>(lock: &locks::Mutex<T>) -> locks::MutexGuard<'_, T> {
+    locked(lock)
+}
+
+fn locked<T: ?Sized>(lock: &locks::Mutex<T>) -> locks::MutexGuard<'_, T> {
     lock.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -101,7 +111,7 @@ impl<T: ?Sized> DerefMut for MutexGuard<'_, T> {
 #[cfg_attr(debug_assertions, track_caller)]
 pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.rank.check(false);
-    mutex.taken(acquire(&mutex.lock))
+    mutex.taken(mutex.acquire())
 }
 
 /// As [`lock`], if the thread may hold other locks of the same rank. Another lock, which it holds
@@ -110,7 +120,7 @@ pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg_attr(debug_assertions, track_caller)]
 pub(crate) fn lock_another<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.rank.check(true);
-    mutex.taken(acquire(&mutex.lock))
+    mutex.taken(mutex.acquire())
 }
 
 /// Locks if no thread holds the lock. It does not wait, so it may be called in any order.
