@@ -63,7 +63,7 @@ use crate::reclaim::domain_state::{DomainState, Handle, Named};
 use crate::reclaim::free::{Address, Boxed};
 use crate::reclaim::hazards::{self, GlobalHazards, HAZARDS};
 use crate::reclaim::weigh::{Scale, Weigh};
-use crate::reclaim::{defer, running, worker};
+use crate::reclaim::{defer, rescan, running, worker};
 
 /// A domain for objects that hazard pointers protect. It holds the retired objects, and has its own
 /// limits, statistics and name.
@@ -218,7 +218,7 @@ impl HazardDomain {
     #[cold]
     #[inline(never)]
     fn make_state(&self) -> NonNull<DomainState> {
-        let mut state = DomainState::hazard(self.name, hazards::end);
+        let mut state = DomainState::hazard(self.name, hazards::end, rescan::rescan);
         state.grace_periods.observers.number = Observers::next_number();
         let mine = Arc::into_raw(Arc::new(state)).cast_mut();
         // AcqRel: the thread that finds it finds it whole.

@@ -15,6 +15,7 @@
 //! of locks is in `os/lock_rank.rs`.
 
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
 pub(crate) use grace::worker::Attention;
 use grace::{Cookie, NotGiven, Number, Urgency, word};
@@ -24,7 +25,7 @@ use self::sleepers::Sleepers;
 
 use crate::event::statistics::{Counters, Current};
 use crate::event::trace;
-use crate::gp::stall::Watch;
+use crate::gp::stall::{Live, Unfinished, Watch};
 use crate::gp::tuning::{AtomicTuning, Kind};
 use crate::gp::wake::{Links, Readers};
 use crate::os::{clock, lock_rank};
@@ -97,6 +98,20 @@ pub(crate) trait Counted: Send + Sync {
     /// Carries out the actions of the domain's machine, until `driver.until` is reached or another
     /// driver has taken over. The caller has set `driven`.
     fn drive(&self, domain: &GracePeriods, state: &mut Locked<'_>, driver: &Driver);
+
+    /// Waits for a full grace period, but for at most `longest`. Returns whether it has ended.
+    fn synchronize_within(
+        &self,
+        domain: &GracePeriods,
+        urgency: Urgency,
+        longest: Duration,
+    ) -> bool;
+
+    /// The sections that the grace period in progress waits for, if there is one.
+    fn unfinished(&self, domain: &GracePeriods) -> Option<Unfinished>;
+
+    /// The oldest guard that is listed, and how many are.
+    fn oldest_guard(&self) -> Option<(Live, usize)>;
 }
 
 /// How soon the worker comes back to a domain whose lock another thread holds, or whose driver may
@@ -119,7 +134,7 @@ impl Locked<'_> {
     /// Asks for a full grace period from now on; a thread must drive it.
     pub(crate) fn request(&mut self, urgency: Urgency) -> Cookie {
         let cookie = self.machine().snapshot();
-        self.require(cookie, urgency).expect("a snapshot of now is the machine's");
+        assert!(self.require(cookie, urgency).is_ok(), "a snapshot of now is the machine's");
         //~ served-by-the-present
         cookie
     }
@@ -188,6 +203,11 @@ impl GracePeriods {
     /// Whether this is a sleepable domain, whose sections belong to no thread.
     pub(crate) fn is_sleepable(&self) -> bool {
         self.counted.is_some()
+    }
+
+    /// The readers of a sleepable domain.
+    pub(crate) fn counted(&self) -> Option<&dyn Counted> {
+        self.counted.as_deref()
     }
 
     /// How many readers are registered; in a sleepable domain, how many sections are in progress.

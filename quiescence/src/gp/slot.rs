@@ -68,7 +68,12 @@ impl GpWords {
 
     /// The words of its liburcu readers, if it has any.
     pub(crate) fn liburcu_words(&self) -> Option<&'static Words> {
-        self.liburcu.as_ref()?.words()
+        self.links()?.words()
+    }
+
+    /// As [`liburcu`](Self::liburcu); so a library without such readers has no code for them.
+    pub(crate) fn links(&self) -> Option<&Links> {
+        if cfg!(feature = "call_rcu") { self.liburcu.as_ref() } else { None }
     }
 }
 
@@ -153,7 +158,7 @@ pub(crate) enum ReaderKind {
 
 impl ReaderKind {
     pub(crate) fn is_liburcu(self) -> bool {
-        matches!(self, Self::Liburcu(_))
+        cfg!(feature = "call_rcu") && matches!(self, Self::Liburcu(_))
     }
 }
 

@@ -3,6 +3,8 @@
 //!
 //! The time is passed in. Used under the machine's lock.
 
+use std::panic::Location;
+
 use super::slot::GpWords;
 
 /// What has been reported of the grace period in progress.
@@ -54,6 +56,23 @@ pub(crate) struct Note {
 
 // SAFETY: the pointer is only compared, never dereferenced.
 unsafe impl Send for Note {}
+
+/// Counted sections that a grace period waits for.
+#[derive(Debug)]
+pub(crate) struct Unfinished {
+    pub(crate) sections: u64,
+    /// By CPU: begun and ended.
+    pub(crate) balances: Vec<(Option<u32>, u64, u64)>,
+}
+
+/// A guard that is listed: of a counted section.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Live {
+    pub(crate) location: &'static Location<'static>,
+    /// The thread that made it.
+    pub(crate) thread: u32,
+    pub(crate) since_ns: u64,
+}
 
 #[cfg(test)]
 mod tests {

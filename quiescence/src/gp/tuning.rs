@@ -130,6 +130,7 @@ impl AtomicTuning {
         Self { kind, words: [const { AtomicU64::new(UNSET) }; 7] }
     }
 
+    #[inline(never)] // many places ask, all of them on slow paths
     fn value(&self, limit: Limit) -> u64 {
         // Relaxed, here and in `set`: independent numbers, which order nothing.
         match self.words[limit as usize].load(Relaxed) {
@@ -202,8 +203,8 @@ const MS: u64 = 1_000_000;
 /// What applies unless the program sets it, for each [`Kind`], under the variables that `value`
 /// reads. `complain` gets what cannot be understood.
 fn read_defaults(
-    value: impl Fn(&CStr) -> Option<String>,
-    mut complain: impl FnMut(&CStr, &str, &str),
+    value: &dyn Fn(&CStr) -> Option<String>,
+    complain: &mut dyn FnMut(&CStr, &str, &str),
 ) -> [Values; 3] {
     let mut look = |name: &CStr, wanted: &str, parse: fn(&str) -> Option<u64>| {
         let found = value(name)?;
@@ -268,13 +269,11 @@ fn parse_number(said: &str) -> Option<u64> {
 }
 
 /// The defaults, by kind; determined once.
-#[inline(never)]
 fn defaults() -> &'static [Values; 3] {
     static DEFAULTS: OnceLock<[Values; 3]> = OnceLock::new();
     DEFAULTS.get_or_init(|| {
-        read_defaults(os::environment::value, |name, found, wanted| {
-            let name = name.to_string_lossy();
-            eprintln!("quiescence: {name}={found} is not {wanted}: the default stays");
+        read_defaults(&os::environment::value, &mut |name, found, wanted| {
+            os::environment::complain(name, found.as_bytes(), format_args!("{wanted}"));
         })
     })
 }
@@ -330,7 +329,7 @@ mod tests {
             let found = variables.iter().find(|(known, _)| name.to_str() == Ok(*known));
             found.map(|(_, value)| (*value).to_owned())
         };
-        let defaults = read_defaults(value, |name, found, _wanted| {
+        let defaults = read_defaults(&value, &mut |name, found, _wanted| {
             complaints.push(format!("{}={found}", name.to_string_lossy()));
         });
         (defaults, complaints)

@@ -2,7 +2,6 @@
 //! and neither allocate nor lock.
 
 use std::ffi::CStr;
-use std::io;
 use std::time::Duration;
 
 use libc::{c_int, c_long};
@@ -21,10 +20,18 @@ pub(super) fn keeping_errno<R>(f: impl FnOnce() -> R) -> R {
     result
 }
 
+/// A call's result, or its `errno`.
+pub(crate) type Result<T> = std::result::Result<T, c_int>;
+
 /// Makes a call that says by -1 that it fails, and by `errno` why.
-pub(crate) fn call(f: impl FnOnce() -> c_long) -> io::Result<c_long> {
+pub(crate) fn call<N: From<i8> + PartialEq>(f: impl FnOnce() -> N) -> Result<N> {
     keeping_errno(|| match f() {
-        -1 => Err(io::Error::last_os_error()),
+        failed if failed == N::from(-1) => {
+            // SAFETY: asks where the calling thread has it: for as long as it lives.
+            let errno = unsafe { libc::__errno_location() };
+            // SAFETY: as above.
+            Err(unsafe { *errno })
+        }
         returned => Ok(returned),
     })
 }
@@ -67,7 +74,7 @@ pub(crate) fn futex_wait(
     let slept = call(|| unsafe {
         libc::syscall(libc::SYS_futex, std::ptr::from_ref(word), operation, value, most)
     });
-    slept.is_err_and(|error| error.raw_os_error() == Some(libc::ETIMEDOUT))
+    slept == Err(libc::ETIMEDOUT)
 }
 
 /// Wakes all that sleep on the word.
@@ -98,10 +105,10 @@ pub(crate) use of_linux_alone::*;
 mod of_linux_alone {
     use std::ptr;
 
-    use super::{CStr, c_int, c_long, call, io, keeping_errno};
+    use super::{CStr, Result, c_int, c_long, call, keeping_errno};
 
     /// A command of membarrier(2), or several that the kernel says it has.
-    pub(crate) fn membarrier(command: c_int) -> io::Result<c_int> {
+    pub(crate) fn membarrier(command: c_int) -> Result<c_int> {
         // SAFETY: a fence, or what prepares for it.
         call(|| unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) })
             .map(|answer| answer as c_int)
@@ -146,29 +153,35 @@ mod of_linux_alone {
         keeping_errno(|| unsafe { libc::madvise(memory.cast(), bytes, advice) }) == 0
     }
 
-    /// Reads the beginning of a file, by one call that is not interrupted; as many bytes are there.
+    /// Reads the beginning of a file, as much as there is room for.
     ///
     /// By system calls, as [`write`] is: a thread may be cancelled in the C library's `open`,
     /// `read`, `write` and `close`, and would unwind through functions that must not.
-    pub(crate) fn read_file<'a>(path: &CStr, text: &'a mut [u8]) -> Option<&'a [u8]> {
+    pub(crate) fn read_file<'a>(path: &CStr, text: &'a mut [u8]) -> Result<&'a [u8]> {
         let flags = libc::O_RDONLY | libc::O_CLOEXEC;
         // SAFETY: a path that ends with a zero.
         let open =
             || unsafe { libc::syscall(libc::SYS_openat, libc::AT_FDCWD, path.as_ptr(), flags, 0) };
-        let file = uninterrupted(open).ok()?;
-        // SAFETY: writes to `text`, not beyond its end.
-        let read = || unsafe { libc::syscall(libc::SYS_read, file, text.as_mut_ptr(), text.len()) };
-        let length = uninterrupted(read);
+        let file = uninterrupted(open)?;
+        let mut length = 0;
+        let mut last = Ok(1);
+        while last.is_ok_and(|read| read > 0) {
+            let rest = &mut text[length..];
+            let (place, bytes) = (rest.as_mut_ptr(), rest.len());
+            // SAFETY: writes to `rest`, not beyond its end.
+            last = uninterrupted(|| unsafe { libc::syscall(libc::SYS_read, file, place, bytes) });
+            length += last.unwrap_or(0) as usize;
+        }
         // SAFETY: the descriptor opened above, which nothing else knows.
         let _ = call(|| unsafe { libc::syscall(libc::SYS_close, file) });
-        text.get(..usize::try_from(length.ok()?).ok()?)
+        last.map(|_| &text[..length])
     }
 
     /// Makes a call again that a signal has interrupted.
-    fn uninterrupted(mut f: impl FnMut() -> c_long) -> io::Result<c_long> {
+    fn uninterrupted(mut f: impl FnMut() -> c_long) -> Result<c_long> {
         loop {
             match call(&mut f) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(libc::EINTR) => {}
                 result => return result,
             }
         }
@@ -182,7 +195,7 @@ mod tests {
     /// A complaint on a standard error that is closed left EBADF behind, also in a signal handler.
     #[test]
     fn what_fails_leaves_errno_alone() {
-        let errno = || io::Error::last_os_error().raw_os_error();
+        let errno = || std::io::Error::last_os_error().raw_os_error();
         // SAFETY: asks where the calling thread has it.
         let errno_of_thread = unsafe { libc::__errno_location() };
         // SAFETY: the calling thread's own.
@@ -190,7 +203,7 @@ mod tests {
         write(-1, b"nowhere");
         assert_eq!(errno(), Some(libc::EXDEV));
         #[cfg(not(miri))]
-        assert_eq!(read_file(c"/nowhere", &mut [0; 8]), None);
+        assert_eq!(read_file(c"/nowhere", &mut [0; 8]), Err(libc::ENOENT));
         assert_eq!(errno(), Some(libc::EXDEV));
     }
 }

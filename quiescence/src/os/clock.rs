@@ -1,24 +1,31 @@
 //! The CPU time of the calling thread, and monotonic time.
 
-use std::sync::OnceLock;
-use std::time::Instant;
-
-/// Time since the first call, in nanoseconds. Under loom no time passes.
+/// Time since some moment, in nanoseconds: never 0, but under loom, where no time passes.
+#[cfg(all(target_os = "linux", not(miri)))]
 #[inline(never)]
 pub(crate) fn monotonic_ns() -> u64 {
-    if cfg!(loom) {
-        return 0;
-    }
+    if cfg!(loom) { 0 } else { now_ns(libc::CLOCK_MONOTONIC) }
+}
+
+/// As above.
+#[cfg(any(not(target_os = "linux"), miri))]
+pub(crate) fn monotonic_ns() -> u64 {
+    use std::{sync::OnceLock, time::Instant};
     static FIRST: OnceLock<Instant> = OnceLock::new();
-    FIRST.get_or_init(Instant::now).elapsed().as_nanos() as u64
+    if cfg!(loom) { 0 } else { FIRST.get_or_init(Instant::now).elapsed().as_nanos() as u64 + 1 }
 }
 
 /// CPU time of the calling thread, in nanoseconds: grows while it runs and not while it waits.
 #[cfg(all(target_os = "linux", not(miri)))]
 pub(crate) fn thread_cpu_ns() -> u64 {
+    now_ns(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+#[cfg(all(target_os = "linux", not(miri)))]
+fn now_ns(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: fills `time`. The clock is there on every Linux.
-    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    // SAFETY: fills `time`. Every Linux has these clocks.
+    unsafe { libc::clock_gettime(clock, &raw mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 

@@ -4,22 +4,22 @@
 //! against concurrent changes of the environment; but a program that makes these while other
 //! threads run is wrong anyway, and needs `unsafe` in Rust.
 
-use std::ffi::CStr;
-use std::fmt;
-use std::io::Write;
+use std::ffi::{CStr, CString};
+use std::fmt::{self, Write};
 
 /// Whether the variable has this value.
 pub(crate) fn is(name: &CStr, value: &str) -> bool {
     imp::with(name, |found| found == value.as_bytes())
 }
 
-/// Says on standard error that the variable has a value which is neither of these, if it is so;
-/// nothing at all is one. The thread that calls this has seen to it that it is done once.
-pub(crate) fn complain_unless(name: &CStr, known: &[&str]) {
+/// Says on standard error that the variable has a value which is neither of these, separated by
+/// " or ", if it is so; nothing at all is one. The thread that calls this has seen to it that it is
+/// done once.
+#[inline(never)]
+pub(crate) fn complain_unless(name: &CStr, known: &str) {
     imp::with(name, |found| {
-        let is_known = |known: &&str| known.as_bytes() == found;
-        if !found.is_empty() && !known.iter().any(is_known) {
-            complain(name, found, format_args!("{known:?}"));
+        if !found.is_empty() && !known.split(" or ").any(|known| known.as_bytes() == found) {
+            complain(name, found, format_args!("{known}"));
         }
     });
 }
@@ -27,14 +27,34 @@ pub(crate) fn complain_unless(name: &CStr, known: &[&str]) {
 /// Reports on standard error that a variable is ignored, since its value is not what is `wanted`.
 /// Neither locks nor allocates. A line is cut off after 256 bytes.
 pub(crate) fn complain(name: &CStr, found: &[u8], wanted: fmt::Arguments<'_>) {
-    let mut line = [0_u8; 256];
+    let mut line = Line { text: [b'\n'; 256], length: 0 };
     let (name, found) = (name.to_bytes().escape_ascii(), found.escape_ascii());
-    let mut rest = &mut line[..255];
-    // Fails only if the line is full.
-    let _ = write!(rest, "quiescence: {name}={found} is not {wanted}: it is ignored");
-    let length = 255 - rest.len();
-    line[length] = b'\n';
-    imp::say(&line[..=length]);
+    // It does not fail.
+    let _ = write!(line, "quiescence: {name}={found} is not {wanted}: it is ignored");
+    say(&line.text[..=line.length]);
+}
+
+/// A line whose end is cut off if it is too long.
+struct Line {
+    text: [u8; 256],
+    length: usize,
+}
+
+impl fmt::Write for Line {
+    fn write_str(&mut self, more: &str) -> fmt::Result {
+        let last = self.text.len() - 1;
+        let room = &mut self.text[self.length..last];
+        let bytes = more.len().min(room.len());
+        room[..bytes].copy_from_slice(&more.as_bytes()[..bytes]);
+        self.length += bytes;
+        Ok(())
+    }
+}
+
+/// Writes to standard error, in one piece, past the lock that a thread may hold which was
+/// interrupted. A failure cannot be reported.
+pub(crate) fn say(text: &[u8]) {
+    imp::say(text);
 }
 
 /// The number that the variable has, if it has one.
@@ -50,6 +70,12 @@ pub(crate) fn parse<N: TryFrom<u64>>(digits: &[u8]) -> Option<N> {
 #[inline(never)]
 fn parse_u64(digits: &[u8]) -> Option<u64> {
     std::str::from_utf8(digits).ok()?.parse().ok()
+}
+
+/// What the variable says, byte by byte, if there is one.
+#[cfg_attr(not(target_os = "linux"), allow(dead_code))]
+pub(crate) fn c_string(name: &CStr) -> Option<CString> {
+    imp::with(name, |found| CString::new(found).ok())
 }
 
 /// What the variable says, if it says something.
@@ -72,8 +98,6 @@ mod imp {
         f(unsafe { CStr::from_ptr(found) }.to_bytes())
     }
 
-    /// In one piece, past the lock that a thread may hold which was interrupted. A failure cannot
-    /// be reported.
     pub(super) fn say(line: &[u8]) {
         #[cfg(target_os = "linux")]
         crate::os::calls::write(libc::STDERR_FILENO, line);

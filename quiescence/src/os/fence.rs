@@ -68,7 +68,7 @@ impl Choice {
         // AcqRel: pairs with `is_portable`.
         match self.chosen.compare_exchange(UNDECIDED, found, AcqRel, Acquire) {
             Ok(_) => {
-                environment::complain_unless(self.variable, &["portable"]);
+                environment::complain_unless(self.variable, "portable");
                 found == PORTABLE
             }
             Err(first) => first == PORTABLE,
@@ -195,24 +195,26 @@ fn register([fence, registration]: Command) -> bool {
 }
 
 fn membarrier([fence, _]: Command) {
-    if let Err(error) = call(fence) {
-        lost(error);
+    if let Err(errno) = call(fence) {
+        lost(errno);
     }
 }
 
 #[cfg(any(not(target_os = "linux"), miri))]
-fn call(_command: i32) -> io::Result<i32> {
-    Err(io::ErrorKind::Unsupported.into())
+fn call(_command: i32) -> Result<i32, i32> {
+    Err(0) // there is none
 }
 
 /// Readers rely on this fence, and nothing else in user space can replace it.
 #[cold]
-fn lost(error: io::Error) -> ! {
-    eprintln!(
+fn lost(errno: i32) -> ! {
+    let error = io::Error::from_raw_os_error(errno);
+    let text = format!(
         "quiescence: membarrier(2), which worked when this process started, now fails: {error}. \
          No grace period can be completed safely, so the process ends. If a seccomp filter is \
-         installed later on, allow membarrier in it or start with QUIESCENCE_FENCES=portable."
+         installed later on, allow membarrier in it or start with QUIESCENCE_FENCES=portable.\n"
     );
+    environment::say(text.as_bytes());
     std::process::abort()
 }
 

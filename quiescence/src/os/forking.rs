@@ -99,11 +99,6 @@ fn listed() -> List {
     *sync::lock(&LOCKS)
 }
 
-#[inline(never)]
-fn count(list: &[Option<&'static Mutex<dyn AtFork>>]) -> usize {
-    list.iter().flatten().count()
-}
-
 /// What the forking thread holds.
 pub(crate) struct Held {
     /// Locks to be taken, by rank.
@@ -180,7 +175,7 @@ pub(crate) fn hold() {
             }
         }
         let list = held.list.insert(sync::lock(&LOCKS));
-        let is_whole = count(&**list) == count(&known);
+        let is_whole = list.iter().zip(&known).all(|(now, then)| now.is_some() == then.is_some());
         if is_whole {
             return HELD.set(Some(ManuallyDrop::new(held)));
         }
@@ -224,7 +219,7 @@ pub(crate) fn assert_in_child() {
 pub(crate) fn end_threads() -> bool {
     let is_there =
         |lock: &Mutex<dyn AtFork>| sync::try_lock(lock).is_none_or(|mut room| room.end());
-    listed().iter().flatten().filter(|lock| is_there(lock)).count() != 0
+    listed().iter().flatten().fold(false, |any, lock| is_there(lock) | any)
 }
 
 #[cfg(all(test, target_os = "linux"))]

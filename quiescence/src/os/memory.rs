@@ -134,10 +134,12 @@ pub(crate) fn available_bytes() -> u64 {
 
 #[cfg(all(target_os = "linux", not(miri)))]
 mod imp {
-    use std::fs;
     use std::iter::successors;
 
-    use crate::os::environment;
+    use crate::os::{environment, files};
+
+    /// Bytes of the list of control groups that are looked at: there are 14 controllers.
+    const GROUPS_MAX: usize = 16 << 10;
 
     pub(super) fn machine_bytes() -> Option<u64> {
         // SAFETY: plain data, for which zero is a value.
@@ -152,8 +154,9 @@ mod imp {
     /// The limit of the control group that this process is in, or of a group around it: version 2,
     /// or the memory controller of version 1, where they are usually mounted.
     pub(super) fn group_bytes() -> Option<u64> {
-        let groups = String::from_utf8(fs::read("/proc/self/cgroup").ok()?).ok()?;
-        groups.lines().filter_map(limit_of).min()
+        let mut text = vec![0; GROUPS_MAX];
+        let groups = files::read(format_args!("/proc/self/cgroup"), &mut text).ok()?;
+        std::str::from_utf8(groups).ok()?.lines().filter_map(limit_of).min()
     }
 
     /// The least limit on the way from a group, as a line of /proc/self/cgroup names it, to the
@@ -170,7 +173,8 @@ mod imp {
         // Of "/a/b": itself, "/a" and "".
         let groups = successors(Some(path), |group| Some(group.rsplit_once('/')?.0));
         let limits = groups.filter_map(|group| {
-            let limit = fs::read(format!("{root}{group}/{file}")).ok()?;
+            let mut text = [0; 64];
+            let limit = files::read(format_args!("{root}{group}/{file}"), &mut text).ok()?;
             environment::parse(limit.trim_ascii()) // "max" is no limit
         });
         limits.min()

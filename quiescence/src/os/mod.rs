@@ -11,6 +11,8 @@ pub(crate) mod calls;
 pub(crate) mod clock;
 pub(crate) mod environment;
 pub(crate) mod fence;
+#[cfg(target_os = "linux")]
+pub(crate) mod files;
 mod for_loom;
 pub(crate) mod forking;
 pub(crate) mod futex;

@@ -168,7 +168,7 @@ fn choose() -> PerCpuPath {
     // AcqRel: pairs with `area`. The first answer stands.
     let stands = match CHOSEN.state.compare_exchange(0, found, AcqRel, Acquire) {
         Ok(_) => {
-            environment::complain_unless(VARIABLE, &["portable", "restartable"]);
+            environment::complain_unless(VARIABLE, "portable or restartable");
             found
         }
         Err(first) => first,
@@ -239,7 +239,8 @@ mod system {
     #[cfg(not(miri))]
     fn possible() -> Option<u32> {
         let mut text = [0; 1 << 10];
-        let text = crate::os::calls::read_file(c"/sys/devices/system/cpu/possible", &mut text)?;
+        let text =
+            crate::os::calls::read_file(c"/sys/devices/system/cpu/possible", &mut text).ok()?;
         let last = text.trim_ascii_end().rsplit(|byte| !byte.is_ascii_digit());
         environment::parse::<u32>(last.into_iter().next()?)?.checked_add(1)
     }

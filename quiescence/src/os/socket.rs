@@ -3,33 +3,28 @@
 //!
 //! Only its user can access its directory, so no other user can reach the socket. The socket's mode
 //! and the client's credentials, which the kernel reports, are checked as well.
+//!
+//! By system calls: the standard library's way is several times as much code, which every program
+//! would carry.
 
-use std::ffi::CString;
-use std::fs::{self, Metadata, Permissions};
+use std::ffi::{CStr, CString};
 use std::io;
-use std::os::fd::{AsRawFd, RawFd};
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
-use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::mem;
+use std::os::fd::RawFd;
 use std::process;
-use std::sync::Once;
 
-use crate::os::environment;
-use crate::os::sync::{self, Mutex, Rank, const_unless_loom};
+use libc::{c_int, c_short};
+
+use super::calls::{self, Result};
+use super::sync::{self, Mutex, Rank, const_unless_loom};
+use super::{clock, environment, files};
 
 /// Files that are looked at, to see whether the process that left them is gone.
 const SWEEP_MAX: usize = 4_096;
 
 const_unless_loom! {
     /// The file to take away at the end, and the process that made it: not its children.
-    static MADE: Mutex<Option<(u32, PathBuf)>> = Mutex::new(Rank::SocketFile, None);
-}
-
-/// A socket that listens.
-#[derive(Debug)]
-pub(crate) struct Door {
-    listener: UnixListener,
+    static MADE: Mutex<Option<(u32, CString)>> = Mutex::new(Rank::SocketFile, None);
 }
 
 /// Whether this program runs with rights that its caller does not have: then the caller's
@@ -40,78 +35,89 @@ pub(crate) fn is_privileged() -> bool {
 }
 
 /// Listens at `named`, or where `rcu top` looks first. The error says what is wrong, and where.
-pub(crate) fn open(named: Option<PathBuf>) -> Result<Door, String> {
+pub(crate) fn open(named: Option<CString>) -> std::result::Result<RawFd, String> {
     let path = match named {
         Some(path) => path,
         None => {
             let directory = directory()?;
             sweep(&directory);
-            directory.join(format!("{}.sock", process::id()))
+            below(&directory, &format!("{}.sock", process::id()))
         }
     };
-    let tell = |error: io::Error| format!("{}: {error}", path.display());
-    let listener = bind(&path).map_err(tell)?;
-    // The directory keeps others out until this is done; and so do the clients' credentials.
-    fs::set_permissions(&path, Permissions::from_mode(0o600)).map_err(tell)?;
-    listener.set_nonblocking(true).map_err(tell)?;
+    let door = socket().and_then(|door| {
+        let listens = listen(door, &path);
+        listens.inspect_err(|_| close(door)).map(|()| door)
+    });
+    let door = door.map_err(|errno| failed(&path, errno))?;
     remove_at_exit(path);
-    Ok(Door { listener })
+    Ok(door)
+}
+
+/// What failed at this path.
+fn failed(path: &CStr, errno: c_int) -> String {
+    format!("{}: {}", path.to_string_lossy(), io::Error::from_raw_os_error(errno))
+}
+
+/// The path of a file in this directory.
+fn below(directory: &CStr, name: &str) -> CString {
+    let path = [directory.to_bytes(), b"/", name.as_bytes()].concat();
+    CString::new(path).unwrap_or_default() // neither part has a zero
 }
 
 /// The directory of this user's sockets, which no other user can write to or look into.
-fn directory() -> Result<PathBuf, String> {
-    let of_session = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+fn directory() -> std::result::Result<CString, String> {
+    let of_session = environment::c_string(c"XDG_RUNTIME_DIR");
     let directory = match of_session {
-        Some(parent) if is_own_directory(&parent, 0o022) => parent.join("quiescence"),
-        _ => PathBuf::from(format!("/tmp/quiescence-{}", user())),
+        Some(parent) if is_own_directory(&parent, 0o022) => below(&parent, "quiescence"),
+        _ => below(c"/tmp", &format!("quiescence-{}", user())),
     };
-    match make_directory(&directory) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-            Err(format!("{}: {error}", directory.display()))
-        }
+    // SAFETY: a path that ends with a zero.
+    match calls::call(|| unsafe { libc::mkdir(directory.as_ptr(), 0o700) }) {
+        Err(errno) if errno != libc::EEXIST => Err(failed(&directory, errno)),
         _ if is_own_directory(&directory, 0o077) => Ok(directory),
         _ => Err(format!(
             "{} is not a directory that belongs to this user alone (mode 0700)",
-            directory.display()
+            directory.to_string_lossy()
         )),
     }
 }
 
-/// (What the standard library has for this also makes the directories around it.)
-fn make_directory(path: &Path) -> io::Result<()> {
-    let path = CString::new(path.as_os_str().as_bytes())?;
-    // SAFETY: a path that ends with a zero.
-    let made = unsafe { libc::mkdir(path.as_ptr(), 0o700) };
-    if made == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-}
-
 /// Whether it is a directory, not a link to one, of this user, and gives others none of these
 /// rights.
-fn is_own_directory(path: &Path, others: u32) -> bool {
-    let is_ours =
-        |found: Metadata| found.is_dir() && found.uid() == user() && found.mode() & others == 0;
-    path.is_absolute() && fs::symlink_metadata(path).is_ok_and(is_ours)
+fn is_own_directory(path: &CStr, others: libc::mode_t) -> bool {
+    path.to_bytes().starts_with(b"/") && is_own(path, libc::S_IFDIR, others)
+}
+
+/// Whether there is a file of this type, not a link to one, which belongs to this user, and gives
+/// others none of these rights.
+fn is_own(path: &CStr, kind: libc::mode_t, others: libc::mode_t) -> bool {
+    // SAFETY: plain data, for which zero is a value.
+    let mut found: libc::stat64 = unsafe { mem::zeroed() };
+    // SAFETY: a path that ends with a zero; writes to `found`.
+    let told = calls::call(|| unsafe { libc::lstat64(path.as_ptr(), &raw mut found) });
+    told.is_ok()
+        && found.st_mode & libc::S_IFMT == kind
+        && found.st_uid == user()
+        && found.st_mode & others == 0
 }
 
 /// Takes away what processes left that ended in haste: no process listens, and their number is
 /// free.
-fn sweep(directory: &Path) {
-    let Ok(entries) = fs::read_dir(directory) else { return };
-    for entry in entries.take(SWEEP_MAX).flatten() {
-        let name = entry.file_name();
-        let number = name.to_str().and_then(|name| name.strip_suffix(".sock"));
-        let process =
-            number.and_then(|number| environment::parse::<libc::pid_t>(number.as_bytes()));
-        if process.is_some_and(|process| process > 0 && is_gone(process)) {
-            remove_if_deserted(&entry.path());
+fn sweep(directory: &CStr) {
+    files::each_in(directory, SWEEP_MAX, &mut |name| {
+        let number = name.to_bytes().strip_suffix(b".sock");
+        let process = number.and_then(environment::parse::<libc::pid_t>);
+        if let (Some(process @ 1..), Ok(name)) = (process, name.to_str())
+            && is_gone(process)
+        {
+            remove_if_deserted(&below(directory, name));
         }
-    }
+    });
 }
 
 fn is_gone(process: libc::pid_t) -> bool {
     // SAFETY: sends no signal, and asks whether it could.
-    let found = unsafe { libc::kill(process, 0) };
-    found != 0 && io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH)
+    calls::call(|| unsafe { libc::kill(process, 0) }) == Err(libc::ESRCH)
 }
 
 /// By whose rights this process acts.
@@ -121,86 +127,147 @@ fn user() -> libc::uid_t {
 }
 
 /// The user whose process has connected, as the kernel states.
-fn user_of(client: &UnixStream) -> io::Result<libc::uid_t> {
+fn user_of(client: RawFd) -> Option<libc::uid_t> {
     // SAFETY: plain data, for which zero is a value.
-    let mut found: libc::ucred = unsafe { std::mem::zeroed() };
+    let mut found: libc::ucred = unsafe { mem::zeroed() };
     let mut bytes = size_of_val(&found) as libc::socklen_t;
     let (level, name) = (libc::SOL_SOCKET, libc::SO_PEERCRED);
     let place = (&raw mut found).cast();
     // SAFETY: writes to `found`, as many bytes as it has.
-    let told = unsafe { libc::getsockopt(client.as_raw_fd(), level, name, place, &raw mut bytes) };
-    if told == 0 { Ok(found.uid) } else { Err(io::Error::last_os_error()) }
+    let told = unsafe { libc::getsockopt(client, level, name, place, &raw mut bytes) };
+    (told == 0).then_some(found.uid)
+}
+
+/// A socket without a name. Nothing that is done with it waits.
+fn socket() -> Result<RawFd> {
+    let kind = libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+    // SAFETY: makes a descriptor.
+    calls::call(|| unsafe { libc::socket(libc::AF_UNIX, kind, 0) })
+}
+
+/// Calls `bind` or `connect`.
+fn with_address(
+    f: unsafe extern "C" fn(RawFd, *const libc::sockaddr, libc::socklen_t) -> c_int,
+    socket: RawFd,
+    path: &CStr,
+) -> Result<()> {
+    // SAFETY: plain data, for which zero is a value.
+    let mut address: libc::sockaddr_un = unsafe { mem::zeroed() };
+    address.sun_family = libc::AF_UNIX as libc::sa_family_t;
+    let path = path.to_bytes_with_nul();
+    if path.len() > address.sun_path.len() {
+        return Err(libc::ENAMETOOLONG);
+    }
+    for (to, from) in address.sun_path.iter_mut().zip(path) {
+        *to = from.cast_signed();
+    }
+    let bytes = size_of_val(&address) as libc::socklen_t;
+    // SAFETY: one of the two, with an address of this length.
+    calls::call(|| unsafe { f(socket, (&raw const address).cast(), bytes) }).map(drop)
 }
 
 /// Removes the file if it is a socket of this user that no process listens on.
-fn remove_if_deserted(path: &Path) -> bool {
-    let is_own_socket = fs::symlink_metadata(path)
-        .is_ok_and(|found| found.file_type().is_socket() && found.uid() == user());
-    is_own_socket
-        && UnixStream::connect(path)
-            .is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
-        && fs::remove_file(path).is_ok()
+fn remove_if_deserted(path: &CStr) -> bool {
+    is_own(path, libc::S_IFSOCK, 0)
+        && socket().is_ok_and(|client| {
+            let connected = with_address(libc::connect, client, path);
+            close(client);
+            connected == Err(libc::ECONNREFUSED)
+        })
+        && remove(path)
 }
 
-/// Makes the socket; in place of one that an earlier program left, be it of this process.
-fn bind(path: &Path) -> io::Result<UnixListener> {
-    match UnixListener::bind(path) {
-        Err(error) if error.kind() == io::ErrorKind::AddrInUse && remove_if_deserted(path) => {
-            UnixListener::bind(path)
-        }
-        result => result,
+fn remove(path: &CStr) -> bool {
+    // SAFETY: a path that ends with a zero.
+    unsafe { libc::unlink(path.as_ptr()) == 0 }
+}
+
+/// Gives the socket its name, in place of one that an earlier program left, be it of this process.
+fn listen(door: RawFd, path: &CStr) -> Result<()> {
+    match with_address(libc::bind, door, path) {
+        Err(libc::EADDRINUSE) if remove_if_deserted(path) => with_address(libc::bind, door, path)?,
+        bound => bound?,
     }
+    // Until this is done no client can connect.
+    // SAFETY: a path that ends with a zero.
+    calls::call(|| unsafe { libc::chmod(path.as_ptr(), 0o600) })?;
+    // SAFETY: a socket of our own.
+    calls::call(|| unsafe { libc::listen(door, 128) }).map(drop)
 }
 
 /// Has the file taken away at the orderly end of this process.
-fn remove_at_exit(path: PathBuf) {
-    extern "C" fn remove() {
+fn remove_at_exit(path: CString) {
+    extern "C" fn remove_made() {
         // If somebody is at it just now, the file stays, and is swept by the next thread.
         if let Some(made) = sync::try_lock(&MADE).as_deref_mut().and_then(Option::take)
             && made.0 == process::id()
         {
-            let _ = fs::remove_file(made.1);
+            remove(&made.1);
         }
     }
-    static INSTALL: Once = Once::new();
-    *sync::lock(&MADE) = Some((process::id(), path));
-    INSTALL.call_once(|| {
+    // A child has its parent's functions for the end of the process.
+    let is_known = sync::lock(&MADE).replace((process::id(), path)).is_some();
+    if !is_known {
         // If there is no memory to remember it, the file stays, and is swept later.
-        crate::os::thread::at_exit(remove);
-    });
+        super::thread::at_exit(remove_made);
+    }
 }
 
-/// In a child made by `fork`: closes what the parent's thread had open, which no thread here
-/// owns.
-pub(crate) fn close_inherited(open: RawFd) {
-    // SAFETY: a descriptor of a thread that this process does not have; so its owner will not
-    // use it or close it again.
+/// Closes a descriptor that is no thread's any more: in a child made by `fork`, what the parent's
+/// thread had open.
+pub(crate) fn close(open: RawFd) {
+    // SAFETY: its owner will not use it or close it again.
     unsafe { libc::close(open) };
 }
 
-impl Door {
-    /// Sleeps until somebody knocks.
-    pub(crate) fn wait(&self) {
-        let descriptor = self.descriptor();
-        let mut knock = libc::pollfd { fd: descriptor, events: libc::POLLIN, revents: 0 };
-        // Whatever it returns, the caller tries to let somebody in.
-        // SAFETY: writes to `knock`, which is one.
-        let _ = unsafe { libc::poll(&raw mut knock, 1, -1) };
-    }
+/// Sleeps until one of the events, until a time at most if one is given. Whether it has happened.
+pub(crate) fn wait(open: RawFd, events: c_short, until_ns: Option<u64>) -> bool {
+    let left_ms =
+        |until_ns: u64| until_ns.saturating_sub(clock::monotonic_ns()).div_ceil(1_000_000);
+    let most_ms = until_ns.map_or(-1, |until_ns| left_ms(until_ns) as c_int);
+    let mut wanted = libc::pollfd { fd: open, events, revents: 0 };
+    // SAFETY: writes to `wanted`, which is one.
+    most_ms != 0 && unsafe { libc::poll(&raw mut wanted, 1, most_ms) } > 0
+}
 
-    /// Accepts a client that has connected. `Ok(None)` if none has, or it was another user.
-    pub(crate) fn admit(&self) -> io::Result<Option<UnixStream>> {
-        let client = match self.listener.accept() {
-            Ok((client, _)) => client,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
-            Err(error) => return Err(error),
-        };
-        client.set_nonblocking(false)?;
-        Ok((user_of(&client)? == user()).then_some(client))
+/// Accepts a client that has connected. `Ok(None)` if none has, or it was another user.
+pub(crate) fn admit(door: RawFd) -> Result<Option<RawFd>> {
+    let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+    let nothing = std::ptr::null_mut();
+    // SAFETY: makes a descriptor. Nobody wants the client's address.
+    match calls::call(|| unsafe { libc::accept4(door, nothing, nothing.cast(), flags) }) {
+        Err(libc::EAGAIN) => Ok(None),
+        Ok(client) if user_of(client) != Some(user()) => {
+            close(client);
+            Ok(None)
+        }
+        admitted => admitted.map(Some),
     }
+}
 
-    /// The descriptor, for [`close_inherited`].
-    pub(crate) fn descriptor(&self) -> RawFd {
-        self.listener.as_raw_fd()
+/// Reads what a client has sent; `None` if nothing comes in time, or any more.
+pub(crate) fn receive(client: RawFd, free: &mut [u8], until_ns: u64) -> Option<usize> {
+    if !wait(client, libc::POLLIN, Some(until_ns)) {
+        return None;
     }
+    // SAFETY: writes to `free`, not beyond its end.
+    let read = unsafe { libc::recv(client, free.as_mut_ptr().cast(), free.len(), 0) };
+    usize::try_from(read).ok().filter(|read| *read != 0)
+}
+
+/// Sends all of it; `None` if the client does not take it in time, or is gone.
+pub(crate) fn send(client: RawFd, mut rest: &[u8], until_ns: u64) -> Option<()> {
+    while !rest.is_empty() {
+        if !wait(client, libc::POLLOUT, Some(until_ns)) {
+            return None;
+        }
+        let (place, bytes) = (rest.as_ptr().cast(), rest.len());
+        // SAFETY: reads these bytes.
+        match calls::call(|| unsafe { libc::send(client, place, bytes, libc::MSG_NOSIGNAL) }) {
+            Ok(sent) => rest = &rest[usize::try_from(sent).ok()?..],
+            Err(libc::EAGAIN) => {}
+            Err(_) => return None,
+        }
+    }
+    Some(())
 }

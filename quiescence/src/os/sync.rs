@@ -16,6 +16,7 @@ pub(crate) use base::sync::{
 };
 
 use base::sync as locks;
+use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
 use std::sync::{PoisonError, TryLockError};
 use std::time::Duration;
@@ -40,8 +41,12 @@ impl<T> Mutex<T> {
 }
 
 impl<T: ?Sized> Mutex<T> {
+    fn acquire(&self) -> locks::MutexGuard<'_, T> {
+        if cfg!(loom) { locked(&self.lock) } else { acquire(&self.lock) } // loom's panics unwind
+    }
+
     fn taken<'a>(&'a self, guard: locks::MutexGuard<'a, T>) -> MutexGuard<'a, T> {
-        MutexGuard { held: self.rank.taken(), guard }
+        MutexGuard { held: self.rank.taken(), guard: Base(ManuallyDrop::new(guard)) }
     }
 }
 
@@ -50,7 +55,39 @@ impl<T: ?Sized> Mutex<T> {
 pub(crate) struct MutexGuard<'a, T: ?Sized> {
     /// Dropped before the lock is released.
     held: Held,
-    guard: locks::MutexGuard<'a, T>,
+    guard: Base<'a, T>,
+}
+
+/// The guard of the standard library, or loom's.
+#[derive(Debug)]
+struct Base<'a, T: ?Sized>(ManuallyDrop<locks::MutexGuard<'a, T>>);
+
+impl<T: ?Sized> Drop for Base<'_, T> {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: it is being dropped, so nothing uses it afterwards.
+        let guard = unsafe { ManuallyDrop::take(&mut self.0) };
+        // Loom's panics unwind.
+        if cfg!(loom) { drop(guard) } else { release(guard) }
+    }
+}
+
+/// Locks. By its ABI the compiler knows what it cannot see, that this does not unwind; so callers,
+/// of which there are many, need no code for that. [`release`] is the same.
+#[allow(improper_ctypes_definitions)] // no C calls them
+#[inline(never)]
+extern "C" fn acquire<T: ?Sized>(lock: &locks::Mutex<T>) -> locks::MutexGuard<'_, T> {
+    locked(lock)
+}
+
+fn locked<T: ?Sized>(lock: &locks::Mutex<T>) -> locks::MutexGuard<'_, T> {
+    lock.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[allow(improper_ctypes_definitions)]
+#[inline(never)]
+extern "C" fn release<T: ?Sized>(guard: locks::MutexGuard<'_, T>) {
+    drop(guard);
 }
 
 impl<T: ?Sized> Deref for MutexGuard<'_, T> {
@@ -58,14 +95,14 @@ impl<T: ?Sized> Deref for MutexGuard<'_, T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        &self.guard
+        &self.guard.0
     }
 }
 
 impl<T: ?Sized> DerefMut for MutexGuard<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        &mut self.guard
+        &mut self.guard.0
     }
 }
 
@@ -74,7 +111,7 @@ impl<T: ?Sized> DerefMut for MutexGuard<'_, T> {
 #[cfg_attr(debug_assertions, track_caller)]
 pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.rank.check(false);
-    mutex.taken(mutex.lock.lock().unwrap_or_else(PoisonError::into_inner))
+    mutex.taken(mutex.acquire())
 }
 
 /// As [`lock`], if the thread may hold other locks of the same rank. Another lock, which it holds
@@ -83,7 +120,7 @@ pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg_attr(debug_assertions, track_caller)]
 pub(crate) fn lock_another<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.rank.check(true);
-    mutex.taken(mutex.lock.lock().unwrap_or_else(PoisonError::into_inner))
+    mutex.taken(mutex.acquire())
 }
 
 /// Locks if no thread holds the lock. It does not wait, so it may be called in any order.
@@ -116,6 +153,9 @@ pub(crate) fn wait_at_most<'a, T>(
     most: Option<Duration>,
 ) -> (MutexGuard<'a, T>, bool) {
     let MutexGuard { held, guard } = guard;
+    let mut base = ManuallyDrop::new(guard);
+    // SAFETY: nothing uses `base` afterwards, nor drops it.
+    let guard = unsafe { ManuallyDrop::take(&mut base.0) };
     let wait = || match most {
         Some(most) => {
             let waited = condvar.wait_timeout(guard, most);
@@ -125,5 +165,5 @@ pub(crate) fn wait_at_most<'a, T>(
         None => (condvar.wait(guard).unwrap_or_else(PoisonError::into_inner), false),
     };
     let (held, (guard, late)) = held.without(wait);
-    (MutexGuard { held, guard }, late)
+    (MutexGuard { held, guard: Base(ManuallyDrop::new(guard)) }, late)
 }

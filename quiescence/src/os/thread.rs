@@ -7,7 +7,6 @@
 //! signals end a process without these calls.
 
 use std::cell::Cell;
-use std::io;
 use std::thread::JoinHandle;
 
 use super::signals;
@@ -26,10 +25,10 @@ pub(crate) fn token() -> usize {
 }
 
 /// Starts a thread of the library, which takes no signal: handlers run on the program's threads.
-pub(crate) fn start(name: &str, run: Box<dyn FnOnce() + Send>) -> io::Result<()> {
+/// Returns whether the system has given one.
+pub(crate) fn start(name: &str, run: Box<dyn FnOnce() + Send>) -> bool {
     let thread = std::thread::Builder::new().name(name.into());
-    outlive(signals::without(|| thread.spawn(run))?);
-    Ok(())
+    signals::without(|| thread.spawn(run)).map(outlive).is_ok()
 }
 
 /// The calling thread's id, which no other thread of the system has now; 0 except on Linux.

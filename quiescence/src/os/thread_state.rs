@@ -58,59 +58,65 @@ pub(crate) use imp::{blocked_apart, blocks, look_at, sleeps_at};
 
 #[cfg(target_os = "linux")]
 mod imp {
-    use std::{fmt, fs, io};
+    use std::ffi::c_int;
 
     use super::{Seen, ThreadState, blocks_everything, parse_blocked, parse_call, parse_stat};
+    use crate::os::{environment, files};
+
+    /// Bytes of what the system says of a thread in one file, as far as it is looked at.
+    type Text = [u8; 4_096];
 
     /// Looks at a thread of this process.
     pub(crate) fn look_at(thread: u32) -> Seen {
-        let stat = read(thread, "stat");
-        let (name, state) = match &stat {
+        let mut text = [0; _];
+        let (name, state) = match read(thread, "stat", &mut text) {
             Ok(line) => parse_stat(line).unwrap_or((None, ThreadState::Unknown)),
             // Any other error: there is no /proc here.
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound && has_proc() => {
-                (None, ThreadState::Ended)
-            }
+            Err(libc::ENOENT | libc::ESRCH) if has_proc() => (None, ThreadState::Ended),
             Err(_) => (None, ThreadState::Unknown),
         };
-        let wchan = read(thread, "wchan").ok().and_then(|name| String::from_utf8(name).ok());
-        // "0" for a thread that runs, and for those who may not know.
-        let sleeps_in = wchan.filter(|name| !matches!(name.as_str(), "" | "0"));
+        let sleeps_in = match read(thread, "wchan", &mut text) {
+            // For a thread that runs, and for those who may not know.
+            Ok(b"" | b"0") | Err(_) => None,
+            Ok(function) => Some(String::from_utf8_lossy(function).into_owned()),
+        };
         Seen { name, state, sleeps_in }
     }
 
     /// What the system says of a thread in this file.
-    fn read(thread: impl fmt::Display, file: &str) -> io::Result<Vec<u8>> {
-        fs::read(format!("/proc/self/task/{thread}/{file}"))
+    fn read<'a>(thread: u32, file: &str, text: &'a mut Text) -> Result<&'a [u8], c_int> {
+        files::read(format_args!("/proc/self/task/{thread}/{file}"), text)
     }
 
     fn has_proc() -> bool {
-        fs::exists("/proc/self/task").unwrap_or(false)
+        files::read(format_args!("/proc/self/stat"), &mut [0; 1]).is_ok()
     }
 
     /// Whether a thread of this process blocks a signal, as far as the system tells.
     pub(crate) fn blocks(thread: u32, signal: i32) -> bool {
-        let blocked = read(thread, "status").ok().and_then(|status| parse_blocked(&status));
-        let blocked = blocked.unwrap_or(0);
-        u32::try_from(signal - 1).is_ok_and(|bit| bit < 64 && blocked >> bit & 1 != 0)
+        u32::try_from(signal - 1).is_ok_and(|bit| bit < 64 && blocked(thread) >> bit & 1 != 0)
     }
 
-    /// Signals that some thread of this process blocks which does not block everything: bit 0 is
-    /// signal 1.
+    /// The signals that a thread of this process blocks: bit 0 is signal 1.
+    fn blocked(thread: u32) -> u64 {
+        read(thread, "status", &mut [0; _]).ok().and_then(parse_blocked).unwrap_or(0)
+    }
+
+    /// Signals that some thread of this process blocks which does not block everything.
     pub(crate) fn blocked_apart() -> u64 {
         let mut all = 0;
-        for thread in fs::read_dir("/proc/self/task").into_iter().flatten().flatten() {
-            let number = thread.file_name();
-            let status = read(number.display(), "status").ok();
-            let blocked = status.and_then(|status| parse_blocked(&status));
-            all |= blocked.filter(|blocked| !blocks_everything(*blocked)).unwrap_or(0);
-        }
+        files::each_in(c"/proc/self/task", usize::MAX, &mut |thread| {
+            let blocked = environment::parse(thread.to_bytes()).map_or(0, blocked);
+            if !blocks_everything(blocked) {
+                all |= blocked;
+            }
+        });
         all
     }
 
     /// The stack pointer of a thread of this process, if it sleeps and the system tells.
     pub(crate) fn sleeps_at(thread: u32) -> Option<usize> {
-        parse_call(std::str::from_utf8(&read(thread, "syscall").ok()?).ok()?)
+        parse_call(std::str::from_utf8(read(thread, "syscall", &mut [0; _]).ok()?).ok()?)
     }
 }
 
@@ -157,11 +163,9 @@ fn parse_stat(line: &[u8]) -> Option<(Option<String>, ThreadState)> {
 }
 
 /// The set of blocked signals from `/proc/PID/task/TID/status`: bit 0 is signal 1.
+#[cfg(target_os = "linux")]
 fn parse_blocked(status: &[u8]) -> Option<u64> {
-    let status = String::from_utf8_lossy(status);
-    // A name with a line break in it is escaped there: no other line begins so.
-    let set = status.lines().find_map(|line| line.strip_prefix("SigBlk:"))?;
-    hexadecimal(set.trim_ascii())
+    hexadecimal(std::str::from_utf8(super::files::field(status, b"SigBlk:")?).ok()?)
 }
 
 /// Whether a thread with these signals blocked is one that is to handle none, as those of libraries

@@ -14,7 +14,7 @@ pub(crate) fn is_attached() -> bool {
 mod imp {
     use std::ffi::CStr;
 
-    use crate::os::calls;
+    use crate::os::{calls, files};
 
     pub(super) fn is_attached() -> bool {
         // A debugger attaches to all threads, `PTRACE_SEIZE` to one.
@@ -24,15 +24,13 @@ mod imp {
     fn says_so(path: &CStr) -> bool {
         // The line is the eighth, behind the name (64 bytes, escaped) and numbers.
         let mut text = [0; 1 << 10];
-        calls::read_file(path, &mut text).is_some_and(names_a_tracer)
+        calls::read_file(path, &mut text).is_ok_and(names_a_tracer)
     }
 
     /// Whether `/proc/PID/status` has a number other than 0 in the line `TracerPid:`.
     fn names_a_tracer(status: &[u8]) -> bool {
-        // A name with a line break in it is escaped there: no other line begins so.
-        let lines = &mut status.split(|byte| *byte == b'\n');
-        let number = lines.find_map(|line| line.strip_prefix(b"TracerPid:"));
-        number.is_some_and(|number| number.trim_ascii() != b"0" && !number.trim_ascii().is_empty())
+        let number = files::field(status, b"TracerPid:");
+        number.is_some_and(|number| !matches!(number, b"" | b"0"))
     }
 
     #[cfg(test)]

@@ -14,7 +14,7 @@ use std::sync::Once;
 
 use crate::gp::tuning;
 use crate::os::{clock, fence, forking, nap, percpu, thread};
-use crate::reclaim::{defer, domain_state};
+use crate::reclaim::{defer, domain_state, domain_state::Handle};
 
 /// Complete once the handlers below are installed.
 static INSTALL: Once = Once::new();
@@ -60,13 +60,13 @@ const FINISH_NS: u64 = 200_000_000;
 /// has passed.
 extern "C" fn finish() {
     let deadline_ns = clock::monotonic_ns().saturating_add(FINISH_NS);
-    let (mut domains, _) = domain_state::list(usize::MAX);
-    // Callbacks of C code are lost here, as with liburcu: what they access may be gone.
-    domains.retain(|handle| handle.grace_periods.gp_words.liburcu.is_none());
+    let (domains, _) = domain_state::list(usize::MAX);
     // All domains each time: a callback of one may queue another in an earlier one.
-    while !domains.iter().map(|handle| defer::finish(handle)).fold(true, |all, one| all & one)
-        && clock::monotonic_ns() < deadline_ns
-    {
+    let finish = |all: bool, domain: &Handle| {
+        // Callbacks of C code are lost here, as with liburcu: what they access may be gone.
+        all & (domain.grace_periods.gp_words.links().is_some() || defer::finish(domain))
+    };
+    while !domains.iter().fold(true, finish) && clock::monotonic_ns() < deadline_ns {
         nap::moment();
     }
     end_threads(deadline_ns);

@@ -271,8 +271,8 @@ pub(crate) fn await_grace_period(domain: &DomainState) -> bool {
     if Sections::of_this_thread() != Sections::None {
         return false;
     }
-    if domain.grace_periods.is_sleepable() {
-        return domain.grace_periods.synchronize_within(Urgency::Expedited, nap::TICK);
+    if let Some(counted) = domain.grace_periods.counted() {
+        return counted.synchronize_within(&domain.grace_periods, Urgency::Expedited, nap::TICK);
     }
     domain.grace_periods.synchronize(Urgency::Expedited, Me::this_thread())
 }

@@ -64,6 +64,9 @@ pub struct DomainState {
     pub(crate) rests_until_ns: AtomicU64,
     /// Called at its end: runs or frees what waits in it.
     ends: fn(&Ended<'_>),
+    /// Of a hazard domain: frees what is kept and protected no more (`rescan`). So programs without
+    /// one do not link that.
+    pub(super) frees_kept: Option<fn(&Self) -> bool>,
     /// The section counts of a sleepable domain. Given back after `queues` have run what is left,
     /// which may read them.
     pub(super) srcu_counts: Option<OwnSrcuCounts>,
@@ -93,6 +96,7 @@ impl DomainState {
                 budget: settings.budget,
                 rests_until_ns: AtomicU64::new(0),
                 ends: |domain| domain.queues.run_all(domain),
+                frees_kept: None,
                 srcu_counts: None,
             }
         }
@@ -112,11 +116,16 @@ impl DomainState {
         }
 
         /// A domain of hazard pointers, at whose end `ends` is called.
-        pub(crate) fn hazard(name: Option<&'static str>, ends: fn(&Ended<'_>)) -> Self {
+        pub(crate) fn hazard(
+            name: Option<&'static str>,
+            ends: fn(&Ended<'_>),
+            frees_kept: fn(&Self) -> bool,
+        ) -> Self {
             let mut domain = Self::new(Start::ZERO, Settings::DEFAULT);
             domain.grace_periods.observers.declared_name = name;
             domain.grace_periods.make_hazard(hazptr::scan);
             domain.ends = ends;
+            domain.frees_kept = Some(frees_kept);
             domain
         }
     }
@@ -273,7 +282,7 @@ pub(crate) fn forget(domain: &DomainState) {
 /// The domains in use, at most `max` of them, and how many there are.
 pub(crate) fn list(max: usize) -> (Vec<Handle>, usize) {
     let domains = DOMAINS.lock();
-    (domains.iter().filter_map(WeakHandle::upgrade).take(max).collect(), domains.len())
+    (alive(&domains, max), domains.len())
 }
 
 /// The domain that contains these words, if it is still the one with this identity.
@@ -285,11 +294,16 @@ pub(crate) fn find(gp_words: *const GpWords, identity: usize) -> Option<Handle> 
     handle.filter(|handle| handle.grace_periods.observers.identity() == identity)
 }
 
+/// Handles of domains that have not ended, of at most so many.
+fn alive(domains: &ByAddress<WeakHandle>, max: usize) -> Vec<Handle> {
+    domains.iter().filter_map(WeakHandle::upgrade).take(max).collect()
+}
+
 impl AtFork for ByAddress<WeakHandle> {
     fn hold(&self, held: &mut Held) {
         // A domain of which these are the last handles meanwhile ends when they are dropped, and
         // runs callbacks then.
-        let handles: Vec<Handle> = self.iter().filter_map(WeakHandle::upgrade).collect();
+        let handles = alive(self, usize::MAX);
         let add = |handles: &'static Vec<Handle>, held: &mut Held| {
             for domain in handles {
                 domain.queues.hold(held);

@@ -103,11 +103,13 @@ pub(crate) fn refresh_may_be_over_limit() -> bool {
 
 /// The domains whose limits the thread exceeds.
 pub(crate) fn domains_over_limit() -> Vec<Handle> {
-    let domains = Table::existing(|table| {
-        let over_limit = table.watched().filter(|local| local.is_over_limit());
-        over_limit.filter_map(Local::handle).collect()
+    let mut domains = Vec::new();
+    Table::existing(|table| {
+        for local in table.watched().filter(|local| local.is_over_limit()) {
+            domains.extend(local.handle());
+        }
     });
-    domains.unwrap_or_default()
+    domains
 }
 
 /// What kind of sections a thread is in, of any domain.

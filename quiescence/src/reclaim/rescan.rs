@@ -25,6 +25,11 @@ pub(crate) fn drain(domain: &DomainState) {
 /// Frees what is protected no more. Returns whether that was all there is: no other thread had
 /// taken some of it.
 pub(crate) fn free_unprotected(domain: &DomainState) -> bool {
+    domain.frees_kept.is_none_or(|rescan| rescan(domain))
+}
+
+/// As [`free_unprotected`], in a hazard domain.
+pub(crate) fn rescan(domain: &DomainState) -> bool {
     let Some(scan) = domain.grace_periods.hazards.filter(|_| !domain.kept.is_empty()) else {
         return true;
     };

@@ -105,7 +105,7 @@ pub(crate) fn running_callbacks<R>(
     if cfg!(loom) {
         return f(); // all threads of a model share `RUNNING`
     }
-    let links = grace_periods.gp_words.liburcu.as_ref();
+    let links = grace_periods.gp_words.links();
     let surroundings = links.and_then(|links| links.surroundings());
     let begun = surroundings.map(|surroundings| (surroundings, (surroundings.begin)()));
     let before = Before(RUNNING.get(), begun);

@@ -17,8 +17,8 @@ use grace::srcu::AdaptiveDelay;
 use crate::gp::engine::{Engine, Settings};
 use crate::gp::observers::Observers;
 use crate::reclaim::domain_state::{DomainState, Handle, Named};
-use crate::srcu::driver::{self, DELAY, Sections, Unfinished};
-use crate::srcu::{OwnSrcuCounts, SrcuCounts, track};
+use crate::srcu::driver::{DELAY, Sections};
+use crate::srcu::{OwnSrcuCounts, SrcuCounts};
 
 /// Counts, and the state that waits for the sections counted there.
 pub(crate) struct SleepableDomain {
@@ -180,17 +180,6 @@ impl DomainState {
     #[inline]
     pub(crate) fn srcu_counts(&self) -> &SrcuCounts {
         self.srcu_counts.as_ref().expect("a sleepable domain").get()
-    }
-
-    /// The sections that the grace period in progress waits for; `None` in a domain of registered
-    /// threads, and if there is none in progress.
-    pub(crate) fn unfinished_sections(&self) -> Option<Unfinished> {
-        driver::unfinished_sections(&self.grace_periods, self.srcu_counts.as_ref()?.get())
-    }
-
-    /// The oldest guard that is tracked, and how many are.
-    pub(crate) fn oldest_guard(&self) -> Option<(track::Live, usize)> {
-        track::oldest(self.srcu_counts.as_ref()?.get().address())
     }
 }
 

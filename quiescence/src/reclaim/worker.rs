@@ -42,7 +42,7 @@ use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use grace::Urgency;
 use grace::batch::RUNS_PER_TURN;
@@ -91,19 +91,13 @@ struct State {
     to_end: Vec<Handle>,
 }
 
-/// `now` plus `ns`, but at most a year: `Instant` might overflow.
-fn after(now: Instant, ns: u64) -> Instant {
-    const YEAR: Duration = Duration::from_secs(365 * 86_400);
-    now + Duration::from_nanos(ns).min(YEAR)
-}
-
 /// The time of that turn.
-fn due(turn: NextTurn, now: Instant, close_at: Instant) -> Instant {
+fn due(turn: NextTurn, now_ns: u64, close_at_ns: u64) -> u64 {
     match turn {
-        NextTurn::Now => now,
-        NextTurn::Within(ns) => after(now, ns),
-        NextTurn::AtTick => now + nap::TICK,
-        NextTurn::AtClose => close_at.max(now),
+        NextTurn::Now => now_ns,
+        NextTurn::Within(ns) => now_ns.saturating_add(ns),
+        NextTurn::AtTick => now_ns + TICK_NS,
+        NextTurn::AtClose => close_at_ns.max(now_ns),
     }
 }
 
@@ -114,10 +108,10 @@ pub(crate) fn announce(handle: &Handle) -> bool {
     if handle.queues.announced.swap(true, Relaxed) {
         return true;
     }
-    let now = Instant::now();
-    let close_at = after(now, handle.grace_periods.tuning.lazy_ns());
-    let due = due(first_turn(handle.grace_periods.attention()), now, close_at);
-    let task = Task::new(handle.downgrade(), due, close_at);
+    let now_ns = clock::monotonic_ns();
+    let close_at_ns = now_ns.saturating_add(handle.grace_periods.tuning.lazy_ns());
+    let due_ns = due(first_turn(handle.grace_periods.attention()), now_ns, close_at_ns);
+    let task = Task::new(handle.downgrade(), due_ns, close_at_ns);
     // Else the worker wakes up before this task is due, and finds it then.
     if state.domains.add(task) {
         WORK.notify_one();
@@ -140,9 +134,11 @@ pub(crate) fn attend(handle: &Handle) -> bool {
         return false;
     }
     let mut state = WORKER.lock();
-    let now = Instant::now();
+    let now_ns = clock::monotonic_ns();
     // If it is not in the list, the worker is in a turn there, and at its end sees what is to do.
-    state.domains.change(ptr::from_ref::<DomainState>(handle), |task| task.due = task.due.min(now));
+    state.domains.change(ptr::from_ref::<DomainState>(handle), &mut |task| {
+        task.due_ns = task.due_ns.min(now_ns);
+    });
     WORK.notify_one();
     true
 }
@@ -150,11 +146,12 @@ pub(crate) fn attend(handle: &Handle) -> bool {
 /// The tuning of `handle` has changed: its open callbacks wait no longer than the new `lazy` says.
 pub(crate) fn retune(handle: &Handle) {
     let mut state = WORKER.lock();
-    let close_at = after(Instant::now(), handle.grace_periods.tuning.lazy_ns());
+    let lazy_ns = handle.grace_periods.tuning.lazy_ns();
+    let close_at_ns = clock::monotonic_ns().saturating_add(lazy_ns);
     // If it is not in the list, the worker is in a turn there, and at its end sees the tuning.
-    state.domains.change(ptr::from_ref::<DomainState>(handle), |task| {
-        task.close_at = task.close_at.min(close_at);
-        task.due = task.due.min(task.close_at);
+    state.domains.change(ptr::from_ref::<DomainState>(handle), &mut |task| {
+        task.close_at_ns = task.close_at_ns.min(close_at_ns);
+        task.due_ns = task.due_ns.min(task.close_at_ns);
     });
     WORK.notify_one();
 }
@@ -185,7 +182,7 @@ pub(crate) fn end_domain(handle: Handle) {
 fn start(mut state: MutexGuard<'static, State>) -> bool {
     let mut refused = Vec::new();
     if !state.started {
-        state.started = thread::start("quiescence", Box::new(run)).is_ok();
+        state.started = thread::start("quiescence", Box::new(run));
         if !state.started {
             let tasks = state.domains.take_all();
             refused.extend(tasks.into_iter().filter_map(|task| task.domain.upgrade()));
@@ -212,9 +209,9 @@ fn start_anew() {
     RESTARTS.fetch_add(1, Relaxed); // a statistic
     let mut state = WORKER.lock();
     // Not at once: if one of these domains caused the error, the next worker pauses in between.
-    let due = Instant::now() + nap::TICK;
+    let due_ns = clock::monotonic_ns() + TICK_NS;
     for domain in std::mem::take(&mut state.in_hand) {
-        state.domains.add(Task::new(domain, due, due));
+        state.domains.add(Task::new(domain, due_ns, due_ns));
     }
     state.started = false;
     // Unless the process ends: then the worker has ended as it was asked to.
@@ -241,30 +238,35 @@ fn work() {
             state.started = false;
             return;
         }
-        let due = state.domains.take_due(Instant::now());
-        state.in_hand = due.iter().map(|task| task.domain.clone()).collect();
-        let with_handle = |task: Task| Some((task.domain.upgrade()?, task));
-        let mut tasks: Vec<_> = due.into_iter().filter_map(with_handle).collect();
+        let due = state.domains.take_due(clock::monotonic_ns());
+        let (mut domains, mut tasks) = (Vec::new(), Vec::new());
+        for task in due {
+            if let Some(domain) = task.domain.upgrade() {
+                state.in_hand.push(task.domain.clone());
+                domains.push(domain);
+                tasks.push(task);
+            }
+        }
         let to_end = std::mem::take(&mut state.to_end);
         drop(state);
         drop(to_end);
         #[cfg(test)]
         tests::end_if_asked();
-        tasks.iter_mut().for_each(|(domain, task)| tend(domain, task));
+        for (domain, task) in domains.iter().zip(&mut tasks) {
+            tend(domain, task);
+        }
         trace::deliver();
         state = WORKER.lock();
         restless = false;
         state.in_hand.clear();
-        let mut domains = Vec::new();
-        for (domain, mut task) in tasks {
+        for (domain, mut task) in domains.iter().zip(tasks) {
             // Under the lock that `announce` takes: if nothing is left to do, a callback that is
             // added from now on announces the domain again.
-            let attention = attention_or_forget(&domain, &mut task);
+            let attention = attention_or_forget(domain, &mut task);
             restless |= attention == Attention::AtOnce;
             if attention != Attention::None {
                 state.domains.add(task);
             }
-            domains.push(domain);
         }
         drop(state);
         // If one is the last handle its domain ends here, and runs callbacks: without the lock.
@@ -282,10 +284,13 @@ fn pause(mut state: MutexGuard<'static, State>, restless: bool) -> MutexGuard<'s
         return WORKER.lock();
     }
     while !state.ends && state.to_end.is_empty() {
-        let now = Instant::now();
-        match state.domains.first_due() {
-            Some(due) if due <= now => return state,
-            Some(due) => state = sync::wait_at_most(&WORK, state, Some(due - now)).0,
+        let now_ns = clock::monotonic_ns();
+        match state.domains.first_due_ns() {
+            Some(due_ns) if due_ns <= now_ns => return state,
+            Some(due_ns) => {
+                let left = Duration::from_nanos(due_ns - now_ns);
+                state = sync::wait_at_most(&WORK, state, Some(left)).0;
+            }
             None => state = sync::wait(&WORK, state),
         }
     }
@@ -295,7 +300,8 @@ fn pause(mut state: MutexGuard<'static, State>, restless: bool) -> MutexGuard<'s
 /// Sets when the domain's next turn is due, and returns whether it needs one; if not, the next
 /// callback must announce the domain.
 fn attention_or_forget(domain: &DomainState, task: &mut Task) -> Attention {
-    let now = Instant::now();
+    let now_ns = clock::monotonic_ns();
+    let lazily_at_ns = now_ns.saturating_add(domain.grace_periods.tuning.lazy_ns());
     let mut asked = domain.grace_periods.attention();
     if task.hurries_still {
         asked = asked.max(Attention::Within(BUSY_NS));
@@ -304,18 +310,17 @@ fn attention_or_forget(domain: &DomainState, task: &mut Task) -> Attention {
         if asked == Attention::None { domain.queues.leave() } else { domain.queues.wants() };
     let hurried = domain.queues.hurried.load(Relaxed);
     // See `retune`.
-    task.close_at = task.close_at.min(after(now, domain.grace_periods.tuning.lazy_ns()));
-    task.due = due(next_turn(asked, wants, hurried || task.has_more), now, task.close_at);
+    task.close_at_ns = task.close_at_ns.min(lazily_at_ns);
+    task.due_ns = due(next_turn(asked, wants, hurried || task.has_more), now_ns, task.close_at_ns);
     if domain.grace_periods.hazards.is_some() && wants != Wants::Nothing {
         // Its grace periods wait for no reader: an object is freed within two turns (in the first
         // the worker may leave it to its thread), so within `2 * lazy_ns`.
-        task.due = task.due.min(after(now, domain.grace_periods.tuning.lazy_ns()));
+        task.due_ns = task.due_ns.min(lazily_at_ns);
     }
     // After the queues: running them is what puts objects into `kept`.
     let kept_due_ns = domain.kept.due_ns();
     if let Some(due_ns) = kept_due_ns {
-        let kept_due = after(now, due_ns.saturating_sub(clock::monotonic_ns()));
-        task.due = if wants == Wants::Nothing { kept_due } else { task.due.min(kept_due) };
+        task.due_ns = if wants == Wants::Nothing { due_ns } else { task.due_ns.min(due_ns) };
         domain.queues.announced.store(true, Relaxed); // under the lock that `announce` takes
     }
     let stays = stays(asked, wants) || kept_due_ns.is_some();
@@ -324,16 +329,16 @@ fn attention_or_forget(domain: &DomainState, task: &mut Task) -> Attention {
 
 /// Does what can be done in a domain without waiting.
 fn tend(domain: &DomainState, task: &mut Task) {
-    let now = Instant::now();
+    let now_ns = clock::monotonic_ns();
     // Before the queues are looked at: one may be new. Acquire: pairs with the Release in `hurry`.
     let hurried =
         domain.queues.hurried.swap(false, Acquire) | std::mem::take(&mut task.hurries_still);
     //~ lazy-forever:
-    if let Some(urgency) = closes(hurried, now >= task.close_at) {
+    if let Some(urgency) = closes(hurried, now_ns >= task.close_at_ns) {
         // A queue whose lock another thread holds is left to the next tick.
         let busy = domain.queues.close_unless_busy(domain, urgency);
         let wait_ns = if busy == 0 { domain.grace_periods.tuning.lazy_ns() } else { TICK_NS };
-        task.close_at = after(now, wait_ns);
+        task.close_at_ns = now_ns.saturating_add(wait_ns);
         task.hurries_still = hurried && busy != 0;
     }
     // Relaxed: only the worker uses it.
@@ -348,7 +353,7 @@ fn tend(domain: &DomainState, task: &mut Task) {
     ) {
         advance(domain);
     }
-    run_queues(domain, task, &mut domain.queues.all(), hurried);
+    run_queues(domain, task, &domain.queues.all(), hurried);
     domain.queues.forget_orphans(domain);
     if domain.kept.due_ns().is_some_and(|due_ns| due_ns <= clock::monotonic_ns()) {
         rescan::free_unprotected(domain);
@@ -362,17 +367,17 @@ fn tend(domain: &DomainState, task: &mut Task) {
 
 /// Runs what is ready, one queue after the other, beginning after the queue at which the turn
 /// before ended, until this turn ends.
-fn run_queues(domain: &DomainState, task: &mut Task, queues: &mut [Arc<Queue>], hurried: bool) {
+fn run_queues(domain: &DomainState, task: &mut Task, queues: &[Arc<Queue>], hurried: bool) {
     let (began_cpu_ns, began_ns) = (clock::thread_cpu_ns(), clock::monotonic_ns());
     let is_over = || {
         let taken_ns = clock::monotonic_ns().saturating_sub(began_ns);
         turn_is_over(taken_ns, domain.grace_periods.tuning.run_ns()) //~ endless-turn
     };
-    let first = std::mem::take(&mut task.next_queue) % queues.len().max(1);
-    queues.rotate_left(first);
+    let first = std::mem::take(&mut task.next_queue);
     let mut ran = 0;
     task.has_more = false;
-    for (at, queue) in queues.iter().enumerate() {
+    for at in first..first + queues.len() {
+        let queue = &queues[at % queues.len()];
         if queue.take_tended() && !hurried {
             continue;
         }
@@ -384,7 +389,7 @@ fn run_queues(domain: &DomainState, task: &mut Task, queues: &mut [Arc<Queue>], 
             }
             turns -= 1;
             if is_over() {
-                task.next_queue = first + at + 1;
+                task.next_queue = at + 1;
                 turns = 0;
             }
         }
@@ -529,13 +534,13 @@ mod tests {
         unsafe { OwnQueue::at(queue) }.expect("not null")
     }
 
-    fn task(domain: &Domain, close_at: Instant) -> Task {
-        Task::new(domain.tag().handle().downgrade(), Instant::now(), close_at)
+    fn task(domain: &Domain, close_at_ns: u64) -> Task {
+        Task::new(domain.tag().handle().downgrade(), clock::monotonic_ns(), close_at_ns)
     }
 
     /// A turn in the domain when its open callbacks have waited long enough.
     fn tend_at_its_time(domain: &Domain) -> u64 {
-        tend(domain.tag().core(), &mut task(domain, Instant::now()));
+        tend(domain.tag().core(), &mut task(domain, clock::monotonic_ns()));
         domain.statistics().grace_periods
     }
 
@@ -544,11 +549,11 @@ mod tests {
     fn what_may_wait_for_company_does() {
         let domain = with_callback(Domain::builder());
         let core = domain.tag().core();
-        let mut task = task(&domain, Instant::now() + Duration::from_secs(3_600));
+        let mut task = task(&domain, clock::monotonic_ns() + 3_600_000_000_000);
         tend(core, &mut task);
         assert_eq!(domain.statistics().grace_periods, 0);
         assert_eq!(attention_or_forget(core, &mut task), Attention::AtTick);
-        assert_eq!(task.due, task.close_at, "nothing to do before");
+        assert_eq!(task.due_ns, task.close_at_ns, "nothing to do before");
         core.queues.hurried.store(true, Relaxed);
         tend(core, &mut task);
         assert_eq!(domain.statistics().grace_periods, 1);
@@ -568,11 +573,11 @@ mod tests {
         let queue = Arc::clone(&core.queues.all()[0]);
         let turn = RUNS_PER_TURN as u64 * u64::from(domain.tuning().run_min);
         (0..turn).for_each(|_| add(&queue, || ()));
-        let mut task = task(&domain, Instant::now());
+        let mut task = task(&domain, clock::monotonic_ns());
         tend(core, &mut task);
         assert_eq!(domain.statistics().callbacks_run, turn);
         assert_eq!(attention_or_forget(core, &mut task), Attention::AtTick);
-        assert!(task.due <= Instant::now());
+        assert!(task.due_ns <= clock::monotonic_ns());
         tend(core, &mut task);
         assert_eq!(attention_or_forget(core, &mut task), Attention::None);
     }

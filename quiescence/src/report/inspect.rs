@@ -56,8 +56,8 @@ impl DomainState {
             waits_ns: waits_since_ns.map_or(0, |since_ns| now_ns.saturating_sub(since_ns)),
         });
         let waits_ns = in_progress.map_or(0, |in_progress| in_progress.waits_ns);
-        let (engine, longest_reader) = if self.grace_periods.is_sleepable() {
-            let reader = self.oldest_guard().map(|(live, _)| LongestReader {
+        let (engine, longest_reader) = if let Some(counted) = self.grace_periods.counted() {
+            let reader = counted.oldest_guard().map(|(live, _)| LongestReader {
                 qsbr: false,
                 thread: live.thread,
                 location: Some(live.location),

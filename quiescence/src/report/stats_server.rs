@@ -6,24 +6,19 @@
 //! request is one line, the answer one line of JSON ([`snapshot`]). What goes wrong is said once on
 //! standard error, and never stops the program.
 
-mod json;
 mod snapshot;
 
-use std::ffi::OsString;
-use std::io::{self, ErrorKind, Read, Write};
-use std::os::fd::{AsRawFd, RawFd};
-use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::ffi::CString;
+use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::os::forking::{AtFork, ForkMutex};
-use crate::os::socket::{self, Door};
 use crate::os::sync::{Rank, const_unless_loom};
-use crate::os::thread;
+use crate::os::{clock, environment, socket, thread};
 
 /// How long a client is served at most. A thread that wants to know more comes again.
-const PATIENCE: Duration = Duration::from_secs(2);
+const PATIENCE_NS: u64 = 2_000_000_000;
 /// Bytes in a request.
 const LINE_MAX: usize = 64;
 /// How long the thread leaves the socket alone after the system has refused it a client: it may be
@@ -60,7 +55,7 @@ fn settle() {
     if SETTLED.swap(true, Relaxed) {
         return;
     }
-    let Some(value) = std::env::var_os("QUIESCENCE_STATS") else { return };
+    let Some(value) = environment::c_string(c"QUIESCENCE_STATS") else { return };
     if socket::is_privileged() {
         return;
     }
@@ -72,26 +67,30 @@ fn settle() {
 }
 
 /// Where to serve: at this path, or at the usual one.
-type Place = Option<PathBuf>;
+type Place = Option<CString>;
 
-fn wanted(value: OsString) -> Result<Option<Place>, String> {
-    match value.to_str() {
-        Some("" | "0") => Ok(None),
-        Some("1") => Ok(Some(None)),
-        _ if Path::new(&value).is_absolute() => Ok(Some(Some(value.into()))),
-        _ => Err(format!("QUIESCENCE_STATS is {value:?}, and should be 1 or an absolute path")),
+fn wanted(value: CString) -> Result<Option<Place>, String> {
+    match value.to_bytes() {
+        b"" | b"0" => Ok(None),
+        b"1" => Ok(Some(None)),
+        [b'/', ..] => Ok(Some(Some(value))),
+        _ => Err(format!(
+            "QUIESCENCE_STATS is \"{}\", and should be 1 or an absolute path",
+            value.to_string_lossy()
+        )),
     }
 }
 
 fn start(place: Place) {
-    if let Err(error) = thread::start("quiescence-stats", Box::new(|| run(place))) {
-        say(&format!("no thread: {error}"));
+    if !thread::start("quiescence-stats", Box::new(|| run(place))) {
+        say("the system gives no thread");
     }
 }
 
 /// Where no thread reads it, no thread misses it.
 fn say(reason: &str) {
-    let _ = writeln!(io::stderr(), "quiescence: statistics are not served: {reason}");
+    let text = format!("quiescence: statistics are not served: {reason}\n");
+    environment::say(text.as_bytes());
 }
 
 fn run(place: Place) {
@@ -103,57 +102,38 @@ fn run(place: Place) {
             return say(&reason);
         }
     };
-    open.door = Some(door.descriptor());
+    open.door = Some(door);
     drop(open);
     loop {
-        door.wait();
-        match admit(&door) {
+        // Whatever it returns, a client is let in if there is one.
+        socket::wait(door, libc::POLLIN, None);
+        let mut open = OPEN.lock();
+        let admitted = socket::admit(door);
+        open.client = admitted.unwrap_or(None);
+        drop(open);
+        match admitted {
             Ok(None) => {}
-            Ok(Some(mut client)) => {
-                // The thread that goes away in the midst of it has had what he wanted.
-                let _ = serve(&mut client);
-                let mut open = OPEN.lock();
-                open.client = None;
-                drop(client);
+            Ok(Some(client)) => {
+                // The thread that goes away in the midst of it has had what it wanted.
+                let _ = serve(client);
+                OPEN.lock().client.take().into_iter().for_each(socket::close);
             }
             Err(_) => std::thread::sleep(REST),
         }
     }
 }
 
-fn admit(door: &Door) -> io::Result<Option<UnixStream>> {
-    let mut open = OPEN.lock();
-    let client = door.admit()?;
-    open.client = client.as_ref().map(AsRawFd::as_raw_fd);
-    Ok(client)
-}
-
 /// Serves a client's requests, as long as there is patience.
-fn serve(client: &mut UnixStream) -> io::Result<()> {
-    let until = Instant::now() + PATIENCE;
+fn serve(client: RawFd) -> Option<()> {
+    let until_ns = clock::monotonic_ns() + PATIENCE_NS;
     let mut line = Line::EMPTY;
     loop {
         while !line.is_whole() {
-            client.set_read_timeout(Some(left(until)?))?;
-            line.read_from(client)?;
+            line.read_by(|free| socket::receive(client, free, until_ns))?;
         }
-        let mut answer = answer(&line.take());
-        answer.push('\n');
-        let mut rest = answer.as_bytes();
-        while !rest.is_empty() {
-            client.set_write_timeout(Some(left(until)?))?;
-            match client.write(rest)? {
-                0 => return Err(ErrorKind::WriteZero.into()),
-                written => rest = &rest[written..],
-            }
-        }
+        let answer = answer(&line.take()) + "\n";
+        socket::send(client, answer.as_bytes(), until_ns)?;
     }
-}
-
-/// The time that is left, more than none.
-fn left(until: Instant) -> io::Result<Duration> {
-    let left = until.saturating_duration_since(Instant::now());
-    if left.is_zero() { Err(ErrorKind::TimedOut.into()) } else { Ok(left) }
 }
 
 fn answer(request: &[u8]) -> String {
@@ -176,21 +156,12 @@ impl Line {
         self.bytes[..self.length].contains(&b'\n')
     }
 
-    /// Reads some more.
-    fn read_from(&mut self, client: &mut impl Read) -> io::Result<()> {
-        let free = &mut self.bytes[self.length..];
-        if free.is_empty() {
-            return Err(ErrorKind::InvalidData.into());
-        }
-        match client.read(free) {
-            Ok(0) => Err(ErrorKind::UnexpectedEof.into()),
-            Ok(read) => {
-                self.length += read;
-                Ok(())
-            }
-            Err(error) if error.kind() == ErrorKind::Interrupted => Ok(()),
-            Err(error) => Err(error),
-        }
+    /// Reads some more, by what returns how much it has read; `None` if there is no more, or no
+    /// line is so long.
+    fn read_by(&mut self, read: impl FnOnce(&mut [u8]) -> Option<usize>) -> Option<()> {
+        let free = self.bytes.get_mut(self.length..).filter(|free| !free.is_empty())?;
+        self.length += read(free)?;
+        Some(())
     }
 
     /// The first line; what follows it stays.
@@ -207,23 +178,25 @@ impl Line {
 impl AtFork for Open {
     /// There is no thread, and what it had open is the parent's.
     fn in_child(&mut self) {
-        [self.door.take(), self.client.take()]
-            .into_iter()
-            .flatten()
-            .for_each(socket::close_inherited);
+        [self.door.take(), self.client.take()].into_iter().flatten().for_each(socket::close);
         SETTLED.store(false, Relaxed);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read;
+
     use super::*;
 
     #[test]
     fn requests_are_lines_however_they_arrive() {
         let mut line = Line::EMPTY;
+        let reads = |line: &mut Line, mut part: &[u8]| {
+            line.read_by(|free| part.read(free).ok().filter(|read| *read != 0))
+        };
         for part in ["stat", "istics\nmore", "\n\nrest"] {
-            line.read_from(&mut part.as_bytes()).unwrap();
+            reads(&mut line, part.as_bytes()).unwrap();
         }
         let mut lines = Vec::new();
         while line.is_whole() {
@@ -232,17 +205,17 @@ mod tests {
         assert_eq!(lines, ["statistics\n", "more\n", "\n"]);
         assert_eq!(line.length, 4);
         let endless = [b'x'; LINE_MAX];
-        line.read_from(&mut endless.as_slice()).unwrap();
-        assert!(line.read_from(&mut endless.as_slice()).is_err(), "no line is that long");
-        assert!({ Line::EMPTY }.read_from(&mut io::empty()).is_err(), "nobody there");
+        reads(&mut line, &endless).unwrap();
+        assert!(reads(&mut line, &endless).is_none(), "no line is that long");
+        assert!(reads(&mut { Line::EMPTY }, b"").is_none(), "nobody there");
     }
 
     #[test]
     fn the_environment_says_where() {
-        let place = |value: &str| wanted(value.into());
+        let place = |value: &str| wanted(CString::new(value).unwrap());
         assert!(matches!(place("0"), Ok(None)) && matches!(place(""), Ok(None)));
         assert!(matches!(place("1"), Ok(Some(None))));
-        assert!(matches!(place("/a/b"), Ok(Some(Some(path))) if path == Path::new("/a/b")));
+        assert!(matches!(place("/a/b"), Ok(Some(Some(path))) if path.as_c_str() == c"/a/b"));
         assert!(place("yes").err().is_some_and(|reason| reason.contains("\"yes\"")));
         assert!(place("stats.sock").is_err());
     }

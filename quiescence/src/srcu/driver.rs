@@ -19,9 +19,10 @@ use std::time::Duration;
 use grace::Urgency;
 use grace::srcu::{Action, AdaptiveDelay, Cookie, Event, Sequence, SrcuMachine, Wait};
 
-use super::{Index, OwnSrcuCounts, SrcuCounts};
+use super::{Index, OwnSrcuCounts, SrcuCounts, track};
 use crate::gp::grace_periods::handover::{Away, Patience};
 use crate::gp::grace_periods::{Counted, Driver, GracePeriods, Locked, Me, Until};
+use crate::gp::stall::{Live, Unfinished};
 use crate::os::sync::{self, Mutex, MutexGuard, Rank};
 use crate::os::{clock, fence};
 
@@ -33,14 +34,6 @@ const JIFFY_NS: u64 = 1_000_000;
 /// domain, so the first scan is at once.
 pub(crate) const DELAY: AdaptiveDelay =
     AdaptiveDelay { first_nap_us: 0, ..AdaptiveDelay::at(1_000) };
-
-/// What a grace period waits for.
-#[derive(Debug)]
-pub(crate) struct Unfinished {
-    pub(crate) sections: u64,
-    /// By CPU: begun and ended.
-    pub(crate) balances: Vec<(Option<u32>, u64, u64)>,
-}
 
 /// The sections of a sleepable domain, and the machine that waits for them.
 pub(crate) struct Sections {
@@ -159,18 +152,18 @@ impl Counted for Sections {
             }
         }
     }
-}
 
-impl GracePeriods {
-    /// Waits for a full grace period of a sleepable domain, but for at most `longest`. Returns
-    /// whether it has ended.
-    ///
     /// Does not stay the driver while it waits: it takes the steps that need no waiting, and sleeps
     /// like the other waiters.
-    pub(crate) fn synchronize_within(&self, urgency: Urgency, longest: Duration) -> bool {
+    fn synchronize_within(
+        &self,
+        domain: &GracePeriods,
+        urgency: Urgency,
+        longest: Duration,
+    ) -> bool {
         let began_ns = clock::monotonic_ns();
         let longest_ns = u64::try_from(longest.as_nanos()).unwrap_or(u64::MAX);
-        let mut state = self.lock();
+        let mut state = domain.lock();
         let cookie = state.request(urgency);
         let aim = (Until::MustWait { tick: false }, Me::NOBODY);
         let (mut driver, mut patience) = (None, Patience::NEW);
@@ -179,7 +172,7 @@ impl GracePeriods {
                 driver = Some(state.begin_term(aim.0, aim.1));
             }
             if let Some(driver) = driver.take() {
-                self.drive(&mut state, driver);
+                domain.drive(&mut state, driver);
             }
             if state.machine().sequence().is_done(cookie) {
                 break true;
@@ -191,17 +184,34 @@ impl GracePeriods {
             }
             let nap_ns = state.put_off_until_ns.saturating_sub(now_ns).min(left_ns);
             if state.driven {
-                self.counters().sleeps.fetch_add(1, Relaxed); // a statistic
+                domain.counters().sleeps.fetch_add(1, Relaxed); // a statistic
                 let left = Some(Duration::from_nanos(left_ns));
-                driver = self.await_turn(&mut state, &mut patience, aim, left);
+                driver = domain.await_turn(&mut state, &mut patience, aim, left);
             } else if nap_ns != 0 {
-                self.counters().sleeps.fetch_add(1, Relaxed);
+                domain.counters().sleeps.fetch_add(1, Relaxed);
                 state.wait_as_sleeper(Duration::from_nanos(nap_ns));
             }
         };
         drop(state);
-        self.unlocked_again();
+        domain.unlocked_again();
         is_over
+    }
+
+    fn unfinished(&self, domain: &GracePeriods) -> Option<Unfinished> {
+        let state = domain.lock();
+        if !state.machine().sequence().in_progress() {
+            return None;
+        }
+        let srcu_counts = self.srcu_counts.get();
+        let index = srcu_counts.other_index(); // under the lock no thread flips them
+        let unlocks = srcu_counts.unlocks(index);
+        fence::full(); // only told: a section more or less does no harm
+        let sections = srcu_counts.locks(index).saturating_sub(unlocks);
+        Some(Unfinished { sections, balances: srcu_counts.balances(index) })
+    }
+
+    fn oldest_guard(&self) -> Option<(Live, usize)> {
+        track::oldest(self.srcu_counts.get().address())
     }
 }
 
@@ -276,22 +286,6 @@ fn nap(domain: &GracePeriods, state: &mut Locked<'_>, driver: &Driver, left: Dur
     domain.counters().sleeps.fetch_add(1, Relaxed); // a statistic
     state.conduct.away = Away::naps(left);
     state.wait(left);
-}
-
-/// The sections that the grace period in progress waits for; `None` if there is none in progress.
-pub(crate) fn unfinished_sections(
-    domain: &GracePeriods,
-    srcu_counts: &SrcuCounts,
-) -> Option<Unfinished> {
-    let state = domain.lock();
-    if !state.machine().sequence().in_progress() {
-        return None;
-    }
-    let index = srcu_counts.other_index(); // under the lock no thread flips them
-    let unlocks = srcu_counts.unlocks(index);
-    fence::full(); // only told: a section more or less does no harm
-    let sections = srcu_counts.locks(index).saturating_sub(unlocks);
-    Some(Unfinished { sections, balances: srcu_counts.balances(index) })
 }
 
 fn ns(wait: Wait) -> u64 {

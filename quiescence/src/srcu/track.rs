@@ -8,21 +8,10 @@
 use std::panic::Location;
 
 use crate::gp::by_number::ByNumber;
+use crate::gp::stall::Live;
 use crate::os::forking::{AtFork, ForkMutex};
 use crate::os::sync::{Rank, const_unless_loom};
 use crate::os::{clock, thread};
-
-/// A guard that lives.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Live {
-    /// Where it was taken.
-    pub(crate) location: &'static Location<'static>,
-    /// The thread that took it, as the system knows it; it may be held by another one, or by none,
-    /// by now.
-    pub(crate) thread: u32,
-    /// When, as `clock::monotonic_ns`.
-    pub(crate) since_ns: u64,
-}
 
 const_unless_loom! {
     /// Live guards by their tickets, each with the address of its domain's counts.

@@ -91,7 +91,7 @@ impl GracePeriods {
             Hint::Sleep => {
                 let before = state.pauses;
                 state.pauses = before.saturating_add(1);
-                match &self.gp_words.liburcu {
+                match self.gp_words.links() {
                     None => state.away(Away::sleeps(Duration::ZERO), || self.sleep(term)),
                     Some(links) => self.sleep_beside_liburcu(state, term, links, before),
                 }

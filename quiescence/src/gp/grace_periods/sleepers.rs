@@ -12,6 +12,7 @@
 //! ends it: the task has checked under the same lock. One that waits for callbacks is found by the
 //! thread that runs them, or sees the room that they made [TK-1].
 
+use std::fmt::Debug;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::Waker;
 
@@ -45,9 +46,36 @@ struct Sleeper {
     waker: Option<Waker>,
 }
 
-/// The tasks that wait.
+/// The tasks that wait; nothing before the first. What is done with them is behind a trait, so that
+/// programs without tasks do not link it.
 #[derive(Debug)]
-pub(crate) struct Sleepers {
+pub(crate) struct Sleepers(Option<Box<dyn Told>>);
+
+/// Wakes tasks, unless the calling thread is another one than this.
+type Wakes = Box<dyn FnOnce(u32)>;
+
+/// The tasks that wait, as far as threads see them that wake them.
+trait Told: Send + Debug {
+    fn waiting(&mut self) -> &mut ByNumber<Sleeper>;
+
+    /// How many wait, and how many are to be woken as soon as the driver leaves.
+    fn counts(&self) -> [usize; 2];
+
+    /// A grace period has ended.
+    fn note_end(&mut self, sequence: Sequence);
+
+    /// Takes out those whose grace period has ended.
+    fn take_due(&mut self) -> Wakes;
+
+    /// Takes out those that wait for room.
+    fn take_roomless(&mut self) -> Wakes;
+
+    /// As [`Sleepers::forget`].
+    fn forget(&mut self) -> u64;
+}
+
+#[derive(Debug)]
+struct Tasks {
     /// The oldest first.
     waiting: ByNumber<Sleeper>,
     /// The wakers of tasks whose grace period has ended. They are woken when the driver has left:
@@ -55,18 +83,7 @@ pub(crate) struct Sleepers {
     due: Vec<Waker>,
 }
 
-impl Sleepers {
-    pub(crate) const NONE: Self = Self { waiting: ByNumber::new(), due: Vec::new() };
-
-    /// In a child process: the threads of their executors are gone, perhaps in the middle of
-    /// something. A future that continues there registers again when it is polled. Returns the
-    /// highest number that is forgotten.
-    pub(crate) fn forget(&mut self) -> u64 {
-        self.waiting.take_all().for_each(std::mem::forget);
-        self.due.drain(..).for_each(std::mem::forget);
-        self.waiting.last()
-    }
-
+impl Tasks {
     /// Takes out the tasks for which `told` is true. Returns their wakers, oldest first.
     fn extract(&mut self, told: &dyn Fn(Wanted) -> bool) -> Vec<Waker> {
         let mut wakers = Vec::new();
@@ -77,15 +94,61 @@ impl Sleepers {
         });
         wakers
     }
+}
+
+impl Told for Tasks {
+    fn waiting(&mut self) -> &mut ByNumber<Sleeper> {
+        &mut self.waiting
+    }
+
+    fn counts(&self) -> [usize; 2] {
+        [self.waiting.len(), self.due.len()]
+    }
+
+    fn note_end(&mut self, sequence: Sequence) {
+        let due = self.extract(&|wanted| wanted.is_done(sequence));
+        self.due.extend(due);
+    }
+
+    fn take_due(&mut self) -> Wakes {
+        let due = std::mem::take(&mut self.due);
+        Box::new(|caller| wake(caller, due))
+    }
+
+    fn take_roomless(&mut self) -> Wakes {
+        let told = self.extract(&|wanted| wanted.room);
+        Box::new(|caller| wake(caller, told))
+    }
+
+    fn forget(&mut self) -> u64 {
+        self.waiting.take_all().for_each(std::mem::forget);
+        self.due.drain(..).for_each(std::mem::forget);
+        self.waiting.last()
+    }
+}
+
+impl Sleepers {
+    pub(crate) const NONE: Self = Self(None);
+
+    /// In a child process: the threads of their executors are gone, perhaps in the middle of
+    /// something. A future that continues there registers again when it is polled. Returns the
+    /// highest number that is forgotten.
+    pub(crate) fn forget(&mut self) -> u64 {
+        self.0.as_mut().map_or(0, |tasks| tasks.forget())
+    }
+
+    fn counts(&self) -> [usize; 2] {
+        self.0.as_ref().map_or([0; 2], |tasks| tasks.counts())
+    }
 
     /// Whether a task is to be woken as soon as the driver leaves.
     pub(crate) fn are_due(&self) -> bool {
-        !self.due.is_empty()
+        self.counts()[1] != 0
     }
 
     /// Whether a task waits.
     pub(crate) fn are_there(&self) -> bool {
-        self.waiting.len() != 0
+        self.counts()[0] != 0
     }
 }
 
@@ -93,7 +156,7 @@ impl GracePeriods {
     /// Stores how many tasks wait. Under the machine's lock.
     fn count_sleepers(&self, state: &State) {
         // Relaxed: the fences of [TK-1] order it.
-        self.tasks.store(state.sleepers_to_tell.waiting.len() as u64, Relaxed);
+        self.tasks.store(state.sleepers_to_tell.counts()[0] as u64, Relaxed);
     }
 
     /// Whether tasks wait here: a hint, except to the worker that a task has called.
@@ -103,9 +166,8 @@ impl GracePeriods {
 
     /// A grace period has ended: its tasks are woken as soon as the driver has left.
     pub(crate) fn note_end_to_sleepers(&self, state: &mut State, sequence: Sequence) {
-        if state.sleepers_to_tell.are_there() {
-            let due = state.sleepers_to_tell.extract(&|wanted| wanted.is_done(sequence));
-            state.sleepers_to_tell.due.extend(due);
+        if let Some(tasks) = &mut state.sleepers_to_tell.0 {
+            tasks.note_end(sequence);
             self.count_sleepers(state);
         }
     }
@@ -118,15 +180,16 @@ impl GracePeriods {
         let mut sleeper = Sleeper { wanted, waker: Some(waker) };
         let mut state = self.lock();
         let is_done = wanted.is_done(state.machine().sequence());
-        let sleepers = &mut state.sleepers_to_tell;
+        let new = || Box::new(Tasks { waiting: ByNumber::new(), due: Vec::new() }) as _;
+        let waiting = state.sleepers_to_tell.0.get_or_insert_with(new).waiting();
         let (number, unused) = if is_done {
-            let known = number.and_then(|number| sleepers.waiting.remove(number));
+            let known = number.and_then(|number| waiting.remove(number));
             (None, [Some(sleeper), known])
-        } else if let Some(known) = number.and_then(|number| sleepers.waiting.get_mut(number)) {
+        } else if let Some(known) = number.and_then(|number| waiting.get_mut(number)) {
             std::mem::swap(known, &mut sleeper);
             (number, [Some(sleeper), None])
         } else {
-            (Some(sleepers.waiting.add(sleeper)), [None, None])
+            (Some(waiting.add(sleeper)), [None, None])
         };
         self.count_sleepers(&state);
         drop(state);
@@ -149,7 +212,8 @@ impl GracePeriods {
     /// The task with this number need not be woken.
     pub(crate) fn tell_no_more(&self, number: u64) {
         let mut state = self.lock();
-        let taken = state.sleepers_to_tell.waiting.remove(number);
+        let tasks = state.sleepers_to_tell.0.as_mut();
+        let taken = tasks.and_then(|tasks| tasks.waiting().remove(number));
         self.count_sleepers(&state);
         drop(state);
         taken.into_iter().for_each(end);
@@ -159,13 +223,13 @@ impl GracePeriods {
     /// other lock. Returns whether there were any: then user code has run, and may have done
     /// anything that a thread in no section can do.
     pub(crate) fn tell_those_due(&self, state: &mut Locked<'_>) -> bool {
-        let due = std::mem::take(&mut state.sleepers_to_tell.due);
         //~ lost-waker:
-        if due.is_empty() {
+        if !state.sleepers_to_tell.are_due() {
             return false;
         }
+        let wake = state.sleepers_to_tell.0.as_mut().map(|tasks| tasks.take_due());
         let caller = thread::id(); // under the lock, which a fork takes
-        state.unlocked(|| wake(caller, due));
+        state.unlocked(|| wake.into_iter().for_each(|wake| wake(caller)));
         true
     }
 
@@ -195,10 +259,10 @@ impl GracePeriods {
     #[cold]
     fn tell_each_of_room(&self, mut state: Locked<'_>) {
         let caller = thread::id();
-        let told = state.sleepers_to_tell.extract(&|wanted| wanted.room);
+        let wake = state.sleepers_to_tell.0.as_mut().map(|tasks| tasks.take_roomless());
         self.count_sleepers(&state);
         drop(state);
-        wake(caller, told); //~ lost-waker
+        wake.into_iter().for_each(|wake| wake(caller)); //~ lost-waker
     }
 }
 

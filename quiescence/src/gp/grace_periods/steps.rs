@@ -419,7 +419,7 @@ impl GracePeriods {
         let Some(Readers(mut registry)) = self.registry_as(term) else { return 0 };
         let holdouts = registry.scan(number, &self.gp_words.gp);
         drop(registry);
-        if self.gp_words.liburcu.is_some() && holdouts == 0 && !cfg!(target_arch = "x86_64") {
+        if self.gp_words.links().is_some() && holdouts == 0 && !cfg!(target_arch = "x86_64") {
             // Readers compiled long ago may not release at each store to their word [GP-2].
             self.heavy_fence();
         }
@@ -457,7 +457,7 @@ impl GracePeriods {
         }
         locked.next_term();
         locked.steps_mut().begun = None;
-        locked.steps_mut().machine.observe(Event::Abandoned).expect("fits every step");
+        locked.observe(Event::Abandoned);
         self.forget_others(&mut locked);
     }
 }
@@ -589,7 +589,7 @@ impl<'a> Locked<'a> {
             self.end_alone();
             return Some(Event::Completed);
         }
-        self.steps_mut().machine.observe(event).expect("each action is answered by its own event");
+        self.observe(event);
         Some(event)
     }
 
@@ -631,12 +631,18 @@ impl<'a> Locked<'a> {
         true
     }
 
+    /// Tells the machine of an event, which it waits for.
+    fn observe(&mut self, event: Event) {
+        let observed = self.steps_mut().machine.observe(event);
+        assert!(observed.is_ok(), "each action is answered by its own event");
+    }
+
     /// Ends the grace period in progress, which is at its fence and has no registered reader to
     /// wait for.
     fn end_alone(&mut self) {
-        self.steps_mut().machine.observe(Event::Alone).expect("it was asked for a fence");
+        self.observe(Event::Alone);
         self.complete(self.machine().sequence());
-        self.steps_mut().machine.observe(Event::Completed).expect("it was asked to complete");
+        self.observe(Event::Completed);
     }
 
     /// The same in a sleepable domain, for the driver that has waited for its sections [SR-3].

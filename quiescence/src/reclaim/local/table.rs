@@ -125,11 +125,22 @@ impl Table {
         let is_done = table.exiting && table.entries.is_empty();
         drop((table, is_borrowed));
         if is_done {
-            TABLE.set(ptr::null_mut());
-            // SAFETY: from a box, and neither borrowed nor reachable any more.
-            drop(unsafe { Box::from_raw(place) });
+            // SAFETY: from `get`, and no longer borrowed.
+            unsafe { Self::free(place) };
         }
         Some(result)
+    }
+
+    /// Frees the thread's table.
+    ///
+    /// # Safety
+    /// [`get`](Self::get) has made it, and nothing borrows it.
+    #[cold]
+    #[inline(never)]
+    unsafe fn free(place: *mut RefCell<Self>) {
+        TABLE.set(ptr::null_mut());
+        // SAFETY: by the contract; and it is not reachable any more.
+        drop(unsafe { Box::from_raw(place) });
     }
 
     /// A domain's entry, which it makes if there is none.
@@ -262,6 +273,8 @@ impl Table {
     }
 
     /// Forgets the domains that have ended.
+    #[cold]
+    #[inline(never)]
     fn sweep(&mut self) {
         self.ended = thread_slots::ended_so_far();
         self.retain(&|_| true);
@@ -537,8 +550,13 @@ fn find_queue<'c>(
 
 /// The thread's queues in a domain, of those to which it ever added there.
 pub(crate) fn own_queues(domain: &DomainState) -> Vec<Arc<Queue>> {
-    let queues = |table: &mut Table| Some(table.find(domain)?.queues.clone());
-    Table::existing(queues).flatten().into_iter().flatten().flatten().collect()
+    let mut queues = Vec::new();
+    Table::existing(|table| {
+        for queue in table.find(domain).iter().flat_map(|local| &local.queues) {
+            queues.extend(queue.clone());
+        }
+    });
+    queues
 }
 
 /// The thread's queue of retired objects in a domain, if it ever retired anything there. Without a

@@ -6,7 +6,6 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::time::Instant;
 
 use crate::reclaim::by_address::{ByAddress, HasAddress};
 use crate::reclaim::domain_state::{DomainState, WeakHandle};
@@ -19,9 +18,9 @@ const SLACK: usize = 8;
 pub(super) struct Task {
     pub(super) domain: WeakHandle,
     /// When it is this one's turn.
-    pub(super) due: Instant,
+    pub(super) due_ns: u64,
     /// When what has been queued has waited for company long enough.
-    pub(super) close_at: Instant,
+    pub(super) close_at_ns: u64,
     /// More was ready than one turn may run.
     pub(super) has_more: bool,
     /// Where in the list of queues the next turn begins to run what is ready.
@@ -31,8 +30,8 @@ pub(super) struct Task {
 }
 
 impl Task {
-    pub(super) fn new(domain: WeakHandle, due: Instant, close_at: Instant) -> Self {
-        Self { domain, due, close_at, has_more: false, next_queue: 0, hurries_still: false }
+    pub(super) fn new(domain: WeakHandle, due_ns: u64, close_at_ns: u64) -> Self {
+        Self { domain, due_ns, close_at_ns, has_more: false, next_queue: 0, hurries_still: false }
     }
 }
 
@@ -51,7 +50,7 @@ pub(super) struct Tasks {
     /// When each of them is due, and the address of its domain, the earliest first. A task that was
     /// taken out, or is due at another time by now, leaves what it had here: that is passed over.
     /// The first is always a task's.
-    schedule: BinaryHeap<Reverse<(Instant, usize)>>,
+    schedule: BinaryHeap<Reverse<(u64, usize)>>,
 }
 
 impl Tasks {
@@ -61,19 +60,19 @@ impl Tasks {
 
     /// Adds the task of a domain that has none. Returns whether it is due before all others.
     pub(super) fn add(&mut self, task: Task) -> bool {
-        let entry = (task.due, task.address().addr());
+        let entry = (task.due_ns, task.address().addr());
         self.all.insert(task);
         self.schedule.push(Reverse(entry));
         self.schedule.peek() == Some(&Reverse(entry))
     }
 
     /// Changes the times of a domain's task, if there is one.
-    pub(super) fn change(&mut self, domain: *const DomainState, f: impl FnOnce(&mut Task)) {
+    pub(super) fn change(&mut self, domain: *const DomainState, f: &mut dyn FnMut(&mut Task)) {
         if let Some(task) = self.all.get_mut(domain) {
-            let before = task.due;
+            let before = task.due_ns;
             f(task);
-            if task.due != before {
-                self.schedule.push(Reverse((task.due, domain.addr())));
+            if task.due_ns != before {
+                self.schedule.push(Reverse((task.due_ns, domain.addr())));
                 self.pass_over();
             }
         }
@@ -90,14 +89,15 @@ impl Tasks {
     /// it, everything.
     fn pass_over(&mut self) {
         let Self { all, schedule } = self;
-        let is_of_task = |Reverse((due, domain)): &Reverse<(Instant, usize)>| {
+        let is_of_task = |Reverse((due_ns, domain)): &Reverse<(u64, usize)>| {
             let task = all.get(std::ptr::without_provenance(*domain));
-            task.is_some_and(|task| task.due == *due)
+            task.is_some_and(|task| task.due_ns == *due_ns)
         };
         if schedule.len() > 2 * all.len() + SLACK {
             schedule.clear();
             schedule.shrink_to(2 * all.len() + SLACK);
-            all.iter().for_each(|task| schedule.push(Reverse((task.due, task.address().addr()))));
+            all.iter()
+                .for_each(|task| schedule.push(Reverse((task.due_ns, task.address().addr()))));
         }
         while schedule.peek().is_some_and(|first| !is_of_task(first)) {
             schedule.pop();
@@ -105,15 +105,15 @@ impl Tasks {
     }
 
     /// When the first of them is due.
-    pub(super) fn first_due(&self) -> Option<Instant> {
-        self.schedule.peek().map(|Reverse((due, _))| *due)
+    pub(super) fn first_due_ns(&self) -> Option<u64> {
+        self.schedule.peek().map(|Reverse((due_ns, _))| *due_ns)
     }
 
     /// Takes out those that are due.
-    pub(super) fn take_due(&mut self, now: Instant) -> Vec<Task> {
+    pub(super) fn take_due(&mut self, now_ns: u64) -> Vec<Task> {
         let mut due = Vec::new();
-        while let Some(&Reverse((at, domain))) = self.schedule.peek()
-            && at <= now
+        while let Some(&Reverse((at_ns, domain))) = self.schedule.peek()
+            && at_ns <= now_ns
         {
             due.extend(self.remove(std::ptr::without_provenance(domain)));
         }
@@ -141,8 +141,6 @@ impl Tasks {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
     use crate::Domain;
     use crate::domain::tag::DomainTag;
@@ -153,8 +151,7 @@ mod tests {
     fn tasks_come_out_when_they_are_due() {
         let domains: Vec<Domain> = (0..40).map(|_| Domain::new()).collect();
         let core = |n: usize| std::ptr::from_ref(domains[n].tag().core());
-        let began = Instant::now();
-        let at = |s: u64| began + Duration::from_secs(s);
+        let at = |s: u64| s * 1_000_000_000;
         let mut tasks = Tasks::new();
         for (n, domain) in domains.iter().enumerate() {
             let domain = domain.tag().handle().downgrade();
@@ -163,17 +160,17 @@ mod tests {
             let first = tasks.add(Task::new(domain, due, at(0)));
             assert!(first || n % 2 == 1, "it is due before all others, or with one");
         }
-        tasks.change(core(0), |task| task.due = at(7));
-        tasks.change(core(1), |task| task.due = at(200));
+        tasks.change(core(0), &mut |task| task.due_ns = at(7));
+        tasks.change(core(1), &mut |task| task.due_ns = at(200));
         assert!(tasks.remove(core(39)).is_some() && tasks.remove(core(39)).is_none());
         assert!(!tasks.has(core(39)) && tasks.has(core(38)));
-        assert_eq!((tasks.len(), tasks.first_due()), (39, Some(at(7))));
+        assert_eq!((tasks.len(), tasks.first_due_ns()), (39, Some(at(7))));
         assert!(tasks.take_due(at(6)).is_empty());
         let due: Vec<_> = tasks.take_due(at(82)).iter().map(HasAddress::address).collect();
         assert_eq!(due.len(), 4, "that which was brought forward, one of 81, two of 82");
         assert_eq!((due[0], due[1]), (core(0), core(38)));
-        assert_eq!((tasks.len(), tasks.first_due()), (35, Some(at(83))));
+        assert_eq!((tasks.len(), tasks.first_due_ns()), (35, Some(at(83))));
         assert_eq!(tasks.take_all().len(), 35);
-        assert_eq!((tasks.len(), tasks.first_due()), (0, None));
+        assert_eq!((tasks.len(), tasks.first_due_ns()), (0, None));
     }
 }

@@ -1,9 +1,9 @@
 //! Where reports go: the program's hook, or standard error.
 
-use std::io::Write;
 use std::sync::Arc;
 
 use super::report::StallReport;
+use crate::os::environment;
 use crate::os::forking::{AtFork, ForkMutex};
 use crate::os::sync::{Rank, const_unless_loom};
 use crate::os::user_code::{self, Site};
@@ -83,10 +83,9 @@ pub(super) fn call(report: &StallReport) {
     match hook {
         Some(hook) => user_code::run(Site::StallHook, || hook(report)),
         None => {
-            // In one piece, so that no other output comes between. Where it cannot be written there
-            // is no thread to tell.
+            // In one piece, so that no other output comes between.
             let text = format!("{report}\n");
-            let _ = std::io::stderr().lock().write_all(text.as_bytes());
+            environment::say(text.as_bytes());
         }
     }
 }

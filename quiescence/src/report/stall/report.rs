@@ -126,8 +126,9 @@ pub struct StackFrame {
 impl fmt::Display for StallReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { domain, grace_period, age, statistics, .. } = self;
+        let age_ms = ms(*age);
         let kind = if self.is_expedited { "an expedited grace period" } else { "a grace period" };
-        write!(f, "quiescence: {kind} has not ended after {age:.1?}: number {grace_period} of ")?;
+        write!(f, "quiescence: {kind} has not ended after {age_ms} ms: number {grace_period} of ")?;
         let (waiters, callbacks) = (statistics.waiters, statistics.callbacks_waiting());
         let bytes = statistics.bytes_waiting;
         write!(
@@ -174,10 +175,11 @@ impl StallReport {
         match &self.oldest_guard {
             Some(guard) => {
                 let OldestGuard { location, thread_id, age, listed } = guard;
+                let age_ms = ms(*age);
                 write!(f, "\n    the oldest of {listed} listed guards was taken ")?;
                 match thread_id {
-                    Some(thread) => write!(f, "{age:.1?} ago by thread {thread} at {location}"),
-                    None => write!(f, "{age:.1?} ago at {location}"),
+                    Some(thread) => write!(f, "{age_ms} ms ago by thread {thread} at {location}"),
+                    None => write!(f, "{age_ms} ms ago at {location}"),
                 }
             }
             None => write!(f, "\n    to list guards taken later, call Srcu::track_guards(true)"),
@@ -200,7 +202,7 @@ impl Holdout {
             true => "a QSBR reader without a quiescent state",
             false => "in a section",
         };
-        write!(f, ", {doing} for at least {age:.1?}")?;
+        write!(f, ", {doing} for at least {} ms", ms(age))?;
         match (self.began, self.is_qsbr) {
             (Some(began), true) => write!(f, "\n    online since {began}")?,
             (Some(began), false) => write!(f, "\n    begun at {began}")?,
@@ -214,6 +216,10 @@ impl Holdout {
             Err(missing) => write!(f, "\n    no stack: {missing}"),
         }
     }
+}
+
+fn ms(age: Duration) -> u64 {
+    age.as_millis() as u64
 }
 
 /// How to have those frames named that have no function.

@@ -21,6 +21,7 @@ use super::report::{Holdout, OldestGuard, SlotBalance, StackFrame, StallReport};
 use super::{hook, places};
 use crate::event::statistics::Statistics;
 use crate::event::trace;
+use crate::gp::grace_periods::Counted;
 use crate::gp::registry::Registry;
 use crate::gp::slot::Slot;
 use crate::gp::stall::Note;
@@ -76,7 +77,7 @@ pub(crate) fn send(note: Note) {
 
 impl State {
     fn start(&mut self) {
-        self.started = thread::start("quiescence-stall", Box::new(run)).is_ok();
+        self.started = thread::start("quiescence-stall", Box::new(run));
     }
 }
 
@@ -143,7 +144,8 @@ fn report(
     if is_over() {
         return None;
     }
-    let unfinished = core.unfinished_sections();
+    let unfinished =
+        core.grace_periods.counted().and_then(|counted| counted.unfinished(&core.grace_periods));
     let mut holdouts: Vec<Holdout> = Vec::with_capacity(found.len());
     for (index, holding) in found.iter().enumerate() {
         let mut holdout = holding.describe();
@@ -176,12 +178,14 @@ fn report(
         holdouts_unnamed: unnamed,
         sections,
         slots: balances.into_iter().map(slot).collect(),
-        oldest_guard: core.oldest_guard().map(|(live, listed)| OldestGuard {
-            location: live.location,
-            thread_id: id(live.thread),
-            age: Duration::from_nanos(clock::monotonic_ns().saturating_sub(live.since_ns)),
-            listed,
-        }),
+        oldest_guard: core.grace_periods.counted().and_then(Counted::oldest_guard).map(
+            |(live, listed)| OldestGuard {
+                location: live.location,
+                thread_id: id(live.thread),
+                age: Duration::from_nanos(clock::monotonic_ns().saturating_sub(live.since_ns)),
+                listed,
+            },
+        ),
         reports_lost: LOST.load(Relaxed),
         hook_panics: HOOK_PANICS.load(Relaxed),
     })
@@ -193,7 +197,7 @@ fn report(
 /// `sem_timedwait`) would fail with `EINTR`, `pause` would return. Of a thread that falls asleep
 /// after the look this may still happen.
 fn may_be_asked(core: &DomainState, state: ThreadState) -> bool {
-    let is_liburcu = core.grace_periods.gp_words.liburcu.is_some(); //~ signal-to-sleepers
+    let is_liburcu = core.grace_periods.gp_words.links().is_some(); //~ signal-to-sleepers
     !is_liburcu || state == ThreadState::Running
 }
 

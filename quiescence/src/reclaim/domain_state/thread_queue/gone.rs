@@ -280,7 +280,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "slots name addresses")]
     fn a_closure_waits_in_no_hazard_domain() {
-        let domain = DomainState::hazard(None, |_| ());
+        let domain = DomainState::hazard(None, |_| (), |_| true);
         let add = |queue: OwnQueue<'_>| Pending::closure(&domain, || ()).add(queue, 0);
         domain.queues.with_shared(&domain, Contents::Closures, add);
     }
