@@ -178,8 +178,8 @@ pub mod cell {
     //! # Exact counts
     //! | | [`ArcCell`] | [`ExactCell`] |
     //! |---|---|---|
-    //! | a load with its guard | two loads, two stores | plus three stores, a locked instruction; a fence if updates are frequent |
-    //! | an update | an exchange | an exchange, a `membarrier(2)` or a fence, [more](ExactCell) |
+    //! | a load with its guard | two loads, two stores | and three stores, a locked instruction |
+    //! | an update | an exchange | an exchange, a fence, [more](ExactCell) |
     //! | the old value is dropped | within 10 ms if no guard has it, else up to 1 s after its guard ends; by any thread | by the update, or by the last guard |
     //! | what it may hold | a pointer to a `Send + Sync + 'static` value that implements [`Weigh`] | any counted pointer, even an `Rc` |
     //! | memory waiting to be freed | bounded by a limit | none |

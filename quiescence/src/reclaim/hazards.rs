@@ -14,7 +14,8 @@ use crate::reclaim::worker;
 
 const_unless_loom! {
     /// The hazard domain of the process, in which cells retire.
-    pub(crate) static HAZARDS: DomainState = DomainState::hazard(Some("hazard"), end, rescan::rescan);
+    pub(crate) static HAZARDS: DomainState =
+        DomainState::hazard(Some("hazard"), end, rescan::rescan);
 }
 
 /// Names [`HAZARDS`].
