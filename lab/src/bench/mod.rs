@@ -119,9 +119,11 @@ struct Options {
     /// Measure only these rivals
     #[arg(long, global = true, value_name = "A,B", value_delimiter = ',')]
     only: Vec<String>,
-    /// Compare with this rival [default: liburcu-memb if it is compiled in; update, srcu, percpu,
-    /// cells: quiescence; epoch: quiescence-epoch; ids: quiescence-idmap; map: quiescence-hashmap;
-    /// tools, cache: before; engines: tick; compat: liburcu; readme, pictures: none]
+    /// Compare with this rival [default: see --help]
+    ///
+    /// The default is liburcu-memb if it is compiled in; update, srcu, percpu, cells: quiescence;
+    /// epoch: quiescence-epoch; ids: quiescence-idmap; map: quiescence-hashmap; tools, cache:
+    /// before; engines: tick; compat: liburcu; readme, pictures: none.
     #[arg(long, global = true, value_name = "RIVAL")]
     base: Option<String>,
     /// Exit with 1 if an aim is missed, and with 3 if the run was too noisy to tell; without this
