@@ -12,7 +12,9 @@ use loom::sync::Arc;
 use loom::sync::atomic::{AtomicUsize, Ordering};
 use std::boxed::Box;
 
-use crate::{CpuSet, Head, Kernel, Options, Platform};
+use crate::engine::store::Fixed;
+use crate::engine::{tick::Tick, token::Relay};
+use crate::{CpuSet, Driven, GracePeriods, Head, Kernel, Options, Platform, TreeRcu};
 
 loom::thread_local! {
     static CPU: Cell<usize> = Cell::new(0);
@@ -57,8 +59,8 @@ unsafe impl Platform for Threads {
 }
 
 /// What is unlinked and freed.
-struct Shared {
-    kernel: Kernel<Threads, 2>,
+struct Shared<E> {
+    kernel: Kernel<Threads, 2, E>,
     /// 0 is the old value, which CPU 0 replaces.
     link: AtomicUsize,
     /// What the old value leads to: read in sections, written when it is freed.
@@ -66,31 +68,31 @@ struct Shared {
 }
 
 // SAFETY: loom watches `old`; all else is atomic, or a CPU's own.
-unsafe impl Send for Shared {}
+unsafe impl<E: Send> Send for Shared<E> {}
 // SAFETY: as above.
-unsafe impl Sync for Shared {}
+unsafe impl<E: Send> Sync for Shared<E> {}
 
 #[repr(C)]
-struct Free {
+struct Free<E> {
     head: Head,
-    shared: Arc<Shared>,
+    shared: Arc<Shared<E>>,
 }
 
-unsafe fn free(head: NonNull<Head>) {
+unsafe fn free<E>(head: NonNull<Head>) {
     // SAFETY: it is the one that `update` gave away.
-    let free = unsafe { Box::from_raw(head.cast::<Free>().as_ptr()) };
+    let free = unsafe { Box::from_raw(head.cast::<Free<E>>().as_ptr()) };
     // SAFETY: no section sees it any more, which loom checks.
     free.shared.old.with_mut(|old| unsafe { *old = 1 });
 }
 
 /// CPU 0: unlinks the old value and has it freed.
-fn update(shared: &Arc<Shared>) {
+fn update<E: GracePeriods<2>>(shared: &Arc<Shared<E>>) {
     shared.link.store(1, Ordering::Release);
     let free = Box::new(Free { head: Head::new(), shared: shared.clone() });
     let head = NonNull::from(Box::leak(free)).cast();
     let kernel = &shared.kernel;
     // SAFETY: the box is the callback's now.
-    unsafe { kernel.call(head, self::free) }.unwrap();
+    unsafe { kernel.call(head, self::free::<E>) }.unwrap();
     for _ in 0..4 {
         kernel.context_switch();
         kernel.platform.now_ns.fetch_add(1_000_000, Ordering::Relaxed);
@@ -101,7 +103,7 @@ fn update(shared: &Arc<Shared>) {
 }
 
 /// A section.
-fn read(shared: &Shared) {
+fn read<E>(shared: &Shared<E>) {
     // Relaxed: nothing but the grace period orders it.
     if shared.link.load(Ordering::Relaxed) == 0 {
         // SAFETY: it is not freed before the section ends, which loom checks.
@@ -110,12 +112,12 @@ fn read(shared: &Shared) {
 }
 
 /// Runs CPU 1, which is idle at first or not, beside CPU 0.
-fn model(is_idle: bool, cpu_1: fn(&Shared)) {
+fn model<E: GracePeriods<2> + 'static>(is_idle: bool, cpu_1: fn(&Shared<E>)) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = model.preemption_bound.or(Some(2));
     model.check(move || {
         let options = Options { tick_ns: 1, panics: true, ..Options::new(1_000, 2) };
-        let kernel = Kernel::new(Threads { now_ns: AtomicUsize::new(1) }, options);
+        let kernel = Kernel::<_, 2, E>::new(Threads { now_ns: AtomicUsize::new(1) }, options);
         for cpu in [1, 0] {
             CPU.with(|own| own.set(cpu));
             kernel.cpu_starting(cpu);
@@ -144,28 +146,58 @@ fn model(is_idle: bool, cpu_1: fn(&Shared)) {
     });
 }
 
-#[test]
-fn a_cpu_that_leaves_idle_while_a_scan_looks() {
-    model(true, |shared| {
+fn leaves_idle<E: GracePeriods<2> + 'static>() {
+    model::<E>(true, |shared| {
         shared.kernel.idle_exit();
         read(shared);
         shared.kernel.idle_enter();
     });
 }
 
-#[test]
-fn a_cpu_that_goes_idle_while_a_scan_looks() {
-    model(false, |shared| {
+fn goes_idle<E: GracePeriods<2> + 'static>() {
+    model::<E>(false, |shared| {
         read(shared);
         shared.kernel.idle_enter();
     });
 }
 
-#[test]
-fn a_handler_in_idle_while_a_scan_looks() {
-    model(true, |shared| {
+fn is_interrupted_in_idle<E: GracePeriods<2> + 'static>() {
+    model::<E>(true, |shared| {
         let interrupt = shared.kernel.nmi_enter();
         read(shared);
         shared.kernel.nmi_exit(interrupt);
     });
+}
+
+#[test]
+fn a_cpu_that_leaves_idle_while_a_scan_looks() {
+    leaves_idle::<TreeRcu<2>>();
+}
+
+#[test]
+fn a_cpu_that_goes_idle_while_a_scan_looks() {
+    goes_idle::<TreeRcu<2>>();
+}
+
+#[test]
+fn a_handler_in_idle_while_a_scan_looks() {
+    is_interrupted_in_idle::<TreeRcu<2>>();
+}
+
+#[test]
+fn a_driven_engine_while_a_cpu_leaves_idle() {
+    leaves_idle::<Driven<Tick<Fixed<2>>>>();
+    leaves_idle::<Driven<Relay<Fixed<2>>>>();
+}
+
+#[test]
+fn a_driven_engine_while_a_cpu_goes_idle() {
+    goes_idle::<Driven<Tick<Fixed<2>>>>();
+    goes_idle::<Driven<Relay<Fixed<2>>>>();
+}
+
+#[test]
+fn a_driven_engine_while_a_handler_comes_in_idle() {
+    is_interrupted_in_idle::<Driven<Tick<Fixed<2>>>>();
+    is_interrupted_in_idle::<Driven<Relay<Fixed<2>>>>();
 }

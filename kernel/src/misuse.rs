@@ -5,6 +5,7 @@
 //! it does from then on is protected again.
 
 use crate::front::Kernel;
+use crate::periods::GracePeriods;
 use crate::platform::Platform;
 use crate::sync::{AtomicU32, Ordering, constant};
 
@@ -124,7 +125,7 @@ impl Misuses {
     }
 }
 
-impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
+impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
     /// What was called is refused, unless `is_right`: returns that.
     ///
     /// # Panics

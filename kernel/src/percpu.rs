@@ -3,7 +3,7 @@
 
 use core::cell::UnsafeCell;
 
-use grace::{Cookie, Sequence};
+use grace::Sequence;
 
 use crate::engine::tree::cpu::{self, AllWords, Words};
 use crate::head::Queue;
@@ -33,20 +33,12 @@ pub(crate) mod phase {
 pub(crate) struct Own {
     pub(crate) tree: cpu::Own,
     pub(crate) queue: Queue,
-    /// The last grace period that a caller on this CPU asked for, without a callback.
-    pub(crate) wanted: Cookie,
     pub(crate) place: Place,
-}
-
-impl Own {
-    /// Whether it must see to it that a grace period comes to its end.
-    pub(crate) fn has_demand(&self, told: Sequence) -> bool {
-        !self.tree.callbacks.is_empty() || !told.is_done(self.wanted)
-    }
 }
 
 /// The words that others see: on lines of their own, so that who looks does not slow the CPU down.
 #[repr(align(128))]
+#[derive(Debug)]
 pub(crate) struct Seen {
     pub(crate) words: Words,
     pub(crate) phase: AtomicU32,
@@ -61,10 +53,12 @@ pub(crate) struct Seen {
 }
 
 #[repr(align(128))]
+#[derive(Debug)]
 struct Line<T>(UnsafeCell<T>);
 
 /// One CPU.
-pub(crate) struct PerCpu {
+#[derive(Debug)]
+pub struct PerCpu {
     own: Line<Own>,
     pub(crate) seen: Seen,
 }
@@ -84,7 +78,6 @@ impl PerCpu {
             let own = Own {
                 tree: cpu::Own::new(sequence),
                 queue: Queue::EMPTY,
-                wanted: Cookie::done_at(sequence),
                 place: Place::Kernel,
             };
             Self {

@@ -10,10 +10,11 @@ use crate::front::Kernel;
 use crate::head::{Head, Run};
 use crate::misuse::{Hook, Refused};
 use crate::percpu::PerCpu;
+use crate::periods::GracePeriods;
 use crate::platform::Platform;
-use crate::sync::{Ordering, fence};
+use crate::sync::{AtomicU32, Ordering, fence};
 
-impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
+impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
     /// Queues `run` to be called with `head` once every section that has begun has ended. May be
     /// called anywhere except in an NMI or on a CPU that is not online: in a section, in an
     /// interrupt, in a callback, and with the head of that callback.
@@ -87,7 +88,8 @@ impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
             })
         });
         let Some(Some(count)) = begun else { return false };
-        let running = Running { kernel: self, cpu: &self.cpus[cpu] };
+        let running =
+            Running { platform: &self.platform, barriers: &self.barriers, cpu: &self.cpus[cpu] };
         for _ in 0..count {
             let next = self.on(Hook::RunCallbacks, |at| {
                 // Another that runs them meanwhile may have taken some of these.
@@ -189,10 +191,10 @@ impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
         let started = self.on(Hook::Synchronize, |at| {
             let cookie = at.locked(|machine, plan, tree| {
                 // Whoever comes online later takes the lock first, and sees the update.
-                (machine.online > 1).then(|| machine.tree.want(plan, tree))
+                (machine.online > 1).then(|| machine.periods.want(plan, tree))
             });
             if let Some(cookie) = cookie {
-                at.own.wanted = cookie;
+                at.own.tree.wanted = cookie;
             }
             cookie
         });
@@ -257,22 +259,22 @@ impl Drop for Ran<'_> {
 }
 
 /// The callbacks of a CPU are being run, by one thread.
-struct Running<'a, P: Platform, const CPUS: usize> {
-    kernel: &'a Kernel<P, CPUS>,
+struct Running<'a, P: Platform> {
+    platform: &'a P,
+    barriers: &'a AtomicU32,
     cpu: &'a PerCpu,
 }
 
-impl<P: Platform, const CPUS: usize> Drop for Running<'_, P, CPUS> {
+impl<P: Platform> Drop for Running<'_, P> {
     fn drop(&mut self) {
-        let kernel = self.kernel;
         // On whatever CPU a callback has left this thread. Release: pairs with the Acquire of
         // `PerCpu::is_run_by`.
         self.cpu.seen.runner.store(0, Ordering::Release);
         // Full fence: the count comes before the look. Pairs with the one of `barrier`.
         fence(Ordering::SeqCst);
-        if kernel.barriers.load(Ordering::Relaxed) != 0 {
-            let _irq = kernel.platform.irq_off();
-            kernel.platform.wake_waiters();
+        if self.barriers.load(Ordering::Relaxed) != 0 {
+            let _irq = self.platform.irq_off();
+            self.platform.wake_waiters();
         }
     }
 }

@@ -18,6 +18,9 @@ const QEMU: &str = "qemu-system-riscv64";
 const NAME: &str = "quiescence-kernel-demo";
 /// The kernel knows them by their number.
 const TESTS: [&str; 3] = ["torture", "idle", "busy"];
+/// The first is the one that a kernel has by itself; the others are features of `kernel/demo`.
+const ENGINES: [&str; 7] =
+    ["tree", "poll", "poll-per-cpu", "tick", "token", "token-relay", "on-demand"];
 /// Where the kernel looks for what it is asked for.
 const PARAMETERS: usize = 0x801F_0000;
 /// What the kernel prints first. What comes before says nothing about the kernel crate.
@@ -39,6 +42,9 @@ pub struct Kernel {
     /// Ticks a second.
     #[arg(long, value_parser = ["100", "1000"], default_value = "1000")]
     hz: String,
+    /// The engine of its grace periods.
+    #[arg(long, value_name = "ENGINE", value_parser = ENGINES, default_value = ENGINES[0])]
+    engine: String,
     /// For so long by the emulator's clock.
     #[arg(long, value_name = "N", default_value_t = 4,
           value_parser = clap::value_parser!(u32).range(1..=86_400))]
@@ -145,6 +151,9 @@ impl Kernel {
         build.args(["build", "--release", "--locked"]).env("CARGO_TARGET_DIR", target);
         if self.hz == "100" {
             build.args(["--features", "hz-100"]);
+        }
+        if self.engine != ENGINES[0] {
+            build.args(["--features", &self.engine]);
         }
         let made = built(&mut build, false)?;
         let kernel = made.into_iter().find(|path| path.ends_with(NAME));

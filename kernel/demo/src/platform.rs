@@ -9,7 +9,37 @@ use core::sync::atomic::Ordering::*;
 /// A hook that is called where it may not be panics, in this build too.
 const OPTIONS: Options = Options { panics: true, ..Options::new(HZ, HARTS) };
 
-pub(crate) static RCU: Kernel<Board, HARTS> = Kernel::new(Board, OPTIONS);
+/// The engine that the kernel is built with.
+mod engine {
+    #![allow(unused_imports, reason = "of all but one engine")]
+    use kernel::engine::{on_demand::OnDemand, poll, store::Fixed, tick::Tick, token};
+    use kernel::{Driven, TreeRcu};
+
+    use crate::hart::HARTS;
+
+    macro_rules! engine {
+        ($($feature:literal: $engine:ty,)* _: $other:ty) => {
+            $(
+                #[cfg(feature = $feature)]
+                pub(crate) type Engine = $engine;
+            )*
+            #[cfg(not(any($(feature = $feature),*)))]
+            pub(crate) type Engine = $other;
+        };
+    }
+
+    engine! {
+        "poll": Driven<poll::Global<Fixed<HARTS>>>,
+        "poll-per-cpu": Driven<poll::PerCpu<Fixed<HARTS>>>,
+        "tick": Driven<Tick<Fixed<HARTS>>>,
+        "token": Driven<token::Published<Fixed<HARTS>>>,
+        "token-relay": Driven<token::Relay<Fixed<HARTS>>>,
+        "on-demand": Driven<OnDemand<Fixed<HARTS>>>,
+        _: TreeRcu<HARTS>
+    }
+}
+
+pub(crate) static RCU: Kernel<Board, HARTS, engine::Engine> = Kernel::new(Board, OPTIONS);
 
 /// QEMU's board.
 pub(crate) struct Board;

@@ -8,7 +8,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::SeqCst};
 
-use kernel::{CpuSet, Head, Hook, Interrupt, Kernel, Options, Platform, Zone};
+use kernel::{
+    CpuSet, GracePeriods, Head, Hook, Interrupt, Kernel, Options, Platform, TreeRcu, Zone,
+};
 
 /// The time between two ticks.
 pub(crate) const TICK_NS: u64 = 1_000_000;
@@ -57,8 +59,8 @@ impl Board {
 
 /// A kernel, and its board once more for the test.
 #[derive(Debug)]
-pub(crate) struct Machine<const CPUS: usize> {
-    pub(crate) kernel: Kernel<Wires, CPUS>,
+pub(crate) struct Machine<const CPUS: usize, E = TreeRcu<CPUS>> {
+    pub(crate) kernel: Kernel<Wires, CPUS, E>,
     pub(crate) board: Arc<Board>,
 }
 
@@ -209,7 +211,30 @@ pub(crate) fn with_meanwhile<R>(meanwhile: Rc<dyn Fn()>, what: impl FnOnce() -> 
     result
 }
 
-impl<const CPUS: usize> Machine<CPUS> {
+/// Does the same with each engine over so many CPUs, which is called `E` there.
+macro_rules! under_each_engine {
+    ($cpus:expr, $body:block) => {{
+        use kernel::engine::store::Fixed;
+        use kernel::engine::{on_demand, poll, tick, token};
+        use kernel::{Driven, TreeRcu};
+        under_each_engine!(@ $body
+            TreeRcu<$cpus>,
+            Driven<poll::Global<Fixed<$cpus>>>,
+            Driven<poll::PerCpu<Fixed<$cpus>>>,
+            Driven<tick::Tick<Fixed<$cpus>>>,
+            Driven<token::Published<Fixed<$cpus>>>,
+            Driven<token::Relay<Fixed<$cpus>>>,
+            Driven<on_demand::OnDemand<Fixed<$cpus>>>,
+        );
+    }};
+    (@ $body:block $($engine:ty,)*) => {$({
+        type E = $engine;
+        $body
+    })*};
+}
+pub(crate) use under_each_engine;
+
+impl<const CPUS: usize, E: GracePeriods<CPUS> + 'static> Machine<CPUS, E> {
     /// With so many CPUs online, from 0.
     pub(crate) fn booted(online: usize) -> Rc<Self> {
         Rc::new(Self::with(online, |options| options))

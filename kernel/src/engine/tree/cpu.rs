@@ -11,7 +11,7 @@
 use core::fmt::Debug;
 
 use grace::steps::Steps;
-use grace::{Segments, Sequence};
+use grace::{Cookie, Segments, Sequence};
 
 use super::{LEAVE, Plan, REPORT, Variant};
 use crate::engine::store::Store;
@@ -30,12 +30,14 @@ pub(crate) struct Own {
     /// Its callbacks are so many that it asks for everybody's help.
     pub(super) is_overloaded: bool,
     /// It runs all callbacks that are ready in one pass.
-    pub(super) is_limit_lifted: bool,
+    pub(crate) is_limit_lifted: bool,
     /// Calls of `cond_resched()` since one counted ([`Variant::V0`]).
     cond_rescheds: u32,
     /// How many callbacks it had when they were last found to be too many.
-    pub(super) checked_at: u64,
+    pub(crate) checked_at: u64,
     pub(crate) callbacks: Segments,
+    /// The last grace period that a caller on this CPU asked for, without a callback.
+    pub(crate) wanted: Cookie,
 }
 
 impl Own {
@@ -49,7 +51,13 @@ impl Own {
             cond_rescheds: 0,
             checked_at: 0,
             callbacks: Segments::new(sequence),
+            wanted: Cookie::done_at(sequence),
         }
+    }
+
+    /// Whether the CPU must see to it that a grace period comes to its end, or has callbacks.
+    pub(crate) fn has_demand(&self, told: Sequence) -> bool {
+        !self.callbacks.is_empty() || !told.is_done(self.wanted)
     }
 }
 
@@ -65,7 +73,7 @@ const HEAVY: u32 = 2;
 
 /// What others see of a CPU, or ask of it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Words {
+pub struct Words {
     state: Word,
     help: Word,
 }
@@ -113,7 +121,7 @@ impl Words {
 
     /// Whether a scan finds the CPU quiescent: it is in an extended quiescent state now; or, if
     /// that is asked, has been in one since the last snapshot. The first look takes the snapshot.
-    pub(super) fn look(&self, since_snapshot: bool, takes_snapshot: bool) -> bool {
+    pub(crate) fn look(&self, since_snapshot: bool, takes_snapshot: bool) -> bool {
         let is_quiescent = |state| state & EXTENDED != 0 || since_snapshot && state & MOVED != 0;
         // Acquire: pairs with the Release of `enter`, `leave` and `pass`; the sections before have
         // ended, and a callback that frees what they read comes after.
@@ -142,7 +150,7 @@ impl Words {
 }
 
 /// Everybody's words.
-pub(crate) trait AllWords {
+pub trait AllWords {
     /// Those of `cpu`; `None` out of range.
     fn of(&self, cpu: usize) -> Option<&Words>;
 }
@@ -154,7 +162,7 @@ impl AllWords for [Words] {
 }
 
 /// A CPU that calls, with interrupts off: its own part, everybody's words, and the driver.
-pub(crate) struct At<'a, W: ?Sized, H: ?Sized> {
+pub struct At<'a, W: ?Sized, H: ?Sized> {
     pub(crate) cpu: usize,
     pub(crate) own: &'a mut Own,
     pub(crate) words: &'a W,

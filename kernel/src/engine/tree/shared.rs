@@ -17,7 +17,7 @@ use crate::sync::{Ordering, fence};
 
 /// What all CPUs share.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Shared<A: Store> {
+pub struct Shared<A: Store> {
     pub(crate) sequence: Sequence,
     pub(crate) nodes: Nodes<A>,
     /// CPUs that have callbacks, and may have no tick that finds them ready.
