@@ -27,6 +27,9 @@ pub struct Options {
     /// how near the CPU is to its share. All CPUs that the kernel is *built* for have equal shares,
     /// online or not.
     pub callbacks_max: u64,
+    /// The bytes that their objects may count for ([`Head::of`](crate::Head::of)), shared out in
+    /// the same way.
+    pub bytes_max: u64,
     /// Whether a hook that is called where it may not be panics. If not, the error is counted; a
     /// forgotten earlier hook is made up for, or the call is refused.
     pub panics: bool,
@@ -40,6 +43,7 @@ impl Options {
             tree: tree::Options::new(Variant::v2(hz), hz, cpus),
             tick_ns: 1_000_000_000 / hz as u64,
             callbacks_max: 1 << 20,
+            bytes_max: 256 << 20,
             panics: cfg!(debug_assertions),
         }
         .resched_after(hz / 20)
@@ -68,6 +72,7 @@ pub(crate) struct Told {
 }
 
 impl Told {
+    #[inline]
     pub(crate) fn sequence(&self) -> Sequence {
         // Acquire: pairs with the Release of `ended`: the sections before are over.
         Sequence::from_bits(self.sequence.load(Ordering::Acquire))
@@ -161,6 +166,9 @@ pub(crate) struct Locked<E> {
 pub struct Kernel<P, const CPUS: usize, E = TreeRcu<CPUS>> {
     pub(crate) platform: P,
     pub(crate) options: Options,
+    /// A CPU's share of what may wait, and what is near that.
+    share: Amount,
+    near: Amount,
     pub(crate) plan: FrontPlan<CPUS>,
     pub(crate) told: Told,
     machine: Lock<Option<Locked<E>>>,
@@ -180,12 +188,20 @@ impl<P, const CPUS: usize, E> core::fmt::Debug for Kernel<P, CPUS, E> {
 
 const FIRST: Sequence = Sequence::after(0);
 
+const fn at_least_one(number: u64) -> u64 {
+    if number == 0 { 1 } else { number }
+}
+
 impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
     constant! {
         /// Creates it with all CPUs offline. The first hook lays out the tree, first on its stack:
         /// about 100 bytes for each of `CPUS`.
         pub fn new(platform: P, options: Options) -> Self {
             const { assert!(0 < CPUS && CPUS <= CpuSet::CPUS, "so many CPUs there cannot be") };
+            let share = Amount {
+                objects: at_least_one(options.callbacks_max / CPUS as u64),
+                bytes: at_least_one(options.bytes_max / CPUS as u64),
+            };
             #[cfg(not(loom))]
             let cpus = [const { PerCpu::new(FIRST) }; CPUS];
             #[cfg(loom)]
@@ -193,6 +209,11 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
             Self {
                 platform,
                 options,
+                share,
+                near: Amount {
+                    objects: share.objects - share.objects / 4,
+                    bytes: share.bytes - share.bytes / 4,
+                },
                 plan: Plan {
                     options: options.tree.helped(E::LOOKS_AT_EACH_TICK),
                     steps: Intact,
@@ -234,7 +255,25 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
         }))
     }
 
-    /// The same for a CPU that need not be online, but is in range.
+    /// Calls `what` on this CPU, with interrupts off, if it is awake, for what is done often and
+    /// needs neither the lock nor the platform. `None` if it is not, or `what` returns that.
+    #[inline]
+    pub(crate) fn if_awake<R>(
+        &self,
+        what: impl FnOnce(&PerCpu, &mut Own) -> Option<R>,
+    ) -> Option<R> {
+        let _irq = self.platform.irq_off();
+        let cpu = self.cpus.get(self.platform.this_cpu())?;
+        // One that is not online is extended.
+        if cpu.seen.words.is_extended() {
+            return None;
+        }
+        // SAFETY: this is that CPU, which is online, with interrupts off; the platform keeps all
+        // others off it, and calls no hook.
+        what(cpu, unsafe { cpu.own() })
+    }
+
+    /// Like [`on`](Self::on), for a CPU that need not be online, but is in range.
     pub(crate) fn with_own<R>(
         &self,
         cpu: usize,
@@ -248,14 +287,14 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
         let own = unsafe { self.cpus[cpu].own() };
         let mut at = OnCpu { kernel: self, cpu, own, asked, wakes_worker: false };
         let result = what(&mut at);
-        let OnCpu { asked: Asked { resched, ended, .. }, wakes_worker, .. } = at;
-        if let Some(cpus) = resched {
-            self.platform.resched(&cpus);
+        // Not moved: a set of CPUs is large, and most hooks ask for nothing.
+        if let Some(cpus) = &at.asked.resched {
+            self.platform.resched(cpus);
         }
-        if ended {
+        if at.asked.ended {
             self.platform.wake_waiters();
         }
-        if wakes_worker {
+        if at.wakes_worker {
             self.platform.wake_worker(cpu);
         }
         result
@@ -282,10 +321,14 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
     }
 
     /// How near the callbacks of a CPU are to its share.
-    pub(crate) fn zone(&self, callbacks: u64) -> Zone {
-        let share = (self.options.callbacks_max / CPUS as u64).max(1);
-        let limit = Amount { objects: share, bytes: u64::MAX };
-        zone(Amount { objects: callbacks, bytes: 0 }, limit)
+    #[inline]
+    pub(crate) fn zone(&self, waiting: Amount) -> Zone {
+        // Most often: not near, without the arithmetic.
+        if waiting.objects < self.near.objects && waiting.bytes < self.near.bytes {
+            Zone::Free
+        } else {
+            zone(waiting, self.share)
+        }
     }
 
     /// Sets the phase of a CPU if it is the one that must come before.
@@ -433,13 +476,6 @@ impl<'k, P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> OnCpu<'k, P, CPU
                 }
             });
         }
-    }
-
-    /// Counts one more callback of this CPU, and says how near they are to its share.
-    pub(crate) fn queue(&mut self) -> Zone {
-        let kernel = self.kernel;
-        self.tree().queue(&kernel.plan);
-        kernel.zone(self.own.tree.callbacks.len())
     }
 }
 

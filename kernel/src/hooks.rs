@@ -33,7 +33,20 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
     /// This CPU passes through its scheduler: it is in no section. Call it with interrupts off or
     /// on, at each pass, even if the same thread continues. Otherwise grace periods wait for a
     /// thread that is alone on its CPU.
+    #[inline]
     pub fn context_switch(&self) {
+        let is_done = self.if_awake(|cpu, own| {
+            let has_passed = own.tree.has_passed && !cpu.seen.words.is_asked();
+            (has_passed && own.place == Place::Kernel).then(|| cpu.note(Hook::ContextSwitch))
+        });
+        if is_done.is_none() {
+            self.switch();
+        }
+    }
+
+    /// A context switch of a CPU that has not passed one lately, or is asked for help.
+    #[inline(never)]
+    fn switch(&self) {
         self.on(Hook::ContextSwitch, |at| {
             let is_right = at.own.place == Place::Kernel;
             if at.settle(Hook::ContextSwitch, is_right, "not in the kernel, as the hooks say") {
@@ -57,10 +70,26 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
     /// handler's sections.
     ///
     /// This is where grace periods begin, make progress and end.
+    #[inline]
     pub fn tick(&self, interrupt: &Interrupt, from_user: bool) {
+        let is_quiescent = from_user || interrupt.was_extended;
+        let is_done = self.if_awake(|cpu, own| {
+            let has_told = own.tree.has_passed || !is_quiescent;
+            let is_at_rest = has_told && !cpu.seen.words.is_asked();
+            let is_at_rest = is_at_rest && own.tree.is_at_rest(self.told.sequence());
+            is_at_rest.then(|| cpu.note(Hook::Tick))
+        });
+        if is_done.is_none() {
+            self.tick_with_work(is_quiescent);
+        }
+    }
+
+    /// A tick of a CPU that has something to do.
+    #[inline(never)]
+    fn tick_with_work(&self, is_quiescent: bool) {
         self.on(Hook::Tick, |at| {
             let mut tree = at.tree();
-            if from_user || interrupt.was_extended {
+            if is_quiescent {
                 tree.context_switch(&self.plan);
             } else {
                 tree.reschedule_if_urgent(&self.plan);
@@ -139,6 +168,17 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
     /// The handler ends. Returns whether the tick must go on if the CPU returns to idle or user
     /// mode.
     pub fn irq_exit(&self, interrupt: Interrupt) -> bool {
+        let has_demand = self.if_awake(|cpu, own| {
+            (!interrupt.was_extended).then(|| {
+                cpu.note(Hook::IrqExit);
+                own.tree.has_demand(self.told.sequence())
+            })
+        });
+        has_demand.unwrap_or_else(|| self.exit_into_extended(interrupt))
+    }
+
+    /// The handler ends, and its CPU is idle or in user mode again.
+    fn exit_into_extended(&self, interrupt: Interrupt) -> bool {
         let _irq = self.platform.irq_off();
         let cpu = self.cpus.get(self.platform.this_cpu());
         // One that is not online yet, or any more, is extended and has nothing to look after.

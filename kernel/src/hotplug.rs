@@ -127,6 +127,9 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
     /// So many callbacks of a dead CPU are `to`'s: in an order in which a barrier that has seen the
     /// first count satisfied sees the move, and looks again.
     fn move_counts(&self, dead: usize, to: usize, count: u64) {
+        // Relaxed: the dead CPU's words are this one's now.
+        let bytes = self.cpus[dead].seen.bytes.swap(0, Ordering::Relaxed);
+        self.cpus[to].add_bytes(bytes);
         let (dead, to) = (&self.cpus[dead].seen, &self.cpus[to].seen);
         // Relaxed: this CPU's own word.
         let queued = to.queued.load(Ordering::Relaxed).wrapping_add(count);

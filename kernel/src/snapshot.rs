@@ -33,7 +33,9 @@ pub struct CpuSnapshot {
     pub is_extended: bool,
     /// Callbacks that were queued on it and have not run.
     pub callbacks: u64,
-    /// The last four hooks, the newest first.
+    /// The bytes that their objects count for.
+    pub bytes: u64,
+    /// The last four hooks, the newest first. [`Kernel::call`] is not among them.
     pub hooks: [Hook; 4],
 }
 
@@ -63,6 +65,7 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
             is_holdout,
             is_extended: own.seen.words.is_extended(),
             callbacks: own.seen.queued.load(Ordering::Acquire).wrapping_sub(ran),
+            bytes: own.seen.bytes.load(Ordering::Relaxed),
             hooks: own.hooks(),
         })
     }

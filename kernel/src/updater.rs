@@ -23,9 +23,10 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
     /// its caller may hold any lock. Work that many callbacks require is done at the next tick.
     ///
     /// Returns how near this CPU's callbacks are to its share of
-    /// [`Options::callbacks_max`](crate::Options::callbacks_max). A caller that gets [`Zone::Full`]
-    /// and may sleep calls [`barrier`](Self::barrier) before it queues more; the barrier returns
-    /// when all queued callbacks have run.
+    /// [`Options::callbacks_max`](crate::Options::callbacks_max), or their objects to its share of
+    /// [`Options::bytes_max`](crate::Options::bytes_max), whichever is nearer. A caller that gets
+    /// [`Zone::Full`] and may sleep calls [`barrier`](Self::barrier) before it queues more; the
+    /// barrier returns when all queued callbacks have run.
     /// ([`synchronize_expedited`](Self::synchronize_expedited) would not do: it waits for a grace
     /// period, but not for callbacks.)
     ///
@@ -44,19 +45,34 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
     pub unsafe fn call(&self, head: NonNull<Head>, run: Run) -> Result<Zone, Refused> {
         // SAFETY: the caller says that it is valid.
         let is_free = !unsafe { head.as_ref() }.is_queued();
+        let queued = self.if_awake(|cpu, own| {
+            // SAFETY: the caller says that it is valid, and in no queue.
+            is_free.then(|| unsafe { cpu.enqueue(own, head, run) })
+        });
+        if let Some(waiting) = queued {
+            return Ok(self.zone(waiting));
+        }
+        // SAFETY: the caller's.
+        unsafe { self.call_after_misuse(head, run) }
+    }
+
+    /// The same if something is wrong: queues if it can be mended.
+    ///
+    /// # Safety
+    /// As for [`call`](Self::call).
+    #[cold]
+    unsafe fn call_after_misuse(&self, head: NonNull<Head>, run: Run) -> Result<Zone, Refused> {
+        // SAFETY: the caller says that it is valid.
+        let is_free = !unsafe { head.as_ref() }.is_queued();
         if !self.check(Hook::Call, is_free, "the head is queued already") {
             return Err(Refused::Queued);
         }
+        // If a hook was forgotten, the CPU is awake then.
         let queued = self.on(Hook::Call, |at| {
-            // SAFETY: the caller says that it is valid and in no queue.
-            unsafe { at.own.queue.push(head, run) };
-            let seen = &self.cpus[at.cpu].seen;
-            // Relaxed: this CPU's own word. Release: pairs with the Acquire of a barrier.
-            let queued = seen.queued.load(Ordering::Relaxed).wrapping_add(1);
-            seen.queued.store(queued, Ordering::Release);
-            at.queue()
+            // SAFETY: the caller says that it is valid, and in no queue.
+            unsafe { self.cpus[at.cpu].enqueue(at.own, head, run) }
         });
-        queued.ok_or(Refused::Offline)
+        queued.map(|waiting| self.zone(waiting)).ok_or(Refused::Offline)
     }
 
     /// Whether callbacks of this CPU are ready to run; its worker checks this before it sleeps.
@@ -95,6 +111,9 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
                 // Another that runs them meanwhile may have taken some of these.
                 let is_ready = is_here(at.cpu) && at.own.tree.callbacks.ready() != 0;
                 let next = if is_ready { at.own.queue.pop() } else { None }?;
+                // SAFETY: it was queued, and is the callback's from now on.
+                let bytes = unsafe { next.0.as_ref() }.bytes();
+                self.cpus[at.cpu].add_bytes(bytes.wrapping_neg());
                 at.own.tree.took(&self.options.tree, 1);
                 Some(next)
             });

@@ -100,7 +100,7 @@ struct Object {
 static ALL: [[Object; OBJECTS]; HARTS] = [const {
     [const {
         Object {
-            head: Head::new(),
+            head: Head::of(size_of::<Object>() as u32),
             age: AtomicU32::new(0),
             uses: AtomicU32::new(0),
             next: AtomicPtr::new(ptr::null_mut()),
@@ -467,10 +467,13 @@ fn tell(harts: usize, has_ended: bool) -> bool {
     let current = CURRENT.iter().filter(|slot| !slot.load(Relaxed).is_null()).count();
     let lost = harts * OBJECTS - free - current;
     say!("{:>18}: {lost} of {}", "objects lost", harts * OBJECTS);
+    let bytes =
+        (0..harts).filter_map(|hart| RCU.cpu_snapshot(hart)).map(|seen| seen.bytes).sum::<u64>();
     let wrongs = [
         (found[2..].iter().any(|&found| found != 0), "readers found objects that are too old"),
         (lost != 0, "objects are lost"),
         (seen.misuses.0 != 0, "hooks were misused"),
+        (bytes != 0, "bytes are said to wait"),
         (!has_ended || !is_complete(harts), "not all has happened"),
     ];
     let mut is_ok = true;

@@ -364,18 +364,23 @@ impl<const CPUS: usize, E: GracePeriods<CPUS> + 'static> Machine<CPUS, E> {
 
     /// Queues the freeing of an object, on `cpu`.
     pub(crate) fn call(&self, cpu: usize, freed: &Arc<AtomicU32>) -> Zone {
+        self.call_of(cpu, 0, freed)
+    }
+
+    /// The same for an object that counts for so many bytes.
+    pub(crate) fn call_of(&self, cpu: usize, bytes: u32, freed: &Arc<AtomicU32>) -> Zone {
         let freed = freed.clone();
-        self.queue_on(cpu, Box::new(move || _ = freed.fetch_add(1, SeqCst)))
+        self.queue_on(cpu, bytes, Box::new(move || _ = freed.fetch_add(1, SeqCst)))
     }
 
     /// Queues what is to be done with the machine, on CPU 0.
     pub(crate) fn queue(self: &Rc<Self>, what: impl FnOnce(&Rc<Self>) + 'static) {
         let machine = self.clone();
-        self.queue_on(0, Box::new(move || what(&machine)));
+        self.queue_on(0, 0, Box::new(move || what(&machine)));
     }
 
-    fn queue_on(&self, cpu: usize, run: Box<dyn FnOnce()>) -> Zone {
-        let callback = Box::new(Callback { head: Head::new(), run });
+    fn queue_on(&self, cpu: usize, bytes: u32, run: Box<dyn FnOnce()>) -> Zone {
+        let callback = Box::new(Callback { head: Head::of(bytes), run });
         let head = NonNull::from(Box::leak(callback)).cast::<Head>();
         // SAFETY: the callback is nobody else's, and `run` takes it.
         on(cpu, || unsafe { self.kernel.call(head, run_callback) })

@@ -315,6 +315,34 @@ fn a_barrier_bounds_a_flood_on_one_cpu() {
 }
 
 #[test]
+fn a_barrier_bounds_the_bytes_of_a_flood() {
+    let machine =
+        Rc::new(Machine::<2>::with(2, |options| Options { bytes_max: 2 * 5_000, ..options }));
+    on(1, || machine.kernel.idle_enter());
+    let freed = counter();
+    let jiffies = {
+        let machine = machine.clone();
+        Rc::new(move || machine.jiffy(0))
+    };
+    let mut is_near = false;
+    for _ in 0..500 {
+        match machine.call_of(0, 100, &freed) {
+            Zone::Full => {
+                on(0, || with_meanwhile(jiffies.clone(), || machine.kernel.barrier())).unwrap();
+            }
+            zone => is_near |= zone == Zone::Expedite,
+        }
+        assert!(machine.kernel.cpu_snapshot(0).unwrap().bytes <= 5_000);
+    }
+    machine.jiffies(2 * ENOUGH, [0]);
+    assert!(count(&freed) == 500 && is_near);
+    assert_eq!(machine.kernel.cpu_snapshot(0).unwrap().bytes, 0);
+    assert_eq!(machine.call_of(0, 5_000, &freed), Zone::Full, "one object alone");
+    assert_eq!(machine.call_of(0, 0, &freed), Zone::Full);
+    machine.jiffies(ENOUGH, [0]);
+}
+
+#[test]
 fn a_cpu_that_was_asked_to_reschedule_in_vain_is_asked_again() {
     let machine = Machine::<2>::booted(2);
     machine.call(0, &counter());
@@ -372,4 +400,10 @@ fn an_nmi_under_the_machines_lock_is_waited_for() {
     assert!(nmis.get() > 1 && count(&freed) == 1);
     assert_eq!(machine.board.clock_ns.load(SeqCst), ENOUGH as u64 * TICK_NS);
     assert!(machine.kernel.cpu_snapshot(1).unwrap().is_extended);
+}
+
+#[test]
+fn a_cpu_takes_as_much_memory_as_the_readme_says() {
+    let of_eight = size_of::<Machine<16>>() - size_of::<Machine<8>>();
+    assert_eq!(of_eight / 8, 256 + 80, "its own lines, and its part of what is shared");
 }

@@ -11,7 +11,7 @@ fn a_dead_cpus_callbacks_run_elsewhere_after_a_grace_period_from_then() {
         let machine = Machine::<3, E>::booted(3);
         let freed = counter();
         for _ in 0..25 {
-            machine.call(1, &freed);
+            machine.call_of(1, 10, &freed);
         }
         // Some of them wait for a grace period in progress, some for none yet.
         machine.jiffies(3, [1]);
@@ -20,12 +20,15 @@ fn a_dead_cpus_callbacks_run_elsewhere_after_a_grace_period_from_then() {
         }
         machine.stop(1, 0);
         let seen = machine.kernel.cpu_snapshot(0).unwrap();
-        assert_eq!((seen.callbacks, machine.kernel.cpu_snapshot(1).unwrap().callbacks), (50, 0));
+        let left = machine.kernel.cpu_snapshot(1).unwrap();
+        assert_eq!((seen.callbacks, left.callbacks), (50, 0));
+        assert_eq!((seen.bytes, left.bytes), (250, 0));
         // CPU 2 is in a section.
         machine.jiffies(30, [0]);
         assert_eq!(count(&freed), 0);
         machine.jiffies(30, [2, 0]);
         assert_eq!(count(&freed), 50);
+        assert_eq!(machine.kernel.cpu_snapshot(0).unwrap().bytes, 0);
         // And it may come again.
         machine.start(1);
         machine.call(1, &freed);

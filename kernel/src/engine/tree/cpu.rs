@@ -55,7 +55,14 @@ impl Own {
         }
     }
 
+    /// Whether a tick that finds this grace period has nothing to do for the CPU.
+    #[inline]
+    pub(crate) fn is_at_rest(&self, told: Sequence) -> bool {
+        self.sequence == told && !(self.is_needed && self.has_passed) && !self.has_demand(told)
+    }
+
     /// Whether the CPU must see to it that a grace period comes to its end, or has callbacks.
+    #[inline]
     pub(crate) fn has_demand(&self, told: Sequence) -> bool {
         !self.callbacks.is_empty() || !told.is_done(self.wanted)
     }
@@ -90,6 +97,7 @@ impl Words {
     ///
     /// Fence and Release: the sections before have ended. They pair with the Acquire of
     /// [`look`](Self::look): whoever sees the state frees what those sections read, afterwards.
+    #[inline]
     pub(crate) fn enter(&self) {
         fence(Ordering::SeqCst);
         self.state.swap(EXTENDED | MOVED, Ordering::AcqRel);
@@ -101,6 +109,7 @@ impl Words {
     /// inside comes before this exchange in the word's order; so what was updated before the grace
     /// period is seen by all sections after the fence here. Otherwise the scan sees that the CPU is
     /// out, and waits for it.
+    #[inline]
     pub(crate) fn leave(&self) {
         self.state.swap(MOVED, Ordering::AcqRel);
         fence(Ordering::SeqCst);
@@ -114,9 +123,17 @@ impl Words {
     }
 
     /// Whether the CPU is in an extended quiescent state.
+    #[inline]
     pub(crate) fn is_extended(&self) -> bool {
         // Relaxed: for the CPU itself, which wrote it, and for observers.
         self.state.load(Ordering::Relaxed) & EXTENDED != 0
+    }
+
+    /// Whether somebody wants the CPU to help.
+    #[inline]
+    pub(crate) fn is_asked(&self) -> bool {
+        // Relaxed: as in `ask`.
+        self.help.load(Ordering::Relaxed) != 0
     }
 
     /// Whether a scan finds the CPU quiescent: it is in an extended quiescent state now; or, if
