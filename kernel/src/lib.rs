@@ -4,7 +4,7 @@
 //! kernel calls a *hook* at each event that matters to a grace period: a context switch, a tick,
 //! entering or leaving user mode or idle, an interrupt there, a CPU that comes or goes. Updaters
 //! call [`Kernel::call`], [`Kernel::synchronize`] or [`Kernel::barrier`], or keep a cookie. A
-//! reader is the kernel's own "preemption off": it calls nothing.
+//! reader is the kernel's own "preemption off": it calls nothing. [`Rcu`] is a cell over these.
 //!
 //! Nothing is allocated, and nothing of the standard library is used; the target needs 64-bit
 //! atomics. The grace periods are those of Tree RCU ([`engine::tree`]), or those of another
@@ -69,6 +69,7 @@ extern crate alloc;
 extern crate std;
 
 pub mod engine;
+mod data;
 mod driven;
 mod front;
 mod head;
@@ -81,10 +82,12 @@ mod misuse;
 mod percpu;
 mod periods;
 mod platform;
+mod pointer;
 mod snapshot;
 mod sync;
 mod updater;
 
+pub use data::{Domain, Rcu, RcuDrop, RcuOption, RcuOptionReadGuard, RcuReadGuard};
 pub use driven::{Drivable, Driven};
 pub use front::{Kernel, Options};
 pub use grace::Cookie;
@@ -94,4 +97,7 @@ pub use hooks::Interrupt;
 pub use misuse::{Hook, Refused};
 pub use periods::{GracePeriods, TreeRcu};
 pub use platform::{CpuSet, Platform};
+pub use pointer::NonNullPtr;
+#[cfg(any(test, feature = "alloc"))]
+pub use pointer::{Headed, RcuBox, RcuBoxRef};
 pub use snapshot::{CpuSnapshot, Snapshot};

@@ -1,4 +1,5 @@
-//! The front under loom: a CPU that goes in or out of idle beside one whose grace period scans.
+//! The front under loom: a CPU that goes in or out of idle beside one whose grace period scans; and
+//! cells over it.
 //!
 //! CPU 0 unlinks, queues a callback and ticks a few times; CPU 1 is in a section or two. In every
 //! interleaving, and with every value that a load may give, no section that has seen the old value
@@ -14,7 +15,10 @@ use std::boxed::Box;
 
 use crate::engine::store::Fixed;
 use crate::engine::{tick::Tick, token::Relay};
-use crate::{CpuSet, Driven, GracePeriods, Head, Kernel, Options, Platform, TreeRcu};
+use crate::{
+    CpuSet, Domain, Driven, GracePeriods, Head, Kernel, Options, Platform, Rcu, RcuBox, Refused,
+    Run, TreeRcu, Zone,
+};
 
 loom::thread_local! {
     static CPU: Cell<usize> = Cell::new(0);
@@ -200,4 +204,92 @@ fn a_driven_engine_while_a_cpu_goes_idle() {
 fn a_driven_engine_while_a_handler_comes_in_idle() {
     is_interrupted_in_idle::<Driven<Tick<Fixed<2>>>>();
     is_interrupted_in_idle::<Driven<Relay<Fixed<2>>>>();
+}
+
+std::thread_local! {
+    /// That of the model that runs: all of its threads are one to the operating system.
+    static KERNEL: Cell<Option<NonNull<Kernel<Threads, 2>>>> = const { Cell::new(None) };
+}
+
+/// The kernel of the model.
+struct Here;
+
+// SAFETY: a CPU of a model is in a section unless it is idle, or between two ticks.
+unsafe impl Domain for Here {
+    type Section = ();
+
+    fn section() {}
+
+    unsafe fn call(head: NonNull<Head>, run: Run) -> Result<Zone, Refused> {
+        let kernel = KERNEL.get().unwrap();
+        // SAFETY: the model keeps it; the rest is the caller's.
+        unsafe { kernel.as_ref().call(head, run) }
+    }
+}
+
+/// What a cell's box has in it: written before it is there, and when it is dropped.
+struct Watched(UnsafeCell<u32>);
+
+// SAFETY: loom watches it.
+unsafe impl Sync for Watched {}
+
+impl Watched {
+    fn new(number: u32) -> RcuBox<Self> {
+        let watched = Self(UnsafeCell::new(0));
+        // SAFETY: nobody else has it.
+        watched.0.with_mut(|inner| unsafe { *inner = number });
+        RcuBox::new(watched)
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        // SAFETY: no reader has it, which loom checks.
+        self.0.with_mut(|inner| unsafe { *inner = 0 });
+    }
+}
+
+/// A few ticks of CPU 0, in no section, and then its callbacks.
+fn ticks(kernel: &Kernel<Threads, 2>, count: usize) {
+    for _ in 0..count {
+        kernel.context_switch();
+        kernel.platform.now_ns.fetch_add(1_000_000, Ordering::Relaxed);
+        kernel.tick(&kernel.irq_enter(), false);
+    }
+    kernel.run_callbacks(0, 10);
+}
+
+#[test]
+fn a_cell_is_read_while_another_cpu_replaces_what_is_in_it() {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = model.preemption_bound.or(Some(2));
+    model.check(|| {
+        let options = Options { tick_ns: 1, panics: true, ..Options::new(1_000, 2) };
+        let kernel = Kernel::<_, 2>::new(Threads { now_ns: AtomicUsize::new(1) }, options);
+        let kernel = Arc::new(kernel);
+        KERNEL.set(Some(NonNull::from(&*kernel)));
+        for cpu in [1, 0] {
+            CPU.with(|own| own.set(cpu));
+            kernel.cpu_starting(cpu);
+            kernel.cpu_online(cpu);
+        }
+        let cell = Arc::new(Rcu::<_, Here>::new(Watched::new(1)));
+        let (its_kernel, its_cell) = (kernel.clone(), cell.clone());
+        let thread = loom::thread::spawn(move || {
+            CPU.with(|own| own.set(1));
+            {
+                let guard = its_cell.read();
+                let found = guard.get();
+                // SAFETY: it is not dropped before the section ends, which loom checks.
+                let number = found.0.with(|inner| unsafe { *inner });
+                assert!(number == 1 || number == 2);
+            }
+            its_kernel.idle_enter();
+        });
+        cell.update(Watched::new(2));
+        ticks(&kernel, 4);
+        thread.join().unwrap();
+        (0..3).for_each(|_| ticks(&kernel, 4));
+        assert!(kernel.cpu_snapshot(0).is_some_and(|seen| seen.callbacks == 0));
+    });
 }

@@ -1,8 +1,10 @@
 //! What the crate asks of this kernel.
 
-use kernel::{CpuSet, Kernel, Options, Platform};
+use core::ptr::NonNull;
 
-use crate::hart::{self, HARTS, HZ, IrqsOff, this};
+use kernel::{CpuSet, Domain, Head, Kernel, Options, Platform, Refused, Run, Zone};
+
+use crate::hart::{self, HARTS, HZ, IrqsOff, Section, this};
 use crate::{sbi, thread, torture};
 use core::sync::atomic::Ordering::*;
 
@@ -43,6 +45,20 @@ pub(crate) static RCU: Kernel<Board, HARTS, engine::Engine> = Kernel::new(Board,
 
 /// QEMU's board.
 pub(crate) struct Board;
+
+// SAFETY: a `Section` is one for the kernel's readers; simulated NMIs update nothing.
+unsafe impl Domain for Board {
+    type Section = Section;
+
+    fn section() -> Section {
+        Section::new()
+    }
+
+    unsafe fn call(head: NonNull<Head>, run: Run) -> Result<Zone, Refused> {
+        // SAFETY: the caller's.
+        unsafe { RCU.call(head, run) }
+    }
+}
 
 // SAFETY: each hart has its own `tp`. With interrupts off nothing else runs on it but what
 // `torture::nmi` simulates, which calls what an NMI may. Threads stay on their hart, each with a
