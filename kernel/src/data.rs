@@ -101,7 +101,7 @@ impl<P: NonNullPtr + Send, D: Domain> Cell<P, D> {
     }
 
     fn update(&self, owner: Option<P>) {
-        // AcqRel: readers' Acquire pairs with the Release, by which they see the new value whole;
+        // AcqRel: readers' Acquire pairs with the Release [KN-6]: they see the new value whole;
         // the Acquire is for the old value, which another CPU may have written.
         let old = self.raw.swap(raw_of(owner), Ordering::AcqRel);
         if let Some(old) = NonNull::new(old) {
@@ -112,7 +112,7 @@ impl<P: NonNullPtr + Send, D: Domain> Cell<P, D> {
 
     /// What is in the cell.
     fn load(&self) -> *mut P::Target {
-        // Acquire: pairs with the Release of an update; the value is seen whole.
+        // Acquire: pairs with the Release of an update [KN-6]; the value is seen whole.
         self.raw.load(Ordering::Acquire)
     }
 

@@ -145,7 +145,7 @@ impl Host for Driver<'_, '_, '_> {
             *self.looked = CpuSet::EMPTY;
             self.at.host.began(of);
             // What was updated before is seen by every CPU that a scan from here on finds in an
-            // extended quiescent state: pairs with the fence of `Words::leave`.
+            // extended quiescent state: pairs with the fence of `Words::leave` [KN-1].
             fence(Ordering::SeqCst);
         }
     }

@@ -74,7 +74,7 @@ pub(crate) struct Told {
 impl Told {
     #[inline]
     pub(crate) fn sequence(&self) -> Sequence {
-        // Acquire: pairs with the Release of `ended`: the sections before are over.
+        // Acquire: pairs with the Release of `ended` [KN-4]: the sections before are over.
         Sequence::from_bits(self.sequence.load(Ordering::Acquire))
     }
 
@@ -494,8 +494,8 @@ impl Asked<'_> {
     fn tell(&self, next: impl FnOnce(Sequence) -> Sequence) {
         // Relaxed: written under the lock alone.
         let now = Sequence::from_bits(self.told.sequence.load(Ordering::Relaxed));
-        // Release: pairs with the Acquire of `Told::sequence`; all sections are over. A beginning
-        // is told before the fence that follows it, as cookies need.
+        // Release: pairs with the Acquire of `Told::sequence` [KN-4]; all sections are over. A
+        // beginning is told before the fence that follows it, as cookies need.
         self.told.sequence.store(next(now).to_bits(), Ordering::Release);
     }
 }

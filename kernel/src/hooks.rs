@@ -201,7 +201,7 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
         let interrupt = self.interrupt(Hook::IrqEnter);
         if !interrupt.was_extended {
             // Full fence: the hook that was interrupted may have left idle, and not yet come to the
-            // fence of `Words::leave`, of which the sections here have the same need.
+            // fence of `Words::leave`, of which the sections here have the same need [KN-1].
             fence(Ordering::SeqCst);
         }
         interrupt

@@ -132,8 +132,8 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
 
     /// Returns a cookie for a full grace period from here on. Does not begin one.
     pub fn cookie(&self) -> Cookie {
-        // Full fence: the caller's update comes before the look. Pairs with the fence with which a
-        // grace period begins: one that is not seen here scans after the update.
+        // Full fence: the caller's update comes before the look [KN-1]. Pairs with the fence with
+        // which a grace period begins: one that is not seen here scans after the update.
         fence(Ordering::SeqCst);
         self.sequence().snapshot()
     }
@@ -251,7 +251,7 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
             for cpu in &self.cpus {
                 // Acquire: pairs with the Release of `call`.
                 let queued = cpu.seen.queued.load(Ordering::Acquire);
-                // Acquire: pairs with the Release of `Ran`; the callbacks have run.
+                // Acquire: pairs with the Release of `Ran` [KN-5]; the callbacks have run.
                 let left = || queued.wrapping_sub(cpu.seen.ran.load(Ordering::Acquire));
                 self.platform.wait(&|| left() as i64 <= 0, false);
             }
@@ -272,7 +272,7 @@ impl Drop for Ran<'_> {
     fn drop(&mut self) {
         let ran = &self.0.seen.ran;
         // Relaxed: one thread at a time runs a CPU's callbacks. Release: pairs with the Acquire of
-        // a barrier.
+        // a barrier [KN-5].
         ran.store(ran.load(Ordering::Relaxed).wrapping_add(1), Ordering::Release);
     }
 }

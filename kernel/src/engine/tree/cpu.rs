@@ -95,7 +95,7 @@ impl Words {
 
     /// The CPU enters an extended quiescent state.
     ///
-    /// Fence and Release: the sections before have ended. They pair with the Acquire of
+    /// Fence and Release [KN-2]: the sections before have ended. They pair with the Acquire of
     /// [`look`](Self::look): whoever sees the state frees what those sections read, afterwards.
     #[inline]
     pub(crate) fn enter(&self) {
@@ -105,10 +105,10 @@ impl Words {
 
     /// And leaves it.
     ///
-    /// The fence pairs with the one at a grace period's beginning. A scan that still sees the CPU
-    /// inside comes before this exchange in the word's order; so what was updated before the grace
-    /// period is seen by all sections after the fence here. Otherwise the scan sees that the CPU is
-    /// out, and waits for it.
+    /// The fence pairs with the one at a grace period's beginning [KN-1]. A scan that still sees
+    /// the CPU inside comes before this exchange in the word's order; so what was updated before
+    /// the grace period is seen by all sections after the fence here. Otherwise the scan sees that
+    /// the CPU is out, and waits for it.
     #[inline]
     pub(crate) fn leave(&self) {
         self.state.swap(MOVED, Ordering::AcqRel);
@@ -140,8 +140,8 @@ impl Words {
     /// that is asked, has been in one since the last snapshot. The first look takes the snapshot.
     pub(crate) fn look(&self, since_snapshot: bool, takes_snapshot: bool) -> bool {
         let is_quiescent = |state| state & EXTENDED != 0 || since_snapshot && state & MOVED != 0;
-        // Acquire: pairs with the Release of `enter`, `leave` and `pass`; the sections before have
-        // ended, and a callback that frees what they read comes after.
+        // Acquire: pairs with the Release of `enter`, `leave` and `pass` [KN-2]; the sections
+        // before have ended, and a callback that frees what they read comes after.
         is_quiescent(self.state.load(Ordering::Acquire))
             // AcqRel: the CPU may have entered since; one exchange comes first, and it is seen.
             || takes_snapshot && self.state.fetch_and(!MOVED, Ordering::AcqRel) & EXTENDED != 0
