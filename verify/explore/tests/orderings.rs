@@ -68,7 +68,8 @@ fn sources(folder: &Path, into: &mut Vec<(PathBuf, String)>) {
     }
 }
 
-/// Where the library, or the kernel crate, cites each edge: file and line. The module docs do not count: they are no end.
+/// Where the library, or the kernel crate, cites each edge: file and line. The module docs do not
+/// count: they are no end.
 fn cited() -> BTreeMap<String, BTreeSet<(PathBuf, usize)>> {
     let mut files = Vec::new();
     for folder in ["quiescence/src", "kernel/src"] {
