@@ -14,8 +14,10 @@
 //! - **A callback** is not handed to the engine. The CPU asks for a grace period by one callback
 //!   that stands for all it has; they are tagged with the number of the grace period they need, as
 //!   under Tree RCU.
-//! - **Softirqs** that the engine raises run here, on whichever CPU has the lock, once at each tick
-//!   of a CPU that needs a grace period. The engine polls no more often than that.
+//! - **Softirqs** that the engine raises run here, on whichever CPU has the lock: when a CPU
+//!   reports, and when a scan has looked. There is one scan at each tick of a CPU that needs a
+//!   grace period, and one more if its callbacks are too many. The polls of an expedited wait count
+//!   as ticks, too.
 //!
 //! # Why an engine may hear late
 //! Callbacks and cookies depend on one promise of the engine: between [`Host::began`] and
@@ -102,6 +104,8 @@ pub struct Driven<E> {
     raised: CpuSet,
     /// CPUs whose words a scan has looked at since the grace period began.
     looked: CpuSet,
+    /// CPUs that the engine wanted to be rescheduled, and that were not awake then.
+    passed_over: CpuSet,
 }
 
 /// The engine's host, while a CPU has the lock.
@@ -110,6 +114,7 @@ struct Driver<'a, 'f, 'k> {
     sequence: &'a mut Sequence,
     raised: &'a mut CpuSet,
     looked: &'a mut CpuSet,
+    passed_over: &'a mut CpuSet,
 }
 
 impl Host for Driver<'_, '_, '_> {
@@ -118,11 +123,13 @@ impl Host for Driver<'_, '_, '_> {
     }
 
     /// The CPU helps as it passes through its scheduler. One that is idle is not woken: a scan
-    /// finds it so.
+    /// finds it so, or finds it awake, and has it rescheduled then.
     fn resched(&mut self, cpu: usize) {
         let Some(words) = self.at.words.of(cpu) else { return };
         words.ask(true);
-        if !words.is_extended() {
+        if words.is_extended() {
+            self.passed_over.insert(cpu);
+        } else {
             self.at.host.resched(cpu);
         }
     }
@@ -161,8 +168,8 @@ impl Host for Driver<'_, '_, '_> {
 impl<E: Drivable> Driven<E> {
     /// Notifies the engine.
     fn tell(&mut self, at: &mut Front<'_, '_>, what: impl FnOnce(&mut E, &mut dyn Host)) {
-        let Self { engine, sequence, raised, looked } = self;
-        what(engine, &mut Driver { at, sequence, raised, looked });
+        let Self { engine, sequence, raised, looked, passed_over } = self;
+        what(engine, &mut Driver { at, sequence, raised, looked, passed_over });
     }
 
     /// Asks for a grace period.
@@ -174,6 +181,7 @@ impl<E: Drivable> Driven<E> {
 
     /// That CPU has been quiescent since the grace period began.
     fn pass(&mut self, at: &mut Front<'_, '_>, cpu: usize) {
+        self.passed_over.remove(cpu);
         self.tell(at, |engine, host| engine.context_switch(cpu, host));
         self.raised.insert(cpu);
     }
@@ -197,19 +205,27 @@ impl<E: Drivable> Driven<E> {
         own.is_needed = self.sequence.in_progress() && self.engine.is_holdout(0, at.cpu);
     }
 
-    /// Looks at the words of those that the engine waits for, which are asked for help.
+    /// Looks at the words of those that the engine waits for, which are asked for help. The first
+    /// look in a grace period takes the snapshot of all: an engine may come to wait for a CPU
+    /// later, and then what the CPU has done since counts.
     fn look(&mut self, at: &mut Front<'_, '_>) {
         for cpu in 0..at.words.len() {
-            if !self.engine.is_holdout(0, cpu) {
+            let has_snapshot = !self.looked.insert(cpu);
+            if has_snapshot && !self.engine.is_holdout(0, cpu) {
                 continue;
             }
             let Some(words) = at.words.of(cpu) else { continue };
-            let has_snapshot = self.looked.contains(cpu);
-            self.looked.insert(cpu);
-            if words.look(has_snapshot, !has_snapshot) {
+            let is_quiescent = words.look(has_snapshot, !has_snapshot);
+            if !self.engine.is_holdout(0, cpu) {
+                continue;
+            }
+            if is_quiescent {
                 self.pass(at, cpu);
-            } else {
-                words.ask(true);
+                continue;
+            }
+            words.ask(true);
+            if self.passed_over.remove(cpu) {
+                at.host.resched(cpu);
             }
         }
         self.run_raised(at);
@@ -220,7 +236,8 @@ impl<E: Drivable, const CPUS: usize> GracePeriods<CPUS> for Driven<E> {
     const LOOKS_AT_EACH_TICK: bool = true;
 
     fn new(_: &Options, sequence: Sequence) -> Self {
-        Self { engine: E::new(), sequence, raised: CpuSet::EMPTY, looked: CpuSet::EMPTY }
+        let none = CpuSet::EMPTY;
+        Self { engine: E::new(), sequence, raised: none, looked: none, passed_over: none }
     }
 
     fn sequence(&self) -> Sequence {
@@ -231,7 +248,7 @@ impl<E: Drivable, const CPUS: usize> GracePeriods<CPUS> for Driven<E> {
         self.engine.is_holdout(0, cpu)
     }
 
-    fn advance(&mut self, plan: &FrontPlan<CPUS>, at: &mut Front<'_, '_>) {
+    fn advance(&mut self, _: &FrontPlan<CPUS>, at: &mut Front<'_, '_>) {
         self.notice(at);
         if at.own.has_passed && self.engine.is_holdout(0, at.cpu) {
             self.pass(at, at.cpu);
@@ -247,9 +264,6 @@ impl<E: Drivable, const CPUS: usize> GracePeriods<CPUS> for Driven<E> {
             }
         }
         self.run_raised(at);
-        if needs {
-            self.scan(plan, at);
-        }
         self.notice(at);
     }
 
@@ -257,11 +271,11 @@ impl<E: Drivable, const CPUS: usize> GracePeriods<CPUS> for Driven<E> {
         let cpu = at.cpu;
         self.tell(at, |engine, host| engine.timer(cpu, host));
         self.scan(plan, at);
-        self.notice(at);
     }
 
     fn scan(&mut self, _: &FrontPlan<CPUS>, at: &mut Front<'_, '_>) {
         self.look(at);
+        self.notice(at);
     }
 
     fn want(&mut self, _: &FrontPlan<CPUS>, at: &mut Front<'_, '_>) -> Cookie {
@@ -277,6 +291,6 @@ impl<E: Drivable, const CPUS: usize> GracePeriods<CPUS> for Driven<E> {
     fn hurry(&mut self, plan: &FrontPlan<CPUS>, at: &mut Front<'_, '_>) {
         at.own.is_limit_lifted = true;
         at.own.checked_at = at.own.callbacks.len();
-        self.advance(plan, at);
+        self.scan(plan, at);
     }
 }

@@ -426,17 +426,22 @@ impl<'k, P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> OnCpu<'k, P, CPU
         self.locked(|machine, plan, tree| {
             let before = machine.periods.sequence();
             machine.periods.advance(plan, tree);
-            // One that has just begun is scanned when it says.
+            // One that has just begun is scanned when it says; and a timer that was asked for just
+            // now has not run out, whatever the one before did.
             let goes_on = before.in_progress() && machine.periods.sequence() == before;
-            if (goes_on || E::LOOKS_AT_EACH_TICK) && kernel.told.is_due(kernel.platform.now_ns()) {
+            let may_be_due = (goes_on || E::LOOKS_AT_EACH_TICK) && tree.host.timer.is_none();
+            if may_be_due && kernel.told.is_due(kernel.platform.now_ns()) {
                 machine.periods.timer(plan, tree);
+            } else if E::LOOKS_AT_EACH_TICK && tree.own.has_demand(machine.periods.sequence()) {
+                machine.periods.scan(plan, tree);
             }
         });
     }
 
     /// Does at once what the next ticks would do, for a caller on this CPU that is in no section.
-    /// Asks those that a grace period waits for to reschedule, unless that is `asked` of already.
-    pub(crate) fn expedite(&mut self, asked: &mut Option<Sequence>) {
+    /// Asks those that a grace period waits for to reschedule, but for those `asked` already, with
+    /// the number that they were asked at.
+    pub(crate) fn expedite(&mut self, asked: &mut (Sequence, CpuSet)) {
         let kernel = self.kernel;
         let own_cpu = self.cpu;
         self.locked(|machine, plan, tree| {
@@ -445,19 +450,22 @@ impl<'k, P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> OnCpu<'k, P, CPU
             tree.note_quiescent(plan);
             machine.periods.advance(plan, tree);
             let sequence = machine.periods.sequence();
-            if !sequence.in_progress() {
+            // A driven engine may wait for CPUs before it begins, such as one that has its token.
+            if !sequence.in_progress() && !E::LOOKS_AT_EACH_TICK {
                 return;
             }
             machine.periods.scan(plan, tree);
-            let is_same = machine.periods.sequence() == sequence;
-            if is_same && *asked != Some(sequence) {
-                *asked = Some(sequence);
-                for (cpu, seen) in kernel.cpus.iter().enumerate() {
-                    let holds_up = machine.periods.is_holdout(cpu);
-                    if cpu != own_cpu && holds_up && !seen.seen.words.is_extended() {
-                        seen.seen.words.ask(true);
-                        tree.host.resched(cpu);
-                    }
+            if machine.periods.sequence() != sequence {
+                return;
+            }
+            if asked.0 != sequence {
+                *asked = (sequence, CpuSet::EMPTY);
+            }
+            for (cpu, seen) in kernel.cpus.iter().enumerate() {
+                let holds_up = cpu != own_cpu && machine.periods.is_holdout(cpu);
+                if holds_up && !seen.seen.words.is_extended() && asked.1.insert(cpu) {
+                    seen.seen.words.ask(true);
+                    tree.host.resched(cpu);
                 }
             }
         });

@@ -11,7 +11,7 @@ use crate::head::{Head, Run};
 use crate::misuse::{Hook, Refused};
 use crate::percpu::PerCpu;
 use crate::periods::GracePeriods;
-use crate::platform::Platform;
+use crate::platform::{CpuSet, Platform};
 use crate::sync::{AtomicU32, Ordering, fence};
 
 impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
@@ -187,7 +187,7 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
     /// Instead of returning an error, with [`Options::panics`](crate::Options::panics).
     pub fn synchronize_expedited(&self) -> Result<(), Refused> {
         if let Some(cookie) = self.start()? {
-            let asked = Cell::new(None);
+            let asked = Cell::new((self.sequence(), CpuSet::EMPTY));
             self.platform.wait(
                 &|| {
                     if !self.poll(cookie) {

@@ -362,6 +362,11 @@ impl<const CPUS: usize, E: GracePeriods<CPUS> + 'static> Machine<CPUS, E> {
         self.board.resched[cpu].load(SeqCst)
     }
 
+    /// Whether `cpu` was asked to since this was asked last.
+    pub(crate) fn is_asked_to_reschedule(&self, cpu: usize) -> bool {
+        self.board.is_to_resched[cpu].swap(0, SeqCst) != 0
+    }
+
     /// Queues the freeing of an object, on `cpu`.
     pub(crate) fn call(&self, cpu: usize, freed: &Arc<AtomicU32>) -> Zone {
         self.call_of(cpu, 0, freed)

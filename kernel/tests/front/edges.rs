@@ -1,7 +1,14 @@
 //! The hooks at their edges: each test moves between CPUs, so its order is the one it says.
 
-use crate::board::{ENOUGH, Machine, PATIENCE, TICK_NS, count, counter, on, under_each_engine};
+use crate::board::{
+    ENOUGH, Machine, PATIENCE, TICK_NS, count, counter, on, under_each_engine, with_meanwhile,
+};
+use kernel::engine::store::Fixed;
 use kernel::engine::tree::Variant;
+use kernel::engine::{on_demand, poll, token};
+use kernel::{Driven, TreeRcu};
+use std::cell::Cell;
+use std::rc::Rc;
 use std::sync::atomic::Ordering::SeqCst;
 
 #[test]
@@ -199,6 +206,55 @@ fn a_busy_cpu_is_asked_to_reschedule_when_patience_is_at_its_end() {
     on(1, || machine.kernel.context_switch());
     machine.jiffies(5, [0]);
     assert_eq!(count(&freed), 1, "it need not tick: the next scan sees that it has passed");
+}
+
+#[test]
+fn a_cpu_that_leaves_idle_as_an_engine_forces_it_is_rescheduled_once_a_scan_finds_it_awake() {
+    // Those that reschedule a CPU which runs one thread in the kernel.
+    under_each_engine!(@ {
+        let machine = Machine::<2, E>::booted(2);
+        on(1, || machine.kernel.idle_enter());
+        let jiffies = Rc::new(Cell::new(0));
+        let meanwhile = {
+            let machine = machine.clone();
+            Rc::new(move || {
+                if jiffies.replace(jiffies.get() + 1) == 0 {
+                    // It was forced as the caller asked, and nobody has looked at it since.
+                    on(1, || machine.kernel.idle_exit());
+                }
+                assert!(jiffies.get() < 3 * PATIENCE, "it is never rescheduled");
+                machine.jiffies_beside_a_section(1, 1);
+                if machine.is_asked_to_reschedule(1) {
+                    on(1, || machine.kernel.context_switch());
+                }
+            })
+        };
+        on(0, || with_meanwhile(meanwhile, || machine.kernel.synchronize())).unwrap();
+        assert!(machine.reschedules(1) >= 1);
+    }
+        TreeRcu<2>,
+        Driven<poll::Global<Fixed<2>>>,
+        Driven<poll::PerCpu<Fixed<2>>>,
+        Driven<token::Relay<Fixed<2>>>,
+        Driven<on_demand::OnDemand<Fixed<2>>>,
+    );
+}
+
+#[test]
+fn callbacks_gather_for_a_jiffy_before_a_grace_period_on_demand() {
+    let machine = Machine::<2, Driven<on_demand::OnDemand<Fixed<2>>>>::booted(2);
+    on(1, || machine.kernel.idle_enter());
+    let freed = counter();
+    for round in 1..=3 {
+        let before = machine.kernel.snapshot().unwrap().sequence;
+        machine.call(0, &freed);
+        machine.jiffy(0);
+        let sequence = machine.kernel.snapshot().unwrap().sequence;
+        assert_eq!(sequence, before, "the tick that sets the timer");
+        machine.call(0, &freed);
+        machine.jiffies(ENOUGH, [0]);
+        assert_eq!(count(&freed), 2 * round);
+    }
 }
 
 #[test]
