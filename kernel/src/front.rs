@@ -474,8 +474,15 @@ impl<'k, P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> OnCpu<'k, P, CPU
     /// Callbacks were queued, or have run: does what their number asks for. Not where they are
     /// queued, whose caller may have locks that the platform's functions want.
     pub(crate) fn counted(&mut self) {
-        let options = &self.kernel.options.tree;
-        let is_excess = self.own.tree.is_excess(options);
+        let kernel = self.kernel;
+        let (options, callbacks) = (&kernel.plan.options, &self.own.tree.callbacks);
+        // Relaxed: this CPU's own word.
+        let bytes = kernel.cpus[self.cpu].seen.bytes.load(Ordering::Relaxed);
+        let has_many_bytes = bytes >= kernel.near.bytes;
+        let hurries = has_many_bytes && callbacks.len() != callbacks.ready();
+        let is_excess = self.own.tree.is_excess(options) || hurries;
+        // All that are ready run in one pass.
+        self.own.tree.is_limit_lifted |= has_many_bytes;
         if is_excess || self.own.tree.overload_changes(options) {
             self.locked(|machine, plan, tree| {
                 machine.periods.note_overload(plan, tree);

@@ -72,7 +72,7 @@ mod boxed {
     }
 
     /// A box whose allocation has room for a [`Head`]. It counts for its size against
-    /// [`Options::bytes_max`](crate::Options::bytes_max).
+    /// [`Options::bytes_max`](crate::Options::bytes_max), and for what [`of`](Self::of) was told.
     pub struct RcuBox<T> {
         raw: NonNull<Headed<T>>,
         owns: PhantomData<T>,
@@ -86,7 +86,13 @@ mod boxed {
     impl<T> RcuBox<T> {
         /// Allocates a box for the value.
         pub fn new(value: T) -> Self {
-            let bytes = u32::try_from(size_of::<Headed<T>>()).unwrap_or(u32::MAX);
+            Self::of(value, 0)
+        }
+
+        /// The same for a value that owns so many bytes elsewhere, such as a vector's elements.
+        pub fn of(value: T, bytes: u32) -> Self {
+            let size = u32::try_from(size_of::<Headed<T>>()).unwrap_or(u32::MAX);
+            let bytes = size.saturating_add(bytes);
             let boxed = Box::new(Headed { head: Head::of(bytes), value });
             Self { raw: NonNull::from(Box::leak(boxed)), owns: PhantomData }
         }

@@ -10,7 +10,8 @@ use std::sync::atomic::Ordering::SeqCst;
 use kernel::{Head, Hook, Options, Refused, Zone};
 
 use crate::board::{
-    ENOUGH, Machine, PATIENCE, TICK_NS, count, counter, migrate, on, with_meanwhile,
+    ENOUGH, Machine, PATIENCE, TICK_NS, count, counter, migrate, on, under_each_engine,
+    with_meanwhile,
 };
 
 /// CPU `cpu` is in a section: nothing that another queues may be freed. It ends.
@@ -340,6 +341,37 @@ fn a_barrier_bounds_the_bytes_of_a_flood() {
     assert_eq!(machine.call_of(0, 5_000, &freed), Zone::Full, "one object alone");
     assert_eq!(machine.call_of(0, 0, &freed), Zone::Full);
     machine.jiffies(ENOUGH, [0]);
+}
+
+#[test]
+fn callbacks_of_many_bytes_hurry_as_many_callbacks_do() {
+    let limits = |options: Options| Options { bytes_max: 2 * 5_000, ..options };
+    under_each_engine!(2, {
+        let machine = Machine::<2, E>::with(2, limits);
+        on(1, || machine.kernel.idle_enter());
+        let freed = counter();
+        let call = |bytes| (0..40).for_each(|_| _ = machine.call_of(0, bytes, &freed));
+        call(90);
+        machine.switches(2 * ENOUGH, [0]);
+        assert!(on(0, || machine.kernel.run_callbacks(0, 1_000)));
+        assert_eq!(count(&freed), 10, "blimit: ten at a time");
+        machine.work(0);
+        call(100);
+        machine.switches(2 * ENOUGH, [0]);
+        assert!(!on(0, || machine.kernel.run_callbacks(0, 1_000)), "all of them");
+        assert_eq!(count(&freed), 80);
+    });
+    let jiffies = |bytes| {
+        let machine = Machine::<2>::with(2, limits);
+        on(1, || machine.kernel.idle_enter());
+        let freed = counter();
+        machine.call_of(0, bytes, &freed);
+        (1..ENOUGH).find(|_| {
+            machine.jiffy(0);
+            count(&freed) == 1
+        })
+    };
+    assert!(jiffies(4_000) < jiffies(3_000), "it is scanned early");
 }
 
 #[test]

@@ -147,7 +147,7 @@ impl Words {
             || takes_snapshot && self.state.fetch_and(!MOVED, Ordering::AcqRel) & EXTENDED != 0
     }
 
-    /// What was asked of the CPU is asked no more: it is dead.
+    /// What was asked of the CPU is asked no more: it is dead, or helps in no other way.
     pub(crate) fn forget_asked(&self) {
         self.help.store(0, Ordering::Relaxed);
     }
@@ -246,10 +246,14 @@ impl<W: AllWords + ?Sized, H: Host + ?Sized> At<'_, W, H> {
 
     /// In no section, looks whether its help is wanted. Returns whether it was.
     fn help<A: Store>(&mut self, plan: &Plan<A, impl Steps>) -> bool {
+        let Some(words) = self.words.of(self.cpu) else { return false };
         if matches!(plan.options.variant, Variant::V3_15 | Variant::V0 { .. }) {
+            // Only an expedited wait asks; its interrupt has done what it is for.
+            if words.is_asked() {
+                words.forget_asked();
+            }
             return false;
         }
-        let Some(words) = self.words.of(self.cpu) else { return false };
         self.host.touch(Line::Mailbox(self.cpu), Access::Read);
         if words.help.load(Ordering::Relaxed) & URGENT == 0 {
             return false;
