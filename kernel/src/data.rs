@@ -343,6 +343,9 @@ debug! {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use core::cell::{Cell, RefCell};
+    use std::boxed::Box;
+    use std::rc::Rc;
+    use std::sync::{Mutex, MutexGuard};
     use std::thread_local;
     use std::vec::Vec;
 
@@ -354,6 +357,8 @@ mod tests {
         static SECTIONS: Cell<u32> = const { Cell::new(0) };
         static REFUSES: Cell<bool> = const { Cell::new(false) };
         static TOLD: Cell<Option<Zone>> = const { Cell::new(None) };
+        /// What happens just before a section begins.
+        static BEFORE: Cell<Option<Box<dyn FnOnce()>>> = const { Cell::new(None) };
     }
 
     /// A kernel of this thread, whose grace periods end when a test says so.
@@ -372,6 +377,9 @@ mod tests {
         type Section = Section;
 
         fn section() -> Section {
+            if let Some(before) = BEFORE.take() {
+                before();
+            }
             SECTIONS.set(SECTIONS.get() + 1);
             Section
         }
@@ -479,9 +487,51 @@ mod tests {
     }
 
     #[test]
+    fn what_is_replaced_before_a_section_begins_is_not_read_in_it() {
+        let rcu: Rc<Rcu<_, Here>> = Rc::new(Rcu::new(one(1)));
+        let its = rcu.clone();
+        BEFORE.set(Some(Box::new(move || {
+            its.update(one(2));
+            assert_eq!(grace_period(), 1);
+        })));
+        let guard = rcu.read();
+        let found = RcuBox::ref_as_raw(guard.get());
+        assert_eq!(found, RcuBox::ref_as_raw(rcu.read().get()), "the old one has been dropped");
+    }
+
+    /// Whether a type is `Send`, and `Sync`: where it is not, the trait's constants are found.
+    struct Probe<T>(PhantomData<T>);
+
+    trait Otherwise {
+        const IS_SEND: bool = false;
+        const IS_SYNC: bool = false;
+    }
+
+    impl<T> Otherwise for Probe<T> {}
+
+    impl<T: Send> Probe<T> {
+        const IS_SEND: bool = true;
+    }
+
+    impl<T: Sync> Probe<T> {
+        const IS_SYNC: bool = true;
+    }
+
+    #[test]
     fn cells_are_shared_by_threads_if_what_they_own_is() {
-        fn is_shared<T: Send + Sync>() {}
-        is_shared::<Rcu<RcuBox<u32>, Here>>();
-        is_shared::<RcuOption<RcuBox<std::sync::Mutex<Cell<u32>>>, Here>>();
+        macro_rules! is {
+            ($type:ty) => {
+                (Probe::<$type>::IS_SEND, Probe::<$type>::IS_SYNC)
+            };
+        }
+        assert_eq!(is!(Rcu<RcuBox<u32>, Here>), (true, true));
+        assert_eq!(is!(RcuOption<RcuBox<Mutex<Cell<u32>>>, Here>), (true, true));
+        // A reader would have the `Cell`, and any thread drop the guard.
+        assert_eq!(is!(Rcu<RcuBox<Cell<u32>>, Here>), (true, false));
+        assert_eq!(is!(Rcu<RcuBox<MutexGuard<'static, u32>>, Here>), (false, false));
+        // Sections stay on their thread, though this `Section` would not.
+        assert!(is!(Section).0);
+        assert_eq!(is!(RcuReadGuard<'static, RcuBox<u32>, Here>), (false, false));
+        assert_eq!(is!(RcuOptionReadGuard<'static, RcuBox<u32>, Here>), (false, false));
     }
 }

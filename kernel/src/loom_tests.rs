@@ -259,11 +259,13 @@ fn ticks(kernel: &Kernel<Threads, 2>, count: usize) {
     kernel.run_callbacks(0, 10);
 }
 
-#[test]
-fn a_cell_is_read_while_another_cpu_replaces_what_is_in_it() {
+type Cells = Rcu<RcuBox<Watched>, Here>;
+
+/// CPU 1 reads a cell while CPU 0 replaces what is in it.
+fn reads(replace: fn(&Cells, RcuBox<Watched>)) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = model.preemption_bound.or(Some(2));
-    model.check(|| {
+    model.check(move || {
         let options = Options { tick_ns: 1, panics: true, ..Options::new(1_000, 2) };
         let kernel = Kernel::<_, 2>::new(Threads { now_ns: AtomicUsize::new(1) }, options);
         let kernel = Arc::new(kernel);
@@ -273,7 +275,7 @@ fn a_cell_is_read_while_another_cpu_replaces_what_is_in_it() {
             kernel.cpu_starting(cpu);
             kernel.cpu_online(cpu);
         }
-        let cell = Arc::new(Rcu::<_, Here>::new(Watched::new(1)));
+        let cell = Arc::new(Cells::new(Watched::new(1)));
         let (its_kernel, its_cell) = (kernel.clone(), cell.clone());
         let thread = loom::thread::spawn(move || {
             CPU.with(|own| own.set(1));
@@ -286,10 +288,20 @@ fn a_cell_is_read_while_another_cpu_replaces_what_is_in_it() {
             }
             its_kernel.idle_enter();
         });
-        cell.update(Watched::new(2));
+        replace(&cell, Watched::new(2));
         ticks(&kernel, 4);
         thread.join().unwrap();
         (0..3).for_each(|_| ticks(&kernel, 4));
         assert!(kernel.cpu_snapshot(0).is_some_and(|seen| seen.callbacks == 0));
     });
+}
+
+#[test]
+fn a_cell_is_read_while_another_cpu_replaces_what_is_in_it() {
+    reads(Rcu::update);
+}
+
+#[test]
+fn a_cell_is_read_while_another_cpu_exchanges_what_is_in_it() {
+    reads(|cell, new| assert!(cell.read().compare_exchange(new).is_ok()));
 }
