@@ -1,7 +1,13 @@
 //! Cells that readers read in sections, and whose old values are freed after a grace period.
 //!
-//! Names and signatures are those of the crate `ostd` 0.19, with one parameter more: the [`Domain`]
-//! says which kernel they belong to. A kernel has `type Rcu<P> = kernel::Rcu<P, MyDomain>`.
+//! Names are those of the crate `ostd` 0.19. What differs:
+//! - There is one parameter more: the [`Domain`] says which kernel a cell belongs to. A kernel has
+//!   `type Rcu<P> = kernel::Rcu<P, MyDomain>`.
+//! - The object that the pointer owns has a [`Head`] in it. `Box` and `Arc` have none;
+//!   [`RcuBox`](crate::RcuBox) does.
+//! - [`RcuDrop`] takes such a pointer. That of ostd takes any `T: Send + 'static`, and also
+//!   implements `Clone`, `Default`, `Eq`, `Ord` and `Hash`.
+//! - `read_with` takes the domain's section. That of ostd takes any guard of its atomic mode.
 
 use core::fmt;
 use core::marker::PhantomData;
@@ -19,9 +25,12 @@ use crate::sync::{AtomicPtr, Ordering, constant};
 /// The kernel to which cells belong: its sections, and its [`Kernel`](crate::Kernel).
 ///
 /// # Safety
-/// While a [`Section`](Self::Section) lives, the code that has it is in a section, as the kernel
-/// whose [`call`](crate::Kernel::call) is called understands it. An NMI updates no cell, and drops
-/// no [`RcuDrop`].
+/// - While a [`Section`](Self::Section) lives, the code that has it is in a section, as the kernel
+///   whose [`Kernel::call`](crate::Kernel::call) is called understands it. It is not `Send`, unless
+///   it may end on another CPU.
+/// - [`call`](Self::call) passes on this head and this function, and no others. It returns an error
+///   only if nothing was queued: who gets one has the object back.
+/// - An NMI updates no cell, and drops no [`RcuDrop`].
 pub unsafe trait Domain: 'static {
     /// A section: preemption is off while it lives. It cannot be sent to another thread.
     type Section;
@@ -446,7 +455,8 @@ mod tests {
         let rcu: Rcu<_, Here> = Rcu::new(one(1));
         let (first, second) = (rcu.read(), rcu.read());
         assert!(first.compare_exchange(one(2)).is_ok());
-        assert_eq!(second.compare_exchange(one(3)).map_err(|new| new.0), Err(3));
+        let given_back = second.compare_exchange(one(3)).map_err(RcuBox::into_inner);
+        assert_eq!(given_back.map_err(|value| value.0), Err(3));
         assert_eq!(rcu.read().get().0, 2);
         assert_eq!((grace_period(), ALIVE.get()), (1, 1));
     }

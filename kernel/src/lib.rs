@@ -33,10 +33,11 @@
 //! A context switch, [`call`](Kernel::call), [`has_callbacks`](Kernel::has_callbacks) and a section
 //! access only the first two, of their own CPU. A tick also reads the number. The lock is taken
 //! when a CPU notices that a grace period has begun or ended, reports to it, scans, or has very
-//! many callbacks: on its tick, a few times per grace period; under a [`Driven`] engine, on each
-//! tick while the CPU needs a grace period. Waiters also take it, and so do the
-//! worker and hotplug if they have to. While it is held, no callback runs, and no function of the
-//! platform is called except the clock.
+//! many callbacks or bytes that wait: on its tick, a few times per grace period. Under a [`Driven`]
+//! engine it takes the lock on each tick while it needs a grace period, and while the engine waits
+//! for it and it has passed a quiescent state. Waiters also take it, and so do the worker and
+//! hotplug if they have to. While it is held, no callback runs, and no function of the platform is
+//! called except the clock.
 //!
 //! # Why the orderings suffice
 //! - **Through the lock.** A CPU that is awake notices a grace period under the lock, after it

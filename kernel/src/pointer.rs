@@ -96,6 +96,13 @@ mod boxed {
             let boxed = Box::new(Headed { head: Head::of(bytes), value });
             Self { raw: NonNull::from(Box::leak(boxed)), owns: PhantomData }
         }
+
+        /// Takes the value out, and frees the box.
+        pub fn into_inner(this: Self) -> T {
+            let this = core::mem::ManuallyDrop::new(this);
+            // SAFETY: it was allocated by `of`, and this was its only owner.
+            unsafe { Box::from_raw(this.raw.as_ptr()) }.value
+        }
     }
 
     impl<T> Deref for RcuBox<T> {
@@ -116,7 +123,7 @@ mod boxed {
 
     impl<T> Drop for RcuBox<T> {
         fn drop(&mut self) {
-            // SAFETY: it was allocated by `new`, and this is its only owner.
+            // SAFETY: it was allocated by `of`, and this is its only owner.
             drop(unsafe { Box::from_raw(self.raw.as_ptr()) });
         }
     }

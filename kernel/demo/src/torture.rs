@@ -250,19 +250,23 @@ unsafe impl NonNullPtr for Owner {
     }
 }
 
-/// Reads the cell, replaces what is in it, or has an owner dropped later that was in no cell.
+/// Reads the cell, and replaces what is in it, or takes what readers find elsewhere out of there, to
+/// be dropped later.
 fn use_cell() {
     let hart = this();
     let guard = CELL.read();
     if let Some(object) = guard.get() {
         watch_object(object, What::Cell, || spin(hart.roll(8 * TICK)));
     }
+    if hart.roll(4) == 0 {
+        let old = replace(hart.roll(SLOTS as u64) as usize);
+        return drop(old.map(|old| RcuDrop::<_, Board>::new(Owner(old))));
+    }
     let Some(new) = take() else { return };
     let new = Some(Owner(new));
-    match hart.roll(4) {
+    match hart.roll(3) {
         0 => drop(guard.compare_exchange(new)),
         1 => CELL.update(new),
-        2 => drop(new.map(RcuDrop::<_, Board>::new)),
         _ => drop(guard.compare_exchange(None)),
     }
 }

@@ -285,6 +285,18 @@ impl<const CPUS: usize, E: GracePeriods<CPUS> + 'static> Machine<CPUS, E> {
         on(cpu, || self.kernel.irq_exit(interrupt))
     }
 
+    /// The same for an NMI.
+    pub(crate) fn enter_nmi(&self, cpu: usize) -> Interrupt {
+        let _irq = IrqsOff::new();
+        on(cpu, || self.kernel.nmi_enter())
+    }
+
+    /// And its end.
+    pub(crate) fn exit_nmi(&self, cpu: usize, interrupt: Interrupt) {
+        let _irq = IrqsOff::new();
+        on(cpu, || self.kernel.nmi_exit(interrupt));
+    }
+
     /// A section in an NMI on this CPU.
     pub(crate) fn nmi<R>(&self, what: impl FnOnce() -> R) -> R {
         let _irq = IrqsOff::new();

@@ -141,18 +141,25 @@ fn a_section_in_an_nmi_in_idle_is_waited_for() {
     under_each_engine!(2, {
         let machine = Machine::<2, E>::booted(2);
         on(1, || machine.kernel.idle_enter());
-        let irq = machine.enter(1);
-        let nmi = machine.enter(1);
         let freed = counter();
+        let nmi = machine.enter_nmi(1);
         machine.call(0, &freed);
         machine.jiffies(ENOUGH, [0]);
-        assert_eq!(count(&freed), 0, "in two handlers");
-        machine.exit(1, nmi);
-        machine.jiffies(ENOUGH, [0]);
-        assert_eq!(count(&freed), 0, "the outer one goes on");
-        machine.exit(1, irq);
+        assert_eq!(count(&freed), 0, "in an NMI");
+        machine.exit_nmi(1, nmi);
         machine.jiffies(ENOUGH, [0]);
         assert_eq!(count(&freed), 1);
+        let irq = machine.enter(1);
+        let nmi = machine.enter_nmi(1);
+        machine.call(0, &freed);
+        machine.jiffies(ENOUGH, [0]);
+        assert_eq!(count(&freed), 1, "in two handlers");
+        machine.exit_nmi(1, nmi);
+        machine.jiffies(ENOUGH, [0]);
+        assert_eq!(count(&freed), 1, "the outer one goes on");
+        machine.exit(1, irq);
+        machine.jiffies(ENOUGH, [0]);
+        assert_eq!(count(&freed), 2);
         assert!(machine.kernel.cpu_snapshot(1).unwrap().is_extended);
     });
 }
