@@ -194,8 +194,8 @@ const fn at_least_one(number: u64) -> u64 {
 
 impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
     constant! {
-        /// Creates it with all CPUs offline. The first hook lays out the engine, first on its stack,
-        /// with interrupts off: about 100 bytes for each of `CPUS`; with the engine
+        /// Creates it with all CPUs offline. The first hook lays out the engine, first on its
+        /// stack, with interrupts off: about 100 bytes for each of `CPUS`; with the engine
         /// [`PerCpu`](crate::engine::poll::PerCpu) four bytes times the square of `CPUS` more.
         pub fn new(platform: P, options: Options) -> Self {
             const { assert!(0 < CPUS && CPUS <= CpuSet::CPUS, "so many CPUs there cannot be") };

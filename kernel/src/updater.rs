@@ -111,8 +111,8 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
                 // Another that runs them meanwhile may have taken some of these.
                 let is_ready = is_here(at.cpu) && at.own.tree.callbacks.ready() != 0;
                 let next = if is_ready { at.own.queue.pop() } else { None }?;
-                // No later, since only this CPU writes its bytes, and a callback may end on another:
-                // so an object is not counted any more while its callback runs.
+                // No later, since only this CPU writes its bytes, and a callback may end on
+                // another. So an object is not counted any more while its callback runs.
                 // SAFETY: it was queued, and is the callback's from now on.
                 let bytes = unsafe { next.0.as_ref() }.bytes();
                 self.cpus[at.cpu].add_bytes(bytes.wrapping_neg());

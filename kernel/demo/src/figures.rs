@@ -98,7 +98,7 @@ pub(crate) fn main() -> ! {
         ("context_switch", 25, least(|_| RCU.context_switch())),
         ("tick with nothing to do", 50, least(|_| RCU.tick(&interrupt, false))),
         ("irq_enter and irq_exit, in the kernel", 80, least(|_| RCU.irq_exit(RCU.irq_enter()))),
-        ("irq_enter and irq_exit, in idle", 1_000, {
+        ("irq_enter and irq_exit, in idle", 125, {
             RCU.idle_enter();
             let pair = least(|_| RCU.irq_exit(RCU.irq_enter()));
             RCU.idle_exit();

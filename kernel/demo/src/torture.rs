@@ -250,8 +250,8 @@ unsafe impl NonNullPtr for Owner {
     }
 }
 
-/// Reads the cell, and replaces what is in it, or takes what readers find elsewhere out of there, to
-/// be dropped later.
+/// Reads the cell, and replaces what is in it, or takes an object that readers find elsewhere out
+/// of there, to be dropped later.
 fn use_cell() {
     let hart = this();
     let guard = CELL.read();
