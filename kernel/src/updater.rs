@@ -1,6 +1,6 @@
 //! What updaters call: callbacks, cookies, waiting, barriers.
 
-use core::cell::Cell;
+use core::cell::RefCell;
 use core::ptr::NonNull;
 
 use grace::Cookie;
@@ -189,13 +189,11 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
     /// Instead of returning an error, with [`Options::panics`](crate::Options::panics).
     pub fn synchronize_expedited(&self) -> Result<(), Refused> {
         if let Some(cookie) = self.start()? {
-            let asked = Cell::new((self.sequence(), CpuSet::EMPTY));
+            let asked = RefCell::new((self.sequence(), CpuSet::EMPTY));
             self.platform.wait(
                 &|| {
                     if !self.poll(cookie) {
-                        let mut last = asked.get();
-                        self.on(Hook::Synchronize, |at| at.expedite(&mut last));
-                        asked.set(last);
+                        self.on(Hook::Synchronize, |at| at.expedite(&mut asked.borrow_mut()));
                     }
                     self.poll(cookie)
                 },
