@@ -52,7 +52,7 @@ impl Segments {
 
     /// Whether there are none.
     pub const fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.done | self.tagged[0].count | self.tagged[1].count | self.next == 0
     }
 
     /// How many can be run.

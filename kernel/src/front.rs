@@ -1,21 +1,20 @@
-//! The hooks, and what carries them out: a CPU with interrupts off, and sometimes the lock.
-
-use core::marker::PhantomData;
+//! The `static` of a kernel, and what carries out its hooks: a CPU with interrupts off, and
+//! sometimes the lock.
 
 use grace::Sequence;
 use grace::limit::{Amount, Zone, zone};
 use grace::steps::Intact;
 
 use crate::engine::mask::Mask;
-use crate::engine::store::Fixed;
 use crate::engine::tree::cpu::At;
-use crate::engine::tree::{self, Plan, Shared, Variant};
+use crate::engine::tree::{self, Plan, Variant};
 use crate::engine::{Access, Host, Line};
 use crate::lock::Lock;
 use crate::misuse::{Hook, Misuses};
 use crate::percpu::{Own, PerCpu, Place};
+use crate::periods::{Front, FrontPlan, GracePeriods, TreeRcu};
 use crate::platform::{CpuSet, Platform};
-use crate::sync::{AtomicU32, AtomicU64, Ordering, constant, fence};
+use crate::sync::{AtomicU32, AtomicU64, Ordering, constant};
 
 /// The options of a [`Kernel`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +27,9 @@ pub struct Options {
     /// how near the CPU is to its share. All CPUs that the kernel is *built* for have equal shares,
     /// online or not.
     pub callbacks_max: u64,
+    /// The bytes that their objects may count for ([`Head::of`](crate::Head::of)), shared out in
+    /// the same way.
+    pub bytes_max: u64,
     /// Whether a hook that is called where it may not be panics. If not, the error is counted; a
     /// forgotten earlier hook is made up for, or the call is refused.
     pub panics: bool,
@@ -41,6 +43,7 @@ impl Options {
             tree: tree::Options::new(Variant::v2(hz), hz, cpus),
             tick_ns: 1_000_000_000 / hz as u64,
             callbacks_max: 1 << 20,
+            bytes_max: 256 << 20,
             panics: cfg!(debug_assertions),
         }
         .resched_after(hz / 20)
@@ -61,7 +64,7 @@ impl Options {
 /// What is told to all CPUs, and written under the lock.
 #[repr(align(128))]
 #[derive(Debug)]
-struct Told {
+pub(crate) struct Told {
     sequence: AtomicU64,
     /// When the grace period in progress is scanned next, and how long ahead that was.
     scan_at_ns: AtomicU64,
@@ -69,13 +72,14 @@ struct Told {
 }
 
 impl Told {
-    fn sequence(&self) -> Sequence {
-        // Acquire: pairs with the Release of `ended`: the sections before are over.
+    #[inline]
+    pub(crate) fn sequence(&self) -> Sequence {
+        // Acquire: pairs with the Release of `ended` [KN-4]: the sections before are over.
         Sequence::from_bits(self.sequence.load(Ordering::Acquire))
     }
 
     /// Whether it is time to scan. If the clock has gone backward it is.
-    fn is_due(&self, now_ns: u64) -> bool {
+    pub(crate) fn is_due(&self, now_ns: u64) -> bool {
         // Relaxed: a hint, looked at again under the lock.
         let left = self.scan_at_ns.load(Ordering::Relaxed).wrapping_sub(now_ns);
         left == 0 || left > self.scan_in_ns.load(Ordering::Relaxed)
@@ -84,8 +88,8 @@ impl Told {
 
 /// Under the lock.
 #[derive(Debug)]
-pub(crate) struct Locked<const CPUS: usize> {
-    pub(crate) tree: Shared<Fixed<CPUS>>,
+pub(crate) struct Locked<E> {
+    pub(crate) periods: E,
     pub(crate) online: usize,
     pub(crate) began_ns: u64,
 }
@@ -159,12 +163,15 @@ pub(crate) struct Locked<const CPUS: usize> {
 /// RCU.run_callbacks(0, 100);
 /// assert!(!RCU.idle_enter(), "the tick may stop");
 /// ```
-pub struct Kernel<P, const CPUS: usize> {
+pub struct Kernel<P, const CPUS: usize, E = TreeRcu<CPUS>> {
     pub(crate) platform: P,
     pub(crate) options: Options,
-    plan: Plan<Fixed<CPUS>, Intact>,
-    told: Told,
-    machine: Lock<Option<Locked<CPUS>>>,
+    /// A CPU's share of what may wait, and what is near that.
+    share: Amount,
+    near: Amount,
+    pub(crate) plan: FrontPlan<CPUS>,
+    pub(crate) told: Told,
+    machine: Lock<Option<Locked<E>>>,
     pub(crate) cpus: [PerCpu; CPUS],
     pub(crate) misuses: Misuses,
     /// Callers that wait in a barrier.
@@ -173,40 +180,29 @@ pub struct Kernel<P, const CPUS: usize> {
     pub(crate) moves: AtomicU32,
 }
 
-impl<P, const CPUS: usize> core::fmt::Debug for Kernel<P, CPUS> {
+impl<P, const CPUS: usize, E> core::fmt::Debug for Kernel<P, CPUS, E> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Kernel").field("told", &self.told).finish_non_exhaustive()
     }
 }
 
-/// What a CPU was doing when it was interrupted. It is passed to [`Kernel::irq_exit`] or
-/// [`Kernel::nmi_exit`] on the same CPU, so it cannot be sent to another thread.
-///
-/// ```compile_fail,E0277
-/// fn send<T: Send>() {}
-/// send::<kernel::Interrupt>();
-/// ```
-#[derive(Debug)]
-#[must_use = "the hook at the handler's end needs it"]
-pub struct Interrupt {
-    was_extended: bool,
-    is_of_this_cpu: PhantomData<*const ()>,
-}
-
-impl Interrupt {
-    fn new(was_extended: bool) -> Self {
-        Self { was_extended, is_of_this_cpu: PhantomData }
-    }
-}
-
 const FIRST: Sequence = Sequence::after(0);
 
-impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
+const fn at_least_one(number: u64) -> u64 {
+    if number == 0 { 1 } else { number }
+}
+
+impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
     constant! {
-        /// Creates it with all CPUs offline. The first hook lays out the tree, first on its stack:
-        /// about 100 bytes for each of `CPUS`.
+        /// Creates it with all CPUs offline. The first hook lays out the engine, first on its
+        /// stack, with interrupts off: about 100 bytes for each of `CPUS`; with the engine
+        /// [`PerCpu`](crate::engine::poll::PerCpu) four bytes times the square of `CPUS` more.
         pub fn new(platform: P, options: Options) -> Self {
             const { assert!(0 < CPUS && CPUS <= CpuSet::CPUS, "so many CPUs there cannot be") };
+            let share = Amount {
+                objects: at_least_one(options.callbacks_max / CPUS as u64),
+                bytes: at_least_one(options.bytes_max / CPUS as u64),
+            };
             #[cfg(not(loom))]
             let cpus = [const { PerCpu::new(FIRST) }; CPUS];
             #[cfg(loom)]
@@ -214,7 +210,16 @@ impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
             Self {
                 platform,
                 options,
-                plan: Plan { options: options.tree, steps: Intact, tickless: Mask::none() },
+                share,
+                near: Amount {
+                    objects: share.objects - share.objects / 4,
+                    bytes: share.bytes - share.bytes / 4,
+                },
+                plan: Plan {
+                    options: options.tree.helped(E::LOOKS_AT_EACH_TICK),
+                    steps: Intact,
+                    tickless: Mask::none(),
+                },
                 told: Told {
                     sequence: AtomicU64::new(FIRST.to_bits()),
                     scan_at_ns: AtomicU64::new(0),
@@ -238,7 +243,7 @@ impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
     pub(crate) fn on<R>(
         &self,
         hook: Hook,
-        what: impl FnOnce(&mut OnCpu<'_, P, CPUS>) -> R,
+        what: impl FnOnce(&mut OnCpu<'_, P, CPUS, E>) -> R,
     ) -> Option<R> {
         let _irq = self.platform.irq_off();
         let cpu = self.platform.this_cpu();
@@ -251,11 +256,29 @@ impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
         }))
     }
 
-    /// The same for a CPU that need not be online, but is in range.
+    /// Calls `what` on this CPU, with interrupts off, if it is awake, for what is done often and
+    /// needs neither the lock nor the platform. `None` if it is not, or `what` returns that.
+    #[inline]
+    pub(crate) fn if_awake<R>(
+        &self,
+        what: impl FnOnce(&PerCpu, &mut Own) -> Option<R>,
+    ) -> Option<R> {
+        let _irq = self.platform.irq_off();
+        let cpu = self.cpus.get(self.platform.this_cpu())?;
+        // One that is not online is extended.
+        if cpu.seen.words.is_extended() {
+            return None;
+        }
+        // SAFETY: this is that CPU, which is online, with interrupts off; the platform keeps all
+        // others off it, and calls no hook.
+        what(cpu, unsafe { cpu.own() })
+    }
+
+    /// Like [`on`](Self::on), for a CPU that need not be online, but is in range.
     pub(crate) fn with_own<R>(
         &self,
         cpu: usize,
-        what: impl FnOnce(&mut OnCpu<'_, P, CPUS>) -> R,
+        what: impl FnOnce(&mut OnCpu<'_, P, CPUS, E>) -> R,
     ) -> R {
         let asked =
             Asked { told: &self.told, resched: None, timer: None, began: false, ended: false };
@@ -265,14 +288,14 @@ impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
         let own = unsafe { self.cpus[cpu].own() };
         let mut at = OnCpu { kernel: self, cpu, own, asked, wakes_worker: false };
         let result = what(&mut at);
-        let OnCpu { asked: Asked { resched, ended, .. }, wakes_worker, .. } = at;
-        if let Some(cpus) = resched {
-            self.platform.resched(&cpus);
+        // Not moved: a set of CPUs is large, and most hooks ask for nothing.
+        if let Some(cpus) = &at.asked.resched {
+            self.platform.resched(cpus);
         }
-        if ended {
+        if at.asked.ended {
             self.platform.wake_waiters();
         }
-        if wakes_worker {
+        if at.wakes_worker {
             self.platform.wake_worker(cpu);
         }
         result
@@ -284,182 +307,29 @@ impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
     }
 
     /// Calls `what` with the lock. The caller has turned interrupts off.
-    pub(crate) fn machine<R>(&self, what: impl FnOnce(&mut Locked<CPUS>) -> R) -> R {
+    pub(crate) fn machine<R>(&self, what: impl FnOnce(&mut Locked<E>) -> R) -> R {
         let mut guard = self.machine.lock();
         what(guard.get_or_insert_with(|| Locked {
-            tree: Shared::new(Fixed(CPUS), &self.options.tree, FIRST),
+            periods: E::new(&self.plan.options, FIRST),
             online: 0,
             began_ns: 0,
         }))
     }
 
     /// The same, if the lock is free soon; `None` also while there never was a CPU.
-    pub(crate) fn try_machine<R>(&self, what: impl FnOnce(&mut Locked<CPUS>) -> R) -> Option<R> {
+    pub(crate) fn try_machine<R>(&self, what: impl FnOnce(&mut Locked<E>) -> R) -> Option<R> {
         self.machine.lock_soon()?.as_mut().map(what)
     }
 
     /// How near the callbacks of a CPU are to its share.
-    pub(crate) fn zone(&self, callbacks: u64) -> Zone {
-        let share = (self.options.callbacks_max / CPUS as u64).max(1);
-        let limit = Amount { objects: share, bytes: u64::MAX };
-        zone(Amount { objects: callbacks, bytes: 0 }, limit)
-    }
-
-    /// This CPU passes through its scheduler: it is in no section. Call it with interrupts off or
-    /// on, at each pass, even if the same thread continues. Otherwise grace periods wait for a
-    /// thread that is alone on its CPU.
-    pub fn context_switch(&self) {
-        self.on(Hook::ContextSwitch, |at| {
-            let is_right = at.own.place == Place::Kernel;
-            if at.settle(Hook::ContextSwitch, is_right, "not in the kernel, as the hooks say") {
-                at.tree().context_switch(&self.plan);
-            }
-        });
-    }
-
-    /// Kernel code that runs for long offers to be rescheduled: it is in no section. Needed only
-    /// under those [variants](Variant) of Tree RCU in which it has an effect.
-    pub fn cond_resched(&self) {
-        self.on(Hook::CondResched, |at| at.tree().cond_resched(&self.plan));
-    }
-
-    /// The timer interrupts this CPU, in user mode, in its idle loop or in the kernel. Call it in
-    /// an interrupt, between [`irq_enter`](Self::irq_enter), whose result it takes, and
-    /// [`irq_exit`](Self::irq_exit), in no section of that handler.
-    ///
-    /// If the tick interrupted user mode or the idle loop, it interrupted no section; `from_user`,
-    /// or the result of `irq_enter`, tells. A tick within another handler says nothing about that
-    /// handler's sections.
-    ///
-    /// This is where grace periods begin, make progress and end.
-    pub fn tick(&self, interrupt: &Interrupt, from_user: bool) {
-        self.on(Hook::Tick, |at| {
-            let mut tree = at.tree();
-            if from_user || interrupt.was_extended {
-                tree.note_quiescent(&self.plan);
-            } else {
-                tree.reschedule_if_urgent(&self.plan);
-            }
-            let told = self.told.sequence();
-            let has_business = tree.has_business(&self.plan, told);
-            let watches = told.in_progress() && at.own.has_demand(told);
-            if has_business || watches && self.told.is_due(self.platform.now_ns()) {
-                at.work();
-            }
-            at.counted();
-            at.wakes_worker = at.own.tree.callbacks.ready() != 0;
-        });
-    }
-
-    /// The CPU enters user mode, and does not run the kernel until [`user_exit`](Self::user_exit).
-    /// Returns whether the tick must go on. Call it with interrupts off; they stay off until user
-    /// mode turns them on. A handler in between would count as one that interrupts user mode.
-    pub fn user_enter(&self) -> bool {
-        self.enter(Hook::UserEnter, Place::User)
-    }
-
-    /// The CPU is back in the kernel: by a system call, a fault, or an interrupt that may end in a
-    /// context switch.
-    pub fn user_exit(&self) {
-        self.exit(Hook::UserExit, Place::User);
-    }
-
-    /// The CPU has nothing to run. Call it in the idle loop, with interrupts off, before the CPU
-    /// waits for an interrupt. Returns whether the tick must go on: callbacks are queued here, or a
-    /// caller on this CPU waits for a grace period.
-    pub fn idle_enter(&self) -> bool {
-        self.enter(Hook::IdleEnter, Place::Idle)
-    }
-
-    /// The idle loop continues.
-    pub fn idle_exit(&self) {
-        self.exit(Hook::IdleExit, Place::Idle);
-    }
-
-    fn enter(&self, hook: Hook, place: Place) -> bool {
-        self.on(hook, |at| {
-            let is_there = at.own.place == place;
-            let is_right = self.check(hook, !is_there, "it is there already")
-                && at.settle(hook, at.own.place == Place::Kernel, "in another such place");
-            if is_right {
-                at.own.place = place;
-                at.tree().enter_eqs();
-            }
-            // One that is refused may be awake, and is to look after itself.
-            !is_right || at.own.has_demand(self.told.sequence())
-        })
-        .unwrap_or(false)
-    }
-
-    fn exit(&self, hook: Hook, place: Place) {
-        self.on(hook, |at| {
-            if at.settle(hook, at.own.place == place, "it was not there, as the hooks say") {
-                at.own.place = Place::Kernel;
-                at.tree().exit_eqs(&self.plan);
-            }
-        });
-    }
-
-    /// An interrupt handler begins, which may contain sections, whatever it interrupted. A handler
-    /// that interrupts user mode and may end in a context switch calls
-    /// [`user_exit`](Self::user_exit) first. Call it before the handler turns interrupts on.
-    pub fn irq_enter(&self) -> Interrupt {
-        self.interrupt(Hook::IrqEnter)
-    }
-
-    /// The handler ends. Returns whether the tick must go on if the CPU returns to idle or user
-    /// mode.
-    pub fn irq_exit(&self, interrupt: Interrupt) -> bool {
-        let _irq = self.platform.irq_off();
-        let cpu = self.cpus.get(self.platform.this_cpu());
-        // One that is not online yet, or any more, is extended and has nothing to look after.
-        cpu.is_some_and(PerCpu::is_online)
-            && self.on(Hook::IrqExit, |at| {
-                let is_back = !interrupt.was_extended || at.own.place != Place::Kernel;
-                if self.check(Hook::IrqExit, is_back, "its CPU has left where it came from")
-                    && interrupt.was_extended
-                {
-                    at.tree().enter_eqs();
-                }
-                at.own.has_demand(self.told.sequence())
-            }) == Some(true)
-    }
-
-    /// Like [`irq_enter`](Self::irq_enter), for an interrupt that cannot be masked, and that may
-    /// arrive within any other hook. On a CPU that is not online, or is coming or going, it
-    /// protects nothing.
-    pub fn nmi_enter(&self) -> Interrupt {
-        let interrupt = self.interrupt(Hook::IrqEnter);
-        if !interrupt.was_extended {
-            // Full fence: the hook that was interrupted may have left idle, and not yet come to the
-            // fence of `Words::leave`, of which the sections here have the same need.
-            fence(Ordering::SeqCst);
+    #[inline]
+    pub(crate) fn zone(&self, waiting: Amount) -> Zone {
+        // Most often: not near, without the arithmetic.
+        if waiting.objects < self.near.objects && waiting.bytes < self.near.bytes {
+            Zone::Free
+        } else {
+            zone(waiting, self.share)
         }
-        interrupt
-    }
-
-    /// The NMI handler ends. Handlers end in the reverse of the order in which they began.
-    pub fn nmi_exit(&self, interrupt: Interrupt) {
-        if interrupt.was_extended {
-            // The token says that it is this CPU's: interrupts do not move.
-            if let Some(cpu) = self.cpus.get(self.platform.this_cpu()) {
-                cpu.seen.words.enter();
-            }
-        }
-    }
-
-    fn interrupt(&self, hook: Hook) -> Interrupt {
-        // Only words: an NMI may have come while the CPU's own part is being used.
-        let Some(cpu) = self.cpus.get(self.platform.this_cpu()).filter(|cpu| cpu.is_online())
-        else {
-            return Interrupt::new(false);
-        };
-        cpu.note(hook);
-        let was_extended = cpu.seen.words.is_extended();
-        if was_extended {
-            cpu.seen.words.leave();
-        }
-        Interrupt::new(was_extended)
     }
 
     /// Sets the phase of a CPU if it is the one that must come before.
@@ -475,19 +345,17 @@ impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
 }
 
 /// A CPU that a hook runs on.
-pub(crate) struct OnCpu<'k, P, const CPUS: usize> {
-    pub(crate) kernel: &'k Kernel<P, CPUS>,
+pub(crate) struct OnCpu<'k, P, const CPUS: usize, E> {
+    pub(crate) kernel: &'k Kernel<P, CPUS, E>,
     pub(crate) cpu: usize,
     pub(crate) own: &'k mut Own,
     asked: Asked<'k>,
     pub(crate) wakes_worker: bool,
 }
 
-type Tree<'a, 'k> = At<'a, [PerCpu], Asked<'k>>;
-
-impl<'k, P: Platform, const CPUS: usize> OnCpu<'k, P, CPUS> {
+impl<'k, P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> OnCpu<'k, P, CPUS, E> {
     /// What the tree's functions work on.
-    pub(crate) fn tree(&mut self) -> Tree<'_, 'k> {
+    pub(crate) fn tree(&mut self) -> Front<'_, 'k> {
         let words = &self.kernel.cpus[..];
         At { cpu: self.cpu, own: &mut self.own.tree, words, host: &mut self.asked }
     }
@@ -495,7 +363,7 @@ impl<'k, P: Platform, const CPUS: usize> OnCpu<'k, P, CPUS> {
     /// What was called is refused, unless `is_right`: returns that. If it is not, a hook before it
     /// was forgotten: the CPU is taken to be in the kernel, and its sections protect again.
     #[track_caller]
-    fn settle(&mut self, hook: Hook, is_right: bool, what: &str) -> bool {
+    pub(crate) fn settle(&mut self, hook: Hook, is_right: bool, what: &str) -> bool {
         if !is_right {
             self.own.place = Place::Kernel;
             let kernel = self.kernel;
@@ -531,7 +399,7 @@ impl<'k, P: Platform, const CPUS: usize> OnCpu<'k, P, CPUS> {
     /// Calls `what` with the machine's lock.
     pub(crate) fn locked<R>(
         &mut self,
-        what: impl FnOnce(&mut Locked<CPUS>, &Plan<Fixed<CPUS>, Intact>, &mut Tree<'_, 'k>) -> R,
+        what: impl FnOnce(&mut Locked<E>, &FrontPlan<CPUS>, &mut Front<'_, 'k>) -> R,
     ) -> R {
         let kernel = self.kernel;
         kernel.machine(|machine| {
@@ -554,43 +422,51 @@ impl<'k, P: Platform, const CPUS: usize> OnCpu<'k, P, CPUS> {
     }
 
     /// The CPU notices, reports and asks; and scans, if that is due.
-    fn work(&mut self) {
+    pub(crate) fn work(&mut self) {
         let kernel = self.kernel;
         self.locked(|machine, plan, tree| {
-            let before = machine.tree.sequence;
-            machine.tree.advance(plan, tree);
-            // One that has just begun is scanned when it says.
-            let goes_on = before.in_progress() && machine.tree.sequence == before;
-            if goes_on && kernel.told.is_due(kernel.platform.now_ns()) {
-                machine.tree.timer(plan, tree);
+            let before = machine.periods.sequence();
+            machine.periods.advance(plan, tree);
+            // One that has just begun is scanned when it says; and a timer that was asked for just
+            // now has not run out, whatever the one before did.
+            let goes_on = before.in_progress() && machine.periods.sequence() == before;
+            let may_be_due = (goes_on || E::LOOKS_AT_EACH_TICK) && tree.host.timer.is_none();
+            if may_be_due && kernel.told.is_due(kernel.platform.now_ns()) {
+                machine.periods.timer(plan, tree);
+            } else if E::LOOKS_AT_EACH_TICK && tree.own.has_demand(machine.periods.sequence()) {
+                machine.periods.scan(plan, tree);
             }
         });
     }
 
     /// Does at once what the next ticks would do, for a caller on this CPU that is in no section.
-    /// Asks those that a grace period waits for to reschedule, unless that is `asked` of already.
-    pub(crate) fn expedite(&mut self, asked: &mut Option<Sequence>) {
+    /// Asks those that a grace period waits for to reschedule, but for those `asked` already, with
+    /// the number that they were asked at.
+    pub(crate) fn expedite(&mut self, asked: &mut (Sequence, CpuSet)) {
         let kernel = self.kernel;
         let own_cpu = self.cpu;
         self.locked(|machine, plan, tree| {
             // What was noted before the CPU notices does not count.
-            machine.tree.advance(plan, tree);
+            machine.periods.advance(plan, tree);
             tree.note_quiescent(plan);
-            machine.tree.advance(plan, tree);
-            let sequence = machine.tree.sequence;
-            if !sequence.in_progress() {
+            machine.periods.advance(plan, tree);
+            let sequence = machine.periods.sequence();
+            // A driven engine may wait for CPUs before it begins, such as one that has its token.
+            if !sequence.in_progress() && !E::LOOKS_AT_EACH_TICK {
                 return;
             }
-            machine.tree.scan(plan, tree);
-            let is_same = machine.tree.sequence == sequence;
-            if is_same && *asked != Some(sequence) {
-                *asked = Some(sequence);
-                for (cpu, seen) in kernel.cpus.iter().enumerate() {
-                    let holds_up = machine.tree.nodes.is_holdout(cpu);
-                    if cpu != own_cpu && holds_up && !seen.seen.words.is_extended() {
-                        seen.seen.words.ask(true);
-                        tree.host.resched(cpu);
-                    }
+            machine.periods.scan(plan, tree);
+            if machine.periods.sequence() != sequence {
+                return;
+            }
+            if asked.0 != sequence {
+                *asked = (sequence, CpuSet::EMPTY);
+            }
+            for (cpu, seen) in kernel.cpus.iter().enumerate() {
+                let holds_up = cpu != own_cpu && machine.periods.is_holdout(cpu);
+                if holds_up && !seen.seen.words.is_extended() && asked.1.insert(cpu) {
+                    seen.seen.words.ask(true);
+                    tree.host.resched(cpu);
                 }
             }
         });
@@ -599,28 +475,29 @@ impl<'k, P: Platform, const CPUS: usize> OnCpu<'k, P, CPUS> {
     /// Callbacks were queued, or have run: does what their number asks for. Not where they are
     /// queued, whose caller may have locks that the platform's functions want.
     pub(crate) fn counted(&mut self) {
-        let options = &self.kernel.options.tree;
-        let is_excess = self.own.tree.is_excess(options);
+        let kernel = self.kernel;
+        let (options, callbacks) = (&kernel.plan.options, &self.own.tree.callbacks);
+        // Relaxed: this CPU's own word.
+        let bytes = kernel.cpus[self.cpu].seen.bytes.load(Ordering::Relaxed);
+        let has_many_bytes = bytes >= kernel.near.bytes;
+        let hurries = has_many_bytes && callbacks.len() != callbacks.ready();
+        let is_excess = self.own.tree.is_excess(options) || hurries;
+        // All that are ready run in one pass.
+        self.own.tree.is_limit_lifted |= has_many_bytes;
         if is_excess || self.own.tree.overload_changes(options) {
             self.locked(|machine, plan, tree| {
-                machine.tree.note_overload(plan, tree);
+                machine.periods.note_overload(plan, tree);
                 if is_excess {
-                    machine.tree.hurry(plan, tree);
+                    machine.periods.hurry(plan, tree);
                 }
             });
         }
     }
-
-    /// Counts one more callback of this CPU, and says how near they are to its share.
-    pub(crate) fn queue(&mut self) -> Zone {
-        let kernel = self.kernel;
-        self.tree().queue(&kernel.plan);
-        kernel.zone(self.own.tree.callbacks.len())
-    }
 }
 
 /// What the tree asks for meanwhile.
-pub(crate) struct Asked<'k> {
+#[derive(Debug)]
+pub struct Asked<'k> {
     told: &'k Told,
     resched: Option<CpuSet>,
     timer: Option<u32>,
@@ -633,8 +510,8 @@ impl Asked<'_> {
     fn tell(&self, next: impl FnOnce(Sequence) -> Sequence) {
         // Relaxed: written under the lock alone.
         let now = Sequence::from_bits(self.told.sequence.load(Ordering::Relaxed));
-        // Release: pairs with the Acquire of `Told::sequence`; all sections are over. A beginning
-        // is told before the fence that follows it, as cookies need.
+        // Release: pairs with the Acquire of `Told::sequence` [KN-4]; all sections are over. A
+        // beginning is told before the fence that follows it, as cookies need.
         self.told.sequence.store(next(now).to_bits(), Ordering::Release);
     }
 }

@@ -19,6 +19,8 @@ pub struct Head {
     next: Cell<Option<NonNull<Head>>>,
     run: Cell<Option<Run>>,
     is_queued: AtomicU32,
+    /// What its object counts for.
+    bytes: u32,
 }
 
 // SAFETY: no safe function reads or writes the cells. Those that do are the queue's, which has the
@@ -35,14 +37,29 @@ impl fmt::Debug for Head {
 
 impl Head {
     constant! {
-        /// Creates a head that is not queued.
+        /// Creates a head that is not queued, of an object that counts for no bytes.
         pub fn new() -> Self {
-            Self { next: Cell::new(None), run: Cell::new(None), is_queued: AtomicU32::new(0) }
+            Self::of(0)
         }
+    }
+
+    constant! {
+        /// Creates a head that is not queued, of an object that counts for so many bytes against
+        /// [`Options::bytes_max`](crate::Options::bytes_max): all that its function will free.
+        pub fn of(bytes: u32) -> Self {
+            let is_queued = AtomicU32::new(0);
+            Self { next: Cell::new(None), run: Cell::new(None), is_queued, bytes }
+        }
+    }
+
+    /// What its object counts for.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes.into()
     }
 
     /// Whether it is queued already. Two CPUs that queue one head at the same time may both be told
     /// no; one after the other are not.
+    #[inline]
     pub(crate) fn is_queued(&self) -> bool {
         // Acquire: pairs with the Release of `Queue::pop`; the head is out of the list.
         self.is_queued.load(Ordering::Acquire) != 0
@@ -70,6 +87,7 @@ impl Queue {
     /// # Safety
     /// It is valid, stays in its place, is touched by no other until it is popped, and is in no
     /// queue.
+    #[inline]
     pub(crate) unsafe fn push(&mut self, head: NonNull<Head>, run: Run) {
         // SAFETY: the caller says that it is valid and its own.
         let own = unsafe { head.as_ref() };

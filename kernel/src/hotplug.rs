@@ -4,16 +4,17 @@
 //! and an entry like those of idle: a scan that has chosen its CPUs finds it outside or waits for
 //! it. In order: starting, online, dying (by the CPU itself), dead (by another one).
 
-use grace::{Cookie, Segments};
+use grace::Segments;
 
 use crate::engine::tree::cpu;
 use crate::front::Kernel;
 use crate::misuse::Hook;
 use crate::percpu::{PerCpu, Place, phase};
+use crate::periods::GracePeriods;
 use crate::platform::Platform;
 use crate::sync::Ordering;
 
-impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
+impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
     /// CPU `cpu`, the current one, with interrupts off, is about to come online: before its first
     /// section. On the boot CPU this is the very first hook.
     pub fn cpu_starting(&self, cpu: usize) {
@@ -102,8 +103,7 @@ impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
             let queue = core::mem::replace(&mut at.own.queue, crate::head::Queue::EMPTY);
             let count = at.own.tree.callbacks.len();
             at.own.tree.callbacks = Segments::new(at.own.tree.sequence);
-            let none = Cookie::done_at(self.sequence());
-            let wanted = core::mem::replace(&mut at.own.wanted, none);
+            let wanted = at.own.tree.wanted;
             at.counted();
             // All else that it was about with its callbacks is over, but that it is waited for.
             let fresh = cpu::Own::new(at.own.tree.sequence);
@@ -114,8 +114,8 @@ impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
         self.on(Hook::CpuDead, |at| {
             at.own.queue.append(&mut queue);
             at.own.tree.callbacks.push(count);
-            if wanted.is_at_or_after(at.own.wanted) {
-                at.own.wanted = wanted;
+            if wanted.is_at_or_after(at.own.tree.wanted) {
+                at.own.tree.wanted = wanted;
             }
             self.move_counts(cpu, at.cpu, count);
         });
@@ -127,6 +127,9 @@ impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
     /// So many callbacks of a dead CPU are `to`'s: in an order in which a barrier that has seen the
     /// first count satisfied sees the move, and looks again.
     fn move_counts(&self, dead: usize, to: usize, count: u64) {
+        // Relaxed: the dead CPU's words are this one's now.
+        let bytes = self.cpus[dead].seen.bytes.swap(0, Ordering::Relaxed);
+        self.cpus[to].add_bytes(bytes);
         let (dead, to) = (&self.cpus[dead].seen, &self.cpus[to].seen);
         // Relaxed: this CPU's own word.
         let queued = to.queued.load(Ordering::Relaxed).wrapping_add(count);

@@ -4,13 +4,13 @@
 //! kernel calls a *hook* at each event that matters to a grace period: a context switch, a tick,
 //! entering or leaving user mode or idle, an interrupt there, a CPU that comes or goes. Updaters
 //! call [`Kernel::call`], [`Kernel::synchronize`] or [`Kernel::barrier`], or keep a cookie. A
-//! reader is the kernel's own "preemption off": it calls nothing.
+//! reader is the kernel's own "preemption off": it calls nothing. [`Rcu`] is a cell over these.
 //!
 //! Nothing is allocated, and nothing of the standard library is used; the target needs 64-bit
-//! atomics. The grace periods are those of Tree RCU ([`engine::tree`]). The simulator and the
-//! explorer step through that engine as a value ([`engine::tree::Tree`]). The code around it in
-//! this crate (ticks, expedited waits, hotplug, barriers) is tested only by the crate's own tests.
-//! [`engine`] has other published engines, for kernels that drive them themselves.
+//! atomics. The grace periods are those of Tree RCU ([`engine::tree`]), or those of another
+//! [`engine`] that the type names ([`Driven`]). The simulator and the explorer step through the
+//! engines as values. The code around them in this crate (ticks, expedited waits, hotplug,
+//! barriers) is tested only by the crate's own tests.
 //!
 //! # Invariant
 //! **No callback runs, and no cookie is done, before every section has ended that had begun when
@@ -25,17 +25,19 @@
 //! - A CPU's *words* (extended or not, help wanted, counts): that CPU writes them, others read
 //!   them. A scan clears one bit, and sets the bits that ask for help. `percpu`, on cache lines of
 //!   their own.
-//! - The tree, ages, the number of online CPUs: the CPU that holds the machine's lock, with
-//!   interrupts off. `lock`.
+//! - The engine, which is Tree RCU's tree and ages or a [`Driven`] one, and the number of online
+//!   CPUs: the CPU that holds the machine's lock, with interrupts off. `lock`, `periods`.
 //! - The grace period's number, and the time of the next scan: written under the lock, read by all.
 //!   `front`.
 //!
 //! A context switch, [`call`](Kernel::call), [`has_callbacks`](Kernel::has_callbacks) and a section
 //! access only the first two, of their own CPU. A tick also reads the number. The lock is taken
 //! when a CPU notices that a grace period has begun or ended, reports to it, scans, or has very
-//! many callbacks: on its tick, a few times per grace period. Waiters also take it, and so do the
-//! worker and hotplug if they have to. While it is held, no callback runs, and no function of the
-//! platform is called except the clock.
+//! many callbacks or bytes that wait: on its tick, a few times per grace period. Under a [`Driven`]
+//! engine it takes the lock on each tick while it needs a grace period, and while the engine waits
+//! for it and it has passed a quiescent state. Waiters also take it, and so do the worker and
+//! hotplug if they have to. While it is held, no callback runs, and no function of the platform is
+//! called except the clock.
 //!
 //! # Why the orderings suffice
 //! - **Through the lock.** A CPU that is awake notices a grace period under the lock, after it
@@ -43,11 +45,11 @@
 //!   earlier sections are over for the CPU that ends the grace period. Between the two, a quiescent
 //!   state is a plain store.
 //! - **Without the lock.** An idle CPU does not take the lock. It exchanges a word, with a full
-//!   fence before it on entry, and after it on exit. A grace period executes a full fence at its
-//!   beginning, before it scans. Either the scan sees the CPU outside of idle, and waits; or the
-//!   CPU's fence comes later, and its sections see the update ([`engine::tree`], `cpu`). An NMI
-//!   that arrives between the exit and its fence executes a fence of its own; no loom model shows
-//!   this case, since loom's handlers never arrive within a hook.
+//!   fence before it on entry, and after it on exit. A grace period of any engine executes a full
+//!   fence at its beginning, before it scans. Either the scan sees the CPU outside of idle, and
+//!   waits; or the CPU's fence comes later, and its sections see the update ([`engine::tree`],
+//!   `cpu`). An NMI that arrives between the exit and its fence executes a fence of its own; no
+//!   loom model shows this case, since loom's handlers never arrive within a hook.
 //! - **Cookies.** [`cookie`](Kernel::cookie) executes a full fence between the caller's update and
 //!   its load of the number. The number is written *before* the fence with which a grace period
 //!   begins. So a load that misses a grace period precedes that fence, and the scans after it see
@@ -68,23 +70,35 @@ extern crate alloc;
 extern crate std;
 
 pub mod engine;
+mod data;
+mod driven;
 mod front;
 mod head;
+mod hooks;
 mod hotplug;
 mod lock;
 #[cfg(all(test, loom))]
 mod loom_tests;
 mod misuse;
 mod percpu;
+mod periods;
 mod platform;
+mod pointer;
 mod snapshot;
 mod sync;
 mod updater;
 
-pub use front::{Interrupt, Kernel, Options};
+pub use data::{Domain, Rcu, RcuDrop, RcuOption, RcuOptionReadGuard, RcuReadGuard};
+pub use driven::{Drivable, Driven};
+pub use front::{Kernel, Options};
 pub use grace::Cookie;
 pub use grace::limit::Zone;
 pub use head::{Head, Run};
+pub use hooks::Interrupt;
 pub use misuse::{Hook, Refused};
+pub use periods::{GracePeriods, TreeRcu};
 pub use platform::{CpuSet, Platform};
+pub use pointer::NonNullPtr;
+#[cfg(any(test, feature = "alloc"))]
+pub use pointer::{Headed, RcuBox, RcuBoxRef};
 pub use snapshot::{CpuSnapshot, Snapshot};

@@ -51,8 +51,8 @@ impl<T> Lock<T> {
 
     /// Takes the lock, if it is free.
     pub(crate) fn try_lock(&self) -> Option<Guard<'_, T>> {
-        // Acquire: pairs with the Release of the guard's drop, by which all that was done under the
-        // lock before is seen.
+        // Acquire: pairs with the Release of the guard's drop [KN-3], by which all that was done
+        // under the lock before is seen.
         // (A guard is made only then: the drop of another would free the lock.)
         (self.is_held.swap(1, Ordering::Acquire) == 0).then(|| Guard { lock: self })
     }
@@ -81,7 +81,7 @@ impl<T> DerefMut for Guard<'_, T> {
 
 impl<T> Drop for Guard<'_, T> {
     fn drop(&mut self) {
-        // Release: pairs with the Acquire of `try_lock`.
+        // Release: pairs with the Acquire of `try_lock` [KN-3].
         self.lock.is_held.store(0, Ordering::Release);
     }
 }

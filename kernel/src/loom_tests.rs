@@ -1,4 +1,5 @@
-//! The front under loom: a CPU that goes in or out of idle beside one whose grace period scans.
+//! The front under loom: a CPU that goes in or out of idle beside one whose grace period scans; and
+//! cells over it.
 //!
 //! CPU 0 unlinks, queues a callback and ticks a few times; CPU 1 is in a section or two. In every
 //! interleaving, and with every value that a load may give, no section that has seen the old value
@@ -12,7 +13,12 @@ use loom::sync::Arc;
 use loom::sync::atomic::{AtomicUsize, Ordering};
 use std::boxed::Box;
 
-use crate::{CpuSet, Head, Kernel, Options, Platform};
+use crate::engine::store::Fixed;
+use crate::engine::{tick::Tick, token::Relay};
+use crate::{
+    CpuSet, Domain, Driven, GracePeriods, Head, Kernel, Options, Platform, Rcu, RcuBox, Refused,
+    Run, TreeRcu, Zone,
+};
 
 loom::thread_local! {
     static CPU: Cell<usize> = Cell::new(0);
@@ -57,8 +63,8 @@ unsafe impl Platform for Threads {
 }
 
 /// What is unlinked and freed.
-struct Shared {
-    kernel: Kernel<Threads, 2>,
+struct Shared<E> {
+    kernel: Kernel<Threads, 2, E>,
     /// 0 is the old value, which CPU 0 replaces.
     link: AtomicUsize,
     /// What the old value leads to: read in sections, written when it is freed.
@@ -66,31 +72,31 @@ struct Shared {
 }
 
 // SAFETY: loom watches `old`; all else is atomic, or a CPU's own.
-unsafe impl Send for Shared {}
+unsafe impl<E: Send> Send for Shared<E> {}
 // SAFETY: as above.
-unsafe impl Sync for Shared {}
+unsafe impl<E: Send> Sync for Shared<E> {}
 
 #[repr(C)]
-struct Free {
+struct Free<E> {
     head: Head,
-    shared: Arc<Shared>,
+    shared: Arc<Shared<E>>,
 }
 
-unsafe fn free(head: NonNull<Head>) {
+unsafe fn free<E>(head: NonNull<Head>) {
     // SAFETY: it is the one that `update` gave away.
-    let free = unsafe { Box::from_raw(head.cast::<Free>().as_ptr()) };
+    let free = unsafe { Box::from_raw(head.cast::<Free<E>>().as_ptr()) };
     // SAFETY: no section sees it any more, which loom checks.
     free.shared.old.with_mut(|old| unsafe { *old = 1 });
 }
 
 /// CPU 0: unlinks the old value and has it freed.
-fn update(shared: &Arc<Shared>) {
+fn update<E: GracePeriods<2>>(shared: &Arc<Shared<E>>) {
     shared.link.store(1, Ordering::Release);
     let free = Box::new(Free { head: Head::new(), shared: shared.clone() });
     let head = NonNull::from(Box::leak(free)).cast();
     let kernel = &shared.kernel;
     // SAFETY: the box is the callback's now.
-    unsafe { kernel.call(head, self::free) }.unwrap();
+    unsafe { kernel.call(head, self::free::<E>) }.unwrap();
     for _ in 0..4 {
         kernel.context_switch();
         kernel.platform.now_ns.fetch_add(1_000_000, Ordering::Relaxed);
@@ -101,7 +107,7 @@ fn update(shared: &Arc<Shared>) {
 }
 
 /// A section.
-fn read(shared: &Shared) {
+fn read<E>(shared: &Shared<E>) {
     // Relaxed: nothing but the grace period orders it.
     if shared.link.load(Ordering::Relaxed) == 0 {
         // SAFETY: it is not freed before the section ends, which loom checks.
@@ -110,12 +116,12 @@ fn read(shared: &Shared) {
 }
 
 /// Runs CPU 1, which is idle at first or not, beside CPU 0.
-fn model(is_idle: bool, cpu_1: fn(&Shared)) {
+fn model<E: GracePeriods<2> + 'static>(is_idle: bool, cpu_1: fn(&Shared<E>)) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = model.preemption_bound.or(Some(2));
     model.check(move || {
         let options = Options { tick_ns: 1, panics: true, ..Options::new(1_000, 2) };
-        let kernel = Kernel::new(Threads { now_ns: AtomicUsize::new(1) }, options);
+        let kernel = Kernel::<_, 2, E>::new(Threads { now_ns: AtomicUsize::new(1) }, options);
         for cpu in [1, 0] {
             CPU.with(|own| own.set(cpu));
             kernel.cpu_starting(cpu);
@@ -144,28 +150,158 @@ fn model(is_idle: bool, cpu_1: fn(&Shared)) {
     });
 }
 
-#[test]
-fn a_cpu_that_leaves_idle_while_a_scan_looks() {
-    model(true, |shared| {
+fn leaves_idle<E: GracePeriods<2> + 'static>() {
+    model::<E>(true, |shared| {
         shared.kernel.idle_exit();
         read(shared);
         shared.kernel.idle_enter();
     });
 }
 
-#[test]
-fn a_cpu_that_goes_idle_while_a_scan_looks() {
-    model(false, |shared| {
+fn goes_idle<E: GracePeriods<2> + 'static>() {
+    model::<E>(false, |shared| {
         read(shared);
         shared.kernel.idle_enter();
     });
 }
 
-#[test]
-fn a_handler_in_idle_while_a_scan_looks() {
-    model(true, |shared| {
+fn is_interrupted_in_idle<E: GracePeriods<2> + 'static>() {
+    model::<E>(true, |shared| {
         let interrupt = shared.kernel.nmi_enter();
         read(shared);
         shared.kernel.nmi_exit(interrupt);
     });
+}
+
+#[test]
+fn a_cpu_that_leaves_idle_while_a_scan_looks() {
+    leaves_idle::<TreeRcu<2>>();
+}
+
+#[test]
+fn a_cpu_that_goes_idle_while_a_scan_looks() {
+    goes_idle::<TreeRcu<2>>();
+}
+
+#[test]
+fn a_handler_in_idle_while_a_scan_looks() {
+    is_interrupted_in_idle::<TreeRcu<2>>();
+}
+
+#[test]
+fn a_driven_engine_while_a_cpu_leaves_idle() {
+    leaves_idle::<Driven<Tick<Fixed<2>>>>();
+    leaves_idle::<Driven<Relay<Fixed<2>>>>();
+}
+
+#[test]
+fn a_driven_engine_while_a_cpu_goes_idle() {
+    goes_idle::<Driven<Tick<Fixed<2>>>>();
+    goes_idle::<Driven<Relay<Fixed<2>>>>();
+}
+
+#[test]
+fn a_driven_engine_while_a_handler_comes_in_idle() {
+    is_interrupted_in_idle::<Driven<Tick<Fixed<2>>>>();
+    is_interrupted_in_idle::<Driven<Relay<Fixed<2>>>>();
+}
+
+std::thread_local! {
+    /// That of the model that runs: all of its threads are one to the operating system.
+    static KERNEL: Cell<Option<NonNull<Kernel<Threads, 2>>>> = const { Cell::new(None) };
+}
+
+/// The kernel of the model.
+struct Here;
+
+// SAFETY: a CPU of a model is in a section unless it is idle, or between two ticks.
+unsafe impl Domain for Here {
+    type Section = ();
+
+    fn section() {}
+
+    unsafe fn call(head: NonNull<Head>, run: Run) -> Result<Zone, Refused> {
+        let kernel = KERNEL.get().unwrap();
+        // SAFETY: the model keeps it; the rest is the caller's.
+        unsafe { kernel.as_ref().call(head, run) }
+    }
+}
+
+/// What a cell's box has in it: written before it is there, and when it is dropped.
+struct Watched(UnsafeCell<u32>);
+
+// SAFETY: loom watches it.
+unsafe impl Sync for Watched {}
+
+impl Watched {
+    fn new(number: u32) -> RcuBox<Self> {
+        let watched = Self(UnsafeCell::new(0));
+        // SAFETY: nobody else has it.
+        watched.0.with_mut(|inner| unsafe { *inner = number });
+        RcuBox::new(watched)
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        // SAFETY: no reader has it, which loom checks.
+        self.0.with_mut(|inner| unsafe { *inner = 0 });
+    }
+}
+
+/// A few ticks of CPU 0, in no section, and then its callbacks.
+fn ticks(kernel: &Kernel<Threads, 2>, count: usize) {
+    for _ in 0..count {
+        kernel.context_switch();
+        kernel.platform.now_ns.fetch_add(1_000_000, Ordering::Relaxed);
+        kernel.tick(&kernel.irq_enter(), false);
+    }
+    kernel.run_callbacks(0, 10);
+}
+
+type Cells = Rcu<RcuBox<Watched>, Here>;
+
+/// CPU 1 reads a cell while CPU 0 replaces what is in it.
+fn reads(replace: fn(&Cells, RcuBox<Watched>)) {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = model.preemption_bound.or(Some(2));
+    model.check(move || {
+        let options = Options { tick_ns: 1, panics: true, ..Options::new(1_000, 2) };
+        let kernel = Kernel::<_, 2>::new(Threads { now_ns: AtomicUsize::new(1) }, options);
+        let kernel = Arc::new(kernel);
+        KERNEL.set(Some(NonNull::from(&*kernel)));
+        for cpu in [1, 0] {
+            CPU.with(|own| own.set(cpu));
+            kernel.cpu_starting(cpu);
+            kernel.cpu_online(cpu);
+        }
+        let cell = Arc::new(Cells::new(Watched::new(1)));
+        let (its_kernel, its_cell) = (kernel.clone(), cell.clone());
+        let thread = loom::thread::spawn(move || {
+            CPU.with(|own| own.set(1));
+            {
+                let guard = its_cell.read();
+                let found = guard.get();
+                // SAFETY: it is not dropped before the section ends, which loom checks.
+                let number = found.0.with(|inner| unsafe { *inner });
+                assert!(number == 1 || number == 2);
+            }
+            its_kernel.idle_enter();
+        });
+        replace(&cell, Watched::new(2));
+        ticks(&kernel, 4);
+        thread.join().unwrap();
+        (0..3).for_each(|_| ticks(&kernel, 4));
+        assert!(kernel.cpu_snapshot(0).is_some_and(|seen| seen.callbacks == 0));
+    });
+}
+
+#[test]
+fn a_cell_is_read_while_another_cpu_replaces_what_is_in_it() {
+    reads(Rcu::update);
+}
+
+#[test]
+fn a_cell_is_read_while_another_cpu_exchanges_what_is_in_it() {
+    reads(|cell, new| assert!(cell.read().compare_exchange(new).is_ok()));
 }

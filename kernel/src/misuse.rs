@@ -5,6 +5,7 @@
 //! sections are protected from then on.
 
 use crate::front::Kernel;
+use crate::periods::GracePeriods;
 use crate::platform::Platform;
 use crate::sync::{AtomicU32, Ordering, constant};
 
@@ -117,6 +118,15 @@ impl Misuses {
         }
     }
 
+    /// Apart, so that hooks that are called where they may be stay short.
+    #[cold]
+    #[track_caller]
+    fn add(&self, hook: Hook, what: &str, panics: bool) {
+        self.count.fetch_add(1, Ordering::Relaxed);
+        self.last.store(u32::from(hook as u8), Ordering::Relaxed);
+        assert!(!panics, "{hook:?}: {what}");
+    }
+
     pub(crate) fn seen(&self) -> (u32, Hook) {
         // Relaxed, here and below: numbers for people, each right by itself.
         let last = self.last.load(Ordering::Relaxed) as u8;
@@ -124,17 +134,16 @@ impl Misuses {
     }
 }
 
-impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
+impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
     /// Returns `is_right`. If that is false, counts a misuse of the hook; the caller refuses it.
     ///
     /// # Panics
     /// On a misuse, with [`Options::panics`](crate::Options::panics).
     #[track_caller]
+    #[inline]
     pub(crate) fn check(&self, hook: Hook, is_right: bool, what: &str) -> bool {
         if !is_right {
-            self.misuses.count.fetch_add(1, Ordering::Relaxed);
-            self.misuses.last.store(u32::from(hook as u8), Ordering::Relaxed);
-            assert!(!self.options.panics, "{hook:?}: {what}");
+            self.misuses.add(hook, what, self.options.panics);
         }
         is_right
     }

@@ -2,11 +2,13 @@
 //! own.
 
 use core::cell::UnsafeCell;
+use core::ptr::NonNull;
 
-use grace::{Cookie, Sequence};
+use grace::Sequence;
+use grace::limit::Amount;
 
 use crate::engine::tree::cpu::{self, AllWords, Words};
-use crate::head::Queue;
+use crate::head::{Head, Queue, Run};
 use crate::misuse::Hook;
 use crate::sync::{AtomicU32, AtomicU64, AtomicUsize, Ordering, constant};
 
@@ -33,20 +35,12 @@ pub(crate) mod phase {
 pub(crate) struct Own {
     pub(crate) tree: cpu::Own,
     pub(crate) queue: Queue,
-    /// The last grace period that a caller on this CPU asked for, without a callback.
-    pub(crate) wanted: Cookie,
     pub(crate) place: Place,
-}
-
-impl Own {
-    /// Whether it must see to it that a grace period comes to its end.
-    pub(crate) fn has_demand(&self, told: Sequence) -> bool {
-        !self.tree.callbacks.is_empty() || !told.is_done(self.wanted)
-    }
 }
 
 /// The words that others see: on lines of their own, so that who looks does not slow the CPU down.
 #[repr(align(128))]
+#[derive(Debug)]
 pub(crate) struct Seen {
     pub(crate) words: Words,
     pub(crate) phase: AtomicU32,
@@ -55,16 +49,20 @@ pub(crate) struct Seen {
     /// Callbacks ever queued here, and of those ever run or moved. They wrap.
     pub(crate) queued: AtomicU64,
     pub(crate) ran: AtomicU64,
+    /// Bytes that the objects of those count for which wait here.
+    pub(crate) bytes: AtomicU64,
     /// One more than the thread that runs the callbacks, or 0. This CPU sets it, whoever runs them
     /// clears it.
     pub(crate) runner: AtomicUsize,
 }
 
 #[repr(align(128))]
+#[derive(Debug)]
 struct Line<T>(UnsafeCell<T>);
 
 /// One CPU.
-pub(crate) struct PerCpu {
+#[derive(Debug)]
+pub struct PerCpu {
     own: Line<Own>,
     pub(crate) seen: Seen,
 }
@@ -84,7 +82,6 @@ impl PerCpu {
             let own = Own {
                 tree: cpu::Own::new(sequence),
                 queue: Queue::EMPTY,
-                wanted: Cookie::done_at(sequence),
                 place: Place::Kernel,
             };
             Self {
@@ -95,6 +92,7 @@ impl PerCpu {
                     hooks: AtomicU32::new(0),
                     queued: AtomicU64::new(0),
                     ran: AtomicU64::new(0),
+                    bytes: AtomicU64::new(0),
                     runner: AtomicUsize::new(0),
                 },
             }
@@ -107,12 +105,43 @@ impl PerCpu {
     /// The caller runs on this CPU with interrupts off, or has made the CPU its own by
     /// [`phase::DEAD`]; and holds no other reference from here.
     #[expect(clippy::mut_from_ref, reason = "interrupts off make it the only one")]
+    #[inline]
     pub(crate) unsafe fn own(&self) -> &mut Own {
         // SAFETY: the caller's.
         unsafe { &mut *self.own.0.get() }
     }
 
+    /// Queues a callback. Returns how many callbacks, and of how many bytes, have not run.
+    ///
+    /// # Safety
+    /// As for [`Queue::push`]. `own` is this CPU's.
+    #[inline]
+    pub(crate) unsafe fn enqueue(&self, own: &mut Own, head: NonNull<Head>, run: Run) -> Amount {
+        // SAFETY: the caller's: it is valid.
+        let bytes = unsafe { head.as_ref() }.bytes();
+        // SAFETY: the caller's: it is in no queue.
+        unsafe { own.queue.push(head, run) };
+        own.tree.callbacks.push(1);
+        let seen = &self.seen;
+        // Relaxed: this CPU's own words. Release: pairs with the Acquire of a barrier.
+        let queued = seen.queued.load(Ordering::Relaxed).wrapping_add(1);
+        seen.queued.store(queued, Ordering::Release);
+        let bytes = self.add_bytes(bytes);
+        // Relaxed: a number.
+        Amount { objects: queued.wrapping_sub(seen.ran.load(Ordering::Relaxed)), bytes }
+    }
+
+    /// Adds to the bytes that wait, or, wrapping, subtracts. Only this CPU does. Returns the sum.
+    #[inline]
+    pub(crate) fn add_bytes(&self, bytes: u64) -> u64 {
+        // Relaxed: this CPU's own word; a number for others.
+        let sum = self.seen.bytes.load(Ordering::Relaxed).wrapping_add(bytes);
+        self.seen.bytes.store(sum, Ordering::Relaxed);
+        sum
+    }
+
     /// Notes that a hook was called, unless it was the last one: only this CPU writes that.
+    #[inline]
     pub(crate) fn note(&self, hook: Hook) {
         // Relaxed, here and below: for people; one word, so never torn.
         let hooks = self.seen.hooks.load(Ordering::Relaxed);
@@ -134,6 +163,7 @@ impl PerCpu {
         runner != 0 && thread.is_none_or(|thread| runner == thread.wrapping_add(1))
     }
 
+    #[inline]
     pub(crate) fn is_online(&self) -> bool {
         // Acquire: pairs with the Release with which hotplug sets it.
         matches!(self.seen.phase.load(Ordering::Acquire), phase::STARTING | phase::ONLINE)

@@ -93,11 +93,22 @@ impl CpuSet {
     /// The empty set.
     pub const EMPTY: Self = Self { words: [0; Self::CPUS / 64] };
 
-    /// Adds `cpu`, if it is in range.
-    pub fn insert(&mut self, cpu: usize) {
-        if let Some(word) = self.words.get_mut(cpu / 64) {
-            *word |= 1 << (cpu % 64);
-        }
+    /// Adds `cpu`, if it is in range. Returns whether that is new.
+    pub fn insert(&mut self, cpu: usize) -> bool {
+        self.set(cpu, true)
+    }
+
+    /// Takes `cpu` out. Returns whether it was in.
+    pub(crate) fn remove(&mut self, cpu: usize) -> bool {
+        self.set(cpu, false)
+    }
+
+    fn set(&mut self, cpu: usize, is_in: bool) -> bool {
+        let Some(word) = self.words.get_mut(cpu / 64) else { return false };
+        let before = *word;
+        let bit = 1 << (cpu % 64);
+        *word = if is_in { before | bit } else { before & !bit };
+        before != *word
     }
 
     /// Whether the set contains `cpu`.

@@ -4,6 +4,7 @@ use grace::Sequence;
 
 use crate::front::Kernel;
 use crate::misuse::Hook;
+use crate::periods::GracePeriods;
 use crate::platform::Platform;
 use crate::sync::Ordering;
 
@@ -32,17 +33,19 @@ pub struct CpuSnapshot {
     pub is_extended: bool,
     /// Callbacks that were queued on it and have not run.
     pub callbacks: u64,
-    /// The last four hooks, the newest first.
+    /// The bytes that their objects count for.
+    pub bytes: u64,
+    /// The last four hooks, the newest first. [`Kernel::call`] is not among them.
     pub hooks: [Hook; 4],
 }
 
-impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
+impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
     /// The state of the machine. `None` if its lock is held for long, as may happen after a crash
     /// of the kernel, or if no CPU has ever started.
     pub fn snapshot(&self) -> Option<Snapshot> {
         let _irq = self.platform.irq_off();
         self.try_machine(|machine| Snapshot {
-            sequence: machine.tree.sequence,
+            sequence: machine.periods.sequence(),
             began_ns: machine.began_ns,
             online: machine.online,
             misuses: self.misuses.seen(),
@@ -53,7 +56,7 @@ impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
     pub fn cpu_snapshot(&self, cpu: usize) -> Option<CpuSnapshot> {
         let _irq = self.platform.irq_off();
         let own = self.cpus.get(cpu)?;
-        let is_holdout = self.try_machine(|machine| machine.tree.nodes.is_holdout(cpu))?;
+        let is_holdout = self.try_machine(|machine| machine.periods.is_holdout(cpu))?;
         // Acquire: for people, each a whole word; but what has run was queued before, so it is
         // loaded before too, or the difference might be below 0.
         let ran = own.seen.ran.load(Ordering::Acquire);
@@ -62,6 +65,7 @@ impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
             is_holdout,
             is_extended: own.seen.words.is_extended(),
             callbacks: own.seen.queued.load(Ordering::Acquire).wrapping_sub(ran),
+            bytes: own.seen.bytes.load(Ordering::Relaxed),
             hooks: own.hooks(),
         })
     }

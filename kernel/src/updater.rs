@@ -1,6 +1,6 @@
 //! What updaters call: callbacks, cookies, waiting, barriers.
 
-use core::cell::Cell;
+use core::cell::RefCell;
 use core::ptr::NonNull;
 
 use grace::Cookie;
@@ -10,10 +10,11 @@ use crate::front::Kernel;
 use crate::head::{Head, Run};
 use crate::misuse::{Hook, Refused};
 use crate::percpu::PerCpu;
-use crate::platform::Platform;
-use crate::sync::{Ordering, fence};
+use crate::periods::GracePeriods;
+use crate::platform::{CpuSet, Platform};
+use crate::sync::{AtomicU32, Ordering, fence};
 
-impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
+impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
     /// Queues `run` to be called with `head` once every section that has begun has ended. May be
     /// called anywhere except in an NMI or on a CPU that is not online: in a section, in an
     /// interrupt, in a callback, and with the head of that callback.
@@ -22,9 +23,10 @@ impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
     /// its caller may hold any lock. Work that many callbacks require is done at the next tick.
     ///
     /// Returns how near this CPU's callbacks are to its share of
-    /// [`Options::callbacks_max`](crate::Options::callbacks_max). A caller that gets [`Zone::Full`]
-    /// and may sleep calls [`barrier`](Self::barrier) before it queues more; the barrier returns
-    /// when all queued callbacks have run.
+    /// [`Options::callbacks_max`](crate::Options::callbacks_max), or their objects to its share of
+    /// [`Options::bytes_max`](crate::Options::bytes_max), whichever is nearer. A caller that gets
+    /// [`Zone::Full`] and may sleep calls [`barrier`](Self::barrier) before it queues more; the
+    /// barrier returns when all queued callbacks have run.
     /// ([`synchronize_expedited`](Self::synchronize_expedited) would not do: it waits for a grace
     /// period, but not for callbacks.)
     ///
@@ -43,19 +45,34 @@ impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
     pub unsafe fn call(&self, head: NonNull<Head>, run: Run) -> Result<Zone, Refused> {
         // SAFETY: the caller says that it is valid.
         let is_free = !unsafe { head.as_ref() }.is_queued();
+        let queued = self.if_awake(|cpu, own| {
+            // SAFETY: the caller says that it is valid, and in no queue.
+            is_free.then(|| unsafe { cpu.enqueue(own, head, run) })
+        });
+        if let Some(waiting) = queued {
+            return Ok(self.zone(waiting));
+        }
+        // SAFETY: the caller's.
+        unsafe { self.call_after_misuse(head, run) }
+    }
+
+    /// The same if something is wrong: queues if it can be mended.
+    ///
+    /// # Safety
+    /// As for [`call`](Self::call).
+    #[cold]
+    unsafe fn call_after_misuse(&self, head: NonNull<Head>, run: Run) -> Result<Zone, Refused> {
+        // SAFETY: the caller says that it is valid.
+        let is_free = !unsafe { head.as_ref() }.is_queued();
         if !self.check(Hook::Call, is_free, "the head is already queued") {
             return Err(Refused::Queued);
         }
+        // If a hook was forgotten, the CPU is awake then.
         let queued = self.on(Hook::Call, |at| {
-            // SAFETY: the caller says that it is valid and in no queue.
-            unsafe { at.own.queue.push(head, run) };
-            let seen = &self.cpus[at.cpu].seen;
-            // Relaxed: this CPU's own word. Release: pairs with the Acquire of a barrier.
-            let queued = seen.queued.load(Ordering::Relaxed).wrapping_add(1);
-            seen.queued.store(queued, Ordering::Release);
-            at.queue()
+            // SAFETY: the caller says that it is valid, and in no queue.
+            unsafe { self.cpus[at.cpu].enqueue(at.own, head, run) }
         });
-        queued.ok_or(Refused::Offline)
+        queued.map(|waiting| self.zone(waiting)).ok_or(Refused::Offline)
     }
 
     /// Whether callbacks of this CPU are ready to run; its worker checks this before it sleeps.
@@ -88,12 +105,18 @@ impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
             })
         });
         let Some(Some(count)) = begun else { return false };
-        let running = Running { kernel: self, cpu: &self.cpus[cpu] };
+        let running =
+            Running { platform: &self.platform, barriers: &self.barriers, cpu: &self.cpus[cpu] };
         for _ in 0..count {
             let next = self.on(Hook::RunCallbacks, |at| {
                 // Another that runs them meanwhile may have taken some of these.
                 let is_ready = is_here(at.cpu) && at.own.tree.callbacks.ready() != 0;
                 let next = if is_ready { at.own.queue.pop() } else { None }?;
+                // No later, since only this CPU writes its bytes, and a callback may end on
+                // another. So an object is not counted any more while its callback runs.
+                // SAFETY: it was queued, and is the callback's from now on.
+                let bytes = unsafe { next.0.as_ref() }.bytes();
+                self.cpus[at.cpu].add_bytes(bytes.wrapping_neg());
                 at.own.tree.took(&self.options.tree, 1);
                 Some(next)
             });
@@ -112,8 +135,8 @@ impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
 
     /// Returns a cookie for a full grace period from here on. Does not begin one.
     pub fn cookie(&self) -> Cookie {
-        // Full fence: the caller's update comes before the look. Pairs with the fence with which a
-        // grace period begins: one that is not seen here scans after the update.
+        // Full fence: the caller's update comes before the look [KN-1]. Pairs with the fence with
+        // which a grace period begins: one that is not seen here scans after the update.
         fence(Ordering::SeqCst);
         self.sequence().snapshot()
     }
@@ -167,13 +190,11 @@ impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
     /// Instead of returning an error, with [`Options::panics`](crate::Options::panics).
     pub fn synchronize_expedited(&self) -> Result<(), Refused> {
         if let Some(cookie) = self.start()? {
-            let asked = Cell::new(None);
+            let asked = RefCell::new((self.sequence(), CpuSet::EMPTY));
             self.platform.wait(
                 &|| {
                     if !self.poll(cookie) {
-                        let mut last = asked.get();
-                        self.on(Hook::Synchronize, |at| at.expedite(&mut last));
-                        asked.set(last);
+                        self.on(Hook::Synchronize, |at| at.expedite(&mut asked.borrow_mut()));
                     }
                     self.poll(cookie)
                 },
@@ -190,10 +211,10 @@ impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
         let started = self.on(Hook::Synchronize, |at| {
             let cookie = at.locked(|machine, plan, tree| {
                 // Whoever comes online later takes the lock first, and sees the update.
-                (machine.online > 1).then(|| machine.tree.want(plan, tree))
+                (machine.online > 1).then(|| machine.periods.want(plan, tree))
             });
             if let Some(cookie) = cookie {
-                at.own.wanted = cookie;
+                at.own.tree.wanted = cookie;
             }
             cookie
         });
@@ -231,7 +252,7 @@ impl<P: Platform, const CPUS: usize> Kernel<P, CPUS> {
             for cpu in &self.cpus {
                 // Acquire: pairs with the Release of `call`.
                 let queued = cpu.seen.queued.load(Ordering::Acquire);
-                // Acquire: pairs with the Release of `Ran`; the callbacks have run.
+                // Acquire: pairs with the Release of `Ran` [KN-5]; the callbacks have run.
                 let left = || queued.wrapping_sub(cpu.seen.ran.load(Ordering::Acquire));
                 self.platform.wait(&|| left() as i64 <= 0, false);
             }
@@ -252,28 +273,28 @@ impl Drop for Ran<'_> {
     fn drop(&mut self) {
         let ran = &self.0.seen.ran;
         // Relaxed: one thread at a time runs a CPU's callbacks. Release: pairs with the Acquire of
-        // a barrier.
+        // a barrier [KN-5].
         ran.store(ran.load(Ordering::Relaxed).wrapping_add(1), Ordering::Release);
     }
 }
 
 /// The callbacks of a CPU are being run, by one thread.
-struct Running<'a, P: Platform, const CPUS: usize> {
-    kernel: &'a Kernel<P, CPUS>,
+struct Running<'a, P: Platform> {
+    platform: &'a P,
+    barriers: &'a AtomicU32,
     cpu: &'a PerCpu,
 }
 
-impl<P: Platform, const CPUS: usize> Drop for Running<'_, P, CPUS> {
+impl<P: Platform> Drop for Running<'_, P> {
     fn drop(&mut self) {
-        let kernel = self.kernel;
         // On whatever CPU a callback has left this thread. Release: pairs with the Acquire of
         // `PerCpu::is_run_by`.
         self.cpu.seen.runner.store(0, Ordering::Release);
         // Full fence: the count comes before the look. Pairs with the one of `barrier`.
         fence(Ordering::SeqCst);
-        if kernel.barriers.load(Ordering::Relaxed) != 0 {
-            let _irq = kernel.platform.irq_off();
-            kernel.platform.wake_waiters();
+        if self.barriers.load(Ordering::Relaxed) != 0 {
+            let _irq = self.platform.irq_off();
+            self.platform.wake_waiters();
         }
     }
 }

@@ -2,10 +2,11 @@
 //! which its test must notice.
 
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use mutants::Step;
 use tempfile::{NamedTempFile, TempPath};
 
@@ -17,9 +18,15 @@ use crate::tools::{built, cargo, root, run};
 const QEMU: &str = "qemu-system-riscv64";
 const NAME: &str = "quiescence-kernel-demo";
 /// The kernel knows them by their number.
-const TESTS: [&str; 3] = ["torture", "idle", "busy"];
+const TESTS: [&str; 4] = ["torture", "idle", "busy", FIGURES];
+const FIGURES: &str = "figures";
+/// The first is the one that a kernel has by itself; the others are features of `kernel/demo`.
+const ENGINES: [&str; 7] =
+    ["tree", "poll", "poll-per-cpu", "tick", "token", "token-relay", "on-demand"];
 /// Where the kernel looks for what it is asked for.
 const PARAMETERS: usize = 0x801F_0000;
+/// What the kernel crate's code may take, with one engine.
+const CODE_BYTES_MAX: u64 = 24 * 1_024;
 /// What the kernel prints first. What comes before says nothing about the kernel crate.
 const BANNER: &str = "kernel: ";
 /// How the kernel says that it has found a mistake, or this command that it found no end.
@@ -39,6 +46,9 @@ pub struct Kernel {
     /// Ticks a second.
     #[arg(long, value_parser = ["100", "1000"], default_value = "1000")]
     hz: String,
+    /// The engine of its grace periods.
+    #[arg(long, value_name = "ENGINE", value_parser = ENGINES, default_value = ENGINES[0])]
+    engine: String,
     /// For so long by the emulator's clock.
     #[arg(long, value_name = "N", default_value_t = 4,
           value_parser = clap::value_parser!(u32).range(1..=86_400))]
@@ -50,8 +60,9 @@ pub struct Kernel {
     /// Remove a step of the kernel crate, which must be noticed.
     #[arg(long, value_name = "STEP", value_parser = names())]
     mutant: Option<String>,
-    /// What it does: torture; or how long it waits for grace periods while all other harts are
-    /// idle, or the last one is busy.
+    /// What it does: torture; how long it waits for grace periods while all other harts are idle,
+    /// or the last one is busy; or how many instructions and bytes of code the kernel crate takes,
+    /// without its checks.
     #[arg(value_name = "TEST", value_parser = TESTS)]
     test: String,
 }
@@ -99,15 +110,25 @@ impl Kernel {
         }
     }
 
+    /// The seed, if instructions are counted.
+    fn counted(&self) -> Option<u64> {
+        self.seed.or((self.test == FIGURES).then_some(1))
+    }
+
     /// What OpenSBI and the kernel have printed.
     fn booted(&self) -> Result<String> {
         let kernel = self.built()?;
+        if self.test == FIGURES {
+            let bytes = code(&kernel)?;
+            println!("{bytes} bytes: code");
+            ensure!(bytes <= CODE_BYTES_MAX, "more than {CODE_BYTES_MAX} bytes of code");
+        }
         let mut qemu = Command::new(QEMU);
         qemu.args(["-machine", "virt", "-m", "128M", "-bios", "default", "-no-reboot"]);
         qemu.args(["-display", "none", "-serial", "stdio", "-monitor", "none"]);
         qemu.arg("-smp").arg(self.cpus.to_string()).arg("-kernel").arg(&kernel);
         let test = TESTS.iter().position(|test| *test == self.test).context("no such test")?;
-        let seed = self.seed.unwrap_or_default();
+        let seed = self.counted().unwrap_or_default();
         let parameters = [self.seconds.into(), seed, test as u64, self.cpus.into()];
         for (at, value) in parameters.iter().enumerate() {
             let address = PARAMETERS + at * size_of::<u64>();
@@ -115,7 +136,7 @@ impl Kernel {
             qemu.args(["-device", &device]);
         }
         let mut limit = LONGEST + Duration::from_secs(self.seconds.into());
-        if self.seed.is_some() {
+        if self.counted().is_some() {
             qemu.args(["-icount", "shift=3,sleep=off"]);
             limit += Duration::from_secs((self.seconds * SLOWER).into());
         }
@@ -142,9 +163,13 @@ impl Kernel {
             })?;
         }
         let mut build = cargo(&tree.join("kernel/demo"));
-        build.args(["build", "--release", "--locked"]).env("CARGO_TARGET_DIR", target);
+        let profile = if self.test == FIGURES { FIGURES } else { "release" };
+        build.args(["build", "--profile", profile, "--locked"]).env("CARGO_TARGET_DIR", target);
         if self.hz == "100" {
             build.args(["--features", "hz-100"]);
+        }
+        if self.engine != ENGINES[0] {
+            build.args(["--features", &self.engine]);
         }
         let made = built(&mut build, false)?;
         let kernel = made.into_iter().find(|path| path.ends_with(NAME));
@@ -153,4 +178,31 @@ impl Kernel {
         fs::copy(kernel, &copy)?;
         Ok(copy)
     }
+}
+
+/// The bytes of the kernel crate's code, of what it is built on, and of the functions of the kernel
+/// that call it for this purpose.
+fn code(kernel: &Path) -> Result<u64> {
+    let symbols =
+        run(Command::new("nm").args(["--print-size", "--demangle", "--defined-only"]).arg(kernel))?;
+    let is_ours = |name: &str| {
+        let mut words = name.split(|c: char| !c.is_alphanumeric() && c != '_' && c != ':');
+        words.any(|word| {
+            ["kernel::", "grace::"].iter().any(|crate_| word.starts_with(crate_))
+                || word.contains("::figures::hooks::")
+        })
+    };
+    let mut bytes = 0;
+    for line in symbols.lines() {
+        let mut columns = line.splitn(4, ' ');
+        let (Some(_), Some(size), Some("t" | "T"), Some(name)) =
+            (columns.next(), columns.next(), columns.next(), columns.next())
+        else {
+            continue;
+        };
+        if is_ours(name) {
+            bytes += u64::from_str_radix(size, 16).with_context(|| line.to_owned())?;
+        }
+    }
+    Ok(bytes)
 }

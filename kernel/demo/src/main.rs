@@ -23,6 +23,7 @@
 #![no_std]
 #![no_main]
 
+mod figures;
 mod hart;
 mod hotplug;
 mod latency;
@@ -62,7 +63,8 @@ const PARAMETERS: *const [u64; 4] = core::ptr::without_provenance(0x801F_0000);
 struct Parameters {
     seconds: u64,
     seed: u64,
-    /// 0: torture; 1, 2: how long grace periods are waited for, and whether a hart is busy.
+    /// 0: torture; 1, 2: how long grace periods are waited for, and whether a hart is busy; 3: how
+    /// many instructions the crate takes.
     test: u64,
     /// How many harts there must be; 0: any number.
     harts: usize,
@@ -112,7 +114,11 @@ extern "C" fn hart_main(hart: usize, is_first: bool) -> ! {
             _ => {}
         }
     }
-    let main = if test == 0 { torture::main } else { latency::main };
+    let main = match test {
+        0 => torture::main,
+        3 => figures::main,
+        _ => latency::main,
+    };
     thread::make(torture::WORKER + 1, When::Now, if hart == 0 { main } else { hotplug::stopper });
     this.start_tick();
     RCU.cpu_online(hart);

@@ -9,10 +9,10 @@
 use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
 
-use kernel::Head;
+use kernel::{Head, NonNullPtr, RcuDrop, RcuOption};
 
 use crate::hart::{self, HARTS, HZ, SECOND, Section, TICK, this};
-use crate::platform::RCU;
+use crate::platform::{Board, RCU};
 use crate::sbi::{self, say};
 use crate::thread::{self, When};
 use crate::{THERE, all_harts, hotplug, parameters, watch};
@@ -28,7 +28,7 @@ const SLOTS: usize = 4;
 const OBJECTS: usize = 256;
 
 /// What is counted, and printed.
-const NAMES: [&str; 16] = [
+const NAMES: [&str; 17] = [
     "sections",
     "in handlers",
     "in NMIs",
@@ -43,6 +43,7 @@ const NAMES: [&str; 16] = [
     "user programs",
     "sleeps",
     "interrupts",
+    "cells",
     "without an object",
     "hotplug",
 ];
@@ -64,6 +65,7 @@ enum What {
     User,
     Sleep,
     Interrupt,
+    Cell,
     NoObject,
     Hotplug,
 }
@@ -83,6 +85,7 @@ static COUNTS: [Counts; HARTS] = [const {
         found: [const { AtomicU64::new(0) }; AGES + 1],
     }
 }; HARTS];
+static CELL: RcuOption<Owner, Board> = RcuOption::new_none();
 static IS_OVER: AtomicBool = AtomicBool::new(false);
 static IS_READY: AtomicBool = AtomicBool::new(false);
 /// Actors that have ended.
@@ -100,7 +103,7 @@ struct Object {
 static ALL: [[Object; OBJECTS]; HARTS] = [const {
     [const {
         Object {
-            head: Head::new(),
+            head: Head::of(size_of::<Object>() as u32),
             age: AtomicU32::new(0),
             uses: AtomicU32::new(0),
             next: AtomicPtr::new(ptr::null_mut()),
@@ -189,12 +192,83 @@ fn look(slot: u64, what: What, dwell: impl FnOnce()) {
     let _section = Section::new();
     // SAFETY: objects are never freed as memory.
     let Some(object) = (unsafe { CURRENT[slot as usize].load(Acquire).as_ref() }) else { return };
+    watch_object(object, what, dwell);
+}
+
+/// In a section, looks at an object, and again after `dwell`.
+fn watch_object(object: &Object, what: What, dwell: impl FnOnce()) {
     let uses = object.uses.load(Relaxed);
     dwell();
     let age = object.age.load(Acquire) as usize;
     let is_same = object.uses.load(Relaxed) == uses;
     add(&COUNTS[this().id].found[if is_same { age.min(AGES) } else { AGES }]);
     count(what);
+}
+
+/// The owner of an object, which is given back when this is dropped.
+struct Owner(&'static Object);
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        self.0.age.store(AGES as u32, Release);
+        give(self.0);
+    }
+}
+
+// SAFETY: objects stay in their place; whoever takes a free one is its one owner, and its head is
+// at its beginning.
+unsafe impl NonNullPtr for Owner {
+    type Target = Object;
+    type Ref<'a> = &'a Object;
+
+    const ALIGN_BITS: u32 = align_of::<Object>().trailing_zeros();
+
+    fn into_raw(self) -> NonNull<Object> {
+        NonNull::from(core::mem::ManuallyDrop::new(self).0)
+    }
+
+    unsafe fn from_raw(raw: NonNull<Object>) -> Self {
+        // SAFETY: objects are never freed as memory.
+        Self(unsafe { raw.as_ref() })
+    }
+
+    unsafe fn raw_as_ref<'a>(raw: NonNull<Object>) -> &'a Object {
+        // SAFETY: as above.
+        unsafe { raw.as_ref() }
+    }
+
+    fn ref_as_raw(reference: &Object) -> NonNull<Object> {
+        NonNull::from(reference)
+    }
+
+    unsafe fn head_of(raw: NonNull<Object>) -> NonNull<Head> {
+        raw.cast()
+    }
+
+    unsafe fn of_head(head: NonNull<Head>) -> NonNull<Object> {
+        head.cast()
+    }
+}
+
+/// Reads the cell, and replaces what is in it, or takes an object that readers find elsewhere out
+/// of there, to be dropped later.
+fn use_cell() {
+    let hart = this();
+    let guard = CELL.read();
+    if let Some(object) = guard.get() {
+        watch_object(object, What::Cell, || spin(hart.roll(8 * TICK)));
+    }
+    if hart.roll(4) == 0 {
+        let old = replace(hart.roll(SLOTS as u64) as usize);
+        return drop(old.map(|old| RcuDrop::<_, Board>::new(Owner(old))));
+    }
+    let Some(new) = take() else { return };
+    let new = Some(Owner(new));
+    match hart.roll(3) {
+        0 => drop(guard.compare_exchange(new)),
+        1 => CELL.update(new),
+        _ => drop(guard.compare_exchange(None)),
+    }
 }
 
 /// What a handler of an interrupt reads.
@@ -368,9 +442,10 @@ fn act(mainly: fn()) -> ! {
             19..22 => disturb(),
             22..24 => thread::yields(),
             24 => run_program(),
+            25 => use_cell(),
             rest => {
                 count(What::Sleep);
-                thread::sleep_ticks(this().roll(if rest == 25 { 64 } else { 6 }));
+                thread::sleep_ticks(this().roll(if rest == 26 { 64 } else { 6 }));
             }
         }
     }
@@ -429,6 +504,7 @@ pub(crate) fn main() -> ! {
     while ENDED.load(Acquire) < (harts * ACTORS) as u64 {
         thread::sleep_ticks(1);
     }
+    CELL.update(None);
     // Each object queues itself again until it is old enough.
     for _ in 0..=AGES {
         RCU.barrier().expect("in no section");
@@ -467,10 +543,13 @@ fn tell(harts: usize, has_ended: bool) -> bool {
     let current = CURRENT.iter().filter(|slot| !slot.load(Relaxed).is_null()).count();
     let lost = harts * OBJECTS - free - current;
     say!("{:>18}: {lost} of {}", "objects lost", harts * OBJECTS);
+    let bytes =
+        (0..harts).filter_map(|hart| RCU.cpu_snapshot(hart)).map(|seen| seen.bytes).sum::<u64>();
     let wrongs = [
         (found[2..].iter().any(|&found| found != 0), "readers found objects that are too old"),
         (lost != 0, "objects are lost"),
         (seen.misuses.0 != 0, "hooks were misused"),
+        (bytes != 0, "bytes are said to wait"),
         (!has_ended || !is_complete(harts), "not all has happened"),
     ];
     let mut is_ok = true;

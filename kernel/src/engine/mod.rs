@@ -16,8 +16,9 @@
 //! | [`tree::Tree`] | a combining tree of masks | limits of age | Tree RCU, 3.15 to today |
 //! | [`on_demand::OnDemand`] | counters, scanned | what is demanded, and a budget | ours |
 //!
-//! The library runs none of them. They share with it `grace`'s sequences, segmented callbacks,
-//! urgency and memory limit, but none of its policies.
+//! [`Kernel`](crate::Kernel) runs the tree, or one of the others under its lock
+//! ([`Driven`](crate::Driven)). The library runs none of them. They share with it `grace`'s
+//! sequences, segmented callbacks, urgency and memory limit, but none of its policies.
 //!
 //! An engine is notified of events on a CPU ([`Engine`]) and asks for actions ([`Host`]). It has no
 //! clock: time is what it asked its timer to wait, and the ticks of which it is notified. The

@@ -44,7 +44,7 @@ use super::store::Store;
 use super::{Access, Callback, Engine, Host, Mode};
 use cpu::{At, Own, Words};
 pub use options::{Options, Variant};
-pub(crate) use shared::Shared;
+pub use shared::Shared;
 
 /// A callback queued in mid grace period asks for the next one, not for the end of this one.
 const FULL: &str = "full-grace-period";
@@ -87,7 +87,7 @@ pub const INTERRUPT: &str = "interrupt-holdouts";
 
 /// What never changes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Plan<A: Store, S: Steps> {
+pub struct Plan<A: Store, S: Steps> {
     pub(crate) options: Options,
     pub(crate) steps: S,
     /// CPUs that have no tick while a single program runs, in the kernel or not (`nohz_full`).

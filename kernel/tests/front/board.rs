@@ -8,7 +8,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::SeqCst};
 
-use kernel::{CpuSet, Head, Hook, Interrupt, Kernel, Options, Platform, Zone};
+use kernel::{
+    CpuSet, GracePeriods, Head, Hook, Interrupt, Kernel, Options, Platform, TreeRcu, Zone,
+};
 
 /// The time between two ticks.
 pub(crate) const TICK_NS: u64 = 1_000_000;
@@ -57,8 +59,8 @@ impl Board {
 
 /// A kernel, and its board once more for the test.
 #[derive(Debug)]
-pub(crate) struct Machine<const CPUS: usize> {
-    pub(crate) kernel: Kernel<Wires, CPUS>,
+pub(crate) struct Machine<const CPUS: usize, E = TreeRcu<CPUS>> {
+    pub(crate) kernel: Kernel<Wires, CPUS, E>,
     pub(crate) board: Arc<Board>,
 }
 
@@ -137,12 +139,18 @@ unsafe impl Platform for Wires {
     fn wait(&self, done: &dyn Fn() -> bool, polls: bool) {
         assert_irqs(false);
         let mut seen = self.0.wakes.load(SeqCst);
+        let has_threads = self.0.has_threads.load(SeqCst);
+        let meanwhile = MEANWHILE.with_borrow(Clone::clone);
+        let mut left = 10_000;
+        let mut meanwhile = || {
+            meanwhile.as_ref().expect("somebody must do something, or it waits for ever")();
+            left -= u32::from(!has_threads);
+            assert!(left != 0, "it waits for ever");
+        };
         while !done() {
-            let meanwhile = MEANWHILE.with_borrow(Clone::clone);
-            let meanwhile = meanwhile.expect("somebody must do something, or it waits for ever");
             meanwhile();
             while !polls && self.0.wakes.load(SeqCst) == seen {
-                assert!(self.0.has_threads.load(SeqCst) || !done(), "nobody has woken the waiter");
+                assert!(has_threads || !done(), "nobody has woken the waiter");
                 meanwhile();
             }
             seen = self.0.wakes.load(SeqCst);
@@ -209,7 +217,30 @@ pub(crate) fn with_meanwhile<R>(meanwhile: Rc<dyn Fn()>, what: impl FnOnce() -> 
     result
 }
 
-impl<const CPUS: usize> Machine<CPUS> {
+/// Does the same with each engine over so many CPUs, which is called `E` there.
+macro_rules! under_each_engine {
+    ($cpus:expr, $body:block) => {{
+        use kernel::engine::store::Fixed;
+        use kernel::engine::{on_demand, poll, tick, token};
+        use kernel::{Driven, TreeRcu};
+        under_each_engine!(@ $body
+            TreeRcu<$cpus>,
+            Driven<poll::Global<Fixed<$cpus>>>,
+            Driven<poll::PerCpu<Fixed<$cpus>>>,
+            Driven<tick::Tick<Fixed<$cpus>>>,
+            Driven<token::Published<Fixed<$cpus>>>,
+            Driven<token::Relay<Fixed<$cpus>>>,
+            Driven<on_demand::OnDemand<Fixed<$cpus>>>,
+        );
+    }};
+    (@ $body:block $($engine:ty,)*) => {$({
+        type E = $engine;
+        $body
+    })*};
+}
+pub(crate) use under_each_engine;
+
+impl<const CPUS: usize, E: GracePeriods<CPUS> + 'static> Machine<CPUS, E> {
     /// With so many CPUs online, from 0.
     pub(crate) fn booted(online: usize) -> Rc<Self> {
         Rc::new(Self::with(online, |options| options))
@@ -258,6 +289,18 @@ impl<const CPUS: usize> Machine<CPUS> {
     pub(crate) fn exit(&self, cpu: usize, interrupt: Interrupt) -> bool {
         let _irq = IrqsOff::new();
         on(cpu, || self.kernel.irq_exit(interrupt))
+    }
+
+    /// The same for an NMI.
+    pub(crate) fn enter_nmi(&self, cpu: usize) -> Interrupt {
+        let _irq = IrqsOff::new();
+        on(cpu, || self.kernel.nmi_enter())
+    }
+
+    /// And its end.
+    pub(crate) fn exit_nmi(&self, cpu: usize, interrupt: Interrupt) {
+        let _irq = IrqsOff::new();
+        on(cpu, || self.kernel.nmi_exit(interrupt));
     }
 
     /// A section in an NMI on this CPU.
@@ -337,20 +380,30 @@ impl<const CPUS: usize> Machine<CPUS> {
         self.board.resched[cpu].load(SeqCst)
     }
 
+    /// Whether `cpu` was asked to since this was asked last.
+    pub(crate) fn is_asked_to_reschedule(&self, cpu: usize) -> bool {
+        self.board.is_to_resched[cpu].swap(0, SeqCst) != 0
+    }
+
     /// Queues the freeing of an object, on `cpu`.
     pub(crate) fn call(&self, cpu: usize, freed: &Arc<AtomicU32>) -> Zone {
+        self.call_of(cpu, 0, freed)
+    }
+
+    /// The same for an object that counts for so many bytes.
+    pub(crate) fn call_of(&self, cpu: usize, bytes: u32, freed: &Arc<AtomicU32>) -> Zone {
         let freed = freed.clone();
-        self.queue_on(cpu, Box::new(move || _ = freed.fetch_add(1, SeqCst)))
+        self.queue_on(cpu, bytes, Box::new(move || _ = freed.fetch_add(1, SeqCst)))
     }
 
     /// Queues what is to be done with the machine, on CPU 0.
     pub(crate) fn queue(self: &Rc<Self>, what: impl FnOnce(&Rc<Self>) + 'static) {
         let machine = self.clone();
-        self.queue_on(0, Box::new(move || what(&machine)));
+        self.queue_on(0, 0, Box::new(move || what(&machine)));
     }
 
-    fn queue_on(&self, cpu: usize, run: Box<dyn FnOnce()>) -> Zone {
-        let callback = Box::new(Callback { head: Head::new(), run });
+    fn queue_on(&self, cpu: usize, bytes: u32, run: Box<dyn FnOnce()>) -> Zone {
+        let callback = Box::new(Callback { head: Head::of(bytes), run });
         let head = NonNull::from(Box::leak(callback)).cast::<Head>();
         // SAFETY: the callback is nobody else's, and `run` takes it.
         on(cpu, || unsafe { self.kernel.call(head, run_callback) })

@@ -1,50 +1,102 @@
 //! The hooks at their edges: each test moves between CPUs, so its order is the one it says.
 
-use crate::board::{ENOUGH, Machine, PATIENCE, TICK_NS, count, counter, on};
+use crate::board::{
+    ENOUGH, Machine, PATIENCE, TICK_NS, count, counter, on, under_each_engine, with_meanwhile,
+};
+use kernel::engine::store::Fixed;
 use kernel::engine::tree::Variant;
+use kernel::engine::{on_demand, poll, token};
+use kernel::{Driven, TreeRcu};
+use std::cell::Cell;
+use std::rc::Rc;
 use std::sync::atomic::Ordering::SeqCst;
 
 #[test]
 fn a_section_holds_up_a_grace_period_and_no_longer() {
-    let machine = Machine::<2>::booted(2);
-    let freed = counter();
-    machine.call(0, &freed);
-    machine.jiffies_beside_a_section(ENOUGH, 1);
-    assert_eq!(count(&freed), 0, "CPU 1 is in a section");
-    assert!(machine.kernel.cpu_snapshot(1).unwrap().is_holdout);
-    assert!(!machine.kernel.cpu_snapshot(0).unwrap().is_holdout);
-    machine.jiffies(ENOUGH, [1, 0]);
-    assert_eq!(count(&freed), 1);
+    under_each_engine!(2, {
+        let machine = Machine::<2, E>::booted(2);
+        let freed = counter();
+        machine.call(0, &freed);
+        machine.jiffies_beside_a_section(ENOUGH, 1);
+        assert_eq!(count(&freed), 0, "CPU 1 is in a section");
+        assert!(machine.kernel.cpu_snapshot(1).unwrap().is_holdout);
+        assert!(!machine.kernel.cpu_snapshot(0).unwrap().is_holdout);
+        machine.jiffies(ENOUGH, [1, 0]);
+        assert_eq!(count(&freed), 1);
+    });
+}
+
+#[test]
+fn a_quiescent_state_of_before_does_not_count() {
+    under_each_engine!(2, {
+        let machine = Machine::<2, E>::booted(2);
+        let freed = counter();
+        for round in 1..=3 {
+            machine.jiffies(2, [1]);
+            // CPU 1 has passed through its scheduler, and is in a section since.
+            on(1, || machine.kernel.context_switch());
+            machine.call(0, &freed);
+            machine.jiffies_beside_a_section(ENOUGH, 1);
+            assert_eq!(count(&freed), round - 1);
+            machine.jiffies(ENOUGH, [1, 0]);
+            assert_eq!(count(&freed), round);
+        }
+    });
+}
+
+#[test]
+fn a_cpu_that_was_idle_in_one_grace_period_is_waited_for_by_the_next() {
+    under_each_engine!(2, {
+        let machine = Machine::<2, E>::booted(2);
+        let freed = counter();
+        for round in 1..=3 {
+            machine.call(0, &freed);
+            machine.jiffies(2, [0]);
+            on(1, || machine.kernel.idle_enter());
+            machine.jiffies(ENOUGH, [0]);
+            assert_eq!(count(&freed), 2 * round - 1);
+            on(1, || machine.kernel.idle_exit());
+            machine.call(0, &freed);
+            machine.jiffies_beside_a_section(ENOUGH, 1);
+            assert_eq!(count(&freed), 2 * round - 1);
+            machine.jiffies(ENOUGH, [1, 0]);
+            assert_eq!(count(&freed), 2 * round);
+        }
+    });
 }
 
 #[test]
 fn what_is_queued_in_mid_grace_period_waits_for_the_next() {
-    let machine = Machine::<2>::booted(2);
-    let (first, second) = (counter(), counter());
-    machine.call(0, &first);
-    machine.jiffies(3, [0]);
-    on(1, || machine.kernel.context_switch());
-    // CPU 1 has been quiescent, and is in a section since.
-    machine.call(0, &second);
-    machine.jiffies_beside_a_section(ENOUGH, 1);
-    assert_eq!(count(&second), 0, "the section began before it was queued");
-    machine.jiffies(2 * ENOUGH, [1, 0]);
-    assert_eq!((count(&first), count(&second)), (1, 1));
+    under_each_engine!(2, {
+        let machine = Machine::<2, E>::booted(2);
+        let (first, second) = (counter(), counter());
+        machine.call(0, &first);
+        machine.jiffies(3, [0]);
+        on(1, || machine.kernel.context_switch());
+        // CPU 1 has been quiescent, and is in a section since.
+        machine.call(0, &second);
+        machine.jiffies_beside_a_section(ENOUGH, 1);
+        assert_eq!(count(&second), 0, "the section began before it was queued");
+        machine.jiffies(2 * ENOUGH, [1, 0]);
+        assert_eq!((count(&first), count(&second)), (1, 1));
+    });
 }
 
 #[test]
 fn idle_cpus_hold_nothing_up_and_are_never_woken() {
-    let machine = Machine::<4>::booted(4);
-    for cpu in 1..4 {
-        assert!(!on(cpu, || machine.kernel.idle_enter()), "nothing to do: the tick may stop");
-    }
-    let freed = counter();
-    for round in 1..=5 {
-        machine.call(0, &freed);
-        machine.jiffies(ENOUGH, [0]);
-        assert_eq!(count(&freed), round);
-    }
-    assert!((1..4).all(|cpu| machine.reschedules(cpu) == 0));
+    under_each_engine!(4, {
+        let machine = Machine::<4, E>::booted(4);
+        for cpu in 1..4 {
+            assert!(!on(cpu, || machine.kernel.idle_enter()), "nothing to do: the tick may stop");
+        }
+        let freed = counter();
+        for round in 1..=5 {
+            machine.call(0, &freed);
+            machine.jiffies(ENOUGH, [0]);
+            assert_eq!(count(&freed), round);
+        }
+        assert!((1..4).all(|cpu| machine.reschedules(cpu) == 0));
+    });
 }
 
 #[test]
@@ -71,51 +123,64 @@ fn a_cpu_that_goes_idle_while_a_scan_looks_is_seen_by_the_next() {
 
 #[test]
 fn a_cpu_that_has_left_idle_is_waited_for() {
-    let machine = Machine::<2>::booted(2);
-    on(1, || machine.kernel.idle_enter());
-    on(1, || machine.kernel.idle_exit());
-    let freed = counter();
-    machine.call(0, &freed);
-    machine.jiffies(ENOUGH, [0]);
-    assert_eq!(count(&freed), 0, "it may be in a section");
-    machine.jiffies(ENOUGH, [1, 0]);
-    assert_eq!(count(&freed), 1);
+    under_each_engine!(2, {
+        let machine = Machine::<2, E>::booted(2);
+        on(1, || machine.kernel.idle_enter());
+        on(1, || machine.kernel.idle_exit());
+        let freed = counter();
+        machine.call(0, &freed);
+        machine.jiffies(ENOUGH, [0]);
+        assert_eq!(count(&freed), 0, "it may be in a section");
+        machine.jiffies(ENOUGH, [1, 0]);
+        assert_eq!(count(&freed), 1);
+    });
 }
 
 #[test]
 fn a_section_in_an_nmi_in_idle_is_waited_for() {
-    let machine = Machine::<2>::booted(2);
-    on(1, || machine.kernel.idle_enter());
-    let irq = machine.enter(1);
-    let nmi = machine.enter(1);
-    let freed = counter();
-    machine.call(0, &freed);
-    machine.jiffies(ENOUGH, [0]);
-    assert_eq!(count(&freed), 0, "in two handlers");
-    machine.exit(1, nmi);
-    machine.jiffies(ENOUGH, [0]);
-    assert_eq!(count(&freed), 0, "the outer one goes on");
-    machine.exit(1, irq);
-    machine.jiffies(ENOUGH, [0]);
-    assert_eq!(count(&freed), 1);
-    assert!(machine.kernel.cpu_snapshot(1).unwrap().is_extended);
+    under_each_engine!(2, {
+        let machine = Machine::<2, E>::booted(2);
+        on(1, || machine.kernel.idle_enter());
+        let freed = counter();
+        let nmi = machine.enter_nmi(1);
+        machine.call(0, &freed);
+        machine.jiffies(ENOUGH, [0]);
+        assert_eq!(count(&freed), 0, "in an NMI");
+        machine.exit_nmi(1, nmi);
+        machine.jiffies(ENOUGH, [0]);
+        assert_eq!(count(&freed), 1);
+        let irq = machine.enter(1);
+        let nmi = machine.enter_nmi(1);
+        machine.call(0, &freed);
+        machine.jiffies(ENOUGH, [0]);
+        assert_eq!(count(&freed), 1, "in two handlers");
+        machine.exit_nmi(1, nmi);
+        machine.jiffies(ENOUGH, [0]);
+        assert_eq!(count(&freed), 1, "the outer one goes on");
+        machine.exit(1, irq);
+        machine.jiffies(ENOUGH, [0]);
+        assert_eq!(count(&freed), 2);
+        assert!(machine.kernel.cpu_snapshot(1).unwrap().is_extended);
+    });
 }
 
 #[test]
 fn a_cpu_that_goes_idle_with_callbacks_keeps_its_tick_and_needs_no_other() {
-    let machine = Machine::<2>::booted(2);
-    let freed = counter();
-    // Nobody has asked for a grace period yet.
-    machine.call(0, &freed);
-    assert!(on(0, || machine.kernel.idle_enter()), "the tick must go on");
-    assert!(!on(1, || machine.kernel.idle_enter()));
-    let mut ticks = 0;
-    while machine.busy_tick(0) {
-        ticks += 1;
-        assert!(ticks < ENOUGH, "it has callbacks still");
-        machine.idle_work(0);
-    }
-    assert_eq!(count(&freed), 1);
+    under_each_engine!(2, {
+        let machine = Machine::<2, E>::booted(2);
+        let freed = counter();
+        // Nobody has asked for a grace period yet.
+        machine.call(0, &freed);
+        assert!(on(0, || machine.kernel.idle_enter()), "the tick must go on");
+        assert!(!on(1, || machine.kernel.idle_enter()));
+        let mut ticks = 0;
+        while machine.busy_tick(0) {
+            ticks += 1;
+            assert!(ticks < ENOUGH, "it has callbacks still");
+            machine.idle_work(0);
+        }
+        assert_eq!(count(&freed), 1);
+    });
 }
 
 #[test]
@@ -151,6 +216,55 @@ fn a_busy_cpu_is_asked_to_reschedule_when_patience_is_at_its_end() {
 }
 
 #[test]
+fn a_cpu_that_leaves_idle_as_an_engine_forces_it_is_rescheduled_once_a_scan_finds_it_awake() {
+    // Those that reschedule a CPU which runs one thread in the kernel.
+    under_each_engine!(@ {
+        let machine = Machine::<2, E>::booted(2);
+        on(1, || machine.kernel.idle_enter());
+        let jiffies = Rc::new(Cell::new(0));
+        let meanwhile = {
+            let machine = machine.clone();
+            Rc::new(move || {
+                if jiffies.replace(jiffies.get() + 1) == 0 {
+                    // It was forced as the caller asked, and nobody has looked at it since.
+                    on(1, || machine.kernel.idle_exit());
+                }
+                assert!(jiffies.get() < 3 * PATIENCE, "it is never rescheduled");
+                machine.jiffies_beside_a_section(1, 1);
+                if machine.is_asked_to_reschedule(1) {
+                    on(1, || machine.kernel.context_switch());
+                }
+            })
+        };
+        on(0, || with_meanwhile(meanwhile, || machine.kernel.synchronize())).unwrap();
+        assert!(machine.reschedules(1) >= 1);
+    }
+        TreeRcu<2>,
+        Driven<poll::Global<Fixed<2>>>,
+        Driven<poll::PerCpu<Fixed<2>>>,
+        Driven<token::Relay<Fixed<2>>>,
+        Driven<on_demand::OnDemand<Fixed<2>>>,
+    );
+}
+
+#[test]
+fn callbacks_gather_for_a_jiffy_before_a_grace_period_on_demand() {
+    let machine = Machine::<2, Driven<on_demand::OnDemand<Fixed<2>>>>::booted(2);
+    on(1, || machine.kernel.idle_enter());
+    let freed = counter();
+    for round in 1..=3 {
+        let before = machine.kernel.snapshot().unwrap().sequence;
+        machine.call(0, &freed);
+        machine.jiffy(0);
+        let sequence = machine.kernel.snapshot().unwrap().sequence;
+        assert_eq!(sequence, before, "the tick that sets the timer");
+        machine.call(0, &freed);
+        machine.jiffies(ENOUGH, [0]);
+        assert_eq!(count(&freed), 2 * round);
+    }
+}
+
+#[test]
 fn a_worker_is_woken_at_every_tick_until_it_comes() {
     let machine = Machine::<1>::booted(1);
     let freed = counter();
@@ -167,17 +281,19 @@ fn a_worker_is_woken_at_every_tick_until_it_comes() {
 
 #[test]
 fn a_clock_that_goes_backward_stops_nothing() {
-    let machine = Machine::<2>::booted(2);
-    let freed = counter();
-    machine.board.clock_ns.store(3_600_000_000_000, SeqCst);
-    on(1, || machine.kernel.idle_enter());
-    for (round, now) in [(1, 1), (2, u64::MAX - TICK_NS), (3, 0)] {
-        machine.call(0, &freed);
-        machine.jiffies(2, [0]);
-        machine.board.clock_ns.store(now, SeqCst);
-        machine.jiffies(ENOUGH, [0]);
-        assert_eq!(count(&freed), round);
-    }
+    under_each_engine!(2, {
+        let machine = Machine::<2, E>::booted(2);
+        let freed = counter();
+        machine.board.clock_ns.store(3_600_000_000_000, SeqCst);
+        on(1, || machine.kernel.idle_enter());
+        for (round, now) in [(1, 1), (2, u64::MAX - TICK_NS), (3, 0)] {
+            machine.call(0, &freed);
+            machine.jiffies(2, [0]);
+            machine.board.clock_ns.store(now, SeqCst);
+            machine.jiffies(ENOUGH, [0]);
+            assert_eq!(count(&freed), round);
+        }
+    });
 }
 
 #[test]

@@ -10,7 +10,8 @@ use std::sync::atomic::Ordering::SeqCst;
 use kernel::{Head, Hook, Options, Refused, Zone};
 
 use crate::board::{
-    ENOUGH, Machine, PATIENCE, TICK_NS, count, counter, migrate, on, with_meanwhile,
+    ENOUGH, Machine, PATIENCE, TICK_NS, count, counter, migrate, on, under_each_engine,
+    with_meanwhile,
 };
 
 /// CPU `cpu` is in a section: nothing that another queues may be freed. It ends.
@@ -315,6 +316,65 @@ fn a_barrier_bounds_a_flood_on_one_cpu() {
 }
 
 #[test]
+fn a_barrier_bounds_the_bytes_of_a_flood() {
+    let machine =
+        Rc::new(Machine::<2>::with(2, |options| Options { bytes_max: 2 * 5_000, ..options }));
+    on(1, || machine.kernel.idle_enter());
+    let freed = counter();
+    let jiffies = {
+        let machine = machine.clone();
+        Rc::new(move || machine.jiffy(0))
+    };
+    let mut is_near = false;
+    for _ in 0..500 {
+        match machine.call_of(0, 100, &freed) {
+            Zone::Full => {
+                on(0, || with_meanwhile(jiffies.clone(), || machine.kernel.barrier())).unwrap();
+            }
+            zone => is_near |= zone == Zone::Expedite,
+        }
+        assert!(machine.kernel.cpu_snapshot(0).unwrap().bytes <= 5_000);
+    }
+    machine.jiffies(2 * ENOUGH, [0]);
+    assert!(count(&freed) == 500 && is_near);
+    assert_eq!(machine.kernel.cpu_snapshot(0).unwrap().bytes, 0);
+    assert_eq!(machine.call_of(0, 5_000, &freed), Zone::Full, "one object alone");
+    assert_eq!(machine.call_of(0, 0, &freed), Zone::Full);
+    machine.jiffies(ENOUGH, [0]);
+}
+
+#[test]
+fn callbacks_of_many_bytes_hurry_as_many_callbacks_do() {
+    let limits = |options: Options| Options { bytes_max: 2 * 5_000, ..options };
+    under_each_engine!(2, {
+        let machine = Machine::<2, E>::with(2, limits);
+        on(1, || machine.kernel.idle_enter());
+        let freed = counter();
+        let call = |bytes| (0..40).for_each(|_| _ = machine.call_of(0, bytes, &freed));
+        call(90);
+        machine.switches(2 * ENOUGH, [0]);
+        assert!(on(0, || machine.kernel.run_callbacks(0, 1_000)));
+        assert_eq!(count(&freed), 10, "blimit: ten at a time");
+        machine.work(0);
+        call(100);
+        machine.switches(2 * ENOUGH, [0]);
+        assert!(!on(0, || machine.kernel.run_callbacks(0, 1_000)), "all of them");
+        assert_eq!(count(&freed), 80);
+    });
+    let jiffies = |bytes| {
+        let machine = Machine::<2>::with(2, limits);
+        on(1, || machine.kernel.idle_enter());
+        let freed = counter();
+        machine.call_of(0, bytes, &freed);
+        (1..ENOUGH).find(|_| {
+            machine.jiffy(0);
+            count(&freed) == 1
+        })
+    };
+    assert!(jiffies(4_000) < jiffies(3_000), "it is scanned early");
+}
+
+#[test]
 fn a_cpu_that_was_asked_to_reschedule_in_vain_is_asked_again() {
     let machine = Machine::<2>::booted(2);
     machine.call(0, &counter());
@@ -372,4 +432,11 @@ fn an_nmi_under_the_machines_lock_is_waited_for() {
     assert!(nmis.get() > 1 && count(&freed) == 1);
     assert_eq!(machine.board.clock_ns.load(SeqCst), ENOUGH as u64 * TICK_NS);
     assert!(machine.kernel.cpu_snapshot(1).unwrap().is_extended);
+}
+
+#[test]
+fn a_cpu_takes_as_much_memory_as_the_readme_says() {
+    // So many that what is rounded up, for few CPUs, does not show.
+    let of_512 = size_of::<Machine<1_024>>() - size_of::<Machine<512>>();
+    assert_eq!(of_512.div_ceil(512), 256 + 84, "its own lines, and its part of what is shared");
 }

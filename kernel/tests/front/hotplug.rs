@@ -3,50 +3,57 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use crate::board::{Machine, count, counter, on, with_meanwhile};
+use crate::board::{Machine, count, counter, on, under_each_engine, with_meanwhile};
 
 #[test]
 fn a_dead_cpus_callbacks_run_elsewhere_after_a_grace_period_from_then() {
-    let machine = Machine::<3>::booted(3);
-    let freed = counter();
-    for _ in 0..25 {
+    under_each_engine!(3, {
+        let machine = Machine::<3, E>::booted(3);
+        let freed = counter();
+        for _ in 0..25 {
+            machine.call_of(1, 10, &freed);
+        }
+        // Some of them wait for a grace period in progress, some for none yet.
+        machine.jiffies(3, [1]);
+        for _ in 0..25 {
+            machine.call(1, &freed);
+        }
+        machine.stop(1, 0);
+        let seen = machine.kernel.cpu_snapshot(0).unwrap();
+        let left = machine.kernel.cpu_snapshot(1).unwrap();
+        assert_eq!((seen.callbacks, left.callbacks), (50, 0));
+        assert_eq!((seen.bytes, left.bytes), (250, 0));
+        // CPU 2 is in a section.
+        machine.jiffies(30, [0]);
+        assert_eq!(count(&freed), 0);
+        machine.jiffies(30, [2, 0]);
+        assert_eq!(count(&freed), 50);
+        assert_eq!(machine.kernel.cpu_snapshot(0).unwrap().bytes, 0);
+        // And it may come again.
+        machine.start(1);
         machine.call(1, &freed);
-    }
-    // Some of them wait for a grace period in progress, some for none yet.
-    machine.jiffies(3, [1]);
-    for _ in 0..25 {
-        machine.call(1, &freed);
-    }
-    machine.stop(1, 0);
-    let seen = machine.kernel.cpu_snapshot(0).unwrap();
-    assert_eq!((seen.callbacks, machine.kernel.cpu_snapshot(1).unwrap().callbacks), (50, 0));
-    // CPU 2 is in a section.
-    machine.jiffies(30, [0]);
-    assert_eq!(count(&freed), 0);
-    machine.jiffies(30, [2, 0]);
-    assert_eq!(count(&freed), 50);
-    // And it may come again.
-    machine.start(1);
-    machine.call(1, &freed);
-    machine.jiffies(30, [0, 1, 2]);
-    assert_eq!(count(&freed), 51);
+        machine.jiffies(30, [0, 1, 2]);
+        assert_eq!(count(&freed), 51);
+    });
 }
 
 #[test]
 fn a_cpu_that_comes_online_after_a_scan_has_chosen_is_waited_for_by_the_next() {
-    let machine = Machine::<3>::booted(2);
-    let freed = counter();
-    machine.call(0, &freed);
-    // CPU 2 was offline when the scan looked; CPU 1 is in a section.
-    machine.jiffies(6, [0]);
-    machine.start(2);
-    machine.jiffies(10, [0, 1]);
-    assert_eq!(count(&freed), 1, "its sections began after");
-    machine.call(0, &freed);
-    machine.jiffies(10, [0, 1]);
-    assert_eq!(count(&freed), 1, "it is in a section now");
-    machine.jiffies(10, [2, 0]);
-    assert_eq!(count(&freed), 2);
+    under_each_engine!(3, {
+        let machine = Machine::<3, E>::booted(2);
+        let freed = counter();
+        machine.call(0, &freed);
+        // CPU 2 was offline when the scan looked; CPU 1 is in a section.
+        machine.jiffies(6, [0]);
+        machine.start(2);
+        machine.jiffies(10, [0, 1]);
+        assert_eq!(count(&freed), 1, "its sections began after");
+        machine.call(0, &freed);
+        machine.jiffies(10, [0, 1]);
+        assert_eq!(count(&freed), 1, "it is in a section now");
+        machine.jiffies(10, [2, 1, 0]);
+        assert_eq!(count(&freed), 2);
+    });
 }
 
 #[test]
@@ -97,18 +104,20 @@ fn a_barrier_waits_for_callbacks_that_move_while_it_waits() {
 
 #[test]
 fn what_a_caller_waits_for_is_looked_after_when_its_cpu_has_died() {
-    let machine = Machine::<3>::booted(3);
-    on(2, || machine.kernel.idle_enter());
-    let meanwhile = {
-        let (machine, is_first) = (machine.clone(), Cell::new(true));
-        Rc::new(move || {
-            if is_first.replace(false) {
-                // The thread has slept, and wakes elsewhere.
-                machine.stop(1, 0);
-                assert!(on(0, || machine.kernel.idle_enter()), "CPU 0 looks after it now");
-            }
-            machine.busy_tick(0);
-        })
-    };
-    on(1, || with_meanwhile(meanwhile, || machine.kernel.synchronize())).unwrap();
+    under_each_engine!(3, {
+        let machine = Machine::<3, E>::booted(3);
+        on(2, || machine.kernel.idle_enter());
+        let meanwhile = {
+            let (machine, is_first) = (machine.clone(), Cell::new(true));
+            Rc::new(move || {
+                if is_first.replace(false) {
+                    // The thread has slept, and wakes elsewhere.
+                    machine.stop(1, 0);
+                    assert!(on(0, || machine.kernel.idle_enter()), "CPU 0 looks after it now");
+                }
+                machine.busy_tick(0);
+            })
+        };
+        on(1, || with_meanwhile(meanwhile, || machine.kernel.synchronize())).unwrap();
+    });
 }

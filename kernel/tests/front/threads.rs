@@ -6,9 +6,9 @@ use std::ptr::{self, NonNull};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
 
-use kernel::Head;
+use kernel::{GracePeriods, Head, TreeRcu};
 
-use crate::board::{Machine, TICK_NS, on, section, with_meanwhile, with_nmi};
+use crate::board::{Machine, TICK_NS, on, section, under_each_engine, with_meanwhile, with_nmi};
 
 const CPUS: usize = 4;
 const SLOTS: usize = 3;
@@ -67,7 +67,7 @@ impl Dice {
 }
 
 /// A CPU that is in no section does what it is asked to, and its tick comes.
-fn jiffy(machine: &Machine<CPUS>, cpu: usize, shared: &Shared) {
+fn jiffy<E: GracePeriods<CPUS> + 'static>(machine: &Machine<CPUS, E>, cpu: usize, shared: &Shared) {
     if machine.board.is_to_resched[cpu].swap(0, SeqCst) != 0 {
         machine.kernel.context_switch();
     }
@@ -93,7 +93,12 @@ fn check(cpu: usize, object: *const Object) {
     assert!(!is_gone, "CPU {cpu} reads an object whose callback has run");
 }
 
-fn read(machine: &Machine<CPUS>, cpu: usize, shared: &Shared, dice: &mut Dice) {
+fn read<E: GracePeriods<CPUS> + 'static>(
+    machine: &Machine<CPUS, E>,
+    cpu: usize,
+    shared: &Shared,
+    dice: &mut Dice,
+) {
     section(|| {
         let slot = &shared.slots[dice.roll(SLOTS as u64) as usize];
         let object = look(cpu, slot);
@@ -108,7 +113,11 @@ fn read(machine: &Machine<CPUS>, cpu: usize, shared: &Shared, dice: &mut Dice) {
     });
 }
 
-fn update(machine: &Machine<CPUS>, shared: &'static Shared, dice: &mut Dice) {
+fn update<E: GracePeriods<CPUS> + 'static>(
+    machine: &Machine<CPUS, E>,
+    shared: &'static Shared,
+    dice: &mut Dice,
+) {
     let object = Object {
         head: Head::new(),
         is_gone: AtomicBool::new(false),
@@ -120,7 +129,7 @@ fn update(machine: &Machine<CPUS>, shared: &'static Shared, dice: &mut Dice) {
     retire(machine, slot.swap(Box::into_raw(Box::new(object)), AcqRel), dice.roll(8));
 }
 
-fn retire(machine: &Machine<CPUS>, old: *mut Object, how: u64) {
+fn retire<E: GracePeriods<CPUS> + 'static>(machine: &Machine<CPUS, E>, old: *mut Object, how: u64) {
     let Some(head) = NonNull::new(old).map(NonNull::cast::<Head>) else { return };
     match how {
         0 => machine.kernel.synchronize_expedited().expect("in no section"),
@@ -140,7 +149,12 @@ fn retire(machine: &Machine<CPUS>, old: *mut Object, how: u64) {
 }
 
 /// Idle or in user mode, with interrupts in which there are sections.
-fn rest(machine: &Machine<CPUS>, cpu: usize, shared: &Shared, dice: &mut Dice) {
+fn rest<E: GracePeriods<CPUS> + 'static>(
+    machine: &Machine<CPUS, E>,
+    cpu: usize,
+    shared: &Shared,
+    dice: &mut Dice,
+) {
     let is_idle = dice.roll(2) == 0;
     let kernel = &machine.kernel;
     let mut ticks = if is_idle { kernel.idle_enter() } else { kernel.user_enter() };
@@ -160,7 +174,11 @@ fn rest(machine: &Machine<CPUS>, cpu: usize, shared: &Shared, dice: &mut Dice) {
 }
 
 /// CPU 3 goes, and comes again.
-fn unplug(machine: &Machine<CPUS>, cpu: usize, shared: &Shared) {
+fn unplug<E: GracePeriods<CPUS> + 'static>(
+    machine: &Machine<CPUS, E>,
+    cpu: usize,
+    shared: &Shared,
+) {
     assert!(machine.kernel.cpu_dying(cpu));
     shared.to_bury.store(true, Release);
     while shared.to_bury.load(Acquire) {
@@ -170,7 +188,13 @@ fn unplug(machine: &Machine<CPUS>, cpu: usize, shared: &Shared) {
     machine.start(cpu);
 }
 
-fn live(machine: &Machine<CPUS>, cpu: usize, shared: &'static Shared, steps: usize, seed: u64) {
+fn live<E: GracePeriods<CPUS> + 'static>(
+    machine: &Machine<CPUS, E>,
+    cpu: usize,
+    shared: &'static Shared,
+    steps: usize,
+    seed: u64,
+) {
     let mut dice = Dice(seed * 1_000 + cpu as u64);
     for _ in 0..steps {
         match dice.roll(24) {
@@ -195,8 +219,8 @@ fn live(machine: &Machine<CPUS>, cpu: usize, shared: &'static Shared, steps: usi
     }
 }
 
-fn torture(steps: usize, seed: u64) {
-    let machine = Machine::<CPUS>::with(CPUS, |options| options);
+fn torture<E: GracePeriods<CPUS> + 'static>(steps: usize, seed: u64) {
+    let machine = Machine::<CPUS, E>::with(CPUS, |options| options);
     machine.board.has_threads.store(true, SeqCst);
     let shared = Shared {
         slots: [const { AtomicPtr::new(ptr::null_mut()) }; SLOTS],
@@ -209,7 +233,7 @@ fn torture(steps: usize, seed: u64) {
     };
     let both = NonNull::from(Box::leak(Box::new((machine, shared))));
     // SAFETY: it is freed below, when the threads have ended.
-    let (machine, shared): &'static (Machine<CPUS>, Shared) = unsafe { both.as_ref() };
+    let (machine, shared): &'static (Machine<CPUS, E>, Shared) = unsafe { both.as_ref() };
     let threads: Vec<_> = (0..CPUS)
         .map(|cpu| {
             std::thread::spawn(move || {
@@ -250,5 +274,6 @@ fn free(object: *mut Object) -> *mut Object {
 #[test]
 fn no_reader_sees_what_is_gone_and_all_that_is_queued_runs() {
     let (steps, seeds) = if cfg!(miri) { (25, 1) } else { (6_000, 4) };
-    (0..seeds).for_each(|seed| torture(steps, seed));
+    (1..seeds).for_each(|seed| torture::<TreeRcu<CPUS>>(steps, seed));
+    under_each_engine!(CPUS, { torture::<E>(steps, seeds) });
 }

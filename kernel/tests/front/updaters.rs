@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use kernel::{Head, Refused, Zone};
 
-use crate::board::{Machine, count, counter, on, section, with_meanwhile};
+use crate::board::{Machine, count, counter, on, section, under_each_engine, with_meanwhile};
 
 fn with_one_idle() -> Rc<Machine<2>> {
     let machine = Machine::<2>::booted(2);
@@ -181,12 +181,8 @@ fn expedited_beside_a_normal_grace_period_ends_at_once() {
         let machine = machine.clone();
         // No tick at all: CPUs do what they were asked to.
         Rc::new(move || {
-            for cpu in 0..4 {
-                if machine.board.is_to_resched[cpu].swap(0, std::sync::atomic::Ordering::SeqCst)
-                    != 0
-                {
-                    on(cpu, || machine.kernel.context_switch());
-                }
+            for cpu in (0..4).filter(|&cpu| machine.is_asked_to_reschedule(cpu)) {
+                on(cpu, || machine.kernel.context_switch());
             }
         })
     };
@@ -195,6 +191,30 @@ fn expedited_beside_a_normal_grace_period_ends_at_once() {
     assert!(machine.reschedules(1) >= 1 && machine.reschedules(2) >= 1);
     machine.jiffies(3, [1]);
     assert_eq!(count(&freed), 1, "it has sped up the normal one too");
+}
+
+#[test]
+fn an_expedited_wait_interrupts_each_cpu_that_comes_to_hold_it_up() {
+    under_each_engine!(8, {
+        let machine = Machine::<8, E>::booted(8);
+        on(7, || machine.kernel.idle_enter());
+        let meanwhile = {
+            let machine = machine.clone();
+            // The others are in the kernel, each with one thread, and do what they were asked to.
+            Rc::new(move || {
+                for cpu in (1..7).filter(|&cpu| machine.is_asked_to_reschedule(cpu)) {
+                    on(cpu, || machine.kernel.context_switch());
+                }
+            })
+        };
+        for _ in 0..3 {
+            let meanwhile = meanwhile.clone();
+            on(0, || with_meanwhile(meanwhile, || machine.kernel.synchronize_expedited())).unwrap();
+        }
+        assert_eq!(machine.reschedules(7), 0, "idle");
+        let asked: Vec<u32> = (1..7).map(|cpu| machine.reschedules(cpu)).collect();
+        assert!(asked.iter().all(|&asked| (3..20).contains(&asked)), "{asked:?}");
+    });
 }
 
 #[test]

@@ -11,7 +11,7 @@
 use core::fmt::Debug;
 
 use grace::steps::Steps;
-use grace::{Segments, Sequence};
+use grace::{Cookie, Segments, Sequence};
 
 use super::{LEAVE, Plan, REPORT, Variant};
 use crate::engine::store::Store;
@@ -30,12 +30,14 @@ pub(crate) struct Own {
     /// Its callbacks are so many that it asks for everybody's help.
     pub(super) is_overloaded: bool,
     /// It runs all callbacks that are ready in one pass.
-    pub(super) is_limit_lifted: bool,
+    pub(crate) is_limit_lifted: bool,
     /// Calls of `cond_resched()` since one counted ([`Variant::V0`]).
     cond_rescheds: u32,
     /// How many callbacks it had when they were last found to be too many.
-    pub(super) checked_at: u64,
+    pub(crate) checked_at: u64,
     pub(crate) callbacks: Segments,
+    /// The last grace period that a caller on this CPU asked for, without a callback.
+    pub(crate) wanted: Cookie,
 }
 
 impl Own {
@@ -49,7 +51,20 @@ impl Own {
             cond_rescheds: 0,
             checked_at: 0,
             callbacks: Segments::new(sequence),
+            wanted: Cookie::done_at(sequence),
         }
+    }
+
+    /// Whether a tick that finds this grace period has nothing to do for the CPU.
+    #[inline]
+    pub(crate) fn is_at_rest(&self, told: Sequence) -> bool {
+        self.sequence == told && !(self.is_needed && self.has_passed) && !self.has_demand(told)
+    }
+
+    /// Whether the CPU must see to it that a grace period comes to its end, or has callbacks.
+    #[inline]
+    pub(crate) fn has_demand(&self, told: Sequence) -> bool {
+        !self.callbacks.is_empty() || !told.is_done(self.wanted)
     }
 }
 
@@ -65,7 +80,7 @@ const HEAVY: u32 = 2;
 
 /// What others see of a CPU, or ask of it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Words {
+pub struct Words {
     state: Word,
     help: Word,
 }
@@ -80,8 +95,9 @@ impl Words {
 
     /// The CPU enters an extended quiescent state.
     ///
-    /// Fence and Release: the sections before have ended. They pair with the Acquire of
+    /// Fence and Release [KN-2]: the sections before have ended. They pair with the Acquire of
     /// [`look`](Self::look): whoever sees the state frees what those sections read, afterwards.
+    #[inline]
     pub(crate) fn enter(&self) {
         fence(Ordering::SeqCst);
         self.state.swap(EXTENDED | MOVED, Ordering::AcqRel);
@@ -89,10 +105,11 @@ impl Words {
 
     /// And leaves it.
     ///
-    /// The fence pairs with the one at a grace period's beginning. A scan that still sees the CPU
-    /// inside comes before this exchange in the word's order; so what was updated before the grace
-    /// period is seen by all sections after the fence here. Otherwise the scan sees that the CPU is
-    /// out, and waits for it.
+    /// The fence pairs with the one at a grace period's beginning [KN-1]. A scan that still sees
+    /// the CPU inside comes before this exchange in the word's order; so what was updated before
+    /// the grace period is seen by all sections after the fence here. Otherwise the scan sees that
+    /// the CPU is out, and waits for it.
+    #[inline]
     pub(crate) fn leave(&self) {
         self.state.swap(MOVED, Ordering::AcqRel);
         fence(Ordering::SeqCst);
@@ -106,23 +123,31 @@ impl Words {
     }
 
     /// Whether the CPU is in an extended quiescent state.
+    #[inline]
     pub(crate) fn is_extended(&self) -> bool {
         // Relaxed: for the CPU itself, which wrote it, and for observers.
         self.state.load(Ordering::Relaxed) & EXTENDED != 0
     }
 
+    /// Whether somebody wants the CPU to help.
+    #[inline]
+    pub(crate) fn is_asked(&self) -> bool {
+        // Relaxed: as in `ask`.
+        self.help.load(Ordering::Relaxed) != 0
+    }
+
     /// Whether a scan finds the CPU quiescent: it is in an extended quiescent state now; or, if
     /// that is asked, has been in one since the last snapshot. The first look takes the snapshot.
-    pub(super) fn look(&self, since_snapshot: bool, takes_snapshot: bool) -> bool {
+    pub(crate) fn look(&self, since_snapshot: bool, takes_snapshot: bool) -> bool {
         let is_quiescent = |state| state & EXTENDED != 0 || since_snapshot && state & MOVED != 0;
-        // Acquire: pairs with the Release of `enter`, `leave` and `pass`; the sections before have
-        // ended, and a callback that frees what they read comes after.
+        // Acquire: pairs with the Release of `enter`, `leave` and `pass` [KN-2]; the sections
+        // before have ended, and a callback that frees what they read comes after.
         is_quiescent(self.state.load(Ordering::Acquire))
             // AcqRel: the CPU may have entered since; one exchange comes first, and it is seen.
             || takes_snapshot && self.state.fetch_and(!MOVED, Ordering::AcqRel) & EXTENDED != 0
     }
 
-    /// What was asked of the CPU is asked no more: it is dead.
+    /// What was asked of the CPU is asked no more: it is dead, or helps in no other way.
     pub(crate) fn forget_asked(&self) {
         self.help.store(0, Ordering::Relaxed);
     }
@@ -142,7 +167,7 @@ impl Words {
 }
 
 /// Everybody's words.
-pub(crate) trait AllWords {
+pub trait AllWords {
     /// Those of `cpu`; `None` out of range.
     fn of(&self, cpu: usize) -> Option<&Words>;
 }
@@ -154,7 +179,7 @@ impl AllWords for [Words] {
 }
 
 /// A CPU that calls, with interrupts off: its own part, everybody's words, and the driver.
-pub(crate) struct At<'a, W: ?Sized, H: ?Sized> {
+pub struct At<'a, W: ?Sized, H: ?Sized> {
     pub(crate) cpu: usize,
     pub(crate) own: &'a mut Own,
     pub(crate) words: &'a W,
@@ -221,10 +246,14 @@ impl<W: AllWords + ?Sized, H: Host + ?Sized> At<'_, W, H> {
 
     /// In no section, looks whether its help is wanted. Returns whether it was.
     fn help<A: Store>(&mut self, plan: &Plan<A, impl Steps>) -> bool {
+        let Some(words) = self.words.of(self.cpu) else { return false };
         if matches!(plan.options.variant, Variant::V3_15 | Variant::V0 { .. }) {
+            // Only an expedited wait asks; its interrupt has done what it is for.
+            if words.is_asked() {
+                words.forget_asked();
+            }
             return false;
         }
-        let Some(words) = self.words.of(self.cpu) else { return false };
         self.host.touch(Line::Mailbox(self.cpu), Access::Read);
         if words.help.load(Ordering::Relaxed) & URGENT == 0 {
             return false;

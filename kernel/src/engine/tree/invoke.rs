@@ -18,6 +18,7 @@ impl Own {
     }
 
     /// Whether callbacks have become too many since that was last looked at.
+    #[inline]
     pub(crate) fn is_excess(&self, options: &Options) -> bool {
         self.callbacks.len() > self.checked_at.saturating_add(options.qhimark)
     }
@@ -34,6 +35,7 @@ impl Own {
 
     /// Whether the others are to be told that callbacks have become far too many here, or no longer
     /// are.
+    #[inline]
     pub(crate) fn overload_changes(&self, options: &Options) -> bool {
         let is_overloaded = self.callbacks.len() >= options.qovld;
         options.variant == Variant::Today && self.is_overloaded != is_overloaded

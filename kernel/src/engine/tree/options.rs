@@ -132,6 +132,14 @@ impl Options {
             qovld: 20_000,
         }
     }
+
+    /// The same for another engine, which is helped in the scheduler whatever the variant.
+    pub(crate) const fn helped(mut self, is_other: bool) -> Self {
+        if is_other {
+            self.variant = Variant::V2 { sched_qs_jiffies: self.sched_qs_jiffies };
+        }
+        self
+    }
 }
 
 /// 1 in place of 0.

@@ -17,7 +17,7 @@ use crate::sync::{Ordering, fence};
 
 /// What all CPUs share.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Shared<A: Store> {
+pub struct Shared<A: Store> {
     pub(crate) sequence: Sequence,
     pub(crate) nodes: Nodes<A>,
     /// CPUs that have callbacks, and may have no tick that finds them ready.
@@ -252,7 +252,7 @@ impl<A: Store> Shared<A> {
         at.host.touch(Line::Global(0), Access::Write);
         at.host.began(0);
         // What was updated before is seen by every CPU that a scan from here on finds in an
-        // extended quiescent state: pairs with the fence of `Words::leave`.
+        // extended quiescent state: pairs with the fence of `Words::leave` [KN-1].
         fence(Ordering::SeqCst);
         for index in self.nodes.all() {
             at.host.touch(Line::Node(index), Access::Lock);

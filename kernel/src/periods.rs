@@ -1,0 +1,108 @@
+//! What the machine's lock is for: when grace periods begin and end, by one engine or another.
+
+use core::fmt::Debug;
+
+use grace::steps::Intact;
+use grace::{Cookie, Sequence};
+
+use crate::engine::store::Fixed;
+use crate::engine::tree::cpu::At;
+use crate::engine::tree::{Options, Plan, Shared};
+use crate::front::Asked;
+use crate::percpu::PerCpu;
+
+/// A CPU that runs a hook, as an engine's functions get it.
+pub(crate) type Front<'a, 'k> = At<'a, [PerCpu], Asked<'k>>;
+/// What never changes in a [`Kernel`](crate::Kernel).
+pub(crate) type FrontPlan<const CPUS: usize> = Plan<Fixed<CPUS>, Intact>;
+
+/// Tree RCU, as a [`Kernel`](crate::Kernel) has it if no other engine is named.
+pub type TreeRcu<const CPUS: usize> = Shared<Fixed<CPUS>>;
+
+/// An engine that a [`Kernel`](crate::Kernel) may have: [`TreeRcu`], or a
+/// [`Driven`](crate::Driven) one. No other crate can implement it.
+///
+/// What a CPU does without the lock is the same for all: it notes a quiescent state in its own
+/// part, and exchanges a word as it goes idle or comes back. Here is the rest. Each function is
+/// called under the machine's lock, by a CPU with interrupts off.
+pub trait GracePeriods<const CPUS: usize>: Debug + Sized + Send {
+    /// Whether a CPU that needs a grace period takes the lock at each of its ticks. If not, only
+    /// when the timer that was asked for has run out.
+    #[doc(hidden)]
+    const LOOKS_AT_EACH_TICK: bool;
+
+    #[doc(hidden)]
+    fn new(options: &Options, sequence: Sequence) -> Self;
+
+    /// The grace period in progress, or the last.
+    #[doc(hidden)]
+    fn sequence(&self) -> Sequence;
+
+    /// Whether the grace period in progress waits for that CPU.
+    #[doc(hidden)]
+    fn is_holdout(&self, cpu: usize) -> bool;
+
+    /// The CPU notices which grace period there is, reports, and asks for what it needs.
+    #[doc(hidden)]
+    fn advance(&mut self, plan: &FrontPlan<CPUS>, at: &mut Front<'_, '_>);
+
+    /// What the timer was asked to wait has gone by.
+    #[doc(hidden)]
+    fn timer(&mut self, plan: &FrontPlan<CPUS>, at: &mut Front<'_, '_>);
+
+    /// Looks at the holdouts.
+    #[doc(hidden)]
+    fn scan(&mut self, plan: &FrontPlan<CPUS>, at: &mut Front<'_, '_>);
+
+    /// Asks for a full grace period from here on, for a thread that waits.
+    #[doc(hidden)]
+    fn want(&mut self, plan: &FrontPlan<CPUS>, at: &mut Front<'_, '_>) -> Cookie;
+
+    /// The CPU has, or no longer has, far too many callbacks.
+    #[doc(hidden)]
+    fn note_overload(&mut self, plan: &FrontPlan<CPUS>, at: &mut Front<'_, '_>);
+
+    /// The CPU's callbacks are becoming too many.
+    #[doc(hidden)]
+    fn hurry(&mut self, plan: &FrontPlan<CPUS>, at: &mut Front<'_, '_>);
+}
+
+impl<const CPUS: usize> GracePeriods<CPUS> for TreeRcu<CPUS> {
+    const LOOKS_AT_EACH_TICK: bool = false;
+
+    fn new(options: &Options, sequence: Sequence) -> Self {
+        Self::new(Fixed(CPUS), options, sequence)
+    }
+
+    fn sequence(&self) -> Sequence {
+        self.sequence
+    }
+
+    fn is_holdout(&self, cpu: usize) -> bool {
+        self.nodes.is_holdout(cpu)
+    }
+
+    fn advance(&mut self, plan: &FrontPlan<CPUS>, at: &mut Front<'_, '_>) {
+        self.advance(plan, at);
+    }
+
+    fn timer(&mut self, plan: &FrontPlan<CPUS>, at: &mut Front<'_, '_>) {
+        self.timer(plan, at);
+    }
+
+    fn scan(&mut self, plan: &FrontPlan<CPUS>, at: &mut Front<'_, '_>) {
+        self.scan(plan, at);
+    }
+
+    fn want(&mut self, plan: &FrontPlan<CPUS>, at: &mut Front<'_, '_>) -> Cookie {
+        self.want(plan, at)
+    }
+
+    fn note_overload(&mut self, plan: &FrontPlan<CPUS>, at: &mut Front<'_, '_>) {
+        self.note_overload(plan, at);
+    }
+
+    fn hurry(&mut self, plan: &FrontPlan<CPUS>, at: &mut Front<'_, '_>) {
+        self.hurry(plan, at);
+    }
+}
