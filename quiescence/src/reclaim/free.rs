@@ -189,15 +189,11 @@ pub(crate) trait Callback: Sized {
         bytes: Self::BYTES,
         // SAFETY: the payload is a Self.
         bytes_of: |payload| unsafe { &*payload.cast::<Self>() }.bytes(),
-        run: |_, payload, count, progress| {
-            while let Some(index) = progress.begin(count) {
-                // SAFETY: `count` payloads are adjacent.
-                let payload = unsafe { payload.add(index * words::<Self>()) };
-                // SAFETY: the payload is a Self, and each is run once.
-                let callback = unsafe { payload.cast::<Self>().read() };
-                // SAFETY: by the contract of `OwnQueue::add`.
-                unsafe { callback.run() };
-            }
+        run: |_, payload| {
+            // SAFETY: the payload is a Self, and is run once.
+            let callback = unsafe { payload.cast::<Self>().read() };
+            // SAFETY: by the contract of `OwnQueue::add`.
+            unsafe { callback.run() };
         },
         function: None,
     };

@@ -16,9 +16,9 @@
 //! with Acquire and reads that many callbacks. Neither waits for the other, and neither executes a
 //! locked instruction, except once a page.
 
-use std::cell::Cell;
+use std::cell::{Cell, UnsafeCell};
 use std::ffi::c_void;
-use std::mem::MaybeUninit;
+use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ptr;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
@@ -49,42 +49,14 @@ pub(crate) struct CallbackType {
     pub(crate) bytes: Option<u64>,
     /// Computes from a callback's payload how many bytes it was charged. Runs no user code.
     pub(crate) bytes_of: unsafe fn(*const Word) -> u64,
-    /// Runs callbacks whose payloads are adjacent, from index `Progress::begun` up to the count; a
-    /// count above 1 only for kinds with `pointer`. Each counts as begun before it runs.
-    pub(crate) run: unsafe fn(&'static CallbackType, *mut Word, u64, &Progress),
+    /// Runs a callback, whose payload this is.
+    pub(crate) run: unsafe fn(&'static CallbackType, *mut Word),
     /// The function to call with the pointer, if the kind is that of one function.
     pub(crate) function: Option<Function>,
 }
 
 /// A C function that is called with one pointer.
 pub type Function = unsafe extern "C" fn(*mut c_void);
-
-/// How many callbacks of a run have begun.
-#[derive(Debug, Default)]
-pub(crate) struct Progress(Cell<u64>);
-
-impl Progress {
-    /// How many have begun.
-    #[inline]
-    pub(crate) fn begun(&self) -> u64 {
-        self.0.get()
-    }
-
-    /// Begins the next one, if fewer than `count` have begun. Returns its index.
-    #[inline]
-    pub(crate) fn begin(&self, count: u64) -> Option<usize> {
-        let next = self.0.get();
-        (next < count).then(|| {
-            self.0.set(next + 1);
-            next as usize
-        })
-    }
-
-    /// For the next run.
-    pub(crate) fn reset(&self) {
-        self.0.set(0);
-    }
-}
 
 /// The lowest bit of a word that is a kind, not a pointer. Kinds are aligned, so it is free.
 const KIND: usize = 1;
@@ -95,7 +67,7 @@ static END: CallbackType = CallbackType {
     pointer: false,
     bytes: Some(0),
     bytes_of: |_| 0,
-    run: |_, _, _, _| (),
+    run: |_, _| (),
     function: None,
 };
 
@@ -106,14 +78,13 @@ struct Page {
     next: AtomicPtr<Page>,
     /// Of a spare page: the length of the list from here on. Only its owner touches it.
     spare: Cell<u64>,
-    words: [std::cell::UnsafeCell<Word>; WORDS],
+    words: UnsafeCell<[Word; WORDS]>,
     tracked: Tracked<WORDS>,
 }
 
 impl Page {
     fn new() -> *mut Self {
-        // Not by a closure for each word, which a build without optimisation calls.
-        let words = [const { std::cell::UnsafeCell::new(Word::uninit()) }; WORDS];
+        let words = UnsafeCell::new([const { Word::uninit() }; WORDS]);
         Box::into_raw(Box::new(Self {
             next: AtomicPtr::new(ptr::null_mut()),
             spare: Cell::new(0),
@@ -122,10 +93,12 @@ impl Page {
         }))
     }
 
-    /// A pointer to a word and those after it: a payload may have several, and runs are adjacent.
+    /// A pointer to a word and those after it: a payload may have several.
     #[inline]
     fn from(&self, at: usize) -> *mut Word {
-        std::cell::UnsafeCell::raw_get(self.words[at..].as_ptr())
+        let words = self.words.get();
+        // SAFETY: in the array, or it panics; no reference to a word is made.
+        unsafe { &raw mut (*words)[at] }
     }
 }
 
@@ -210,50 +183,43 @@ impl Stream {
     pub(crate) unsafe fn push<P>(&self, kind: &'static CallbackType, payload: P) {
         debug_assert!(size_of::<P>() <= kind.words * size_of::<Word>());
         debug_assert!(align_of::<P>() <= align_of::<Word>());
-        let payload = std::mem::ManuallyDrop::new(payload);
-        let named = ptr::eq(self.kind.get(), kind) && kind.pointer && {
+        // One word is left for `END`.
+        if self.at.get() + 1 + kind.words >= WORDS {
+            self.turn_page();
+        }
+        let payload = ManuallyDrop::new(payload);
+        let follows = kind.pointer && ptr::eq(self.kind.get(), kind) && {
             // SAFETY: one initialised word, since it is a pointer.
-            let word = unsafe { ptr::from_ref(&payload).cast::<*mut ()>().read() };
+            let word = unsafe { (&raw const payload).cast::<*mut ()>().read() };
             word.addr() & KIND == 0
         };
         let mut at = self.at.get();
-        let needed = if named { 1 } else { 1 + kind.words };
-        // One word is left for `END`.
-        if at + needed >= WORDS {
-            self.turn_page();
-            // SAFETY: as for this call. The new page has room.
-            return unsafe { self.push(kind, std::mem::ManuallyDrop::into_inner(payload)) };
-        }
-        if !named {
-            self.put(at, ptr::from_ref(kind).cast_mut().cast::<()>().map_addr(|addr| addr | KIND));
+        if !follows {
+            self.put(at, kind);
             self.kind.set(kind);
             at += 1;
         }
-        let place = self.place(at).cast::<std::mem::ManuallyDrop<P>>();
+        let place = self.place(at).cast::<ManuallyDrop<P>>();
         // SAFETY: in the page, by the check above; aligned; the writer's alone until it is counted.
         unsafe { place.write(payload) };
-        self.at.set(at + if named { 1 } else { kind.words });
+        self.at.set(at + kind.words);
         let written = self.written.load(Relaxed) + 1; // only the writer stores it
         self.written.store(written, Release); // [DS-1] //~ relaxed-write
     }
 
-    /// Writes callbacks that were read from another stream and are not run from it.
+    /// Writes a callback that was read from another stream and is not run from it.
     ///
     /// # Safety
     /// Only the writer, one at a time, calls this. The payload is as it was read.
-    pub(crate) unsafe fn push_run(&self, run: &Run) {
-        let push = match run.kind.words {
+    pub(crate) unsafe fn push_again(&self, one: &Stored) {
+        let push = match one.kind.words {
             1 => Self::push_words::<1>,
             2 => Self::push_words::<2>,
             3 => Self::push_words::<3>,
             _ => Self::push_words::<PAYLOAD_MAX>,
         };
-        for index in 0..run.count as usize {
-            // SAFETY: `count` payloads are adjacent; more than one only for kinds of one word.
-            let payload = unsafe { run.payload.add(index) };
-            // SAFETY: by the contract, and the payload has `kind.words` words.
-            unsafe { push(self, run.kind, payload) };
-        }
+        // SAFETY: by the contract, and the payload has `kind.words` words.
+        unsafe { push(self, one.kind, one.payload) };
     }
 
     /// Writes a callback whose payload is copied from elsewhere.
@@ -267,11 +233,12 @@ impl Stream {
         unsafe { self.push(kind, payload) };
     }
 
-    /// Stores one word in the writer's page.
+    /// Stores a kind in the writer's page.
     #[inline]
-    fn put(&self, at: usize, word: *mut ()) {
+    fn put(&self, at: usize, kind: &'static CallbackType) {
+        let word = ptr::from_ref(kind).wrapping_byte_add(KIND);
         // SAFETY: in the page; only the writer accesses it until it is counted [DS-1].
-        unsafe { self.place(at).write(Word::new(word)) };
+        unsafe { self.place(at).cast::<*const CallbackType>().write(word) };
     }
 
     /// The address of a word in the writer's page.
@@ -286,7 +253,7 @@ impl Stream {
     /// Ends the page and begins another.
     #[cold]
     fn turn_page(&self) {
-        self.put(self.at.get(), ptr::from_ref(&END).cast_mut().cast::<()>().map_addr(|a| a | KIND));
+        self.put(self.at.get(), &END);
         let next = self.empty_page();
         // SAFETY: as in `place`.
         let page = unsafe { &*self.page.get() };
@@ -365,70 +332,66 @@ impl Drop for Stream {
     }
 }
 
-/// Callbacks of one kind whose payloads are adjacent.
+/// A callback where it stands in a stream.
 #[derive(Debug)]
-pub(crate) struct Run {
+pub(crate) struct Stored {
     pub(crate) kind: &'static CallbackType,
     pub(crate) payload: *mut Word,
-    pub(crate) count: u64,
 }
 
-impl Run {
-    /// How many bytes each of its callbacks was charged. To be called before they run.
-    pub(crate) fn bytes_each(&self) -> u64 {
-        let bytes = match self.kind.bytes {
+impl Stored {
+    /// How many bytes it was charged. To be called before it runs.
+    #[inline]
+    pub(crate) fn bytes(&self) -> u64 {
+        match self.kind.bytes {
             Some(bytes) => bytes,
-            // SAFETY: the payload of one callback of this kind, not yet run.
+            // SAFETY: the payload of a callback of this kind, not yet run.
             None => unsafe { (self.kind.bytes_of)(self.payload) },
-        };
-        Amount::object(bytes).bytes
+        }
+    }
+
+    /// Runs it.
+    ///
+    /// # Safety
+    /// Once; its grace period has ended, and no slot names what it frees.
+    pub(crate) unsafe fn run(self) {
+        // SAFETY: by the contract, and its payload is of its kind.
+        unsafe { (self.kind.run)(self.kind, self.payload) };
     }
 }
 
 impl Cursor {
-    /// The next callbacks, at least 1 and at most `max`, which is at least 1. All are of one kind
-    /// and were charged the same number of bytes. The caller owns their payload until it gives the
-    /// pages back.
+    /// The next callback. The caller owns its payload until it gives the pages back.
     ///
     /// # Safety
-    /// At least `max` callbacks that were written are not read yet [DS-1]; no other thread reads
-    /// the stream.
-    pub(crate) unsafe fn next(&mut self, max: u64) -> Run {
-        let mut word = self.word();
-        while word.addr() & KIND != 0 {
-            let kind = word.map_addr(|addr| addr & !KIND).cast::<CallbackType>();
-            if ptr::eq(kind, &raw const END) {
+    /// At least one callback that was written is not read yet [DS-1]; no other thread reads the
+    /// stream.
+    pub(crate) unsafe fn next(&mut self) -> Stored {
+        let mut payload = self.place();
+        if self.kind_at(payload) {
+            if ptr::eq(self.kind, &raw const END) {
                 self.turn_page();
-                word = self.word();
-                continue;
+                self.kind_at(self.place());
             }
-            self.kind = kind;
             self.at += 1;
-            // SAFETY: written by `push` from a `&'static CallbackType`.
-            let known: &'static CallbackType = unsafe { &*kind };
-            if !known.pointer || self.word().addr() & KIND != 0 {
-                let payload = self.place();
-                self.at += known.words;
-                return Run { kind: known, payload, count: 1 };
-            }
-            break;
+            payload = self.place();
         }
-        // SAFETY: pointers follow their kind on the same page, so `kind` is not null.
+        // SAFETY: written by `push` from a `&'static CallbackType`; a page begins with a kind.
         let kind: &'static CallbackType = unsafe { &*self.kind };
-        let payload = self.place();
-        let mut count = 1;
-        self.at += 1;
-        while kind.bytes.is_some() && count < max && self.word().addr() & KIND == 0 {
-            self.at += 1;
-            count += 1;
-        }
-        Run { kind, payload, count }
+        self.at += kind.words;
+        Stored { kind, payload }
     }
 
-    /// The next word; the caller knows that it is initialised: a kind or a pointer.
-    fn word(&self) -> *mut () {
+    /// Whether there is a kind, which then is that of what follows. Else it is a pointer.
+    #[inline]
+    fn kind_at(&mut self, place: *mut Word) -> bool {
         // SAFETY: written, by the contract of `next`; initialised, as a kind or as a pointer.
-        unsafe { self.place().cast::<*mut ()>().read() }
+        let word = unsafe { place.cast::<*const CallbackType>().read() };
+        let is_kind = word.addr() & KIND != 0;
+        if is_kind {
+            self.kind = word.wrapping_byte_sub(KIND);
+        }
+        is_kind
     }
 
     fn place(&self) -> *mut Word {

@@ -25,7 +25,7 @@ use crate::gp::grace_periods::Me;
 use crate::reclaim::at_limit::{Patience, admit, context, leave_to_worker, make_room};
 use crate::reclaim::domain_state::{DomainState, Named};
 use crate::reclaim::local;
-use crate::reclaim::stream::{CallbackType, Function, Progress, Word};
+use crate::reclaim::stream::{CallbackType, Function, Word};
 use crate::reclaim::thread_queue::{Contents, OwnQueue, Wants};
 use crate::reclaim::worker;
 
@@ -229,27 +229,15 @@ fn kind(function: Function) -> CallbackType {
         pointer: true,
         bytes: Some(AMOUNT.bytes),
         bytes_of: |_| AMOUNT.bytes,
-        run: run_pointers,
+        run: |kind, payload| {
+            let Some(function) = kind.function else { return };
+            let _running = Running::begin();
+            // SAFETY: written as a pointer.
+            let argument = unsafe { payload.cast::<*mut c_void>().read() };
+            // SAFETY: by the contract of `defer`: once, after a grace period.
+            unsafe { function(argument) };
+        },
         function: Some(function),
-    }
-}
-
-/// Calls a kind's function with each of so many pointers.
-unsafe fn run_pointers(
-    kind: &'static CallbackType,
-    payload: *mut Word,
-    count: u64,
-    progress: &Progress,
-) {
-    let Some(function) = kind.function else { return };
-    let _running = Running::begin();
-    while let Some(index) = progress.begin(count) {
-        // SAFETY: so many pointers stand side by side.
-        let word = unsafe { payload.add(index) };
-        // SAFETY: written as a pointer.
-        let argument = unsafe { word.cast::<*mut c_void>().read() };
-        // SAFETY: by the contract of `defer`: once, after a grace period.
-        unsafe { function(argument) };
     }
 }
 
@@ -265,8 +253,7 @@ static ANY: CallbackType = CallbackType {
     pointer: false,
     bytes: Some(AMOUNT.bytes),
     bytes_of: |_| AMOUNT.bytes,
-    run: |_, payload, _, progress| {
-        progress.begin(1);
+    run: |_, payload| {
         let _running = Running::begin();
         // SAFETY: the payload is a pair.
         let Pair { function, argument } = unsafe { payload.cast::<Pair>().read() };

@@ -53,7 +53,7 @@ use crate::os::{clock, thread};
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::domain_state::charge::LocalStock;
 use crate::reclaim::running::{RoomMade, running_callbacks};
-use crate::reclaim::stream::{CallbackType, Cursor, Run, Stream};
+use crate::reclaim::stream::{CallbackType, Cursor, Stream};
 
 /// Callbacks in a full batch, at most; fewer in models.
 pub(crate) const BATCH: u64 = if cfg!(loom) { 2 } else { batch::BATCH };
@@ -484,22 +484,14 @@ struct Scanned {
     protected: Vec<usize>,
 }
 
-/// How many callbacks were run, their bytes, and how many of them panicked.
-#[derive(Clone, Copy, Debug, Default)]
-struct Ran {
-    count: u64,
-    bytes: u64,
-    panicked: u64,
-}
-
 impl Inner {
     /// Records that `ran` of the claimed callbacks have finished; the next one is at `cursor`.
     /// Returns what else to give back to the domain: bytes that were [`lost`](Inner::lost).
     #[must_use]
-    fn finish(&mut self, queue: &Queue, ran: Ran, cursor: Cursor) -> Amount {
-        self.segments.take(ran.count);
+    fn finish(&mut self, queue: &Queue, ran: Amount, cursor: Cursor) -> Amount {
+        self.segments.take(ran.objects);
         // Written under the lock: no locked instruction is needed. Release: [DQ-2].
-        let finished = queue.finished.load(Relaxed) + ran.count;
+        let finished = queue.finished.load(Relaxed) + ran.objects;
         queue.finished.store(finished, Release);
         let mut bytes = queue.bytes_finished.load(Relaxed).wrapping_add(ran.bytes);
         let mut found = Amount::NONE;
@@ -580,10 +572,10 @@ impl Queue {
             drop(inner);
             //~ point before-callbacks
             let ran = self.run(domain, &mut cursor, claimed, &protected);
-            count += ran.count;
+            count += ran.objects;
             inner = sync::lock(&self.inner);
             // Nothing is covered where no hazard pointers are, and in a child of a fork.
-            let covers = inner.scanned.covers.saturating_sub(ran.count);
+            let covers = inner.scanned.covers.saturating_sub(ran.objects);
             inner.scanned = Scanned { covers, protected };
             domain.charge.give_back(inner.finish(self, ran, cursor));
         }
@@ -605,46 +597,42 @@ impl Queue {
         cursor: &mut Cursor,
         claimed: u64,
         protected: &[usize],
-    ) -> Ran {
-        let mut ran = Ran::default();
+    ) -> Amount {
+        let mut panicked = 0;
         let room_made = RoomMade::default();
         // Without a clock if there are few.
         let ends_ns = batch::is_timed(claimed)
             .then(|| clock::monotonic_ns().saturating_add(domain.grace_periods.tuning.run_ns()));
-        let is_over = |ran: u64| {
-            ran.is_multiple_of(RUN_CHUNK)
-                && ran != 0
-                && ends_ns.is_some_and(|ends_ns| clock::monotonic_ns() >= ends_ns)
-        };
         running_callbacks(&domain.grace_periods, &room_made, || {
-            while ran.count < claimed && !is_over(ran.count) {
-                // So that `ran.count` takes each multiple of RUN_CHUNK, at which the clock is read.
-                let chunk = RUN_CHUNK - ran.count % RUN_CHUNK;
-                let max = chunk.min(claimed - ran.count);
-                // SAFETY: claimed and not yet read.
-                let run = unsafe { cursor.next(max) };
-                let bytes = run.bytes_each();
-                ran.count += run.count;
-                // As `Own::bytes` does.
-                ran.bytes = ran.bytes.wrapping_add(bytes.wrapping_mul(run.count));
-                //~ skip-one
-                if protected.is_empty() {
-                    // SAFETY: the next ones, each run once; they were ready: their grace period
-                    // has ended.
-                    unsafe { run_unprotected(&run, bytes, &room_made, &mut ran) };
-                    continue;
-                }
-                for (part, is_protected) in run.parts(protected) {
-                    if is_protected {
-                        domain.kept.keep(&part);
-                    } else {
-                        // SAFETY: as above.
-                        unsafe { run_unprotected(&part, bytes, &room_made, &mut ran) };
+            while room_made.begun() < claimed {
+                let until = claimed.min((room_made.begun() / RUN_CHUNK + 1) * RUN_CHUNK);
+                // Many under one catch: where one panics, the next round goes on behind it.
+                let some = || {
+                    while room_made.begun() < until {
+                        // SAFETY: claimed and not yet read.
+                        let one = unsafe { cursor.next() };
+                        let bytes = one.bytes();
+                        room_made.begin(bytes);
+                        //~ skip-one
+                        if !protected.is_empty() && one.is_named_in(protected) {
+                            domain.kept.keep(&one);
+                            room_made.spend(Amount { objects: 1, bytes });
+                            continue;
+                        }
+                        // SAFETY: the next one, run once; it was ready: its grace period has ended,
+                        // and no slot names it.
+                        unsafe { one.run() };
                     }
+                };
+                panicked += u64::from(!user_code::caught(Site::Callback, some));
+                if room_made.begun().is_multiple_of(RUN_CHUNK)
+                    && ends_ns.is_some_and(|ends_ns| clock::monotonic_ns() >= ends_ns)
+                {
+                    break;
                 }
             }
         });
-        domain.grace_periods.counters().callbacks_panicked.fetch_add(ran.panicked, Relaxed);
+        domain.grace_periods.counters().callbacks_panicked.fetch_add(panicked, Relaxed);
         let left = room_made.amount();
         if thread::token() == self.owner && !self.is_orphan() {
             self.tended.store(true, Relaxed); // see `take_tended`
@@ -653,8 +641,8 @@ impl Queue {
             domain.charge.give_back(left); //~ lost-room
         }
         //~ uncharged-twice
-        trace::callbacks_run(domain.grace_periods.source(), ran.count);
-        ran
+        trace::callbacks_run(domain.grace_periods.source(), room_made.begun());
+        room_made.charged()
     }
 
     /// Waits for the queue's runner, if there is one; may return before it stops. Returns whether
@@ -678,20 +666,5 @@ impl Queue {
     #[cfg(test)]
     pub(crate) fn waiters(&self) -> u32 {
         sync::lock(&self.inner).waiters
-    }
-}
-
-/// Runs these callbacks.
-///
-/// # Safety
-/// They were read from the stream, and each is run once; their grace period has ended, and no slot
-/// names what they free.
-unsafe fn run_unprotected(run: &Run, bytes: u64, room_made: &RoomMade, ran: &mut Ran) {
-    room_made.begin_run(bytes);
-    while room_made.progress.begun() < run.count {
-        // SAFETY: by the contract.
-        let call =
-            || unsafe { (run.kind.run)(run.kind, run.payload, run.count, &room_made.progress) };
-        ran.panicked += u64::from(!user_code::caught(Site::Callback, call));
     }
 }
