@@ -9,6 +9,7 @@ use crate::reclaim::domain_state::{self, DomainState, Handle, Named};
 use crate::reclaim::free::{Address, Pending, Pointee, Timed};
 use crate::reclaim::local;
 use crate::reclaim::rescan;
+use crate::reclaim::thread_queue::Contents;
 use crate::reclaim::thread_queue::Ended;
 use crate::reclaim::worker;
 
@@ -47,7 +48,8 @@ pub(crate) unsafe fn retire<K: Named, P: Pointee>(tag: &K, object: *mut P::Objec
     if let Some(Err(object)) = ripe.map(Timed::end_unprotected) {
         // Over the limit: the thread whose turn it is keeps it, if it is protected still.
         tag.core().admit_over(Amount::object(bytes));
-        defer::add(tag, local::objects(tag.core(), tag), object, bytes);
+        let queue = local::queue(tag.core(), tag, Contents::Objects);
+        defer::add(tag, queue, object, bytes);
     }
 }
 

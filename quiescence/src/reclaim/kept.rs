@@ -66,18 +66,8 @@ impl Object {
 
     /// The address that slots may name.
     pub(crate) fn address(&self) -> usize {
-        // SAFETY: the first word of the payload is the object's address: see `Stored::is_named_in`.
+        // SAFETY: the first word of the payload is the object's address: see `Kept::keep_if_protected`.
         unsafe { self.payload[0].assume_init() }.addr()
-    }
-}
-
-impl Stored {
-    /// Whether its object is one of these, which are in ascending order. Only of kinds that slots
-    /// may name: the address comes first in their payloads.
-    pub(crate) fn is_named_in(&self, protected: &[usize]) -> bool {
-        // SAFETY: a pointer is the first word of the payload.
-        let object = unsafe { self.payload.cast::<*mut ()>().read() };
-        protected.binary_search(&object.addr()).is_ok()
     }
 }
 
@@ -113,8 +103,14 @@ impl Kept {
         (!self.is_empty()).then(|| self.due_ns.load(Relaxed))
     }
 
-    /// Keeps an object that is protected, and whose payload is copied.
-    pub(crate) fn keep(&self, one: &Stored) {
+    /// Keeps an object, whose payload is copied, if it is one of those that are protected, which are
+    /// in ascending order. Returns what it was charged. Only of kinds that slots may name: the
+    /// address comes first in their payloads.
+    #[cold]
+    pub(crate) fn keep_if_protected(&self, one: &Stored, protected: &[usize]) -> Option<Amount> {
+        // SAFETY: a pointer is the first word of the payload.
+        let object = unsafe { one.payload.cast::<*mut ()>().read() };
+        protected.binary_search(&object.addr()).ok()?;
         debug_assert!(one.kind.words <= PAYLOAD, "an address, and what it is charged");
         let (bytes, now_ns) = (one.bytes(), clock::monotonic_ns());
         let mut payload = [Word::uninit(); PAYLOAD];
@@ -125,6 +121,7 @@ impl Kept {
         let object =
             Object { next: ptr::null_mut(), kind: one.kind, payload, bytes, since_ns: now_ns };
         self.add(Box::new(object), now_ns.saturating_add(TICK_NS));
+        Some(Amount::object(bytes))
     }
 
     /// Keeps a new one, which is to be looked for at that time.

@@ -22,21 +22,30 @@ use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ptr;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
-use grace::limit::Amount;
-
 use crate::os::sync::{AtomicPtr, AtomicU64, Tracked};
 
 /// Words of a page, which with its header is 4 KiB.
 const WORDS: usize = if cfg!(loom) { 6 } else { 510 };
 
 /// The longest payload, in words.
-pub(crate) const PAYLOAD_MAX: usize = 4;
+const PAYLOAD_MAX: usize = 4;
 
 /// Empty pages that are kept for the writer.
 const SPARE_MAX: u64 = 32;
 
 /// A word of a page.
 pub(crate) type Word = MaybeUninit<*mut ()>;
+
+/// The words of a payload.
+pub(crate) const fn words<P>() -> usize {
+    let words = size_of::<P>().div_ceil(size_of::<Word>());
+    if words == 0 { 1 } else { words }
+}
+
+/// Whether it can be a payload.
+pub(crate) const fn fits<P>() -> bool {
+    words::<P>() <= PAYLOAD_MAX && align_of::<P>() <= align_of::<Word>()
+}
 
 /// A kind of callback.
 #[derive(Debug)]
@@ -93,12 +102,30 @@ impl Page {
         }))
     }
 
-    /// A pointer to a word and those after it: a payload may have several.
-    #[inline]
-    fn from(&self, at: usize) -> *mut Word {
+    /// A pointer to a word and those after it, for the writer: a payload may have several.
+    #[inline(always)]
+    fn to_write(&self, at: usize) -> *mut Word {
+        self.tracked.write(at);
         let words = self.words.get();
         // SAFETY: in the array, or it panics; no reference to a word is made.
         unsafe { &raw mut (*words)[at] }
+    }
+
+    /// The same for the reader.
+    #[inline(always)]
+    fn to_read(&self, at: usize) -> *mut Word {
+        self.tracked.read(at);
+        let words = self.words.get();
+        // SAFETY: as in `to_write`.
+        unsafe { &raw mut (*words)[at] }
+    }
+
+    /// Stores a kind.
+    #[inline]
+    fn put(&self, at: usize, kind: &'static CallbackType) {
+        let word = ptr::from_ref(kind).wrapping_byte_add(KIND);
+        // SAFETY: in the page; only the writer accesses it until it is counted [DS-1].
+        unsafe { self.to_write(at).cast::<*const CallbackType>().write(word) };
     }
 }
 
@@ -176,33 +203,34 @@ impl Stream {
     /// Writes a callback; `payload` becomes the stream's.
     ///
     /// # Safety
-    /// Only the writer, one at a time, calls this. `P` has the size and alignment that `kind` says:
-    /// at most `kind.words` words, each aligned as a pointer; and `kind.pointer` is true only if
-    /// `P` is a pointer.
+    /// Only the writer, one at a time, calls this. `P` has as many words as `kind` says, and
+    /// `kind.pointer` is true only if `P` is a pointer.
     #[inline]
     pub(crate) unsafe fn push<P>(&self, kind: &'static CallbackType, payload: P) {
-        debug_assert!(size_of::<P>() <= kind.words * size_of::<Word>());
-        debug_assert!(align_of::<P>() <= align_of::<Word>());
+        debug_assert!(const { fits::<P>() } && kind.words == const { words::<P>() });
+        let mut at = self.at.get();
         // One word is left for `END`.
-        if self.at.get() + 1 + kind.words >= WORDS {
-            self.turn_page();
+        if at >= const { WORDS - 1 - words::<P>() } {
+            self.turn_page(at);
+            at = 0;
         }
+        // SAFETY: the writer's page lives until the reader, which comes behind, has left it.
+        let page = unsafe { &*self.page.get() };
         let payload = ManuallyDrop::new(payload);
         let follows = kind.pointer && ptr::eq(self.kind.get(), kind) && {
             // SAFETY: one initialised word, since it is a pointer.
             let word = unsafe { (&raw const payload).cast::<*mut ()>().read() };
             word.addr() & KIND == 0
         };
-        let mut at = self.at.get();
         if !follows {
-            self.put(at, kind);
+            page.put(at, kind);
             self.kind.set(kind);
             at += 1;
         }
-        let place = self.place(at).cast::<ManuallyDrop<P>>();
+        let place = page.to_write(at).cast::<ManuallyDrop<P>>();
         // SAFETY: in the page, by the check above; aligned; the writer's alone until it is counted.
         unsafe { place.write(payload) };
-        self.at.set(at + kind.words);
+        self.at.set(at + const { words::<P>() });
         let written = self.written.load(Relaxed) + 1; // only the writer stores it
         self.written.store(written, Release); // [DS-1] //~ relaxed-write
     }
@@ -233,33 +261,15 @@ impl Stream {
         unsafe { self.push(kind, payload) };
     }
 
-    /// Stores a kind in the writer's page.
-    #[inline]
-    fn put(&self, at: usize, kind: &'static CallbackType) {
-        let word = ptr::from_ref(kind).wrapping_byte_add(KIND);
-        // SAFETY: in the page; only the writer accesses it until it is counted [DS-1].
-        unsafe { self.place(at).cast::<*const CallbackType>().write(word) };
-    }
-
-    /// The address of a word in the writer's page.
-    #[inline]
-    fn place(&self, at: usize) -> *mut Word {
-        // SAFETY: the writer's page lives until the reader, which comes behind, has left it.
-        let page = unsafe { &*self.page.get() };
-        page.tracked.write(at);
-        page.from(at)
-    }
-
-    /// Ends the page and begins another.
+    /// Ends the page, of which so many words are written, and begins another.
     #[cold]
-    fn turn_page(&self) {
-        self.put(self.at.get(), &END);
-        let next = self.empty_page();
-        // SAFETY: as in `place`.
+    fn turn_page(&self, at: usize) {
+        // SAFETY: as in `push`.
         let page = unsafe { &*self.page.get() };
+        page.put(at, &END);
+        let next = self.empty_page();
         page.next.store(next, Relaxed); // published by `written` [DS-1]
         self.page.set(next);
-        self.at.set(0);
         self.kind.set(ptr::null());
     }
 
@@ -367,14 +377,18 @@ impl Cursor {
     /// At least one callback that was written is not read yet [DS-1]; no other thread reads the
     /// stream.
     pub(crate) unsafe fn next(&mut self) -> Stored {
-        let mut payload = self.place();
-        if self.kind_at(payload) {
+        // SAFETY: the reader's page lives until the reader leaves it.
+        let mut page = unsafe { &*self.page };
+        let mut payload = page.to_read(self.at);
+        // SAFETY: written, by the contract; initialised, as a kind or as a pointer.
+        let word = unsafe { payload.cast::<*const CallbackType>().read() };
+        if word.addr() & KIND != 0 {
+            self.kind = word.map_addr(|addr| addr & !KIND);
             if ptr::eq(self.kind, &raw const END) {
-                self.turn_page();
-                self.kind_at(self.place());
+                page = self.turn_page(page);
             }
             self.at += 1;
-            payload = self.place();
+            payload = page.to_read(self.at);
         }
         // SAFETY: written by `push` from a `&'static CallbackType`; a page begins with a kind.
         let kind: &'static CallbackType = unsafe { &*self.kind };
@@ -382,31 +396,17 @@ impl Cursor {
         Stored { kind, payload }
     }
 
-    /// Whether there is a kind, which then is that of what follows. Else it is a pointer.
-    #[inline]
-    fn kind_at(&mut self, place: *mut Word) -> bool {
-        // SAFETY: written, by the contract of `next`; initialised, as a kind or as a pointer.
-        let word = unsafe { place.cast::<*const CallbackType>().read() };
-        let is_kind = word.addr() & KIND != 0;
-        if is_kind {
-            self.kind = word.wrapping_byte_sub(KIND);
-        }
-        is_kind
-    }
-
-    fn place(&self) -> *mut Word {
-        // SAFETY: the reader's page lives until the reader leaves it.
-        let page = unsafe { &*self.page };
-        page.tracked.read(self.at);
-        page.from(self.at)
-    }
-
-    /// Continues to the next page. The one it leaves is given back later: see
-    /// [`Stream::give_back`].
-    fn turn_page(&mut self) {
-        // SAFETY: as in `place`.
-        let next = unsafe { &*self.page }.next.load(Relaxed); // [DS-1]
-        *self = Self { page: next, at: 0, kind: ptr::null() };
+    /// Continues to the next page, and the kind with which it begins. The one it leaves is given
+    /// back later: see [`Stream::give_back`].
+    #[cold]
+    fn turn_page<'p>(&mut self, page: &'p Page) -> &'p Page {
+        let next = page.next.load(Relaxed); // [DS-1]
+        // SAFETY: as in `next`, for as long as the cursor is there.
+        let page = unsafe { &*next };
+        // SAFETY: written, as a callback that was counted stands on it; a kind comes first.
+        let word = unsafe { page.to_read(0).cast::<*const CallbackType>().read() };
+        *self = Self { page: next, at: 0, kind: word.map_addr(|addr| addr & !KIND) };
+        page
     }
 
     /// Frees the pages from here on.

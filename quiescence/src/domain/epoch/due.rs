@@ -23,9 +23,9 @@ pub(super) fn may_drain() -> bool {
 const WORTH_A_FENCE: u64 = 64;
 
 /// How many objects and functions a thread defers in sections before it runs about as many that are
-/// ready. A go has a cost of its own (the queue's lock, its account), some 600 instructions; shared
-/// by 32, it is less than what one function costs.
-const SHARE: u64 = 32;
+/// ready: as many as a bag of `crossbeam-epoch` holds. A go has a cost of its own (the queue's lock,
+/// its account), some 600 instructions; shared by 64, it is less than what one function costs.
+const SHARE: u64 = 64;
 
 /// Asks for a grace period for this thread's open objects, if there is no other reader or there are
 /// [`WORTH_A_FENCE`] of them.
@@ -45,7 +45,8 @@ fn is_alone(domain: &DomainState) -> bool {
 /// Whether the calling thread has retired [`SHARE`] objects in the domain since it last dropped
 /// some, so that it is to drop some when its section ends.
 pub(super) fn is_share<K: Named>(tag: &K) -> bool {
-    local::objects(tag.core(), tag).is_some_and(|queue| queue.added() >= SHARE)
+    let queue = local::queue(tag.core(), tag, Contents::Objects);
+    queue.is_some_and(|queue| queue.added() >= SHARE)
 }
 
 /// A section has ended in which this thread has retired [a share](is_share) of objects, or flushed.

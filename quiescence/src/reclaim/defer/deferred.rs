@@ -86,7 +86,7 @@ pub(crate) unsafe fn defer_in_any_case<K: Named>(
     argument: *mut c_void,
 ) {
     let domain = tag.core();
-    let queue = local::closures(domain, tag);
+    let queue = local::queue(domain, tag, Contents::Closures);
     let takes = || queue.is_some_and(|queue| queue.local_stock().take(AMOUNT));
     let mut paid = takes() || admit(domain, queue, AMOUNT);
     if !paid
@@ -158,7 +158,7 @@ fn has_part(domain: &DomainState, queue: OwnQueue<'_>) -> bool {
 #[cold]
 pub(crate) fn run_deferred(tag: &dyn Named) {
     let domain = tag.core();
-    let Some(queue) = local::closures(domain, tag) else { return };
+    let Some(queue) = local::queue(domain, tag, Contents::Closures) else { return };
     let closed = close_if_full(domain, queue, batch_of(domain));
     //~ deferred-in-section:
     if context() != Context::Outside {
@@ -324,7 +324,7 @@ mod tests {
     fn a_thread_that_defers_looks_at_its_queue_once_a_round() {
         let domain = Domain::new();
         let looks = |_: &u32| {
-            let queue = local::closures(domain.core(), domain.tag());
+            let queue = local::queue(domain.core(), domain.tag(), Contents::Closures);
             // SAFETY: does nothing; it is not charged, and so given back below nothing.
             unsafe { add_deferred(domain.tag(), queue, nothing, ptr::null_mut()) }
         };

@@ -103,8 +103,6 @@ struct Own {
     portable: bool,
     /// The address of the domain; see [`Queue::is_of`].
     domain: usize,
-    /// The same, but 0 for a hazard domain; see [`Queue::takes_values_of`].
-    values_domain: usize,
 }
 
 // SAFETY: the cells in `own` are touched by the thread that adds only: by an `OwnQueue`, of which
@@ -235,7 +233,6 @@ impl Queue {
         let portable = fence::chosen() == Fences::Portable;
         let is_hazard = domain.grace_periods.hazards.is_some();
         let round = if is_hazard { TEND_EVERY_HAZARD } else { TEND_EVERY } + 1;
-        let address = ptr::from_ref(domain).addr();
         Self {
             own: Line(Own {
                 stream,
@@ -245,8 +242,7 @@ impl Queue {
                 round,
                 left: Cell::new(round),
                 portable,
-                domain: address,
-                values_domain: if is_hazard { 0 } else { address },
+                domain: ptr::from_ref(domain).addr(),
             }),
             inner: Mutex::new(
                 Rank::Queue,
@@ -280,16 +276,9 @@ impl Queue {
     }
 
     /// Whether it is a queue of that domain, which alone knows when its cookies are done.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn is_of(&self, domain: &DomainState) -> bool {
         self.own.0.domain == ptr::from_ref(domain).addr()
-    }
-
-    /// Whether it is a queue of that domain, and that has no hazard pointers: what waits need not
-    /// be an address. One comparison, since each callback that is added asks this or `is_of`.
-    #[inline]
-    pub(crate) fn takes_values_of(&self, domain: &DomainState) -> bool {
-        self.own.0.values_domain == ptr::from_ref(domain).addr()
     }
 
     /// Asks for a grace period on behalf of all that is open.
@@ -390,14 +379,17 @@ impl<'q> OwnQueue<'q> {
     ///
     /// # Safety
     /// It lives as long as `'q`, and is the calling thread's: no other thread adds to it.
-    #[inline]
+    #[inline(always)]
     pub(crate) unsafe fn at(queue: *const Queue) -> Option<Self> {
         // SAFETY: by the contract.
-        unsafe { queue.as_ref() }.map(|queue| Self { queue, here: PhantomData })
+        match unsafe { queue.as_ref() } {
+            Some(queue) => Some(Self { queue, here: PhantomData }),
+            None => None,
+        }
     }
 
     /// What the thread may still add.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn local_stock(self) -> &'q LocalStock {
         &self.queue.own.0.local_stock
     }
@@ -409,7 +401,7 @@ impl<'q> OwnQueue<'q> {
     /// thread, after a grace period of the domain, is sound.
     #[inline]
     pub(crate) unsafe fn add<P>(self, kind: &'static CallbackType, payload: P, bytes: u64) -> bool {
-        let own = &self.own.0;
+        let own = &self.queue.own.0;
         // Relaxed: only the owner stores it.
         own.bytes.store(own.bytes.load(Relaxed).wrapping_add(bytes), Relaxed);
         // SAFETY: by the contract; only this thread adds.
@@ -418,11 +410,9 @@ impl<'q> OwnQueue<'q> {
         if own.portable {
             fence::full(); // here a light fence is not enough [DQ-3]
         }
-        own.left.set(own.left.get() - 1);
-        let ends = own.left.get() == 0;
-        if ends {
-            own.left.set(own.round);
-        }
+        let left = own.left.get() - 1;
+        let ends = left == 0;
+        own.left.set(if ends { own.round } else { left });
         ends
     }
 
@@ -510,9 +500,7 @@ impl Inner {
     }
 
     /// How many of the ready callbacks may be claimed now.
-    fn claimable(&self, domain: &DomainState, queue: &Queue, ready: u64) -> u64 {
-        let is_scanned = domain.grace_periods.hazards.is_some();
-        let ready = if is_scanned { ready.min(self.scanned.covers) } else { ready };
+    fn claimable(&self, queue: &Queue, ready: u64) -> u64 {
         // Relaxed: written under the lock.
         self.lost.map_or(ready, |lost| ready.min(lost.finished - queue.finished.load(Relaxed)))
     }
@@ -546,38 +534,40 @@ impl Queue {
         loop {
             inner.ripen(self, domain);
             let ready = inner.segments.ready();
-            // The queue of an ended thread: while this thread is its runner, no other thread can
-            // run it to settle what the ended one owed. So run all that is ready, about a batch.
-            if ready == 0 || count > BATCH || count != 0 && !all {
+            if ready == 0 {
                 break;
             }
             inner.runner = thread::token();
-            if let Some(scan) = domain.grace_periods.hazards
-                && inner.scanned.covers == 0
-            {
-                // Without the lock, which other threads need: a scan reads the slots of all
-                // threads. The last scan's result is dropped without the lock as well.
-                let last = std::mem::take(&mut inner.scanned);
-                drop(inner);
-                drop(last);
-                // After the fence of the grace period that has made them ready [HP-1].
-                let protected = scan();
-                inner = sync::lock(&self.inner);
-                inner.scanned = Scanned { covers: ready, protected };
+            let mut scanned = Scanned { covers: ready, protected: Vec::new() };
+            if let Some(scan) = domain.grace_periods.hazards {
+                scanned = std::mem::take(&mut inner.scanned);
+                if scanned.covers == 0 {
+                    // Without the lock, which other threads need: a scan reads the slots of all
+                    // threads. The last scan's result is dropped without the lock as well.
+                    drop(inner);
+                    // After the fence of the grace period that has made them ready [HP-1].
+                    scanned = Scanned { covers: ready, protected: scan() };
+                    inner = sync::lock(&self.inner);
+                }
             }
-            let claimable = inner.claimable(domain, self, ready);
+            let claimable = inner.claimable(self, ready).min(scanned.covers);
             inner.claimed = batch::in_one_go(ready, least, BATCH).min(claimable);
-            let protected = std::mem::take(&mut inner.scanned.protected);
             let (mut cursor, claimed) = (inner.cursor, inner.claimed);
             drop(inner);
             //~ point before-callbacks
-            let ran = self.run(domain, &mut cursor, claimed, &protected);
+            let ran = self.run(domain, &mut cursor, claimed, &scanned.protected);
             count += ran.objects;
             inner = sync::lock(&self.inner);
-            // Nothing is covered where no hazard pointers are, and in a child of a fork.
-            let covers = inner.scanned.covers.saturating_sub(ran.objects);
-            inner.scanned = Scanned { covers, protected };
+            if domain.grace_periods.hazards.is_some() {
+                scanned.covers -= ran.objects;
+                inner.scanned = scanned;
+            }
             domain.charge.give_back(inner.finish(self, ran, cursor));
+            // The queue of an ended thread: while this thread is its runner, no other thread can
+            // run it to settle what the ended one owed. So run all that is ready, about a batch.
+            if !all || count > BATCH {
+                break;
+            }
         }
         if inner.waiters != 0 {
             self.stopped.notify_all();
@@ -611,12 +601,12 @@ impl Queue {
                     while room_made.begun() < until {
                         // SAFETY: claimed and not yet read.
                         let one = unsafe { cursor.next() };
-                        let bytes = one.bytes();
-                        room_made.begin(bytes);
+                        room_made.begin(one.bytes());
                         //~ skip-one
-                        if !protected.is_empty() && one.is_named_in(protected) {
-                            domain.kept.keep(&one);
-                            room_made.spend(Amount { objects: 1, bytes });
+                        if !protected.is_empty()
+                            && let Some(kept) = domain.kept.keep_if_protected(&one, protected)
+                        {
+                            room_made.spend(kept);
                             continue;
                         }
                         // SAFETY: the next one, run once; it was ready: its grace period has ended,
@@ -632,7 +622,9 @@ impl Queue {
                 }
             }
         });
-        domain.grace_periods.counters().callbacks_panicked.fetch_add(panicked, Relaxed);
+        if panicked != 0 {
+            domain.grace_periods.counters().callbacks_panicked.fetch_add(panicked, Relaxed);
+        }
         let left = room_made.amount();
         if thread::token() == self.owner && !self.is_orphan() {
             self.tended.store(true, Relaxed); // see `take_tended`
