@@ -130,3 +130,46 @@ fn what_is_protected_is_not_forgotten_where_a_drop_forks() {
     }
     assert!(is_whole);
 }
+
+/// Where a drop forked, the child counted twice what had been found protected in the same go: as
+/// kept, and as waiting in its queue, where the go had not finished. So its limit shrank for ever.
+#[test]
+#[cfg(target_os = "linux")]
+fn what_is_found_protected_is_counted_once_where_the_next_drop_forks() {
+    /// As above.
+    static FORKED: AtomicI32 = AtomicI32::new(-1);
+    in_its_own_process!();
+    let (domain, on) = (HazardDomain::new(), thread::current().id());
+    // So few that no thread takes a stock: what is charged is what waits.
+    tune_hazards(&domain, |tuning| tuning.objects_max = 200);
+    let forks = move || {
+        if thread::current().id() == on {
+            // SAFETY: the child has this thread only, and ends by `_exit`.
+            FORKED.store(unsafe { libc::fork() }, Release);
+        }
+    };
+    // Until no other thread, the worker say, is the one that drops it.
+    while FORKED.load(Acquire) == -1 {
+        let place = AtomicPtr::new(Box::into_raw(Box::new(7)));
+        let mut holder = HazardPointer::new();
+        // SAFETY: from a box, and retired below after it was taken out.
+        let protected = unsafe { holder.protect(&place) }.expect("it is there");
+        let old = place.swap(ptr::null_mut(), AcqRel);
+        // SAFETY: from a box, and no thread finds it any more.
+        domain.retire(unsafe { Box::from_raw(old) });
+        domain.retire(Box::new(OnDrop(forks)));
+        domain.barrier(); // its end also in the child
+        assert_eq!(*protected, 7);
+        drop(protected);
+        domain.barrier();
+    }
+    let waits = domain.statistics().limit_waits;
+    tune_hazards(&domain, |tuning| tuning.objects_max = 1);
+    domain.retire(Box::new(8));
+    let has_room = domain.statistics().limit_waits == waits;
+    match FORKED.load(Acquire) {
+        0 => end_child(has_room),
+        child => assert_eq!(status_of(child), 0, "nothing waits, and yet there is no room"),
+    }
+    assert!(has_room);
+}

@@ -51,14 +51,14 @@ impl<T: ?Sized + Pointable> Object<T> {
     }
 
     /// The same, if it is so for all.
-    const AMOUNT: Option<Amount> = match T::SIZE {
+    const AMOUNT: Option<Amount> = match T::SIZE_OF_EACH {
         Some(bytes) => Some(Amount::object((held(1) + bytes) as u64)),
         None => None,
     };
 }
 
 impl<T: ?Sized + Pointable> Callback for Object<T> {
-    const POINTER: bool = T::SIZE.is_some();
+    const POINTER: bool = T::SIZE_OF_EACH.is_some();
     const BYTES: Option<u64> = match Self::AMOUNT {
         Some(amount) => Some(amount.bytes),
         None => None,

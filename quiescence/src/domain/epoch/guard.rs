@@ -278,8 +278,8 @@ impl Guard {
 unsafe fn retire<K: Named, C: Callback>(tag: &K, callback: C, amount: Amount) -> bool {
     // SAFETY: by the contract.
     let pending = unsafe { Pending::new(tag.core(), callback) };
-    // In a section it is queued in any case.
     let queued = defer::queue(tag, pending, amount, Patience::InAnyCase);
+    debug_assert!(queued.is_ok(), "in a section nothing is waited for, and it is queued");
     matches!(queued, Ok(true)) && due::is_share(tag)
 }
 

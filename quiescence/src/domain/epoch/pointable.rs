@@ -18,7 +18,7 @@ pub trait Pointable {
 
     /// The size of an object, if it is the same for all.
     #[doc(hidden)]
-    const SIZE: Option<usize> = None;
+    const SIZE_OF_EACH: Option<usize> = None;
 
     /// Allocates an object, and returns its address.
     ///
@@ -51,7 +51,7 @@ impl<T> Pointable for T {
 
     type Init = T;
 
-    const SIZE: Option<usize> = Some(size_of::<T>());
+    const SIZE_OF_EACH: Option<usize> = Some(size_of::<T>());
 
     unsafe fn init(init: T) -> usize {
         Box::into_raw(Box::new(init)).expose_provenance()
