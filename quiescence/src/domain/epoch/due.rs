@@ -23,8 +23,9 @@ pub(super) fn may_drain() -> bool {
 const WORTH_A_FENCE: u64 = 64;
 
 /// How many objects and functions a thread defers in sections before it runs about as many that are
-/// ready: as many as a bag of `crossbeam-epoch` holds. A go has a cost of its own (the queue's lock,
-/// its account), some 600 instructions; shared by 64, it is less than what one function costs.
+/// ready: as many as a bag of `crossbeam-epoch` holds. A go has a cost of its own (the queue's
+/// lock, its account), some 600 instructions; shared by 64, it is less than what one function
+/// costs.
 const SHARE: u64 = 64;
 
 /// Asks for a grace period for this thread's open objects, if there is no other reader or there are

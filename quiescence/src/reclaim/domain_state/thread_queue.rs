@@ -382,10 +382,8 @@ impl<'q> OwnQueue<'q> {
     #[inline(always)]
     pub(crate) unsafe fn at(queue: *const Queue) -> Option<Self> {
         // SAFETY: by the contract.
-        match unsafe { queue.as_ref() } {
-            Some(queue) => Some(Self { queue, here: PhantomData }),
-            None => None,
-        }
+        let queue = unsafe { queue.as_ref() }?;
+        Some(Self { queue, here: PhantomData })
     }
 
     /// What the thread may still add.
