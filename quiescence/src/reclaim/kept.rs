@@ -66,7 +66,7 @@ impl Object {
 
     /// The address that slots may name.
     pub(crate) fn address(&self) -> usize {
-        // SAFETY: the first word of the payload is the object's address: see `Kept::keep_if_protected`.
+        // SAFETY: the first word of the payload is the address: see `Kept::keep_if_protected`.
         unsafe { self.payload[0].assume_init() }.addr()
     }
 }
@@ -103,8 +103,8 @@ impl Kept {
         (!self.is_empty()).then(|| self.due_ns.load(Relaxed))
     }
 
-    /// Keeps an object, whose payload is copied, if it is one of those that are protected, which are
-    /// in ascending order. Returns what it was charged. Only of kinds that slots may name: the
+    /// Keeps an object, whose payload is copied, if it is one of those that are protected, which
+    /// are in ascending order. Returns what it was charged. Only of kinds that slots may name: the
     /// address comes first in their payloads.
     #[cold]
     pub(crate) fn keep_if_protected(&self, one: &Stored, protected: &[usize]) -> Option<Amount> {
