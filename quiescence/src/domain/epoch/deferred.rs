@@ -34,7 +34,8 @@ pub(super) struct Object<T: ?Sized>(*mut (), PhantomData<*mut T>);
 
 impl<T: ?Sized + Pointable> Object<T> {
     pub(super) fn at(address: usize) -> Self {
-        Self(std::ptr::with_exposed_provenance_mut(address), PhantomData)
+        // Nothing is read through it: `Pointable` takes an address.
+        Self(std::ptr::without_provenance_mut(address), PhantomData)
     }
 
     /// What it is charged.

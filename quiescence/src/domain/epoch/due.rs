@@ -23,10 +23,14 @@ pub(super) fn may_drain() -> bool {
 const WORTH_A_FENCE: u64 = 64;
 
 /// How many objects and functions a thread defers in sections before it runs about as many that are
-/// ready: as many as a bag of `crossbeam-epoch` holds. A go has a cost of its own (the queue's
-/// lock, its account), some 600 instructions; shared by 64, it is less than what one function
-/// costs.
-const SHARE: u64 = 64;
+/// ready. A go has a cost of its own (the queue's lock, its account), some 600 instructions; shared
+/// by 54, it is less than what one function costs. As many as six rounds of additions have, at the
+/// end of which it is compared; of more, the share would take two goes.
+const SHARE: u64 = 54;
+const _: () = {
+    assert!(SHARE % (batch::TEND_EVERY as u64 + 1) == 0, "it is met at the end of a round");
+    assert!(batch::run_share(SHARE) <= batch::RUN_UNTIMED, "one go runs a share");
+};
 
 /// Asks for a grace period for this thread's open objects, if there is no other reader or there are
 /// [`WORTH_A_FENCE`] of them.

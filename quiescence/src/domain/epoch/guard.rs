@@ -40,8 +40,9 @@ pub struct Guard {
 /// The bits of a pointer to a registration that are not the address's: what a guard's thread has to
 /// do, once it is not pinned any more.
 const DUE: usize = SHARE | EVERYTHING;
-/// It has deferred something, and [a share](due::is_share) of what waits is to be run. Where its
-/// end finds the thread in an outer section, the next guard that defers something is marked.
+/// It has deferred something, and [a share](due::is_share) of what waits is to be run. A guard that
+/// ends in an outer section runs nothing; later the guard is marked under which the thread next
+/// tends its queue, which it does at every ninth addition.
 const SHARE: usize = 1;
 /// It has flushed.
 const EVERYTHING: usize = 2;
@@ -60,7 +61,8 @@ impl Guard {
 
     /// Calls `f` once no guard that exists now is left, on any thread.
     ///
-    /// A closure of at most four words is stored inline; a larger one is allocated.
+    /// A closure of at most four words is stored inline; one that is larger, or has an alignment
+    /// above a word's, is allocated.
     ///
     /// # Progress
     /// Never waits. If it exceeds the domain's limit, the thread waits when its outermost guard is
@@ -279,7 +281,8 @@ unsafe fn retire<K: Named, C: Callback>(tag: &K, callback: C, amount: Amount) ->
     // SAFETY: by the contract.
     let pending = unsafe { Pending::new(tag.core(), callback) };
     let queued = defer::queue(tag, pending, amount, Patience::InAnyCase);
-    debug_assert!(queued.is_ok(), "in a section nothing is waited for, and it is queued");
+    // An error would leak it. Always on: where it is queued at once, the compiler knows the result.
+    assert!(queued.is_ok(), "a guard's thread is in a section: nothing waits, and it is queued");
     matches!(queued, Ok(true)) && due::is_share(tag)
 }
 
