@@ -7,8 +7,9 @@
 //!
 //! **Invariant [UC-1]: no lock of the library is held there** except those that users hold
 //! knowingly (an updater's of a list, a writer's of a sequence lock or latch), and the thread's
-//! table is not borrowed ([`Borrow`]). A build with debug assertions checks this at each call,
-//! except where readers call: a reader may be in a signal handler.
+//! table is not borrowed ([`Borrow`]). A build with debug assertions checks this at each call, and
+//! once for the callbacks that run under one catch, between which the queue takes no lock and
+//! borrows nothing. It does not check where readers call: a reader may be in a signal handler.
 //!
 //! **Invariant [UC-2]: what was computed before is not used afterwards**, unless user code cannot
 //! change it. User code may begin and end sections, retire, wait for a grace period or a barrier,

@@ -163,10 +163,10 @@ fn out_of_line<R>(f: impl FnOnce() -> R) -> R {
 pub(crate) fn retire_address<'d, K: Named, P: Pointee>(
     tag: &K,
     object: Pending<'d, Address<P>>,
-    bytes: u64,
+    amount: Amount,
 ) -> Option<Timed<'d, Address<P>>> {
     object.note();
-    Some(queue(tag, object, Amount::object(bytes), Patience::InAnyCase).err()?.0)
+    Some(queue(tag, object, amount, Patience::InAnyCase).err()?.0)
 }
 
 /// Drops the box that `object` came from after a grace period. May wait for one and drop it before
@@ -180,7 +180,7 @@ pub(crate) fn retire_box<K: Named, T: Send + 'static>(
 ) {
     let Some(object) = object else { return };
     //~ retire-before-unlink
-    if let Some(ripe) = retire_address(tag, object, bytes as u64) {
+    if let Some(ripe) = retire_address(tag, object, Amount::object(bytes as u64)) {
         ripe.end();
     }
 }

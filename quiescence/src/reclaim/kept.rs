@@ -95,7 +95,7 @@ impl Kept {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.objects.load(Acquire) == 0 // pairs with the Release in `push`
+        self.objects.load(Acquire) == 0 // pairs with the Release in `add`
     }
 
     /// When they are to be looked for again, if any are kept.
@@ -106,7 +106,6 @@ impl Kept {
     /// Keeps an object, whose payload is copied, if it is one of those that are protected, which
     /// are in ascending order. Returns what it was charged. Only of kinds that slots may name: the
     /// address comes first in their payloads.
-    #[cold]
     pub(crate) fn keep_if_protected(&self, one: &Stored, protected: &[usize]) -> Option<Amount> {
         // SAFETY: a pointer is the first word of the payload.
         let object = unsafe { one.payload.cast::<*mut ()>().read() };

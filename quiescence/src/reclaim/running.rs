@@ -10,7 +10,8 @@ use crate::gp::grace_periods::GracePeriods;
 use crate::gp::wake::Surroundings;
 
 /// The room that a domain's callbacks make on this thread while they are run: callbacks that they
-/// queue themselves may use it [TQ-3].
+/// queue themselves may use it [TQ-3]. Objects that are kept, not freed, use up their own: they
+/// stay charged.
 #[derive(Debug, Default)]
 pub(crate) struct RoomMade {
     /// The callbacks that have begun, and what they were charged.
@@ -127,8 +128,9 @@ pub(crate) fn room_made(grace_periods: &GracePeriods) -> Option<&RoomMade> {
 }
 
 /// How much of the room that they made the domain's callbacks in progress on this thread have
-/// used. Their run has not finished, so this room is counted twice as waiting: for the callback
-/// that is running, and for what it has queued.
+/// used. Their run has not finished, so this room is counted twice as waiting: once for the
+/// callbacks of the run, all of which still count; and once for what they have queued, or, of those
+/// whose objects were kept, as [kept](crate::reclaim::kept).
 pub(crate) fn spent(grace_periods: &GracePeriods) -> Amount {
     let (mut running, mut spent) = (RUNNING.get(), Amount::NONE);
     // SAFETY: each outlives those nested in it: see `running_callbacks`.

@@ -59,6 +59,10 @@ pub(crate) struct CallbackType {
     /// Computes from a callback's payload how many bytes it was charged. Runs no user code.
     pub(crate) bytes_of: unsafe fn(*const Word) -> u64,
     /// Runs a callback, whose payload this is.
+    ///
+    /// # Safety
+    /// Once, after its grace period, when no slot names what it frees; the kind is this one, and
+    /// the payload is a payload of this kind.
     pub(crate) run: unsafe fn(&'static CallbackType, *mut Word),
     /// The function to call with the pointer, if the kind is that of one function.
     pub(crate) function: Option<Function>,

@@ -597,7 +597,7 @@ mod tests {
         assert!(own(&queue).is_full(core, BATCH));
     }
 
-    /// The clock is read also in a run of adjacent callbacks.
+    /// The clock is read between callbacks of different kinds as well.
     #[test]
     fn callbacks_end_their_turn_when_the_time_is_up() {
         let domain = Domain::new();
@@ -617,6 +617,46 @@ mod tests {
         assert_eq!(queue.run_some(core, 1_000), 32, "one look, after one callback and 31 boxes");
         while queue.run_some(core, 1_000) != 0 {}
         assert!(queue.is_empty());
+    }
+
+    /// Says when it is dropped, and panics if it is to.
+    struct Numbered(usize, bool, mpsc::Sender<usize>);
+
+    impl Drop for Numbered {
+        fn drop(&mut self) {
+            self.2.send(self.0).unwrap();
+            assert!(!self.1, "number {} panics, as it should in this test", self.0);
+        }
+    }
+
+    /// Many callbacks share one catch. Wherever one panics among them, the others run, and once.
+    #[test]
+    fn a_panic_passes_no_callback_over_and_runs_none_twice() {
+        const ALL: std::ops::Range<usize> = 0..100;
+        // At the edge of a catch of 32 callbacks, and several in a row.
+        for panicking in [30..31, 31..32, 32..33, 30..33, 50..52, ALL] {
+            for boxed in [false, true] {
+                let (domain, (sender, ran)) = (Domain::new(), mpsc::channel());
+                let core = domain.tag().core();
+                let queue = core.queues.add_of_nobody(core, Contents::Closures);
+                for number in ALL {
+                    let one = Numbered(number, panicking.contains(&number), sender.clone());
+                    if boxed {
+                        let object = Box::into_raw(Box::new(one));
+                        // SAFETY: from a box.
+                        unsafe { own(&queue).add(&Address::<Boxed<Numbered>>::KIND, object, 0) };
+                    } else {
+                        add(&queue, move || drop(one));
+                    }
+                }
+                queue.close(core, Urgency::Normal);
+                core.grace_periods.advance(Me::NOBODY);
+                while queue.run_some(core, 1_000) != 0 {}
+                assert!(ran.try_iter().eq(ALL), "{panicking:?}, boxed: {boxed}");
+                let panicked = domain.statistics().callbacks_panicked;
+                assert_eq!(panicked, panicking.len() as u64, "boxed: {boxed}");
+            }
+        }
     }
 
     /// However long their `lazy` is: else their memory would stay allocated as long.

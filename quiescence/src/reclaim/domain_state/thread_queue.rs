@@ -35,6 +35,7 @@ pub(crate) use grace::batch::Wants;
 
 use std::cell::Cell;
 use std::marker::PhantomData;
+use std::mem;
 use std::ops::Deref;
 use std::ptr;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -60,6 +61,10 @@ pub(crate) const BATCH: u64 = if cfg!(loom) { 2 } else { batch::BATCH };
 
 /// The same for objects while grace periods find no other reader.
 pub(crate) const BATCH_ALONE: u64 = if cfg!(loom) { 2 } else { batch::BATCH_ALONE };
+
+/// Callbacks that are claimed in one go, at most: the sum of what they were charged fits a word. A
+/// sum that saturates would leave the count of finished bytes behind for ever.
+const GO_MAX: u64 = u64::MAX / Amount::BYTES_OF_OBJECT_MAX;
 
 /// The callbacks of one thread in one domain.
 #[derive(Debug)]
@@ -399,6 +404,7 @@ impl<'q> OwnQueue<'q> {
     /// thread, after a grace period of the domain, is sound.
     #[inline]
     pub(crate) unsafe fn add<P>(self, kind: &'static CallbackType, payload: P, bytes: u64) -> bool {
+        debug_assert!(bytes <= Amount::BYTES_OF_OBJECT_MAX, "more than it was charged");
         let own = &self.queue.own.0;
         // Relaxed: only the owner stores it.
         own.bytes.store(own.bytes.load(Relaxed).wrapping_add(bytes), Relaxed);
@@ -488,7 +494,7 @@ impl Inner {
             bytes = lost.bytes;
         }
         queue.bytes_finished.store(bytes, Relaxed);
-        let read = std::mem::replace(&mut self.cursor, cursor);
+        let read = mem::replace(&mut self.cursor, cursor);
         // SAFETY: two positions in this stream, `cursor` the later one; no other thread reads, and
         // no thread will read before `cursor`.
         unsafe { queue.own.0.stream.give_back(read, cursor) };
@@ -538,7 +544,7 @@ impl Queue {
             inner.runner = thread::token();
             let mut scanned = Scanned { covers: ready, protected: Vec::new() };
             if let Some(scan) = domain.grace_periods.hazards {
-                scanned = std::mem::take(&mut inner.scanned);
+                scanned = mem::take(&mut inner.scanned);
                 if scanned.covers == 0 {
                     // Without the lock, which other threads need: a scan reads the slots of all
                     // threads. The last scan's result is dropped without the lock as well.
@@ -548,7 +554,7 @@ impl Queue {
                     inner = sync::lock(&self.inner);
                 }
             }
-            let claimable = inner.claimable(self, ready).min(scanned.covers);
+            let claimable = inner.claimable(self, ready).min(scanned.covers).min(GO_MAX);
             inner.claimed = batch::in_one_go(ready, least, BATCH).min(claimable);
             let (mut cursor, claimed) = (inner.cursor, inner.claimed);
             drop(inner);
@@ -586,7 +592,10 @@ impl Queue {
         claimed: u64,
         protected: &[usize],
     ) -> Amount {
-        let mut panicked = 0;
+        // `in_user` is true while a callback itself runs. The catch below is for users' panics
+        // alone: if the library's own code panicked in it, the next round would go on from a cursor
+        // that stands anywhere.
+        let (mut panicked, mut in_user) = (0, false);
         let room_made = RoomMade::default();
         // Without a clock if there are few.
         let ends_ns = batch::is_timed(claimed)
@@ -607,12 +616,17 @@ impl Queue {
                             room_made.spend(kept);
                             continue;
                         }
+                        in_user = true;
                         // SAFETY: the next one, run once; it was ready: its grace period has ended,
                         // and no slot names it.
                         unsafe { one.run() };
+                        in_user = false;
                     }
                 };
-                panicked += u64::from(!user_code::caught(Site::Callback, some));
+                if !user_code::caught(Site::Callback, some) {
+                    assert!(mem::take(&mut in_user), "the library has panicked, not a callback");
+                    panicked += 1;
+                }
                 if room_made.begun().is_multiple_of(RUN_CHUNK)
                     && ends_ns.is_some_and(|ends_ns| clock::monotonic_ns() >= ends_ns)
                 {
