@@ -28,7 +28,7 @@ const WORTH_A_FENCE: u64 = 64;
 /// end of which it is compared; of more, the share would take two goes.
 const SHARE: u64 = 54;
 const _: () = {
-    assert!(SHARE % (batch::TEND_EVERY as u64 + 1) == 0, "it is met at the end of a round");
+    assert!(SHARE.is_multiple_of(batch::TEND_EVERY as u64 + 1), "met at the end of a round");
     assert!(batch::run_share(SHARE) <= batch::RUN_UNTIMED, "one go runs a share");
 };
 
