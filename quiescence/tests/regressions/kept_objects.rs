@@ -201,6 +201,10 @@ fn what_is_protected_on_both_sides_of_a_panic_is_counted_once() {
     let statistics = domain.statistics();
     assert_eq!((statistics.objects_protected, statistics.callbacks_panicked), (2, 1));
     assert_eq!((dropped.load(Acquire), statistics.callbacks_waiting()), (0, 2));
+    tune_hazards(&domain, |tuning| tuning.objects_max = 2);
+    domain.retire(Box::new(8));
+    let waits = domain.statistics().limit_waits - statistics.limit_waits;
+    assert_eq!(waits, 1, "what is kept is charged");
     drop(protections);
     domain.barrier();
     let statistics = domain.statistics();
