@@ -29,9 +29,13 @@
 //! `gone`, and [`queues`](super::queues).
 
 mod gone;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use gone::{Ended, List};
 pub(crate) use grace::batch::Wants;
+#[cfg(test)]
+pub(crate) use tests::add;
 
 use std::cell::Cell;
 use std::marker::PhantomData;
