@@ -195,9 +195,10 @@ impl Stock {
 
     /// Admits an object, if enough is left.
     pub const fn take(&mut self, object: Amount) -> bool {
-        let fits = object.fits(self.left);
+        let fits = object.objects <= self.left.objects && object.bytes <= self.left.bytes;
         if fits {
-            self.left = self.left.minus(object);
+            self.left.objects -= object.objects;
+            self.left.bytes -= object.bytes;
         }
         fits
     }

@@ -41,6 +41,7 @@ use crate::reclaim::defer;
 use crate::reclaim::domain_state::{self, DomainState, Handle};
 use crate::reclaim::local;
 use crate::reclaim::queues;
+use crate::reclaim::thread_queue::Contents;
 
 /// The updater's half of an asymmetric fence, for protocols of the program's own such as hazard
 /// pointers: a full fence in every thread of the process, wherever it is. The other half is a
@@ -164,7 +165,7 @@ impl LiburcuDomain {
     /// at hand. From then on, deferring allocates only pages of the queue, and what distinguishes
     /// functions.
     pub fn make_queue(&'static self) {
-        local::closures(&self.core, &Liburcu(self));
+        local::queue(&self.core, &Liburcu(self), Contents::Closures);
     }
 
     /// Whether closures and objects are queued in the domain: those of the calling thread, or of

@@ -45,6 +45,13 @@ pub(crate) fn global_slot() -> &'static Slot {
     unsafe { &*GLOBAL.get() }
 }
 
+/// Whether the thread is in a section that began with [`global_slot`].
+pub(crate) fn in_global_section() -> bool {
+    let slot = GLOBAL.get();
+    // SAFETY: as in `global_slot`.
+    !ptr::eq(slot, NOT_READY) && !unsafe { &*slot }.is_quiescent()
+}
+
 /// The slot for sections in a domain, if it is the one that the thread last read in. Once
 /// [`GARBAGE_MIN`] domains have ended it is not, so that the thread comes to its table, which
 /// forgets them.

@@ -15,10 +15,7 @@ const fn numbered(pointer: bool) -> CallbackType {
         pointer,
         bytes: Some(0),
         bytes_of: |_| 0,
-        run: |_, payload, count, progress| {
-            let index = progress.begin(count).unwrap();
-            // SAFETY: so many stand side by side.
-            let payload = unsafe { payload.add(index) };
+        run: |_, payload| {
             // SAFETY: what `add_numbered` wrote.
             let number = unsafe { payload.cast::<*const ()>().read() };
             assert_eq!(RUN.replace(RUN.get() + 1), number.addr() / 2, "out of order");
@@ -47,8 +44,7 @@ static DESTROY: CallbackType = CallbackType {
     pointer: true,
     bytes: Some(0),
     bytes_of: |_| 0,
-    run: |_, payload, _, progress| {
-        progress.begin(1);
+    run: |_, payload| {
         // SAFETY: what `retire` wrote: an object of a world that outlives its callbacks.
         let object = unsafe { &*payload.cast::<*const UnsafeCell<u32>>().read() };
         // SAFETY: a write; that no reader is near is what is tested.

@@ -7,8 +7,9 @@
 //!
 //! **Invariant [UC-1]: no lock of the library is held there**, except locks that users hold
 //! knowingly (a list's updater, a writer of a sequence lock or latch), and the thread's table is
-//! not borrowed ([`Borrow`]). A build with debug assertions checks this at each call, except at
-//! calls by readers: a reader may be in a signal handler.
+//! not borrowed ([`Borrow`]). A build with debug assertions checks this at each call, and once for
+//! the callbacks that run under one catch, between which the queue takes no lock and borrows
+//! nothing. It does not check calls by readers: a reader may be in a signal handler.
 //!
 //! **Invariant [UC-2]: values computed before are not used afterwards**, unless user code cannot
 //! change them. User code may begin and end sections, retire, wait for a grace period or a barrier,

@@ -69,7 +69,7 @@ use crate::reclaim::worker;
 
 /// Has `add` add a charged callback to the thread's queue, or to the shared one if the thread is
 /// ending. Returns whether it is time for the thread to tend its queue.
-#[inline]
+#[inline(always)]
 fn add_by<K: Named>(
     tag: &K,
     queue: Option<OwnQueue<'_>>,
@@ -98,41 +98,38 @@ fn announce(tag: &dyn Named) {
     worker::announce(&tag.handle());
 }
 
-/// Adds a charged callback to the thread's queue, and tends the queue if it is time.
+/// Adds a charged callback to the thread's queue, and tends the queue if it is time. Returns
+/// whether it was.
 #[inline]
 pub(crate) fn add<K: Named, C: Callback>(
     tag: &K,
     queue: Option<OwnQueue<'_>>,
     pending: Pending<'_, C>,
     bytes: u64,
-) {
-    if add_by(tag, queue, C::CONTENTS, |queue| pending.add(queue, bytes))
-        && let Some(queue) = queue
-    {
+) -> bool {
+    let is_due = add_by(tag, queue, C::CONTENTS, |queue| pending.add(queue, bytes));
+    if is_due && let Some(queue) = queue {
         tend(tag, queue);
     }
+    is_due
 }
 
-/// Charges `pending` and adds it to the thread's queue. If there is no room, does what `patience`
-/// says; what is not queued is given back, with the reason, which [`NoRoom::Waited`] only is if its
-/// grace period has ended.
+/// Charges `pending` and adds it to the thread's queue; returns whether the thread has tended the
+/// queue. If there is no room, does what `patience` says; what is not queued is given back, with
+/// the reason, which [`NoRoom::Waited`] only is if its grace period has ended.
 // Always: out of line, its result goes through memory, a third of the time of a `call`.
 #[inline(always)]
-fn queue<'d, K: Named, C: Callback>(
+pub(crate) fn queue<'d, K: Named, C: Callback>(
     tag: &K,
     pending: Pending<'d, C>,
     amount: Amount,
     patience: Patience,
-) -> Result<(), (Timed<'d, C>, NoRoom)> {
-    let queue = match C::CONTENTS {
-        Contents::Objects => local::objects(tag.core(), tag),
-        Contents::Closures => local::closures(tag.core(), tag),
-    };
+) -> Result<bool, (Timed<'d, C>, NoRoom)> {
+    let queue = local::queue(tag.core(), tag, C::CONTENTS);
     if let Some(queue) = queue
         && queue.local_stock().take(amount)
     {
-        add(tag, Some(queue), pending, amount.bytes);
-        return Ok(());
+        return Ok(add(tag, Some(queue), pending, amount.bytes));
     }
     // By value: what is borrowed here is written to memory on the road above, too.
     out_of_line(move || {
@@ -142,9 +139,9 @@ fn queue<'d, K: Named, C: Callback>(
             Err(NoRoom::Waited) if !timed.is_ripe() => tag.core().admit_over(amount),
             Err(reason) => return Err((timed, reason)),
         }
-        add(tag, queue, timed.into_pending(), amount.bytes);
+        let is_due = add(tag, queue, timed.into_pending(), amount.bytes);
         leave_to_worker(tag, queue);
-        Ok(())
+        Ok(is_due)
     })
 }
 
@@ -166,10 +163,10 @@ fn out_of_line<R>(f: impl FnOnce() -> R) -> R {
 pub(crate) fn retire_address<'d, K: Named, P: Pointee>(
     tag: &K,
     object: Pending<'d, Address<P>>,
-    bytes: u64,
+    amount: Amount,
 ) -> Option<Timed<'d, Address<P>>> {
     object.note();
-    Some(queue(tag, object, Amount::object(bytes), Patience::InAnyCase).err()?.0)
+    Some(queue(tag, object, amount, Patience::InAnyCase).err()?.0)
 }
 
 /// Drops the box that `object` came from after a grace period. May wait for one and drop it before
@@ -183,7 +180,7 @@ pub(crate) fn retire_box<K: Named, T: Send + 'static>(
 ) {
     let Some(object) = object else { return };
     //~ retire-before-unlink
-    if let Some(ripe) = retire_address(tag, object, bytes as u64) {
+    if let Some(ripe) = retire_address(tag, object, Amount::object(bytes as u64)) {
         ripe.end();
     }
 }
@@ -224,7 +221,7 @@ pub(crate) fn reserve_by_size<K: Named, T: Send + 'static>(tag: &K) -> Option<Re
         return None;
     }
     let amount = Amount::object(Address::<Boxed<T>>::CHARGE);
-    let queue = local::objects(tag.core(), tag)?;
+    let queue = local::queue(tag.core(), tag, Contents::Objects)?;
     //~ retire-before-unlink
     queue.local_stock().take(amount).then_some(Reservation { queue, amount })
 }
@@ -232,7 +229,7 @@ pub(crate) fn reserve_by_size<K: Named, T: Send + 'static>(tag: &K) -> Option<Re
 /// Room for an object of `bytes` bytes, from the local stock or the domain, if there is any.
 pub(crate) fn reserve_any<K: Named>(tag: &K, bytes: usize) -> Option<Reservation<'_>> {
     let amount = Amount::object(bytes as u64);
-    let queue = local::objects(tag.core(), tag)?;
+    let queue = local::queue(tag.core(), tag, Contents::Objects)?;
     (queue.local_stock().take(amount) || admit(domain_state::known(tag), Some(queue), amount))
         .then_some(Reservation { queue, amount })
 }
@@ -288,7 +285,7 @@ pub(crate) fn may_replace<K: Named>(tag: &K, bytes: Option<usize>) -> bool {
     if !local::may_be_over_limit() {
         return true;
     }
-    let Some(queue) = local::objects(tag.core(), tag) else { return true };
+    let Some(queue) = local::queue(tag.core(), tag, Contents::Objects) else { return true };
     let mut stock = queue.local_stock().stock();
     let taken = bytes.is_some_and(|bytes| stock.take(Amount::object(bytes as u64)));
     let is_over_limit = local::refresh_over_limit(tag.core());
@@ -321,7 +318,7 @@ fn retire_value<K: Named, P: Retire>(
     let amount = value.amount();
     value.note();
     match queue(tag, value, amount, patience) {
-        Ok(()) => Ok(()),
+        Ok(_) => Ok(()),
         Err((ripe, NoRoom::Waited)) => {
             ripe.end();
             Ok(())
@@ -354,8 +351,10 @@ pub(crate) fn call<K: Named, F: FnOnce() + Send + 'static>(
     patience: Patience,
 ) -> Result<(), AtLimit<F>> {
     let pending = Pending::closure(tag.core(), f);
-    let queued = queue(tag, pending, Closure::<F>::AMOUNT, patience);
-    queued.map_err(|(closure, _)| closure.refuse())
+    match queue(tag, pending, Closure::<F>::AMOUNT, patience) {
+        Ok(_) => Ok(()),
+        Err((closure, _)) => Err(closure.refuse()),
+    }
 }
 
 // ---- the thread's own queues --------------------------------------------------------------------

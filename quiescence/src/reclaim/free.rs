@@ -21,7 +21,7 @@ use crate::reclaim::debug_objects;
 use crate::reclaim::domain_state::{DomainState, Handle};
 use crate::reclaim::retire::{AtLimit, Retire};
 use crate::reclaim::running::{RoomMade, running_callbacks};
-use crate::reclaim::stream::{CallbackType, PAYLOAD_MAX, Word};
+use crate::reclaim::stream::{CallbackType, Word, fits, words};
 use crate::reclaim::thread_queue::{Contents, OwnQueue};
 
 // ---- one that waits -----------------------------------------------------------------------------
@@ -50,17 +50,17 @@ impl<'d, C: Callback> Pending<'d, C> {
     /// it is leaked.
     #[inline]
     pub(crate) fn add(self, queue: OwnQueue<'_>, bytes: u64) -> bool {
-        if C::IS_ADDRESS {
-            assert!(queue.is_of(self.domain), "another domain's grace periods");
-        } else {
-            // In a hazard domain the first word is read as an address.
-            assert!(
-                queue.takes_values_of(self.domain),
-                "another domain's, or slots name addresses"
-            );
-        }
+        assert!(queue.is_of(self.domain), "another domain's grace periods");
+        // In a hazard domain the first word is read as an address.
+        let takes_values = self.domain.grace_periods.hazards.is_none();
+        assert!(C::IS_ADDRESS || takes_values, "slots name addresses");
         let callback = self.take_back();
-        if C::knows(bytes) {
+        // One pointer can tell its charge, unless that of all is known and this one's is another.
+        let tells = match C::BYTES {
+            Some(all) => all == bytes,
+            None => C::POINTER,
+        };
+        if tells {
             // SAFETY: by the contract of `new`.
             unsafe { store(queue, callback, bytes) }
         } else {
@@ -94,7 +94,7 @@ impl<'d, C: Callback> Pending<'d, C> {
 ///
 /// # Safety
 /// As [`OwnQueue::add`].
-#[inline]
+#[inline(always)]
 unsafe fn store<C: Callback>(queue: OwnQueue<'_>, callback: C, bytes: u64) -> bool {
     if const { fits::<C>() } {
         // SAFETY: by the contract; it is of its kind.
@@ -169,13 +169,6 @@ pub(crate) trait Callback: Sized {
         Self::BYTES.expect("said here or by the kind")
     }
 
-    /// Whether it can tell that it was charged `bytes`; else they are stored with it. One pointer
-    /// can, unless the charge of all is known and this one's is another.
-    #[inline(always)]
-    fn knows(bytes: u64) -> bool {
-        Self::BYTES.map_or(Self::POINTER, |all| all == bytes)
-    }
-
     /// Runs it.
     ///
     /// # Safety
@@ -189,15 +182,11 @@ pub(crate) trait Callback: Sized {
         bytes: Self::BYTES,
         // SAFETY: the payload is a Self.
         bytes_of: |payload| unsafe { &*payload.cast::<Self>() }.bytes(),
-        run: |_, payload, count, progress| {
-            while let Some(index) = progress.begin(count) {
-                // SAFETY: `count` payloads are adjacent.
-                let payload = unsafe { payload.add(index * words::<Self>()) };
-                // SAFETY: the payload is a Self, and each is run once.
-                let callback = unsafe { payload.cast::<Self>().read() };
-                // SAFETY: by the contract of `OwnQueue::add`.
-                unsafe { callback.run() };
-            }
+        run: |_, payload| {
+            // SAFETY: the payload is a Self, and is run once.
+            let callback = unsafe { payload.cast::<Self>().read() };
+            // SAFETY: by the contract of `OwnQueue::add`.
+            unsafe { callback.run() };
         },
         function: None,
     };
@@ -205,23 +194,13 @@ pub(crate) trait Callback: Sized {
 
 /// Bytes of `words` words of a stream: the library's own memory for a callback that waits, which is
 /// charged, too.
-const fn held(words: usize) -> usize {
+pub(crate) const fn held(words: usize) -> usize {
     words * size_of::<Word>()
 }
 
-/// Whether a value can be stored in a stream without a box.
-const fn fits<P>() -> bool {
-    size_of::<P>() <= PAYLOAD_MAX * size_of::<Word>() && align_of::<P>() <= align_of::<Word>()
-}
-
 /// The same for a callback that [`store`] stores, with its kind, and its box if it has one.
-const fn held_by<P>() -> usize {
+pub(crate) const fn held_by<P>() -> usize {
     if fits::<P>() { held(1 + words::<P>()) } else { held(1) + size_of::<P>() }
-}
-
-const fn words<P>() -> usize {
-    let words = size_of::<P>().div_ceil(size_of::<Word>());
-    if words == 0 { 1 } else { words }
 }
 
 /// A callback with the bytes that it was charged: these are given back when it is run, whatever

@@ -9,7 +9,7 @@ use crate::reclaim::domain_state::{self, DomainState, Handle, Named};
 use crate::reclaim::free::{Address, Pending, Pointee, Timed};
 use crate::reclaim::local;
 use crate::reclaim::rescan;
-use crate::reclaim::thread_queue::Ended;
+use crate::reclaim::thread_queue::{Contents, Ended};
 use crate::reclaim::worker;
 
 const_unless_loom! {
@@ -42,13 +42,16 @@ impl Named for GlobalHazards {
 #[inline]
 #[track_caller]
 pub(crate) unsafe fn retire<K: Named, P: Pointee>(tag: &K, object: *mut P::Object, bytes: u64) {
+    // What is charged is what is queued, and so what is given back: at most so much for an object.
+    let amount = Amount::object(bytes);
     // SAFETY: by the contract.
     let object = unsafe { Pending::new(tag.core(), Address::<P>(object)) };
-    let ripe = defer::retire_address(tag, object, bytes);
+    let ripe = defer::retire_address(tag, object, amount);
     if let Some(Err(object)) = ripe.map(Timed::end_unprotected) {
         // Over the limit: the thread whose turn it is keeps it, if it is protected still.
-        tag.core().admit_over(Amount::object(bytes));
-        defer::add(tag, local::objects(tag.core(), tag), object, bytes);
+        tag.core().admit_over(amount);
+        let queue = local::queue(tag.core(), tag, Contents::Objects);
+        defer::add(tag, queue, object, amount.bytes);
     }
 }
 

@@ -23,7 +23,7 @@ use grace::driver::TICK_NS;
 use grace::limit::Amount;
 
 use crate::os::clock;
-use crate::reclaim::stream::{CallbackType, Progress, Run, Word};
+use crate::reclaim::stream::{CallbackType, Stored, Word};
 
 /// Words of the payload of an object that a slot may name: its address first.
 const PAYLOAD: usize = 2;
@@ -59,47 +59,15 @@ impl Object {
     ///
     /// # Safety
     /// No slot has named it since its grace period [HZ-A].
-    pub(crate) unsafe fn free(mut self, progress: &Progress) {
+    pub(crate) unsafe fn free(mut self) {
         // SAFETY: by the contract; it is taken out once.
-        unsafe { (self.kind.run)(self.kind, self.payload.as_mut_ptr(), 1, progress) };
+        unsafe { (self.kind.run)(self.kind, self.payload.as_mut_ptr()) };
     }
 
     /// The address that slots may name.
     pub(crate) fn address(&self) -> usize {
-        // SAFETY: the first word of the payload is the object's address: see `Run::is_named_in`.
+        // SAFETY: the first word of the payload is the address: see `Kept::keep_if_protected`.
         unsafe { self.payload[0].assume_init() }.addr()
-    }
-}
-
-impl Run {
-    /// The address of one of its objects. Only of kinds that slots may name: the address comes
-    /// first in their payloads.
-    fn address(&self, index: usize) -> usize {
-        // SAFETY: so many payloads stand side by side, and a pointer is the first word of each.
-        let word = unsafe { self.payload.add(index * self.kind.words) };
-        // SAFETY: as above.
-        unsafe { word.cast::<*mut ()>().read() }.addr()
-    }
-
-    /// Its objects, those side by side together that are protected, or that are not.
-    pub(crate) fn parts(&self, protected: &[usize]) -> impl Iterator<Item = (Self, bool)> {
-        let is_protected =
-            |index: u64| protected.binary_search(&self.address(index as usize)).is_ok();
-        let mut from = 0;
-        std::iter::from_fn(move || {
-            let first = (from < self.count).then(|| is_protected(from))?;
-            let alike = (from + 1..self.count).take_while(|index| is_protected(*index) == first);
-            let part = self.part(from, 1 + alike.count() as u64);
-            from += part.count;
-            Some((part, first))
-        })
-    }
-
-    /// So many of its objects, from that one on.
-    fn part(&self, from: u64, count: u64) -> Self {
-        // SAFETY: in the run.
-        let payload = unsafe { self.payload.add(from as usize * self.kind.words) };
-        Self { kind: self.kind, payload, count }
     }
 }
 
@@ -127,7 +95,7 @@ impl Kept {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.objects.load(Acquire) == 0 // pairs with the Release in `push`
+        self.objects.load(Acquire) == 0 // pairs with the Release in `add`
     }
 
     /// When they are to be looked for again, if any are kept.
@@ -135,21 +103,24 @@ impl Kept {
         (!self.is_empty()).then(|| self.due_ns.load(Relaxed))
     }
 
-    /// Keeps the objects of a run, which are protected, and whose payloads are copied.
-    pub(crate) fn keep(&self, run: &Run) {
-        debug_assert!(run.kind.words <= PAYLOAD, "an address, and what it is charged");
-        let (bytes, now_ns) = (run.bytes_each(), clock::monotonic_ns());
-        for index in 0..run.count {
-            let part = run.part(index, 1);
-            let mut payload = [Word::uninit(); PAYLOAD];
-            let words = run.kind.words.min(PAYLOAD);
-            // SAFETY: so many words stand there, and in `payload`.
-            unsafe { ptr::copy_nonoverlapping(part.payload, payload.as_mut_ptr(), words) };
-            //~ hazard-kept-lost
-            let object =
-                Object { next: ptr::null_mut(), kind: run.kind, payload, bytes, since_ns: now_ns };
-            self.add(Box::new(object), now_ns.saturating_add(TICK_NS));
-        }
+    /// Keeps an object, whose payload is copied, if it is one of those that are protected, which
+    /// are in ascending order. Returns what it was charged. Only of kinds that slots may name: the
+    /// address comes first in their payloads.
+    pub(crate) fn keep_if_protected(&self, one: &Stored, protected: &[usize]) -> Option<Amount> {
+        // SAFETY: a pointer is the first word of the payload.
+        let object = unsafe { one.payload.cast::<*mut ()>().read() };
+        protected.binary_search(&object.addr()).ok()?;
+        debug_assert!(one.kind.words <= PAYLOAD, "an address, and what it is charged");
+        let (bytes, now_ns) = (one.bytes(), clock::monotonic_ns());
+        let mut payload = [Word::uninit(); PAYLOAD];
+        let words = one.kind.words.min(PAYLOAD);
+        // SAFETY: so many words stand there, and in `payload`.
+        unsafe { ptr::copy_nonoverlapping(one.payload, payload.as_mut_ptr(), words) };
+        //~ hazard-kept-lost
+        let object =
+            Object { next: ptr::null_mut(), kind: one.kind, payload, bytes, since_ns: now_ns };
+        self.add(Box::new(object), now_ns.saturating_add(TICK_NS));
+        Some(Amount::object(bytes))
     }
 
     /// Keeps a new one, which is to be looked for at that time.

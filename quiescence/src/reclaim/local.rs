@@ -11,15 +11,15 @@ use std::ptr;
 
 use crate::gp::record;
 use crate::gp::slot::Slot;
+use crate::gp::thread as thread_slots;
 use crate::reclaim::domain_state::{DomainState, Handle};
 
 mod table;
 
 use table::{Local, Table};
 pub(crate) use table::{
-    closures, ended, existing_slot, handle_slot, implicit_slot, last_closures, leave_thread,
-    objects, own_objects, own_queues, qsbr_slot, release_handle, release_other,
-    unregister_if_unused,
+    ended, existing_slot, handle_slot, implicit_slot, last_closures, leave_thread, own_objects,
+    own_queues, qsbr_slot, queue, release_handle, release_other, unregister_if_unused,
 };
 
 thread_local! {
@@ -125,6 +125,10 @@ pub(crate) enum Sections {
 
 impl Sections {
     pub(crate) fn of_this_thread() -> Self {
+        // Most sections are of the global domain.
+        if thread_slots::in_global_section() {
+            return Self::Ordinary;
+        }
         let mut all = Self::None;
         each_section(|slot| {
             all = all.max(if slot.is_qsbr() { Self::Qsbr } else { Self::Ordinary });

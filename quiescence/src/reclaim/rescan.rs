@@ -74,10 +74,10 @@ fn free(domain: &DomainState, in_hand: &InHand<'_>, objects: Vec<Box<Object>>) {
     running::running_callbacks(&domain.grace_periods, &room_made, || {
         for object in objects {
             let amount = Amount::object(object.bytes);
-            room_made.begin_run(amount.bytes);
+            room_made.begin(amount.bytes);
             freed = freed.plus(amount);
             // SAFETY: the scan came after its grace period, and found no slot with its address.
-            let free = || unsafe { object.free(&room_made.progress) };
+            let free = || unsafe { object.free() };
             panicked += u64::from(!user_code::caught(Site::Callback, free));
         }
     });

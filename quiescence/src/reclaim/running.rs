@@ -8,44 +8,46 @@ use grace::limit::Amount;
 
 use crate::gp::grace_periods::GracePeriods;
 use crate::gp::wake::Surroundings;
-use crate::reclaim::stream::Progress;
 
 /// The room that a domain's callbacks make on this thread while they are run: callbacks that they
-/// queue themselves may use it [TQ-3].
+/// queue themselves may use it [TQ-3]. Objects that are kept, not freed, use up their own: they
+/// stay charged.
 #[derive(Debug, Default)]
 pub(crate) struct RoomMade {
-    amount: Cell<Amount>,
+    /// The callbacks that have begun, and what they were charged.
+    objects: Cell<u64>,
+    bytes: Cell<u64>,
     /// How much of it has been used.
     spent: Cell<Amount>,
-    /// Of the run in progress: how many callbacks have begun, how many of those are in `amount`
-    /// already, and how many bytes each was charged.
-    pub(crate) progress: Progress,
-    counted: Cell<u64>,
-    bytes_each: Cell<u64>,
 }
 
 impl RoomMade {
-    pub(crate) fn begin_run(&self, bytes_each: u64) {
-        self.amount(); // counts the rest of the run before
-        self.progress.reset();
-        self.counted.set(0);
-        self.bytes_each.set(bytes_each);
+    /// A callback begins that was charged so many bytes.
+    #[inline]
+    pub(crate) fn begin(&self, bytes: u64) {
+        self.objects.set(self.objects.get() + 1);
+        self.bytes.set(self.bytes.get().saturating_add(bytes));
+    }
+
+    /// How many callbacks have begun.
+    #[inline]
+    pub(crate) fn begun(&self) -> u64 {
+        self.objects.get()
+    }
+
+    /// What they were charged.
+    pub(crate) fn charged(&self) -> Amount {
+        Amount { objects: self.objects.get(), bytes: self.bytes.get() }
     }
 
     /// The room that there is now.
     pub(crate) fn amount(&self) -> Amount {
-        let begun = self.progress.begun();
-        let new = begun - self.counted.replace(begun);
-        let made = Amount { objects: new, bytes: new * self.bytes_each.get() };
-        self.amount.set(self.amount.get().plus(made));
-        self.amount.get()
+        self.charged().minus(self.spent.get())
     }
 
     /// Uses `amount` of the room, or all of it if there is less.
     pub(crate) fn spend(&self, amount: Amount) {
-        let room = self.amount();
-        self.amount.set(room.minus(amount));
-        self.spent.set(self.spent.get().plus(room.minus(self.amount.get())));
+        self.spent.set(self.spent.get().plus(amount.common(self.amount())));
     }
 }
 
@@ -126,8 +128,9 @@ pub(crate) fn room_made(grace_periods: &GracePeriods) -> Option<&RoomMade> {
 }
 
 /// How much of the room that they made the domain's callbacks in progress on this thread have
-/// used. Their run has not finished, so this room is counted twice as waiting: for the callback
-/// that is running, and for what it has queued.
+/// used. Their run has not finished, so this room is counted twice as waiting: once for the
+/// callbacks of the run, all of which still count; and once for what they have queued, or, of those
+/// whose objects were kept, as [kept](crate::reclaim::kept).
 pub(crate) fn spent(grace_periods: &GracePeriods) -> Amount {
     let (mut running, mut spent) = (RUNNING.get(), Amount::NONE);
     // SAFETY: each outlives those nested in it: see `running_callbacks`.

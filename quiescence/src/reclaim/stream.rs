@@ -16,13 +16,11 @@
 //! with Acquire and reads that many callbacks. Neither waits for the other, and neither executes a
 //! locked instruction, except once a page.
 
-use std::cell::Cell;
+use std::cell::{Cell, UnsafeCell};
 use std::ffi::c_void;
-use std::mem::MaybeUninit;
+use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ptr;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-
-use grace::limit::Amount;
 
 use crate::os::sync::{AtomicPtr, AtomicU64, Tracked};
 
@@ -30,13 +28,24 @@ use crate::os::sync::{AtomicPtr, AtomicU64, Tracked};
 const WORDS: usize = if cfg!(loom) { 6 } else { 510 };
 
 /// The longest payload, in words.
-pub(crate) const PAYLOAD_MAX: usize = 4;
+const PAYLOAD_MAX: usize = 4;
 
 /// Empty pages that are kept for the writer.
 const SPARE_MAX: u64 = 32;
 
 /// A word of a page.
 pub(crate) type Word = MaybeUninit<*mut ()>;
+
+/// The words of a payload.
+pub(crate) const fn words<P>() -> usize {
+    let words = size_of::<P>().div_ceil(size_of::<Word>());
+    if words == 0 { 1 } else { words }
+}
+
+/// Whether it can be a payload.
+pub(crate) const fn fits<P>() -> bool {
+    words::<P>() <= PAYLOAD_MAX && align_of::<P>() <= align_of::<Word>()
+}
 
 /// A kind of callback.
 #[derive(Debug)]
@@ -49,42 +58,18 @@ pub(crate) struct CallbackType {
     pub(crate) bytes: Option<u64>,
     /// Computes from a callback's payload how many bytes it was charged. Runs no user code.
     pub(crate) bytes_of: unsafe fn(*const Word) -> u64,
-    /// Runs callbacks whose payloads are adjacent, from index `Progress::begun` up to the count; a
-    /// count above 1 only for kinds with `pointer`. Each counts as begun before it runs.
-    pub(crate) run: unsafe fn(&'static CallbackType, *mut Word, u64, &Progress),
+    /// Runs a callback, whose payload this is.
+    ///
+    /// # Safety
+    /// Once, after its grace period, when no slot names what it frees; the kind is this one, and
+    /// the payload is a payload of this kind.
+    pub(crate) run: unsafe fn(&'static CallbackType, *mut Word),
     /// The function to call with the pointer, if the kind is that of one function.
     pub(crate) function: Option<Function>,
 }
 
 /// A C function that is called with one pointer.
 pub type Function = unsafe extern "C" fn(*mut c_void);
-
-/// How many callbacks of a run have begun.
-#[derive(Debug, Default)]
-pub(crate) struct Progress(Cell<u64>);
-
-impl Progress {
-    /// How many have begun.
-    #[inline]
-    pub(crate) fn begun(&self) -> u64 {
-        self.0.get()
-    }
-
-    /// Begins the next one, if fewer than `count` have begun. Returns its index.
-    #[inline]
-    pub(crate) fn begin(&self, count: u64) -> Option<usize> {
-        let next = self.0.get();
-        (next < count).then(|| {
-            self.0.set(next + 1);
-            next as usize
-        })
-    }
-
-    /// For the next run.
-    pub(crate) fn reset(&self) {
-        self.0.set(0);
-    }
-}
 
 /// The lowest bit of a word that is a kind, not a pointer. Kinds are aligned, so it is free.
 const KIND: usize = 1;
@@ -95,7 +80,7 @@ static END: CallbackType = CallbackType {
     pointer: false,
     bytes: Some(0),
     bytes_of: |_| 0,
-    run: |_, _, _, _| (),
+    run: |_, _| (),
     function: None,
 };
 
@@ -106,14 +91,13 @@ struct Page {
     next: AtomicPtr<Page>,
     /// Of a spare page: the length of the list from here on. Only its owner touches it.
     spare: Cell<u64>,
-    words: [std::cell::UnsafeCell<Word>; WORDS],
+    words: UnsafeCell<[Word; WORDS]>,
     tracked: Tracked<WORDS>,
 }
 
 impl Page {
     fn new() -> *mut Self {
-        // Not by a closure for each word, which a build without optimisation calls.
-        let words = [const { std::cell::UnsafeCell::new(Word::uninit()) }; WORDS];
+        let words = UnsafeCell::new([const { Word::uninit() }; WORDS]);
         Box::into_raw(Box::new(Self {
             next: AtomicPtr::new(ptr::null_mut()),
             spare: Cell::new(0),
@@ -122,10 +106,30 @@ impl Page {
         }))
     }
 
-    /// A pointer to a word and those after it: a payload may have several, and runs are adjacent.
+    /// A pointer to a word and those after it, for the writer: a payload may have several.
+    #[inline(always)]
+    fn to_write(&self, at: usize) -> *mut Word {
+        self.tracked.write(at);
+        let words = self.words.get();
+        // SAFETY: in the array, or it panics; no reference to a word is made.
+        unsafe { &raw mut (*words)[at] }
+    }
+
+    /// The same for the reader.
+    #[inline(always)]
+    fn to_read(&self, at: usize) -> *mut Word {
+        self.tracked.read(at);
+        let words = self.words.get();
+        // SAFETY: as in `to_write`.
+        unsafe { &raw mut (*words)[at] }
+    }
+
+    /// Stores a kind.
     #[inline]
-    fn from(&self, at: usize) -> *mut Word {
-        std::cell::UnsafeCell::raw_get(self.words[at..].as_ptr())
+    fn put(&self, at: usize, kind: &'static CallbackType) {
+        let word = ptr::from_ref(kind).wrapping_byte_add(KIND);
+        // SAFETY: in the page; only the writer accesses it until it is counted [DS-1].
+        unsafe { self.to_write(at).cast::<*const CallbackType>().write(word) };
     }
 }
 
@@ -203,57 +207,51 @@ impl Stream {
     /// Writes a callback; `payload` becomes the stream's.
     ///
     /// # Safety
-    /// Only the writer, one at a time, calls this. `P` has the size and alignment that `kind` says:
-    /// at most `kind.words` words, each aligned as a pointer; and `kind.pointer` is true only if
-    /// `P` is a pointer.
+    /// Only the writer, one at a time, calls this. `P` has as many words as `kind` says, and
+    /// `kind.pointer` is true only if `P` is a pointer.
     #[inline]
     pub(crate) unsafe fn push<P>(&self, kind: &'static CallbackType, payload: P) {
-        debug_assert!(size_of::<P>() <= kind.words * size_of::<Word>());
-        debug_assert!(align_of::<P>() <= align_of::<Word>());
-        let payload = std::mem::ManuallyDrop::new(payload);
-        let named = ptr::eq(self.kind.get(), kind) && kind.pointer && {
+        debug_assert!(const { fits::<P>() } && kind.words == const { words::<P>() });
+        let mut at = self.at.get();
+        // One word is left for `END`.
+        if at >= const { WORDS - 1 - words::<P>() } {
+            self.turn_page(at);
+            at = 0;
+        }
+        // SAFETY: the writer's page lives until the reader, which comes behind, has left it.
+        let page = unsafe { &*self.page.get() };
+        let payload = ManuallyDrop::new(payload);
+        let follows = kind.pointer && ptr::eq(self.kind.get(), kind) && {
             // SAFETY: one initialised word, since it is a pointer.
-            let word = unsafe { ptr::from_ref(&payload).cast::<*mut ()>().read() };
+            let word = unsafe { (&raw const payload).cast::<*mut ()>().read() };
             word.addr() & KIND == 0
         };
-        let mut at = self.at.get();
-        let needed = if named { 1 } else { 1 + kind.words };
-        // One word is left for `END`.
-        if at + needed >= WORDS {
-            self.turn_page();
-            // SAFETY: as for this call. The new page has room.
-            return unsafe { self.push(kind, std::mem::ManuallyDrop::into_inner(payload)) };
-        }
-        if !named {
-            self.put(at, ptr::from_ref(kind).cast_mut().cast::<()>().map_addr(|addr| addr | KIND));
+        if !follows {
+            page.put(at, kind);
             self.kind.set(kind);
             at += 1;
         }
-        let place = self.place(at).cast::<std::mem::ManuallyDrop<P>>();
+        let place = page.to_write(at).cast::<ManuallyDrop<P>>();
         // SAFETY: in the page, by the check above; aligned; the writer's alone until it is counted.
         unsafe { place.write(payload) };
-        self.at.set(at + if named { 1 } else { kind.words });
+        self.at.set(at + const { words::<P>() });
         let written = self.written.load(Relaxed) + 1; // only the writer stores it
         self.written.store(written, Release); // [DS-1] //~ relaxed-write
     }
 
-    /// Writes callbacks that were read from another stream and are not run from it.
+    /// Writes a callback that was read from another stream and is not run from it.
     ///
     /// # Safety
     /// Only the writer, one at a time, calls this. The payload is as it was read.
-    pub(crate) unsafe fn push_run(&self, run: &Run) {
-        let push = match run.kind.words {
+    pub(crate) unsafe fn push_again(&self, one: &Stored) {
+        let push = match one.kind.words {
             1 => Self::push_words::<1>,
             2 => Self::push_words::<2>,
             3 => Self::push_words::<3>,
             _ => Self::push_words::<PAYLOAD_MAX>,
         };
-        for index in 0..run.count as usize {
-            // SAFETY: `count` payloads are adjacent; more than one only for kinds of one word.
-            let payload = unsafe { run.payload.add(index) };
-            // SAFETY: by the contract, and the payload has `kind.words` words.
-            unsafe { push(self, run.kind, payload) };
-        }
+        // SAFETY: by the contract, and the payload has `kind.words` words.
+        unsafe { push(self, one.kind, one.payload) };
     }
 
     /// Writes a callback whose payload is copied from elsewhere.
@@ -267,32 +265,15 @@ impl Stream {
         unsafe { self.push(kind, payload) };
     }
 
-    /// Stores one word in the writer's page.
-    #[inline]
-    fn put(&self, at: usize, word: *mut ()) {
-        // SAFETY: in the page; only the writer accesses it until it is counted [DS-1].
-        unsafe { self.place(at).write(Word::new(word)) };
-    }
-
-    /// The address of a word in the writer's page.
-    #[inline]
-    fn place(&self, at: usize) -> *mut Word {
-        // SAFETY: the writer's page lives until the reader, which comes behind, has left it.
-        let page = unsafe { &*self.page.get() };
-        page.tracked.write(at);
-        page.from(at)
-    }
-
-    /// Ends the page and begins another.
+    /// Ends the page, of which so many words are written, and begins another.
     #[cold]
-    fn turn_page(&self) {
-        self.put(self.at.get(), ptr::from_ref(&END).cast_mut().cast::<()>().map_addr(|a| a | KIND));
-        let next = self.empty_page();
-        // SAFETY: as in `place`.
+    fn turn_page(&self, at: usize) {
+        // SAFETY: as in `push`.
         let page = unsafe { &*self.page.get() };
+        page.put(at, &END);
+        let next = self.empty_page();
         page.next.store(next, Relaxed); // published by `written` [DS-1]
         self.page.set(next);
-        self.at.set(0);
         self.kind.set(ptr::null());
     }
 
@@ -365,85 +346,71 @@ impl Drop for Stream {
     }
 }
 
-/// Callbacks of one kind whose payloads are adjacent.
+/// A callback where it stands in a stream.
 #[derive(Debug)]
-pub(crate) struct Run {
+pub(crate) struct Stored {
     pub(crate) kind: &'static CallbackType,
     pub(crate) payload: *mut Word,
-    pub(crate) count: u64,
 }
 
-impl Run {
-    /// How many bytes each of its callbacks was charged. To be called before they run.
-    pub(crate) fn bytes_each(&self) -> u64 {
-        let bytes = match self.kind.bytes {
+impl Stored {
+    /// How many bytes it was charged. To be called before it runs.
+    #[inline]
+    pub(crate) fn bytes(&self) -> u64 {
+        match self.kind.bytes {
             Some(bytes) => bytes,
-            // SAFETY: the payload of one callback of this kind, not yet run.
+            // SAFETY: the payload of a callback of this kind, not yet run.
             None => unsafe { (self.kind.bytes_of)(self.payload) },
-        };
-        Amount::object(bytes).bytes
+        }
+    }
+
+    /// Runs it.
+    ///
+    /// # Safety
+    /// Once; its grace period has ended, and no slot names what it frees.
+    pub(crate) unsafe fn run(self) {
+        // SAFETY: by the contract, and its payload is of its kind.
+        unsafe { (self.kind.run)(self.kind, self.payload) };
     }
 }
 
 impl Cursor {
-    /// The next callbacks, at least 1 and at most `max`, which is at least 1. All are of one kind
-    /// and were charged the same number of bytes. The caller owns their payload until it gives the
-    /// pages back.
+    /// The next callback. The caller owns its payload until it gives the pages back.
     ///
     /// # Safety
-    /// At least `max` callbacks that were written are not read yet [DS-1]; no other thread reads
-    /// the stream.
-    pub(crate) unsafe fn next(&mut self, max: u64) -> Run {
-        let mut word = self.word();
-        while word.addr() & KIND != 0 {
-            let kind = word.map_addr(|addr| addr & !KIND).cast::<CallbackType>();
-            if ptr::eq(kind, &raw const END) {
-                self.turn_page();
-                word = self.word();
-                continue;
-            }
-            self.kind = kind;
-            self.at += 1;
-            // SAFETY: written by `push` from a `&'static CallbackType`.
-            let known: &'static CallbackType = unsafe { &*kind };
-            if !known.pointer || self.word().addr() & KIND != 0 {
-                let payload = self.place();
-                self.at += known.words;
-                return Run { kind: known, payload, count: 1 };
-            }
-            break;
-        }
-        // SAFETY: pointers follow their kind on the same page, so `kind` is not null.
-        let kind: &'static CallbackType = unsafe { &*self.kind };
-        let payload = self.place();
-        let mut count = 1;
-        self.at += 1;
-        while kind.bytes.is_some() && count < max && self.word().addr() & KIND == 0 {
-            self.at += 1;
-            count += 1;
-        }
-        Run { kind, payload, count }
-    }
-
-    /// The next word; the caller knows that it is initialised: a kind or a pointer.
-    fn word(&self) -> *mut () {
-        // SAFETY: written, by the contract of `next`; initialised, as a kind or as a pointer.
-        unsafe { self.place().cast::<*mut ()>().read() }
-    }
-
-    fn place(&self) -> *mut Word {
+    /// At least one callback that was written is not read yet [DS-1]; no other thread reads the
+    /// stream.
+    pub(crate) unsafe fn next(&mut self) -> Stored {
         // SAFETY: the reader's page lives until the reader leaves it.
-        let page = unsafe { &*self.page };
-        page.tracked.read(self.at);
-        page.from(self.at)
+        let mut page = unsafe { &*self.page };
+        let mut payload = page.to_read(self.at);
+        // SAFETY: written, by the contract; initialised, as a kind or as a pointer.
+        let word = unsafe { payload.cast::<*const CallbackType>().read() };
+        if word.addr() & KIND != 0 {
+            self.kind = word.map_addr(|addr| addr & !KIND);
+            if ptr::eq(self.kind, &raw const END) {
+                page = self.turn_page(page);
+            }
+            self.at += 1;
+            payload = page.to_read(self.at);
+        }
+        // SAFETY: written by `push` from a `&'static CallbackType`; a page begins with a kind.
+        let kind: &'static CallbackType = unsafe { &*self.kind };
+        self.at += kind.words;
+        Stored { kind, payload }
     }
 
-    /// Continues to the next page. The one it leaves is given back later: see
-    /// [`Stream::give_back`].
-    fn turn_page(&mut self) {
-        // SAFETY: as in `place`.
-        let next = unsafe { &*self.page }.next.load(Relaxed); // [DS-1]
-        *self = Self { page: next, at: 0, kind: ptr::null() };
+    /// Continues to the next page, and the kind with which it begins. The one it leaves is given
+    /// back later: see [`Stream::give_back`].
+    #[cold]
+    fn turn_page<'p>(&mut self, page: &'p Page) -> &'p Page {
+        let next = page.next.load(Relaxed); // [DS-1]
+        // SAFETY: as in `next`, for as long as the cursor is there.
+        let page = unsafe { &*next };
+        // SAFETY: written, as a callback that was counted stands on it; a kind comes first.
+        let word = unsafe { page.to_read(0).cast::<*const CallbackType>().read() };
+        *self = Self { page: next, at: 0, kind: word.map_addr(|addr| addr & !KIND) };
+        page
     }
 
     /// Frees the pages from here on.

@@ -449,8 +449,7 @@ mod tests {
     use crate::domain::builder::Builder;
     use crate::domain::tag::DomainTag;
     use crate::reclaim::by_address::HasAddress;
-    use crate::reclaim::free::{Address, Boxed, Callback, Closure};
-    use crate::reclaim::thread_queue::{BATCH, Contents, OwnQueue};
+    use crate::reclaim::thread_queue::{Contents, add};
 
     /// Has the worker end in its next turn.
     static END: AtomicBool = AtomicBool::new(false);
@@ -520,20 +519,6 @@ mod tests {
         domain
     }
 
-    fn add<F: FnOnce() + Send + 'static>(queue: &Queue, f: F) {
-        add_of(queue, 0, f);
-    }
-
-    fn add_of<F: FnOnce() + Send + 'static>(queue: &Queue, bytes: u64, f: F) {
-        // SAFETY: a closure of that kind.
-        unsafe { own(queue).add(&Closure::<F>::KIND, Closure(f), bytes) };
-    }
-
-    fn own(queue: &Queue) -> OwnQueue<'_> {
-        // SAFETY: only one thread of a test adds.
-        unsafe { OwnQueue::at(queue) }.expect("not null")
-    }
-
     fn task(domain: &Domain, close_at_ns: u64) -> Task {
         Task::new(domain.tag().handle().downgrade(), clock::monotonic_ns(), close_at_ns)
     }
@@ -580,48 +565,6 @@ mod tests {
         assert!(task.due_ns <= clock::monotonic_ns());
         tend(core, &mut task);
         assert_eq!(attention_or_forget(core, &mut task), Attention::None);
-    }
-
-    /// A past error: while the worker was behind, each ninth closure asked for a grace period,
-    /// since callbacks that waited for one already counted as part of the batch.
-    #[test]
-    fn what_waits_for_its_grace_period_does_not_fill_the_next_batch() {
-        let domain = Domain::new();
-        let mut tuning = domain.tuning();
-        tuning.bytes_max = 8_000;
-        domain.tune(tuning);
-        let core = domain.tag().core();
-        let queue = core.queues.add_of_nobody(core, Contents::Closures);
-        add_of(&queue, 1_000, || ());
-        assert!(own(&queue).is_full(core, BATCH), "an eighth of the limit");
-        queue.close(core, Urgency::Background);
-        assert!(!own(&queue).is_full(core, BATCH));
-        add_of(&queue, 999, || ());
-        assert!(!own(&queue).is_full(core, BATCH), "less than an eighth is open");
-        add_of(&queue, 1, || ());
-        assert!(own(&queue).is_full(core, BATCH));
-    }
-
-    /// The clock is read also in a run of adjacent callbacks.
-    #[test]
-    fn callbacks_end_their_turn_when_the_time_is_up() {
-        let domain = Domain::new();
-        let mut tuning = domain.tuning();
-        tuning.run_time = Duration::ZERO;
-        domain.tune(tuning);
-        let core = domain.tag().core();
-        let queue = core.queues.add_of_nobody(core, Contents::Closures);
-        add(&queue, || ());
-        for number in 0..999_u64 {
-            let object = Box::into_raw(Box::new(number));
-            // SAFETY: from a box.
-            unsafe { own(&queue).add(&Address::<Boxed<u64>>::KIND, object, 0) };
-        }
-        queue.close(core, Urgency::Normal);
-        core.grace_periods.advance(Me::NOBODY);
-        assert_eq!(queue.run_some(core, 1_000), 32, "one look, after one callback and 31 boxes");
-        while queue.run_some(core, 1_000) != 0 {}
-        assert!(queue.is_empty());
     }
 
     /// However long their `lazy` is: else their memory would stay allocated as long.

@@ -21,14 +21,32 @@ pub(crate) fn retire_protected<'h, T: Weigh + Send + 'static>(
     holder: &'h mut HazardPointer,
     object: T,
 ) -> Protected<'h, T> {
+    let protected = queue_protected(domain, holder, object);
+    domain.barrier();
+    protected
+}
+
+/// The same, and it waits for its grace period.
+fn queue_protected<'h, T: Weigh + Send + 'static>(
+    domain: &HazardDomain,
+    holder: &'h mut HazardPointer,
+    object: T,
+) -> Protected<'h, T> {
     let place = AtomicPtr::new(Box::into_raw(Box::new(object)));
     // SAFETY: from a box, and retired below after it was taken out.
     let protected = unsafe { holder.protect(&place) }.expect("it is there");
     let old = place.swap(ptr::null_mut(), AcqRel);
     // SAFETY: from a box, and no thread finds it any more.
     domain.retire(unsafe { Box::from_raw(old) });
-    domain.barrier();
     protected
+}
+
+/// Whether there is room for an object where nothing waits: so nothing was charged for good.
+fn has_room(domain: &HazardDomain) -> bool {
+    let waits = domain.statistics().limit_waits;
+    tune_hazards(domain, |tuning| tuning.objects_max = 1);
+    domain.retire(Box::new(8));
+    domain.statistics().limit_waits == waits
 }
 
 /// Retires an object while it is protected, and looks whether it is freed then, and
@@ -129,4 +147,105 @@ fn what_is_protected_is_not_forgotten_where_a_drop_forks() {
         child => assert_eq!(status_of(child), 0, "the child failed"),
     }
     assert!(is_whole);
+}
+
+/// Where a drop forked, the child counted twice what had been found protected in the same go: as
+/// kept, and as waiting in its queue, where the go had not finished. So its limit shrank for ever.
+#[test]
+#[cfg(target_os = "linux")]
+fn what_is_found_protected_is_counted_once_where_the_next_drop_forks() {
+    /// As above.
+    static FORKED: AtomicI32 = AtomicI32::new(-1);
+    in_its_own_process!();
+    let (domain, on) = (HazardDomain::new(), thread::current().id());
+    // So few that no thread takes a stock: what is charged is what waits.
+    tune_hazards(&domain, |tuning| tuning.objects_max = 200);
+    let forks = move || {
+        if thread::current().id() == on {
+            // SAFETY: the child has this thread only, and ends by `_exit`.
+            FORKED.store(unsafe { libc::fork() }, Release);
+        }
+    };
+    // Until no other thread, the worker say, is the one that drops it.
+    while FORKED.load(Acquire) == -1 {
+        let mut holder = HazardPointer::new();
+        let protected = queue_protected(&domain, &mut holder, 7);
+        domain.retire(Box::new(OnDrop(forks)));
+        domain.barrier(); // its end also in the child
+        assert_eq!(*protected, 7);
+        drop(protected);
+        domain.barrier();
+    }
+    let has_room = has_room(&domain);
+    match FORKED.load(Acquire) {
+        0 => end_child(has_room),
+        child => assert_eq!(status_of(child), 0, "nothing waits, and yet there is no room"),
+    }
+    assert!(has_room);
+}
+
+/// What is kept on both sides of a drop that panics is counted once, and forgotten once.
+#[test]
+fn what_is_protected_on_both_sides_of_a_panic_is_counted_once() {
+    let (domain, dropped) = (HazardDomain::new(), Arc::new(AtomicUsize::new(0)));
+    // So few that no thread takes a stock, as above.
+    tune_hazards(&domain, |tuning| tuning.objects_max = 200);
+    let mut holders = [HazardPointer::new(), HazardPointer::new()];
+    let [before, behind] = &mut holders;
+    let protections = (
+        queue_protected(&domain, before, Dropped(dropped.clone())),
+        domain.retire(Box::new(OnDrop(|| panic!("this drop panics, as it should in this test")))),
+        queue_protected(&domain, behind, Dropped(dropped.clone())),
+    );
+    domain.barrier();
+    let statistics = domain.statistics();
+    assert_eq!((statistics.objects_protected, statistics.callbacks_panicked), (2, 1));
+    assert_eq!((dropped.load(Acquire), statistics.callbacks_waiting()), (0, 2));
+    tune_hazards(&domain, |tuning| tuning.objects_max = 2);
+    domain.retire(Box::new(8));
+    let waits = domain.statistics().limit_waits - statistics.limit_waits;
+    assert_eq!(waits, 1, "what is kept is charged");
+    drop(protections);
+    domain.barrier();
+    let statistics = domain.statistics();
+    assert_eq!((dropped.load(Acquire), statistics.objects_protected), (2, 0));
+    assert_eq!((statistics.callbacks_waiting(), statistics.bytes_waiting), (0, 0));
+    assert!(has_room(&domain));
+}
+
+/// Says that it owns so many bytes.
+struct Vast(usize);
+
+impl Weigh for Vast {
+    fn owned(&self) -> usize {
+        self.0
+    }
+}
+
+/// An object that had waited for room in vain was charged the most that one object counts for, and
+/// queued with the size that it said. What was given back was more, so others waited uncharged.
+#[test]
+fn a_size_beyond_all_reason_of_what_is_protected_is_given_back_as_it_was_charged() {
+    for bytes in [1 << 50, usize::MAX] {
+        let domain = HazardDomain::new();
+        tune_hazards(&domain, |tuning| (tuning.objects_max, tuning.bytes_max) = (200, 1));
+        let mut holders = [HazardPointer::new(), HazardPointer::new()];
+        let [first, second] = &mut holders;
+        // Alone, an object of any size is admitted; the second one is over the limit.
+        let stays = retire_protected(&domain, first, Vast(1_000));
+        let bytes_max = domain.statistics().bytes_waiting;
+        drop(retire_protected(&domain, second, Vast(bytes)));
+        domain.barrier();
+        let statistics = domain.statistics();
+        assert_eq!((statistics.objects_protected, statistics.bytes_waiting), (1, bytes_max));
+        tune_hazards(&domain, |tuning| tuning.bytes_max = bytes_max);
+        domain.retire(Box::new(8));
+        let waits = domain.statistics().limit_waits - statistics.limit_waits;
+        assert_eq!(waits, 1, "what is protected is not charged, beside {bytes} bytes");
+        drop(stays);
+        domain.barrier();
+        let statistics = domain.statistics();
+        assert_eq!((statistics.callbacks_waiting(), statistics.bytes_waiting), (0, 0));
+        assert!(has_room(&domain), "{bytes} bytes");
+    }
 }

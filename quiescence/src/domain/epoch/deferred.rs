@@ -1,70 +1,72 @@
-//! [`Deferred`]: a function that waits among the retired objects of its thread.
+//! What a guard defers: among the retired objects of its thread, so that this thread runs it.
 
-use std::mem::MaybeUninit;
+use std::marker::PhantomData;
 
-use crate::reclaim::retire::Retire;
+use grace::limit::Amount;
 
-/// Where a closure is: here, if it is a word at most, or in a box.
-type Place = MaybeUninit<*mut ()>;
+use super::pointable::Pointable;
+use crate::reclaim::free::{Callback, Counted, held, held_by};
 
-/// A function that is called when this is dropped, as whatever closure it was. Among objects, and
-/// not among closures, so that the thread which has deferred it runs it.
-pub(super) struct Deferred {
-    place: Place,
-    call: unsafe fn(&mut Place),
-    bytes: usize,
+/// A function that is called.
+#[repr(transparent)]
+pub(super) struct Function<F>(pub(super) F);
+
+impl<F> Function<F> {
+    const AMOUNT: Amount = Amount::object(held_by::<F>() as u64);
+
+    /// What it is charged.
+    pub(super) fn amount(&self) -> Amount {
+        Self::AMOUNT
+    }
 }
 
-// SAFETY: by the contract of `Deferred::new` any thread may call the function.
-unsafe impl Send for Deferred {}
+impl<F: FnOnce()> Callback for Function<F> {
+    const BYTES: Option<u64> = Some(Self::AMOUNT.bytes);
 
-impl Deferred {
-    /// The function, with the bytes that it counts for beside its closure.
+    unsafe fn run(self) {
+        (self.0)();
+    }
+}
+
+/// An object that is destroyed, by its address.
+#[repr(transparent)]
+pub(super) struct Object<T: ?Sized>(*mut (), PhantomData<*mut T>);
+
+impl<T: ?Sized + Pointable> Object<T> {
+    pub(super) fn at(address: usize) -> Self {
+        // Nothing is read through it: `Pointable` takes an address.
+        Self(std::ptr::without_provenance_mut(address), PhantomData)
+    }
+
+    /// What it is charged.
     ///
     /// # Safety
-    /// `f` may be called, once, on any thread, as late as what is made here is dropped.
-    pub(super) unsafe fn new<F: FnOnce() -> R, R>(f: F, bytes: usize) -> Self {
-        let mut place = Place::uninit();
-        if const { size_of::<F>() <= size_of::<Place>() && align_of::<F>() <= align_of::<Place>() }
-        {
-            // SAFETY: it has room for an F, and the alignment.
-            unsafe { place.as_mut_ptr().cast::<F>().write(f) };
-            return Self { place, call: call_here::<F, R>, bytes };
+    /// The object is valid.
+    pub(super) unsafe fn amount(&self) -> Amount {
+        if let Some(amount) = const { Self::AMOUNT } {
+            return amount;
         }
-        place.write(Box::into_raw(Box::new(f)).cast());
-        Self { place, call: call_boxed::<F, R>, bytes: bytes + size_of::<F>() }
+        // SAFETY: by the contract.
+        let object = unsafe { T::deref(self.0.addr()) };
+        Amount::object((held_by::<Counted<Self>>() + size_of_val(object)) as u64)
     }
+
+    /// The same, if it is so for all.
+    const AMOUNT: Option<Amount> = match T::SIZE_OF_EACH {
+        Some(bytes) => Some(Amount::object((held(1) + bytes) as u64)),
+        None => None,
+    };
 }
 
-/// Calls the function that is in the place.
-///
-/// # Safety
-/// It is an F, and this is the only call.
-unsafe fn call_here<F: FnOnce() -> R, R>(place: &mut Place) {
-    // SAFETY: by the contract.
-    drop(unsafe { place.as_mut_ptr().cast::<F>().read() }());
-}
+impl<T: ?Sized + Pointable> Callback for Object<T> {
+    const POINTER: bool = T::SIZE_OF_EACH.is_some();
+    const BYTES: Option<u64> = match Self::AMOUNT {
+        Some(amount) => Some(amount.bytes),
+        None => None,
+    };
 
-/// Calls the function in the box that the place leads to.
-///
-/// # Safety
-/// It is a box of an F, and this is the only call.
-unsafe fn call_boxed<F: FnOnce() -> R, R>(place: &mut Place) {
-    // SAFETY: by the contract.
-    let boxed = unsafe { place.assume_init() }.cast::<F>();
-    // SAFETY: from a box of an F, once.
-    drop(unsafe { Box::from_raw(boxed) }());
-}
-
-impl Retire for Deferred {
-    fn bytes(&self) -> usize {
-        self.bytes
-    }
-}
-
-impl Drop for Deferred {
-    fn drop(&mut self) {
-        // SAFETY: made by `new` with the function for its place; this is the only drop.
-        unsafe { (self.call)(&mut self.place) };
+    unsafe fn run(self) {
+        // SAFETY: by the contract of `Guard::defer_destroy`; its grace period has ended.
+        unsafe { T::drop(self.0.addr()) };
     }
 }

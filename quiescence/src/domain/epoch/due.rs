@@ -24,8 +24,13 @@ const WORTH_A_FENCE: u64 = 64;
 
 /// How many objects and functions a thread defers in sections before it runs about as many that are
 /// ready. A go has a cost of its own (the queue's lock, its account), some 600 instructions; shared
-/// by 32, it is less than what one function costs.
-const SHARE: u64 = 32;
+/// by 54, it is less than what one function costs. As many as six rounds of additions have, at the
+/// end of which it is compared; of more, the share would take two goes.
+const SHARE: u64 = 54;
+const _: () = {
+    assert!(SHARE.is_multiple_of(batch::TEND_EVERY as u64 + 1), "met at the end of a round");
+    assert!(batch::run_share(SHARE) <= batch::RUN_UNTIMED, "one go runs a share");
+};
 
 /// Asks for a grace period for this thread's open objects, if there is no other reader or there are
 /// [`WORTH_A_FENCE`] of them.
@@ -45,7 +50,8 @@ fn is_alone(domain: &DomainState) -> bool {
 /// Whether the calling thread has retired [`SHARE`] objects in the domain since it last dropped
 /// some, so that it is to drop some when its section ends.
 pub(super) fn is_share<K: Named>(tag: &K) -> bool {
-    local::objects(tag.core(), tag).is_some_and(|queue| queue.added() >= SHARE)
+    let queue = local::queue(tag.core(), tag, Contents::Objects);
+    queue.is_some_and(|queue| queue.added() >= SHARE)
 }
 
 /// A section has ended in which this thread has retired [a share](is_share) of objects, or flushed.

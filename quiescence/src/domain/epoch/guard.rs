@@ -4,8 +4,10 @@ use std::cell::Cell;
 use std::fmt;
 use std::ptr;
 
+use grace::limit::Amount;
+
 use super::collector::{Collector, Local, default_collector};
-use super::deferred::Deferred;
+use super::deferred::{Function, Object};
 use super::due;
 use super::pointable::Pointable;
 use super::shared::Shared;
@@ -14,6 +16,7 @@ use crate::gp::slot::Slot;
 use crate::os::user_code::{self, Site};
 use crate::reclaim::defer::{self, Patience};
 use crate::reclaim::domain_state::{DomainState, Named};
+use crate::reclaim::free::{Callback, Pending};
 
 /// Keeps the thread pinned until it is dropped: no function deferred after it was created runs
 /// before then.
@@ -37,8 +40,9 @@ pub struct Guard {
 /// The bits of a pointer to a registration that are not the address's: what a guard's thread has to
 /// do, once it is not pinned any more.
 const DUE: usize = SHARE | EVERYTHING;
-/// It has deferred something, and [a share](due::is_share) of what waits is to be run. Where its
-/// end finds the thread in an outer section, the next guard that defers something is marked.
+/// It has deferred something, and [a share](due::is_share) of what waits is to be run. A guard that
+/// ends in an outer section runs nothing; later the guard is marked under which the thread next
+/// tends its queue, which it does at every ninth addition.
 const SHARE: usize = 1;
 /// It has flushed.
 const EVERYTHING: usize = 2;
@@ -57,7 +61,8 @@ impl Guard {
 
     /// Calls `f` once no guard that exists now is left, on any thread.
     ///
-    /// A closure of at most one word is stored inline; a larger one is allocated.
+    /// A closure of at most four words is stored inline; one that is larger, or has an alignment
+    /// above a word's, is allocated.
     ///
     /// # Progress
     /// Never waits. If it exceeds the domain's limit, the thread waits when its outermost guard is
@@ -90,8 +95,13 @@ impl Guard {
     where
         F: FnOnce() -> R,
     {
+        if self.slot.is_null() {
+            return user_code::run(Site::OnTheSpot, || drop(f()));
+        }
+        let function = Function(move || drop(f()));
+        let amount = function.amount();
         // SAFETY: by the contract.
-        unsafe { self.defer_sized(f, 0) };
+        unsafe { self.retire(function, amount) };
     }
 
     /// Drops the object that the pointer points to, and frees its memory, once no guard that exists
@@ -101,25 +111,31 @@ impl Guard {
     /// The pointer is not null, any thread may drop the object, no thread that pins itself from now
     /// on can reach it, and it is deferred once.
     pub unsafe fn defer_destroy<T: ?Sized + Pointable>(&self, ptr: Shared<'_, T>) {
+        if self.slot.is_null() {
+            // SAFETY: by the contract of `unprotected`.
+            return user_code::run(Site::OnTheSpot, || drop(unsafe { ptr.into_owned() }));
+        }
+        let object = Object::<T>::at(ptr.address());
         // SAFETY: valid under this guard, by the contract.
-        let bytes = size_of_val(unsafe { ptr.deref() });
+        let amount = unsafe { object.amount() };
         // SAFETY: by the contract, no other pointer to it is used when it runs.
-        let end = move || unsafe { ptr.into_owned() };
-        // SAFETY: by the contract.
-        unsafe { self.defer_sized(end, bytes) };
+        unsafe { self.retire(object, amount) };
     }
 
+    /// Among the objects, over the limit where there is no room: in a section nothing waits.
+    ///
     /// # Safety
-    /// As [`defer_unchecked`](Self::defer_unchecked).
-    unsafe fn defer_sized<F: FnOnce() -> R, R>(&self, f: F, bytes: usize) {
-        if self.slot.is_null() {
-            return user_code::run(Site::OnTheSpot, || drop(f()));
-        }
-        // SAFETY: by the contract.
-        let deferred = unsafe { Deferred::new(f, bytes) };
-        let is_due = match self.collector_or_default().own_domain() {
-            None => retire(&Global, deferred),
-            Some(domain) => retire(domain.tag(), deferred),
+    /// To run the callback once, on any thread, after a grace period from now on, is sound.
+    unsafe fn retire<C: Callback>(&self, callback: C, amount: Amount) {
+        let own = match self.local() {
+            None => None,
+            Some(local) => local.collector.own_domain(),
+        };
+        let is_due = match own {
+            // SAFETY: by the contract.
+            None => unsafe { retire(&Global, callback, amount) },
+            // SAFETY: as above.
+            Some(domain) => unsafe { retire(domain.tag(), callback, amount) },
         };
         if is_due {
             self.note_due(SHARE);
@@ -202,6 +218,9 @@ impl Guard {
     /// The registration that made it; none for the default collector's guards.
     #[inline]
     fn local(&self) -> Option<&Local> {
+        if self.local.get().is_null() {
+            return None;
+        }
         // SAFETY: null, or counted, since the guard lives.
         unsafe { self.registration().as_ref() }
     }
@@ -254,11 +273,17 @@ impl Guard {
     }
 }
 
-/// Among the objects, over the limit where there is no room: in a section nothing waits. Whether
-/// there are so many by now that a share of them is to be run.
-fn retire<K: Named>(tag: &K, deferred: Deferred) -> bool {
-    let _queued: Result<(), _> = defer::retire(tag, deferred, Patience::InAnyCase);
-    due::is_share(tag)
+/// As [`Guard::retire`]. Returns whether so many wait by now that a share of them is to be run.
+///
+/// # Safety
+/// As there.
+unsafe fn retire<K: Named, C: Callback>(tag: &K, callback: C, amount: Amount) -> bool {
+    // SAFETY: by the contract.
+    let pending = unsafe { Pending::new(tag.core(), callback) };
+    let queued = defer::queue(tag, pending, amount, Patience::InAnyCase);
+    // An error would leak it. Always on: where it is queued at once, the compiler knows the result.
+    assert!(queued.is_ok(), "a guard's thread is in a section: nothing waits, and it is queued");
+    matches!(queued, Ok(true)) && due::is_share(tag)
 }
 
 impl Drop for Guard {

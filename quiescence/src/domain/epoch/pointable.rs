@@ -16,6 +16,10 @@ pub trait Pointable {
     /// The initialiser of an object.
     type Init;
 
+    /// The size of an object, if it is the same for all.
+    #[doc(hidden)]
+    const SIZE_OF_EACH: Option<usize> = None;
+
     /// Allocates an object, and returns its address.
     ///
     /// # Safety
@@ -46,6 +50,8 @@ impl<T> Pointable for T {
     const ALIGN: usize = align_of::<T>();
 
     type Init = T;
+
+    const SIZE_OF_EACH: Option<usize> = Some(size_of::<T>());
 
     unsafe fn init(init: T) -> usize {
         Box::into_raw(Box::new(init)).expose_provenance()

@@ -125,7 +125,7 @@ impl<'g, T: ?Sized + Pointable> Shared<'g, T> {
         Self { word: pointable::with_tag::<T>(self.word, tag), under: PhantomData }
     }
 
-    fn address(&self) -> usize {
+    pub(super) fn address(&self) -> usize {
         pointable::address::<T>(self.word)
     }
 }

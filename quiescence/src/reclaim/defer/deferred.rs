@@ -25,7 +25,7 @@ use crate::gp::grace_periods::Me;
 use crate::reclaim::at_limit::{Patience, admit, context, leave_to_worker, make_room};
 use crate::reclaim::domain_state::{DomainState, Named};
 use crate::reclaim::local;
-use crate::reclaim::stream::{CallbackType, Function, Progress, Word};
+use crate::reclaim::stream::{CallbackType, Function, Word};
 use crate::reclaim::thread_queue::{Contents, OwnQueue, Wants};
 use crate::reclaim::worker;
 
@@ -86,7 +86,7 @@ pub(crate) unsafe fn defer_in_any_case<K: Named>(
     argument: *mut c_void,
 ) {
     let domain = tag.core();
-    let queue = local::closures(domain, tag);
+    let queue = local::queue(domain, tag, Contents::Closures);
     let takes = || queue.is_some_and(|queue| queue.local_stock().take(AMOUNT));
     let mut paid = takes() || admit(domain, queue, AMOUNT);
     if !paid
@@ -158,7 +158,7 @@ fn has_part(domain: &DomainState, queue: OwnQueue<'_>) -> bool {
 #[cold]
 pub(crate) fn run_deferred(tag: &dyn Named) {
     let domain = tag.core();
-    let Some(queue) = local::closures(domain, tag) else { return };
+    let Some(queue) = local::queue(domain, tag, Contents::Closures) else { return };
     let closed = close_if_full(domain, queue, batch_of(domain));
     //~ deferred-in-section:
     if context() != Context::Outside {
@@ -229,27 +229,15 @@ fn kind(function: Function) -> CallbackType {
         pointer: true,
         bytes: Some(AMOUNT.bytes),
         bytes_of: |_| AMOUNT.bytes,
-        run: run_pointers,
+        run: |kind, payload| {
+            let Some(function) = kind.function else { return };
+            let _running = Running::begin();
+            // SAFETY: written as a pointer.
+            let argument = unsafe { payload.cast::<*mut c_void>().read() };
+            // SAFETY: by the contract of `defer`: once, after a grace period.
+            unsafe { function(argument) };
+        },
         function: Some(function),
-    }
-}
-
-/// Calls a kind's function with each of so many pointers.
-unsafe fn run_pointers(
-    kind: &'static CallbackType,
-    payload: *mut Word,
-    count: u64,
-    progress: &Progress,
-) {
-    let Some(function) = kind.function else { return };
-    let _running = Running::begin();
-    while let Some(index) = progress.begin(count) {
-        // SAFETY: so many pointers stand side by side.
-        let word = unsafe { payload.add(index) };
-        // SAFETY: written as a pointer.
-        let argument = unsafe { word.cast::<*mut c_void>().read() };
-        // SAFETY: by the contract of `defer`: once, after a grace period.
-        unsafe { function(argument) };
     }
 }
 
@@ -265,8 +253,7 @@ static ANY: CallbackType = CallbackType {
     pointer: false,
     bytes: Some(AMOUNT.bytes),
     bytes_of: |_| AMOUNT.bytes,
-    run: |_, payload, _, progress| {
-        progress.begin(1);
+    run: |_, payload| {
         let _running = Running::begin();
         // SAFETY: the payload is a pair.
         let Pair { function, argument } = unsafe { payload.cast::<Pair>().read() };
@@ -337,7 +324,7 @@ mod tests {
     fn a_thread_that_defers_looks_at_its_queue_once_a_round() {
         let domain = Domain::new();
         let looks = |_: &u32| {
-            let queue = local::closures(domain.core(), domain.tag());
+            let queue = local::queue(domain.core(), domain.tag(), Contents::Closures);
             // SAFETY: does nothing; it is not charged, and so given back below nothing.
             unsafe { add_deferred(domain.tag(), queue, nothing, ptr::null_mut()) }
         };

@@ -151,7 +151,7 @@ pub(crate) struct LocalStock {
 
 impl LocalStock {
     /// Admits an object out of what is left.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn take(&self, object: Amount) -> bool {
         let mut stock = self.stock.get();
         let taken = stock.take(object);

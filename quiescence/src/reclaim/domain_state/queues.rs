@@ -194,8 +194,9 @@ impl Queues {
         domain.kept.after_fork();
         let others = callback_queues.plus(domain.kept.amount());
         let charged = list.iter().fold(others, |all, queue| all.plus(queue.after_fork()));
-        // This thread's callbacks may have queued others in the room of those that ran before them.
-        // That room is in `charged` twice, since the latter are not counted as finished yet.
+        // This thread's callbacks may have queued others in the room of those that ran before them,
+        // and objects of this go may be kept. That room is in `charged` twice, since the callbacks
+        // of the go are not counted as finished yet.
         domain.charge.set(charged.minus(running::spent(&domain.grace_periods)));
     }
 }

@@ -29,12 +29,17 @@
 //! `gone`, and [`queues`](super::queues).
 
 mod gone;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use gone::{Ended, List};
 pub(crate) use grace::batch::Wants;
+#[cfg(test)]
+pub(crate) use tests::add;
 
 use std::cell::Cell;
 use std::marker::PhantomData;
+use std::mem;
 use std::ops::Deref;
 use std::ptr;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -53,13 +58,17 @@ use crate::os::{clock, thread};
 use crate::reclaim::domain_state::DomainState;
 use crate::reclaim::domain_state::charge::LocalStock;
 use crate::reclaim::running::{RoomMade, running_callbacks};
-use crate::reclaim::stream::{CallbackType, Cursor, Run, Stream};
+use crate::reclaim::stream::{CallbackType, Cursor, Stream};
 
 /// Callbacks in a full batch, at most; fewer in models.
 pub(crate) const BATCH: u64 = if cfg!(loom) { 2 } else { batch::BATCH };
 
 /// The same for objects while grace periods find no other reader.
 pub(crate) const BATCH_ALONE: u64 = if cfg!(loom) { 2 } else { batch::BATCH_ALONE };
+
+/// Callbacks that are claimed in one go, at most: the sum of what they were charged fits a word. A
+/// sum that saturates would leave the count of finished bytes behind for ever.
+const GO_MAX: u64 = u64::MAX / Amount::BYTES_OF_OBJECT_MAX;
 
 /// The callbacks of one thread in one domain.
 #[derive(Debug)]
@@ -103,8 +112,6 @@ struct Own {
     portable: bool,
     /// The address of the domain; see [`Queue::is_of`].
     domain: usize,
-    /// The same, but 0 for a hazard domain; see [`Queue::takes_values_of`].
-    values_domain: usize,
 }
 
 // SAFETY: the cells in `own` are touched by the thread that adds only: by an `OwnQueue`, of which
@@ -235,7 +242,6 @@ impl Queue {
         let portable = fence::chosen() == Fences::Portable;
         let is_hazard = domain.grace_periods.hazards.is_some();
         let round = if is_hazard { TEND_EVERY_HAZARD } else { TEND_EVERY } + 1;
-        let address = ptr::from_ref(domain).addr();
         Self {
             own: Line(Own {
                 stream,
@@ -245,8 +251,7 @@ impl Queue {
                 round,
                 left: Cell::new(round),
                 portable,
-                domain: address,
-                values_domain: if is_hazard { 0 } else { address },
+                domain: ptr::from_ref(domain).addr(),
             }),
             inner: Mutex::new(
                 Rank::Queue,
@@ -280,16 +285,9 @@ impl Queue {
     }
 
     /// Whether it is a queue of that domain, which alone knows when its cookies are done.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn is_of(&self, domain: &DomainState) -> bool {
         self.own.0.domain == ptr::from_ref(domain).addr()
-    }
-
-    /// Whether it is a queue of that domain, and that has no hazard pointers: what waits need not
-    /// be an address. One comparison, since each callback that is added asks this or `is_of`.
-    #[inline]
-    pub(crate) fn takes_values_of(&self, domain: &DomainState) -> bool {
-        self.own.0.values_domain == ptr::from_ref(domain).addr()
     }
 
     /// Asks for a grace period on behalf of all that is open.
@@ -390,14 +388,15 @@ impl<'q> OwnQueue<'q> {
     ///
     /// # Safety
     /// It lives as long as `'q`, and is the calling thread's: no other thread adds to it.
-    #[inline]
+    #[inline(always)]
     pub(crate) unsafe fn at(queue: *const Queue) -> Option<Self> {
         // SAFETY: by the contract.
-        unsafe { queue.as_ref() }.map(|queue| Self { queue, here: PhantomData })
+        let queue = unsafe { queue.as_ref() }?;
+        Some(Self { queue, here: PhantomData })
     }
 
     /// What the thread may still add.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn local_stock(self) -> &'q LocalStock {
         &self.queue.own.0.local_stock
     }
@@ -409,7 +408,8 @@ impl<'q> OwnQueue<'q> {
     /// thread, after a grace period of the domain, is sound.
     #[inline]
     pub(crate) unsafe fn add<P>(self, kind: &'static CallbackType, payload: P, bytes: u64) -> bool {
-        let own = &self.own.0;
+        debug_assert!(bytes <= Amount::BYTES_OF_OBJECT_MAX, "more than it was charged");
+        let own = &self.queue.own.0;
         // Relaxed: only the owner stores it.
         own.bytes.store(own.bytes.load(Relaxed).wrapping_add(bytes), Relaxed);
         // SAFETY: by the contract; only this thread adds.
@@ -418,11 +418,9 @@ impl<'q> OwnQueue<'q> {
         if own.portable {
             fence::full(); // here a light fence is not enough [DQ-3]
         }
-        own.left.set(own.left.get() - 1);
-        let ends = own.left.get() == 0;
-        if ends {
-            own.left.set(own.round);
-        }
+        let left = own.left.get() - 1;
+        let ends = left == 0;
+        own.left.set(if ends { own.round } else { left });
         ends
     }
 
@@ -484,22 +482,14 @@ struct Scanned {
     protected: Vec<usize>,
 }
 
-/// How many callbacks were run, their bytes, and how many of them panicked.
-#[derive(Clone, Copy, Debug, Default)]
-struct Ran {
-    count: u64,
-    bytes: u64,
-    panicked: u64,
-}
-
 impl Inner {
     /// Records that `ran` of the claimed callbacks have finished; the next one is at `cursor`.
     /// Returns what else to give back to the domain: bytes that were [`lost`](Inner::lost).
     #[must_use]
-    fn finish(&mut self, queue: &Queue, ran: Ran, cursor: Cursor) -> Amount {
-        self.segments.take(ran.count);
+    fn finish(&mut self, queue: &Queue, ran: Amount, cursor: Cursor) -> Amount {
+        self.segments.take(ran.objects);
         // Written under the lock: no locked instruction is needed. Release: [DQ-2].
-        let finished = queue.finished.load(Relaxed) + ran.count;
+        let finished = queue.finished.load(Relaxed) + ran.objects;
         queue.finished.store(finished, Release);
         let mut bytes = queue.bytes_finished.load(Relaxed).wrapping_add(ran.bytes);
         let mut found = Amount::NONE;
@@ -508,7 +498,7 @@ impl Inner {
             bytes = lost.bytes;
         }
         queue.bytes_finished.store(bytes, Relaxed);
-        let read = std::mem::replace(&mut self.cursor, cursor);
+        let read = mem::replace(&mut self.cursor, cursor);
         // SAFETY: two positions in this stream, `cursor` the later one; no other thread reads, and
         // no thread will read before `cursor`.
         unsafe { queue.own.0.stream.give_back(read, cursor) };
@@ -518,9 +508,7 @@ impl Inner {
     }
 
     /// How many of the ready callbacks may be claimed now.
-    fn claimable(&self, domain: &DomainState, queue: &Queue, ready: u64) -> u64 {
-        let is_scanned = domain.grace_periods.hazards.is_some();
-        let ready = if is_scanned { ready.min(self.scanned.covers) } else { ready };
+    fn claimable(&self, queue: &Queue, ready: u64) -> u64 {
         // Relaxed: written under the lock.
         self.lost.map_or(ready, |lost| ready.min(lost.finished - queue.finished.load(Relaxed)))
     }
@@ -554,38 +542,40 @@ impl Queue {
         loop {
             inner.ripen(self, domain);
             let ready = inner.segments.ready();
-            // The queue of an ended thread: while this thread is its runner, no other thread can
-            // run it to settle what the ended one owed. So run all that is ready, about a batch.
-            if ready == 0 || count > BATCH || count != 0 && !all {
+            if ready == 0 {
                 break;
             }
             inner.runner = thread::token();
-            if let Some(scan) = domain.grace_periods.hazards
-                && inner.scanned.covers == 0
-            {
-                // Without the lock, which other threads need: a scan reads the slots of all
-                // threads. The last scan's result is dropped without the lock as well.
-                let last = std::mem::take(&mut inner.scanned);
-                drop(inner);
-                drop(last);
-                // After the fence of the grace period that has made them ready [HP-1].
-                let protected = scan();
-                inner = sync::lock(&self.inner);
-                inner.scanned = Scanned { covers: ready, protected };
+            let mut scanned = Scanned { covers: ready, protected: Vec::new() };
+            if let Some(scan) = domain.grace_periods.hazards {
+                scanned = mem::take(&mut inner.scanned);
+                if scanned.covers == 0 {
+                    // Without the lock, which other threads need: a scan reads the slots of all
+                    // threads. The last scan's result is dropped without the lock as well.
+                    drop(inner);
+                    // After the fence of the grace period that has made them ready [HP-1].
+                    scanned = Scanned { covers: ready, protected: scan() };
+                    inner = sync::lock(&self.inner);
+                }
             }
-            let claimable = inner.claimable(domain, self, ready);
+            let claimable = inner.claimable(self, ready).min(scanned.covers).min(GO_MAX);
             inner.claimed = batch::in_one_go(ready, least, BATCH).min(claimable);
-            let protected = std::mem::take(&mut inner.scanned.protected);
             let (mut cursor, claimed) = (inner.cursor, inner.claimed);
             drop(inner);
             //~ point before-callbacks
-            let ran = self.run(domain, &mut cursor, claimed, &protected);
-            count += ran.count;
+            let ran = self.run(domain, &mut cursor, claimed, &scanned.protected);
+            count += ran.objects;
             inner = sync::lock(&self.inner);
-            // Nothing is covered where no hazard pointers are, and in a child of a fork.
-            let covers = inner.scanned.covers.saturating_sub(ran.count);
-            inner.scanned = Scanned { covers, protected };
+            if domain.grace_periods.hazards.is_some() {
+                scanned.covers -= ran.objects;
+                inner.scanned = scanned;
+            }
             domain.charge.give_back(inner.finish(self, ran, cursor));
+            // The queue of an ended thread: while this thread is its runner, no other thread can
+            // run it to settle what the ended one owed. So run all that is ready, about a batch.
+            if !all || count > BATCH {
+                break;
+            }
         }
         if inner.waiters != 0 {
             self.stopped.notify_all();
@@ -605,46 +595,52 @@ impl Queue {
         cursor: &mut Cursor,
         claimed: u64,
         protected: &[usize],
-    ) -> Ran {
-        let mut ran = Ran::default();
+    ) -> Amount {
+        // `in_user` is true while a callback itself runs. The catch below is for users' panics
+        // alone: if the library's own code panicked in it, the next round would go on from a cursor
+        // that stands anywhere.
+        let (mut panicked, mut in_user) = (0, false);
         let room_made = RoomMade::default();
         // Without a clock if there are few.
         let ends_ns = batch::is_timed(claimed)
             .then(|| clock::monotonic_ns().saturating_add(domain.grace_periods.tuning.run_ns()));
-        let is_over = |ran: u64| {
-            ran.is_multiple_of(RUN_CHUNK)
-                && ran != 0
-                && ends_ns.is_some_and(|ends_ns| clock::monotonic_ns() >= ends_ns)
-        };
         running_callbacks(&domain.grace_periods, &room_made, || {
-            while ran.count < claimed && !is_over(ran.count) {
-                // So that `ran.count` takes each multiple of RUN_CHUNK, at which the clock is read.
-                let chunk = RUN_CHUNK - ran.count % RUN_CHUNK;
-                let max = chunk.min(claimed - ran.count);
-                // SAFETY: claimed and not yet read.
-                let run = unsafe { cursor.next(max) };
-                let bytes = run.bytes_each();
-                ran.count += run.count;
-                // As `Own::bytes` does.
-                ran.bytes = ran.bytes.wrapping_add(bytes.wrapping_mul(run.count));
-                //~ skip-one
-                if protected.is_empty() {
-                    // SAFETY: the next ones, each run once; they were ready: their grace period
-                    // has ended.
-                    unsafe { run_unprotected(&run, bytes, &room_made, &mut ran) };
-                    continue;
-                }
-                for (part, is_protected) in run.parts(protected) {
-                    if is_protected {
-                        domain.kept.keep(&part);
-                    } else {
-                        // SAFETY: as above.
-                        unsafe { run_unprotected(&part, bytes, &room_made, &mut ran) };
+            while room_made.begun() < claimed {
+                let until = claimed.min((room_made.begun() / RUN_CHUNK + 1) * RUN_CHUNK);
+                // Many under one catch: where one panics, the next round goes on behind it.
+                let some = || {
+                    while room_made.begun() < until {
+                        // SAFETY: claimed and not yet read.
+                        let one = unsafe { cursor.next() };
+                        room_made.begin(one.bytes());
+                        //~ skip-one
+                        if !protected.is_empty()
+                            && let Some(kept) = domain.kept.keep_if_protected(&one, protected)
+                        {
+                            room_made.spend(kept);
+                            continue;
+                        }
+                        in_user = true;
+                        // SAFETY: the next one, run once; it was ready: its grace period has ended,
+                        // and no slot names it.
+                        unsafe { one.run() };
+                        in_user = false;
                     }
+                };
+                if !user_code::caught(Site::Callback, some) {
+                    assert!(mem::take(&mut in_user), "the library has panicked, not a callback");
+                    panicked += 1;
+                }
+                if room_made.begun().is_multiple_of(RUN_CHUNK)
+                    && ends_ns.is_some_and(|ends_ns| clock::monotonic_ns() >= ends_ns)
+                {
+                    break;
                 }
             }
         });
-        domain.grace_periods.counters().callbacks_panicked.fetch_add(ran.panicked, Relaxed);
+        if panicked != 0 {
+            domain.grace_periods.counters().callbacks_panicked.fetch_add(panicked, Relaxed);
+        }
         let left = room_made.amount();
         if thread::token() == self.owner && !self.is_orphan() {
             self.tended.store(true, Relaxed); // see `take_tended`
@@ -653,8 +649,8 @@ impl Queue {
             domain.charge.give_back(left); //~ lost-room
         }
         //~ uncharged-twice
-        trace::callbacks_run(domain.grace_periods.source(), ran.count);
-        ran
+        trace::callbacks_run(domain.grace_periods.source(), room_made.begun());
+        room_made.charged()
     }
 
     /// Waits for the queue's runner, if there is one; may return before it stops. Returns whether
@@ -678,20 +674,5 @@ impl Queue {
     #[cfg(test)]
     pub(crate) fn waiters(&self) -> u32 {
         sync::lock(&self.inner).waiters
-    }
-}
-
-/// Runs these callbacks.
-///
-/// # Safety
-/// They were read from the stream, and each is run once; their grace period has ended, and no slot
-/// names what they free.
-unsafe fn run_unprotected(run: &Run, bytes: u64, room_made: &RoomMade, ran: &mut Ran) {
-    room_made.begin_run(bytes);
-    while room_made.progress.begun() < run.count {
-        // SAFETY: by the contract.
-        let call =
-            || unsafe { (run.kind.run)(run.kind, run.payload, run.count, &room_made.progress) };
-        ran.panicked += u64::from(!user_code::caught(Site::Callback, call));
     }
 }

@@ -486,30 +486,32 @@ pub(crate) fn leave_thread(orphan: impl Fn(&Handle, OwnQueue<'_>)) {
 
 // ---- queues -----------------------------------------------------------------------------------
 
-/// The thread's queue of retired objects in a domain; `None` if the thread is exiting.
+/// The thread's queue of retired objects or of closures in a domain; `None` if the thread is
+/// exiting.
 ///
 /// The queue of the last call is found at once.
 ///
 /// `domain` is that of `tag`, given beside it so that the fast path makes no dynamic call.
-#[inline]
-pub(crate) fn objects<'c>(domain: &'c DomainState, tag: &dyn Named) -> Option<OwnQueue<'c>> {
-    last_or_find(domain, tag, Contents::Objects)
+#[inline(always)]
+pub(crate) fn queue<'c>(
+    domain: &'c DomainState,
+    tag: &dyn Named,
+    contents: Contents,
+) -> Option<OwnQueue<'c>> {
+    match last(domain, contents) {
+        Some(queue) => queue,
+        None => find_queue(domain, tag, contents),
+    }
 }
 
-/// The thread's queue of closures in a domain; as [`objects`].
-#[inline]
-pub(crate) fn closures<'c>(domain: &'c DomainState, tag: &dyn Named) -> Option<OwnQueue<'c>> {
-    last_or_find(domain, tag, Contents::Closures)
-}
-
-/// The same, if it is the queue of closures that the thread last added to; else `None`.
+/// The thread's queue of closures, if it is the one that it last added to; else `None`.
 #[inline]
 pub(crate) fn last_closures(domain: &DomainState) -> Option<OwnQueue<'_>> {
     last(domain, Contents::Closures)?
 }
 
 /// The thread's queue, or the lack of one, if the thread last asked for this domain's.
-#[inline]
+#[inline(always)]
 fn last(domain: &DomainState, contents: Contents) -> Option<Option<OwnQueue<'_>>> {
     let known = LAST.with(|last| last[contents as usize].get());
     if !ptr::eq(known.domain, domain) {
@@ -518,15 +520,6 @@ fn last(domain: &DomainState, contents: Contents) -> Option<Option<OwnQueue<'_>>
     // SAFETY: the table holds the queue of a living domain until `leave_thread`. Whatever removes
     // an ended domain from the table clears this pair as well; `domain` lives.
     Some(unsafe { OwnQueue::at(known.queue) })
-}
-
-#[inline]
-fn last_or_find<'c>(
-    domain: &'c DomainState,
-    tag: &dyn Named,
-    contents: Contents,
-) -> Option<OwnQueue<'c>> {
-    last(domain, contents).unwrap_or_else(|| find_queue(domain, tag, contents))
 }
 
 #[cold]

@@ -21,7 +21,7 @@ use std::sync::atomic::Ordering::{Relaxed, Release};
 use grace::limit::Amount;
 use grace::{Segments, Urgency};
 
-use super::{Contents, Inner, Lost, OwnQueue, Queue, Ran, Scanned, bytes_between};
+use super::{Contents, Inner, Lost, OwnQueue, Queue, Scanned, bytes_between};
 use crate::os::forking::{self, AtFork, Held};
 use crate::os::sync::{self, Rank};
 use crate::os::thread;
@@ -97,14 +97,12 @@ impl List {
         }
         let to = self.shared(domain, queue.contents);
         let mut cursor = inner.cursor;
-        let mut left = count;
-        while left != 0 {
-            // SAFETY: `left` callbacks were counted and not read yet, and no other thread reads:
+        for _ in 0..count {
+            // SAFETY: `count` callbacks were counted and not read yet, and no other thread reads:
             // there is no runner, and the lock is held.
-            let run = unsafe { cursor.next(left) };
-            left -= run.count;
+            let one = unsafe { cursor.next() };
             // SAFETY: this thread adds to the shared queue; what was read here is not run here.
-            unsafe { to.own.0.stream.push_run(&run) };
+            unsafe { to.own.0.stream.push_again(&one) };
         }
         // Relaxed: this thread is the writer of `to`, and the writer of `queue` is gone.
         let bytes = queue.own.0.bytes.load(Relaxed);
@@ -114,7 +112,7 @@ impl List {
         let was_closed = inner.segments.awaited().is_some();
         inner.segments = Segments::new(domain.grace_periods.sequence());
         // Not given back: the callbacks stay charged.
-        let _: Amount = inner.finish(queue, Ran { count, bytes, panicked: 0 }, cursor);
+        let _: Amount = inner.finish(queue, Amount { objects: count, bytes }, cursor);
         drop(inner);
         // They waited for a grace period already. If another thread is in the way, the worker
         // closes them at its next turn.
@@ -209,12 +207,11 @@ impl Inner {
         // The objects that it had found protected are gone with it.
         self.scanned = Scanned::default();
         let mut cursor = self.cursor;
-        let mut lost = Ran::default();
-        while lost.count < self.claimed {
+        let mut lost = Amount { objects: self.claimed, bytes: 0 };
+        for _ in 0..self.claimed {
             // SAFETY: `claimed` callbacks were written and not read; there is no other thread.
-            let run = unsafe { cursor.next(self.claimed - lost.count) };
-            lost.count += run.count;
-            lost.bytes += run.kind.bytes.map_or(0, |bytes| bytes * run.count);
+            let one = unsafe { cursor.next() };
+            lost.bytes += one.kind.bytes.unwrap_or(0);
         }
         // The charge is counted anew after this.
         let _: Amount = self.finish(queue, lost, cursor);
