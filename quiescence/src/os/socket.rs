@@ -159,7 +159,7 @@ fn with_address(
         return Err(libc::ENAMETOOLONG);
     }
     for (to, from) in address.sun_path.iter_mut().zip(path) {
-        *to = from.cast_signed();
+        *to = libc::c_char::from_ne_bytes([*from]); // signed or not, by the architecture
     }
     let bytes = size_of_val(&address) as libc::socklen_t;
     // SAFETY: one of the two, with an address of this length.

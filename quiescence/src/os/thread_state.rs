@@ -64,11 +64,11 @@ mod imp {
     use crate::os::{environment, files};
 
     /// Bytes of what the system says of a thread in one file, as far as it is looked at.
-    type Text = [u8; 4_096];
+    const TEXT: usize = 4_096;
 
     /// Looks at a thread of this process.
     pub(crate) fn look_at(thread: u32) -> Seen {
-        let mut text = [0; _];
+        let mut text = [0; TEXT];
         let (name, state) = match read(thread, "stat", &mut text) {
             Ok(line) => parse_stat(line).unwrap_or((None, ThreadState::Unknown)),
             // Any other error: there is no /proc here.
@@ -84,7 +84,7 @@ mod imp {
     }
 
     /// What the system says of a thread in this file.
-    fn read<'a>(thread: u32, file: &str, text: &'a mut Text) -> Result<&'a [u8], c_int> {
+    fn read<'a>(thread: u32, file: &str, text: &'a mut [u8]) -> Result<&'a [u8], c_int> {
         files::read(format_args!("/proc/self/task/{thread}/{file}"), text)
     }
 
@@ -99,7 +99,7 @@ mod imp {
 
     /// The signals that a thread of this process blocks: bit 0 is signal 1.
     fn blocked(thread: u32) -> u64 {
-        read(thread, "status", &mut [0; _]).ok().and_then(parse_blocked).unwrap_or(0)
+        read(thread, "status", &mut [0; TEXT]).ok().and_then(parse_blocked).unwrap_or(0)
     }
 
     /// Signals that some thread of this process blocks which does not block everything.
@@ -116,7 +116,7 @@ mod imp {
 
     /// The stack pointer of a thread of this process, if it sleeps and the system tells.
     pub(crate) fn sleeps_at(thread: u32) -> Option<usize> {
-        parse_call(std::str::from_utf8(read(thread, "syscall", &mut [0; _]).ok()?).ok()?)
+        parse_call(std::str::from_utf8(read(thread, "syscall", &mut [0; TEXT]).ok()?).ok()?)
     }
 }
 
@@ -233,6 +233,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg(target_os = "linux")]
     fn blocked_signals_are_a_set_of_bits() {
         let status =
             b"Name:\tt\nSigPnd:\t0000000000000000\nSigBlk:\t0000000800000001\nSigIgn:\t0\n";
