@@ -59,6 +59,7 @@ pub(crate) use imp::{blocked_apart, blocks, look_at, sleeps_at};
 #[cfg(target_os = "linux")]
 mod imp {
     use std::ffi::c_int;
+    use std::fmt;
 
     use super::{Seen, ThreadState, blocks_everything, parse_blocked, parse_call, parse_stat};
     use crate::os::{environment, files};
@@ -99,7 +100,16 @@ mod imp {
 
     /// The signals that a thread of this process blocks: bit 0 is signal 1.
     fn blocked(thread: u32) -> u64 {
-        read(thread, "status", &mut [0; TEXT]).ok().and_then(parse_blocked).unwrap_or(0)
+        blocked_in(format_args!("/proc/self/task/{thread}/status"))
+    }
+
+    /// The same, from this file. A thread that has ended blocks nothing; one of which the system
+    /// does not tell may block everything.
+    pub(super) fn blocked_in(status: fmt::Arguments<'_>) -> u64 {
+        match files::read_all(status) {
+            Err(libc::ENOENT | libc::ESRCH) => 0,
+            told => told.ok().and_then(|told| parse_blocked(&told)).unwrap_or(u64::MAX),
+        }
     }
 
     /// Signals that some thread of this process blocks which does not block everything.
@@ -240,6 +250,26 @@ mod tests {
         assert_eq!(parse_blocked(status), Some(1 << 35 | 1));
         assert_eq!(parse_blocked(b"Name:\tt\n"), None);
         assert_eq!(parse_blocked(b"SigBlk:\tno number\n"), None);
+    }
+
+    /// A past error: of a thread in hundreds of groups only the beginning was read, which does not
+    /// say what it blocks.
+    #[test]
+    #[cfg(target_os = "linux")]
+    #[cfg_attr(miri, ignore = "there is no /proc")]
+    fn what_a_thread_in_many_groups_blocks_is_found() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("status");
+        let blocked = || imp::blocked_in(format_args!("{}", path.display()));
+        assert_eq!(blocked(), 0, "it has ended");
+        for groups in [0, 582, 583, 65_536] {
+            let groups = "100000 ".repeat(groups);
+            let status = format!("Groups:\t{groups}\nSigBlk:\t0000000800000001\nSigIgn:\t0\n");
+            std::fs::write(&path, status).unwrap();
+            assert_eq!(blocked(), 1 << 35 | 1);
+        }
+        std::fs::write(&path, "Name:\tt\n").unwrap();
+        assert_eq!(blocked(), u64::MAX, "it may block whatever it is asked for");
     }
 
     #[test]
