@@ -19,14 +19,15 @@ pub(crate) fn read<'a>(path: fmt::Arguments<'_>, text: &'a mut [u8]) -> Result<&
 
 /// The same, all of the file. (If it does not fit, it is read anew: the system makes the text.)
 pub(crate) fn read_all(path: fmt::Arguments<'_>) -> Result<Vec<u8>, c_int> {
-    let mut text = vec![0; 4_096];
+    let mut room = 4_096;
     loop {
+        let mut text = vec![0; room];
         let length = read(path, &mut text)?.len();
-        if length < text.len() {
+        if length < room {
             text.truncate(length);
             return Ok(text);
         }
-        text.resize(2 * length, 0);
+        room *= 2;
     }
 }
 

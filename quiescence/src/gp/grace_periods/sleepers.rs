@@ -13,6 +13,7 @@
 //! thread that runs them, or sees the room that they made [TK-1].
 
 use std::fmt::Debug;
+use std::mem::ManuallyDrop;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::Waker;
 
@@ -51,8 +52,9 @@ struct Sleeper {
 #[derive(Debug)]
 pub(crate) struct Sleepers(Option<Box<dyn Told>>);
 
-/// Tasks that have been taken out, oldest first, and [`wake`].
-type Taken = (Vec<Waker>, fn(u32, Vec<Waker>));
+/// Tasks that have been taken out, and what wakes them, unless the calling thread is another one
+/// than this. Without that they are not dropped, so programs without tasks have no code for it.
+type Taken = (ManuallyDrop<Vec<Waker>>, fn(u32, ManuallyDrop<Vec<Waker>>));
 
 /// The tasks that wait, as the threads that wake them see them.
 trait Told: Send + Debug {
@@ -111,11 +113,11 @@ impl Told for Tasks {
     }
 
     fn take_due(&mut self) -> Taken {
-        (std::mem::take(&mut self.due), wake)
+        taken(std::mem::take(&mut self.due))
     }
 
     fn take_roomless(&mut self) -> Taken {
-        (self.extract(&|wanted| wanted.room), wake)
+        taken(self.extract(&|wanted| wanted.room))
     }
 
     fn forget(&mut self) -> u64 {
@@ -270,6 +272,10 @@ impl GracePeriods {
         drop(state);
         told.into_iter().for_each(|(told, wake)| wake(caller, told)); //~ lost-waker
     }
+}
+
+fn taken(tasks: Vec<Waker>) -> Taken {
+    (ManuallyDrop::new(tasks), |caller, tasks| wake(caller, ManuallyDrop::into_inner(tasks)))
 }
 
 /// Drops a task that is not woken: the drop of its waker is the user's code.
