@@ -159,6 +159,21 @@ impl Domain {
 mod tests {
     use super::*;
 
+    #[test]
+    fn rates_are_of_one_program_in_one_process() {
+        let process = |pid, monotonic_ns, grace_periods| {
+            let domains = vec![Domain { number: 1, grace_periods, ..Domain::default() }];
+            Process { pid, monotonic_ns, domains, ..Process::default() }
+        };
+        let since = |later: Process| later.seconds_since(&process(7, 1_000_000_000, 5));
+        assert_eq!(since(process(7, 3_000_000_000, 5)), Some(2.0));
+        assert_eq!(since(process(7, 3_000_000_000, 4)), None, "another program, after `exec`");
+        assert_eq!(since(process(8, 3_000_000_000, 5)), None, "another process");
+        for no_time in [0, 1_000_000_000] {
+            assert_eq!(since(process(7, no_time, 5)), None);
+        }
+    }
+
     fn domain(latency: &str) -> Domain {
         let latency = format!(r#"{{"latency": {latency}}}"#);
         serde_json::from_str(&latency).unwrap()
@@ -176,21 +191,6 @@ mod tests {
         assert_eq!(later.quantile_since(&earlier, 1.0), Some(8192));
         assert_eq!(later.quantile_since(&Domain::default(), 0.5), Some(1024));
         assert_eq!(earlier.quantile_since(&earlier, 0.5), None);
-    }
-
-    #[test]
-    fn rates_are_of_one_program_in_one_process() {
-        let process = |pid, monotonic_ns, grace_periods| {
-            let domains = vec![Domain { number: 1, grace_periods, ..Domain::default() }];
-            Process { pid, monotonic_ns, domains, ..Process::default() }
-        };
-        let since = |later: Process| later.seconds_since(&process(7, 1_000_000_000, 5));
-        assert_eq!(since(process(7, 3_000_000_000, 5)), Some(2.0));
-        assert_eq!(since(process(7, 3_000_000_000, 4)), None, "another program, after `exec`");
-        assert_eq!(since(process(8, 3_000_000_000, 5)), None, "another process");
-        for no_time in [0, 1_000_000_000] {
-            assert_eq!(since(process(7, no_time, 5)), None);
-        }
     }
 
     #[test]
