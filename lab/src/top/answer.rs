@@ -92,10 +92,16 @@ impl Answer {
 }
 
 impl Process {
-    /// Seconds since an earlier answer; `None` if it is another process's, or no time has gone by.
+    /// Seconds since an earlier answer; `None` if it is another process's, or another program's
+    /// (after `exec` a process counts anew), or no time has gone by.
     pub(super) fn seconds_since(&self, earlier: &Process) -> Option<f64> {
         let ns = self.monotonic_ns.checked_sub(earlier.monotonic_ns).filter(|ns| *ns > 0)?;
-        (self.pid == earlier.pid).then_some(ns as f64 / 1e9)
+        let falls = |domain: &Domain| {
+            let before = earlier.domain(domain.number);
+            before.is_some_and(|before| domain.grace_periods < before.grace_periods)
+        };
+        let is_same = self.pid == earlier.pid && !self.domains.iter().any(falls);
+        is_same.then_some(ns as f64 / 1e9)
     }
 
     /// The same domain, earlier or later.
@@ -152,6 +158,21 @@ impl Domain {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rates_are_of_one_program_in_one_process() {
+        let process = |pid, monotonic_ns, grace_periods| {
+            let domains = vec![Domain { number: 1, grace_periods, ..Domain::default() }];
+            Process { pid, monotonic_ns, domains, ..Process::default() }
+        };
+        let since = |later: Process| later.seconds_since(&process(7, 1_000_000_000, 5));
+        assert_eq!(since(process(7, 3_000_000_000, 5)), Some(2.0));
+        assert_eq!(since(process(7, 3_000_000_000, 4)), None, "another program, after `exec`");
+        assert_eq!(since(process(8, 3_000_000_000, 5)), None, "another process");
+        for no_time in [0, 1_000_000_000] {
+            assert_eq!(since(process(7, no_time, 5)), None);
+        }
+    }
 
     fn domain(latency: &str) -> Domain {
         let latency = format!(r#"{{"latency": {latency}}}"#);

@@ -291,7 +291,7 @@ impl<K: DomainTag> Barrier<K> {
                 user_code::run(Site::Wake, || waker.wake());
             }
         };
-        thread::start("quiescence-barrier", Box::new(run)).then_some(Started { said, process })
+        thread::start("quiescence-barrier", Box::new(run)).ok().map(|()| Started { said, process })
     }
 
     /// Forgets the thread, if this is a child of its process: it is gone, perhaps in the midst of

@@ -69,8 +69,9 @@ pub(crate) struct Unfinished {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Live {
     pub(crate) location: &'static Location<'static>,
-    /// The thread that made it.
+    /// The thread that made it. By now another thread may hold it, or none.
     pub(crate) thread: u32,
+    /// When, as `clock::monotonic_ns`.
     pub(crate) since_ns: u64,
 }
 

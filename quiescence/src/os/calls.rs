@@ -87,14 +87,22 @@ pub(crate) fn futex_wake(word: &AtomicU32, is_private: bool) {
     });
 }
 
-/// Writes to a descriptor, by one call. A failure cannot be reported.
-pub(crate) fn write(file: c_int, bytes: &[u8]) {
-    // SAFETY: reads these bytes.
-    #[cfg(not(miri))]
-    let _ = call(|| unsafe { libc::syscall(libc::SYS_write, file, bytes.as_ptr(), bytes.len()) });
-    // SAFETY: as above; Miri has the function alone.
-    #[cfg(miri)]
-    keeping_errno(|| unsafe { libc::write(file, bytes.as_ptr().cast(), bytes.len()) });
+/// Writes to a descriptor: by one call, unless it takes a part only. A failure cannot be reported.
+pub(crate) fn write(file: c_int, mut rest: &[u8]) {
+    while !rest.is_empty() {
+        let (place, bytes) = (rest.as_ptr(), rest.len());
+        // SAFETY: reads these bytes.
+        #[cfg(not(miri))]
+        let wrote = call(|| unsafe { libc::syscall(libc::SYS_write, file, place, bytes) });
+        // SAFETY: as above; Miri has the function alone.
+        #[cfg(miri)]
+        let wrote = call(|| unsafe { libc::write(file, place.cast(), bytes) });
+        match wrote {
+            Ok(bytes @ 1..) => rest = &rest[bytes as usize..],
+            Err(libc::EINTR) => {}
+            _ => return,
+        }
+    }
 }
 
 #[cfg(not(miri))]

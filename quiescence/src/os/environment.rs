@@ -27,17 +27,26 @@ pub(crate) fn complain_unless(name: &CStr, known: &str) {
 /// Reports on standard error that a variable is ignored, since its value is not what is `wanted`.
 /// Neither locks nor allocates. A line is cut off after 256 bytes.
 pub(crate) fn complain(name: &CStr, found: &[u8], wanted: fmt::Arguments<'_>) {
-    let mut line = Line { text: [b'\n'; 256], length: 0 };
+    let mut line = Line::EMPTY;
     let (name, found) = (name.to_bytes().escape_ascii(), found.escape_ascii());
     // It does not fail.
     let _ = write!(line, "quiescence: {name}={found} is not {wanted}: it is ignored");
-    say(&line.text[..=line.length]);
+    say(line.whole());
 }
 
 /// A line whose end is cut off if it is too long.
 struct Line {
     text: [u8; 256],
     length: usize,
+}
+
+impl Line {
+    const EMPTY: Self = Self { text: [b'\n'; 256], length: 0 };
+
+    /// With its line break.
+    fn whole(&self) -> &[u8] {
+        &self.text[..=self.length]
+    }
 }
 
 impl fmt::Write for Line {
@@ -120,5 +129,22 @@ mod imp {
     /// As above.
     pub(super) fn say(line: &[u8]) {
         let _ = std::io::Write::write_all(&mut std::io::stderr(), line);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_that_is_too_long_is_cut_and_ends_with_a_line_break() {
+        for (length, whole) in [(0, 1), (254, 255), (255, 256), (256, 256), (1_000, 256)] {
+            let text = "x".repeat(length);
+            let mut line = Line::EMPTY;
+            let (one, other) = text.split_at(length / 2);
+            write!(line, "{one}{other}").unwrap();
+            let expected = format!("{}\n", &text[..whole - 1]);
+            assert_eq!(line.whole(), expected.as_bytes());
+        }
     }
 }

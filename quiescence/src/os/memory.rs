@@ -138,9 +138,6 @@ mod imp {
 
     use crate::os::{environment, files};
 
-    /// Bytes of the list of control groups that are looked at: there are 14 controllers.
-    const GROUPS_MAX: usize = 16 << 10;
-
     pub(super) fn machine_bytes() -> Option<u64> {
         // SAFETY: plain data, for which zero is a value.
         let mut info: libc::sysinfo = unsafe { std::mem::zeroed() };
@@ -154,9 +151,8 @@ mod imp {
     /// The limit of the control group that this process is in, or of a group around it: version 2,
     /// or the memory controller of version 1, where they are usually mounted.
     pub(super) fn group_bytes() -> Option<u64> {
-        let mut text = vec![0; GROUPS_MAX];
-        let groups = files::read(format_args!("/proc/self/cgroup"), &mut text).ok()?;
-        std::str::from_utf8(groups).ok()?.lines().filter_map(limit_of).min()
+        let groups = files::read_all(format_args!("/proc/self/cgroup")).ok()?;
+        std::str::from_utf8(&groups).ok()?.lines().filter_map(limit_of).min()
     }
 
     /// The least limit on the way from a group, as a line of /proc/self/cgroup names it, to the

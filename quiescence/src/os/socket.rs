@@ -34,12 +34,21 @@ pub(crate) fn is_privileged() -> bool {
     unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
 }
 
-/// Listens at `named`, or where `rcu top` looks first. The error says what is wrong, and where.
-pub(crate) fn open(named: Option<CString>) -> std::result::Result<RawFd, String> {
-    let path = match named {
-        Some(path) => path,
-        None => {
-            let directory = directory()?;
+/// Where a process serves.
+pub(crate) enum Place {
+    At(CString),
+    /// Where `rcu top` looks first: below the directory of the user's session, if there is one.
+    Usual {
+        session: Option<CString>,
+    },
+}
+
+/// Listens. The error says what is wrong, and where.
+pub(crate) fn open(place: Place) -> std::result::Result<RawFd, String> {
+    let path = match place {
+        Place::At(path) => path,
+        Place::Usual { session } => {
+            let directory = directory(session)?;
             sweep(&directory);
             below(&directory, &format!("{}.sock", process::id()))
         }
@@ -65,9 +74,8 @@ fn below(directory: &CStr, name: &str) -> CString {
 }
 
 /// The directory of this user's sockets, which no other user can write to or look into.
-fn directory() -> std::result::Result<CString, String> {
-    let of_session = environment::c_string(c"XDG_RUNTIME_DIR");
-    let directory = match of_session {
+fn directory(session: Option<CString>) -> std::result::Result<CString, String> {
+    let directory = match session {
         Some(parent) if is_own_directory(&parent, 0o022) => below(&parent, "quiescence"),
         _ => below(c"/tmp", &format!("quiescence-{}", user())),
     };
@@ -159,7 +167,7 @@ fn with_address(
         return Err(libc::ENAMETOOLONG);
     }
     for (to, from) in address.sun_path.iter_mut().zip(path) {
-        *to = from.cast_signed();
+        *to = libc::c_char::from_ne_bytes([*from]); // signed or not, by the architecture
     }
     let bytes = size_of_val(&address) as libc::socklen_t;
     // SAFETY: one of the two, with an address of this length.
@@ -184,15 +192,17 @@ fn remove(path: &CStr) -> bool {
 
 /// Gives the socket its name, in place of one that an earlier program left, be it of this process.
 fn listen(door: RawFd, path: &CStr) -> Result<()> {
+    // The name takes the socket's mode, less the umask. Between the name and `listen` nothing else
+    // is done: another process of this user takes the name for one that was left.
+    // SAFETY: a socket of our own.
+    calls::call(|| unsafe { libc::fchmod(door, 0o600) })?;
     match with_address(libc::bind, door, path) {
         Err(libc::EADDRINUSE) if remove_if_deserted(path) => with_address(libc::bind, door, path)?,
         bound => bound?,
     }
-    // Until this is done no client can connect.
-    // SAFETY: a path that ends with a zero.
-    calls::call(|| unsafe { libc::chmod(path.as_ptr(), 0o600) })?;
-    // SAFETY: a socket of our own.
-    calls::call(|| unsafe { libc::listen(door, 128) }).map(drop)
+    // SAFETY: as above.
+    let listens = calls::call(|| unsafe { libc::listen(door, 128) });
+    listens.inspect_err(|_| _ = remove(path)).map(drop)
 }
 
 /// Has the file taken away at the orderly end of this process.
@@ -213,8 +223,7 @@ fn remove_at_exit(path: CString) {
     }
 }
 
-/// Closes a descriptor that is no thread's any more: in a child made by `fork`, what the parent's
-/// thread had open.
+/// Closes a descriptor that no thread uses any more.
 pub(crate) fn close(open: RawFd) {
     // SAFETY: its owner will not use it or close it again.
     unsafe { libc::close(open) };
@@ -224,10 +233,35 @@ pub(crate) fn close(open: RawFd) {
 pub(crate) fn wait(open: RawFd, events: c_short, until_ns: Option<u64>) -> bool {
     let left_ms =
         |until_ns: u64| until_ns.saturating_sub(clock::monotonic_ns()).div_ceil(1_000_000);
-    let most_ms = until_ns.map_or(-1, |until_ns| left_ms(until_ns) as c_int);
     let mut wanted = libc::pollfd { fd: open, events, revents: 0 };
-    // SAFETY: writes to `wanted`, which is one.
-    most_ms != 0 && unsafe { libc::poll(&raw mut wanted, 1, most_ms) } > 0
+    loop {
+        let most_ms = until_ns.map_or(-1, |until_ns| left_ms(until_ns) as c_int);
+        if most_ms == 0 {
+            return false;
+        }
+        // SAFETY: writes to `wanted`, which is one.
+        match calls::call(|| unsafe { libc::poll(&raw mut wanted, 1, most_ms) }) {
+            Err(libc::EINTR) => {}
+            happened => return happened.is_ok_and(|happened| happened != 0),
+        }
+    }
+}
+
+/// Calls `f` once the event has happened, and once more if that was too early. Returns how many
+/// bytes it has moved; `None` if the event does not happen in time, or `f` fails.
+fn once(
+    open: RawFd,
+    events: c_short,
+    until_ns: u64,
+    f: &mut dyn FnMut() -> libc::ssize_t,
+) -> Option<usize> {
+    while wait(open, events, Some(until_ns)) {
+        match calls::call(&mut *f) {
+            Err(libc::EAGAIN | libc::EINTR) => {}
+            moved => return usize::try_from(moved.ok()?).ok(),
+        }
+    }
+    None
 }
 
 /// Accepts a client that has connected. `Ok(None)` if none has, or it was another user.
@@ -247,27 +281,19 @@ pub(crate) fn admit(door: RawFd) -> Result<Option<RawFd>> {
 
 /// Reads what a client has sent; `None` if nothing comes in time, or any more.
 pub(crate) fn receive(client: RawFd, free: &mut [u8], until_ns: u64) -> Option<usize> {
-    if !wait(client, libc::POLLIN, Some(until_ns)) {
-        return None;
-    }
+    let (place, bytes) = (free.as_mut_ptr().cast(), free.len());
     // SAFETY: writes to `free`, not beyond its end.
-    let read = unsafe { libc::recv(client, free.as_mut_ptr().cast(), free.len(), 0) };
-    usize::try_from(read).ok().filter(|read| *read != 0)
+    let receive = &mut || unsafe { libc::recv(client, place, bytes, 0) };
+    once(client, libc::POLLIN, until_ns, receive).filter(|read| *read != 0)
 }
 
 /// Sends all of it; `None` if the client does not take it in time, or is gone.
 pub(crate) fn send(client: RawFd, mut rest: &[u8], until_ns: u64) -> Option<()> {
     while !rest.is_empty() {
-        if !wait(client, libc::POLLOUT, Some(until_ns)) {
-            return None;
-        }
         let (place, bytes) = (rest.as_ptr().cast(), rest.len());
         // SAFETY: reads these bytes.
-        match calls::call(|| unsafe { libc::send(client, place, bytes, libc::MSG_NOSIGNAL) }) {
-            Ok(sent) => rest = &rest[usize::try_from(sent).ok()?..],
-            Err(libc::EAGAIN) => {}
-            Err(_) => return None,
-        }
+        let send = &mut || unsafe { libc::send(client, place, bytes, libc::MSG_NOSIGNAL) };
+        rest = &rest[once(client, libc::POLLOUT, until_ns, send)?..];
     }
     Some(())
 }

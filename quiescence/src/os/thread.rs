@@ -25,10 +25,11 @@ pub(crate) fn token() -> usize {
 }
 
 /// Starts a thread of the library, which takes no signal: handlers run on the program's threads.
-/// Returns whether the system has given one.
-pub(crate) fn start(name: &str, run: Box<dyn FnOnce() + Send>) -> bool {
+/// If the system gives none, returns its `errno`.
+pub(crate) fn start(name: &str, run: Box<dyn FnOnce() + Send>) -> Result<(), i32> {
     let thread = std::thread::Builder::new().name(name.into());
-    signals::without(|| thread.spawn(run)).map(outlive).is_ok()
+    let started = signals::without(|| thread.spawn(run)).map(outlive);
+    started.map_err(|error| error.raw_os_error().unwrap_or(0))
 }
 
 /// The calling thread's id, which no other thread of the system has now; 0 except on Linux.

@@ -59,16 +59,17 @@ pub(crate) use imp::{blocked_apart, blocks, look_at, sleeps_at};
 #[cfg(target_os = "linux")]
 mod imp {
     use std::ffi::c_int;
+    use std::fmt;
 
     use super::{Seen, ThreadState, blocks_everything, parse_blocked, parse_call, parse_stat};
     use crate::os::{environment, files};
 
     /// Bytes of what the system says of a thread in one file, as far as it is looked at.
-    type Text = [u8; 4_096];
+    const TEXT: usize = 4_096;
 
     /// Looks at a thread of this process.
     pub(crate) fn look_at(thread: u32) -> Seen {
-        let mut text = [0; _];
+        let mut text = [0; TEXT];
         let (name, state) = match read(thread, "stat", &mut text) {
             Ok(line) => parse_stat(line).unwrap_or((None, ThreadState::Unknown)),
             // Any other error: there is no /proc here.
@@ -84,7 +85,7 @@ mod imp {
     }
 
     /// What the system says of a thread in this file.
-    fn read<'a>(thread: u32, file: &str, text: &'a mut Text) -> Result<&'a [u8], c_int> {
+    fn read<'a>(thread: u32, file: &str, text: &'a mut [u8]) -> Result<&'a [u8], c_int> {
         files::read(format_args!("/proc/self/task/{thread}/{file}"), text)
     }
 
@@ -99,7 +100,16 @@ mod imp {
 
     /// The signals that a thread of this process blocks: bit 0 is signal 1.
     fn blocked(thread: u32) -> u64 {
-        read(thread, "status", &mut [0; _]).ok().and_then(parse_blocked).unwrap_or(0)
+        blocked_in(format_args!("/proc/self/task/{thread}/status"))
+    }
+
+    /// The same, from this file. A thread that has ended blocks nothing; one of which the system
+    /// does not tell may block everything.
+    pub(super) fn blocked_in(status: fmt::Arguments<'_>) -> u64 {
+        match files::read_all(status) {
+            Err(libc::ENOENT | libc::ESRCH) => 0,
+            told => told.ok().and_then(|told| parse_blocked(&told)).unwrap_or(u64::MAX),
+        }
     }
 
     /// Signals that some thread of this process blocks which does not block everything.
@@ -116,7 +126,7 @@ mod imp {
 
     /// The stack pointer of a thread of this process, if it sleeps and the system tells.
     pub(crate) fn sleeps_at(thread: u32) -> Option<usize> {
-        parse_call(std::str::from_utf8(read(thread, "syscall", &mut [0; _]).ok()?).ok()?)
+        parse_call(std::str::from_utf8(read(thread, "syscall", &mut [0; TEXT]).ok()?).ok()?)
     }
 }
 
@@ -233,12 +243,33 @@ mod tests {
     }
 
     #[test]
+    #[cfg(target_os = "linux")]
     fn blocked_signals_are_a_set_of_bits() {
         let status =
             b"Name:\tt\nSigPnd:\t0000000000000000\nSigBlk:\t0000000800000001\nSigIgn:\t0\n";
         assert_eq!(parse_blocked(status), Some(1 << 35 | 1));
         assert_eq!(parse_blocked(b"Name:\tt\n"), None);
         assert_eq!(parse_blocked(b"SigBlk:\tno number\n"), None);
+    }
+
+    /// A past error: of a thread in hundreds of groups only the beginning was read, which does not
+    /// say what it blocks.
+    #[test]
+    #[cfg(target_os = "linux")]
+    #[cfg_attr(miri, ignore = "there is no /proc")]
+    fn what_a_thread_in_many_groups_blocks_is_found() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("status");
+        let blocked = || imp::blocked_in(format_args!("{}", path.display()));
+        assert_eq!(blocked(), 0, "it has ended");
+        for groups in [0, 582, 583, 65_536] {
+            let groups = "100000 ".repeat(groups);
+            let status = format!("Groups:\t{groups}\nSigBlk:\t0000000800000001\nSigIgn:\t0\n");
+            std::fs::write(&path, status).unwrap();
+            assert_eq!(blocked(), 1 << 35 | 1);
+        }
+        std::fs::write(&path, "Name:\tt\n").unwrap();
+        assert_eq!(blocked(), u64::MAX, "it may block whatever it is asked for");
     }
 
     #[test]

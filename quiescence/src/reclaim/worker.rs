@@ -16,7 +16,7 @@
 //!
 //! The simulator has a copy of this loop, in `simulate/src/ours/worker.rs`. To be kept equal by
 //! hand: the order of a turn in `tend`, which queues `run_queues` runs and where it begins, what
-//! `attention_or_forget` asks, when `close_at` is set anew, and when an announcement makes the
+//! `attention_or_forget` asks, when `close_at_ns` is set anew, and when an announcement makes the
 //! worker come. The decisions are in `grace::worker`, which both call.
 //!
 //! The CPU time that the worker spends on a domain's grace periods is measured, and kept within the
@@ -182,7 +182,7 @@ pub(crate) fn end_domain(handle: Handle) {
 fn start(mut state: MutexGuard<'static, State>) -> bool {
     let mut refused = Vec::new();
     if !state.started {
-        state.started = thread::start("quiescence", Box::new(run));
+        state.started = thread::start("quiescence", Box::new(run)).is_ok();
         if !state.started {
             let tasks = state.domains.take_all();
             refused.extend(tasks.into_iter().filter_map(|task| task.domain.upgrade()));
@@ -389,7 +389,7 @@ fn run_queues(domain: &DomainState, task: &mut Task, queues: &[Arc<Queue>], hurr
             }
             turns -= 1;
             if is_over() {
-                task.next_queue = at + 1;
+                task.next_queue = at % queues.len() + 1;
                 turns = 0;
             }
         }

@@ -2,20 +2,23 @@
 //!
 //! Only where the environment says `QUIESCENCE_STATS=1` (or an absolute path for the socket). The
 //! thread starts when the library is used for the first time, and in a child made by `fork` with
-//! its first grace period there. One client is served at a time, for at most [`PATIENCE`]; a
+//! its first grace period there. One client is served at a time, for at most [`PATIENCE_NS`]; a
 //! request is one line, the answer one line of JSON ([`snapshot`]). What goes wrong is said once on
 //! standard error, and never stops the program.
 
 mod snapshot;
 
 use std::ffi::CString;
+use std::io;
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use crate::os::forking::{AtFork, ForkMutex};
+use crate::os::on_drop::OnDrop;
+use crate::os::socket::{self, Place};
 use crate::os::sync::{Rank, const_unless_loom};
-use crate::os::{clock, environment, socket, thread};
+use crate::os::{clock, environment, thread};
 
 /// How long a client is served at most. A thread that wants to know more comes again.
 const PATIENCE_NS: u64 = 2_000_000_000;
@@ -66,24 +69,26 @@ fn settle() {
     }
 }
 
-/// Where to serve: at this path, or at the usual one.
-type Place = Option<CString>;
-
+/// Where to serve. Asks the environment on the thread that uses the library: the program knows then
+/// when it may change it.
 fn wanted(value: CString) -> Result<Option<Place>, String> {
     match value.to_bytes() {
         b"" | b"0" => Ok(None),
-        b"1" => Ok(Some(None)),
-        [b'/', ..] => Ok(Some(Some(value))),
-        _ => Err(format!(
+        b"1" => {
+            let session = environment::c_string(c"XDG_RUNTIME_DIR");
+            Ok(Some(Place::Usual { session }))
+        }
+        [b'/', ..] => Ok(Some(Place::At(value))),
+        other => Err(format!(
             "QUIESCENCE_STATS is \"{}\", and should be 1 or an absolute path",
-            value.to_string_lossy()
+            other.escape_ascii()
         )),
     }
 }
 
 fn start(place: Place) {
-    if !thread::start("quiescence-stats", Box::new(|| run(place))) {
-        say("the system gives no thread");
+    if let Err(errno) = thread::start("quiescence-stats", Box::new(|| run(place))) {
+        say(&format!("no thread: {}", io::Error::from_raw_os_error(errno)));
     }
 }
 
@@ -104,6 +109,8 @@ fn run(place: Place) {
     };
     open.door = Some(door);
     drop(open);
+    // Also if the thread ends by an error of ours: otherwise clients would wait for it for ever.
+    let _door = closing(|open| &mut open.door);
     loop {
         // Whatever it returns, a client is let in if there is one.
         socket::wait(door, libc::POLLIN, None);
@@ -114,13 +121,18 @@ fn run(place: Place) {
         match admitted {
             Ok(None) => {}
             Ok(Some(client)) => {
+                let _client = closing(|open| &mut open.client);
                 // The thread that goes away in the midst of it has had what it wanted.
                 let _ = serve(client);
-                OPEN.lock().client.take().into_iter().for_each(socket::close);
             }
             Err(_) => std::thread::sleep(REST),
         }
     }
+}
+
+/// Closes a descriptor when it is dropped.
+fn closing(which: fn(&mut Open) -> &mut Option<RawFd>) -> OnDrop<impl FnMut()> {
+    OnDrop(move || which(&mut OPEN.lock()).take().into_iter().for_each(socket::close))
 }
 
 /// Serves a client's requests, as long as there is patience.
@@ -214,9 +226,9 @@ mod tests {
     fn the_environment_says_where() {
         let place = |value: &str| wanted(CString::new(value).unwrap());
         assert!(matches!(place("0"), Ok(None)) && matches!(place(""), Ok(None)));
-        assert!(matches!(place("1"), Ok(Some(None))));
-        assert!(matches!(place("/a/b"), Ok(Some(Some(path))) if path.as_c_str() == c"/a/b"));
-        assert!(place("yes").err().is_some_and(|reason| reason.contains("\"yes\"")));
+        assert!(matches!(place("1"), Ok(Some(Place::Usual { .. }))));
+        assert!(matches!(place("/a/b"), Ok(Some(Place::At(path))) if path.as_c_str() == c"/a/b"));
+        assert!(place("yes\n").err().is_some_and(|reason| reason.contains("\"yes\\n\"")));
         assert!(place("stats.sock").is_err());
     }
 

@@ -366,6 +366,27 @@ fn a_named_socket_replaces_what_an_earlier_run_left() {
     assert!(!path.exists());
 }
 
+#[test]
+fn a_path_is_as_long_as_the_system_takes_it() {
+    if role().is_some() {
+        return serve_and_wait();
+    }
+    let directory = private_directory();
+    let path = |length| {
+        let named = directory.path().as_os_str().len() + 1;
+        directory.path().join("s".repeat(length - named))
+    };
+    let served = Served::at(this_test!(), &path(107));
+    assert!(served.statistics().is_some());
+    served.end();
+    // One byte more, and no zero follows it.
+    let mut refused = Served::at(this_test!(), &path(108));
+    let said = refused.complains();
+    assert!(said.contains("too long"), "{said}");
+    refused.end();
+    assert_eq!(fs::read_dir(&directory).unwrap().count(), 0);
+}
+
 /// In the process that serves: forks a child, which serves as well, and waits for the test.
 fn fork_and_wait() {
     // SAFETY: the child is used as a program would use it; the library is meant to work there.

@@ -212,7 +212,7 @@ impl Board {
             WAITING.notify_one();
             return;
         }
-        self.started = thread::start("rcu-resize", Box::new(run));
+        self.started = thread::start("rcu-resize", Box::new(run)).is_ok();
     }
 }
 

@@ -13,6 +13,7 @@
 //! thread that runs them, or sees the room that they made [TK-1].
 
 use std::fmt::Debug;
+use std::mem::ManuallyDrop;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::Waker;
 
@@ -51,10 +52,11 @@ struct Sleeper {
 #[derive(Debug)]
 pub(crate) struct Sleepers(Option<Box<dyn Told>>);
 
-/// Wakes tasks, unless the calling thread is another one than this.
-type Wakes = Box<dyn FnOnce(u32)>;
+/// Tasks that have been taken out, and what wakes them, unless the calling thread is another one
+/// than this. Without that they are not dropped, so programs without tasks have no code for it.
+type Taken = (ManuallyDrop<Vec<Waker>>, fn(u32, ManuallyDrop<Vec<Waker>>));
 
-/// The tasks that wait, as far as threads see them that wake them.
+/// The tasks that wait, as the threads that wake them see them.
 trait Told: Send + Debug {
     fn waiting(&mut self) -> &mut ByNumber<Sleeper>;
 
@@ -65,10 +67,10 @@ trait Told: Send + Debug {
     fn note_end(&mut self, sequence: Sequence);
 
     /// Takes out those whose grace period has ended.
-    fn take_due(&mut self) -> Wakes;
+    fn take_due(&mut self) -> Taken;
 
     /// Takes out those that wait for room.
-    fn take_roomless(&mut self) -> Wakes;
+    fn take_roomless(&mut self) -> Taken;
 
     /// As [`Sleepers::forget`].
     fn forget(&mut self) -> u64;
@@ -110,14 +112,12 @@ impl Told for Tasks {
         self.due.extend(due);
     }
 
-    fn take_due(&mut self) -> Wakes {
-        let due = std::mem::take(&mut self.due);
-        Box::new(|caller| wake(caller, due))
+    fn take_due(&mut self) -> Taken {
+        taken(std::mem::take(&mut self.due))
     }
 
-    fn take_roomless(&mut self) -> Wakes {
-        let told = self.extract(&|wanted| wanted.room);
-        Box::new(|caller| wake(caller, told))
+    fn take_roomless(&mut self) -> Taken {
+        taken(self.extract(&|wanted| wanted.room))
     }
 
     fn forget(&mut self) -> u64 {
@@ -135,6 +135,15 @@ impl Sleepers {
     /// highest number that is forgotten.
     pub(crate) fn forget(&mut self) -> u64 {
         self.0.as_mut().map_or(0, |tasks| tasks.forget())
+    }
+
+    fn waiting_or_new(&mut self) -> &mut ByNumber<Sleeper> {
+        let new = || Box::new(Tasks { waiting: ByNumber::new(), due: Vec::new() }) as _;
+        self.0.get_or_insert_with(new).waiting()
+    }
+
+    fn remove(&mut self, number: u64) -> Option<Sleeper> {
+        self.0.as_mut()?.waiting().remove(number)
     }
 
     fn counts(&self) -> [usize; 2] {
@@ -180,16 +189,16 @@ impl GracePeriods {
         let mut sleeper = Sleeper { wanted, waker: Some(waker) };
         let mut state = self.lock();
         let is_done = wanted.is_done(state.machine().sequence());
-        let new = || Box::new(Tasks { waiting: ByNumber::new(), due: Vec::new() }) as _;
-        let waiting = state.sleepers_to_tell.0.get_or_insert_with(new).waiting();
         let (number, unused) = if is_done {
-            let known = number.and_then(|number| waiting.remove(number));
-            (None, [Some(sleeper), known])
-        } else if let Some(known) = number.and_then(|number| waiting.get_mut(number)) {
-            std::mem::swap(known, &mut sleeper);
-            (number, [Some(sleeper), None])
+            (None, [Some(sleeper), number.and_then(|number| state.sleepers_to_tell.remove(number))])
         } else {
-            (Some(waiting.add(sleeper)), [None, None])
+            let waiting = state.sleepers_to_tell.waiting_or_new();
+            if let Some(known) = number.and_then(|number| waiting.get_mut(number)) {
+                std::mem::swap(known, &mut sleeper);
+                (number, [Some(sleeper), None])
+            } else {
+                (Some(waiting.add(sleeper)), [None, None])
+            }
         };
         self.count_sleepers(&state);
         drop(state);
@@ -212,8 +221,7 @@ impl GracePeriods {
     /// The task with this number need not be woken.
     pub(crate) fn tell_no_more(&self, number: u64) {
         let mut state = self.lock();
-        let tasks = state.sleepers_to_tell.0.as_mut();
-        let taken = tasks.and_then(|tasks| tasks.waiting().remove(number));
+        let taken = state.sleepers_to_tell.remove(number);
         self.count_sleepers(&state);
         drop(state);
         taken.into_iter().for_each(end);
@@ -227,9 +235,9 @@ impl GracePeriods {
         if !state.sleepers_to_tell.are_due() {
             return false;
         }
-        let wake = state.sleepers_to_tell.0.as_mut().map(|tasks| tasks.take_due());
+        let due = state.sleepers_to_tell.0.as_mut().map(|tasks| tasks.take_due());
         let caller = thread::id(); // under the lock, which a fork takes
-        state.unlocked(|| wake.into_iter().for_each(|wake| wake(caller)));
+        state.unlocked(|| due.into_iter().for_each(|(due, wake)| wake(caller, due)));
         true
     }
 
@@ -259,11 +267,15 @@ impl GracePeriods {
     #[cold]
     fn tell_each_of_room(&self, mut state: Locked<'_>) {
         let caller = thread::id();
-        let wake = state.sleepers_to_tell.0.as_mut().map(|tasks| tasks.take_roomless());
+        let told = state.sleepers_to_tell.0.as_mut().map(|tasks| tasks.take_roomless());
         self.count_sleepers(&state);
         drop(state);
-        wake.into_iter().for_each(|wake| wake(caller)); //~ lost-waker
+        told.into_iter().for_each(|(told, wake)| wake(caller, told)); //~ lost-waker
     }
+}
+
+fn taken(tasks: Vec<Waker>) -> Taken {
+    (ManuallyDrop::new(tasks), |caller, tasks| wake(caller, ManuallyDrop::into_inner(tasks)))
 }
 
 /// Drops a task that is not woken: the drop of its waker is the user's code.

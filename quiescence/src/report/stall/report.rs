@@ -13,7 +13,8 @@ use crate::os::thread_state::ThreadState;
 /// it.
 ///
 /// [`Display`](fmt::Display) prints several lines: every holdout, where its section began, and its
-/// stack. See [`set_stall_hook`](crate::report::set_stall_hook).
+/// stack. Ages are in whole milliseconds: below one it prints 0. See
+/// [`set_stall_hook`](crate::report::set_stall_hook).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct StallReport {

@@ -77,7 +77,7 @@ pub(crate) fn send(note: Note) {
 
 impl State {
     fn start(&mut self) {
-        self.started = thread::start("quiescence-stall", Box::new(run));
+        self.started = thread::start("quiescence-stall", Box::new(run)).is_ok();
     }
 }
 
