@@ -47,7 +47,7 @@ fn runs(program: &Path, arguments: &[&str]) {
 /// It has two copies of a flavour, and says so.
 fn is_refused(program: &Path, arguments: &[&str]) {
     let said = aborts(program, Whose::Ours, arguments, &[]);
-    let copies = "two copies of this flavour in one process, one of them out of an archive";
+    let copies = "two copies of this flavour in one process, one of them from an archive";
     assert!(said.contains(copies), "{}: {said}", program.display());
 }
 

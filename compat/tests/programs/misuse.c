@@ -184,7 +184,7 @@ static const struct mistake mistakes[] = {
 	{ "defer_barrier_in_a_deferred_function", defer_barrier_in_a_deferred_function, "deferred function", 1 },
 	{ "defer_registered_twice", defer_registered_twice, "defer_register_thread() twice", 1 },
 	{ "defer_unregistered_never_registered", defer_unregistered_never_registered, "not registered", 1 },
-	{ "defer_of_no_function", defer_of_no_function, "no function", 1 },
+	{ "defer_of_no_function", defer_of_no_function, "without a function", 1 },
 #if IS_BP
 	{ "after_fork_without_before", after_fork_without_before, "before_fork", 1 },
 #endif

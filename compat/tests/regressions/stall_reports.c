@@ -214,7 +214,7 @@ int main(int argc, char **argv)
 		until_reported(reports, "has taken signal", NULL);
 		CHECK(!sigaction(number, NULL, &ours) && ours.sa_handler == handle);
 	} else if (is("no-alternate-stack")) {
-		until_reported(reports, "no alternate signal stack", "\n      ");
+		until_reported(reports, "no sufficient alternate signal stack", "\n      ");
 		CHECK(!taken());
 	} else {
 		until_reported(reports, "no stack:", "\n      ");

@@ -53,6 +53,9 @@ fn a_thread_without_an_alternate_stack_was_sent_the_signal() {
         // The loader's looking up of functions takes more than the program leaves itself.
         let environment = [SOON, ("LD_BIND_NOW", "1")];
         let (said, _) = run_it("no-alternate-stack", &environment);
-        assert!(said.contains("no stack: the thread has no alternate signal stack"), "{said}");
+        assert!(
+            said.contains("no stack: the thread has no sufficient alternate signal stack"),
+            "{said}"
+        );
     }
 }
