@@ -6,8 +6,8 @@
 //! - An address that is used again by another cell is never taken for one's own (arc-swap#210).
 //! - A load is lock-free, not wait-free: it begins again where the value was replaced between its
 //!   two looks.
-//! - An update executes a `membarrier(2)` while there are more than some 256 loads for each update.
-//!   Otherwise loads and updates execute a full fence each.
+//! - An update executes a `membarrier(2)` while there are more than some thousand loads for each;
+//!   otherwise loads and updates execute a full fence each.
 //! - Each [strategy] works in the same way; `RwLock<()>` takes no lock.
 //! - It needs the standard library.
 

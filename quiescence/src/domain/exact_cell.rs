@@ -41,7 +41,7 @@ use crate::os::user_code::{self, Site};
 /// fence, and nine loads for each thread that has loaded. It adds a count for each guard that
 /// borrows the replaced pointer.
 ///
-/// If the process makes more than some 256 loads for each update of such cells, the fence is a
+/// If the process makes more than some thousand loads for each update of such cells, the fence is a
 /// `membarrier(2)` (and nine loads more for each thread), and loads execute none; else each load
 /// and each update executes a full fence. The process changes between the two by itself. With
 /// [`Fences::Portable`](crate::tuning::Fences), all of them always execute a full fence.
