@@ -26,7 +26,8 @@ pub fn bytes(bytes: u64) -> String {
 
 /// A rate with the prefix that keeps it short.
 pub fn per_second(rate: f64) -> String {
-    let fitting = [(1e6, "M/s"), (1e3, "k/s")].into_iter().find(|(least, _)| rate >= *least);
+    let units = [(1e9, "G/s"), (1e6, "M/s"), (1e3, "k/s")];
+    let fitting = units.into_iter().find(|(least, _)| rate >= *least);
     let (one, unit) = fitting.unwrap_or((1.0, "/s"));
     format!("{} {unit}", figures(rate / one))
 }
@@ -76,6 +77,13 @@ pub fn percent(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// It began outside the picture, left of the axis.
+    #[test]
+    fn a_rate_of_ten_thousand_millions_was_wider_than_its_axis() {
+        assert_eq!(per_second(1e10), "10.0 G/s");
+        assert_eq!(per_second(999.4e6), "999 M/s");
+    }
 
     #[test]
     fn three_figures_and_a_fitting_unit() {

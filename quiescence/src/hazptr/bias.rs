@@ -1,10 +1,10 @@
 //! Who pays for the order between a borrow and an update: the updater alone, by a `membarrier(2)`,
 //! or both sides, by a full fence each.
 //!
-//! A membarrier costs as much as some thousand full fences. So the phase is *biased* towards readers
-//! while there are many loads for each update, *fair* while there are few, and *changing* on the
-//! way from biased to fair. One word holds the phase and a number, which each change of the phase
-//! and each update in a fair phase increments.
+//! A membarrier costs as much as some thousand full fences. So the phase is *biased* towards
+//! readers while there are many loads for each update, *fair* while there are few, and *changing*
+//! on the way from biased to fair. One word holds the phase and a number, which each change of the
+//! phase and each update in a fair phase increments.
 //!
 //! ```text
 //! reader:   write the borrow (Release); light fence; phase (Acquire)          [EB-3]
