@@ -206,7 +206,8 @@ impl Client {
         fs::write(kept.with_extension("errors.txt"), &output.stderr)?;
         let outcome = outcome(&printed);
         if outcome.passed.is_empty() {
-            bail!("no test passed: see {}", kept.display());
+            // The page's readers have another checkout.
+            bail!("no test passed: see {}", kept.strip_prefix(root()).unwrap_or(&kept).display());
         }
         Ok(outcome)
     }
