@@ -198,10 +198,6 @@ impl Borrow {
 }
 
 impl Blocks<Borrow> {
-    fn every_slot(&self) -> impl Iterator<Item = &Borrow> {
-        self.all().flat_map(|block| block.slots().chain([&block.transient]))
-    }
-
     /// How often slots were used.
     pub(crate) fn uses(&self) -> u64 {
         // Relaxed: a count.

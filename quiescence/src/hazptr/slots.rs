@@ -262,20 +262,23 @@ impl<S: Place> Blocks<S> {
             Some(block)
         })
     }
+
+    /// The slots of all blocks.
+    pub(crate) fn every_slot(&self) -> impl Iterator<Item = &S> {
+        self.all().flat_map(|block| block.slots().chain([&block.transient]))
+    }
 }
 
 impl Blocks {
     /// Calls `f` with each address that is protected.
     pub(crate) fn scan(&self, mut f: impl FnMut(*const ())) {
-        for block in self.all() {
-            for slot in block.slots().chain([&block.transient]) {
-                // Acquire: pairs with the Release by which a protection ends [HP-2].
-                let address = slot.0.load(Acquire); //~ hazard-release
+        for slot in self.every_slot() {
+            // Acquire: pairs with the Release by which a protection ends [HP-2].
+            let address = slot.0.load(Acquire); //~ hazard-release
 
-                //~ hazard-scan:
-                if !address.is_null() {
-                    f(address);
-                }
+            //~ hazard-scan:
+            if !address.is_null() {
+                f(address);
             }
         }
     }

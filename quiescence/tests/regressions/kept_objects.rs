@@ -113,6 +113,18 @@ fn what_a_thread_protects_while_it_retires_it_stays_within_the_limit() {
     domain.retire(unsafe { Box::from_raw(place.into_inner()) });
 }
 
+/// Forks if the calling thread of this runs it, and stores what `fork` has returned.
+#[cfg(target_os = "linux")]
+fn forks_here(forked: &'static AtomicI32) -> impl Fn() + Copy + Send + 'static {
+    let on = thread::current().id();
+    move || {
+        if thread::current().id() == on {
+            // SAFETY: the child has this thread only, and ends by `_exit`.
+            forked.store(unsafe { libc::fork() }, Release);
+        }
+    }
+}
+
 /// The child counted what stood in the list and forgot as many as its thread had in hand, so that
 /// nothing seemed to be left of what was protected still.
 #[test]
@@ -121,13 +133,8 @@ fn what_is_protected_is_not_forgotten_where_a_drop_forks() {
     /// What `fork` has returned in the drop, on the main thread of the test.
     static FORKED: AtomicI32 = AtomicI32::new(-1);
     in_its_own_process!();
-    let (domain, on) = (HazardDomain::new(), thread::current().id());
-    let forks = move || {
-        if thread::current().id() == on {
-            // SAFETY: the child has this thread only, and ends by `_exit`.
-            FORKED.store(unsafe { libc::fork() }, Release);
-        }
-    };
+    let domain = HazardDomain::new();
+    let forks = forks_here(&FORKED);
     let dropped = Arc::new(AtomicUsize::new(0));
     let mut holder = HazardPointer::new();
     let protected = retire_protected(&domain, &mut holder, Dropped(dropped.clone()));
@@ -157,15 +164,10 @@ fn what_is_found_protected_is_counted_once_where_the_next_drop_forks() {
     /// As above.
     static FORKED: AtomicI32 = AtomicI32::new(-1);
     in_its_own_process!();
-    let (domain, on) = (HazardDomain::new(), thread::current().id());
+    let domain = HazardDomain::new();
     // So few that no thread takes a stock: what is charged is what waits.
     tune_hazards(&domain, |tuning| tuning.objects_max = 200);
-    let forks = move || {
-        if thread::current().id() == on {
-            // SAFETY: the child has this thread only, and ends by `_exit`.
-            FORKED.store(unsafe { libc::fork() }, Release);
-        }
-    };
+    let forks = forks_here(&FORKED);
     // Until no other thread, the worker say, is the one that drops it.
     while FORKED.load(Acquire) == -1 {
         let mut holder = HazardPointer::new();
