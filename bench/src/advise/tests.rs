@@ -257,7 +257,7 @@ fn names_are_unique_and_descriptions_are_one_line() {
     }
 }
 
-/// Forgets to count from the hundredth on, and grants more than the limit.
+/// Counts no further than to a hundred, and grants more than the limit.
 struct Forgets(std::sync::atomic::AtomicU64);
 
 impl Counting for Forgets {
@@ -268,9 +268,9 @@ impl Counting for Forgets {
     }
 
     fn add(&self) {
-        let count = self.0.load(std::sync::atomic::Ordering::Relaxed);
-        let lost = u64::from(count == 100);
-        self.0.fetch_add(1 - lost, std::sync::atomic::Ordering::Relaxed);
+        let next = |count| (count < 100).then_some(count + 1);
+        let relaxed = std::sync::atomic::Ordering::Relaxed;
+        let _ = self.0.fetch_update(relaxed, relaxed, next);
     }
 
     fn sum(&self) -> u64 {
