@@ -4,7 +4,9 @@
 //! preempted or interrupted by a signal, the kernel restarts it.
 //! `membarrier(PRIVATE_EXPEDITED_RSEQ)` restarts the sequences that are running on other CPUs. So
 //! once an updater has unlinked an object, one such system call is a grace period: every sequence
-//! that had loaded the old pointer has finished, or restarts and loads the new one [RR-1].
+//! that had loaded the old pointer has finished, or restarts and loads the new one [RR-1]. (A
+//! thread that is being switched out at that moment gets no interrupt, but its sequence restarts
+//! when it runs again.)
 //!
 //! A reader uses a *fallback section* if its sequence was restarted too often, if its thread has no
 //! rseq, or if the process uses [`Portable`](crate::tuning::PerCpuPath::Portable). It is a section
