@@ -5,9 +5,9 @@
 //! dynamic linker knows where its data is: in the library, or in a copy in the executable. So each
 //! thin library passes the addresses once, before anything else ([`quiescence_urcu_attach`]).
 //!
-//! Every call from C goes through [`Flavor::called`]. It finds the flavour, and registers the
-//! thread for bp, so that no signal handler has to do so in the middle of the call (see
-//! [`crate::reader`]).
+//! Every call from C goes through [`Flavor::called`]. It finds the flavour and, if bp is loaded,
+//! registers the thread for bp, so that no signal handler has to do so in the middle of the call
+//! (see [`crate::reader`]).
 
 use std::ffi::{c_int, c_uint, c_void};
 use std::fmt;
