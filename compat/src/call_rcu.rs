@@ -1,21 +1,21 @@
-//! Callbacks queued by C: `call_rcu`, the workers that run them, per thread, per CPU and by
-//! default, and `rcu_barrier`.
+//! Callbacks queued by C: `call_rcu`, the workers that run them (per thread, per CPU, and a default
+//! one), and `rcu_barrier`.
 //!
-//! A `struct call_rcu_data` is a [`Worker`]: a [callback queue](quiescence::callback_queue) and a
-//! thread that attends to it. C knows it by its address, and so does the thread that queues; the
-//! list of all of them, and what is known of their threads, is in [`workers`]. Which worker a
-//! callback goes to is the calling thread's, else its CPU's ([`cpus`]), else the flavour's default
-//! one.
+//! A `struct call_rcu_data` is a [`Worker`]: a [callback queue](quiescence::callback_queue) and the
+//! thread that runs it. C refers to a worker by its address. [`workers`] lists all workers and
+//! their threads. A callback goes to the worker that the calling thread has chosen, else to that of
+//! its CPU ([`cpus`]), else to the flavour's default worker.
 //!
-//! Threads of workers are joinable, and the library joins none: a caller that has asked for one by
-//! `get_call_rcu_thread` may (`multipathd` does, after `call_rcu_data_free`). One that was not
-//! asked for detaches itself when it ends, so nothing leaks. liburcu joins them itself since 0.14:
-//! so `call_rcu_data_free` waits until the thread has nothing more to run, and leaves the joining.
+//! Worker threads are joinable, but the library joins none: a program that has obtained a thread's
+//! id by `get_call_rcu_thread` may join it (`multipathd` does, after `call_rcu_data_free`). A
+//! thread whose id was not obtained detaches itself when it ends, so nothing leaks. Since 0.14
+//! liburcu joins them itself. So `call_rcu_data_free` waits until the thread has nothing more to
+//! run, and leaves the joining to the program.
 //!
-//! The default worker's thread ends when it has had nothing to do for ten seconds
-//! (`QUIESCENCE_CALL_RCU_IDLE_MS` in the environment says otherwise), and starts again with the
-//! next callback; not once it has been asked for, since its number would be another thread's some
-//! day.
+//! The default worker's thread ends when it has been idle for ten seconds
+//! (`QUIESCENCE_CALL_RCU_IDLE_MS` in the environment changes that), and starts again with the next
+//! callback. It stays once the program has obtained its id, which could otherwise become another
+//! thread's.
 
 mod cpus;
 pub(crate) mod forks;
@@ -37,19 +37,19 @@ use crate::fatal::{Mistake, fatal, tolerated};
 use crate::flavor::{FLAVORS, Flavor};
 
 thread_local! {
-    /// The worker that the calling thread has chosen, for each flavour. Without a destructor, so
-    /// that it can be used until the very end.
+    /// The worker that the calling thread has chosen, for each flavour. It has no destructor, so
+    /// that it can be used until the thread's very end.
     static CHOSEN: [Cell<*const Worker>; FLAVORS] =
         const { [const { Cell::new(ptr::null()) }; FLAVORS] };
 }
 
-/// Whether some thread ever chose one. Else none need look what it has, which takes a call in a
-/// library.
+/// Whether any thread has ever chosen one. If not, `call_rcu` skips the thread-local, whose access
+/// from a shared library takes a call.
 static IS_CHOSEN: AtomicBool = AtomicBool::new(false);
 
 #[inline]
 fn chosen(flavor: Flavor) -> *const Worker {
-    // Relaxed: a thread sees that it has chosen itself.
+    // Relaxed: a thread that has chosen sees its own store.
     if !IS_CHOSEN.load(Relaxed) {
         return ptr::null();
     }
@@ -80,7 +80,7 @@ of_flavors! {
     }
 }
 
-/// The same where CPUs have workers.
+/// `call_rcu` if CPUs have workers.
 ///
 /// # Safety
 /// As there.
@@ -100,8 +100,8 @@ fn wait_for_room(flavor: Flavor) {
 }
 
 of_flavors! {
-    /// `rcu_barrier`. Of this flavour's callbacks only: what was deferred may call it, and
-    /// callbacks of other flavours. In a section it waits for nothing, as in liburcu.
+    /// `rcu_barrier`. It waits only for this flavour's callbacks, so deferred functions and
+    /// callbacks of other flavours may call it. In a section it waits for nothing, as in liburcu.
     fn quiescence_urcu_barrier(flavor) {
         if flavor.domain().is_in_callback_queue() {
             fatal(format_args!(
@@ -119,7 +119,7 @@ of_flavors! {
                 ),
             );
         }
-        // It may run callbacks, and drive grace periods.
+        // The caller may run callbacks, and drive grace periods.
         with_errno_uncancelled(|| {
             let away = flavor.may_wait("barrier");
             workers::start_where_needed(flavor);
@@ -142,9 +142,9 @@ of_flavors! {
         })
     }
 
-    /// `call_rcu_data_free`: its thread finishes the batch that it is running, and ends; what is
-    /// left is the default worker's. Waits for that, as liburcu 0.14 does, but where it would wait
-    /// for itself. That of the default worker is ignored, as in liburcu.
+    /// `call_rcu_data_free`: the worker's thread finishes the batch that it is running, hands what
+    /// is left to the default worker, and ends. Waits for that, as liburcu 0.14 does, except where
+    /// it would wait for itself. A call for the default worker is ignored, as in liburcu.
     fn quiescence_urcu_call_rcu_data_free(flavor, crdp: *const Worker) {
         with_errno_uncancelled(|| workers::free(flavor, crdp, workers::may_wait(flavor)));
     }
@@ -162,7 +162,7 @@ of_flavors! {
     /// `get_thread_call_rcu_data`.
     fn quiescence_urcu_get_thread_call_rcu_data(flavor) -> *const Worker { chosen(flavor) }
 
-    /// `get_call_rcu_data`: what `call_rcu` would take.
+    /// `get_call_rcu_data`: the worker that `call_rcu` would use.
     fn quiescence_urcu_get_call_rcu_data(flavor) -> *const Worker {
         let of_thread = chosen(flavor);
         if !of_thread.is_null() {
@@ -192,21 +192,21 @@ of_flavors! {
         answer(cpus::create_all(flavor, flags))
     }
 
-    /// `free_all_cpu_call_rcu_data`. Waits for a grace period, as in liburcu; unlike there, not
-    /// where there is no such worker.
+    /// `free_all_cpu_call_rcu_data`. Waits for a grace period, as in liburcu; unlike there, it does
+    /// not wait if no CPU has a worker.
     fn quiescence_urcu_free_all_cpu_call_rcu_data(flavor) {
         with_errno_uncancelled(|| cpus::free_all(flavor));
     }
 }
 
-/// 0, or the number of the error with a minus before it, and in `errno`.
+/// 0, or the negated error number, which is also stored in `errno`.
 fn answer(result: Result<(), c_int>) -> c_int {
     match result {
         Ok(()) => 0,
         Err(error) => {
-            // SAFETY: asks for a place.
+            // SAFETY: it has no preconditions.
             let place = unsafe { libc::__errno_location() };
-            // SAFETY: the thread's own.
+            // SAFETY: the thread's own `errno`.
             unsafe { *place = error };
             -error
         }

@@ -1,12 +1,13 @@
 //! `defer_rcu` and its kin: functions that are called with a pointer after a grace period.
 //!
-//! Each thread has a queue of quiescence's: what waits there is called in order, charged to the
-//! limit, counted in the statistics. Called by the thread that defers, when enough of it is ready,
-//! as in liburcu: what it frees is in its own cache, and needed next. By quiescence's worker, where
-//! the thread defers no more or does so in sections; or by a thread that waits in a barrier.
+//! Each thread has one of quiescence's queues. The calls in it are made in order, charged to the
+//! memory limit, and counted in the statistics. As in liburcu, the deferring thread itself makes
+//! them when enough are ready: the memory that they free is in that thread's cache, and is soon
+//! needed again. quiescence's worker makes them if the thread defers no more, or defers only in
+//! sections. A thread that waits in a barrier may make them too.
 //!
-//! A barrier of deferred calls waits for these queues only, and not for `call_rcu`'s callbacks,
-//! from which it may well be called.
+//! A barrier of deferred calls waits for these queues only. It does not wait for `call_rcu`'s
+//! callbacks, which may therefore call it.
 
 use std::cell::Cell;
 use std::ffi::{c_int, c_uint, c_void};
@@ -24,13 +25,13 @@ use quiescence::liburcu_readers::{Deferred, DeferredFunction, LiburcuDomain};
 static REGISTRATIONS: [AtomicU32; FLAVORS] = [const { AtomicU32::new(0) }; FLAVORS];
 
 thread_local! {
-    /// Whether the calling thread is.
+    /// Whether the calling thread is registered.
     static REGISTERED: [Cell<bool>; FLAVORS] = const { [const { Cell::new(false) }; FLAVORS] };
     /// The flavours, as bits, for which it has a queue.
     static HAS_QUEUE: Cell<u8> = const { Cell::new(0) };
 }
 
-/// Returns what it was.
+/// Returns the previous value.
 fn set_registered(flavor: Flavor, now: bool) -> bool {
     let before = REGISTERED.with(|registered| registered[flavor.index()].replace(now));
     // Relaxed: a count for reports.
@@ -42,7 +43,7 @@ fn set_registered(flavor: Flavor, now: bool) -> bool {
     before
 }
 
-/// At the end of a thread: what it has deferred is called in its time.
+/// At the end of a thread. What it has deferred is still called.
 pub(crate) fn thread_ends() {
     for flavor in Flavor::ALL {
         set_registered(flavor, false);
@@ -62,10 +63,10 @@ pub(crate) fn after_fork() {
 of_flavors! {
     /// `defer_rcu`.
     ///
-    /// Now and then it calls what is ready of the thread's own; at the limit also what it has to
-    /// wait for, where it may, 10 ms at most, and then it goes over. Either is a quiescent state of
-    /// a QSBR reader, as in liburcu. In a section and in a callback, where stock would wait for
-    /// itself, it does neither. A thread need not be registered for it.
+    /// Now and then it makes those of the thread's own calls that are ready. At the limit it also
+    /// waits for grace periods, 10 ms at most, and then exceeds the limit. Both are quiescent
+    /// states of a QSBR reader, as in liburcu. In a section or a callback, where liburcu would
+    /// deadlock, it does neither. The thread need not be registered.
     fn quiescence_urcu_defer_rcu(
         flavor,
         function: Option<DeferredFunction>,
@@ -82,7 +83,7 @@ of_flavors! {
     }
 }
 
-/// What is ready of the thread's own is called.
+/// Makes those of the thread's own calls that are ready.
 #[cold]
 fn run_own(flavor: Flavor) {
     with_errno_uncancelled(|| {
@@ -92,7 +93,7 @@ fn run_own(flavor: Flavor) {
     });
 }
 
-/// As `quiescence_urcu_defer_rcu`, where the thread has no queue at hand, or there is no room.
+/// As `quiescence_urcu_defer_rcu`, if the thread has no queue yet, or there is no room.
 ///
 /// # Safety
 /// As there.
@@ -116,8 +117,8 @@ unsafe fn defer_slowly(flavor: Flavor, function: DeferredFunction, argument: *mu
     });
 }
 
-/// Takes a QSBR reader offline, for whom others and itself would wait; not in a function that is
-/// being called, which may not be left offline.
+/// Takes a QSBR reader offline: otherwise it and others would wait for it. Not in a callback or a
+/// deferred function, which must stay online.
 fn leave_for_a_while(flavor: Flavor) -> Option<Away> {
     let leaves = flavor == Flavor::Qsbr
         && reader::is_registered(flavor)
@@ -128,10 +129,10 @@ fn leave_for_a_while(flavor: Flavor) -> Option<Away> {
 
 // ---- registration -------------------------------------------------------------------------------
 
-/// What the queue of a thread takes of memory at most, with what notices the end of the thread.
+/// The largest number of bytes for a thread's queue and the record that notices the thread's end.
 const QUEUE_BYTES: usize = 65_536;
 
-/// Whether the calling thread has a queue: it is made, if there is memory.
+/// Whether the calling thread has a queue. If not, one is made, unless memory is short.
 fn has_queue(flavor: Flavor) -> bool {
     let bit = 1 << flavor.index();
     let had = HAS_QUEUE.get() & bit != 0;
@@ -143,8 +144,8 @@ fn has_queue(flavor: Flavor) -> bool {
 }
 
 of_flavors! {
-    /// `rcu_defer_register_thread`: -ENOMEM if there is no memory for what the thread will defer.
-    /// Its queue is made here, so that `defer_rcu` finds it.
+    /// `rcu_defer_register_thread`: -ENOMEM if there is no memory for the thread's queue, which is
+    /// made here, so that `defer_rcu` finds it.
     fn quiescence_urcu_defer_register_thread(flavor) -> c_int {
         if set_registered(flavor, true) {
             fatal(format_args!(
@@ -160,7 +161,7 @@ of_flavors! {
         0
     }
 
-    /// `rcu_defer_unregister_thread`: all that the thread has deferred has been called afterwards.
+    /// `rcu_defer_unregister_thread`: returns when all that the thread has deferred was called.
     fn quiescence_urcu_defer_unregister_thread(flavor) {
         if !set_registered(flavor, false) {
             fatal(format_args!(
@@ -184,8 +185,8 @@ of_flavors! {
     fn quiescence_urcu_defer_barrier(flavor) { barrier(flavor, "defer_barrier", false) }
 }
 
-/// Waits until all that has been deferred by now, by the calling thread or by all, has been called.
-/// Nothing is as good as done, also in a section.
+/// Waits until everything that has been deferred by now, by the calling thread (`own_only`) or by
+/// all, has been called. If nothing waits it returns at once, also in a section.
 fn barrier(flavor: Flavor, what: &str, own_only: bool) {
     let domain = flavor.domain();
     //~ compat-defer-barrier:
@@ -205,8 +206,8 @@ fn barrier(flavor: Flavor, what: &str, own_only: bool) {
 }
 
 exported! {
-    /// liburcu's library destructor, which expects that no thread is registered any more. Nothing
-    /// of ours is left then that would have to end: looked at where mistakes are looked for.
+    /// liburcu's library destructor, which expects that no thread is registered any more. Here a
+    /// registered thread does no harm: it is a mistake only under `QUIESCENCE_DEBUG=1`.
     fn quiescence_urcu_defer_exit(flavor: c_uint) {
         let flavor = Flavor::from_raw(flavor);
         let left = REGISTRATIONS[flavor.index()].load(Relaxed);

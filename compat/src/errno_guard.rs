@@ -1,9 +1,8 @@
-//! What a caller in C does not expect of a function that waits: that it changes `errno`, or that
-//! the thread is cancelled inside it.
+//! Preserves `errno`, and defers cancellation, in functions that wait.
 //!
-//! liburcu's functions without a result leave `errno` to their callers, some of which are signal
-//! handlers. And a thread that drives a grace period for everybody must not end in the midst of
-//! that: `pthread_cancel` takes effect after it.
+//! liburcu's functions without a result do not change `errno`: some callers are signal handlers.
+//! And a thread that drives a grace period for others must not be cancelled in the middle of it:
+//! `pthread_cancel` takes effect afterwards.
 
 use std::ffi::c_int;
 
@@ -19,7 +18,7 @@ fn errno() -> *mut c_int {
     unsafe { libc::__errno_location() }
 }
 
-/// Calls `f`, and leaves `errno` as it was. For signal handlers as well.
+/// Calls `f`, and preserves `errno`. Signal handlers may use it.
 pub(crate) fn with_errno<R>(f: impl FnOnce() -> R) -> R {
     // SAFETY: the thread's own.
     let before = unsafe { *errno() };
@@ -29,19 +28,19 @@ pub(crate) fn with_errno<R>(f: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Calls `f`, in which the thread is not cancelled. Inside [`with_errno`].
+/// Calls `f` with cancellation disabled. Only inside [`with_errno`].
 pub(crate) fn uncancelled<R>(f: impl FnOnce() -> R) -> R {
     //~ compat-uncancelled
     let (mut before, mut disabled) = (0, 0);
-    // SAFETY: a state that there is, and a place for the one before.
+    // SAFETY: a valid state, and a place for the previous one.
     unsafe { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &raw mut before) };
     let result = f();
-    // SAFETY: a state that it gave itself, and a place for the other.
+    // SAFETY: the state that it returned, and a place for the other.
     unsafe { pthread_setcancelstate(before, &raw mut disabled) };
     result
 }
 
-/// Calls `f`, in which the thread is not cancelled, and leaves `errno` as it was.
+/// Calls `f` with cancellation disabled, and preserves `errno`.
 pub(crate) fn with_errno_uncancelled<R>(f: impl FnOnce() -> R) -> R {
     with_errno(|| uncancelled(f))
 }

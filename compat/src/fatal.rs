@@ -4,7 +4,7 @@
 //! what to do, and the process aborts ([`fatal`]): these functions have no error to return. If
 //! liburcu survives the mistake, programs may have made it for years: it is reported once, and the
 //! call does whatever harms least ([`tolerated`]). With `QUIESCENCE_DEBUG=1` these mistakes abort
-//! too, and the library looks for mistakes that cost something to find.
+//! too, and the library makes the checks that take time.
 //!
 //! A message needs no memory: there may be none left, and the caller may be a signal handler.
 
@@ -40,9 +40,9 @@ pub(crate) enum Mistake {
     UnlockOutside,
     /// A thread is unregistered in a section.
     UnregisterInside,
-    /// A grace period in a section of a thread that is not registered.
+    /// A thread that is not registered waits for a grace period in a section.
     WaitUnregistered,
-    /// A state is polled that the flavour has not given.
+    /// A state is polled that this flavour has not returned.
     StateNotGiven,
 }
 
@@ -54,7 +54,7 @@ pub(crate) fn tolerated(mistake: Mistake, what: fmt::Arguments<'_>) {
         fatal(what);
     }
     let bit = 1 << mistake as u32;
-    // Relaxed: one of the first threads prints it.
+    // Relaxed: exactly one thread finds the bit clear.
     if SAID.fetch_or(bit, Relaxed) & bit == 0 {
         warn(format_args!("{what} (reported once; with QUIESCENCE_DEBUG=1 the process aborts)"));
     }
@@ -63,8 +63,9 @@ pub(crate) fn tolerated(mistake: Mistake, what: fmt::Arguments<'_>) {
 /// The cached value of a [`variable`] that has not been read.
 pub(crate) const UNREAD: u64 = u64::MAX;
 
-/// The meaning of an environment variable, or `usual`. It is read once; a value without a meaning
-/// is reported and ignored. Takes no memory, and no lock that a fork could leave held in the child.
+/// The meaning of an environment variable, or `usual`. The variable is read once. A value without a
+/// meaning is reported and ignored. Allocates nothing, and takes no lock that a fork could leave
+/// held in the child.
 pub(crate) fn variable(
     kept: &AtomicU64,
     name: &CStr,
@@ -72,7 +73,7 @@ pub(crate) fn variable(
     wanted: &str,
     meaning: impl Fn(&str) -> Option<u64>,
 ) -> u64 {
-    // Relaxed: threads that ask at the same time find the same.
+    // Relaxed: threads that read it at the same time find the same value.
     let known = kept.load(Relaxed);
     if known != UNREAD {
         return known;
@@ -81,7 +82,7 @@ pub(crate) fn variable(
     let found = unsafe { libc::getenv(name.as_ptr()) };
     // SAFETY: a C string that stays as long as the environment is not changed.
     let said = if found.is_null() { c"" } else { unsafe { CStr::from_ptr(found) } };
-    let said = said.to_str().unwrap_or("(not UTF-8)"); // which has no meaning
+    let said = said.to_str().unwrap_or("(not UTF-8)"); // this text has no meaning
     let meant = meaning(said).filter(|meant| *meant != UNREAD);
     let is_first = kept.swap(meant.unwrap_or(usual), Relaxed) == UNREAD;
     if is_first && meant.is_none() && !said.is_empty() {
@@ -91,20 +92,20 @@ pub(crate) fn variable(
     meant.unwrap_or(usual)
 }
 
-/// Prints a line in one piece and without a lock: another thread may be printing, or this one may
-/// have been interrupted while it did. Preserves `errno`, and is no cancellation point, as `write`
-/// would be.
+/// Prints a line without a lock, in one `write` if the system takes it whole: another thread may be
+/// printing, or this one may have been interrupted while it did. Preserves `errno`, and is no
+/// cancellation point, unlike libc's `write`.
 fn say(line: fmt::Arguments<'_>) {
     let mut bytes = [0_u8; 1024];
     let mut room = &mut bytes[..];
-    // What is too long is cut.
+    // A line that is too long is cut.
     _ = room.write_fmt(line);
     let length = 1024 - room.len();
     let mut left = &bytes[..length];
     with_errno(|| {
         while !left.is_empty() {
             let (from, length) = (left.as_ptr(), left.len());
-            // SAFETY: so many bytes are there.
+            // SAFETY: `length` bytes are readable at `from`.
             let written =
                 unsafe { libc::syscall(libc::SYS_write, libc::STDERR_FILENO, from, length) };
             match usize::try_from(written) {
@@ -118,7 +119,7 @@ fn say(line: fmt::Arguments<'_>) {
     });
 }
 
-/// Whether mistakes are looked for that cost something to find: `QUIESCENCE_DEBUG=1`.
+/// Whether to make the checks that take time: `QUIESCENCE_DEBUG=1`.
 pub(crate) fn debugging() -> bool {
     static DEBUGGING: AtomicU64 = AtomicU64::new(UNREAD);
     let meaning = |said: &str| match said {
@@ -130,19 +131,19 @@ pub(crate) fn debugging() -> bool {
 }
 
 exported! {
-    /// Says what is wrong, a C string; for the thin libraries.
+    /// Prints `what`, a C string, and aborts; for the thin libraries.
     fn quiescence_urcu_fatal(flavor: c_uint, what: *const c_char) -> ! {
         let what = CStr::from_ptr(what).to_str().unwrap_or_default();
         fatal(format_args!("{}: {what}", Flavor::from_raw(flavor)))
     }
 
-    /// Says what is wrong with an unlock, once, and returns.
+    /// Reports an unlock outside a section, once, and returns.
     fn quiescence_urcu_unlock_outside(flavor: c_uint, what: *const c_char) {
         let what = CStr::from_ptr(what).to_str().unwrap_or_default();
         let flavor = Flavor::from_raw(flavor);
         tolerated(Mistake::UnlockOutside, format_args!("{flavor}: {what}"));
     }
 
-    /// Whether `QUIESCENCE_DEBUG=1` asks for checks that cost something.
+    /// Whether `QUIESCENCE_DEBUG=1` asks for the checks that take time.
     fn quiescence_urcu_debugging() -> bool { debugging() }
 }

@@ -1,13 +1,13 @@
-//! The flavours: their domains, where their symbols are in this process, and what their updaters
-//! wait for.
+//! The flavours: their domains, the addresses of their symbols in this process, and their grace
+//! periods.
 //!
-//! A flavour is a number in the thin libraries' calls and a [`LiburcuDomain`] here. Where its data
-//! is, copied into the executable or not, only the dynamic linker knows: each thin library says so
-//! once, before anything else ([`quiescence_urcu_attach`]).
+//! A flavour is a number in the thin libraries' calls, and a [`LiburcuDomain`] here. Only the
+//! dynamic linker knows where its data is: in the library, or in a copy in the executable. So each
+//! thin library passes the addresses once, before anything else ([`quiescence_urcu_attach`]).
 //!
-//! Every call that comes from C goes through [`Flavor::called`]: it finds the flavour, and makes
-//! sure that no signal handler will have to register its thread in the midst of it (see
-//! [`crate::reader`]).
+//! Every call from C goes through [`Flavor::called`]. It finds the flavour and, if bp is loaded,
+//! registers the thread for bp, so that no signal handler has to do so in the middle of the call
+//! (see [`crate::reader`]).
 
 use std::ffi::{c_int, c_uint, c_void};
 use std::fmt;
@@ -25,22 +25,22 @@ use crate::{fork, reader};
 /// A flavour of liburcu.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flavor {
-    /// Light fences, by membarrier.
+    /// Readers execute light fences; updaters use membarrier.
     Memb,
-    /// Full fences.
+    /// Readers execute full fences.
     Mb,
-    /// Quiescent states.
+    /// Readers announce quiescent states.
     Qsbr,
-    /// Light fences; threads register by themselves.
+    /// As `Memb`, but threads are registered by their first section.
     Bp,
-    /// Light fences whatever happens: they were to be made up for by signals.
+    /// Readers always execute light fences: liburcu's updaters made up for that by signals.
     Signal,
 }
 
-/// How many there are.
+/// The number of flavours.
 pub(crate) const FLAVORS: usize = 5;
 
-/// What their functions' names begin with.
+/// The prefixes of their functions' names.
 const NAMES: [&str; FLAVORS] = ["urcu_memb", "urcu_mb", "urcu_qsbr", "urcu_bp", "urcu_signal"];
 
 static DOMAINS: [LiburcuDomain; FLAVORS] = [
@@ -53,7 +53,7 @@ static DOMAINS: [LiburcuDomain; FLAVORS] = [
 
 static SHIMS: [OnceLock<Shim>; FLAVORS] = [const { OnceLock::new() }; FLAVORS];
 
-/// Where a flavour's symbols are: `struct quiescence_shim`.
+/// The addresses of a flavour's symbols: `struct quiescence_shim`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shim {
@@ -63,7 +63,7 @@ pub(crate) struct Shim {
     reader: unsafe extern "C" fn() -> *mut c_void,
 }
 
-// SAFETY: addresses of what lives for ever, and is used as atomics only.
+// SAFETY: addresses of data that lives for ever and is accessed only atomically.
 unsafe impl Send for Shim {}
 // SAFETY: as above.
 unsafe impl Sync for Shim {}
@@ -98,7 +98,7 @@ impl Flavor {
         flavor
     }
 
-    /// The number that the thin libraries know it by.
+    /// Its number in the thin libraries.
     pub(crate) fn index(self) -> usize {
         self as usize
     }
@@ -108,7 +108,7 @@ impl Flavor {
         &DOMAINS[self.index()]
     }
 
-    /// What its functions' names begin with.
+    /// The prefix of its functions' names.
     pub(crate) fn name(self) -> &'static str {
         NAMES[self.index()]
     }
@@ -128,19 +128,19 @@ impl Flavor {
         shim
     }
 
-    /// What all its readers look at.
+    /// The words that all its readers use.
     pub(crate) fn words(self) -> &'static Words {
         // SAFETY: valid for ever, by the contract of `quiescence_urcu_attach`.
         unsafe { &*self.shim().gp }
     }
 
-    /// Where the calling thread's record is; for bp, the pointer to it.
+    /// The address of the calling thread's record; for bp, of the pointer to it.
     pub(crate) fn place(self) -> *mut c_void {
         // SAFETY: the thin library's own function, which takes nothing.
         unsafe { (self.shim().reader)() }
     }
 
-    /// The calling thread's record, registered or not; for bp only if it is.
+    /// The calling thread's record, registered or not; for bp, only if the thread is registered.
     pub(crate) fn record(self) -> Option<&'static Record> {
         let place = self.place();
         let record = match self {
@@ -148,20 +148,20 @@ impl Flavor {
             Self::Bp => unsafe { *place.cast::<*const Record>() },
             _ => place.cast::<Record>().cast_const(),
         };
-        // SAFETY: null, or the thread's own, which is there until it ends; bp's are there for ever.
+        // SAFETY: null, or the thread's own, which lives as long as the thread; bp's live for ever.
         unsafe { record.as_ref() }
     }
 
-    /// Whether the calling thread is in a section; not one of QSBR, whose readers are offline while
+    /// Whether the calling thread is in a section. Never for QSBR, whose readers go offline when
     /// they wait.
     pub(crate) fn is_reading(self) -> bool {
         self != Self::Qsbr && self.record().is_some_and(|record| !record.is_quiescent())
     }
 
-    /// For a thread that is about to wait for readers in `what`, a function without its flavour:
-    /// sees that the calling thread is none of them, as long as the answer is kept. A QSBR reader
-    /// is offline meanwhile; as in liburcu, to wait is a quiescent state. A thread in a section
-    /// would wait for itself: named.
+    /// For a thread that is about to wait for readers in the function `what`, whose name is without
+    /// its prefix. While the result is kept, the thread is not such a reader. A QSBR reader is
+    /// offline meanwhile: as in liburcu, waiting is a quiescent state. A thread in a section would
+    /// wait for itself: that is fatal.
     #[must_use = "a QSBR reader comes online when this goes"]
     pub(crate) fn may_wait(self, what: &str) -> Away {
         let Some(record) = self.record().filter(|record| !record.is_quiescent()) else {
@@ -189,9 +189,9 @@ impl Flavor {
     }
 }
 
-/// A thread that holds no grace period of a flavour up.
+/// While this is kept, the calling thread holds up no grace period of the flavour.
 pub(crate) struct Away {
-    /// What is to come online again.
+    /// The record that comes online again.
     online: Option<&'static Record>,
 }
 
@@ -205,24 +205,25 @@ impl Drop for Away {
 
 static BEGIN: Once = Once::new();
 
-/// A fork waits for a thread that has begun an initialisation: in the child no thread would end it.
+/// Before a fork: waits for a thread that is initialising, which the child would not have.
 pub(crate) fn finish_beginning() {
     BEGIN.call_once(|| ());
 }
 
-/// Before the first use of anything: has forks find us.
+/// Before the first use of anything: installs the handlers for `fork`.
 fn begin(flavor: Flavor) {
     begin_with(|| flavor.domain().domain().tuning());
 }
 
-/// The same where there may be no flavour in the process: for hazard pointers.
+/// The same if the process may have no flavour: for hazard pointers.
 pub(crate) fn begin_without_flavor() {
     begin_with(|| quiescence::Domain::global().tuning());
 }
 
 fn begin_with(use_domain: impl FnOnce() -> quiescence::tuning::Tuning) {
     BEGIN.call_once(|| {
-        // A domain makes itself known to `fork`, whose handlers must be there before ours.
+        // The first use of a domain installs quiescence's handlers for `fork`, which must come
+        // before ours.
         let _ = use_domain();
         reader::make_key();
         fork::install();
@@ -230,8 +231,8 @@ fn begin_with(use_domain: impl FnOnce() -> quiescence::tuning::Tuning) {
 }
 
 exported! {
-    /// Says where a flavour's symbols are, which are valid for ever. Each thin library's first
-    /// call; a second one changes nothing.
+    /// Passes the addresses of a flavour's symbols, which are valid for ever. It is each thin
+    /// library's first call; a second one changes nothing.
     fn quiescence_urcu_attach(shim: *const Shim) { attach(*shim) }
 }
 
@@ -248,20 +249,19 @@ fn attach(shim: Shim) {
     }
     let light = quiescence::tuning::fences() == Fences::Membarrier;
     if !shim.has_sys_membarrier.is_null() {
-        // SAFETY: by the contract; an int that C's readers load plainly, of which 0 is right as
-        // well.
+        // SAFETY: by the contract: an int that C's readers load plainly. A reader that loads 0 is
+        // correct as well.
         let place = unsafe { AtomicI32::from_ptr(shim.has_sys_membarrier) };
         place.store(i32::from(light), Relaxed);
     }
-    // SAFETY: no thread has read yet: before this there is no registration. The words are valid for
-    // ever.
+    // SAFETY: no thread reads yet, as none can register before this. The words are valid for ever.
     unsafe { flavor.domain().attach(shim.gp, reader::surroundings(flavor)) };
     if SHIMS[flavor.index()].set(shim).is_err() {
         fatal(format_args!("{flavor}: initialised by two threads at once"));
     }
-    // Now, and not with the first call: fork's handlers must be there before a program's own, so
-    // that these find the library at work; and bp's first call may come from a signal handler,
-    // where nothing may be locked and allocated.
+    // Now, and not with the first call: the handlers for `fork` must be installed before the
+    // program's own, so that these find a library that works; and bp's first call may come from a
+    // signal handler, which must neither lock nor allocate.
     begin(flavor);
     if flavor == Flavor::Bp {
         reader::reserve();
@@ -284,37 +284,36 @@ exported! {
     }
 }
 
-/// A grace period of QSBR's with no other reader, for which the calling thread need not go offline:
-/// that it waits is a quiescent state, and no other thread scans. False if there is more to be
-/// done.
+/// Makes a grace period of QSBR if there is no other reader. The calling thread need not go
+/// offline: its waiting is a quiescent state, and no other thread scans. Returns false if a full
+/// grace period is needed.
 fn is_alone(flavor: Flavor) -> bool {
     let Some(record) = flavor.record() else { return false };
     let registered = record.is_registered();
-    // One that is online without being registered is named by `may_wait`.
+    // `may_wait` reports a thread that is online without being registered.
     (registered || record.is_quiescent()) && flavor.domain().synchronize_alone(registered)
 }
 
-/// The QSBR reader's word, as its own inlined code writes it.
+/// The QSBR reader's word, written as the inlined code of the headers writes it.
 pub(crate) mod word {
     use super::*;
 
-    /// It holds no reference any more.
+    /// Goes offline.
     pub(crate) fn leave(record: &Record) {
-        // A full fence before, as in C's: the section's accesses, and those of the mutexes that it
-        // took, come first.
+        // A full fence, as in liburcu: it orders the section's accesses, and those of the mutexes
+        // that it took, before the store.
         fence(SeqCst);
         // Release: pairs with the Acquire in the driver's scan [GP-2].
         record.word().store(0, Release);
-        // The store comes before the look whether the driver sleeps [FR-1].
+        // The store comes before the load that checks whether the driver sleeps [FR-1].
         fence(SeqCst);
     }
 
-    /// It begins to hold references.
+    /// Comes online.
     pub(crate) fn enter(record: &Record, words: &Words) {
         // Acquire: pairs with the Release in the announcement [GP-3].
         record.word().store(words.ctr.load(Acquire), Release);
-        // The driver's fence may be one for itself only, as all QSBR readers execute this one
-        // [GP-8].
+        // All QSBR readers execute this fence, so the driver's need not be a heavy one [GP-8].
         fence(SeqCst);
     }
 }

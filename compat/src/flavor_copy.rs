@@ -1,12 +1,12 @@
-//! The flavour's structure where an executable has a copy of it: what 0.14 added to the structure
-//! is written there by hand, if the copy has room for it.
+//! Completes the executable's copy of a flavour's structure: writes the fields that liburcu 0.14
+//! added, if the copy has room for them.
 //!
-//! A program that is not position-independent throughout has a copy of `urcu_memb_flavor` in
-//! itself, as big as the structure was when the program was linked, 112 bytes with liburcu 0.13 and
-//! 128 with later ones. The dynamic linker fills it with as many bytes as both sides have, and
-//! complains of a library that has more than the program. So the library says 112, which no program
-//! complains of, and the last 16 bytes are written here, where the program's own symbol says that
-//! they are there. Nothing behind byte 112 is touched otherwise.
+//! A program that is not position-independent throughout contains a copy of `urcu_memb_flavor`. The
+//! copy has the size of the structure when the program was linked: 112 bytes with liburcu 0.13, 128
+//! with later versions. The dynamic linker copies as many bytes as both sides have, and warns if
+//! the library's symbol is larger than the program's. So the library's symbol has 112 bytes, which
+//! suits every program. This module writes the last 16 bytes if the program's own symbol has them,
+//! and touches nothing behind byte 112 otherwise.
 
 use std::ffi::{CStr, c_int, c_uint, c_void};
 use std::mem::MaybeUninit;
@@ -15,27 +15,27 @@ use std::ptr;
 use crate::fatal::warn;
 use crate::flavor::Flavor;
 
-/// The structure of liburcu 0.13.
+/// The size of the structure in liburcu 0.13, in bytes.
 const OLD: usize = 112;
-/// That of 0.14 and 0.15: the functions of the poll interface are behind it.
+/// Its size in 0.14 and 0.15, which added the functions of the poll interface.
 const WHOLE: usize = 128;
 
-/// `dladdr1`'s flag that asks for the entry in the symbol table.
+/// `dladdr1`'s flag for the entry in the symbol table.
 const SYMBOL_ENTRY: c_int = 1;
 
 exported! {
-    /// Completes the copy that an executable has, if `found` is one.
+    /// Completes the executable's copy, if `found` is one.
     ///
-    /// `found` is where the dynamic linker has `urcu_FLAVOR_flavor`, `whole` the library's
-    /// structure of [`WHOLE`] bytes. No other thread runs that could read it: the library is being
-    /// initialised.
+    /// `found` is the address of `urcu_FLAVOR_flavor` by the dynamic linker, and `whole` is the
+    /// library's structure of [`WHOLE`] bytes. The library is being initialised, so no other thread
+    /// can read the copy.
     fn quiescence_urcu_complete_flavor(flavor: c_uint, found: *mut c_void, whole: *const c_void) {
         let flavor = Flavor::from_raw(flavor);
         if ptr::eq(found, whole) || size_of_copy(flavor, found) < WHOLE {
             return;
         }
         let (to, from) = (found.wrapping_byte_add(OLD), whole.wrapping_byte_add(OLD));
-        // SAFETY: so long, by its symbol.
+        // SAFETY: it has `WHOLE` bytes, by its symbol.
         if to.cast::<[usize; 2]>().read() == from.cast::<[usize; 2]>().read() {
             return;
         }
@@ -46,42 +46,42 @@ exported! {
                  poll_state_synchronize_rcu() by their names"
             ));
         };
-        // SAFETY: so long, by its symbol, and writable.
+        // SAFETY: it has `WHOLE` bytes, by its symbol, and is writable.
         ptr::copy_nonoverlapping(from.cast::<u8>(), to.cast::<u8>(), WHOLE - OLD);
     }
 }
 
-/// How big the symbol is of the object that has the structure at this place; 0 if no symbol of its
-/// name is there.
+/// The size, in bytes, of the symbol of the structure at this address; 0 if there is none of its
+/// name.
 fn size_of_copy(flavor: Flavor, place: *const c_void) -> usize {
     let mut info = MaybeUninit::<libc::Dl_info>::zeroed();
     let mut entry: *mut libc::Elf64_Sym = ptr::null_mut();
     let entry_place = (&raw mut entry).cast::<*mut c_void>();
-    // SAFETY: any address; places for what is found.
+    // SAFETY: any address, and places for the results.
     let is_found =
         unsafe { libc::dladdr1(place, info.as_mut_ptr(), entry_place, SYMBOL_ENTRY) } != 0;
-    // SAFETY: zeroes are a value of it.
+    // SAFETY: zeroes are a valid value.
     let info = unsafe { info.assume_init() };
     if !is_found || info.dli_sname.is_null() || !ptr::eq(info.dli_saddr, place) {
         return 0;
     }
-    // SAFETY: a name in the object's table of them.
+    // SAFETY: a name in the object's table of names.
     let name = unsafe { CStr::from_ptr(info.dli_sname) }.to_str().unwrap_or_default();
     let is_it = name.strip_suffix("_flavor") == Some(flavor.name());
-    // SAFETY: null, or an entry of the object's table, which is there as long as the object.
+    // SAFETY: null, or an entry of the object's table, which lives as long as the object.
     let entry = unsafe { entry.as_ref() };
     entry.filter(|_| is_it).map_or(0, |entry| entry.st_size as usize)
 }
 
-/// Pages that are writable until this goes.
+/// Pages that are writable until this is dropped.
 struct Writable {
-    /// Those that were not, and are not to be afterwards: the dynamic linker has made them so once
-    /// the program was relocated.
+    /// The pages to protect again: the dynamic linker made them read-only once the program was
+    /// relocated.
     protected: Option<(usize, usize)>,
 }
 
 impl Writable {
-    /// None if the system does not allow it.
+    /// `None` if the system refuses.
     fn make(from: usize, bytes: usize) -> Option<Self> {
         let protected = relocated_pages(from, bytes);
         if let Some((start, end)) = protected {
@@ -94,7 +94,7 @@ impl Writable {
 impl Drop for Writable {
     fn drop(&mut self) {
         if let Some((start, end)) = self.protected {
-            // Should it fail, they are writable, as they were before the program was relocated.
+            // If this fails they stay writable, as they were before the program was relocated.
             _ = protect(start, end, libc::PROT_READ);
         }
     }
@@ -102,11 +102,11 @@ impl Drop for Writable {
 
 fn protect(start: usize, end: usize, protection: c_int) -> Option<()> {
     let pages = ptr::with_exposed_provenance_mut(start);
-    // SAFETY: whole pages of an executable's data; what is in them stays.
+    // SAFETY: whole pages of an executable's data, whose content does not change.
     (unsafe { libc::mprotect(pages, end - start, protection) } == 0).then_some(())
 }
 
-/// What is sought among the objects of the process, and found.
+/// What to look for among the objects of the process, and the result.
 struct Sought {
     from: usize,
     to: usize,
@@ -114,14 +114,14 @@ struct Sought {
     found: Option<(usize, usize)>,
 }
 
-/// The pages of these bytes that are read-only once their object is relocated (RELRO): none if they
-/// are in no such range.
+/// The pages of these bytes that are read-only once their object is relocated (RELRO); `None` if
+/// the bytes are in no such range.
 fn relocated_pages(from: usize, bytes: usize) -> Option<(usize, usize)> {
-    // SAFETY: asks for a number.
+    // SAFETY: `sysconf` has no preconditions.
     let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096);
     let mut sought = Sought { from, to: from + bytes, page, found: None };
     let place = (&raw mut sought).cast::<c_void>();
-    // SAFETY: the function takes what it is given.
+    // SAFETY: the function is called with `place`, a `Sought`.
     unsafe { libc::dl_iterate_phdr(Some(look_at), place) };
     sought.found
 }
@@ -136,12 +136,12 @@ unsafe extern "C" fn look_at(
     // SAFETY: by the interface, valid during the call.
     let object = unsafe { &*object };
     let count = usize::from(object.dlpi_phnum);
-    // SAFETY: so many, by the interface.
+    // SAFETY: `count` headers, by the interface.
     let headers = unsafe { std::slice::from_raw_parts(object.dlpi_phdr, count) };
     for header in headers.iter().filter(|header| header.p_type == libc::PT_GNU_RELRO) {
         let down = |address: usize| address & !(sought.page - 1);
         let begins = object.dlpi_addr as usize + header.p_vaddr as usize;
-        // As the dynamic linker rounds them: a page that ends later is not protected.
+        // Rounded as the dynamic linker does: the last page is not protected unless it is whole.
         let (start, end) = (down(begins), down(begins + header.p_memsz as usize));
         let from = down(sought.from).max(start);
         let to = down(sought.to + sought.page - 1).min(end);

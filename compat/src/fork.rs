@@ -1,11 +1,11 @@
-//! `fork`: the child finds registrations, records and workers whole.
+//! `fork`: the child finds registrations, records and workers consistent.
 //!
-//! quiescence's own handlers see to its domains: no lock is held by a thread that the child does
-//! not have, its readers are gone, and the forking thread stays registered. Ours come around those.
-//! They block signals meanwhile, since a handler may read for the first time and register its
-//! thread, for which it would wait for locks that its own thread holds; and they hold what this
-//! crate locks. So nothing is left for `urcu_bp_before_fork` and its kin but what they are
-//! documented for besides: no signal handler runs between the two calls.
+//! quiescence's own handlers take care of its domains: no lock is held by a thread that the child
+//! does not have, the readers of such threads are gone, and the forking thread stays registered.
+//! This crate's handlers run around those. They block signals, since a signal handler may read for
+//! the first time and so register its thread: it would wait for locks that its own thread holds.
+//! They also hold this crate's locks. So `urcu_bp_before_fork` and its kin have only one thing left
+//! to do that is documented: no signal handler runs between the two calls.
 
 use std::cell::{Cell, UnsafeCell};
 use std::ffi::c_uint;
@@ -18,7 +18,7 @@ use crate::reader::{self, Pool};
 use crate::signals::{self, Before};
 use crate::{defer, hazard};
 
-/// What is held while the memory is copied.
+/// The locks, and the signal mask to restore, while the memory is copied.
 struct Held {
     pool: MutexGuard<'static, Pool>,
     workers: workers::Held,
@@ -26,32 +26,32 @@ struct Held {
 }
 
 thread_local! {
-    /// Whether the thread is in the midst of a fork, and holds that.
+    /// Whether the thread is forking, and has something in `HELD`.
     static HOLDS: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether the calling thread is in the midst of a fork, and holds what this crate locks: handlers
-/// that a program has installed before this library was initialised are called there.
+/// Whether the calling thread is forking, and holds this crate's locks. Handlers that the program
+/// installed before this library was initialised run at that time.
 pub(crate) fn holds() -> bool {
     HOLDS.get()
 }
 
-/// The flavour of a call by a program's hook. None in the midst of a fork: there is nothing left to
-/// do that could still be done.
+/// The flavour of a call by a program's hook. `None` during a fork: it is too late for the hook to
+/// do anything.
 pub(crate) fn called_by_hook(flavor: c_uint) -> Option<Flavor> {
     (!holds()).then(|| Flavor::called(flavor))
 }
 
-/// Where the forking thread keeps it between the two calls.
+/// Where the forking thread keeps `Held` between the two handlers.
 struct Place(UnsafeCell<Option<Held>>);
 
-// SAFETY: touched by a thread that holds what is in it: one at a time.
+// SAFETY: only a thread that holds these locks accesses it: one at a time.
 unsafe impl Sync for Place {}
 
 static HELD: Place = Place(UnsafeCell::new(None));
 
-/// Has every fork find us. To be called when quiescence's handlers are there: the last to come is
-/// the first to prepare, and the last to be called afterwards.
+/// Installs the handlers. quiescence's must be installed before: the handlers that are installed
+/// last are the first to be called before a fork, and the last after it.
 pub(crate) fn install() {
     // SAFETY: three functions of the right type that live for ever.
     let error = unsafe { libc::pthread_atfork(Some(prepare), Some(parent), Some(child)) };
@@ -64,7 +64,8 @@ extern "C" fn prepare() {
     flavor::finish_beginning();
     let signals = signals::block();
     //~ compat-fork-mask
-    // While the pool is locked the thread cannot register: older handlers may call anything.
+    // While the pool is locked the thread cannot register, and handlers that were installed before
+    // ours may call anything.
     reader::register_ahead();
     let workers = workers::hold();
     let held = Held { workers, pool: reader::pool(), signals };
@@ -96,7 +97,8 @@ extern "C" fn child() {
 }
 
 thread_local! {
-    /// What the thread blocked before the outermost `before_fork`, and how many there are.
+    /// How many calls of `before_fork` have not been ended, and the signal mask before the
+    /// outermost one.
     static BEFORE: Cell<(u32, Option<Before>)> = const { Cell::new((0, None)) };
 }
 

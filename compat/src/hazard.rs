@@ -1,20 +1,21 @@
-//! Hazard pointers: what `<hazard_pointer>` of C++26 shares between all modules of a process.
+//! Hazard pointers: the part of C++26's `<hazard_pointer>` that all modules of a process share.
 //!
-//! The header has inlined what a reader does, a few instructions on a word. The words are hazard
-//! slots of the library's ([`quiescence::hazard::raw`]), which one scan sees with those of Rust's
-//! cells. Retired objects and the thread that reclaims are here, once a process, for a module that
-//! protects an object need not be the one that retires it. Its functions are called by programs: a
-//! change of what they take, or of the first words of a place or an object, needs new names.
+//! The header inlines the reader: a few instructions on one word, here called a *place*. Places are
+//! the library's hazard slots ([`quiescence::hazard::raw`]), so one scan covers them and those of
+//! Rust's cells. The retired objects and the thread that reclaims them exist once in a process,
+//! here: one module may protect an object and another retire it. Programs call these functions: a
+//! change of their parameters, or of the first words of a place or an object, needs new names.
 //!
-//! An object is retired onto a stack ([`retire`]). The [runner](mod@runner) takes all that is
-//! retired, executes a heavy fence, scans all places, keeps the objects that are protected, and
-//! reclaims the others: [`scan`]. Deleters run on its thread only, under no lock and in no section:
-//! so they may wait for what they like, `rcu_barrier` included.
+//! A retired object is pushed onto a stack ([`quiescence_hazard_v1_retire`]). The
+//! [runner](mod@runner) takes all retired objects, executes a heavy fence, scans all places, keeps
+//! the protected objects, and reclaims the others ([`scan`]). Deleters run only on its thread,
+//! under no lock and in no section. So they may wait for anything, `rcu_barrier` included.
 //!
 //! # Invariant
-//! An object is reclaimed after a scan that began with it in hand, executed its fence [HP-1], and
-//! found no place that names it. It was unlinked before it was retired, so a place that names it
-//! later was refused by the reader's second load, which saw that.
+//! An object is reclaimed only after a scan that took it from its stack, then executed the fence
+//! [HP-1], and then found no place that names it. The object was unlinked before it was retired.
+//! So a reader that stores its address in a place later finds it unlinked by its second load, and
+//! does not use it.
 //!
 //! Source: Michael, *Hazard Pointers*, IEEE TPDS 2004; the asymmetric fence as in folly's.
 
@@ -30,76 +31,76 @@ use quiescence::hazard::raw;
 
 use crate::flavor::Flavor;
 
-/// What an object begins with that may be protected.
+/// The first words of an object that may be protected.
 #[repr(C)]
 pub(crate) struct Object {
-    /// The next one on the stack, or in a list of a scan's own.
+    /// The next one on the stack, or in a scan's list.
     next: *mut Object,
-    /// What ends it.
+    /// Reclaims the object.
     reclaim: unsafe extern "C" fn(*mut Object),
 }
 
-/// So many may wait besides as many again as may be protected; a thread that retires more waits for
-/// room.
+/// At `WAITING_MAX` waiting objects plus two for each place, a thread that retires waits for room.
 const WAITING_MAX: usize = 1024;
 
-/// What was retired since the last scan.
+/// The objects that were retired since the last scan.
 static RETIRED: AtomicPtr<Object> = AtomicPtr::new(ptr::null_mut());
 
-/// What was protected at the last scan.
+/// The objects that were protected at the last scan.
 static KEPT: AtomicPtr<Object> = AtomicPtr::new(ptr::null_mut());
 
-/// How many there are of both, and in the scan that is running.
+/// The number of objects in both, and in the scan that is running.
 static WAITING: AtomicUsize = AtomicUsize::new(0);
 
-/// The address of `std::rcu_default_domain()`, wherever it is asked for. It has nothing in it.
+/// `std::rcu_default_domain()` has this address in all modules. It holds no data.
 #[unsafe(no_mangle)]
 #[used]
 #[allow(non_upper_case_globals, reason = "it is C++'s")]
 pub(crate) static quiescence_rcu_domain_v1: u8 = 0;
 
 exported! {
-    /// A place that is the caller's alone, which protects nothing; null if there is no memory. Its
-    /// only word is the interface's: the header has the stores to it inlined.
+    /// A place that is the caller's alone and protects nothing; null if there is no memory. Its
+    /// word is part of the interface: the header inlines the stores to it.
     fn quiescence_hazard_v1_acquire() -> *const AtomicPtr<()> {
         raw::acquire().map_or(ptr::null(), ptr::from_ref)
     }
 
-    /// Gives a place back, which protects nothing from now on.
+    /// Gives a place back, which now protects nothing.
     fn quiescence_hazard_v1_release(place: &'static AtomicPtr<()>) { raw::release(place) }
 
-    /// Has the object reclaimed when no place names it. Allocates nothing, and runs no deleter.
-    /// Where very many wait it waits for room, 10 ms at most; not in a section, a callback or a
-    /// deleter.
+    /// Has the object reclaimed when no place names it. Allocates nothing (except when it starts
+    /// the runner), and runs no deleter. If too many objects wait it waits for room, 10 ms at most;
+    /// not in a section, a callback or a deleter.
     ///
-    /// `object` is valid until `reclaim` is called with it, once, on any thread, and retired once.
-    /// A thread that protects it from now on finds that it is no longer where it was.
+    /// `object` is retired once, and is valid until `reclaim` is called with it, once, on the
+    /// runner. It has been unlinked: a thread that tries to protect it from now on notices that.
     fn quiescence_hazard_v1_retire(object: *mut Object) {
-        // Relaxed: a number to be compared.
+        // Relaxed: a count that is only compared.
         let waiting = WAITING.fetch_add(1, Relaxed) + 1;
         let was_empty = push(&RETIRED, object);
         if was_empty || runner::is_absent() {
             runner::wake();
         }
-        // Where each place protects an object, each scan still reclaims half of what it finds.
+        // Even if each place protects an object, a scan at the limit reclaims more than half of
+        // what it finds.
         if waiting >= WAITING_MAX + 2 * raw::count() {
             runner::wait_for_room(|| WAITING.load(Relaxed) < WAITING_MAX + 2 * raw::count());
         }
     }
 }
 
-/// Says whether the stack was empty.
+/// Pushes an object. Returns whether the stack was empty.
 ///
 /// # Safety
 /// The object is valid, and the caller's alone.
 unsafe fn push(stack: &AtomicPtr<Object>, object: *mut Object) -> bool {
-    // Relaxed: compared again below.
+    // Relaxed: the exchange below compares it again.
     let mut first = stack.load(Relaxed);
     loop {
         // SAFETY: by the contract.
         unsafe { (*object).next = first };
-        // Release: pairs with the Acquire in `scan` [HP-3]; the object is there as it was retired,
-        // and unlinked.
+        // Release: pairs with the Acquire in `scan` [HP-3]: the scan sees the object as it was
+        // retired, and unlinked.
         match stack.compare_exchange_weak(first, object, Release, Relaxed) {
             Ok(_) => return first.is_null(),
             Err(now) => first = now,
@@ -107,8 +108,9 @@ unsafe fn push(stack: &AtomicPtr<Object>, object: *mut Object) -> bool {
     }
 }
 
-/// Reclaims what is retired and not protected. Returns whether there was anything. On the runner
-/// only. Allocates nothing: it may be what memory is waited for.
+/// Reclaims the retired objects that are not protected. Returns whether there were any retired
+/// objects. Only on the runner. Allocates nothing: other threads may be waiting for the memory that
+/// it frees.
 fn scan() -> bool {
     // Acquire: pairs with the Release in `push` [HP-3].
     let mut taken = [&RETIRED, &KEPT].map(|stack| stack.swap(ptr::null_mut(), Acquire));
@@ -116,8 +118,8 @@ fn scan() -> bool {
         return false;
     }
     let (mut named, mut count) = ([ptr::null(); 512], 0);
-    // It executes a heavy fence first. After that each reader has said what it protects, or its
-    // second load sees that the object is unlinked [HP-1].
+    // `raw::scan` executes a heavy fence first. After that each reader's place names the object, or
+    // its second load sees that the object is unlinked [HP-1].
     raw::scan(|address| {
         named[count] = address.cast();
         count += 1;
@@ -127,7 +129,7 @@ fn scan() -> bool {
         }
     });
     keep(&mut taken, &mut named[..count]);
-    // Relaxed: a number to be compared.
+    // Relaxed: a count that is only compared.
     WAITING.fetch_sub(taken.map(length).iter().sum(), Relaxed);
     for mut object in taken {
         while !object.is_null() {
@@ -141,8 +143,7 @@ fn scan() -> bool {
     true
 }
 
-/// Moves what is `named` from the lists, which are of objects of the caller's alone, to those that
-/// were protected.
+/// Moves the objects that are `named` from the caller's lists to `KEPT`.
 fn keep(lists: &mut [*mut Object], named: &mut [*const Object]) {
     named.sort_unstable();
     for mut link in lists.iter_mut().map(ptr::from_mut) {
@@ -162,9 +163,9 @@ fn keep(lists: &mut [*mut Object], named: &mut [*const Object]) {
     }
 }
 
-/// Of a list that no other thread takes from.
+/// The length of a list from which no other thread takes.
 fn length(first: *mut Object) -> usize {
-    // SAFETY: what is in a list is valid.
+    // SAFETY: objects in a list are valid.
     let next = |object: &NonNull<Object>| NonNull::new(unsafe { object.as_ref() }.next);
     iter::successors(NonNull::new(first), next).count()
 }
@@ -179,8 +180,8 @@ fn may_wait() -> bool {
         && !flavors.any(|flavor| reads(&flavor))
 }
 
-/// In a child process: the runner is gone, and with it what it had in hand. The next one to retire
-/// starts another.
+/// In a child process: the runner is gone, and the objects of its scan are leaked. The next thread
+/// that retires starts another.
 pub(crate) fn after_fork() {
     runner::forget();
     // Relaxed: the only thread.

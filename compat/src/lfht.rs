@@ -1,12 +1,12 @@
 //! The resizable hash table, with C's signatures.
 //!
-//! It is `quiescence::intrusive::HashTable`; a `struct cds_lfht *` is its pointer. Its readers are
-//! whatever the flavour's structure says, which may be of any library that has one.
+//! A `struct cds_lfht *` is the raw pointer of a `quiescence::intrusive::HashTable`. Its readers
+//! are those of the flavour's structure, which may come from any library that has one.
 //!
-//! Where its buckets are is said by a `struct cds_lfht_mm_type` ([`memory_type`]), where all of its
-//! memory is from by a `struct cds_lfht_alloc` ([`allocator`]).
+//! A `struct cds_lfht_mm_type` determines how the buckets lie in memory ([`memory_type`]), a
+//! `struct cds_lfht_alloc` where all of the table's memory comes from ([`allocator`]).
 //!
-//! The contract of each function is that of its interface in liburcu.
+//! The contract of each function is that of liburcu's interface.
 
 mod allocator;
 mod memory_type;
@@ -29,9 +29,9 @@ use crate::fatal::fatal;
 const AUTO_RESIZE: c_int = 1;
 const ACCOUNTING: c_int = 2;
 
-/// Fork itself finds the table's thread: quiescence's own handlers hold its lock, and put right in
-/// the child what it was at. What is left to a flavour's hooks is to start it there again, where a
-/// thread may be started.
+/// quiescence's own handlers for `fork` hold the lock of the tables' worker thread, and repair its
+/// state in the child. A flavour's hooks only have to start that thread again in the child, at a
+/// point where a thread may be started.
 static AT_FORK: Atfork = Atfork {
     before: nothing,
     after_parent: nothing,
@@ -47,7 +47,7 @@ unsafe extern "C" fn resume(_: *mut c_void) {
 
 type Simple = Option<unsafe extern "C" fn()>;
 
-/// `struct rcu_flavor_struct`, as far as it is used.
+/// `struct rcu_flavor_struct`, up to the last member that is used.
 #[repr(C)]
 pub(crate) struct FlavorStruct {
     read_lock: Simple,
@@ -66,18 +66,18 @@ pub(crate) struct FlavorStruct {
     unregister_rculfhash_atfork: Option<unsafe extern "C" fn(*const Atfork)>,
 }
 
-// What liburcu 0.14 and 0.15 have behind it is not read: a program of 0.13 has not got it.
+// The members that liburcu 0.14 added at the end are not read: a program built with 0.13 has none.
 const _: () = assert!(size_of::<FlavorStruct>() == 112);
 
-/// The readers of a table, and what its maker wants back.
+/// The readers of a table, and the attribute that `cds_lfht_destroy` returns.
 #[derive(Clone, Copy, Debug)]
 struct Readers {
-    /// Null for a table that was made by way of a memory type's function: it cannot be resized.
+    /// Null for a table that was made by a memory type's function: it cannot be resized.
     flavor: *const FlavorStruct,
     attr: *mut libc::pthread_attr_t,
 }
 
-// SAFETY: a flavour's functions are for all threads; the attribute is only handed back.
+// SAFETY: any thread may call a flavour's functions; the attribute is only returned.
 unsafe impl Send for Readers {}
 // SAFETY: as above.
 unsafe impl Sync for Readers {}
@@ -97,7 +97,7 @@ impl Readers {
 
 fn call(function: Simple) {
     if let Some(function) = function {
-        // SAFETY: of a flavour, called as its interface says.
+        // SAFETY: a flavour's function, called as its interface allows.
         unsafe { function() };
     }
 }
@@ -141,17 +141,17 @@ type Raw = *mut ();
 
 type Match = unsafe extern "C" fn(*mut Node, *const c_void) -> c_int;
 
-/// The table that C means.
+/// The table behind C's pointer.
 ///
 /// # Safety
-/// It was made here, and has not been destroyed.
+/// The table was made here, and has not been destroyed.
 #[inline(always)]
 unsafe fn table(raw: &Raw) -> &Table {
     // SAFETY: by the contract.
     unsafe { Table::borrow_raw(raw) }
 }
 
-/// What asks C whether a node is meant.
+/// A closure that calls C's match function with `key`.
 ///
 /// # Safety
 /// The function may be called with this key and any node of the hash.
@@ -163,7 +163,7 @@ unsafe fn by(matches: Match, key: *const c_void) -> impl Fn(NonNull<Node>) -> bo
     }
 }
 
-/// A table, or NULL: of so many buckets, at least so many, and at most.
+/// Makes a table with `buckets` buckets, at least `min` and at most `max`; NULL if that fails.
 fn make(
     [buckets, min, max]: [c_ulong; 3],
     flags: c_int,
@@ -193,7 +193,7 @@ static TOLD: [AtomicPtr<FlavorStruct>; 16] = [const { AtomicPtr::new(ptr::null_m
 fn tell(flavor: *const FlavorStruct) {
     let flavor = flavor.cast_mut();
     for place in &TOLD {
-        // Relaxed: a thread that finds it there has nothing to do.
+        // Relaxed: a thread that finds the flavour there has nothing to do.
         match place.compare_exchange(ptr::null_mut(), flavor, Relaxed, Relaxed) {
             Ok(_) => break,
             Err(other) if ptr::eq(other, flavor) => return,
@@ -202,7 +202,7 @@ fn tell(flavor: *const FlavorStruct) {
     }
     // SAFETY: valid, by the contract of `_cds_lfht_new`.
     if let Some(register) = unsafe { (*flavor).register_rculfhash_atfork } {
-        // SAFETY: as its interface says; what is registered lives for ever.
+        // SAFETY: as its interface allows; `AT_FORK` lives for ever.
         unsafe { register(&raw const AT_FORK) };
     }
 }
@@ -222,8 +222,8 @@ exported! {
         )
     }
 
-    /// Of liburcu 0.15. `mm` and `alloc` are null or valid, `flavor` valid as long as the table,
-    /// and what the functions of `alloc` return is memory, as its interface says.
+    /// Since liburcu 0.15. `mm` and `alloc` are null or valid, `flavor` is valid as long as the
+    /// table, and the functions of `alloc` return memory, as its interface requires.
     fn quiescence__cds_lfht_new_with_alloc(
         init_size: c_ulong,
         min_nr_alloc_buckets: c_ulong,
@@ -243,7 +243,7 @@ exported! {
         made
     }
 
-    /// The table is the caller's alone; `attr` is null or may be written.
+    /// The table is the caller's alone; `attr` is null or writable.
     fn quiescence_cds_lfht_destroy(ht: Raw, attr: *mut *mut libc::pthread_attr_t) -> c_int {
         let table = Table::from_raw(ht);
         let its = table.readers().attr;
@@ -333,8 +333,8 @@ exported! {
         if node.is_some_and(|node| table.delete(node)) { 0 } else { -libc::ENOENT }
     }
 
-    /// Of liburcu 0.14. The node is the caller's alone, and in no table. What is in it does not
-    /// matter.
+    /// Since liburcu 0.14. The node is the caller's alone, and in no table. It need not be
+    /// initialised.
     fn quiescence_cds_lfht_node_init_deleted(node: &Node) { node.mark_deleted() }
 
     fn quiescence_cds_lfht_is_node_deleted(node: &Node) -> c_int { c_int::from(node.is_deleted()) }
@@ -355,10 +355,10 @@ exported! {
         table(&ht).resize(new_size as usize);
     }
 
-    /// The number of the last bit set, from 1; 0 for none.
+    /// The number of the highest bit set, counted from 1; 0 for none.
     fn quiescence_cds_lfht_fls_ulong(x: c_ulong) -> u32 { c_ulong::BITS - x.leading_zeros() }
 
-    /// The logarithm, rounded up; -1 of 0.
+    /// The binary logarithm of `x`, rounded up; -1 for 0.
     fn quiescence_cds_lfht_get_count_order_ulong(x: c_ulong) -> c_int {
         if x == 0 { -1 } else { quiescence_cds_lfht_fls_ulong(x - 1) as c_int }
     }

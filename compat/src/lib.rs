@@ -1,17 +1,17 @@
 //! liburcu's names, symbols and layouts on quiescence's grace periods.
 //!
-//! This crate is the one core behind all the libraries that `cargo xtask compat` links:
-//! `libquiescence.so.0`. What clients see, `urcu_memb_read_lock`, `urcu_memb_gp` and the like, is
-//! defined by the thin libraries around it, out of `shim/`, once for each flavour: data and
-//! thread-local symbols are what C defines best, and what their functions do beyond a reader's few
-//! instructions is here, with the flavour as the first argument (`shim/core.h`). The concurrent
-//! data structures are `quiescence::intrusive`'s; here they are given C's signatures.
+//! This crate is the core behind all the libraries that `cargo xtask compat` links:
+//! `libquiescence.so.0`. The thin libraries around it (`shim/`), one for each flavour, define the
+//! symbols that clients see, such as `urcu_memb_read_lock` and `urcu_memb_gp`: C is the best
+//! language for data and thread-local symbols. They contain a reader's few instructions. All else
+//! is here, in functions whose first argument is the flavour (`shim/core.h`). The concurrent data
+//! structures are those of `quiescence::intrusive`; here they get C's signatures.
 //!
-//! It touches `quiescence`, and of the system only what a C interface cannot do without:
-//! thread-specific keys, joinable threads and their affinity.
+//! It uses `quiescence`, and of the system only what a C interface cannot do without, such as
+//! thread-specific keys, joinable threads and their affinity, signal masks, and the dynamic linker.
 
-/// Defines functions for C, each under the name that it is exported by. What is unsafe in one is so
-/// by the contract of liburcu's function, which the module says, or has a `SAFETY` sentence.
+/// Defines functions for C, each under its exported name. Unsafe code in them rests on the contract
+/// of liburcu's function, which the module states, or has a `SAFETY` sentence.
 macro_rules! exported {
     ($(
         $(#[$about:meta])*
@@ -24,7 +24,7 @@ macro_rules! exported {
     )*};
 }
 
-/// The same for functions of a flavour, whose number C gives first.
+/// The same for functions of a flavour: C passes its number as the first argument.
 macro_rules! of_flavors {
     ($(
         $(#[$about:meta])*

@@ -1,22 +1,22 @@
-//! What becomes of a call that finds no memory.
+//! Calls that find no memory.
 //!
 //! liburcu returns an error from `rcu_defer_register_thread`, `set_cpu_call_rcu_data`,
-//! `create_all_cpu_call_rcu_data` and `cds_lfht_new`, and ends the process elsewhere. So do we.
-//! What returns errors asks first whether there is memory for all that it will need ([`is_there`]);
-//! it may be gone a moment later, by another thread, and then the process ends as well.
+//! `create_all_cpu_call_rcu_data` and `cds_lfht_new`, and aborts elsewhere. So does this library. A
+//! function that can return an error first checks that all the memory it needs is available
+//! ([`is_there`]). If another thread takes that memory a moment later, the process aborts as well.
 //!
-//! The process ends with a message of ours: the shared library has an allocator of its own, the
-//! system's, that ends it where there is no memory, and says so without needing any. Zeroed memory
-//! it leaves to its callers, which all check.
+//! It aborts with a message: the shared library's allocator is the system's, except that it prints
+//! a message and aborts if there is no memory, without needing any. Requests for zeroed memory may
+//! return null: all callers check.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 
 use crate::fatal::fatal;
 
-/// The system's allocator; without memory the process ends.
+/// The system's allocator, which aborts the process if there is no memory.
 struct Named;
 
-// SAFETY: the system's own, but for one that does not come back.
+// SAFETY: the system's allocator; a failed call does not return.
 unsafe impl GlobalAlloc for Named {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: by the contract.
@@ -39,7 +39,7 @@ unsafe impl GlobalAlloc for Named {
     }
 }
 
-/// Not where the crate is a part of a Rust program, a test say, which has an allocator of its own.
+/// Only in the shared library: a Rust program, such as a test, has an allocator of its own.
 #[cfg_attr(feature = "library", global_allocator)]
 #[cfg_attr(not(feature = "library"), allow(dead_code))]
 static ALLOCATOR: Named = Named;
@@ -52,7 +52,7 @@ fn there(place: *mut u8, bytes: usize) -> *mut u8 {
     place
 }
 
-/// Ends the process.
+/// Aborts the process with a message.
 #[cold]
 pub(crate) fn out_of_memory(bytes: usize) -> ! {
     fatal(format_args!(
@@ -61,11 +61,11 @@ pub(crate) fn out_of_memory(bytes: usize) -> ! {
     ))
 }
 
-/// Whether so many bytes are to be had, in one piece. They are free again for what comes next.
+/// Whether `bytes` are available in one piece. They are freed again, for later allocations.
 pub(crate) fn is_there(bytes: usize) -> bool {
-    // SAFETY: asks for memory, or null.
+    // SAFETY: `malloc` has no preconditions.
     let memory = unsafe { libc::malloc(bytes) };
-    // The compiler may not conclude that nothing of it is used.
+    // Otherwise the compiler might remove the unused allocation.
     let memory = std::hint::black_box(memory);
     // SAFETY: from malloc, above, or null.
     unsafe { libc::free(memory) };

@@ -1,7 +1,7 @@
-//! Grace periods that are polled: liburcu 0.14's `start_poll_synchronize_rcu`.
+//! Polling for grace periods: liburcu 0.14's `start_poll_synchronize_rcu`.
 //!
-//! The state is a cookie of the domain. A thread that polls drives: no other is woken, and none
-//! needed.
+//! The state is a cookie of the domain. The polling thread drives the grace period itself: it needs
+//! and wakes no other thread.
 
 use std::ffi::{c_uint, c_ulong};
 
@@ -11,8 +11,8 @@ use crate::flavor::Flavor;
 use crate::reader;
 
 exported! {
-    /// `start_poll_synchronize_rcu`: a grace period from now on. Also in a section, which it then
-    /// waits for.
+    /// `start_poll_synchronize_rcu`: a state for a grace period that begins now or later. Also
+    /// allowed in a section, for which that grace period then waits.
     fn quiescence_urcu_start_poll(flavor: c_uint) -> c_ulong {
         with_errno_uncancelled(|| {
             let flavor = Flavor::called(flavor);
@@ -21,11 +21,11 @@ exported! {
         })
     }
 
-    /// `poll_state_synchronize_rcu`: whether it is over. Takes a step of it if no other thread
-    /// does; never waits.
+    /// `poll_state_synchronize_rcu`: whether the state's grace period has ended. Drives it a step
+    /// if no other thread does; never waits.
     ///
-    /// A state that this flavour cannot have given is never over, as in liburcu; that is said once,
-    /// and ends the process under `QUIESCENCE_DEBUG=1`.
+    /// The grace period of a state that this flavour cannot have returned never ends, as in
+    /// liburcu. That is reported once, and aborts the process under `QUIESCENCE_DEBUG=1`.
     fn quiescence_urcu_poll_state(flavor: c_uint, state: c_ulong) -> bool {
         with_errno_uncancelled(|| {
             let flavor = Flavor::called(flavor);

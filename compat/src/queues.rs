@@ -1,14 +1,14 @@
 //! The queues and stacks, with C's signatures: one file for each of liburcu's headers.
 //!
-//! What they do is `quiescence::intrusive`'s. Here are what C has around it: the locks by which
-//! consumers may exclude each other, which lie behind the structures and are POSIX's since clients
-//! have them inlined, and how an answer is put into a pointer. Every function is exported as
-//! `quiescence_` and the name it has in liburcu; the thin libraries jump there.
+//! `quiescence::intrusive` implements them. Here is what C adds: the locks by which consumers may
+//! exclude each other, and the encoding of a result in a pointer. A lock lies behind its structure,
+//! and is a POSIX mutex, as clients have its use inlined. Every function is exported under the
+//! prefix `quiescence_` and its name in liburcu; the thin libraries jump there.
 //!
-//! The contract of all of them is liburcu's: pointers are valid, structures were initialised by its
-//! functions (inlined or not) and do not move, nodes were initialised since they were last in
-//! something, and consumers exclude each other where the header says so. "liburcu's contract" means
-//! this one.
+//! The contract of all of them is liburcu's, called "liburcu's contract" below. Pointers are valid.
+//! Structures were initialised by liburcu's functions (inlined or not), and do not move. Nodes were
+//! initialised since they were last in a structure. Consumers exclude each other where the header
+//! requires it.
 
 mod lfstack;
 mod rculfqueue;
@@ -26,7 +26,7 @@ use crate::fatal::fatal;
 /// `CDS_WFCQ_STATE_LAST` and `CDS_WFS_STATE_LAST`.
 const STATE_LAST: c_uint = 1;
 
-/// A node as C has it: null if there is none, all ones (`CDS_WFCQ_WOULDBLOCK`,
+/// A node as C expects it: null if there is none, all ones (`CDS_WFCQ_WOULDBLOCK`,
 /// `CDS_WFS_WOULDBLOCK`) for "try again".
 fn node<T>(found: Result<Option<NonNull<T>>, WouldBlock>) -> *mut T {
     match found {
@@ -36,10 +36,10 @@ fn node<T>(found: Result<Option<NonNull<T>>, WouldBlock>) -> *mut T {
     }
 }
 
-/// Says at `state` whether the last node has been taken.
+/// Stores in `state`, unless it is null, whether the last node has been taken.
 ///
 /// # Safety
-/// It may be written, or is null.
+/// `state` is writable, or null.
 unsafe fn say_last(state: *mut c_int, last: bool) {
     if !state.is_null() {
         let said = if last { STATE_LAST } else { 0 };
@@ -48,9 +48,9 @@ unsafe fn say_last(state: *mut c_int, last: bool) {
     }
 }
 
-/// What a lock may lie behind.
+/// A structure that a lock may lie behind.
 trait Structure {
-    /// As C calls it, with its lock.
+    /// C's name of the structure with its lock.
     const NAME: &str;
 }
 
@@ -65,7 +65,7 @@ struct Locked<S> {
 type OnLock = unsafe extern "C" fn(*mut libc::pthread_mutex_t) -> c_int;
 
 impl<S: Structure> Locked<S> {
-    /// Calls a function of POSIX threads on the lock, and ends the process if it does not succeed.
+    /// Calls a function of POSIX threads on the lock, and aborts the process if it fails.
     ///
     /// # Safety
     /// liburcu's contract, and the function's.
@@ -83,20 +83,20 @@ impl<S: Structure> Locked<S> {
         }
     }
 
-    /// Makes the lock. The structure's own part is made by its own function.
+    /// Initialises the lock. The structure has its own function.
     ///
     /// # Safety
-    /// `locked` may be written and is the caller's alone.
+    /// `locked` is writable, and the caller's alone.
     unsafe fn init(locked: *mut Self) {
         unsafe extern "C" fn init(lock: *mut libc::pthread_mutex_t) -> c_int {
-            // SAFETY: by the contract of `on_lock`; null is for the usual attributes.
+            // SAFETY: by the contract of `on_lock`; null means default attributes.
             unsafe { libc::pthread_mutex_init(lock, ptr::null()) }
         }
         // SAFETY: by this function's contract.
         unsafe { Self::on_lock(locked, "init", init) };
     }
 
-    /// Ends the lock.
+    /// Destroys the lock.
     ///
     /// # Safety
     /// liburcu's contract; no thread uses it any more.
@@ -119,7 +119,7 @@ impl<S: Structure> Locked<S> {
         unsafe { Self::on_lock(locked, "unlock", libc::pthread_mutex_unlock) };
     }
 
-    /// Does something with the structure while other consumers wait.
+    /// Calls `f` with the structure, under the lock.
     ///
     /// # Safety
     /// liburcu's contract; the calling thread has not locked it.
@@ -129,7 +129,7 @@ impl<S: Structure> Locked<S> {
     {
         // SAFETY: by this function's contract.
         unsafe { Self::lock(locked) };
-        // SAFETY: as above; the structure comes first, and is shared with who adds to it.
+        // SAFETY: as above; the structure is shared with the threads that add to it.
         let result = f(unsafe { &(*locked).structure });
         // SAFETY: by this function's contract, and locked above.
         unsafe { Self::unlock(locked) };

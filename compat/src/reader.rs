@@ -1,22 +1,22 @@
-//! Readers: which threads are registered, and what becomes of one that ends.
+//! Readers: how threads register, and how a thread that ends is unregistered.
 //!
 //! A thread that ends without having unregistered is unregistered by a thread-specific key's
-//! destructor. Those run in rounds, so a later destructor may register anew and is cleaned up after
-//! in turn. In the last of them that is refused, as it would not be cleaned up; but only a thread
-//! that had registered before the rounds began knows which that is: one whose very first
-//! registration is in a destructor of the last round must unregister there itself, as with liburcu.
+//! destructor. These destructors run in rounds. A later destructor may register the thread again;
+//! the next round unregisters it. In the last round registration is refused, as nothing would undo
+//! it. But the library counts the rounds only for threads that registered before they began. A
+//! thread that registers for the very first time in a destructor of the last round must unregister
+//! there itself, as with liburcu.
 //!
-//! A bp reader registers by itself in its first section, which may be in a signal handler. What the
-//! handler interrupts may hold the library's locks or be in the midst of its thread-local table: so
-//! every call from C registers its thread ahead ([`register_ahead`]), where bp is in the process at
-//! all, and what is left to handlers finds nothing half done. Its records are not the threads', but
+//! A bp reader is registered by its first section, which may be in a signal handler. The code that
+//! the handler interrupts may hold the library's locks, or be changing its thread-local table. So,
+//! if bp is in the process, every call from C registers its thread beforehand ([`register_ahead`]),
+//! and a registration in a handler finds nothing half done. bp's records are not thread-local: they
 //! come from a pool, and go back to it.
 //!
-//! It may also have interrupted `malloc`. So the pool has records to spare, and the domain has room
-//! for all of them, and neither gets memory while it is locked; a caller from C sees to it that the
-//! pool does not run short. Only a handler's first section on a thread after more than [`CHUNK`]
-//! others that have done nothing but read since the last call allocates, and must not have
-//! interrupted that.
+//! The handler may also have interrupted `malloc`. So the pool has spare records, the domain has
+//! room for all of them, and neither allocates while it is locked. Calls from C refill the pool. A
+//! handler's first section may allocate only if about `CHUNK / 2` other threads have registered by
+//! reading since the last such call; the handler must then not have interrupted `malloc`.
 
 use std::alloc::{Layout, alloc_zeroed};
 use std::cell::Cell;
@@ -34,13 +34,13 @@ use crate::fatal::{Mistake, debugging, fatal, tolerated};
 use crate::flavor::{FLAVORS, Flavor, word};
 use crate::{defer, fork, memory, signals};
 
-/// How often a thread's keys are destroyed, at most: glibc's `PTHREAD_DESTRUCTOR_ITERATIONS`.
+/// The number of rounds of a thread's destructors: glibc's `PTHREAD_DESTRUCTOR_ITERATIONS`.
 const ROUNDS: u32 = 4;
 
 thread_local! {
-    /// What the thread is registered for by a section of C++, so that the program does not know.
+    /// For which flavours the library, not the program, has registered the thread.
     static IMPLICIT: [Cell<bool>; FLAVORS] = const { [const { Cell::new(false) }; FLAVORS] };
-    /// How often it has been cleaned up after.
+    /// How often `thread_ends` has run on the thread.
     static ROUND: Cell<u32> = const { Cell::new(0) };
 }
 
@@ -49,7 +49,7 @@ pub(crate) fn is_registered(flavor: Flavor) -> bool {
     flavor.is_attached() && flavor.record().is_some_and(Record::is_registered)
 }
 
-/// Returns whether it was.
+/// Returns the previous value.
 fn set_implicit(flavor: Flavor, now: bool) -> bool {
     IMPLICIT.with(|implicit| implicit[flavor.index()].replace(now))
 }
@@ -60,7 +60,7 @@ of_flavors! {
     /// `rcu_register_thread`.
     fn quiescence_urcu_register_thread(flavor) { with_errno(|| register(flavor)) }
 
-    /// From the first section of `<rcu>`.
+    /// Called by the first section of C++'s `<rcu>` on a thread.
     fn quiescence_urcu_reader(flavor) { register_implicitly(flavor) }
 
     /// `rcu_unregister_thread`.
@@ -99,8 +99,8 @@ fn register(flavor: Flavor) {
     attend_end();
 }
 
-/// Makes the calling thread a reader until it ends, if it is none. A program that registers it
-/// later finds nothing wrong.
+/// Registers the calling thread until it ends, unless it is registered. The program may still
+/// register it later.
 pub(crate) fn register_implicitly(flavor: Flavor) {
     if !is_registered(flavor) {
         with_errno(|| register(flavor));
@@ -110,7 +110,7 @@ pub(crate) fn register_implicitly(flavor: Flavor) {
 
 fn unregister(flavor: Flavor) {
     if flavor == Flavor::Bp {
-        return; // as in liburcu: it does so when it ends
+        return; // as in liburcu: the thread is unregistered when it ends
     }
     if !is_registered(flavor) {
         fatal(format_args!(
@@ -131,12 +131,12 @@ fn unregister(flavor: Flavor) {
     );
     let section = record.word().load(Relaxed); // the thread's own
     leave(flavor, record);
-    // Its unlocks are to come, and find their locks. Relaxed: no driver looks at it any more.
+    // The unlocks that follow must find their locks. Relaxed: no driver reads the word any more.
     record.word().store(section, Relaxed);
 }
 
-/// The signal flavour's readers have compiler barriers only, whatever we say: without membarrier
-/// nothing makes up for that.
+/// The signal flavour's readers always execute compiler barriers only: without membarrier nothing
+/// makes up for that.
 pub(crate) fn require_membarrier(flavor: Flavor) {
     if flavor == Flavor::Signal && quiescence::tuning::fences() != Fences::Membarrier {
         fatal(format_args!(
@@ -165,7 +165,7 @@ fn enter(flavor: Flavor, record: &'static Record) {
     }
 }
 
-/// Undoes `enter`, and ends what section there is.
+/// Undoes `enter`, and ends the section if there is one.
 fn leave(flavor: Flavor, record: &'static Record) {
     if !record.is_quiescent() {
         go_offline(flavor, record);
@@ -205,8 +205,8 @@ pub(crate) fn go_offline(flavor: Flavor, record: &Record) {
     //~ compat-wake:
     if words.futex.load(Relaxed) == ASLEEP {
         words.futex.store(0, Relaxed);
-        // Not private, as C's is not: both sides must agree.
-        // SAFETY: a wake-up of the sleepers on that word.
+        // Not `FUTEX_PRIVATE`, as in liburcu: both sides must agree.
+        // SAFETY: wakes the sleepers on that word.
         unsafe { libc::syscall(libc::SYS_futex, &raw const words.futex, libc::FUTEX_WAKE, 1) };
     }
 }
@@ -239,18 +239,18 @@ pub(crate) fn make_key() -> libc::pthread_key_t {
 pub(crate) fn attend_end() {
     let key = make_key();
     let any: *const c_void = ptr::from_ref(&KEY).cast();
-    // SAFETY: a key of ours; that the value is not null is all that matters.
+    // SAFETY: our own key; it only matters that the value is not null.
     let error = unsafe { libc::pthread_setspecific(key, any) };
     if error != 0 {
         fatal(format_args!("pthread_setspecific fails with error {error}: out of memory"));
     }
 }
 
-/// The thread ends: it reads no more, and defers no more, unless a destructor after this one does.
+/// The thread ends. Only a later destructor may still read or defer.
 unsafe extern "C" fn thread_ends(_any: *mut c_void) {
     ROUND.set(ROUND.get() + 1);
-    // No handler finds bp's pointer half done; nor does it begin a section whose end no thread
-    // sees.
+    // With signals blocked, no handler finds bp's pointer half done, or begins a section that is
+    // cut off here.
     signals::blocked(|| {
         let registered = Flavor::ALL.into_iter().filter(|flavor| is_registered(*flavor));
         registered.for_each(unregister_at_end); //~ compat-end
@@ -275,13 +275,13 @@ fn unregister_at_end(flavor: Flavor) {
 
 // ---- bp: records of a pool ----------------------------------------------------------------------
 
-/// Records that are allocated at once, and at least half of which are kept in reserve.
+/// The number of records that are allocated together. Half as many are kept in reserve.
 const CHUNK: usize = 64;
 
-/// Whether threads register for bp ahead.
+/// Whether calls from C register their threads for bp.
 static AHEAD: AtomicBool = AtomicBool::new(false);
 
-/// Whether less than half a chunk is left: the next call from C is to get more.
+/// Whether less than half a chunk is left: the next call from C refills the pool.
 static SHORT: AtomicBool = AtomicBool::new(false);
 
 static POOL: Mutex<Pool> = Mutex::new(Pool { all: Vec::new(), free: Vec::new() });
@@ -292,7 +292,7 @@ pub(crate) struct Pool {
     free: Vec<&'static Record>,
 }
 
-/// Locked for a push or a pop, for which there is memory; always with signals blocked.
+/// Locks the pool. Nothing under the lock allocates, and signals are always blocked.
 pub(crate) fn pool() -> MutexGuard<'static, Pool> {
     POOL.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -312,8 +312,8 @@ fn take() -> &'static Record {
     }
 }
 
-/// Gets another chunk of records, and memory for the lists of them, here and in the domain. All
-/// that is got and given back while nothing is locked. With signals blocked.
+/// Adds a chunk of records, and makes room for it in the lists, here and in the domain. Allocates
+/// and frees only while nothing is locked. With signals blocked.
 fn grow() {
     let chunk = new_chunk();
     let mut records = pool().all.len() + CHUNK;
@@ -328,15 +328,15 @@ fn grow() {
             larger.all.extend(chunk);
             larger.free.extend(chunk);
             std::mem::swap(&mut *pool, &mut larger);
-            return; // unlocks, and then drops the smaller one
+            return; // unlocks the pool, and then drops the smaller lists
         }
-        records = pool.all.len() + CHUNK; // somebody else was faster
+        records = pool.all.len() + CHUNK; // another thread was faster
     }
 }
 
 fn new_chunk() -> &'static [Record; CHUNK] {
     let layout = Layout::new::<[Record; CHUNK]>();
-    // SAFETY: of more than no bytes.
+    // SAFETY: the layout is not of size 0.
     let chunk = unsafe { alloc_zeroed(layout) }.cast::<[Record; CHUNK]>();
     if chunk.is_null() {
         memory::out_of_memory(layout.size());
@@ -346,7 +346,7 @@ fn new_chunk() -> &'static [Record; CHUNK] {
 }
 
 impl Pool {
-    /// In a child process: the other threads are gone, and their records free.
+    /// In a child process: the other threads are gone, and their records are free.
     pub(crate) fn after_fork(&mut self) {
         let own = if Flavor::Bp.is_attached() { Flavor::Bp.record() } else { None };
         //~ compat-own-record:
@@ -356,14 +356,14 @@ impl Pool {
     }
 }
 
-/// bp is there: has threads register for it ahead, and the first readers, which may be signal
-/// handlers, need allocate no record.
+/// When bp is loaded: calls from C register their threads from now on, and the first readers, which
+/// may be in signal handlers, need not allocate records.
 pub(crate) fn reserve() {
     signals::blocked(grow);
-    AHEAD.store(true, Relaxed); // a hint to threads that have not read yet
+    AHEAD.store(true, Relaxed); // a hint: a thread that misses it registers in its first section
 }
 
-/// Registers the calling thread for bp, if that is there, so that none of its signal handlers has
+/// Registers the calling thread for bp, if bp is loaded, so that none of its signal handlers has
 /// to.
 #[inline]
 pub(crate) fn register_ahead() {
@@ -377,7 +377,7 @@ fn register_for_bp() {
     with_errno(|| {
         let is_short = SHORT.load(Relaxed);
         if (!is_short && is_registered(Flavor::Bp)) || fork::holds() {
-            return; // the second: the pool is locked by this thread
+            return; // during a fork this thread holds the pool's lock
         }
         //~ compat-reserve:
         if is_short && SHORT.swap(false, Relaxed) {
@@ -394,24 +394,24 @@ exported! {
     fn quiescence_urcu_bp_register() { enter_bp() }
 }
 
-/// bp: makes the calling thread a reader, if it is none. From its first section, by the program, or
-/// ahead.
+/// bp: registers the calling thread, unless it is registered. Called by its first section, by the
+/// program, or by `register_ahead`.
 fn enter_bp() {
     let register = || {
         let place = Flavor::Bp.place().cast::<*const Record>();
         if is_registered(Flavor::Bp) {
-            return; // by a handler, right before
+            return; // a signal handler has just done so
         }
         let record = take();
         enter(Flavor::Bp, record);
         attend_end();
-        // SAFETY: the thread's own pointer. Last: a section may begin now.
+        // SAFETY: the thread's own pointer. Written last: sections may begin now.
         unsafe { place.write(record) };
     };
     with_errno(|| signals::blocked(register));
 }
 
-/// bp: the calling thread reads no more; or registers anew. With signals blocked.
+/// bp: unregisters the calling thread, which may register again. With signals blocked.
 fn give_back(record: &'static Record) {
     let place = Flavor::Bp.place().cast::<*const Record>();
     // SAFETY: the thread's own pointer.
@@ -422,14 +422,14 @@ fn give_back(record: &'static Record) {
 
 // ---- callbacks ----------------------------------------------------------------------------------
 
-/// What `begin` has done, for `end` to undo.
+/// What `begin` has done, and `end` undoes.
 const ENTERED: usize = 1;
 const ONLINE: usize = 2;
 
-/// What goes around callbacks of a flavour: their thread is a reader of it, if it was none; a QSBR
-/// one online.
+/// The functions that are called before and after callbacks of a flavour: they make the thread a
+/// reader of it if it is none, and a QSBR reader online.
 pub(crate) fn surroundings(flavor: Flavor) -> Surroundings {
-    /// The functions have no argument to tell them the flavour by.
+    /// The functions have no argument for the flavour.
     const fn of<const INDEX: usize>() -> Surroundings {
         Surroundings {
             begin: || begin(Flavor::ALL[INDEX]),
@@ -460,7 +460,7 @@ fn begin(flavor: Flavor) -> usize {
 
 fn end(flavor: Flavor, done: usize) {
     match done {
-        // A callback may have unregistered its thread: that is its affair.
+        // Nothing to undo if a callback has unregistered the thread.
         ENTERED if is_registered(flavor) => leave(flavor, own_record(flavor)),
         ONLINE if is_registered(flavor) => go_offline(flavor, own_record(flavor)),
         _ => {}

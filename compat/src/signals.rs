@@ -1,10 +1,10 @@
-//! Signals that wait while a thread registers: a handler may read, and must find its thread
-//! registered or not.
+//! Blocks signals while a thread registers: a signal handler may read, and must not find its thread
+//! half registered.
 
 use std::mem::MaybeUninit;
 use std::ptr;
 
-/// The signals that a thread blocked before.
+/// The signals that the thread blocked before.
 #[derive(Clone, Copy)]
 pub(crate) struct Before(libc::sigset_t);
 
@@ -14,15 +14,15 @@ pub(crate) fn block() -> Before {
     let mut before = MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: fills the set that it is given.
     unsafe { libc::sigfillset(all.as_mut_ptr()) };
-    // SAFETY: `all` is filled, and `before` is written: the call fails where its first argument is
-    // wrong, only.
+    // SAFETY: `all` is filled, and `before` is written: the call fails only if its first argument
+    // is wrong.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr()) };
     // SAFETY: as above.
     Before(unsafe { before.assume_init() })
 }
 
 impl Before {
-    /// As it was.
+    /// Restores the signal mask.
     pub(crate) fn restore(self) {
         // SAFETY: a set that the system made.
         unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.0, ptr::null_mut()) };

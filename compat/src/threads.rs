@@ -1,4 +1,5 @@
-//! Threads of the library's own: joinable, without signals, and on a CPU if they have one.
+//! The library's own threads: joinable, with all signals blocked, and bound to a CPU if they have
+//! one.
 
 use std::ffi::{CStr, c_int, c_void};
 use std::mem::MaybeUninit;
@@ -6,15 +7,16 @@ use std::ptr;
 
 use crate::signals;
 
-/// Starts a joinable thread on which no signal is handled; none if the system gives none, and then
-/// nobody has `body`. Allocates nothing: it is called for threads that retire, or queue.
+/// Starts a joinable thread with all signals blocked. `None` if the system provides none: then no
+/// thread has `body`. Allocates only what `pthread_create` needs: threads that retire objects or
+/// queue callbacks call it.
 pub(crate) fn spawn(
     main: extern "C" fn(*mut c_void) -> *mut c_void,
     body: *mut c_void,
 ) -> Option<libc::pthread_t> {
     let mut thread = MaybeUninit::uninit();
     let create = || {
-        // SAFETY: the function takes what it is given; the number is written if this returns 0.
+        // SAFETY: `main` is called with `body`; the id is written if this returns 0.
         unsafe { libc::pthread_create(thread.as_mut_ptr(), ptr::null(), main, body) }
     };
     // SAFETY: written.
@@ -23,14 +25,14 @@ pub(crate) fn spawn(
 
 /// Names the calling thread, in less than 16 bytes.
 pub(crate) fn name(name: &CStr) {
-    // SAFETY: asks for a number.
+    // SAFETY: `pthread_self` has no preconditions.
     let thread = unsafe { libc::pthread_self() };
     // SAFETY: the thread's own name.
     unsafe { libc::pthread_setname_np(thread, name.as_ptr()) };
 }
 
-/// Has the calling thread run on a CPU; on any, if the number is negative. Not all CPUs are there,
-/// nor allowed: then it runs where it may.
+/// Binds the calling thread to a CPU; does nothing if the number is negative. If that CPU is absent
+/// or not allowed, the thread runs where it may.
 pub(crate) fn bind(cpu: c_int) {
     let Ok(cpu) = usize::try_from(cpu) else { return };
     if cpu >= libc::CPU_SETSIZE as usize {
@@ -38,16 +40,16 @@ pub(crate) fn bind(cpu: c_int) {
     }
     // SAFETY: all zeroes is the empty set.
     let mut set = unsafe { std::mem::zeroed::<libc::cpu_set_t>() };
-    // SAFETY: within the set, as was looked at above.
+    // SAFETY: within the set, as checked above.
     unsafe { libc::CPU_SET(cpu, &mut set) };
-    // SAFETY: a set of the size that is given, and this thread.
+    // SAFETY: a set of the given size, and this thread.
     unsafe { libc::sched_setaffinity(0, size_of_val(&set), &raw const set) };
 }
 
-/// The same if it is not there: a CPU that was taken out of the system has taken the thread's
-/// affinity along.
+/// Binds the thread again if it is on another CPU: unplugging a CPU resets the affinity of the
+/// threads that were bound to it.
 pub(crate) fn stay_on(cpu: c_int) {
-    // SAFETY: nothing is asked of the caller.
+    // SAFETY: `sched_getcpu` has no preconditions.
     if unsafe { libc::sched_getcpu() } != cpu {
         bind(cpu);
     }

@@ -1,13 +1,13 @@
-//! The work queue: a worker thread that runs what it is given, in order. liburcu's hash table
-//! resizes on one; its functions are exported, though no public header declares them.
+//! The work queue: a worker thread that runs work items in order. liburcu's hash table resizes on
+//! one. Its functions are exported, though no public header declares them.
 //!
-//! A thread that queues work exchanges the tail of a [`WaitFreeQueue`] and looks whether the worker
-//! sleeps. The worker takes all there is, and sleeps on [`State`] when there is nothing; no thread
-//! naps or polls in vain. The flag `RT` asks liburcu not to wake the worker, which polls instead:
-//! here it is woken all the same, by one system call that does not block.
+//! A thread that queues an item exchanges the tail of a [`WaitFreeQueue`], and checks whether the
+//! worker sleeps. The worker takes all items at once, and sleeps on [`State`] when there are none;
+//! it never polls. The flag `RT` asks liburcu not to wake the worker, which then polls. Here the
+//! worker is woken all the same, by one system call that does not block.
 //!
-//! Paused, before a fork, it stands between two batches, with no work in hand: the child makes a
-//! worker of its own, and misses nothing.
+//! A worker that is paused, before a fork, is between two batches and holds no items. So the child
+//! loses none when it creates a worker of its own.
 //!
 //! The contract of each function is that of liburcu's: pointers are valid.
 
@@ -26,7 +26,7 @@ use self::state::State;
 use crate::fatal::fatal;
 use crate::threads;
 
-/// `struct urcu_work`: what its user embeds.
+/// `struct urcu_work`: a work item, embedded in a structure of its user's.
 #[repr(C)]
 struct Work {
     node: QueueNode,
@@ -39,12 +39,12 @@ type Hook = Option<unsafe extern "C" fn(*mut Workqueue, *mut c_void)>;
 /// The steps of a worker at which its maker wants to be called, in the order of
 /// `urcu_workqueue_create`.
 enum Step {
-    /// Before each batch: what makes sure that a grace period has passed, if the work wants that.
+    /// Before each batch: the hook may wait for a grace period.
     GracePeriod,
     Begin,
     End,
-    /// Before and after it waits for work, also where there is some already: a reader by quiescent
-    /// states is offline meanwhile, or passes through one.
+    /// Before and after the worker waits for items, even if some are there already: a QSBR reader
+    /// goes offline in between, or announces a quiescent state.
     BeforeWait,
     AfterWait,
     BeforePause,
@@ -55,15 +55,16 @@ enum Step {
 struct Workqueue {
     queue: WaitFreeQueue,
     state: State,
-    /// The CPU that the worker is to run on; any if it is negative.
+    /// The CPU on which the worker runs; any if it is negative.
     cpu: c_int,
-    /// The maker's own, for the hooks; and these, of each [`Step`].
+    /// The creator's argument for the hooks.
     private: *mut c_void,
+    /// One for each [`Step`].
     hooks: [Hook; 7],
     worker: Mutex<Option<Worker>>,
 }
 
-/// A thread, and the process that it is a thread of: a child has its number and not the thread.
+/// A thread, and its process: a child process has the thread's id, but not the thread.
 #[derive(Clone, Copy)]
 struct Worker {
     process: u32,
@@ -85,7 +86,7 @@ thread_local! {
     static OWN: Cell<*const Workqueue> = const { Cell::new(ptr::null()) };
 }
 
-// SAFETY: all threads queue, and what is private is only handed back to its hooks.
+// SAFETY: any thread may queue items, and `private` is only passed to the hooks.
 unsafe impl Sync for Workqueue {}
 
 impl Workqueue {
@@ -109,7 +110,7 @@ impl Workqueue {
         self.worker.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends the process if the calling thread is the worker, which would wait for itself.
+    /// Aborts the process if the calling thread is the worker, which would wait for itself.
     fn not_on_the_worker(&self, function: &str) {
         if ptr::eq(OWN.get(), self) {
             fatal(format_args!(
@@ -125,7 +126,7 @@ impl Workqueue {
         }
     }
 
-    /// What the worker does until it is stopped. What is queued before that is done.
+    /// The worker's loop. Items that were queued before the stop are still run.
     fn work(&self) {
         threads::bind(self.cpu);
         self.call(Step::Begin);
@@ -147,7 +148,7 @@ impl Workqueue {
         self.call(Step::End);
     }
 
-    /// Runs what is there. Whether anything was.
+    /// Runs all queued items. Returns whether there were any.
     fn run_batch(&self) -> bool {
         // SAFETY: the worker is the only consumer.
         let batch = unsafe { self.queue.only_consumer() }.take_all();
@@ -157,7 +158,8 @@ impl Workqueue {
         self.call(Step::GracePeriod);
         for node in batch {
             let work = node.as_ptr().cast::<Work>();
-            // SAFETY: the node of a work comes first, and it is not its user's before it is run.
+            // SAFETY: the node is the first field of an item, and its user leaves the item alone
+            // until it has run.
             let function = unsafe { (*work).function };
             // SAFETY: by the contract of `urcu_workqueue_queue_work`.
             unsafe { function(work) };
@@ -165,11 +167,11 @@ impl Workqueue {
         true
     }
 
-    /// Queues a work.
+    /// Queues an item.
     ///
     /// # Safety
-    /// `work` may be written and is the caller's alone until `function` is called with it, on the
-    /// worker.
+    /// `work` is writable, and the caller leaves it alone until the worker calls `function` with
+    /// it.
     unsafe fn add(&self, work: *mut Work, function: unsafe extern "C" fn(*mut Work)) {
         // SAFETY: by this function's contract.
         unsafe { work.write(Work { node: QueueNode::new(), function }) };
@@ -178,7 +180,7 @@ impl Workqueue {
         self.state.wake_sleeper();
     }
 
-    /// Stops the worker once all is done.
+    /// Stops the worker when all queued items have run, and joins it.
     fn stop(&self) {
         self.state.stop();
         let worker = self.worker().take();
@@ -213,8 +215,8 @@ exported! {
         workqueue
     }
 
-    /// Runs what is queued, and ends the worker. Null is nothing. From `create`; no thread uses it
-    /// any more.
+    /// Runs all queued items, and ends the worker. Null does nothing. The queue is from `create`,
+    /// and no thread uses it any more.
     fn quiescence_urcu_workqueue_destroy(workqueue: *mut Workqueue) {
         if workqueue.is_null() {
             return;
@@ -230,7 +232,7 @@ exported! {
         }
     }
 
-    /// `work` is valid until it is run, and does not wait already.
+    /// `work` is valid until it has run, and is not queued already.
     fn quiescence_urcu_workqueue_queue_work(
         workqueue: &Workqueue,
         work: *mut Work,
@@ -241,12 +243,12 @@ exported! {
 
     fn quiescence_urcu_workqueue_create_completion() -> *const Completion { Completion::create() }
 
-    /// Gives back the caller's hold on a completion, once; what is queued has its own.
+    /// Releases the caller's reference to a completion, once; queued ones have their own.
     fn quiescence_urcu_workqueue_destroy_completion(completion: *const Completion) {
         Completion::release(completion);
     }
 
-    /// Has `completion` complete when all has run that was queued before.
+    /// Completes `completion` when all items that were queued before have run.
     fn quiescence_urcu_workqueue_queue_completion(
         workqueue: &Workqueue,
         completion: *const Completion
@@ -254,31 +256,31 @@ exported! {
         Completion::queue(completion, workqueue);
     }
 
-    /// Waits until all has run that the completion was queued behind, if anything.
+    /// Waits until all items before the completion, in each queue that it is in, have run.
     fn quiescence_urcu_workqueue_wait_completion(completion: &Completion) { completion.wait() }
 
-    /// Waits until all has run that was queued before.
+    /// Waits until all items that were queued before have run.
     fn quiescence_urcu_workqueue_flush_queued_work(workqueue: &Workqueue) {
         workqueue.not_on_the_worker("urcu_workqueue_flush_queued_work");
         let completion = Completion::create();
-        // SAFETY: made above, and held until it is released, once, at the end.
+        // SAFETY: made above; its reference is released once, at the end.
         Completion::queue(completion, workqueue);
         (*completion).wait();
         Completion::release(completion);
     }
 
-    /// Before a fork: returns when the worker stands still. It is not paused.
+    /// Before a fork: pauses the worker, and returns when it has paused. It was not paused before.
     fn quiescence_urcu_workqueue_pause_worker(workqueue: &Workqueue) {
         workqueue.not_on_the_worker("urcu_workqueue_pause_worker");
         workqueue.state.want_pause();
     }
 
-    /// After a fork, in the parent: returns when the worker has gone on.
+    /// After a fork, in the parent: returns when the worker has resumed.
     fn quiescence_urcu_workqueue_resume_worker(workqueue: &Workqueue) {
         workqueue.state.resume();
     }
 
-    /// After a fork, in the child: gives it a worker; it has none in this process.
+    /// After a fork, in the child: creates a worker; the queue has none in this process.
     fn quiescence_urcu_workqueue_create_worker(workqueue: &Workqueue) {
         workqueue.state.begin_anew();
         workqueue.start();

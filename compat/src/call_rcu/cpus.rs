@@ -1,7 +1,7 @@
 //! Workers of CPUs.
 //!
-//! A thread that queues loads its CPU's worker and pushes in a section of the global domain; one
-//! that frees a worker waits for those sections first.
+//! A thread that queues a callback loads its CPU's worker and pushes in a section of the global
+//! domain. A thread that frees a worker waits for those sections first.
 
 use std::ffi::{c_int, c_ulong};
 use std::ptr;
@@ -15,18 +15,18 @@ use super::workers;
 use crate::flavor::{FLAVORS, Flavor};
 use crate::memory;
 
-/// What is asked for beyond a structure itself, for what is allocated with it.
+/// Bytes beyond the structure itself, for the allocations that come with it.
 const SPARE: usize = 4_096;
 
 type Table = Box<[AtomicPtr<Worker>]>;
 
-/// By flavour; null until the first worker is set, and there for ever then. No `OnceLock`s, which a
-/// fork could leave half done in the child.
+/// By flavour: null until the first worker is set, and never freed after that. No `OnceLock`, which
+/// a fork could leave half done in the child.
 static TABLES: [AtomicPtr<Table>; FLAVORS] = [const { AtomicPtr::new(ptr::null_mut()) }; FLAVORS];
 
 /// How many CPUs the machine may have.
 fn count() -> usize {
-    // SAFETY: asks for a number.
+    // SAFETY: `sysconf` has no preconditions.
     let configured = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) };
     usize::try_from(configured).unwrap_or(0)
 }
@@ -40,13 +40,13 @@ fn existing(flavor: Flavor) -> Option<&'static Table> {
     unsafe { table.as_ref() }
 }
 
-/// Whether CPUs may have workers: whether some ever had one.
+/// Whether CPUs may have workers: whether any ever had one.
 #[inline]
 pub(super) fn are_there(flavor: Flavor) -> bool {
     existing(flavor).is_some()
 }
 
-/// The flavour's table; made if need be, and there is memory.
+/// The flavour's table. It is made if it is missing; an error if there is no memory for it.
 fn table(flavor: Flavor) -> Result<&'static Table, c_int> {
     if let Some(table) = existing(flavor) {
         return Ok(table);
@@ -82,7 +82,7 @@ pub(super) fn here(flavor: Flavor) -> *const Worker {
     if existing(flavor).is_none() {
         return ptr::null();
     }
-    // SAFETY: asks for a number.
+    // SAFETY: `sched_getcpu` has no preconditions.
     get(flavor, unsafe { libc::sched_getcpu() })
 }
 
@@ -128,7 +128,7 @@ pub(super) fn create_all(flavor: Flavor, flags: c_ulong) -> Result<(), c_int> {
         if !get(flavor, cpu).is_null() {
             continue;
         }
-        // Those that are there already stay, as in liburcu.
+        // CPUs that have a worker keep it, as in liburcu.
         let enough = memory::is_there(size_of::<Worker>() + SPARE);
         let worker = if enough { workers::create(flavor, flags, cpu) } else { None };
         let worker = worker.ok_or(libc::ENOMEM)?;
@@ -162,11 +162,11 @@ pub(super) fn free_all(flavor: Flavor) {
     if taken.is_empty() {
         return;
     }
-    // Callers that have them from `get_cpu_call_rcu_data`, in sections of their own.
+    // For callers that obtained a worker by `get_cpu_call_rcu_data`, in sections of this flavour.
     let away = flavor.may_wait("free_all_cpu_call_rcu_data");
     flavor.domain().domain().synchronize();
     for worker in taken {
-        // SAFETY: C's own, which no thread can find any more.
+        // SAFETY: C's reference; no other thread can find the worker any more.
         unsafe { workers::free(flavor, worker, workers::may_wait(flavor)) };
     }
     drop(away);

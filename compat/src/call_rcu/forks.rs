@@ -1,9 +1,9 @@
-//! `fork`: the hooks that programs install, and what holds without them.
+//! `fork`: the hooks that programs install, and what happens without them.
 //!
-//! Without hooks a child finds all callbacks that waited, but for those that were being run, up to
-//! a few hundred of each worker; its workers' threads start again with the next callback that is
-//! queued, or a barrier. With them workers stand still meanwhile, so nothing is lost, and the child
-//! has the default worker only, as liburcu says.
+//! Without hooks a child inherits all waiting callbacks except those that were being run, up to a
+//! few hundred for each worker. Its workers' threads start again with the next callback that is
+//! queued, or with a barrier. With hooks the workers are paused during the fork, so nothing is
+//! lost, and the child has only the default worker, as liburcu documents.
 
 use std::cell::{Cell, RefCell};
 use std::ffi::{c_uint, c_void};
@@ -27,16 +27,16 @@ pub(crate) struct Atfork {
     pub(crate) private: *mut c_void,
 }
 
-// SAFETY: functions that any thread may call with what they are given.
+// SAFETY: any thread may call the functions with `private`.
 unsafe impl Sync for Atfork {}
 
-/// What a hash table library has registered, and how often.
+/// The hooks that a hash table library has registered, and how often.
 struct Registered {
     atfork: *const Atfork,
     times: usize,
 }
 
-// SAFETY: a pointer to what lives as long as it is registered.
+// SAFETY: a pointer to a structure that lives as long as it is registered.
 unsafe impl Send for Registered {}
 
 static REGISTERED: [Mutex<Option<Registered>>; FLAVORS] = [const { Mutex::new(None) }; FLAVORS];
@@ -48,14 +48,14 @@ fn registered(flavor: Flavor) -> MutexGuard<'static, Option<Registered>> {
 /// What a forking thread keeps between the two calls of one flavour.
 struct Paused {
     flavor: Flavor,
-    /// The one that was registered before: the others that are called go with it. It stays
+    /// The hooks that were registered at the first call: the second one calls the same. They stay
     /// registered meanwhile.
     atfork: Option<*const Atfork>,
 }
 
 thread_local! {
     static PAUSED: RefCell<Vec<Paused>> = const { RefCell::new(Vec::new()) };
-    /// How often the thread has paused each flavour. Without a destructor: any fork asks.
+    /// How often the thread has paused each flavour. It has no destructor, as any fork reads it.
     static PAUSES: [Cell<u32>; FLAVORS] = const { [const { Cell::new(0) }; FLAVORS] };
 }
 
@@ -64,7 +64,7 @@ fn count_pauses(flavor: Flavor, change: fn(u32) -> u32) {
     PAUSES.with(|pauses| pauses[flavor.index()].update(change));
 }
 
-/// What is held across a fork, whichever thread makes it.
+/// The locks that are held across any fork.
 pub(crate) struct Held {
     workers: MutexGuard<'static, Workers>,
     _registered: [MutexGuard<'static, Option<Registered>>; FLAVORS],
@@ -76,8 +76,8 @@ pub(crate) fn hold() -> Held {
 }
 
 impl Held {
-    /// In the child: workers have no threads, and of the pauses only the forking thread's own are
-    /// left, which it will end.
+    /// In the child: workers have no threads. Only the forking thread's own pauses are left, which
+    /// it will end.
     pub(crate) fn after_fork(&mut self) {
         self.workers.after_fork(PAUSES.with(|pauses| pauses.each_ref().map(Cell::get)));
     }
@@ -92,7 +92,7 @@ exported! {
         drop(registered);
         call(atfork, |atfork| atfork.before);
         workers::pause(flavor);
-        // Now: in a child that a signal handler has forked meanwhile nothing is paused twice.
+        // Only now: a child that a signal handler forked meanwhile must not pause anything twice.
         count_pauses(flavor, |pauses| pauses + 1);
         PAUSED.with_borrow_mut(|paused| paused.push(Paused { flavor, atfork }));
     }
@@ -104,8 +104,8 @@ exported! {
         call(atfork, |atfork| atfork.after_parent);
     }
 
-    /// `call_rcu_after_fork_child`: the default worker is the only one, and has what the others
-    /// had; they are freed.
+    /// `call_rcu_after_fork_child`: frees all workers except the default one, which takes over
+    /// their callbacks.
     fn quiescence_urcu_call_rcu_after_fork_child(flavor: c_uint) {
         let Some(flavor) = called_by_hook(flavor) else { return };
         let atfork = resume(flavor, "child");
@@ -116,12 +116,12 @@ exported! {
     }
 }
 
-/// Calls one of the functions that a hash table has registered, if one has.
+/// Calls one of the hooks that a hash table has registered, if any.
 fn call(atfork: Option<*const Atfork>, which: impl FnOnce(&Atfork) -> Hook) {
     let Some(atfork) = atfork else { return };
     // SAFETY: valid while it is registered.
     let atfork = unsafe { &*atfork };
-    // SAFETY: what it was registered for.
+    // SAFETY: a registered hook, called with its own `private`.
     unsafe { which(atfork)(atfork.private) };
 }
 
@@ -143,8 +143,8 @@ fn resume(flavor: Flavor, side: &str) -> Option<*const Atfork> {
 }
 
 of_flavors! {
-    /// `urcu_register_rculfhash_atfork`: the same hooks may be registered more than once; other
-    /// ones are not taken.
+    /// `urcu_register_rculfhash_atfork`: the same hooks may be registered more than once. While
+    /// they are, other hooks are ignored.
     fn quiescence_urcu_register_rculfhash_atfork(flavor, atfork: *const Atfork) {
         match &mut *registered(flavor) {
             Some(registered) => registered.times += 1,

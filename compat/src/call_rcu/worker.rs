@@ -1,4 +1,4 @@
-//! One worker: a callback queue, and what its thread does.
+//! One worker: a callback queue, and the loop of its thread.
 
 use std::ffi::{c_int, c_ulong};
 use std::sync::Arc;
@@ -12,17 +12,17 @@ use crate::fatal::fatal;
 use crate::flavor::Flavor;
 use crate::threads;
 
-/// `URCU_CALL_RCU_RT`: a thread that queues makes no system call; the worker polls.
+/// `URCU_CALL_RCU_RT`: a thread that queues a callback makes no system call; the worker polls.
 const RT: c_ulong = 1;
 
-/// Batches between two looks whether the worker is still on its CPU.
+/// The number of batches between two checks that the worker is still on its CPU.
 const LOOK_EVERY: u32 = 256;
 
 /// `struct call_rcu_data`.
 pub(crate) struct Worker {
     pub(super) callback_queue: CallbackQueue,
     pub(super) flavor: Flavor,
-    /// The CPU that its thread is to run on; none if it is negative.
+    /// The CPU on which its thread runs; any if it is negative.
     cpu: c_int,
 }
 
@@ -64,8 +64,8 @@ impl Worker {
         fatal(format_args!("{}_call_rcu(): {twice}; {advice}", self.flavor))
     }
 
-    /// What its thread does: attends to the callback queue, until somebody frees the worker, or it
-    /// has nothing to do for long.
+    /// The thread's loop: it runs the callback queue until the worker is freed, or has been idle
+    /// for long.
     pub(super) fn run(self: Arc<Self>) {
         threads::bind(self.cpu);
         let mut idle_after = workers::idle_after(&self);

@@ -1,15 +1,14 @@
-//! All workers, and what is known of their threads; under one lock, which is not taken to queue a
-//! callback.
+//! The list of all workers and their threads, under one lock. Queueing a callback does not take it.
 //!
-//! It comes before all of the library's (`quiescence/src/os/lock_rank.rs`). No callback runs under
-//! it.
+//! This lock is taken before all locks of the library (`quiescence/src/os/lock_rank.rs`). No
+//! callback runs under it.
 //!
 //! # Invariants
-//! - Nothing is pushed to a worker once it is asked to stop: [`free`]. So its thread, which hands
-//!   over what is left and takes it out of the list, leaves nothing behind in it, and a barrier,
-//!   which looks through callback queues only, misses nothing.
-//! - A worker in the list is paused as often as its flavour is: [`Workers::paused`]. One that is
-//!   made meanwhile stands still from its beginning.
+//! - Nothing is pushed to a worker once it is asked to stop ([`free`]). Its thread hands over what
+//!   is left, and takes the worker out of the list. So nothing is left behind in it, and a barrier,
+//!   which waits for the callback queues only, misses nothing.
+//! - A worker in the list is paused as often as its flavour is ([`Workers::paused`]). A worker that
+//!   is made during a pause is paused from the start.
 
 use std::ffi::{c_int, c_ulong, c_void};
 use std::ptr;
@@ -25,37 +24,37 @@ use crate::fatal::{UNREAD, fatal, variable};
 use crate::flavor::{FLAVORS, Flavor};
 use crate::threads;
 
-/// How long a default worker has nothing to do before its thread ends.
+/// How long a default worker is idle before its thread ends, in milliseconds.
 fn idle_after_ms() -> u64 {
     static IDLE_MS: AtomicU64 = AtomicU64::new(UNREAD);
     let (name, wanted) = (c"QUIESCENCE_CALL_RCU_IDLE_MS", "a whole number of milliseconds");
     variable(&IDLE_MS, name, 10_000, wanted, |said| said.parse().ok())
 }
 
-/// A worker, and what is known of its thread.
+/// A worker and its thread.
 pub(super) struct Entry {
     pub(super) worker: Arc<Worker>,
     /// Its thread, if it has one.
     thread: Option<libc::pthread_t>,
-    /// Somebody has asked for the thread, and may join it.
+    /// The program has obtained the thread's id, and may join the thread.
     handed_out: bool,
-    /// A callback came when the thread was about to end.
+    /// The thread is needed: it must not end yet.
     wanted: bool,
-    /// C has given it back.
+    /// The program has freed the worker.
     freed: bool,
 }
 
-/// All there are, and the pauses of each flavour.
+/// All workers, and the pauses of each flavour.
 pub(super) struct Workers {
     entries: Vec<Entry>,
-    /// Pauses of each flavour that have not ended: its threads between `call_rcu_before_fork` and
-    /// `call_rcu_after_fork_*`.
+    /// The pauses of each flavour that have not ended: how many calls of `call_rcu_before_fork`
+    /// have not been followed by `call_rcu_after_fork_*`.
     paused: [u32; FLAVORS],
 }
 
 static WORKERS: Mutex<Workers> = Mutex::new(Workers { entries: Vec::new(), paused: [0; FLAVORS] });
 
-/// The default workers, once they were needed. They are never freed.
+/// The default workers, each created on first use and never freed.
 static DEFAULTS: [AtomicPtr<Worker>; FLAVORS] =
     [const { AtomicPtr::new(ptr::null_mut()) }; FLAVORS];
 
@@ -72,10 +71,10 @@ impl Workers {
         self.entries.iter().filter(move |entry| entry.worker.flavor == flavor)
     }
 
-    /// A new worker, which stands still while its flavour is paused; not in the list yet.
+    /// A new worker, paused as often as its flavour. It is not in the list yet.
     fn make(&self, flavor: Flavor, flags: c_ulong, cpu: c_int) -> Arc<Worker> {
         let worker = Worker::new(flavor, flags, cpu);
-        // Nothing runs in it that this would wait for.
+        // No callback of it is running, for which `pause` would wait.
         (0..self.paused[flavor.index()]).for_each(|_| worker.callback_queue.pause());
         worker
     }
@@ -90,7 +89,7 @@ pub(super) fn default(flavor: Flavor) -> &'static Worker {
     unsafe { worker.as_ref() }.unwrap_or_else(|| make_default(flavor))
 }
 
-/// The same, if it was ever needed.
+/// The same, if it has been created.
 pub(super) fn existing_default(flavor: Flavor) -> Option<&'static Worker> {
     // SAFETY: null, or never freed.
     unsafe { DEFAULTS[flavor.index()].load(Acquire).as_ref() }
@@ -120,16 +119,16 @@ impl Entry {
         Self { worker, thread: None, handed_out: false, wanted: false, freed: false }
     }
 
-    /// Starts its thread. If the system gives none, callbacks wait for the next one that is queued,
-    /// or a barrier.
+    /// Starts its thread. If the system provides none, callbacks wait until the next one is queued,
+    /// or until a barrier.
     fn start(&mut self) -> bool {
-        // The thread may take a while to come; callbacks are not a barrier's caller's business.
+        // The thread may take a while to arrive. Until then a barrier must not run its callbacks.
         self.worker.callback_queue.expect();
         if self.thread.is_none() {
             let worker = Arc::into_raw(Arc::clone(&self.worker));
             self.thread = threads::spawn(main, worker.cast_mut().cast());
             if self.thread.is_none() {
-                // SAFETY: from above; no thread has it.
+                // SAFETY: from `into_raw` above; no thread has it.
                 drop(unsafe { Arc::from_raw(worker) });
             }
         }
@@ -148,8 +147,8 @@ extern "C" fn main(worker: *mut c_void) -> *mut c_void {
     ptr::null_mut()
 }
 
-/// A callback was queued where no thread attends: starts one, or has the one that is about to end
-/// stay.
+/// A callback was queued with a worker that has no thread: starts one, or makes the one that is
+/// about to end stay.
 #[cold]
 pub(super) fn start(worker: &Worker) {
     let mut workers = lock();
@@ -157,13 +156,13 @@ pub(super) fn start(worker: &Worker) {
         entry.wanted = true;
         entry.start();
     }
-    // No thread pushes to those that were being freed at a fork: in the child this is what has
-    // their callbacks handed over.
+    // No thread pushes to workers that were being freed at a fork. In the child this call has their
+    // callbacks handed over.
     workers.start_those(|entry| entry.freed);
 }
 
 impl Workers {
-    /// Starts threads of those workers that have something to do and none to do it.
+    /// Starts a thread for each of these workers that has callbacks but no thread.
     fn start_those(&mut self, which: impl Fn(&Entry) -> bool) {
         let without = self.entries.iter_mut().filter(|entry| entry.thread.is_none());
         for entry in without.filter(|entry| which(entry)) {
@@ -175,13 +174,13 @@ impl Workers {
     }
 }
 
-/// Starts threads of all workers that have something to do and none to do it: in a child process,
-/// or where the system gave none.
+/// Starts a thread for each worker that has callbacks but no thread: in a child process, or after
+/// the system has provided none.
 pub(super) fn start_where_needed(flavor: Flavor) {
     lock().start_those(|entry| entry.worker.flavor == flavor);
 }
 
-/// A worker of C's own; none if the system gives it no thread.
+/// A worker that C owns; `None` if the system provides no thread.
 pub(super) fn create(flavor: Flavor, flags: c_ulong, cpu: c_int) -> Option<*const Worker> {
     let mut workers = lock();
     let worker = workers.make(flavor, flags, cpu);
@@ -191,12 +190,12 @@ pub(super) fn create(flavor: Flavor, flags: c_ulong, cpu: c_int) -> Option<*cons
         return None;
     }
     workers.entries.push(entry);
-    // C's own, until it frees it.
+    // C owns it until it frees it.
     Some(Arc::into_raw(worker))
 }
 
-/// Whether the calling thread may wait for a worker's thread of this flavour: it runs no callback,
-/// and is in no section, for which the worker may wait in turn.
+/// Whether the calling thread may wait for a worker's thread of this flavour. It may not in a
+/// callback or a section, for which the worker may wait in turn.
 pub(super) fn may_wait(flavor: Flavor) -> bool {
     let runs_callback =
         |flavor: &Flavor| flavor.is_attached() && flavor.domain().is_in_callback_queue();
@@ -204,11 +203,11 @@ pub(super) fn may_wait(flavor: Flavor) -> bool {
     !is_reading && !Flavor::ALL.iter().any(runs_callback)
 }
 
-/// A worker that was freed has no thread any more.
+/// Notified when a worker's thread has ended.
 static ENDED: Condvar = Condvar::new();
 
-/// `call_rcu_data_free`. If it `waits`, the worker's thread runs nothing any more when it returns:
-/// it is joined by the program, or detached.
+/// `call_rcu_data_free`. If it `waits`, the worker's thread runs nothing more when this returns.
+/// The thread has detached itself, or the program joins it.
 ///
 /// # Safety
 /// `crdp` is null or a worker that was not freed, and no thread uses it any more.
@@ -228,21 +227,21 @@ pub(super) unsafe fn free(flavor: Flavor, crdp: *const Worker, waits: bool) {
     }
     entry.freed = true;
     drop(workers);
-    // A thread that queues by way of a CPU may have found it, and not pushed yet.
+    // A thread may have found it as its CPU's worker, and not pushed yet.
     quiescence::synchronize();
-    // SAFETY: C's own, by `create`.
+    // SAFETY: C's reference, from `create`.
     let worker = unsafe { Arc::from_raw(crdp) };
     worker.callback_queue.stop();
     let mut workers = lock();
     if let Some(entry) = workers.find(crdp).filter(|entry| entry.thread.is_none()) {
-        // In a child process. The thread does what a stopped one does.
+        // In a child process. The new thread does what a stopped one does.
         entry.start();
     }
     while waits && workers.find(crdp).is_some_and(|entry| entry.thread.is_some()) {
         workers = ENDED.wait(workers).unwrap_or_else(PoisonError::into_inner);
     }
     drop(workers);
-    drop(worker); // perhaps the last owner: its callback queue ends, without the lock
+    drop(worker); // without the lock: if this is the last owner, its callback queue ends
 }
 
 /// `get_call_rcu_thread`.
@@ -265,7 +264,7 @@ pub(super) unsafe fn thread_of(flavor: Flavor, crdp: *const Worker) -> libc::pth
     })
 }
 
-/// How long the worker's thread stays with nothing to do; for ever, if there is no answer.
+/// How long the worker's thread stays idle before it ends; `None` is for ever.
 pub(super) fn idle_after(worker: &Worker) -> Option<Duration> {
     let handed_out = lock().find(worker).is_none_or(|entry| entry.handed_out);
     (is_default(worker) && !handed_out).then(|| Duration::from_millis(idle_after_ms()))
@@ -273,22 +272,22 @@ pub(super) fn idle_after(worker: &Worker) -> Option<Duration> {
 
 /// What a worker's thread does next.
 pub(super) enum Next {
-    /// It continues, and leaves when it has had nothing to do for so long.
+    /// It continues, and leaves when it has been idle for so long.
     Attend(Option<Duration>),
-    /// It hands what is left over, and ends.
+    /// It hands its callbacks to this worker, and ends.
     HandOver(&'static Worker),
     /// It ends.
     End,
 }
 
-/// The worker's thread has left its callback queue. Says what it does next; if it ends, there is
-/// none from now on.
+/// Called when the worker's thread has left its callback queue: what the thread does next. If it
+/// ends, the worker has no thread from now on.
 pub(super) fn next(worker: &Worker, left: Left) -> Next {
     let mut workers = lock();
-    // None in a child that a callback of the worker has forked: `keep_default_only`.
+    // There is no entry in a child that a callback of the worker has forked: `keep_default_only`.
     let Some(entry) = workers.find(worker) else { return Next::End };
     if left == Left::Taken {
-        // Another thread attends, and will until it ends: there is nothing to wait for here.
+        // Another thread runs the queue, and does so until it ends: this one is not needed.
         entry.thread = None;
         ENDED.notify_all();
         if !entry.handed_out {
@@ -320,26 +319,26 @@ pub(super) fn ended(worker: &Worker) {
     let gone = gone.map(|index| workers.entries.swap_remove(index));
     ENDED.notify_all();
     drop(workers);
-    // Perhaps the last owner: its callback queue ends, without the lock.
+    // Without the lock: if this is the last owner, its callback queue ends.
     drop(gone);
 }
 
-/// The calling thread cannot be joined: its number was not given out.
+/// Detaches the calling thread: no thread can join it, as its id was not handed out.
 fn detach() {
-    // SAFETY: asks for a number.
+    // SAFETY: `pthread_self` has no preconditions.
     let thread = unsafe { libc::pthread_self() };
     // SAFETY: the calling thread, which is joinable and not joined.
     unsafe { libc::pthread_detach(thread) };
 }
 
-/// Workers of a flavour stand still from now on, those that are made meanwhile as well. Returns
-/// when no callback of theirs is being run, unless by the calling thread.
+/// Pauses a flavour's workers, also those that are made meanwhile. Returns when none of their
+/// callbacks is running, except on the calling thread.
 pub(super) fn pause(flavor: Flavor) {
     let mut workers = lock();
     workers.paused[flavor.index()] += 1;
     let of_flavor: Vec<_> =
         workers.of_flavor(flavor).map(|entry| Arc::clone(&entry.worker)).collect();
-    drop(workers); // callbacks, which are waited for, may want it
+    drop(workers); // callbacks, for which `pause` waits, may take this lock
     of_flavor.iter().for_each(|worker| worker.callback_queue.pause());
 }
 
@@ -352,14 +351,15 @@ pub(super) fn resume(flavor: Flavor) {
 }
 
 impl Workers {
-    /// In a child process: workers have no threads, but for the one that has forked in a callback;
-    /// and they are paused as often as this thread has paused each flavour itself.
+    /// In a child process: no worker has a thread, except one that forked in a callback. Workers
+    /// are paused as often as this thread itself has paused their flavour.
     pub(super) fn after_fork(&mut self, paused: [u32; FLAVORS]) {
-        // SAFETY: asks for a number, which is the same in the child.
+        // SAFETY: no preconditions. The thread has the same id in the child.
         let own = unsafe { libc::pthread_self() };
         self.paused = paused;
         for entry in &mut self.entries {
-            // Callback queues have forgotten their pauses. Nothing runs that this would wait for.
+            // Callback queues have forgotten their pauses. Nothing runs for which `pause` would
+            // wait.
             let pauses = paused[entry.worker.flavor.index()];
             (0..pauses).for_each(|_| entry.worker.callback_queue.pause());
             if entry.freed {
@@ -369,8 +369,8 @@ impl Workers {
                 continue;
             }
             if entry.thread.take().is_some() {
-                // SAFETY: its thread's own, which is not here to drop it; the entry has another
-                // one.
+                // SAFETY: the reference of its thread, which the child does not have; the entry has
+                // another one.
                 unsafe { Arc::decrement_strong_count(Arc::as_ptr(&entry.worker)) };
             }
             entry.handed_out = false;
@@ -378,8 +378,8 @@ impl Workers {
     }
 }
 
-/// For `after_fork_child`: frees all workers of the flavour but the default one, and gives it what
-/// they have.
+/// For `after_fork_child`: frees all workers of the flavour except the default one, and hands it
+/// their callbacks.
 pub(super) fn keep_default_only(flavor: Flavor) {
     if lock().of_flavor(flavor).next().is_none() {
         return;
@@ -397,7 +397,7 @@ pub(super) fn keep_default_only(flavor: Flavor) {
         // Its thread, if it is the one that has forked, comes back to it, and ends.
         worker.callback_queue.stop();
         if !freed {
-            // SAFETY: C's own, which is freed by this call, as liburcu says.
+            // SAFETY: C's reference, which this call releases, as liburcu documents.
             drop(unsafe { Arc::from_raw(Arc::as_ptr(&worker)) });
         }
     }
@@ -416,12 +416,12 @@ mod tests {
         safe fn quiescence_urcu_call_rcu_after_fork_child(flavor: c_uint);
     }
 
-    /// Forks, and returns how the child ends: with 0 if `f` is right there.
+    /// Forks. Returns the child's wait status: 0 if `f` returns true there.
     fn in_child(f: impl FnOnce() -> bool) -> c_int {
-        // SAFETY: the child calls what is made for it, and the allocator, which glibc makes whole.
+        // SAFETY: the child calls functions made for it, and the allocator, which glibc repairs.
         let child = unsafe { libc::fork() };
         if child == 0 {
-            // SAFETY: a signal that ends the process: a child that hangs is a failure.
+            // SAFETY: the signal ends only the child, if it hangs.
             unsafe { libc::alarm(60) };
             let right = std::panic::catch_unwind(std::panic::AssertUnwindSafe(f));
             // SAFETY: ends the child.
@@ -433,7 +433,7 @@ mod tests {
         status
     }
 
-    /// What the threads have that a child has not got is no worker's owner there.
+    /// References of threads that a child does not have do not keep a worker alive there.
     #[test]
     fn a_child_has_no_worker_but_the_default_one() {
         let flavor = Flavor::called(Flavor::Mb.index() as c_uint);

@@ -1,14 +1,14 @@
-//! The thread that reclaims what hazard pointers protect no longer. It starts with the first object
-//! that is retired, and ends when there has been nothing to do for ten seconds.
+//! The *runner*: the thread that reclaims objects that no hazard pointer protects. It starts when
+//! the first object is retired, and ends when it has been idle for ten seconds.
 //!
-//! Its state is one word. The thread that retires the first object of a scan asks for it
-//! ([`wake`]): the state becomes [`WANTED`], from whatever it was. The runner says [`LOOKING`]
-//! before it scans, and [`ASLEEP`] or [`ABSENT`] by a compare-exchange from that, which fails if
-//! somebody has asked meanwhile. So each request is followed by a scan [HP-3].
+//! Its state is one word. A thread that retires an object onto the empty stack requests a scan
+//! ([`wake`]): the state becomes [`WANTED`], whatever it was. The runner stores [`LOOKING`] before
+//! it scans. It stores [`ASLEEP`], and from that [`ABSENT`], by a compare-exchange that fails if a
+//! scan was requested meanwhile. So each request is followed by a scan [HP-3].
 //!
-//! After a scan that found something it waits for company, a millisecond: a steady flow of objects
-//! is one scan a millisecond, and no system call of threads that retire. A thread that waits for
-//! room ends that.
+//! After a scan that found objects it waits [`COMPANY`] for more: with a steady flow of objects it
+//! scans once a millisecond, and threads that retire make no system call. A thread that waits for
+//! room cuts that wait short.
 
 use std::cell::Cell;
 use std::ffi::c_void;
@@ -25,17 +25,17 @@ use crate::{reader, threads};
 
 /// There is no runner.
 const ABSENT: u32 = 0;
-/// It waits until it is wanted.
+/// It sleeps until a scan is requested.
 const ASLEEP: u32 = 1;
-/// It scans, or waits for company.
+/// It scans, or waits for more objects.
 const LOOKING: u32 = 2;
-/// It is to scan from the beginning.
+/// Another scan is requested.
 const WANTED: u32 = 3;
 
 static STATE: AtomicU32 = AtomicU32::new(ABSENT);
 
-/// Counts the threads that would not have it wait for others, and the scans that are over for those
-/// that wait for room.
+/// `HURRY` counts requests that the runner not wait for more objects. `SCANS` counts the scans that
+/// have ended: threads that wait for room sleep on it.
 static HURRY: AtomicU32 = AtomicU32::new(0);
 static SCANS: AtomicU32 = AtomicU32::new(0);
 
@@ -48,23 +48,23 @@ thread_local! {
     static IS_THIS: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether the calling thread is the runner: a deleter runs.
+/// Whether the calling thread is the runner, and so in a deleter.
 pub(super) fn is_this() -> bool {
     IS_THIS.get()
 }
 
-/// Whether there is no runner: the system gave none, or a fork did not bring it along.
+/// Whether there is no runner: it has ended, the system provided no thread, or this is a child
+/// process.
 pub(super) fn is_absent() -> bool {
-    STATE.load(Relaxed) == ABSENT // a hint; `wake` finds out
+    STATE.load(Relaxed) == ABSENT // a hint; `wake` decides
 }
 
-/// Has the runner scan for all that was retired by now.
+/// Requests a scan of all objects that have been retired.
 #[cold]
 pub(super) fn wake() {
-    // First: a child is to find that there is no runner, whatever the state says.
+    // First: it installs the handlers for `fork`, which store `ABSENT` in a child.
     begin_without_flavor();
-    // AcqRel: pairs with the runner's exchanges [HP-3]: what comes before this is seen by its next
-    // scan.
+    // AcqRel: pairs with the runner's exchanges [HP-3]: its next scan sees what comes before this.
     match STATE.swap(WANTED, AcqRel) {
         ABSENT => with_errno(start),
         ASLEEP => with_errno(|| wake_all(&STATE)), //~ hazard-wake
@@ -72,12 +72,12 @@ pub(super) fn wake() {
     }
 }
 
-/// Starts the thread. If the system gives none, the next one to retire tries again.
+/// Starts the runner. If the system provides no thread, the next thread that retires tries again.
 fn start() {
     extern "C" fn main(_: *mut c_void) -> *mut c_void {
         threads::name(c"hazard_pointer");
         IS_THIS.set(true);
-        // Deleters may read by C's functions, as callbacks may.
+        // Deleters may use C's readers, as callbacks may.
         if Flavor::Memb.is_attached() {
             reader::register_implicitly(Flavor::Memb);
         }
@@ -85,7 +85,7 @@ fn start() {
         ptr::null_mut()
     }
     match threads::spawn(main, ptr::null_mut()) {
-        // SAFETY: a thread that no other knows.
+        // SAFETY: no other thread has its id.
         Some(thread) => _ = unsafe { libc::pthread_detach(thread) },
         // AcqRel: as in `wake`.
         None => _ = STATE.swap(ABSENT, AcqRel),
@@ -98,7 +98,7 @@ fn run() {
         STATE.swap(LOOKING, AcqRel);
         let hurry = HURRY.load(Acquire); // pairs with the addition in `wait_for_room`
         let found = scan();
-        // AcqRel: pairs with the load in `wait_for_room`; the room is there.
+        // AcqRel: pairs with the load in `wait_for_room`: that thread sees the room.
         SCANS.fetch_add(1, AcqRel);
         wake_all(&SCANS);
         if found {
@@ -110,8 +110,8 @@ fn run() {
     }
 }
 
-/// Sleeps until the runner is wanted. True if there was nothing to do for long, and it is none any
-/// more.
+/// Sleeps until a scan is requested. Returns true if the runner was idle for [`IDLE_AFTER`] and
+/// must end.
 fn rests() -> bool {
     // AcqRel, Acquire: as above.
     if STATE.compare_exchange(LOOKING, ASLEEP, AcqRel, Acquire).is_err() {
@@ -129,8 +129,8 @@ fn rests() -> bool {
     }
 }
 
-/// Waits until there is room, but 10 ms at most; not where something would wait for the calling
-/// thread meanwhile.
+/// Waits until there is room, for at most [`ROOM_WITHIN`]; not if a deleter may wait for the
+/// calling thread.
 #[cold]
 pub(super) fn wait_for_room(is_room: impl Fn() -> bool) {
     if !may_wait() {
@@ -153,7 +153,7 @@ pub(super) fn wait_for_room(is_room: impl Fn() -> bool) {
     with_errno(wait);
 }
 
-/// In a child process, whose only thread this is.
+/// In a child process, on its only thread.
 pub(super) fn forget() {
     STATE.store(ABSENT, Relaxed); // no other thread sees it
 }

@@ -1,5 +1,4 @@
-//! `struct cds_lfht_alloc`: a table's memory from an allocator of the program's, since liburcu
-//! 0.15.
+//! `struct cds_lfht_alloc`: a table's memory from the program's own allocator, since liburcu 0.15.
 
 use std::alloc::Layout;
 use std::ffi::c_void;
@@ -10,7 +9,7 @@ use quiescence::intrusive::{Node, TableAllocator};
 
 use crate::fatal::fatal;
 
-/// `struct cds_lfht_alloc`. It is copied when a table is made.
+/// `struct cds_lfht_alloc`. A table copies it when it is made.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Functions {
@@ -24,7 +23,7 @@ pub(crate) struct Functions {
 
 const _: () = assert!(size_of::<Functions>() == 6 * size_of::<usize>());
 
-/// What `calloc` and the like align to, of what is asked of them here.
+/// The alignment that `calloc` gives to every request made here.
 const ALIGNED_ANYWAY: usize = 16;
 
 /// The functions that are called.
@@ -35,15 +34,15 @@ struct Callers {
     state: *mut c_void,
 }
 
-// SAFETY: by their interface the functions are called by any thread.
+// SAFETY: by their interface any thread may call the functions.
 unsafe impl Send for Callers {}
 // SAFETY: as above.
 unsafe impl Sync for Callers {}
 
-/// The program's allocator; none if it passes NULL.
+/// The program's allocator; `None` if it passes NULL.
 ///
 /// # Safety
-/// Null, or valid, and its functions are what their names say.
+/// `alloc` is null, or valid, and its functions behave as C's functions of these names.
 pub(super) unsafe fn of(alloc: *const Functions) -> Option<Arc<dyn TableAllocator>> {
     // SAFETY: by the contract.
     let Functions { calloc, aligned_alloc, free, state, .. } = *unsafe { alloc.as_ref() }?;
@@ -56,7 +55,7 @@ pub(super) unsafe fn of(alloc: *const Functions) -> Option<Arc<dyn TableAllocato
     Some(Arc::new(Callers { calloc, aligned_alloc, free, state }))
 }
 
-// SAFETY: what C's functions of these names return. A C function does not unwind.
+// SAFETY: the functions return memory as C's of these names do. A C function does not unwind.
 unsafe impl TableAllocator for Callers {
     fn allocate(&self, layout: Layout) -> *mut u8 {
         let (align, size) = (layout.align(), layout.size());
@@ -75,7 +74,7 @@ unsafe impl TableAllocator for Callers {
             ));
         }
         if !memory.is_null() && align > ALIGNED_ANYWAY {
-            // SAFETY: so many bytes of memory that is ours.
+            // SAFETY: `size` bytes that were just allocated.
             unsafe { ptr::write_bytes(memory.cast::<u8>(), 0, size) };
         }
         memory.cast()

@@ -1,9 +1,8 @@
-//! `struct cds_lfht_mm_type`: how a table's buckets lie in memory. The three of the library, and
-//! types of a program's own.
+//! `struct cds_lfht_mm_type`: how a table's buckets lie in memory. There are the library's three
+//! types.
 //!
-//! One of the program's own is refused. What a `struct cds_lfht` is made of no public header says,
-//! and liburcu asserts that a table names the type that it was made by: only code that has
-//! liburcu's private structure can have made one.
+//! A type of the program's own is refused. Its functions would have to make a `struct cds_lfht`,
+//! whose members no public header declares: only code with liburcu's private header could do that.
 
 use std::ffi::c_ulong;
 use std::ptr::{self, NonNull};
@@ -14,7 +13,7 @@ use super::allocator::Functions;
 use super::{Raw, Readers, Table, make, table};
 use crate::fatal::fatal;
 
-/// The table that is passed to a function of this memory type.
+/// The table behind C's pointer; fatal unless it has this memory type.
 ///
 /// # Safety
 /// As [`table`].
@@ -34,7 +33,7 @@ unsafe fn table_of(raw: &Raw, memory: TableMemory) -> &Table {
 /// `struct cds_lfht_mm_type`.
 #[repr(C)]
 pub(crate) struct MemoryType {
-    /// Of programs compiled against liburcu 0.13 it takes the first two only.
+    /// Programs compiled against liburcu 0.13 pass only the first two arguments.
     alloc_cds_lfht: unsafe extern "C" fn(c_ulong, c_ulong, *const Functions) -> Raw,
     alloc_bucket_table: unsafe extern "C" fn(Raw, c_ulong),
     free_bucket_table: unsafe extern "C" fn(Raw, c_ulong),
@@ -45,16 +44,16 @@ pub(crate) struct MemoryType {
 macro_rules! memory_type {
     ($memory:ident: $new:ident $allocate:ident $free:ident $at:ident) => {
         exported! {
-            /// An empty table that keeps its buckets so, without flavour and flags; NULL if there
-            /// is no memory. A program compiled against liburcu 0.13 passes no third argument, so
-            /// it is not looked at.
+            /// An empty table of this memory type, without flavour and flags; NULL if there is no
+            /// memory. The third argument is ignored, as a program compiled against liburcu 0.13
+            /// passes none.
             fn $new(min: c_ulong, max: c_ulong, _alloc: *const Functions) -> Raw {
                 let readers = Readers { flavor: ptr::null(), attr: ptr::null_mut() };
                 make([1, min, max], 0, Some(TableMemory::$memory), readers, None)
             }
 
-            /// Memory for the buckets of this order: 0 is those that come with the table, and k
-            /// those from 2^(k-1) on.
+            /// Allocates the buckets of this order: order 0 are those that come with the table,
+            /// and order k are those from 2^(k-1) on.
             fn $allocate(ht: Raw, order: c_ulong) {
                 let count = u32::try_from(order).ok().and_then(|order| 1_usize.checked_shl(order));
                 let table = table_of(&ht, TableMemory::$memory);
@@ -65,12 +64,12 @@ macro_rules! memory_type {
                 }
             }
 
-            /// Frees the buckets of this order and greater ones, but for those that are in use:
-            /// these the table frees when it shrinks.
+            /// Frees the buckets of this and higher orders, except those that are in use, which the
+            /// table frees when it shrinks.
             fn $free(ht: Raw, order: c_ulong) {
                 let table = table_of(&ht, TableMemory::$memory);
                 let below = u32::try_from(order).ok().and_then(|order| order.checked_sub(1));
-                // Order 0 is never freed alone.
+                // Order 0 is never freed by itself.
                 if let Some(count) = below.and_then(|below| 1_usize.checked_shl(below)) {
                     table.free_unused(count);
                 }
@@ -104,8 +103,8 @@ memory_type! { Mmap:
     quiescence_cds_lfht_mm_mmap_bucket_at
 }
 
-/// The kind of memory that a client has chosen. The functions say so, since an executable
-/// may have a copy of the structure.
+/// The memory type that a client has chosen. It is recognised by its first function, since an
+/// executable may have a copy of the structure.
 pub(super) fn memory_of(mm: &MemoryType) -> TableMemory {
     let kinds = [
         (quiescence_cds_lfht_mm_order_alloc_cds_lfht as *const (), TableMemory::Order),

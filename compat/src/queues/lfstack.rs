@@ -1,8 +1,7 @@
-//! `<urcu/lfstack.h>`: the lock-free stack; and `<urcu/rculfstack.h>`, its older name, with the
-//! same layout and no lock, whose functions are these (`shim/cds.S`).
+//! `<urcu/lfstack.h>`: the lock-free stack. `<urcu/rculfstack.h>` is its older form, with the same
+//! layout and no lock: its functions are aliases of these (`shim/cds.S`).
 //!
-//! What `pop_all` gives is a pointer to the topmost node, from which the caller continues by
-//! itself, inlined.
+//! `pop_all` returns a pointer to the topmost node. The caller's inlined code follows the links.
 
 use std::ffi::c_int;
 
@@ -33,7 +32,7 @@ exported! {
 
     fn quiescence_cds_lfs_empty(stack: &LockFreeStack) -> bool { stack.is_empty() }
 
-    /// The answer is an `int` to the older name's callers, of which those of this one read a byte.
+    /// Callers by the older name read an `int`; those by this one read a byte of it.
     fn quiescence_cds_lfs_push(stack: &LockFreeStack, node: *mut StackNode) -> c_int {
         c_int::from(stack.push(node))
     }

@@ -20,7 +20,7 @@ exported! {
         LockFreeQueue::write(queue, call_rcu);
     }
 
-    /// C's queues are not dropped.
+    /// Not `drop`: C owns the memory.
     fn quiescence_cds_lfq_destroy_rcu(queue: &LockFreeQueue) -> c_int {
         if queue.destroy().is_ok() { 0 } else { -libc::EPERM }
     }

@@ -1,8 +1,8 @@
-//! `<urcu/wfcqueue.h>`: the queue with wait-free enqueue, and the consumers' functions, with the
-//! lock and without.
+//! `<urcu/wfcqueue.h>`: the queue with wait-free enqueue. The consumers' functions exist with and
+//! without the lock.
 //!
-//! Its head is passed as a union of pointers, with a lock behind it or without, which is a pointer
-//! to the head.
+//! C passes the head as a transparent union of pointers, to a head with or without a lock behind
+//! it: at the level of the ABI that is a pointer to the head.
 
 use std::ffi::c_int;
 use std::ptr::NonNull;
@@ -30,7 +30,7 @@ enum Spliced {
     SourceEmpty = 2,
 }
 
-/// Takes the first node, and says in `state`, unless that is null, whether it was the last.
+/// Takes the first node, and stores in `state`, unless that is null, whether it was the last.
 ///
 /// # Safety
 /// liburcu's contract: the calling thread excludes other consumers.
@@ -49,7 +49,7 @@ unsafe fn dequeue(
     node(dequeued.map(|dequeued| dequeued.map(|dequeued| dequeued.node)))
 }
 
-/// Puts all that is in one queue into another, and says what was found.
+/// Moves all nodes of one queue to the end of another.
 ///
 /// # Safety
 /// liburcu's contract: the calling thread excludes other consumers of the queue that it empties.

@@ -1,5 +1,5 @@
-//! `<urcu/wfqueue.h>`: the older queue with wait-free enqueue. Deprecated by liburcu, and exported
-//! still.
+//! `<urcu/wfqueue.h>`: the older queue with wait-free enqueue. liburcu has deprecated it, but still
+//! exports it.
 
 use quiescence::intrusive::{QueueNode, SentinelQueue};
 

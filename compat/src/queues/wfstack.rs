@@ -1,8 +1,7 @@
 //! `<urcu/wfstack.h>`: the stack with wait-free push.
 //!
-//! A stack is passed as a union of pointers, with a lock behind it or without, which is a pointer
-//! to the stack. What `pop_all` gives is a pointer to the topmost node (`struct cds_wfs_head` is a
-//! node), from which the caller continues.
+//! C passes the stack as a transparent union of pointers, as in `wfcqueue.rs`. `pop_all` returns a
+//! pointer to the topmost node (`struct cds_wfs_head` is a node), from which the caller continues.
 
 use std::ffi::c_int;
 use std::ptr::{self, NonNull};
@@ -20,11 +19,11 @@ impl Structure for WaitFreeStack {
     const NAME: &str = "struct cds_wfs_stack";
 }
 
-/// Hands on what has been popped, and says in `state`, unless that is null, whether it was the
+/// Returns the popped node to C, and stores in `state`, unless that is null, whether it was the
 /// last.
 ///
 /// # Safety
-/// `state` may be written, or is null.
+/// `state` is writable, or null.
 unsafe fn popped(popped: Result<Option<Popped>, WouldBlock>, state: *mut c_int) -> *mut StackNode {
     let last = matches!(popped, Ok(Some(Popped { last: true, .. })));
     // SAFETY: by this function's contract.

@@ -1,5 +1,5 @@
-//! Waiting until work has run: a count of works that are still to run, one for each queue that the
-//! completion was put into.
+//! Waiting until work items have run. A completion counts its markers that have not run: there is
+//! one in each queue into which it was put.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
@@ -8,14 +8,14 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use super::{Work, Workqueue};
 use crate::futex::{sleep, wake_all};
 
-/// `struct urcu_workqueue_completion`, which C knows by its address. Its maker holds it, and so
-/// does each queue that it is in.
+/// `struct urcu_workqueue_completion`, which C knows by its address. Its creator has a reference,
+/// and so has each marker.
 pub(super) struct Completion {
-    /// How many of its works have not run.
+    /// How many of its markers have not run.
     left: AtomicU32,
 }
 
-/// What stands in a queue for a completion.
+/// The work item that stands in a queue for a completion.
 #[repr(C)]
 struct Marker {
     work: Work,
@@ -28,35 +28,35 @@ impl Completion {
     }
 
     /// # Safety
-    /// The hold of its maker, given back once.
+    /// Called once, with the creator's reference.
     pub(super) unsafe fn release(completion: *const Self) {
         // SAFETY: by this function's contract.
         drop(unsafe { Arc::from_raw(completion) });
     }
 
     /// # Safety
-    /// Somebody holds it.
+    /// The caller has a reference.
     pub(super) unsafe fn queue(completion: *const Self, workqueue: &Workqueue) {
         // SAFETY: by this function's contract.
         unsafe { Arc::increment_strong_count(completion) };
-        // SAFETY: the hold from above.
+        // SAFETY: the reference from above.
         let completion = unsafe { Arc::from_raw(completion) };
         // Relaxed: the queue carries it to the worker.
         completion.left.fetch_add(1, Relaxed);
         let work = Work { node: Default::default(), function: Self::one_has_run };
         let marker = Box::into_raw(Box::new(Marker { work, completion }));
-        // SAFETY: a box that is taken back when it is run; the work comes first.
+        // SAFETY: a box that is freed when it is run; the work is its first field.
         unsafe { workqueue.add(marker.cast(), Self::one_has_run) };
     }
 
     /// # Safety
-    /// The work of a marker, by the worker.
+    /// `work` is that of a marker; called once, by the worker.
     unsafe extern "C" fn one_has_run(work: *mut Work) {
-        // SAFETY: from `queue`; the work comes first.
+        // SAFETY: from `queue`; the work is its first field.
         let marker = unsafe { Box::from_raw(work.cast::<Marker>()) };
         let left = &marker.completion.left;
-        // Release: pairs with the Acquire of the waiter: all that has run before is seen. Acquire:
-        // of several queues, the last one hands on what the others released.
+        // Release: pairs with the Acquire in `wait`: the waiter sees everything that ran before.
+        // Acquire: with several queues, the last marker passes on what the others released.
         if left.fetch_sub(1, AcqRel) == 1 {
             wake_all(left);
         }

@@ -1,5 +1,5 @@
-//! What a worker is doing, and what it is wanted to do: one word, on which a thread that waits for
-//! either sleeps.
+//! The state of a worker and the requests to it: one word, on which the worker and the threads that
+//! wait for it sleep.
 
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
@@ -7,16 +7,16 @@ use std::sync::atomic::fence;
 
 use crate::futex::{sleep, wake_all};
 
-/// To end when nothing is left to do.
+/// Request: end when no items are left.
 const STOP: u32 = 1 << 0;
-/// To stand still.
+/// Request: pause.
 const PAUSE: u32 = 1 << 1;
-/// It stands still.
+/// The worker has paused.
 const PAUSED: u32 = 1 << 2;
-/// It sleeps, or is about to: a thread that queues work takes the bit away and wakes it.
+/// The worker sleeps, or is about to: a thread that queues an item clears the bit and wakes it.
 const ASLEEP: u32 = 1 << 3;
 
-/// What the worker does and is to do.
+/// The worker's state and the requests to it.
 pub(super) struct State(AtomicU32);
 
 impl State {
@@ -24,15 +24,16 @@ impl State {
         Self(AtomicU32::new(0))
     }
 
-    /// Acquire: what was written before a wish, or before a pause, is seen after it.
+    /// Acquire: pairs with the Release in `change`.
     fn load(&self) -> u32 {
         self.0.load(Acquire)
     }
 
-    /// Sets some bits and clears others, and wakes the threads that wait for any of them. Release:
-    /// pairs with `load`.
+    /// Sets some bits and clears others, and wakes all threads that sleep on the word. Release:
+    /// pairs with the Acquire in `load`; what was written before a request, or before a pause, is
+    /// seen after it.
     fn change(&self, set: u32, cleared: u32) {
-        // Relaxed: the exchange compares.
+        // Relaxed: the exchange compares it again.
         let mut value = self.0.load(Relaxed);
         while let Err(now) =
             self.0.compare_exchange_weak(value, (value | set) & !cleared, Release, Relaxed)
@@ -42,7 +43,7 @@ impl State {
         wake_all(&raw const self.0);
     }
 
-    /// Sleeps until all of `bits` are as wanted.
+    /// Sleeps until any of `bits` is set, or until all are clear.
     fn wait(&self, bits: u32, set: bool) {
         loop {
             let value = self.load();
@@ -61,18 +62,18 @@ impl State {
         self.load() & PAUSE != 0
     }
 
-    /// The worker stands still until it is to go on.
+    /// On the worker: pauses until the request is withdrawn.
     pub(super) fn pause(&self) {
         self.change(PAUSED, 0);
         self.wait(PAUSE, false);
         self.change(0, PAUSED);
     }
 
-    /// The worker sleeps until it is woken, or something is wanted of it; not at all if there is
+    /// On the worker: sleeps until it is woken, or there is a request; returns at once if there is
     /// work.
     pub(super) fn sleep_unless(&self, work: impl Fn() -> bool) {
-        // SeqCst, and the fence: pairs with `wake_sleeper`. Either it sees the bit, or we see the
-        // work.
+        // SeqCst, and the fence: pairs with `wake_sleeper`. Either that thread sees the bit, or the
+        // worker sees the item.
         self.0.fetch_or(ASLEEP, SeqCst);
         fence(SeqCst);
         loop {
@@ -82,15 +83,16 @@ impl State {
             }
             sleep(&self.0, value, None);
         }
-        // Relaxed: ours alone while it is set, or cleared already.
+        // Relaxed: only the worker waits by this bit; another thread may have cleared it already.
         self.0.fetch_and(!ASLEEP, Relaxed);
     }
 
-    /// Wakes the worker if it sleeps. After work was queued, by a sequentially consistent exchange.
+    /// Wakes the worker if it sleeps. The caller has queued an item, by a sequentially consistent
+    /// exchange.
     pub(super) fn wake_sleeper(&self) {
-        // SeqCst: pairs with `sleep_unless`, as the exchange before does. The worker may have run
-        // the work by now, and the queue may be destroyed by it: but not before this returns, by
-        // the contract of `urcu_workqueue_destroy`.
+        // SeqCst: pairs with `sleep_unless`, as does that exchange. The worker may have run the
+        // item by now, but the queue is not destroyed before this returns, by the contract of
+        // `urcu_workqueue_destroy`.
         if self.0.load(SeqCst) & ASLEEP != 0 {
             self.change(0, ASLEEP);
         }
@@ -100,19 +102,19 @@ impl State {
         self.change(STOP, PAUSE);
     }
 
-    /// Wants the worker to stand still, and waits until it does.
+    /// Requests a pause, and waits until the worker has paused.
     pub(super) fn want_pause(&self) {
         self.change(PAUSE, 0);
         self.wait(PAUSED, true);
     }
 
-    /// Lets the worker go on, and waits until it does.
+    /// Withdraws that request, and waits until the worker has resumed.
     pub(super) fn resume(&self) {
         self.change(0, PAUSE);
         self.wait(PAUSED, false);
     }
 
-    /// There is no worker, and nothing is wanted of the next. For a child process.
+    /// In a child process: there is no worker, and the next one finds no request.
     pub(super) fn begin_anew(&self) {
         self.change(0, STOP | PAUSE | PAUSED | ASLEEP);
     }

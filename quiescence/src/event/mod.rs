@@ -1,4 +1,4 @@
-//! Events: what the other rooms report to, and what is counted of it.
+//! Events: the functions by which the other rooms report what happens, and the counts.
 //!
 //! - [`trace`]: probes and tracing points.
 //! - [`statistics`]: counters, latencies, and [`Statistics`](crate::report::Statistics).

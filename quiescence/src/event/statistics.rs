@@ -1,12 +1,11 @@
-//! Counts of what has happened in a domain: where they are kept, and how they are shown.
+//! Counts of what has happened in a domain: where they are kept, and how they are read.
 //!
-//! Counting costs less than what is counted: what happens under a lock is counted by a plain load
-//! and store, and a grace period that needs no heavy fence looks at the clock only if it has to
-//! wait.
+//! Counting is cheaper than the event that is counted. An event under a lock is counted by a plain
+//! load and store. A grace period that needs no heavy fence reads the clock only if it has to wait.
 
 use std::fmt;
-// The standard library's, in loom's build too: counts order nothing, and loom need not explore
-// them.
+// The standard library's atomics, in loom's build too: counts order nothing, so loom need not
+// explore them.
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -14,10 +13,10 @@ use grace::Urgency;
 
 use crate::os::clock;
 
-/// The counts of a domain: one line is a field of [`Statistics`] with its documentation, and what
-/// is served to `rcu top` under that name. What is `counted` has a plain counter in [`Counters`] as
-/// well. What is `found` is filled in by [`Statistics::of`], or, where it is a counter of another
-/// type, by [`Counters::get`].
+/// The counts of a domain. Each line is a field of [`Statistics`] with its documentation, served to
+/// `rcu top` under the same name. A `counted` field also has a plain counter in [`Counters`]. A
+/// `found` field is filled in by [`Statistics::of`], or, if its counter has another type, by
+/// [`Counters::get`].
 macro_rules! statistics {
     ($($(#[$doc:meta])* $(counted $counted:ident)? $(found $found:ident)?,)*) => {
         /// Counts of what has happened in a domain since it was created, as [`Domain::statistics`]
@@ -42,13 +41,13 @@ macro_rules! statistics {
             /// All counts, by the names of their fields.
             #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "none is served"))]
             pub(crate) fn counts(&self) -> impl Iterator<Item = (&'static str, u64)> {
-                // One string, not a table of them, each with a relocation.
+                // One string: each entry of a table of strings would need a relocation.
                 let names = concat!($(stringify!($($counted)? $($found)?), " "),*);
                 names.split(' ').zip([$(self.$($counted)? $($found)?),*])
             }
         }
 
-        /// Where a domain's counts are kept, but for those that are kept where they are used.
+        /// A domain's counters, except those that are kept where they are used.
         #[derive(Debug)]
         pub(crate) struct Counters {
             pub(crate) expedited: Count,
@@ -65,12 +64,12 @@ macro_rules! statistics {
                 }
             }
 
-            /// What is counted here; all else is zero.
+            /// The counts that are kept here; all other fields are zero.
             pub(crate) fn get(&self) -> Statistics {
                 Statistics {
                     latency: self.latency.get(),
                     grace_periods_expedited: self.expedited.get(),
-                    // Relaxed: counts, and nothing is inferred from them.
+                    // Relaxed: counts; nothing is inferred from them.
                     $($($counted: self.$counted.load(Relaxed),)?)*
                     ..Statistics::default()
                 }
@@ -146,7 +145,7 @@ impl Statistics {
     }
 }
 
-/// Powers of two that latencies are told apart by.
+/// The number of buckets of a [`Latency`].
 const BUCKETS: usize = 48;
 
 /// A histogram of how long grace periods took, in buckets by powers of two.
@@ -227,25 +226,25 @@ impl fmt::Debug for Latency {
     }
 }
 
-/// The bucket of a latency: 0 for 0 ns, and then one for each power of two.
+/// The bucket of a latency: bucket 0 is 0 ns; then there is one for each power of two.
 fn bucket(ns: u64) -> usize {
     ((u64::BITS - ns.leading_zeros()) as usize).min(BUCKETS - 1)
 }
 
-/// What falls into a bucket.
+/// The latencies that fall into a bucket, in nanoseconds.
 fn range_ns(bucket: usize) -> std::ops::Range<u64> {
     let start = if bucket == 0 { 0 } else { 1 << (bucket - 1) };
     start..if bucket == BUCKETS - 1 { u64::MAX } else { 1 << bucket }
 }
 
-/// What the queues know of the callbacks of a domain.
+/// A domain's callbacks, as its queues count them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Callbacks {
-    /// Ever queued.
+    /// Queued since the domain was created.
     pub(crate) queued: u64,
-    /// Ever run; never more than `queued`, if they are counted first.
+    /// Run since then; `run <= queued` if `run` is read first.
     pub(crate) run: u64,
-    /// What waits now.
+    /// Bytes that are queued now.
     pub(crate) bytes_waiting: u64,
 }
 
@@ -258,12 +257,12 @@ impl Callbacks {
         }
     }
 
-    /// The counts that `look` finds, which looks at one queue after the other, and at what has run
-    /// first. If callbacks have run by the end of it, as `run` says, it is repeated, a few times.
-    /// Returns the look in which the fewest have run.
+    /// The counts that `look` finds. It reads how many callbacks have run first, and then one queue
+    /// after the other. If `run` shows that callbacks ran during the look, the look is repeated, a
+    /// few times. Returns the look during which the fewest ran.
     ///
-    /// What is added between the two looks at a queue counts as waiting. A thread that is preempted
-    /// there would find all that the queue's thread has added in a time slice, and run since.
+    /// Callbacks that are queued and run between the two reads count as waiting. A thread that is
+    /// preempted between them would count all that other threads queue and run in a time slice.
     pub(crate) fn steadiest(look: &mut dyn FnMut() -> Self, run: &dyn Fn() -> u64) -> Self {
         let mut best = look();
         let mut least = run().saturating_sub(best.run);
@@ -281,27 +280,27 @@ impl Callbacks {
     }
 }
 
-/// How often [`Callbacks::steadiest`] looks at most.
+/// The largest number of looks of [`Callbacks::steadiest`].
 const LOOKS_MAX: usize = 8;
 
-/// A count that threads add to one at a time, and others look at.
+/// A count to which one thread at a time adds, and which others read.
 #[derive(Debug)]
 pub(crate) struct Count(AtomicU64);
 
 impl Count {
     /// The count.
     pub(crate) fn get(&self) -> u64 {
-        self.0.load(Relaxed) // a count, and nothing is inferred from it
+        self.0.load(Relaxed) // a count; nothing is inferred from it
     }
 
-    /// Adds. The caller holds the lock that all who add hold: no locked instruction is needed.
+    /// Adds `count`. All threads that add hold the same lock, so no locked instruction is needed.
     pub(crate) fn add_alone(&self, count: u64) {
         // Relaxed: a statistic.
         self.0.store(self.0.load(Relaxed).wrapping_add(count), Relaxed);
     }
 }
 
-/// A [`Latency`] that threads add to one at a time.
+/// A [`Latency`] to which one thread at a time adds.
 #[derive(Debug)]
 pub(crate) struct Buckets([Count; BUCKETS]);
 
@@ -320,14 +319,14 @@ impl Buckets {
     }
 }
 
-/// The grace period in progress, as far as its time goes. Under the machine's lock.
+/// How long the grace period in progress has taken. Under the machine's lock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Current {
-    /// Since when it is timed.
+    /// When its latency began, if it is timed.
     began_ns: Option<u64>,
-    /// When it had to wait for the first time: the thread that holds it up was in a section then.
+    /// When it first had to wait: the thread that holds it up was in a section by then.
     pub(crate) waits_since_ns: Option<u64>,
-    /// Whether somebody in a hurry has wanted it so far.
+    /// Whether it has been expedited so far.
     pub(crate) expedited: bool,
 }
 
@@ -335,13 +334,14 @@ impl Current {
     /// No grace period.
     pub(crate) const NONE: Self = Self { began_ns: None, waits_since_ns: None, expedited: false };
 
-    /// A grace period that begins now, and is timed from now on or from when it has to wait.
+    /// A grace period that begins now. It is timed from now if `is_timed`, else from the moment
+    /// when it first has to wait.
     pub(crate) fn beginning(urgency: Urgency, is_timed: bool) -> Self {
         let expedited = urgency == Urgency::Expedited;
         Self { began_ns: is_timed.then(clock::monotonic_ns), waits_since_ns: None, expedited }
     }
 
-    /// Holdouts were found.
+    /// Records that holdouts were found.
     pub(crate) fn must_wait(&mut self, urgency: Urgency) {
         self.expedited |= urgency == Urgency::Expedited;
         if self.waits_since_ns.is_none() {
@@ -393,8 +393,8 @@ mod tests {
         assert_eq!(earlier.since(&latency).count(), 0);
     }
 
-    /// A thread that was preempted between its look at what has run and at what was queued counted
-    /// all that came and went meanwhile as waiting.
+    /// A thread that was preempted between reading how many had run and how many were queued once
+    /// counted all that were queued and run meanwhile as waiting.
     #[test]
     fn counts_that_change_during_a_look_are_looked_at_again() {
         let run = Cell::new(10);

@@ -1,13 +1,14 @@
-//! What can be watched from outside: one function for each event, called where it happens.
+//! The events that can be watched from outside: one function for each, called where it happens.
 //!
-//! Here, and nowhere else, an event becomes a USDT probe (feature `probes`; they are described in
-//! `docs/PROBES.md`) and an event of the crate `tracing` (feature `tracing`). What such a function
-//! has is counted in it; what is only counted (a heavy fence, a sleep) is counted where it happens.
+//! Only here does an event become a USDT probe (feature `probes`; `docs/PROBES.md` describes them)
+//! and an event of the crate `tracing` (feature `tracing`). An event that has a function here is
+//! counted in that function. One that is only counted (a heavy fence, a sleep) is counted where it
+//! happens.
 //!
-//! These functions may be called under the library's locks: a probe is one `nop` that a tracer puts
-//! its breakpoint on, and a `tracing` event is only noted, for [`deliver`] to hand on where no lock
-//! is held. A grace period has one number here, in all events: how many had ended when it has,
-//! which is one more than when it begins.
+//! These functions may be called under the library's locks. A probe is one `nop` on which a tracer
+//! puts its breakpoint. A `tracing` event is only noted: [`deliver`] hands it on when no lock is
+//! held. A grace period has the same number in all events: how many grace periods have ended once
+//! it has.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -18,10 +19,10 @@ use super::statistics::Counters;
 #[cfg(feature = "tracing")]
 mod events;
 
-/// A probe of the provider `quiescence`, where the feature is on. Loom knows no addresses.
+/// A probe of the provider `quiescence`, if the feature is on.
 ///
-/// What is reported in more than one place is not inlined: a linker that leaves one of the places
-/// out, which a program does not use, leaves a note behind that leads nowhere.
+/// A function with a probe is not inlined if it is called in more than one place: when a linker
+/// drops a place that the program does not use, the probe's note there would lead nowhere.
 macro_rules! probe {
     ($name:ident, $domain:expr $(, $argument:expr)*) => {{
         #[cfg(feature = "probes")]
@@ -31,7 +32,7 @@ macro_rules! probe {
     }};
 }
 
-/// Notes an event for [`deliver`], where the feature is on.
+/// Notes an event for [`deliver`], if the feature is on.
 macro_rules! event {
     ($domain:expr, $event:ident { $($field:ident),* }) => {
         #[cfg(feature = "tracing")]
@@ -39,12 +40,12 @@ macro_rules! event {
     };
 }
 
-/// Where an event happens.
+/// The domain in which an event happens.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Source<'a> {
-    /// The number that stands for the domain.
+    /// The domain's number.
     pub(crate) identity: usize,
-    /// What is counted there.
+    /// The domain's counters.
     pub(crate) counters: &'a Counters,
 }
 
@@ -56,9 +57,8 @@ pub(crate) fn grace_period_began(domain: Source<'_>, sequence: Sequence, urgency
     event!(domain, GracePeriodBegin { number, urgency });
 }
 
-/// A grace period has ended. `latency_ns` since it began, unless no other thread was registered;
-/// `expedited` if somebody in a hurry wanted it. Under the machine's lock, which the counts rely
-/// on.
+/// A grace period has ended. `latency_ns` is `None` if it was not timed. The caller holds the
+/// machine's lock, on which the counts rely.
 #[inline(never)]
 pub(crate) fn grace_period_ended(
     domain: Source<'_>,
@@ -77,7 +77,7 @@ pub(crate) fn grace_period_ended(
     event!(domain, GracePeriodEnd { number, latency_ns });
 }
 
-/// A batch of `callbacks` was closed, and waits for `cookie`: a grace period, by its number.
+/// A batch of `callbacks` was closed, and waits for the grace period of `cookie`.
 #[inline(never)]
 pub(crate) fn batch_closed(domain: Source<'_>, callbacks: u64, cookie: Cookie) {
     domain.counters.batches.fetch_add(1, Relaxed);
@@ -86,14 +86,14 @@ pub(crate) fn batch_closed(domain: Source<'_>, callbacks: u64, cookie: Cookie) {
     event!(domain, Batch { callbacks, number });
 }
 
-/// So many callbacks have been run in one go.
+/// A batch of `callbacks` has been run.
 #[inline(never)]
 pub(crate) fn callbacks_run(domain: Source<'_>, callbacks: u64) {
     probe!(callbacks, domain, callbacks);
     event!(domain, Callbacks { callbacks });
 }
 
-/// A thread comes to the limit of what may wait, and has to wait (`true`) or is refused.
+/// A thread has reached the memory limit, and waits or is refused.
 #[inline(never)]
 pub(crate) fn limit_reached(domain: Source<'_>, waits: bool) {
     let counters = &domain.counters;
@@ -102,16 +102,16 @@ pub(crate) fn limit_reached(domain: Source<'_>, waits: bool) {
     event!(domain, Limit { waits });
 }
 
-/// The grace period `number` (see the module) has been in progress for `age_ns`, and so many
-/// readers hold it up.
+/// The grace period `number` (see the module) has waited for `age_ns`, and `holdouts` readers hold
+/// it up.
 #[inline(never)]
 pub(crate) fn stalled(domain: Source<'_>, number: u64, age_ns: u64, holdouts: u64) {
     domain.counters.stalls.fetch_add(1, Relaxed);
     probe!(stall, domain, number, age_ns, holdouts);
 }
 
-/// A report of a stall has been made, by its own thread: the thread that noticed it may be about to
-/// sleep, and [`deliver`] when it is over. No lock is held.
+/// A stall report has been made. Called on the reporter's thread: the one that noticed the stall
+/// may be about to sleep, and would [`deliver`] only when the stall is over. No lock is held.
 pub(crate) fn stall_reported(domain: usize, number: u64, age_ns: u64, holdouts: u64) {
     #[cfg(feature = "tracing")]
     {
@@ -122,14 +122,14 @@ pub(crate) fn stall_reported(domain: usize, number: u64, age_ns: u64, holdouts: 
     let _ = (domain, number, age_ns, holdouts);
 }
 
-/// The worker has spent so much CPU time on callbacks of this domain.
+/// The worker has spent `spent_ns` of CPU time on callbacks of this domain.
 #[inline]
 pub(crate) fn worker_ran_callbacks(domain: Source<'_>, spent_ns: u64) {
     domain.counters.worker_callbacks_ns.fetch_add(spent_ns, Relaxed);
 }
 
-/// Hands the events that this thread has noted to the subscriber, which is code of the user: the
-/// caller holds none of our locks, and no borrow of what the thread knows of itself.
+/// Hands the events that this thread has noted to the subscriber, which is user code: the caller
+/// holds none of the library's locks, and no borrow of thread-local state.
 #[inline]
 pub(crate) fn deliver() {
     #[cfg(feature = "tracing")]

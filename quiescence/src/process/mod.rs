@@ -1,4 +1,4 @@
-//! The process as a whole: `fork`, and its orderly end.
+//! The process as a whole: `fork`, and orderly exit.
 //!
 //! May import: all rooms.
 

@@ -1,14 +1,15 @@
-//! What the system calls at a `fork` and at the end of the process.
+//! The handlers that the system calls at a `fork` and at process exit.
 //!
-//! **Fork.** The child has the forking thread only, and finds every domain consistent.
-//! Before the fork every lock of the library that is in use is taken, in the order of their ranks
-//! (`os/lock_rank.rs`), so that no other thread is in the middle of a change when the memory is
-//! copied. Rooms that have such locks have entered them in the list of `os/forking.rs`. Parent and
-//! child release them. The child repairs what the missing threads left: their readers are
-//! unregistered, a grace period that one of them drove starts again from its fence, and their
-//! queues become orphans that the next `barrier` or the worker runs.
+//! **Fork.** The child has only the forking thread, and finds every domain consistent. Before the
+//! fork, the handler takes every lock of the library that is in use, in the order of their ranks
+//! (`os/lock_rank.rs`). So no other thread is in the middle of a change when the memory is copied.
+//! Rooms that have such locks have entered them in the list of `os/forking.rs`. Parent and child
+//! release them. The child repairs what the missing threads left: it unregisters their readers,
+//! restarts from its fence a grace period that one of them drove, and makes their queues orphans,
+//! which the next `barrier` or the worker runs.
 //!
-//! **The orderly end.** Waiting callbacks are run, and the library's threads end.
+//! **Exit.** The handler runs waiting callbacks, except those of C, until none is left or
+//! [`FINISH_NS`] has passed, and ends the library's threads.
 
 use std::sync::Once;
 
@@ -19,8 +20,8 @@ use crate::reclaim::{defer, domain_state, domain_state::Handle};
 /// Complete once the handlers below are installed.
 static INSTALL: Once = Once::new();
 
-/// Installs handlers that the system calls at every fork and at the end of the process, if they are
-/// not installed yet. Called when a domain or table is used for the first time.
+/// Installs the handlers for `fork` and process exit, if they are not installed yet. Called when a
+/// domain or table is used for the first time.
 pub(crate) fn watch() {
     INSTALL.call_once(|| {
         assert!(forking::install([prepare, parent, child]), "quiescence: pthread_atfork failed");
@@ -30,8 +31,8 @@ pub(crate) fn watch() {
 
 /// Before the fork, in the forking thread.
 extern "C" fn prepare() {
-    // An initialisation that is done once must not be in progress when the copy is made: in the
-    // child no thread would finish it.
+    // A one-time initialisation must not be in progress when the memory is copied: in the child no
+    // thread would finish it.
     INSTALL.call_once(|| ());
     tuning::default_bytes();
     #[cfg(not(target_os = "linux"))] // elsewhere time begins at the first call
@@ -54,17 +55,16 @@ extern "C" fn child() {
     drop(kept);
 }
 
-/// The longest time for which the orderly end of a process waits for other threads.
+/// The longest time, in nanoseconds, for which process exit waits for other threads.
 const FINISH_NS: u64 = 200_000_000;
 
-/// At an orderly end of the process: runs waiting callbacks, until none is left or [`FINISH_NS`]
-/// has passed.
+/// At process exit: runs waiting callbacks until none is left or [`FINISH_NS`] has passed.
 extern "C" fn finish() {
     let deadline_ns = clock::monotonic_ns().saturating_add(FINISH_NS);
     let (domains, _) = domain_state::list(usize::MAX);
-    // All domains each time: a callback of one may queue another in an earlier one.
+    // All domains in each pass: a callback of one may queue another in an earlier one.
     let finish = |all: bool, domain: &Handle| {
-        // Callbacks of C code are lost here, as with liburcu: what they access may be gone.
+        // C's callbacks are not run, as with liburcu: the data that they access may be gone.
         all & (domain.grace_periods.gp_words.links().is_some() || defer::finish(domain))
     };
     while !domains.iter().fold(true, finish) && clock::monotonic_ns() < deadline_ns {
@@ -74,8 +74,8 @@ extern "C" fn finish() {
 }
 
 /// Ends the library's threads, so that none of them runs user code while the program is torn down.
-/// Waits for them no longer than until `deadline_ns`: a callback that one of them runs may never
-/// return, or may be what ends the process.
+/// Waits for them until `deadline_ns` at most: a callback that one of them runs may never return,
+/// or may itself be ending the process.
 fn end_threads(deadline_ns: u64) {
     while forking::end_threads() && !thread::is_ours() && clock::monotonic_ns() < deadline_ns {
         nap::moment();
@@ -96,8 +96,8 @@ mod tests {
         static STUCK: ForkMutex<()> = ForkMutex::new(Rank::Turn, ());
     }
 
-    /// The end once waited for the machine's lock of every domain in which callbacks waited; and
-    /// once for all locks that a fork takes.
+    /// Process exit once waited for the machine's lock of every domain in which callbacks waited,
+    /// and once for all locks that a fork takes.
     #[test]
     fn a_lock_that_is_never_let_go_does_not_hold_up_the_end() {
         if role().is_some() {

@@ -1,8 +1,8 @@
-//! A look at a domain from outside, while it works: what it is doing, and who has been reading
-//! longest.
+//! Looks at a domain from outside while it works: what it is doing, and which reader has been in a
+//! section longest.
 //!
-//! The domain stands still meanwhile, for as long as a grace period's scan takes: sections go on,
-//! grace periods do not. So this is for the thread that looks once a second, and no part of
+//! During the look, which takes as long as a grace period's scan, sections go on but grace periods
+//! do not. So it is meant for a thread that looks about once a second, and is no part of
 //! [`Statistics`](crate::report::Statistics).
 
 use std::panic::Location;
@@ -26,20 +26,20 @@ pub(crate) struct Look {
 /// A grace period in progress.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct InProgress {
-    /// Its number: how many will have ended when it has.
+    /// Its number: how many grace periods have ended once it has.
     pub(crate) number: u64,
     /// How long it has been waiting for holdouts.
     pub(crate) waits_ns: u64,
 }
 
-/// Of the readers that are in a section now: the one that entered under the oldest number.
+/// The reader whose section began under the oldest number, of those in a section now.
 pub(crate) struct LongestReader {
     pub(crate) qsbr: bool,
-    /// The system's id of the thread; 0 where there is none.
+    /// The system's id of the thread; 0 if it has none.
     pub(crate) thread: u32,
     /// Where the outermost section began.
     pub(crate) location: Option<&'static Location<'static>>,
-    /// How long it has been in it, at least: as long as a grace period has been waiting for it.
+    /// The shortest time that it can have been in it: a grace period has waited for it so long.
     pub(crate) at_least_ns: u64,
 }
 
@@ -47,7 +47,8 @@ impl DomainState {
     /// Looks at the domain.
     pub(crate) fn look(&self) -> Look {
         let now_ns = clock::monotonic_ns();
-        // Meanwhile no grace period takes a step, and no reader registers or unregisters.
+        // While these are held, no grace period takes a step, and no reader registers or
+        // unregisters.
         let (state, registry) = (self.grace_periods.lock(), self.grace_periods.registry());
         let machine = state.machine();
         let (sequence, waits_since_ns) = (machine.sequence(), state.current.waits_since_ns);
@@ -70,7 +71,7 @@ impl DomainState {
                     qsbr: slot.is_qsbr(),
                     thread: slot.thread(),
                     location: slot.began(),
-                    // Under the number that was announced last, it may have begun just now.
+                    // A section under the latest number may have begun just now.
                     at_least_ns: if turns == 0 { 0 } else { waits_ns },
                 }
             });
@@ -84,11 +85,11 @@ impl DomainState {
 /// since.
 fn longest(registry: &Registry, announced: Number) -> Option<(&Slot, u32)> {
     let inside = registry.readers().filter_map(|slot| {
-        // Relaxed: it is looked at, and nothing is freed for it.
+        // Relaxed: it is only shown; nothing is freed because of it.
         let word = slot.word().load(Relaxed);
         match word::nesting(word) {
             0 => None,
-            // In a relay, a reader that has come online under no number yet.
+            // A reader in a relay that has come online and has no number yet.
             nesting if slot.is_qsbr() && nesting != 1 => Some((slot, 0)),
             _ => Some((slot, announced.0.wrapping_sub(word::number(word).0))),
         }

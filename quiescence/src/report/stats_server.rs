@@ -1,9 +1,9 @@
-//! A process that serves its statistics: `rcu top` asks, a thread of its own replies.
+//! Serves the process's statistics: `rcu top` asks, and a thread of the library answers.
 //!
-//! Only where the environment says `QUIESCENCE_STATS=1` (or an absolute path for the socket). The
-//! thread starts when the library is used for the first time, and in a child made by `fork` with
-//! its first grace period there. One client is served at a time, for at most [`PATIENCE_NS`]; a
-//! request is one line, the answer one line of JSON ([`snapshot`]). What goes wrong is said once on
+//! Only if `QUIESCENCE_STATS` in the environment is 1, or an absolute path for the socket. The
+//! thread starts when the library is used for the first time; in a child made by `fork`, with the
+//! first grace period there. It serves one client at a time, for at most [`PATIENCE_NS`]. A request
+//! is one line, and the answer is one line of JSON ([`snapshot`]). An error is printed once on
 //! standard error, and never stops the program.
 
 mod snapshot;
@@ -20,19 +20,19 @@ use crate::os::socket::{self, Place};
 use crate::os::sync::{Rank, const_unless_loom};
 use crate::os::{clock, environment, thread};
 
-/// How long a client is served at most. A thread that wants to know more comes again.
+/// The longest time, in nanoseconds, for which a client is served. It may connect again.
 const PATIENCE_NS: u64 = 2_000_000_000;
-/// Bytes in a request.
+/// The largest number of bytes in a request.
 const LINE_MAX: usize = 64;
-/// How long the thread leaves the socket alone after the system has refused it a client: it may be
-/// short of descriptors or memory.
+/// How long the thread pauses after `accept` has failed: the process may be short of descriptors or
+/// memory.
 const REST: Duration = Duration::from_millis(100);
 
-/// Whether there is nothing left to be done: the thread is started, or not wanted.
+/// Whether nothing is left to do: the thread has been started, or is not wanted.
 static SETTLED: AtomicBool = AtomicBool::new(false);
 
 const_unless_loom! {
-    /// What the thread has open. Locked while that changes, and across a `fork`.
+    /// The thread's open descriptors. Locked while they change, and across a `fork`.
     static OPEN: ForkMutex<Open> =
         ForkMutex::new(Rank::StatsServer, Open { door: None, client: None });
 }
@@ -42,11 +42,11 @@ struct Open {
     client: Option<RawFd>,
 }
 
-/// Starts the thread, if it is wanted and not there. No lock of ours may be held that a thread's
-/// start could need: it takes none.
+/// Starts the thread, if it is wanted and has not been started. The caller holds none of the
+/// library's locks.
 #[inline]
 pub(crate) fn attend() {
-    // Relaxed: `settle` asks once more.
+    // Relaxed: `settle` checks again.
     if !SETTLED.load(Relaxed) {
         settle();
     }
@@ -54,7 +54,7 @@ pub(crate) fn attend() {
 
 #[cold]
 fn settle() {
-    OPEN.list(); // first, so that a child settles it anew wherever the fork comes
+    OPEN.list(); // first, so that a child settles it again wherever the fork comes
     if SETTLED.swap(true, Relaxed) {
         return;
     }
@@ -69,8 +69,8 @@ fn settle() {
     }
 }
 
-/// Where to serve. Asks the environment on the thread that uses the library: the program knows then
-/// when it may change it.
+/// Where to serve. Reads the environment on the thread that uses the library, so that the program
+/// knows when it may change the environment.
 fn wanted(value: CString) -> Result<Option<Place>, String> {
     match value.to_bytes() {
         b"" | b"0" => Ok(None),
@@ -92,7 +92,7 @@ fn start(place: Place) {
     }
 }
 
-/// Where no thread reads it, no thread misses it.
+/// Prints why statistics are not served.
 fn say(reason: &str) {
     let text = format!("quiescence: statistics are not served: {reason}\n");
     environment::say(text.as_bytes());
@@ -109,10 +109,10 @@ fn run(place: Place) {
     };
     open.door = Some(door);
     drop(open);
-    // Also if the thread ends by an error of ours: otherwise clients would wait for it for ever.
+    // Closed also if a bug of the library ends the thread: clients would wait for it for ever.
     let _door = closing(|open| &mut open.door);
     loop {
-        // Whatever it returns, a client is let in if there is one.
+        // Whatever it returns, a client is accepted if there is one.
         socket::wait(door, libc::POLLIN, None);
         let mut open = OPEN.lock();
         let admitted = socket::admit(door);
@@ -122,7 +122,7 @@ fn run(place: Place) {
             Ok(None) => {}
             Ok(Some(client)) => {
                 let _client = closing(|open| &mut open.client);
-                // The thread that goes away in the midst of it has had what it wanted.
+                // `None` if the client has closed its side, or took too long: no error.
                 let _ = serve(client);
             }
             Err(_) => std::thread::sleep(REST),
@@ -135,7 +135,7 @@ fn closing(which: fn(&mut Open) -> &mut Option<RawFd>) -> OnDrop<impl FnMut()> {
     OnDrop(move || which(&mut OPEN.lock()).take().into_iter().for_each(socket::close))
 }
 
-/// Serves a client's requests, as long as there is patience.
+/// Serves a client's requests for at most [`PATIENCE_NS`].
 fn serve(client: RawFd) -> Option<()> {
     let until_ns = clock::monotonic_ns() + PATIENCE_NS;
     let mut line = Line::EMPTY;
@@ -155,7 +155,7 @@ fn answer(request: &[u8]) -> String {
     }
 }
 
-/// What has been read of a request, and perhaps of the next ones.
+/// The bytes read so far: of a request, and perhaps of the next ones.
 struct Line {
     bytes: [u8; LINE_MAX],
     length: usize,
@@ -168,8 +168,8 @@ impl Line {
         self.bytes[..self.length].contains(&b'\n')
     }
 
-    /// Reads some more, by what returns how much it has read; `None` if there is no more, or no
-    /// line is so long.
+    /// Reads more bytes by `read`, which returns how many. `None` if `read` finds no more, or the
+    /// line is too long.
     fn read_by(&mut self, read: impl FnOnce(&mut [u8]) -> Option<usize>) -> Option<()> {
         let free = self.bytes.get_mut(self.length..).filter(|free| !free.is_empty())?;
         self.length += read(free)?;
@@ -188,7 +188,7 @@ impl Line {
 }
 
 impl AtFork for Open {
-    /// There is no thread, and what it had open is the parent's.
+    /// The child has no such thread, and closes its copies of the parent's descriptors.
     fn in_child(&mut self) {
         [self.door.take(), self.client.take()].into_iter().flatten().for_each(socket::close);
         SETTLED.store(false, Relaxed);

@@ -1,29 +1,29 @@
-//! Fallback sections: reads that are no restartable sequence, and what a `fork` makes of them.
+//! Fallback sections: reads outside restartable sequences, and how they survive a `fork`.
 //!
-//! A section takes a few instructions, but a signal handler that interrupts it may fork. The child
-//! then continues with that section; all others that were counted belong to threads that it does
-//! not have. How far the interrupted section has come, in counting itself in or out, cannot be seen
-//! from outside. So the child begins with *fresh* counts. The interrupted section finishes on the
-//! old ones, which no updater looks at any more; on the fresh ones a section is begun in its stead,
-//! which it ends when it has finished.
+//! A section lasts a few instructions, but a signal handler that interrupts it may fork. The
+//! child's only thread then continues the interrupted section; all other counted sections belong to
+//! threads that the child does not have. Nothing shows whether the interrupted section has already
+//! incremented `lock` or `unlock`. So the child starts *fresh* counts. The interrupted section
+//! finishes on the old ones, which no updater reads any more. The fork handler begins a *stand-in*
+//! for it on the fresh ones, which the interrupted section ends when it has finished.
 //!
 //! ```text
 //!   section                                        the child, while the handler forks
-//!   nested? if INSIDE is null: INSIDE = SECTION    INSIDE is null: all that are counted have ended
-//!   fallback = CURRENT; fallback.lock += 1         else: CURRENT = a fresh one; begin a section there;
+//!   nested? if INSIDE is null: INSIDE = SECTION    INSIDE is null: forget all counted sections
+//!   fallback = CURRENT; fallback.lock += 1         else: CURRENT = fresh; begin a section there;
 //!     ... loads ...                                      INSIDE = that section, the *stand-in*
 //!   fallback.unlock += 1
 //!   INSIDE: SECTION -> null, or else
 //!   stand-in -> SECTION, end it, and once more
 //! ```
 //!
-//! **Invariant [RR-3]: of a child's counts, those that its updaters look at have its own sections
-//! only, and each until it has finished.** `INSIDE` is not null from before a section counts itself
-//! in until after it has counted itself out, on whatever counts. Each change of it is one
-//! instruction, so a fork comes before or after it: a fork that finds it set leaves a stand-in,
-//! which is found by the exchange that is to clear it; a fork that finds it null interrupts no
-//! section. While a stand-in is being ended `INSIDE` is `SECTION`, so that a fork there begins with
-//! fresh counts again. Nested sections, of handlers, are over before the one that they interrupt.
+//! **Invariant [RR-3]: the counts that a child's updaters read contain only its own sections, and
+//! each of them until it has finished.** `INSIDE` is not null from before a section increments
+//! `lock` until after it has incremented `unlock`, on whichever counts. Each change of `INSIDE` is
+//! one instruction, so a fork comes before or after it. A fork that finds it set leaves a stand-in,
+//! which the exchange that would clear `INSIDE` finds. A fork that finds it null interrupts no
+//! section. While a stand-in is being ended, `INSIDE` is `SECTION`, so a fork at that point starts
+//! fresh counts again. Nested sections, in signal handlers, end before the one that they interrupt.
 
 use std::panic::Location;
 use std::ptr;
@@ -40,20 +40,20 @@ use crate::reclaim::sleepable::SleepableDomain;
 use crate::reclaim::{domain_state, worker};
 use crate::srcu::{Index, Section, SrcuCounts};
 
-/// The counts of those who cannot read in a sequence.
+/// The counts of readers that cannot use a sequence.
 pub(super) struct Fallback {
     domain: SleepableDomain,
     prepared: AtomicBool,
 }
 
-/// Those of a process that was not made by a fork in a section.
+/// The counts of a process that no fork in a section has created.
 static FIRST: Fallback = Fallback::new();
 
-/// Those that sections are counted in from now on, and that updaters look at.
+/// The counts that new sections use, and that updaters read.
 static CURRENT: AtomicPtr<Fallback> = AtomicPtr::new((&raw const FIRST).cast_mut());
 
 thread_local! {
-    /// Null outside of sections; in one [`SECTION`], or its stand-in. Signal handlers on this
+    /// Null outside sections; inside one, [`SECTION`] or its stand-in. Signal handlers on this
     /// thread use it, so it is atomic, and has no destructor.
     static INSIDE: AtomicPtr<StandIn> = const { AtomicPtr::new(ptr::null_mut()) };
 }
@@ -61,7 +61,7 @@ thread_local! {
 /// This thread is in a section that has no stand-in.
 const SECTION: *mut StandIn = ptr::without_provenance_mut(1);
 
-/// What stands for a section that a fork has interrupted. In a box.
+/// Stands for a section that a fork has interrupted. In a box.
 type StandIn = Section<'static>;
 
 impl Fallback {
@@ -77,17 +77,17 @@ impl Fallback {
         unsafe { &*CURRENT.load(Acquire) }
     }
 
-    /// Has a `fork` know of the domain, so that a child does not wait for sections of threads that
+    /// Registers the domain for `fork`, so that a child does not wait for sections of threads that
     /// it does not have. Takes locks.
     pub(super) fn prepare(&self) {
         AT_FORK.list();
-        // No `Once`: a child that was forked meanwhile would wait for ever. Each step may be done
-        // twice. Acquire and Release: the thread that finds it done finds all of it done.
+        // No `Once`: a child that is forked meanwhile would wait for it for ever. Each step may be
+        // done twice. Acquire and Release: a thread that finds `prepared` set finds all steps done.
         if self.prepared.load(Acquire) {
             return;
         }
         let state = domain_state::known(&self.domain);
-        // A reader that is preempted there is not at fault: no report after milliseconds.
+        // A preempted reader is not at fault: no stall report after `stall_after_expedited`.
         let mut tuning = state.grace_periods.tuning.get();
         tuning.stall_after_expedited = tuning.stall_after;
         state.grace_periods.tuning.set(tuning);
@@ -95,7 +95,7 @@ impl Fallback {
         self.prepared.store(true, Release);
     }
 
-    /// Something of both indexes; zero if no thread has ever been in a fallback section.
+    /// A count under each of the two indexes; zeroes if no thread was ever in a fallback section.
     pub(super) fn srcu_counts(&self, what: impl Fn(&SrcuCounts, Index) -> u64) -> [u64; 2] {
         self.domain
             .srcu_counts_if_any()
@@ -106,18 +106,18 @@ impl Fallback {
     pub(super) fn synchronize(&self) {
         self.prepare();
         let domain = domain_state::known(&self.domain);
-        // No thread is registered here, whose section it would have to be refused for.
+        // It is refused only in a section of the calling thread, and no thread registers here.
         while !domain.grace_periods.synchronize(Urgency::Expedited, Me::NOBODY) {}
     }
 
-    /// Counts a section in.
+    /// Begins a section.
     #[inline]
     fn enter(&'static self) -> Section<'static> {
         Section::begin(self.domain.srcu_counts(), Location::caller())
     }
 }
 
-/// A fallback section. What it counts ends first, then what says that this thread is in one.
+/// A fallback section. The fields are dropped in this order: `unlock` first, then `INSIDE`.
 pub(crate) struct FallbackSection {
     _counted: Section<'static>,
     _inside: Inside,
@@ -131,7 +131,7 @@ impl FallbackSection {
     }
 }
 
-/// This thread says that it is in a section; if it is the outermost one.
+/// Marks this thread as being in a section, if the section is the outermost one.
 struct Inside {
     outermost: bool,
 }
@@ -140,8 +140,8 @@ impl Inside {
     #[inline]
     fn begin() -> Self {
         let outermost = INSIDE.with(|inside| {
-            // Relaxed, all of it: for this thread and handlers on it. A handler leaves it as it
-            // was, so nothing is lost between the load and the store.
+            // Relaxed, here and below: only this thread and its signal handlers use it. A handler
+            // leaves it as it was, so nothing is lost between the load and the store.
             let outermost = inside.load(Relaxed).is_null();
             //~ no-stand-in:
             if outermost {
@@ -149,7 +149,7 @@ impl Inside {
             }
             outermost
         });
-        compiler_fence(SeqCst); // before the section counts itself in [RR-3]
+        compiler_fence(SeqCst); // before the section increments `lock` [RR-3]
         Self { outermost }
     }
 }
@@ -157,7 +157,7 @@ impl Inside {
 impl Drop for Inside {
     #[inline]
     fn drop(&mut self) {
-        compiler_fence(SeqCst); // after it has counted itself out [RR-3]
+        compiler_fence(SeqCst); // after the section has incremented `unlock` [RR-3]
         if self.outermost {
             INSIDE.with(|inside| {
                 if let Err(found) =
@@ -170,7 +170,7 @@ impl Drop for Inside {
     }
 }
 
-/// A fork has interrupted the section that ends.
+/// Ends a section that a fork has interrupted, with its stand-in.
 #[cold]
 fn end_stand_in(inside: &AtomicPtr<StandIn>, mut found: *mut StandIn) {
     while !found.is_null() {
@@ -187,8 +187,8 @@ fn end_stand_in(inside: &AtomicPtr<StandIn>, mut found: *mut StandIn) {
                     compiler_fence(SeqCst);
                     found = SECTION;
                 }
-                // Another fork: the counts that the first one stood in are looked at by no thread,
-                // and it stays there.
+                // Another fork: no updater reads the first stand-in's counts any more. It is
+                // leaked.
                 Err(now) => found = now,
             }
         }
@@ -196,15 +196,15 @@ fn end_stand_in(inside: &AtomicPtr<StandIn>, mut found: *mut StandIn) {
 }
 
 const_unless_loom! {
-    /// Has a fork know of the sections. There is nothing else to lock.
+    /// Lets a fork repair the counts. It guards nothing else.
     static AT_FORK: ForkMutex<Sections> = ForkMutex::new(Rank::FallbackSections, Sections);
 }
 
 struct Sections;
 
 impl AtFork for Sections {
-    /// The thread that was in a section, which takes a few instructions, is another thread and
-    /// gone; but for the one that a handler has interrupted which forks [RR-3].
+    /// All sections belonged to threads that the child does not have, except one that the forking
+    /// signal handler has interrupted [RR-3].
     fn in_child(&mut self) {
         INSIDE.with(|inside| {
             if inside.load(Relaxed).is_null() {
@@ -227,9 +227,9 @@ mod tests {
     use super::*;
     use crate::rseq::grace_period;
 
-    /// Forks; in the child `f` continues where the fork has interrupted it, and ends within 20 s.
+    /// Forks. The child runs `f`, which continues what the fork interrupted, within 20 s.
     fn in_child(f: impl FnOnce()) {
-        Fallback::current().prepare(); // as whatever has such sections does
+        Fallback::current().prepare(); // as the creation of a `Snapshot` does
         crate::common::processes::in_child(|| {
             // SAFETY: kills this process if it has not ended by then.
             unsafe { libc::alarm(20) };
@@ -241,8 +241,7 @@ mod tests {
         Fallback::current().domain.srcu_counts_if_any().map_or(0, SrcuCounts::sections)
     }
 
-    /// No thread is in a section, by the counts that updaters look at; and later sections are
-    /// counted.
+    /// By the counts that updaters read, no thread is in a section; and later sections are counted.
     fn is_at_rest() {
         grace_period();
         assert_eq!(sections(), 0);
@@ -253,7 +252,7 @@ mod tests {
         assert!(INSIDE.with(|inside| inside.load(Relaxed).is_null()));
     }
 
-    /// Between any two steps of a section, and beside a section of a thread that the child does not
+    /// Between any two steps of a section, and during a section of a thread that the child does not
     /// have.
     #[test]
     fn a_fork_between_any_two_steps_of_a_section() {
@@ -268,14 +267,14 @@ mod tests {
             in_child(is_at_rest);
             let marked = Inside::begin();
             in_child(|| {
-                // It has not loaded where it is to be counted.
+                // It has not loaded `CURRENT` yet.
                 drop(Fallback::current().enter());
                 drop(marked);
                 is_at_rest();
             });
             let (marked, before) = (Inside::begin(), Fallback::current());
             in_child(|| {
-                // It has, and is counted there.
+                // It has, and increments the old counts.
                 drop(before.enter());
                 drop(marked);
                 is_at_rest();
@@ -296,7 +295,7 @@ mod tests {
         });
     }
 
-    /// One that lasts until the updater sleeps beside it: no chance decides whether the two meet.
+    /// The section lasts until the updater sleeps, so the two always overlap.
     #[test]
     fn a_section_that_lasts_is_waited_for() {
         let sleeps =

@@ -1,15 +1,17 @@
 //! Restartable reads: sections that no grace period waits for.
 //!
-//! A read of a pointer and of what it points to that is one restartable sequence cannot be
-//! preempted in the middle and go on: the kernel begins it anew. And
-//! `membarrier(PRIVATE_EXPEDITED_RSEQ)` interrupts those that run. So after an updater has taken an
-//! object out of its place, one such system call is a grace period: every sequence that had loaded
-//! the old pointer has happened, or begins anew and finds the new one [RR-1].
+//! A reader loads a pointer and what it points to in one restartable sequence. If the sequence is
+//! preempted or interrupted by a signal, the kernel restarts it.
+//! `membarrier(PRIVATE_EXPEDITED_RSEQ)` restarts the sequences that are running on other CPUs. So
+//! once an updater has unlinked an object, one such system call is a grace period: every sequence
+//! that had loaded the old pointer has finished, or restarts and loads the new one [RR-1]. (A
+//! thread that is being switched out at that moment gets no interrupt, but its sequence restarts
+//! when it runs again.)
 //!
-//! A reader that has begun anew too often, that has no rseq, or whose process counts
-//! [`Portable`](crate::tuning::PerCpuPath::Portable), reads in a *fallback section*: one of a
-//! sleepable domain that all share. An updater looks whether there are any, and waits for them if
-//! there are [RR-2].
+//! A reader uses a *fallback section* if its sequence was restarted too often, if its thread has no
+//! rseq, or if the process uses [`Portable`](crate::tuning::PerCpuPath::Portable). It is a section
+//! of a sleepable domain that all readers share. An updater checks whether there are any such
+//! sections, and waits for them if there are [RR-2].
 //!
 //! ```text
 //!   fallback reader        updater
@@ -21,16 +23,16 @@
 //!                          else a grace period of that domain               [RR-2]
 //! ```
 //!
-//! One look is enough, whatever the counts do meanwhile. A reader counts itself in and out in one
-//! index, and both indexes are looked at, so it does not matter which of them a reader finds
-//! current: flipping serves to end a *wait*, not to make a look right. In each index, a thread that
-//! `u` counts as gone is counted as come by `l`, so `u <= l`. If `u == l`, every thread that `l`
-//! counts had left before the barrier. A thread that `l` does not count loads the pointer after the
-//! barrier.
+//! One check is enough, whatever the counts do meanwhile. A reader increments `lock` and `unlock`
+//! under the same index, and both indexes are checked, so it does not matter which index a reader
+//! finds current. (The flip of the index is needed to end a *wait*, not for this check.) Under each
+//! index, every unlock that `u` counts has its lock in `l`, so `u <= l`. If `u == l`, every section
+//! that `l` counts had ended before the barrier. A section that `l` does not count loads the
+//! pointer after the barrier.
 //!
-//! This file may touch the fallback domain and the barrier; what a sequence reads is the affair of
-//! [`Snapshot`](crate::cell::Snapshot). **No user code runs in a fallback section**, so none can
-//! store there and wait for itself. A signal handler that stored would: it may only load, and fork
+//! This file may touch the fallback domain and the barrier. What a sequence reads is up to
+//! [`Snapshot`](crate::cell::Snapshot). **No user code runs in a fallback section**, so no section
+//! waits for itself by a store. A signal handler that stored would: it may only load, and fork
 //! ([`fallback`]).
 //!
 //! May import: [`os`](crate::os), [`event`](crate::event), [`percpu`](crate::percpu),
@@ -46,15 +48,15 @@ use crate::os::percpu;
 use fallback::Fallback;
 pub(crate) use fallback::FallbackSection;
 
-/// For the thread that makes a place for readers: makes the choice that they need, so that none of
-/// them has to, and has a `fork` know of their domain.
+/// Called when a `Snapshot` is created: chooses the per-CPU path, so that no reader has to, and
+/// registers the fallback domain for `fork`.
 pub(crate) fn prepare() {
     percpu::path();
     Fallback::current().prepare();
 }
 
-/// Begins a fallback section. For a few instructions only, none of them user code: updaters wait
-/// for it.
+/// Begins a fallback section, for which updaters wait. It lasts a few instructions, and runs no
+/// user code.
 #[cold]
 #[inline(never)]
 pub(crate) fn section() -> FallbackSection {
@@ -62,15 +64,16 @@ pub(crate) fn section() -> FallbackSection {
     FallbackSection::begin()
 }
 
-/// Waits until no read that began before can see what the caller has unlinked, by a
-/// read-modify-write that is Release at least. The caller is in no fallback section.
+/// Waits until no read that has begun can see what the caller has unlinked, by a read-modify-write
+/// that is at least Release. The caller is in no fallback section.
 ///
-/// Waits for readers in fallback sections and for no others.
+/// Waits only for readers in fallback sections.
 pub(crate) fn grace_period() {
     let fallback = Fallback::current();
     let unlocks = fallback.srcu_counts(|srcu_counts, index| srcu_counts.unlocks(index));
     percpu::barrier(); // [RR-1] //~ no-restart-barrier
-    // The counts are asked for anew: whose making is not seen now begins to read after the barrier.
+    // The counts are looked up again: a thread whose creation of them is not seen here reads after
+    // the barrier.
     let locks = fallback.srcu_counts(|srcu_counts, index| srcu_counts.locks(index));
     //~ no-fallback-look:
     if unlocks != locks {

@@ -1,12 +1,11 @@
-//! What a grace period of restartable reads is made of, and what becomes of it where a part is
-//! missing.
+//! The parts of a grace period of restartable reads, and what happens if one is missing.
 //!
-//! Readers here stay long between loading a pointer and reading what it points to, in a sequence of
-//! this file's own or in a fallback section, and there are more of them than CPUs, so that they are
-//! preempted just there. The updater poisons what it has replaced as soon as its grace period has
-//! ended. With all parts no reader ever finds poison. Without one of them, and with nothing else
-//! changed, readers must find some: else these tests would show nothing. The objects stay mapped,
-//! so a fault is a number and not a crash.
+//! Readers here take long between loading a pointer and reading what it points to, in a sequence of
+//! this file's own or in a fallback section. More readers than CPUs run, so that they are preempted
+//! at that point. The updater poisons a replaced object as soon as its grace period has ended. With
+//! all parts no reader ever finds poison. If one part is missing, and nothing else is changed,
+//! readers must find some: otherwise these tests would show nothing. The objects stay mapped, so a
+//! fault is counted and does not crash.
 
 use std::arch::asm;
 use std::hint::spin_loop;
@@ -21,13 +20,13 @@ use crate::tuning::PerCpuPath;
 
 const READERS: usize = 6;
 
-/// What an object holds after it has been freed.
+/// Fills an object that has been freed.
 const POISON: u64 = 0x6b6b_6b6b_6b6b_6b6b;
 
-/// An updater that has waited so often in vain for a fault to show gives up.
+/// An updater gives up after so many updates without the expected fault.
 const UPDATES_MAX: u64 = 2_000_000;
 
-/// How often a grace period with all its parts has to stand.
+/// The number of updates with complete grace periods.
 const UPDATES: u64 = 2_000;
 
 type Object = [AtomicU64; 4];
@@ -40,8 +39,8 @@ struct Found {
     begun_anew: AtomicU64,
 }
 
-/// A sequence with a long stretch between loading the pointer and the words. Returns the words, and
-/// how often it was begun anew; no words after eight times.
+/// A sequence with a long loop of `turns` between loading the pointer and the words. Returns the
+/// words, and how often it was restarted. It gives up after eight restarts, without words.
 #[inline(never)]
 fn read_slowly(place: &AtomicPtr<Object>, turns: u64) -> (Option<[u64; 4]>, u64) {
     let (a, b, c, d): (u64, u64, u64, u64);
@@ -112,10 +111,10 @@ fn read_until(stop: &AtomicBool, read: Read, place: &AtomicPtr<Object>, found: &
     }
 }
 
-/// One test at a time has the CPUs.
+/// Lets one test at a time use the CPUs.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// Replaces an object again and again: so often, or until a reader has found a bad one.
+/// Replaces an object `most` times, or until a reader has found a bad one.
 fn updates(most: u64, read: Read, grace_period: impl Fn()) -> Found {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let objects = [0, POISON].map(|word| [word; 4].map(AtomicU64::new));
@@ -137,7 +136,7 @@ fn updates(most: u64, read: Read, grace_period: impl Fn()) -> Found {
             if found.bad.load(Relaxed) != 0 {
                 break;
             }
-            // Time for readers between barriers, and now and then for another of them.
+            // Readers need time between barriers; a yield lets another reader run.
             for _ in 0..update % 1024 {
                 spin_loop();
             }
@@ -150,7 +149,7 @@ fn updates(most: u64, read: Read, grace_period: impl Fn()) -> Found {
     found
 }
 
-/// Whether there are sequences. Where there are none, nothing of the kind is ever executed.
+/// Whether this machine has restartable sequences. If not, none is ever executed.
 fn are_there_sequences() -> bool {
     crate::common::expect::sequences(percpu::path() == PerCpuPath::Restartable)
 }

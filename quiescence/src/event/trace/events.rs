@@ -1,9 +1,9 @@
-//! Events of the crate `tracing`: noted where they happen, handed on where no lock is held.
+//! Events of the crate `tracing`: noted where they happen, handed on when no lock is held.
 //!
-//! A subscriber is code of the user's. It may take locks of its own, wait for a grace period, or
-//! panic; so it is called by [`deliver`] only, which those call who have let go of all of the
-//! library's locks. Until then a thread keeps a few events, and counts those that it has no room
-//! for. What the library does on behalf of a subscriber is not noted: it would have no end.
+//! A subscriber is user code. It may take locks of its own, wait for a grace period, or panic. So
+//! only [`deliver`] calls it, when the thread has released all of the library's locks. Until then a
+//! thread keeps up to [`KEPT`] events, and counts further ones as lost. Events of calls that a
+//! subscriber itself makes are not noted: delivering them would never end.
 
 use std::cell::Cell;
 
@@ -12,7 +12,7 @@ use tracing::level_filters::LevelFilter;
 
 use crate::os::user_code::{Site, caught};
 
-/// Events that a thread keeps at most.
+/// The largest number of events that a thread keeps.
 const KEPT: usize = 32;
 
 #[derive(Clone, Copy)]
@@ -25,7 +25,7 @@ pub(super) enum Event {
     Stall { number: u64, age_ns: u64, holdouts: u64 },
 }
 
-/// What a thread has noted and not handed on.
+/// What a thread has noted and not yet handed on.
 #[derive(Clone, Copy)]
 struct Noted {
     events: [Option<(usize, Event)>; KEPT],
@@ -80,8 +80,8 @@ impl Event {
     }
 }
 
-/// Notes an event, if anybody may want to hear of it. The level is all that is asked for here: it
-/// is a number, while `enabled` would ask the subscriber.
+/// Notes an event, if a subscriber may want it. Only the level is checked here: it is a number,
+/// while `enabled` would call the subscriber.
 pub(super) fn note(domain: usize, event: Event) {
     if event.level() > LevelFilter::current() || DELIVERING.get() {
         return;
@@ -98,8 +98,8 @@ pub(super) fn note(domain: usize, event: Event) {
     ANY.set(true);
 }
 
-/// Hands on what this thread has noted. A subscriber that panics has said so, and harms nothing
-/// else: what it panics with may panic again when it is dropped.
+/// Hands on what this thread has noted. A subscriber that panics loses only the event that it was
+/// called with.
 pub(super) fn deliver() {
     if !ANY.get() || DELIVERING.replace(true) {
         return;

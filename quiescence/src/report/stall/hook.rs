@@ -1,4 +1,4 @@
-//! Where reports go: the program's hook, or standard error.
+//! The receiver of reports: the program's hook, or standard error.
 
 use std::sync::Arc;
 
@@ -83,7 +83,7 @@ pub(super) fn call(report: &StallReport) {
     match hook {
         Some(hook) => user_code::run(Site::StallHook, || hook(report)),
         None => {
-            // In one piece, so that no other output comes between.
+            // In one write, so that no other output comes between its lines.
             let text = format!("{report}\n");
             environment::say(text.as_bytes());
         }

@@ -1,8 +1,7 @@
-//! Stalls: grace periods that do not end, told of while they do not.
+//! Stalls: grace periods that do not end, reported while they last.
 //!
-//! The driver of grace periods says when a report is due ([`gp::stall`](crate::gp::stall)).
-//! [`reporter`] makes the [`report`], with stacks whose frames [`places`] finds in their files, and
-//! calls the [`hook`].
+//! [`gp::stall`](crate::gp::stall) decides when a report is due. [`reporter`] makes the [`report`],
+//! with stacks whose frames [`places`] resolves to files and offsets, and calls the [`hook`].
 
 pub(crate) mod hook;
 mod places;

@@ -1,7 +1,7 @@
-//! From instruction pointers to frames, on the side of the reporter.
+//! Turns instruction pointers into frames, on the reporter's thread.
 //!
-//! The dynamic linker is asked, which has locks. A child that was forked while they are held would
-//! find them taken for ever; it prints addresses instead.
+//! It asks the dynamic linker, which takes locks. A child that is forked while they are held would
+//! find them held for ever. Such a child prints addresses only.
 
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicBool, fence};
@@ -9,16 +9,16 @@ use std::sync::atomic::{AtomicBool, fence};
 use super::report::StackFrame;
 use crate::os::modules;
 
-/// Whether the reporter is asking.
+/// Whether the reporter is asking the dynamic linker.
 static ASKING: AtomicBool = AtomicBool::new(false);
-/// Whether it was when this process was forked.
+/// Whether it was asking when this process was forked.
 static CUT_OFF: AtomicBool = AtomicBool::new(false);
 
-/// A frame of each pointer. The first pointer is exact, the others are return addresses: what they
-/// belong to is the call before.
+/// A frame for each pointer. The first pointer is exact. The others are return addresses, and
+/// belong to the call right before.
 pub(super) fn of(pointers: &[usize]) -> Vec<StackFrame> {
-    // Relaxed: in a process there is one reporter. What another thread's `fork` copies is `true`
-    // wherever a lock of the linker's is taken, by the fences: neither store passes that lock.
+    // Relaxed: a process has one reporter. The fences keep both stores outside the linker's locks:
+    // if another thread forks while one of them is held, the child's copy of `ASKING` is `true`.
     let is_cut_off = CUT_OFF.load(Relaxed);
     ASKING.store(!is_cut_off, Relaxed);
     fence(SeqCst);

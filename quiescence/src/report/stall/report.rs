@@ -1,4 +1,4 @@
-//! What is notified of a stall: [`StallReport`] and its parts, and how they are printed.
+//! The report of a stall: [`StallReport`] and its parts, and how they are printed.
 
 use std::fmt;
 use std::panic::Location;
@@ -223,7 +223,7 @@ fn ms(age: Duration) -> u64 {
     age.as_millis() as u64
 }
 
-/// How to have those frames named that have no function.
+/// Writes the command that names the frames without a function.
 fn describe_names(f: &mut fmt::Formatter<'_>, frames: &[StackFrame]) -> fmt::Result {
     let unnamed = frames.iter().filter(|frame| frame.function.is_none());
     let places = unnamed.filter_map(|frame| Some((frame.module.as_deref()?, frame.offset?)));

@@ -2,12 +2,12 @@
 //! calls the hook.
 //!
 //! The thread that notices a stall (a driver, a thread that waits for one, the worker) leaves a
-//! [`Note`] and continues. So a hook that panics, blocks or itself waits for grace periods holds no
-//! thread up but the reporter. At most [`NOTES_MAX`] notes wait; those that find no room, or no
-//! thread, are counted and said in the next report.
+//! [`Note`] and continues. So a hook that panics, blocks or itself waits for grace periods holds up
+//! only the reporter. At most [`NOTES_MAX`] notes wait. Notes for which there is no room, or no
+//! reporter, are counted as lost, and the next report says how many.
 //!
-//! The reporter locks a registry for a look only. What it asks the system and the holdouts takes
-//! time, so it polls again afterwards whether the section it reports is still the same.
+//! The reporter locks the registry only while it looks for holdouts. Asking the system and the
+//! holdouts takes time, so it checks afterwards whether each holdout is still in the same section.
 
 use std::collections::VecDeque;
 use std::panic::Location;
@@ -32,11 +32,12 @@ use crate::os::thread_state::{self, ThreadState};
 use crate::os::{clock, thread, user_code};
 use crate::reclaim::domain_state::{self, DomainState};
 
-/// Notes that wait at most.
+/// The largest number of notes that wait.
 const NOTES_MAX: usize = 64;
-/// Holdouts that are named in one report.
+/// The largest number of holdouts that a report names.
 const HOLDOUTS_MAX: usize = 64;
-/// Stacks that are taken for one report: each is a signal, and may be 100 ms of waiting in vain.
+/// The largest number of stacks in a report: each takes a signal, and up to 100 ms if the thread
+/// does not answer.
 const STACKS_MAX: usize = 16;
 
 const_unless_loom! {
@@ -51,17 +52,17 @@ const_unless_loom! {
 
 /// Reports that could not be made.
 static LOST: AtomicU64 = AtomicU64::new(0);
-/// Times that the hook panicked.
+/// How often the hook has panicked.
 static HOOK_PANICS: AtomicU64 = AtomicU64::new(0);
 
 struct State {
     started: bool,
-    /// The process ends, and the thread is to do so before.
+    /// The process ends, and the thread must end before it.
     ends: bool,
     notes: VecDeque<Note>,
 }
 
-/// Leaves a note to the reporter. The caller holds no lock of the library.
+/// Leaves a note for the reporter. The caller holds no lock of the library.
 pub(crate) fn send(note: Note) {
     let mut state = REPORTER.lock();
     if !state.started {
@@ -71,7 +72,7 @@ pub(crate) fn send(note: Note) {
         state.notes.push_back(note);
         NOTED.notify_one();
     } else {
-        LOST.fetch_add(1, Relaxed); // a statistic, as all of them here
+        LOST.fetch_add(1, Relaxed); // a statistic, as are all Relaxed counts here
     }
 }
 
@@ -84,7 +85,8 @@ impl State {
 fn run() {
     thread::mark_as_ours();
     if !user_code::is_whole(work) {
-        // Over a fault of the library's: the next one takes its place, at once if there are notes.
+        // The thread ends by a bug of the library. Another one takes its place, at once if notes
+        // wait.
         let mut state = REPORTER.lock();
         state.started = false;
         if !std::mem::take(&mut state.ends) && !state.notes.is_empty() {
@@ -122,7 +124,7 @@ fn work() {
     }
 }
 
-/// A thread's id, where there is one.
+/// A thread's id, if it has one.
 fn id(thread: u32) -> Option<u32> {
     (thread != 0).then_some(thread)
 }
@@ -149,7 +151,7 @@ fn report(
     let mut holdouts: Vec<Holdout> = Vec::with_capacity(found.len());
     for (index, holding) in found.iter().enumerate() {
         let mut holdout = holding.describe();
-        // Looked at before the signal, which would wake it.
+        // The state was read before the signal, which would wake the thread.
         holdout.stack = match index {
             _ if holding.leaving => Err(StackMissing::ThreadEnded),
             STACKS_MAX.. => Err(StackMissing::EnoughTaken),
@@ -189,13 +191,13 @@ fn report(
         reports_lost: LOST.load(Relaxed),
         hook_panics: HOOK_PANICS.load(Relaxed),
     })
-    // Here the domain is let go, before the hook, which may never return.
+    // The handle to the domain is dropped here, before the hook, which may never return.
 }
 
 /// Whether a thread in this state may be sent the signal. A program that was compiled against
-/// liburcu does not expect one: a call that it sleeps in and Linux never restarts (`poll`,
-/// `sem_timedwait`) would fail with `EINTR`, `pause` would return. Of a thread that falls asleep
-/// after the look this may still happen.
+/// liburcu does not expect one: a system call that it sleeps in and that Linux never restarts
+/// (`poll`, `sem_timedwait`) would fail with `EINTR`, and `pause` would return. This may still
+/// happen to a thread that falls asleep after its state was read.
 fn may_be_asked(core: &DomainState, state: ThreadState) -> bool {
     let is_liburcu = core.grace_periods.gp_words.links().is_some(); //~ signal-to-sleepers
     !is_liburcu || state == ThreadState::Running
@@ -210,16 +212,16 @@ struct Holding {
     number: grace::Number,
     began: Option<&'static Location<'static>>,
     qsbr: bool,
-    /// The thread is at its end, so that its id may be another one's by now.
+    /// The thread is exiting, so its id may belong to another thread by now.
     leaving: bool,
 }
 
-/// The holdouts, as far as they are named, and how many more there are.
+/// Up to [`HOLDOUTS_MAX`] holdouts, and how many more there are.
 fn find(registry: &Registry, core: &DomainState) -> (Vec<Holding>, usize) {
     let mut found = Vec::new();
     let mut unnamed = 0;
     for slot in registry.holding_up(core.grace_periods.announced()) {
-        // Relaxed: it is reported, and decides nothing.
+        // Relaxed: it is only reported.
         let word = slot.word().load(Relaxed);
         if word::nesting(word) == 0 {
             continue; // it has just left
@@ -257,8 +259,9 @@ impl Holding {
 
     /// Whether the same thread is in the same section.
     fn is_still_so(&self, core: &DomainState) -> bool {
-        // Under the lock a slot does not change hands, and is not unregistered. A program's record,
-        // once it is, may be gone; so what was found is looked for anew, and not followed.
+        // Under the lock a slot does not change hands, and is not unregistered. Once a program's
+        // record is unregistered its memory may be gone. So the pointer is looked up in the
+        // registry again before it is dereferenced.
         let registry = core.grace_periods.registry();
         let Some(slot) = registry.registered(self.slot) else { return false };
         // Relaxed: as in `find`. A section that begins later is under a later number.
@@ -279,7 +282,7 @@ impl AtFork for State {
         places::after_fork();
     }
 
-    /// The thread ends, what is noted or not.
+    /// The thread ends, even if notes wait.
     fn end(&mut self) -> bool {
         self.ends = self.started;
         NOTED.notify_one();
@@ -296,7 +299,7 @@ mod tests {
     use grace::policy::Budget;
     use grace::{Start, Urgency};
 
-    /// The stack of a holdout takes its time, in which the grace period may end.
+    /// Taking a holdout's stack takes time, in which the grace period may end.
     #[test]
     fn a_grace_period_that_ends_while_stacks_are_taken_is_not_reported() {
         let domain = crate::Domain::new();
@@ -323,7 +326,7 @@ mod tests {
         assert!(report_of(&none).is_none());
     }
 
-    /// A section is reported only if it is the same one when the stack has been taken.
+    /// A stack is reported only if the section is still the same one when it has been taken.
     #[test]
     fn a_section_that_has_ended_is_not_taken_for_the_next_one() {
         let core = DomainState::new(Start::ZERO, Settings::of(Engine::Poll, Budget::DEFAULT));

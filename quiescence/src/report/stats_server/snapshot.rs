@@ -1,8 +1,7 @@
-//! What a process says of itself: the replies of [`super`], JSON on one line. Described in
-//! `docs/JSON.md`.
+//! The replies of [`super`]: JSON on one line, described in `docs/JSON.md`.
 //!
-//! Numbers and strings are put into the text of an object: this is less code than a writer of JSON
-//! that is told of each member.
+//! Numbers and strings are formatted into the text of each object: that is less code than a JSON
+//! writer with a call for each member.
 
 use std::fmt::{self, Write};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -13,9 +12,9 @@ use crate::os::{clock, thread_state};
 use crate::reclaim::domain_state::{self, DomainState};
 use crate::report::inspect::{InProgress, LongestReader, Look};
 
-/// The schema of the replies; the number grows when a reader of the old ones would go wrong.
+/// The schema of the replies. The number grows when a program that reads the old ones would fail.
 const SCHEMA: &str = "quiescence-stats/2";
-/// Domains that are told of. A process may have any number of them, an answer may not.
+/// The largest number of domains in a reply. A process may have more.
 const DOMAINS_MAX: usize = 256;
 
 /// A string of JSON, or `null`. Control characters are escaped, so the document stays on one line.
@@ -28,7 +27,7 @@ impl fmt::Display for Text<'_> {
         for character in text.chars() {
             match character {
                 '"' | '\\' => write!(f, "\\{character}")?,
-                // All of them are below U+00A0.
+                // All control characters are below U+00A0.
                 control if control.is_control() => write!(f, "\\u{:04x}", u32::from(control))?,
                 other => f.write_char(other)?,
             }
@@ -69,7 +68,7 @@ impl fmt::Display for Process {
              \"domains_total\":{total},\"domains\":["
         )?;
         let mut comma = "";
-        // A handle that has become the last one runs what waits in its domain; as on the worker.
+        // Dropping the last handle to a domain runs what waits in it, as on the worker.
         for domain in domains {
             f.write_str(comma)?;
             of_domain(f, &domain)?;

@@ -1,5 +1,5 @@
-//! Statistics are served on Linux only: see `stats_server.rs`. `QUIESCENCE_STATS` means nothing
-//! here.
+//! Statistics are served on Linux only (`stats_server.rs`). Elsewhere `QUIESCENCE_STATS` has no
+//! effect.
 
 /// Nothing to start.
 #[inline]
