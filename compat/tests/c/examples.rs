@@ -1,6 +1,6 @@
 //! The examples of `compat/examples`, built as their README says: by make, shared and static, and
-//! by CMake, static; the other ways of that page are those of the manual, whose commands are run
-//! ([`manual`](crate::manual)). Each example checks its own result.
+//! by CMake, static; the other ways of that page are those of the manual, whose commands a test of
+//! `xtask` runs. Each example checks its own result.
 
 use std::ffi::OsStr;
 use std::fs;

@@ -185,8 +185,9 @@ mod tests {
         };
         let (nearest, fit) = added(LINES);
         assert_eq!(fit, Fit::Fits);
-        assert!([0, 1, 3, 4].into_iter().all(|lines| added(lines).0 > nearest));
-        assert_eq!([0, 10].map(|lines| added(lines).1), [Fit::Misses; 2]);
+        let [none, ten, others @ ..] = [0, 10, 1, 3, 4].map(added);
+        assert!(none.0 > nearest && others.iter().all(|other| other.0 > nearest));
+        assert_eq!([none.1, ten.1], [Fit::Misses; 2]);
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! Fingerprints of states: 128 bits in which two different states hardly ever agree.
 //!
-//! Half of the time of an exploration goes into them, and no thread chooses states in order to have
+//! A large part of an exploration goes into them, and no thread chooses states in order to have
 //! them collide; so they are made by multiplication, as wyhash and foldhash do it, in two lanes
 //! with keys of their own, and not by the standard library's hash, which is made to withstand
-//! attacks.
+//! attacks. Most fields of a state are small: eight bytes of them are gathered for a
+//! multiplication.
 
 use core::hash::{Hash, Hasher};
 
@@ -13,9 +14,10 @@ const KEYS: [u64; 4] =
 
 /// The fingerprint of a state.
 pub(crate) fn of(state: &impl Hash) -> u128 {
-    let mut lanes = Lanes { low: KEYS[0], high: KEYS[1] };
+    let mut lanes = Lanes { low: KEYS[0], high: KEYS[1], gathered: 0, bits: 0 };
     state.hash(&mut lanes);
-    lanes.write_u64(0); // so that the last value is mixed as well as those before
+    lanes.mix(lanes.gathered, 0);
+    lanes.mix(0, 0); // so that the last value is mixed as well as those before
     (u128::from(lanes.high) << 64) | u128::from(lanes.low)
 }
 
@@ -28,6 +30,40 @@ const fn fold(a: u64, b: u64) -> u64 {
 struct Lanes {
     low: u64,
     high: u64,
+    /// What is not mixed yet, the first at the bottom, and how many bits of it there are.
+    gathered: u64,
+    bits: u32,
+}
+
+impl Lanes {
+    #[inline]
+    fn mix(&mut self, first: u64, second: u64) {
+        // The rotation keeps a lane from staying 0 once a product has been, and tells orders apart.
+        let lane = |lane: u64, key, by| {
+            fold(lane ^ first, second ^ key).wrapping_add(lane.rotate_left(by))
+        };
+        self.low = lane(self.low, KEYS[2], 23);
+        self.high = lane(self.high, KEYS[3], 29);
+    }
+
+    /// Adds a value of less than 64 bits.
+    #[inline]
+    fn gather(&mut self, value: u64, bits: u32) {
+        self.gathered |= value << self.bits;
+        self.bits += bits;
+        if self.bits >= u64::BITS {
+            self.mix(self.gathered, 0);
+            self.bits -= u64::BITS;
+            self.gathered = value >> (bits - self.bits);
+        }
+    }
+
+    /// Mixes what was gathered, and a value of 64 bits.
+    #[inline]
+    fn mix_with(&mut self, value: u64) {
+        self.mix(value, self.gathered);
+        (self.gathered, self.bits) = (0, 0);
+    }
 }
 
 impl Hasher for Lanes {
@@ -35,30 +71,41 @@ impl Hasher for Lanes {
         self.low
     }
 
+    #[inline]
     fn write(&mut self, bytes: &[u8]) {
-        for chunk in bytes.chunks(8) {
-            let mut word = [0; 8];
-            word[..chunk.len()].copy_from_slice(chunk);
-            self.write_u64(u64::from_le_bytes(word));
+        let (pairs, rest) = bytes.as_chunks::<16>();
+        for pair in pairs {
+            let pair = u128::from_le_bytes(*pair);
+            self.mix(pair as u64, (pair >> 64) as u64);
         }
+        let (words, rest) = rest.as_chunks();
+        words.iter().for_each(|word| self.mix_with(u64::from_le_bytes(*word)));
+        rest.iter().for_each(|byte| self.write_u8(*byte));
     }
 
-    fn write_u64(&mut self, value: u64) {
-        // The rotation keeps a lane from staying 0 once a product has been, and tells orders apart.
-        self.low = fold(self.low ^ value, KEYS[2]).wrapping_add(self.low.rotate_left(23));
-        self.high = fold(self.high ^ value, KEYS[3]).wrapping_add(self.high.rotate_left(29));
-    }
-
+    #[inline]
     fn write_u8(&mut self, value: u8) {
-        self.write_u64(u64::from(value));
+        self.gather(u64::from(value), u8::BITS);
     }
 
+    #[inline]
     fn write_u32(&mut self, value: u32) {
-        self.write_u64(u64::from(value));
+        self.gather(u64::from(value), u32::BITS);
     }
 
+    #[inline]
+    fn write_u64(&mut self, value: u64) {
+        self.mix_with(value);
+    }
+
+    /// Variants and lengths, hardly ever more than a byte.
+    #[inline]
     fn write_usize(&mut self, value: usize) {
-        self.write_u64(value as u64);
+        let byte = value.min(255);
+        self.write_u8(byte as u8);
+        if byte == 255 {
+            self.write_u64(value as u64);
+        }
     }
 }
 

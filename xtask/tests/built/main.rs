@@ -2,6 +2,7 @@
 
 mod clients;
 mod install;
+mod manual;
 mod packages;
 mod targets;
 

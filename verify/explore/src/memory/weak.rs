@@ -25,13 +25,14 @@
 //! written by one thread at a time, ordered by locks, or by read-modify-writes, so that cannot
 //! occur.
 
+use core::ops::Range;
 use core::sync::atomic::Ordering;
 
 use super::{LOCATIONS, Layout, Location, Lock, Memory, OBJECTS, THREADS};
 use crate::choice::Choice;
 
-/// Places in histories, and then the clocks of objects and reads.
-const SLOTS: usize = LOCATIONS + OBJECTS + THREADS;
+/// Places in histories, and then the clocks of objects and reads; a power of two for the hardware.
+const SLOTS: usize = (LOCATIONS + OBJECTS + THREADS).next_power_of_two();
 
 fn initialised(object: u8) -> usize {
     LOCATIONS + usize::from(object)
@@ -88,8 +89,10 @@ struct Views {
 /// Histories and views.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Weak {
-    histories: Vec<Vec<Message>>,
-    threads: Vec<Views>,
+    /// The histories, one after the other, and where each of them ends.
+    messages: Vec<Message>,
+    ends: [u8; LOCATIONS],
+    threads: [Views; THREADS],
     /// The global view of sequentially consistent fences.
     global: View,
     locks: [View; 2],
@@ -109,8 +112,22 @@ fn is_release(order: Ordering) -> bool {
 }
 
 impl Weak {
+    fn history_at(&self, at: usize) -> Range<usize> {
+        let start = if at == 0 { 0 } else { self.ends[at - 1] };
+        usize::from(start)..usize::from(self.ends[at])
+    }
+
+    fn history(&self, at: usize) -> &[Message] {
+        &self.messages[self.history_at(at)]
+    }
+
+    fn insert(&mut self, at: usize, place: usize, message: Message) {
+        self.messages.insert(self.history_at(at).start + place, message);
+        self.ends[at..].iter_mut().for_each(|end| *end += 1);
+    }
+
     fn see(&mut self, me: usize, at: usize, place: usize, order: Ordering) -> u64 {
-        let message = &self.histories[at][place];
+        let message = &self.messages[self.history_at(at)][place];
         let views = &mut self.threads[me];
         views.current.0[at] = place as u8;
         if is_acquire(order) {
@@ -122,20 +139,20 @@ impl Weak {
     }
 
     fn write(&mut self, me: usize, at: usize, value: u64, order: Ordering, mut view: View) {
-        let place = self.histories[at].len() as u8;
+        let place = self.history(at).len() as u8;
         let views = &mut self.threads[me];
         views.current.0[at] = place;
         views.acquired.0[at] = place;
         view.join(if is_release(order) { &views.current } else { &views.released });
         view.0[at] = place;
-        self.histories[at].push(Message { value, view });
+        self.insert(at, usize::from(place), Message { value, view });
     }
 
     /// All that anybody has seen.
     fn views(&mut self) -> impl Iterator<Item = &mut View> {
         let threads = self.threads.iter_mut();
         let of_threads = threads.flat_map(|t| [&mut t.current, &mut t.acquired, &mut t.released]);
-        let messages = self.histories.iter_mut().flatten().map(|message| &mut message.view);
+        let messages = self.messages.iter_mut().map(|message| &mut message.view);
         let others = self.locks.iter_mut().chain([&mut self.global, &mut self.answers]);
         of_threads.chain(messages).chain(others)
     }
@@ -149,10 +166,11 @@ impl Weak {
 
 impl Memory for Weak {
     fn new(layout: &Layout) -> Self {
-        let first = |value: &u64| vec![Message { value: *value, view: View::default() }];
+        let first = |value: &u64| Message { value: *value, view: View::default() };
         Self {
-            histories: layout.initial.iter().map(first).collect(),
-            threads: vec![Views::default(); layout.threads],
+            messages: layout.initial.iter().map(first).collect(),
+            ends: core::array::from_fn(|at| at as u8 + 1),
+            threads: [Views::default(); THREADS],
             global: View::default(),
             locks: [View::default(); 2],
             answers: View::default(),
@@ -164,7 +182,7 @@ impl Memory for Weak {
     fn load(&mut self, me: usize, at: Location, order: Ordering, choice: &mut Choice) -> u64 {
         let at = at.index();
         let oldest = usize::from(self.threads[me].current.0[at]);
-        let place = oldest + choice.choose(self.histories[at].len() - oldest);
+        let place = oldest + choice.choose(self.history(at).len() - oldest);
         self.see(me, at, place, order)
     }
 
@@ -175,7 +193,7 @@ impl Memory for Weak {
     fn race(&mut self, me: usize, at: Location, value: u64, choice: &mut Choice) {
         let at = at.index();
         let seen = usize::from(self.threads[me].current.0[at]);
-        let place = seen + 1 + choice.choose(self.histories[at].len() - seen);
+        let place = seen + 1 + choice.choose(self.history(at).len() - seen);
         for view in self.views().filter(|view| usize::from(view.0[at]) >= place) {
             view.0[at] += 1; // what was at this place is one further on
         }
@@ -184,15 +202,15 @@ impl Memory for Weak {
         views.acquired.0[at] = views.acquired.0[at].max(place as u8);
         let mut view = views.released;
         view.0[at] = place as u8;
-        self.histories[at].insert(place, Message { value, view });
+        self.insert(at, place, Message { value, view });
     }
 
     fn update(&mut self, me: usize, at: Location, order: Ordering, f: impl Fn(u64) -> u64) -> u64 {
         let at = at.index();
-        let last = self.histories[at].len() - 1;
+        let last = self.history(at).len() - 1;
         let before = self.see(me, at, last, order);
         // A read-modify-write carries on the release sequence of the value it replaces.
-        let carried = self.histories[at][last].view;
+        let carried = self.history(at)[last].view;
         self.write(me, at, f(before), order, carried);
         before
     }
@@ -249,17 +267,17 @@ impl Memory for Weak {
     }
 
     fn newest(&self, at: Location) -> u64 {
-        self.histories[at.index()].last().map_or(0, |message| message.value)
+        self.history(at.index()).last().map_or(0, |message| message.value)
     }
 
     fn may_load(&self, me: usize, at: Location, wanted: impl Fn(u64) -> bool) -> bool {
         let oldest = usize::from(self.threads[me].current.0[at.index()]);
-        self.histories[at.index()][oldest..].iter().any(|message| wanted(message.value))
+        self.history(at.index())[oldest..].iter().any(|message| wanted(message.value))
     }
 
     fn skip_to(&mut self, me: usize, at: Location, wanted: impl Fn(u64) -> bool) {
         let oldest = usize::from(self.threads[me].current.0[at.index()]);
-        let later = &self.histories[at.index()][oldest..];
+        let later = &self.history(at.index())[oldest..];
         if let Some(skipped) = later.iter().position(|message| wanted(message.value)) {
             self.see(me, at.index(), oldest + skipped, Ordering::Relaxed);
         }
@@ -301,13 +319,15 @@ impl Memory for Weak {
             let seen = (0..self.threads.len())
                 .filter(|thread| loaders & (1 << thread) != 0)
                 .map(|thread| self.threads[thread].current.0[at]);
-            *floor = seen.min().unwrap_or(self.histories[at].len() as u8 - 1);
+            *floor = seen.min().unwrap_or(self.history(at).len() as u8 - 1);
         }
         if floors == [0; LOCATIONS] {
             return;
         }
-        for (history, floor) in self.histories.iter_mut().zip(floors) {
-            history.drain(..usize::from(floor));
+        for (at, floor) in (0..).zip(floors).filter(|(_, floor)| *floor != 0) {
+            let start = self.history_at(at).start;
+            self.messages.drain(start..start + usize::from(floor));
+            self.ends[at..].iter_mut().for_each(|end| *end -= floor);
         }
         self.views().for_each(|view| view.forget(&floors));
     }

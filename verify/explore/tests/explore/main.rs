@@ -6,6 +6,8 @@ use serde::Deserialize;
 use serde::de::value::{Error, StrDeserializer};
 
 mod engines;
+#[path = "../../src/fingerprint.rs"]
+mod fingerprint;
 mod limit;
 mod litmus;
 mod mutants;
