@@ -45,7 +45,7 @@
 //! two-bit numbers the explorer finds the fault under one pass, and finds none under two.)
 
 use crate::period::{Period, Step};
-use crate::policy::{Begin, Hint, Policy, Urgency};
+use crate::policy::{Begin, Hint, Looks, Policy, Urgency};
 use crate::sequence::{Cookie, NotGiven, Sequence};
 use crate::word::Number;
 
@@ -169,7 +169,7 @@ pub struct Machine<P> {
     /// A grace period is wanted, and begins at the next tick.
     is_deferred: bool,
     /// Scans of this pass that found holdouts.
-    looks: u32,
+    looks: Looks,
 }
 
 impl<P: Policy> Machine<P> {
@@ -180,7 +180,7 @@ impl<P: Policy> Machine<P> {
             period: Period::new(start),
             needed: [Cookie::done_at(start.sequence); 3],
             is_deferred: false,
-            looks: 0,
+            looks: Looks::NONE,
         }
     }
 
@@ -280,8 +280,8 @@ impl<P: Policy> Machine<P> {
             return Err(Refused { event, pending: self.pending() });
         }
         match self.period.step() {
-            Step::Announce => self.looks = 0,
-            Step::Wait => self.looks = self.looks.saturating_add(1),
+            Step::Announce => self.looks.begin_pass(&self.policy, self.urgency()),
+            Step::Wait => self.looks.found_holdouts(),
             _ => {}
         }
         Ok(())
@@ -294,7 +294,7 @@ impl<P: Policy> Machine<P> {
             Step::Fence => Action::Fence,
             Step::Announce => Action::Announce(self.number()),
             Step::Scan => Action::Scan(self.number()),
-            Step::Wait => Action::Wait(self.policy.look_again(self.looks, self.urgency())),
+            Step::Wait => Action::Wait(self.looks.hint(&self.policy, self.urgency())),
             Step::Complete => Action::Complete(self.sequence()),
         }
     }

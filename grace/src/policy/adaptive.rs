@@ -22,12 +22,6 @@ impl Adaptive {
     pub const DEFAULT: Self = Self { looks_max: 200, looks_max_expedited: 2_000 };
 }
 
-impl Default for Adaptive {
-    fn default() -> Self {
-        Self::DEFAULT
-    }
-}
-
 impl Policy for Adaptive {
     fn begin(&self, urgency: Urgency) -> Begin {
         if urgency == Urgency::Background { Begin::AtTick } else { Begin::Now }
@@ -74,11 +68,6 @@ impl Budget {
         Self { share_ppm }
     }
 
-    /// The share, in parts of a million.
-    pub const fn ppm(self) -> u32 {
-        self.share_ppm
-    }
-
     /// How long to rest after a turn of work that took `spent_ns` of CPU time: at least a tick, and
     /// long enough that the turn is at most the share of turn and rest together.
     pub const fn rest_ns(self, spent_ns: u64, tick_ns: u64) -> u64 {
@@ -86,11 +75,5 @@ impl Budget {
         let rest = spent_ns as u128 * (1_000_000 - share) / share;
         let rest = if rest > u64::MAX as u128 { u64::MAX } else { rest as u64 };
         if rest > tick_ns { rest } else { tick_ns }
-    }
-}
-
-impl Default for Budget {
-    fn default() -> Self {
-        Self::DEFAULT
     }
 }

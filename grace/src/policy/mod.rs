@@ -7,13 +7,20 @@
 //! A policy knows only the [`Urgency`], which the thread that asks for a grace period derives from
 //! its situation: a thread that waits is urgent, and so is memory near its limit
 //! ([`limit::zone`](crate::limit::zone)).
+//!
+//! # Scans in vain
+//! A driver that scans keeps a reader that shares its CPU from leaving; it cannot know where readers
+//! run. So the machine spares it scans if those of the last passes have all led to a sleep: the
+//! policy is asked as if it had made them.
 
 mod adaptive;
+mod looks;
 mod poll;
 mod tick;
 mod token;
 
 pub use adaptive::{Adaptive, Budget};
+pub(crate) use looks::Looks;
 pub use poll::Poll;
 pub use tick::Tick;
 pub use token::Token;
@@ -56,7 +63,8 @@ pub trait Policy: Clone + core::fmt::Debug + Eq + core::hash::Hash {
     /// A grace period is wanted, and none is in progress: when does it start?
     fn begin(&self, urgency: Urgency) -> Begin;
 
-    /// `looks` scans of this pass (at least 1) have found holdouts: what should the driver do next?
+    /// `looks` scans of this pass (at least 1) have found holdouts, or were
+    /// [spared](self#scans-in-vain): what should the driver do next?
     fn look_again(&self, looks: u32, urgency: Urgency) -> Hint;
 }
 

@@ -20,12 +20,6 @@ impl Poll {
     pub const DEFAULT: Self = Self { looks_max: 2_000 };
 }
 
-impl Default for Poll {
-    fn default() -> Self {
-        Self::DEFAULT
-    }
-}
-
 impl Policy for Poll {
     fn begin(&self, _: Urgency) -> Begin {
         Begin::Now

@@ -18,12 +18,6 @@ impl Token {
     pub const DEFAULT: Self = Self { looks_max: 200 };
 }
 
-impl Default for Token {
-    fn default() -> Self {
-        Self::DEFAULT
-    }
-}
-
 impl Policy for Token {
     fn begin(&self, _: Urgency) -> Begin {
         Begin::Now

@@ -314,6 +314,50 @@ fn hurry_ends_with_the_grace_period_that_was_wanted() {
     assert_eq!(looks_before_sleep(&mut machine), POLICY.looks_max - 1);
 }
 
+/// How many scans after the first one precede a sleep; the grace period ends after it, or before
+/// it if `leaves_after` scans.
+fn scans_before_sleep(machine: &mut Machine<Adaptive>, leaves_after: Option<u32>) -> u32 {
+    let cookie = machine.request(Urgency::Normal);
+    let mut scans = 0;
+    loop {
+        let event = match machine.poll() {
+            Action::Idle => break,
+            Action::Fence => Event::Fenced,
+            Action::Announce(_) => Event::Announced,
+            Action::Wait(Hint::Sleep) => {
+                assert_eq!(leaves_after, None, "the reader leaves earlier");
+                machine.observe(Event::Woken).expect("the answer fits");
+                Event::Scanned { holdouts: 0 }
+            }
+            Action::Wait(_) => Event::Woken,
+            Action::Scan(_) => {
+                scans += 1;
+                Event::Scanned { holdouts: usize::from(Some(scans) != leaves_after) }
+            }
+            Action::Complete(_) => Event::Completed,
+        };
+        machine.observe(event).expect("the answer fits");
+    }
+    assert!(machine.sequence().is_done(cookie));
+    scans
+}
+
+/// A driver used to make all its scans in each grace period, even if its reader waited for the same
+/// CPU.
+#[test]
+fn a_driver_whose_scans_were_in_vain_sleeps_sooner() {
+    let looks_max = 200;
+    let mut machine = Machine::new(Adaptive { looks_max, ..POLICY }, Start::ZERO);
+    let in_vain: Vec<_> = (0..200).map(|_| scans_before_sleep(&mut machine, None)).collect();
+    assert_eq!(in_vain[..4], [looks_max; 4], "it may be chance");
+    let spared = in_vain.iter().filter(|scans| **scans == looks_max / 8).count();
+    let probes = in_vain.iter().filter(|scans| **scans == looks_max).count();
+    assert_eq!((spared, probes), (200 - 16, 16), "four in 64 find out whether that is still so");
+    // The last was spared some; and now the reader leaves while the driver scans.
+    assert_eq!(scans_before_sleep(&mut machine, Some(10)), 10);
+    assert_eq!(scans_before_sleep(&mut machine, None), looks_max);
+}
+
 #[test]
 fn an_abandoned_grace_period_begins_again_at_its_fence() {
     let mut machine = with_holdouts(None);
