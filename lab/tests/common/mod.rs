@@ -10,6 +10,7 @@ mod told;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 
@@ -18,10 +19,26 @@ pub(crate) use told::{expect_code, fails, prints, told};
 /// Flags that make a run as short as a run can be.
 pub(crate) const TINY: [&str; 6] = ["--run-ms", "5", "--rounds", "2", "--max-keys", "50"];
 
-/// The command, not yet run.
+/// Commands that measure nothing.
+const CALM: [&str; 3] = ["simulate", "top", "torture"];
+
+/// One test at a time measures: what is disturbed is measured again, 25 times at worst.
+static MEASURES: Mutex<()> = Mutex::new(());
+
+thread_local! {
+    /// Until the test that has it ends, and with it its thread.
+    static TURN: MutexGuard<'static, ()> =
+        MEASURES.lock().unwrap_or_else(PoisonError::into_inner);
+}
+
+/// The command, not yet run. If it measures, no other test measures from now on until this one
+/// ends.
 pub(crate) fn rcu<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rcu"));
     command.args(args).stdin(Stdio::null()).env_remove("NO_COLOR").env_remove("COLUMNS");
+    if !command.get_args().next().is_some_and(|first| CALM.iter().any(|calm| first == *calm)) {
+        TURN.with(|_| ());
+    }
     command
 }
 

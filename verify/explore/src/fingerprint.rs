@@ -57,13 +57,6 @@ impl Lanes {
             self.gathered = value >> (bits - self.bits);
         }
     }
-
-    /// Mixes what was gathered, and a value of 64 bits.
-    #[inline]
-    fn mix_with(&mut self, value: u64) {
-        self.mix(value, self.gathered);
-        (self.gathered, self.bits) = (0, 0);
-    }
 }
 
 impl Hasher for Lanes {
@@ -79,7 +72,7 @@ impl Hasher for Lanes {
             self.mix(pair as u64, (pair >> 64) as u64);
         }
         let (words, rest) = rest.as_chunks();
-        words.iter().for_each(|word| self.mix_with(u64::from_le_bytes(*word)));
+        words.iter().for_each(|word| self.write_u64(u64::from_le_bytes(*word)));
         rest.iter().for_each(|byte| self.write_u8(*byte));
     }
 
@@ -93,9 +86,11 @@ impl Hasher for Lanes {
         self.gather(u64::from(value), u32::BITS);
     }
 
+    /// Mixed at once, with what was gathered.
     #[inline]
     fn write_u64(&mut self, value: u64) {
-        self.mix_with(value);
+        self.mix(value, self.gathered);
+        (self.gathered, self.bits) = (0, 0);
     }
 
     /// Variants and lengths, hardly ever more than a byte.
