@@ -9,9 +9,9 @@
 //! ([`limit::zone`](crate::limit::zone)).
 //!
 //! # Scans in vain
-//! A driver that scans keeps a reader that shares its CPU from leaving; it cannot know where readers
-//! run. So the machine spares it scans if those of the last passes have all led to a sleep: the
-//! policy is asked as if it had made them.
+//! A driver that scans keeps a reader that shares its CPU from leaving; it cannot know where
+//! readers run. So the machine spares it scans if those of the last passes have all led to a sleep:
+//! the policy is asked as if it had made them.
 
 mod adaptive;
 mod looks;

@@ -112,7 +112,8 @@ fn bit(place: usize) -> u64 {
 #[repr(C)]
 pub(super) struct Chunk<V> {
     slots: [AtomicPtr<Entry<V>>; SLOTS],
-    /// The generation of the last entry of each slot. Who has claimed the index writes it.
+    /// The generation of the last entry of each slot. Who has claimed the index writes it, before
+    /// there is an entry.
     generations: [AtomicU32; SLOTS],
     /// Which indexes are claimed. **Who sets a bit owns the slot until there is an entry in it, and
     /// who takes the entry out owns it until the bit is cleared.**
@@ -185,6 +186,12 @@ impl<V> Chunk<V> {
         None
     }
 
+    /// Claims this index. Returns whether it was free.
+    pub(super) fn claim_one(&self, place: usize) -> bool {
+        // Acquire: as in `claim` [ID-2].
+        self.used.0[place / WORD_BITS].fetch_or(bit(place), Acquire) & bit(place) == 0
+    }
+
     /// Gives an index back whose slot the caller owns, and which is empty. Returns whether the
     /// chunk may have been full.
     pub(super) fn release(&self, place: usize) -> bool {
@@ -199,9 +206,10 @@ impl<V> Chunk<V> {
         self.used.0.iter().all(|word| word.load(Relaxed) == ALL)
     }
 
-    /// The generation of the last entry in a slot that the caller owns.
+    /// The generation of the last entry in a slot that the caller owns, or of the entry that the
+    /// caller has found there and takes out.
     pub(super) fn generation(&self, place: usize) -> u32 {
-        // Relaxed: owners hand it on [ID-2].
+        // Relaxed: owners hand it on [ID-2]; who finds an entry sees what comes before it [ID-5].
         self.generations[place].load(Relaxed)
     }
 

@@ -35,7 +35,7 @@ impl World {
     }
 
     fn insert(&self, number: usize) -> Id {
-        let claim = self.table.claim(0).expect("there is room");
+        let claim = self.table.claim(|| 0).expect("there is room");
         let entry = Self::entry(claim.id.generation(), number);
         claim.publish(entry)
     }
@@ -54,9 +54,8 @@ impl World {
     }
 
     fn remove(&self, id: Id) -> bool {
-        let is_it = |entry: &Entry<Value>| entry.generation == id.generation();
-        // SAFETY: entries live as long as the model.
-        let taken = unsafe { self.table.unlink(id.index(), is_it) };
+        // Entries live as long as the model.
+        let taken = self.table.unlink(id.index(), |generation| generation == id.generation());
         taken.inspect(|entry| self.took(*entry)).is_some()
     }
 
@@ -158,6 +157,37 @@ fn an_old_id_finds_nothing() {
         let new = updater.join().unwrap();
         assert_eq!((world.get(old), world.get(new)), (None, Some(2)));
         assert_eq!(world.table.count(), 1);
+    });
+}
+
+/// A thread that finds an entry can take it out, even while it is being inserted; and not another
+/// one that has its index.
+#[test]
+fn an_entry_that_is_found_is_taken_out_by_its_own_id() {
+    bounded(3, || {
+        let world = World::new();
+        let old = world.insert(1);
+        let updater = spawn(&world, move |world| world.again(old));
+        let next = Id::from_bits(2 << 32).unwrap();
+        let is_there = world.get(next).is_some();
+        let removed = world.remove(next);
+        assert!(removed || !is_there);
+        let new = updater.join().unwrap();
+        assert_eq!(new, next, "of the only index that is given back");
+        assert_eq!(world.get(new).is_none(), removed);
+    });
+}
+
+#[test]
+fn an_old_id_takes_no_later_entry_out() {
+    bounded(3, || {
+        let world = World::new();
+        let old = world.insert(1);
+        let other = spawn(&world, move |world| (world.remove(old), world.insert(2)));
+        let here = world.remove(old);
+        let (there, new) = other.join().unwrap();
+        assert!(here ^ there);
+        assert_eq!(world.get(new), Some(2));
     });
 }
 

@@ -210,7 +210,7 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
     /// # Errors
     /// `value`, if all 2^32 indexes are in use or used up.
     pub fn try_insert(&self, value: V) -> Result<Id, V> {
-        publish(self.table.claim(percpu::slot()), value)
+        publish(self.table.claim(percpu::slot), value)
     }
 
     /// Inserts the value that `make` computes from its id. No reader finds the id before that.
@@ -236,7 +236,7 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
     /// As [`insert`](Self::insert).
     #[track_caller]
     pub fn insert_with(&self, make: impl FnOnce(Id) -> V) -> Id {
-        let claim = self.table.claim(percpu::slot());
+        let claim = self.table.claim(percpu::slot);
         let claim = claim.expect("quiescence: all indexes of an IdMap are in use");
         let id = claim.id;
         let value = user_code::run(Site::Make, || make(id));
@@ -303,8 +303,7 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
     fn remove_if(&self, index: u32, is_meant: impl Fn(u32) -> bool) -> bool {
         self.may_retire("remove");
         let section = self.section();
-        // SAFETY: in a section of the map's domain.
-        let old = unsafe { self.table.unlink(index, |entry| is_meant(entry.generation)) };
+        let old = self.table.unlink(index, is_meant);
         // Retire after the section: a reader never waits and never frees.
         drop(section);
         // SAFETY: it was taken out, once.
@@ -503,8 +502,7 @@ impl<V: Send + Sync + 'static, D: DomainTag> IdMap<V, D> {
         section: &S,
     ) -> Option<NonNull<Entry<V>>> {
         sections::check_section!(section, &self.domain, "map");
-        // SAFETY: in a section of the map's domain.
-        unsafe { self.table.unlink(id.index(), |entry| entry.generation == id.generation()) }
+        self.table.unlink(id.index(), |generation| generation == id.generation())
     }
 
     /// Replaces the value of an entry, if it is `expected` or that is none.

@@ -5,6 +5,9 @@
 //!   Changes from an entry to another one, or to empty, are exchanges that name the entry. The
 //!   thread that takes an entry out then owns the slot, and gives the index back. So the
 //!   generations of a slot's entries ascend (until they wrap), and an id names one entry.
+//! - *While an entry is in a slot, the slot's generation is its own*: the owner stores the
+//!   generation before the entry, and the next owner stores another one after the entry was taken
+//!   out [ID-5].
 //! - *An entry's marks go with it*: they are in the word that is exchanged. An entry that replaces
 //!   it by `replace` has the same marks; an entry that comes to the index later has none.
 //! - *Searches find everything that a slot has*: the bits of a mark, in the chunk and in the
@@ -88,7 +91,7 @@ impl<V> Table<V> {
 
     /// Claims an index that is free: one that this thread has given back, or a low one near those
     /// that this CPU has claimed before; either way in a chunk that insertions have reached.
-    pub(super) fn claim(&self, cpu: usize) -> Option<Claim<'_, V>> {
+    pub(super) fn claim(&self, cpu: impl FnOnce() -> usize) -> Option<Claim<'_, V>> {
         while let Some(index) = given_back::pop(ptr::from_ref(self).addr()) {
             // Not one that was far away: that `insert_at` has had, or a table that was here before.
             // Relaxed: which indexes are low, and no more.
@@ -99,6 +102,12 @@ impl<V> Table<V> {
                 return Some(claim);
             }
         }
+        self.claim_near(cpu())
+    }
+
+    /// Claims a low index near those that this CPU has claimed before.
+    #[inline(never)]
+    fn claim_near(&self, cpu: usize) -> Option<Claim<'_, V>> {
         let home = &self.homes[cpu % HOMES];
         // Relaxed: where it is best to look, and no more.
         let number = match home.load(Relaxed) {
@@ -141,17 +150,19 @@ impl<V> Table<V> {
 
     /// Claims this index, if it is free. Its generation starts again at 1 after the last one.
     pub(super) fn claim_at(&self, index: u32) -> Option<Claim<'_, V>> {
-        let place = place_of(index);
-        self.claim_in(chunk_of(index), place..place + 1)
+        let chunk = self.directory.made(chunk_of(index));
+        chunk.claim_one(place_of(index)).then(|| self.claimed(chunk, index))
     }
 
     fn claim_in(&self, number: usize, places: Range<usize>) -> Option<Claim<'_, V>> {
         let chunk = self.directory.made(number);
         let place = chunk.claim(places)?;
-        let index = (number * SLOTS + place) as u32;
-        let generation = chunk.generation(place).checked_add(1).unwrap_or(1);
-        let id = Id::new(index, generation)?;
-        Some(Claim { table: self, chunk, id })
+        Some(self.claimed(chunk, (number * SLOTS + place) as u32))
+    }
+
+    fn claimed<'t>(&'t self, chunk: &'t Chunk<V>, index: u32) -> Claim<'t, V> {
+        let generation = chunk.generation(place_of(index)).checked_add(1).unwrap_or(1);
+        Claim { table: self, chunk, id: Id::new(index, generation).expect("not 0") }
     }
 
     /// An index whose generations have all been had is given to no insertion again, so that no id
@@ -219,22 +230,25 @@ impl<V> Table<V> {
         given_back::push(ptr::from_ref(self).addr(), index);
     }
 
-    /// Takes the entry of an index out, if it is one that is meant. The caller retires it.
+    /// Takes the entry of an index out, if it is one that is meant, by its generation. The caller
+    /// retires it.
     ///
-    /// # Safety
-    /// The caller is in a section under which entries are not freed.
-    pub(super) unsafe fn unlink(
+    /// In a section under which entries are not freed: so no other entry has its address, and if
+    /// the exchange finds it here still, the slot's generation was its own in between [ID-5]. The
+    /// entry is not read: it may be in no cache.
+    pub(super) fn unlink(
         &self,
         index: u32,
-        is_meant: impl Fn(&Entry<V>) -> bool,
+        is_meant: impl Fn(u32) -> bool,
     ) -> Option<NonNull<Entry<V>>> {
         let chunk = self.directory.chunk(chunk_of(index))?;
         let place = place_of(index);
+        //~ id-early-generation
         let mut seen = chunk.load(place);
         let entry = loop {
             let entry = NonNull::new(seen.entry())?;
-            // SAFETY: it was loaded in the section, by the contract.
-            if !is_meant(unsafe { entry.as_ref() }) {
+            //~ id-early-generation:
+            if !is_meant(chunk.generation(place)) {
                 return None;
             }
             match chunk.exchange(place, seen, Word(ptr::null_mut())) {
@@ -242,10 +256,12 @@ impl<V> Table<V> {
                 Err(now) => seen = now,
             }
         };
-        // Before the index is anybody's again, whose marks these bits would be.
-        for mark in Mark::ALL.into_iter().filter(|mark| seen.has(*mark)) {
+        if seen.marks() != 0 {
+            // Before the index is anybody's again, whose marks these bits would be.
             let _held = lock(&chunk.marking);
-            self.clear_bit(chunk, index, mark);
+            for mark in Mark::ALL.into_iter().filter(|mark| seen.has(*mark)) {
+                self.clear_bit(chunk, index, mark);
+            }
         }
         self.release(chunk, index);
         Some(entry)
@@ -256,7 +272,7 @@ impl<V> Table<V> {
     /// entry is another one, or none.
     ///
     /// # Safety
-    /// As [`unlink`](Self::unlink); `new` is an entry of the caller's own.
+    /// The caller is in a section under which entries are not freed; `new` is an entry of its own.
     pub(super) unsafe fn replace(
         &self,
         id: Id,
@@ -285,7 +301,7 @@ impl<V> Table<V> {
     /// Returns whether it did.
     ///
     /// # Safety
-    /// As [`unlink`](Self::unlink).
+    /// The caller is in a section under which entries are not freed.
     pub(super) unsafe fn change_marks(
         &self,
         id: Id,
@@ -378,6 +394,7 @@ impl<V> Claim<'_, V> {
     /// Puts an entry of this id there.
     pub(super) fn publish(self, entry: NonNull<Entry<V>>) -> Id {
         let id = self.id;
+        // First [ID-5].
         self.chunk.set_generation(place_of(self.id.index()), id.generation());
         self.chunk.publish(place_of(self.id.index()), entry.as_ptr());
         std::mem::forget(self);
