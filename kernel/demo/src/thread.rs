@@ -6,10 +6,15 @@
 use core::cell::{Cell, UnsafeCell};
 use core::sync::atomic::{AtomicU64, Ordering::*, fence};
 
+use conformance::Rcu;
+
 use crate::hart::{self, HARTS, Hart, this};
 use crate::platform::RCU;
 use crate::{hotplug, sbi};
 
+/// So soon who polls looks again. Where the emulator counts instructions, it goes on to another
+/// hart when a timer runs out.
+const POLL: u64 = hart::SECOND / 16_000;
 /// Threads of a hart, beside the one that it boots on, which becomes its idle loop.
 pub(crate) const THREADS: usize = 5;
 /// The idle loop's place among them.
@@ -44,6 +49,8 @@ static HART_STACKS: [Stack<{ 2 * STACK }>; HARTS] = [const { Stack::new() }; HAR
 /// How often something has ended that threads wait for. Release where it is counted, Acquire where
 /// it is looked at: who sees the count sees what has ended.
 static ENDS: AtomicU64 = AtomicU64::new(0);
+/// Harts of threads that want to know of each pass through another one's scheduler, a bit each.
+static POLLERS: AtomicU64 = AtomicU64::new(0);
 
 /// When a thread runs.
 #[derive(Clone, Copy, Debug)]
@@ -52,8 +59,8 @@ pub(crate) enum When {
     Now,
     /// At that time.
     At(u64),
-    /// When [`ENDS`] is another number.
-    Ends(u64),
+    /// When [`ENDS`] is another number than the first, and at the time of the second.
+    Ends(u64, u64),
     /// When there are callbacks to run.
     Work,
     /// When the hart is to stop.
@@ -68,7 +75,7 @@ impl When {
             Self::Never => false,
             Self::Now => true,
             Self::At(time) => sbi::time() >= time,
-            Self::Ends(seen) => ENDS.load(Acquire) != seen,
+            Self::Ends(seen, until) => ENDS.load(Acquire) != seen || sbi::time() >= until,
             Self::Work => hart.has_work.load(Relaxed),
             // Acquire: pairs with the Release of `hotplug::stop`.
             Self::Stop => hart.stops.load(Acquire),
@@ -130,7 +137,7 @@ impl Threads {
     /// When the first one that sleeps wants to wake.
     fn first_wake(&self) -> u64 {
         let times = self.all.iter().map(|thread| match thread.when.get() {
-            When::At(time) => time,
+            When::At(time) | When::Ends(_, time) => time,
             _ => u64::MAX,
         });
         times.min().unwrap_or(u64::MAX)
@@ -178,9 +185,13 @@ pub(crate) fn schedule() {
     let hart = this();
     debug_assert!(hart.is_preemptible() && !hart::irqs_are_on(), "in no section");
     hart.need_resched.store(false, Relaxed);
-    RCU.context_switch();
     let threads = &hart.threads;
     let (before, next) = (threads.current.get(), threads.next(hart).unwrap_or(IDLE));
+    hart.stretches.of_switch(|| RCU.context_switch(next != before));
+    // Relaxed: who is not seen looks soon.
+    if POLLERS.load(Relaxed) & !(1 << hart.id) != 0 {
+        wake_waiters();
+    }
     check_stack(hart.id, before);
     if next != IDLE {
         threads.all[next].when.set(When::Now);
@@ -201,6 +212,15 @@ pub(crate) fn yields() {
     schedule();
 }
 
+/// Has each hart pass from one thread to another: its worker runs, even if it has nothing to do.
+pub(crate) fn switch_all() {
+    for hart in (0..HARTS).map(hart::of) {
+        hart.has_work.store(true, Relaxed);
+        hart.need_resched.store(true, Relaxed);
+    }
+    sbi::interrupt(u64::MAX >> (64 - HARTS));
+}
+
 /// This thread runs again then.
 pub(crate) fn sleep(when: When) {
     let _irq = hart::irqs_off();
@@ -219,19 +239,27 @@ extern "C" fn thread_end() -> ! {
     unreachable!("threads do not return")
 }
 
-/// Sleeps until `done`: the platform's `wait`.
+/// Sleeps until `done`: the platform's `wait`. Who `polls` looks whenever a hart has passed through
+/// its scheduler, as it was asked to, and after [`POLL`].
 pub(crate) fn wait(done: &dyn Fn() -> bool, polls: bool) {
+    let bit = u64::from(polls) << this().id;
+    POLLERS.fetch_or(bit, Relaxed);
     loop {
+        let until = if polls { sbi::time() + POLL } else { u64::MAX };
+        if polls {
+            this().next_tick(until);
+        }
         let seen = ENDS.load(Acquire);
         this().has_waiter.store(true, Relaxed);
         // Full fence: the mark comes before the look at the number when the thread sleeps. Pairs
         // with the one of `wake_waiters`.
         fence(SeqCst);
         if done() {
-            return;
+            break;
         }
-        if polls { yields() } else { sleep(When::Ends(seen)) }
+        sleep(When::Ends(seen, until));
     }
+    POLLERS.fetch_and(!bit, Relaxed);
 }
 
 /// Something has ended: harts on which a thread waits are interrupted, for they may be idle.
@@ -254,7 +282,7 @@ pub(crate) fn idle() -> ! {
             hart.keeps_tick.store(RCU.idle_enter(), Relaxed);
             while has_none() {
                 if hart.keeps_tick.load(Relaxed) {
-                    hart.start_tick();
+                    hart.next_tick(hart.threads.first_wake());
                 } else {
                     if hart.is_ticking.load(Relaxed) {
                         hart.tick_stops.store(hart.tick_stops.load(Relaxed) + 1, Relaxed);
@@ -281,9 +309,8 @@ pub(crate) fn worker() -> ! {
         if !RCU.has_callbacks() {
             sleep(When::Work);
         }
-        while RCU.run_callbacks(hart.id, BUDGET) {
-            yields();
-        }
+        // Others run at the next tick.
+        while RCU.run_callbacks(hart.id, BUDGET) {}
         hotplug::worker_is_between();
     }
 }
