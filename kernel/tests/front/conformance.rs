@@ -162,6 +162,7 @@ fn scripts<E: GracePeriods<CPUS> + 'static>() -> [(Script<E>, Hook); 5] {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "seven engines take minutes")]
 fn the_scripts_of_the_conformance_kit_pass_under_each_engine() {
     under_each_engine!(CPUS, {
         for (script, _) in scripts::<E>() {

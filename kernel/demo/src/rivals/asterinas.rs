@@ -1,4 +1,5 @@
-//! The RCU of Asterinas' OSTD (2025), as far as its grace periods go: one monitor for all CPUs.
+//! The RCU of Asterinas' OSTD (`ostd/src/sync/rcu/monitor.rs`, 1ff59494), as far as its grace
+//! periods go: one monitor for all CPUs.
 //!
 //! A grace period ends when each CPU of the machine has switched to another thread since it began,
 //! which is the only quiescent state. An idle CPU switches to none, and a thread alone on its CPU

@@ -1,5 +1,5 @@
-//! The RCU of DragonOS (2026), as far as its grace periods go: one state under one lock, a word for
-//! each CPU's context, and one worker for the callbacks of all.
+//! The RCU of DragonOS (`kernel/src/rcu`, 1257bce2), as far as its grace periods go: one state
+//! under one lock, a word for each CPU's context, and one worker for the callbacks of all.
 //!
 //! - A grace period waits for the CPUs that were in the kernel when it began. A CPU in idle or user
 //!   mode is not waited for: its word says so, and a number in the word grows as the CPU goes
