@@ -17,12 +17,63 @@ use crate::tools::{built, cargo, root, run};
 
 const QEMU: &str = "qemu-system-riscv64";
 const NAME: &str = "quiescence-kernel-demo";
-/// The kernel knows them by their number.
-const TESTS: [&str; 4] = ["torture", "idle", "busy", FIGURES];
+
+/// What a kernel can do.
+struct Test {
+    name: &'static str,
+    /// By which it knows it.
+    number: u64,
+    /// It is about instructions: they are counted, without checks.
+    is_counted: bool,
+    /// The engines that are booted in turn; if there are none, the one that is asked for.
+    engines: &'static [&'static str],
+    /// What the rows say that it prints.
+    columns: &'static str,
+}
+
+const fn test(name: &'static str, number: u64, is_counted: bool) -> Test {
+    Test { name, number, is_counted, engines: &[], columns: "" }
+}
+
+const TORTURE: &str = "torture";
 const FIGURES: &str = "figures";
-/// The first is the one that a kernel has by itself; the others are features of `kernel/demo`.
-const ENGINES: [&str; 7] =
-    ["tree", "poll", "poll-per-cpu", "tick", "token", "token-relay", "on-demand"];
+static TESTS: [Test; 5] = [
+    test(TORTURE, 0, false),
+    Test { columns: LATENCY, ..test("latency", 1, true) },
+    test(FIGURES, 2, true),
+    Test { engines: &["tree", RIVALS[0], RIVALS[1]], columns: LATENCY, ..test("rivals", 1, true) },
+    Test {
+        engines: &["tree-3.15", "tree-v0", "tree-v1", "tree-v2"],
+        columns: EXIT,
+        ..test("exit", 3, true)
+    },
+];
+const LATENCY: &str = "\
+| design | the last hart | a callback waits, ticks | `synchronize`, ticks \
+| expedited, instructions | harts that hold it up after 3 ticks | callbacks that wait, at most \
+| interrupts off, instructions | scheduler's hook, instructions |
+|---|---|---|---|---|---|---|---|---|";
+const EXIT: &str = "\
+| variant | `cond_resched` | HZ | longest grace period, ms | callbacks that wait, at most |
+|---|---|---|---|---|";
+/// The first is the one that a kernel has by itself; the others are features of `kernel/demo`:
+/// ours, Tree RCU's variants, and other kernels' designs.
+const ENGINES: [&str; 13] = [
+    "tree",
+    "poll",
+    "poll-per-cpu",
+    "tick",
+    "token",
+    "token-relay",
+    "on-demand",
+    "tree-3.15",
+    "tree-v0",
+    "tree-v1",
+    "tree-v2",
+    RIVALS[0],
+    RIVALS[1],
+];
+const RIVALS: [&str; 2] = ["asterinas", "dragonos"];
 /// Where the kernel looks for what it is asked for.
 const PARAMETERS: usize = 0x801F_0000;
 /// What the kernel crate's code may take, with one engine.
@@ -46,10 +97,10 @@ pub struct Kernel {
     /// Ticks a second.
     #[arg(long, value_parser = ["100", "1000"], default_value = "1000")]
     hz: String,
-    /// The engine of its grace periods.
+    /// The engine of its grace periods; or another kernel's design of RCU in place of ours.
     #[arg(long, value_name = "ENGINE", value_parser = ENGINES, default_value = ENGINES[0])]
     engine: String,
-    /// For so long by the emulator's clock.
+    /// The torture lasts for so long by the emulator's clock.
     #[arg(long, value_name = "N", default_value_t = 4,
           value_parser = clap::value_parser!(u32).range(1..=86_400))]
     seconds: u32,
@@ -57,13 +108,13 @@ pub struct Kernel {
     /// that a seed gives the same run each time, as far as QEMU is the same each time.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     seed: Option<u64>,
-    /// Remove a step of the kernel crate, which must be noticed.
+    /// Remove a step of the kernel crate, which the torture must notice.
     #[arg(long, value_name = "STEP", value_parser = names())]
     mutant: Option<String>,
-    /// What it does: torture; how long it waits for grace periods while all other harts are idle,
-    /// or the last one is busy; or how many instructions and bytes of code the kernel crate takes,
-    /// without its checks.
-    #[arg(value_name = "TEST", value_parser = TESTS)]
+    /// What it does: torture; how long it waits for grace periods; how many instructions and bytes
+    /// of code the kernel crate takes; the latency of three designs of RCU; or what a long exit
+    /// holds up under variants of Tree RCU. All but torture are without checks.
+    #[arg(value_name = "TEST", value_parser = TESTS.each_ref().map(|test| test.name))]
     test: String,
 }
 
@@ -84,8 +135,40 @@ impl Kernel {
     /// If the kernel or the emulator cannot be had; if the kernel finds a mistake, or does not come
     /// to an end; or, without a step, if it finds none.
     pub fn run(&self) -> Result<()> {
+        let Test { name, engines, columns, .. } = self.test()?;
+        let is_rival = RIVALS.contains(&&*self.engine);
+        let refusals = [
+            (!engines.is_empty() && self.engine != ENGINES[0], "it boots engines of its own"),
+            (*name == FIGURES && is_rival, "it counts the kernel crate's instructions alone"),
+            (self.mutant.is_some() && *name != TORTURE, "steps are removed in the torture alone"),
+            (self.mutant.is_some() && is_rival, "a rival's design runs without the kernel crate"),
+        ];
+        for (is_asked, why) in refusals {
+            ensure!(!is_asked, "{name} cannot be run so: {why}");
+        }
         run(Command::new(QEMU).arg("--version"))?;
-        let said = self.booted()?;
+        let asked = [&*self.engine];
+        let engines = if engines.is_empty() { &asked[..] } else { engines };
+        let mut table = (*columns).to_owned();
+        for engine in engines {
+            let one = Self { engine: (*engine).to_owned(), ..self.clone() };
+            let said = one.booted()?;
+            one.judged(&said)?;
+            let rows = said.lines().filter(|line| line.starts_with("| "));
+            rows.for_each(|row| table.extend(["\n", row]));
+        }
+        if !table.is_empty() {
+            println!("\n{table}");
+        }
+        Ok(())
+    }
+
+    fn test(&self) -> Result<&'static Test> {
+        TESTS.iter().find(|test| test.name == self.test).context("no such test")
+    }
+
+    /// Prints what was said, and whether that is as it should be.
+    fn judged(&self, said: &str) -> Result<()> {
         // OpenSBI's lines come first.
         let ours = said.lines().skip_while(|line| !line.starts_with(BANNER));
         let ours: Vec<&str> = ours.collect();
@@ -110,15 +193,11 @@ impl Kernel {
         }
     }
 
-    /// The seed, if instructions are counted.
-    fn counted(&self) -> Option<u64> {
-        self.seed.or((self.test == FIGURES).then_some(1))
-    }
-
     /// What OpenSBI and the kernel have printed.
     fn booted(&self) -> Result<String> {
-        let kernel = self.built()?;
-        if self.test == FIGURES {
+        let test = self.test()?;
+        let kernel = self.built(test)?;
+        if test.name == FIGURES {
             let bytes = code(&kernel)?;
             println!("{bytes} bytes: code");
             ensure!(bytes <= CODE_BYTES_MAX, "more than {CODE_BYTES_MAX} bytes of code");
@@ -127,16 +206,17 @@ impl Kernel {
         qemu.args(["-machine", "virt", "-m", "128M", "-bios", "default", "-no-reboot"]);
         qemu.args(["-display", "none", "-serial", "stdio", "-monitor", "none"]);
         qemu.arg("-smp").arg(self.cpus.to_string()).arg("-kernel").arg(&kernel);
-        let test = TESTS.iter().position(|test| *test == self.test).context("no such test")?;
-        let seed = self.counted().unwrap_or_default();
-        let parameters = [self.seconds.into(), seed, test as u64, self.cpus.into()];
+        // The seed, if instructions are counted.
+        let counted = self.seed.or(test.is_counted.then_some(1));
+        let seed = counted.unwrap_or_default();
+        let parameters = [self.seconds.into(), seed, test.number, self.cpus.into()];
         for (at, value) in parameters.iter().enumerate() {
             let address = PARAMETERS + at * size_of::<u64>();
             let device = format!("loader,addr={address:#x},data={value},data-len=8");
             qemu.args(["-device", &device]);
         }
         let mut limit = LONGEST + Duration::from_secs(self.seconds.into());
-        if self.counted().is_some() {
+        if counted.is_some() {
             qemu.args(["-icount", "shift=3,sleep=off"]);
             limit += Duration::from_secs((self.seconds * SLOWER).into());
         }
@@ -150,7 +230,7 @@ impl Kernel {
 
     /// Has cargo build the kernel, in the tree or in a copy of it without the step. Returns a copy
     /// of it, for the next command may build another one while this one runs.
-    fn built(&self) -> Result<TempPath> {
+    fn built(&self, test: &Test) -> Result<TempPath> {
         let (target, _lock) = workplace("kernel")?;
         let mut tree = root();
         if let Some(step) = &self.mutant {
@@ -163,13 +243,16 @@ impl Kernel {
             })?;
         }
         let mut build = cargo(&tree.join("kernel/demo"));
-        let profile = if self.test == FIGURES { FIGURES } else { "release" };
+        let profile = if test.is_counted { FIGURES } else { "release" };
         build.args(["build", "--profile", profile, "--locked"]).env("CARGO_TARGET_DIR", target);
         if self.hz == "100" {
             build.args(["--features", "hz-100"]);
         }
         if self.engine != ENGINES[0] {
             build.args(["--features", &self.engine]);
+        }
+        if test.columns == LATENCY {
+            build.args(["--features", "stretches"]);
         }
         let made = built(&mut build, false)?;
         let kernel = made.into_iter().find(|path| path.ends_with(NAME));

@@ -8,7 +8,7 @@ use core::ptr::NonNull;
 use kernel::Head;
 
 use crate::hart::{self, Section};
-use crate::platform::RCU;
+use crate::platform::KERNEL;
 use crate::sbi::{self, say};
 use crate::thread::{self, When};
 use crate::{all_harts, watch};
@@ -59,29 +59,29 @@ macro_rules! hooks {
 }
 
 hooks! {
-    context_switch: RCU.context_switch();
-    cond_resched: RCU.cond_resched();
-    tick: RCU.tick(&RCU.irq_enter(), black_box(false));
-    irq: RCU.irq_exit(RCU.irq_enter());
-    nmi: RCU.nmi_exit(RCU.nmi_enter());
-    user_enter: RCU.user_enter();
-    user_exit: RCU.user_exit();
-    idle_enter: RCU.idle_enter();
-    idle_exit: RCU.idle_exit();
+    context_switch: KERNEL.context_switch();
+    cond_resched: KERNEL.cond_resched();
+    tick: KERNEL.tick(&KERNEL.irq_enter(), black_box(false));
+    irq: KERNEL.irq_exit(KERNEL.irq_enter());
+    nmi: KERNEL.nmi_exit(KERNEL.nmi_enter());
+    user_enter: KERNEL.user_enter();
+    user_exit: KERNEL.user_exit();
+    idle_enter: KERNEL.idle_enter();
+    idle_exit: KERNEL.idle_exit();
     // SAFETY: never called.
-    call: unsafe { RCU.call(NonNull::from(&HEADS[0]), nothing) };
-    has_callbacks: RCU.has_callbacks();
-    run_callbacks: RCU.run_callbacks(black_box(0), black_box(1));
-    cookie: RCU.poll(RCU.cookie());
-    synchronize: RCU.synchronize();
-    synchronize_expedited: RCU.synchronize_expedited();
-    barrier: RCU.barrier();
-    cpu_starting: RCU.cpu_starting(black_box(0));
-    cpu_online: RCU.cpu_online(black_box(0));
-    cpu_dying: RCU.cpu_dying(black_box(0));
-    cpu_dead: RCU.cpu_dead(black_box(0));
-    snapshot: RCU.snapshot();
-    cpu_snapshot: RCU.cpu_snapshot(black_box(0));
+    call: unsafe { KERNEL.call(NonNull::from(&HEADS[0]), nothing) };
+    has_callbacks: KERNEL.has_callbacks();
+    run_callbacks: KERNEL.run_callbacks(black_box(0), black_box(1));
+    cookie: KERNEL.poll(KERNEL.cookie());
+    synchronize: KERNEL.synchronize();
+    synchronize_expedited: KERNEL.synchronize_expedited();
+    barrier: KERNEL.barrier();
+    cpu_starting: KERNEL.cpu_starting(black_box(0));
+    cpu_online: KERNEL.cpu_online(black_box(0));
+    cpu_dying: KERNEL.cpu_dying(black_box(0));
+    cpu_dead: KERNEL.cpu_dead(black_box(0));
+    snapshot: KERNEL.snapshot();
+    cpu_snapshot: KERNEL.cpu_snapshot(black_box(0));
 }
 
 /// Says what it has counted.
@@ -92,30 +92,34 @@ pub(crate) fn main() -> ! {
     thread::sleep(When::At(sbi::time() + 20 * hart::TICK));
     black_box(HOOKS);
     let irq = hart::irqs_off();
-    let interrupt = RCU.irq_enter();
+    let interrupt = KERNEL.irq_enter();
     let figures = [
         ("section", 10, least(|_| Section::new())),
-        ("context_switch", 25, least(|_| RCU.context_switch())),
-        ("tick with nothing to do", 50, least(|_| RCU.tick(&interrupt, false))),
-        ("irq_enter and irq_exit, in the kernel", 80, least(|_| RCU.irq_exit(RCU.irq_enter()))),
+        ("context_switch", 25, least(|_| KERNEL.context_switch())),
+        ("tick with nothing to do", 50, least(|_| KERNEL.tick(&interrupt, false))),
+        (
+            "irq_enter and irq_exit, in the kernel",
+            80,
+            least(|_| KERNEL.irq_exit(KERNEL.irq_enter())),
+        ),
         ("irq_enter and irq_exit, in idle", 125, {
-            RCU.idle_enter();
-            let pair = least(|_| RCU.irq_exit(RCU.irq_enter()));
-            RCU.idle_exit();
+            KERNEL.idle_enter();
+            let pair = least(|_| KERNEL.irq_exit(KERNEL.irq_enter()));
+            KERNEL.idle_exit();
             pair
         }),
         ("idle_enter and idle_exit", 165, {
             least(|_| {
-                RCU.idle_enter();
-                RCU.idle_exit();
+                KERNEL.idle_enter();
+                KERNEL.idle_exit();
             })
         }),
-        ("cookie", 10, least(|_| RCU.cookie())),
-        ("has_callbacks", 20, least(|_| RCU.has_callbacks())),
+        ("cookie", 10, least(|_| KERNEL.cookie())),
+        ("has_callbacks", 20, least(|_| KERNEL.has_callbacks())),
         // SAFETY: they are in no queue, and stay in their place.
-        ("call", 65, least(|run| unsafe { RCU.call(NonNull::from(&HEADS[run]), nothing) })),
+        ("call", 65, least(|run| unsafe { KERNEL.call(NonNull::from(&HEADS[run]), nothing) })),
     ];
-    RCU.irq_exit(interrupt);
+    KERNEL.irq_exit(interrupt);
     drop(irq);
     let mut is_ok = true;
     for (name, most, count) in figures {

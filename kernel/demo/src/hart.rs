@@ -43,10 +43,15 @@ pub(crate) struct Hart {
     pub(crate) keeps_tick: AtomicBool,
     /// The timer interrupts at the next tick.
     pub(crate) is_ticking: AtomicBool,
+    /// It runs one thread, which the tick is not to interrupt.
+    pub(crate) is_tickless: AtomicBool,
+    /// The tick does not preempt.
+    pub(crate) is_lazy: AtomicBool,
     pub(crate) ticks: AtomicU64,
     /// How often the idle loop has stopped the tick.
     pub(crate) tick_stops: AtomicU64,
     pub(crate) dice: AtomicU64,
+    pub(crate) stretches: Stretches,
     pub(crate) threads: Threads,
 }
 
@@ -76,9 +81,12 @@ impl Hart {
             stops: AtomicBool::new(false),
             keeps_tick: AtomicBool::new(true),
             is_ticking: AtomicBool::new(false),
+            is_tickless: AtomicBool::new(false),
+            is_lazy: AtomicBool::new(false),
             ticks: AtomicU64::new(0),
             tick_stops: AtomicU64::new(0),
             dice: AtomicU64::new(0),
+            stretches: Stretches::new(),
             threads: Threads::new(),
         }
     }
@@ -90,17 +98,17 @@ impl Hart {
 
     /// The tick comes on.
     pub(crate) fn start_tick(&self) {
-        if !self.is_ticking.load(Relaxed) {
-            self.next_tick();
+        if !self.is_ticking.load(Relaxed) && !self.is_tickless.load(Relaxed) {
+            self.next_tick(u64::MAX);
         }
     }
 
     /// The tick comes at the next of the hart's times, which are one `TICK` apart, whenever it has
-    /// stopped and come on. Each hart has other times.
-    pub(crate) fn next_tick(&self) {
+    /// stopped and come on, or before them. Each hart has other times.
+    pub(crate) fn next_tick(&self, no_later: u64) {
         let (now, offset) = (sbi::time(), self.id as u64 * TICK / HARTS as u64);
         self.is_ticking.store(true, Relaxed);
-        sbi::set_timer(now + TICK - (now + TICK - offset) % TICK);
+        sbi::set_timer(no_later.min(now + TICK - (now + TICK - offset) % TICK));
     }
 
     /// The tick stops; but the timer interrupts at that time.
@@ -116,6 +124,56 @@ impl Hart {
         self.dice.store(next, Relaxed);
         (next >> 33) % sides
     }
+}
+
+/// How long interrupts were off, and the scheduler's hook lasted, at most: by the machine's clock,
+/// if the kernel is built to measure it. Interrupts that come in the hook count as its own.
+pub(crate) struct Stretches {
+    off_since: AtomicU64,
+    pub(crate) off: AtomicU64,
+    pub(crate) switch: AtomicU64,
+}
+
+impl Stretches {
+    const fn new() -> Self {
+        Self { off_since: AtomicU64::new(0), off: AtomicU64::new(0), switch: AtomicU64::new(0) }
+    }
+
+    pub(crate) fn forget(&self) {
+        self.off.store(0, Relaxed);
+        self.switch.store(0, Relaxed);
+    }
+
+    /// The scheduler's hook.
+    pub(crate) fn of_switch(&self, hook: impl FnOnce()) {
+        let begun = if IS_MEASURED { sbi::time() } else { 0 };
+        hook();
+        if IS_MEASURED {
+            raise(&self.switch, sbi::time() - begun);
+        }
+    }
+}
+
+const IS_MEASURED: bool = cfg!(feature = "stretches");
+
+/// Interrupts have gone off here.
+pub(crate) fn irqs_went_off() {
+    if IS_MEASURED {
+        this().stretches.off_since.store(sbi::time(), Relaxed);
+    }
+}
+
+/// They are about to go on.
+pub(crate) fn irqs_go_on() {
+    if IS_MEASURED {
+        let stretches = &this().stretches;
+        raise(&stretches.off, sbi::time() - stretches.off_since.load(Relaxed));
+    }
+}
+
+/// Of this hart's own.
+fn raise(most: &AtomicU64, time: u64) {
+    most.store(time.max(most.load(Relaxed)), Relaxed);
 }
 
 /// This hart. What is done with it is done before another thread may run, or does not care.
@@ -174,12 +232,16 @@ pub(crate) fn irqs_off() -> IrqsOff {
     let before: usize;
     // SAFETY: no memory is touched; the compiler moves none across.
     unsafe { asm!("csrrci {}, sstatus, 2", out(reg) before) };
+    if before & SIE != 0 {
+        irqs_went_off();
+    }
     IrqsOff { were_on: before & SIE != 0, is_of_this_hart: PhantomData }
 }
 
 impl Drop for IrqsOff {
     fn drop(&mut self) {
         if self.were_on {
+            irqs_go_on();
             // SAFETY: they were on before.
             unsafe { asm!("csrsi sstatus, 2") };
         }
@@ -193,10 +255,24 @@ impl Drop for IrqsOff {
 pub(crate) unsafe fn take_interrupts() {
     // SAFETY: the caller's. Handlers return to where they came, and restore all registers.
     unsafe { asm!("csrsi sstatus, 2", "nop", "csrci sstatus, 2") };
+    irqs_went_off();
+}
+
+/// Does something with interrupts on, for who has them off.
+#[cfg(feature = "asterinas")]
+pub(crate) fn with_irqs_on(what: impl FnOnce()) {
+    irqs_go_on();
+    // SAFETY: the caller holds nothing that handlers touch, and is not preempted.
+    unsafe { asm!("csrsi sstatus, 2") };
+    what();
+    // SAFETY: they were off before.
+    unsafe { asm!("csrci sstatus, 2") };
+    irqs_went_off();
 }
 
 /// Waits until an interrupt is pending, with interrupts off: it is taken later.
 pub(crate) fn wait_for_interrupt() {
+    irqs_go_on();
     // SAFETY: the hart stops until then, and changes no register and no memory.
     unsafe { asm!("wfi") };
 }

@@ -12,9 +12,10 @@
 //! - `idle_enter`, `idle_exit`: [`thread::idle`], around the loop that waits for interrupts.
 //! - `has_callbacks`, `run_callbacks`: [`thread::worker`], a thread of each hart.
 //! - `cpu_dying`, `cpu_dead`: `hotplug.rs`, by the hart; by another, when the first has stopped.
-//! - `nmi_enter`, `nmi_exit`: [`torture::nmi`]. Supervisor mode has no NMI, so it is simulated: in
-//!   a trap, before its hooks, and by the clock, which hooks read, also under the lock.
-//! - What the crate asks of a kernel: `platform.rs`.
+//! - `nmi_enter`, `nmi_exit`: the torture. Supervisor mode has no NMI, so it is simulated: in a
+//!   trap, before its hooks, and by the clock, which hooks read, also under the lock.
+//! - What the crate asks of a kernel: `platform.rs`. There `RCU` is the one that the kernel is
+//!   built with, as the conformance kit knows it: ours, or a rival's design.
 //!
 //! A section is [`hart::Section`], which counts a word. The tick stops where `idle_enter` or
 //! `irq_exit` says that it may; in user mode it never stops here: it is to preempt the program.
@@ -22,12 +23,21 @@
 //! protects nothing.
 #![no_std]
 #![no_main]
+#![cfg_attr(
+    feature = "rival",
+    allow(clippy::let_unit_value, reason = "an interrupt is nothing there")
+)]
 
+#[cfg(not(feature = "rival"))]
+mod cells;
+#[cfg(not(feature = "rival"))]
+mod exit;
 mod figures;
 mod hart;
 mod hotplug;
 mod latency;
 mod platform;
+mod rivals;
 mod sbi;
 mod thread;
 mod torture;
@@ -36,6 +46,7 @@ mod watch;
 
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::*, fence};
 
+use conformance::Rcu;
 use hart::HARTS;
 use platform::RCU;
 use sbi::say;
@@ -63,8 +74,8 @@ const PARAMETERS: *const [u64; 4] = core::ptr::without_provenance(0x801F_0000);
 struct Parameters {
     seconds: u64,
     seed: u64,
-    /// 0: torture; 1, 2: how long grace periods are waited for, and whether a hart is busy; 3: how
-    /// many instructions the crate takes.
+    /// 0: torture; 1: how long grace periods are waited for; 2: how many instructions the crate
+    /// takes; 3: what a long exit holds up.
     test: u64,
     /// How many harts there must be; 0: any number.
     harts: usize,
@@ -110,14 +121,18 @@ extern "C" fn hart_main(hart: usize, is_first: bool) -> ! {
         thread::make(torture::WORKER, When::Now, thread::worker);
         match (test, hart) {
             (0, _) => torture::make(),
-            (2, _) => thread::make(0, When::Now, latency::busy),
+            (1, _) => thread::make(0, When::Now, latency::load),
+            #[cfg(not(feature = "rival"))]
+            (3, _) => thread::make(0, When::Now, exit::exits),
             _ => {}
         }
     }
     let main = match test {
         0 => torture::main,
-        3 => figures::main,
-        _ => latency::main,
+        1 => latency::main,
+        #[cfg(not(feature = "rival"))]
+        3 => exit::main,
+        _ => figures::main,
     };
     thread::make(torture::WORKER + 1, When::Now, if hart == 0 { main } else { hotplug::stopper });
     this.start_tick();

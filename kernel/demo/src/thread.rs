@@ -6,10 +6,15 @@
 use core::cell::{Cell, UnsafeCell};
 use core::sync::atomic::{AtomicU64, Ordering::*, fence};
 
+use conformance::Rcu;
+
 use crate::hart::{self, HARTS, Hart, this};
 use crate::platform::RCU;
 use crate::{hotplug, sbi};
 
+/// After so long a thread that polls looks again. Where the emulator counts instructions, it goes
+/// on to another hart when a timer runs out.
+const POLL: u64 = hart::SECOND / 16_000;
 /// Threads of a hart, beside the one that it boots on, which becomes its idle loop.
 pub(crate) const THREADS: usize = 5;
 /// The idle loop's place among them.
@@ -18,8 +23,8 @@ const IDLE: usize = THREADS;
 const STACK: usize = 4 * 1_024;
 /// At the end of each stack, or it has overflowed.
 const CANARY: u64 = 0x5AFE_5AFE_5AFE_5AFE;
-/// Callbacks that the worker runs at once.
-const BUDGET: u64 = 16;
+/// Callbacks that the worker runs at once: DragonOS' number, or ours.
+const BUDGET: u64 = if cfg!(feature = "dragonos") { 64 } else { 16 };
 
 #[repr(C, align(16))]
 struct Stack<const WORDS: usize>([UnsafeCell<u64>; WORDS]);
@@ -44,6 +49,10 @@ static HART_STACKS: [Stack<{ 2 * STACK }>; HARTS] = [const { Stack::new() }; HAR
 /// How often something has ended that threads wait for. Release where it is counted, Acquire where
 /// it is looked at: who sees the count sees what has ended.
 static ENDS: AtomicU64 = AtomicU64::new(0);
+/// How often a hart has passed through its scheduler that was asked to, while others polled.
+static PASSES: AtomicU64 = AtomicU64::new(0);
+/// Harts of threads that poll, a bit each.
+static POLLERS: AtomicU64 = AtomicU64::new(0);
 
 /// When a thread runs.
 #[derive(Clone, Copy, Debug)]
@@ -52,8 +61,9 @@ pub(crate) enum When {
     Now,
     /// At that time.
     At(u64),
-    /// When [`ENDS`] is another number.
-    Ends(u64),
+    /// When [`ENDS`] is another number. A thread that polls: also when [`PASSES`] is another one
+    /// than the first, or at the second's time.
+    Ends(u64, Option<(u64, u64)>),
     /// When there are callbacks to run.
     Work,
     /// When the hart is to stop.
@@ -68,7 +78,11 @@ impl When {
             Self::Never => false,
             Self::Now => true,
             Self::At(time) => sbi::time() >= time,
-            Self::Ends(seen) => ENDS.load(Acquire) != seen,
+            Self::Ends(seen, polls) => {
+                let is_due =
+                    |(passes, until)| PASSES.load(Acquire) != passes || sbi::time() >= until;
+                ENDS.load(Acquire) != seen || polls.is_some_and(is_due)
+            }
             Self::Work => hart.has_work.load(Relaxed),
             // Acquire: pairs with the Release of `hotplug::stop`.
             Self::Stop => hart.stops.load(Acquire),
@@ -130,7 +144,7 @@ impl Threads {
     /// When the first one that sleeps wants to wake.
     fn first_wake(&self) -> u64 {
         let times = self.all.iter().map(|thread| match thread.when.get() {
-            When::At(time) => time,
+            When::At(time) | When::Ends(_, Some((_, time))) => time,
             _ => u64::MAX,
         });
         times.min().unwrap_or(u64::MAX)
@@ -177,10 +191,17 @@ fn check_stack(hart: usize, thread: usize) {
 pub(crate) fn schedule() {
     let hart = this();
     debug_assert!(hart.is_preemptible() && !hart::irqs_are_on(), "in no section");
-    hart.need_resched.store(false, Relaxed);
-    RCU.context_switch();
+    let was_asked = hart.need_resched.swap(false, Relaxed);
     let threads = &hart.threads;
     let (before, next) = (threads.current.get(), threads.next(hart).unwrap_or(IDLE));
+    hart.stretches.of_switch(|| RCU.context_switch(next != before));
+    // Relaxed: a poller that is not seen here looks soon.
+    let pollers = POLLERS.load(Relaxed) & !(1 << hart.id);
+    if was_asked && pollers != 0 {
+        // Release: pairs with the Acquires of those who wait; the hook comes before.
+        PASSES.fetch_add(1, Release);
+        sbi::interrupt(pollers);
+    }
     check_stack(hart.id, before);
     if next != IDLE {
         threads.all[next].when.set(When::Now);
@@ -201,6 +222,15 @@ pub(crate) fn yields() {
     schedule();
 }
 
+/// Has each hart pass from one thread to another: its worker runs, even if it has nothing to do.
+pub(crate) fn switch_all() {
+    for hart in (0..HARTS).map(hart::of) {
+        hart.has_work.store(true, Relaxed);
+        hart.need_resched.store(true, Relaxed);
+    }
+    sbi::interrupt(u64::MAX >> (64 - HARTS));
+}
+
 /// This thread runs again then.
 pub(crate) fn sleep(when: When) {
     let _irq = hart::irqs_off();
@@ -219,19 +249,28 @@ extern "C" fn thread_end() -> ! {
     unreachable!("threads do not return")
 }
 
-/// Sleeps until `done`: the platform's `wait`.
+/// Sleeps until `done`: the platform's `wait`. A thread that `polls` looks whenever a hart has
+/// passed through its scheduler, as it was asked to, and after [`POLL`].
 pub(crate) fn wait(done: &dyn Fn() -> bool, polls: bool) {
+    let bit = u64::from(polls) << this().id;
     loop {
+        // In each turn: another thread of this hart may have taken it out.
+        POLLERS.fetch_or(bit, Relaxed);
+        let polling = polls.then(|| (PASSES.load(Acquire), sbi::time() + POLL));
+        if let Some((_, until)) = polling {
+            this().next_tick(until);
+        }
         let seen = ENDS.load(Acquire);
         this().has_waiter.store(true, Relaxed);
         // Full fence: the mark comes before the look at the number when the thread sleeps. Pairs
         // with the one of `wake_waiters`.
         fence(SeqCst);
         if done() {
-            return;
+            break;
         }
-        if polls { yields() } else { sleep(When::Ends(seen)) }
+        sleep(When::Ends(seen, polling));
     }
+    POLLERS.fetch_and(!bit, Relaxed);
 }
 
 /// Something has ended: harts on which a thread waits are interrupted, for they may be idle.
@@ -254,7 +293,7 @@ pub(crate) fn idle() -> ! {
             hart.keeps_tick.store(RCU.idle_enter(), Relaxed);
             while has_none() {
                 if hart.keeps_tick.load(Relaxed) {
-                    hart.start_tick();
+                    hart.next_tick(hart.threads.first_wake());
                 } else {
                     if hart.is_ticking.load(Relaxed) {
                         hart.tick_stops.store(hart.tick_stops.load(Relaxed) + 1, Relaxed);
@@ -281,9 +320,8 @@ pub(crate) fn worker() -> ! {
         if !RCU.has_callbacks() {
             sleep(When::Work);
         }
-        while RCU.run_callbacks(hart.id, BUDGET) {
-            yields();
-        }
+        // Others run at the next tick.
+        while RCU.run_callbacks(hart.id, BUDGET) {}
         hotplug::worker_is_between();
     }
 }

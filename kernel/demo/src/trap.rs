@@ -5,6 +5,8 @@
 
 use core::sync::atomic::Ordering::*;
 
+use conformance::Rcu;
+
 use crate::hart::{self, this};
 use crate::platform::RCU;
 use crate::{sbi, thread, torture, watch};
@@ -33,6 +35,7 @@ struct Frame {
 #[unsafe(no_mangle)]
 extern "C" fn on_trap(frame: &mut Frame, cause: usize) {
     let hart = this();
+    hart::irqs_went_off();
     let is_of_user = frame.status & SPP == 0;
     if cause == SOFTWARE {
         hart::clear_interrupt();
@@ -41,7 +44,7 @@ extern "C" fn on_trap(frame: &mut Frame, cause: usize) {
     // as an NMI may: the hart is perhaps still idle, or in user mode, as far as the crate knows.
     let is_nmi = hart.nmi.swap(false, Acquire) || hart.roll(8) == 0;
     if is_nmi && cause & INTERRUPT != 0 {
-        torture::nmi_from(is_of_user, hart.threads.is_idle());
+        torture::TORTURE.nmi_from(is_of_user, hart.threads.is_idle());
     }
     if is_of_user {
         RCU.user_exit();
@@ -59,6 +62,7 @@ extern "C" fn on_trap(frame: &mut Frame, cause: usize) {
         // Whether the tick may stop does not matter: it is what preempts the program.
         RCU.user_enter();
     }
+    hart::irqs_go_on();
 }
 
 /// A handler, in which there is a section.
@@ -67,16 +71,17 @@ fn interrupt(is_timer: bool, is_of_user: bool) {
     let interrupt = RCU.irq_enter();
     if is_timer {
         hart.ticks.store(hart.ticks.load(Relaxed) + 1, Relaxed);
-        hart.need_resched.store(!hart.threads.is_idle(), Relaxed);
+        let preempts = !hart.threads.is_idle() && !hart.is_lazy.load(Relaxed);
+        hart.need_resched.fetch_or(preempts, Relaxed);
         RCU.tick(&interrupt, is_of_user);
         if hart.is_ticking.load(Relaxed) {
-            hart.next_tick();
+            hart.next_tick(u64::MAX);
         } else {
             sbi::set_timer(u64::MAX);
         }
         watch::tick();
     }
-    torture::handler();
+    torture::TORTURE.handler();
     hart.keeps_tick.store(RCU.irq_exit(interrupt), Relaxed);
 }
 

@@ -2,8 +2,10 @@
 
 use core::sync::atomic::{AtomicU64, Ordering::*};
 
+use conformance::Rcu;
+
 use crate::hart::{self, HARTS, SECOND, this};
-use crate::platform::RCU;
+use crate::platform::{KERNEL, RCU};
 use crate::sbi::{self, say};
 
 /// Seconds after which the kernel gives up: that a grace period lasts, or that the test goes on
@@ -23,7 +25,7 @@ pub(crate) fn tick() {
     }
     let waits = |since: u64| now.saturating_sub(since) > PATIENCE * SECOND;
     // Perhaps the lock is held: the next look says it.
-    let grace_period = RCU.snapshot().filter(|seen| seen.sequence.in_progress());
+    let grace_period = KERNEL.snapshot().filter(|seen| seen.sequence.in_progress());
     if grace_period.is_some_and(|seen| waits(seen.began_ns / 100)) {
         say!("stalled: a grace period does not end");
     } else if waits(END.load(Relaxed)) {
@@ -35,15 +37,16 @@ pub(crate) fn tick() {
     sbi::power_off(false);
 }
 
-/// What the crate knows.
+/// What is known.
 pub(crate) fn report() {
-    // The lock may be held for long.
-    match (0..10).find_map(|_| RCU.snapshot()) {
+    say!("{} callbacks wait", RCU.waiting());
+    // The lock may be held for long; of a rival nothing is known.
+    match (0..10).find_map(|_| KERNEL.snapshot()) {
         Some(seen) => say!("now {} ns: {seen:?}", sbi::time() * 100),
-        None => say!("the machine's lock is held"),
+        None => say!("nothing is known of the machine"),
     }
     for hart in 0..HARTS {
-        let seen = (0..10).find_map(|_| RCU.cpu_snapshot(hart));
+        let seen = (0..10).find_map(|_| KERNEL.cpu_snapshot(hart));
         if let Some(seen) = seen.filter(|seen| seen.is_online || seen.is_holdout) {
             let of = hart::of(hart);
             // Those of another hart may be written meanwhile.

@@ -49,6 +49,45 @@ struct Curves {
 
 static RECORDED: LazyLock<Recorded> = LazyLock::new(|| data::read(include_str!("published.toml")));
 
+/// What `kernel.toml` says: figures of a kernel that boots, recorded, for it takes an emulator.
+#[derive(Deserialize)]
+struct Booted {
+    rows: Vec<BootedRow>,
+}
+
+#[derive(Deserialize)]
+struct BootedRow {
+    source: String,
+    /// How the row's figure begins.
+    figure: String,
+    command: String,
+    /// What was expected before it was run.
+    predicted: String,
+    kernel: String,
+    why: String,
+}
+
+static BOOTED: LazyLock<Booted> = LazyLock::new(|| data::read(include_str!("kernel.toml")));
+
+impl BootedRow {
+    fn is_of(&self, row: &Row) -> bool {
+        self.source == row.source && row.figure.starts_with(&self.figure)
+    }
+}
+
+/// What the kernel gave for a row, if it was run.
+fn booted(row: &Row) -> Option<&'static BootedRow> {
+    BOOTED.rows.iter().find(|one| one.is_of(row))
+}
+
+/// Those of these sources that are of no row.
+fn unknown_booted(rows: &[Row]) -> impl Iterator<Item = String> {
+    let is_asked = |one: &&BootedRow| rows.iter().any(|row| row.source == one.source);
+    let unknown = BOOTED.rows.iter().filter(is_asked);
+    let unknown = unknown.filter(|one| !rows.iter().any(|row| one.is_of(row)));
+    unknown.map(|one| format!("{}: no figure begins with {}", one.source, one.figure))
+}
+
 /// Replays these sources, or all if there are none, and tells; with `vary` also what turns if
 /// something is changed.
 pub(super) fn run(sources: &[String], vary: bool, output: &mut Output) -> Result<Exit> {
@@ -76,7 +115,8 @@ pub(super) fn run(sources: &[String], vary: bool, output: &mut Output) -> Result
     let broken = rows.iter().filter(|row| is_broken(row, &RECORDED.misses));
     let broken = broken
         .map(|row| format!("{}: {} fitted when it was recorded", row.source, row.figure))
-        .chain(varied.iter().filter_map(Varied::fault));
+        .chain(varied.iter().filter_map(Varied::fault))
+        .chain(unknown_booted(&rows));
     let broken: Vec<String> = broken.collect();
     let interrupted = output.interrupt.requested();
     output.json(SCHEMA, &document(&rows, &varied, interrupted))?;
@@ -163,6 +203,11 @@ fn print(rows: &[Row], output: &mut Output) -> Result<()> {
         bars(own, output);
         let marks = mechanisms.iter().enumerate().map(|(place, text)| (mark(place), text));
         output.entries(marks)?;
+        let booted = own.iter().filter_map(booted);
+        output.entries(booted.map(|one| {
+            let BootedRow { command, predicted, why, .. } = one;
+            ("kernel", format!("{}: {command}. Predicted: {predicted}. {why}", one.figure))
+        }))?;
         let own_fitted: Vec<Fitted> =
             fitted.iter().filter(|one| one.source == source).copied().collect();
         if own.iter().any(|row| row.fit() != Fit::NotCompared) {
@@ -248,6 +293,7 @@ fn mark(place: usize) -> String {
 const NAME_MAX: usize = 40;
 
 fn table(rows: &[Row], mechanisms: &[&str]) -> comfy_table::Table {
+    let has_booted = rows.iter().any(|row| booted(row).is_some());
     let line = |row: &Row| {
         let [published, ours, ratio] = numbers(row);
         let (word, colour) = verdict(row);
@@ -257,7 +303,7 @@ fn table(rows: &[Row], mechanisms: &[&str]) -> comfy_table::Table {
         };
         let word = colour.map_or(Cell::new(word), |colour| Cell::new(word).fg(colour));
         let place = mechanisms.iter().position(|text| *text == row.mechanism);
-        [
+        let mut cells = vec![
             Cell::new(&row.figure),
             right(published),
             right(ours),
@@ -266,9 +312,16 @@ fn table(rows: &[Row], mechanisms: &[&str]) -> comfy_table::Table {
             Cell::new(role(row.role)),
             Cell::new(free(row)).set_alignment(CellAlignment::Right),
             Cell::new(place.map_or(String::new(), mark)),
-        ]
+        ];
+        if has_booted {
+            cells.insert(3, Cell::new(booted(row).map_or("", |one| &one.kernel)));
+        }
+        cells
     };
-    let header = ["figure", "published", "ours", "ratio", "", "role", "free", "why"];
+    let mut header = vec!["figure", "published", "ours", "ratio", "", "role", "free", "why"];
+    if has_booted {
+        header.insert(3, "kernel");
+    }
     let mut table = output::table(&header, [], rows.iter().map(line));
     let is_sentence = rows.iter().any(|row| row.figure.chars().count() > NAME_MAX);
     if let Some(column) = table.column_mut(0).filter(|_| is_sentence) {
@@ -382,6 +435,7 @@ fn row_out(row: &Row) -> impl Serialize {
         "role": role(row.role),
         "verdict": is_compared.then_some(verdict(row).0),
         "fitted_when_recorded": !is_known(row, &RECORDED.misses),
+        "kernel": booted(row).map(|one| &one.kernel),
         "mechanism": &row.mechanism,
     })
 }
@@ -411,6 +465,24 @@ mod tests {
         assert_eq!(numbers(&input), ["0.7 ns", "", ""]);
         let none = Row::not_modelled("s.t", "f", (7.5, "1/s"), "r");
         assert_eq!(numbers(&none), ["7.5 1/s", "", ""]);
+    }
+
+    #[test]
+    fn a_figure_of_the_kernel_is_of_a_row() {
+        let row = |figure: &str| {
+            Row::number("usenix2003.latency", figure, (1.0, 1.0, "ms"), Role::Predicted, "m")
+        };
+        let rows = [
+            "rcu_ltimer, dbench",
+            "rcu_poll, idle",
+            "rcu_poll, dbench",
+            "rcu_ltimer below rcu_sched, dbench",
+        ]
+        .map(row);
+        assert!(rows.iter().all(|row| booted(row).is_some()));
+        assert_eq!(unknown_booted(&rows).count(), 0, "others are of sources that are not replayed");
+        assert_eq!(unknown_booted(&rows[1..]).count(), 1);
+        assert!(booted(&row("rcu_sched, tasks that never block")).is_none(), "it was not run");
     }
 
     #[test]
