@@ -79,6 +79,9 @@ pub(crate) struct Queue {
     last: Option<NonNull<Head>>,
 }
 
+// SAFETY: whoever has the queue has its heads.
+unsafe impl Send for Queue {}
+
 impl Queue {
     pub(crate) const EMPTY: Self = Self { first: None, last: None };
 

@@ -5,6 +5,8 @@
 //! entering or leaving user mode or idle, an interrupt there, a CPU that comes or goes. Updaters
 //! call [`Kernel::call`], [`Kernel::synchronize`] or [`Kernel::barrier`], or keep a cookie. A
 //! reader is the kernel's own "preemption off": it calls nothing. [`Rcu`] is a cell over these.
+//! Sections of an [`Srcu`] may sleep; it stands by itself, and what follows here
+//! is not about it.
 //!
 //! Nothing is allocated, and nothing of the standard library is used; the target needs 64-bit
 //! atomics. The grace periods are those of Tree RCU ([`engine::tree`]), or those of another
@@ -70,6 +72,7 @@ extern crate alloc;
 extern crate std;
 
 pub mod engine;
+pub mod srcu;
 mod data;
 mod driven;
 mod front;
@@ -102,3 +105,4 @@ pub use pointer::NonNullPtr;
 #[cfg(any(test, feature = "alloc"))]
 pub use pointer::{Headed, RcuBox, RcuBoxRef};
 pub use snapshot::{CpuSnapshot, Snapshot};
+pub use srcu::{Srcu, SrcuGuard};

@@ -1,5 +1,5 @@
-//! The front under loom: a CPU that goes in or out of idle beside one whose grace period scans; and
-//! cells over it.
+//! The front under loom: a CPU that goes in or out of idle beside one whose grace period scans;
+//! cells over it; and SRCU.
 //!
 //! CPU 0 unlinks, queues a callback and ticks a few times; CPU 1 is in a section or two. In every
 //! interleaving, and with every value that a load may give, no section that has seen the old value
@@ -15,6 +15,7 @@ use std::boxed::Box;
 
 use crate::engine::store::Fixed;
 use crate::engine::{tick::Tick, token::Relay};
+use crate::srcu::{Published, Srcu};
 use crate::{
     CpuSet, Domain, Driven, GracePeriods, Head, Kernel, Options, Platform, Rcu, RcuBox, Refused,
     Run, TreeRcu, Zone,
@@ -62,41 +63,54 @@ unsafe impl Platform for Threads {
     fn wake_waiters(&self) {}
 }
 
-/// What is unlinked and freed.
-struct Shared<E> {
-    kernel: Kernel<Threads, 2, E>,
+/// What is unlinked and freed after a grace period of `K`, a [`Kernel`] or an [`Srcu`].
+struct Shared<K> {
+    kernel: K,
     /// 0 is the old value, which CPU 0 replaces.
     link: AtomicUsize,
     /// What the old value leads to: read in sections, written when it is freed.
     old: UnsafeCell<u32>,
 }
 
-// SAFETY: loom watches `old`; all else is atomic, or a CPU's own.
-unsafe impl<E: Send> Send for Shared<E> {}
-// SAFETY: as above.
-unsafe impl<E: Send> Sync for Shared<E> {}
+type Front<E> = Shared<Kernel<Threads, 2, E>>;
 
-#[repr(C)]
-struct Free<E> {
-    head: Head,
-    shared: Arc<Shared<E>>,
+// SAFETY: loom watches `old`; all else is atomic, or a CPU's own.
+unsafe impl<K: Sync> Send for Shared<K> {}
+// SAFETY: as above.
+unsafe impl<K: Sync> Sync for Shared<K> {}
+
+impl<K> Shared<K> {
+    fn new(kernel: K) -> Arc<Self> {
+        Arc::new(Self { kernel, link: AtomicUsize::new(0), old: UnsafeCell::new(0) })
+    }
 }
 
-unsafe fn free<E>(head: NonNull<Head>) {
-    // SAFETY: it is the one that `update` gave away.
-    let free = unsafe { Box::from_raw(head.cast::<Free<E>>().as_ptr()) };
+#[repr(C)]
+struct Free<K> {
+    head: Head,
+    shared: Arc<Shared<K>>,
+}
+
+unsafe fn free<K>(head: NonNull<Head>) {
+    // SAFETY: it is the one that `unlink` gave away.
+    let free = unsafe { Box::from_raw(head.cast::<Free<K>>().as_ptr()) };
     // SAFETY: no section sees it any more, which loom checks.
     free.shared.old.with_mut(|old| unsafe { *old = 1 });
 }
 
-/// CPU 0: unlinks the old value and has it freed.
-fn update<E: GracePeriods<2>>(shared: &Arc<Shared<E>>) {
+/// CPU 0: unlinks the old value. Returns the head by which it is freed, by [`free`].
+fn unlink<K>(shared: &Arc<Shared<K>>) -> NonNull<Head> {
     shared.link.store(1, Ordering::Release);
     let free = Box::new(Free { head: Head::new(), shared: shared.clone() });
-    let head = NonNull::from(Box::leak(free)).cast();
+    NonNull::from(Box::leak(free)).cast()
+}
+
+/// CPU 0: unlinks the old value and has it freed.
+fn update<E: GracePeriods<2>>(shared: &Arc<Front<E>>) {
+    let head = unlink(shared);
     let kernel = &shared.kernel;
     // SAFETY: the box is the callback's now.
-    unsafe { kernel.call(head, self::free::<E>) }.unwrap();
+    unsafe { kernel.call(head, free::<Kernel<Threads, 2, E>>) }.unwrap();
     for _ in 0..4 {
         kernel.context_switch();
         kernel.platform.now_ns.fetch_add(1_000_000, Ordering::Relaxed);
@@ -107,7 +121,7 @@ fn update<E: GracePeriods<2>>(shared: &Arc<Shared<E>>) {
 }
 
 /// A section.
-fn read<E>(shared: &Shared<E>) {
+fn read<K>(shared: &Shared<K>) {
     // Relaxed: nothing but the grace period orders it.
     if shared.link.load(Ordering::Relaxed) == 0 {
         // SAFETY: it is not freed before the section ends, which loom checks.
@@ -116,7 +130,7 @@ fn read<E>(shared: &Shared<E>) {
 }
 
 /// Runs CPU 1, which is idle at first or not, beside CPU 0.
-fn model<E: GracePeriods<2> + 'static>(is_idle: bool, cpu_1: fn(&Shared<E>)) {
+fn model<E: GracePeriods<2> + 'static>(is_idle: bool, cpu_1: fn(&Front<E>)) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = model.preemption_bound.or(Some(2));
     model.check(move || {
@@ -130,8 +144,7 @@ fn model<E: GracePeriods<2> + 'static>(is_idle: bool, cpu_1: fn(&Shared<E>)) {
                 kernel.idle_enter();
             }
         }
-        let shared = Shared { kernel, link: AtomicUsize::new(0), old: UnsafeCell::new(0) };
-        let shared = Arc::new(shared);
+        let shared = Shared::new(kernel);
         let other = shared.clone();
         let thread = loom::thread::spawn(move || {
             CPU.with(|own| own.set(1));
@@ -261,8 +274,12 @@ fn ticks(kernel: &Kernel<Threads, 2>, count: usize) {
 
 type Cells = Rcu<RcuBox<Watched>, Here>;
 
-/// CPU 1 reads a cell while CPU 0 replaces what is in it.
-fn reads(replace: fn(&Cells, RcuBox<Watched>)) {
+/// CPU 1 reads what CPU 0 has made with `make`, while CPU 0 updates it.
+fn reads<T: Send + Sync + 'static>(
+    make: fn() -> T,
+    read: fn(&T),
+    update: fn(&Kernel<Threads, 2>, &T),
+) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = model.preemption_bound.or(Some(2));
     model.check(move || {
@@ -275,20 +292,14 @@ fn reads(replace: fn(&Cells, RcuBox<Watched>)) {
             kernel.cpu_starting(cpu);
             kernel.cpu_online(cpu);
         }
-        let cell = Arc::new(Cells::new(Watched::new(1)));
-        let (its_kernel, its_cell) = (kernel.clone(), cell.clone());
+        let made = Arc::new(make());
+        let (its_kernel, its_own) = (kernel.clone(), made.clone());
         let thread = loom::thread::spawn(move || {
             CPU.with(|own| own.set(1));
-            {
-                let guard = its_cell.read();
-                let found = guard.get();
-                // SAFETY: it is not dropped before the section ends, which loom checks.
-                let number = found.0.with(|inner| unsafe { *inner });
-                assert!(number == 1 || number == 2);
-            }
+            read(&its_own);
             its_kernel.idle_enter();
         });
-        replace(&cell, Watched::new(2));
+        update(&kernel, &made);
         ticks(&kernel, 4);
         thread.join().unwrap();
         (0..3).for_each(|_| ticks(&kernel, 4));
@@ -296,12 +307,56 @@ fn reads(replace: fn(&Cells, RcuBox<Watched>)) {
     });
 }
 
+/// CPU 1 reads a cell while CPU 0 replaces what is in it.
+fn reads_cell(replace: fn(&Kernel<Threads, 2>, &Cells)) {
+    let read = |cell: &Cells| {
+        let guard = cell.read();
+        let found = guard.get();
+        // SAFETY: it is not dropped before the section ends, which loom checks.
+        let number = found.0.with(|inner| unsafe { *inner });
+        assert!(number == 1 || number == 2);
+    };
+    reads(|| Cells::new(Watched::new(1)), read, replace);
+}
+
 #[test]
 fn a_cell_is_read_while_another_cpu_replaces_what_is_in_it() {
-    reads(Rcu::update);
+    reads_cell(|_, cell| cell.update(Watched::new(2)));
 }
 
 #[test]
 fn a_cell_is_read_while_another_cpu_exchanges_what_is_in_it() {
-    reads(|cell, new| assert!(cell.read().compare_exchange(new).is_ok()));
+    reads_cell(|_, cell| assert!(cell.read().compare_exchange(Watched::new(2)).is_ok()));
+}
+
+/// A reader that counts itself in on CPU 1, and out on CPU 0.
+#[test]
+fn a_section_that_sleeps_while_another_cpu_checks_the_counts() {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = model.preemption_bound.or(Some(2));
+    model.check(|| {
+        let at_once = Published { interval_jiffies: 0, retry_us: 0, ..Published::V5_18 };
+        let delay = Published { last_retry_us: 0, ..at_once };
+        let platform = Threads { now_ns: AtomicUsize::new(1) };
+        let shared = Shared::new(Srcu::<_, 2>::new(platform, delay, 1_000));
+        let other = shared.clone();
+        let thread = loom::thread::spawn(move || {
+            CPU.with(|own| own.set(1));
+            let section = other.kernel.read();
+            read(&other);
+            CPU.with(|own| own.set(0));
+            drop(section);
+        });
+        CPU.with(|own| own.set(0));
+        let head = unlink(&shared);
+        // SAFETY: the box is the callback's now.
+        unsafe { shared.kernel.call(head, free::<Srcu<Threads, 2>>) }.unwrap();
+        for _ in 0..3 {
+            shared.kernel.run(1);
+        }
+        thread.join().unwrap();
+        (0..4).for_each(|_| _ = shared.kernel.run(1));
+        // SAFETY: all threads have ended.
+        assert_eq!(shared.old.with(|old| unsafe { *old }), 1, "it was freed");
+    });
 }

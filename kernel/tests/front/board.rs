@@ -68,6 +68,14 @@ pub(crate) struct Machine<const CPUS: usize, E = TreeRcu<CPUS>> {
 #[derive(Debug)]
 pub(crate) struct Wires(Arc<Board>);
 
+impl Wires {
+    /// To a new board of so many CPUs.
+    pub(crate) fn to_board(cpus: usize) -> (Self, Arc<Board>) {
+        let board = Arc::new(Board::new(cpus));
+        (Self(board.clone()), board)
+    }
+}
+
 /// Interrupts are off on the thread's CPU.
 #[derive(Debug)]
 pub(crate) struct IrqsOff(PhantomData<*const ()>);
@@ -248,10 +256,10 @@ impl<const CPUS: usize, E: GracePeriods<CPUS> + 'static> Machine<CPUS, E> {
 
     /// The same with other options.
     pub(crate) fn with(online: usize, change: impl FnOnce(Options) -> Options) -> Self {
-        let board = Arc::new(Board::new(CPUS));
+        let (wires, board) = Wires::to_board(CPUS);
         let options = Options { tick_ns: TICK_NS, panics: true, ..Options::new(1_000, CPUS) };
         let options = change(options.resched_after(PATIENCE));
-        let machine = Self { kernel: Kernel::new(Wires(board.clone()), options), board };
+        let machine = Self { kernel: Kernel::new(wires, options), board };
         (0..online).for_each(|cpu| machine.start(cpu));
         machine
     }
@@ -403,8 +411,7 @@ impl<const CPUS: usize, E: GracePeriods<CPUS> + 'static> Machine<CPUS, E> {
     }
 
     fn queue_on(&self, cpu: usize, bytes: u32, run: Box<dyn FnOnce()>) -> Zone {
-        let callback = Box::new(Callback { head: Head::of(bytes), run });
-        let head = NonNull::from(Box::leak(callback)).cast::<Head>();
+        let head = callback(bytes, run);
         // SAFETY: the callback is nobody else's, and `run` takes it.
         on(cpu, || unsafe { self.kernel.call(head, run_callback) })
             .expect("it is online, and not queued")
@@ -418,8 +425,13 @@ struct Callback {
     run: Box<dyn FnOnce()>,
 }
 
-unsafe fn run_callback(head: NonNull<Head>) {
-    // SAFETY: it was queued by `Machine::queue_on`, which gave it away.
+/// A callback that does that, to be queued with [`run_callback`].
+pub(crate) fn callback(bytes: u32, run: Box<dyn FnOnce()>) -> NonNull<Head> {
+    NonNull::from(Box::leak(Box::new(Callback { head: Head::of(bytes), run }))).cast()
+}
+
+pub(crate) unsafe fn run_callback(head: NonNull<Head>) {
+    // SAFETY: it was made by `callback`, and queued once.
     let callback = unsafe { Box::from_raw(head.cast::<Callback>().as_ptr()) };
     (callback.run)();
 }

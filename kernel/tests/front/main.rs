@@ -5,5 +5,6 @@ mod edges;
 mod faults;
 mod hotplug;
 mod misuse;
+mod srcu;
 mod threads;
 mod updaters;
