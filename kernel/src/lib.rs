@@ -4,9 +4,9 @@
 //! kernel calls a *hook* at each event that matters to a grace period: a context switch, a tick,
 //! entering or leaving user mode or idle, an interrupt there, a CPU that comes or goes. Updaters
 //! call [`Kernel::call`], [`Kernel::synchronize`] or [`Kernel::barrier`], or keep a cookie. A
-//! reader is the kernel's own "preemption off": it calls nothing. [`Rcu`] is a cell over these.
-//! Sections of an [`Srcu`] may sleep; it stands by itself, and what follows here
-//! is not about it.
+//! reader is the kernel's own "preemption off": it calls nothing. [`Rcu`] is a cell over these, and
+//! [`RcuList`] a list. Sections of an [`Srcu`] may sleep; it stands by itself, and what follows is
+//! not about it.
 //!
 //! Nothing is allocated, and nothing of the standard library is used; the target needs 64-bit
 //! atomics. The grace periods are those of Tree RCU ([`engine::tree`]), or those of another
@@ -79,6 +79,7 @@ mod front;
 mod head;
 mod hooks;
 mod hotplug;
+mod list;
 mod lock;
 #[cfg(all(test, loom))]
 mod loom_tests;
@@ -98,6 +99,7 @@ pub use grace::Cookie;
 pub use grace::limit::Zone;
 pub use head::{Head, Run};
 pub use hooks::Interrupt;
+pub use list::{Link, Linked, RcuList, RcuListIter};
 pub use misuse::{Hook, Refused};
 pub use periods::{GracePeriods, TreeRcu};
 pub use platform::{CpuSet, Platform};

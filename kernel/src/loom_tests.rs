@@ -1,5 +1,5 @@
 //! The front under loom: a CPU that goes in or out of idle beside one whose grace period scans;
-//! cells over it; and SRCU.
+//! cells and lists over it; and SRCU.
 //!
 //! CPU 0 unlinks, queues a callback and ticks a few times; CPU 1 is in a section or two. In every
 //! interleaving, and with every value that a load may give, no section that has seen the old value
@@ -17,8 +17,8 @@ use crate::engine::store::Fixed;
 use crate::engine::{tick::Tick, token::Relay};
 use crate::srcu::{Published, Srcu};
 use crate::{
-    CpuSet, Domain, Driven, GracePeriods, Head, Kernel, Options, Platform, Rcu, RcuBox, Refused,
-    Run, TreeRcu, Zone,
+    CpuSet, Domain, Driven, GracePeriods, Head, Kernel, Link, Linked, Options, Platform, Rcu,
+    RcuBox, RcuList, Refused, Run, TreeRcu, Zone,
 };
 
 loom::thread_local! {
@@ -327,6 +327,70 @@ fn a_cell_is_read_while_another_cpu_replaces_what_is_in_it() {
 #[test]
 fn a_cell_is_read_while_another_cpu_exchanges_what_is_in_it() {
     reads_cell(|_, cell| assert!(cell.read().compare_exchange(Watched::new(2)).is_ok()));
+}
+
+/// A node of a list, whose number is 0 before it is linked, and once it is freed.
+#[repr(C)]
+struct Node {
+    head: Head,
+    link: Link,
+    number: UnsafeCell<u32>,
+}
+
+// SAFETY: loom watches the number; a node is freed by one CPU.
+unsafe impl Sync for Node {}
+// SAFETY: the field is there, and the list's alone.
+unsafe impl Linked for Node {
+    const OFFSET: usize = core::mem::offset_of!(Node, link);
+}
+
+impl Node {
+    fn leaked(number: u32) -> NonNull<Self> {
+        let node = Self { head: Head::new(), link: Link::new(), number: UnsafeCell::new(0) };
+        // SAFETY: nobody else has it.
+        node.number.with_mut(|inner| unsafe { *inner = number });
+        NonNull::from(Box::leak(Box::new(node)))
+    }
+
+    unsafe fn free(head: NonNull<Head>) {
+        // SAFETY: its head is at its beginning, and it was removed a grace period ago.
+        let node = unsafe { Box::from_raw(head.cast::<Self>().as_ptr()) };
+        // SAFETY: no reader has it, which loom checks.
+        node.number.with_mut(|inner| unsafe { *inner = 0 });
+    }
+}
+
+/// A list, and the node at its front.
+struct Listed(RcuList<Node, Here>, NonNull<Node>);
+
+// SAFETY: loom watches what is in the nodes.
+unsafe impl Send for Listed {}
+// SAFETY: as above.
+unsafe impl Sync for Listed {}
+
+#[test]
+fn a_list_is_walked_while_another_cpu_adds_and_removes_nodes() {
+    let make = || {
+        let nodes = [1, 2].map(Node::leaked);
+        let list = RcuList::new();
+        // SAFETY: they are in no list.
+        nodes.iter().for_each(|&node| unsafe { list.push_back(node) });
+        Listed(list, nodes[0])
+    };
+    let read = |Listed(list, _): &Listed| {
+        // SAFETY: a node is not freed before the section ends, which loom checks.
+        let numbers = list.iter(&()).map(|node| node.number.with(|inner| unsafe { *inner }));
+        let found: std::vec::Vec<u32> = numbers.collect();
+        assert!([&[1, 2][..], &[1, 2, 3], &[2], &[2, 3]].contains(&&found[..]), "{found:?}");
+    };
+    reads(make, read, |kernel, &Listed(ref list, first)| {
+        // SAFETY: it is in no list.
+        unsafe { list.push_back(Node::leaked(3)) };
+        // SAFETY: it is in the list.
+        unsafe { list.remove(first) };
+        // SAFETY: readers do not find it any more.
+        unsafe { kernel.call(first.cast(), Node::free) }.unwrap();
+    });
 }
 
 /// A reader that counts itself in on CPU 1, and out on CPU 0.
