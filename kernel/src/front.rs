@@ -94,6 +94,12 @@ pub(crate) struct Locked<E> {
     pub(crate) began_ns: u64,
 }
 
+impl<E> Locked<E> {
+    fn new(periods: E) -> Self {
+        Self { periods, online: 0, began_ns: 0 }
+    }
+}
+
 /// RCU over at most `CPUS` CPUs: a `static` of the kernel.
 ///
 /// The crate's [documentation](crate) says what may run when; its README says where each hook goes.
@@ -186,7 +192,7 @@ impl<P, const CPUS: usize, E> core::fmt::Debug for Kernel<P, CPUS, E> {
     }
 }
 
-const FIRST: Sequence = Sequence::after(0);
+pub(crate) const FIRST: Sequence = Sequence::after(0);
 
 const fn at_least_one(number: u64) -> u64 {
     if number == 0 { 1 } else { number }
@@ -309,11 +315,15 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
     /// Calls `what` with the lock. The caller has turned interrupts off.
     pub(crate) fn machine<R>(&self, what: impl FnOnce(&mut Locked<E>) -> R) -> R {
         let mut guard = self.machine.lock();
-        what(guard.get_or_insert_with(|| Locked {
-            periods: E::new(&self.plan.options, FIRST),
-            online: 0,
-            began_ns: 0,
-        }))
+        what(guard.get_or_insert_with(|| Locked::new(E::new(&self.plan.options, FIRST))))
+    }
+
+    /// This is the engine, unless there is one. Returns whether it is.
+    pub(crate) fn lay_out(&self, periods: E) -> bool {
+        let mut guard = self.machine.lock();
+        let is_first = guard.is_none();
+        guard.get_or_insert_with(|| Locked::new(periods));
+        is_first
     }
 
     /// The same, if the lock is free soon; `None` also while there never was a CPU.
@@ -430,10 +440,11 @@ impl<'k, P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> OnCpu<'k, P, CPU
             // One that has just begun is scanned when it says; and a timer that was asked for just
             // now has not run out, whatever the one before did.
             let goes_on = before.in_progress() && machine.periods.sequence() == before;
-            let may_be_due = (goes_on || E::LOOKS_AT_EACH_TICK) && tree.host.timer.is_none();
+            let looks = machine.periods.looks_at_each_tick();
+            let may_be_due = (goes_on || looks) && tree.host.timer.is_none();
             if may_be_due && kernel.told.is_due(kernel.platform.now_ns()) {
                 machine.periods.timer(plan, tree);
-            } else if E::LOOKS_AT_EACH_TICK && tree.own.has_demand(machine.periods.sequence()) {
+            } else if looks && tree.own.has_demand(machine.periods.sequence()) {
                 machine.periods.scan(plan, tree);
             }
         });
@@ -452,7 +463,7 @@ impl<'k, P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> OnCpu<'k, P, CPU
             machine.periods.advance(plan, tree);
             let sequence = machine.periods.sequence();
             // A driven engine may wait for CPUs before it begins, such as one that has its token.
-            if !sequence.in_progress() && !E::LOOKS_AT_EACH_TICK {
+            if !sequence.in_progress() && !machine.periods.looks_at_each_tick() {
                 return;
             }
             machine.periods.scan(plan, tree);

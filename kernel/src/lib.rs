@@ -11,8 +11,8 @@
 //! Nothing is allocated, and nothing of the standard library is used; the target needs 64-bit
 //! atomics. The grace periods are those of Tree RCU ([`engine::tree`]), or those of another
 //! [`engine`] that the type names ([`Driven`]). The simulator and the explorer step through the
-//! engines as values. The code around them in this crate (ticks, expedited waits, hotplug,
-//! barriers) is tested only by the crate's own tests.
+//! engines as values; [`Any`] is one that is chosen as the kernel boots. The code around them in
+//! this crate (ticks, expedited waits, hotplug, barriers) is tested only by the crate's own tests.
 //!
 //! # Invariant
 //! **No callback runs, and no cookie is done, before every section has ended that had begun when
@@ -73,6 +73,7 @@ extern crate std;
 
 pub mod engine;
 pub mod srcu;
+mod choice;
 mod data;
 mod driven;
 mod front;
@@ -92,6 +93,7 @@ mod snapshot;
 mod sync;
 mod updater;
 
+pub use choice::{Any, NotChosen};
 pub use data::{Domain, Rcu, RcuDrop, RcuOption, RcuOptionReadGuard, RcuReadGuard};
 pub use driven::{Drivable, Driven};
 pub use front::{Kernel, Options};

@@ -1,6 +1,7 @@
 //! [`kernel::Kernel`] over CPUs that are threads, or that one test steps through.
 
 mod board;
+mod choice;
 mod edges;
 mod faults;
 mod hotplug;
