@@ -9,7 +9,8 @@ use crate::driven::Driven;
 use crate::engine::store::Fixed;
 use crate::engine::tree::Options;
 use crate::engine::{on_demand::OnDemand, poll, tick::Tick, token};
-use crate::front::{FIRST, Kernel};
+use crate::front::Kernel;
+use crate::percpu::FIRST;
 use crate::periods::{Front, FrontPlan, GracePeriods, TreeRcu, by_name};
 use crate::platform::Platform;
 

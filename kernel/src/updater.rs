@@ -42,16 +42,19 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
     ///
     /// # Panics
     /// Instead of returning an error, with [`Options::panics`](crate::Options::panics).
+    #[inline(never)]
     pub unsafe fn call(&self, head: NonNull<Head>, run: Run) -> Result<Zone, Refused> {
+        let irq = self.platform.irq_off();
         // SAFETY: the caller says that it is valid.
-        let is_free = !unsafe { head.as_ref() }.is_queued();
-        let queued = self.if_awake(|cpu, own| {
+        if !unsafe { head.as_ref() }.is_queued()
+            && let Some((cpu, own)) = self.awake()
+        {
             // SAFETY: the caller says that it is valid, and in no queue.
-            is_free.then(|| unsafe { cpu.enqueue(own, head, run) })
-        });
-        if let Some(waiting) = queued {
-            return Ok(self.zone(waiting));
+            let is_near = unsafe { cpu.enqueue(own, head, run, &self.near) };
+            // What is rare is called last, with nothing to do afterwards: so this needs no stack.
+            return if is_near { self.zone(irq) } else { Ok(Zone::Free) };
         }
+        drop(irq);
         // SAFETY: the caller's.
         unsafe { self.call_after_misuse(head, run) }
     }
@@ -68,20 +71,19 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
             return Err(Refused::Queued);
         }
         // If a hook was forgotten, the CPU is awake then.
-        let queued = self.on(Hook::Call, |at| {
+        let queued = self.on_awake(Hook::Call, |at| {
             // SAFETY: the caller says that it is valid, and in no queue.
-            unsafe { self.cpus[at.cpu].enqueue(at.own, head, run) }
+            unsafe { self.cpus[at.cpu].enqueue(at.own, head, run, &self.near) }
         });
-        queued.map(|waiting| self.zone(waiting)).ok_or(Refused::Offline)
+        let irq = self.platform.irq_off();
+        if queued.is_some() { self.zone(irq) } else { Err(Refused::Offline) }
     }
 
     /// Whether callbacks of this CPU are ready to run; its worker checks this before it sleeps.
     /// Accesses cache lines of this CPU only. On a CPU that is not online: `false`.
     pub fn has_callbacks(&self) -> bool {
         let _irq = self.platform.irq_off();
-        let cpu = self.platform.this_cpu();
-        self.cpus.get(cpu).is_some_and(PerCpu::is_online)
-            && self.with_own(cpu, |at| at.own.tree.callbacks.ready() != 0)
+        self.here(PerCpu::is_online).is_some_and(|(_, own)| own.tree.callbacks.ready() != 0)
     }
 
     /// Runs at most `budget` callbacks of `cpu`, which is this CPU, and no more than its share of
@@ -95,7 +97,7 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
         let thread = self.platform.thread();
         let is_here =
             |at: usize| self.check(Hook::RunCallbacks, at == cpu, "called on another CPU");
-        let begun = self.on(Hook::RunCallbacks, |at| {
+        let begun = self.on_awake(Hook::RunCallbacks, |at| {
             let cpu = &self.cpus[at.cpu];
             let runs = is_here(at.cpu) && !cpu.is_run_by(None);
             runs.then(|| {
@@ -108,7 +110,7 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
         let running =
             Running { platform: &self.platform, barriers: &self.barriers, cpu: &self.cpus[cpu] };
         for _ in 0..count {
-            let next = self.on(Hook::RunCallbacks, |at| {
+            let next = self.on_awake(Hook::RunCallbacks, |at| {
                 // Another that runs them meanwhile may have taken some of these.
                 let is_ready = is_here(at.cpu) && at.own.tree.callbacks.ready() != 0;
                 let next = if is_ready { at.own.queue.pop() } else { None }?;
@@ -117,7 +119,7 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
                 // SAFETY: it was queued, and is the callback's from now on.
                 let bytes = unsafe { next.0.as_ref() }.bytes();
                 self.cpus[at.cpu].add_bytes(bytes.wrapping_neg());
-                at.own.tree.took(&self.options.tree, 1);
+                at.tree().own.took(&self.options.tree, 1);
                 Some(next)
             });
             let Some(Some((head, run))) = next else { break };
@@ -126,7 +128,7 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
             unsafe { run(head) };
         }
         drop(running);
-        self.on(Hook::RunCallbacks, |at| {
+        self.on_awake(Hook::RunCallbacks, |at| {
             at.counted();
             at.own.tree.callbacks.ready() != 0
         })
@@ -194,7 +196,7 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
             self.platform.wait(
                 &|| {
                     if !self.poll(cookie) {
-                        self.on(Hook::Synchronize, |at| at.expedite(&mut asked.borrow_mut()));
+                        self.on_awake(Hook::Synchronize, |at| at.expedite(&mut asked.borrow_mut()));
                     }
                     self.poll(cookie)
                 },
@@ -208,7 +210,7 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
     /// this CPU is the only one, and its caller in no section.
     fn start(&self) -> Result<Option<Cookie>, Refused> {
         self.may_sleep(Hook::Synchronize)?;
-        let started = self.on(Hook::Synchronize, |at| {
+        let started = self.on_awake(Hook::Synchronize, |at| {
             let cookie = at.locked(|machine, plan, tree| {
                 // Whoever comes online later takes the lock first, and sees the update.
                 (machine.online > 1).then(|| machine.periods.want(plan, tree))
@@ -237,7 +239,7 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
     pub fn barrier(&self) -> Result<(), Refused> {
         self.may_sleep(Hook::Barrier)?;
         let thread = self.platform.thread();
-        self.on(Hook::Barrier, |_| {}).ok_or(Refused::Offline)?;
+        self.on_awake(Hook::Barrier, |_| {}).ok_or(Refused::Offline)?;
         let runs = self.cpus.iter().any(|cpu| cpu.is_run_by(Some(thread)));
         if !self.check(Hook::Barrier, !runs, "called by a callback, for which it would wait") {
             return Err(Refused::InCallback);
@@ -250,7 +252,7 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
             // Acquire: pairs with the Release of a move. One that comes later is seen below.
             let moves = self.moves.load(Ordering::Acquire);
             for cpu in &self.cpus {
-                // Acquire: pairs with the Release of `call`.
+                // Acquire: pairs with the Release of a move.
                 let queued = cpu.seen.queued.load(Ordering::Acquire);
                 // Acquire: pairs with the Release of `Ran` [KN-5]; the callbacks have run.
                 let left = || queued.wrapping_sub(cpu.seen.ran.load(Ordering::Acquire));
