@@ -58,14 +58,18 @@ impl Counts {
 #[derive(Clone, Copy)]
 struct Due {
     at_ns: u64,
+    /// How long ahead that was, or a little more.
+    in_ns: u64,
     is_of_wheel: bool,
 }
 
 impl Due {
-    const NOW: Self = Self { at_ns: 0, is_of_wheel: true };
+    const NOW: Self = Self { at_ns: 0, in_ns: 0, is_of_wheel: true };
 
+    /// If more is left than there ever was, the time has come, or the clock has gone backward.
     fn left_ns(self, now_ns: u64) -> u64 {
-        (self.at_ns.wrapping_sub(now_ns) as i64).max(0) as u64
+        let left_ns = self.at_ns.wrapping_sub(now_ns);
+        if left_ns <= self.in_ns { left_ns } else { 0 }
     }
 
     fn wait(self, now_ns: u64, tick_ns: u64) -> Wait {
@@ -100,10 +104,14 @@ impl<D: Delay> Locked<D> {
         self.machine.observe(event).expect("each action is answered by its own event");
     }
 
-    /// Tells the machine of the ticks that have gone by, unless the clock has gone backward.
+    /// Tells the machine of the ticks that have gone by: none if the clock has gone backward, or
+    /// began in its upper half. They are counted from there then.
     fn pass_time(&mut self, now_ns: u64, tick_ns: u64) {
-        let passed = (now_ns.wrapping_sub(self.ticked_ns) as i64).max(0) as u64 / tick_ns;
-        self.ticked_ns = self.ticked_ns.wrapping_add(passed * tick_ns);
+        let passed_ns = now_ns.wrapping_sub(self.ticked_ns);
+        let is_forward = passed_ns as i64 >= 0;
+        let passed = if is_forward { passed_ns / tick_ns } else { 0 };
+        let from_ns = if is_forward { self.ticked_ns } else { now_ns };
+        self.ticked_ns = from_ns.wrapping_add(passed * tick_ns);
         self.machine.tick(u32::try_from(passed).unwrap_or(u32::MAX));
     }
 
@@ -113,7 +121,7 @@ impl<D: Delay> Locked<D> {
             Wait::Microseconds(microseconds) => (now_ns, u64::from(microseconds) * 1_000),
         };
         let at_ns = if ns == 0 { now_ns } else { from_ns.wrapping_add(ns) };
-        Due { at_ns, is_of_wheel: matches!(wait, Wait::Jiffies(_)) }
+        Due { at_ns, in_ns: ns, is_of_wheel: matches!(wait, Wait::Jiffies(_)) }
     }
 
     /// Takes out a callback that is ready and due.
@@ -130,7 +138,7 @@ impl<D: Delay> Locked<D> {
         let scan = match self.machine.pending() {
             Action::Await => Some(self.scan),
             // Asked for since the driver looked.
-            Action::Queue(_) => Some(Due { at_ns: now_ns, is_of_wheel: true }),
+            Action::Queue(_) => Some(Due::NOW),
             _ => None,
         };
         let hand_out = (self.callbacks.ready() != 0).then_some(self.hand_out);
@@ -208,9 +216,11 @@ const FIRST: Sequence = Sequence::after(0);
 
 impl<P: Platform, const CPUS: usize, D: Delay> Srcu<P, CPUS, D> {
     constant! {
-        /// Creates it, with this delay function, for a kernel with so many ticks a second.
+        /// Creates it, with this delay function, for a kernel with `hz` ticks a second: from 1 to
+        /// 1,000,000,000, or it panics. It takes 64 bytes for each of `CPUS`.
         pub fn new(platform: P, delay: D, hz: u32) -> Self {
             const { assert!(0 < CPUS) };
+            assert!(0 < hz && hz <= 1_000_000_000, "so many ticks a second there cannot be");
             #[cfg(not(loom))]
             let counts = [const { Counts::new() }; CPUS];
             #[cfg(loom)]

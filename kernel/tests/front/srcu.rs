@@ -192,6 +192,39 @@ fn a_worker_that_comes_early_is_told_how_long_is_left() {
     assert_eq!(count(&freed), 1);
 }
 
+/// Whether a grace period ends in a few ticks with a clock that begins there, and is set there
+/// while the worker waits.
+fn ends_in_time(begins_ns: u64, set_ns: u64) {
+    let domain = Domain::new(AdaptiveDelay::at(HZ));
+    let freed = counter();
+    domain.board.clock_ns.store(begins_ns, SeqCst);
+    for _ in 0..2 {
+        domain.free(&freed);
+        assert_eq!(domain.srcu.run(10), Some(Wait::Jiffies(1)), "{begins_ns} {set_ns}");
+        if set_ns != begins_ns {
+            domain.board.clock_ns.store(set_ns, SeqCst);
+        }
+        assert!(domain.work() <= 5, "{begins_ns} {set_ns}");
+    }
+    assert_eq!(count(&freed), 2);
+}
+
+#[test]
+fn a_clock_that_begins_in_its_upper_half_or_wraps_delays_nothing() {
+    let tick_before = u64::MAX - TICK_NS / 2;
+    let begins = [0, tick_before, tick_before - 3 * TICK_NS, (1 << 63) - 1, (1 << 63) + TICK_NS];
+    begins.into_iter().for_each(|begins_ns| ends_in_time(begins_ns, begins_ns));
+}
+
+#[test]
+fn a_clock_that_is_set_back_in_a_grace_period_delays_nothing() {
+    let day_ns = 86_400 * 1_000_000_000;
+    for (begins_ns, set_ns) in [(day_ns, 0), (day_ns, day_ns - 5 * TICK_NS), (0, u64::MAX / 3 * 2)]
+    {
+        ends_in_time(begins_ns, set_ns);
+    }
+}
+
 #[test]
 fn a_worker_is_woken_until_it_comes_and_not_for_what_it_has_seen() {
     let domain = released();
