@@ -16,6 +16,10 @@ use crate::platform::Platform;
 
 /// Any engine of this crate: one of [`NAMES`](Self::NAMES), by [`Kernel::choose`].
 ///
+/// Whichever is chosen, or none, it has the memory of the largest, "poll-per-cpu", and is built on
+/// the boot stack: about 19 KB for 64 CPUs, 272 KB for 256, 4 MB for 1,024; several times that in a
+/// debug build. A kernel of many CPUs names its engine in its type.
+///
 /// Tree RCU takes the machine's lock on more of its ticks here, under the variant V2 if another was
 /// asked for; the other engines are as they are by themselves.
 #[derive(Debug)]
@@ -24,7 +28,7 @@ pub struct Any<const CPUS: usize>(Engines<CPUS>);
 /// Why no engine was chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotChosen {
-    /// There is none of this name.
+    /// There is none of this name, be it too late or not.
     Unknown,
     /// One is chosen, or a CPU has started.
     TooLate,
@@ -81,7 +85,7 @@ impl<const CPUS: usize> GracePeriods<CPUS> for Any<CPUS> {
     }
 
     fn looks_at_each_tick(&self) -> bool {
-        !matches!(self.0, Engines::Tree(_))
+        each!(self, one => GracePeriods::<CPUS>::looks_at_each_tick(one))
     }
 
     fn sequence(&self) -> Sequence {
@@ -96,7 +100,8 @@ impl<const CPUS: usize> GracePeriods<CPUS> for Any<CPUS> {
 }
 
 impl<P: Platform, const CPUS: usize> Kernel<P, CPUS, Any<CPUS>> {
-    /// Chooses the engine: before the first [`cpu_starting`](Self::cpu_starting).
+    /// Chooses the engine: before the first [`cpu_starting`](Self::cpu_starting). It is laid out on
+    /// the stack first; [`Any`] says how large it is.
     ///
     /// # Errors
     /// [`NotChosen`]. Nothing changes then, and the kernel may go on with the engine that it has.

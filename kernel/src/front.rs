@@ -208,7 +208,8 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
     constant! {
         /// Creates it with all CPUs offline. The first hook lays out the engine, first on its
         /// stack, with interrupts off: about 100 bytes for each of `CPUS`; with the engine
-        /// [`PerCpu`](crate::engine::poll::PerCpu) four bytes times the square of `CPUS` more.
+        /// [`PerCpu`](crate::engine::poll::PerCpu), or any engine of [`Any`](crate::Any), four
+        /// bytes times the square of `CPUS` more.
         pub fn new(platform: P, options: Options) -> Self {
             const { assert!(0 < CPUS && CPUS <= CpuSet::CPUS, "so many CPUs there cannot be") };
             let share = Amount {
@@ -281,17 +282,21 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
     }
 
     /// This CPU and its own part, if it is awake, for what is done often and needs neither the lock
-    /// nor the platform. The caller has turned interrupts off.
+    /// nor the platform. The caller has turned interrupts off, and has no other from here.
     #[inline]
-    pub(crate) fn awake(&self) -> Option<(&PerCpu, &mut Own)> {
+    pub(crate) fn awake<'a>(&'a self, irq: &'a P::IrqGuard) -> Option<(&'a PerCpu, &'a mut Own)> {
         // One that is not online is extended.
-        self.here(|cpu| !cpu.seen.words.is_extended())
+        self.here(irq, |cpu| !cpu.seen.words.is_extended())
     }
 
     /// The same if something is so which it is on no CPU that is not online.
     #[inline]
     #[expect(clippy::mut_from_ref, reason = "interrupts off make it the only one")]
-    pub(crate) fn here(&self, is_so: impl FnOnce(&PerCpu) -> bool) -> Option<(&PerCpu, &mut Own)> {
+    pub(crate) fn here<'a>(
+        &'a self,
+        _irq: &'a P::IrqGuard,
+        is_so: impl FnOnce(&PerCpu) -> bool,
+    ) -> Option<(&'a PerCpu, &'a mut Own)> {
         let cpu = self.cpus.get(self.platform.this_cpu()).filter(|cpu| is_so(cpu))?;
         // SAFETY: this is that CPU, which is online, with interrupts off; the platform keeps all
         // others off it, and calls no hook.
@@ -344,7 +349,7 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
         is_first
     }
 
-    /// The same, if the lock is free soon; `None` also while there never was a CPU.
+    /// The same, if the lock is free soon; `None` also while nothing is laid out.
     pub(crate) fn try_machine<R>(&self, what: impl FnOnce(&mut Locked<E>) -> R) -> Option<R> {
         self.machine.lock_soon()?.as_mut().map(what)
     }
@@ -353,8 +358,8 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
     /// Turns interrupts on as they were.
     #[cold]
     #[inline(never)]
-    pub(crate) fn zone(&self, _irq: P::IrqGuard) -> Result<Zone, Refused> {
-        let Some((cpu, own)) = self.here(PerCpu::is_online) else { return Ok(Zone::Free) };
+    pub(crate) fn zone(&self, irq: P::IrqGuard) -> Result<Zone, Refused> {
+        let Some((cpu, own)) = self.here(&irq, PerCpu::is_online) else { return Ok(Zone::Free) };
         let waiting = cpu.waiting();
         let is_near = waiting.bytes >= self.near.bytes;
         let left = self.near.objects.saturating_sub(waiting.objects);

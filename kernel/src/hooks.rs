@@ -36,7 +36,7 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
     #[inline]
     pub fn context_switch(&self) {
         let irq = self.platform.irq_off();
-        if let Some((cpu, own)) = self.awake()
+        if let Some((cpu, own)) = self.awake(&irq)
             && own.tree.has_passed
             && !cpu.seen.words.is_asked()
             && own.place == Place::Kernel
@@ -77,7 +77,7 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
     pub fn tick(&self, interrupt: &Interrupt, from_user: bool) {
         let is_quiescent = from_user || interrupt.was_extended;
         let irq = self.platform.irq_off();
-        if let Some((cpu, own)) = self.awake()
+        if let Some((cpu, own)) = self.awake(&irq)
             && own.rests_at == self.told.glance()
             && (own.tree.has_passed || !is_quiescent)
             && !cpu.seen.words.is_asked()
@@ -178,7 +178,7 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
     pub fn irq_exit(&self, interrupt: Interrupt) -> bool {
         let irq = self.platform.irq_off();
         if !interrupt.was_extended
-            && let Some((cpu, own)) = self.awake()
+            && let Some((cpu, own)) = self.awake(&irq)
         {
             cpu.note(Hook::IrqExit);
             return own.has_demand(&cpu.seen, self.told.glance());

@@ -114,6 +114,8 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
         self.on(Hook::CpuDead, |at| {
             at.own.queue.append(&mut queue);
             self.move_counts(cpu, at.cpu, count);
+            // The bytes that have come may be near the limit.
+            at.own.look_in(&self.cpus[at.cpu].seen, 0);
             let tree = at.tree();
             if wanted.is_at_or_after(tree.own.wanted) {
                 tree.own.wanted = wanted;

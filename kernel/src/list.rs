@@ -18,18 +18,17 @@ use crate::sync::{AtomicPtr, Ordering, constant};
 #[derive(Debug)]
 pub struct Link {
     next: AtomicPtr<Link>,
-    /// The updater's.
+    /// The updater's; [`NOWHERE`] in no list.
     previous: AtomicPtr<Link>,
 }
+
+const NOWHERE: *mut Link = ptr::dangling_mut();
 
 impl Link {
     constant! {
         /// Creates a link that is in no list.
         pub fn new() -> Self {
-            Self {
-                next: AtomicPtr::new(ptr::null_mut()),
-                previous: AtomicPtr::new(ptr::null_mut()),
-            }
+            Self { next: AtomicPtr::new(ptr::null_mut()), previous: AtomicPtr::new(NOWHERE) }
         }
     }
 }
@@ -88,7 +87,9 @@ impl<T, D> RcuList<T, D> {
     constant! {
         /// Creates an empty list.
         pub fn new() -> Self {
-            Self { ends: Link::new(), links: PhantomData }
+            let next = AtomicPtr::new(ptr::null_mut());
+            let previous = AtomicPtr::new(ptr::null_mut());
+            Self { ends: Link { next, previous }, links: PhantomData }
         }
     }
 
@@ -124,12 +125,17 @@ impl<T: Linked, D: Domain> RcuList<T, D> {
     /// Adds a node at the front.
     ///
     /// # Safety
-    /// - The pointer is one to the whole node, which is in no list. Until a grace period of `D` has
-    ///   ended since it was [removed](Self::remove), it is not moved, and nothing in it is changed
-    ///   but what is atomic.
+    /// - The pointer is one to the whole node, which is in no list.
+    /// - Until a grace period of `D` has ended since it was [removed](Self::remove), or since all
+    ///   references to the list have gone, the node is not linked again, here or elsewhere, and not
+    ///   changed or moved, but for what is atomic and not its link.
     /// - Nobody else changes the list meanwhile.
+    ///
+    /// # Panics
+    /// If the node is found in a list.
     pub unsafe fn push_front(&self, node: NonNull<T>) {
         // SAFETY: the caller's; the neighbours are in the list.
+        // Relaxed, here and below: the updater's own.
         unsafe { self.insert(node, ptr::null_mut(), self.ends.next.load(Ordering::Relaxed)) };
     }
 
@@ -137,6 +143,9 @@ impl<T: Linked, D: Domain> RcuList<T, D> {
     ///
     /// # Safety
     /// As for [`push_front`](Self::push_front).
+    ///
+    /// # Panics
+    /// As there.
     pub unsafe fn push_back(&self, node: NonNull<T>) {
         // SAFETY: the caller's; the neighbours are in the list.
         unsafe { self.insert(node, self.ends.previous.load(Ordering::Relaxed), ptr::null_mut()) };
@@ -146,6 +155,9 @@ impl<T: Linked, D: Domain> RcuList<T, D> {
     /// As for [`push_front`](Self::push_front); the neighbours are such, or null.
     unsafe fn insert(&self, node: NonNull<T>, previous: *mut Link, next: *mut Link) {
         let new = link_of(node);
+        // SAFETY: the node is the caller's.
+        let is_free = unsafe { self.link(new) }.previous.load(Ordering::Relaxed) == NOWHERE;
+        assert!(is_free, "the node is in a list");
         // From the end: readers find the node when its own link is right.
         // SAFETY: the node is the caller's, and the neighbours are in the list.
         unsafe { self.join(new, next) };
@@ -153,17 +165,28 @@ impl<T: Linked, D: Domain> RcuList<T, D> {
         unsafe { self.join(previous, new) };
     }
 
-    /// Takes a node out. Readers may be at it until a grace period has ended.
+    /// Takes a node out. Readers may be at it until a grace period has ended. The pointer may come
+    /// from a reference, such as one that a walk has found. Returns the one that was pushed: to the
+    /// whole node, so a callback may free it.
     ///
     /// # Safety
     /// It is in this list. Nobody else changes the list meanwhile.
-    pub unsafe fn remove(&self, node: NonNull<T>) {
+    ///
+    /// # Panics
+    /// If it is found removed already, or never pushed.
+    pub unsafe fn remove(&self, node: NonNull<T>) -> NonNull<T> {
         // SAFETY: the caller's.
         let link = unsafe { self.link(link_of(node)) };
         // Relaxed: the updater's own, and its link stays for readers.
-        let neighbours = [&link.previous, &link.next].map(|link| link.load(Ordering::Relaxed));
+        let next = link.next.load(Ordering::Relaxed);
+        let previous = link.previous.swap(NOWHERE, Ordering::Relaxed);
+        assert!(previous != NOWHERE, "the node is in no list");
+        // SAFETY: it is in the list, as the node is.
+        let pushed = unsafe { self.link(previous) }.next.load(Ordering::Relaxed);
         // SAFETY: they are in the list, as the node is.
-        unsafe { self.join(neighbours[0], neighbours[1]) };
+        unsafe { self.join(previous, next) };
+        // SAFETY: it was made of such a pointer.
+        unsafe { NonNull::new_unchecked(pushed.wrapping_byte_sub(T::OFFSET).cast()) }
     }
 
     /// Walks the list in a section that has begun.
@@ -175,7 +198,8 @@ impl<T: Linked, D: Domain> RcuList<T, D> {
     /// Walks it without one: as its updater, or in a section of another kind.
     ///
     /// # Safety
-    /// During `'a`, no node is changed, freed or linked again.
+    /// During `'a`, no node is changed, freed or linked again. The updater may remove nodes as it
+    /// walks, also the one that it is at, but not free that: the walk goes on from there.
     pub unsafe fn walk<'a>(&'a self) -> RcuListIter<'a, T> {
         RcuListIter { next: &self.ends.next, nodes: PhantomData }
     }
@@ -203,6 +227,7 @@ impl<'a, T: Linked> Iterator for RcuListIter<'a, T> {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
+    use std::boxed::Box;
     use std::vec::Vec;
 
     use grace::limit::Zone;
@@ -268,6 +293,42 @@ mod tests {
         unsafe { list.push_back(nodes[2]) };
         let moved = list;
         assert_eq!(numbers(&moved), [2]);
+    }
+
+    #[test]
+    fn a_node_that_a_walk_has_found_is_freed_by_what_its_removal_returns() {
+        let list = List::new();
+        for node in nodes() {
+            // SAFETY: it is in no list.
+            unsafe { list.push_back(NonNull::from(Box::leak(Box::new(node)))) };
+        }
+        for number in [2, 0, 3, 1] {
+            let found = list.iter(&()).find(|node| node.number == number).unwrap();
+            // SAFETY: it is in the list.
+            let node = unsafe { list.remove(NonNull::from(found)) };
+            // SAFETY: it came from a box, and nobody reads it.
+            assert_eq!(unsafe { Box::from_raw(node.as_ptr()) }.number, number);
+        }
+        assert!(numbers(&list).is_empty());
+    }
+
+    #[test]
+    #[should_panic(expected = "the node is in no list")]
+    fn a_node_is_removed_once() {
+        let (list, nodes) = (List::new(), nodes());
+        let nodes = nodes.each_ref().map(NonNull::from);
+        // SAFETY: they are in no list.
+        nodes.iter().for_each(|&node| unsafe { list.push_back(node) });
+        // SAFETY: the second time panics.
+        (0..2).for_each(|_| _ = unsafe { list.remove(nodes[1]) });
+    }
+
+    #[test]
+    #[should_panic(expected = "the node is in a list")]
+    fn a_node_is_pushed_once() {
+        let (list, nodes) = (List::new(), nodes());
+        // SAFETY: the second time panics.
+        (0..2).for_each(|_| unsafe { list.push_front(NonNull::from(&nodes[0])) });
     }
 
     #[test]

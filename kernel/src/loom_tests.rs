@@ -9,8 +9,8 @@ use core::cell::Cell;
 use core::ptr::NonNull;
 
 use loom::cell::UnsafeCell;
-use loom::sync::Arc;
 use loom::sync::atomic::{AtomicUsize, Ordering};
+use loom::sync::{Arc, Notify};
 use std::boxed::Box;
 
 use crate::engine::store::Fixed;
@@ -28,6 +28,14 @@ loom::thread_local! {
 /// Two CPUs that are two threads.
 struct Threads {
     now_ns: AtomicUsize,
+    /// Wakes one that waits, in the model that has one.
+    wakes: Option<Notify>,
+}
+
+impl Threads {
+    fn new() -> Self {
+        Self { now_ns: AtomicUsize::new(1), wakes: None }
+    }
 }
 
 // SAFETY: each loom thread is one CPU, and there is no interrupt.
@@ -56,11 +64,15 @@ unsafe impl Platform for Threads {
 
     fn wake_worker(&self, _: usize) {}
 
-    fn wait(&self, _: &dyn Fn() -> bool, _: bool) {
-        unreachable!("no model waits")
+    fn wait(&self, done: &dyn Fn() -> bool, _: bool) {
+        while !done() {
+            self.wakes.as_ref().expect("one model waits").wait();
+        }
     }
 
-    fn wake_waiters(&self) {}
+    fn wake_waiters(&self) {
+        self.wakes.iter().for_each(Notify::notify);
+    }
 }
 
 /// What is unlinked and freed after a grace period of `K`, a [`Kernel`] or an [`Srcu`].
@@ -135,7 +147,7 @@ fn model<E: GracePeriods<2> + 'static>(is_idle: bool, cpu_1: fn(&Front<E>)) {
     model.preemption_bound = model.preemption_bound.or(Some(2));
     model.check(move || {
         let options = Options { tick_ns: 1, panics: true, ..Options::new(1_000, 2) };
-        let kernel = Kernel::<_, 2, E>::new(Threads { now_ns: AtomicUsize::new(1) }, options);
+        let kernel = Kernel::<_, 2, E>::new(Threads::new(), options);
         for cpu in [1, 0] {
             CPU.with(|own| own.set(cpu));
             kernel.cpu_starting(cpu);
@@ -284,7 +296,7 @@ fn reads<T: Send + Sync + 'static>(
     model.preemption_bound = model.preemption_bound.or(Some(2));
     model.check(move || {
         let options = Options { tick_ns: 1, panics: true, ..Options::new(1_000, 2) };
-        let kernel = Kernel::<_, 2>::new(Threads { now_ns: AtomicUsize::new(1) }, options);
+        let kernel = Kernel::<_, 2>::new(Threads::new(), options);
         let kernel = Arc::new(kernel);
         KERNEL.set(Some(NonNull::from(&*kernel)));
         for cpu in [1, 0] {
@@ -393,16 +405,20 @@ fn a_list_is_walked_while_another_cpu_adds_and_removes_nodes() {
     });
 }
 
+/// Delays by which a worker waits for nothing.
+fn at_once() -> Published {
+    let delay = Published { interval_jiffies: 0, retry_us: 0, ..Published::V5_18 };
+    Published { last_retry_us: 0, ..delay }
+}
+
 /// A reader that counts itself in on CPU 1, and out on CPU 0.
 #[test]
 fn a_section_that_sleeps_while_another_cpu_checks_the_counts() {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = model.preemption_bound.or(Some(2));
     model.check(|| {
-        let at_once = Published { interval_jiffies: 0, retry_us: 0, ..Published::V5_18 };
-        let delay = Published { last_retry_us: 0, ..at_once };
-        let platform = Threads { now_ns: AtomicUsize::new(1) };
-        let shared = Shared::new(Srcu::<_, 2>::new(platform, delay, 1_000));
+        let platform = Threads::new();
+        let shared = Shared::new(Srcu::<_, 2>::new(platform, at_once(), 1_000));
         let other = shared.clone();
         let thread = loom::thread::spawn(move || {
             CPU.with(|own| own.set(1));
@@ -416,11 +432,30 @@ fn a_section_that_sleeps_while_another_cpu_checks_the_counts() {
         // SAFETY: the box is the callback's now.
         unsafe { shared.kernel.call(head, free::<Srcu<Threads, 2>>) }.unwrap();
         for _ in 0..3 {
-            shared.kernel.run(1);
+            let _ = shared.kernel.run(1);
         }
         thread.join().unwrap();
         (0..4).for_each(|_| _ = shared.kernel.run(1));
         // SAFETY: all threads have ended.
         assert_eq!(shared.old.with(|old| unsafe { *old }), 1, "it was freed");
+    });
+}
+
+/// If its wake-up is lost, loom finds that no thread can go on.
+#[test]
+fn a_thread_that_waits_while_another_runs_what_it_waits_for() {
+    loom::model(|| {
+        let platform = Threads { wakes: Some(Notify::new()), ..Threads::new() };
+        let shared = Shared::new(Srcu::<_, 2>::new(platform, at_once(), 1_000));
+        // SAFETY: the box is the callback's now.
+        unsafe { shared.kernel.call(unlink(&shared), free::<Srcu<Threads, 2>>) }.unwrap();
+        // The grace period ends, and nothing runs.
+        (0..6).for_each(|_| _ = shared.kernel.run(0));
+        let other = shared.clone();
+        let thread = loom::thread::spawn(move || {
+            other.kernel.wait(&|| other.kernel.ran.load(Ordering::Acquire) != 0);
+        });
+        let _ = shared.kernel.run(1);
+        thread.join().unwrap();
     });
 }

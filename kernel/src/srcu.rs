@@ -35,6 +35,7 @@ use crate::lock::Lock;
 use crate::misuse::Refused;
 use crate::platform::Platform;
 use crate::sync::{AtomicU32, AtomicU64, Ordering, constant, fence, pause};
+use crate::updater::Ran;
 
 /// What readers have counted on a CPU, for each index: that they came, and that they went.
 #[repr(align(64))]
@@ -72,6 +73,11 @@ impl Due {
         if left_ns <= self.in_ns { left_ns } else { 0 }
     }
 
+    /// Whether the worker should have come more than a tick ago.
+    fn is_missed(self, now_ns: u64, tick_ns: u64) -> bool {
+        self.at_ns.wrapping_add(tick_ns).wrapping_sub(now_ns) > self.in_ns + tick_ns
+    }
+
     fn wait(self, now_ns: u64, tick_ns: u64) -> Wait {
         let in_units = |unit_ns| self.left_ns(now_ns).div_ceil(unit_ns) as u32;
         match self.is_of_wheel {
@@ -107,10 +113,9 @@ impl<D: Delay> Locked<D> {
     /// Tells the machine of the ticks that have gone by: none if the clock has gone backward, or
     /// began in its upper half. They are counted from there then.
     fn pass_time(&mut self, now_ns: u64, tick_ns: u64) {
-        let passed_ns = now_ns.wrapping_sub(self.ticked_ns);
-        let is_forward = passed_ns as i64 >= 0;
-        let passed = if is_forward { passed_ns / tick_ns } else { 0 };
-        let from_ns = if is_forward { self.ticked_ns } else { now_ns };
+        let back_ns = (self.ticked_ns.wrapping_sub(now_ns) as i64).max(0) as u64;
+        let from_ns = self.ticked_ns.wrapping_sub(back_ns);
+        let passed = now_ns.wrapping_sub(from_ns) / tick_ns;
         self.ticked_ns = from_ns.wrapping_add(passed * tick_ns);
         self.machine.tick(u32::try_from(passed).unwrap_or(u32::MAX));
     }
@@ -131,6 +136,12 @@ impl<D: Delay> Locked<D> {
         }
         self.callbacks.take(1);
         self.queue.pop().map(|(head, run)| Task::Run(head, run))
+    }
+
+    /// Whether nobody drives, and nobody is on its way: the worker is to be woken.
+    fn is_left(&self, now_ns: u64, tick_ns: u64) -> bool {
+        let is_missed = self.rest(now_ns).is_some_and(|due| due.is_missed(now_ns, tick_ns));
+        self.driver.is_none() && (is_missed || matches!(self.machine.pending(), Action::Queue(_)))
     }
 
     /// When the worker must come again; `None` if somebody will wake it.
@@ -157,12 +168,20 @@ enum Task {
 /// needs no hook, and no [`Kernel`](crate::Kernel). An NMI calls none of its functions but
 /// [`cookie`](Self::cookie) and [`poll`](Self::poll).
 ///
-/// Its [`Platform::wake_worker`] has a worker call [`run`](Self::run), in place of
-/// [`Kernel::run_callbacks`](crate::Kernel::run_callbacks).
+/// Its platform is a type of its own, or has a field that says which domain it serves:
+/// - [`wake_worker`](Platform::wake_worker) has a worker call [`run`](Self::run), in place of
+///   [`Kernel::run_callbacks`](crate::Kernel::run_callbacks), and may ignore its CPU. A wake-up
+///   must not be lost: no other follows.
+/// - [`resched`](Platform::resched) is never called, and [`wait`](Platform::wait) never polls.
+/// - No function of it calls one of this `Srcu`, except in `wait`, which calls `done`.
 ///
 /// ```
 /// use kernel::srcu::{Published, Srcu, Wait};
 /// # use kernel::{CpuSet, Platform};
+/// # use std::thread::{park_timeout as sleep, yield_now};
+/// # use std::time::Duration;
+/// # fn mark_as_asleep() {}
+/// # fn sleep_until_woken() {}
 /// # struct Still;
 /// # // SAFETY: one thread, and no handler.
 /// # unsafe impl Platform for Still {
@@ -174,12 +193,23 @@ enum Task {
 /// #     fn thread(&self) -> usize { 0 }
 /// #     fn resched(&self, _: &CpuSet) {}
 /// #     fn wake_worker(&self, _: usize) {}
-/// #     fn wait(&self, done: &dyn Fn() -> bool, _: bool) {
-/// #         while !done() { SRCU.run(10); }
-/// #     }
+/// #     fn wait(&self, done: &dyn Fn() -> bool, _: bool) { while !done() {} }
 /// #     fn wake_waiters(&self) {}
 /// # }
 /// static SRCU: Srcu<Still, 1> = Srcu::new(Still, Published::final_at(250), 250);
+///
+/// /// The worker's thread: `wake_worker` ends its sleep.
+/// fn work() -> ! {
+///     loop {
+///         mark_as_asleep();
+///         match SRCU.run(100) {
+///             None => sleep_until_woken(),
+///             Some(Wait::Jiffies(0) | Wait::Microseconds(0)) => yield_now(),
+///             Some(Wait::Jiffies(jiffies)) => sleep(Duration::from_millis(4) * jiffies),
+///             Some(Wait::Microseconds(us)) => sleep(Duration::from_micros(us.into())),
+///         }
+///     }
+/// }
 ///
 /// let guard = SRCU.read(); // and sleep in here
 /// let cookie = SRCU.start();
@@ -201,7 +231,7 @@ pub struct Srcu<P, const CPUS: usize, D = Published> {
     told: AtomicU64,
     locked: Lock<Locked<D>>,
     /// Callbacks ever run.
-    ran: AtomicU64,
+    pub(crate) ran: AtomicU64,
     /// Threads that wait for callbacks to run.
     waiters: AtomicU32,
 }
@@ -216,8 +246,11 @@ const FIRST: Sequence = Sequence::after(0);
 
 impl<P: Platform, const CPUS: usize, D: Delay> Srcu<P, CPUS, D> {
     constant! {
-        /// Creates it, with this delay function, for a kernel with `hz` ticks a second: from 1 to
-        /// 1,000,000,000, or it panics. It takes 64 bytes for each of `CPUS`.
+        /// Creates it, with this delay function, for a kernel with `hz` ticks a second. It takes 64
+        /// bytes for each of `CPUS`.
+        ///
+        /// # Panics
+        /// Unless `hz` is from 1 to 1,000,000,000.
         pub fn new(platform: P, delay: D, hz: u32) -> Self {
             const { assert!(0 < CPUS) };
             assert!(0 < hz && hz <= 1_000_000_000, "so many ticks a second there cannot be");
@@ -264,6 +297,7 @@ impl<P, const CPUS: usize, D> Srcu<P, CPUS, D> {
 impl<P: Platform, const CPUS: usize, D: Delay> Srcu<P, CPUS, D> {
     /// Begins a section. The reader may sleep in it, and go on on another CPU; it may begin others
     /// in it. It must not wait for a grace period of the same domain, which would wait for it.
+    /// Costs an atomic addition and a full fence; the section's end costs another addition.
     #[inline]
     pub fn read(&self) -> SrcuGuard<'_, P, CPUS, D> {
         // Relaxed: whichever index it is, it is waited for.
@@ -323,7 +357,6 @@ impl<P: Platform, const CPUS: usize, D: Delay> Srcu<P, CPUS, D> {
         urgency: Option<Urgency>,
         callback: Option<(NonNull<Head>, Run)>,
     ) -> Cookie {
-        let _irq = self.platform.irq_off();
         let (cookie, wakes) = self.locked(|own, now_ns| {
             let idle_ns = now_ns.wrapping_sub(own.idle_since_ns);
             let urgency = urgency.unwrap_or_else(|| own.machine.urgency_of_synchronize(idle_ns));
@@ -336,19 +369,30 @@ impl<P: Platform, const CPUS: usize, D: Delay> Srcu<P, CPUS, D> {
                 // There is room: no more than two grace periods are waited for.
                 own.callbacks.accelerate(grace::Cookie::from_bits(cookie.to_bits()));
             }
-            (cookie, own.driver.is_none() && matches!(own.machine.pending(), Action::Queue(_)))
+            (cookie, own.is_left(now_ns, self.tick_ns))
         });
         if wakes {
-            self.platform.wake_worker(self.platform.this_cpu());
+            self.wake();
         }
         cookie
+    }
+
+    /// Wakes a worker.
+    fn wake(&self) {
+        let _irq = self.platform.irq_off();
+        self.platform.wake_worker(self.platform.this_cpu());
     }
 
     /// Queues `run` to be called with `head` once every section that has begun has ended. It calls
     /// [`Platform::wake_worker`].
     ///
     /// # Errors
-    /// [`Refused::Queued`] if the head is found queued.
+    /// [`Refused::Queued`] if the head is found queued: no permission to try.
+    ///
+    /// A callback may [queue](Self::call) and [ask](Self::start). A wait for this domain is
+    /// refused. It must not wait for another one whose worker is the same thread, which could not
+    /// run meanwhile; nor may a callback of a [`Kernel`](crate::Kernel) wait for this one, then.
+    /// [`Head::of`] and the limits of a `Kernel` have no effect here.
     ///
     /// # Safety
     /// As for [`Kernel::call`](crate::Kernel::call), but for its hooks.
@@ -398,7 +442,8 @@ impl<P: Platform, const CPUS: usize, D: Delay> Srcu<P, CPUS, D> {
         self.synchronize_as(None)
     }
 
-    /// The same, expedited: the delay function hears that somebody is in a hurry.
+    /// The same, expedited: the delay function hears that somebody is in a hurry. As in Linux, a
+    /// wait of a normal grace period that has begun goes on, for up to ten jiffies.
     ///
     /// # Errors
     /// As there.
@@ -425,6 +470,7 @@ impl<P: Platform, const CPUS: usize, D: Delay> Srcu<P, CPUS, D> {
         // SAFETY: it stays in its place until its function has run.
         unsafe { self.ask(urgency, Some((NonNull::from(&waiter).cast(), end))) };
         drop(section);
+        // Acquire: pairs with the Release of `end` [KN-8]; the sections are over.
         self.wait(&|| waiter.is_over.load(Ordering::Acquire) != 0);
         Ok(())
     }
@@ -435,7 +481,11 @@ impl<P: Platform, const CPUS: usize, D: Delay> Srcu<P, CPUS, D> {
     /// As [`synchronize`](Self::synchronize).
     pub fn barrier(&self) -> Result<(), Refused> {
         self.may_wait()?;
-        let queued = self.locked(|own, _| own.queued);
+        let (queued, wakes) =
+            self.locked(|own, now_ns| (own.queued, own.is_left(now_ns, self.tick_ns)));
+        if wakes {
+            self.wake();
+        }
         // Acquire: pairs with the Release of `Ran` [KN-8]; the callbacks have run.
         self.wait(&|| queued.wrapping_sub(self.ran.load(Ordering::Acquire)) as i64 <= 0);
         Ok(())
@@ -450,9 +500,10 @@ impl<P: Platform, const CPUS: usize, D: Delay> Srcu<P, CPUS, D> {
         }
     }
 
-    fn wait(&self, done: &dyn Fn() -> bool) {
+    pub(crate) fn wait(&self, done: &dyn Fn() -> bool) {
+        // Relaxed, here and below: the fence orders it.
         self.waiters.fetch_add(1, Ordering::Relaxed);
-        // Full fence: the count comes before the look. Pairs with the one of `Ran`.
+        // Full fence: the count comes before the look [KN-10]. Pairs with the one of `leave`.
         fence(Ordering::SeqCst);
         self.platform.wait(done, false);
         self.waiters.fetch_sub(1, Ordering::Relaxed);
@@ -466,7 +517,15 @@ impl<P: Platform, const CPUS: usize, D: Delay> Srcu<P, CPUS, D> {
     /// asleep *before* a call that may return `None`. If it comes early, it is told how long is
     /// left. If a callback calls it, or another thread while it runs, it does nothing.
     ///
-    /// A callback that unwinds counts as run.
+    /// **Whoever is told to come again comes, or has another thread come.** So a worker for each
+    /// `Srcu`, bound to no CPU, is best. If it was bound, and is parked as its CPU goes, call this
+    /// on another CPU in `cpu_dead`; if a thread calls it in its [`Platform::wait`], it wakes the
+    /// worker when it leaves. What is forgotten is made up for when [`call`](Self::call),
+    /// [`start`](Self::start), [`barrier`](Self::barrier) or a `synchronize` comes more than a tick
+    /// later: it wakes the worker again.
+    ///
+    /// A callback that unwinds counts as run, ends this call, and has a worker woken for the rest.
+    #[must_use = "somebody has to come again then"]
     pub fn run(&self, mut budget: u64) -> Option<Wait> {
         let thread = self.platform.thread();
         let other = self.locked(|own, _| {
@@ -477,7 +536,8 @@ impl<P: Platform, const CPUS: usize, D: Delay> Srcu<P, CPUS, D> {
         if other.is_some() {
             return None;
         }
-        let driving = Driving(self);
+        // Relaxed: only the driver writes it.
+        let driving = Driving(self, self.ran.load(Ordering::Relaxed));
         let mut event = None;
         while let Some(task) = self.next(event.take(), budget) {
             match task {
@@ -490,16 +550,13 @@ impl<P: Platform, const CPUS: usize, D: Delay> Srcu<P, CPUS, D> {
                 }
                 Task::Run(head, run) => {
                     budget -= 1;
-                    let _ran = Ran(self);
+                    let _ran = Ran(&self.ran);
                     // SAFETY: it was queued with this function, and its grace period has ended.
                     unsafe { run(head) };
                 }
             }
         }
-        // Before the last look: who asks from here on wakes a worker.
-        drop(driving);
-        let tick_ns = self.tick_ns;
-        self.locked(|own, now_ns| own.rest(now_ns).map(|due| due.wait(now_ns, tick_ns)))
+        core::mem::ManuallyDrop::new(driving).leave()
     }
 
     /// Does what the machine wants that needs no wait. Returns what does.
@@ -519,7 +576,8 @@ impl<P: Platform, const CPUS: usize, D: Delay> Srcu<P, CPUS, D> {
                     }
                     Action::Await if own.scan.left_ns(now_ns) == 0 => Event::Runs,
                     Action::Flip { to } => {
-                        // Release: more than is needed, as the explorer finds.
+                        // Release: more than is needed. No fence is: whichever index a section
+                        // uses, both are checked [KN-7].
                         self.index.store(to.into(), Ordering::Release);
                         Event::Flipped
                     }
@@ -571,27 +629,34 @@ impl<P: Platform, const CPUS: usize, D: Delay> Drop for SrcuGuard<'_, P, CPUS, D
     }
 }
 
-/// A thread is the driver, until this is dropped.
-struct Driving<'a, P: Platform, const CPUS: usize, D: Delay>(&'a Srcu<P, CPUS, D>);
+/// A thread is the driver, since so many callbacks had run.
+struct Driving<'a, P: Platform, const CPUS: usize, D: Delay>(&'a Srcu<P, CPUS, D>, u64);
 
-impl<P: Platform, const CPUS: usize, D: Delay> Drop for Driving<'_, P, CPUS, D> {
-    fn drop(&mut self) {
-        self.0.locked(|own, _| own.driver = None);
+impl<P: Platform, const CPUS: usize, D: Delay> Driving<'_, P, CPUS, D> {
+    /// It is not the driver any more: who asks from here on wakes a worker. Returns how long to
+    /// wait.
+    fn leave(&self) -> Option<Wait> {
+        let Self(srcu, before) = *self;
+        // Full fence: what has run is counted before the look [KN-10]. Pairs with the one of `wait`.
+        fence(Ordering::SeqCst);
+        // Relaxed: the first is the driver's own, and the fence orders the second.
+        let has_run = srcu.ran.load(Ordering::Relaxed) != before;
+        if has_run && srcu.waiters.load(Ordering::Relaxed) != 0 {
+            let _irq = srcu.platform.irq_off();
+            srcu.platform.wake_waiters();
+        }
+        srcu.locked(|own, now_ns| {
+            own.driver = None;
+            own.rest(now_ns).map(|due| due.wait(now_ns, srcu.tick_ns))
+        })
     }
 }
 
-/// A callback that has run when this is dropped, also by unwinding.
-struct Ran<'a, P: Platform, const CPUS: usize, D: Delay>(&'a Srcu<P, CPUS, D>);
-
-impl<P: Platform, const CPUS: usize, D: Delay> Drop for Ran<'_, P, CPUS, D> {
+/// A callback has unwound.
+impl<P: Platform, const CPUS: usize, D: Delay> Drop for Driving<'_, P, CPUS, D> {
     fn drop(&mut self) {
-        // Release: pairs with the Acquire of a barrier [KN-8].
-        self.0.ran.fetch_add(1, Ordering::Release);
-        // Full fence: the count comes before the look. Pairs with the one of `wait`.
-        fence(Ordering::SeqCst);
-        if self.0.waiters.load(Ordering::Relaxed) != 0 {
-            let _irq = self.0.platform.irq_off();
-            self.0.platform.wake_waiters();
+        if self.leave().is_some() {
+            self.0.wake();
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::misuse::{Hook, Refused};
 use crate::percpu::PerCpu;
 use crate::periods::GracePeriods;
 use crate::platform::{CpuSet, Platform};
-use crate::sync::{AtomicU32, Ordering, fence};
+use crate::sync::{AtomicU32, AtomicU64, Ordering, fence};
 
 impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
     /// Queues `run` to be called with `head` once every section that has begun has ended. May be
@@ -31,8 +31,9 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
     /// period, but not for callbacks.)
     ///
     /// # Errors
-    /// [`Refused::Queued`] if the head is found queued; [`Refused::Offline`] if the CPU is not
-    /// online. The object then still belongs to the caller.
+    /// [`Refused::Queued`] if the head is found queued, which helps to find a mistake, and is no
+    /// permission to try; [`Refused::Offline`] if the CPU is not online: the object then still
+    /// belongs to the caller.
     ///
     /// # Safety
     /// `head` is valid, does not move, and is not accessed by other code until `run` is called. It
@@ -47,7 +48,7 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
         let irq = self.platform.irq_off();
         // SAFETY: the caller says that it is valid.
         if !unsafe { head.as_ref() }.is_queued()
-            && let Some((cpu, own)) = self.awake()
+            && let Some((cpu, own)) = self.awake(&irq)
         {
             // SAFETY: the caller says that it is valid, and in no queue.
             let is_near = unsafe { cpu.enqueue(own, head, run, &self.near) };
@@ -75,6 +76,7 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
             // SAFETY: the caller says that it is valid, and in no queue.
             unsafe { self.cpus[at.cpu].enqueue(at.own, head, run, &self.near) }
         });
+        // If the thread has moved since, it is told of another CPU: once, after a mistake.
         let irq = self.platform.irq_off();
         if queued.is_some() { self.zone(irq) } else { Err(Refused::Offline) }
     }
@@ -82,8 +84,8 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
     /// Whether callbacks of this CPU are ready to run; its worker checks this before it sleeps.
     /// Accesses cache lines of this CPU only. On a CPU that is not online: `false`.
     pub fn has_callbacks(&self) -> bool {
-        let _irq = self.platform.irq_off();
-        self.here(PerCpu::is_online).is_some_and(|(_, own)| own.tree.callbacks.ready() != 0)
+        let irq = self.platform.irq_off();
+        self.here(&irq, PerCpu::is_online).is_some_and(|(_, own)| own.tree.callbacks.ready() != 0)
     }
 
     /// Runs at most `budget` callbacks of `cpu`, which is this CPU, and no more than its share of
@@ -123,7 +125,7 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
                 Some(next)
             });
             let Some(Some((head, run))) = next else { break };
-            let _ran = Ran(&self.cpus[cpu]);
+            let _ran = Ran(&self.cpus[cpu].seen.ran);
             // SAFETY: it was queued with this function, and its grace period has ended.
             unsafe { run(head) };
         }
@@ -244,15 +246,16 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
         if !self.check(Hook::Barrier, !runs, "called by a callback, for which it would wait") {
             return Err(Refused::InCallback);
         }
-        // Full fence, with the one of `Running`: who has run a callback sees that somebody waits,
-        // or had counted it before the first look below.
+        // Full fence, with the one of `Running` [KN-10]: who has run a callback sees that somebody
+        // waits, or had counted it before the first look below.
         self.barriers.fetch_add(1, Ordering::Relaxed);
         fence(Ordering::SeqCst);
         loop {
             // Acquire: pairs with the Release of a move. One that comes later is seen below.
             let moves = self.moves.load(Ordering::Acquire);
             for cpu in &self.cpus {
-                // Acquire: pairs with the Release of a move.
+                // Acquire: pairs with the Release of a move, if it is the last that wrote it; a move
+                // that is missed all the same is seen at the end.
                 let queued = cpu.seen.queued.load(Ordering::Acquire);
                 // Acquire: pairs with the Release of `Ran` [KN-5]; the callbacks have run.
                 let left = || queued.wrapping_sub(cpu.seen.ran.load(Ordering::Acquire));
@@ -269,14 +272,13 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
 }
 
 /// A callback that has run when this is dropped, also by unwinding.
-struct Ran<'a>(&'a PerCpu);
+pub(crate) struct Ran<'a>(pub(crate) &'a AtomicU64);
 
 impl Drop for Ran<'_> {
     fn drop(&mut self) {
-        let ran = &self.0.seen.ran;
-        // Relaxed: one thread at a time runs a CPU's callbacks. Release: pairs with the Acquire of
-        // a barrier [KN-5].
-        ran.store(ran.load(Ordering::Relaxed).wrapping_add(1), Ordering::Release);
+        // Relaxed: one thread at a time runs callbacks of a CPU, or of a domain. Release: pairs
+        // with the Acquire of a barrier [KN-5] [KN-8].
+        self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(1), Ordering::Release);
     }
 }
 
@@ -292,7 +294,7 @@ impl<P: Platform> Drop for Running<'_, P> {
         // On whatever CPU a callback has left this thread. Release: pairs with the Acquire of
         // `PerCpu::is_run_by`.
         self.cpu.seen.runner.store(0, Ordering::Release);
-        // Full fence: the count comes before the look. Pairs with the one of `barrier`.
+        // Full fence: the count comes before the look [KN-10]. Pairs with the one of `barrier`.
         fence(Ordering::SeqCst);
         if self.barriers.load(Ordering::Relaxed) != 0 {
             let _irq = self.platform.irq_off();

@@ -19,6 +19,8 @@ pub(crate) const PATIENCE: u32 = 20;
 /// Ticks in which a grace period ends that nothing holds up.
 pub(crate) const ENOUGH: usize = 20;
 
+type Happens = Rc<dyn Fn()>;
+
 thread_local! {
     static CPU: Cell<usize> = const { Cell::new(0) };
     static SECTIONS: Cell<u32> = const { Cell::new(0) };
@@ -28,6 +30,8 @@ thread_local! {
     static IRQS_OFF: Cell<u32> = const { Cell::new(0) };
     /// An NMI that comes when the clock is read, which is under the machine's lock too.
     static NMI: RefCell<Option<Rc<dyn Fn()>>> = const { RefCell::new(None) };
+    /// An interrupt that comes when interrupts are turned on, so many times later.
+    static INTERRUPT: RefCell<Option<(u32, Happens)>> = const { RefCell::new(None) };
     /// What happens while a thread waits.
     static MEANWHILE: RefCell<Option<Rc<dyn Fn()>>> = const { RefCell::new(None) };
 }
@@ -90,6 +94,19 @@ impl IrqsOff {
 impl Drop for IrqsOff {
     fn drop(&mut self) {
         IRQS_OFF.set(IRQS_OFF.get() - 1);
+        if IRQS_OFF.get() != 0 {
+            return;
+        }
+        let now = INTERRUPT.with_borrow_mut(|pending| match pending {
+            Some((left @ 1.., _)) => {
+                *left -= 1;
+                None
+            }
+            _ => pending.take(),
+        });
+        if let Some((_, interrupt)) = now {
+            interrupt();
+        }
     }
 }
 
@@ -202,6 +219,11 @@ pub(crate) fn with_nmi<R>(nmi: Rc<dyn Fn()>, what: impl FnOnce() -> R) -> R {
     let result = what();
     NMI.set(None);
     result
+}
+
+/// An interrupt comes as interrupts are turned on, after so many times that they were.
+pub(crate) fn interrupt_after(times: u32, interrupt: Happens) {
+    INTERRUPT.set(Some((times, interrupt)));
 }
 
 /// A section, as the platform knows it.

@@ -10,8 +10,8 @@ use kernel::Refused;
 use kernel::srcu::{AdaptiveDelay, Delay, Published, Srcu, SrcuGuard, Wait};
 
 use crate::board::{
-    Board, TICK_NS, Wires, as_thread, callback, count, counter, migrate, on, run_callback, section,
-    with_meanwhile,
+    Board, TICK_NS, Wires, as_thread, callback, count, counter, interrupt_after, migrate, on,
+    run_callback, section, with_meanwhile,
 };
 
 const HZ: u32 = 1_000;
@@ -74,6 +74,11 @@ impl<D: Delay> Domain<D> {
         let freed = freed.clone();
         self.queue(move || _ = freed.fetch_add(1, SeqCst));
     }
+}
+
+/// How often a worker was woken.
+fn wakes(board: &Board) -> u32 {
+    board.woken.iter().map(count).sum()
 }
 
 fn released() -> Rc<Domain> {
@@ -166,7 +171,7 @@ fn synchronize_waits_for_a_section_and_is_woken() {
 /// What a caller in a hurry waits, in ticks, if a reader is in its section in the first run: the
 /// worker has preempted it. By the delay functions of 2022.
 #[test]
-fn a_short_section_costs_ticks_in_one_kernel_only() {
+fn a_short_section_costs_ticks_by_the_delays_of_two_kernels() {
     let delays =
         [Published::V5_18, Published::V5_19_RC1, Published::FIRST_DIFF, Published::final_at(HZ)];
     let ticks = delays.map(|delay| {
@@ -243,6 +248,70 @@ fn a_worker_is_woken_until_it_comes_and_not_for_what_it_has_seen() {
 }
 
 #[test]
+fn a_worker_that_was_to_come_and_has_not_is_woken_again() {
+    let domain = Domain::new(AdaptiveDelay::at(HZ));
+    let freed = counter();
+    domain.free(&freed);
+    assert_eq!(domain.srcu.run(10), Some(Wait::Jiffies(1)));
+    for (ns, woken) in [(0, 0), (TICK_NS, 0), (TICK_NS, 0), (1, 1)] {
+        domain.board.clock_ns.fetch_add(ns, SeqCst);
+        on(1, || domain.srcu.start());
+        assert_eq!(count(&domain.board.woken[1]), woken);
+    }
+    while domain.srcu.run(0).is_some() && !domain.srcu.poll(domain.srcu.cookie()) {
+        domain.board.clock_ns.fetch_add(TICK_NS, SeqCst);
+        if domain.board.clock_ns.load(SeqCst) > 100 * TICK_NS {
+            break; // with callbacks that are ready, and nothing else
+        }
+    }
+    assert_eq!(count(&freed), 0);
+    let (worker, before) = (domain.clone(), wakes(&domain.board));
+    let meanwhile = move || {
+        if wakes(&worker.board) != before {
+            worker.round();
+        }
+    };
+    with_meanwhile(Rc::new(meanwhile), || domain.srcu.barrier()).unwrap();
+    assert_eq!(count(&freed), 1);
+}
+
+#[test]
+fn who_asks_while_the_worker_leaves_loses_no_wake_up() {
+    let is_within = |moment: &u32| {
+        let domain = released();
+        let asked = Rc::new(Cell::new(None));
+        let (asks, cookie) = (domain.clone(), asked.clone());
+        domain.free(&counter());
+        let interrupt = move || cookie.set(Some(asks.srcu.start()));
+        interrupt_after(*moment, Rc::new(interrupt));
+        let is_to_come = |_| {
+            let seen = wakes(&domain.board);
+            domain.round() || wakes(&domain.board) != seen
+        };
+        assert!((0..3 * ENOUGH).any(|round| !is_to_come(round)));
+        let asked = asked.get();
+        assert!(asked.is_none_or(|cookie| domain.srcu.poll(cookie)), "{moment}: it sleeps");
+        asked.is_some()
+    };
+    assert!((0..).take_while(is_within).count() > 5);
+}
+
+#[test]
+fn what_is_asked_before_a_callback_panics_wakes_a_worker() {
+    let domain = released();
+    let (later, freed) = (domain.clone(), counter());
+    let counted = freed.clone();
+    domain.queue(move || {
+        later.free(&counted);
+        panic!("as the test wants");
+    });
+    assert!(catch_unwind(AssertUnwindSafe(|| domain.work())).is_err());
+    assert_eq!(count(&domain.board.woken[0]), 2);
+    domain.work();
+    assert_eq!(count(&freed), 1);
+}
+
+#[test]
 fn what_a_callback_asks_for_needs_no_wake() {
     let domain = released();
     let (freed, later, again) = (counter(), domain.clone(), counter());
@@ -287,14 +356,17 @@ fn who_may_not_wait_is_refused() {
     let domain = released();
     assert_eq!(section(|| domain.srcu.synchronize()), Err(Refused::InSection));
     assert_eq!(section(|| domain.srcu.barrier()), Err(Refused::InSection));
-    let inner = domain.clone();
+    let (inner, has_run) = (domain.clone(), counter());
+    let ran = has_run.clone();
     domain.queue(move || {
+        ran.fetch_add(1, SeqCst);
         assert_eq!(inner.srcu.synchronize_expedited(), Err(Refused::InCallback));
         assert_eq!(inner.srcu.barrier(), Err(Refused::InCallback));
     });
     domain.work();
+    assert_eq!(count(&has_run), 1);
     let head = callback(0, Box::new(|| ()));
-    // SAFETY: it is queued once: the second time is refused.
+    // SAFETY: this thread alone has it: the second time is refused.
     let twice = [0; 2].map(|_| unsafe { domain.srcu.call(head, run_callback) });
     assert_eq!(twice, [Ok(()), Err(Refused::Queued)]);
     domain.work();
@@ -321,6 +393,8 @@ fn no_reader_sees_an_object_after_a_grace_period() {
     static OBJECTS: [Object; 400] = [const { Object(AtomicBool::new(false)) }; 400];
     static CURRENT: AtomicUsize = AtomicUsize::new(0);
     static IS_OVER: AtomicBool = AtomicBool::new(false);
+    /// The worker sleeps until it is woken once more: one more than it was before, or 0.
+    static ASLEEP_AT: AtomicU32 = AtomicU32::new(0);
     let updates = if cfg!(miri) { 20 } else { OBJECTS.len() - 1 };
     let domain = Domain::new(Published { retry_us: 0, last_retry_us: 0, ..Published::V5_18 });
     domain.board.has_threads.store(true, SeqCst);
@@ -332,8 +406,13 @@ fn no_reader_sees_an_object_after_a_grace_period() {
             IS_OVER.store(true, SeqCst);
         }
     }
-    let meanwhile = Rc::new(|| {
+    let (looks, its_board) = (Cell::new(0), domain.board.clone());
+    let meanwhile = Rc::new(move || {
         assert!(!IS_OVER.load(SeqCst), "another thread has failed");
+        // Only the waiter might wake the worker, and it has not.
+        let is_asleep = ASLEEP_AT.load(SeqCst) == wakes(&its_board) + 1;
+        looks.set(if is_asleep { looks.get() + 1 } else { 0 });
+        assert!(looks.get() < 10, "a wake-up is lost");
         std::thread::yield_now();
     });
     let read = move |cpu| {
@@ -354,7 +433,14 @@ fn no_reader_sees_an_object_after_a_grace_period() {
         let number = 9; // no CPU's
         as_thread(number, || {
             while !IS_OVER.load(SeqCst) {
-                srcu.run(3);
+                let seen = wakes(board);
+                if srcu.run(3).is_none() {
+                    ASLEEP_AT.store(seen + 1, SeqCst);
+                    while wakes(board) == seen && !IS_OVER.load(SeqCst) {
+                        std::thread::yield_now();
+                    }
+                    ASLEEP_AT.store(0, SeqCst);
+                }
                 board.clock_ns.fetch_add(TICK_NS, SeqCst);
                 std::thread::yield_now();
             }

@@ -122,6 +122,21 @@ fn callbacks_of_no_bytes_are_told_of_the_bytes_of_others() {
 }
 
 #[test]
+fn callbacks_of_no_bytes_are_told_of_the_bytes_of_a_dead_cpu() {
+    let limits = |options| kernel::Options { bytes_max: 2_000, ..options };
+    let machine = Machine::<2>::with(2, limits);
+    let freed = counter();
+    assert_eq!(machine.call(0, &freed), Zone::Free);
+    assert_eq!(machine.call_of(1, 1_000, &freed), Zone::Full, "of a share of 1,000");
+    machine.stop(1, 0);
+    assert_eq!(machine.call(0, &freed), Zone::Full);
+    machine.jiffies(40, [0]);
+    assert_eq!(count(&freed), 3);
+    assert_eq!(machine.call(0, &freed), Zone::Free);
+    machine.jiffies(40, [0]);
+}
+
+#[test]
 fn a_batch_has_a_budget() {
     let machine = with_one_idle();
     let freed = counter();
