@@ -6,12 +6,12 @@ use grace::limit::{Amount, Zone, zone};
 use grace::steps::Intact;
 
 use crate::engine::mask::Mask;
-use crate::engine::tree::cpu::At;
+use crate::engine::tree::cpu::{At, Words};
 use crate::engine::tree::{self, Plan, Variant};
 use crate::engine::{Access, Host, Line};
 use crate::lock::Lock;
-use crate::misuse::{Hook, Misuses};
-use crate::percpu::{Own, PerCpu, Place};
+use crate::misuse::{Hook, Misuses, Refused};
+use crate::percpu::{FIRST, Own, PerCpu, Place};
 use crate::periods::{Front, FrontPlan, GracePeriods, TreeRcu};
 use crate::platform::{CpuSet, Platform};
 use crate::sync::{AtomicU32, AtomicU64, Ordering, constant};
@@ -78,6 +78,14 @@ impl Told {
         Sequence::from_bits(self.sequence.load(Ordering::Acquire))
     }
 
+    /// The same for a CPU that only asks whether it has changed, or whether a cookie of its own is
+    /// done.
+    #[inline]
+    pub(crate) fn glance(&self) -> Sequence {
+        // Relaxed: nothing is accessed that a grace period protects.
+        Sequence::from_bits(self.sequence.load(Ordering::Relaxed))
+    }
+
     /// Whether it is time to scan. If the clock has gone backward it is.
     pub(crate) fn is_due(&self, now_ns: u64) -> bool {
         // Relaxed: a hint, looked at again under the lock.
@@ -92,6 +100,12 @@ pub(crate) struct Locked<E> {
     pub(crate) periods: E,
     pub(crate) online: usize,
     pub(crate) began_ns: u64,
+}
+
+impl<E> Locked<E> {
+    fn new(periods: E) -> Self {
+        Self { periods, online: 0, began_ns: 0 }
+    }
 }
 
 /// RCU over at most `CPUS` CPUs: a `static` of the kernel.
@@ -164,15 +178,15 @@ pub(crate) struct Locked<E> {
 /// assert!(!RCU.idle_enter(), "the tick may stop");
 /// ```
 pub struct Kernel<P, const CPUS: usize, E = TreeRcu<CPUS>> {
+    pub(crate) told: Told,
+    pub(crate) cpus: [PerCpu; CPUS],
     pub(crate) platform: P,
     pub(crate) options: Options,
     /// A CPU's share of what may wait, and what is near that.
     share: Amount,
-    near: Amount,
+    pub(crate) near: Amount,
     pub(crate) plan: FrontPlan<CPUS>,
-    pub(crate) told: Told,
     machine: Lock<Option<Locked<E>>>,
-    pub(crate) cpus: [PerCpu; CPUS],
     pub(crate) misuses: Misuses,
     /// Callers that wait in a barrier.
     pub(crate) barriers: AtomicU32,
@@ -186,8 +200,6 @@ impl<P, const CPUS: usize, E> core::fmt::Debug for Kernel<P, CPUS, E> {
     }
 }
 
-const FIRST: Sequence = Sequence::after(0);
-
 const fn at_least_one(number: u64) -> u64 {
     if number == 0 { 1 } else { number }
 }
@@ -196,7 +208,8 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
     constant! {
         /// Creates it with all CPUs offline. The first hook lays out the engine, first on its
         /// stack, with interrupts off: about 100 bytes for each of `CPUS`; with the engine
-        /// [`PerCpu`](crate::engine::poll::PerCpu) four bytes times the square of `CPUS` more.
+        /// [`PerCpu`](crate::engine::poll::PerCpu), or any engine of [`Any`](crate::Any), four
+        /// bytes times the square of `CPUS` more.
         pub fn new(platform: P, options: Options) -> Self {
             const { assert!(0 < CPUS && CPUS <= CpuSet::CPUS, "so many CPUs there cannot be") };
             let share = Amount {
@@ -250,28 +263,44 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
         let seen = self.cpus.get(cpu).filter(|seen| seen.is_online());
         self.check(hook, seen.is_some(), "this CPU is not online");
         seen?.note(hook);
-        Some(self.with_own(cpu, |at| {
-            at.check_awake(hook);
-            what(at)
-        }))
+        Some(self.with_own(cpu, what))
     }
 
-    /// Calls `what` on this CPU, with interrupts off, if it is awake, for what is done often and
-    /// needs neither the lock nor the platform. `None` if it is not, or `what` returns that.
-    #[inline]
-    pub(crate) fn if_awake<R>(
+    /// The same for what only code in the kernel does. If the CPU is not awake, a hook before was
+    /// forgotten; it goes on when that is made up for.
+    #[track_caller]
+    pub(crate) fn on_awake<R>(
         &self,
-        what: impl FnOnce(&PerCpu, &mut Own) -> Option<R>,
+        hook: Hook,
+        what: impl FnOnce(&mut OnCpu<'_, P, CPUS, E>) -> R,
     ) -> Option<R> {
-        let _irq = self.platform.irq_off();
-        let cpu = self.cpus.get(self.platform.this_cpu())?;
+        const WHAT: &str = "after an `irq_enter`, `idle_exit` or `user_exit` was forgotten";
+        self.on(hook, |at| {
+            at.settle(hook, !at.words().is_extended(), WHAT);
+            what(at)
+        })
+    }
+
+    /// This CPU and its own part, if it is awake, for what is done often and needs neither the lock
+    /// nor the platform. The caller has turned interrupts off, and has no other from here.
+    #[inline]
+    pub(crate) fn awake<'a>(&'a self, irq: &'a P::IrqGuard) -> Option<(&'a PerCpu, &'a mut Own)> {
         // One that is not online is extended.
-        if cpu.seen.words.is_extended() {
-            return None;
-        }
+        self.here(irq, |cpu| !cpu.seen.words.is_extended())
+    }
+
+    /// The same if something is so which it is on no CPU that is not online.
+    #[inline]
+    #[expect(clippy::mut_from_ref, reason = "interrupts off make it the only one")]
+    pub(crate) fn here<'a>(
+        &'a self,
+        _irq: &'a P::IrqGuard,
+        is_so: impl FnOnce(&PerCpu) -> bool,
+    ) -> Option<(&'a PerCpu, &'a mut Own)> {
+        let cpu = self.cpus.get(self.platform.this_cpu()).filter(|cpu| is_so(cpu))?;
         // SAFETY: this is that CPU, which is online, with interrupts off; the platform keeps all
         // others off it, and calls no hook.
-        what(cpu, unsafe { cpu.own() })
+        Some((cpu, unsafe { cpu.own() }))
     }
 
     /// Like [`on`](Self::on), for a CPU that need not be online, but is in range.
@@ -309,27 +338,33 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
     /// Calls `what` with the lock. The caller has turned interrupts off.
     pub(crate) fn machine<R>(&self, what: impl FnOnce(&mut Locked<E>) -> R) -> R {
         let mut guard = self.machine.lock();
-        what(guard.get_or_insert_with(|| Locked {
-            periods: E::new(&self.plan.options, FIRST),
-            online: 0,
-            began_ns: 0,
-        }))
+        what(guard.get_or_insert_with(|| Locked::new(E::new(&self.plan.options, FIRST))))
     }
 
-    /// The same, if the lock is free soon; `None` also while there never was a CPU.
+    /// This is the engine, unless there is one. Returns whether it is.
+    pub(crate) fn lay_out(&self, periods: E) -> bool {
+        let mut guard = self.machine.lock();
+        let is_first = guard.is_none();
+        guard.get_or_insert_with(|| Locked::new(periods));
+        is_first
+    }
+
+    /// The same, if the lock is free soon; `None` also while nothing is laid out.
     pub(crate) fn try_machine<R>(&self, what: impl FnOnce(&mut Locked<E>) -> R) -> Option<R> {
         self.machine.lock_soon()?.as_mut().map(what)
     }
 
-    /// How near the callbacks of a CPU are to its share.
-    #[inline]
-    pub(crate) fn zone(&self, waiting: Amount) -> Zone {
-        // Most often: not near, without the arithmetic.
-        if waiting.objects < self.near.objects && waiting.bytes < self.near.bytes {
-            Zone::Free
-        } else {
-            zone(waiting, self.share)
-        }
+    /// Looks how near the callbacks of this CPU are to its share, and says when to look again.
+    /// Turns interrupts on as they were.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn zone(&self, irq: P::IrqGuard) -> Result<Zone, Refused> {
+        let Some((cpu, own)) = self.here(&irq, PerCpu::is_online) else { return Ok(Zone::Free) };
+        let waiting = cpu.waiting();
+        let is_near = waiting.bytes >= self.near.bytes;
+        let left = self.near.objects.saturating_sub(waiting.objects);
+        own.look_in(&cpu.seen, if is_near { 0 } else { left });
+        Ok(zone(waiting, self.share))
     }
 
     /// Sets the phase of a CPU if it is the one that must come before.
@@ -354,8 +389,19 @@ pub(crate) struct OnCpu<'k, P, const CPUS: usize, E> {
 }
 
 impl<'k, P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> OnCpu<'k, P, CPUS, E> {
-    /// What the tree's functions work on.
+    /// The words of the CPU.
+    pub(crate) fn words(&self) -> &'k Words {
+        &self.kernel.cpus[self.cpu].seen.words
+    }
+
+    /// Whether the CPU must see to it that a grace period comes to its end, or has callbacks.
+    pub(crate) fn has_demand(&self) -> bool {
+        self.own.has_demand(&self.kernel.cpus[self.cpu].seen, self.kernel.told.sequence())
+    }
+
+    /// What the tree's functions work on, with all callbacks. The next tick looks what they did.
     pub(crate) fn tree(&mut self) -> Front<'_, 'k> {
+        self.own.count_queued(&self.kernel.cpus[self.cpu].seen);
         let words = &self.kernel.cpus[..];
         At { cpu: self.cpu, own: &mut self.own.tree, words, host: &mut self.asked }
     }
@@ -365,35 +411,18 @@ impl<'k, P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> OnCpu<'k, P, CPU
     #[track_caller]
     pub(crate) fn settle(&mut self, hook: Hook, is_right: bool, what: &str) -> bool {
         if !is_right {
-            self.own.place = Place::Kernel;
-            let kernel = self.kernel;
-            if kernel.cpus[self.cpu].seen.words.is_extended() {
-                self.tree().exit_eqs(&kernel.plan);
-            }
+            self.make_up();
         }
         self.kernel.check(hook, is_right, what)
     }
 
-    /// What only code in the kernel does finds the CPU awake; if it does not, it goes on when that
-    /// is made up for.
-    #[track_caller]
-    fn check_awake(&mut self, hook: Hook) {
-        let is_in_kernel = matches!(
-            hook,
-            Hook::Tick
-                | Hook::CondResched
-                | Hook::RunCallbacks
-                | Hook::Call
-                | Hook::Synchronize
-                | Hook::Barrier
-        );
-        let is_extended = self.kernel.cpus[self.cpu].seen.words.is_extended();
-        let is_right = !is_in_kernel || !is_extended;
-        self.settle(
-            hook,
-            is_right,
-            "after an `irq_enter`, `idle_exit` or `user_exit` was forgotten",
-        );
+    #[cold]
+    #[inline(never)]
+    fn make_up(&mut self) {
+        self.own.place = Place::Kernel;
+        if self.words().is_extended() {
+            self.words().leave();
+        }
     }
 
     /// Calls `what` with the machine's lock.
@@ -430,10 +459,11 @@ impl<'k, P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> OnCpu<'k, P, CPU
             // One that has just begun is scanned when it says; and a timer that was asked for just
             // now has not run out, whatever the one before did.
             let goes_on = before.in_progress() && machine.periods.sequence() == before;
-            let may_be_due = (goes_on || E::LOOKS_AT_EACH_TICK) && tree.host.timer.is_none();
+            let looks = machine.periods.looks_at_each_tick();
+            let may_be_due = (goes_on || looks) && tree.host.timer.is_none();
             if may_be_due && kernel.told.is_due(kernel.platform.now_ns()) {
                 machine.periods.timer(plan, tree);
-            } else if E::LOOKS_AT_EACH_TICK && tree.own.has_demand(machine.periods.sequence()) {
+            } else if looks && tree.own.has_demand(machine.periods.sequence()) {
                 machine.periods.scan(plan, tree);
             }
         });
@@ -452,7 +482,7 @@ impl<'k, P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> OnCpu<'k, P, CPU
             machine.periods.advance(plan, tree);
             let sequence = machine.periods.sequence();
             // A driven engine may wait for CPUs before it begins, such as one that has its token.
-            if !sequence.in_progress() && !E::LOOKS_AT_EACH_TICK {
+            if !sequence.in_progress() && !machine.periods.looks_at_each_tick() {
                 return;
             }
             machine.periods.scan(plan, tree);
@@ -476,9 +506,11 @@ impl<'k, P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> OnCpu<'k, P, CPU
     /// queued, whose caller may have locks that the platform's functions want.
     pub(crate) fn counted(&mut self) {
         let kernel = self.kernel;
+        let seen = &kernel.cpus[self.cpu].seen;
+        self.own.count_queued(seen);
         let (options, callbacks) = (&kernel.plan.options, &self.own.tree.callbacks);
         // Relaxed: this CPU's own word.
-        let bytes = kernel.cpus[self.cpu].seen.bytes.load(Ordering::Relaxed);
+        let bytes = seen.bytes.load(Ordering::Relaxed);
         let has_many_bytes = bytes >= kernel.near.bytes;
         let hurries = has_many_bytes && callbacks.len() != callbacks.ready();
         let is_excess = self.own.tree.is_excess(options) || hurries;

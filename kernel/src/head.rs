@@ -2,9 +2,9 @@
 
 use core::cell::Cell;
 use core::fmt;
-use core::ptr::NonNull;
+use core::ptr::{self, NonNull};
 
-use crate::sync::{AtomicU32, Ordering, constant};
+use crate::sync::{AtomicPtr, Ordering, constant};
 
 /// The function that runs when the grace period of a [`Head`] has ended. It gets the head back: it
 /// may free the object around it, or queue it again.
@@ -17,16 +17,16 @@ pub type Run = unsafe fn(NonNull<Head>);
 /// pointer must come from a pointer to the whole object, not from a reference to its head.
 pub struct Head {
     next: Cell<Option<NonNull<Head>>>,
-    run: Cell<Option<Run>>,
-    is_queued: AtomicU32,
+    /// A [`Run`], or null if it is not queued.
+    run: AtomicPtr<()>,
     /// What its object counts for.
     bytes: u32,
 }
 
-// SAFETY: no safe function reads or writes the cells. Those that do are the queue's, which has the
+// SAFETY: no safe function reads or writes the cell. Those that do are the queue's, which has the
 // head to itself: so `Kernel::call` demands.
 unsafe impl Send for Head {}
-// SAFETY: as above; `is_queued` is atomic.
+// SAFETY: as above; `run` is atomic.
 unsafe impl Sync for Head {}
 
 impl fmt::Debug for Head {
@@ -47,8 +47,7 @@ impl Head {
         /// Creates a head that is not queued, of an object that counts for so many bytes against
         /// [`Options::bytes_max`](crate::Options::bytes_max): all that its function will free.
         pub fn of(bytes: u32) -> Self {
-            let is_queued = AtomicU32::new(0);
-            Self { next: Cell::new(None), run: Cell::new(None), is_queued, bytes }
+            Self { next: Cell::new(None), run: AtomicPtr::new(ptr::null_mut()), bytes }
         }
     }
 
@@ -61,8 +60,9 @@ impl Head {
     /// no; one after the other are not.
     #[inline]
     pub(crate) fn is_queued(&self) -> bool {
-        // Acquire: pairs with the Release of `Queue::pop`; the head is out of the list.
-        self.is_queued.load(Ordering::Acquire) != 0
+        // Relaxed, here and in the queue: whoever queues it again has it from its function, or from
+        // somebody who had, and so comes after `pop`. Any other is a race.
+        !self.run.load(Ordering::Relaxed).is_null()
     }
 }
 
@@ -79,6 +79,9 @@ pub(crate) struct Queue {
     last: Option<NonNull<Head>>,
 }
 
+// SAFETY: whoever has the queue has its heads.
+unsafe impl Send for Queue {}
+
 impl Queue {
     pub(crate) const EMPTY: Self = Self { first: None, last: None };
 
@@ -91,11 +94,8 @@ impl Queue {
     pub(crate) unsafe fn push(&mut self, head: NonNull<Head>, run: Run) {
         // SAFETY: the caller says that it is valid and its own.
         let own = unsafe { head.as_ref() };
-        own.next.set(None);
-        own.run.set(Some(run));
-        // Relaxed: to be seen by who queues it again, which is ordered with this or is a race that
-        // `is_queued` does not promise to notice.
-        own.is_queued.store(1, Ordering::Relaxed);
+        // The last one's next is not looked at.
+        own.run.store(run as *mut (), Ordering::Relaxed);
         match self.last.replace(head) {
             None => self.first = Some(head),
             // SAFETY: a queued head is valid and touched by its queue alone.
@@ -108,14 +108,15 @@ impl Queue {
         let head = self.first?;
         // SAFETY: a queued head is valid and touched by its queue alone.
         let own = unsafe { head.as_ref() };
-        self.first = own.next.take();
-        if self.first.is_none() {
-            self.last = None;
+        if self.last == Some(head) {
+            *self = Self::EMPTY;
+        } else {
+            self.first = own.next.get();
         }
-        let run = own.run.take();
-        // Release: pairs with the Acquire of `is_queued`.
-        own.is_queued.store(0, Ordering::Release);
-        run.map(|run| (head, run))
+        let run = own.run.load(Ordering::Relaxed);
+        own.run.store(ptr::null_mut(), Ordering::Relaxed);
+        // SAFETY: `push` has made it of such a function, and nobody has written it since.
+        Some((head, unsafe { core::mem::transmute::<*mut (), Run>(run) }))
     }
 
     /// Adds all of another queue at the end.

@@ -35,13 +35,16 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
     /// thread that is alone on its CPU.
     #[inline]
     pub fn context_switch(&self) {
-        let is_done = self.if_awake(|cpu, own| {
-            let has_passed = own.tree.has_passed && !cpu.seen.words.is_asked();
-            (has_passed && own.place == Place::Kernel).then(|| cpu.note(Hook::ContextSwitch))
-        });
-        if is_done.is_none() {
-            self.switch();
+        let irq = self.platform.irq_off();
+        if let Some((cpu, own)) = self.awake(&irq)
+            && own.tree.has_passed
+            && !cpu.seen.words.is_asked()
+            && own.place == Place::Kernel
+        {
+            return cpu.note(Hook::ContextSwitch);
         }
+        drop(irq);
+        self.switch();
     }
 
     /// A context switch of a CPU that has not passed one lately, or is asked for help.
@@ -58,7 +61,7 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
     /// Kernel code that runs for long offers to be rescheduled: it is in no section. Needed only
     /// under those [variants](crate::engine::tree::Variant) of Tree RCU in which it has an effect.
     pub fn cond_resched(&self) {
-        self.on(Hook::CondResched, |at| at.tree().cond_resched(&self.plan));
+        self.on_awake(Hook::CondResched, |at| at.tree().cond_resched(&self.plan));
     }
 
     /// The timer interrupts this CPU, in user mode, in its idle loop or in the kernel. Call it in
@@ -73,21 +76,22 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
     #[inline]
     pub fn tick(&self, interrupt: &Interrupt, from_user: bool) {
         let is_quiescent = from_user || interrupt.was_extended;
-        let is_done = self.if_awake(|cpu, own| {
-            let has_told = own.tree.has_passed || !is_quiescent;
-            let is_at_rest = has_told && !cpu.seen.words.is_asked();
-            let is_at_rest = is_at_rest && own.tree.is_at_rest(self.told.sequence());
-            is_at_rest.then(|| cpu.note(Hook::Tick))
-        });
-        if is_done.is_none() {
-            self.tick_with_work(is_quiescent);
+        let irq = self.platform.irq_off();
+        if let Some((cpu, own)) = self.awake(&irq)
+            && own.rests_at == self.told.glance()
+            && (own.tree.has_passed || !is_quiescent)
+            && !cpu.seen.words.is_asked()
+        {
+            return cpu.note(Hook::Tick);
         }
+        drop(irq);
+        self.tick_with_work(is_quiescent);
     }
 
     /// A tick of a CPU that has something to do.
     #[inline(never)]
     fn tick_with_work(&self, is_quiescent: bool) {
-        self.on(Hook::Tick, |at| {
+        self.on_awake(Hook::Tick, |at| {
             let mut tree = at.tree();
             if is_quiescent {
                 tree.context_switch(&self.plan);
@@ -106,6 +110,10 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
             }
             at.counted();
             at.wakes_worker = at.own.tree.callbacks.ready() != 0;
+            let told = self.told.sequence();
+            if at.own.tree.is_at_rest(told) {
+                at.own.rests_at = told;
+            }
         });
     }
 
@@ -141,10 +149,10 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
                 && at.settle(hook, at.own.place == Place::Kernel, "in another such place");
             if is_right {
                 at.own.place = place;
-                at.tree().enter_eqs();
+                at.words().enter();
             }
             // One that is refused may be awake, and is to look after itself.
-            !is_right || at.own.tree.has_demand(self.told.sequence())
+            !is_right || at.has_demand()
         })
         .unwrap_or(false)
     }
@@ -153,7 +161,7 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
         self.on(hook, |at| {
             if at.settle(hook, at.own.place == place, "it was not there, as the hooks say") {
                 at.own.place = Place::Kernel;
-                at.tree().exit_eqs(&self.plan);
+                at.words().leave();
             }
         });
     }
@@ -168,13 +176,15 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
     /// The handler ends. Returns whether the tick must go on if the CPU returns to idle or user
     /// mode.
     pub fn irq_exit(&self, interrupt: Interrupt) -> bool {
-        let has_demand = self.if_awake(|cpu, own| {
-            (!interrupt.was_extended).then(|| {
-                cpu.note(Hook::IrqExit);
-                own.tree.has_demand(self.told.sequence())
-            })
-        });
-        has_demand.unwrap_or_else(|| self.exit_into_extended(interrupt))
+        let irq = self.platform.irq_off();
+        if !interrupt.was_extended
+            && let Some((cpu, own)) = self.awake(&irq)
+        {
+            cpu.note(Hook::IrqExit);
+            return own.has_demand(&cpu.seen, self.told.glance());
+        }
+        drop(irq);
+        self.exit_into_extended(interrupt)
     }
 
     /// The handler ends, and its CPU is idle or in user mode again.
@@ -188,9 +198,9 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
                 if self.check(Hook::IrqExit, is_back, "its CPU has left where it came from")
                     && interrupt.was_extended
                 {
-                    at.tree().enter_eqs();
+                    at.words().enter();
                 }
-                at.own.tree.has_demand(self.told.sequence())
+                at.has_demand()
             }) == Some(true)
     }
 

@@ -101,7 +101,7 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
         // This CPU alone has found it dying, so its own part is this CPU's: it is dead.
         let (mut queue, count, wanted) = self.with_own(cpu, |at| {
             let queue = core::mem::replace(&mut at.own.queue, crate::head::Queue::EMPTY);
-            let count = at.own.tree.callbacks.len();
+            let count = at.tree().own.callbacks.len();
             at.own.tree.callbacks = Segments::new(at.own.tree.sequence);
             let wanted = at.own.tree.wanted;
             at.counted();
@@ -113,11 +113,13 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
         self.cpus[cpu].seen.words.forget_asked();
         self.on(Hook::CpuDead, |at| {
             at.own.queue.append(&mut queue);
-            at.own.tree.callbacks.push(count);
-            if wanted.is_at_or_after(at.own.tree.wanted) {
-                at.own.tree.wanted = wanted;
-            }
             self.move_counts(cpu, at.cpu, count);
+            // The bytes that have come may be near the limit.
+            at.own.look_in(&self.cpus[at.cpu].seen, 0);
+            let tree = at.tree();
+            if wanted.is_at_or_after(tree.own.wanted) {
+                tree.own.wanted = wanted;
+            }
         });
         self.moves_on(Hook::CpuDead, cpu, phase::DEAD, phase::OFFLINE);
         self.platform.wake_waiters();

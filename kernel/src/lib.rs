@@ -4,13 +4,15 @@
 //! kernel calls a *hook* at each event that matters to a grace period: a context switch, a tick,
 //! entering or leaving user mode or idle, an interrupt there, a CPU that comes or goes. Updaters
 //! call [`Kernel::call`], [`Kernel::synchronize`] or [`Kernel::barrier`], or keep a cookie. A
-//! reader is the kernel's own "preemption off": it calls nothing. [`Rcu`] is a cell over these.
+//! reader is the kernel's own "preemption off": it calls nothing. [`Rcu`] is a cell over these, and
+//! [`RcuList`] a list. Sections of an [`Srcu`] may sleep; it stands by itself, and what follows is
+//! not about it.
 //!
 //! Nothing is allocated, and nothing of the standard library is used; the target needs 64-bit
 //! atomics. The grace periods are those of Tree RCU ([`engine::tree`]), or those of another
 //! [`engine`] that the type names ([`Driven`]). The simulator and the explorer step through the
-//! engines as values. The code around them in this crate (ticks, expedited waits, hotplug,
-//! barriers) is tested only by the crate's own tests.
+//! engines as values; [`Any`] is one that is chosen as the kernel boots. The code around them in
+//! this crate (ticks, expedited waits, hotplug, barriers) is tested only by the crate's own tests.
 //!
 //! # Invariant
 //! **No callback runs, and no cookie is done, before every section has ended that had begun when
@@ -70,12 +72,15 @@ extern crate alloc;
 extern crate std;
 
 pub mod engine;
+pub mod srcu;
+mod choice;
 mod data;
 mod driven;
 mod front;
 mod head;
 mod hooks;
 mod hotplug;
+mod list;
 mod lock;
 #[cfg(all(test, loom))]
 mod loom_tests;
@@ -88,6 +93,7 @@ mod snapshot;
 mod sync;
 mod updater;
 
+pub use choice::{Any, NotChosen};
 pub use data::{Domain, Rcu, RcuDrop, RcuOption, RcuOptionReadGuard, RcuReadGuard};
 pub use driven::{Drivable, Driven};
 pub use front::{Kernel, Options};
@@ -95,6 +101,7 @@ pub use grace::Cookie;
 pub use grace::limit::Zone;
 pub use head::{Head, Run};
 pub use hooks::Interrupt;
+pub use list::{Link, Linked, RcuList, RcuListIter};
 pub use misuse::{Hook, Refused};
 pub use periods::{GracePeriods, TreeRcu};
 pub use platform::{CpuSet, Platform};
@@ -102,3 +109,4 @@ pub use pointer::NonNullPtr;
 #[cfg(any(test, feature = "alloc"))]
 pub use pointer::{Headed, RcuBox, RcuBoxRef};
 pub use snapshot::{CpuSnapshot, Snapshot};
+pub use srcu::{Srcu, SrcuGuard};

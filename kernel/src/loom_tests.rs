@@ -1,5 +1,5 @@
-//! The front under loom: a CPU that goes in or out of idle beside one whose grace period scans; and
-//! cells over it.
+//! The front under loom: a CPU that goes in or out of idle beside one whose grace period scans;
+//! cells and lists over it; and SRCU.
 //!
 //! CPU 0 unlinks, queues a callback and ticks a few times; CPU 1 is in a section or two. In every
 //! interleaving, and with every value that a load may give, no section that has seen the old value
@@ -9,15 +9,16 @@ use core::cell::Cell;
 use core::ptr::NonNull;
 
 use loom::cell::UnsafeCell;
-use loom::sync::Arc;
 use loom::sync::atomic::{AtomicUsize, Ordering};
+use loom::sync::{Arc, Notify};
 use std::boxed::Box;
 
 use crate::engine::store::Fixed;
 use crate::engine::{tick::Tick, token::Relay};
+use crate::srcu::{Published, Srcu};
 use crate::{
-    CpuSet, Domain, Driven, GracePeriods, Head, Kernel, Options, Platform, Rcu, RcuBox, Refused,
-    Run, TreeRcu, Zone,
+    CpuSet, Domain, Driven, GracePeriods, Head, Kernel, Link, Linked, Options, Platform, Rcu,
+    RcuBox, RcuList, Refused, Run, TreeRcu, Zone,
 };
 
 loom::thread_local! {
@@ -27,6 +28,14 @@ loom::thread_local! {
 /// Two CPUs that are two threads.
 struct Threads {
     now_ns: AtomicUsize,
+    /// Wakes one that waits, in the model that has one.
+    wakes: Option<Notify>,
+}
+
+impl Threads {
+    fn new() -> Self {
+        Self { now_ns: AtomicUsize::new(1), wakes: None }
+    }
 }
 
 // SAFETY: each loom thread is one CPU, and there is no interrupt.
@@ -55,48 +64,65 @@ unsafe impl Platform for Threads {
 
     fn wake_worker(&self, _: usize) {}
 
-    fn wait(&self, _: &dyn Fn() -> bool, _: bool) {
-        unreachable!("no model waits")
+    fn wait(&self, done: &dyn Fn() -> bool, _: bool) {
+        while !done() {
+            self.wakes.as_ref().expect("one model waits").wait();
+        }
     }
 
-    fn wake_waiters(&self) {}
+    fn wake_waiters(&self) {
+        self.wakes.iter().for_each(Notify::notify);
+    }
 }
 
-/// What is unlinked and freed.
-struct Shared<E> {
-    kernel: Kernel<Threads, 2, E>,
+/// What is unlinked and freed after a grace period of `K`, a [`Kernel`] or an [`Srcu`].
+struct Shared<K> {
+    kernel: K,
     /// 0 is the old value, which CPU 0 replaces.
     link: AtomicUsize,
     /// What the old value leads to: read in sections, written when it is freed.
     old: UnsafeCell<u32>,
 }
 
-// SAFETY: loom watches `old`; all else is atomic, or a CPU's own.
-unsafe impl<E: Send> Send for Shared<E> {}
-// SAFETY: as above.
-unsafe impl<E: Send> Sync for Shared<E> {}
+type Front<E> = Shared<Kernel<Threads, 2, E>>;
 
-#[repr(C)]
-struct Free<E> {
-    head: Head,
-    shared: Arc<Shared<E>>,
+// SAFETY: loom watches `old`; all else is atomic, or a CPU's own.
+unsafe impl<K: Sync> Send for Shared<K> {}
+// SAFETY: as above.
+unsafe impl<K: Sync> Sync for Shared<K> {}
+
+impl<K> Shared<K> {
+    fn new(kernel: K) -> Arc<Self> {
+        Arc::new(Self { kernel, link: AtomicUsize::new(0), old: UnsafeCell::new(0) })
+    }
 }
 
-unsafe fn free<E>(head: NonNull<Head>) {
-    // SAFETY: it is the one that `update` gave away.
-    let free = unsafe { Box::from_raw(head.cast::<Free<E>>().as_ptr()) };
+#[repr(C)]
+struct Free<K> {
+    head: Head,
+    shared: Arc<Shared<K>>,
+}
+
+unsafe fn free<K>(head: NonNull<Head>) {
+    // SAFETY: it is the one that `unlink` gave away.
+    let free = unsafe { Box::from_raw(head.cast::<Free<K>>().as_ptr()) };
     // SAFETY: no section sees it any more, which loom checks.
     free.shared.old.with_mut(|old| unsafe { *old = 1 });
 }
 
-/// CPU 0: unlinks the old value and has it freed.
-fn update<E: GracePeriods<2>>(shared: &Arc<Shared<E>>) {
+/// CPU 0: unlinks the old value. Returns the head by which it is freed, by [`free`].
+fn unlink<K>(shared: &Arc<Shared<K>>) -> NonNull<Head> {
     shared.link.store(1, Ordering::Release);
     let free = Box::new(Free { head: Head::new(), shared: shared.clone() });
-    let head = NonNull::from(Box::leak(free)).cast();
+    NonNull::from(Box::leak(free)).cast()
+}
+
+/// CPU 0: unlinks the old value and has it freed.
+fn update<E: GracePeriods<2>>(shared: &Arc<Front<E>>) {
+    let head = unlink(shared);
     let kernel = &shared.kernel;
     // SAFETY: the box is the callback's now.
-    unsafe { kernel.call(head, self::free::<E>) }.unwrap();
+    unsafe { kernel.call(head, free::<Kernel<Threads, 2, E>>) }.unwrap();
     for _ in 0..4 {
         kernel.context_switch();
         kernel.platform.now_ns.fetch_add(1_000_000, Ordering::Relaxed);
@@ -107,7 +133,7 @@ fn update<E: GracePeriods<2>>(shared: &Arc<Shared<E>>) {
 }
 
 /// A section.
-fn read<E>(shared: &Shared<E>) {
+fn read<K>(shared: &Shared<K>) {
     // Relaxed: nothing but the grace period orders it.
     if shared.link.load(Ordering::Relaxed) == 0 {
         // SAFETY: it is not freed before the section ends, which loom checks.
@@ -116,12 +142,12 @@ fn read<E>(shared: &Shared<E>) {
 }
 
 /// Runs CPU 1, which is idle at first or not, beside CPU 0.
-fn model<E: GracePeriods<2> + 'static>(is_idle: bool, cpu_1: fn(&Shared<E>)) {
+fn model<E: GracePeriods<2> + 'static>(is_idle: bool, cpu_1: fn(&Front<E>)) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = model.preemption_bound.or(Some(2));
     model.check(move || {
         let options = Options { tick_ns: 1, panics: true, ..Options::new(1_000, 2) };
-        let kernel = Kernel::<_, 2, E>::new(Threads { now_ns: AtomicUsize::new(1) }, options);
+        let kernel = Kernel::<_, 2, E>::new(Threads::new(), options);
         for cpu in [1, 0] {
             CPU.with(|own| own.set(cpu));
             kernel.cpu_starting(cpu);
@@ -130,8 +156,7 @@ fn model<E: GracePeriods<2> + 'static>(is_idle: bool, cpu_1: fn(&Shared<E>)) {
                 kernel.idle_enter();
             }
         }
-        let shared = Shared { kernel, link: AtomicUsize::new(0), old: UnsafeCell::new(0) };
-        let shared = Arc::new(shared);
+        let shared = Shared::new(kernel);
         let other = shared.clone();
         let thread = loom::thread::spawn(move || {
             CPU.with(|own| own.set(1));
@@ -261,13 +286,17 @@ fn ticks(kernel: &Kernel<Threads, 2>, count: usize) {
 
 type Cells = Rcu<RcuBox<Watched>, Here>;
 
-/// CPU 1 reads a cell while CPU 0 replaces what is in it.
-fn reads(replace: fn(&Cells, RcuBox<Watched>)) {
+/// CPU 1 reads what CPU 0 has made with `make`, while CPU 0 updates it.
+fn reads<T: Send + Sync + 'static>(
+    make: fn() -> T,
+    read: fn(&T),
+    update: fn(&Kernel<Threads, 2>, &T),
+) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = model.preemption_bound.or(Some(2));
     model.check(move || {
         let options = Options { tick_ns: 1, panics: true, ..Options::new(1_000, 2) };
-        let kernel = Kernel::<_, 2>::new(Threads { now_ns: AtomicUsize::new(1) }, options);
+        let kernel = Kernel::<_, 2>::new(Threads::new(), options);
         let kernel = Arc::new(kernel);
         KERNEL.set(Some(NonNull::from(&*kernel)));
         for cpu in [1, 0] {
@@ -275,20 +304,14 @@ fn reads(replace: fn(&Cells, RcuBox<Watched>)) {
             kernel.cpu_starting(cpu);
             kernel.cpu_online(cpu);
         }
-        let cell = Arc::new(Cells::new(Watched::new(1)));
-        let (its_kernel, its_cell) = (kernel.clone(), cell.clone());
+        let made = Arc::new(make());
+        let (its_kernel, its_own) = (kernel.clone(), made.clone());
         let thread = loom::thread::spawn(move || {
             CPU.with(|own| own.set(1));
-            {
-                let guard = its_cell.read();
-                let found = guard.get();
-                // SAFETY: it is not dropped before the section ends, which loom checks.
-                let number = found.0.with(|inner| unsafe { *inner });
-                assert!(number == 1 || number == 2);
-            }
+            read(&its_own);
             its_kernel.idle_enter();
         });
-        replace(&cell, Watched::new(2));
+        update(&kernel, &made);
         ticks(&kernel, 4);
         thread.join().unwrap();
         (0..3).for_each(|_| ticks(&kernel, 4));
@@ -296,12 +319,143 @@ fn reads(replace: fn(&Cells, RcuBox<Watched>)) {
     });
 }
 
+/// CPU 1 reads a cell while CPU 0 replaces what is in it.
+fn reads_cell(replace: fn(&Kernel<Threads, 2>, &Cells)) {
+    let read = |cell: &Cells| {
+        let guard = cell.read();
+        let found = guard.get();
+        // SAFETY: it is not dropped before the section ends, which loom checks.
+        let number = found.0.with(|inner| unsafe { *inner });
+        assert!(number == 1 || number == 2);
+    };
+    reads(|| Cells::new(Watched::new(1)), read, replace);
+}
+
 #[test]
 fn a_cell_is_read_while_another_cpu_replaces_what_is_in_it() {
-    reads(Rcu::update);
+    reads_cell(|_, cell| cell.update(Watched::new(2)));
 }
 
 #[test]
 fn a_cell_is_read_while_another_cpu_exchanges_what_is_in_it() {
-    reads(|cell, new| assert!(cell.read().compare_exchange(new).is_ok()));
+    reads_cell(|_, cell| assert!(cell.read().compare_exchange(Watched::new(2)).is_ok()));
+}
+
+/// A node of a list, whose number is 0 before it is linked, and once it is freed.
+#[repr(C)]
+struct Node {
+    head: Head,
+    link: Link,
+    number: UnsafeCell<u32>,
+}
+
+// SAFETY: loom watches the number; a node is freed by one CPU.
+unsafe impl Sync for Node {}
+// SAFETY: the field is there, and the list's alone.
+unsafe impl Linked for Node {
+    const OFFSET: usize = core::mem::offset_of!(Node, link);
+}
+
+impl Node {
+    fn leaked(number: u32) -> NonNull<Self> {
+        let node = Self { head: Head::new(), link: Link::new(), number: UnsafeCell::new(0) };
+        // SAFETY: nobody else has it.
+        node.number.with_mut(|inner| unsafe { *inner = number });
+        NonNull::from(Box::leak(Box::new(node)))
+    }
+
+    unsafe fn free(head: NonNull<Head>) {
+        // SAFETY: its head is at its beginning, and it was removed a grace period ago.
+        let node = unsafe { Box::from_raw(head.cast::<Self>().as_ptr()) };
+        // SAFETY: no reader has it, which loom checks.
+        node.number.with_mut(|inner| unsafe { *inner = 0 });
+    }
+}
+
+/// A list, and the node at its front.
+struct Listed(RcuList<Node, Here>, NonNull<Node>);
+
+// SAFETY: loom watches what is in the nodes.
+unsafe impl Send for Listed {}
+// SAFETY: as above.
+unsafe impl Sync for Listed {}
+
+#[test]
+fn a_list_is_walked_while_another_cpu_adds_and_removes_nodes() {
+    let make = || {
+        let nodes = [1, 2].map(Node::leaked);
+        let list = RcuList::new();
+        // SAFETY: they are in no list.
+        nodes.iter().for_each(|&node| unsafe { list.push_back(node) });
+        Listed(list, nodes[0])
+    };
+    let read = |Listed(list, _): &Listed| {
+        // SAFETY: a node is not freed before the section ends, which loom checks.
+        let numbers = list.iter(&()).map(|node| node.number.with(|inner| unsafe { *inner }));
+        let found: std::vec::Vec<u32> = numbers.collect();
+        assert!([&[1, 2][..], &[1, 2, 3], &[2], &[2, 3]].contains(&&found[..]), "{found:?}");
+    };
+    reads(make, read, |kernel, &Listed(ref list, first)| {
+        // SAFETY: it is in no list.
+        unsafe { list.push_back(Node::leaked(3)) };
+        // SAFETY: it is in the list.
+        unsafe { list.remove(first) };
+        // SAFETY: readers do not find it any more.
+        unsafe { kernel.call(first.cast(), Node::free) }.unwrap();
+    });
+}
+
+/// Delays by which a worker waits for nothing.
+fn at_once() -> Published {
+    let delay = Published { interval_jiffies: 0, retry_us: 0, ..Published::V5_18 };
+    Published { last_retry_us: 0, ..delay }
+}
+
+/// A reader that counts itself in on CPU 1, and out on CPU 0.
+#[test]
+fn a_section_that_sleeps_while_another_cpu_checks_the_counts() {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = model.preemption_bound.or(Some(2));
+    model.check(|| {
+        let platform = Threads::new();
+        let shared = Shared::new(Srcu::<_, 2>::new(platform, at_once(), 1_000));
+        let other = shared.clone();
+        let thread = loom::thread::spawn(move || {
+            CPU.with(|own| own.set(1));
+            let section = other.kernel.read();
+            read(&other);
+            CPU.with(|own| own.set(0));
+            drop(section);
+        });
+        CPU.with(|own| own.set(0));
+        let head = unlink(&shared);
+        // SAFETY: the box is the callback's now.
+        unsafe { shared.kernel.call(head, free::<Srcu<Threads, 2>>) }.unwrap();
+        for _ in 0..3 {
+            let _ = shared.kernel.run(1);
+        }
+        thread.join().unwrap();
+        (0..4).for_each(|_| _ = shared.kernel.run(1));
+        // SAFETY: all threads have ended.
+        assert_eq!(shared.old.with(|old| unsafe { *old }), 1, "it was freed");
+    });
+}
+
+/// If its wake-up is lost, loom finds that no thread can go on.
+#[test]
+fn a_thread_that_waits_while_another_runs_what_it_waits_for() {
+    loom::model(|| {
+        let platform = Threads { wakes: Some(Notify::new()), ..Threads::new() };
+        let shared = Shared::new(Srcu::<_, 2>::new(platform, at_once(), 1_000));
+        // SAFETY: the box is the callback's now.
+        unsafe { shared.kernel.call(unlink(&shared), free::<Srcu<Threads, 2>>) }.unwrap();
+        // The grace period ends, and nothing runs.
+        (0..6).for_each(|_| _ = shared.kernel.run(0));
+        let other = shared.clone();
+        let thread = loom::thread::spawn(move || {
+            other.kernel.wait(&|| other.kernel.ran.load(Ordering::Acquire) != 0);
+        });
+        let _ = shared.kernel.run(1);
+        thread.join().unwrap();
+    });
 }

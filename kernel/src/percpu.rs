@@ -36,6 +36,48 @@ pub(crate) struct Own {
     pub(crate) tree: cpu::Own,
     pub(crate) queue: Queue,
     pub(crate) place: Place,
+    /// At this number, if it is still the one that is told, a tick finds nothing to do.
+    pub(crate) rests_at: Sequence,
+    /// How many of the callbacks ever queued are in `tree.callbacks`, or were. The others have come
+    /// since the CPU last looked, as it does first in a hook that is not done at once.
+    counted: u64,
+    /// While fewer have ever been queued, and no bytes are added, the limit is not near.
+    look_at: u64,
+}
+
+/// A number that is not told: it comes before the first one, and numbers wrap after centuries.
+const NEVER: Sequence = Sequence::after(0);
+/// The first that is told.
+pub(crate) const FIRST: Sequence = Sequence::after(1);
+
+impl Own {
+    /// Counts the callbacks that have come since the CPU last looked. The next tick looks, too.
+    #[inline(never)]
+    pub(crate) fn count_queued(&mut self, seen: &Seen) {
+        let queued = seen.queued();
+        self.tree.callbacks.push(queued.wrapping_sub(self.counted));
+        self.counted = queued;
+        self.rests_at = NEVER;
+    }
+
+    /// The limit is not near before so many more callbacks are queued.
+    pub(crate) fn look_in(&mut self, seen: &Seen, callbacks: u64) {
+        self.look_at = seen.queued().saturating_add(callbacks);
+    }
+
+    /// Whether the CPU must see to it that a grace period comes to its end, or has callbacks.
+    #[inline]
+    pub(crate) fn has_demand(&self, seen: &Seen, told: Sequence) -> bool {
+        self.rests_at != told && (self.tree.has_demand(told) || self.counted != seen.queued())
+    }
+}
+
+impl Seen {
+    #[inline]
+    fn queued(&self) -> u64 {
+        // Relaxed: for the CPU itself, which writes it.
+        self.queued.load(Ordering::Relaxed)
+    }
 }
 
 /// The words that others see: on lines of their own, so that who looks does not slow the CPU down.
@@ -83,6 +125,9 @@ impl PerCpu {
                 tree: cpu::Own::new(sequence),
                 queue: Queue::EMPTY,
                 place: Place::Kernel,
+                rests_at: NEVER,
+                counted: 0,
+                look_at: 0,
             };
             Self {
                 own: Line(UnsafeCell::new(own)),
@@ -111,24 +156,37 @@ impl PerCpu {
         unsafe { &mut *self.own.0.get() }
     }
 
-    /// Queues a callback. Returns how many callbacks, and of how many bytes, have not run.
+    /// Queues a callback. Returns whether the CPU's callbacks or their bytes may be near the limit.
     ///
     /// # Safety
     /// As for [`Queue::push`]. `own` is this CPU's.
     #[inline]
-    pub(crate) unsafe fn enqueue(&self, own: &mut Own, head: NonNull<Head>, run: Run) -> Amount {
+    pub(crate) unsafe fn enqueue(
+        &self,
+        own: &mut Own,
+        head: NonNull<Head>,
+        run: Run,
+        near: &Amount,
+    ) -> bool {
         // SAFETY: the caller's: it is valid.
         let bytes = unsafe { head.as_ref() }.bytes();
         // SAFETY: the caller's: it is in no queue.
         unsafe { own.queue.push(head, run) };
-        own.tree.callbacks.push(1);
+        own.rests_at = NEVER;
+        let queued = self.seen.queued().wrapping_add(1);
+        // Relaxed: a barrier that is to wait for it comes after `call`, however that is ordered.
+        self.seen.queued.store(queued, Ordering::Relaxed);
+        let is_near = bytes != 0 && self.add_bytes(bytes) >= near.bytes;
+        is_near || queued >= own.look_at
+    }
+
+    /// How many callbacks, and of how many bytes, have not run; for the CPU itself.
+    pub(crate) fn waiting(&self) -> Amount {
         let seen = &self.seen;
-        // Relaxed: this CPU's own words. Release: pairs with the Acquire of a barrier.
-        let queued = seen.queued.load(Ordering::Relaxed).wrapping_add(1);
-        seen.queued.store(queued, Ordering::Release);
-        let bytes = self.add_bytes(bytes);
-        // Relaxed: a number.
-        Amount { objects: queued.wrapping_sub(seen.ran.load(Ordering::Relaxed)), bytes }
+        // Relaxed: numbers.
+        let ran = seen.ran.load(Ordering::Relaxed);
+        let bytes = seen.bytes.load(Ordering::Relaxed);
+        Amount { objects: seen.queued().wrapping_sub(ran), bytes }
     }
 
     /// Adds to the bytes that wait, or, wrapping, subtracts. Only this CPU does. Returns the sum.

@@ -34,6 +34,12 @@ pub trait GracePeriods<const CPUS: usize>: Debug + Sized + Send {
     #[doc(hidden)]
     fn new(options: &Options, sequence: Sequence) -> Self;
 
+    /// The same of the engine that there is, for one that is chosen at run time.
+    #[doc(hidden)]
+    fn looks_at_each_tick(&self) -> bool {
+        Self::LOOKS_AT_EACH_TICK
+    }
+
     /// The grace period in progress, or the last.
     #[doc(hidden)]
     fn sequence(&self) -> Sequence;
@@ -67,6 +73,30 @@ pub trait GracePeriods<const CPUS: usize>: Debug + Sized + Send {
     fn hurry(&mut self, plan: &FrontPlan<CPUS>, at: &mut Front<'_, '_>);
 }
 
+/// Functions of the trait, each by the function of that name of what `$of!` calls `one`.
+macro_rules! by_name {
+    ($of:ident) => {
+        fn want(&mut self, plan: &FrontPlan<CPUS>, at: &mut Front<'_, '_>) -> Cookie {
+            $of!(self, one => one.want(plan, at))
+        }
+
+        by_name!($of: advance timer scan note_overload hurry);
+    };
+    ($of:ident: $($name:ident)*) => {$(
+        fn $name(&mut self, plan: &FrontPlan<CPUS>, at: &mut Front<'_, '_>) {
+            $of!(self, one => one.$name(plan, at));
+        }
+    )*};
+}
+pub(crate) use by_name;
+
+macro_rules! itself {
+    ($itself:expr, $one:ident => $what:expr) => {{
+        let $one = $itself;
+        $what
+    }};
+}
+
 impl<const CPUS: usize> GracePeriods<CPUS> for TreeRcu<CPUS> {
     const LOOKS_AT_EACH_TICK: bool = false;
 
@@ -82,27 +112,5 @@ impl<const CPUS: usize> GracePeriods<CPUS> for TreeRcu<CPUS> {
         self.nodes.is_holdout(cpu)
     }
 
-    fn advance(&mut self, plan: &FrontPlan<CPUS>, at: &mut Front<'_, '_>) {
-        self.advance(plan, at);
-    }
-
-    fn timer(&mut self, plan: &FrontPlan<CPUS>, at: &mut Front<'_, '_>) {
-        self.timer(plan, at);
-    }
-
-    fn scan(&mut self, plan: &FrontPlan<CPUS>, at: &mut Front<'_, '_>) {
-        self.scan(plan, at);
-    }
-
-    fn want(&mut self, plan: &FrontPlan<CPUS>, at: &mut Front<'_, '_>) -> Cookie {
-        self.want(plan, at)
-    }
-
-    fn note_overload(&mut self, plan: &FrontPlan<CPUS>, at: &mut Front<'_, '_>) {
-        self.note_overload(plan, at);
-    }
-
-    fn hurry(&mut self, plan: &FrontPlan<CPUS>, at: &mut Front<'_, '_>) {
-        self.hurry(plan, at);
-    }
+    by_name!(itself);
 }

@@ -16,6 +16,10 @@
 ///   `snapshot` and `cpu_snapshot`.
 /// - [`thread`](Self::thread) returns what it promises, [`is_preemptible`](Self::is_preemptible) is
 ///   false in a section, and `wait` returns when `done` has returned true, and not before.
+/// - No function here unwinds, nor does the drop of an `IrqGuard`: callers have objects on their
+///   stacks that others reach.
+///
+/// For an [`Srcu`](crate::Srcu) the same holds, and its documentation says what differs.
 ///
 /// ```compile_fail,E0200
 /// # use kernel::{CpuSet, Platform};

@@ -11,7 +11,7 @@ use crate::sync::Ordering;
 /// The machine at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Snapshot {
-    /// The grace period in progress, or the last one.
+    /// The grace period in progress, or the last one. Numbers begin as if there had been one.
     pub sequence: Sequence,
     /// When it began, by the platform's clock.
     pub began_ns: u64,
@@ -41,7 +41,7 @@ pub struct CpuSnapshot {
 
 impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
     /// The state of the machine. `None` if its lock is held for long, as may happen after a crash
-    /// of the kernel, or if no CPU has ever started.
+    /// of the kernel, or if no CPU has ever started, and no engine was chosen.
     pub fn snapshot(&self) -> Option<Snapshot> {
         let _irq = self.platform.irq_off();
         self.try_machine(|machine| Snapshot {

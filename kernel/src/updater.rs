@@ -12,7 +12,7 @@ use crate::misuse::{Hook, Refused};
 use crate::percpu::PerCpu;
 use crate::periods::GracePeriods;
 use crate::platform::{CpuSet, Platform};
-use crate::sync::{AtomicU32, Ordering, fence};
+use crate::sync::{AtomicU32, AtomicU64, Ordering, fence};
 
 impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
     /// Queues `run` to be called with `head` once every section that has begun has ended. May be
@@ -31,8 +31,9 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
     /// period, but not for callbacks.)
     ///
     /// # Errors
-    /// [`Refused::Queued`] if the head is found queued; [`Refused::Offline`] if the CPU is not
-    /// online. The object then still belongs to the caller.
+    /// [`Refused::Queued`] if the head is found queued, which helps to find a mistake, and is no
+    /// permission to try; [`Refused::Offline`] if the CPU is not online: the object then still
+    /// belongs to the caller.
     ///
     /// # Safety
     /// `head` is valid, does not move, and is not accessed by other code until `run` is called. It
@@ -42,16 +43,19 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
     ///
     /// # Panics
     /// Instead of returning an error, with [`Options::panics`](crate::Options::panics).
+    #[inline(never)]
     pub unsafe fn call(&self, head: NonNull<Head>, run: Run) -> Result<Zone, Refused> {
+        let irq = self.platform.irq_off();
         // SAFETY: the caller says that it is valid.
-        let is_free = !unsafe { head.as_ref() }.is_queued();
-        let queued = self.if_awake(|cpu, own| {
+        if !unsafe { head.as_ref() }.is_queued()
+            && let Some((cpu, own)) = self.awake(&irq)
+        {
             // SAFETY: the caller says that it is valid, and in no queue.
-            is_free.then(|| unsafe { cpu.enqueue(own, head, run) })
-        });
-        if let Some(waiting) = queued {
-            return Ok(self.zone(waiting));
+            let is_near = unsafe { cpu.enqueue(own, head, run, &self.near) };
+            // What is rare is called last, with nothing to do afterwards: so this needs no stack.
+            return if is_near { self.zone(irq) } else { Ok(Zone::Free) };
         }
+        drop(irq);
         // SAFETY: the caller's.
         unsafe { self.call_after_misuse(head, run) }
     }
@@ -68,20 +72,20 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
             return Err(Refused::Queued);
         }
         // If a hook was forgotten, the CPU is awake then.
-        let queued = self.on(Hook::Call, |at| {
+        let queued = self.on_awake(Hook::Call, |at| {
             // SAFETY: the caller says that it is valid, and in no queue.
-            unsafe { self.cpus[at.cpu].enqueue(at.own, head, run) }
+            unsafe { self.cpus[at.cpu].enqueue(at.own, head, run, &self.near) }
         });
-        queued.map(|waiting| self.zone(waiting)).ok_or(Refused::Offline)
+        // If the thread has moved since, it is told of another CPU: once, after a mistake.
+        let irq = self.platform.irq_off();
+        if queued.is_some() { self.zone(irq) } else { Err(Refused::Offline) }
     }
 
     /// Whether callbacks of this CPU are ready to run; its worker checks this before it sleeps.
     /// Accesses cache lines of this CPU only. On a CPU that is not online: `false`.
     pub fn has_callbacks(&self) -> bool {
-        let _irq = self.platform.irq_off();
-        let cpu = self.platform.this_cpu();
-        self.cpus.get(cpu).is_some_and(PerCpu::is_online)
-            && self.with_own(cpu, |at| at.own.tree.callbacks.ready() != 0)
+        let irq = self.platform.irq_off();
+        self.here(&irq, PerCpu::is_online).is_some_and(|(_, own)| own.tree.callbacks.ready() != 0)
     }
 
     /// Runs at most `budget` callbacks of `cpu`, which is this CPU, and no more than its share of
@@ -95,7 +99,7 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
         let thread = self.platform.thread();
         let is_here =
             |at: usize| self.check(Hook::RunCallbacks, at == cpu, "called on another CPU");
-        let begun = self.on(Hook::RunCallbacks, |at| {
+        let begun = self.on_awake(Hook::RunCallbacks, |at| {
             let cpu = &self.cpus[at.cpu];
             let runs = is_here(at.cpu) && !cpu.is_run_by(None);
             runs.then(|| {
@@ -108,7 +112,7 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
         let running =
             Running { platform: &self.platform, barriers: &self.barriers, cpu: &self.cpus[cpu] };
         for _ in 0..count {
-            let next = self.on(Hook::RunCallbacks, |at| {
+            let next = self.on_awake(Hook::RunCallbacks, |at| {
                 // Another that runs them meanwhile may have taken some of these.
                 let is_ready = is_here(at.cpu) && at.own.tree.callbacks.ready() != 0;
                 let next = if is_ready { at.own.queue.pop() } else { None }?;
@@ -117,16 +121,16 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
                 // SAFETY: it was queued, and is the callback's from now on.
                 let bytes = unsafe { next.0.as_ref() }.bytes();
                 self.cpus[at.cpu].add_bytes(bytes.wrapping_neg());
-                at.own.tree.took(&self.options.tree, 1);
+                at.tree().own.took(&self.options.tree, 1);
                 Some(next)
             });
             let Some(Some((head, run))) = next else { break };
-            let _ran = Ran(&self.cpus[cpu]);
+            let _ran = Ran(&self.cpus[cpu].seen.ran);
             // SAFETY: it was queued with this function, and its grace period has ended.
             unsafe { run(head) };
         }
         drop(running);
-        self.on(Hook::RunCallbacks, |at| {
+        self.on_awake(Hook::RunCallbacks, |at| {
             at.counted();
             at.own.tree.callbacks.ready() != 0
         })
@@ -194,7 +198,7 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
             self.platform.wait(
                 &|| {
                     if !self.poll(cookie) {
-                        self.on(Hook::Synchronize, |at| at.expedite(&mut asked.borrow_mut()));
+                        self.on_awake(Hook::Synchronize, |at| at.expedite(&mut asked.borrow_mut()));
                     }
                     self.poll(cookie)
                 },
@@ -208,7 +212,7 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
     /// this CPU is the only one, and its caller in no section.
     fn start(&self) -> Result<Option<Cookie>, Refused> {
         self.may_sleep(Hook::Synchronize)?;
-        let started = self.on(Hook::Synchronize, |at| {
+        let started = self.on_awake(Hook::Synchronize, |at| {
             let cookie = at.locked(|machine, plan, tree| {
                 // Whoever comes online later takes the lock first, and sees the update.
                 (machine.online > 1).then(|| machine.periods.want(plan, tree))
@@ -237,20 +241,21 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
     pub fn barrier(&self) -> Result<(), Refused> {
         self.may_sleep(Hook::Barrier)?;
         let thread = self.platform.thread();
-        self.on(Hook::Barrier, |_| {}).ok_or(Refused::Offline)?;
+        self.on_awake(Hook::Barrier, |_| {}).ok_or(Refused::Offline)?;
         let runs = self.cpus.iter().any(|cpu| cpu.is_run_by(Some(thread)));
         if !self.check(Hook::Barrier, !runs, "called by a callback, for which it would wait") {
             return Err(Refused::InCallback);
         }
-        // Full fence, with the one of `Running`: who has run a callback sees that somebody waits,
-        // or had counted it before the first look below.
+        // Full fence, with the one of `Running` [KN-10]: who has run a callback sees that somebody
+        // waits, or had counted it before the first look below.
         self.barriers.fetch_add(1, Ordering::Relaxed);
         fence(Ordering::SeqCst);
         loop {
             // Acquire: pairs with the Release of a move. One that comes later is seen below.
             let moves = self.moves.load(Ordering::Acquire);
             for cpu in &self.cpus {
-                // Acquire: pairs with the Release of `call`.
+                // Acquire: pairs with the Release of a move, if it is the last that wrote it; a move
+                // that is missed all the same is seen at the end.
                 let queued = cpu.seen.queued.load(Ordering::Acquire);
                 // Acquire: pairs with the Release of `Ran` [KN-5]; the callbacks have run.
                 let left = || queued.wrapping_sub(cpu.seen.ran.load(Ordering::Acquire));
@@ -267,14 +272,13 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
 }
 
 /// A callback that has run when this is dropped, also by unwinding.
-struct Ran<'a>(&'a PerCpu);
+pub(crate) struct Ran<'a>(pub(crate) &'a AtomicU64);
 
 impl Drop for Ran<'_> {
     fn drop(&mut self) {
-        let ran = &self.0.seen.ran;
-        // Relaxed: one thread at a time runs a CPU's callbacks. Release: pairs with the Acquire of
-        // a barrier [KN-5].
-        ran.store(ran.load(Ordering::Relaxed).wrapping_add(1), Ordering::Release);
+        // Relaxed: one thread at a time runs callbacks of a CPU, or of a domain. Release: pairs
+        // with the Acquire of a barrier [KN-5] [KN-8].
+        self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(1), Ordering::Release);
     }
 }
 
@@ -290,7 +294,7 @@ impl<P: Platform> Drop for Running<'_, P> {
         // On whatever CPU a callback has left this thread. Release: pairs with the Acquire of
         // `PerCpu::is_run_by`.
         self.cpu.seen.runner.store(0, Ordering::Release);
-        // Full fence: the count comes before the look. Pairs with the one of `barrier`.
+        // Full fence: the count comes before the look [KN-10]. Pairs with the one of `barrier`.
         fence(Ordering::SeqCst);
         if self.barriers.load(Ordering::Relaxed) != 0 {
             let _irq = self.platform.irq_off();

@@ -19,6 +19,8 @@ pub(crate) const PATIENCE: u32 = 20;
 /// Ticks in which a grace period ends that nothing holds up.
 pub(crate) const ENOUGH: usize = 20;
 
+type Happens = Rc<dyn Fn()>;
+
 thread_local! {
     static CPU: Cell<usize> = const { Cell::new(0) };
     static SECTIONS: Cell<u32> = const { Cell::new(0) };
@@ -28,6 +30,8 @@ thread_local! {
     static IRQS_OFF: Cell<u32> = const { Cell::new(0) };
     /// An NMI that comes when the clock is read, which is under the machine's lock too.
     static NMI: RefCell<Option<Rc<dyn Fn()>>> = const { RefCell::new(None) };
+    /// An interrupt that comes when interrupts are turned on, so many times later.
+    static INTERRUPT: RefCell<Option<(u32, Happens)>> = const { RefCell::new(None) };
     /// What happens while a thread waits.
     static MEANWHILE: RefCell<Option<Rc<dyn Fn()>>> = const { RefCell::new(None) };
 }
@@ -68,6 +72,14 @@ pub(crate) struct Machine<const CPUS: usize, E = TreeRcu<CPUS>> {
 #[derive(Debug)]
 pub(crate) struct Wires(Arc<Board>);
 
+impl Wires {
+    /// To a new board of so many CPUs.
+    pub(crate) fn to_board(cpus: usize) -> (Self, Arc<Board>) {
+        let board = Arc::new(Board::new(cpus));
+        (Self(board.clone()), board)
+    }
+}
+
 /// Interrupts are off on the thread's CPU.
 #[derive(Debug)]
 pub(crate) struct IrqsOff(PhantomData<*const ()>);
@@ -82,6 +94,19 @@ impl IrqsOff {
 impl Drop for IrqsOff {
     fn drop(&mut self) {
         IRQS_OFF.set(IRQS_OFF.get() - 1);
+        if IRQS_OFF.get() != 0 {
+            return;
+        }
+        let now = INTERRUPT.with_borrow_mut(|pending| match pending {
+            Some((left @ 1.., _)) => {
+                *left -= 1;
+                None
+            }
+            _ => pending.take(),
+        });
+        if let Some((_, interrupt)) = now {
+            interrupt();
+        }
     }
 }
 
@@ -196,6 +221,11 @@ pub(crate) fn with_nmi<R>(nmi: Rc<dyn Fn()>, what: impl FnOnce() -> R) -> R {
     result
 }
 
+/// An interrupt comes as interrupts are turned on, after so many times that they were.
+pub(crate) fn interrupt_after(times: u32, interrupt: Happens) {
+    INTERRUPT.set(Some((times, interrupt)));
+}
+
 /// A section, as the platform knows it.
 pub(crate) fn section<R>(what: impl FnOnce() -> R) -> R {
     SECTIONS.set(SECTIONS.get() + 1);
@@ -248,10 +278,10 @@ impl<const CPUS: usize, E: GracePeriods<CPUS> + 'static> Machine<CPUS, E> {
 
     /// The same with other options.
     pub(crate) fn with(online: usize, change: impl FnOnce(Options) -> Options) -> Self {
-        let board = Arc::new(Board::new(CPUS));
+        let (wires, board) = Wires::to_board(CPUS);
         let options = Options { tick_ns: TICK_NS, panics: true, ..Options::new(1_000, CPUS) };
         let options = change(options.resched_after(PATIENCE));
-        let machine = Self { kernel: Kernel::new(Wires(board.clone()), options), board };
+        let machine = Self { kernel: Kernel::new(wires, options), board };
         (0..online).for_each(|cpu| machine.start(cpu));
         machine
     }
@@ -403,8 +433,7 @@ impl<const CPUS: usize, E: GracePeriods<CPUS> + 'static> Machine<CPUS, E> {
     }
 
     fn queue_on(&self, cpu: usize, bytes: u32, run: Box<dyn FnOnce()>) -> Zone {
-        let callback = Box::new(Callback { head: Head::of(bytes), run });
-        let head = NonNull::from(Box::leak(callback)).cast::<Head>();
+        let head = callback(bytes, run);
         // SAFETY: the callback is nobody else's, and `run` takes it.
         on(cpu, || unsafe { self.kernel.call(head, run_callback) })
             .expect("it is online, and not queued")
@@ -418,8 +447,13 @@ struct Callback {
     run: Box<dyn FnOnce()>,
 }
 
-unsafe fn run_callback(head: NonNull<Head>) {
-    // SAFETY: it was queued by `Machine::queue_on`, which gave it away.
+/// A callback that does that, to be queued with [`run_callback`].
+pub(crate) fn callback(bytes: u32, run: Box<dyn FnOnce()>) -> NonNull<Head> {
+    NonNull::from(Box::leak(Box::new(Callback { head: Head::of(bytes), run }))).cast()
+}
+
+pub(crate) unsafe fn run_callback(head: NonNull<Head>) {
+    // SAFETY: it was made by `callback`, and queued once.
     let callback = unsafe { Box::from_raw(head.cast::<Callback>().as_ptr()) };
     (callback.run)();
 }

@@ -92,6 +92,51 @@ fn a_callback_that_panics_has_run_and_the_next_ones_do() {
 }
 
 #[test]
+fn a_cpu_at_rest_looks_after_a_callback_that_it_queues() {
+    under_each_engine!(2, {
+        let machine = Machine::<2, E>::booted(2);
+        on(1, || machine.kernel.idle_enter());
+        for expected in 1..=3 {
+            machine.jiffies(40, [0]);
+            let freed = counter();
+            machine.call(0, &freed);
+            machine.jiffies(40, [0]);
+            assert_eq!(count(&freed), 1, "callback {expected}");
+        }
+    });
+}
+
+#[test]
+fn callbacks_of_no_bytes_are_told_of_the_bytes_of_others() {
+    let limits = |options| kernel::Options { bytes_max: 2_000, ..options };
+    let machine = Machine::<2>::with(2, limits);
+    on(1, || machine.kernel.idle_enter());
+    let freed = counter();
+    assert_eq!(machine.call(0, &freed), Zone::Free);
+    assert_eq!(machine.call_of(0, 1_000, &freed), Zone::Full, "of a share of 1,000");
+    assert_eq!(machine.call(0, &freed), Zone::Full);
+    machine.jiffies(40, [0]);
+    assert_eq!(count(&freed), 3);
+    assert_eq!(machine.call(0, &freed), Zone::Free);
+    machine.jiffies(40, [0]);
+}
+
+#[test]
+fn callbacks_of_no_bytes_are_told_of_the_bytes_of_a_dead_cpu() {
+    let limits = |options| kernel::Options { bytes_max: 2_000, ..options };
+    let machine = Machine::<2>::with(2, limits);
+    let freed = counter();
+    assert_eq!(machine.call(0, &freed), Zone::Free);
+    assert_eq!(machine.call_of(1, 1_000, &freed), Zone::Full, "of a share of 1,000");
+    machine.stop(1, 0);
+    assert_eq!(machine.call(0, &freed), Zone::Full);
+    machine.jiffies(40, [0]);
+    assert_eq!(count(&freed), 3);
+    assert_eq!(machine.call(0, &freed), Zone::Free);
+    machine.jiffies(40, [0]);
+}
+
+#[test]
 fn a_batch_has_a_budget() {
     let machine = with_one_idle();
     let freed = counter();

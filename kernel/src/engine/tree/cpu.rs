@@ -68,8 +68,8 @@ impl Own {
     }
 }
 
-/// The CPU is in an extended quiescent state.
-const EXTENDED: u32 = 1;
+/// The CPU is in an extended quiescent state. (The sign: to test it takes one instruction.)
+const EXTENDED: u32 = 1 << 31;
 /// It has entered or left one since the last snapshot.
 const MOVED: u32 = 2;
 
@@ -89,7 +89,8 @@ impl Words {
     crate::sync::constant! {
         /// The words of a CPU that is awake, or is in an extended quiescent state.
         pub(crate) fn new(is_extended: bool) -> Self {
-            Self { state: Word::new(is_extended as u32), help: Word::new(0) }
+            let state = if is_extended { EXTENDED } else { 0 };
+            Self { state: Word::new(state), help: Word::new(0) }
         }
     }
 

@@ -135,7 +135,7 @@ impl Options {
 
     /// The same for another engine, which is helped in the scheduler whatever the variant.
     pub(crate) const fn helped(mut self, is_other: bool) -> Self {
-        if is_other {
+        if is_other && !matches!(self.variant, Variant::V2 { .. }) {
             self.variant = Variant::V2 { sched_qs_jiffies: self.sched_qs_jiffies };
         }
         self
