@@ -615,7 +615,7 @@ impl<P: Platform, const CPUS: usize, D: Delay> Srcu<P, CPUS, D> {
 /// A section of an [`Srcu`]: it ends when this is dropped, by any thread on any CPU.
 #[must_use]
 #[derive(Debug)]
-pub struct SrcuGuard<'a, P: Platform, const CPUS: usize, D: Delay> {
+pub struct SrcuGuard<'a, P: Platform, const CPUS: usize, D: Delay = Published> {
     srcu: &'a Srcu<P, CPUS, D>,
     index: usize,
 }
