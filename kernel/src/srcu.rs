@@ -637,7 +637,7 @@ impl<P: Platform, const CPUS: usize, D: Delay> Driving<'_, P, CPUS, D> {
     /// wait.
     fn leave(&self) -> Option<Wait> {
         let Self(srcu, before) = *self;
-        // Full fence: what has run is counted before the look [KN-10]. Pairs with the one of `wait`.
+        // Full fence: what has run comes before the look [KN-10]. Pairs with the one of `wait`.
         fence(Ordering::SeqCst);
         // Relaxed: the first is the driver's own, and the fence orders the second.
         let has_run = srcu.ran.load(Ordering::Relaxed) != before;
