@@ -615,7 +615,7 @@ impl<P: Platform, const CPUS: usize, D: Delay> Srcu<P, CPUS, D> {
 /// A section of an [`Srcu`]: it ends when this is dropped, by any thread on any CPU.
 #[must_use]
 #[derive(Debug)]
-pub struct SrcuGuard<'a, P: Platform, const CPUS: usize, D: Delay> {
+pub struct SrcuGuard<'a, P: Platform, const CPUS: usize, D: Delay = Published> {
     srcu: &'a Srcu<P, CPUS, D>,
     index: usize,
 }
@@ -637,7 +637,7 @@ impl<P: Platform, const CPUS: usize, D: Delay> Driving<'_, P, CPUS, D> {
     /// wait.
     fn leave(&self) -> Option<Wait> {
         let Self(srcu, before) = *self;
-        // Full fence: what has run is counted before the look [KN-10]. Pairs with the one of `wait`.
+        // Full fence: what has run comes before the look [KN-10]. Pairs with the one of `wait`.
         fence(Ordering::SeqCst);
         // Relaxed: the first is the driver's own, and the fence orders the second.
         let has_run = srcu.ran.load(Ordering::Relaxed) != before;

@@ -254,8 +254,8 @@ impl<P: Platform, const CPUS: usize, E: GracePeriods<CPUS>> Kernel<P, CPUS, E> {
             // Acquire: pairs with the Release of a move. One that comes later is seen below.
             let moves = self.moves.load(Ordering::Acquire);
             for cpu in &self.cpus {
-                // Acquire: pairs with the Release of a move, if it is the last that wrote it; a move
-                // that is missed all the same is seen at the end.
+                // Acquire: pairs with the Release of a move, if that wrote it last; a move that is
+                // missed all the same is seen at the end.
                 let queued = cpu.seen.queued.load(Ordering::Acquire);
                 // Acquire: pairs with the Release of `Ran` [KN-5]; the callbacks have run.
                 let left = || queued.wrapping_sub(cpu.seen.ran.load(Ordering::Acquire));

@@ -1,10 +1,12 @@
 //! An engine that is chosen as the kernel boots.
 
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use kernel::{Any, NotChosen};
+use kernel::{Any, GracePeriods, NotChosen};
 
-use crate::board::{Machine, count, counter, under_each_engine};
+use crate::board::{Machine, count, counter, on, under_each_engine, with_meanwhile};
 
 /// Without a CPU that has started.
 fn off() -> Rc<Machine<2, Any<2>>> {
@@ -35,6 +37,47 @@ fn the_engine_that_is_chosen_is_the_one_that_runs() {
         assert_eq!(is_rescheduled_soon(&machine), is_soon, "{name}");
     }
     assert!(!is_rescheduled_soon(&off()), "if none is chosen it is Tree RCU");
+}
+
+/// What four CPUs are asked, and what is freed, jiffy by jiffy: CPU 1 is in a section, first while
+/// only a callback waits, then while a thread does; at last all run.
+fn seen_of<E: GracePeriods<4> + 'static>(machine: Rc<Machine<4, E>>) -> Vec<Vec<u32>> {
+    (0..4).for_each(|cpu| machine.start(cpu));
+    let (freed, seen) = (counter(), Rc::new(RefCell::new(Vec::new())));
+    machine.call(0, &freed);
+    let (its_seen, its_machine) = (seen.clone(), machine.clone());
+    let jiffy = Rc::new(move |runs_all: bool| {
+        for cpu in 0..4 {
+            match cpu == 1 && !runs_all {
+                true => _ = on(cpu, || its_machine.busy_tick(cpu)),
+                false => on(cpu, || its_machine.jiffy(cpu)),
+            }
+        }
+        let now = (0..4).map(|cpu| its_machine.reschedules(cpu)).chain([count(&freed)]);
+        its_seen.borrow_mut().push(now.collect());
+    });
+    (0..40).for_each(|_| jiffy(false));
+    let left = Cell::new(10);
+    let meanwhile = move || {
+        left.set(left.get() - i32::from(left.get() != 0));
+        jiffy(left.get() == 0);
+    };
+    with_meanwhile(Rc::new(meanwhile), || on(0, || machine.kernel.synchronize())).unwrap();
+    seen.take()
+}
+
+#[test]
+fn each_engine_that_is_chosen_does_what_it_does_by_itself() {
+    let (mut names, mut all) = (Any::<4>::NAMES.iter(), BTreeSet::new());
+    under_each_engine!(4, {
+        let name = names.next().unwrap();
+        let chosen = Machine::<4, Any<4>>::booted(0);
+        chosen.kernel.choose(name).unwrap();
+        let seen = seen_of(chosen);
+        assert_eq!(seen, seen_of(Machine::<4, E>::booted(0)), "{name}");
+        all.insert(seen);
+    });
+    assert_eq!(all.len(), 6, "all but `poll` and `poll-per-cpu` can be told from each other");
 }
 
 #[test]
