@@ -7,7 +7,7 @@
 use core::cell::Cell;
 use core::fmt;
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicU32, Ordering::*};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
 
 use crate::Rcu;
 
@@ -37,13 +37,14 @@ pub trait Steps {
 #[derive(Debug)]
 pub struct Callback<H> {
     head: H,
+    is_used: AtomicBool,
     ran: AtomicU32,
 }
 
 impl<H> Callback<H> {
     /// One that is not queued.
     pub const fn new<R: Rcu<Head = H>>() -> Self {
-        Self { head: R::HEAD, ran: AtomicU32::new(0) }
+        Self { head: R::HEAD, is_used: AtomicBool::new(false), ran: AtomicU32::new(0) }
     }
 }
 
@@ -66,14 +67,15 @@ impl<S: Steps> fmt::Debug for Edges<S> {
 }
 
 impl<S: Steps> Edges<S> {
-    /// With [`CALLBACKS`] that nobody else uses, nor has.
+    /// With [`CALLBACKS`] of which no script has used any.
     pub fn new(steps: S, callbacks: &'static [Callback<<S::Rcu as Rcu>::Head>]) -> Self {
         Self { steps, callbacks, used: Cell::new(0) }
     }
 
     fn call(&self, cpu: usize) {
         let one = &self.callbacks[self.used.replace(self.used.get() + 1)];
-        // SAFETY: it stays, and is used once.
+        assert!(!one.is_used.swap(true, Relaxed), "another script has used this callback");
+        // SAFETY: it is a `static`, and queued once, as has just been seen.
         self.steps.on(cpu, false, |rcu| unsafe { rcu.call(NonNull::from(one).cast(), ran) });
     }
 

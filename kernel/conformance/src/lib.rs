@@ -166,7 +166,12 @@ pub type HeadOf<M> = <<M as Machine>::Rcu as Rcu>::Head;
 
 /// The kernel that the torture runs in. What is done with "this CPU" is done where the thread stays
 /// on it, or may err.
-pub trait Machine: Sized + 'static {
+///
+/// # Safety
+/// While an [`IrqsOff`](Self::IrqsOff) lives, the thread stays on its CPU, and nothing else runs
+/// there: no other thread, no callback, no handler but an NMI's. No two CPUs have one number.
+/// [`TORTURE`](Self::TORTURE) is the only one over its CPUs. So no two owners take one object.
+pub unsafe trait Machine: Sized + 'static {
     /// The RCU that is tested.
     type Rcu: Rcu + 'static;
     /// Interrupts are off on this CPU while it lives.

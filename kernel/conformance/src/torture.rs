@@ -101,6 +101,7 @@ impl<H> Cpu<H> {
 pub struct Torture<M: Machine> {
     cpus: &'static [Cpu<HeadOf<M>>],
     current: [AtomicPtr<Object<HeadOf<M>>>; SLOTS],
+    has_begun: AtomicBool,
     is_over: AtomicBool,
     /// CPUs that are tortured, when it has begun.
     tortured: AtomicUsize,
@@ -128,6 +129,7 @@ impl<M: Machine> Torture<M> {
         Self {
             cpus,
             current: [const { AtomicPtr::new(ptr::null_mut()) }; SLOTS],
+            has_begun: AtomicBool::new(false),
             is_over: AtomicBool::new(false),
             tortured: AtomicUsize::new(0),
             ended: AtomicU64::new(0),
@@ -158,8 +160,13 @@ impl<M: Machine> Torture<M> {
         Some(object)
     }
 
-    /// Gives an object back that no reader finds any more, after a grace period.
-    pub fn give(&self, object: Found<M>) {
+    /// Gives an object back.
+    ///
+    /// # Safety
+    /// It is the caller's: [`take`](Self::take) or [`replace`](Self::replace) has returned it. The
+    /// caller gives it up, and its head is not queued. No reader finds it any more, if the RCU is
+    /// right.
+    pub unsafe fn give(&self, object: Found<M>) {
         object.age.store(AGES as u32, Release);
         let _irq = M::irqs_off();
         let free = &self.this().free;
@@ -173,7 +180,8 @@ impl<M: Machine> Torture<M> {
         object.age.store(age, Release);
         let is_old = age as usize == AGES;
         if is_old {
-            self.give(object);
+            // SAFETY: it is the caller's, who hears that it has been given back.
+            unsafe { self.give(object) };
         }
         is_old
     }
@@ -288,7 +296,8 @@ impl<M: Machine> Torture<M> {
                     rcu.barrier();
                     assert_eq!(old.age.load(Acquire), age + 1, "the callback has not run");
                     if age as usize + 1 == AGES {
-                        return self.give(old);
+                        // SAFETY: `replace` has returned it, and its callback has run.
+                        return unsafe { self.give(old) };
                     }
                     continue;
                 }
@@ -342,12 +351,16 @@ impl<M: Machine> Torture<M> {
     /// Tortures so many CPUs, of which each has so many threads in [`act`](Self::act), until that
     /// time, and until `has_happened`; one CPU after the other, but for this, stops and starts.
     /// Then prints what was counted. Returns whether it is right.
+    ///
+    /// # Panics
+    /// If it has been called before.
     pub fn run(
         &self,
         (cpus, threads): (usize, usize),
         until: u64,
         has_happened: impl Fn() -> bool,
     ) -> bool {
+        assert!(!self.has_begun.swap(true, Relaxed), "the torture runs once");
         for cpu in &self.cpus[..cpus] {
             for object in &cpu.objects {
                 object.next.store(cpu.free.load(Relaxed), Relaxed);
@@ -385,22 +398,23 @@ impl<M: Machine> Torture<M> {
         }
         let found: [u64; AGES + 1] = from_fn(|age| self.sum(|cpu| &cpu.found[age]));
         M::say(format_args!("{:>18}: {found:?}", "ages found"));
-        let mut free = 0;
+        let total = cpus * OBJECTS;
+        let mut kept = self.current.iter().filter(|slot| !slot.load(Relaxed).is_null()).count();
         for cpu in self.cpus {
             // Relaxed: the threads have ended, and the last barrier came after all callbacks.
             let mut next = cpu.free.load(Relaxed);
+            // An object that was given back twice may make a ring.
             // SAFETY: objects are never freed as memory.
-            while let Some(object) = unsafe { next.as_ref() } {
-                free += 1;
+            while let Some(object) = unsafe { next.as_ref() }.filter(|_| kept <= total) {
+                kept += 1;
                 next = object.next.load(Relaxed);
             }
         }
-        let current = self.current.iter().filter(|slot| !slot.load(Relaxed).is_null()).count();
-        let lost = cpus * OBJECTS - free - current;
-        M::say(format_args!("{:>18}: {lost} of {}", "objects lost", cpus * OBJECTS));
+        M::say(format_args!("{:>18}: {kept} of {total}", "objects kept"));
         let wrongs = [
             (found[2..].iter().any(|&found| found != 0), "readers found objects that are too old"),
-            (lost != 0, "objects are lost"),
+            (kept < total, "objects are lost"),
+            (kept > total, "objects were given back twice"),
             (M::RCU.waiting() != 0, "callbacks are said to wait"),
             (!has_ended || !self.is_complete(cpus), "not all has happened"),
         ];

@@ -12,8 +12,8 @@ use crate::hart::{self, HARTS, Hart, this};
 use crate::platform::RCU;
 use crate::{hotplug, sbi};
 
-/// So soon who polls looks again. Where the emulator counts instructions, it goes on to another
-/// hart when a timer runs out.
+/// After so long a thread that polls looks again. Where the emulator counts instructions, it goes
+/// on to another hart when a timer runs out.
 const POLL: u64 = hart::SECOND / 16_000;
 /// Threads of a hart, beside the one that it boots on, which becomes its idle loop.
 pub(crate) const THREADS: usize = 5;
@@ -49,7 +49,9 @@ static HART_STACKS: [Stack<{ 2 * STACK }>; HARTS] = [const { Stack::new() }; HAR
 /// How often something has ended that threads wait for. Release where it is counted, Acquire where
 /// it is looked at: who sees the count sees what has ended.
 static ENDS: AtomicU64 = AtomicU64::new(0);
-/// Harts of threads that want to know of each pass through another one's scheduler, a bit each.
+/// How often a hart has passed through its scheduler that was asked to, while others polled.
+static PASSES: AtomicU64 = AtomicU64::new(0);
+/// Harts of threads that poll, a bit each.
 static POLLERS: AtomicU64 = AtomicU64::new(0);
 
 /// When a thread runs.
@@ -59,8 +61,9 @@ pub(crate) enum When {
     Now,
     /// At that time.
     At(u64),
-    /// When [`ENDS`] is another number than the first, and at the time of the second.
-    Ends(u64, u64),
+    /// When [`ENDS`] is another number. A thread that polls: also when [`PASSES`] is another one
+    /// than the first, or at the second's time.
+    Ends(u64, Option<(u64, u64)>),
     /// When there are callbacks to run.
     Work,
     /// When the hart is to stop.
@@ -75,7 +78,11 @@ impl When {
             Self::Never => false,
             Self::Now => true,
             Self::At(time) => sbi::time() >= time,
-            Self::Ends(seen, until) => ENDS.load(Acquire) != seen || sbi::time() >= until,
+            Self::Ends(seen, polls) => {
+                let is_due =
+                    |(passes, until)| PASSES.load(Acquire) != passes || sbi::time() >= until;
+                ENDS.load(Acquire) != seen || polls.is_some_and(is_due)
+            }
             Self::Work => hart.has_work.load(Relaxed),
             // Acquire: pairs with the Release of `hotplug::stop`.
             Self::Stop => hart.stops.load(Acquire),
@@ -137,7 +144,7 @@ impl Threads {
     /// When the first one that sleeps wants to wake.
     fn first_wake(&self) -> u64 {
         let times = self.all.iter().map(|thread| match thread.when.get() {
-            When::At(time) | When::Ends(_, time) => time,
+            When::At(time) | When::Ends(_, Some((_, time))) => time,
             _ => u64::MAX,
         });
         times.min().unwrap_or(u64::MAX)
@@ -184,13 +191,16 @@ fn check_stack(hart: usize, thread: usize) {
 pub(crate) fn schedule() {
     let hart = this();
     debug_assert!(hart.is_preemptible() && !hart::irqs_are_on(), "in no section");
-    hart.need_resched.store(false, Relaxed);
+    let was_asked = hart.need_resched.swap(false, Relaxed);
     let threads = &hart.threads;
     let (before, next) = (threads.current.get(), threads.next(hart).unwrap_or(IDLE));
     hart.stretches.of_switch(|| RCU.context_switch(next != before));
-    // Relaxed: who is not seen looks soon.
-    if POLLERS.load(Relaxed) & !(1 << hart.id) != 0 {
-        wake_waiters();
+    // Relaxed: a poller that is not seen here looks soon.
+    let pollers = POLLERS.load(Relaxed) & !(1 << hart.id);
+    if was_asked && pollers != 0 {
+        // Release: pairs with the Acquires of those who wait; the hook comes before.
+        PASSES.fetch_add(1, Release);
+        sbi::interrupt(pollers);
     }
     check_stack(hart.id, before);
     if next != IDLE {
@@ -239,14 +249,15 @@ extern "C" fn thread_end() -> ! {
     unreachable!("threads do not return")
 }
 
-/// Sleeps until `done`: the platform's `wait`. Who `polls` looks whenever a hart has passed through
-/// its scheduler, as it was asked to, and after [`POLL`].
+/// Sleeps until `done`: the platform's `wait`. A thread that `polls` looks whenever a hart has
+/// passed through its scheduler, as it was asked to, and after [`POLL`].
 pub(crate) fn wait(done: &dyn Fn() -> bool, polls: bool) {
     let bit = u64::from(polls) << this().id;
-    POLLERS.fetch_or(bit, Relaxed);
     loop {
-        let until = if polls { sbi::time() + POLL } else { u64::MAX };
-        if polls {
+        // In each turn: another thread of this hart may have taken it out.
+        POLLERS.fetch_or(bit, Relaxed);
+        let polling = polls.then(|| (PASSES.load(Acquire), sbi::time() + POLL));
+        if let Some((_, until)) = polling {
             this().next_tick(until);
         }
         let seen = ENDS.load(Acquire);
@@ -257,7 +268,7 @@ pub(crate) fn wait(done: &dyn Fn() -> bool, polls: bool) {
         if done() {
             break;
         }
-        sleep(When::Ends(seen, until));
+        sleep(When::Ends(seen, polling));
     }
     POLLERS.fetch_and(!bit, Relaxed);
 }

@@ -21,7 +21,9 @@ pub(crate) const WORKER: usize = ACTORS;
 static CPUS: [Cpu<<Design as Rcu>::Head>; HARTS] = [const { Cpu::new::<Design>() }; HARTS];
 pub(crate) static TORTURE: Torture<Board> = Torture::new(&CPUS);
 
-impl Machine for Board {
+// SAFETY: threads stay on their hart, where with interrupts off nothing else runs but simulated
+// NMIs; each hart has a number, and `CPUS` are those of one torture.
+unsafe impl Machine for Board {
     type Rcu = Design;
     type IrqsOff = IrqsOff;
 
@@ -114,7 +116,7 @@ pub(crate) fn main() -> ! {
     let is_right = TORTURE.run((harts, ACTORS), until, || stops() != 0);
     say!("{:>18}: {}", "ticks", all().map(|hart| hart.ticks.load(Relaxed)).sum::<u64>());
     say!("{:>18}: {}", "ticks stopped", stops());
-    let is_ok = is_right && has_no_mistakes(harts);
+    let is_ok = is_right & has_no_mistakes(harts);
     if !is_ok {
         watch::report();
     }
@@ -123,11 +125,14 @@ pub(crate) fn main() -> ! {
 
 /// What our crate has counted, if it is the one that is tested.
 fn has_no_mistakes(harts: usize) -> bool {
-    let Some(seen) = (0..1_000).find_map(|_| KERNEL.snapshot()) else { return true };
+    if cfg!(feature = "rival") {
+        return true;
+    }
+    let seen = (0..1_000).find_map(|_| KERNEL.snapshot()).expect("all is still");
     say!("{:>18}: {:?}", "grace periods", seen.sequence);
     say!("{:>18}: {}", "misuses", seen.misuses.0);
-    let waiting = (0..harts).filter_map(|hart| KERNEL.cpu_snapshot(hart));
-    let bytes = waiting.map(|seen| seen.bytes).sum::<u64>();
+    let of = |hart| (0..1_000).find_map(|_| KERNEL.cpu_snapshot(hart)).expect("all is still");
+    let bytes = (0..harts).map(|hart| of(hart).bytes).sum::<u64>();
     let wrongs =
         [(seen.misuses.0 != 0, "hooks were misused"), (bytes != 0, "bytes are said to wait")];
     for (_, what) in wrongs.iter().filter(|(is_so, _)| *is_so) {
