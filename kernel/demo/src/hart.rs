@@ -272,6 +272,7 @@ pub(crate) fn with_irqs_on(what: impl FnOnce()) {
 
 /// Waits until an interrupt is pending, with interrupts off: it is taken later.
 pub(crate) fn wait_for_interrupt() {
+    irqs_go_on();
     // SAFETY: the hart stops until then, and changes no register and no memory.
     unsafe { asm!("wfi") };
 }

@@ -23,8 +23,8 @@ const IDLE: usize = THREADS;
 const STACK: usize = 4 * 1_024;
 /// At the end of each stack, or it has overflowed.
 const CANARY: u64 = 0x5AFE_5AFE_5AFE_5AFE;
-/// Callbacks that the worker runs at once.
-const BUDGET: u64 = 16;
+/// Callbacks that the worker runs at once: DragonOS' number, or ours.
+const BUDGET: u64 = if cfg!(feature = "dragonos") { 64 } else { 16 };
 
 #[repr(C, align(16))]
 struct Stack<const WORDS: usize>([UnsafeCell<u64>; WORDS]);

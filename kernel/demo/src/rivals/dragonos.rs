@@ -1,15 +1,15 @@
-//! The RCU of DragonOS (`kernel/src/rcu`, 1257bce2), as far as its grace periods go: one state
-//! under one lock, a word for each CPU's context, and one worker for the callbacks of all.
+//! Grace periods as DragonOS has them: DragonOS-Community/DragonOS at 1257bce2, the directory
+//! `kernel/src/rcu`, whose behaviour this is, in another program. There is one state, under one
+//! lock, and a word for each CPU, which says whether the CPU is in the kernel and how often it has
+//! left it. A grace period waits for the CPUs that were in the kernel when it began, until each has
+//! left it or has passed through its scheduler, which takes the lock at each pass. It begins as
+//! soon as a thread asks for it, and ends at once when the last CPU has passed. One worker, on CPU
+//! 0 here, asks for the grace periods of all callbacks, and runs these. After 100 ms the tick of a
+//! CPU that is waited for asks for its scheduler. Nothing limits how many callbacks wait, and
+//! nobody can ask to hurry.
 //!
-//! - A grace period waits for the CPUs that were in the kernel when it began. A CPU in idle or user
-//!   mode is not waited for: its word says so, and a number in the word grows as the CPU goes
-//!   there, which whoever has the lock sees.
-//! - Each pass through the scheduler takes the lock, whether or not there is a grace period.
-//! - Callbacks run on one thread, on CPU 0 here, which also asks for their grace period: up to 64
-//!   in a batch. Nothing limits how many wait, and nobody can ask to hurry.
-//!
-//! Left out: a queue for each CPU (one here), and that after 100 ms a tick asks for the scheduler,
-//! and after 1 s an interrupt does (here each tick passes through it).
+//! Left out: queues of each CPU, of which eight in turn are run (one here); that a batch ends after
+//! 3 ms; and that after 1 s another CPU interrupts (each that is waited for has a tick here).
 
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU64, Ordering::*, fence};
@@ -17,39 +17,42 @@ use core::sync::atomic::{AtomicU64, Ordering::*, fence};
 use conformance::{Rcu, Run, What};
 
 use super::list::{Head, List, Lock};
-use crate::hart::{self, HARTS, Section, this};
+use crate::hart::{self, HARTS, SECOND, Section, this};
 use crate::{sbi, thread};
 
-/// A context's word: idle or user mode; so many handlers; how often it has left the kernel.
-const EXTENDED: u64 = 1;
+/// A hart's word is the sum of these: idle or in a program; each handler; each time that it has
+/// left the kernel.
+const AWAY: u64 = 1;
 const HANDLER: u64 = 2;
-const LEFT: u64 = 0x1_0000;
+const LEAVE: u64 = 0x1_0000;
 
-/// Callbacks in a batch.
-const BATCH: usize = 64;
-
-fn is_watching(context: u64) -> bool {
-    context % LEFT != EXTENDED
+fn is_away(word: u64) -> bool {
+    word % LEAVE == AWAY
 }
 
-struct State {
-    completed: u64,
-    is_active: bool,
-    is_requested: bool,
-    /// CPUs, a bit each: that take part, and that are waited for.
-    participating: u64,
-    holdouts: u64,
-    /// The words when it began.
-    contexts: [u64; HARTS],
-    /// Callbacks that are ready, that wait for this grace period, and for the next.
-    done: List,
-    wait: List,
-    next: List,
+/// After so long a tick asks for the scheduler.
+const LATE: u64 = SECOND / 10;
+
+struct Books {
+    /// Odd while a grace period is in progress; one more when it begins, and when it ends.
+    sequence: u64,
+    is_wanted: bool,
+    /// Harts that are online, a bit each.
+    online: u64,
+    /// Their words when it began.
+    words: [u64; HARTS],
+    /// Callbacks: for the next grace period, for this one, and to be run.
+    fresh: List,
+    covered: List,
+    ready: List,
 }
 
 pub(crate) struct DragonOs {
-    state: Lock<State>,
-    contexts: [AtomicU64; HARTS],
+    books: Lock<Books>,
+    words: [AtomicU64; HARTS],
+    /// Harts that are waited for, a bit each: written under the lock.
+    holdouts: AtomicU64,
+    began_at: AtomicU64,
     /// Callbacks ever queued, and run.
     queued: AtomicU64,
     ran: AtomicU64,
@@ -57,59 +60,82 @@ pub(crate) struct DragonOs {
 
 impl DragonOs {
     pub(crate) const fn new() -> Self {
-        let state = State {
-            completed: 0,
-            is_active: false,
-            is_requested: false,
-            participating: 0,
-            holdouts: 0,
-            contexts: [0; HARTS],
-            done: List::EMPTY,
-            wait: List::EMPTY,
-            next: List::EMPTY,
+        let books = Books {
+            sequence: 0,
+            is_wanted: false,
+            online: 0,
+            words: [0; HARTS],
+            fresh: List::EMPTY,
+            covered: List::EMPTY,
+            ready: List::EMPTY,
         };
         Self {
-            state: Lock::new(state),
-            contexts: [const { AtomicU64::new(0) }; HARTS],
+            books: Lock::new(books),
+            words: [const { AtomicU64::new(0) }; HARTS],
+            holdouts: AtomicU64::new(0),
+            began_at: AtomicU64::new(0),
             queued: AtomicU64::new(0),
             ran: AtomicU64::new(0),
         }
     }
 
-    /// Ends and begins what can end and begin.
-    fn pump(&self, state: &mut State) {
+    /// Under the lock, takes out holdouts that have left the kernel. If none remains, the grace
+    /// period ends, and the next one begins if it is wanted. Returns whether one has ended.
+    fn settle(&self, books: &mut Books) -> bool {
+        let mut has_ended = false;
         loop {
-            for (cpu, word) in self.contexts.iter().enumerate() {
-                let now = word.load(SeqCst);
-                if !is_watching(now) || now / LEFT != state.contexts[cpu] / LEFT {
-                    state.holdouts &= !(1 << cpu);
+            // Relaxed, here and below: written under the lock.
+            let holdouts = self.holdouts.load(Relaxed);
+            for hart in (0..HARTS).filter(|hart| holdouts >> hart & 1 != 0) {
+                // SeqCst: pairs with the addition of `moves`. If the hart is seen to have left, its
+                // sections of before come before the end.
+                let word = self.words[hart].load(SeqCst);
+                if is_away(word) || word / LEAVE != books.words[hart] / LEAVE {
+                    self.strike(hart);
                 }
             }
-            if state.is_active && state.holdouts == 0 {
-                fence(SeqCst);
-                state.completed += 1;
-                state.is_active = false;
-                state.done.append(&mut state.wait);
-            } else if !state.is_active && state.is_requested {
-                state.wait.append(&mut state.next);
-                fence(SeqCst);
-                state.contexts = core::array::from_fn(|cpu| self.contexts[cpu].load(SeqCst));
-                (state.is_active, state.is_requested) = (true, false);
-                state.holdouts = state.participating;
-            } else {
-                return;
+            if self.holdouts.load(Relaxed) != 0 {
+                return has_ended;
             }
+            if books.sequence % 2 == 1 {
+                books.sequence += 1;
+                books.ready.append(&mut books.covered);
+                has_ended = true;
+            }
+            if !books.is_wanted {
+                return has_ended;
+            }
+            books.is_wanted = false;
+            books.sequence += 1;
+            books.covered.append(&mut books.fresh);
+            // Relaxed: a tick that sees the old time asks too soon, for nothing.
+            self.began_at.store(sbi::time(), Relaxed);
+            // SeqCst, before the words: pairs with `moves`. Either a hart that leaves the kernel
+            // sees that it is waited for, or it is seen to have left.
+            self.holdouts.store(books.online, SeqCst);
+            // Full fence: pairs with the one of `moves`. A hart that is seen away finds in its next
+            // section what was written before the grace period.
+            fence(SeqCst);
+            // SeqCst: as above.
+            books.words = core::array::from_fn(|hart| self.words[hart].load(SeqCst));
         }
     }
 
+    /// Under the lock: that hart is not waited for.
+    fn strike(&self, hart: usize) {
+        // SeqCst: as the store in `settle`.
+        self.holdouts.fetch_and(!(1 << hart), SeqCst);
+    }
+
     /// Changes the state, and wakes whom that concerns.
-    fn change(&self, what: impl FnOnce(&mut State)) {
-        let is_ready = self.state.with(|state| {
-            what(state);
-            self.pump(state);
-            !state.done.is_empty()
+    fn change(&self, what: impl FnOnce(&mut Books)) {
+        let (has_ended, is_ready) = self.books.with(|books| {
+            what(books);
+            (self.settle(books), !books.ready.is_empty())
         });
-        thread::wake_waiters();
+        if has_ended {
+            thread::wake_waiters();
+        }
         if is_ready {
             self.wake_worker();
         }
@@ -117,23 +143,27 @@ impl DragonOs {
 
     fn wake_worker(&self) {
         let worker = hart::of(0);
-        let is_awake = worker.has_work.swap(true, Relaxed);
-        worker.need_resched.store(true, Relaxed);
-        if !is_awake && this().id != 0 {
-            sbi::interrupt(1);
+        // Relaxed: the worker looks under the lock after it has cleared the mark.
+        if !worker.has_work.swap(true, Relaxed) {
+            worker.need_resched.store(true, Relaxed);
+            if this().id != 0 {
+                sbi::interrupt(1);
+            }
         }
     }
 
-    /// This CPU's context changes: by an addition, which wraps.
-    fn add(&self, change: u64) {
-        let cpu = this().id;
-        let word = &self.contexts[cpu];
-        let leaves = |before: u64| is_watching(before) && !is_watching(before.wrapping_add(change));
-        let next = |before: u64| {
-            Some(before.wrapping_add(change).wrapping_add(if leaves(before) { LEFT } else { 0 }))
-        };
-        let before = word.fetch_update(SeqCst, SeqCst, next).unwrap_or_default();
-        if leaves(before) && self.is_holdout(cpu) {
+    /// This hart enters the kernel, or leaves it: the change is added to its word, and wraps.
+    fn moves(&self, change: u64) {
+        let hart = this().id;
+        // Relaxed: it alone writes its word; a handler puts back what it adds, but for `LEAVE`.
+        let before = self.words[hart].load(Relaxed);
+        let leaves = !is_away(before) && is_away(before.wrapping_add(change));
+        let change = change.wrapping_add(if leaves { LEAVE } else { 0 });
+        // SeqCst: pairs with `settle`, which sees the sections of before if it sees this.
+        self.words[hart].fetch_add(change, SeqCst);
+        // Full fence: pairs with the one of `settle`.
+        fence(SeqCst);
+        if leaves && self.is_holdout(hart) {
             self.change(|_| {});
         }
     }
@@ -152,80 +182,86 @@ unsafe impl Rcu for DragonOs {
     }
 
     unsafe fn call(&self, head: NonNull<Head>, run: Run<Head>) {
+        // Relaxed: who waits for it to run knows of it.
         self.queued.fetch_add(1, Relaxed);
         // SAFETY: the caller's.
-        self.state.with(|state| unsafe { state.next.push(head, run) });
+        self.books.with(|books| unsafe { books.fresh.push(head, run) });
         self.wake_worker();
     }
 
     fn synchronize(&self) {
-        let mut wanted = 0;
-        self.change(|state| {
-            state.is_requested = true;
-            wanted = state.completed + 1 + u64::from(state.is_active);
+        let mut ended = 0;
+        self.change(|books| {
+            books.is_wanted = true;
+            ended = (books.sequence + 3) & !1;
         });
-        thread::wait(&|| self.state.with(|state| state.completed >= wanted), false);
-        fence(SeqCst);
+        thread::wait(&|| self.books.with(|books| books.sequence >= ended), false);
     }
 
     /// They run in the order in which they were queued.
     fn barrier(&self) {
-        let queued = self.queued.load(Acquire);
+        let queued = self.queued.load(Relaxed);
+        // Acquire: pairs with the Release of `run_callbacks`.
         thread::wait(&|| self.ran.load(Acquire) >= queued, false);
     }
 
     fn context_switch(&self, _: bool) {
-        self.change(|state| state.holdouts &= !(1 << this().id));
+        self.change(|_| self.strike(this().id));
+    }
+
+    fn tick(&self, (): &(), _: bool) {
+        let (hart, began_at) = (this(), self.began_at.load(Relaxed));
+        if self.is_holdout(hart.id) && sbi::time().saturating_sub(began_at) > LATE {
+            hart.need_resched.store(true, Relaxed);
+        }
     }
 
     fn idle_enter(&self) -> bool {
-        self.add(EXTENDED);
+        self.moves(AWAY);
         false
     }
 
     fn idle_exit(&self) {
-        self.add(EXTENDED.wrapping_neg());
+        self.moves(AWAY.wrapping_neg());
     }
 
     fn irq_enter(&self) {
-        self.add(HANDLER);
+        self.moves(HANDLER);
     }
 
     fn irq_exit(&self, (): ()) -> bool {
-        self.add(HANDLER.wrapping_neg());
+        self.moves(HANDLER.wrapping_neg());
         false
     }
 
     fn cpu_starting(&self, cpu: usize) {
-        self.state.with(|state| state.participating |= 1 << cpu);
-        fence(SeqCst);
+        self.change(|books| books.online |= 1 << cpu);
     }
 
     fn cpu_dying(&self, cpu: usize) {
-        self.change(|state| {
-            state.participating &= !(1 << cpu);
-            state.holdouts &= !(1 << cpu);
+        self.change(|books| {
+            books.online &= !(1 << cpu);
+            self.strike(cpu);
         });
     }
 
     fn has_callbacks(&self) -> bool {
-        let has_some = |state: &mut State| {
-            !state.done.is_empty() || !state.next.is_empty() && !state.is_requested
+        let has_some = |books: &mut Books| {
+            !books.ready.is_empty() || !books.fresh.is_empty() && !books.is_wanted
         };
-        this().id == 0 && self.state.with(has_some)
+        this().id == 0 && self.books.with(has_some)
     }
 
-    /// The worker's batch.
-    fn run_callbacks(&self, cpu: usize, _: u64) -> bool {
+    fn run_callbacks(&self, cpu: usize, budget: u64) -> bool {
         if cpu != 0 {
             return false;
         }
-        self.change(|state| state.is_requested |= !state.next.is_empty());
-        for _ in 0..BATCH {
-            let Some((head, run)) = self.state.with(|state| state.done.pop()) else { break };
+        self.change(|books| books.is_wanted |= !books.fresh.is_empty());
+        for _ in 0..budget {
+            let Some((head, run)) = self.books.with(|books| books.ready.pop()) else { break };
             // SAFETY: it was queued with this function, and its grace period has ended.
             unsafe { run(head) };
-            // Release: pairs with the Acquires of who looks.
+            // Release: pairs with the Acquires of who looks; it has run.
             self.ran.fetch_add(1, Release);
         }
         thread::wake_waiters();
@@ -233,10 +269,13 @@ unsafe impl Rcu for DragonOs {
     }
 
     fn is_holdout(&self, cpu: usize) -> bool {
-        self.state.with(|state| state.is_active && state.holdouts >> cpu & 1 != 0)
+        // SeqCst: pairs with `settle`.
+        self.holdouts.load(SeqCst) >> cpu & 1 != 0
     }
 
     fn waiting(&self) -> u64 {
-        self.queued.load(Relaxed) - self.ran.load(Acquire)
+        // Acquire, and first: what has run was queued before, so the difference is not below 0.
+        let ran = self.ran.load(Acquire);
+        self.queued.load(Relaxed) - ran
     }
 }

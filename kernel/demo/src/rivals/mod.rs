@@ -1,8 +1,8 @@
-//! Designs of RCU that other kernels have, written again from their descriptions, to run this
-//! kernel in place of ours. Each implements the conformance kit's [`Rcu`](conformance::Rcu), so the
-//! torture runs on it: `cargo xtask kernel --engine asterinas torture`. `cargo xtask kernel rivals`
-//! prints what `latency.rs` measures of them and of ours. No line is theirs; what is not about
-//! grace periods (allocation, reports) is left out.
+//! Designs of RCU as other kernels have them, in our own program, to run this kernel in place of
+//! ours. Each implements the conformance kit's [`Rcu`](conformance::Rcu), so the torture runs on
+//! it: `cargo xtask kernel --engine asterinas torture`. `cargo xtask kernel rivals` prints what
+//! `latency.rs` measures of them and of ours. What is not about grace periods (allocation, reports)
+//! is left out. No NMI is simulated within their hooks, as it is within ours in the torture.
 
 #[cfg(feature = "asterinas")]
 pub(crate) mod asterinas;
