@@ -15,6 +15,8 @@ use crate::Rcu;
 const BUDGET: u64 = 7;
 /// Callbacks of a flood.
 const FLOOD: usize = 300;
+/// More than any hook may run of a flood.
+const BURST: usize = FLOOD / 3;
 /// Enough for any of the scripts.
 pub const CALLBACKS: usize = 2 * FLOOD;
 
@@ -92,10 +94,18 @@ impl<S: Steps> Edges<S> {
         assert_eq!(self.count(), count, "{why}");
     }
 
+    /// As [`Steps::on`], what runs at most so many callbacks.
+    fn runs<T>(&self, at: (usize, bool), most: usize, what: impl FnOnce(&S::Rcu) -> T) -> T {
+        let before = self.count();
+        let result = self.steps.on(at.0, at.1, what);
+        assert!(self.count() - before <= most, "more callbacks have run than may at once");
+        result
+    }
+
     /// The timer interrupts a CPU, wherever it is.
     fn tick(&self, cpu: usize) {
         self.steps.pass_tick();
-        self.steps.on(cpu, true, |rcu| {
+        self.runs((cpu, true), BURST, |rcu| {
             let interrupt = rcu.irq_enter();
             rcu.tick(&interrupt, false);
             rcu.irq_exit(interrupt);
@@ -103,19 +113,20 @@ impl<S: Steps> Edges<S> {
     }
 
     fn switch(&self, cpu: usize) {
-        self.steps.on(cpu, true, |rcu| rcu.context_switch(true));
+        self.runs((cpu, true), BURST, |rcu| rcu.context_switch(true));
     }
 
     fn work(&self, cpu: usize) {
-        let is_left = || {
-            let before = self.count();
-            let is_left = self
-                .steps
-                .on(cpu, false, |rcu| rcu.has_callbacks() && rcu.run_callbacks(cpu, BUDGET));
-            assert!(self.count() - before <= BUDGET as usize, "more than a worker was to run");
-            is_left
-        };
-        while is_left() {}
+        let has_more = |rcu: &S::Rcu| rcu.has_callbacks() && rcu.run_callbacks(cpu, BUDGET);
+        while self.runs((cpu, false), BUDGET as usize, has_more) {}
+    }
+
+    fn read(&self, cpu: usize) -> <S::Rcu as Rcu>::Section {
+        self.steps.on(cpu, false, Rcu::read)
+    }
+
+    fn end(&self, cpu: usize, section: <S::Rcu as Rcu>::Section) {
+        self.steps.on(cpu, false, |_| drop(section));
     }
 
     /// So many ticks of these CPUs, which pass through the scheduler in each.
@@ -130,7 +141,7 @@ impl<S: Steps> Edges<S> {
     }
 
     /// Enough of CPU 0's while another only ticks, in the kernel.
-    fn beside(&self, cpu: usize) {
+    fn enough_while_ticking(&self, cpu: usize) {
         for _ in 0..S::ENOUGH {
             self.jiffies(1, &[0]);
             self.tick(cpu);
@@ -142,7 +153,7 @@ impl<S: Steps> Edges<S> {
     }
 
     /// CPUs whose tick was forgotten: one that passes through its scheduler, and then the one that
-    /// has callbacks.
+    /// has callbacks. A quality, not safety: an RCU that reports on ticks alone fails.
     pub fn forgotten_tick(&self) {
         self.idle(2);
         self.call(0);
@@ -157,20 +168,23 @@ impl<S: Steps> Edges<S> {
         self.assert_ran(2, "CPU 0 ticks again");
     }
 
-    /// A section in an NMI that comes in idle, and in an interrupt there.
+    /// A section in an NMI that comes in idle, and in an interrupt there: safety.
     pub fn nmi_in_idle(&self) {
         self.idle(2);
         self.idle(1);
         let enter = || self.steps.on(1, true, Rcu::nmi_enter);
         let exit = |nmi| self.steps.on(1, true, |rcu| rcu.nmi_exit(nmi));
         let (nmi, jiffies) = (enter(), || self.jiffies(S::ENOUGH, &[0]));
+        let section = self.read(1);
         self.call(0);
         jiffies();
         self.assert_ran(0, "in an NMI");
+        self.end(1, section);
         exit(nmi);
         jiffies();
         self.assert_ran(1, "it is over");
         let irq = self.steps.on(1, true, Rcu::irq_enter);
+        let section = self.read(1);
         let nmi = enter();
         self.call(0);
         jiffies();
@@ -178,35 +192,42 @@ impl<S: Steps> Edges<S> {
         exit(nmi);
         jiffies();
         self.assert_ran(1, "the outer one goes on");
+        self.end(1, section);
         self.steps.on(1, true, |rcu| rcu.irq_exit(irq));
         jiffies();
         self.assert_ran(2, "it is over, too");
     }
 
-    /// A CPU goes, and its callbacks with it, in the middle of a grace period; and comes again.
+    /// A CPU goes, and its callbacks with it, in the middle of a grace period; and comes again:
+    /// safety, and that none is lost.
     pub fn hotplug(&self) {
+        let section = self.read(2);
         (0..25).for_each(|_| self.call(1));
         // Some of them wait for a grace period in progress, some for none yet.
         self.jiffies(3, &[1]);
         (0..25).for_each(|_| self.call(1));
         self.steps.on(1, true, |rcu| rcu.cpu_dying(1));
         self.steps.on(0, false, |rcu| rcu.cpu_dead(1));
-        self.beside(2);
+        self.enough_while_ticking(2);
         self.assert_ran(0, "CPU 2 is in a section");
+        self.end(2, section);
         self.jiffies(2 * S::ENOUGH, &[2, 0]);
         self.assert_ran(50, "those of a CPU that is dead");
         self.steps.on(1, true, |rcu| {
             rcu.cpu_starting(1);
             rcu.cpu_online(1);
         });
+        let section = self.read(1);
         self.call(0);
         self.jiffies(S::ENOUGH, &[0, 2]);
         self.assert_ran(50, "CPU 1 is back, and in a section");
+        self.end(1, section);
         self.jiffies(S::ENOUGH, &[0, 1, 2]);
         self.assert_ran(51, "it is over");
     }
 
-    /// A flood of callbacks while a section lasts: they wait, and run a few at a time.
+    /// A flood of callbacks while a section lasts: they wait (safety), and run a few at a time,
+    /// whichever hook runs them (a quality).
     ///
     /// # Panics
     /// If they do not, as every script does.
@@ -214,15 +235,15 @@ impl<S: Steps> Edges<S> {
         self.idle(2);
         // A quiescent state of before does not count.
         self.switch(1);
-        let section = self.steps.on(1, false, Rcu::read);
+        let section = self.read(1);
         (0..FLOOD).for_each(|_| self.call(0));
-        self.beside(1);
+        self.enough_while_ticking(1);
         self.assert_ran(0, "CPU 1 is in a section");
         let holdouts = [0, 1].map(|cpu| self.steps.on(0, false, |rcu| rcu.is_holdout(cpu)));
         assert_eq!(holdouts, [false, true], "who holds it up");
         let waiting = || self.steps.on(0, false, Rcu::waiting);
         assert_eq!(waiting(), FLOOD as u64);
-        self.steps.on(1, false, |_| drop(section));
+        self.end(1, section);
         self.jiffies(S::ENOUGH, &[1, 0]);
         self.assert_ran(FLOOD, "the section is over");
         assert_eq!(waiting(), 0);

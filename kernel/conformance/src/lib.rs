@@ -1,6 +1,6 @@
 //! A conformance kit for the RCU of any kernel, so that others adopt the test before the engine.
 //!
-//! [`torture`] runs in a kernel, on all its CPUs: readers look whether what they found is too old,
+//! [`torture`] runs in a kernel, on all its CPUs: readers check whether what they found is too old,
 //! while threads update, wait, sleep, run user programs and interrupt each other, and CPUs come and
 //! go. [`edges`] are short scripts for a program on a host, in which one thread is each CPU in
 //! turn. Both know an RCU as [`Rcu`], and the kernel around it as [`Machine`] or [`edges::Steps`].
@@ -24,6 +24,11 @@ pub type Run<H> = unsafe fn(NonNull<H>);
 /// The RCU of a kernel, as its updaters, its readers and its hooks know it. A hook that it does not
 /// need does nothing, as most do by default; what it does not offer is in [`LACKS`](Self::LACKS).
 ///
+/// The torture itself calls `read`, `call`, `synchronize` and its kin, `barrier`, `cookie`, `poll`,
+/// `wait`, `nmi_enter`, `nmi_exit` and `waiting`. The other hooks are the scripts': a kernel that
+/// calls its hooks itself may leave them empty for the torture. All hooks are called with
+/// interrupts off, but for `cpu_dead`, `has_callbacks` and `run_callbacks`.
+///
 /// # Safety
 /// The torture frees nothing, so it is no matter of memory whether grace periods are right: they
 /// are what is tested. But [`call`](Self::call) passes `run` the head that it was given, once.
@@ -36,19 +41,23 @@ pub unsafe trait Rcu: Sync {
     type Section;
     /// What a CPU was doing when it was interrupted.
     type Interrupt;
-    /// What the torture is not to do, since this RCU has no such function.
+    /// What the torture is not to do, since this RCU or its machine has no such function. Of these
+    /// it may be without: `Synchronize`, `Expedited`, `Cookie`, `Barrier`, `User`, `Interrupt`,
+    /// `Own`, `Hotplug`.
     const LACKS: &'static [What] = &[];
 
-    /// Begins a section.
+    /// Begins a section: in a thread, a handler or an NMI.
     fn read(&self) -> Self::Section;
 
-    /// Has `run` called after a grace period.
+    /// Has `run` called after a grace period. It may itself be called by a callback, and with
+    /// interrupts off.
     ///
     /// # Safety
     /// The head is valid, stays in its place, and is not queued. `run` may be called on any CPU.
     unsafe fn call(&self, head: NonNull<Self::Head>, run: Run<Self::Head>);
 
-    /// Waits for a grace period.
+    /// Waits for a grace period. As all that wait, it is called by a thread that is in no section,
+    /// with interrupts on.
     fn synchronize(&self) {
         unreachable!("it is lacking");
     }
@@ -58,10 +67,11 @@ pub unsafe trait Rcu: Sync {
         self.synchronize();
     }
 
-    /// Waits until all callbacks that are queued have run.
+    /// Waits until all callbacks that are queued have run. If it is lacking, at the end alone.
     fn barrier(&self);
 
-    /// A ticket for a grace period from here on.
+    /// A ticket for a grace period from here on. An NMI calls this and [`poll`](Self::poll), so
+    /// they wait for no lock.
     fn cookie(&self) -> u64 {
         0
     }
@@ -184,7 +194,8 @@ pub unsafe trait Machine: Sized + 'static {
     /// The torture's `static`.
     const TORTURE: &'static Torture<Self>;
 
-    /// The number of this CPU.
+    /// The number of this CPU, below the length of the torture's CPUs. An NMI calls this, `now` and
+    /// `roll`, so they wait for no lock.
     fn this_cpu() -> usize;
     /// Turns interrupts off.
     fn irqs_off() -> Self::IrqsOff;
@@ -196,12 +207,13 @@ pub unsafe trait Machine: Sized + 'static {
     fn yields();
     /// Sleeps for so many ticks.
     fn sleep_ticks(ticks: u64);
-    /// Interrupts another CPU, which passes through its scheduler, perhaps after an NMI.
+    /// Interrupts a CPU, which passes through its scheduler, perhaps after an NMI. It may be this
+    /// one, or have stopped just now.
     fn disturb(cpu: usize, with_nmi: bool);
     /// Runs a program of so many steps in user mode.
     fn run_program(steps: u64);
-    /// Stops another CPU, after it has called [`Torture::leave`], buries it, sleeps for so many
-    /// ticks, and starts it again.
+    /// Stops another CPU, never CPU 0, after it has called [`Torture::leave`], buries it, sleeps for
+    /// so many ticks, and starts it again.
     fn plug(cpu: usize, ticks: u64);
     /// What else a thread may do that is of this kernel alone: [`What::Own`]. Once more at the end,
     /// `is_over`, to give objects back.

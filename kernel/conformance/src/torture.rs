@@ -1,10 +1,10 @@
-//! The torture: readers that look whether what they found is too old, updaters of each kind,
+//! The torture: readers that check whether what they found is too old, updaters of each kind,
 //! threads that sleep, run user programs, disturb other CPUs; CPUs that stop and start.
 //!
 //! An object is found by readers until it is replaced. From then on it has an age: 1, and one more
 //! for each grace period that has gone by since. So a section that began before may find the age
-//! 0 or 1 at its end, and none finds 2. The counts of what they found are printed; of 2 and more
-//! there must be none.
+//! 0 or 1 at its end, and none finds 2. (liburcu's `rcutorture.h` counts so.) The counts of what
+//! they found are printed; of 2 and more there must be none.
 
 use core::array::from_fn;
 use core::fmt;
@@ -222,7 +222,9 @@ impl<M: Machine> Torture<M> {
         let rcu = M::RCU;
         let interrupt = rcu.nmi_enter();
         self.look(M::roll(SLOTS as u64), Nmi, || {
-            rcu.poll(rcu.cookie());
+            if has::<M>(Cookie) {
+                rcu.poll(rcu.cookie());
+            }
             dwell::<M>(512, 3);
         });
         rcu.nmi_exit(interrupt);
@@ -320,7 +322,7 @@ impl<M: Machine> Torture<M> {
                 0..14 => self.read(),
                 14..19 if is_first => self.renew(),
                 14..19 => self.update(),
-                19..22 => {
+                19..22 if has::<M>(Interrupt) => {
                     self.count(Interrupt);
                     M::disturb(M::roll(cpus) as usize, M::roll(2) == 0);
                 }
@@ -348,9 +350,10 @@ impl<M: Machine> Torture<M> {
             && (cpus == 1 || self.sum(|cpu| &cpu.found[1]) != 0)
     }
 
-    /// Tortures so many CPUs, of which each has so many threads in [`act`](Self::act), until that
-    /// time, and until `has_happened`; one CPU after the other, but for this, stops and starts.
-    /// Then prints what was counted. Returns whether it is right.
+    /// Called on CPU 0, tortures CPUs 0 to so many, of which each has so many threads in
+    /// [`act`](Self::act), until that time, and until `has_happened`; one CPU after the other, but
+    /// for this, stops and starts. Then prints what was counted. Returns whether it is right, and
+    /// never if a grace period does not end: the kernel has a watch of its own.
     ///
     /// # Panics
     /// If it has been called before.
