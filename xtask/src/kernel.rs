@@ -17,6 +17,7 @@ use crate::tools::{built, cargo, root, run};
 
 const QEMU: &str = "qemu-system-riscv64";
 const NAME: &str = "quiescence-kernel-demo";
+
 /// What a kernel can do.
 struct Test {
     name: &'static str,
@@ -34,16 +35,13 @@ const fn test(name: &'static str, number: u64, is_counted: bool) -> Test {
     Test { name, number, is_counted, engines: &[], columns: "" }
 }
 
+const TORTURE: &str = "torture";
 const FIGURES: &str = "figures";
 static TESTS: [Test; 5] = [
-    test("torture", 0, false),
+    test(TORTURE, 0, false),
     Test { columns: LATENCY, ..test("latency", 1, true) },
     test(FIGURES, 2, true),
-    Test {
-        engines: &["tree", "asterinas", "dragonos"],
-        columns: LATENCY,
-        ..test("rivals", 1, true)
-    },
+    Test { engines: &["tree", RIVALS[0], RIVALS[1]], columns: LATENCY, ..test("rivals", 1, true) },
     Test {
         engines: &["tree-3.15", "tree-v0", "tree-v1", "tree-v2"],
         columns: EXIT,
@@ -52,7 +50,7 @@ static TESTS: [Test; 5] = [
 ];
 const LATENCY: &str = "\
 | design | the last hart | a callback waits, ticks | `synchronize`, ticks \
-| expedited, instructions | harts that hold it up | callbacks that wait, at most \
+| expedited, instructions | harts that hold it up after 3 ticks | callbacks that wait, at most \
 | interrupts off, instructions | scheduler's hook, instructions |
 |---|---|---|---|---|---|---|---|---|";
 const EXIT: &str = "\
@@ -72,9 +70,10 @@ const ENGINES: [&str; 13] = [
     "tree-v0",
     "tree-v1",
     "tree-v2",
-    "asterinas",
-    "dragonos",
+    RIVALS[0],
+    RIVALS[1],
 ];
+const RIVALS: [&str; 2] = ["asterinas", "dragonos"];
 /// Where the kernel looks for what it is asked for.
 const PARAMETERS: usize = 0x801F_0000;
 /// What the kernel crate's code may take, with one engine.
@@ -101,7 +100,7 @@ pub struct Kernel {
     /// The engine of its grace periods; or another kernel's design of RCU in place of ours.
     #[arg(long, value_name = "ENGINE", value_parser = ENGINES, default_value = ENGINES[0])]
     engine: String,
-    /// For so long by the emulator's clock.
+    /// The torture lasts for so long by the emulator's clock.
     #[arg(long, value_name = "N", default_value_t = 4,
           value_parser = clap::value_parser!(u32).range(1..=86_400))]
     seconds: u32,
@@ -109,7 +108,7 @@ pub struct Kernel {
     /// that a seed gives the same run each time, as far as QEMU is the same each time.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     seed: Option<u64>,
-    /// Remove a step of the kernel crate, which must be noticed.
+    /// Remove a step of the kernel crate, which the torture must notice.
     #[arg(long, value_name = "STEP", value_parser = names())]
     mutant: Option<String>,
     /// What it does: torture; how long it waits for grace periods; how many instructions and bytes
@@ -136,8 +135,18 @@ impl Kernel {
     /// If the kernel or the emulator cannot be had; if the kernel finds a mistake, or does not come
     /// to an end; or, without a step, if it finds none.
     pub fn run(&self) -> Result<()> {
+        let Test { name, engines, columns, .. } = self.test()?;
+        let is_rival = RIVALS.contains(&&*self.engine);
+        let refusals = [
+            (!engines.is_empty() && self.engine != ENGINES[0], "it boots engines of its own"),
+            (*name == FIGURES && is_rival, "it counts the kernel crate's instructions alone"),
+            (self.mutant.is_some() && *name != TORTURE, "steps are removed in the torture alone"),
+            (self.mutant.is_some() && is_rival, "a rival's design runs without the kernel crate"),
+        ];
+        for (is_asked, why) in refusals {
+            ensure!(!is_asked, "{name} cannot be run so: {why}");
+        }
         run(Command::new(QEMU).arg("--version"))?;
-        let Test { engines, columns, .. } = self.test()?;
         let asked = [&*self.engine];
         let engines = if engines.is_empty() { &asked[..] } else { engines };
         let mut table = (*columns).to_owned();
