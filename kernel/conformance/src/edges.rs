@@ -94,15 +94,10 @@ impl<S: Steps> Edges<S> {
         assert_eq!(self.count(), count, "{why}");
     }
 
-    /// Does something on that CPU that runs at most so many callbacks.
-    fn runs<T>(
-        &self,
-        (cpu, irqs_off): (usize, bool),
-        most: usize,
-        what: impl FnOnce(&S::Rcu) -> T,
-    ) -> T {
+    /// As [`Steps::on`], what runs at most so many callbacks.
+    fn runs<T>(&self, at: (usize, bool), most: usize, what: impl FnOnce(&S::Rcu) -> T) -> T {
         let before = self.count();
-        let result = self.steps.on(cpu, irqs_off, what);
+        let result = self.steps.on(at.0, at.1, what);
         assert!(self.count() - before <= most, "more callbacks have run than may at once");
         result
     }

@@ -354,6 +354,9 @@ impl<M: Machine> Torture<M> {
     /// [`act`](Self::act), until that time, and until `has_happened`; one CPU after the other, but
     /// for this, stops and starts. Then prints what was counted. Returns whether it is right, and
     /// never if a grace period does not end: the kernel has a watch of its own.
+    ///
+    /// # Panics
+    /// If it has been called before.
     pub fn run(
         &self,
         (cpus, threads): (usize, usize),

@@ -104,7 +104,7 @@ impl Hart {
     }
 
     /// The tick comes at the next of the hart's times, which are one `TICK` apart, whenever it has
-    /// stopped and come on, or before them. Each hart has other times.
+    /// stopped and come on, or at `no_later`, if that is before. Each hart has other times.
     pub(crate) fn next_tick(&self, no_later: u64) {
         let (now, offset) = (sbi::time(), self.id as u64 * TICK / HARTS as u64);
         self.is_ticking.store(true, Relaxed);

@@ -134,9 +134,8 @@ pub(crate) fn main() -> ! {
         let is_calm = load > USER && found.took.1 != 0;
         let longest = |of: fn(&hart::Stretches) -> &AtomicU64| {
             let mut times = Times::NONE;
-            let most = all().map(|hart| of(hart).load(Relaxed)).max();
             if is_calm {
-                times.add(most.unwrap_or(0));
+                times.add(all().map(|hart| of(hart).load(Relaxed)).max().unwrap_or(0));
             }
             times
         };

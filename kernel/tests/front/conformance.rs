@@ -4,11 +4,11 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 use std::sync::Mutex;
-use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 use conformance::edges::{CALLBACKS, Callback, Edges, Steps};
 use conformance::{Rcu, Run};
-use kernel::{GracePeriods, Head, Hook, Interrupt, Platform, TreeRcu};
+use kernel::{GracePeriods, Head, Hook, Interrupt, TreeRcu};
 
 use crate::board::{ENOUGH, IrqsOff, Machine, TICK_NS, on, under_each_engine};
 
@@ -17,6 +17,8 @@ const CPUS: usize = 3;
 /// A machine, of whose hooks one does nothing.
 struct Conforming<E> {
     machine: Machine<CPUS, E>,
+    /// The one that does something.
+    cpu: AtomicUsize,
     forgets: Hook,
 }
 
@@ -49,7 +51,7 @@ where
 
     fn context_switch(&self, _: bool) {
         // Forgotten: that of CPU 1, or grace periods would not end for other reasons.
-        if self.has(Hook::ContextSwitch) || self.machine.board.this_cpu() != 1 {
+        if self.has(Hook::ContextSwitch) || self.cpu.load(SeqCst) != 1 {
             self.machine.kernel.context_switch();
         }
     }
@@ -130,6 +132,7 @@ impl<E: GracePeriods<CPUS> + 'static> Steps for Conforming<E> {
 
     fn on<T>(&self, cpu: usize, irqs_off: bool, what: impl FnOnce(&Self) -> T) -> T {
         let _irq = irqs_off.then(IrqsOff::new);
+        self.cpu.store(cpu, SeqCst);
         on(cpu, || what(self))
     }
 
@@ -145,7 +148,8 @@ fn run<E: GracePeriods<CPUS> + 'static>(script: Script<E>, forgets: Hook) {
     let callbacks = (0..CALLBACKS).map(|_| Callback::new::<Conforming<E>>()).collect();
     let callbacks: &[Callback<Head>] = Vec::leak(callbacks);
     KEPT.lock().unwrap().push(callbacks);
-    let steps = Conforming { machine: Machine::with(CPUS, |options| options), forgets };
+    let machine = Machine::with(CPUS, |options| options);
+    let steps = Conforming { machine, cpu: AtomicUsize::new(0), forgets };
     script(&Edges::new(steps, callbacks));
 }
 
