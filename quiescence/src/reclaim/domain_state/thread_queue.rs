@@ -151,18 +151,6 @@ struct Inner {
     barriers: u32,
     /// In a hazard domain: which of the ready callbacks' objects are protected.
     scanned: Scanned,
-    /// In a child process: what is known of the bytes that were lost.
-    lost: Option<Lost>,
-}
-
-/// In a child process: callbacks that a thread of the parent was running or adding during the fork.
-/// How many bytes each of them was charged is unknown, but the total is known.
-#[derive(Clone, Copy, Debug)]
-struct Lost {
-    /// Once this many callbacks have finished...
-    finished: u64,
-    /// ...`Queue::bytes_finished` must be this.
-    bytes: u64,
 }
 
 /// What a queue contains: each thread has one queue of either sort in a domain.
@@ -263,7 +251,6 @@ impl Queue {
                     waiters: 0,
                     barriers: 0,
                     scanned: Scanned::default(),
-                    lost: None,
                 },
             ),
             stopped: Condvar::new(),
@@ -484,33 +471,19 @@ struct Scanned {
 
 impl Inner {
     /// Records that `ran` of the claimed callbacks have finished; the next one is at `cursor`.
-    /// Returns what else to give back to the domain: bytes that were [`lost`](Inner::lost).
-    #[must_use]
-    fn finish(&mut self, queue: &Queue, ran: Amount, cursor: Cursor) -> Amount {
+    fn finish(&mut self, queue: &Queue, ran: Amount, cursor: Cursor) {
         self.segments.take(ran.objects);
-        // Written under the lock: no locked instruction is needed. Release: [DQ-2].
-        let finished = queue.finished.load(Relaxed) + ran.objects;
-        queue.finished.store(finished, Release);
-        let mut bytes = queue.bytes_finished.load(Relaxed).wrapping_add(ran.bytes);
-        let mut found = Amount::NONE;
-        if let Some(lost) = self.lost.take_if(|lost| lost.finished == finished) {
-            found.bytes = lost.bytes.wrapping_sub(bytes);
-            bytes = lost.bytes;
-        }
+        // Written under the lock: no locked instruction is needed. The bytes first: who finds the
+        // queue empty finds them, too. Release: [DQ-2].
+        let bytes = queue.bytes_finished.load(Relaxed).wrapping_add(ran.bytes);
         queue.bytes_finished.store(bytes, Relaxed);
+        queue.finished.store(queue.finished.load(Relaxed) + ran.objects, Release);
         let read = mem::replace(&mut self.cursor, cursor);
         // SAFETY: two positions in this stream, `cursor` the later one; no other thread reads, and
         // no thread will read before `cursor`.
         unsafe { queue.own.0.stream.give_back(read, cursor) };
         self.runner = 0;
         self.claimed = 0;
-        found
-    }
-
-    /// How many of the ready callbacks may be claimed now.
-    fn claimable(&self, queue: &Queue, ready: u64) -> u64 {
-        // Relaxed: written under the lock.
-        self.lost.map_or(ready, |lost| ready.min(lost.finished - queue.finished.load(Relaxed)))
     }
 }
 
@@ -558,8 +531,8 @@ impl Queue {
                     inner = sync::lock(&self.inner);
                 }
             }
-            let claimable = inner.claimable(self, ready).min(scanned.covers).min(GO_MAX);
-            inner.claimed = batch::in_one_go(ready, least, BATCH).min(claimable);
+            let most = scanned.covers.min(GO_MAX);
+            inner.claimed = batch::in_one_go(ready, least, BATCH).min(most);
             let (mut cursor, claimed) = (inner.cursor, inner.claimed);
             drop(inner);
             //~ point before-callbacks
@@ -570,7 +543,7 @@ impl Queue {
                 scanned.covers -= ran.objects;
                 inner.scanned = scanned;
             }
-            domain.charge.give_back(inner.finish(self, ran, cursor));
+            inner.finish(self, ran, cursor);
             // The queue of an ended thread: while this thread is its runner, no other thread can
             // run it to settle what the ended one owed. So run all that is ready, about a batch.
             if !all || count > BATCH {
