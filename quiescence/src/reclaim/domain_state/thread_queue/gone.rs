@@ -71,7 +71,7 @@ impl List {
             self.0.len() - 1
         });
         // SAFETY: in the list, which is borrowed; who has it to change is the one that adds.
-        unsafe { OwnQueue::at(Arc::as_ptr(&self.0[at])) }.expect("not null")
+        unsafe { OwnQueue::at(Arc::as_ptr(&self.0[at])) }
     }
 
     /// The most callbacks that are moved. A longer queue is worth its pages; and the thread that
@@ -106,9 +106,6 @@ impl List {
             // SAFETY: this thread adds to the shared queue; what was read here is not run here.
             unsafe { to.own.0.stream.push_again(&one) };
         }
-        // Relaxed: this thread is the writer of `to`.
-        let own = &to.own.0;
-        own.bytes.store(own.bytes.load(Relaxed).wrapping_add(bytes), Relaxed);
         let was_closed = inner.segments.awaited().is_some();
         inner.segments = Segments::new(domain.grace_periods.sequence());
         // Not given back: the callbacks stay charged.
@@ -191,7 +188,7 @@ impl Queue {
             own.local_stock.forget();
             self.orphan.store(true, Release);
         }
-        let bytes = bytes_between(self.bytes_finished.load(Relaxed), own.bytes.load(Relaxed));
+        let bytes = bytes_between(self.bytes_finished.load(Relaxed), own.stream.bytes());
         let objects = self.written() - self.finished.load(Relaxed);
         Amount { objects, bytes }.plus(own.local_stock.stock().left())
     }
@@ -199,8 +196,8 @@ impl Queue {
 
 impl Inner {
     /// In a child process: the thread that was running callbacks, if there was one, is gone, with
-    /// those that it had claimed; and so may be one that had begun to add a callback. What they were
-    /// charged is unknown: their objects may have been freed. What is left is counted.
+    /// those that it had claimed; and so may be one that had begun to add a callback. What these
+    /// were charged is unknown: their objects may have been freed. What is left is counted.
     fn forget_runner(&mut self, queue: &Queue) {
         // The objects that it had found protected are gone with it.
         self.scanned = Scanned::default();
@@ -214,7 +211,7 @@ impl Inner {
             // SAFETY: so many were written and not read; as above.
             bytes.wrapping_add(unsafe { cursor.next() }.bytes())
         });
-        let all = queue.own.0.bytes.load(Relaxed);
+        let all = queue.own.0.stream.bytes();
         queue.bytes_finished.store(all.wrapping_sub(waiting), Relaxed);
     }
 }
@@ -240,7 +237,7 @@ mod tests {
         domain.queues.with_shared(&domain, Contents::Closures, add);
         let orphan = domain.queues.add_of_nobody(&domain, Contents::Closures);
         // SAFETY: no other thread adds to it.
-        let own = unsafe { OwnQueue::at(Arc::as_ptr(&orphan)) }.expect("not null");
+        let own = unsafe { OwnQueue::at(Arc::as_ptr(&orphan)) };
         add(own);
         own.close(&domain, Urgency::Background);
         own.mark_orphan(&domain);
