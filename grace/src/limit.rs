@@ -194,6 +194,7 @@ impl Stock {
     }
 
     /// Admits an object, if enough is left.
+    #[inline(always)]
     pub const fn take(&mut self, object: Amount) -> bool {
         let fits = object.objects <= self.left.objects && object.bytes <= self.left.bytes;
         if fits {

@@ -34,6 +34,7 @@ pub const fn entered(number: Number) -> u64 {
 }
 
 /// How deep the sections of a reader with this word are nested; 0 outside of any.
+#[inline(always)]
 pub const fn nesting(word: u64) -> u32 {
     (word & NESTING_MASK) as u32
 }

@@ -136,7 +136,7 @@ unsafe impl<K: DomainTag> Section<K> for Guard<'_, K> {
 /// assert_eq!(greeting.load(&guard), "hello");
 /// ```
 #[doc(alias = "rcu_read_lock")]
-#[inline]
+#[inline(always)]
 #[track_caller]
 pub fn read() -> Guard<'static> {
     read_at(Location::caller())
@@ -144,27 +144,33 @@ pub fn read() -> Guard<'static> {
 
 #[inline(always)]
 fn read_at(location: &'static Location<'static>) -> Guard<'static> {
+    Guard::on(enter_global(location))
+}
+
+/// Begins a section of the global domain, which ends when its slot is left.
+#[inline(always)]
+pub(super) fn enter_global(location: &'static Location<'static>) -> &'static Slot {
     enter(thread::global_slot(), &GLOBAL, location, || {
         local::implicit_slot(&GLOBAL, &Global, thread::remember_global)
     })
 }
 
 /// Begins a section with `slot` if its fast path may be used. If `slot` is [`NOT_READY`], uses the
-/// slot that `ready` returns.
+/// slot that `ready` returns. Returns the slot; the section ends when that is left.
 #[inline(always)]
-pub(super) fn enter<'d, K: DomainTag>(
+pub(super) fn enter<'d>(
     slot: &'d Slot,
     core: &'d DomainState,
     location: &'static Location<'static>,
     ready: impl FnOnce() -> &'d Slot,
-) -> Guard<'d, K> {
+) -> &'d Slot {
     let word = slot.own_word();
     if word::nesting(word) == 0 {
         slot.enter_outermost(&core.grace_periods.gp_words.gp, location);
-        return Guard::on(slot);
+        return slot;
     }
     if slot.enter_nested(word) {
-        return Guard::on(slot);
+        return slot;
     }
     enter_slow(slot, core, location, ready)
 }
@@ -172,21 +178,21 @@ pub(super) fn enter<'d, K: DomainTag>(
 /// The slot is [`NOT_READY`], or sections are nested too deep.
 #[cold]
 #[inline(never)]
-fn enter_slow<'d, K: DomainTag>(
+fn enter_slow<'d>(
     slot: &'d Slot,
     core: &'d DomainState,
     location: &'static Location<'static>,
     ready: impl FnOnce() -> &'d Slot,
-) -> Guard<'d, K> {
+) -> &'d Slot {
     let slot = if ptr::eq(slot, NOT_READY) { ready() } else { slot };
     slot.enter_slow(&core.grace_periods.gp_words.gp, location);
-    Guard::on(slot)
+    slot
 }
 
 impl<'d, K: DomainTag> Guard<'d, K> {
     /// The guard of a section that has begun.
     #[inline(always)]
-    fn on(slot: &'d Slot) -> Self {
+    pub(super) fn on(slot: &'d Slot) -> Self {
         Guard { slot, tag: PhantomData, _thread: StaysOnItsThreadUnlikeSrcu(PhantomData) }
     }
 
@@ -201,10 +207,11 @@ impl<'d, K: DomainTag> Guard<'d, K> {
     #[inline]
     pub(crate) fn begin(tag: &'d K, location: &'static Location<'static>) -> Self {
         let core = tag.core();
-        enter(thread::last_slot(&core.grace_periods), core, location, || {
+        let slot = enter(thread::last_slot(&core.grace_periods), core, location, || {
             let remember = |slot: &Slot| thread::remember_last(&core.grace_periods, slot);
             local::implicit_slot(core, tag, remember)
-        })
+        });
+        Self::on(slot)
     }
 }
 

@@ -55,7 +55,7 @@ impl<K: ThreadTag> Reader<K> {
     pub fn read(&self) -> Guard<'_, K> {
         // SAFETY: NOT_READY, or a slot of the domain that `self.domain` keeps alive.
         let fast = unsafe { &*self.fast };
-        enter(fast, self.domain.tag().core(), Location::caller(), || self.slot())
+        Guard::on(enter(fast, self.domain.tag().core(), Location::caller(), || self.slot()))
     }
 
     /// Counts `handles` more handles of this thread, as if they had been made and leaked. For tests

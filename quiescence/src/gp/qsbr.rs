@@ -144,7 +144,7 @@ impl Slot {
 
     /// A QSBR reader holds no reference from now on, until it comes online again. Owner only.
     pub(crate) fn offline(&self) {
-        self.leave_to(|_| QUIESCENT);
+        self.leave_to(QUIESCENT);
     }
 
     /// Sets the mark [`OVERDUE`]. Owner only.

@@ -111,14 +111,16 @@ pub(crate) struct Slot {
     pub(super) relays: Cell<bool>,
     /// Its index in the relay's stations. Under the registry's lock.
     pub(super) station: Cell<usize>,
+    /// The owner's queue of objects in the domain, null while it is not known here. Owner only.
+    pub(crate) objects: Cell<*const ()>,
     pub(crate) fence: fence::Cell,
 }
 
 // SAFETY: any thread may use the atomics. `core` is set once, before the slot is first handed out.
-// `references` is accessed by the owner only. `index`, `owner`, `thread`, `alternate`,
-// `reader_kind`, `relays` and `station` are accessed under the registry's lock only, except that
-// the owner reads `reader_kind` and `relays` without it: those are written when the slot is handed
-// out, and not again until the owner has given it back.
+// `references` and `objects` are accessed by the owner only. `index`, `owner`, `thread`,
+// `alternate`, `reader_kind`, `relays` and `station` are accessed under the registry's lock only,
+// except that the owner reads `reader_kind` and `relays` without it: those are written when the
+// slot is handed out, and not again until the owner has given it back.
 unsafe impl Sync for Slot {}
 // SAFETY: as above; slots are created by one thread and owned by others in turn, each hand-over
 // going through the registry's lock.
@@ -202,6 +204,7 @@ impl Slot {
                 source: AtomicPtr::new(std::ptr::null_mut()),
                 relays: Cell::new(false),
                 station: Cell::new(usize::MAX),
+                objects: Cell::new(std::ptr::null()),
                 fence: fence::Cell::new(),
             }
         }
@@ -281,15 +284,15 @@ impl Slot {
     /// Ends a section. Owner only.
     #[inline(always)]
     pub(crate) fn leave(&self) {
-        self.leave_to(|word| word - COUNT); //~ nested-unlock-ends
+        let word = self.own_word();
+        self.leave_to(word - COUNT); //~ nested-unlock-ends
     }
 
-    /// Ends a section, or one level of it: `left` computes the new word from the old one.
+    /// Ends a section, or one level of it: `left` is the new word.
     #[inline(always)]
-    pub(super) fn leave_to(&self, left: impl FnOnce(u64) -> u64) {
+    pub(super) fn leave_to(&self, left: u64) {
         fence::light(&self.fence);
         //~ point leave-before-store
-        let left = left(self.word.load(Relaxed));
         // Release: pairs with the Acquire in `is_holdout` [GP-2]; the section's loads happen before
         // whatever the updater does once it has seen this word.
         self.word.store(left, Release); //~ relaxed-unlock
@@ -406,6 +409,7 @@ impl Slot {
         self.station.set(usize::MAX);
         self.set_source(&self.core().gp);
         self.references.set(0);
+        self.objects.set(std::ptr::null());
         self.word.store(QUIESCENT, Relaxed);
         // `WAITED_FOR` stays if it is set: the previous owner may have left its section while a
         // sleeper was marking it, and the sleeper clears or waits for every mark it made. At worst

@@ -42,7 +42,7 @@ static ENDED: AtomicUsize = AtomicUsize::new(0);
 #[inline(always)]
 pub(crate) fn global_slot() -> &'static Slot {
     // SAFETY: points to `NOT_READY` or to a slot of the global domain, which is never freed.
-    unsafe { &*GLOBAL.get() }
+    unsafe { &*GLOBAL.with(Cell::get) }
 }
 
 /// Whether the thread is in a section that began with [`global_slot`].

@@ -35,7 +35,7 @@ pub(super) fn add_numbered(queue: &Queue, number: usize) {
 
 fn own(queue: &Queue) -> OwnQueue<'_> {
     // SAFETY: each queue has one thread that adds.
-    unsafe { OwnQueue::at(queue) }.expect("not null")
+    unsafe { OwnQueue::at(queue) }
 }
 
 /// A callback that destroys an object.

@@ -74,22 +74,28 @@ fn add_by<K: Named>(
     tag: &K,
     queue: Option<OwnQueue<'_>>,
     contents: Contents,
-    add: impl FnOnce(OwnQueue<'_>) -> bool,
+    add: impl FnOnce(OwnQueue<'_>) -> u64,
 ) -> bool {
-    let is_due = match queue {
+    let added = match queue {
         Some(queue) => add(queue),
         None => out_of_line(move || {
             let domain = domain_state::known(tag);
             domain.queues.with_shared(domain, contents, add)
         }),
     };
+    tell(tag);
+    queue.is_some_and(|queue| queue.ends_round(added))
+}
+
+/// A callback has been added: sees to it that the worker knows.
+#[inline(always)]
+fn tell<K: Named>(tag: &K) {
     //~ point added
     // Relaxed: ordered by the fences in `OwnQueue::add` and in `Queues::leave` [DQ-3].
     //~ no-announcement:
     if !tag.core().queues.announced.load(Relaxed) {
         announce(tag);
     }
-    is_due
 }
 
 /// Tells the worker that callbacks wait in the domain.
@@ -98,38 +104,55 @@ fn announce(tag: &dyn Named) {
     worker::announce(&tag.handle());
 }
 
-/// Adds a charged callback to the thread's queue, and tends the queue if it is time. Returns
-/// whether it was.
+/// Adds a charged callback to the thread's queue, and tends the queue if it is time.
 #[inline]
 pub(crate) fn add<K: Named, C: Callback>(
     tag: &K,
     queue: Option<OwnQueue<'_>>,
     pending: Pending<'_, C>,
     bytes: u64,
-) -> bool {
-    let is_due = add_by(tag, queue, C::CONTENTS, |queue| pending.add(queue, bytes));
-    if is_due && let Some(queue) = queue {
+) {
+    if add_by(tag, queue, C::CONTENTS, |queue| pending.add(queue, bytes))
+        && let Some(queue) = queue
+    {
         tend(tag, queue);
     }
-    is_due
 }
 
-/// Charges `pending` and adds it to the thread's queue; returns whether the thread has tended the
-/// queue. If there is no room, does what `patience` says; what is not queued is given back, with
-/// the reason, which [`NoRoom::Waited`] only is if its grace period has ended.
-// Always: out of line, its result goes through memory, a third of the time of a `call`.
+/// As [`queue_only`], in the thread's queue; and tends that if it is time.
 #[inline(always)]
 pub(crate) fn queue<'d, K: Named, C: Callback>(
     tag: &K,
     pending: Pending<'d, C>,
     amount: Amount,
     patience: Patience,
-) -> Result<bool, (Timed<'d, C>, NoRoom)> {
+) -> Result<(), (Timed<'d, C>, NoRoom)> {
     let queue = local::queue(tag.core(), tag, C::CONTENTS);
+    if let Some(queue) = queue_only(tag, queue, pending, amount, patience)? {
+        tend(tag, queue);
+    }
+    Ok(())
+}
+
+/// Charges `pending` and adds it to `queue`, the thread's, or the shared one if it has none.
+/// Returns the queue if it is time to [`tend`] it. If there is no room, does what `patience` says;
+/// what is not queued is given back, with the reason, which [`NoRoom::Waited`] only is if its grace
+/// period has ended.
+// Always: out of line, its result goes through memory, a third of the time of a `call`.
+#[inline(always)]
+pub(crate) fn queue_only<'d, 't, K: Named, C: Callback>(
+    tag: &'t K,
+    queue: Option<OwnQueue<'t>>,
+    pending: Pending<'d, C>,
+    amount: Amount,
+    patience: Patience,
+) -> Result<Option<OwnQueue<'t>>, (Timed<'d, C>, NoRoom)> {
     if let Some(queue) = queue
         && queue.local_stock().take(amount)
     {
-        return Ok(add(tag, Some(queue), pending, amount.bytes));
+        let added = pending.add(queue, amount.bytes);
+        tell(tag);
+        return Ok(if queue.ends_round(added) { Some(queue) } else { None });
     }
     // By value: what is borrowed here is written to memory on the road above, too.
     out_of_line(move || {
@@ -139,9 +162,9 @@ pub(crate) fn queue<'d, K: Named, C: Callback>(
             Err(NoRoom::Waited) if !timed.is_ripe() => tag.core().admit_over(amount),
             Err(reason) => return Err((timed, reason)),
         }
-        let is_due = add(tag, queue, timed.into_pending(), amount.bytes);
+        add(tag, queue, timed.into_pending(), amount.bytes);
         leave_to_worker(tag, queue);
-        Ok(is_due)
+        Ok(None)
     })
 }
 
@@ -318,7 +341,7 @@ fn retire_value<K: Named, P: Retire>(
     let amount = value.amount();
     value.note();
     match queue(tag, value, amount, patience) {
-        Ok(_) => Ok(()),
+        Ok(()) => Ok(()),
         Err((ripe, NoRoom::Waited)) => {
             ripe.end();
             Ok(())
@@ -352,7 +375,7 @@ pub(crate) fn call<K: Named, F: FnOnce() + Send + 'static>(
 ) -> Result<(), AtLimit<F>> {
     let pending = Pending::closure(tag.core(), f);
     match queue(tag, pending, Closure::<F>::AMOUNT, patience) {
-        Ok(_) => Ok(()),
+        Ok(()) => Ok(()),
         Err((closure, _)) => Err(closure.refuse()),
     }
 }
@@ -377,7 +400,7 @@ fn batch_of(domain: &DomainState, contents: Contents) -> u64 {
 /// objects: a few drops, or a step of the grace period. For closures: if a batch is full, it asks
 /// for a grace period, and has the worker run what is ready.
 #[cold]
-fn tend(tag: &dyn Named, queue: OwnQueue<'_>) {
+pub(crate) fn tend(tag: &dyn Named, queue: OwnQueue<'_>) {
     let domain = tag.core();
     let closed = close_if_full(domain, queue, batch_of(domain, queue.contents()));
     if queue.contents() == Contents::Closures {

@@ -42,19 +42,18 @@ impl<'d, C: Callback> Pending<'d, C> {
         Self { callback: ManuallyDrop::new(callback), domain }
     }
 
-    /// Adds it to a queue of its domain; it has been charged `bytes`. Returns whether it is time to
-    /// tend the queue.
+    /// Adds it to a queue of its domain; it has been charged `bytes`. Returns how many have been
+    /// added by then.
     ///
     /// # Panics
     /// In a queue of another domain; and in one of a hazard domain, unless it is an address. Then
     /// it is leaked.
-    #[inline]
-    pub(crate) fn add(self, queue: OwnQueue<'_>, bytes: u64) -> bool {
+    #[inline(always)]
+    pub(crate) fn add(self, queue: OwnQueue<'_>, bytes: u64) -> u64 {
         assert!(queue.is_of(self.domain), "another domain's grace periods");
         // In a hazard domain the first word is read as an address.
-        let takes_values = self.domain.grace_periods.hazards.is_none();
-        assert!(C::IS_ADDRESS || takes_values, "slots name addresses");
-        let callback = self.take_back();
+        let hazards = &self.domain.grace_periods.hazards;
+        assert!(C::IS_ADDRESS || hazards.is_none(), "slots name addresses");
         // One pointer can tell its charge, unless that of all is known and this one's is another.
         let tells = match C::BYTES {
             Some(all) => all == bytes,
@@ -62,10 +61,11 @@ impl<'d, C: Callback> Pending<'d, C> {
         };
         if tells {
             // SAFETY: by the contract of `new`.
-            unsafe { store(queue, callback, bytes) }
+            unsafe { store(queue, self.callback, bytes) }
         } else {
+            let counted = ManuallyDrop::new(Counted { callback: self.take_back(), bytes });
             // SAFETY: as above.
-            unsafe { store(queue, Counted { callback, bytes }, bytes) }
+            unsafe { store(queue, counted, bytes) }
         }
     }
 
@@ -95,13 +95,13 @@ impl<'d, C: Callback> Pending<'d, C> {
 /// # Safety
 /// As [`OwnQueue::add`].
 #[inline(always)]
-unsafe fn store<C: Callback>(queue: OwnQueue<'_>, callback: C, bytes: u64) -> bool {
+unsafe fn store<C: Callback>(queue: OwnQueue<'_>, callback: ManuallyDrop<C>, bytes: u64) -> u64 {
     if const { fits::<C>() } {
         // SAFETY: by the contract; it is of its kind.
         unsafe { queue.add(&C::KIND, callback, bytes) }
     } else {
         // SAFETY: as above.
-        unsafe { queue.add(&Box::<C>::KIND, Box::new(callback), bytes) }
+        unsafe { queue.add(&Box::<C>::KIND, ManuallyDrop::new(Box::new(callback)), bytes) }
     }
 }
 

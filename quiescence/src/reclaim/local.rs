@@ -18,8 +18,8 @@ mod table;
 
 use table::{Local, Table};
 pub(crate) use table::{
-    ended, existing_slot, handle_slot, implicit_slot, last_closures, leave_thread, own_objects,
-    own_queues, qsbr_slot, queue, release_handle, release_other, unregister_if_unused,
+    ended, existing_slot, handle_slot, implicit_slot, last_queue, leave_thread, own_objects,
+    own_queues, qsbr_slot, queue, release_handle, release_other, slots_queue, unregister_if_unused,
 };
 
 thread_local! {
@@ -154,6 +154,7 @@ fn each_section(mut f: impl FnMut(&Slot)) {
 
 #[cfg(test)]
 mod tests {
+    use std::mem::ManuallyDrop;
     use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
     use std::sync::{Arc, mpsc};
     use std::thread;
@@ -171,9 +172,9 @@ mod tests {
 
     fn add<F: FnOnce() + Send + 'static>(queue: &crate::reclaim::thread_queue::Queue, f: F) {
         // SAFETY: only this thread adds.
-        let own = unsafe { OwnQueue::at(queue) }.expect("not null");
+        let own = unsafe { OwnQueue::at(queue) };
         // SAFETY: a closure of that kind.
-        unsafe { own.add(&Closure::<F>::KIND, Closure(f), 0) };
+        unsafe { own.add(&Closure::<F>::KIND, ManuallyDrop::new(Closure(f)), 0) };
     }
 
     /// An exiting thread may hold the last handle of a domain, and runs the callbacks that wait

@@ -23,14 +23,14 @@ pub(crate) struct RoomMade {
 
 impl RoomMade {
     /// A callback begins that was charged so many bytes.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn begin(&self, bytes: u64) {
         self.objects.set(self.objects.get() + 1);
         self.bytes.set(self.bytes.get().saturating_add(bytes));
     }
 
     /// How many callbacks have begun.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn begun(&self) -> u64 {
         self.objects.get()
     }

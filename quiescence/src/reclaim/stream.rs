@@ -16,22 +16,19 @@
 //! with Acquire and reads that many callbacks. Neither waits for the other, and neither executes a
 //! locked instruction, except once a page.
 
-use std::cell::{Cell, UnsafeCell};
+use std::cell::UnsafeCell;
 use std::ffi::c_void;
-use std::mem::{ManuallyDrop, MaybeUninit};
-use std::ptr;
+use std::mem::{MaybeUninit, needs_drop};
+use std::ptr::{self, NonNull};
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use crate::os::sync::{AtomicPtr, AtomicU64, Tracked};
 
 /// Words of a page, which with its header is 4 KiB.
-const WORDS: usize = if cfg!(loom) { 6 } else { 510 };
+const WORDS: usize = if cfg!(loom) { 6 } else { 511 };
 
 /// The longest payload, in words.
 const PAYLOAD_MAX: usize = 4;
-
-/// Empty pages that are kept for the writer.
-const SPARE_MAX: u64 = 32;
 
 /// A word of a page.
 pub(crate) type Word = MaybeUninit<*mut ()>;
@@ -87,45 +84,44 @@ static END: CallbackType = CallbackType {
 /// A page of the stream.
 #[derive(Debug)]
 struct Page {
-    /// The next page; of a spare page, the spare page below it in the list.
+    /// The next page; null in the writer's page, and in the spare one.
     next: AtomicPtr<Page>,
-    /// Of a spare page: the length of the list from here on. Only its owner touches it.
-    spare: Cell<u64>,
     words: UnsafeCell<[Word; WORDS]>,
     tracked: Tracked<WORDS>,
 }
 
 impl Page {
-    fn new() -> *mut Self {
+    fn new() -> NonNull<Self> {
         let words = UnsafeCell::new([const { Word::uninit() }; WORDS]);
-        Box::into_raw(Box::new(Self {
+        NonNull::from(Box::leak(Box::new(Self {
             next: AtomicPtr::new(ptr::null_mut()),
-            spare: Cell::new(0),
             words,
             tracked: Tracked::new(),
-        }))
+        })))
     }
 
     /// A pointer to a word and those after it, for the writer: a payload may have several.
     #[inline(always)]
     fn to_write(&self, at: usize) -> *mut Word {
-        self.tracked.write(at);
-        let words = self.words.get();
+        if cfg!(loom) {
+            self.tracked.write(at);
+        }
         // SAFETY: in the array, or it panics; no reference to a word is made.
-        unsafe { &raw mut (*words)[at] }
+        unsafe { &raw mut (*self.words.get())[at] }
     }
 
     /// The same for the reader.
     #[inline(always)]
     fn to_read(&self, at: usize) -> *mut Word {
-        self.tracked.read(at);
-        let words = self.words.get();
+        if cfg!(loom) {
+            self.tracked.read(at);
+        }
         // SAFETY: as in `to_write`.
-        unsafe { &raw mut (*words)[at] }
+        unsafe { &raw mut (*self.words.get())[at] }
     }
 
     /// Stores a kind.
-    #[inline]
+    #[inline(always)]
     fn put(&self, at: usize, kind: &'static CallbackType) {
         let word = ptr::from_ref(kind).wrapping_byte_add(KIND);
         // SAFETY: in the page; only the writer accesses it until it is counted [DS-1].
@@ -148,29 +144,36 @@ unsafe fn free_list(mut page: *mut Page) {
 /// The writer's side of a stream.
 #[derive(Debug)]
 pub(crate) struct Stream {
-    /// Where the next word goes. Only the writer uses it.
-    page: Cell<*mut Page>,
-    at: Cell<usize>,
-    /// The kind of the last callback in this page; null if there is none yet.
-    kind: Cell<*const CallbackType>,
-    /// Empty pages that only the writer knows of.
-    own_spare: Cell<*mut Page>,
-    /// Callbacks written. The writer stores it, all threads read it.
+    writer: UnsafeCell<Writer>,
+    /// Callbacks written, and before that their bytes. The writer stores it, all threads read it.
     written: AtomicU64,
-    /// Empty pages that the reader has given back.
+    bytes: AtomicU64,
+    /// An empty page that the reader has given back; or null.
     spare: AtomicPtr<Page>,
+}
+
+/// What only the writer uses.
+#[derive(Debug)]
+struct Writer {
+    /// Where the next word goes.
+    page: NonNull<Page>,
+    at: usize,
+    /// The kind of the last callback in this page; null if there is none yet.
+    kind: *const CallbackType,
+    /// As in the stream.
+    written: u64,
 }
 
 /// The position of the reader. One thread at a time reads a stream.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cursor {
-    page: *mut Page,
+    page: NonNull<Page>,
     at: usize,
     kind: *const CallbackType,
 }
 
-// SAFETY: pages lead to each other and are handed over by `written` [DS-1] and `spare`; the cells
-// are the writer's, by the contract of `push`.
+// SAFETY: pages lead to each other and are handed over by `written` [DS-1] and `spare`; `writer` is
+// the writer's, by the contract of `push`.
 unsafe impl Send for Stream {}
 // SAFETY: as above.
 unsafe impl Sync for Stream {}
@@ -182,11 +185,9 @@ impl Stream {
     pub(crate) fn new() -> (Self, Cursor) {
         let page = Page::new();
         let stream = Self {
-            page: Cell::new(page),
-            at: Cell::new(0),
-            kind: Cell::new(ptr::null()),
-            own_spare: Cell::new(ptr::null_mut()),
+            writer: UnsafeCell::new(Writer { page, at: 0, kind: ptr::null(), written: 0 }),
             written: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
             spare: AtomicPtr::new(ptr::null_mut()),
         };
         (stream, Cursor { page, at: 0, kind: ptr::null() })
@@ -197,46 +198,63 @@ impl Stream {
         self.written.load(Acquire) // [DS-1]
     }
 
+    /// Bytes of the callbacks that have been written, or are about to be; the sum wraps.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes.load(Relaxed)
+    }
+
     /// The kind of the last callback in this page, if any. For the writer only.
     #[inline]
     pub(crate) fn last_kind(&self) -> Option<&'static CallbackType> {
+        // SAFETY: the writer calls this.
+        let kind = unsafe { (*self.writer.get()).kind };
         // SAFETY: null, or from a `&'static CallbackType` in `push`.
-        unsafe { self.kind.get().as_ref() }
+        unsafe { kind.as_ref() }
     }
 
-    /// Writes a callback; `payload` becomes the stream's.
+    /// Writes a callback of so many bytes; `payload` becomes the stream's. Returns how many are
+    /// written by then.
     ///
     /// # Safety
     /// Only the writer, one at a time, calls this. `P` has as many words as `kind` says, and
     /// `kind.pointer` is true only if `P` is a pointer.
-    #[inline]
-    pub(crate) unsafe fn push<P>(&self, kind: &'static CallbackType, payload: P) {
+    #[inline(always)]
+    pub(crate) unsafe fn push<P>(
+        &self,
+        kind: &'static CallbackType,
+        payload: P,
+        bytes: u64,
+    ) -> u64 {
+        const { assert!(!needs_drop::<P>(), "nothing is dropped here, whatever happens") };
         debug_assert!(const { fits::<P>() } && kind.words == const { words::<P>() });
-        let mut at = self.at.get();
+        // SAFETY: the writer's, which is here once; nothing below calls this again.
+        let writer = unsafe { &mut *self.writer.get() };
+        // Relaxed: a sum, which only the writer stores.
+        self.bytes.store(self.bytes.load(Relaxed).wrapping_add(bytes), Relaxed);
         // One word is left for `END`.
-        if at >= const { WORDS - 1 - words::<P>() } {
-            self.turn_page(at);
-            at = 0;
+        if writer.at >= const { WORDS - 1 - words::<P>() } {
+            self.turn_page(writer);
         }
+        let mut at = writer.at;
         // SAFETY: the writer's page lives until the reader, which comes behind, has left it.
-        let page = unsafe { &*self.page.get() };
-        let payload = ManuallyDrop::new(payload);
-        let follows = kind.pointer && ptr::eq(self.kind.get(), kind) && {
+        let page = unsafe { writer.page.as_ref() };
+        let follows = kind.pointer && ptr::eq(writer.kind, kind) && {
             // SAFETY: one initialised word, since it is a pointer.
             let word = unsafe { (&raw const payload).cast::<*mut ()>().read() };
             word.addr() & KIND == 0
         };
         if !follows {
             page.put(at, kind);
-            self.kind.set(kind);
+            writer.kind = kind;
             at += 1;
         }
-        let place = page.to_write(at).cast::<ManuallyDrop<P>>();
+        let place = page.to_write(at).cast::<P>();
         // SAFETY: in the page, by the check above; aligned; the writer's alone until it is counted.
         unsafe { place.write(payload) };
-        self.at.set(at + const { words::<P>() });
-        let written = self.written.load(Relaxed) + 1; // only the writer stores it
-        self.written.store(written, Release); // [DS-1] //~ relaxed-write
+        writer.at = at + const { words::<P>() };
+        writer.written += 1;
+        self.written.store(writer.written, Release); // [DS-1] //~ relaxed-write
+        writer.written
     }
 
     /// Writes a callback that was read from another stream and is not run from it.
@@ -251,88 +269,51 @@ impl Stream {
             _ => Self::push_words::<PAYLOAD_MAX>,
         };
         // SAFETY: by the contract, and the payload has `kind.words` words.
-        unsafe { push(self, one.kind, one.payload) };
+        unsafe { push(self, one) };
     }
 
     /// Writes a callback whose payload is copied from elsewhere.
     ///
     /// # Safety
     /// As [`push`](Self::push), for the `N` words that are read.
-    unsafe fn push_words<const N: usize>(&self, kind: &'static CallbackType, payload: *const Word) {
+    unsafe fn push_words<const N: usize>(&self, one: &Stored) {
         // SAFETY: by the contract, `N` words.
-        let payload = unsafe { payload.cast::<[Word; N]>().read() };
+        let payload = unsafe { one.payload.cast::<[Word; N]>().read() };
         // SAFETY: by the contract.
-        unsafe { self.push(kind, payload) };
+        unsafe { self.push(one.kind, payload, one.bytes()) };
     }
 
-    /// Ends the page, of which so many words are written, and begins another.
+    /// Ends the page, and begins another.
     #[cold]
-    fn turn_page(&self, at: usize) {
+    fn turn_page(&self, writer: &mut Writer) {
         // SAFETY: as in `push`.
-        let page = unsafe { &*self.page.get() };
-        page.put(at, &END);
-        let next = self.empty_page();
-        page.next.store(next, Relaxed); // published by `written` [DS-1]
-        self.page.set(next);
-        self.kind.set(ptr::null());
+        let page = unsafe { writer.page.as_ref() };
+        page.put(writer.at, &END);
+        // Acquire: pairs with the Release in `give_back`; the reader has left the page.
+        let spare = self.spare.swap(ptr::null_mut(), Acquire);
+        let next = NonNull::new(spare).unwrap_or_else(Page::new);
+        page.next.store(next.as_ptr(), Relaxed); // published by `written` [DS-1]
+        (writer.page, writer.at, writer.kind) = (next, 0, ptr::null());
     }
 
-    fn empty_page(&self) -> *mut Page {
-        let mut page = self.own_spare.get();
-        if page.is_null() {
-            // Acquire: pairs with the Release in `give_back_one`; the reader has left the pages.
-            page = self.spare.swap(ptr::null_mut(), Acquire);
-        }
-        // SAFETY: an empty page that no other thread knows of, or null.
-        match unsafe { page.as_ref() } {
-            None => Page::new(),
-            Some(spare) => {
-                self.own_spare.set(spare.next.swap(ptr::null_mut(), Relaxed));
-                page
-            }
-        }
-    }
-
-    /// Takes back the pages between two positions of the reader. Until then they stay unchanged: in
-    /// a forked child the reader may be gone, and reading continues from where it began.
+    /// Takes back the pages between two positions of the reader: keeps one for the writer, and
+    /// frees the others. Until then they stay unchanged: in a forked child the reader may be gone,
+    /// and reading continues from where it began.
     ///
     /// # Safety
     /// Both are positions in this stream, `to` is at or after `from`, no other thread reads, and no
     /// thread will read before `to`.
     pub(crate) unsafe fn give_back(&self, from: Cursor, to: Cursor) {
-        let mut page = from.page;
-        while !ptr::eq(page, to.page) {
-            // SAFETY: read, so it leads to the next one.
-            let next = unsafe { &*page }.next.load(Relaxed);
-            self.give_back_one(page);
+        let mut page = from.page.as_ptr();
+        while !ptr::eq(page, to.page.as_ptr()) {
+            // SAFETY: only the reader, which leaves it, has it; read, so it leads to the next one.
+            let next = unsafe { &*page }.next.swap(ptr::null_mut(), Relaxed);
+            // AcqRel: the Release pairs with the Acquire in `turn_page`, the Acquire with the
+            // Release of the thread that has given the other one back.
+            let other = self.spare.swap(page, AcqRel);
+            // SAFETY: null, or an empty page that no other thread knows of.
+            unsafe { free_list(other) };
             page = next;
-        }
-    }
-
-    /// Keeps the page for the writer, or frees it if [`SPARE_MAX`] are kept already.
-    fn give_back_one(&self, page: *mut Page) {
-        // SAFETY: only the reader, which leaves it, has it.
-        let empty = unsafe { &*page };
-        let mut top = self.spare.load(Acquire);
-        loop {
-            // SAFETY: if it is not null, it was in the list. Only the writer takes pages out: the
-            // whole list, by a swap. It may be writing into this very page by now; it does not
-            // touch `spare` then, and a stale count does no harm, since the exchange fails. Only
-            // readers free pages, and this thread is the only reader.
-            let below = unsafe { top.as_ref() }.map_or(0, |top| top.spare.get());
-            if below >= SPARE_MAX {
-                empty.next.store(ptr::null_mut(), Relaxed);
-                // SAFETY: it is read, and no other thread knows of it.
-                return unsafe { free_list(page) };
-            }
-            empty.next.store(top, Relaxed);
-            empty.spare.set(below + 1);
-            // AcqRel: the Release pairs with the Acquire in `empty_page`; the Acquire lets the next
-            // round read `spare` in a page that another thread has given back.
-            match self.spare.compare_exchange_weak(top, page, AcqRel, Acquire) {
-                Ok(_) => return,
-                Err(other) => top = other,
-            }
         }
     }
 }
@@ -340,8 +321,6 @@ impl Stream {
 impl Drop for Stream {
     fn drop(&mut self) {
         // SAFETY: no thread writes or reads any more.
-        unsafe { free_list(self.own_spare.get()) };
-        // SAFETY: as above.
         unsafe { free_list(self.spare.load(Relaxed)) };
     }
 }
@@ -355,7 +334,7 @@ pub(crate) struct Stored {
 
 impl Stored {
     /// How many bytes it was charged. To be called before it runs.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn bytes(&self) -> u64 {
         match self.kind.bytes {
             Some(bytes) => bytes,
@@ -368,6 +347,7 @@ impl Stored {
     ///
     /// # Safety
     /// Once; its grace period has ended, and no slot names what it frees.
+    #[inline(always)]
     pub(crate) unsafe fn run(self) {
         // SAFETY: by the contract, and its payload is of its kind.
         unsafe { (self.kind.run)(self.kind, self.payload) };
@@ -380,14 +360,15 @@ impl Cursor {
     /// # Safety
     /// At least one callback that was written is not read yet [DS-1]; no other thread reads the
     /// stream.
+    #[inline(always)]
     pub(crate) unsafe fn next(&mut self) -> Stored {
         // SAFETY: the reader's page lives until the reader leaves it.
-        let mut page = unsafe { &*self.page };
+        let mut page = unsafe { self.page.as_ref() };
         let mut payload = page.to_read(self.at);
         // SAFETY: written, by the contract; initialised, as a kind or as a pointer.
         let word = unsafe { payload.cast::<*const CallbackType>().read() };
         if word.addr() & KIND != 0 {
-            self.kind = word.map_addr(|addr| addr & !KIND);
+            self.kind = word.wrapping_byte_sub(KIND);
             if ptr::eq(self.kind, &raw const END) {
                 page = self.turn_page(page);
             }
@@ -405,11 +386,12 @@ impl Cursor {
     #[cold]
     fn turn_page<'p>(&mut self, page: &'p Page) -> &'p Page {
         let next = page.next.load(Relaxed); // [DS-1]
+        let next = NonNull::new(next).expect("the writer has left the page");
         // SAFETY: as in `next`, for as long as the cursor is there.
-        let page = unsafe { &*next };
+        let page = unsafe { next.as_ref() };
         // SAFETY: written, as a callback that was counted stands on it; a kind comes first.
         let word = unsafe { page.to_read(0).cast::<*const CallbackType>().read() };
-        *self = Self { page: next, at: 0, kind: word.map_addr(|addr| addr & !KIND) };
+        *self = Self { page: next, at: 0, kind: word.wrapping_byte_sub(KIND) };
         page
     }
 
@@ -419,6 +401,6 @@ impl Cursor {
     /// No thread writes or reads the stream any more.
     pub(crate) unsafe fn free(self) {
         // SAFETY: by the contract.
-        unsafe { free_list(self.page) };
+        unsafe { free_list(self.page.as_ptr()) };
     }
 }

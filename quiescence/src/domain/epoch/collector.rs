@@ -4,6 +4,7 @@
 use std::cell::Cell;
 use std::fmt;
 use std::mem::ManuallyDrop;
+use std::panic::Location;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
@@ -263,7 +264,7 @@ pub fn default_collector() -> &'static Collector {
 #[track_caller]
 pub fn pin() -> Guard {
     // SAFETY: the section began with this slot.
-    unsafe { Guard::new(guard::read().into_slot(), ptr::null()) }
+    unsafe { Guard::new(guard::enter_global(Location::caller()), ptr::null()) }
 }
 
 /// Whether the calling thread is pinned in the default collector: in a section of the global

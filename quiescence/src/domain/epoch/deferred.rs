@@ -7,24 +7,25 @@ use grace::limit::Amount;
 use super::pointable::Pointable;
 use crate::reclaim::free::{Callback, Counted, held, held_by};
 
-/// A function that is called.
+/// A function that is called, and whose result is dropped.
 #[repr(transparent)]
-pub(super) struct Function<F>(pub(super) F);
+pub(super) struct Function<F, R>(F, PhantomData<fn() -> R>);
 
-impl<F> Function<F> {
-    const AMOUNT: Amount = Amount::object(held_by::<F>() as u64);
-
+impl<F: FnOnce() -> R, R> Function<F, R> {
     /// What it is charged.
-    pub(super) fn amount(&self) -> Amount {
-        Self::AMOUNT
+    pub(super) const AMOUNT: Amount = Amount::object(held_by::<F>() as u64);
+
+    #[inline(always)]
+    pub(super) fn new(f: F) -> Self {
+        Self(f, PhantomData)
     }
 }
 
-impl<F: FnOnce()> Callback for Function<F> {
+impl<F: FnOnce() -> R, R> Callback for Function<F, R> {
     const BYTES: Option<u64> = Some(Self::AMOUNT.bytes);
 
     unsafe fn run(self) {
-        (self.0)();
+        drop((self.0)());
     }
 }
 

@@ -10,7 +10,7 @@ use crate::reclaim::at_limit::context;
 use crate::reclaim::defer;
 use crate::reclaim::domain_state::{DomainState, Named};
 use crate::reclaim::local;
-use crate::reclaim::thread_queue::Contents;
+use crate::reclaim::thread_queue::{Contents, OwnQueue};
 
 /// Whether the calling thread may run callbacks, and wait for readers: it is in no section, in no
 /// callback, and does not unwind.
@@ -23,13 +23,14 @@ pub(super) fn may_drain() -> bool {
 const WORTH_A_FENCE: u64 = 64;
 
 /// How many objects and functions a thread defers in sections before it runs about as many that are
-/// ready. A go has a cost of its own (the queue's lock, its account), some 600 instructions; shared
-/// by 54, it is less than what one function costs. As many as six rounds of additions have, at the
-/// end of which it is compared; of more, the share would take two goes.
-const SHARE: u64 = 54;
+/// ready. A go has a cost of its own (the queue's lock, its account), some 600 instructions, and so
+/// has the look whether one is due; shared by 108, they are a tenth of what one function costs. As
+/// many as twelve rounds of additions have, at the end of which it is compared; of more, the share
+/// would take three goes.
+const SHARE: u64 = 108;
 const _: () = {
     assert!(SHARE.is_multiple_of(batch::TEND_EVERY as u64 + 1), "met at the end of a round");
-    assert!(batch::run_share(SHARE) <= batch::RUN_UNTIMED, "one go runs a share");
+    assert!(batch::run_share(SHARE) <= 2 * batch::RUN_UNTIMED, "two goes run a share");
 };
 
 /// Asks for a grace period for this thread's open objects, if there is no other reader or there are
@@ -48,10 +49,14 @@ fn is_alone(domain: &DomainState) -> bool {
 }
 
 /// Whether the calling thread has retired [`SHARE`] objects in the domain since it last dropped
-/// some, so that it is to drop some when its section ends.
-pub(super) fn is_share<K: Named>(tag: &K) -> bool {
-    let queue = local::queue(tag.core(), tag, Contents::Objects);
-    queue.is_some_and(|queue| queue.added() >= SHARE)
+/// some, so that it is to drop some when its section ends. Then tends its queue.
+#[cold]
+pub(super) fn is_share(tag: &dyn Named, queue: OwnQueue<'_>) -> bool {
+    let is_share = queue.added() >= SHARE;
+    if is_share {
+        defer::tend(tag, queue);
+    }
+    is_share
 }
 
 /// A section has ended in which this thread has retired [a share](is_share) of objects, or flushed.

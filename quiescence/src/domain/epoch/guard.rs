@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::fmt;
+use std::panic::Location;
 use std::ptr;
 
 use grace::limit::Amount;
@@ -17,6 +18,7 @@ use crate::os::user_code::{self, Site};
 use crate::reclaim::defer::{self, Patience};
 use crate::reclaim::domain_state::{DomainState, Named};
 use crate::reclaim::free::{Callback, Pending};
+use crate::reclaim::local;
 
 /// Keeps the thread pinned until it is dropped: no function deferred after it was created runs
 /// before then.
@@ -54,7 +56,7 @@ impl Guard {
     /// # Safety
     /// The section began with the slot. `local` is a registration of it, one of whose guards is
     /// counted, which [`Local::release`] is for; or null, in the global domain.
-    #[inline]
+    #[inline(always)]
     pub(super) unsafe fn new(slot: &Slot, local: *const Local) -> Self {
         Self { slot, local: Cell::new(local) }
     }
@@ -91,17 +93,16 @@ impl Guard {
     /// # Safety
     /// Any thread may call `f`, after this call has returned, and as late as the end of the
     /// process.
+    #[inline(always)]
     pub unsafe fn defer_unchecked<F, R>(&self, f: F)
     where
         F: FnOnce() -> R,
     {
-        if self.slot.is_null() {
+        let Some(slot) = self.slot() else {
             return user_code::run(Site::OnTheSpot, || drop(f()));
-        }
-        let function = Function(move || drop(f()));
-        let amount = function.amount();
+        };
         // SAFETY: by the contract.
-        unsafe { self.retire(function, amount) };
+        unsafe { self.retire(slot, Function::new(f), Function::<F, R>::AMOUNT) };
     }
 
     /// Drops the object that the pointer points to, and frees its memory, once no guard that exists
@@ -111,31 +112,31 @@ impl Guard {
     /// The pointer is not null, any thread may drop the object, no thread that pins itself from now
     /// on can reach it, and it is deferred once.
     pub unsafe fn defer_destroy<T: ?Sized + Pointable>(&self, ptr: Shared<'_, T>) {
-        if self.slot.is_null() {
+        let Some(slot) = self.slot() else {
             // SAFETY: by the contract of `unprotected`.
             return user_code::run(Site::OnTheSpot, || drop(unsafe { ptr.into_owned() }));
-        }
+        };
         let object = Object::<T>::at(ptr.address());
         // SAFETY: valid under this guard, by the contract.
         let amount = unsafe { object.amount() };
         // SAFETY: by the contract, no other pointer to it is used when it runs.
-        unsafe { self.retire(object, amount) };
+        unsafe { self.retire(slot, object, amount) };
     }
 
     /// Among the objects, over the limit where there is no room: in a section nothing waits.
     ///
     /// # Safety
-    /// To run the callback once, on any thread, after a grace period from now on, is sound.
-    unsafe fn retire<C: Callback>(&self, callback: C, amount: Amount) {
-        let own = match self.local() {
-            None => None,
-            Some(local) => local.collector.own_domain(),
-        };
-        let is_due = match own {
+    /// To run the callback once, on any thread, after a grace period from now on, is sound. The
+    /// slot is this guard's.
+    unsafe fn retire<C: Callback>(&self, slot: &Slot, callback: C, amount: Amount) {
+        let is_due = if !self.local.get().is_null()
+            && let Some(domain) = self.collector_or_default().own_domain()
+        {
             // SAFETY: by the contract.
-            None => unsafe { retire(&Global, callback, amount) },
+            unsafe { retire(domain.tag(), slot, callback, amount) }
+        } else {
             // SAFETY: as above.
-            Some(domain) => unsafe { retire(domain.tag(), callback, amount) },
+            unsafe { retire(&Global, slot, callback, amount) }
         };
         if is_due {
             self.note_due(SHARE);
@@ -161,8 +162,7 @@ impl Guard {
     /// the exclusive borrow ensures that.
     #[track_caller]
     pub fn repin(&mut self) {
-        // SAFETY: the slot of a section that is in progress.
-        if unsafe { self.slot.as_ref() }.is_some_and(Slot::is_outermost) {
+        if self.slot().is_some_and(Slot::is_outermost) {
             self.repin_after(|| {});
         }
     }
@@ -188,7 +188,7 @@ impl Guard {
         impl Drop for PinsAnew<'_> {
             fn drop(&mut self) {
                 let slot: *const Slot = match self.0.local() {
-                    None => guard::read().into_slot(),
+                    None => guard::enter_global(Location::caller()),
                     Some(local) => {
                         local.pin_kept();
                         local.enter()
@@ -201,7 +201,7 @@ impl Guard {
             return user_code::run(Site::Scope, f);
         }
         let anew = PinsAnew(self);
-        anew.0.leave();
+        anew.0.slot().map(Slot::leave);
         anew.0.settle();
         user_code::run(Site::Scope, f)
     }
@@ -216,7 +216,7 @@ impl Guard {
     }
 
     /// The registration that made it; none for the default collector's guards.
-    #[inline]
+    #[inline(always)]
     fn local(&self) -> Option<&Local> {
         if self.local.get().is_null() {
             return None;
@@ -240,11 +240,11 @@ impl Guard {
         self.local.set(self.local.get().map_addr(|address| address | what));
     }
 
-    /// Ends the section.
-    #[inline]
-    fn leave(&self) {
-        // SAFETY: not null where this is called; registered while the section lasts.
-        unsafe { &*self.slot }.leave();
+    /// The slot; none for the guard of [`unprotected`].
+    #[inline(always)]
+    fn slot(&self) -> Option<&Slot> {
+        // SAFETY: null, or registered while the section lasts.
+        unsafe { self.slot.as_ref() }
     }
 
     /// The section has ended, and something is due before the guard does.
@@ -277,22 +277,24 @@ impl Guard {
 ///
 /// # Safety
 /// As there.
-unsafe fn retire<K: Named, C: Callback>(tag: &K, callback: C, amount: Amount) -> bool {
+#[inline(always)]
+unsafe fn retire<K: Named, C: Callback>(tag: &K, slot: &Slot, callback: C, amount: Amount) -> bool {
     // SAFETY: by the contract.
     let pending = unsafe { Pending::new(tag.core(), callback) };
-    let queued = defer::queue(tag, pending, amount, Patience::InAnyCase);
-    // An error would leak it. Always on: where it is queued at once, the compiler knows the result.
-    assert!(queued.is_ok(), "a guard's thread is in a section: nothing waits, and it is queued");
-    matches!(queued, Ok(true)) && due::is_share(tag)
+    // SAFETY: of the section of the calling thread's guard, in the guard's domain.
+    let queue = unsafe { local::slots_queue(slot, tag) };
+    match defer::queue_only(tag, queue, pending, amount, Patience::InAnyCase) {
+        Ok(None) => false,
+        Ok(Some(queue)) => due::is_share(tag, queue),
+        Err(_) => unreachable!("a guard's thread is in a section: nothing waits"),
+    }
 }
 
 impl Drop for Guard {
-    #[inline]
+    #[inline(always)]
     fn drop(&mut self) {
-        if self.slot.is_null() {
-            return;
-        }
-        self.leave();
+        let Some(slot) = self.slot() else { return };
+        slot.leave();
         let local = self.local.get();
         if local.is_null() {
             return;

@@ -64,7 +64,9 @@ pub(crate) unsafe fn defer<K: Named>(
     function: Function,
     argument: *mut c_void,
 ) -> Deferred {
-    let Some(queue) = local::last_closures(tag.core()) else { return Deferred::Refused };
+    let Some(queue) = local::last_queue(tag.core(), Contents::Closures) else {
+        return Deferred::Refused;
+    };
     if !queue.local_stock().take(AMOUNT) {
         return Deferred::Refused;
     }
@@ -341,7 +343,7 @@ mod tests {
             // SAFETY: called by the barrier, before the counter goes.
             unsafe { defer_in_any_case(domain.tag(), add_one, argument) };
             let pair = Pair { function: add_one, argument };
-            let queue = local::last_closures(domain.core());
+            let queue = local::last_queue(domain.core(), Contents::Closures);
             add_by(domain.tag(), queue, Contents::Closures, |queue| {
                 // SAFETY: as above; it is not charged, and so given back below nothing.
                 unsafe { queue.add(&ANY, pair, AMOUNT.bytes) }
@@ -389,7 +391,7 @@ mod tests {
             // SAFETY: a function that may be called anywhere, with anything.
             unsafe { defer_in_any_case(tag, count_here, ptr::null_mut()) };
         }
-        let queue = local::last_closures(domain.core()).unwrap();
+        let queue = local::last_queue(domain.core(), Contents::Closures).unwrap();
         queue.close(domain.core(), Urgency::Normal);
         domain.synchronize();
         let guard = domain.read();

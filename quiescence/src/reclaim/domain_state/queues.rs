@@ -168,6 +168,9 @@ impl Queues {
             if let Some(moved) = moved {
                 // Relaxed: under the list's lock. Moved callbacks are counted in the shared queue.
                 self.gone.fetch_add(queue.written() - moved, Relaxed);
+                // In a child, its thread may have been about to add one, which was charged.
+                let bytes = queue.counts().bytes_waiting;
+                domain.charge.give_back(Amount { objects: 0, bytes });
                 at -= 1;
                 forgotten.push(list.remove(at));
             }

@@ -99,15 +99,13 @@ pub(crate) struct Queue {
 #[derive(Debug)]
 struct Own {
     stream: Stream,
-    /// Bytes of the callbacks that have been added.
-    bytes: AtomicU64,
     local_stock: LocalStock,
     /// Callbacks that had been added when [`OwnQueue::take_added`] was last called.
     taken: Cell<u64>,
     /// Each so many additions it is time to tend the queue.
-    round: u32,
-    /// How many additions of this round are left.
-    left: Cell<u32>,
+    round: u64,
+    /// How many will have been written when this round ends.
+    round_ends: Cell<u64>,
     /// Whether a light fence is not enough in this process, so that `add` needs a full one.
     portable: bool,
     /// The address of the domain; see [`Queue::is_of`].
@@ -151,18 +149,6 @@ struct Inner {
     barriers: u32,
     /// In a hazard domain: which of the ready callbacks' objects are protected.
     scanned: Scanned,
-    /// In a child process: what is known of the bytes that were lost.
-    lost: Option<Lost>,
-}
-
-/// In a child process: callbacks that a thread of the parent was running or adding during the fork.
-/// How many bytes each of them was charged is unknown, but the total is known.
-#[derive(Clone, Copy, Debug)]
-struct Lost {
-    /// Once this many callbacks have finished...
-    finished: u64,
-    /// ...`Queue::bytes_finished` must be this.
-    bytes: u64,
 }
 
 /// What a queue contains: each thread has one queue of either sort in a domain.
@@ -185,7 +171,7 @@ impl Inner {
         let written = queue.written(); // [DS-1]
         self.segments.push(written - queue.counted.load(Relaxed));
         queue.counted.store(written, Relaxed);
-        queue.bytes_counted.store(queue.own.0.bytes.load(Relaxed), Relaxed);
+        queue.bytes_counted.store(queue.own.0.stream.bytes(), Relaxed);
     }
 
     /// Asks, by `request`, for a grace period on behalf of all that has been written. If it gives
@@ -241,15 +227,14 @@ impl Queue {
         let (stream, cursor) = Stream::new();
         let portable = fence::chosen() == Fences::Portable;
         let is_hazard = domain.grace_periods.hazards.is_some();
-        let round = if is_hazard { TEND_EVERY_HAZARD } else { TEND_EVERY } + 1;
+        let round = u64::from(if is_hazard { TEND_EVERY_HAZARD } else { TEND_EVERY }) + 1;
         Self {
             own: Line(Own {
                 stream,
-                bytes: AtomicU64::new(0),
                 local_stock: LocalStock::default(),
                 taken: Cell::new(0),
                 round,
-                left: Cell::new(round),
+                round_ends: Cell::new(round),
                 portable,
                 domain: ptr::from_ref(domain).addr(),
             }),
@@ -263,7 +248,6 @@ impl Queue {
                     waiters: 0,
                     barriers: 0,
                     scanned: Scanned::default(),
-                    lost: None,
                 },
             ),
             stopped: Condvar::new(),
@@ -333,7 +317,7 @@ impl Queue {
         // loads is counted in `queued` only.
         let run = self.finished();
         let bytes_run = self.bytes_finished.load(Relaxed);
-        let bytes_waiting = bytes_between(bytes_run, self.own.0.bytes.load(Relaxed));
+        let bytes_waiting = bytes_between(bytes_run, self.own.0.stream.bytes());
         Callbacks { queued: self.written(), run, bytes_waiting }
     }
 
@@ -384,15 +368,14 @@ impl Queue {
 }
 
 impl<'q> OwnQueue<'q> {
-    /// The queue at this address, if that is not null.
+    /// The queue at this address.
     ///
     /// # Safety
     /// It lives as long as `'q`, and is the calling thread's: no other thread adds to it.
     #[inline(always)]
-    pub(crate) unsafe fn at(queue: *const Queue) -> Option<Self> {
+    pub(crate) unsafe fn at(queue: *const Queue) -> Self {
         // SAFETY: by the contract.
-        let queue = unsafe { queue.as_ref() }?;
-        Some(Self { queue, here: PhantomData })
+        Self { queue: unsafe { &*queue }, here: PhantomData }
     }
 
     /// What the thread may still add.
@@ -401,26 +384,33 @@ impl<'q> OwnQueue<'q> {
         &self.queue.own.0.local_stock
     }
 
-    /// Adds a callback that has been charged `bytes`. Returns whether it is time to tend the queue.
+    /// Adds a callback that has been charged `bytes`. Returns how many have been added by then.
     ///
     /// # Safety
     /// `kind` and `payload` fit, as [`Stream::push`] asks. Running the callback once, on any
     /// thread, after a grace period of the domain, is sound.
-    #[inline]
-    pub(crate) unsafe fn add<P>(self, kind: &'static CallbackType, payload: P, bytes: u64) -> bool {
+    #[inline(always)]
+    pub(crate) unsafe fn add<P>(self, kind: &'static CallbackType, payload: P, bytes: u64) -> u64 {
         debug_assert!(bytes <= Amount::BYTES_OF_OBJECT_MAX, "more than it was charged");
         let own = &self.queue.own.0;
-        // Relaxed: only the owner stores it.
-        own.bytes.store(own.bytes.load(Relaxed).wrapping_add(bytes), Relaxed);
         // SAFETY: by the contract; only this thread adds.
-        unsafe { own.stream.push(kind, payload) };
+        let added = unsafe { own.stream.push(kind, payload, bytes) };
         fence::light(&self.queue.fence); // [DQ-3]
         if own.portable {
             fence::full(); // here a light fence is not enough [DQ-3]
         }
-        let left = own.left.get() - 1;
-        let ends = left == 0;
-        own.left.set(if ends { own.round } else { left });
+        added
+    }
+
+    /// Whether it is time to tend the queue, to which so many have been added: at the end of each
+    /// round.
+    #[inline(always)]
+    pub(crate) fn ends_round(self, added: u64) -> bool {
+        let own = &self.queue.own.0;
+        let ends = added >= own.round_ends.get();
+        if ends {
+            own.round_ends.set(added + own.round);
+        }
         ends
     }
 
@@ -446,7 +436,7 @@ impl<'q> OwnQueue<'q> {
     /// ([`batch::is_full`]).
     pub(crate) fn is_full(self, domain: &DomainState, batch: u64) -> bool {
         let open = self.written() - self.counted.load(Relaxed);
-        let bytes = self.own.0.bytes.load(Relaxed);
+        let bytes = self.own.0.stream.bytes();
         let bytes = bytes_between(self.bytes_counted.load(Relaxed), bytes);
         batch::is_full(open, bytes, batch, domain.limit())
     }
@@ -484,33 +474,19 @@ struct Scanned {
 
 impl Inner {
     /// Records that `ran` of the claimed callbacks have finished; the next one is at `cursor`.
-    /// Returns what else to give back to the domain: bytes that were [`lost`](Inner::lost).
-    #[must_use]
-    fn finish(&mut self, queue: &Queue, ran: Amount, cursor: Cursor) -> Amount {
+    fn finish(&mut self, queue: &Queue, ran: Amount, cursor: Cursor) {
         self.segments.take(ran.objects);
-        // Written under the lock: no locked instruction is needed. Release: [DQ-2].
-        let finished = queue.finished.load(Relaxed) + ran.objects;
-        queue.finished.store(finished, Release);
-        let mut bytes = queue.bytes_finished.load(Relaxed).wrapping_add(ran.bytes);
-        let mut found = Amount::NONE;
-        if let Some(lost) = self.lost.take_if(|lost| lost.finished == finished) {
-            found.bytes = lost.bytes.wrapping_sub(bytes);
-            bytes = lost.bytes;
-        }
+        // Written under the lock: no locked instruction is needed. The bytes first: who finds the
+        // queue empty finds them, too. Release: [DQ-2].
+        let bytes = queue.bytes_finished.load(Relaxed).wrapping_add(ran.bytes);
         queue.bytes_finished.store(bytes, Relaxed);
+        queue.finished.store(queue.finished.load(Relaxed) + ran.objects, Release);
         let read = mem::replace(&mut self.cursor, cursor);
         // SAFETY: two positions in this stream, `cursor` the later one; no other thread reads, and
         // no thread will read before `cursor`.
         unsafe { queue.own.0.stream.give_back(read, cursor) };
         self.runner = 0;
         self.claimed = 0;
-        found
-    }
-
-    /// How many of the ready callbacks may be claimed now.
-    fn claimable(&self, queue: &Queue, ready: u64) -> u64 {
-        // Relaxed: written under the lock.
-        self.lost.map_or(ready, |lost| ready.min(lost.finished - queue.finished.load(Relaxed)))
     }
 }
 
@@ -558,8 +534,8 @@ impl Queue {
                     inner = sync::lock(&self.inner);
                 }
             }
-            let claimable = inner.claimable(self, ready).min(scanned.covers).min(GO_MAX);
-            inner.claimed = batch::in_one_go(ready, least, BATCH).min(claimable);
+            let most = scanned.covers.min(GO_MAX);
+            inner.claimed = batch::in_one_go(ready, least, BATCH).min(most);
             let (mut cursor, claimed) = (inner.cursor, inner.claimed);
             drop(inner);
             //~ point before-callbacks
@@ -570,7 +546,7 @@ impl Queue {
                 scanned.covers -= ran.objects;
                 inner.scanned = scanned;
             }
-            domain.charge.give_back(inner.finish(self, ran, cursor));
+            inner.finish(self, ran, cursor);
             // The queue of an ended thread: while this thread is its runner, no other thread can
             // run it to settle what the ended one owed. So run all that is ready, about a batch.
             if !all || count > BATCH {
@@ -600,7 +576,7 @@ impl Queue {
         // alone: if the library's own code panicked in it, the next round would go on from a cursor
         // that stands anywhere.
         let (mut panicked, mut in_user) = (0, false);
-        let room_made = RoomMade::default();
+        let (room_made, is_scanned) = (RoomMade::default(), !protected.is_empty());
         // Without a clock if there are few.
         let ends_ns = batch::is_timed(claimed)
             .then(|| clock::monotonic_ns().saturating_add(domain.grace_periods.tuning.run_ns()));
@@ -614,7 +590,7 @@ impl Queue {
                         let one = unsafe { cursor.next() };
                         room_made.begin(one.bytes());
                         //~ skip-one
-                        if !protected.is_empty()
+                        if is_scanned
                             && let Some(kept) = domain.kept.keep_if_protected(&one, protected)
                         {
                             room_made.spend(kept);

@@ -331,7 +331,7 @@ impl Local {
     pub(super) fn queues(&self) -> impl Iterator<Item = OwnQueue<'_>> {
         let queues = self.queues.iter().flatten();
         // SAFETY: held here, in the table of the thread that adds.
-        queues.flat_map(|queue| unsafe { OwnQueue::at(Arc::as_ptr(queue)) })
+        queues.map(|queue| unsafe { OwnQueue::at(Arc::as_ptr(queue)) })
     }
 
     /// The domain, if it has not ended.
@@ -468,6 +468,7 @@ pub(crate) fn leave_thread(orphan: impl Fn(&Handle, OwnQueue<'_>)) {
                     slot.release();
                 }
                 slot.mark_leaving();
+                slot.objects.set(ptr::null());
             }
             local.unregister_if_unused();
             orphans.push((handle, std::mem::take(&mut local.queues)));
@@ -479,7 +480,7 @@ pub(crate) fn leave_thread(orphan: impl Fn(&Handle, OwnQueue<'_>)) {
     for (handle, queues) in orphans.unwrap_or_default() {
         let queues = queues.iter().flatten();
         // SAFETY: held here, and this thread's, which adds no more.
-        let own = queues.flat_map(|queue| unsafe { OwnQueue::at(Arc::as_ptr(queue)) });
+        let own = queues.map(|queue| unsafe { OwnQueue::at(Arc::as_ptr(queue)) });
         own.for_each(|queue| orphan(&handle, queue));
     }
 }
@@ -498,28 +499,40 @@ pub(crate) fn queue<'c>(
     tag: &dyn Named,
     contents: Contents,
 ) -> Option<OwnQueue<'c>> {
-    match last(domain, contents) {
-        Some(queue) => queue,
+    match last_queue(domain, contents) {
         None => find_queue(domain, tag, contents),
+        last => last,
     }
 }
 
-/// The thread's queue of closures, if it is the one that it last added to; else `None`.
-#[inline]
-pub(crate) fn last_closures(domain: &DomainState) -> Option<OwnQueue<'_>> {
-    last(domain, Contents::Closures)?
+/// The thread's queue of retired objects, which its slot in the domain remembers: for guards, which
+/// have the slot at hand. `None` if the thread is exiting.
+///
+/// # Safety
+/// The slot is the calling thread's, and of the domain of `tag`.
+#[inline(always)]
+pub(crate) unsafe fn slots_queue<'c>(slot: &Slot, tag: &'c dyn Named) -> Option<OwnQueue<'c>> {
+    let known = slot.objects.get();
+    if known.is_null() {
+        let queue = queue(tag.core(), tag, Contents::Objects)?;
+        slot.objects.set(ptr::from_ref(&*queue).cast());
+        return Some(queue);
+    }
+    // SAFETY: the table holds the queue until `leave_thread`, which clears this, and while the
+    // domain lives; no other thread gets the slot with it.
+    Some(unsafe { OwnQueue::at(known.cast()) })
 }
 
-/// The thread's queue, or the lack of one, if the thread last asked for this domain's.
+/// The thread's queue, if it is the one of its contents that it last added to; else `None`.
 #[inline(always)]
-fn last(domain: &DomainState, contents: Contents) -> Option<Option<OwnQueue<'_>>> {
-    let known = LAST.with(|last| last[contents as usize].get());
-    if !ptr::eq(known.domain, domain) {
+pub(crate) fn last_queue(domain: &DomainState, contents: Contents) -> Option<OwnQueue<'_>> {
+    let last = LAST.with(|last| last[contents as usize].get());
+    if !ptr::eq(last.domain, domain) {
         return None;
     }
     // SAFETY: the table holds the queue of a living domain until `leave_thread`. Whatever removes
     // an ended domain from the table clears this pair as well; `domain` lives.
-    Some(unsafe { OwnQueue::at(known.queue) })
+    Some(unsafe { OwnQueue::at(last.queue) })
 }
 
 #[cold]
@@ -530,15 +543,15 @@ fn find_queue<'c>(
 ) -> Option<OwnQueue<'c>> {
     let queue = Table::get(|table| {
         if table.exiting {
-            return ptr::null();
+            return None;
         }
         let queue = &mut table.entry(domain, tag).queues[contents as usize];
-        let add = || domain.queues.add(domain, contents);
-        Arc::as_ptr(queue.get_or_insert_with(add))
+        let queue = Arc::as_ptr(queue.get_or_insert_with(|| domain.queues.add(domain, contents)));
+        LAST.with(|last| last[contents as usize].set(Last { domain, queue }));
+        Some(queue)
     });
-    LAST.with(|last| last[contents as usize].set(Last { domain, queue }));
-    // SAFETY: null, or the table holds the queue until `leave_thread`, and while `domain` lives.
-    unsafe { OwnQueue::at(queue) }
+    // SAFETY: the table holds the queue until `leave_thread`, and while `domain` lives.
+    Some(unsafe { OwnQueue::at(queue?) })
 }
 
 /// The thread's queues in a domain, of those to which it ever added there.
@@ -559,7 +572,7 @@ pub(crate) fn own_objects(domain: &DomainState) -> Option<OwnQueue<'_>> {
         table.find(domain)?.queues[Contents::Objects as usize].as_ref().map(Arc::as_ptr)
     });
     // SAFETY: the table holds the queue until `leave_thread`, and while `domain` lives.
-    unsafe { OwnQueue::at(queue??) }
+    Some(unsafe { OwnQueue::at(queue??) })
 }
 
 #[cfg(test)]

@@ -21,11 +21,12 @@ use std::sync::atomic::Ordering::{Relaxed, Release};
 use grace::limit::Amount;
 use grace::{Segments, Urgency};
 
-use super::{Contents, Inner, Lost, OwnQueue, Queue, Scanned, bytes_between};
+use super::{Contents, Inner, OwnQueue, Queue, Scanned, bytes_between};
 use crate::os::forking::{self, AtFork, Held};
 use crate::os::sync::{self, Rank};
 use crate::os::thread;
 use crate::reclaim::domain_state::DomainState;
+use crate::reclaim::stream::Stored;
 
 /// The queues of a domain, the oldest first.
 #[derive(Debug)]
@@ -70,7 +71,7 @@ impl List {
             self.0.len() - 1
         });
         // SAFETY: in the list, which is borrowed; who has it to change is the one that adds.
-        unsafe { OwnQueue::at(Arc::as_ptr(&self.0[at])) }.expect("not null")
+        unsafe { OwnQueue::at(Arc::as_ptr(&self.0[at])) }
     }
 
     /// The most callbacks that are moved. A longer queue is worth its pages; and the thread that
@@ -79,8 +80,8 @@ impl List {
 
     /// Moves all callbacks of a queue in the list whose thread is gone to the shared queue. Returns
     /// how many; `None` if none moved, since it is a shared queue itself, its thread is there,
-    /// another thread has its lock [W-2] or runs them, some are ready or lost, a barrier waits for
-    /// them, or there are more than [`MOVED_MAX`](Self::MOVED_MAX).
+    /// another thread has its lock [W-2] or runs them, some are ready, a barrier waits for them, or
+    /// there are more than [`MOVED_MAX`](Self::MOVED_MAX).
     pub(crate) fn move_all(&mut self, domain: &DomainState, queue: &Queue) -> Option<u64> {
         // Before the count: what the thread has added last is counted.
         if queue.is_shared() || !queue.is_orphan() {
@@ -91,28 +92,24 @@ impl List {
         inner.count(queue);
         let count = inner.segments.len();
         let is_awaited = inner.barriers != 0; // [TQ-5] //~ awaited-move
-        let stays = inner.runner != 0 || inner.segments.ready() != 0 || inner.lost.is_some();
+        let stays = inner.runner != 0 || inner.segments.ready() != 0;
         if stays || is_awaited || count > Self::MOVED_MAX {
             return None;
         }
         let to = self.shared(domain, queue.contents);
-        let mut cursor = inner.cursor;
+        let (mut cursor, mut bytes) = (inner.cursor, 0);
         for _ in 0..count {
             // SAFETY: `count` callbacks were counted and not read yet, and no other thread reads:
             // there is no runner, and the lock is held.
             let one = unsafe { cursor.next() };
+            bytes += one.bytes();
             // SAFETY: this thread adds to the shared queue; what was read here is not run here.
             unsafe { to.own.0.stream.push_again(&one) };
         }
-        // Relaxed: this thread is the writer of `to`, and the writer of `queue` is gone.
-        let bytes = queue.own.0.bytes.load(Relaxed);
-        let bytes = bytes.wrapping_sub(queue.bytes_finished.load(Relaxed));
-        let own = &to.own.0;
-        own.bytes.store(own.bytes.load(Relaxed).wrapping_add(bytes), Relaxed);
         let was_closed = inner.segments.awaited().is_some();
         inner.segments = Segments::new(domain.grace_periods.sequence());
         // Not given back: the callbacks stay charged.
-        let _: Amount = inner.finish(queue, Amount { objects: count, bytes }, cursor);
+        inner.finish(queue, Amount { objects: count, bytes }, cursor);
         drop(inner);
         // They waited for a grace period already. If another thread is in the way, the worker
         // closes them at its next turn.
@@ -179,12 +176,10 @@ impl Queue {
         forking::assert_in_child();
         let owner = thread::token();
         let mut inner = sync::lock(&self.inner);
-        let gone = inner.runner != owner && inner.runner != 0;
         //~ runner-after-fork:
-        if gone {
+        if inner.runner != owner {
             inner.forget_runner(self);
         }
-        inner.count_lost(self);
         inner.waiters = 0;
         // Not `barriers`: this thread may be in one, in a callback that it runs. If another thread
         // was, the queue's callbacks are run there, and never move.
@@ -193,38 +188,31 @@ impl Queue {
             own.local_stock.forget();
             self.orphan.store(true, Release);
         }
-        let bytes = bytes_between(self.bytes_finished.load(Relaxed), own.bytes.load(Relaxed));
+        let bytes = bytes_between(self.bytes_finished.load(Relaxed), own.stream.bytes());
         let objects = self.written() - self.finished.load(Relaxed);
         Amount { objects, bytes }.plus(own.local_stock.stock().left())
     }
 }
 
 impl Inner {
-    /// In a child process: the thread that was running callbacks is gone, with those that it had
-    /// claimed. Their charge is given back as far as it is known without reading objects that may
-    /// have been freed; see [`Lost`].
+    /// In a child process: the thread that was running callbacks, if there was one, is gone, with
+    /// those that it had claimed; and so may be one that had begun to add a callback. What these
+    /// were charged is unknown: their objects may have been freed. What is left is counted.
     fn forget_runner(&mut self, queue: &Queue) {
         // The objects that it had found protected are gone with it.
         self.scanned = Scanned::default();
         let mut cursor = self.cursor;
-        let mut lost = Amount { objects: self.claimed, bytes: 0 };
         for _ in 0..self.claimed {
             // SAFETY: `claimed` callbacks were written and not read; there is no other thread.
-            let one = unsafe { cursor.next() };
-            lost.bytes += one.kind.bytes.unwrap_or(0);
+            let _: Stored = unsafe { cursor.next() };
         }
-        // The charge is counted anew after this.
-        let _: Amount = self.finish(queue, lost, cursor);
-    }
-
-    /// In a child process: see [`Lost`].
-    fn count_lost(&mut self, queue: &Queue) {
-        let (own, finished) = (&queue.own.0, queue.finished.load(Relaxed));
-        let all = Lost { finished: own.stream.written(), bytes: own.bytes.load(Relaxed) };
-        if all.finished == finished {
-            queue.bytes_finished.store(all.bytes, Relaxed);
-        }
-        self.lost = (all.finished != finished).then_some(all);
+        self.finish(queue, Amount { objects: self.claimed, bytes: 0 }, cursor);
+        let waiting = (queue.finished.load(Relaxed)..queue.written()).fold(0, |bytes: u64, _| {
+            // SAFETY: so many were written and not read; as above.
+            bytes.wrapping_add(unsafe { cursor.next() }.bytes())
+        });
+        let all = queue.own.0.stream.bytes();
+        queue.bytes_finished.store(all.wrapping_sub(waiting), Relaxed);
     }
 }
 
@@ -249,7 +237,7 @@ mod tests {
         domain.queues.with_shared(&domain, Contents::Closures, add);
         let orphan = domain.queues.add_of_nobody(&domain, Contents::Closures);
         // SAFETY: no other thread adds to it.
-        let own = unsafe { OwnQueue::at(Arc::as_ptr(&orphan)) }.expect("not null");
+        let own = unsafe { OwnQueue::at(Arc::as_ptr(&orphan)) };
         add(own);
         own.close(&domain, Urgency::Background);
         own.mark_orphan(&domain);

@@ -1,5 +1,6 @@
 //! The queue alone: what a full batch is, and a go of callbacks.
 
+use std::mem::ManuallyDrop;
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -16,12 +17,12 @@ pub(crate) fn add<F: FnOnce() + Send + 'static>(queue: &Queue, f: F) {
 
 fn add_of<F: FnOnce() + Send + 'static>(queue: &Queue, bytes: u64, f: F) {
     // SAFETY: a closure of that kind.
-    unsafe { own(queue).add(&Closure::<F>::KIND, Closure(f), bytes) };
+    unsafe { own(queue).add(&Closure::<F>::KIND, ManuallyDrop::new(Closure(f)), bytes) };
 }
 
 fn own(queue: &Queue) -> OwnQueue<'_> {
     // SAFETY: only one thread of a test adds.
-    unsafe { OwnQueue::at(queue) }.expect("not null")
+    unsafe { OwnQueue::at(queue) }
 }
 
 /// A past error: while the worker was behind, each ninth closure asked for a grace period,
