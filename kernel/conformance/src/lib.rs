@@ -212,8 +212,8 @@ pub unsafe trait Machine: Sized + 'static {
     fn disturb(cpu: usize, with_nmi: bool);
     /// Runs a program of so many steps in user mode.
     fn run_program(steps: u64);
-    /// Stops another CPU, never CPU 0, after it has called [`Torture::leave`], buries it, sleeps for
-    /// so many ticks, and starts it again.
+    /// Stops another CPU, never CPU 0, after it has called [`Torture::leave`], buries it, sleeps
+    /// for so many ticks, and starts it again.
     fn plug(cpu: usize, ticks: u64);
     /// What else a thread may do that is of this kernel alone: [`What::Own`]. Once more at the end,
     /// `is_over`, to give objects back.
