@@ -112,7 +112,7 @@ pub(crate) struct Slot {
     /// Its index in the relay's stations. Under the registry's lock.
     pub(super) station: Cell<usize>,
     /// The owner's queue of objects in the domain, null while it is not known here. Owner only.
-    pub(crate) objects: Cell<*const ()>,
+    objects: Cell<*const ()>,
     pub(crate) fence: fence::Cell,
 }
 
@@ -217,6 +217,20 @@ impl Slot {
     pub(crate) fn is_quiescent(&self) -> bool {
         // Relaxed: the owner reads its own word.
         word::nesting(self.word.load(Relaxed)) == 0
+    }
+
+    /// The owner's queue of objects in the domain, or null. For the owner.
+    #[inline(always)]
+    pub(crate) fn objects(&self) -> *const () {
+        self.objects.get()
+    }
+
+    /// Remembers it.
+    ///
+    /// # Safety
+    /// The owner calls this. It is null, or lives until the owner's thread has set null.
+    pub(crate) unsafe fn set_objects(&self, queue: *const ()) {
+        self.objects.set(queue);
     }
 
     /// Whether the owner is in a section that no other is nested in.

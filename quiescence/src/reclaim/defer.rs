@@ -162,9 +162,10 @@ pub(crate) fn queue_only<'d, 't, K: Named, C: Callback>(
             Err(NoRoom::Waited) if !timed.is_ripe() => tag.core().admit_over(amount),
             Err(reason) => return Err((timed, reason)),
         }
-        add(tag, queue, timed.into_pending(), amount.bytes);
+        let add = |queue: OwnQueue<'_>| timed.into_pending().add(queue, amount.bytes);
+        let ends = add_by(tag, queue, C::CONTENTS, add);
         leave_to_worker(tag, queue);
-        Ok(None)
+        Ok(queue.filter(|_| ends))
     })
 }
 
@@ -396,8 +397,8 @@ fn batch_of(domain: &DomainState, contents: Contents) -> u64 {
     }
 }
 
-/// What a thread does for its queue at the end of each round of additions: [`OwnQueue::add`]. For
-/// objects: a few drops, or a step of the grace period. For closures: if a batch is full, it asks
+/// What a thread does for its queue at the end of a round of additions ([`OwnQueue::ends_round`]),
+/// of each but in a guard's section, where `due::tend_if_share` says of which. For objects: a few drops, or a step of the grace period. For closures: if a batch is full, it asks
 /// for a grace period, and has the worker run what is ready.
 #[cold]
 pub(crate) fn tend(tag: &dyn Named, queue: OwnQueue<'_>) {

@@ -10,7 +10,7 @@ use crate::reclaim::at_limit::context;
 use crate::reclaim::defer;
 use crate::reclaim::domain_state::{DomainState, Named};
 use crate::reclaim::local;
-use crate::reclaim::thread_queue::{Contents, OwnQueue};
+use crate::reclaim::thread_queue::{BATCH, Contents, OwnQueue};
 
 /// Whether the calling thread may run callbacks, and wait for readers: it is in no section, in no
 /// callback, and does not unwind.
@@ -48,18 +48,19 @@ fn is_alone(domain: &DomainState) -> bool {
     domain.grace_periods.readers() <= local::slots_in(domain)
 }
 
-/// Whether the calling thread has retired [`SHARE`] objects in the domain since it last dropped
-/// some, so that it is to drop some when its section ends. Then tends its queue.
+/// Tends the queue if a batch is full, or the calling thread has retired [`SHARE`] objects in the
+/// domain since it last dropped some. Returns whether it has retired so many, so that it is to drop
+/// some when its section ends. Called at each ninth addition: out of line, to keep the others short.
 #[cold]
-pub(super) fn is_share(tag: &dyn Named, queue: OwnQueue<'_>) -> bool {
+pub(super) fn tend_if_share(tag: &dyn Named, queue: OwnQueue<'_>) -> bool {
     let is_share = queue.added() >= SHARE;
-    if is_share {
+    if is_share || queue.is_full(tag.core(), BATCH) {
         defer::tend(tag, queue);
     }
     is_share
 }
 
-/// A section has ended in which this thread has retired [a share](is_share) of objects, or flushed.
+/// A section has ended in which this thread has retired [a share](tend_if_share) of objects, or flushed.
 /// Drops a few more ready objects than it has retired since the last time; if none is ready, takes
 /// a step of the grace period. If it has `flushed` and no other thread reads in the domain, drops
 /// all that was retired in the domain, up to a batch of each thread. Nothing if the thread is in an

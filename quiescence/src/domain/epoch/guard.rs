@@ -42,9 +42,9 @@ pub struct Guard {
 /// The bits of a pointer to a registration that are not the address's: what a guard's thread has to
 /// do, once it is not pinned any more.
 const DUE: usize = SHARE | EVERYTHING;
-/// It has deferred something, and [a share](due::is_share) of what waits is to be run. A guard that
+/// It has deferred something, and [a share](due::tend_if_share) of what waits is to be run. A guard that
 /// ends in an outer section runs nothing; later the guard is marked under which the thread next
-/// tends its queue, which it does at every ninth addition.
+/// looks, which it does at every ninth addition.
 const SHARE: usize = 1;
 /// It has flushed.
 const EVERYTHING: usize = 2;
@@ -201,7 +201,9 @@ impl Guard {
             return user_code::run(Site::Scope, f);
         }
         let anew = PinsAnew(self);
-        anew.0.slot().map(Slot::leave);
+        if let Some(slot) = anew.0.slot() {
+            slot.leave();
+        }
         anew.0.settle();
         user_code::run(Site::Scope, f)
     }
@@ -285,7 +287,7 @@ unsafe fn retire<K: Named, C: Callback>(tag: &K, slot: &Slot, callback: C, amoun
     let queue = unsafe { local::slots_queue(slot, tag) };
     match defer::queue_only(tag, queue, pending, amount, Patience::InAnyCase) {
         Ok(None) => false,
-        Ok(Some(queue)) => due::is_share(tag, queue),
+        Ok(Some(queue)) => due::tend_if_share(tag, queue),
         Err(_) => unreachable!("a guard's thread is in a section: nothing waits"),
     }
 }

@@ -468,7 +468,8 @@ pub(crate) fn leave_thread(orphan: impl Fn(&Handle, OwnQueue<'_>)) {
                     slot.release();
                 }
                 slot.mark_leaving();
-                slot.objects.set(ptr::null());
+                // SAFETY: null, by the thread itself.
+                unsafe { slot.set_objects(ptr::null()) };
             }
             local.unregister_if_unused();
             orphans.push((handle, std::mem::take(&mut local.queues)));
@@ -512,10 +513,11 @@ pub(crate) fn queue<'c>(
 /// The slot is the calling thread's, and of the domain of `tag`.
 #[inline(always)]
 pub(crate) unsafe fn slots_queue<'c>(slot: &Slot, tag: &'c dyn Named) -> Option<OwnQueue<'c>> {
-    let known = slot.objects.get();
+    let known = slot.objects();
     if known.is_null() {
         let queue = queue(tag.core(), tag, Contents::Objects)?;
-        slot.objects.set(ptr::from_ref(&*queue).cast());
+        // SAFETY: the queue, until `leave_thread`, by this thread.
+        unsafe { slot.set_objects(ptr::from_ref(&*queue).cast()) };
         return Some(queue);
     }
     // SAFETY: the table holds the queue until `leave_thread`, which clears this, and while the

@@ -176,8 +176,9 @@ impl Queue {
         forking::assert_in_child();
         let owner = thread::token();
         let mut inner = sync::lock(&self.inner);
+        // Nothing is lost of this thread's own, unless another one was running them.
         //~ runner-after-fork:
-        if inner.runner != owner {
+        if inner.runner != owner && (inner.runner != 0 || self.owner != owner) {
             inner.forget_runner(self);
         }
         inner.waiters = 0;
