@@ -397,9 +397,10 @@ fn batch_of(domain: &DomainState, contents: Contents) -> u64 {
     }
 }
 
-/// What a thread does for its queue at the end of a round of additions ([`OwnQueue::ends_round`]),
-/// of each but in a guard's section, where `due::tend_if_share` says of which. For objects: a few drops, or a step of the grace period. For closures: if a batch is full, it asks
-/// for a grace period, and has the worker run what is ready.
+/// What a thread does for its queue at the end of a round of additions ([`OwnQueue::ends_round`]);
+/// under an epoch guard at the end of those that `due::tend_if_share` chooses. For objects: a few
+/// drops, or a step of the grace period. For closures: if a batch is full, it asks for a grace
+/// period, and has the worker run what is ready.
 #[cold]
 pub(crate) fn tend(tag: &dyn Named, queue: OwnQueue<'_>) {
     let domain = tag.core();
