@@ -2,8 +2,8 @@
 //! slots and queues that it has are in its [`table`].
 //!
 //! An error here makes a thread wait for itself, or exceed a limit. It cannot free anything too
-//! early: pointers are followed in [`table`] only, whose fields are private, as is that of the slot,
-//! and what runs on this thread has waited for its sections like for any others.
+//! early: pointers are followed in [`table`] only, whose fields are private, as the slot's is, and
+//! what runs on this thread has waited for its sections like for any others.
 
 use std::cell::Cell;
 use std::panic::Location;
