@@ -49,22 +49,22 @@ fn is_alone(domain: &DomainState) -> bool {
 }
 
 /// Tends the queue if a batch is full, or the calling thread has retired [`SHARE`] objects in the
-/// domain since it last dropped some. Returns whether it has retired so many, so that it is to drop
-/// some when its section ends. Out of line, as only each ninth addition calls it.
+/// domain since it last dropped some. Returns whether that is so: then it is to drop some when its
+/// section ends. Out of line, as only each ninth addition calls it.
 #[cold]
 pub(super) fn tend_if_share(tag: &dyn Named, queue: OwnQueue<'_>) -> bool {
-    let is_share = queue.added() >= SHARE;
-    if is_share || queue.is_full(tag.core(), BATCH) {
+    let is_share = queue.added() >= SHARE || queue.is_full(tag.core(), BATCH);
+    if is_share {
         defer::tend(tag, queue);
     }
     is_share
 }
 
-/// A section has ended in which this thread has retired [`SHARE`] objects, or flushed. Drops a few
-/// more ready objects than it has retired since the last time; if none is ready, takes a step of
-/// the grace period. If it has `flushed` and no other thread reads in the domain, drops
-/// all that was retired in the domain, up to a batch of each thread. Nothing if the thread is in an
-/// outer section, a callback, or unwinds. Never waits.
+/// A section has ended in which this thread [was due](tend_if_share), or flushed. Drops a few more
+/// ready objects than it has retired since the last time; if none is ready, takes a step of the
+/// grace period. If it has `flushed` and no other thread reads in the domain, drops all that was
+/// retired in the domain, up to a batch of each thread. Nothing if the thread is in an outer
+/// section, a callback, or unwinds. Never waits.
 #[cold]
 pub(super) fn catch_up_after_section(domain: &DomainState, flushed: bool) {
     if !may_drain() {
