@@ -80,10 +80,12 @@ fn booted(row: &Row) -> Option<&'static BootedRow> {
     BOOTED.rows.iter().find(|one| one.is_of(row))
 }
 
-/// Those of the sources that were replayed that are of no row.
-fn unknown_booted(parts: &[&Part], rows: &[Row]) -> impl Iterator<Item = String> {
-    // Not by the rows: those of `settings` have other parts' sources.
-    let is_asked = |one: &&BootedRow| parts.iter().any(|part| part.source == one.source);
+/// Those of these sources that are of no row. The settings of a source, which are inputs, are also
+/// replayed without it.
+fn unknown_booted(rows: &[Row]) -> impl Iterator<Item = String> {
+    let is_result = |row: &&Row| row.role != Role::Input;
+    let is_asked =
+        move |one: &&BootedRow| rows.iter().filter(is_result).any(|row| row.source == one.source);
     let unknown = BOOTED.rows.iter().filter(is_asked);
     let unknown = unknown.filter(|one| !rows.iter().any(|row| one.is_of(row)));
     unknown.map(|one| format!("{}: no figure begins with {}", one.source, one.figure))
@@ -114,12 +116,12 @@ pub(super) fn run(sources: &[String], vary: bool, output: &mut Output) -> Result
         .filter_map(|((_, one), varied)| Some(Varied::new(one, varied?, &rows)))
         .collect();
     let broken = rows.iter().filter(|row| is_broken(row, &RECORDED.misses));
-    let interrupted = output.interrupt.requested();
     let broken = broken
         .map(|row| format!("{}: {} fitted when it was recorded", row.source, row.figure))
         .chain(varied.iter().filter_map(Varied::fault))
-        .chain(unknown_booted(&parts, &rows).filter(|_| !interrupted));
+        .chain(unknown_booted(&rows));
     let broken: Vec<String> = broken.collect();
+    let interrupted = output.interrupt.requested();
     output.json(SCHEMA, &document(&rows, &varied, interrupted))?;
     print(&rows, output)?;
     let has_engines = parts.iter().any(|part| part.source == ENGINES);
@@ -481,12 +483,10 @@ mod tests {
         ]
         .map(row);
         assert!(rows.iter().all(|row| booted(row).is_some()));
-        let parts: Vec<&Part> =
-            replay::PARTS.iter().filter(|part| part.source == "usenix2003.latency").collect();
-        let unknown = |parts: &[&Part], rows| unknown_booted(parts, rows).count();
-        assert_eq!(unknown(&parts, &rows), 0, "others are of sources that are not replayed");
-        assert_eq!(unknown(&parts, &rows[1..]), 1);
-        assert_eq!(unknown(&[], &rows[1..]), 0, "rows of settings have other parts' sources");
+        assert_eq!(unknown_booted(&rows).count(), 0, "others are of sources that are not replayed");
+        assert_eq!(unknown_booted(&rows[1..]).count(), 1);
+        let settings = [Row::input("lwn2014", "loop_to", (9e3, "calls"), "p")];
+        assert_eq!(unknown_booted(&settings).count(), 0, "replayed without the rest");
         assert!(booted(&row("rcu_sched, tasks that never block")).is_none(), "it was not run");
     }
 
