@@ -37,7 +37,8 @@ const fn test(name: &'static str, number: u64, is_counted: bool) -> Test {
 
 const TORTURE: &str = "torture";
 const FIGURES: &str = "figures";
-static TESTS: [Test; 5] = [
+const BOOTS: &str = "srcu";
+static TESTS: [Test; 6] = [
     test(TORTURE, 0, false),
     Test { columns: LATENCY, ..test("latency", 1, true) },
     test(FIGURES, 2, true),
@@ -47,6 +48,7 @@ static TESTS: [Test; 5] = [
         columns: EXIT,
         ..test("exit", 3, true)
     },
+    Test { engines: &["tree"], columns: SRCU, ..test(BOOTS, 4, true) },
 ];
 const LATENCY: &str = "\
 | design | the last hart | a callback waits, ticks | `synchronize`, ticks \
@@ -56,6 +58,10 @@ const LATENCY: &str = "\
 const EXIT: &str = "\
 | variant | `cond_resched` | HZ | longest grace period, ms | callbacks that wait, at most |
 |---|---|---|---|---|";
+const SRCU: &str = "\
+| delay function | a tick gives the hart to the caller | a boot, ms | times 5.18's | predicted \
+| published |
+|---|---|---|---|---|---|";
 /// The first is the one that a kernel has by itself; the others are features of `kernel/demo`:
 /// ours, Tree RCU's variants, and other kernels' designs.
 const ENGINES: [&str; 13] = [
@@ -95,12 +101,12 @@ pub struct Kernel {
           value_parser = clap::value_parser!(u32).range(1..=16))]
     cpus: u32,
     /// Ticks a second.
-    #[arg(long, value_parser = ["100", "1000"], default_value = "1000")]
+    #[arg(long, value_parser = ["100", "250", "1000"], default_value = "1000")]
     hz: String,
     /// The engine of its grace periods; or another kernel's design of RCU in place of ours.
     #[arg(long, value_name = "ENGINE", value_parser = ENGINES, default_value = ENGINES[0])]
     engine: String,
-    /// The torture lasts for so long by the emulator's clock.
+    /// The torture lasts for so long by the emulator's clock; srcu boots with 250 slots for each.
     #[arg(long, value_name = "N", default_value_t = 4,
           value_parser = clap::value_parser!(u32).range(1..=86_400))]
     seconds: u32,
@@ -112,8 +118,9 @@ pub struct Kernel {
     #[arg(long, value_name = "STEP", value_parser = names())]
     mutant: Option<String>,
     /// What it does: torture; how long it waits for grace periods; how many instructions and bytes
-    /// of code the kernel crate takes; the latency of three designs of RCU; or what a long exit
-    /// holds up under variants of Tree RCU. All but torture are without checks.
+    /// of code the kernel crate takes; the latency of three designs of RCU; what a long exit
+    /// holds up under variants of Tree RCU; or how long a guest's boot waits for SRCU under
+    /// delay functions of 2022. All but torture are without checks.
     #[arg(value_name = "TEST", value_parser = TESTS.each_ref().map(|test| test.name))]
     test: String,
 }
@@ -139,6 +146,7 @@ impl Kernel {
         let is_rival = RIVALS.contains(&&*self.engine);
         let refusals = [
             (!engines.is_empty() && self.engine != ENGINES[0], "it boots engines of its own"),
+            (*name == BOOTS && self.hz != "250", "it needs --hz 250, for which it was predicted"),
             (*name == FIGURES && is_rival, "it counts the kernel crate's instructions alone"),
             (self.mutant.is_some() && *name != TORTURE, "steps are removed in the torture alone"),
             (self.mutant.is_some() && is_rival, "a rival's design runs without the kernel crate"),
@@ -245,8 +253,8 @@ impl Kernel {
         let mut build = cargo(&tree.join("kernel/demo"));
         let profile = if test.is_counted { FIGURES } else { "release" };
         build.args(["build", "--profile", profile, "--locked"]).env("CARGO_TARGET_DIR", target);
-        if self.hz == "100" {
-            build.args(["--features", "hz-100"]);
+        if self.hz != "1000" {
+            build.args(["--features", &format!("hz-{}", self.hz)]);
         }
         if self.engine != ENGINES[0] {
             build.args(["--features", &self.engine]);

@@ -13,7 +13,13 @@ use crate::thread::{self, Threads};
 /// As many as there can be.
 pub(crate) const HARTS: usize = 16;
 /// Ticks a second.
-pub(crate) const HZ: u32 = if cfg!(feature = "hz-100") { 100 } else { 1_000 };
+pub(crate) const HZ: u32 = if cfg!(feature = "hz-100") {
+    100
+} else if cfg!(feature = "hz-250") {
+    250
+} else {
+    1_000
+};
 /// Of the machine's clock.
 pub(crate) const SECOND: u64 = 10_000_000;
 /// Between two ticks.

@@ -39,6 +39,8 @@ mod latency;
 mod platform;
 mod rivals;
 mod sbi;
+#[cfg(not(feature = "rival"))]
+mod srcu;
 mod thread;
 mod torture;
 mod trap;
@@ -75,7 +77,7 @@ struct Parameters {
     seconds: u64,
     seed: u64,
     /// 0: torture; 1: how long grace periods are waited for; 2: how many instructions the crate
-    /// takes; 3: what a long exit holds up.
+    /// takes; 3: what a long exit holds up; 4: how long a boot waits for SRCU.
     test: u64,
     /// How many harts there must be; 0: any number.
     harts: usize,
@@ -124,6 +126,8 @@ extern "C" fn hart_main(hart: usize, is_first: bool) -> ! {
             (1, _) => thread::make(0, When::Now, latency::load),
             #[cfg(not(feature = "rival"))]
             (3, _) => thread::make(0, When::Now, exit::exits),
+            #[cfg(not(feature = "rival"))]
+            (4, 0) => thread::make(0, When::Now, srcu::work),
             _ => {}
         }
     }
@@ -132,6 +136,8 @@ extern "C" fn hart_main(hart: usize, is_first: bool) -> ! {
         1 => latency::main,
         #[cfg(not(feature = "rival"))]
         3 => exit::main,
+        #[cfg(not(feature = "rival"))]
+        4 => srcu::main,
         _ => figures::main,
     };
     thread::make(torture::WORKER + 1, When::Now, if hart == 0 { main } else { hotplug::stopper });

@@ -89,14 +89,16 @@ impl Ours {
     }
 }
 
-/// Functions that [`KERNEL`] has as well.
+/// Functions that another one has as well.
 macro_rules! forwarded {
-    ($($name:ident($($argument:ident: $type:ty),*) -> $result:ty;)*) => {$(
+    ($to:ident: $($name:ident($($argument:ident: $type:ty),*) -> $result:ty;)*) => {$(
         fn $name(&self, $($argument: $type),*) -> $result {
-            KERNEL.$name($($argument),*)
+            $to.$name($($argument),*)
         }
     )*};
 }
+#[cfg(not(feature = "rival"))]
+pub(crate) use forwarded;
 
 // SAFETY: `call` passes on what it gets.
 unsafe impl Rcu for Ours {
@@ -146,7 +148,7 @@ unsafe impl Rcu for Ours {
         assert!(KERNEL.cpu_dying(cpu), "the caller is in no section, and the worker is parked");
     }
 
-    forwarded! {
+    forwarded! { KERNEL:
         tick(interrupt: &Interrupt, from_user: bool) -> ();
         idle_enter() -> bool;
         idle_exit() -> ();
