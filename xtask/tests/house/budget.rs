@@ -26,7 +26,7 @@ fn part(path: &str) -> String {
     let top = folders.next().unwrap_or_default();
     match (top, folders.next()) {
         ("verify" | "quiescence", Some(below)) => format!("{top}/{below}"),
-        ("kernel", Some(part @ ("conformance" | "demo"))) => format!("kernel/{part}"),
+        ("kernel", Some(part @ ("conformance" | "demo" | "examples"))) => format!("kernel/{part}"),
         _ => top.to_owned(),
     }
 }
