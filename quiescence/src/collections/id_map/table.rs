@@ -243,11 +243,10 @@ impl<V> Table<V> {
     ) -> Option<NonNull<Entry<V>>> {
         let chunk = self.directory.chunk(chunk_of(index))?;
         let place = place_of(index);
-        //~ id-early-generation
         let mut seen = chunk.load(place);
         let entry = loop {
             let entry = NonNull::new(seen.entry())?;
-            //~ id-early-generation:
+            //~ id-any-generation:
             if !is_meant(chunk.generation(place)) {
                 return None;
             }
