@@ -259,12 +259,19 @@ impl<R> Scene<R> {
 
     /// Of threads that all did `each` operations. What belongs to the work is done by now.
     pub(crate) fn speed(&self, each: f64) -> Speed {
-        let threads = self.played.len() as f64;
-        let elapsed_s = self.played.iter().map(|played| played.elapsed.as_secs_f64()).sum::<f64>();
+        let operations = each * self.played.len() as f64;
         Speed {
-            operations_per_second: each * threads / (elapsed_s / threads),
-            cpu_ns: self.cpu_since_it_began().as_nanos() as f64 / (each * threads),
+            operations_per_second: operations / self.elapsed().as_secs_f64(),
+            cpu_ns: self.cpu_since_it_began().as_nanos() as f64 / operations,
         }
+    }
+
+    /// From the first beginning to the last end: threads that share a CPU work one after the other.
+    fn elapsed(&self) -> Duration {
+        let spans = || self.played.iter().map(|played| &played.span);
+        let begin = spans().map(|span| span.begin_ns).min().unwrap_or_default();
+        let end = spans().map(|span| span.end_ns).max().unwrap_or_default();
+        Duration::from_nanos(end - begin)
     }
 }
 
@@ -353,6 +360,20 @@ mod tests {
             let speed = scene.speed(1.0);
             assert!(speed.operations_per_second > 0.0 && speed.cpu_ns > 0.0, "{speed:?}");
         }
+    }
+
+    #[test]
+    fn threads_that_share_a_cpu_are_no_faster_than_one() {
+        let turn = |begin_ns, end_ns| Played {
+            result: (),
+            elapsed: Duration::from_nanos(end_ns - begin_ns),
+            span: Span { begin_ns, end_ns, ..Span::default() },
+            process_cpu: [Duration::ZERO; 2],
+        };
+        let played = vec![turn(5_000_000, 15_000_000), turn(15_000_000, 25_000_000)];
+        let scene = Scene { played, timed: 2, is_crowded: true, misplaced: None };
+        let rate = scene.speed(1000.0).operations_per_second;
+        assert!((rate - 100_000.0).abs() < 1.0, "2,000 in 20 ms: {rate}");
     }
 
     #[test]
