@@ -1,14 +1,14 @@
 //! The recommendation, in plain words, and when it does not hold.
 //!
 //! It follows from the ranking by rules that are written down here, and that prefer the simple:
-//! among the designs that are equal to the best ([`super::decide`]), the one that asks least of its
-//! users ([`super::simplicity`]) is recommended, with what that loses at most. A workload of two
-//! tables has one recommendation where a design is equal to the best of both.
+//! among the designs that are shown to be equal to the best ([`super::decide`]), the one that asks
+//! least of its users ([`super::simplicity`]) is recommended, with what that loses at most. A
+//! workload of two tables has one recommendation where a design is equal to the best of both.
 
 use bench::units;
 
 use super::TEXTS;
-use super::decide::ZONE;
+use super::decide::{Standing, ZONE};
 use super::rank::{Place, Ranking};
 use super::simplicity::defers;
 use super::sweep::{Sweep, is_plain_lock};
@@ -16,10 +16,10 @@ use super::sweep::{Sweep, is_plain_lock};
 /// Below this advantage a lock's simplicity is worth more than the speed.
 const ADVANTAGE_WORTH_IT: f64 = 1.3;
 
-/// The design to take: of those in the set the simplest.
+/// The design to take: the simplest of those that are shown to be equal to the best.
 pub(super) fn recommended(places: &[Place]) -> Option<&Place> {
-    let set = places.iter().filter(|place| place.standing.is_in_set());
-    set.min_by_key(|place| place.simplicity())
+    let shown = places.iter().filter(|place| place.standing == Standing::In);
+    shown.min_by_key(|place| place.simplicity())
 }
 
 /// What there is to take for one table, or for all.
@@ -27,10 +27,12 @@ pub(super) fn recommended(places: &[Place]) -> Option<&Place> {
 pub(super) struct Advice<'a> {
     /// The keys of the tables that it holds for.
     pub(super) keys: Vec<u64>,
-    /// The simplest of the set, as the last of these tables has it.
+    /// The simplest of those that are shown to be equal, as the last of these tables has it.
     pub(super) choice: &'a Place,
-    /// Those that are equal, the simplest first.
+    /// Those that are equal, as far as is known; the simplest first.
     pub(super) set: Vec<&'a Place>,
+    /// Those of the set that are not shown to be, in one of the tables.
+    pub(super) unsure: Vec<&'static str>,
     /// Of so many designs.
     pub(super) of: usize,
     pub(super) places: &'a [Place],
@@ -49,19 +51,22 @@ pub(super) fn advice(tables: &[Ranking]) -> Vec<Advice<'_>> {
 /// What is equal to the best of each of these tables.
 fn common(tables: &[Ranking]) -> Option<Advice<'_>> {
     let last = tables.last()?;
-    let at = |table: &'_ Ranking, name: &str| {
-        let is_it = |place: &&Place| place.design.name == name && place.standing.is_in_set();
-        table.places.iter().find(is_it).map(|place| place.lost_percent_at_most)
+    let everywhere = |name: &str, is_so: fn(Standing) -> bool| {
+        let is_it = |place: &Place| place.design.name == name && is_so(place.standing);
+        tables.iter().all(|table| table.places.iter().any(is_it))
     };
-    let is_common =
-        |place: &&Place| tables.iter().all(|table| at(table, place.design.name).is_some());
-    let set: Vec<&Place> = last.places.iter().filter(is_common).collect();
-    let choice = *set.first()?;
-    let lost = tables.iter().filter_map(|table| at(table, choice.design.name));
+    let is_equal = |place: &&Place| everywhere(place.design.name, Standing::is_in_set);
+    let is_shown = |place: &&&Place| everywhere(place.design.name, |one| one == Standing::In);
+    let set: Vec<&Place> = last.places.iter().filter(is_equal).collect();
+    let choice = *set.iter().find(is_shown)?;
+    let unsure = set.iter().filter(|place| !is_shown(place)).map(|place| place.design.name);
+    let places = tables.iter().flat_map(|table| &table.places);
+    let of_choice = places.filter(|place| place.design.name == choice.design.name);
+    let lost = of_choice.map(|place| place.lost_percent_at_most);
     let lost_percent_at_most = lost.reduce(|a, b| Some(a?.max(b?)))?;
     let keys = tables.iter().map(|table| table.keys).collect();
-    let (of, places) = (last.places.len(), &last.places[..]);
-    Some(Advice { keys, choice, set, of, places, lost_percent_at_most })
+    let (unsure, of, places) = (unsure.collect(), last.places.len(), &last.places[..]);
+    Some(Advice { keys, choice, set, unsure, of, places, lost_percent_at_most })
 }
 
 /// What to do, a paragraph for each thing to know.
@@ -87,7 +92,7 @@ pub(super) fn paragraphs(advice: &[Advice<'_>], sweeps: &[Sweep], value_bytes: u
 }
 
 fn what_to_take(advice: &Advice<'_>, is_one_of_several: bool) -> String {
-    let Advice { choice, set, keys, places, .. } = advice;
+    let Advice { choice, set, unsure, keys, places, .. } = advice;
     let name = choice.design.name;
     let mut text = match &keys[..] {
         [keys] if is_one_of_several => format!("With {} keys: ", units::count(*keys)),
@@ -96,9 +101,14 @@ fn what_to_take(advice: &Advice<'_>, is_one_of_several: bool) -> String {
     if set.len() > 1 {
         let names: Vec<&str> = set.iter().map(|place| place.design.name).collect();
         let lost = advice.lost_percent_at_most.unwrap_or(100.0).ceil();
+        let (unsure, of_others) = match &unsure[..] {
+            [] => (String::new(), ""),
+            unsure => (format!(", as far as is known of {}", listed(unsure)), " of the others"),
+        };
         text.push_str(&format!(
-            "These {} are equal for this workload, within {:.0} %: {}. Take the simplest, the \
-             first in the order of --help: {name}; at most {lost} % lost. Its idea: {}.",
+            "These {} are equal for this workload, within {:.0} %{unsure}: {}. Take the \
+             simplest{of_others}, the first in the order of --help: {name}; at most {lost} % \
+             lost. Its idea: {}.",
             set.len(),
             100.0 * (ZONE - 1.0),
             listed(&names),
@@ -242,6 +252,23 @@ mod tests {
         assert_eq!(each, ["quiescence", "std-mutex"]);
         let text = paragraphs(&advice(&differ), &[], 64).join("\n");
         assert!(text.contains("With 1,000 keys: These 2 are equal"), "{text}");
+    }
+
+    /// Two runs with other seeds each recommended what the other had called slower.
+    #[test]
+    fn the_simplest_is_not_taken_before_it_is_shown_to_be_equal() {
+        let near = Place { standing: Standing::Near, ..place("sharded-rwlock", 1, 9.0) };
+        let places = [near, place("quiescence", 1, 10.0), place("quiescence-qsbr", 1, 9.9)];
+        let tables = table(&places);
+        let all = advice(&tables);
+        let one = &all[0];
+        assert_eq!((one.choice.design.name, one.set.len()), ("quiescence", 3));
+        assert_eq!(recommended(&tables[0].places).unwrap().design.name, "quiescence");
+        let text = told(&places, &[]);
+        let expected = "These 3 are equal for this workload, within 15 %, as far as is known of \
+                        sharded-rwlock: sharded-rwlock, quiescence and quiescence-qsbr. Take the \
+                        simplest of the others";
+        assert!(text.contains(expected), "{text}");
     }
 
     #[test]
