@@ -1,19 +1,19 @@
-//! The rule by which designs are equal to the best, or not; and by which nothing is recommended.
+//! Which designs are equal to the best one, and whether anything is recommended.
 //!
-//! Every design is compared with the best one slice by slice, and the ratio has an interval: by
-//! bootstrap over the slices, or Student's where they are few and that is wider. It is
-//! - *in* when it is shown to lose no more than the [`ZONE`]: the upper end is not above it;
-//! - *out* when it seems to lose more: the median is above it;
+//! Every design is compared with the best one slice by slice. The ratio has an interval: by
+//! bootstrap over the slices, or Student's if there are few slices and that is wider. A design is
+//! - *in* if it is shown to lose no more than the [`ZONE`]: the interval's upper end is within it;
+//! - *out* if it seems to lose more: the median is above the zone;
 //! - *near* otherwise. More slices are drawn until all intervals are on one side of the zone's end,
 //!   or the time is over.
 //!
-//! Those that are not out are *equal*, and one rank. What one loses at most is the most that any
-//! other may be faster, at the upper end, of those whose interval is not all beyond the zone:
-//! also the first, which only seems to be the best. A bound that is too wide, or too many equals in
-//! a run that was disturbed, are no recommendation.
+//! Designs that are not out are *equal*, and share a rank. The most that a design can lose is the
+//! greatest upper end of its ratios to the others, without those whose interval is entirely beyond
+//! the zone; that holds for the first one too, which only seems to be the best. If that bound is
+//! too wide, or a disturbed run has too many equals, nothing is recommended.
 //!
-//! The zone is one of indifference: to be told apart is not enough, since with slices enough all
-//! designs are, and which of two equals is ahead changes from run to run.
+//! The zone is one of indifference. A difference that is shown is not enough: with enough slices
+//! all designs differ, and which of two equals is ahead changes from run to run.
 
 use bench::slices::RunVerdict;
 use bench::statistics::{Ratio, bootstrap_ratio, student_ratio};
