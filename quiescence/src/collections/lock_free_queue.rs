@@ -250,7 +250,7 @@ impl LockFreeQueue {
                 Ok(_) => (true, node),
                 Err(next) => (false, next),
             };
-            // Release: pairs with the Acquire above. If it fails, somebody else has moved it.
+            // Release: pairs with the Acquire above. If it fails, another thread has moved it.
             let _ = self.last.compare_exchange(last, next, Release, Relaxed);
             if appended {
                 return;
@@ -287,12 +287,12 @@ impl LockFreeQueue {
                 // Acquire: as above. There is one now, perhaps not this dummy.
                 next = link.load(Acquire);
             }
-            // What is taken out must not be found at the tail by sections that begin afterwards.
-            // Relaxed: who linked `next` had found the tail at `first` or beyond, so that this load
-            // does, and `first` comes there once.
+            // Sections that begin afterwards must not find a removed node at the tail. Relaxed: the
+            // thread that linked `next` had found the tail at `first` or beyond, so this load does
+            // too; and the tail is at `first` only once.
             //~ tail-left-behind:
             if self.last.load(Relaxed) == first {
-                // Release: pairs with the Acquire in `enqueue`. If it fails, somebody else has
+                // Release: pairs with the Acquire in `enqueue`. If it fails, another thread has
                 // moved it.
                 let _ = self.last.compare_exchange(first, next, Release, Relaxed);
             }

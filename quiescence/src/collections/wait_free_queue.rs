@@ -218,12 +218,12 @@ impl<'q> Ends<'q> {
                 let last = self.tail.last.swap(self.empty, AcqRel);
                 return Ok(Chain { next: first, last });
             }
-            // A producer, or somebody who takes all, is between two steps.
+            // A producer, or a thread that takes all, is between two steps.
             patience.pass(&mut looks)?;
         }
     }
 
-    /// Empties the head, unless somebody else has.
+    /// Empties the head, unless another thread has.
     fn take_first(self, first: *mut QueueNode) -> bool {
         // Relaxed: it has been acquired, and the tail is what releases.
         self.head.node.next.compare_exchange(first, ptr::null_mut(), Relaxed, Relaxed).is_ok()

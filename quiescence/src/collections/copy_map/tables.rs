@@ -72,7 +72,7 @@ pub(super) struct Tables<K, V> {
     of: PhantomData<Mutex<(K, V)>>,
 }
 
-/// Of the move that goes on. Not in the line that look-ups load.
+/// The progress of the current move. It is not in the line that look-ups load.
 #[repr(align(64))]
 struct Progress {
     /// Tickets: how many units have been passed.
@@ -115,7 +115,7 @@ impl<K: NoUninit, V: NoUninit> Place<'_, K, V> {
 }
 
 impl<K: NoUninit, V: NoUninit> Tables<K, V> {
-    /// Tables with room for so many pairs.
+    /// Tables with room for `pairs` pairs.
     pub(super) fn new(pairs: usize) -> Self {
         let first = Self::table(Self::buckets_for(pairs));
         let root = Arc::as_ptr(&first).cast_mut();
@@ -147,7 +147,7 @@ impl<K: NoUninit, V: NoUninit> Tables<K, V> {
         buckets.saturating_mul(Bucket::<K, V>::SLOTS * 11) / 16
     }
 
-    /// Buckets for so many pairs.
+    /// The number of buckets for `pairs` pairs.
     pub(super) fn buckets_for(pairs: usize) -> usize {
         let slots = pairs.saturating_mul(16).div_ceil(11);
         let buckets = slots.div_ceil(Bucket::<K, V>::SLOTS).checked_next_power_of_two();
@@ -328,8 +328,8 @@ impl<K: NoUninit, V: NoUninit> Tables<K, V> {
 
 /// # Moves
 impl<K: NoUninit, V: NoUninit> Tables<K, V> {
-    /// Has pairs move from a table to one of so many buckets, if that is another number, the table
-    /// is the root, and nothing moves.
+    /// Begins a move from a table to one of `buckets` buckets, if that is another number, `from` is
+    /// the root, and no move is in progress.
     fn begin_move(&self, from: &Table, buckets: usize) {
         let mut tables = sync::lock(&self.tables);
         // In this order: if there is no next table, the root is that of the last move [CM-3].
@@ -342,7 +342,7 @@ impl<K: NoUninit, V: NoUninit> Tables<K, V> {
         self.next.store(Arc::as_ptr(to).cast_mut(), Release); //~ copy-relaxed-begin
     }
 
-    /// The table of so many buckets; it is made if there is none.
+    /// The table of `buckets` buckets; it is made if there is none.
     fn table_of(tables: &mut Vec<Arc<Table>>, buckets: usize) -> &Arc<Table> {
         let index = tables.iter().position(|table| table.buckets() == buckets);
         let index = index.unwrap_or_else(|| {
@@ -371,8 +371,8 @@ impl<K: NoUninit, V: NoUninit> Tables<K, V> {
         }
     }
 
-    /// Moves the pairs of a unit, unless that has been done. Waits for nobody: a unit that others
-    /// have locked, or whose keys change all the time, is left to the next round.
+    /// Moves the pairs of a unit, unless that has been done. Waits for no thread: a unit that
+    /// another thread has locked, or whose keys change all the time, is left to the next round.
     fn move_unit(
         &self,
         from: &Table,
@@ -527,7 +527,7 @@ impl<K: NoUninit, V: NoUninit> Tables<K, V> {
 
 #[cfg(all(test, loom))]
 impl<K: NoUninit, V: NoUninit> Tables<K, V> {
-    /// Has a move to so many buckets begin.
+    /// Begins a move to `buckets` buckets.
     pub(super) fn begin(&self, buckets: usize) {
         self.begin_move(self.root(), buckets);
     }
@@ -537,7 +537,7 @@ impl<K: NoUninit, V: NoUninit> Tables<K, V> {
         self.help(1, &hash_of);
     }
 
-    /// Whether the root has so many buckets; then, whether all are here.
+    /// If the root has `buckets` buckets: whether all of them are `HERE`.
     pub(super) fn are_here(&self, buckets: usize) -> Option<bool> {
         let root = self.root();
         let is_here = |at| Self::place_in(root, at as u64).is_some();

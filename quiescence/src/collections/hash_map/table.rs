@@ -119,12 +119,12 @@ impl<E> TableRef<E> {
     /// An empty table.
     ///
     /// # Panics
-    /// If so many buckets are more than the address space has room for.
+    /// If `buckets` buckets do not fit in the address space.
     pub(super) fn new(buckets: usize) -> Self {
         Self::after(buckets, None)
     }
 
-    /// One that takes the place of others.
+    /// A table that takes the place of others.
     fn after(buckets: usize, before: Option<Arc<Old<E>>>) -> Self {
         debug_assert!(buckets.is_power_of_two());
         let bytes = buckets.checked_mul(size_of::<Bucket<E>>());
@@ -140,7 +140,7 @@ impl<E> TableRef<E> {
         };
         // SAFETY: it begins the memory.
         unsafe { table.write(head) };
-        // SAFETY: the memory is for so many buckets.
+        // SAFETY: the memory has `buckets` buckets.
         let this = unsafe { Self::of(table) };
         if cfg!(loom) {
             // SAFETY: within the memory, which is ours. (Zeroes are none of loom's buckets.)
@@ -195,7 +195,7 @@ impl<E> TableRef<E> {
         Some(unsafe { Self::of(next) })
     }
 
-    /// Has its entries move to another one of so many buckets, unless they do already.
+    /// Makes its entries move to another table of `buckets` buckets, unless they do already.
     ///
     /// # Panics
     /// As [`new`](Self::new).

@@ -22,9 +22,9 @@ use super::node::Node;
 pub(super) const REMOVED: usize = 1;
 /// In a node's own link: it is a bucket's.
 pub(super) const BUCKET: usize = 2;
-/// In a bucket's own link: it stands in the list.
+/// In a bucket's own link: the bucket is in the list.
 pub(super) const LINKED: usize = 4;
-/// What is not address in a link.
+/// The bits of a link that are no address.
 pub(super) const FLAGS: usize = REMOVED | BUCKET | LINKED;
 
 /// The node that a link leads to.
@@ -254,10 +254,10 @@ pub(super) fn mark(node: &Node) -> bool {
     node.next.fetch_or(REMOVED, SeqCst) & REMOVED == 0
 }
 
-/// Sees to it that a node that is marked stands in the list no more.
+/// Makes sure that a marked node is no longer in the list.
 ///
 /// # Safety
-/// As [`seek`]; `start` stands before the node.
+/// As [`seek`]; `start` is before the node.
 #[inline(always)]
 pub(super) unsafe fn unlink(start: &Node, marked: &Node) {
     //~ no-unlink

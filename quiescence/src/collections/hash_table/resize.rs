@@ -29,9 +29,9 @@ use crate::sync::Counter;
 const LINKED_AT_ONCE: usize = 64;
 /// Buckets that the worker puts into the list, or takes out, in one section.
 const BUCKETS_A_SECTION: usize = 256;
-/// From so many different hashes on that an update had to pass, the nodes are counted.
+/// The nodes are counted once an update had to pass this many different hashes.
 const CHAIN_IS_LONG: usize = 3;
-/// One deletion in so many counts the nodes, to see whether the table is too big.
+/// One deletion in 2^this counts the nodes, to see whether the table is too big.
 const DELETIONS_A_LOOK: u32 = 6;
 
 /// A table without its owner.
@@ -124,7 +124,7 @@ impl<R: Protection> Table<R> {
         self.size.load(Acquire)
     }
 
-    /// Memory for so many buckets, whether they are used or not.
+    /// Allocates memory for `buckets` buckets, whether or not they are used.
     pub(super) fn allocate(&self, buckets: usize) -> bool {
         let Some(count) = buckets.checked_next_power_of_two() else {
             return false;
@@ -132,7 +132,7 @@ impl<R: Protection> Table<R> {
         let count = count.min(self.buckets.max);
         let mut stock = self.buckets.prepare(count);
         let _board = worker::lock();
-        // What is being taken away is not given at the same time.
+        // Memory that is being taken away is not given at the same time.
         !self.changing.is_shrinking.load(Relaxed) && self.buckets.grow(count, &mut stock)
     }
 
@@ -198,7 +198,7 @@ impl<R: Protection> Table<R> {
         }
     }
 
-    /// A node was added, and so much passed.
+    /// Called when a node was added, after passing `chain`.
     #[inline(always)]
     pub(super) fn added(&self, chain: Chain) {
         if self.counts {
@@ -214,7 +214,7 @@ impl<R: Protection> Table<R> {
     pub(super) fn deleted(&self, node: *const Node) {
         if self.counts {
             self.count.add(-1);
-            // Some nodes in so many, whichever they are.
+            // A fraction of the nodes, chosen by their addresses.
             let spread = (node.addr() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
             if self.shrinks && spread.leading_zeros() >= DELETIONS_A_LOOK {
                 self.look_whether_too_big();
@@ -315,7 +315,7 @@ impl<R: Protection> Table<R> {
         }
     }
 
-    /// Has the table so many buckets, and waits for that.
+    /// Resizes the table to `size` buckets, and waits for that.
     pub(super) fn resize(&self, size: usize) {
         let size = size.clamp(self.buckets.min, self.buckets.max).next_power_of_two();
         self.readers.offline();
@@ -417,7 +417,7 @@ impl<R: Protection> Table<R> {
         self.changing.target.load(Relaxed) //~ lost-resize
     }
 
-    /// What is to be done next, for a thread that works on the table.
+    /// The next step of a thread that works on the table.
     fn next_step(&self, board: &mut Board) -> Step {
         if board.is_dying(self.as_work()) {
             return Step::End;

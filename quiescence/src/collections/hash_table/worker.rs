@@ -53,11 +53,11 @@ struct Entry {
     used: bool,
 }
 
-/// What is to be done, and what is being done.
+/// Tables that wait to be resized, and tables that are being resized.
 pub(super) struct Board {
     waiting: VecDeque<*const dyn Work>,
     busy: Vec<Entry>,
-    /// Those whose list and buckets are to be left alone for a moment.
+    /// Tables whose list and buckets must be left alone for a moment.
     held: Vec<*const dyn Work>,
     started: bool,
     /// The process ends, and the thread is to do so before.
@@ -155,7 +155,7 @@ impl Board {
         self.busy.iter_mut().find(|entry| ptr::addr_eq(entry.table, table))
     }
 
-    /// Whether somebody works on the table: he will see what has been asked for under the lock.
+    /// Whether a thread works on the table. It will see what was requested under the lock.
     pub(super) fn is_busy(&mut self, table: *const dyn Work) -> bool {
         self.entry(table).is_some()
     }
@@ -183,7 +183,7 @@ impl Board {
         dying
     }
 
-    /// Has the thread work on a table, unless somebody is at it.
+    /// Asks the thread to work on a table, unless a thread does.
     pub(super) fn ask(&mut self, table: *const dyn Work) {
         if self.is_busy(table) {
             return;

@@ -14,7 +14,7 @@ use crate::os::sync::{AtomicPtr, AtomicU32, AtomicU64, Mutex, Rank};
 pub(super) const WORD_BITS: usize = if cfg!(loom) { 2 } else { 64 };
 /// A word with all bits set.
 pub(super) const ALL: u64 = u64::MAX >> (64 - WORD_BITS);
-/// Words of a chunk: so many that those of one mark fill a cache line.
+/// Words of a chunk: as many as fill a cache line with the words of one mark.
 pub(super) const WORDS: usize = if cfg!(loom) { 1 } else { 8 };
 /// Slots of a chunk.
 pub(super) const SLOTS: usize = WORDS * WORD_BITS;
@@ -31,7 +31,7 @@ pub(super) struct Entry<V> {
 
 const _: () = assert!(align_of::<Entry<()>>() > TAG);
 
-/// What stands in a slot: an entry with its marks, or nothing.
+/// The content of a slot: an entry with its marks, or nothing.
 pub(super) struct Word<V>(pub(super) *mut Entry<V>);
 
 impl<V> Clone for Word<V> {
@@ -136,7 +136,7 @@ impl<V> Chunk<V> {
         }
     }
 
-    /// What stands in a slot.
+    /// The content of a slot.
     #[inline(always)]
     pub(super) fn load(&self, place: usize) -> Word<V> {
         // Acquire: pairs with the Release in `publish` and `exchange` [ID-1]; the entry was made
@@ -150,7 +150,7 @@ impl<V> Chunk<V> {
         self.slots[place].store(entry, Release); //~ unseen-node
     }
 
-    /// Puts `new` in the place of `seen`, or says what stands there.
+    /// Replaces `seen` by `new`, or returns what is there instead.
     pub(super) fn exchange(
         &self,
         place: usize,

@@ -161,7 +161,7 @@ impl<V> Directory<V> {
         let old = self.table.load(Relaxed);
         let new: *mut AtomicPtr<Chunk<V>> = zeroed(end_of(to));
         for number in self.made_before(self.room.load(Relaxed) as usize) {
-            // SAFETY: the old table has so much room.
+            // SAFETY: the old table has room for this number.
             let from = unsafe { &*old.wrapping_add(number) };
             // SAFETY: so has the new one.
             let to = unsafe { &*new.wrapping_add(number) };
@@ -177,7 +177,7 @@ impl<V> Directory<V> {
     fn word(&self, kind: Kind, number: usize) -> Option<&AtomicU64> {
         // Acquire: pairs with the Release in `make` [ID-1].
         let summary = self.summaries[table_of(number)].load(Acquire);
-        // SAFETY: a summary has so many words; it lasts.
+        // SAFETY: a summary has a word for each of these numbers, and lasts.
         (!summary.is_null())
             .then(|| unsafe { &*summary.wrapping_add(number / GROUP * KINDS + kind.number()) })
     }

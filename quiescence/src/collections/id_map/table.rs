@@ -53,7 +53,7 @@ pub(super) struct Table<V> {
 pub(super) struct Claim<'t, V> {
     table: &'t Table<V>,
     chunk: &'t Chunk<V>,
-    /// Of the entry that is to stand there.
+    /// The id of the entry that will be there.
     pub(super) id: Id,
 }
 
@@ -416,7 +416,7 @@ pub(super) struct Indexes<'t, V> {
     /// Where the search continues once `bits` is 0.
     from: u64,
     end: u64,
-    /// What is left of a word, and the index of its first bit.
+    /// The bits of a word that are left, and the index of its first bit.
     bits: u64,
     first: u64,
 }
