@@ -160,9 +160,9 @@ impl std::error::Error for NotEmpty {}
 #[repr(C)]
 pub struct LockFreeQueue {
     first: AtomicPtr<SharedNode>,
-    /// The last node, or the one before it: the thread that finds it behind moves it on, and who
-    /// takes the node that it names does so before. So what it names has not been taken out, and
-    /// who loads it in a section may follow it.
+    /// The last node, or the one before it. A thread that finds it behind moves it on; a thread
+    /// that takes the node that it names does so first. So the node that it names has not been
+    /// taken out, and a thread that loads it in a section may follow it.
     last: AtomicPtr<SharedNode>,
     call_after: CallAfter,
 }
@@ -235,15 +235,15 @@ impl LockFreeQueue {
     ///   Any thread may dequeue it.
     #[inline]
     pub unsafe fn enqueue(&self, node: *mut SharedNode) {
-        // The exchange has Release: pairs with the Acquire of who follows the link. SeqCst, which
-        // is no more on x86: liburcu promises a full fence.
+        // The exchange has Release: pairs with the Acquire of a thread that follows the link.
+        // SeqCst, which costs no more on x86: liburcu promises a full fence.
         loop {
             // Acquire: pairs with the Release that moved it here.
             let last = self.last.load(Acquire);
             // SAFETY: what the tail names has not been taken out, and is not freed while our
             // section lasts.
             let link = unsafe { &(*last).next };
-            // Acquire: the next node is handed on, to who loads the tail.
+            // Acquire: the next node is handed on, to threads that load the tail.
             let null = ptr::null_mut();
             //~ unseen-node:
             let (appended, next) = match link.compare_exchange(null, node, SeqCst, Acquire) {
@@ -353,7 +353,7 @@ impl LockFreeQueue {
     /// Frees a dummy that is not in the queue any more.
     ///
     /// # Safety
-    /// By who took it out.
+    /// The caller took it out.
     unsafe fn free_after(&self, dummy: *mut SharedNode) {
         // SAFETY: it is a dummy, and valid for a grace period at least.
         let head = unsafe { &raw mut (*dummy.cast::<Dummy>()).head };

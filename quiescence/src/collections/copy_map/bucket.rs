@@ -104,7 +104,7 @@ impl<K: NoUninit, V: NoUninit> Bucket<K, V> {
     /// Makes loom's atomics, which are not zeros.
     ///
     /// # Safety
-    /// No other thread has it.
+    /// No other thread has the bucket.
     unsafe fn init(self) {
         let (state, tags) = (AtomicU64::new(0), AtomicU64::new(0));
         let head = Head { state, tags, over: AtomicPtr::new(ptr::null_mut()) };
@@ -171,7 +171,7 @@ impl<K: NoUninit, V: NoUninit> Bucket<K, V> {
         true
     }
 
-    /// Unlocks it, or has it begin or end, with this state.
+    /// Unlocks the bucket, or begins or ends it, with this state.
     #[inline(always)]
     pub(super) fn release(self, state: u64) {
         // Release: pairs with the Acquire in `state` [CM-1].

@@ -166,7 +166,7 @@ impl<K: NoUninit, V: NoUninit> Tables<K, V> {
     /// The table that pairs move to.
     fn next(&self) -> Option<&Table> {
         // Acquire: pairs with the Release in `begin_move`: the table has been made; and with that
-        // in `end_move` [CM-3]: who finds null sees the root.
+        // in `end_move` [CM-3]: a thread that finds null sees the root.
         let next = self.next.load(Acquire); //~ copy-relaxed-next-load
         // SAFETY: null, or a table of the map, which is kept [CM-I1].
         unsafe { next.as_ref() }
@@ -441,7 +441,7 @@ impl<K: NoUninit, V: NoUninit> Tables<K, V> {
                 return;
             }
 
-            // Relaxed: who moved the pairs of `to` away has done so before this move began.
+            // Relaxed: the threads that moved the pairs of `to` away did so before this move began.
             let number = to.floor.load(Relaxed) + ONE; //~ copy-no-floor
             targets().for_each(Bucket::clear);
             //~ copy-here-early
@@ -462,7 +462,7 @@ impl<K: NoUninit, V: NoUninit> Tables<K, V> {
             }
             // What has moved stays as it is until this move has ended.
             spare.taken.extend(sources.iter().flat_map(|(source, _)| source.nodes()));
-            // AcqRel: who finds that these were all has seen the others.
+            // AcqRel: a thread that finds that these were all has seen the others.
             let moved = self.progress.moved.fetch_add(1, AcqRel) + 1; //~ copy-relaxed-moved
             if moved == units as u64 {
                 self.end_move(from, to);
@@ -481,7 +481,7 @@ impl<K: NoUninit, V: NoUninit> Tables<K, V> {
         // SAFETY: no thread changes a bucket that has moved until pairs move back to this table,
         // which cannot begin before `next` is null. A mover of an earlier move may touch it.
         unsafe { from.lines.forget() };
-        // Release: pairs with the Acquire in `next` [CM-3]: who finds null sees the root.
+        // Release: pairs with the Acquire in `next` [CM-3]: a thread that finds null sees the root.
         self.next.store(ptr::null_mut(), Release); //~ copy-relaxed-end
     }
 

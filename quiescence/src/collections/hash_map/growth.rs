@@ -142,7 +142,7 @@ unsafe fn move_unit<E>(
     if let Some(second) = second {
         second.leave_moved();
     }
-    // AcqRel: who finds that these were all has seen the others move theirs.
+    // AcqRel: a thread that finds that these were all has seen the others move theirs.
     table.head().moved.fetch_add(1, AcqRel);
 }
 

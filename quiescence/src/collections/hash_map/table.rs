@@ -56,7 +56,7 @@ impl<E> Old<E> {
     /// All its entries have moved, and a grace period has gone by since it was out of reach; or the
     /// caller has the map alone.
     pub(super) unsafe fn end(&self) {
-        // Relaxed: who gets it is alone with it, by the contract.
+        // Relaxed: by the contract no other thread uses it.
         if let Some(table) = NonNull::new(self.table.swap(ptr::null_mut(), Relaxed)) {
             // SAFETY: no other thread gets the table.
             let table = unsafe { TableRef::of(table) };

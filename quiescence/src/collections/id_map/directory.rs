@@ -31,11 +31,11 @@ const GROUP: usize = 64;
 /// What a summary says of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// It has been made.
+    /// The chunk has been made.
     Made,
     /// No index of it was free when it was looked at, and none has become free since.
     Full,
-    /// One of its slots may have the mark; whenever no thread changes its marks, one has it, or an
+    /// One of its slots may have the mark. While no thread changes its marks, one has it, or an
     /// entry is being taken out.
     Marked(Mark),
 }
@@ -67,7 +67,7 @@ pub(super) struct Directory<V> {
     summaries: [AtomicPtr<AtomicU64>; TABLES],
 }
 
-/// The smallest table that has room for a chunk, and the summary that has it.
+/// The number of the smallest table with room for a chunk, which is that of its summary.
 #[inline(always)]
 const fn table_of(number: usize) -> usize {
     ((number | ((1 << FIRST_SHIFT) - 1)).ilog2() - (FIRST_SHIFT - 1)) as usize

@@ -80,7 +80,7 @@ impl<V> Table<V> {
         }
     }
 
-    /// What stands at an index.
+    /// The content of an index.
     #[inline(always)]
     pub(super) fn load(&self, index: u32) -> Word<V> {
         match self.directory.chunk(chunk_of(index)) {
@@ -347,8 +347,8 @@ impl<V> Table<V> {
         changed
     }
 
-    /// Has the searches look into a slot for a mark, before it has it [ID-4]. The caller holds the
-    /// chunk's lock.
+    /// Makes searches look for a mark in a slot, before the slot has it [ID-4]. The caller holds
+    /// the chunk's lock.
     fn set_bit(&self, chunk: &Chunk<V>, index: u32, mark: Mark) {
         if chunk.marked[mark as usize].set(place_of(index)) {
             self.directory.set(Kind::Marked(mark), chunk_of(index));
@@ -433,7 +433,7 @@ impl<'t, V> Indexes<'t, V> {
         Self { table, mark, from: range.start, end, bits: 0, first: 0 }
     }
 
-    /// What stands at the next index, if it has the mark.
+    /// The content of the next index, if it has the mark.
     pub(super) fn next_word(&mut self) -> Option<(u32, Word<V>)> {
         loop {
             let index = self.next()?;
