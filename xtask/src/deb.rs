@@ -1,16 +1,17 @@
-//! Debian packages: `libquiescence-urcu0`, the libraries; `libquiescence-urcu-dev`, what is needed
-//! to compile; and `libquiescence-urcu-default`, by which all programs of liburcu run on them.
+//! Debian packages: `libquiescence-urcu0` has the libraries, `libquiescence-urcu-dev` what is
+//! needed to compile, and `libquiescence-urcu-default` makes all programs of liburcu run on them.
 //!
-//! `libquiescence-urcu0-dbgsym` has the symbols that were taken out of the libraries.
+//! `libquiescence-urcu0-dbgsym` has the symbols that were stripped from the libraries.
 //!
-//! The first two stand beside Debian's own liburcu8 and liburcu-dev and replace nothing: libraries
-//! have Debian's sonames, headers Debian's names, so they go into directories of their own, where
-//! no program looks by itself. The third is for an admin who wants them for every program: it tells
-//! the dynamic linker to look there first. Debian's package stays, and so do all packages that
-//! depend on it; without the third one Debian's libraries are found again. Why so, and not by
-//! `Provides` or a diversion: `docs/DESIGN.md`, "Compatible libraries".
+//! The first two are installed alongside Debian's liburcu8 and liburcu-dev and replace nothing.
+//! Their libraries have Debian's sonames, and their headers Debian's names, so they are in
+//! directories that no program searches by default. The third is for administrators who want every
+//! program to use them: it makes the dynamic linker search there first. Debian's package stays
+//! installed, with all packages that depend on it; once the third package is removed, programs use
+//! Debian's libraries again. `docs/DESIGN.md`, "Compatible libraries", says why there is no
+//! `Provides` and no diversion.
 //!
-//! What is the same on all architectures has the same content there, for all three are
+//! Files that all architectures share have the same content on each, since the packages are
 //! `Multi-Arch: same`.
 
 use std::fs;
@@ -34,23 +35,23 @@ use documents::{Documents, read};
 const RUNTIME: &str = "libquiescence-urcu0";
 const DEVELOPMENT: &str = "libquiescence-urcu-dev";
 const DEFAULT: &str = "libquiescence-urcu-default";
-/// As the packages of this kind that Debian's own tools make are called.
+/// Named as Debian's own tools name such packages.
 const DEBUG: &str = "libquiescence-urcu0-dbgsym";
 
-/// Who maintains the packages, and which build of this version they are.
+/// The packages' maintainer, and which build of this version they are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Build {
-    /// `Name <address>`, as the packages have it.
+    /// `Name <address>`, as in a control file.
     pub maintainer: String,
     /// The part of the packages' version that is not quiescence's.
     pub revision: u32,
 }
 
 impl Build {
-    /// By the variables that Debian's own tools read.
+    /// From the variables that Debian's own tools read.
     ///
     /// # Errors
-    /// If one is missing, or could not stand in a package.
+    /// If one is missing, or has characters that a control file cannot have.
     pub fn from_environment(revision: u32) -> Result<Self> {
         let name = variable("DEBFULLNAME", "your name")?;
         let address = variable("DEBEMAIL", "your e-mail address")?;
@@ -63,7 +64,7 @@ impl Build {
     }
 
     fn version(&self) -> String {
-        // Before the first that Debian itself would make (-1), and after none.
+        // Lower than the first version that Debian itself would make (-1).
         format!("{}-0quiescence{}", env!("CARGO_PKG_VERSION"), self.revision)
     }
 }
@@ -81,7 +82,7 @@ fn variable(name: &str, what: &str) -> Result<String> {
     Ok(said.to_owned())
 }
 
-/// Makes the packages in `output`, out of the directory that was built.
+/// Makes the packages in `output` from the tree that was built.
 ///
 /// # Errors
 /// If a file cannot be written, or a tool (`dpkg-deb`, `strip`, `readelf`, `gzip`) is missing or
@@ -109,7 +110,7 @@ struct Maker<'m> {
     architecture: String,
 }
 
-/// Takes out of a library what neither the dynamic linker nor the other one needs.
+/// Strips from a library what neither the dynamic linker nor the linker needs.
 fn strip(library: &Path) -> Result<()> {
     let options = ["--strip-unneeded", "--remove-section=.comment"];
     run(Command::new("strip").args(options).arg(library)).map(drop)
@@ -132,9 +133,8 @@ impl Maker<'_> {
         Ok((self.finish(RUNTIME, &stage, &depends)?, debug))
     }
 
-    /// Takes symbols and line tables out of the libraries, as Debian wants them, and makes the
-    /// package that has them: with it installed, profilers and reports of stalls name functions and
-    /// lines.
+    /// Moves symbols and line tables from the libraries to a package of their own, as Debian
+    /// requires. With it installed, profilers and stall reports name functions and lines.
     fn debug(&self, libraries: &Path) -> Result<PathBuf> {
         let stage = self.stage(DEBUG)?;
         for library in files_below(libraries)? {
@@ -157,7 +157,7 @@ impl Maker<'_> {
     fn development(&self) -> Result<PathBuf> {
         let stage = self.stage(DEVELOPMENT)?;
         install_part(self.tree, &self.places(DEVELOPMENT, &stage)?, Part::Development)?;
-        // Names that are ours alone may stand where pkg-config looks by itself.
+        // Names that only we use may be in pkg-config's default directory.
         let usual = stage.join(format!("usr/lib/{}/pkgconfig", self.triplet));
         fs::create_dir_all(&usual)?;
         for file in files_below(&stage.join(self.home().strip_prefix("/")?).join("pkgconfig"))? {
@@ -166,7 +166,7 @@ impl Maker<'_> {
                 symlink(format!("../quiescence/pkgconfig/{name}"), &usual.join(&*name))?;
             }
         }
-        // Libraries of their own, for the linker: the others are links.
+        // These are libraries of their own, for the linker; the others are links.
         let home = stage.join(self.home().strip_prefix("/")?);
         let twins = LIBRARIES.iter().filter(|library| library.has_link_time_twin());
         let twins: Vec<_> = twins.map(|library| home.join(library.linker_name())).collect();
@@ -176,8 +176,8 @@ impl Maker<'_> {
         self.finish(DEVELOPMENT, &stage, &depends)
     }
 
-    /// A directory of links, for the dynamic linker. It goes with the package, so that a
-    /// configuration file that is left behind leads nowhere.
+    /// A directory of links, which the dynamic linker searches. It is removed with the package, so
+    /// a configuration file that is left behind leads nowhere.
     fn default_libraries(&self) -> Result<PathBuf> {
         let stage = self.stage(DEFAULT)?;
         let links = self.home().join("default");
@@ -186,7 +186,7 @@ impl Maker<'_> {
         for name in LIBRARIES.iter().map(|library| library.soname()).chain([CORE.to_owned()]) {
             symlink(format!("../{name}"), &place.join(&name))?;
         }
-        // Before the files in which Debian names its own directories.
+        // Sorts before the files that name Debian's own directories.
         let file = format!("etc/ld.so.conf.d/00-quiescence-{}.conf", self.triplet);
         write(&stage, &file, &format!("# Of {DEFAULT}.\n{}\n", links.display()))?;
         write(&stage, "DEBIAN/conffiles", &format!("/{file}\n"))?;
@@ -215,7 +215,8 @@ impl Maker<'_> {
         Ok(places.with_docdir(format!("/usr/share/doc/{name}").into()))
     }
 
-    /// What all have: documents, sums, the control file; and the package.
+    /// Adds what all packages have (documents, checksums, the control file), and builds the
+    /// package.
     fn finish(&self, name: &str, stage: &Path, depends: &str) -> Result<PathBuf> {
         self.documents.write(name, stage)?;
         write(stage, "DEBIAN/md5sums", &sums(stage)?)?;
@@ -228,7 +229,7 @@ impl Maker<'_> {
              Installed-Size: {kilobytes}\nDepends: {depends}\n{described}"
         );
         write(stage, "DEBIAN/control", &control)?;
-        // As Debian wants them, whatever the mask is here.
+        // Modes that Debian requires, whatever the umask is.
         run(Command::new("chmod").args(["--recursive", "a-xs,u=rwX,go=rX"]).arg(stage))?;
         let package = self.output.join(format!("{name}_{version}_{architecture}.deb"));
         run(Command::new("dpkg-deb")
@@ -245,12 +246,13 @@ fn write(stage: &Path, path: &str, text: &str) -> Result<()> {
     tools::write(&stage.join(path), text)
 }
 
-/// In its place, without name and time: the same text makes the same file.
+/// Compresses a file in place, without its name and time, so that the same text gives the same
+/// file.
 fn compress(file: &Path) -> Result<()> {
     run(Command::new("gzip").args(["-9", "--no-name", "--force"]).arg(file)).map(|_| ())
 }
 
-/// The files of the package, without those that are for `dpkg` itself.
+/// The files of the package, except those for `dpkg` itself.
 fn shipped(stage: &Path) -> Result<Vec<PathBuf>> {
     let mut files = files_below(stage)?;
     files.retain(|file| !file.starts_with(stage.join("DEBIAN")));
@@ -263,7 +265,7 @@ fn installed_kilobytes(stage: &Path) -> Result<u64> {
     sizes.sum()
 }
 
-/// Of each file its sum; links have none.
+/// The checksum of each file; links have none.
 fn sums(stage: &Path) -> Result<String> {
     let files = shipped(stage)?;
     let names = files.iter().filter(|file| !file.is_symlink());

@@ -1,8 +1,9 @@
-//! Debian 13's liburcu 0.15 beside our libraries: makes a root of Debian 13, and runs in it the
-//! test programs and the package's own examples, compiled with that system's compiler and headers,
-//! on the system's libraries and on ours; then the tests of this repository that compare with 0.15.
+//! Compares our libraries with Debian 13's liburcu 0.15. It makes a root of Debian 13, and runs the
+//! test programs and the package's own examples in it, compiled with that system's compiler and
+//! headers, on the system's libraries and on ours; then the tests of this repository that compare
+//! with 0.15.
 //!
-//! What is done inside the root `compat/debian13/inside.sh` says. Only root may change into one.
+//! `compat/debian13/inside.sh` runs inside the root. Only root may change into one.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,13 +1,13 @@
-//! The control: two operations whose price is known to stay, so that a CPU which has become slower
-//! gives itself away: a load that waits for the one before it, which tells the clock's frequency,
-//! and instructions that wait for none, which tell whether somebody else works on the other thread
-//! of the core: also who belongs to another virtual machine, and is in no statistics of this one.
+//! The control: two operations whose cost is known to be constant, so that it shows when a CPU has
+//! become slower. One is a chain of dependent loads, which shows the clock's frequency. The other
+//! is independent instructions, which show whether other code runs on the second hardware thread of
+//! the core, even that of another virtual machine, which no statistics of this one contain.
 //!
-//! Of several threads, also where their CPUs are: all of them price the instructions at once, and
-//! two throw a line to each other ([`Ball`]).
+//! If a row has several threads, the control also shows where their CPUs are: all threads time the
+//! instructions at once, and two of them pass a cache line back and forth ([`Ball`]).
 //!
-//! An atomic addition to a line of one's own is no control: it costs 4.2 to 6.6 ticks on an idle
-//! Zen 4, by what the store buffer holds.
+//! An atomic addition to a thread's own line would be no control: on an idle Zen 4 it costs 4.2 to
+//! 6.6 ticks, depending on what is in the store buffer.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,66 +17,64 @@ use crossbeam_utils::CachePadded;
 
 use crate::clock::{ns_of, ticks};
 
-/// A price is the least of so many batches: what an interrupt adds to the others is no price.
+/// A price is the least of this many batches: interrupts make the others dearer.
 const BATCHES: u32 = 4;
-/// Operations of a batch: some microseconds.
+/// Operations in a batch, which takes some microseconds.
 const STREAMS: usize = 200;
 const LOADS: usize = 2_000;
-/// A ring of words that fits into any first-level cache.
+/// The length of a ring of words that fits into any first-level cache.
 const RING: usize = 512;
-/// Up to how many times the best price one is usual.
+/// Up to which multiple of the best price a price is usual.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Usual {
-    /// Of loads: the clock.
+    /// For the loads, which show the clock.
     pub(super) loads: f64,
-    /// Of instructions, measured in loads: the core.
+    /// For the instructions, in units of loads; they show the core.
     pub(super) in_loads: f64,
-    /// The best of these is that at the end of the lowest part of so many.
+    /// The best price in loads is the quantile 1 / `best_of`.
     pub(super) best_of: usize,
 }
 
 /// For a figure.
 pub(super) const USUAL: Usual = Usual { loads: 1.1, in_loads: 1.1, best_of: BEST_OF };
-/// For a figure of one thread whose operations are all alike. What makes instructions 5 % dearer,
-/// now and then, on a core of which another virtual machine has the other thread, makes stores and
-/// what waits for them 20 to 80 % dearer. Others work on the core through most of some runs, and a
-/// few moments are its own.
+/// For a figure of one thread whose operations are all alike. When another virtual machine uses the
+/// second thread of the core, instructions become 5 % dearer, but stores and what waits for them 20
+/// to 80 %. In some runs that lasts most of the time, and the core is free for moments only.
 pub(super) const USUAL_EVEN: Usual = Usual { loads: 1.1, in_loads: 1.05, best_of: 50 };
-/// For what is only compared with rows of the same passes: on a core whose other thread works, both
-/// are slower.
+/// For rows that are only compared with rows of the same passes: on a shared core both are slower.
 pub(super) const USUAL_COMPARED: Usual = Usual { loads: 2.0, in_loads: 2.0, best_of: BEST_OF };
-/// Instructions cost so many times more, measured in loads, while the core's other thread works:
-/// twice as much on a Zen 4. A clock that is slower makes both dearer.
+/// While the core's other thread works, instructions cost at least this many times as much, in
+/// units of loads: twice as much on a Zen 4. A slower clock makes both dearer.
 const SHARED: f64 = 1.25;
-/// Batches that threads do at once: their median is of the time in which all are at it.
+/// Batches that all threads do at once. Their median is from the time in which all are running.
 const AT_ONCE: usize = 25;
 
-/// Throws of a batch, there and back, and how long all batches may take: threads on one CPU would
-/// take turns of milliseconds.
+/// Throws in a batch, there and back; and the time limit for all batches: threads that share a CPU
+/// would take milliseconds for each turn.
 const THROWS: u64 = 16;
 const THROWN_WITHIN: Duration = Duration::from_micros(500);
-/// Looks between two at the clock.
+/// How often a thread checks the line between two looks at the clock.
 const LOOKS: u32 = 256;
-/// Two ways are one distance up to this ratio: of 160 throws in one place the longest took half as
-/// much again as the shortest; a core with another cache is four times as far.
+/// Two times count as one distance up to this ratio. Of 160 throws between the same CPUs the
+/// longest took 1.5 times as long as the shortest; a core with another cache is four times as far.
 const SAME_DISTANCE: f64 = 2.0;
 
-/// What the control cost: ticks for the instructions and for the loads.
+/// The cost of the control, in ticks: of the instructions and of the loads.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Price([u64; 2]);
 
 impl Price {
-    /// Of both the higher one.
+    /// The higher price of both, for each operation.
     pub(super) fn worse(self, other: Price) -> Price {
         Price([0, 1].map(|which| self.0[which].max(other.0[which])))
     }
 
-    /// With this for the instructions.
+    /// This price, with `stream` for the instructions.
     pub(super) fn at_once(self, stream: u64) -> Price {
         Price([stream, self.0[1]])
     }
 
-    /// What the instructions cost, measured in loads.
+    /// The cost of the instructions, in units of loads.
     fn in_loads(self) -> f64 {
         self.0[0] as f64 / self.0[1].max(1) as f64
     }
@@ -85,8 +83,8 @@ impl Price {
 /// Instructions in a [`stream`].
 pub(crate) const STREAM: u64 = 8 * 8;
 
-/// Instructions of four chains that share nothing, in operations that no compiler merges and no
-/// vector unit does at once.
+/// Four independent chains of instructions, which no compiler merges and no vector unit executes at
+/// once.
 #[inline(always)]
 pub(crate) fn stream(state: &mut [u64; 8]) {
     let [a, b, c, d, e, f, g, h] = state;
@@ -116,8 +114,8 @@ impl Control {
         Control { ring }
     }
 
-    /// What the instructions cost while other threads ask for the same; who waits by spinning
-    /// leaves a core that is shared to the other.
+    /// The cost of the instructions while other threads time the same. A thread that waits by
+    /// spinning leaves most of a shared core to the other.
     pub(super) fn at_once() -> u64 {
         let mut all: [u64; AT_ONCE] = std::array::from_fn(|_| time(streams));
         *all.select_nth_unstable(AT_ONCE / 2).1
@@ -152,18 +150,18 @@ fn streams() {
 /// All prices of a run.
 #[derive(Debug)]
 pub(super) struct Prices {
-    /// In their order of time.
+    /// In order of time.
     all: Vec<Price>,
     /// Of loads, sorted.
     loads: Vec<u64>,
-    /// Of instructions, measured in loads, sorted: while these had their usual price.
+    /// Of instructions, in units of loads, sorted: those measured while the loads had their usual
+    /// price.
     in_loads: Vec<f64>,
 }
 
-/// The best price is that at the end of the lowest part of so many: a CPU may be faster than usual
-/// for a moment.
+/// The best price is the quantile 1 / `BEST_OF`: a CPU may be faster than usual for a moment.
 const BEST_OF: usize = 10;
-/// Loads that are this many times as dear as at their best are no measure of instructions.
+/// Loads that are this many times as dear as at their best cannot measure instructions.
 const MEASURE: f64 = 1.02;
 
 impl Prices {
@@ -187,13 +185,13 @@ impl Prices {
         best.is_none_or(|best| price.0[1] as f64 <= *best as f64 * times)
     }
 
-    /// Whether the CPU was as fast as at its best.
+    /// Whether the CPU was about as fast as at its best.
     pub(super) fn is_usual(&self, price: Price, usual: Usual) -> bool {
         let is_dearer = self.is_dearer(price, usual.in_loads, usual.best_of);
         self.is_usual_clock(price, usual.loads) && !is_dearer
     }
 
-    /// Whether the core's other thread worked as well, by the best prices.
+    /// Whether the core's other thread worked too, judged by the best prices.
     pub(super) fn is_shared(&self, price: Price) -> bool {
         self.is_dearer(price, SHARED, BEST_OF)
     }
@@ -224,8 +222,8 @@ impl Prices {
     }
 }
 
-/// What two threads throw to each other: how long a line takes from one CPU to the other tells
-/// whether these are threads of one core, or cores that share a cache, or others.
+/// A cache line that two threads pass back and forth. The time of a pass shows whether their CPUs
+/// are threads of one core, cores that share a cache, or farther apart.
 #[derive(Debug)]
 pub(super) struct Ball {
     thrown: CachePadded<AtomicU64>,
@@ -233,21 +231,21 @@ pub(super) struct Ball {
 }
 
 impl Ball {
-    /// Not thrown yet.
+    /// A line that was not passed yet.
     pub(super) const fn new() -> Ball {
         let (thrown, is_down) = (AtomicU64::new(0), AtomicBool::new(false));
         Ball { thrown: CachePadded::new(thrown), is_down: CachePadded::new(is_down) }
     }
 
-    /// As new, while no thread throws.
+    /// Resets it, while no thread passes it.
     pub(super) fn reset(&self) {
-        // Relaxed: who lets the threads begin publishes both.
+        // Relaxed: the thread that lets the others begin publishes both.
         self.thrown.store(0, Ordering::Relaxed);
         self.is_down.store(false, Ordering::Relaxed);
     }
 
-    /// Has threads 0 and 1 throw it and the others look on, all until it is over. The ticks of one
-    /// way, to thread 0; nothing if that took too long.
+    /// Threads 0 and 1 pass the line while the others watch, until all have finished. Returns to
+    /// thread 0 the ticks of one pass; `None` if it took too long.
     pub(super) fn throw(&self, me: usize) -> Option<u64> {
         let begin = Instant::now();
         let mut least = u64::MAX;
@@ -270,12 +268,12 @@ impl Ball {
     }
 
     fn put(&self, times: u64) -> bool {
-        // Release and Acquire: as one would hand over what lies on the line.
+        // Release and Acquire: as if data on the line were handed over.
         self.thrown.store(times, Ordering::Release);
         true
     }
 
-    /// Waits until it was thrown so often; whether it was in time.
+    /// Waits until it was passed `times` times. Returns whether that was in time.
     fn wait(&self, times: u64, begin: Instant) -> bool {
         for looks in 1_u32.. {
             if self.thrown.load(Ordering::Acquire) >= times {
@@ -294,12 +292,12 @@ impl Ball {
     }
 }
 
-/// How far apart the CPUs of threads were, which a hypervisor moves, and a scheduler does.
+/// How far apart the CPUs of the threads were. A hypervisor changes that, and so does a scheduler.
 #[derive(Debug)]
 pub(super) struct Distances {
-    /// All that was seen, sorted.
+    /// All measured distances, sorted.
     all: Vec<u64>,
-    /// The lowest of those that are one distance and the most. Kept, since each slice asks for it.
+    /// The least of the most frequent distance. It is kept, since each slice asks for it.
     usual: Option<u64>,
 }
 
@@ -315,25 +313,25 @@ impl Distances {
             while self.all.get(end).is_some_and(|ticks| is_same(*lowest, *ticks)) {
                 end += 1;
             }
-            // Of several with as many the first: the nearest.
+            // Of several that are equally frequent the first: the nearest.
             if end - begin > most {
                 (most, self.usual) = (end - begin, Some(*lowest));
             }
         }
     }
 
-    /// Whether the CPUs were as far apart as mostly.
+    /// Whether the CPUs were at their usual distance.
     pub(super) fn is_usual(&self, ticks: u64) -> bool {
         self.usual.is_none_or(|usual| ticks >= usual && is_same(usual, ticks))
     }
 
-    /// How far apart they mostly were, in nanoseconds.
+    /// The usual distance, in nanoseconds.
     pub(super) fn usual_ns(&self) -> Option<f64> {
         self.usual.map(ns_of)
     }
 }
 
-/// Whether what is no nearer is as far.
+/// Whether `ticks`, which is at least `lowest`, is the same distance.
 fn is_same(lowest: u64, ticks: u64) -> bool {
     ticks as f64 <= lowest as f64 * SAME_DISTANCE
 }
@@ -357,7 +355,8 @@ mod tests {
         assert_eq!(Price([1, 5]).worse(Price([2, 3])), Price([2, 5]));
     }
 
-    /// The best price was that of nine tenths of the run, and figures were those of half a core.
+    /// A fault: the best price was that of nine tenths of the run, and figures were those of half a
+    /// core.
     #[test]
     fn a_core_that_others_work_on_for_most_of_a_run_is_not_taken_for_a_free_one() {
         let mut prices = Prices::new();
@@ -369,7 +368,7 @@ mod tests {
         assert!(prices.is_usual(Price([440, 1_000]), USUAL_COMPARED), "both are slower");
     }
 
-    /// Of 454 slices 2 counted.
+    /// A fault: of 454 slices 2 counted.
     #[test]
     fn loads_that_are_dearer_for_a_moment_make_no_price_of_instructions_the_best() {
         let mut prices = Prices::new();

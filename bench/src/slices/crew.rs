@@ -1,8 +1,8 @@
-//! The threads of a run: they live as long as it, sleep between the bursts, and spin for orders in
-//! a burst.
+//! The threads of a run. They live as long as the run, sleep between bursts, and spin for orders
+//! during a burst.
 //!
 //! The caller leads: it is thread 0 of every row. An order is a row and a count. Each thread of the
-//! row warms up, says that it is here, waits for the others without leaving its CPU, and works.
+//! row warms up, reports, waits for the others without leaving its CPU, and works.
 //!
 //! Invariants:
 //! - The leader gives an order after all threads have answered the one before.

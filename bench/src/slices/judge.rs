@@ -1,4 +1,4 @@
-//! Whether a slice counts. Nothing here looks at a clock: spans come in, flaws go out.
+//! Whether a slice counts. This file looks at no clock: it gets the spans, and returns the flaws.
 
 use std::fmt;
 

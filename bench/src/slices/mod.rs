@@ -1,18 +1,18 @@
-//! The one way in which loops are timed: by slices, of which only those count that had their CPUs.
+//! How loops are timed: by slices, of which only those count whose threads had their CPUs.
 //!
 //! A *slice* is about a millisecond of a calibrated number of operations, on each thread of its row
-//! at once. Rows are interleaved by slices, in an order that is drawn anew for each pass, so that
-//! what drifts meets all of them. `judge` says when a slice counts; one that does not is drawn
-//! again, until the time is over. A figure is the median of slices that count. A row with fewer
-//! than [`COUNTED_MIN`] of them has no figure, but a reason that is true.
+//! at once. Rows are interleaved slice by slice, in an order that is drawn anew for each pass, so
+//! drift affects all of them. `judge` says whether a slice counts; one that does not is repeated
+//! until the time is over. A figure is the median of the slices that count. A row with fewer than
+//! [`COUNTED_MIN`] of them has no figure, but the reason.
 //!
 //! Invariants:
-//! - A value is of one slice that counts: nothing is mixed with what was measured without a CPU.
-//! - The threads of a row are on CPUs of their own while its slice counts, and those of other rows
-//!   sleep: a row of one thread has the machine as a program with one thread has it.
-//! - A row without a figure has no values: nothing can be ranked by it.
+//! - A value comes from one slice that counts: nothing measured without a CPU is mixed in.
+//! - While its slice counts, the threads of a row have CPUs of their own, and those of other rows
+//!   sleep: a row of one thread has the machine to itself, as a program with one thread does.
+//! - A row without a figure has no values, so nothing can be ranked by it.
 //!
-//! `crew`: the threads; `control`: what tells of a machine whose speed changed, and where CPUs are;
+//! `crew`: the threads; `control`: whether the machine's speed has changed, and where CPUs are;
 //! `scene`: what cannot be cut into slices; `verdict`: how good the whole run was.
 
 mod control;

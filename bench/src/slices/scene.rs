@@ -1,16 +1,15 @@
-//! What cannot be cut into slices: a boot, a stall, waits, programs side by side. A *scene* is one
-//! go of threads that each do something of their own at once.
+//! What cannot be cut into slices: a boot, a stall, waits, programs side by side. In a *scene*
+//! threads that do different things run at once.
 //!
-//! A scene counts by the rules of a slice, as far as these can be had: its threads may sleep, may
-//! end one after the other, and may lose their CPUs to a worker that the rival has started, which
-//! is the rival's affair. So threads have to begin at once; the kernel is asked how long each
-//! waited for a CPU, and what workers can have used meanwhile is left out. Time that a hypervisor
-//! stole is not seen.
+//! A scene counts by the rules of a slice, as far as they apply: its threads may sleep, may end one
+//! after the other, and may lose their CPUs to a worker of the rival, which is the rival's affair.
+//! So threads have to begin at once; the kernel says how long each waited for a CPU, and what
+//! workers can have used meanwhile is subtracted. Time that a hypervisor stole is not seen.
 //!
 //! Invariants:
 //! - No thread begins before all are ready.
-//! - Threads that are not timed end when those that are have ended; where none is, when the caller
-//!   has.
+//! - Threads that are not timed end when the timed ones have ended; if there are none, when the
+//!   caller has.
 //! - No thread waits for one that has panicked.
 
 use std::fs;

@@ -6,7 +6,7 @@ use std::ptr;
 
 use crate::{AsLink, Guard, Link, Linked};
 
-/// What objects are retired to, and guards are of.
+/// The collector: objects are retired to it, and guards protect them.
 ///
 /// ```
 /// use seize::{Collector, Linked, reclaim};
@@ -36,36 +36,36 @@ impl Default for Collector {
 }
 
 impl Collector {
-    /// A collector with domains of its own.
+    /// Makes a collector with domains of its own.
     pub fn new() -> Self {
         Self { inner: seize_0_5::Collector::new(), batch_size: None }
     }
 
-    /// Without effect.
+    /// Has no effect.
     #[must_use]
     pub fn epoch_frequency(self, _: Option<NonZeroU64>) -> Self {
         self
     }
 
-    /// The same collector with batches of so many objects, which share a grace period.
+    /// Sets the number of objects in a batch, which share a grace period.
     #[must_use]
     pub fn batch_size(self, n: usize) -> Self {
         Self { inner: self.inner.batch_size(n), batch_size: Some(n) }
     }
 
-    /// Begins a section of the calling thread: what is retired from now on is not reclaimed before
-    /// the guard is dropped. Guards of a thread nest.
+    /// Begins a section of the calling thread. What is retired from now on is not reclaimed before
+    /// the guard is dropped. A thread's guards nest.
     #[inline]
     pub fn enter(&self) -> Guard<'_> {
         Guard::new(self)
     }
 
-    /// A link, for an object that is to be retired here.
+    /// Makes a link, for an object that will be retired here.
     pub fn link(&self) -> Link {
         Link::new()
     }
 
-    /// A value with a link.
+    /// Makes a value with a link.
     pub fn link_value<T>(&self, value: T) -> Linked<T> {
         Linked { link: self.link(), value }
     }
@@ -75,12 +75,12 @@ impl Collector {
         Box::into_raw(Box::new(self.link_value(value)))
     }
 
-    /// Calls `reclaim` with the link of the object when no guard is left that lives now; perhaps in
-    /// this call, if none is.
+    /// Calls `reclaim` with the link of the object once all guards that live now have ended;
+    /// perhaps in this call, if there are none.
     ///
     /// # Safety
     /// `ptr` is retired once, and guards that begin from now on do not reach it. `reclaim` may be
-    /// called by every thread that has this collector, as late as when that is dropped.
+    /// called by every thread that has this collector, and as late as in the collector's drop.
     pub unsafe fn retire<T: AsLink>(&self, ptr: *mut T, reclaim: unsafe fn(*mut Link)) {
         // SAFETY: an object begins with its link, and is retired once.
         unsafe { Link::retire_with(ptr.cast(), reclaim) };
@@ -88,13 +88,13 @@ impl Collector {
         unsafe { self.inner.retire(ptr, reclaim_linked) };
     }
 
-    /// Whether these are the same.
+    /// Whether these are the same collector.
     pub fn ptr_eq(this: &Self, other: &Self) -> bool {
         ptr::eq(this, other) || this.inner == other.inner
     }
 }
 
-/// Reclaims an object as its link says.
+/// Reclaims an object by the function in its link.
 ///
 /// # Safety
 /// The object was retired with [`Link::retire_with`], and may be reclaimed.
@@ -103,7 +103,7 @@ pub(crate) unsafe fn reclaim_linked<T: AsLink>(ptr: *mut T, _: &seize_0_5::Colle
     unsafe { Link::reclaim(ptr.cast()) };
 }
 
-/// A collector of its own, with batches as large.
+/// Makes another collector, with batches of the same size.
 impl Clone for Collector {
     fn clone(&self) -> Self {
         match self.batch_size {

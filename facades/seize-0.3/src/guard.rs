@@ -8,10 +8,10 @@ use seize_0_5::{Guard as _, LocalGuard};
 use crate::collector::reclaim_linked;
 use crate::{AsLink, Collector, Link};
 
-/// What protects objects of a collector from being reclaimed, as long as it lives.
+/// Protects objects of a collector from being reclaimed while it lives.
 #[must_use = "what is loaded is protected until the guard is dropped"]
 pub struct Guard<'a> {
-    /// None of one that protects nothing.
+    /// `None` for a guard that protects nothing.
     of: Option<(LocalGuard<'a>, &'a Collector)>,
 }
 
@@ -23,7 +23,7 @@ impl<'a> Guard<'a> {
 }
 
 impl Guard<'_> {
-    /// A guard that protects nothing, and with which what is retired is reclaimed at once.
+    /// A guard that protects nothing. What is retired with it is reclaimed at once.
     ///
     /// # Safety
     /// No other thread uses what is loaded or retired with it.
@@ -31,8 +31,8 @@ impl Guard<'_> {
         Guard { of: None }
     }
 
-    /// Loads a pointer: what it leads to is protected, if it was not retired before the guard
-    /// began. At least Acquire.
+    /// Loads a pointer, with at least Acquire. Its target is protected, if it was not retired
+    /// before the guard began.
     #[inline]
     pub fn protect<T: AsLink>(&self, ptr: &AtomicPtr<T>, ordering: Ordering) -> *mut T {
         match &self.of {
@@ -41,7 +41,8 @@ impl Guard<'_> {
         }
     }
 
-    /// As [`Collector::retire`], but never in this call; at once by a guard that protects nothing.
+    /// As [`Collector::retire`], but reclaims nothing in this call; a guard that protects nothing
+    /// reclaims at once.
     ///
     /// # Safety
     /// As [`Collector::retire`].
@@ -58,28 +59,28 @@ impl Guard<'_> {
         }
     }
 
-    /// The collector; none of a guard that protects nothing.
+    /// The collector; `None` for a guard that protects nothing.
     pub fn collector(&self) -> Option<&Collector> {
         self.of.as_ref().map(|(_, collector)| *collector)
     }
 
-    /// Lets go of what was protected, and begins anew; does nothing if the thread has another guard
-    /// of the collector.
+    /// Ends the protection, and begins a new one. Does nothing if the thread has another guard of
+    /// the collector.
     pub fn refresh(&mut self) {
         if let Some((guard, _)) = &mut self.of {
             guard.refresh();
         }
     }
 
-    /// Has what was retired wait for reclamation now, as a batch that may be smaller than others.
+    /// Closes the thread's batch, however few objects it has.
     pub fn flush(&self) {
         if let Some((guard, _)) = &self.of {
             guard.flush();
         }
     }
 
-    /// A small number that no other thread has which lives now; `usize::MAX` of a guard that
-    /// protects nothing.
+    /// A small number that no other living thread has; `usize::MAX` for a guard that protects
+    /// nothing.
     pub fn thread_id(&self) -> usize {
         self.of.as_ref().map_or(usize::MAX, |(guard, _)| guard.thread_id())
     }

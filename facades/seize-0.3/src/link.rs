@@ -1,18 +1,18 @@
-//! What an object begins with that can be retired: [`Link`], and a value that has one, [`Linked`].
+//! The beginning of each object that can be retired, [`Link`]; and a value with one, [`Linked`].
 
 use std::cell::UnsafeCell;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
-/// What every object that can be retired begins with; from
+/// The first field of each object that can be retired, made by
 /// [`Collector::link`](crate::Collector::link).
 pub struct Link {
-    /// None before the object is retired.
+    /// `None` until the object is retired.
     reclaim: UnsafeCell<Option<unsafe fn(*mut Link)>>,
 }
 
-// SAFETY: written once, by the thread that retires the object, and read by the one that reclaims
-// it, to which the collector hands it.
+// SAFETY: written once, by the thread that retires the object. The thread that reclaims it reads
+// it, and gets it from the collector.
 unsafe impl Sync for Link {}
 
 impl Link {
@@ -20,26 +20,27 @@ impl Link {
         Self { reclaim: UnsafeCell::new(None) }
     }
 
-    /// The object that begins with this.
+    /// The object that begins with this link.
     pub fn cast<T: AsLink>(link: *mut Self) -> *mut T {
         link.cast()
     }
 
-    /// Notes what the object is to be reclaimed with.
+    /// Stores the function that will reclaim the object.
     ///
     /// # Safety
     /// `link` is valid, and no other thread retires the object.
     pub(crate) unsafe fn retire_with(link: *mut Self, reclaim: unsafe fn(*mut Self)) {
         // SAFETY: by the contract.
         let noted = unsafe { (*link).reclaim.get() };
-        // SAFETY: readers of the object do not read it, and nothing else retires it.
+        // SAFETY: readers of the object do not read the link, and no other thread retires the
+        // object.
         unsafe { *noted = Some(reclaim) };
     }
 
-    /// Calls the function that was noted.
+    /// Calls the function that was stored.
     ///
     /// # Safety
-    /// `link` is valid, and the object was retired for that function, which may be called.
+    /// `link` is valid, and the object was retired with that function, which may be called now.
     pub(crate) unsafe fn reclaim(link: *mut Self) {
         // SAFETY: by the contract.
         let noted = unsafe { (*link).reclaim.get() };
@@ -60,13 +61,13 @@ impl fmt::Debug for Link {
 /// Types that begin with a [`Link`].
 ///
 /// # Safety
-/// The type is `#[repr(C)]`, and its first field is a `Link`, or of a type that is `AsLink`.
+/// The type is `#[repr(C)]`, and its first field is a `Link`, or has a type that is `AsLink`.
 pub unsafe trait AsLink {}
 
-/// A value with a link before it.
+/// A value behind a link.
 #[repr(C)]
 pub struct Linked<T> {
-    /// The first field: what retires a value takes its address for that of the link.
+    /// The first field: a retired value's address is taken for its link's.
     pub link: Link,
     /// The value.
     pub value: T,

@@ -1,20 +1,20 @@
-//! Functions to [retire](crate::Collector::retire) objects with.
+//! Functions with which objects can be [retired](crate::Collector::retire).
 
 use crate::{AsLink, Link};
 
-/// Drops what [`Box::into_raw`] gave.
+/// Drops the box that [`Box::into_raw`] turned into a pointer.
 ///
 /// # Safety
-/// `link` is that of a `T` from a box, which is not used any more.
+/// `link` belongs to a `T` from a box, which is not used any more.
 pub unsafe fn boxed<T: AsLink>(link: *mut Link) {
     // SAFETY: by the contract.
     drop(unsafe { Box::from_raw(Link::cast::<T>(link)) });
 }
 
-/// Drops an object where it is, and leaves its memory alone.
+/// Drops an object in place, without freeing its memory.
 ///
 /// # Safety
-/// `link` is that of a `T`; as for [`std::ptr::drop_in_place`].
+/// `link` belongs to a `T`; otherwise as for [`std::ptr::drop_in_place`].
 pub unsafe fn in_place<T: AsLink>(link: *mut Link) {
     // SAFETY: by the contract.
     unsafe { Link::cast::<T>(link).drop_in_place() };

@@ -1,4 +1,4 @@
-//! [`Collector`]: its domains, and what waits in it.
+//! [`Collector`]: its domains, and the objects that wait in it.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -17,14 +17,14 @@ use quiescence::{Cookie, Domain, Srcu, SrcuOwnedGuard, raw};
 use crate::guard::{LocalGuard, OwnedGuard};
 use crate::thread;
 
-/// Objects in a batch, where [`Collector::batch_size`] says nothing: so many share the cost of a
-/// grace period.
+/// Objects in a batch, which share the cost of a grace period, unless [`Collector::batch_size`]
+/// sets another number.
 const BATCH: usize = 256;
 
-/// How long a thread stays where a guard of it ends while too much waits.
+/// How long a thread waits for room at the end of a guard.
 const PATIENCE: Duration = Duration::from_millis(10);
 
-/// What objects are retired to, and guards are of.
+/// The collector: objects are retired to it, and guards protect them.
 ///
 /// ```
 /// use seize::{Collector, Guard, reclaim};
@@ -44,30 +44,30 @@ const PATIENCE: Duration = Duration::from_millis(10);
 /// ```
 #[repr(transparent)]
 pub struct Collector {
-    /// From a box. Behind a pointer, so that reclaimers may be given a collector, wherever the one
-    /// that its owner has has moved to.
+    /// From a box. A pointer, so that reclaimers can be given a collector even if its owner has
+    /// moved the original.
     state: NonNull<State>,
 }
 
-// SAFETY: what is in it is behind locks and atomics. What is retired is reclaimed by threads that
-// have the collector: whether they may is for those who retire it to say.
+// SAFETY: the state is behind locks and atomics. Threads that have the collector reclaim retired
+// objects; whether they may is up to those who retire them.
 unsafe impl Send for Collector {}
 // SAFETY: as above.
 unsafe impl Sync for Collector {}
 
 pub(crate) struct State {
     domain: Domain,
-    /// The domain of owned guards, from the first one on.
+    /// The domain of owned guards; made for the first of them.
     owned: OnceLock<Arc<Srcu>>,
-    /// How many of these live.
+    /// How many owned guards live.
     owned_guards: AtomicUsize,
     /// Batches that are being filled, by thread.
     open: Box<[Open]>,
     /// Full batches, the oldest first.
     sealed: Mutex<VecDeque<Batch>>,
-    /// How many these are.
+    /// How many full batches wait.
     waiting: AtomicUsize,
-    /// Objects that wait, and their bytes.
+    /// The number of waiting objects, and their bytes.
     objects: AtomicUsize,
     bytes: AtomicUsize,
     objects_max: usize,
@@ -75,12 +75,12 @@ pub(crate) struct State {
     batch_size: usize,
 }
 
-/// A batch that is being filled; on a cache line pair of its own.
+/// A batch that is being filled. It has a pair of cache lines of its own.
 #[derive(Default)]
 #[repr(align(128))]
 struct Open(Mutex<Vec<Entry>>);
 
-/// What is retired.
+/// A retired object.
 struct Entry {
     object: *mut (),
     reclaim: unsafe fn(*mut (), &Collector),
@@ -92,18 +92,18 @@ struct Batch {
     awaited: Awaited,
 }
 
-/// When no guard is left that may protect anything of a batch.
+/// The grace periods after which no guard protects an object of a batch.
 #[derive(Clone, Copy, PartialEq)]
 struct Awaited {
-    /// When no section is left that may see it.
+    /// That of the collector's domain.
     sections: Cookie,
-    /// The same of owned guards; none if there has been none.
+    /// That of owned guards; `None` if there were none.
     owned: Option<Cookie>,
 }
 
 thread_local! {
-    /// Whether the thread is reclaiming: what ends guards meanwhile reclaims nothing, or stacks
-    /// would grow.
+    /// Whether the thread is reclaiming. Guards that end meanwhile reclaim nothing, or stacks would
+    /// grow.
     static RECLAIMS: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -114,7 +114,7 @@ impl Default for Collector {
 }
 
 impl Collector {
-    /// A collector with domains of its own.
+    /// Makes a collector with domains of its own.
     pub fn new() -> Self {
         let domain = Domain::new();
         let tuning = domain.tuning();
@@ -136,66 +136,70 @@ impl Collector {
         Self { state: NonNull::from(Box::leak(Box::new(state))) }
     }
 
-    /// The same collector with batches of so many objects, which share a grace period.
+    /// Sets the number of objects in a batch, which share a grace period.
     #[must_use]
     pub fn batch_size(mut self, batch_size: usize) -> Self {
-        // SAFETY: owned, and no guard borrows it, so this is the only reference.
+        // SAFETY: the collector is owned, and no guard borrows it, so this is the only reference.
         unsafe { self.state.as_mut() }.batch_size = batch_size;
         self
     }
 
-    /// Begins a section of the calling thread: what is retired from now on is not reclaimed before
-    /// the guard is dropped. Guards of a thread nest.
+    /// Begins a section of the calling thread. What is retired from now on is not reclaimed before
+    /// the guard is dropped. A thread's guards nest.
     #[inline]
     pub fn enter(&self) -> LocalGuard<'_> {
         LocalGuard::new(self)
     }
 
-    /// The same for a guard that may go to other threads. It costs more.
+    /// The same, but the guard may go to other threads. It costs more.
     pub fn enter_owned(&self) -> OwnedGuard<'_> {
         OwnedGuard::new(self)
     }
 
-    /// A section for a thread's guard, which says when it [has ended](Self::has_ended).
+    /// Begins the section of a thread's guard, which calls [`has_ended`](Self::has_ended) at its
+    /// end.
     #[inline]
     pub(crate) fn read(&self) -> quiescence::Guard<'_, Private> {
         self.state().domain.read()
     }
 
-    /// A section for an owned guard, which says when it [has ended](Self::owned_has_ended).
+    /// Begins the section of an owned guard, which calls [`owned_has_ended`](Self::owned_has_ended)
+    /// at its end.
     pub(crate) fn read_owned(&self) -> SrcuOwnedGuard {
         self.state().owned_guards.fetch_add(1, SeqCst);
         let section = self.state().owned.get_or_init(|| Arc::new(Srcu::new())).read_owned();
-        // With the one in `seal`: a thread that finds no such domain there has unlinked its objects
-        // before this section loads anything.
+        // Pairs with the fence in `seal`: a thread that finds no such domain there has unlinked its
+        // objects before this section loads anything.
         fence(SeqCst);
         section
     }
 
-    /// Calls `reclaim(ptr, collector)` when no guard is left that lives now; perhaps in this call,
-    /// if none is.
+    /// Calls `reclaim(ptr, collector)` once all guards that live now have ended; perhaps in this
+    /// call, if there are none.
     ///
     /// # Safety
     /// `ptr` is retired once, and guards that begin from now on do not reach it. `reclaim(ptr, _)`
-    /// may be called by every thread that has this collector, as late as when that is dropped.
+    /// may be called by every thread that has this collector, and as late as in the collector's
+    /// drop.
     pub unsafe fn retire<T>(&self, ptr: *mut T, reclaim: unsafe fn(*mut T, &Self)) {
         // SAFETY: by the contract.
         unsafe { self.add(ptr, reclaim) };
         self.has_ended();
     }
 
-    /// Reclaims what has been retired, all of it if no guard lives.
+    /// Reclaims retired objects: all of them, if no guard lives.
     ///
     /// # Safety
-    /// No thread uses anything that has been retired. (What a guard still protects is left alone
-    /// all the same: programs share collectors.)
+    /// No thread uses a retired object. (Objects that a guard still protects are spared all the
+    /// same: programs share collectors.)
     pub unsafe fn reclaim_all(&self) {
         let state = self.state();
         let began = Instant::now();
         loop {
             state.seal_all();
             self.reclaim_ready();
-            // Reclaimers retire more, and another thread may be in the midst of the grace period.
+            // Reclaimers may retire more objects, and another thread may be driving the grace
+            // period.
             if state.objects.load(Relaxed) == 0 || began.elapsed() >= PATIENCE {
                 return;
             }
@@ -205,8 +209,8 @@ impl Collector {
 
     #[inline]
     fn state(&self) -> &State {
-        // SAFETY: from a box that lives as long as the collector that owns it, and what reclaimers
-        // are given is used during a call on that.
+        // SAFETY: from a box that lives as long as the collector that owns it. The collectors that
+        // reclaimers are given are used only during a call of that one.
         unsafe { self.state.as_ref() }
     }
 
@@ -216,7 +220,8 @@ impl Collector {
     /// As [`retire`](Self::retire).
     pub(crate) unsafe fn add<T>(&self, ptr: *mut T, reclaim: unsafe fn(*mut T, &Self)) {
         debug_assert!(!ptr.is_null(), "a null pointer is retired");
-        // SAFETY: functions of a thin pointer each, called with the pointer that they are for.
+        // SAFETY: each is a function of one thin pointer, and is called with the pointer that it is
+        // for.
         let reclaim = unsafe {
             mem::transmute::<unsafe fn(*mut T, &Self), unsafe fn(*mut (), &Self)>(reclaim)
         };
@@ -233,14 +238,14 @@ impl Collector {
         }
     }
 
-    /// Has the objects of the calling thread wait as a batch, however few they are.
+    /// Closes the calling thread's batch, however few objects it has.
     pub(crate) fn flush(&self) {
         let state = self.state();
         let entries = mem::take(&mut *lock(state.own_batch()));
         state.seal(entries);
     }
 
-    /// The same for all threads.
+    /// Closes the batches of all threads.
     pub(crate) fn flush_all(&self) {
         self.state().seal_all();
     }
@@ -248,21 +253,22 @@ impl Collector {
     /// Whether a batch waits.
     #[inline]
     pub(crate) fn has_waiting(&self) -> bool {
-        // Relaxed: a hint; what is missed is found by the next guard that ends.
+        // Relaxed: a hint. The next guard that ends finds a batch that is missed here.
         self.state().waiting.load(Relaxed) != 0
     }
 
-    /// Whether the calling thread is in one section, and in none inside of it.
+    /// Whether the calling thread is in exactly one section, not in a nested one.
     pub(crate) fn is_outermost(&self) -> bool {
         raw::nesting(&self.state().domain) == 1
     }
 
-    /// What an owned guard's section is: no thread's, so that any one may end.
+    /// An owned guard's section belongs to no thread, so it may always be renewed.
     pub(crate) fn is_any(&self) -> bool {
         true
     }
 
-    /// A thread's guard, or what retires, has ended: reclaims what is ready, if something waits.
+    /// Called when a thread's guard has ended, or an object was retired: reclaims ready batches, if
+    /// any wait.
     #[inline]
     pub(crate) fn has_ended(&self) {
         if self.has_waiting() {
@@ -270,9 +276,9 @@ impl Collector {
         }
     }
 
-    /// An owned guard has ended. If it was the last of those that lived, what only they have held
-    /// up is reclaimed here: a grace period of their domain takes some steps, and the library's
-    /// worker may be in the midst of one, so this waits, for two ticks at most.
+    /// Called when an owned guard has ended. If it was the last one, batches that only owned guards
+    /// held up are reclaimed here. A grace period of their domain takes some steps, and the
+    /// library's worker may be taking one, so this waits, for two ticks at most.
     pub(crate) fn owned_has_ended(&self) {
         let is_last = self.state().owned_guards.fetch_sub(1, SeqCst) == 1;
         self.has_ended();
@@ -283,8 +289,8 @@ impl Collector {
         }
     }
 
-    /// A section has ended, or there is none: reclaims what is ready, and stays for a while if too
-    /// much waits. Not in a section of this thread, and not in a reclaimer.
+    /// Reclaims ready batches, and waits for room if too many objects wait. Does nothing in a
+    /// section of this thread, or in a reclaimer.
     #[cold]
     pub(crate) fn settle(&self) {
         let state = self.state();
@@ -310,7 +316,7 @@ impl Collector {
         }
     }
 
-    /// Reclaims a batch. If a reclaimer panics, the rest of it waits as before.
+    /// Reclaims a batch. If a reclaimer panics, the rest of the batch waits again.
     fn run(&self, batch: Batch) {
         struct Running<'c> {
             state: &'c State,
@@ -332,15 +338,15 @@ impl Collector {
         while let Some(entry) = running.batch.entries.pop() {
             state.objects.fetch_sub(1, Relaxed);
             state.bytes.fetch_sub(entry.bytes, Relaxed);
-            // SAFETY: retired for this function, and taken out of what waits when no guard is left
-            // that may protect it.
+            // SAFETY: retired with this function, and its batch was taken out after the guards that
+            // could protect it had ended.
             unsafe { (entry.reclaim)(entry.object, &collector) };
         }
     }
 }
 
 impl Drop for Collector {
-    /// Reclaims all that has been retired.
+    /// Reclaims all retired objects.
     fn drop(&mut self) {
         let state = self.state();
         loop {
@@ -357,7 +363,7 @@ impl Drop for Collector {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What is behind the locks is whole at any time.
+    // The data behind the locks is consistent at any time.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -372,7 +378,7 @@ impl State {
         self.objects.load(Relaxed) > self.objects_max || self.bytes.load(Relaxed) > self.bytes_max
     }
 
-    /// What has been unlinked waits for a grace period of both domains.
+    /// Makes unlinked objects a batch, which waits for a grace period of both domains.
     fn seal(&self, entries: Vec<Entry>) {
         if entries.is_empty() {
             return;
@@ -397,7 +403,7 @@ impl State {
         self.waiting.fetch_add(1, Relaxed);
     }
 
-    /// The oldest batch, if it may be reclaimed.
+    /// Takes the oldest batch, if `may` says that it may be reclaimed.
     fn take_if(&self, may: impl FnOnce(Awaited) -> bool) -> Option<Batch> {
         let mut sealed = lock(&self.sealed);
         let may_go = sealed.front().is_some_and(|batch| may(batch.awaited));
@@ -406,24 +412,23 @@ impl State {
         batch
     }
 
-    /// The oldest batch, if no guard is left that may protect anything of it. Takes steps of the
-    /// grace periods, without the lock: they fence, and a subscriber of `tracing` that hears of
-    /// them may use the collector.
+    /// Takes the oldest batch, if no guard protects any of it. Takes steps of the grace periods,
+    /// without the lock: they execute fences, and a subscriber of `tracing` that is told of them
+    /// may use the collector.
     fn take_ready(&self) -> Option<Batch> {
         loop {
             let awaited = lock(&self.sealed).front()?.awaited;
             if !self.is_over(awaited) {
                 return None;
             }
-            // If another thread has taken it, there may be one more.
+            // If another thread has taken it, there may be another batch.
             if let Some(batch) = self.take_if(|oldest| oldest == awaited) {
                 return Some(batch);
             }
         }
     }
 
-    /// Whether no guard is left that may protect anything of such a batch. Takes a step of the
-    /// grace periods.
+    /// Whether no guard protects any object of such a batch. Takes a step of the grace periods.
     fn is_over(&self, awaited: Awaited) -> bool {
         self.domain.poll(awaited.sections)
             && match (awaited.owned, self.owned.get()) {

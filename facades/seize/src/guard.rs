@@ -1,4 +1,4 @@
-//! Guards: [`LocalGuard`], of a thread, and [`OwnedGuard`], which may go to others.
+//! Guards: [`LocalGuard`], which belongs to a thread, and [`OwnedGuard`], which may go to others.
 
 use std::fmt;
 use std::mem::ManuallyDrop;
@@ -10,7 +10,7 @@ use quiescence::{SrcuOwnedGuard, tag::Private};
 use crate::collector::Collector;
 use crate::thread;
 
-/// A conditional exchange, which is the atomic pointer's of this name.
+/// A conditional exchange: the method of this name of an atomic pointer.
 macro_rules! exchange {
     ($(#[$about:meta])* $name:ident) => {
         $(#[$about])*
@@ -28,25 +28,25 @@ macro_rules! exchange {
     };
 }
 
-/// What protects objects of a collector from being reclaimed, as long as it lives.
+/// Protects objects of a collector from being reclaimed while it lives.
 pub trait Guard {
-    /// Lets go of what was protected, and begins anew; does nothing if the thread has another guard
-    /// of the collector.
+    /// Ends the protection, and begins a new one. Does nothing if the thread has another guard of
+    /// the collector.
     fn refresh(&mut self);
 
-    /// Has what was retired wait for reclamation now, as a batch that may be smaller than others.
+    /// Closes the thread's batch, however few objects it has.
     fn flush(&self);
 
     /// The collector.
     fn collector(&self) -> &Collector;
 
-    /// A small number that no other thread has which lives now.
+    /// A small number that no other living thread has.
     fn thread_id(&self) -> usize {
         thread::id()
     }
 
-    /// Loads a pointer: what it leads to is protected, if it was not retired before the guard
-    /// began. At least Acquire.
+    /// Loads a pointer, with at least Acquire. Its target is protected, if it was not retired
+    /// before the guard began.
     #[inline]
     fn protect<T>(&self, ptr: &AtomicPtr<T>, order: Ordering) -> *mut T {
         ptr.load(of_load(order))
@@ -66,14 +66,14 @@ pub trait Guard {
         compare_exchange
     }
     exchange! {
-        /// The same, but it may fail without a reason.
+        /// The same, but it may fail spuriously.
         ///
         /// # Errors
         /// The pointer that is there.
         compare_exchange_weak
     }
 
-    /// As [`Collector::retire`], but never in this call.
+    /// As [`Collector::retire`], but reclaims nothing in this call.
     ///
     /// # Safety
     /// As [`Collector::retire`].
@@ -83,7 +83,7 @@ pub trait Guard {
     }
 }
 
-/// An ordering that a load may have, and that sees what the pointer leads to.
+/// The caller's ordering, but at least Acquire, so that a load sees the pointer's target.
 #[inline]
 const fn of_load(order: Ordering) -> Ordering {
     match order {
@@ -102,8 +102,8 @@ const fn of_update(order: Ordering) -> Ordering {
     }
 }
 
-/// Defines a guard: how its section begins, what is done when it has ended, whether the guard may
-/// leave it for a new one, and what it flushes.
+/// Defines a guard: how its section begins, what is called when it has ended, whether `refresh` may
+/// renew it, and what it flushes.
 macro_rules! guard {
     (
         $(#[$about:meta])*
@@ -123,7 +123,7 @@ macro_rules! guard {
             }
 
             /// # Safety
-            /// The section is not used any more, but for a new one in its place.
+            /// The section is not used any more, unless a new one is stored in its place.
             #[inline]
             unsafe fn leave(&mut self) {
                 // SAFETY: by the contract.
@@ -134,7 +134,7 @@ macro_rules! guard {
 
         impl Guard for $name<'_> {
             fn refresh(&mut self) {
-                /// Puts a section there also if a reclaimer panics.
+                /// Stores a new section, even if a reclaimer panics.
                 struct Anew<'g, 'a>(&'g mut $name<'a>);
                 impl Drop for Anew<'_, '_> {
                     fn drop(&mut self) {
@@ -143,7 +143,7 @@ macro_rules! guard {
                 }
                 if self.collector.$refreshes() {
                     let anew = Anew(self);
-                    // SAFETY: there is a new one when `anew` is dropped.
+                    // SAFETY: the drop of `anew` stores a new section.
                     unsafe { anew.0.leave() };
                 }
             }
@@ -175,11 +175,11 @@ macro_rules! guard {
 }
 
 guard! {
-    /// A guard of a thread.
+    /// A guard that belongs to a thread.
     LocalGuard of quiescence::Guard<'a, Private>: read, has_ended, is_outermost, flush
 }
 guard! {
-    /// A guard that may go to other threads, and be used by several at once. It flushes for all
-    /// threads: it may have been another's when it retired.
+    /// A guard that may go to other threads, and be used by several at once. It flushes the batches
+    /// of all threads, since another thread may have retired with it.
     OwnedGuard of SrcuOwnedGuard: read_owned, owned_has_ended, is_any, flush_all
 }

@@ -1,28 +1,28 @@
-//! The interface of `seize` 0.5 on [`quiescence`]: what a program gets that asks for the original
-//! and has one line more in its `Cargo.toml`.
+//! The interface of `seize` 0.5 on [`quiescence`]: a program that asks for the original gets this
+//! crate by a line in its `Cargo.toml`.
 //!
-//! A [`LocalGuard`] is a read-side critical section of a domain that the collector has for itself.
-//! An [`OwnedGuard`], which may go to other threads, is a section of a sleepable domain that the
-//! collector makes for the first of them.
+//! A [`LocalGuard`] is a read-side critical section of the collector's own domain. An
+//! [`OwnedGuard`], which may go to other threads, is a section of a sleepable domain, which the
+//! collector makes with the first owned guard.
 //!
-//! **What is retired stays with the collector, and is reclaimed by threads in calls on it**: when
-//! an outermost guard ends, in [`Guard::refresh`], [`Collector::retire`] and
-//! [`Collector::reclaim_all`], and when the collector is dropped. Not by a worker thread: the
-//! interface asks neither `Send` nor `'static` of what is retired, and a map of values that stay on
-//! one thread is safe code with it.
+//! **Retired objects stay with the collector, and are reclaimed by threads that call it**: when an
+//! outermost guard ends, in [`Guard::refresh`], [`Collector::retire`] and
+//! [`Collector::reclaim_all`], and when the collector is dropped. No worker thread reclaims them:
+//! the interface requires neither `Send` nor `'static` of retired objects, so safe code can have a
+//! map of values that must stay on one thread.
 //!
 //! # Memory
-//! What waits is held to the limit that domains begin with (`QUIESCENCE_LIMIT_BYTES`,
-//! `QUIESCENCE_LIMIT_OBJECTS`): **a thread whose outermost guard ends while more waits stays there
-//! until there is room, but for 10 ms at most**, since the guard that is in the way may be of a
-//! thread that waits for this one. So it is the rate that is bounded there, to a batch for each
-//! thread and 10 ms. An object counts for its own bytes.
+//! Waiting objects are limited as in a new domain (`QUIESCENCE_LIMIT_BYTES`,
+//! `QUIESCENCE_LIMIT_OBJECTS`). **If more objects wait when a thread's outermost guard ends, the
+//! thread waits for room, for 10 ms at most**: not longer, since the guard that holds them up may
+//! belong to a thread that waits for this one. So the rate is bounded: each thread adds at most a
+//! batch in 10 ms. An object counts with its own bytes.
 //!
 //! # What differs from `seize`
-//! - A batch is a thread's, or that of a few threads whose ids have the same remainder; by default
-//!   it is larger.
-//! - A guard of another collector in the same thread is no obstacle, and one of the same collector
-//!   is, as there.
+//! - A batch belongs to one thread, or to a few threads whose ids have the same remainder. By
+//!   default it is larger.
+//! - A guard of another collector on the same thread does not delay reclamation; one of the same
+//!   collector does, as in seize.
 //! - `fast-barrier` has no effect.
 //!
 //! # Source

@@ -1,10 +1,10 @@
-//! Numbers of threads: dense, and used again when a thread has ended, the smallest first.
+//! Thread numbers. They are dense: the smallest free number is reused first.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::{Mutex, PoisonError};
 
-/// Numbers that are free, and the first that was never used.
+/// The free numbers, and the first one that was never used.
 static FREE: Mutex<(BinaryHeap<Reverse<usize>>, usize)> = Mutex::new((BinaryHeap::new(), 0));
 
 thread_local! {
@@ -32,8 +32,8 @@ impl Drop for Id {
     }
 }
 
-/// The number of the calling thread; 0 once its thread-local storage is gone, which another thread
-/// has too.
+/// The number of the calling thread. Once its thread-local storage is gone it is 0, which another
+/// thread may have too.
 pub(crate) fn id() -> usize {
     ID.try_with(|id| id.0).unwrap_or(0)
 }

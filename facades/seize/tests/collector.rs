@@ -23,7 +23,7 @@ fn boxed(drops: &Arc<AtomicUsize>) -> *mut Counted {
     Box::into_raw(Box::new(Counted(Arc::clone(drops))))
 }
 
-/// Values that stay on one thread are no mistake: nothing is reclaimed by another one.
+/// Values that must stay on one thread may be retired: no other thread reclaims them.
 #[test]
 fn what_is_retired_is_reclaimed_by_threads_in_calls_on_the_collector() {
     let counted = Rc::new(());
@@ -39,7 +39,7 @@ fn what_is_retired_is_reclaimed_by_threads_in_calls_on_the_collector() {
     assert_eq!(Rc::strong_count(&counted), 1);
 }
 
-/// What is retired may borrow: it does not outlive the collector.
+/// Retired values may borrow: they do not outlive the collector.
 #[test]
 fn the_end_of_a_collector_reclaims_all_at_once() {
     let drops = AtomicUsize::new(0);
@@ -87,7 +87,7 @@ fn owned_guards_protect_on_every_thread() {
     assert_eq!(drops.load(SeqCst), 1, "the last that held it up is gone");
 }
 
-/// It ended where the first batch had been reclaimed, whatever that had retired.
+/// A fault: it returned when the first batch had been reclaimed, whatever that had retired.
 #[test]
 fn reclaim_all_reclaims_what_reclaimers_retire() {
     let collector = Collector::new();
@@ -107,7 +107,7 @@ fn reclaim_all_reclaims_what_reclaimers_retire() {
     assert_eq!(drops.load(SeqCst), 2);
 }
 
-/// A thread's first owned guard beside an updater: each of the two sees the other.
+/// A thread's first owned guard during an update: each of the two sees the other.
 #[test]
 fn the_first_owned_guard_is_seen() {
     for _ in 0..300 {

@@ -15,12 +15,13 @@ impl Drop for Counted {
     }
 }
 
-/// papaya#60: while a guard lives, what others retire grew without end. Here a thread stays for
-/// 10 ms where its guard ends, so the rate is bounded; and it does go on.
+/// papaya#60: while a guard lived, the memory of objects retired by other threads grew without
+/// bound. Here a thread waits for 10 ms at the end of its guard, so the rate is bounded; and then
+/// it goes on.
 #[test]
 fn beside_a_guard_that_lives_threads_are_slowed_and_go_on() {
     const OBJECTS: usize = 40;
-    // SAFETY: the only test of its program, and the first that it does.
+    // SAFETY: this is the program's only test, and its first statement.
     unsafe { std::env::set_var("QUIESCENCE_LIMIT_BYTES", "65536") };
     let collector = Collector::new();
     let drops = Arc::new(AtomicUsize::new(0));

@@ -1,4 +1,5 @@
-//! A subscriber of `tracing` that reads in the collector whose grace periods it hears of.
+//! A subscriber of `tracing` that reads under guards of the collector of whose grace periods it is
+//! told.
 
 #[path = "../../../quiescence/tests/common/subscriber.rs"]
 mod subscriber;
@@ -14,14 +15,14 @@ use tracing::Event;
 static COLLECTOR: OnceLock<Collector> = OnceLock::new();
 static EVENTS: AtomicU64 = AtomicU64::new(0);
 
-/// What a subscriber does that keeps its spans in a map of the collector.
+/// Does what a subscriber does that keeps its spans in a map of the collector.
 fn reads(_: &Event<'_>) {
     EVENTS.fetch_add(1, Relaxed);
     drop(COLLECTOR.get().expect("made before").enter());
 }
 
-/// The step of a grace period was taken under the lock of the batches, which the end of the
-/// subscriber's guard waited for.
+/// A fault: the step of a grace period was taken under the lock of the batches, for which the end
+/// of the subscriber's guard waited.
 #[test]
 fn a_subscriber_may_end_guards_of_the_collector() {
     let collector = COLLECTOR.get_or_init(|| Collector::new().batch_size(2));

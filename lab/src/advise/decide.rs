@@ -1,19 +1,19 @@
-//! The rule by which designs are equal to the best, or not; and by which nothing is recommended.
+//! Which designs are equal to the best one, and whether anything is recommended.
 //!
-//! Every design is compared with the best one slice by slice, and the ratio has an interval: by
-//! bootstrap over the slices, or Student's where they are few and that is wider. It is
-//! - *in* when it is shown to lose no more than the [`ZONE`]: the upper end is not above it;
-//! - *out* when it is shown to lose more: the lower end is above it;
+//! Every design is compared with the best one slice by slice. The ratio has an interval: by
+//! bootstrap over the slices, or Student's if there are few slices and that is wider. A design is
+//! - *in* if it is shown to lose no more than the [`ZONE`]: the interval's upper end is within it;
+//! - *out* if it is shown to lose more: the lower end is above the zone;
 //! - *near* otherwise. More slices are drawn until no design is near, or the time is over.
 //!
-//! Those that are not out are *equal*, and one rank; only one that is in is recommended. So of two
-//! runs each recommends what is equal in the other, unless their intervals contradict each other.
-//! What one loses at most is the most that any other may be faster, at the upper end, of those that
-//! are not out: also the first, which only seems to be the best. A bound that is too wide, or too
-//! many equals in a run that was disturbed, are no recommendation.
+//! Designs that are not out are *equal*, and share a rank. Only a design that is in is recommended.
+//! So each of two runs recommends what is equal in the other, unless their intervals contradict
+//! each other. The most that a design can lose is the greatest upper end of its ratios to the
+//! others, without those that are out; that holds for the first one too, which only seems to be the
+//! best. If that bound is too wide, or a disturbed run has too many equals, nothing is recommended.
 //!
-//! The zone is one of indifference: to be told apart is not enough, since with slices enough all
-//! designs are, and which of two equals is ahead changes from run to run.
+//! The zone is one of indifference. A difference that is shown is not enough: with enough slices
+//! all designs differ, and which of two equals is ahead changes from run to run.
 
 use bench::slices::RunVerdict;
 use bench::statistics::{Ratio, bootstrap_ratio, student_ratio};

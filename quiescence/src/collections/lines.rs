@@ -39,7 +39,7 @@ impl Lines {
         }
     }
 
-    /// What so many bytes are, if they fit in the address space.
+    /// The layout of `bytes` bytes, if they fit in the address space.
     pub(super) fn layout(bytes: Option<usize>) -> Option<Layout> {
         bytes.and_then(|bytes| Layout::from_size_align(bytes, 64).ok())
     }

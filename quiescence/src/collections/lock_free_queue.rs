@@ -160,9 +160,9 @@ impl std::error::Error for NotEmpty {}
 #[repr(C)]
 pub struct LockFreeQueue {
     first: AtomicPtr<SharedNode>,
-    /// The last node, or the one before it: the thread that finds it behind moves it on, and who
-    /// takes the node that it names does so before. So what it names has not been taken out, and
-    /// who loads it in a section may follow it.
+    /// The last node, or the one before it. A thread that finds it behind moves it on; a thread
+    /// that takes the node that it names does so first. So the node that it names has not been
+    /// taken out, and a thread that loads it in a section may follow it.
     last: AtomicPtr<SharedNode>,
     call_after: CallAfter,
 }
@@ -235,22 +235,22 @@ impl LockFreeQueue {
     ///   Any thread may dequeue it.
     #[inline]
     pub unsafe fn enqueue(&self, node: *mut SharedNode) {
-        // The exchange has Release: pairs with the Acquire of who follows the link. SeqCst, which
-        // is no more on x86: liburcu promises a full fence.
+        // The exchange has Release: pairs with the Acquire of a thread that follows the link.
+        // SeqCst, which costs no more on x86: liburcu promises a full fence.
         loop {
             // Acquire: pairs with the Release that moved it here.
             let last = self.last.load(Acquire);
             // SAFETY: what the tail names has not been taken out, and is not freed while our
             // section lasts.
             let link = unsafe { &(*last).next };
-            // Acquire: the next node is handed on, to who loads the tail.
+            // Acquire: the next node is handed on, to threads that load the tail.
             let null = ptr::null_mut();
             //~ unseen-node:
             let (appended, next) = match link.compare_exchange(null, node, SeqCst, Acquire) {
                 Ok(_) => (true, node),
                 Err(next) => (false, next),
             };
-            // Release: pairs with the Acquire above. If it fails, somebody else has moved it.
+            // Release: pairs with the Acquire above. If it fails, another thread has moved it.
             let _ = self.last.compare_exchange(last, next, Release, Relaxed);
             if appended {
                 return;
@@ -287,12 +287,12 @@ impl LockFreeQueue {
                 // Acquire: as above. There is one now, perhaps not this dummy.
                 next = link.load(Acquire);
             }
-            // What is taken out must not be found at the tail by sections that begin afterwards.
-            // Relaxed: who linked `next` had found the tail at `first` or beyond, so that this load
-            // does, and `first` comes there once.
+            // Sections that begin afterwards must not find a removed node at the tail. Relaxed: the
+            // thread that linked `next` had found the tail at `first` or beyond, so this load does
+            // too; and the tail is at `first` only once.
             //~ tail-left-behind:
             if self.last.load(Relaxed) == first {
-                // Release: pairs with the Acquire in `enqueue`. If it fails, somebody else has
+                // Release: pairs with the Acquire in `enqueue`. If it fails, another thread has
                 // moved it.
                 let _ = self.last.compare_exchange(first, next, Release, Relaxed);
             }
@@ -353,7 +353,7 @@ impl LockFreeQueue {
     /// Frees a dummy that is not in the queue any more.
     ///
     /// # Safety
-    /// By who took it out.
+    /// The caller took it out.
     unsafe fn free_after(&self, dummy: *mut SharedNode) {
         // SAFETY: it is a dummy, and valid for a grace period at least.
         let head = unsafe { &raw mut (*dummy.cast::<Dummy>()).head };

@@ -81,9 +81,8 @@ impl LockFreeStack {
     pub unsafe fn push(&self, node: *mut StackNode) -> bool {
         // SAFETY: by this function's contract.
         let link = unsafe { &(*node).next };
-        // The exchange has Release: pairs with the Acquire of who takes it off. SeqCst, which is no
-        // more on x86: liburcu promises a full fence.
-        // Relaxed: nothing is read through it; that it is still the top is checked.
+        // The exchange has Release: pairs with the Acquire of the thread that takes the node off.
+        // SeqCst, which costs no more on x86: liburcu promises a full fence.
         let mut top = self.top.load(Relaxed);
         loop {
             // Relaxed: seen with the node.

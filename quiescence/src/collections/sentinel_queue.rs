@@ -88,7 +88,7 @@ impl SentinelQueue {
     pub unsafe fn dequeue(&self) -> Option<NonNull<QueueNode>> {
         let sentinel = self.sentinel();
         loop {
-            // Relaxed: written by consumers, who come one after the other.
+            // Relaxed: written by consumers, one after the other.
             let first = self.first.load(Relaxed);
             // Relaxed: nothing is read through it.
             if first == sentinel && self.last.load(Relaxed) == sentinel {
@@ -96,7 +96,7 @@ impl SentinelQueue {
             }
             // SAFETY: a node in the queue, which is the consumer's to take.
             let link = unsafe { &(*first).next };
-            // There is one: if this is not the sentinel, that one stands further behind.
+            // There is a next node: if this is not the sentinel, the sentinel is behind it.
             let next = Patience::Wait.link(link).unwrap_or(ptr::null_mut());
             // Relaxed: as above.
             self.first.store(next, Relaxed);

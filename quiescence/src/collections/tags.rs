@@ -18,12 +18,12 @@ pub(super) const MOVED: u64 = 4;
 
 pub(super) const EMPTY: u64 = 0;
 
-/// The bytes that have slots in the word of a bucket with so many of them.
+/// The bytes of the slots in the word of a bucket with `slots` slots.
 pub(super) const fn head_bytes(slots: usize) -> u64 {
     node_bytes(slots) << 8
 }
 
-/// The bytes that have slots in a word without flags.
+/// The bytes of the slots in a word without flags.
 pub(super) const fn node_bytes(slots: usize) -> u64 {
     if slots == 8 { u64::MAX } else { (1 << (8 * slots)) - 1 }
 }

@@ -133,9 +133,9 @@ impl<'q> Ends<'q> {
     #[inline]
     unsafe fn link(self, first: *mut QueueNode, last: *mut QueueNode) -> bool {
         // Release: the next producer sees that `last`'s link is null before it writes there.
-        // Acquire: and so do we. SeqCst, which is no more on x86: who enqueues and then looks
-        // whether a consumer sleeps is ordered against a consumer that says that it will and then
-        // looks at the queue; liburcu promises a full fence.
+        // Acquire: and so do we. SeqCst, which costs no more on x86: a thread that enqueues and
+        // then checks whether a consumer sleeps is ordered against a consumer that says that it
+        // will sleep and then checks the queue; liburcu promises a full fence.
         let before = self.tail.last.swap(last, SeqCst);
         let link = if before == self.empty {
             &self.head.node.next
@@ -188,7 +188,7 @@ impl<'q> Ends<'q> {
             }
         }
         if !last {
-            // Relaxed: read by consumers, who come one after the other.
+            // Relaxed: read by consumers, one after the other.
             self.head.node.next.store(next, Relaxed);
         }
         Ok(NonNull::new(first).map(|node| Dequeued { node, last }))
@@ -210,7 +210,7 @@ impl<'q> Ends<'q> {
             }
             // Acquire: pairs with the Release that linked the first node.
             let first = self.head.node.next.load(Acquire);
-            // Of several who take all, one has the first node, and with it the rest.
+            // Of several threads that take all, one gets the first node, and with it the rest.
             //~ take-unchecked:
             if !first.is_null() && self.take_first(first) {
                 // Release: as in `dequeue`. Acquire: the thread that puts the chain into another
@@ -218,12 +218,12 @@ impl<'q> Ends<'q> {
                 let last = self.tail.last.swap(self.empty, AcqRel);
                 return Ok(Chain { next: first, last });
             }
-            // A producer, or somebody who takes all, is between two steps.
+            // A producer, or a thread that takes all, is between two steps.
             patience.pass(&mut looks)?;
         }
     }
 
-    /// Empties the head, unless somebody else has.
+    /// Empties the head, unless another thread has.
     fn take_first(self, first: *mut QueueNode) -> bool {
         // Relaxed: it has been acquired, and the tail is what releases.
         self.head.node.next.compare_exchange(first, ptr::null_mut(), Relaxed, Relaxed).is_ok()

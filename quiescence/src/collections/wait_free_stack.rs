@@ -115,14 +115,14 @@ impl WaitFreeStack {
     /// - Any thread may pop it.
     #[inline]
     pub unsafe fn push(&self, node: *mut StackNode) -> bool {
-        // The exchange has Release: pairs with the Acquire of who takes it off, who sees its
-        // content. SeqCst, which is no more on x86: liburcu promises a full fence, as for the
-        // queue.
+        // The exchange has Release: pairs with the Acquire of the thread that takes the node off,
+        // which sees its content. SeqCst, which costs no more on x86: liburcu promises a full
+        // fence, as for the queue.
         let before = self.top.swap(node, SeqCst); //~ unseen-node
         // SAFETY: no thread takes it off before this is written.
         let link = unsafe { &(*node).next };
-        // Release: pairs with the Acquire of who continues with the next; it carries what the
-        // exchange has seen.
+        // Release: pairs with the Acquire of a thread that continues with the next node; it carries
+        // what the exchange has seen.
         link.store(before, Release); //~ unseen-node
         before != BOTTOM
     }

@@ -438,7 +438,7 @@ impl<P: RefCnt<Target: fmt::Display>> fmt::Display for ArcCellAny<P> {
     }
 }
 
-/// What is in it is weighed where it is given up.
+/// A value is weighed when the cell gives it up.
 impl<P: RefCnt> Weigh for ArcCellAny<P> {
     const OWNS: bool = false;
 }

@@ -239,7 +239,7 @@ impl<P: Counted> ExactCell<P> {
         // SAFETY: by the contract.
         let pointer = ManuallyDrop::new(unsafe { P::from_ptr(old) });
         if !old.is_null() {
-            // What is added is a borrower's, or dropped below.
+            // An added count is a borrower's, or is dropped below.
             let clone = || user_code::run(Site::Pointer, || P::clone(&pointer));
             let add = || std::mem::forget(clone());
             if borrower::pay_all(&self.pointer, old, P::TAG, add) {

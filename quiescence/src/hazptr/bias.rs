@@ -57,13 +57,13 @@ pub(crate) const BIASED: u64 = 1;
 /// From biased to fair: readers execute full fences, updaters heavy ones.
 pub(crate) const CHANGING: u64 = 2;
 
-/// One heavy fence is taken to cost as much as so many full fences of readers. Beside a reader that
-/// loads in a loop it costs twice as much (11 us on an idle machine of two CPUs), and such a reader
-/// makes some 600 loads meanwhile: with a lesser number here, that phase would stay.
+/// The cost of a heavy fence, in full fences of readers. While a reader loads in a loop it costs
+/// twice as much (11 us on an idle machine of two CPUs), and such a reader makes some 600 loads
+/// meanwhile: a lesser number would keep that phase.
 const LOADS_PER_UPDATE: u64 = 1_024;
-/// An updater ends a biased phase when its updates have cost so many loads more than it saved.
+/// An updater ends a biased phase when its updates have cost this many loads more than it saved.
 const MOST_LOST: u64 = 16 * LOADS_PER_UPDATE;
-/// A reader considers the end of a fair phase once in so many uses of a slot.
+/// A reader considers ending a fair phase once in this many uses of a slot.
 const USES_PER_LOOK: u64 = 4 * LOADS_PER_UPDATE;
 
 /// The phase of a set of borrows.
@@ -213,7 +213,8 @@ mod tests {
             self.bias.updater(|| self.heavy += 1, || self.slots.iter().sum());
         }
 
-        /// So many updates, each after so many loads: how many executed a heavy fence.
+        /// Makes `updates` updates, each after `loads_each` loads. Returns how many executed a
+        /// heavy fence.
         fn updates(&mut self, updates: u64, loads_each: u64) -> u64 {
             let before = self.heavy;
             for _ in 0..updates {
@@ -259,7 +260,8 @@ mod tests {
             process.updates(updates, 0);
             assert_ne!(process.bias.phase(), CHANGING, "after {updates} updates");
         }
-        // An updater of another process has left it, in the midst of a fork.
+        // An updater of the parent process has left it like this, in the middle of its work, at a
+        // fork.
         let mut process = Process::new(1);
         process.bias.go_to(CHANGING);
         process.loads(4 * USES_PER_LOOK);

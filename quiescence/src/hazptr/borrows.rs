@@ -63,7 +63,7 @@ const PAID: u64 = 2;
 pub(crate) struct Borrow {
     /// The number of the use, and its phase.
     state: AtomicU64,
-    /// Of the object, with the tag of its count.
+    /// The object's address, with the tag of its count.
     address: AtomicPtr<()>,
     /// The cell, until the borrow is confirmed; then null.
     lender: AtomicPtr<()>,

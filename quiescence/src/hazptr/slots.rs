@@ -8,9 +8,9 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::os::fence;
 use crate::os::sync::{AtomicBool, AtomicPtr, AtomicU32, const_unless_loom};
 
-/// What stands in a block: a slot of one thread, which another one may end the use of.
+/// An element of a block: a slot of one thread, whose use another thread may end.
 pub(crate) trait Place {
-    /// One that is free.
+    /// A free one.
     fn free() -> Self;
 
     /// Whether its owner may use it.
@@ -149,7 +149,8 @@ impl<S: Place> Block<S> {
         self.pairs.iter().flat_map(|pair| &pair.0)
     }
 
-    /// Whether so many of its slots are free: protections may outlive the thread that began them.
+    /// Whether as many of its slots are free as `wants` says: protections may outlive the thread
+    /// that began them.
     fn has_free(&self, wants: Wants) -> bool {
         let free = self.slots().filter(|slot| slot.is_free()).count();
         match wants {

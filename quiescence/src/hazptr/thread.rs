@@ -92,7 +92,7 @@ pub(crate) fn reader_fence() {
     }
 }
 
-/// What is protected, and by which slot.
+/// A protected object, and the slot that protects it.
 pub(crate) struct Protected<T> {
     pub(crate) address: *mut T,
     pub(crate) slot: &'static Slot,

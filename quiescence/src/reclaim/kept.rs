@@ -1,18 +1,19 @@
-//! Objects of a hazard domain that were protected when it was their turn to be freed.
+//! Objects of a hazard domain that were protected when they were due to be freed.
 //!
-//! They have left their queue, whose other callbacks have run, and are charged to the domain as
-//! before. Their grace period is over: they need no other fence, only slots that do not name them
-//! any more ([`hazptr`](crate::hazptr), [HZ-A]). An object is kept once for each reference to it
-//! that was given up; so there may be more of them than slots in use, and the limit counts them.
+//! They have left their queue, whose other callbacks have run, and stay charged to the domain.
+//! Their grace period is over: they need no other fence, only a scan that finds no slot with their
+//! address ([`hazptr`](crate::hazptr), [HZ-A]). An object is kept once for each reference to it
+//! that was given up. So there may be more kept objects than slots in use, and the limit counts
+//! them.
 //!
-//! **Invariant: what is counted is what stands in the list or in some thread's hand.** A thread
-//! that has taken the list has an [`InHand`] until it has done with it, whatever it is in the midst
-//! of: a drop may fork, and the child counts what stands in the list and in this thread's hand.
+//! **Invariant: the objects counted are those in the list or in a thread's hand.** A thread that
+//! has taken the list has an [`InHand`] until it has dealt with it. A drop that it calls may fork;
+//! then the child counts the objects in the list and in this thread's hand.
 //!
-//! `rescan` frees them. The worker looks for them in the slots at the next tick, and then after as
-//! long as the youngest of them has been kept by then, one second at most. So an object whose
+//! `rescan` frees them. The worker scans the slots for them at the next tick, and then after as
+//! long as the youngest of them has been kept by then, at most one second. So an object whose
 //! protection lasted long is freed later than one whose protection was short, and a process in
-//! which something is protected for ever wakes up once a second.
+//! which an object is protected for ever wakes up once a second.
 
 use std::cell::Cell;
 use std::ptr;

@@ -1,19 +1,18 @@
-//! What waits to be taken: a stack of links that any thread pushes on, and that one thread at a
-//! time takes as a whole.
+//! A stack of links. Any thread pushes links onto it; one thread at a time takes the whole stack.
 //!
-//! A push is one compare-exchange, and writes nothing but the link that is pushed and the top. So
-//! what is in the stack is whole at any moment: the thread that takes it waits for no thread, and a
-//! child process finds all of it. (A queue whose end is exchanged is in two pieces until its link
-//! is written; a thread that is not run then, or that a child process does not have, keeps what
-//! comes after it from everybody.) There is no way to take one link, so no address can come back
-//! unseen.
+//! A push is one compare-exchange. It writes only the pushed link and the top, so the stack is
+//! complete at any moment: the thread that takes it waits for no other, and a child process finds
+//! all of it. (A queue whose end is exchanged is in two pieces until the link is written. If the
+//! pushing thread loses its CPU then, or a child process does not have that thread, no thread can
+//! reach what was pushed later.) No operation removes a single link, so there is no ABA problem.
 //!
-//! Where nothing is in it the top says what the thread that takes is doing: it is awake, and looks
-//! by itself; it sleeps, and the push that replaces that wakes it; or there is no thread. The look
-//! and the push are one exchange of one word, so no fence is needed between them [LN-2].
+//! While the stack is empty, the top tells what the thread that takes it is doing: it is awake, and
+//! checks by itself; it sleeps, and the push that replaces this top wakes it; or there is no such
+//! thread. The check and the push are one exchange of one word, so no fence is needed between them
+//! [LN-2].
 //!
-//! Source of the idea: Treiber (1986); the top that says that somebody sleeps is that of a futex
-//! lock (Drepper 2011).
+//! Sources: Treiber's stack (1986); a top that says that a thread sleeps, from futex locks (Drepper
+//! 2011).
 
 use std::ptr;
 use std::sync::atomic::AtomicPtr as PlainPtr;
@@ -23,33 +22,34 @@ use std::time::Duration;
 use crate::os::futex;
 use crate::os::sync::{AtomicPtr, AtomicU32, Tracked, const_unless_loom};
 
-/// What everything that is pushed begins with: one word.
+/// The first word of everything that can be pushed.
 #[repr(C, align(8))]
 #[derive(Debug)]
 pub(crate) struct Link {
-    /// The next one, and in the lowest bit whether this one is a mark.
+    /// The next link. Its lowest bit says whether this link is a mark.
     word: PlainPtr<Self>,
     tracked: Tracked<1>,
 }
 
-/// In the word of a link: it is a mark, which no thread has counted.
+/// In the word of a link: this link is a mark, which no thread has counted.
 const MARK: usize = 1;
 
 impl Link {
     const_unless_loom! {
-        /// One that does not wait.
+        /// A link that is in no stack.
         pub(crate) fn new() -> Self {
             Self { word: PlainPtr::new(ptr::null_mut()), tracked: Tracked::new() }
         }
     }
 
-    /// The word, for a thread that uses a link for something else than an llist.
+    /// The word, for threads that use a link for something other than an llist.
     pub(crate) const fn word(&self) -> &PlainPtr<Self> {
         &self.word
     }
 
     /// # Safety
-    /// `link` may be written, and no other thread uses it. It may be uninitialised, but for loom.
+    /// `link` may be written, and no other thread uses it. It may be uninitialised, except under
+    /// loom.
     unsafe fn write(link: *mut Self, next: *mut Self, marks: bool) {
         let next = next.map_addr(|address| address | if marks { MARK } else { 0 });
         // SAFETY: by the contract.
@@ -58,11 +58,11 @@ impl Link {
         unsafe { word.write(PlainPtr::new(next)) };
         // SAFETY: as above.
         let tracked = unsafe { &raw const (*link).tracked };
-        // SAFETY: nothing to be initialised, but under loom, where it is.
+        // SAFETY: it has nothing to initialise, except under loom, where it is initialised.
         unsafe { &*tracked }.write(0);
     }
 
-    /// The next one, and whether this one is a mark.
+    /// The next link, and whether this one is a mark.
     ///
     /// # Safety
     /// `link` was written by [`write`](Self::write), and no thread writes it.
@@ -79,38 +79,38 @@ impl Link {
 /// What a push has found at the top.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
-    /// Others, or a thread that polls.
+    /// Other links, or a thread that is awake.
     Awake,
-    /// Somebody who sleeps: [`Llist::ring`].
+    /// A thread that sleeps: call [`Llist::ring`].
     Asleep,
-    /// No thread takes anything.
+    /// There is no thread that takes links.
     Unattended,
-    /// The very link that was pushed: nothing has changed.
+    /// The pushed link itself: nothing has changed.
     Itself,
 }
 
-/// A stack of links and who takes them.
+/// A stack of links, and the state of the thread that takes them.
 #[derive(Debug)]
 pub(crate) struct Llist {
     /// The youngest link; or null, or one of the two below.
     top: AtomicPtr<Link>,
-    /// How often somebody has rung.
+    /// How often the bell has been rung.
     bell: AtomicU32,
 }
 
-/// The top where the thread that takes sleeps. No link is there: they are aligned.
+/// The top while the thread that takes links sleeps. No link has this address: links are aligned.
 const ASLEEP: *mut Link = ptr::without_provenance_mut(2);
-/// The top where no thread takes.
+/// The top while no thread takes links.
 const UNATTENDED: *mut Link = ptr::without_provenance_mut(4);
 
-/// What lies under a top: null for what is no link.
+/// The link below a top; null if the top is no link.
 fn link_at(top: *mut Link) -> *mut Link {
     if top == ASLEEP || top == UNATTENDED { ptr::null_mut() } else { top }
 }
 
 impl Llist {
     const_unless_loom! {
-        /// An empty one that no thread takes from.
+        /// An empty stack, from which no thread takes links.
         pub(crate) fn new() -> Self {
             Self { top: AtomicPtr::new(UNATTENDED), bell: AtomicU32::new(0) }
         }
@@ -119,7 +119,7 @@ impl Llist {
     /// Pushes a link.
     ///
     /// # Safety
-    /// `link` stays where it is, and is no thread's but the llist's, until it has been taken.
+    /// `link` does not move, and belongs to the llist alone until it has been taken.
     #[inline]
     pub(crate) unsafe fn push(&self, link: *mut Link, marks: bool) -> Found {
         let mut top = self.top.load(Relaxed);
@@ -129,9 +129,9 @@ impl Llist {
             }
             // SAFETY: by the contract.
             unsafe { Link::write(link, link_at(top), marks) };
-            // Release: pairs with the Acquire in `take` [LN-1]; what was done before, the link's
-            // words among it, happens before the grace period is asked for. Acquire: pairs with the
-            // Release in `sleep` [LN-2].
+            // Release: pairs with the Acquire in `take` [LN-1]: what was done before the push, such
+            // as writing the link, happens before the grace period is requested. Acquire: pairs
+            // with the Release in `sleep` [LN-2].
             //~ relaxed-push:
             match self.top.compare_exchange_weak(top, link, AcqRel, Relaxed) {
                 Ok(_) if top == ASLEEP => return Found::Asleep,
@@ -142,55 +142,56 @@ impl Llist {
         }
     }
 
-    /// Takes all there is, youngest first, and says that the caller is awake.
+    /// Takes all links, youngest first. The caller counts as awake from now on.
     pub(crate) fn take(&self) -> *mut Link {
         // Acquire: pairs with the Release in `push` [LN-1]. Every push is an exchange, so the
-        // youngest carries what all that are under it have released.
+        // youngest link carries what the pushes of all links below it released.
         link_at(self.top.swap(ptr::null_mut(), Acquire))
     }
 
-    /// Takes all there is, youngest first, and says that no thread takes any more.
+    /// Takes all links, youngest first. No thread takes links from now on.
     pub(crate) fn abandon(&self) -> *mut Link {
         link_at(self.top.swap(UNATTENDED, Acquire)) // [LN-1]
     }
 
-    /// Says that no thread takes any more, if there is nothing. Returns whether there was nothing.
+    /// If the stack is empty, no thread takes links from now on. Returns whether it was empty.
     pub(crate) fn leave(&self) -> bool {
-        // Relaxed: nothing was written for those who come; they find that they have to look after
-        // it.
+        // Relaxed: nothing was written for the threads that push later. They find that they have to
+        // attend to it.
         [ptr::null_mut(), ASLEEP]
             .into_iter()
             .any(|top| self.top.compare_exchange(top, UNATTENDED, Relaxed, Relaxed).is_ok())
     }
 
-    /// Whether nothing is in it.
+    /// Whether the stack is empty.
     pub(crate) fn is_empty(&self) -> bool {
         link_at(self.top.load(Relaxed)).is_null()
     }
 
-    /// How often has been rung by now; for [`sleep`](Self::sleep) and [`doze`](Self::doze).
+    /// How often the bell has been rung so far; for [`sleep`](Self::sleep) and
+    /// [`doze`](Self::doze).
     pub(crate) fn heard(&self) -> u32 {
-        // Acquire: pairs with the Release in `ring`; who rang for another reason has said which
-        // before.
+        // Acquire: pairs with the Release in `ring`; a thread that rings for another reason has
+        // stored the reason before.
         self.bell.load(Acquire)
     }
 
-    /// Sleeps until something is pushed, or somebody rings after `heard`, or for `most`.
+    /// Sleeps until a link is pushed, the bell is rung after `heard`, or `most` has passed.
     pub(crate) fn sleep(&self, heard: u32, most: Option<Duration>) {
-        // Release: the look at the bell comes before [LN-2]: the thread that replaces this rings
+        // Release: the bell was loaded before this [LN-2]; the thread that replaces this top rings
         // after it.
         let null = ptr::null_mut();
         //~ deaf-sleep:
         let slept = self.top.compare_exchange(null, ASLEEP, Release, Relaxed).is_ok();
         if slept {
             self.doze(heard, most);
-            // Awake again: who pushes from now on need not ring.
+            // Awake again: threads that push from now on need not ring.
             let _ = self.top.compare_exchange(ASLEEP, ptr::null_mut(), Relaxed, Relaxed);
         }
     }
 
-    /// Sleeps until somebody rings after `heard`, or for `most`; a thread that pushes meanwhile
-    /// does not ring.
+    /// Sleeps until the bell is rung after `heard`, or `most` has passed. A thread that pushes
+    /// meanwhile does not ring.
     pub(crate) fn doze(&self, heard: u32, most: Option<Duration>) {
         while self.bell.load(Acquire) == heard {
             futex::wait(&self.bell, heard, most);
@@ -200,7 +201,7 @@ impl Llist {
         }
     }
 
-    /// Wakes the thread that takes. What it is to know was stored before.
+    /// Wakes the thread that takes links. What that thread must know was stored before.
     pub(crate) fn ring(&self) {
         //~ no-bell
         // Release: pairs with the Acquire in `heard`.
@@ -209,8 +210,8 @@ impl Llist {
     }
 }
 
-/// Some link was pushed while it was there already, so that no thread can tell the order any more:
-/// this one, or one near it.
+/// A link was pushed while it was in the stack already: this one, or one near it. So the order of
+/// the links is lost.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ring(pub(crate) *mut Link);
 
@@ -221,7 +222,7 @@ pub(crate) struct Chain {
     last: *mut Link,
     /// All of them.
     links: u64,
-    /// Those that are no marks.
+    /// All that are no marks.
     count: u64,
 }
 
@@ -238,7 +239,7 @@ impl Chain {
         self.links
     }
 
-    /// How many links there are, marks aside.
+    /// How many links there are, without marks.
     pub(crate) const fn count(&self) -> u64 {
         self.count
     }
@@ -247,8 +248,8 @@ impl Chain {
         self.first.is_null()
     }
 
-    /// Appends what was taken from an llist. A link that was pushed twice makes a ring of it: then
-    /// turning it round ends where it began.
+    /// Appends what was taken from an llist. If a link was pushed twice, the links form a ring:
+    /// reversing it ends where it began.
     ///
     /// # Safety
     /// `youngest` is what [`Llist::take`] has returned.
@@ -283,10 +284,10 @@ impl Chain {
         Ok(())
     }
 
-    /// Adds one that was popped.
+    /// Adds a link that was popped.
     ///
     /// # Safety
-    /// It was popped from a chain, and is in none.
+    /// The link was popped from a chain, and is in none.
     pub(crate) unsafe fn push(&mut self, link: *mut Link, marks: bool) {
         // SAFETY: by the contract.
         unsafe { Link::write(link, self.first, marks) };
@@ -298,7 +299,7 @@ impl Chain {
         self.count += u64::from(!marks);
     }
 
-    /// Takes the oldest, and says whether it is a mark.
+    /// Takes the oldest link. Returns it, and whether it is a mark.
     pub(crate) fn pop(&mut self) -> Option<(*mut Link, bool)> {
         if self.is_empty() {
             return None;
@@ -325,8 +326,8 @@ impl Chain {
         }
     }
 
-    /// Takes so many of the oldest, or all. A link that was pushed while it stood here leads
-    /// elsewhere now: then the count is wrong.
+    /// Takes the `most` oldest links, or all. If a link was pushed while it was in this chain, it
+    /// leads elsewhere now, and the count is wrong.
     pub(crate) fn split(&mut self, most: u64) -> Result<Self, Ring> {
         if most == 0 {
             return Ok(Self::EMPTY);

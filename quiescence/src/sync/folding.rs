@@ -195,8 +195,8 @@ impl<const W: usize> Folding<W> {
                     word.store(0, Relaxed);
                     count
                 } else {
-                    // AcqRel: who has added is in it with all that he did before, and who comes
-                    // finds it [FD-1].
+                    // AcqRel: a thread that has added is in it, with all that it did before; a
+                    // thread that comes later finds it [FD-1].
                     word.swap(GONE, AcqRel) //~ no-stall-flag
                 });
             });

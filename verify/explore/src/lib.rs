@@ -1,4 +1,4 @@
-//! Every state that grace periods can reach, looked at.
+//! Explores every state that grace periods can reach.
 //!
 //! The *real* [`grace::Machine`] is driven here as the runtime drives it, against step-by-step
 //! transcriptions of the readers, the updater and the driver (in `world`; each mirrors a file of
@@ -21,11 +21,11 @@
 //! two readers in 15,734 and 18,682; two updaters whose requests come in mid grace period in 14,102
 //! and 32,459.
 //!
-//! **With one condition on the weak model that a first version lacked:** *every* store to the word
-//! must be a release, that of lock included, not only that of unlock. A reader may unlock and lock
-//! again under the new number before the scan looks; the scan then acquires from lock's store.
-//! Where that is relaxed, nothing orders the section before it against the free
-//! ([`Mutant::RelaxedLock`], [`Mutant::RelaxedNestedLock`]). On x86 a release store is a plain one.
+//! **The weak model has one condition:** *every* store to the word must be a release, that of lock
+//! included, not only that of unlock. A reader may unlock and lock again under the new number
+//! before the scan looks; the scan then acquires from lock's store. If that is relaxed, nothing
+//! orders the section before it against the free ([`Mutant::RelaxedLock`],
+//! [`Mutant::RelaxedNestedLock`]). On x86 a release store is a plain one.
 //!
 //! **Two passes once numbers have come round**, and one is not enough
 //! ([`Mutant::OnePassAfterATurn`], [`Mutant::PhaseBit`]).
@@ -43,8 +43,8 @@
 //! **Moves between two containers** with one lock at a time: a reader that goes in the order of the
 //! move finds the element in at least one; with a grace period between its updates a move back is
 //! safe; and with a version an element counts in exactly one (`move`, `move-and-back`,
-//! `move-counted-in-the-first` and `-second`). It is lost with either order turned round, without
-//! the grace period, and with one before both updates, as a first version had it.
+//! `move-counted-in-the-first` and `-second`). The element is lost if either order is reversed,
+//! without the grace period, or if that comes before both updates.
 //!
 //! **The kernel engines** of the simulator ([`engines`]) are safe and finish, on two CPUs with
 //! two callbacks and on three with one: `poll` in up to 146,160 states with one list and 80,856

@@ -1,21 +1,21 @@
 //! Torture: tries to catch the library freeing memory that is still being read.
 //!
-//! A run has themes ([`themes`]). The first: readers of every kind look at blocks with an age
+//! A run has themes ([`themes`]). In the first, readers of every kind look at blocks with an age
 //! ([`pool`]) while updaters replace them in every way there is, in five domains at once, with more
 //! threads than CPUs. A reader that sees an age above 1 has caught a grace period that ended too
 //! early.
 //!
-//! The other themes are about what is deferred ([`deferral`]): floods of callbacks, hardly any
-//! memory, threads that live for a moment, processes that are stopped and that fork. And about what
-//! stands on per-CPU words ([`percpu`]): sleepable domains, restartable reads, counters and locks,
-//! by threads that are moved from CPU to CPU and interrupted by signals all the time; and so about
-//! hazard pointers, cells with exact counts, atomic pointers with tags, and about lists, queues and
-//! stacks. And about hash maps ([`maps`]).
+//! Other themes are about deferral ([`deferral`]): floods of callbacks, hardly any memory,
+//! short-lived threads, processes that are stopped and that fork. Others are about tools on per-CPU
+//! words ([`percpu`]): sleepable domains, restartable reads, counters and locks, used by threads
+//! that move from CPU to CPU and are interrupted by signals all the time. The rest are about hazard
+//! pointers, cells with exact counts, atomic pointers with tags, lists, queues and stacks, and hash
+//! maps ([`maps`]).
 //!
-//! The program `rcu-torture`, which `rcu torture` becomes, runs it on the library exactly as users
-//! have it. In the copy of the library that `cargo xtask mutants` writes there are hooks: there
-//! threads are delayed at the steps where races live ([`delays`]), which finds more; and
-//! `--mutant NAME` removes a step ([`removed`]), which shows that the run would find that fault.
+//! The program `rcu-torture`, which `rcu torture` executes, runs it on the library exactly as users
+//! have it. The copy of the library that `cargo xtask mutants` writes has hooks: they delay threads
+//! at the steps where races live ([`delays`]), which finds more, and `--mutant NAME` removes a step
+//! ([`removed`]), which shows that the run would find that fault.
 //!
 //! Reading order: [`kinds`], [`pool`], [`arena`] are what is read and updated; [`readers`],
 //! [`passing`] and [`updaters`] do it, in the domains of [`places`]; [`context`] is the run as one

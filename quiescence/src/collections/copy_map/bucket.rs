@@ -72,11 +72,11 @@ impl<K: NoUninit, V: NoUninit> Bucket<K, V> {
 
     const SLOT_BYTES: u64 = tags::node_bytes(Self::SLOTS);
 
-    /// Memory of so many.
+    /// Memory for `buckets` buckets.
     pub(super) fn lines(buckets: usize) -> Lines {
         let lines = Lines::new(buckets.checked_mul(Self::STRIDE));
         for index in (0..buckets).filter(|_| cfg!(loom)) {
-            // SAFETY: there are so many.
+            // SAFETY: the memory has `buckets` buckets.
             let bucket = unsafe { Self::at(&lines, index) };
             // SAFETY: ours alone.
             unsafe { bucket.init() };
@@ -84,7 +84,7 @@ impl<K: NoUninit, V: NoUninit> Bucket<K, V> {
         lines
     }
 
-    /// Whether there can be so many.
+    /// Whether `buckets` buckets fit in the address space.
     pub(super) fn fit(buckets: usize) -> bool {
         Lines::layout(buckets.checked_mul(Self::STRIDE)).is_some()
     }
@@ -104,7 +104,7 @@ impl<K: NoUninit, V: NoUninit> Bucket<K, V> {
     /// Makes loom's atomics, which are not zeros.
     ///
     /// # Safety
-    /// No other thread has it.
+    /// No other thread has the bucket.
     unsafe fn init(self) {
         let (state, tags) = (AtomicU64::new(0), AtomicU64::new(0));
         let head = Head { state, tags, over: AtomicPtr::new(ptr::null_mut()) };
@@ -171,7 +171,7 @@ impl<K: NoUninit, V: NoUninit> Bucket<K, V> {
         true
     }
 
-    /// Unlocks it, or has it begin or end, with this state.
+    /// Unlocks the bucket, or begins or ends it, with this state.
     #[inline(always)]
     pub(super) fn release(self, state: u64) {
         // Release: pairs with the Acquire in `state` [CM-1].
@@ -262,7 +262,7 @@ impl<K: NoUninit, V: NoUninit> Bucket<K, V> {
         (empty != 0).then(|| tags::first(empty))
     }
 
-    /// Its nodes. The caller has it locked, or nobody else can change it.
+    /// Its nodes. The caller has locked the bucket, or no other thread can change it.
     pub(super) fn nodes(self) -> impl Iterator<Item = Self> {
         std::iter::successors(self.over(), |node| node.over())
     }
@@ -277,9 +277,9 @@ impl<K: NoUninit, V: NoUninit> Bucket<K, V> {
         self.head().over.store(ptr::null_mut(), Relaxed);
     }
 
-    /// Has the system give memory for it, if there is none yet, by a write that changes nothing,
-    /// whoever has the bucket: zero directly after a zero. (No `fetch_or` of zero: compilers leave
-    /// that out.)
+    /// Makes the system provide memory for it, if there is none yet, by a write that changes
+    /// nothing whichever thread has locked the bucket: zero for zero. (Not a `fetch_or` of zero:
+    /// compilers remove that.)
     pub(super) fn touch(self) {
         let _ = self.head().tags.compare_exchange(0, 0, Relaxed, Relaxed);
     }

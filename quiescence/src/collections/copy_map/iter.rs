@@ -22,12 +22,12 @@ pub struct Iter<'m, K: NoUninit, V: NoUninit, S> {
     mask: usize,
     /// Parts of a class that was divided: index and mask.
     parts: Vec<(usize, usize)>,
-    /// What is left of a class.
+    /// The pairs of the current class that are left.
     pairs: Vec<(K, V)>,
 }
 
 impl<'m, K: NoUninit, V: NoUninit, S> Iter<'m, K, V, S> {
-    /// Of the classes that have some of the indexes of a mask.
+    /// Iterates over the classes that have some of the indexes of a mask.
     pub(super) fn of(map: &'m CopyMap<K, V, S>, indexes: Range<usize>, mask: usize) -> Self {
         Self { map, indexes, mask, parts: Vec::new(), pairs: Vec::new() }
     }

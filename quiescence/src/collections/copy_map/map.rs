@@ -454,7 +454,7 @@ impl<K: NoUninit + Hash + Eq, V: NoUninit, S: BuildHasher> CopyMap<K, V, S> {
     /// assert!(map.capacity() >= 100 && map.capacity() < 1_000);
     /// ```
     pub fn shrink_to(&self, capacity: usize) {
-        // Of the number that it has now: others may insert meanwhile.
+        // For the number of pairs that there are now: other threads may insert meanwhile.
         let smaller = |buckets| {
             let enough = Tables::<K, V>::buckets_for(self.len().max(capacity));
             (enough < buckets).then_some(enough)
@@ -470,7 +470,8 @@ impl<K: NoUninit + Hash + Eq, V: NoUninit, S: BuildHasher> CopyMap<K, V, S> {
     }
 }
 
-/// What is allocated for its tables and overflow buckets, pages that the system has back included.
+/// Owns what is allocated for its tables and overflow buckets, including pages that went back to
+/// the system.
 impl<K: NoUninit, V: NoUninit, S> Weigh for CopyMap<K, V, S> {
     fn owned(&self) -> usize {
         self.tables.bytes()

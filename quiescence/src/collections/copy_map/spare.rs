@@ -26,7 +26,7 @@ impl<'m, K: NoUninit, V: NoUninit> Spare<'m, K, V> {
         Self { taken: Vec::new(), nodes }
     }
 
-    /// Takes some, until there are so many. If there are, it takes no lock.
+    /// Takes nodes until there are `enough`. Takes no lock if there are already.
     #[cold]
     #[inline(never)]
     pub(super) fn fill(&mut self, enough: usize) {

@@ -72,7 +72,7 @@ pub(super) struct Tables<K, V> {
     of: PhantomData<Mutex<(K, V)>>,
 }
 
-/// Of the move that goes on. Not in the line that look-ups load.
+/// The progress of the current move. It is not in the line that look-ups load.
 #[repr(align(64))]
 struct Progress {
     /// Tickets: how many units have been passed.
@@ -115,7 +115,7 @@ impl<K: NoUninit, V: NoUninit> Place<'_, K, V> {
 }
 
 impl<K: NoUninit, V: NoUninit> Tables<K, V> {
-    /// Tables with room for so many pairs.
+    /// Tables with room for `pairs` pairs.
     pub(super) fn new(pairs: usize) -> Self {
         let first = Self::table(Self::buckets_for(pairs));
         let root = Arc::as_ptr(&first).cast_mut();
@@ -147,7 +147,7 @@ impl<K: NoUninit, V: NoUninit> Tables<K, V> {
         buckets.saturating_mul(Bucket::<K, V>::SLOTS * 11) / 16
     }
 
-    /// Buckets for so many pairs.
+    /// The number of buckets for `pairs` pairs.
     pub(super) fn buckets_for(pairs: usize) -> usize {
         let slots = pairs.saturating_mul(16).div_ceil(11);
         let buckets = slots.div_ceil(Bucket::<K, V>::SLOTS).checked_next_power_of_two();
@@ -166,7 +166,7 @@ impl<K: NoUninit, V: NoUninit> Tables<K, V> {
     /// The table that pairs move to.
     fn next(&self) -> Option<&Table> {
         // Acquire: pairs with the Release in `begin_move`: the table has been made; and with that
-        // in `end_move` [CM-3]: who finds null sees the root.
+        // in `end_move` [CM-3]: a thread that finds null sees the root.
         let next = self.next.load(Acquire); //~ copy-relaxed-next-load
         // SAFETY: null, or a table of the map, which is kept [CM-I1].
         unsafe { next.as_ref() }
@@ -328,8 +328,8 @@ impl<K: NoUninit, V: NoUninit> Tables<K, V> {
 
 /// # Moves
 impl<K: NoUninit, V: NoUninit> Tables<K, V> {
-    /// Has pairs move from a table to one of so many buckets, if that is another number, the table
-    /// is the root, and nothing moves.
+    /// Begins a move from a table to one of `buckets` buckets, if that is another number, `from` is
+    /// the root, and no move is in progress.
     fn begin_move(&self, from: &Table, buckets: usize) {
         let mut tables = sync::lock(&self.tables);
         // In this order: if there is no next table, the root is that of the last move [CM-3].
@@ -342,7 +342,7 @@ impl<K: NoUninit, V: NoUninit> Tables<K, V> {
         self.next.store(Arc::as_ptr(to).cast_mut(), Release); //~ copy-relaxed-begin
     }
 
-    /// The table of so many buckets; it is made if there is none.
+    /// The table of `buckets` buckets; it is made if there is none.
     fn table_of(tables: &mut Vec<Arc<Table>>, buckets: usize) -> &Arc<Table> {
         let index = tables.iter().position(|table| table.buckets() == buckets);
         let index = index.unwrap_or_else(|| {
@@ -371,8 +371,8 @@ impl<K: NoUninit, V: NoUninit> Tables<K, V> {
         }
     }
 
-    /// Moves the pairs of a unit, unless that has been done. Waits for nobody: a unit that others
-    /// have locked, or whose keys change all the time, is left to the next round.
+    /// Moves the pairs of a unit, unless that has been done. Waits for no thread: a unit that
+    /// another thread has locked, or whose keys change all the time, is left to the next round.
     fn move_unit(
         &self,
         from: &Table,
@@ -441,7 +441,7 @@ impl<K: NoUninit, V: NoUninit> Tables<K, V> {
                 return;
             }
 
-            // Relaxed: who moved the pairs of `to` away has done so before this move began.
+            // Relaxed: the threads that moved the pairs of `to` away did so before this move began.
             let number = to.floor.load(Relaxed) + ONE; //~ copy-no-floor
             targets().for_each(Bucket::clear);
             //~ copy-here-early
@@ -462,7 +462,7 @@ impl<K: NoUninit, V: NoUninit> Tables<K, V> {
             }
             // What has moved stays as it is until this move has ended.
             spare.taken.extend(sources.iter().flat_map(|(source, _)| source.nodes()));
-            // AcqRel: who finds that these were all has seen the others.
+            // AcqRel: a thread that finds that these were all has seen the others.
             let moved = self.progress.moved.fetch_add(1, AcqRel) + 1; //~ copy-relaxed-moved
             if moved == units as u64 {
                 self.end_move(from, to);
@@ -481,7 +481,7 @@ impl<K: NoUninit, V: NoUninit> Tables<K, V> {
         // SAFETY: no thread changes a bucket that has moved until pairs move back to this table,
         // which cannot begin before `next` is null. A mover of an earlier move may touch it.
         unsafe { from.lines.forget() };
-        // Release: pairs with the Acquire in `next` [CM-3]: who finds null sees the root.
+        // Release: pairs with the Acquire in `next` [CM-3]: a thread that finds null sees the root.
         self.next.store(ptr::null_mut(), Release); //~ copy-relaxed-end
     }
 
@@ -527,7 +527,7 @@ impl<K: NoUninit, V: NoUninit> Tables<K, V> {
 
 #[cfg(all(test, loom))]
 impl<K: NoUninit, V: NoUninit> Tables<K, V> {
-    /// Has a move to so many buckets begin.
+    /// Begins a move to `buckets` buckets.
     pub(super) fn begin(&self, buckets: usize) {
         self.begin_move(self.root(), buckets);
     }
@@ -537,7 +537,7 @@ impl<K: NoUninit, V: NoUninit> Tables<K, V> {
         self.help(1, &hash_of);
     }
 
-    /// Whether the root has so many buckets; then, whether all are here.
+    /// If the root has `buckets` buckets: whether all of them are `HERE`.
     pub(super) fn are_here(&self, buckets: usize) -> Option<bool> {
         let root = self.root();
         let is_here = |at| Self::place_in(root, at as u64).is_some();

@@ -173,7 +173,7 @@ where
     /// assert!(map.capacity() >= 100 && map.capacity() < 1_000);
     /// ```
     pub fn shrink_to(&self, capacity: usize) {
-        // Of the number that it has now: others may insert meanwhile.
+        // For the number of entries that there are now: other threads may insert meanwhile.
         let smaller = |buckets: usize| {
             let enough = growth::buckets_for(self.len().max(capacity));
             (enough < buckets).then_some(buckets / 2)

@@ -23,10 +23,10 @@ where
     entry: Cell<*mut Entry<K, V>>,
     pub(super) left: Left<Entry<K, V>>,
     /// Whether the update has moved buckets, and whether it has tried to change its own. It does
-    /// each once, so that it leaves the nodes of so many at most.
+    /// each only once, which bounds the number of nodes that it leaves.
     pub(super) has_helped: Cell<bool>,
     pub(super) has_tried: Cell<bool>,
-    /// Whether it may be waited for at the limit.
+    /// Whether the update may wait at the limit.
     waits: bool,
     /// Room for the box.
     room: Option<Reservation<'m>>,
@@ -56,7 +56,7 @@ where
         (!map.domain.core().is_over_limit()).then(|| Self::make(map, false))
     }
 
-    /// The same with room for a box that is charged so much, if there is any.
+    /// The same, with room for a box that is charged `charge` bytes, if there is any.
     pub(super) fn with_box(mut self, charge: usize) -> Option<Self> {
         self.room = Some(defer::reserve_any(self.map.tag(), charge)?);
         Some(self)

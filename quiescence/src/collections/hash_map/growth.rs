@@ -36,7 +36,7 @@ pub(super) const fn most(buckets: usize) -> usize {
     buckets.saturating_mul(SLOTS * 11) / 16
 }
 
-/// Buckets for so many entries.
+/// The number of buckets for `entries` entries.
 pub(super) fn buckets_for(entries: usize) -> usize {
     let buckets = entries.saturating_mul(16).div_ceil(SLOTS * 11).next_power_of_two();
     buckets.max(SMALLEST)
@@ -142,7 +142,7 @@ unsafe fn move_unit<E>(
     if let Some(second) = second {
         second.leave_moved();
     }
-    // AcqRel: who finds that these were all has seen the others move theirs.
+    // AcqRel: a thread that finds that these were all has seen the others move theirs.
     table.head().moved.fetch_add(1, AcqRel);
 }
 

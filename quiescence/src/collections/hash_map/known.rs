@@ -20,9 +20,9 @@ where
     user_code::run(Site::Key, || key.equivalent(other))
 }
 
-/// What is known of entries, by their addresses.
+/// What is known about entries, by their addresses.
 pub(super) struct Known<E, T> {
-    /// Sorted, but for what was added since [`settle`](Self::settle).
+    /// Sorted, except what was added since [`settle`](Self::settle).
     all: Vec<(*const E, T)>,
     settled: usize,
 }
@@ -32,7 +32,7 @@ impl<E, T> Known<E, T> {
         Self { all: Vec::new(), settled: 0 }
     }
 
-    /// Nothing, with room for so many entries.
+    /// Empty, with room for `entries` entries.
     pub(super) fn with_room(entries: usize) -> Self {
         Self { all: Vec::with_capacity(entries), settled: 0 }
     }
@@ -67,7 +67,7 @@ impl<E, T> Known<E, T> {
         self.settled == 0 && self.all.iter().map(|known| known.0).eq(entries)
     }
 
-    /// What is known of the one that was added at this place.
+    /// What is known about the entry that was added at this index.
     pub(super) fn at(&self, index: usize) -> &T {
         &self.all[index].1
     }

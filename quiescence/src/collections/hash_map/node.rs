@@ -46,7 +46,7 @@ impl<E> Group<E> {
 pub(super) type NodeRef<E> = Headed<Node<E>, Group<E>>;
 
 impl<E> NodeRef<E> {
-    /// A node with the entries of another one, and with room for so many at least.
+    /// A node with the entries of `old` and room for at least `entries`.
     pub(super) fn new(entries: usize, old: Option<Self>) -> Self {
         let groups = entries.div_ceil(GROUP).next_power_of_two();
         let layout = Self::layout(groups);
@@ -91,7 +91,7 @@ impl<E> NodeRef<E> {
 
     /// One of its groups.
     pub(super) fn group<'n>(self, index: usize) -> Option<&'n Group<E>> {
-        // SAFETY: made by `new`, of so many; it lives.
+        // SAFETY: made by `new` with this many groups; it lives.
         (index < self.head().groups).then(|| unsafe { &*self.element(index) })
     }
 

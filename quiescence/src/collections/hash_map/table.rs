@@ -56,7 +56,7 @@ impl<E> Old<E> {
     /// All its entries have moved, and a grace period has gone by since it was out of reach; or the
     /// caller has the map alone.
     pub(super) unsafe fn end(&self) {
-        // Relaxed: who gets it is alone with it, by the contract.
+        // Relaxed: by the contract no other thread uses it.
         if let Some(table) = NonNull::new(self.table.swap(ptr::null_mut(), Relaxed)) {
             // SAFETY: no other thread gets the table.
             let table = unsafe { TableRef::of(table) };
@@ -119,12 +119,12 @@ impl<E> TableRef<E> {
     /// An empty table.
     ///
     /// # Panics
-    /// If so many buckets are more than the address space has room for.
+    /// If `buckets` buckets do not fit in the address space.
     pub(super) fn new(buckets: usize) -> Self {
         Self::after(buckets, None)
     }
 
-    /// One that takes the place of others.
+    /// A table that takes the place of others.
     fn after(buckets: usize, before: Option<Arc<Old<E>>>) -> Self {
         debug_assert!(buckets.is_power_of_two());
         let bytes = buckets.checked_mul(size_of::<Bucket<E>>());
@@ -140,7 +140,7 @@ impl<E> TableRef<E> {
         };
         // SAFETY: it begins the memory.
         unsafe { table.write(head) };
-        // SAFETY: the memory is for so many buckets.
+        // SAFETY: the memory has `buckets` buckets.
         let this = unsafe { Self::of(table) };
         if cfg!(loom) {
             // SAFETY: within the memory, which is ours. (Zeroes are none of loom's buckets.)
@@ -195,7 +195,7 @@ impl<E> TableRef<E> {
         Some(unsafe { Self::of(next) })
     }
 
-    /// Has its entries move to another one of so many buckets, unless they do already.
+    /// Makes its entries move to another table of `buckets` buckets, unless they do already.
     ///
     /// # Panics
     /// As [`new`](Self::new).

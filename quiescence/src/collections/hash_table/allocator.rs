@@ -79,7 +79,7 @@ impl Source {
     /// Takes nodes back, unless there are none.
     ///
     /// # Safety
-    /// Null, or from `take_nodes` of so many, once.
+    /// `nodes` is null, or from `take_nodes(count)`, and is given back once.
     pub(super) unsafe fn give_back_nodes(&self, nodes: *mut Node, count: usize) {
         let Some(layout) = layout(count).filter(|_| !nodes.is_null()) else {
             return;
@@ -121,7 +121,7 @@ impl<'s> Stock<'s> {
         Self { source, pieces: Vec::new() }
     }
 
-    /// Allocates so many nodes in one piece. Returns `false` if there is no memory.
+    /// Allocates `count` nodes in one piece. Returns `false` if there is no memory.
     pub(super) fn add(&mut self, count: usize) -> bool {
         self.pieces.reserve(1);
         let nodes = self.source.take_nodes(count);
@@ -131,7 +131,7 @@ impl<'s> Stock<'s> {
         !nodes.is_null()
     }
 
-    /// A piece of so many nodes, all zero; null if there is none.
+    /// A piece of `count` nodes, all zero; null if there is none.
     pub(super) fn take(&mut self, count: usize) -> *mut Node {
         if !self.source.is_callers() {
             return self.source.take_nodes(count);
@@ -143,7 +143,7 @@ impl<'s> Stock<'s> {
     /// Takes nodes back, unless there are none.
     ///
     /// # Safety
-    /// Null, or of so many from a stock of the same source; no thread uses them.
+    /// `nodes` is null, or a piece of `count` from a stock of the same source; no thread uses it.
     pub(super) unsafe fn give_back(&mut self, nodes: *mut Node, count: usize) {
         if self.source.is_callers() && !nodes.is_null() {
             self.pieces.push((nodes, count));

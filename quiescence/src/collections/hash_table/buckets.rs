@@ -97,7 +97,7 @@ impl Buckets {
         is_there.then_some(buckets)
     }
 
-    /// Memory for so many pointers to chunks, all null. `None` if there is none.
+    /// Takes memory for `count` pointers to chunks, all null. `None` if there is none.
     fn take_chunks(&mut self, count: usize) -> Option<()> {
         self.chunks = self.source.take(Layout::array::<AtomicPtr<Node>>(count).ok()?).cast();
         self.chunk_count = if self.chunks.is_null() { 0 } else { count };
@@ -110,7 +110,7 @@ impl Buckets {
         if self.chunks.is_null() {
             return &[];
         }
-        // SAFETY: so many, initialised, until `self` is dropped.
+        // SAFETY: there are `chunk_count` pointers, initialised, until `self` is dropped.
         unsafe { std::slice::from_raw_parts(self.chunks, self.chunk_count) }
     }
 

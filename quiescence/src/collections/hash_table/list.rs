@@ -22,9 +22,9 @@ use super::node::Node;
 pub(super) const REMOVED: usize = 1;
 /// In a node's own link: it is a bucket's.
 pub(super) const BUCKET: usize = 2;
-/// In a bucket's own link: it stands in the list.
+/// In a bucket's own link: the bucket is in the list.
 pub(super) const LINKED: usize = 4;
-/// What is not address in a link.
+/// The bits of a link that are no address.
 pub(super) const FLAGS: usize = REMOVED | BUCKET | LINKED;
 
 /// The node that a link leads to.
@@ -38,13 +38,13 @@ pub(super) unsafe fn follow<'a>(link: usize) -> Option<&'a Node> {
     unsafe { ptr::with_exposed_provenance::<Node>(link & !FLAGS).as_ref() }
 }
 
-/// A node as a link has it, without flags.
+/// The address of a node, as it is in a link, without flags.
 #[inline(always)]
 pub(super) fn address(node: *const Node) -> usize {
     node.expose_provenance()
 }
 
-/// The node as its owner has it: with all of its object, if it is part of one.
+/// A pointer to the node for its owner, with the provenance of the whole object that it is part of.
 #[inline(always)]
 pub(super) fn pointer(node: &Node) -> NonNull<Node> {
     let whole = ptr::with_exposed_provenance_mut(ptr::from_ref(node).addr());
@@ -107,7 +107,7 @@ pub(super) unsafe fn seek<'a>(
     }
 }
 
-/// How many different hashes an update has passed: what is to be done about the size goes by it.
+/// How many different hashes an update has passed. The table's size depends on it.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Chain {
     last: usize,
@@ -151,8 +151,8 @@ pub(super) unsafe fn add<'a>(start: impl Fn() -> &'a Node, node: &Node) -> Chain
 /// Adds a node *before* those of its reversed hash, unless one matches: then `found` says what is
 /// the end of it, or that it is to be tried again.
 ///
-/// A place before them all is the same for all who add, so that one of two fails; and a traversal
-/// that has met a node of this key is past it, and does not meet another one.
+/// All threads that add use the same place, before these nodes, so one of two fails; and a
+/// traversal that has met a node of this key is past that place, and meets no other one.
 ///
 /// # Safety
 /// As [`add`].
@@ -254,10 +254,10 @@ pub(super) fn mark(node: &Node) -> bool {
     node.next.fetch_or(REMOVED, SeqCst) & REMOVED == 0
 }
 
-/// Sees to it that a node that is marked stands in the list no more.
+/// Makes sure that a marked node is no longer in the list.
 ///
 /// # Safety
-/// As [`seek`]; `start` stands before the node.
+/// As [`seek`]; `start` is before the node.
 #[inline(always)]
 pub(super) unsafe fn unlink(start: &Node, marked: &Node) {
     //~ no-unlink

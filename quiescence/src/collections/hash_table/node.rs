@@ -13,8 +13,8 @@ use crate::os::sync::{AtomicUsize, const_unless_loom};
 pub struct Node {
     /// The next node's address, with flags about *this* node: see `list`.
     pub(super) next: AtomicUsize,
-    /// The order of the list: hashes whose low bits agree stand together, so a bucket that is split
-    /// is two neighbours.
+    /// The order of the list: hashes whose low bits agree are adjacent, so a bucket that is split
+    /// becomes two neighbours.
     reverse_hash: AtomicUsize,
 }
 

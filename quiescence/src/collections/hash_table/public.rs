@@ -555,7 +555,7 @@ impl Node {
     /// Whether the node has been deleted or replaced, or was [marked](Self::mark_deleted). A node
     /// that was added to a table may be asked about only in a section.
     pub fn is_deleted(&self) -> bool {
-        // Acquire: who finds it deleted finds what was written before that.
+        // Acquire: a thread that finds it deleted sees what was written before that.
         self.next.load(Acquire) & REMOVED != 0
     }
 }

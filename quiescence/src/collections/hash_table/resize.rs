@@ -25,13 +25,13 @@ use crate::os::on_drop::OnDrop;
 use crate::os::percpu;
 use crate::sync::Counter;
 
-/// New buckets that the thread that grows the table puts into the list himself.
+/// How many new buckets the thread that grows the table links itself.
 const LINKED_AT_ONCE: usize = 64;
-/// Buckets that the worker puts into the list, or takes out, in one section.
+/// How many buckets the worker links or unlinks in one section.
 const BUCKETS_A_SECTION: usize = 256;
-/// From so many different hashes on that an update had to pass, the nodes are counted.
+/// The nodes are counted once an update had to pass this many different hashes.
 const CHAIN_IS_LONG: usize = 3;
-/// One deletion in so many counts the nodes, to see whether the table is too big.
+/// One deletion in 2^this counts the nodes, to see whether the table is too big.
 const DELETIONS_A_LOOK: u32 = 6;
 
 /// A table without its owner.
@@ -50,25 +50,23 @@ pub(super) struct Table<R> {
     changing: Changing,
 }
 
-/// What changes now and then, in a cache line that no lookup reads.
+/// State that changes rarely, in a cache line that no look-up reads.
 #[repr(align(128))]
 struct Changing {
-    /// Long chains that are still to be passed over before nodes are counted again: there cannot be
-    /// enough before.
+    /// Long chains to be ignored before nodes are counted again: until then there cannot be enough
+    /// nodes.
     passes: AtomicUsize,
-    /// The size that is wanted. Written under the board's lock.
+    /// The target size. Written under the board's lock.
     target: AtomicUsize,
-    /// The greatest size since buckets were last taken away: what is above no thread has heard of.
+    /// The greatest size since buckets were last freed: no thread knows of buckets above it.
     published: AtomicUsize,
     /// Buckets below this number are in the list. Written by the thread that works on the table, or
     /// under the board's lock.
     linked: AtomicUsize,
-    /// Buckets are being taken out: no grown size may have them again. Written under the board's
-    /// lock.
+    /// Buckets are being unlinked: growth must not use them again. Written under the board's lock.
     is_shrinking: AtomicBool,
-    /// Buckets have been taken out of the list, or may have been: the shrink is finished before the
-    /// table grows again, also by a child of the process that began it. Written under the board's
-    /// lock.
+    /// Buckets have been unlinked, or may have been: the shrink is finished before the table grows
+    /// again, also by a child of the process that began it. Written under the board's lock.
     is_unlinking: AtomicBool,
 }
 
@@ -124,7 +122,7 @@ impl<R: Protection> Table<R> {
         self.size.load(Acquire)
     }
 
-    /// Memory for so many buckets, whether they are used or not.
+    /// Allocates memory for `buckets` buckets, whether or not they are used.
     pub(super) fn allocate(&self, buckets: usize) -> bool {
         let Some(count) = buckets.checked_next_power_of_two() else {
             return false;
@@ -132,26 +130,26 @@ impl<R: Protection> Table<R> {
         let count = count.min(self.buckets.max);
         let mut stock = self.buckets.prepare(count);
         let _board = worker::lock();
-        // What is being taken away is not given at the same time.
+        // Memory that is being taken away is not given at the same time.
         !self.changing.is_shrinking.load(Relaxed) && self.buckets.grow(count, &mut stock)
     }
 
-    /// Frees what `allocate` has allocated from bucket `buckets` on, as far as it is not used.
+    /// Frees what `allocate` allocated from bucket `buckets` on, unless it is used.
     pub(super) fn free_unused(&self, buckets: usize) {
         let mut freed = Stock::new(&self.buckets.source);
         let board = worker::lock();
         let from = buckets.checked_next_power_of_two().unwrap_or(usize::MAX);
         let from = from.max(self.changing.published.load(Relaxed));
         if !self.changing.is_shrinking.load(Relaxed) && from < self.buckets.allocated() {
-            // SAFETY: no thread has heard of them.
+            // SAFETY: no thread knows of them.
             unsafe { self.buckets.shrink(from, &board, &mut freed) };
         }
     }
 
-    /// What gives the nodes of buckets.
+    /// Returns a function from buckets to their nodes.
     ///
     /// # Safety
-    /// It is called for buckets that are allocated and not freed as long as `'a`.
+    /// That function is called for buckets that stay allocated as long as `'a`.
     #[inline(always)]
     unsafe fn at<'a>(&self) -> impl Fn(usize) -> &'a Node {
         // SAFETY: by the contract.
@@ -172,7 +170,7 @@ impl<R: Protection> Table<R> {
         unsafe { split::start_link(at, index) }
     }
 
-    /// The bucket at which an update of a hash begins, put into the list if it was not.
+    /// The bucket at which an update of a hash begins. Links it, if it is not linked.
     ///
     /// # Safety
     /// In a section.
@@ -185,7 +183,7 @@ impl<R: Protection> Table<R> {
         unsafe { split::start(at, index) }
     }
 
-    /// Puts buckets into the list.
+    /// Links buckets into the list.
     ///
     /// # Safety
     /// In a section. They are allocated, and not freed meanwhile.
@@ -198,7 +196,7 @@ impl<R: Protection> Table<R> {
         }
     }
 
-    /// A node was added, and so much passed.
+    /// Called when a node was added, after passing `chain`.
     #[inline(always)]
     pub(super) fn added(&self, chain: Chain) {
         if self.counts {
@@ -214,7 +212,7 @@ impl<R: Protection> Table<R> {
     pub(super) fn deleted(&self, node: *const Node) {
         if self.counts {
             self.count.add(-1);
-            // Some nodes in so many, whichever they are.
+            // A fraction of the nodes, chosen by their addresses.
             let spread = (node.addr() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
             if self.shrinks && spread.leading_zeros() >= DELETIONS_A_LOOK {
                 self.look_whether_too_big();
@@ -225,7 +223,7 @@ impl<R: Protection> Table<R> {
     #[cold]
     #[inline(never)]
     fn look_whether_too_small(&self) {
-        // Relaxed: a hint. Losing some of it makes a look earlier or later.
+        // Relaxed: a hint. If some of it is lost, the count comes earlier or later.
         let passes = self.changing.passes.load(Relaxed);
         if passes != 0 {
             return self.changing.passes.store(passes - 1, Relaxed);
@@ -250,15 +248,15 @@ impl<R: Protection> Table<R> {
         let wanted = nodes.next_power_of_two().max(self.buckets.min);
         let mut board = worker::lock();
         let target = self.changing.target.load(Relaxed);
-        // The thread that wants it bigger meanwhile knows better; and what is asked for may be too
-        // much by now.
+        // A thread that wants the table larger meanwhile knows better; and this request may be too
+        // large by now.
         if wanted < target && target <= size {
             self.changing.target.store(wanted, Relaxed);
             board.ask(self.as_work());
         }
     }
 
-    /// Nodes, as counted: about.
+    /// The approximate number of nodes.
     fn nodes(&self) -> usize {
         usize::try_from(self.count.sum()).unwrap_or(0)
     }
@@ -279,7 +277,7 @@ impl<R: Protection> Table<R> {
         if !self.changing.is_shrinking.load(Relaxed) && !is_callers {
             self.grow(&board, usize::MAX, &mut Stock::new(&self.buckets.source));
         }
-        // The thread that is at work on the table sees the target before he ends.
+        // The thread that works on the table sees the target before it ends.
         if self.changing.is_shrinking.load(Relaxed)
             || self.changing.linked.load(Relaxed) < self.size.load(Relaxed)
             || is_callers
@@ -289,8 +287,7 @@ impl<R: Protection> Table<R> {
     }
 
     /// Grows to the target, as far as there is memory, and not beyond `most`, for which the stock
-    /// was prepared: what is wanted beyond that stays wanted. Few new buckets are put into the list
-    /// at once.
+    /// was prepared: what is wanted beyond that stays wanted. Links a few new buckets at once.
     ///
     /// The caller is in a section, or the table is the caller's alone. Nothing shrinks.
     fn grow(&self, _board: &Locked, most: usize, stock: &mut Stock<'_>) {
@@ -305,7 +302,7 @@ impl<R: Protection> Table<R> {
         if grown <= size {
             return;
         }
-        // Release: the thread that goes by the size finds the buckets' memory.
+        // Release: a thread that reads this size sees the buckets' memory.
         self.size.store(grown, Release);
         self.changing.published.fetch_max(grown, Relaxed);
         if grown - size <= LINKED_AT_ONCE && self.changing.linked.load(Relaxed) == size {
@@ -315,7 +312,7 @@ impl<R: Protection> Table<R> {
         }
     }
 
-    /// Has the table so many buckets, and waits for that.
+    /// Resizes the table to `size` buckets, and waits for that.
     pub(super) fn resize(&self, size: usize) {
         let size = size.clamp(self.buckets.min, self.buckets.max).next_power_of_two();
         self.readers.offline();
@@ -326,7 +323,7 @@ impl<R: Protection> Table<R> {
         }
         board.begin(self.as_work());
         drop(board);
-        // Where this thread panics, as one does that is to wait in a section, the table's thread
+        // If this thread panics, as one does that must not wait in a section, the table's thread
         // does the rest.
         let at_work = OnDrop(|| {
             worker::end_use(self.as_work());
@@ -337,18 +334,18 @@ impl<R: Protection> Table<R> {
         self.readers.online();
         let mut board = self.work();
         std::mem::forget(at_work);
-        // By its contract a table is not given up while this borrows it.
+        // By the contract a table is not given up while this borrows it.
         _ = board.end(self.as_work());
     }
 
     /// Shrinks to the target. The board says that it shrinks. A table that is given up meanwhile is
-    /// left as it is. Each step may be taken again: in a child process whose parent was at it.
+    /// left as it is. Each step may be repeated, in a child whose parent had begun it.
     fn shrink(&self) {
         self.readers.synchronize();
         let board = worker::lock();
         let (size, target) = (self.size.load(Relaxed), self.wanted(&board));
         if target > size && !self.changing.is_unlinking.load(Relaxed) {
-            // Somebody wants more again, and nothing has been taken away yet.
+            // A thread wants more again, and nothing has been freed yet.
             let grown = target.min(self.buckets.allocated());
             self.size.store(grown, Release);
             // Some of them may have been allocated by hand, and be in use now for the first time.
@@ -374,8 +371,8 @@ impl<R: Protection> Table<R> {
         let mut freed = Stock::new(&self.buckets.source);
         self.in_use(|| {
             let board = worker::lock();
-            // SAFETY: every section that could come by a bucket above `size` has ended; and the
-            // thread that holds the table.
+            // SAFETY: every section that could reach a bucket above `size` has ended, and no thread
+            // holds the table.
             unsafe { self.buckets.shrink(size, &board, &mut freed) };
             let linked = self.changing.linked.load(Relaxed).min(size);
             self.changing.linked.store(linked, Relaxed);
@@ -385,8 +382,8 @@ impl<R: Protection> Table<R> {
         });
     }
 
-    /// Calls `f` for each bucket of a range, a piece a section. Returns `false` if the table is
-    /// given up meanwhile.
+    /// Calls `f` for each bucket of a range, a piece in each section. Returns `false` if the table
+    /// is given up meanwhile.
     fn in_sections(&self, from: usize, to: usize, f: impl Fn(usize) + Copy) -> bool {
         let mut at = from;
         while at < to {
@@ -411,19 +408,19 @@ impl<R: Protection> Table<R> {
         true
     }
 
-    /// The size that is wanted, for a thread that works on the table. No thread changes it while he
+    /// The target size, for a thread that works on the table. No thread changes it while the caller
     /// holds the lock.
     fn wanted(&self, _board: &Board) -> usize {
         self.changing.target.load(Relaxed) //~ lost-resize
     }
 
-    /// What is to be done next, for a thread that works on the table.
+    /// The next step of a thread that works on the table.
     fn next_step(&self, board: &mut Board) -> Step {
         if board.is_dying(self.as_work()) {
             return Step::End;
         }
         let (size, target) = (self.size.load(Relaxed), self.wanted(board));
-        // A child process may find that a thread that it does not have was at it.
+        // In a child, the thread that had begun this may not exist.
         if self.changing.is_shrinking.load(Relaxed) {
             return Step::Shrink;
         }
@@ -431,7 +428,7 @@ impl<R: Protection> Table<R> {
             return Step::Grow;
         }
         if target < size {
-            // Release: the thread that goes by it knows less than there is.
+            // Release: a thread that reads this size knows of fewer buckets than there are.
             self.size.store(target, Release);
             self.changing.is_shrinking.store(true, Relaxed);
             return Step::Shrink;
@@ -460,7 +457,7 @@ impl<R: Protection> Table<R> {
                     drop(board);
                     let from = self.changing.linked.load(Relaxed);
                     let to = self.size().min(from + BUCKETS_A_SECTION);
-                    // SAFETY: in a section; only who works on the table shrinks it.
+                    // SAFETY: in a section; only the thread that works on the table shrinks it.
                     let link = |index| unsafe { self.link_range(index, index + 1) };
                     if self.in_sections(from, to, link) {
                         self.changing.linked.store(to, Relaxed);
@@ -472,7 +469,7 @@ impl<R: Protection> Table<R> {
     }
 }
 
-/// What who works on a table does next.
+/// The next step of a thread that works on a table.
 enum Step {
     Grow,
     Shrink,
@@ -480,7 +477,7 @@ enum Step {
     End,
 }
 
-// SAFETY: what it does is meant for any thread; the readers say how to be one there.
+// SAFETY: any thread may do this work; the readers say how to be one there.
 unsafe impl<R: Protection> Work for Table<R> {
     unsafe fn work_here(&self) {
         self.readers.begin();
@@ -497,8 +494,8 @@ unsafe impl<R: Protection> Work for Table<R> {
     }
 }
 
-/// The full fence that the interface promises after what changes the list. The exchange itself is
-/// one where instructions that lock are.
+/// The full fence that the interface promises after a change of the list. Where locked instructions
+/// are full fences, the exchange itself is one.
 #[inline(always)]
 pub(super) fn committed() {
     #[cfg(not(any(target_arch = "x86", target_arch = "x86_64")))]

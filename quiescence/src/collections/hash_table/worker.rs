@@ -24,7 +24,7 @@ use crate::os::forking::{AtFork, ForkMutex};
 use crate::os::sync::{self, Condvar, MutexGuard, Rank, const_unless_loom};
 use crate::os::thread;
 
-/// A table, to the thread that resizes it.
+/// What the thread that resizes a table knows of it.
 ///
 /// # Safety
 /// `work_here` may be called on another thread, as long as [`Board`] says that the table is being
@@ -43,7 +43,7 @@ pub(super) unsafe trait Work {
     fn source(&self) -> Source;
 }
 
-/// One that is being worked on.
+/// A table that is being worked on.
 struct Entry {
     table: *const dyn Work,
     /// Its owner has given it up, and this is the owner's pointer: the thread that works on the
@@ -53,14 +53,14 @@ struct Entry {
     used: bool,
 }
 
-/// What is to be done, and what is being done.
+/// Tables that wait to be resized, and tables that are being resized.
 pub(super) struct Board {
     waiting: VecDeque<*const dyn Work>,
     busy: Vec<Entry>,
-    /// Those whose list and buckets are to be left alone for a moment.
+    /// Tables whose list and buckets must be left alone for a moment.
     held: Vec<*const dyn Work>,
     started: bool,
-    /// The process ends, and the thread is to do so before.
+    /// The process ends, and the thread must end before it.
     ends: bool,
 }
 
@@ -92,17 +92,18 @@ pub(super) fn lock() -> Locked {
     BOARD.lock()
 }
 
-/// Waits until something has been done about some table.
+/// Waits until the state of some table on the board has changed.
 pub(super) fn wait(board: Locked) -> Locked {
     sync::wait(&DONE, board)
 }
 
-/// Keeps who works on a table away from its list and its buckets, until it is [released](release)
-/// or [given up](Board::give_up). The wait is for a few hundred buckets at most, and for no reader.
+/// Keeps the thread that works on a table away from its list and buckets, until the table is
+/// [released](release) or [given up](Board::give_up). The wait is for a few hundred buckets at
+/// most, and for no reader.
 pub(super) fn hold_off(table: *const dyn Work) {
     //~ no-hold
     let mut board = lock();
-    // First, so that a worker with much to do does not come before us again.
+    // First, so that a worker with much to do does not begin again before us.
     board.held.push(table);
     while board.entry(table).is_some_and(|entry| entry.used) {
         //~ point table-awaited
@@ -110,7 +111,7 @@ pub(super) fn hold_off(table: *const dyn Work) {
     }
 }
 
-/// Lets who works on a table go on.
+/// Lets the thread that works on a table continue.
 pub(super) fn release(table: *const dyn Work) {
     lock().forget_hold(table);
 }
@@ -130,7 +131,7 @@ pub(super) fn begin_use(table: *const dyn Work) -> bool {
     true
 }
 
-/// It has.
+/// The thread has gone through the list, or freed the buckets.
 pub(super) fn end_use(table: *const dyn Work) {
     let mut board = lock();
     if let Some(entry) = board.entry(table) {
@@ -155,7 +156,7 @@ impl Board {
         self.busy.iter_mut().find(|entry| ptr::addr_eq(entry.table, table))
     }
 
-    /// Whether somebody works on the table: he will see what has been asked for under the lock.
+    /// Whether a thread works on the table. It will see what was requested under the lock.
     pub(super) fn is_busy(&mut self, table: *const dyn Work) -> bool {
         self.entry(table).is_some()
     }
@@ -171,11 +172,11 @@ impl Board {
         self.busy.push(Entry { table, dying: None, used: false });
     }
 
-    /// Takes it off. Returns the owner's pointer if the owner has given it up: the caller frees it
-    /// then.
+    /// Takes a table off the board. Returns the owner's pointer if the owner has given it up: the
+    /// caller frees it then.
     ///
-    /// From here on the table may be gone, so the caller holds no reference to it, unless by its
-    /// contract the owner does not give it up meanwhile.
+    /// From here on the table may be gone. So the caller holds no reference to it, unless it knows
+    /// that the owner does not give it up meanwhile.
     pub(super) fn end(&mut self, table: *const dyn Work) -> Option<*mut dyn Work> {
         let dying = self.entry(table).and_then(|entry| entry.dying);
         self.busy.retain(|entry| !ptr::addr_eq(entry.table, table));
@@ -183,7 +184,7 @@ impl Board {
         dying
     }
 
-    /// Has the thread work on a table, unless somebody is at it.
+    /// Asks the thread to work on a table, unless a thread does.
     pub(super) fn ask(&mut self, table: *const dyn Work) {
         if self.is_busy(table) {
             return;
@@ -206,7 +207,8 @@ impl Board {
         false
     }
 
-    /// Starts the thread, or wakes it. If the system gives none, the next request tries again.
+    /// Starts the thread, or wakes it. If the system provides no thread, the next request tries
+    /// again.
     fn start(&mut self) {
         if self.started {
             WAITING.notify_one();
@@ -263,13 +265,13 @@ fn work_through(table: *const dyn Work) -> Locked {
 }
 
 impl AtFork for Board {
-    /// No thread works on anything. What was begun is begun again by the next who asks.
+    /// No thread works on anything. The next request begins again what was begun.
     fn in_child(&mut self) {
         self.started = false;
         self.ends = false;
         self.held.clear();
         for entry in std::mem::take(&mut self.busy) {
-            // One that was given up has no thread that frees it here.
+            // A table that was given up is leaked here: no thread is left to free it.
             if entry.dying.is_none() {
                 self.waiting.push_back(entry.table);
             }
@@ -284,7 +286,7 @@ impl AtFork for Board {
     }
 }
 
-/// In a child: has the thread started, if tables wait for it.
+/// In a child: starts the thread, if tables wait for it.
 pub fn resume() {
     let mut board = lock();
     if !board.waiting.is_empty() {

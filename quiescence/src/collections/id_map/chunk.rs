@@ -14,7 +14,7 @@ use crate::os::sync::{AtomicPtr, AtomicU32, AtomicU64, Mutex, Rank};
 pub(super) const WORD_BITS: usize = if cfg!(loom) { 2 } else { 64 };
 /// A word with all bits set.
 pub(super) const ALL: u64 = u64::MAX >> (64 - WORD_BITS);
-/// Words of a chunk: so many that those of one mark fill a cache line.
+/// Words of a chunk: as many as fill a cache line with the words of one mark.
 pub(super) const WORDS: usize = if cfg!(loom) { 1 } else { 8 };
 /// Slots of a chunk.
 pub(super) const SLOTS: usize = WORDS * WORD_BITS;
@@ -31,7 +31,7 @@ pub(super) struct Entry<V> {
 
 const _: () = assert!(align_of::<Entry<()>>() > TAG);
 
-/// What stands in a slot: an entry with its marks, or nothing.
+/// The content of a slot: an entry with its marks, or nothing.
 pub(super) struct Word<V>(pub(super) *mut Entry<V>);
 
 impl<V> Clone for Word<V> {
@@ -112,11 +112,11 @@ fn bit(place: usize) -> u64 {
 #[repr(C)]
 pub(super) struct Chunk<V> {
     slots: [AtomicPtr<Entry<V>>; SLOTS],
-    /// The generation of the last entry of each slot. Who has claimed the index writes it, before
-    /// there is an entry.
+    /// The generation of the last entry of each slot. The thread that has claimed the index writes
+    /// it, before there is an entry.
     generations: [AtomicU32; SLOTS],
-    /// Which indexes are claimed. **Who sets a bit owns the slot until there is an entry in it, and
-    /// who takes the entry out owns it until the bit is cleared.**
+    /// Which indexes are claimed. **The thread that sets a bit owns the slot until it has an entry;
+    /// the thread that takes the entry out owns it until the bit is cleared.**
     pub(super) used: Bits,
     /// By mark.
     pub(super) marked: [Bits; MARKS],
@@ -136,7 +136,7 @@ impl<V> Chunk<V> {
         }
     }
 
-    /// What stands in a slot.
+    /// The content of a slot.
     #[inline(always)]
     pub(super) fn load(&self, place: usize) -> Word<V> {
         // Acquire: pairs with the Release in `publish` and `exchange` [ID-1]; the entry was made
@@ -150,15 +150,15 @@ impl<V> Chunk<V> {
         self.slots[place].store(entry, Release); //~ unseen-node
     }
 
-    /// Puts `new` in the place of `seen`, or says what stands there.
+    /// Replaces `seen` by `new`, or returns what is there instead.
     pub(super) fn exchange(
         &self,
         place: usize,
         seen: Word<V>,
         new: Word<V>,
     ) -> Result<(), Word<V>> {
-        // AcqRel: the Release pairs with the Acquire in `load` [ID-1]; the Acquire lets who takes
-        // an entry out see how it was made, and which generation it has.
+        // AcqRel: the Release pairs with the Acquire in `load` [ID-1]; by the Acquire a thread that
+        // takes an entry out sees how it was made, and its generation.
         let result = self.slots[place].compare_exchange(seen.0, new.0, AcqRel, Acquire);
         result.map(drop).map_err(Word)
     }
@@ -209,7 +209,8 @@ impl<V> Chunk<V> {
     /// The generation of the last entry in a slot that the caller owns, or of the entry that the
     /// caller has found there and takes out.
     pub(super) fn generation(&self, place: usize) -> u32 {
-        // Relaxed: owners hand it on [ID-2]; who finds an entry sees what comes before it [ID-5].
+        // Relaxed: owners hand it on [ID-2]; a thread that finds an entry sees what comes before it
+        // [ID-5].
         self.generations[place].load(Relaxed)
     }
 

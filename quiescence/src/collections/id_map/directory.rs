@@ -31,11 +31,11 @@ const GROUP: usize = 64;
 /// What a summary says of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// It has been made.
+    /// The chunk has been made.
     Made,
     /// No index of it was free when it was looked at, and none has become free since.
     Full,
-    /// One of its slots may have the mark; whenever no thread changes its marks, one has it, or an
+    /// One of its slots may have the mark. While no thread changes its marks, one has it, or an
     /// entry is being taken out.
     Marked(Mark),
 }
@@ -67,7 +67,7 @@ pub(super) struct Directory<V> {
     summaries: [AtomicPtr<AtomicU64>; TABLES],
 }
 
-/// The smallest table that has room for a chunk, and the summary that has it.
+/// The number of the smallest table with room for a chunk, which is that of its summary.
 #[inline(always)]
 const fn table_of(number: usize) -> usize {
     ((number | ((1 << FIRST_SHIFT) - 1)).ilog2() - (FIRST_SHIFT - 1)) as usize
@@ -161,7 +161,7 @@ impl<V> Directory<V> {
         let old = self.table.load(Relaxed);
         let new: *mut AtomicPtr<Chunk<V>> = zeroed(end_of(to));
         for number in self.made_before(self.room.load(Relaxed) as usize) {
-            // SAFETY: the old table has so much room.
+            // SAFETY: the old table has room for this number.
             let from = unsafe { &*old.wrapping_add(number) };
             // SAFETY: so has the new one.
             let to = unsafe { &*new.wrapping_add(number) };
@@ -177,7 +177,7 @@ impl<V> Directory<V> {
     fn word(&self, kind: Kind, number: usize) -> Option<&AtomicU64> {
         // Acquire: pairs with the Release in `make` [ID-1].
         let summary = self.summaries[table_of(number)].load(Acquire);
-        // SAFETY: a summary has so many words; it lasts.
+        // SAFETY: a summary has a word for each of these numbers, and lasts.
         (!summary.is_null())
             .then(|| unsafe { &*summary.wrapping_add(number / GROUP * KINDS + kind.number()) })
     }

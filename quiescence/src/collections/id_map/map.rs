@@ -573,7 +573,7 @@ impl<V: Send + Sync + fmt::Debug + 'static, D: DomainTag> fmt::Debug for IdMap<V
     }
 }
 
-/// What is in it is weighed where it is removed or replaced there.
+/// Values are weighed when they are removed or replaced.
 impl<V: Send + Sync + 'static, D: DomainTag> Weigh for IdMap<V, D> {
     const OWNS: bool = false;
 }

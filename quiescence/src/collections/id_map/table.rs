@@ -53,7 +53,7 @@ pub(super) struct Table<V> {
 pub(super) struct Claim<'t, V> {
     table: &'t Table<V>,
     chunk: &'t Chunk<V>,
-    /// Of the entry that is to stand there.
+    /// The id of the entry that will be there.
     pub(super) id: Id,
 }
 
@@ -80,7 +80,7 @@ impl<V> Table<V> {
         }
     }
 
-    /// What stands at an index.
+    /// The content of an index.
     #[inline(always)]
     pub(super) fn load(&self, index: u32) -> Word<V> {
         match self.directory.chunk(chunk_of(index)) {
@@ -347,8 +347,8 @@ impl<V> Table<V> {
         changed
     }
 
-    /// Has the searches look into a slot for a mark, before it has it [ID-4]. The caller holds the
-    /// chunk's lock.
+    /// Makes searches look for a mark in a slot, before the slot has it [ID-4]. The caller holds
+    /// the chunk's lock.
     fn set_bit(&self, chunk: &Chunk<V>, index: u32, mark: Mark) {
         if chunk.marked[mark as usize].set(place_of(index)) {
             self.directory.set(Kind::Marked(mark), chunk_of(index));
@@ -416,7 +416,7 @@ pub(super) struct Indexes<'t, V> {
     /// Where the search continues once `bits` is 0.
     from: u64,
     end: u64,
-    /// What is left of a word, and the index of its first bit.
+    /// The bits of a word that are left, and the index of its first bit.
     bits: u64,
     first: u64,
 }
@@ -433,7 +433,7 @@ impl<'t, V> Indexes<'t, V> {
         Self { table, mark, from: range.start, end, bits: 0, first: 0 }
     }
 
-    /// What stands at the next index, if it has the mark.
+    /// The content of the next index, if it has the mark.
     pub(super) fn next_word(&mut self) -> Option<(u32, Word<V>)> {
         loop {
             let index = self.next()?;

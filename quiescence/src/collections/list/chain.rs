@@ -154,8 +154,8 @@ impl<T> Chain<T> {
         self.count(1);
     }
 
-    /// Takes `node` out, and gives the next one. Readers that stand on it find their way by its
-    /// `next`, which stays.
+    /// Takes `node` out, and returns the next one. Readers that are on it continue by its `next`,
+    /// which stays.
     ///
     /// # Safety
     /// The caller has the updaters' lock, whose `ends` are. `node` is in the list.
@@ -176,8 +176,8 @@ impl<T> Chain<T> {
         next
     }
 
-    /// Puts `node` in the place of `old`, by one store. Readers that stand on `old` find their way
-    /// by its `next`, which stays.
+    /// Replaces `old` by `node`, with one store. Readers that are on `old` continue by its `next`,
+    /// which stays.
     ///
     /// # Safety
     /// As for [`remove`](Self::remove) and [`insert`](Self::insert).

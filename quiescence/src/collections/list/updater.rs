@@ -199,7 +199,7 @@ impl<'l, T: Send + Sync + 'static, D: DomainTag> ListUpdater<'l, T, D> {
             return Err(AtLimit::unchanged(()));
         }
         let old = self.cursor;
-        // SAFETY: this is the updater, and the cursor stands on an element of the list.
+        // SAFETY: this is the updater, and the cursor is on an element of the list.
         self.cursor = unsafe { self.list.chain.remove(&mut self.ends, old) };
         // SAFETY: taken out above.
         unsafe { self.removed.add(old) };
@@ -234,8 +234,8 @@ impl<'l, T: Send + Sync + 'static, D: DomainTag> ListUpdater<'l, T, D> {
         }
         let old = self.cursor;
         let node = Box::into_raw(cache::boxed(Node::new(value)));
-        // SAFETY: this is the updater; the cursor stands on an element of the list; the box is
-        // given away.
+        // SAFETY: this is the updater; the cursor is on an element of the list; the box is given
+        // away.
         unsafe { self.list.chain.replace(&mut self.ends, old, node) };
         self.cursor = node;
         // SAFETY: taken out above.

@@ -29,7 +29,7 @@ const fn words<T>() -> usize {
     class(size_of::<T>().div_ceil(8))
 }
 
-/// Memory for so many words, aligned for the value as well, all of them readable.
+/// Memory for the value's words, aligned for the value as well, all of them readable.
 pub(super) struct Buffer<T>(NonNull<T>);
 
 // SAFETY: memory of its own, with a value.

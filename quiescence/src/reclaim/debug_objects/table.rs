@@ -1,19 +1,21 @@
-//! The table of addresses that wait, and of where they were retired. No thread waits in here.
+//! The table of waiting addresses, with the place where each was retired. It has no lock, and no
+//! thread waits here.
 //!
-//! With a lock there was priority inversion: who lost its CPU under it held up all who retired or
-//! freed, and beside a hundred threads on two CPUs one or the other always had: the worker slept
-//! there for most of its time. So a thread that stops anywhere in a call holds up no other.
+//! A lock would cause priority inversion: a thread that lost its CPU while holding it would delay
+//! all threads that retire or free. With a hundred threads on two CPUs there always was such a
+//! thread, and the worker slept on the lock most of the time. Here a thread that stops in the
+//! middle of a call delays no other.
 //!
-//! The table has levels of windows of a few places each. An address has one window in each level,
-//! and stands in a place of one of them. The first level is there from the start; the next, four
-//! times as large, is made when an address finds all its windows full, of the system's own memory,
-//! and stays. A place is claimed by the location, in an exchange for null; then the address is
-//! stored. It is left the other way round: an exchange of the address for 0, which one thread
-//! succeeds in, then null.
+//! The table has levels; a level is an array of windows, and a window has [`PLACES`] places. An
+//! address has one window in each level, and is in one place of one of them. The first level always
+//! exists. If all windows of an address are full, the thread maps the next level, which is
+//! [`GROWTH`] times as large and stays until the table is dropped. A thread claims a place by
+//! exchanging null for the location, then stores the address. To free it, a thread exchanges the
+//! address for 0, in which only one thread succeeds, then stores null as the location.
 //!
-//! **Two threads that note one address at once**: each stores it, then looks for it in the other
-//! places. The stores and the loads are sequentially consistent, so one of the two finds the
-//! other's, at least.
+//! **If two threads insert one address at once**, each stores it, then searches the other places
+//! for it. The stores and loads are sequentially consistent, so at least one of the two finds the
+//! other's.
 
 use std::panic::Location;
 use std::ptr;
@@ -22,32 +24,32 @@ use std::sync::atomic::{AtomicPtr, AtomicUsize};
 
 use crate::os::memory;
 
-/// Places in a window: their addresses are a cache line.
+/// Places in a window. Their addresses fill one cache line.
 const PLACES: usize = 8;
 
-/// How many times as large the next level is.
+/// How many times as many windows each level has as the one before.
 const GROWTH: usize = 4;
 
-/// Levels besides the first: more than there are addresses for.
+/// Levels after the first: more than there are addresses to fill.
 const LEVELS: usize = 16;
 
 type RetiredAt = &'static Location<'static>;
 
-/// Some places. Zeros are free ones.
+/// Some places. In zeroed memory all are free.
 #[derive(Debug)]
 #[repr(C, align(128))]
 struct Window {
-    /// 0 where none stands.
+    /// 0: no address.
     addresses: [AtomicUsize; PLACES],
-    /// Null where the place is free.
+    /// Null: the place is free.
     locations: [AtomicPtr<Location<'static>>; PLACES],
 }
 
-/// A table whose first level has so many windows.
+/// A table whose first level has `FIRST` windows.
 #[derive(Debug)]
 pub(super) struct Table<const FIRST: usize> {
     first: [Window; FIRST],
-    /// Null where there is none yet.
+    /// Null: the level has not been made.
     more: [AtomicPtr<Window>; LEVELS],
 }
 
@@ -59,13 +61,13 @@ impl Window {
         }
     }
 
-    /// Makes a free place the caller's, if there is one.
+    /// Claims a free place for the caller, if there is one.
     fn claim(&self, location: RetiredAt) -> Option<usize> {
         let location = ptr::from_ref(location).cast_mut();
         (0..PLACES).find(|place| {
             let place = &self.locations[*place];
-            // Relaxed: a hint. Acquire: pairs with the Release in `leave`; the address of who had
-            // the place before is gone.
+            // Relaxed: a hint. Acquire: pairs with the Release in `leave`: the address that was in
+            // this place before is gone.
             place.load(Relaxed).is_null()
                 && place.compare_exchange(ptr::null_mut(), location, Acquire, Relaxed).is_ok()
         })
@@ -84,17 +86,18 @@ impl Window {
         left
     }
 
-    /// Where the address that is in this place was retired, if it is this one.
+    /// If this address is in the place: where it was retired.
     fn look(&self, place: usize, address: usize) -> Option<RetiredAt> {
-        // SeqCst: with the store in `Table::insert`, see the module. As an Acquire it pairs with
-        // that store: who finds the address sees what came before it was noted, the unlinking.
+        // SeqCst: with the store in `Table::insert`, see the head of this file. As an Acquire it
+        // pairs with that store: a thread that finds the address sees what came before the
+        // insertion, such as the unlinking.
         let stands = || self.addresses[place].load(SeqCst) == address;
         if !stands() {
             return None;
         }
         // Acquire: pairs with the exchanges in `claim` and `leave`.
         let location = self.locations[place].load(Acquire);
-        // SAFETY: null, or from a reference that is good for ever.
+        // SAFETY: null, or from a `'static` reference.
         let location = unsafe { location.as_ref() };
         location.filter(|_| stands()) // else it may be that of another address
     }
@@ -108,27 +111,28 @@ impl<const FIRST: usize> Table<FIRST> {
         }
     }
 
-    /// Notes where this address, which is not 0, was retired.
+    /// Inserts an address, which is not 0, with the place where it was retired.
     ///
     /// # Errors
-    /// Where it was retired before, if it is in the table. Nothing has changed then.
+    /// Where it was retired before, if it is in the table. The table is unchanged then.
     pub(super) fn insert(&self, address: usize, retired: RetiredAt) -> Result<(), RetiredAt> {
         let mut level = 0;
         let (window, place) = loop {
-            // Without memory for another level it goes unseen.
+            // If there is no memory for another level, the address is not recorded.
             let Some(window) = self.window_made(level, address) else { return Ok(()) };
             if let Some(place) = window.claim(retired) {
                 break (window, place);
             }
             level += 1;
         };
-        // SeqCst: with the load in `Window::look`, see the module; as a Release it pairs with that.
+        // SeqCst: with the load in `Window::look`, see the head of this file; as a Release it pairs
+        // with that.
         window.addresses[place].store(address, SeqCst);
         let own = &window.addresses[place];
         match self.find(address, |one| !ptr::eq(one, own)) {
             None => Ok(()),
             Some(first) => {
-                // A callback that takes one out may have taken this one, and meant the other.
+                // A callback that removes the other entry may have removed this one instead.
                 if !window.leave(place, address) {
                     self.remove(address);
                 }
@@ -142,13 +146,13 @@ impl<const FIRST: usize> Table<FIRST> {
         self.find(address, |_| true)
     }
 
-    /// Takes this address out, if it is in the table.
+    /// Removes this address, if it is in the table.
     pub(super) fn remove(&self, address: usize) {
         let leave = |window: &Window| (0..PLACES).any(|place| window.leave(place, address));
         let _ = self.windows(address).any(leave);
     }
 
-    /// Where this address was retired that is in one of these places.
+    /// If this address is in one of the places for which `of` is true: where it was retired.
     fn find(&self, address: usize, of: impl Fn(&AtomicUsize) -> bool) -> Option<RetiredAt> {
         self.windows(address).find_map(|window| {
             (0..PLACES)
@@ -157,7 +161,7 @@ impl<const FIRST: usize> Table<FIRST> {
         })
     }
 
-    /// The windows of this address.
+    /// The windows of this address, level by level.
     fn windows(&self, address: usize) -> impl Iterator<Item = &Window> {
         (0..=LEVELS).map_while(move |level| self.window(level, address))
     }
@@ -167,23 +171,23 @@ impl<const FIRST: usize> Table<FIRST> {
         FIRST * GROWTH.pow(level as u32)
     }
 
-    /// The window of this address in a level, if that is there.
+    /// The window of this address in a level, if that level exists.
     fn window(&self, level: usize, address: usize) -> Option<&Window> {
         let Some(before) = level.checked_sub(1) else {
             return Some(&self.first[index(address, FIRST)]);
         };
-        // Acquire: pairs with the exchange in `window_made`; its zeros are seen.
+        // Acquire: pairs with the exchange in `window_made`: the zeros of the level are seen.
         let windows = self.more.get(before)?.load(Acquire);
         if windows.is_null() {
             return None;
         }
-        // SAFETY: the level has so many windows.
+        // SAFETY: `index` returns less than the number of windows in the level.
         let window = unsafe { windows.add(index(address, Self::len(level))) };
-        // SAFETY: as above; they stay.
+        // SAFETY: as above; levels stay until the table is dropped.
         Some(unsafe { &*window })
     }
 
-    /// The same, which makes the level if it is not there; `None` if the system has no memory.
+    /// The same, but makes the level if it does not exist; `None` if the system has no memory.
     fn window_made(&self, level: usize, address: usize) -> Option<&Window> {
         if let Some(window) = self.window(level, address) {
             return Some(window);
@@ -193,7 +197,8 @@ impl<const FIRST: usize> Table<FIRST> {
         let made: *mut Window = memory::map_zeroed(bytes)?.cast();
         // AcqRel: pairs with the Acquire in `window`.
         if made_at.compare_exchange(ptr::null_mut(), made, AcqRel, Relaxed).is_err() {
-            // SAFETY: made above, and no other thread has seen it: another one's is in its place.
+            // SAFETY: mapped above, and no other thread has seen it: another thread's level was
+            // stored first.
             unsafe { memory::unmap(made.cast(), bytes) };
         }
         self.window(level, address)
@@ -207,13 +212,13 @@ impl<const FIRST: usize> Drop for Table<FIRST> {
             if windows.is_null() {
                 break;
             }
-            // SAFETY: made by `window_made`, and no thread uses the table.
+            // SAFETY: mapped by `window_made`, and no thread uses the table.
             unsafe { memory::unmap(windows.cast(), bytes) };
         }
     }
 }
 
-/// Which of so many windows is this address's.
+/// Which of a level's `windows` belongs to this address.
 fn index(address: usize, windows: usize) -> usize {
     // The golden ratio spreads neighbours; its topmost bits are the best ones.
     let spread = (address as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -229,8 +234,8 @@ mod tests {
 
     use super::*;
 
-    /// Against a map: many levels above a first one of one window, places that are left and taken
-    /// again, addresses that are there already.
+    /// Compared with a map: many levels after a first one with one window, places that are freed
+    /// and claimed again, addresses that are inserted twice.
     #[test]
     fn it_does_what_a_map_does() {
         let here = Location::caller();
@@ -256,8 +261,8 @@ mod tests {
         }
     }
 
-    /// Of two that note an object at once one is refused, at least; and if both are, it is not in
-    /// the table.
+    /// If two threads insert an address at once, at least one is refused; if both are, the address
+    /// is not in the table.
     #[test]
     fn of_two_at_once_one_is_refused() {
         let here = Location::caller();
