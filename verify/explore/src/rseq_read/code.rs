@@ -2,15 +2,19 @@
 //!
 //! The subjects of this module are a few instructions each, and what matters is where in them an
 //! abort falls. So they are written as code for a small machine, one memory access an instruction,
-//! rather than as functions; a mutant is a program with an instruction removed or moved. What an
-//! instruction does is said in `step`.
+//! rather than as functions; a mutant is a program with an instruction removed or moved. The texts
+//! are in `worlds/programs`, which `assemble` reads; what an instruction does is said in `step`.
 
+use core::ops::Range;
 use core::sync::atomic::Ordering;
+
+use serde::Deserialize;
 
 use crate::memory::Location;
 
 /// A register. What is in one is the thread's own, and survives an abort.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub(super) enum Reg {
     /// The number of an object.
     Object,
@@ -32,31 +36,42 @@ pub(super) enum Reg {
 
 pub(super) const REGS: usize = 8;
 
-pub(super) const MINUS_ONE: u64 = u64::MAX;
-
 /// All registers of a thread.
 pub(super) type Regs = [u64; REGS];
 
-/// A place in memory: always the same, or chosen by the registers and the CPU.
+/// A place in memory: a word of so many, chosen by the register and the CPU, if it says so.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum At {
-    /// This one.
-    Is(Location),
-    /// One of those.
-    Of {
-        /// Which, given the registers and the CPU that executes the instruction.
-        pick: fn(&Regs, u8) -> Location,
-        /// All that it may be.
-        among: &'static [Location],
-    },
+pub(super) struct At {
+    /// The number of the first [`Location`] of these words, and how many there are.
+    pub(super) first: usize,
+    pub(super) count: usize,
+    pub(super) offset: usize,
+    /// So many words for each 1 in the register.
+    pub(super) by: Option<(Reg, usize)>,
+    /// As many words as the number of the CPU that executes the instruction.
+    pub(super) is_own: bool,
 }
 
 impl At {
-    pub(super) fn among(&self) -> &[Location] {
-        match self {
-            Self::Is(location) => core::slice::from_ref(location),
-            Self::Of { among, .. } => among,
+    pub(super) fn find(&self, regs: &Regs, cpu: u8) -> Location {
+        let by = self.by.map_or(0, |(reg, words)| regs[reg as usize] as usize * words);
+        let own = if self.is_own { usize::from(cpu) } else { 0 };
+        Location::nth(self.first + self.offset + by + own)
+    }
+
+    /// The numbers of all locations that it may be.
+    pub(super) fn among(&self) -> Range<usize> {
+        let first = self.first + self.offset;
+        match self.by.is_some() || self.is_own {
+            true => self.first..self.first + self.count,
+            false => first..first + 1,
         }
+    }
+
+    /// The only one that it may be.
+    pub(super) fn fixed(&self) -> Location {
+        assert_eq!(self.among().len(), 1, "always the same word");
+        Location::nth(self.first + self.offset)
     }
 }
 
@@ -75,8 +90,28 @@ pub(super) enum How {
     Subtract,
 }
 
+/// When a locked addition leaves the word as it is.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Unless {
+    Never,
+    Is(u64),
+    /// It has one of these bits.
+    Has(u64),
+}
+
+impl Unless {
+    pub(super) const fn holds(self, word: u64) -> bool {
+        match self {
+            Self::Never => false,
+            Self::Is(value) => word == value,
+            Self::Has(bits) => word & bits != 0,
+        }
+    }
+}
+
 /// What a heavy fence does to the CPUs that it interrupts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub(super) enum Barrier {
     /// `membarrier(PRIVATE_EXPEDITED_RSEQ)`: a full fence, and the section there is aborted.
     Restart,
@@ -128,14 +163,7 @@ pub(super) enum Op {
     LockedAdd {
         at: At,
         by: Value,
-        before: Reg,
-        order: Ordering,
-    },
-    /// A locked change that may leave the word as it is; the value before goes into a register.
-    LockedChange {
-        at: At,
-        how: fn(u64, u64) -> u64,
-        by: u64,
+        unless: Unless,
         before: Reg,
         order: Ordering,
     },
@@ -168,8 +196,8 @@ pub(super) enum Op {
     Sleep(Location, Reg),
     /// Waits until the word is not any more what the register says: a condition variable.
     Await(Location, Reg),
-    /// Wakes who sleeps.
-    Wake,
+    /// Wakes who sleeps on the word.
+    Wake(Location),
     /// Asks for a grace period of the two indexes.
     Request,
     /// What the machine wants: a check of the index in `Reg::Index`, a flip to it, or nothing more.
@@ -189,8 +217,7 @@ pub(super) enum Op {
     /// For the thread that looks on: something has been counted.
     Counted,
     Set(Reg, Value),
-    Plus(Reg, u64),
-    PlusReg(Reg, Reg),
+    Plus(Reg, Value),
     IfIs(Reg, u64, Label),
     IfNot(Reg, u64, Label),
     /// Whether a register has none of these bits.
@@ -202,52 +229,25 @@ pub(super) enum Op {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Code {
     ops: Vec<Op>,
-    labels: Vec<Option<u8>>,
+    /// The labels, and where each of them is.
+    labels: Vec<(String, Option<u8>)>,
 }
 
 impl Code {
-    /// What is done as many times as `Reg::Left` says.
-    pub(super) fn rounds(round: impl FnOnce(&mut Self)) -> Self {
-        let mut code = Self::default();
-        let begin = code.here();
-        round(&mut code);
-        code.op(Op::Plus(Reg::Left, MINUS_ONE));
-        code.op(Op::IfNot(Reg::Left, 0, begin));
-        code
-    }
-
-    /// A section, at the beginning of which an abort begins again.
-    pub(super) fn section(
-        &mut self,
-        before: impl FnOnce(&mut Self),
-        inside: impl FnOnce(&mut Self),
-    ) {
-        let (start, end) = (self.label(), self.label());
-        let again = self.here();
-        before(self);
-        self.op(Op::Arm { start, end, abort: again });
-        self.place(start);
-        inside(self);
-        self.place(end);
-    }
-
-    /// A label that is placed later.
-    pub(super) fn label(&mut self) -> Label {
-        self.labels.push(None);
-        Label(self.labels.len() - 1)
+    /// The label of this name, which may be placed later.
+    pub(super) fn label(&mut self, name: &str) -> Label {
+        let known = self.labels.iter().position(|(known, _)| known == name);
+        Label(known.unwrap_or_else(|| {
+            self.labels.push((name.to_owned(), None));
+            self.labels.len() - 1
+        }))
     }
 
     /// Labels the next instruction.
-    pub(super) fn place(&mut self, label: Label) {
-        let at = self.ops.len() as u8;
-        assert!(self.labels[label.0].replace(at).is_none(), "a label has one place");
-    }
-
-    /// A label of the next instruction.
-    pub(super) fn here(&mut self) -> Label {
-        let label = self.label();
-        self.place(label);
-        label
+    pub(super) fn place(&mut self, name: &str) {
+        let at = u8::try_from(self.ops.len()).expect("programs are short");
+        let label = self.label(name);
+        assert!(self.labels[label.0].1.replace(at).is_none(), "{name} has one place");
     }
 
     pub(super) fn op(&mut self, op: Op) {
@@ -264,26 +264,7 @@ impl Code {
     }
 
     pub(super) fn find(&self, label: Label) -> u8 {
-        self.labels[label.0].expect("every label is placed")
-    }
-
-    pub(super) fn load(&mut self, to: Reg, at: At, order: Ordering) {
-        self.op(Op::Load { to, how: How::Take, at, order });
-    }
-
-    /// `Reg::Sum` plus or minus each of some words, one by one.
-    pub(super) fn sum(&mut self, how: How, of: &[Location], order: Ordering) {
-        for at in of {
-            self.op(Op::Load { to: Reg::Sum, how, at: At::Is(*at), order });
-        }
-    }
-
-    /// What is in these registers does not matter any more.
-    pub(super) fn clear(&mut self, regs: &[Reg]) {
-        regs.iter().for_each(|reg| self.op(Op::Set(*reg, Value::Is(0))));
-    }
-
-    pub(super) fn store(&mut self, at: Location, value: Value, order: Ordering) {
-        self.op(Op::Store { at: At::Is(at), value, order });
+        let (name, at) = &self.labels[label.0];
+        at.unwrap_or_else(|| panic!("{name} is not placed"))
     }
 }

@@ -1,5 +1,6 @@
 //! Restartable sequences as a world.
 
+use super::assemble;
 use super::fault::Mutant;
 use super::scenario::Scenario;
 use super::world::Plan;
@@ -13,7 +14,7 @@ harness::world! {
     explore: |scenario, model, mutant, limit| {
         // Views count what each CPU has touched, so there are as many states as disturbances.
         let disturbances_max = (model == Model::Weak).then_some(scenario.aborts_max);
-        let plan = Plan { disturbances_max, ..scenario.plan(mutant) };
+        let plan = Plan { disturbances_max, ..assemble::plan(scenario, mutant) };
         program::explore(plan, model, mutant, limit)
     };
 

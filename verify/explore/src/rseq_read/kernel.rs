@@ -6,7 +6,7 @@ use core::sync::atomic::Ordering::Relaxed;
 use super::code::{Barrier, Op, Reg};
 use super::fault::Mutant;
 use super::world::{CPUS, Fault, Heavy, Plan, Thread, Turn, World};
-use crate::memory::{Lock, Memory};
+use crate::memory::{Location, Lock, Memory};
 use crate::system::Outcome;
 
 impl<M: Memory> World<M> {
@@ -27,8 +27,8 @@ impl<M: Memory> World<M> {
     /// Whether the kernel may disturb a thread now: abort its section, or move it elsewhere.
     fn may_disturb(&mut self, thread: usize, plan: &Plan) -> bool {
         let is_needed = (0..self.threads.len()).any(|other| {
-            let Thread { cpu, is_asleep, .. } = self.threads[other];
-            cpu.is_none() && !is_asleep && !self.is_done(other, plan)
+            let Thread { cpu, sleeps_on, .. } = self.threads[other];
+            cpu.is_none() && sleeps_on.is_none() && !self.is_done(other, plan)
         });
         let me = &mut self.threads[thread];
         let Some(limit) = plan.disturbances_max else { return true };
@@ -105,7 +105,11 @@ impl<M: Memory> World<M> {
     pub(super) fn resume(&mut self, thread: usize, cpu: u8, turn: &mut Turn<'_>) -> Outcome {
         let is_free = self.threads.iter().all(|other| other.cpu != Some(cpu));
         let me = &self.threads[thread];
-        if me.cpu.is_some() || me.is_asleep || !is_free || self.is_done(thread, turn.scenario) {
+        if me.cpu.is_some()
+            || me.sleeps_on.is_some()
+            || !is_free
+            || self.is_done(thread, turn.scenario)
+        {
             return Outcome::Blocked;
         }
         let name = turn.scenario.programs[thread].name;
@@ -141,10 +145,10 @@ impl<M: Memory> World<M> {
         if !turn.is(Mutant::NoAbortBySignal) {
             self.abort(thread, turn);
         }
-        if let Some((_, words)) = turn.scenario.handler {
+        if let Some(words) = turn.scenario.handler {
             self.handlers -= 1;
             turn.tell(|| "its handler adds 1".into());
-            self.add(cpu, words[usize::from(cpu)], 1, Relaxed, turn);
+            self.add(cpu, Location::nth(words + usize::from(cpu)), 1, Relaxed, turn);
         }
         Outcome::Moved
     }

@@ -5,7 +5,7 @@ use core::sync::atomic::Ordering;
 use grace::Urgency;
 use grace::srcu::{Action, Event};
 
-use super::code::{At, Barrier, Code, How, Label, Op, Reg, Regs, Value};
+use super::code::{Barrier, Code, How, Label, Op, Reg, Regs, Value};
 use super::world::{Armed, Turn, World};
 use crate::memory::{Location, Memory};
 use crate::system::Outcome;
@@ -26,7 +26,7 @@ impl<M: Memory> World<M> {
     /// The next instruction of a thread.
     pub(super) fn run(&mut self, thread: usize, turn: &mut Turn<'_>) -> Outcome {
         let me = &self.threads[thread];
-        let (Some(cpu), false) = (me.cpu, me.is_asleep) else { return Outcome::Blocked };
+        let (Some(cpu), None) = (me.cpu, me.sleeps_on) else { return Outcome::Blocked };
         let program = &turn.scenario.programs[thread];
         let Some(op) = program.code.at(me.pc) else { return Outcome::Blocked };
         let name = program.name;
@@ -67,7 +67,6 @@ impl<M: Memory> World<M> {
             | Op::Store { .. }
             | Op::Add { .. }
             | Op::LockedAdd { .. }
-            | Op::LockedChange { .. }
             | Op::Swap { .. } => self.access(thread, cpu, op, turn),
             Op::New(_) | Op::NewAt(_) | Op::Touch(_) | Op::Free(_) => {
                 return self.handle(thread, cpu, op, turn);
@@ -81,7 +80,7 @@ impl<M: Memory> World<M> {
                 None => return Outcome::Blocked,
                 Some(is_over) => *next -= u8::from(!is_over),
             },
-            Op::Lock(_) | Op::Unlock(_) | Op::Sleep(..) | Op::Await(..) | Op::Wake => {
+            Op::Lock(_) | Op::Unlock(_) | Op::Sleep(..) | Op::Await(..) | Op::Wake(_) => {
                 return self.synchronise(thread, cpu, op, turn);
             }
             Op::Request | Op::Drive { .. } | Op::Checked | Op::Flipped => {
@@ -108,7 +107,6 @@ impl<M: Memory> World<M> {
             Op::Counted
             | Op::Set(..)
             | Op::Plus(..)
-            | Op::PlusReg(..)
             | Op::IfIs(..)
             | Op::IfNot(..)
             | Op::IfBitless(..)
@@ -121,13 +119,6 @@ impl<M: Memory> World<M> {
 
     fn set(&mut self, thread: usize, reg: Reg, value: u64) {
         self.threads[thread].regs[reg as usize] = value;
-    }
-
-    fn find(&self, thread: usize, at: At, cpu: u8) -> Location {
-        match at {
-            At::Is(location) => location,
-            At::Of { pick, .. } => pick(&self.threads[thread].regs, cpu),
-        }
     }
 
     /// An addition that is whole for its own CPU only.
@@ -146,13 +137,13 @@ impl<M: Memory> World<M> {
 
     fn access(&mut self, thread: usize, cpu: u8, op: Op, turn: &mut Turn<'_>) {
         let me = usize::from(cpu);
-        let name = turn.scenario.name;
+        let plan = turn.scenario;
         let regs = self.threads[thread].regs;
         match op {
             Op::Load { to, how, at, order } => {
-                let at = self.find(thread, at, cpu);
+                let at = at.find(&regs, cpu);
                 let found = self.memory.load(me, at, order, turn.choice);
-                turn.tell(|| format!("loads {}: {}", name(at), signed(found)));
+                turn.tell(|| format!("loads {}: {}", plan.name(at), signed(found)));
                 let before = regs[to as usize];
                 let after = match how {
                     How::Take => found,
@@ -162,33 +153,28 @@ impl<M: Memory> World<M> {
                 self.set(thread, to, after);
             }
             Op::Store { at, value, order } => {
-                let (at, value) = (self.find(thread, at, cpu), value_of(value, &regs));
-                turn.tell(|| format!("{} = {}", name(at), signed(value)));
+                let (at, value) = (at.find(&regs, cpu), value_of(value, &regs));
+                turn.tell(|| format!("{} = {}", plan.name(at), signed(value)));
                 self.memory.store(me, at, value, order);
             }
             Op::Add { at, by, order } => {
-                let at = self.find(thread, at, cpu);
-                turn.tell(|| format!("{} += {}", name(at), signed(by)));
+                let at = at.find(&regs, cpu);
+                turn.tell(|| format!("{} += {}", plan.name(at), signed(by)));
                 self.add(cpu, at, by, order, turn);
             }
-            Op::LockedAdd { at, by, before, order } => {
-                let (at, by) = (self.find(thread, at, cpu), value_of(by, &regs));
-                turn.tell(|| format!("{} += {}, locked", name(at), signed(by)));
-                let found = self.memory.update(me, at, order, |old| old.wrapping_add(by));
-                self.set(thread, before, found);
-            }
-            Op::LockedChange { at, how, by, before, order } => {
+            Op::LockedAdd { at, by, unless, before, order } => {
                 // One that changes nothing is a load; as an update it is stronger under TSO only.
-                let at = self.find(thread, at, cpu);
-                let found = self.memory.update(me, at, order, |old| how(old, by));
-                let after = how(found, by);
-                turn.tell(|| format!("{} = {after}, which was {found}, locked", name(at)));
+                let (at, by) = (at.find(&regs, cpu), value_of(by, &regs));
+                let add = |old| if unless.holds(old) { old } else { old.wrapping_add(by) };
+                let found = self.memory.update(me, at, order, add);
+                let after = signed(add(found));
+                turn.tell(|| format!("{} = {after}, was {}", plan.name(at), signed(found)));
                 self.set(thread, before, found);
             }
             Op::Swap { at, value, before, order } => {
-                let (at, value) = (self.find(thread, at, cpu), value_of(value, &regs));
+                let (at, value) = (at.find(&regs, cpu), value_of(value, &regs));
                 let found = self.memory.update(me, at, order, |_| value);
-                turn.tell(|| format!("{} = {value}, which was {found}", name(at)));
+                turn.tell(|| format!("{} = {value}, which was {found}", plan.name(at)));
                 self.set(thread, before, found);
             }
             _ => {}
@@ -253,7 +239,7 @@ impl<M: Memory> World<M> {
                 self.memory.system_call(me);
                 let is_same = self.memory.newest(at) == self.threads[thread].regs[reg as usize];
                 turn.tell(|| if is_same { "sleeps" } else { "need not sleep" }.into());
-                self.threads[thread].is_asleep = is_same;
+                self.threads[thread].sleeps_on = is_same.then_some(at);
                 if is_same && turn.scenario.programs[thread].moves {
                     self.switch_out(thread);
                 }
@@ -264,10 +250,11 @@ impl<M: Memory> World<M> {
                 }
                 turn.tell(|| "is told to go on".into());
             }
-            Op::Wake => {
+            Op::Wake(at) => {
                 turn.tell(|| "wakes who sleeps".into());
                 self.memory.system_call(me);
-                self.threads.iter_mut().for_each(|other| other.is_asleep = false);
+                let asleep = self.threads.iter_mut().filter(|other| other.sleeps_on == Some(at));
+                asleep.for_each(|other| other.sleeps_on = None);
             }
             _ => {}
         }

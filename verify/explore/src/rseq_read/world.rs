@@ -47,37 +47,37 @@ pub(super) struct Program {
     pub(super) moves: bool,
 }
 
-/// An end, all stores of which are seen.
-pub(super) struct End<'a> {
-    newest: &'a dyn Fn(Location) -> u64,
-    pub(super) freed: &'a [bool; OBJECTS],
-    /// How many signals were handled.
-    pub(super) handled: u64,
+/// Words of memory under the name that a subject has for them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    pub(super) name: &'static str,
+    /// The number of the first [`Location`], and how many there are.
+    pub(super) first: usize,
+    pub(super) count: usize,
+}
+
+/// What is right of an end, all stores of which are seen.
+#[derive(Clone, Debug)]
+pub(super) enum End {
+    Any,
+    /// The object is freed.
+    Released,
+    /// Of the objects that were made all are freed but the one that is found here.
+    AllButTheLast(Location),
+    /// These have the same sum as those.
+    Equal([Vec<Term>; 2]),
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Term {
+    /// All words of a place.
+    At(Place),
+    Is(u64),
     /// What was counted.
-    pub(super) counted: u64,
+    Counted,
+    /// How many signals were handled.
+    Handled,
 }
-
-impl End<'_> {
-    pub(super) fn newest(&self, at: Location) -> u64 {
-        (self.newest)(at)
-    }
-
-    pub(super) fn sum(&self, of: &[Location]) -> u64 {
-        of.iter().fold(0, |sum, at| sum.wrapping_add(self.newest(*at)))
-    }
-}
-
-impl Program {
-    /// A thread that stays on a CPU of its own and does something so many times.
-    pub(super) fn staying(name: &'static str, code: Code, rounds: u8, cpu: u8) -> Self {
-        let mut regs = [0; REGS];
-        regs[Reg::Left as usize] = u64::from(rounds);
-        Self { name, code, regs, cpu, moves: false }
-    }
-}
-
-/// What is wrong with an end, if anything is.
-pub(super) type EndCheck = fn(&End<'_>) -> Option<String>;
 
 /// What does not change while something is explored.
 #[derive(Clone, Debug)]
@@ -86,35 +86,29 @@ pub(super) struct Plan {
     pub(super) programs: Vec<Program>,
     /// How many CPUs the movers share.
     pub(super) shared_cpus: usize,
-    pub(super) initial: Vec<(Location, u64)>,
+    pub(super) places: Vec<Place>,
+    pub(super) initial: [u64; LOCATIONS],
     /// Objects that there are from the start.
     pub(super) objects: u8,
-    /// Signals whose handler adds 1 to this word of its CPU; others only abort.
-    pub(super) handler: Option<(u8, [Location; CPUS])>,
+    /// One signal has a handler that adds 1 to the word of its CPU, the first of which is this;
+    /// others only abort.
+    pub(super) handler: Option<usize>,
     /// Page faults, at most, in touches of objects.
     pub(super) faults: u8,
     /// How often the kernel aborts a thread's section without anybody asking it to, at most; and
     /// how often it moves it elsewhere, though no other thread is to run.
     pub(super) disturbances_max: Option<u8>,
-    pub(super) end: EndCheck,
-    /// The locations under the names that they have here.
-    pub(super) name: fn(Location) -> String,
+    pub(super) end: End,
 }
 
 impl Plan {
-    /// Programs that have one object, all of whose ends are right. What the scenario says of all
-    /// subjects alike is for [`Scenario::plan`](super::Scenario::plan) to fill in.
-    pub(super) fn new(programs: Vec<Program>, name: fn(Location) -> String) -> Self {
-        Self {
-            programs,
-            shared_cpus: 0,
-            initial: Vec::new(),
-            objects: 1,
-            handler: None,
-            faults: 0,
-            disturbances_max: None,
-            end: |_| None,
-            name,
+    /// What a location is called here.
+    pub(super) fn name(&self, at: Location) -> String {
+        let is_in = |place: &&Place| at.index() - place.first < place.count;
+        match self.places.iter().rev().filter(|place| place.first <= at.index()).find(is_in) {
+            Some(Place { name, count: 1, .. }) => (*name).to_owned(),
+            Some(Place { name, first, .. }) => format!("{name}[{}]", at.index() - first),
+            None => at.to_string(),
         }
     }
 
@@ -130,24 +124,20 @@ impl Plan {
     }
 
     fn layout(&self) -> Layout {
-        let mut initial = [0; LOCATIONS];
-        for (at, value) in &self.initial {
-            initial[at.index()] = *value;
-        }
         let mut loaders = [0; LOCATIONS];
         for (thread, program) in self.programs.iter().enumerate() {
             let cpus = (0..THREADS).filter(|cpu| self.may_run(thread, *cpu));
             let cpus = cpus.fold(0, |set, cpu| set | 1 << cpu);
             for op in program.code.ops() {
                 if let Op::Load { at, .. } | Op::Add { at, .. } = op {
-                    at.among().iter().for_each(|at| loaders[at.index()] |= cpus);
+                    at.among().for_each(|at| loaders[at] |= cpus);
                 }
             }
         }
-        for at in self.handler.iter().flat_map(|(_, words)| words) {
-            loaders[at.index()] = (1 << CPUS) - 1;
+        if let Some(first) = self.handler {
+            loaders[first..first + CPUS].fill((1 << CPUS) - 1);
         }
-        Layout { threads: self.cpus(), initial, loaders }
+        Layout { threads: self.cpus(), initial: self.initial, loaders }
     }
 }
 
@@ -168,7 +158,8 @@ pub(super) struct Thread {
     /// Where it runs; `None` while it is off.
     pub(super) cpu: Option<u8>,
     pub(super) armed: Option<Armed>,
-    pub(super) is_asleep: bool,
+    /// The word that it sleeps on.
+    pub(super) sleeps_on: Option<Location>,
     /// It is in a page fault: in the kernel, on behalf of its next instruction.
     pub(super) fault: Option<Fault>,
     /// How often its section was aborted without anybody asking, if that has a limit.
@@ -281,8 +272,8 @@ impl<M: Memory> System for program::Program<M, Plan, Mutant> {
             Err(cpu) => match world.memory.drain(cpu) {
                 None => Outcome::Blocked,
                 Some((at, value)) => {
-                    let name = plan.name;
-                    turn.tell(|| format!("cpu {cpu}: its store {} = {value} is seen", name(at)));
+                    let name = plan.name(at);
+                    turn.tell(|| format!("cpu {cpu}: its store {name} = {value} is seen"));
                     Outcome::Moved
                 }
             },
@@ -317,7 +308,7 @@ impl<M: Memory> World<M> {
                 regs: program.regs,
                 cpu,
                 armed: None,
-                is_asleep: false,
+                sleeps_on: None,
                 fault: None,
                 aborts: 0,
                 migrations: 0,
@@ -333,7 +324,7 @@ impl<M: Memory> World<M> {
             freed: [false; OBJECTS],
             counted: 0,
             faults: plan.faults,
-            handlers: plan.handler.map_or(0, |(times, _)| times),
+            handlers: u8::from(plan.handler.is_some()),
         };
         (0..plan.programs.len()).for_each(|thread| world.go_on(thread, 0, plan));
         world
@@ -350,13 +341,41 @@ impl<M: Memory> World<M> {
 
     /// What is wrong with an end.
     pub(super) fn fault(&self, plan: &Plan) -> Option<String> {
-        let newest = |at| self.memory.newest(at);
-        let handled = plan.handler.map_or(0, |(times, _)| u64::from(times - self.handlers));
-        (plan.end)(&End {
-            newest: &newest,
-            freed: &self.freed,
-            handled,
-            counted: u64::from(self.counted),
+        match &plan.end {
+            End::Any => None,
+            End::Released => {
+                (!self.freed[0]).then(|| "nobody holds it, and it is never released".into())
+            }
+            End::AllButTheLast(at) => self.kept(self.memory.newest(*at) as usize),
+            End::Equal(sides) => {
+                let [left, right] = sides.each_ref().map(|terms| self.sum(terms, plan));
+                (left != right).then(|| format!("in the end {left} should be {right}"))
+            }
+        }
+    }
+
+    fn sum(&self, terms: &[Term], plan: &Plan) -> u64 {
+        let newest = |at| self.memory.newest(Location::nth(at));
+        let value = |term: &Term| match term {
+            Term::At(Place { first, count, .. }) => {
+                (*first..first + count).map(newest).fold(0, u64::wrapping_add)
+            }
+            Term::Is(value) => *value,
+            Term::Counted => u64::from(self.counted),
+            Term::Handled => u64::from(u8::from(plan.handler.is_some()) - self.handlers),
+        };
+        terms.iter().map(value).fold(0, u64::wrapping_add)
+    }
+
+    /// What is wrong where all objects but the last should be freed. Objects are numbered in the
+    /// order in which they are made, so there are as many as were swapped.
+    fn kept(&self, last: usize) -> Option<String> {
+        let freed = &self.freed;
+        let made = freed.iter().rposition(|freed| *freed).map_or(0, |object| object + 1);
+        let is_wrong = |object: &usize| freed[*object] != (*object != last);
+        (0..made.max(last + 1)).find(is_wrong).map(|object| {
+            let what = if freed[object] { "freed though it is current" } else { "never freed" };
+            format!("object {object} is {what}")
         })
     }
 
@@ -385,11 +404,7 @@ impl<M: Memory> World<M> {
                     None
                 }
                 Op::Plus(to, by) => {
-                    me.regs[to as usize] = me.regs[to as usize].wrapping_add(by);
-                    None
-                }
-                Op::PlusReg(to, by) => {
-                    let by = me.regs[by as usize];
+                    let by = super::step::value_of(by, &me.regs);
                     me.regs[to as usize] = me.regs[to as usize].wrapping_add(by);
                     None
                 }
