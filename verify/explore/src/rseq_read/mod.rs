@@ -3,7 +3,7 @@
 //!
 //! Threads run on CPUs, are preempted at any instruction, go on on another CPU, and get signals; a
 //! *section* of a thread that is preempted, gets a signal, or is interrupted by
-//! `membarrier(PRIVATE_EXPEDITED_RSEQ)` is aborted (`world` says how exactly). The subjects:
+//! `membarrier(PRIVATE_EXPEDITED_RSEQ)` is aborted (`machine` says how exactly). The subjects:
 //!
 //! - [`Subject::Snapshot`]: the whole read is one section, and a writer frees what it has replaced
 //!   after one barrier;
@@ -75,14 +75,9 @@
 //! correctness, are out of scope. That a locked instruction is one that cannot be interrupted is
 //! x86's; elsewhere the commit must be a single instruction too.
 
-mod assemble;
-mod code;
 mod explore;
 mod fault;
-mod kernel;
 mod scenario;
-mod step;
-mod world;
 
 pub use explore::Restart;
 pub use fault::Mutant;

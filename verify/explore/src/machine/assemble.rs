@@ -1,49 +1,59 @@
-//! Reads what threads run from the texts in `worlds/programs`, for a scenario and a mutant.
+//! Reads programs from a text in `worlds/programs`, for a scenario and a mutant.
 //!
 //! A line that is not indented begins an item, of which the indented lines after it are the rest:
-//! `const NAME NUMBER`; `place NAME`, one word of memory or, with a number behind it, several, and
-//! what they are at the start; `objects` and `handler`, fields of a [`Plan`]; `end`, what must hold
-//! in the end; `def`, a name for some lines, with parameters; and `thread`, the program of the
-//! readers, the writers, the strangers or one other thread, with a name for traces.
+//! - `const NAME NUMBER`; `register NAME REGISTER`, another name of a register;
+//! - `place NAME`, one word of memory or, with a number behind it, several, and what they are at
+//!   the start; `objects` and `handler`, fields of a [`Plan`]; `end`, what must hold in the end;
+//! - `def`, a name for some lines, with parameters;
+//! - `thread ROLE NAME`, the program of the threads of a role, and their name in traces.
 //!
-//! A program has an instruction a line, after labels, if any. In an address such as
-//! `lock[index*2+here]` the register `index` and the number of this CPU say which word it is. A
-//! line ends with conditions: `?a|b` holds if one of these is the mutant or true of the scenario,
-//! `!a|b` if none is. An order such as `acquire/a|b` is relaxed if one is. A label that begins with
-//! a dot is the own one of each use of a `def`.
+//! A program has an instruction a line, after labels, if any. One after `&` happens in one step
+//! with the one before it. In an address such as `lock[index*2+here]` the register `index` and the
+//! number of this CPU say which word it is. A line ends with conditions: `?a|b` holds if one of
+//! these is the mutant or true of the scenario, `!a|b` if none is. An order such as `acquire/a|b`
+//! is relaxed if one is. A label that begins with a dot is the own one of each use of a `def`.
 
 use core::sync::atomic::Ordering;
 use std::collections::HashMap;
 
-use serde::Deserialize;
+use grace::srcu::{AnyDelay, Published};
 
-use super::Mutant;
-use super::code::{At, Code, How, Op, REGS, Reg, Unless, Value};
-use super::scenario::{Scenario, Subject};
+use super::code::{At, Code, Fence, How, Op, REGS, Reg, Unless, Value};
 use super::world::{End, Place, Plan, Program, Term};
 use crate::harness::variant;
 use crate::memory::LOCATIONS;
 
 const COMMON: &str = include_str!("../../worlds/programs/common.txt");
 
-impl Subject {
-    const fn text(self) -> &'static str {
-        match self {
-            Self::Snapshot => include_str!("../../worlds/programs/snapshot.txt"),
-            Self::Guard => include_str!("../../worlds/programs/guard.txt"),
-            Self::Counts | Self::TwoStepCounts => include_str!("../../worlds/programs/counts.txt"),
-            Self::Growing => include_str!("../../worlds/programs/growing.txt"),
-            Self::LocalGlobal => include_str!("../../worlds/programs/local-global.txt"),
-            Self::ExactCounter => include_str!("../../worlds/programs/exact-counter.txt"),
-            Self::FoldingCounter | Self::FoldingLock => {
-                include_str!("../../worlds/programs/folding.txt")
-            }
-            Self::BigRef => include_str!("../../worlds/programs/big-ref.txt"),
-        }
-    }
+/// The words of a line.
+pub(crate) type Line = Vec<String>;
+
+/// What a text is read for.
+pub(crate) struct Given<'a> {
+    /// Whether something of this name is the mutant, or true of the scenario; `None` if nothing is
+    /// called so.
+    pub(crate) is: &'a dyn Fn(&str) -> Option<bool>,
+    pub(crate) constants: Vec<(&'static str, u64)>,
+    /// The bodies of definitions that differ from scenario to scenario.
+    pub(crate) bodies: Vec<(&'static str, Vec<Line>)>,
+    /// The threads of a role.
+    pub(crate) threads: &'a dyn Fn(&str) -> Vec<Seat>,
 }
 
-type Line = Vec<String>;
+/// A thread without its program.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Seat {
+    /// How often it does what it does.
+    pub(crate) rounds: u8,
+    /// The CPU at the start.
+    pub(crate) cpu: u8,
+    /// Whether it is preempted and migrates.
+    pub(crate) moves: bool,
+    /// How often it migrates beside what else runs there, without being preempted.
+    pub(crate) migrations: u8,
+    /// It serves others, and while it sleeps all may be over.
+    pub(crate) serves: bool,
+}
 
 /// Lines with a name, and their parameters.
 #[derive(Clone, Debug)]
@@ -53,8 +63,8 @@ struct Definition {
 }
 
 struct Assembler<'a> {
-    scenario: &'a Scenario,
-    mutant: Option<Mutant>,
+    given: &'a Given<'a>,
+    registers: HashMap<&'static str, Reg>,
     constants: HashMap<&'static str, u64>,
     definitions: HashMap<&'static str, Definition>,
     /// How often one was used.
@@ -62,30 +72,35 @@ struct Assembler<'a> {
     plan: Plan,
 }
 
-/// What a scenario explores, with a mutant.
-pub(super) fn plan(scenario: &Scenario, mutant: Option<Mutant>) -> Plan {
-    let there = |cpu| (0..scenario.readers).filter(|index| index % scenario.cpus == cpu).count();
-    let constants = HashMap::from([
-        ("aborts-max", u64::from(scenario.aborts_max)),
-        ("strangers", u64::from(scenario.strangers)),
-        ("holders-of-0", there(0) as u64),
-        ("holders-of-1", there(1) as u64),
-    ]);
-    let plan = Plan {
-        programs: Vec::new(),
-        shared_cpus: usize::from(scenario.cpus),
-        places: Vec::new(),
-        initial: [0; LOCATIONS],
-        objects: 1,
-        handler: None,
-        faults: scenario.faults,
-        disturbances_max: None,
-        end: End::Any,
+/// What is to be explored, as a text has it: of memory without faults, and CPUs that no threads
+/// share.
+pub(crate) fn assemble(text: &'static str, given: &Given<'_>) -> Plan {
+    let mut assembler = Assembler {
+        given,
+        registers: HashMap::new(),
+        constants: given.constants.iter().copied().collect(),
+        definitions: HashMap::new(),
+        uses: 0,
+        plan: Plan {
+            programs: Vec::new(),
+            shared_cpus: 0,
+            places: Vec::new(),
+            initial: [0; LOCATIONS],
+            objects: 1,
+            handler: None,
+            faults: 0,
+            disturbances_max: None,
+            delay: AnyDelay::Published(Published::V5_18), // never waits
+            omitted: "",
+            end: End::Any,
+        },
     };
-    let definitions = HashMap::new();
-    let mut assembler = Assembler { scenario, mutant, constants, definitions, uses: 0, plan };
+    for (name, body) in &given.bodies {
+        let definition = Definition { parameters: Line::new(), body: body.clone() };
+        assembler.definitions.insert(name, definition);
+    }
     let mut items: Vec<(&str, Vec<Line>)> = Vec::new();
-    for line in COMMON.lines().chain(scenario.subject.text().lines()) {
+    for line in COMMON.lines().chain(text.lines()) {
         let line = line.split('#').next().unwrap_or_default().trim_end();
         match items.last_mut() {
             _ if line.trim().is_empty() => {}
@@ -95,6 +110,8 @@ pub(super) fn plan(scenario: &Scenario, mutant: Option<Mutant>) -> Plan {
             _ => items.push((line, Vec::new())),
         }
     }
+    // What is defined may be used before it is.
+    items.sort_by_key(|(head, _)| !head.starts_with("def "));
     items.into_iter().for_each(|(head, body)| assembler.item(head, body));
     assembler.plan
 }
@@ -110,6 +127,9 @@ impl Assembler<'_> {
                 let number = self.number(number);
                 self.constants.insert(name, number);
             }
+            ["register", name, reg] => {
+                self.registers.insert(name, self.reg(reg));
+            }
             ["place", name] => self.place(name, 1, &[]),
             ["place", name, "=", ref values @ ..] => self.place(name, 1, values),
             ["place", name, count] => self.place(name, self.number(count) as usize, &[]),
@@ -119,8 +139,9 @@ impl Assembler<'_> {
             ["objects", count] => self.plan.objects = self.number(count) as u8,
             ["handler", name] => self.plan.handler = Some(self.found(name).first),
             ["end", "released"] => self.plan.end = End::Released,
-            ["end", "all-but-the-last", name] => {
-                self.plan.end = End::AllButTheLast(self.at(name).fixed());
+            ["end", "all-but-the-last", name, ref left @ ..] => {
+                let left = left.first().map(|left| self.at(left).fixed());
+                self.plan.end = End::AllButTheLast(self.at(name).fixed(), left);
             }
             ["end", ref words @ ..] => {
                 let mut sides = words.split(|word| *word == "=");
@@ -149,22 +170,10 @@ impl Assembler<'_> {
     }
 
     fn is_one(&self, names: &str) -> bool {
-        names.split('|').filter(|name| self.is(name)).count() != 0
-    }
-
-    fn is(&self, name: &str) -> bool {
-        let scenario = self.scenario;
-        match name {
-            "portable" => scenario.is_portable,
-            "straggles" => scenario.straggles,
-            "strangers" => scenario.strangers != 0,
-            "two-cpus" => scenario.cpus == 2,
-            _ => match (variant(name), variant(name)) {
-                (Some(mutant), _) => self.mutant == Some(mutant),
-                (_, Some(subject)) => scenario.subject == subject,
-                _ => panic!("no mutant and no subject is called {name}"),
-            },
-        }
+        let is = |name: &&str| {
+            (self.given.is)(name).unwrap_or_else(|| panic!("no mutant is called {name}"))
+        };
+        names.split('|').filter(is).count() != 0
     }
 
     fn place(&mut self, name: &'static str, count: usize, values: &[&str]) {
@@ -183,20 +192,11 @@ impl Assembler<'_> {
     fn thread(&mut self, role: &str, name: &'static str, body: &[Line]) {
         let mut code = Code::default();
         self.emit(&mut code, body);
-        let of = self.scenario;
-        let after = of.cpus + of.writers;
-        let (count, rounds, cpu, moves) = match role {
-            "reader" => (of.readers, of.rounds, 0, !of.readers_stay),
-            "writer" if of.writer_moves => (of.writers, of.updates, 0, true),
-            "writer" => (of.writers, of.updates, of.cpus, false),
-            "stranger" => (of.strangers, of.rounds, after, false),
-            _ => (1, 0, after, false),
-        };
-        for index in 0..count {
-            let cpu = if role == "reader" { index % of.cpus } else { cpu + index };
+        for Seat { rounds, cpu, moves, migrations, serves } in (self.given.threads)(role) {
             let mut regs = [0; REGS];
             regs[Reg::Left as usize] = u64::from(rounds);
-            self.plan.programs.push(Program { name, code: code.clone(), regs, cpu, moves });
+            let code = code.clone();
+            self.plan.programs.push(Program { name, code, regs, cpu, moves, migrations, serves });
         }
     }
 
@@ -209,6 +209,10 @@ impl Assembler<'_> {
             }
             while let Some(label) = words.first().and_then(|word| word.strip_suffix(':')) {
                 code.place(label);
+                words.remove(0);
+            }
+            if words.first() == Some(&"&") {
+                code.join();
                 words.remove(0);
             }
             let Some(name) = words.first() else { continue };
@@ -245,7 +249,7 @@ impl Assembler<'_> {
                     "plus" => How::Add,
                     _ => How::Subtract,
                 };
-                let (to, order) = (reg(to), self.order(order));
+                let (to, order) = (self.reg(to), self.order(order));
                 let load = |at: &&str| code.op(Op::Load { to, how, at: self.at(at), order });
                 return places.iter().for_each(load);
             }
@@ -266,38 +270,70 @@ impl Assembler<'_> {
             }
             ["swap", at, value, before, order] => {
                 let (at, value, order) = (self.at(at), self.value(value), self.order(order));
-                Op::Swap { at, value, before: reg(before), order }
+                Op::Swap { at, value, before: self.reg(before), order }
             }
             ["read-out", at] => Op::ReadOut(self.at(at).fixed()),
-            ["fence"] => Op::Fence,
-            ["barrier", kind] => Op::Barrier(word(kind)),
-            ["new", to] => Op::New(reg(to)),
+            ["fence"] => Op::Fence(Fence::Full),
+            ["acquire-fence"] => Op::Fence(Fence::Acquire),
+            ["release-fence"] => Op::Fence(Fence::Release),
+            ["barrier", kind] => {
+                Op::Barrier(variant(kind).unwrap_or_else(|| panic!("no barrier is {kind}")))
+            }
+            ["new", to] => Op::New(self.reg(to)),
             ["new-at", object] => Op::NewAt(self.number(object) as u8),
-            ["touch", object] => Op::Touch(reg(object)),
-            ["free", object] => Op::Free(reg(object)),
+            ["touch", object] => Op::Touch(self.reg(object)),
+            ["free", object] => Op::Free(self.reg(object)),
+            ["read-copy", copy] => Op::ReadCopy(self.reg(copy)),
+            ["write-copy", copy] => Op::WriteCopy(self.number(copy) as u8),
+            ["value", first, second, newest] => Op::IsValue {
+                first: self.reg(first),
+                second: self.reg(second),
+                newest: self.reg(newest),
+            },
             ["lock", at] => Op::Lock(self.at(at).fixed()),
             ["unlock", at] => Op::Unlock(self.at(at).fixed()),
-            ["sleep", at, seen] => Op::Sleep(self.at(at).fixed(), reg(seen)),
-            ["await", at, seen] => Op::Await(self.at(at).fixed(), reg(seen)),
+            ["sleep", at, seen] => Op::Sleep(self.at(at).fixed(), self.reg(seen)),
+            ["await", at, seen] => Op::Await(self.at(at).fixed(), self.reg(seen)),
             ["wake", at] => Op::Wake(self.at(at).fixed()),
-            ["request"] => Op::Request,
+            ["request"] => Op::Request { cookie: None, is_locked: false },
+            ["request", cookie, locked] => {
+                Op::Request { cookie: Some(self.reg(cookie)), is_locked: self.number(locked) != 0 }
+            }
+            ["pending", check, flip, hand_out, idle, locked] => {
+                let labels = [check, flip, hand_out, idle].map(|name| code.label(name));
+                Op::Pending { labels, is_locked: self.number(locked) != 0 }
+            }
+            ["if-ended", cookie, to] => Op::IfEnded(self.reg(cookie), code.label(to)),
+            ["if-past", of, cookie, to] => {
+                Op::IfPast(self.reg(of), self.reg(cookie), code.label(to))
+            }
+            ["rest"] => Op::Rest,
+            ["rest", at, value] => Op::RestAt(self.at(at).fixed(), self.value(value)),
             ["drive", check, flip, idle] => {
                 let [check, flip, idle] = [check, flip, idle].map(|name| code.label(name));
                 Op::Drive { check, flip, idle }
             }
             ["checked"] => Op::Checked,
             ["flipped"] => Op::Flipped,
-            ["exact", found] => Op::IsExact(reg(found)),
+            ["handed-out"] => Op::HandedOut,
+            ["exact", found] => Op::IsExact(self.reg(found)),
             ["counted"] => Op::Counted,
-            ["set", to, value] => Op::Set(reg(to), self.value(value)),
+            ["set", to, value] => Op::Set(self.reg(to), self.value(value)),
             ["clear", ref regs @ ..] => {
-                let clear = |of: &&str| code.op(Op::Set(reg(of), Value::Is(0)));
+                let clear = |of: &&str| code.op(Op::Set(self.reg(of), Value::Is(0)));
                 return regs.iter().for_each(clear);
             }
-            ["raise", to, by] => Op::Plus(reg(to), self.value(by)),
-            ["if-is", of, value, to] => Op::IfIs(reg(of), self.number(value), code.label(to)),
-            ["if-not", of, value, to] => Op::IfNot(reg(of), self.number(value), code.label(to)),
-            ["if-none", of, bits, to] => Op::IfBitless(reg(of), self.number(bits), code.label(to)),
+            ["raise", to, by] => Op::Calculate(self.reg(to), u64::wrapping_add, self.value(by)),
+            ["mask", to, by] => Op::Calculate(self.reg(to), |a, b| a & b, self.value(by)),
+            ["join", to, by] => Op::Calculate(self.reg(to), |a, b| a | b, self.value(by)),
+            ["part", to, by] => Op::Calculate(self.reg(to), |a, b| a ^ b, self.value(by)),
+            ["bit", to, by] => Op::Calculate(self.reg(to), |_, bit| 1 << bit, self.value(by)),
+            ["if-less", of, than, to] => Op::IfLess(self.reg(of), self.value(than), code.label(to)),
+            ["if-is", of, value, to] => Op::IfIs(self.reg(of), self.value(value), code.label(to)),
+            ["if-not", of, value, to] => Op::IfNot(self.reg(of), self.value(value), code.label(to)),
+            ["if-none", of, bits, to] => {
+                Op::IfBitless(self.reg(of), self.number(bits), code.label(to))
+            }
             ["goto", to] => Op::Goto(code.label(to)),
             _ => panic!("not an instruction: {words:?}"),
         };
@@ -306,7 +342,7 @@ impl Assembler<'_> {
 
     fn locked_add(&self, (at, by): (&str, &str), unless: Unless, before: &str, order: &str) -> Op {
         let (at, by, order) = (self.at(at), self.value(by), self.order(order));
-        Op::LockedAdd { at, by, unless, before: reg(before), order }
+        Op::LockedAdd { at, by, unless, before: self.reg(before), order }
     }
 
     fn order(&self, text: &str) -> Ordering {
@@ -327,7 +363,7 @@ impl Assembler<'_> {
         let mut at = At { first, count, offset: 0, by: None, is_own: false };
         for term in index.trim_end_matches(']').split('+') {
             let (factor, times) = term.split_once('*').unwrap_or((term, "1"));
-            match variant::<Reg>(factor) {
+            match self.register(factor) {
                 Some(reg) => at.by = Some((reg, self.number(times) as usize)),
                 None if term == "here" => at.is_own = true,
                 None => at.offset += self.number(term) as usize,
@@ -337,7 +373,7 @@ impl Assembler<'_> {
     }
 
     fn value(&self, text: &str) -> Value {
-        variant(text).map_or_else(|| Value::Is(self.number(text)), Value::In)
+        self.register(text).map_or_else(|| Value::Is(self.number(text)), Value::In)
     }
 
     /// A sum of numbers and constants, of either sign.
@@ -361,12 +397,12 @@ impl Assembler<'_> {
             },
         }
     }
-}
 
-fn word<T: for<'de> Deserialize<'de>>(name: &str) -> T {
-    variant(name).unwrap_or_else(|| panic!("unknown: {name}"))
-}
+    fn register(&self, name: &str) -> Option<Reg> {
+        self.registers.get(name).copied().or_else(|| variant(name))
+    }
 
-fn reg(name: &str) -> Reg {
-    word(name)
+    fn reg(&self, name: &str) -> Reg {
+        self.register(name).unwrap_or_else(|| panic!("no register is called {name}"))
+    }
 }

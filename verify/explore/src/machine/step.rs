@@ -5,9 +5,9 @@ use core::sync::atomic::Ordering;
 use grace::Urgency;
 use grace::srcu::{Action, Event};
 
-use super::code::{Barrier, Code, How, Label, Op, Reg, Regs, Value};
+use super::code::{Barrier, Code, Fence, How, Label, Op, Reg, Regs, Value};
 use super::world::{Armed, Turn, World};
-use crate::memory::{Location, Memory};
+use crate::memory::{Location, Lock, Memory};
 use crate::system::Outcome;
 
 pub(super) fn value_of(value: Value, regs: &Regs) -> u64 {
@@ -34,12 +34,20 @@ impl<M: Memory> World<M> {
         if me.fault.is_some() {
             return self.fault_ends(thread, turn);
         }
-        let mut next = me.pc + 1;
-        let outcome = self.execute((thread, cpu), op, &mut next, turn);
-        if outcome == Outcome::Moved {
+        let (mut op, mut this_is_first) = (Some(op), true);
+        while let Some(this) = op.take() {
+            let mut next = self.threads[thread].pc + 1;
+            let outcome = self.execute((thread, cpu), this, &mut next, turn);
+            assert!(outcome != Outcome::Blocked || this_is_first, "what is joined does not wait");
+            if outcome != Outcome::Moved {
+                return outcome;
+            }
+            this_is_first = false;
             self.go_on(thread, next, turn.scenario);
+            let pc = self.threads[thread].pc;
+            op = program.code.at(pc).filter(|_| program.code.is_joined(pc));
         }
-        outcome
+        Outcome::Moved
     }
 
     /// One instruction, after which the thread goes on at `next`.
@@ -71,7 +79,12 @@ impl<M: Memory> World<M> {
             Op::New(_) | Op::NewAt(_) | Op::Touch(_) | Op::Free(_) => {
                 return self.handle(thread, cpu, op, turn);
             }
-            Op::Fence | Op::Barrier(Barrier::Own) => {
+            Op::ReadCopy(_) | Op::WriteCopy(_) | Op::IsValue { .. } => {
+                return self.copy(thread, cpu, op, turn);
+            }
+            Op::Fence(Fence::Acquire) => self.memory.acquire_fence(usize::from(cpu)),
+            Op::Fence(Fence::Release) => self.memory.release_fence(usize::from(cpu)),
+            Op::Fence(Fence::Full) | Op::Barrier(Barrier::Own) => {
                 turn.tell(|| "full fence".into());
                 self.memory.fence(usize::from(cpu));
             }
@@ -83,7 +96,25 @@ impl<M: Memory> World<M> {
             Op::Lock(_) | Op::Unlock(_) | Op::Sleep(..) | Op::Await(..) | Op::Wake(_) => {
                 return self.synchronise(thread, cpu, op, turn);
             }
-            Op::Request | Op::Drive { .. } | Op::Checked | Op::Flipped => {
+            Op::Pending { labels, is_locked } => {
+                return self.pending((thread, cpu), labels, is_locked, next, turn);
+            }
+            Op::Rest | Op::RestAt(..) if self.is_done(thread, turn.scenario) => {
+                return Outcome::Blocked;
+            }
+            Op::Rest | Op::RestAt(..) => turn.tell(|| "has something to do".into()),
+            Op::Request { cookie, is_locked } => {
+                turn.tell(|| "asks for a grace period".into());
+                if is_locked {
+                    self.memory.lock(usize::from(cpu), Lock::Machine);
+                }
+                let given = self.machine.request(Urgency::Expedited).to_bits();
+                if is_locked {
+                    self.memory.unlock(usize::from(cpu), Lock::Machine);
+                }
+                cookie.into_iter().for_each(|cookie| self.set(thread, cookie, given));
+            }
+            Op::Drive { .. } | Op::Checked | Op::Flipped | Op::HandedOut => {
                 self.drive(thread, op, next, turn);
             }
             Op::ReadOut(at) => {
@@ -106,9 +137,12 @@ impl<M: Memory> World<M> {
             }
             Op::Counted
             | Op::Set(..)
-            | Op::Plus(..)
+            | Op::Calculate(..)
             | Op::IfIs(..)
             | Op::IfNot(..)
+            | Op::IfLess(..)
+            | Op::IfEnded(..)
+            | Op::IfPast(..)
             | Op::IfBitless(..)
             | Op::Goto(_) => {
                 return Outcome::Violation("not an instruction of its own".into());
@@ -220,6 +254,40 @@ impl<M: Memory> World<M> {
         Outcome::Moved
     }
 
+    /// What is read and written in copies of two words, and looked at.
+    fn copy(&mut self, thread: usize, cpu: u8, op: Op, turn: &mut Turn<'_>) -> Outcome {
+        let me = usize::from(cpu);
+        let regs = self.threads[thread].regs;
+        match op {
+            Op::ReadCopy(of) => {
+                turn.tell(|| format!("is at copy {}", regs[of as usize]));
+                self.memory.read_object(me, regs[of as usize] as u8);
+            }
+            Op::WriteCopy(copy) => {
+                turn.tell(|| format!("begins to write copy {copy}"));
+                if let Some(reader) = self.memory.racing_reader(me, copy) {
+                    return Outcome::Violation(format!(
+                        "copy {copy} is written while cpu {reader} may still be reading it"
+                    ));
+                }
+            }
+            Op::IsValue { first, second, newest } => {
+                let [first, second, before] = [first, second, newest].map(|reg| regs[reg as usize]);
+                turn.tell(|| format!("has read {first}"));
+                if first != second {
+                    let what = format!("words of values {first} and {second} are read");
+                    return Outcome::Violation(what);
+                }
+                if first < before {
+                    return Outcome::Violation(format!("value {first} is read after {before}"));
+                }
+                self.set(thread, newest, first);
+            }
+            _ => {}
+        }
+        Outcome::Moved
+    }
+
     fn synchronise(&mut self, thread: usize, cpu: u8, op: Op, turn: &mut Turn<'_>) -> Outcome {
         let me = usize::from(cpu);
         match op {
@@ -267,11 +335,6 @@ impl<M: Memory> World<M> {
         let code = &turn.scenario.programs[thread].code;
         let is_drained = self.threads[thread].regs[Reg::Sum as usize] == 0;
         let event = match op {
-            Op::Request => {
-                turn.tell(|| "asks for a grace period".into());
-                self.machine.request(Urgency::Expedited);
-                return;
-            }
             Op::Checked => {
                 turn.tell(|| if is_drained { "drained" } else { "not drained" }.into());
                 self.set(thread, Reg::Sum, 0);
@@ -281,6 +344,7 @@ impl<M: Memory> World<M> {
                 turn.tell(|| "has flipped".into());
                 Event::Flipped
             }
+            Op::HandedOut => Event::HandedOut,
             Op::Drive { check, flip, idle } => {
                 let (index, label, what) = loop {
                     let event = match self.machine.pending() {
@@ -302,5 +366,47 @@ impl<M: Memory> World<M> {
             _ => return,
         };
         self.machine.observe(event).expect("it answers the pending action");
+    }
+
+    /// One thing that the machine wants.
+    fn pending(
+        &mut self,
+        (thread, cpu): (usize, u8),
+        [check, flip, hand_out, idle]: [Label; 4],
+        is_locked: bool,
+        next: &mut u8,
+        turn: &mut Turn<'_>,
+    ) -> Outcome {
+        let action = self.machine.pending();
+        turn.tell(|| format!("{action:?}"));
+        let event = match action {
+            Action::Await if !core::mem::take(&mut self.queued) => return Outcome::Blocked,
+            Action::Await => {
+                if is_locked {
+                    self.memory.lock(usize::from(cpu), Lock::Machine);
+                }
+                Some(Event::Runs)
+            }
+            Action::Queue(_) => {
+                self.queued = true;
+                Some(Event::Queued)
+            }
+            Action::Spin { .. } => Some(Event::Spun),
+            _ => None,
+        };
+        if let Some(event) = event {
+            self.machine.observe(event).expect("it answers the pending action");
+            *next -= 1;
+            return Outcome::Moved;
+        }
+        let (reg, value, label) = match action {
+            Action::Check { index } => (Reg::Index, u64::from(index), check),
+            Action::Flip { to } => (Reg::Index, u64::from(to), flip),
+            Action::HandOut { sequence, .. } => (Reg::Sum, sequence.to_bits(), hand_out),
+            _ => (Reg::Index, 0, idle),
+        };
+        self.set(thread, reg, value);
+        *next = turn.scenario.programs[thread].code.find(label);
+        Outcome::Moved
     }
 }

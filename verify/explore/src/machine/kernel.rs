@@ -3,11 +3,21 @@
 
 use core::sync::atomic::Ordering::Relaxed;
 
+use serde::Deserialize;
+
 use super::code::{Barrier, Op, Reg};
-use super::fault::Mutant;
 use super::world::{CPUS, Fault, Heavy, Plan, Thread, Turn, World};
 use crate::memory::{Location, Lock, Memory};
 use crate::system::Outcome;
+
+/// What a kernel, or an allocator, does not do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Broken {
+    NoAbortAtPreemption,
+    NoAbortBySignal,
+    UnmappedAtOnce,
+}
 
 impl<M: Memory> World<M> {
     /// What the kernel does to the section of a thread on its way back to it.
@@ -63,7 +73,7 @@ impl<M: Memory> World<M> {
         let object = me.regs[Reg::Object as usize] as usize;
         let is_aborted = me.fault.take().is_some_and(|fault| fault.is_aborted);
         turn.tell(|| format!("page of object {object} is looked for"));
-        if self.freed[object] && turn.is(Mutant::UnmappedAtOnce) {
+        if self.freed[object] && turn.is(Broken::UnmappedAtOnce) {
             return Outcome::Violation(format!("object {object} is unmapped in a page fault"));
         }
         if is_aborted {
@@ -89,7 +99,7 @@ impl<M: Memory> World<M> {
         }
         let name = turn.scenario.programs[thread].name;
         turn.tell(|| format!("{name} {thread} is preempted on cpu {cpu}"));
-        if !turn.is(Mutant::NoAbortAtPreemption) {
+        if !turn.is(Broken::NoAbortAtPreemption) {
             self.abort(thread, turn);
         }
         self.switch_out(thread);
@@ -120,6 +130,24 @@ impl<M: Memory> World<M> {
         Outcome::Moved
     }
 
+    /// Goes on on the other CPU, whatever runs there: a context switch here, and one there.
+    pub(super) fn migrate(&mut self, thread: usize, turn: &mut Turn<'_>) -> Outcome {
+        let Some(from) = self.threads[thread].cpu else { return Outcome::Blocked };
+        let program = &turn.scenario.programs[thread];
+        let migrations = self.threads[thread].migrations;
+        if migrations == program.migrations || self.is_done(thread, turn.scenario) {
+            return Outcome::Blocked;
+        }
+        let to = 1 ^ from;
+        turn.tell(|| format!("{} {thread} migrates to cpu {to}", program.name));
+        self.memory.fence(usize::from(from));
+        self.memory.unlock(usize::from(from), Lock::Registry);
+        self.memory.lock(usize::from(to), Lock::Registry);
+        self.memory.fence(usize::from(to));
+        (self.threads[thread].cpu, self.threads[thread].migrations) = (Some(to), migrations + 1);
+        Outcome::Moved
+    }
+
     /// A signal is delivered. Nothing is promised to memory.
     pub(super) fn signal(&mut self, thread: usize, turn: &mut Turn<'_>) -> Outcome {
         let Some(cpu) = self.threads[thread].cpu else { return Outcome::Blocked };
@@ -142,7 +170,7 @@ impl<M: Memory> World<M> {
         }
         let name = turn.scenario.programs[thread].name;
         turn.tell(|| format!("{name} {thread} on cpu {cpu}: a signal"));
-        if !turn.is(Mutant::NoAbortBySignal) {
+        if !turn.is(Broken::NoAbortBySignal) {
             self.abort(thread, turn);
         }
         if let Some(words) = turn.scenario.handler {
@@ -162,7 +190,8 @@ impl<M: Memory> World<M> {
         turn: &mut Turn<'_>,
     ) -> Option<bool> {
         let me = usize::from(self.threads[thread].cpu?);
-        let all = (1u8 << turn.scenario.cpus()) - 1;
+        let cpus = if kind == Barrier::Readers { CPUS } else { turn.scenario.cpus() };
+        let all = (1u8 << cpus) - 1;
         match self.heavy {
             Some(heavy) if usize::from(heavy.thread) != thread => return None,
             Some(Heavy { waits_for, .. }) => {

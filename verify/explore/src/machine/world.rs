@@ -22,11 +22,11 @@
 //! waits until it comes back. By then the object may be freed; what matters is whether its memory
 //! is still mapped.
 
-use grace::srcu::{AnyDelay, Published, Sequence, SrcuMachine};
-use grace::steps::Steps;
+use grace::srcu::{Action, AnyDelay, Cookie, Sequence, SrcuMachine};
+use grace::steps::Without;
 
 use super::code::{Code, Op, REGS, Reg, Regs};
-use super::fault::Mutant;
+use super::kernel::Broken;
 use crate::memory::{LOCATIONS, Layout, Location, Memory, OBJECTS, THREADS};
 use crate::program;
 use crate::system::{By, Outcome, System};
@@ -45,6 +45,10 @@ pub(super) struct Program {
     pub(super) cpu: u8,
     /// Whether it is preempted and migrates.
     pub(super) moves: bool,
+    /// How often it migrates beside what else runs there, without being preempted.
+    pub(super) migrations: u8,
+    /// It serves others, and while it sleeps all may be over.
+    pub(super) serves: bool,
 }
 
 /// Words of memory under the name that a subject has for them.
@@ -62,8 +66,9 @@ pub(super) enum End {
     Any,
     /// The object is freed.
     Released,
-    /// Of the objects that were made all are freed but the one that is found here.
-    AllButTheLast(Location),
+    /// Of the objects that were made all are freed but the one that is found here, and those of a
+    /// set, if any.
+    AllButTheLast(Location, Option<Location>),
     /// These have the same sum as those.
     Equal([Vec<Term>; 2]),
 }
@@ -81,11 +86,11 @@ pub(super) enum Term {
 
 /// What does not change while something is explored.
 #[derive(Clone, Debug)]
-pub(super) struct Plan {
+pub(crate) struct Plan {
     /// Those who move come first, and are two at most: each has a lock that hands on its view.
     pub(super) programs: Vec<Program>,
     /// How many CPUs the movers share.
-    pub(super) shared_cpus: usize,
+    pub(crate) shared_cpus: usize,
     pub(super) places: Vec<Place>,
     pub(super) initial: [u64; LOCATIONS],
     /// Objects that there are from the start.
@@ -94,10 +99,13 @@ pub(super) struct Plan {
     /// others only abort.
     pub(super) handler: Option<usize>,
     /// Page faults, at most, in touches of objects.
-    pub(super) faults: u8,
+    pub(crate) faults: u8,
     /// How often the kernel aborts a thread's section without anybody asking it to, at most; and
     /// how often it moves it elsewhere, though no other thread is to run.
-    pub(super) disturbances_max: Option<u8>,
+    pub(crate) disturbances_max: Option<u8>,
+    /// The delay function of SRCU's machine, and the step that it leaves out.
+    pub(crate) delay: AnyDelay,
+    pub(crate) omitted: &'static str,
     pub(super) end: End,
 }
 
@@ -120,7 +128,10 @@ impl Plan {
 
     pub(super) fn may_run(&self, thread: usize, cpu: usize) -> bool {
         let program = &self.programs[thread];
-        if program.moves { cpu < self.shared_cpus } else { cpu == usize::from(program.cpu) }
+        match program.moves || program.migrations != 0 {
+            true => cpu < self.shared_cpus,
+            false => cpu == usize::from(program.cpu),
+        }
     }
 
     fn layout(&self) -> Layout {
@@ -175,16 +186,6 @@ pub(super) struct Fault {
     pub(super) is_aborted: bool,
 }
 
-/// The machine as it is: nothing is left out of it here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Whole;
-
-impl Steps for Whole {
-    fn omits(&self, _: &'static str) -> bool {
-        false
-    }
-}
-
 /// A heavy fence in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Heavy {
@@ -198,7 +199,9 @@ pub(crate) struct World<M> {
     pub(super) memory: M,
     pub(super) threads: Vec<Thread>,
     pub(super) heavy: Option<Heavy>,
-    pub(super) machine: SrcuMachine<AnyDelay, Whole>,
+    pub(super) machine: SrcuMachine<AnyDelay, Without>,
+    /// Whether the worker of the machine was queued.
+    pub(super) queued: bool,
     pub(super) objects: u8,
     pub(super) freed: [bool; OBJECTS],
     /// What has been counted, whatever memory says.
@@ -214,13 +217,21 @@ enum Move {
     Signal,
     Fault,
     Preempt,
+    Migrate,
     Resume(u8),
 }
 
 impl Move {
     /// What a thread may do, or have done to it.
-    const ALL: [Self; 4 + CPUS] =
-        [Self::Run, Self::Signal, Self::Fault, Self::Preempt, Self::Resume(0), Self::Resume(1)];
+    const ALL: [Self; 5 + CPUS] = [
+        Self::Run,
+        Self::Signal,
+        Self::Fault,
+        Self::Preempt,
+        Self::Migrate,
+        Self::Resume(0),
+        Self::Resume(1),
+    ];
 
     /// The thread and its move that have this number; a CPU, whose memory moves.
     fn numbered(step: u16, plan: &Plan) -> Result<(usize, Self), usize> {
@@ -232,9 +243,9 @@ impl Move {
     }
 }
 
-pub(super) type Turn<'a> = program::Turn<'a, Plan, Mutant>;
+pub(super) type Turn<'a> = program::Turn<'a, Plan, Broken>;
 
-impl<M: Memory> System for program::Program<M, Plan, Mutant> {
+impl<M: Memory> System for program::Program<M, Plan, Broken> {
     type State = World<M>;
 
     fn first(&self) -> World<M> {
@@ -253,6 +264,7 @@ impl<M: Memory> System for program::Program<M, Plan, Mutant> {
             Move::Run | Move::Signal => cpu.is_some(),
             Move::Fault => cpu.is_some() && plan.faults > 0,
             Move::Preempt => cpu.is_some() && moves,
+            Move::Migrate => plan.programs[thread].migrations != 0,
             Move::Resume(to) => {
                 let is_shared = moves && usize::from(to) < plan.shared_cpus;
                 cpu.is_none() && is_shared && !world.is_done(thread, plan)
@@ -266,6 +278,7 @@ impl<M: Memory> System for program::Program<M, Plan, Mutant> {
         let outcome = match Move::numbered(step, plan) {
             Ok((thread, Move::Run)) => world.run(thread, turn),
             Ok((thread, Move::Preempt)) => world.preempt(thread, turn),
+            Ok((thread, Move::Migrate)) => world.migrate(thread, turn),
             Ok((thread, Move::Resume(cpu))) => world.resume(thread, cpu, turn),
             Ok((thread, Move::Signal)) => world.signal(thread, turn),
             Ok((thread, Move::Fault)) => world.fault_begins(thread, turn),
@@ -302,7 +315,8 @@ impl<M: Memory> World<M> {
     pub(super) fn new(plan: &Plan) -> Self {
         let mut free = [true; THREADS];
         let threads = plan.programs.iter().map(|program| {
-            let cpu = core::mem::take(&mut free[usize::from(program.cpu)]).then_some(program.cpu);
+            let is_free = core::mem::take(&mut free[usize::from(program.cpu)]);
+            let cpu = (is_free || !program.moves).then_some(program.cpu);
             Thread {
                 pc: 0,
                 regs: program.regs,
@@ -314,12 +328,12 @@ impl<M: Memory> World<M> {
                 migrations: 0,
             }
         });
-        let delay = AnyDelay::Published(Published::V5_18); // never waits
         let mut world = Self {
             memory: M::new(&plan.layout()),
             threads: threads.collect(),
             heavy: None,
-            machine: SrcuMachine::with_steps(delay, Sequence::after(0), Whole),
+            machine: SrcuMachine::with_steps(plan.delay, Sequence::after(0), Without(plan.omitted)),
+            queued: false,
             objects: plan.objects,
             freed: [false; OBJECTS],
             counted: 0,
@@ -330,8 +344,22 @@ impl<M: Memory> World<M> {
         world
     }
 
+    /// The next instruction of a thread, if it has not ended.
+    fn op(&self, thread: usize, plan: &Plan) -> Option<Op> {
+        plan.programs[thread].code.at(self.threads[thread].pc)
+    }
+
+    /// Whether a thread need do nothing more: one that serves others may have to all the same.
     pub(super) fn is_done(&self, thread: usize, plan: &Plan) -> bool {
-        usize::from(self.threads[thread].pc) == plan.programs[thread].code.ops().len()
+        match self.op(thread, plan) {
+            None => true,
+            Some(Op::Rest) => self.machine.pending() == Action::Idle,
+            Some(Op::RestAt(at, value)) => {
+                let value = super::step::value_of(value, &self.threads[thread].regs);
+                self.memory.newest(at) == value
+            }
+            Some(_) => plan.programs[thread].serves && self.threads[thread].sleeps_on.is_some(),
+        }
     }
 
     /// Whether all is done and seen.
@@ -346,7 +374,10 @@ impl<M: Memory> World<M> {
             End::Released => {
                 (!self.freed[0]).then(|| "nobody holds it, and it is never released".into())
             }
-            End::AllButTheLast(at) => self.kept(self.memory.newest(*at) as usize),
+            End::AllButTheLast(last, left) => {
+                let left = left.map_or(0, |left| self.memory.newest(left));
+                self.kept(self.memory.newest(*last) as usize, left)
+            }
             End::Equal(sides) => {
                 let [left, right] = sides.each_ref().map(|terms| self.sum(terms, plan));
                 (left != right).then(|| format!("in the end {left} should be {right}"))
@@ -369,10 +400,11 @@ impl<M: Memory> World<M> {
 
     /// What is wrong where all objects but the last should be freed. Objects are numbered in the
     /// order in which they are made, so there are as many as were swapped.
-    fn kept(&self, last: usize) -> Option<String> {
+    fn kept(&self, last: usize, left: u64) -> Option<String> {
         let freed = &self.freed;
         let made = freed.iter().rposition(|freed| *freed).map_or(0, |object| object + 1);
-        let is_wrong = |object: &usize| freed[*object] != (*object != last);
+        let is_wrong =
+            |object: &usize| freed[*object] != (*object != last) && left & 1 << object == 0;
         (0..made.max(last + 1)).find(is_wrong).map(|object| {
             let what = if freed[object] { "freed though it is current" } else { "never freed" };
             format!("object {object} is {what}")
@@ -383,7 +415,7 @@ impl<M: Memory> World<M> {
     fn active(&self, plan: &Plan) -> u8 {
         let busy = |cpu: &usize| {
             let mut threads = 0..self.threads.len();
-            threads.any(|thread| !self.is_done(thread, plan) && plan.may_run(thread, *cpu))
+            threads.any(|thread| self.op(thread, plan).is_some() && plan.may_run(thread, *cpu))
         };
         (0..plan.cpus()).filter(busy).fold(0, |set, cpu| set | 1 << cpu)
     }
@@ -403,14 +435,36 @@ impl<M: Memory> World<M> {
                     me.regs[to as usize] = super::step::value_of(value, &me.regs);
                     None
                 }
-                Op::Plus(to, by) => {
+                Op::Calculate(to, how, by) => {
                     let by = super::step::value_of(by, &me.regs);
-                    me.regs[to as usize] = me.regs[to as usize].wrapping_add(by);
+                    me.regs[to as usize] = how(me.regs[to as usize], by);
                     None
                 }
-                Op::IfIs(reg, value, to) => (me.regs[reg as usize] == value).then_some(to),
-                Op::IfNot(reg, value, to) => (me.regs[reg as usize] != value).then_some(to),
+                Op::IfIs(reg, value, to) => {
+                    let value = super::step::value_of(value, &me.regs);
+                    (me.regs[reg as usize] == value).then_some(to)
+                }
+                Op::IfLess(reg, value, to) => {
+                    let value = super::step::value_of(value, &me.regs);
+                    (me.regs[reg as usize] < value).then_some(to)
+                }
+                Op::IfNot(reg, value, to) => {
+                    let value = super::step::value_of(value, &me.regs);
+                    (me.regs[reg as usize] != value).then_some(to)
+                }
                 Op::IfBitless(reg, bits, to) => (me.regs[reg as usize] & bits == 0).then_some(to),
+                Op::IfEnded(cookie, to) => {
+                    let cookie = Cookie::from_bits(me.regs[cookie as usize]);
+                    let machine = &self.machine;
+                    let is_out = !matches!(machine.pending(), Action::HandOut { .. });
+                    (cookie.to_bits() != 0 && is_out && machine.sequence().is_done(cookie))
+                        .then_some(to)
+                }
+                Op::IfPast(sequence, cookie, to) => {
+                    let cookie = Cookie::from_bits(me.regs[cookie as usize]);
+                    let sequence = Sequence::from_bits(me.regs[sequence as usize]);
+                    sequence.is_done(cookie).then_some(to)
+                }
                 Op::Goto(to) => Some(to),
                 _ => break,
             };

@@ -117,10 +117,20 @@ pub(super) enum Barrier {
     Restart,
     /// `membarrier(PRIVATE_EXPEDITED)`: a full fence.
     Plain,
+    /// The same, of the first two CPUs alone, which readers have.
+    Readers,
     /// A full fence of the caller alone: what there is without membarrier.
     Own,
     /// Nothing.
     None,
+}
+
+/// A fence of the CPU's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fence {
+    Full,
+    Acquire,
+    Release,
 }
 
 /// A place in a program.
@@ -177,8 +187,7 @@ pub(super) enum Op {
         before: Reg,
         order: Ordering,
     },
-    /// A full fence.
-    Fence,
+    Fence(Fence),
     /// A heavy fence.
     Barrier(Barrier),
     /// Makes an object; its number goes into a register.
@@ -189,6 +198,10 @@ pub(super) enum Op {
     Touch(Reg),
     /// Frees the object in the register.
     Free(Reg),
+    /// Reads the copy whose number is in the register, for the thread that looks on.
+    ReadCopy(Reg),
+    /// Begins to write this copy: no thread may be reading it.
+    WriteCopy(u8),
     /// Takes a mutex, for which it waits.
     Lock(Location),
     Unlock(Location),
@@ -198,8 +211,23 @@ pub(super) enum Op {
     Await(Location, Reg),
     /// Wakes who sleeps on the word.
     Wake(Location),
-    /// Asks for a grace period of the two indexes.
-    Request,
+    /// Asks for a grace period of the two indexes; the cookie goes into the register.
+    Request {
+        cookie: Option<Reg>,
+        /// Under the machine's lock.
+        is_locked: bool,
+    },
+    /// One thing that the machine wants: a check of the index in `Reg::Index`, a flip to it, to
+    /// have the sequence in `Reg::Sum` handed out, or nothing. What is none of these is a step.
+    Pending {
+        labels: [Label; 4],
+        /// It has taken the machine's lock when it begins to run.
+        is_locked: bool,
+    },
+    /// As long as the machine wants nothing, or the word has this value, the thread need not do
+    /// anything.
+    Rest,
+    RestAt(Location, Value),
     /// What the machine wants: a check of the index in `Reg::Index`, a flip to it, or nothing more.
     Drive {
         check: Label,
@@ -208,18 +236,32 @@ pub(super) enum Op {
     },
     /// Tells the machine of a check: drained if the sum is 0.
     Checked,
-    /// Tells the machine of a flip.
+    /// Tells the machine of a flip, or of what was handed out.
     Flipped,
+    HandedOut,
 
     /// For the thread that looks on: a sum that is read out must be what has been counted, now.
     IsExact(Reg),
 
+    /// For the thread that looks on: two words are one value, not an older one than the newest that
+    /// was read.
+    IsValue {
+        first: Reg,
+        second: Reg,
+        newest: Reg,
+    },
     /// For the thread that looks on: something has been counted.
     Counted,
     Set(Reg, Value),
-    Plus(Reg, Value),
-    IfIs(Reg, u64, Label),
-    IfNot(Reg, u64, Label),
+    /// What this makes of the register and the value.
+    Calculate(Reg, fn(u64, u64) -> u64, Value),
+    IfIs(Reg, Value, Label),
+    IfNot(Reg, Value, Label),
+    IfLess(Reg, Value, Label),
+    /// Whether the grace period of the cookie in the register has ended, and was handed out.
+    IfEnded(Reg, Label),
+    /// Whether it had at the sequence in the first register.
+    IfPast(Reg, Reg, Label),
     /// Whether a register has none of these bits.
     IfBitless(Reg, u64, Label),
     Goto(Label),
@@ -229,6 +271,8 @@ pub(super) enum Op {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Code {
     ops: Vec<Op>,
+    /// Those that happen in one step with the one before.
+    joined: Vec<u8>,
     /// The labels, and where each of them is.
     labels: Vec<(String, Option<u8>)>,
 }
@@ -252,6 +296,15 @@ impl Code {
 
     pub(super) fn op(&mut self, op: Op) {
         self.ops.push(op);
+    }
+
+    /// The next instruction happens in one step with the one before.
+    pub(super) fn join(&mut self) {
+        self.joined.push(self.ops.len() as u8);
+    }
+
+    pub(super) fn is_joined(&self, pc: u8) -> bool {
+        self.joined.contains(&pc)
     }
 
     pub(super) fn ops(&self) -> &[Op] {
