@@ -272,8 +272,7 @@ impl Assembler<'_> {
                 let (at, value, order) = (self.at(at), self.value(value), self.order(order));
                 Op::Swap { at, value, before: self.reg(before), order }
             }
-            ["read-out", at] => Op::ReadOut(self.at(at).fixed()),
-            ["fence"] => Op::Fence(Fence::Full),
+            ["fence"] | ["barrier", "own"] => Op::Fence(Fence::Full),
             ["acquire-fence"] => Op::Fence(Fence::Acquire),
             ["release-fence"] => Op::Fence(Fence::Release),
             ["barrier", kind] => {
@@ -299,10 +298,6 @@ impl Assembler<'_> {
             ["request", cookie, locked] => {
                 Op::Request { cookie: Some(self.reg(cookie)), is_locked: self.number(locked) != 0 }
             }
-            ["pending", check, flip, hand_out, idle, locked] => {
-                let labels = [check, flip, hand_out, idle].map(|name| code.label(name));
-                Op::Pending { labels, is_locked: self.number(locked) != 0 }
-            }
             ["if-ended", cookie, to] => Op::IfEnded(self.reg(cookie), code.label(to)),
             ["if-past", of, cookie, to] => {
                 Op::IfPast(self.reg(of), self.reg(cookie), code.label(to))
@@ -311,7 +306,12 @@ impl Assembler<'_> {
             ["rest", at, value] => Op::RestAt(self.at(at).fixed(), self.value(value)),
             ["drive", check, flip, idle] => {
                 let [check, flip, idle] = [check, flip, idle].map(|name| code.label(name));
-                Op::Drive { check, flip, idle }
+                Op::Drive { check, flip, hand_out: None, idle, is_locked: false }
+            }
+            ["drive", check, flip, hand_out, idle, locked] => {
+                let [check, flip, idle] = [check, flip, idle].map(|name| code.label(name));
+                let (hand_out, is_locked) = (Some(code.label(hand_out)), self.number(locked) != 0);
+                Op::Drive { check, flip, hand_out, idle, is_locked }
             }
             ["checked"] => Op::Checked,
             ["flipped"] => Op::Flipped,

@@ -119,8 +119,6 @@ pub(super) enum Barrier {
     Plain,
     /// The same, of the first two CPUs alone, which readers have.
     Readers,
-    /// A full fence of the caller alone: what there is without membarrier.
-    Own,
     /// Nothing.
     None,
 }
@@ -177,9 +175,6 @@ pub(super) enum Op {
         before: Reg,
         order: Ordering,
     },
-    /// Adds `Reg::Sum`, locked: for the thread that looks on, the word must now be what has been
-    /// counted.
-    ReadOut(Location),
     /// An exchange; the value before goes into a register.
     Swap {
         at: At,
@@ -217,22 +212,20 @@ pub(super) enum Op {
         /// Under the machine's lock.
         is_locked: bool,
     },
-    /// One thing that the machine wants: a check of the index in `Reg::Index`, a flip to it, to
-    /// have the sequence in `Reg::Sum` handed out, or nothing. What is none of these is a step.
-    Pending {
-        labels: [Label; 4],
-        /// It has taken the machine's lock when it begins to run.
-        is_locked: bool,
-    },
     /// As long as the machine wants nothing, or the word has this value, the thread need not do
     /// anything.
     Rest,
     RestAt(Location, Value),
-    /// What the machine wants: a check of the index in `Reg::Index`, a flip to it, or nothing more.
+    /// What the machine wants: a check of the index in `Reg::Index`, a flip to it, to have the
+    /// sequence in `Reg::Sum` handed out, or nothing more. What is none of these takes a step each;
+    /// but where nothing is handed out it takes no time.
     Drive {
         check: Label,
         flip: Label,
+        hand_out: Option<Label>,
         idle: Label,
+        /// The machine's lock is taken when it begins to run.
+        is_locked: bool,
     },
     /// Tells the machine of a check: drained if the sum is 0.
     Checked,

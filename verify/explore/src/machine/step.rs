@@ -84,7 +84,7 @@ impl<M: Memory> World<M> {
             }
             Op::Fence(Fence::Acquire) => self.memory.acquire_fence(usize::from(cpu)),
             Op::Fence(Fence::Release) => self.memory.release_fence(usize::from(cpu)),
-            Op::Fence(Fence::Full) | Op::Barrier(Barrier::Own) => {
+            Op::Fence(Fence::Full) => {
                 turn.tell(|| "full fence".into());
                 self.memory.fence(usize::from(cpu));
             }
@@ -95,9 +95,6 @@ impl<M: Memory> World<M> {
             },
             Op::Lock(_) | Op::Unlock(_) | Op::Sleep(..) | Op::Await(..) | Op::Wake(_) => {
                 return self.synchronise(thread, cpu, op, turn);
-            }
-            Op::Pending { labels, is_locked } => {
-                return self.pending((thread, cpu), labels, is_locked, next, turn);
             }
             Op::Rest | Op::RestAt(..) if self.is_done(thread, turn.scenario) => {
                 return Outcome::Blocked;
@@ -114,20 +111,8 @@ impl<M: Memory> World<M> {
                 }
                 cookie.into_iter().for_each(|cookie| self.set(thread, cookie, given));
             }
-            Op::Drive { .. } | Op::Checked | Op::Flipped | Op::HandedOut => {
-                self.drive(thread, op, next, turn);
-            }
-            Op::ReadOut(at) => {
-                let by = self.threads[thread].regs[Reg::Sum as usize];
-                let found = self
-                    .memory
-                    .update(usize::from(cpu), at, Ordering::AcqRel, |old| old.wrapping_add(by));
-                let (sum, counted) = (found.wrapping_add(by), u64::from(self.counted));
-                turn.tell(|| format!("reads out {sum}"));
-                if sum != counted {
-                    return Outcome::Violation(format!("{sum} is read out, and is {counted}"));
-                }
-            }
+            Op::Drive { .. } => return self.drive((thread, cpu), op, next, turn),
+            Op::Checked | Op::Flipped | Op::HandedOut => self.tell_machine(thread, op, turn),
             Op::IsExact(reg) => {
                 let (found, counted) = (self.threads[thread].regs[reg as usize], self.counted);
                 turn.tell(|| format!("reads out {found}"));
@@ -329,81 +314,56 @@ impl<M: Memory> World<M> {
         Outcome::Moved
     }
 
-    /// The machine of the two indexes: what it wants that is no check and no flip takes no time
-    /// here.
-    fn drive(&mut self, thread: usize, op: Op, next: &mut u8, turn: &mut Turn<'_>) {
-        let code = &turn.scenario.programs[thread].code;
-        let is_drained = self.threads[thread].regs[Reg::Sum as usize] == 0;
+    /// The machine of the two indexes is told of something.
+    fn tell_machine(&mut self, thread: usize, op: Op, turn: &mut Turn<'_>) {
         let event = match op {
             Op::Checked => {
-                turn.tell(|| if is_drained { "drained" } else { "not drained" }.into());
+                let drained = self.threads[thread].regs[Reg::Sum as usize] == 0;
                 self.set(thread, Reg::Sum, 0);
-                Event::Checked { drained: is_drained }
+                Event::Checked { drained }
             }
-            Op::Flipped => {
-                turn.tell(|| "has flipped".into());
-                Event::Flipped
-            }
-            Op::HandedOut => Event::HandedOut,
-            Op::Drive { check, flip, idle } => {
-                let (index, label, what) = loop {
-                    let event = match self.machine.pending() {
-                        Action::Idle => break (0, idle, "the grace period has ended"),
-                        Action::Check { index } => break (index, check, "is to check"),
-                        Action::Flip { to } => break (to, flip, "is to flip"),
-                        Action::Queue(_) => Event::Queued,
-                        Action::Await => Event::Runs,
-                        Action::Spin { .. } => Event::Spun,
-                        Action::HandOut { .. } => Event::HandedOut,
-                    };
-                    self.machine.observe(event).expect("it answers the pending action");
-                };
-                turn.tell(|| format!("{what} {index}"));
-                self.set(thread, Reg::Index, u64::from(index));
-                *next = code.find(label);
-                return;
-            }
-            _ => return,
+            Op::Flipped => Event::Flipped,
+            _ => Event::HandedOut,
         };
+        turn.tell(|| format!("{event:?}"));
         self.machine.observe(event).expect("it answers the pending action");
     }
 
-    /// One thing that the machine wants.
-    fn pending(
+    fn drive(
         &mut self,
         (thread, cpu): (usize, u8),
-        [check, flip, hand_out, idle]: [Label; 4],
-        is_locked: bool,
+        op: Op,
         next: &mut u8,
         turn: &mut Turn<'_>,
     ) -> Outcome {
-        let action = self.machine.pending();
-        turn.tell(|| format!("{action:?}"));
-        let event = match action {
-            Action::Await if !core::mem::take(&mut self.queued) => return Outcome::Blocked,
-            Action::Await => {
-                if is_locked {
-                    self.memory.lock(usize::from(cpu), Lock::Machine);
-                }
-                Some(Event::Runs)
-            }
-            Action::Queue(_) => {
-                self.queued = true;
-                Some(Event::Queued)
-            }
-            Action::Spin { .. } => Some(Event::Spun),
-            _ => None,
+        let Op::Drive { check, flip, hand_out, idle, is_locked } = op else {
+            return Outcome::Blocked;
         };
-        if let Some(event) = event {
+        let (reg, value, label) = loop {
+            let action = self.machine.pending();
+            turn.tell(|| format!("{action:?}"));
+            let event = match action {
+                Action::Idle => break (Reg::Index, 0, idle),
+                Action::Check { index } => break (Reg::Index, u64::from(index), check),
+                Action::Flip { to } => break (Reg::Index, u64::from(to), flip),
+                Action::HandOut { sequence, .. } => match hand_out {
+                    Some(hand_out) => break (Reg::Sum, sequence.to_bits(), hand_out),
+                    None => Event::HandedOut,
+                },
+                Action::Await if !core::mem::take(&mut self.queued) => return Outcome::Blocked,
+                Action::Await => Event::Runs,
+                Action::Queue(_) => Event::Queued,
+                Action::Spin { .. } => Event::Spun,
+            };
+            self.queued |= event == Event::Queued;
+            if is_locked && event == Event::Runs {
+                self.memory.lock(usize::from(cpu), Lock::Machine);
+            }
             self.machine.observe(event).expect("it answers the pending action");
-            *next -= 1;
-            return Outcome::Moved;
-        }
-        let (reg, value, label) = match action {
-            Action::Check { index } => (Reg::Index, u64::from(index), check),
-            Action::Flip { to } => (Reg::Index, u64::from(to), flip),
-            Action::HandOut { sequence, .. } => (Reg::Sum, sequence.to_bits(), hand_out),
-            _ => (Reg::Index, 0, idle),
+            if hand_out.is_some() {
+                *next -= 1;
+                return Outcome::Moved;
+            }
         };
         self.set(thread, reg, value);
         *next = turn.scenario.programs[thread].code.find(label);
