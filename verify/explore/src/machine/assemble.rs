@@ -18,8 +18,8 @@ use std::collections::HashMap;
 
 use grace::srcu::{AnyDelay, Published};
 
-use super::code::{At, Code, Fence, How, Op, REGS, Reg, Unless, Value};
-use super::world::{End, Place, Plan, Program, Term};
+use super::code::{At, Code, Fence, How, Op, Reg, Unless, Value};
+use super::world::{End, Place, Plan, Program, Seat, Term};
 use crate::harness::variant;
 use crate::memory::LOCATIONS;
 
@@ -38,21 +38,6 @@ pub(crate) struct Given<'a> {
     pub(crate) bodies: Vec<(&'static str, Vec<Line>)>,
     /// The threads of a role.
     pub(crate) threads: &'a dyn Fn(&str) -> Vec<Seat>,
-}
-
-/// A thread without its program.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Seat {
-    /// How often it does what it does.
-    pub(crate) rounds: u8,
-    /// The CPU at the start.
-    pub(crate) cpu: u8,
-    /// Whether it is preempted and migrates.
-    pub(crate) moves: bool,
-    /// How often it migrates beside what else runs there, without being preempted.
-    pub(crate) migrations: u8,
-    /// It serves others, and while it sleeps all may be over.
-    pub(crate) serves: bool,
 }
 
 /// Lines with a name, and their parameters.
@@ -192,12 +177,9 @@ impl Assembler<'_> {
     fn thread(&mut self, role: &str, name: &'static str, body: &[Line]) {
         let mut code = Code::default();
         self.emit(&mut code, body);
-        for Seat { rounds, cpu, moves, migrations, serves } in (self.given.threads)(role) {
-            let mut regs = [0; REGS];
-            regs[Reg::Left as usize] = u64::from(rounds);
-            let code = code.clone();
-            self.plan.programs.push(Program { name, code, regs, cpu, moves, migrations, serves });
-        }
+        let programs = (self.given.threads)(role).into_iter();
+        let programs = programs.map(|seat| Program { name, code: code.clone(), seat });
+        self.plan.programs.extend(programs);
     }
 
     /// Adds lines to a program.

@@ -135,7 +135,7 @@ impl<M: Memory> World<M> {
         let Some(from) = self.threads[thread].cpu else { return Outcome::Blocked };
         let program = &turn.scenario.programs[thread];
         let migrations = self.threads[thread].migrations;
-        if migrations == program.migrations || self.is_done(thread, turn.scenario) {
+        if migrations == program.seat.migrations || self.is_done(thread, turn.scenario) {
             return Outcome::Blocked;
         }
         let to = 1 ^ from;

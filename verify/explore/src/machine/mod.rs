@@ -11,5 +11,5 @@ mod kernel;
 mod step;
 mod world;
 
-pub(crate) use assemble::{Given, Line, Seat, assemble};
-pub(crate) use world::Plan;
+pub(crate) use assemble::{Given, Line, assemble};
+pub(crate) use world::{Plan, Seat};

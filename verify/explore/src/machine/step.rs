@@ -293,7 +293,7 @@ impl<M: Memory> World<M> {
                 let is_same = self.memory.newest(at) == self.threads[thread].regs[reg as usize];
                 turn.tell(|| if is_same { "sleeps" } else { "need not sleep" }.into());
                 self.threads[thread].sleeps_on = is_same.then_some(at);
-                if is_same && turn.scenario.programs[thread].moves {
+                if is_same && turn.scenario.programs[thread].seat.moves {
                     self.switch_out(thread);
                 }
             }

@@ -39,16 +39,22 @@ pub(super) const CPUS: usize = 2;
 pub(super) struct Program {
     pub(super) name: &'static str,
     pub(super) code: Code,
-    /// Its registers at the start.
-    pub(super) regs: Regs,
+    pub(super) seat: Seat,
+}
+
+/// Where a thread is, and how often it does what it does.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Seat {
+    /// What [`Reg::Left`] is at the start.
+    pub(crate) rounds: u8,
     /// The CPU at the start.
-    pub(super) cpu: u8,
+    pub(crate) cpu: u8,
     /// Whether it is preempted and migrates.
-    pub(super) moves: bool,
+    pub(crate) moves: bool,
     /// How often it migrates beside what else runs there, without being preempted.
-    pub(super) migrations: u8,
+    pub(crate) migrations: u8,
     /// It serves others, and while it sleeps all may be over.
-    pub(super) serves: bool,
+    pub(crate) serves: bool,
 }
 
 /// Words of memory under the name that a subject has for them.
@@ -122,15 +128,15 @@ impl Plan {
 
     /// How many CPUs there are.
     pub(super) fn cpus(&self) -> usize {
-        let last = self.programs.iter().map(|program| usize::from(program.cpu) + 1).max();
+        let last = self.programs.iter().map(|program| usize::from(program.seat.cpu) + 1).max();
         last.unwrap_or(0).max(self.shared_cpus)
     }
 
     pub(super) fn may_run(&self, thread: usize, cpu: usize) -> bool {
-        let program = &self.programs[thread];
-        match program.moves || program.migrations != 0 {
+        let seat = &self.programs[thread].seat;
+        match seat.moves || seat.migrations != 0 {
             true => cpu < self.shared_cpus,
-            false => cpu == usize::from(program.cpu),
+            false => cpu == usize::from(seat.cpu),
         }
     }
 
@@ -259,12 +265,12 @@ impl<M: Memory> System for program::Program<M, Plan, Broken> {
     fn can(&self, world: &World<M>, step: u16) -> bool {
         let plan = &self.scenario;
         let Ok((thread, step)) = Move::numbered(step, plan) else { return true };
-        let (cpu, moves) = (world.threads[thread].cpu, plan.programs[thread].moves);
+        let (cpu, moves) = (world.threads[thread].cpu, plan.programs[thread].seat.moves);
         match step {
             Move::Run | Move::Signal => cpu.is_some(),
             Move::Fault => cpu.is_some() && plan.faults > 0,
             Move::Preempt => cpu.is_some() && moves,
-            Move::Migrate => plan.programs[thread].migrations != 0,
+            Move::Migrate => plan.programs[thread].seat.migrations != 0,
             Move::Resume(to) => {
                 let is_shared = moves && usize::from(to) < plan.shared_cpus;
                 cpu.is_none() && is_shared && !world.is_done(thread, plan)
@@ -314,13 +320,14 @@ impl<M: Memory> System for program::Program<M, Plan, Broken> {
 impl<M: Memory> World<M> {
     pub(super) fn new(plan: &Plan) -> Self {
         let mut free = [true; THREADS];
-        let threads = plan.programs.iter().map(|program| {
-            let is_free = core::mem::take(&mut free[usize::from(program.cpu)]);
-            let cpu = (is_free || !program.moves).then_some(program.cpu);
+        let threads = plan.programs.iter().map(|Program { seat, .. }| {
+            let is_free = core::mem::take(&mut free[usize::from(seat.cpu)]);
+            let mut regs = [0; REGS];
+            regs[Reg::Left as usize] = seat.rounds.into();
             Thread {
                 pc: 0,
-                regs: program.regs,
-                cpu,
+                regs,
+                cpu: (is_free || !seat.moves).then_some(seat.cpu),
                 armed: None,
                 sleeps_on: None,
                 fault: None,
@@ -358,7 +365,9 @@ impl<M: Memory> World<M> {
                 let value = super::step::value_of(value, &self.threads[thread].regs);
                 self.memory.newest(at) == value
             }
-            Some(_) => plan.programs[thread].serves && self.threads[thread].sleeps_on.is_some(),
+            Some(_) => {
+                plan.programs[thread].seat.serves && self.threads[thread].sleeps_on.is_some()
+            }
         }
     }
 
