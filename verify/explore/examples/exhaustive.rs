@@ -2,91 +2,98 @@
 //! and says how many states each has.
 //!
 //! `cargo run --release -p quiescence-verify --example exhaustive` for all of them; `... -- NAME`
-//! for one scenario or engine; `... -- NAME MUTANT` for a mutant, or an engine without a step, with
-//! the trace of what it breaks.
+//! for one scenario, of any world, or one engine; `... -- NAME MUTANT` for a mutant, or an engine
+//! without a step, with the trace of what it breaks.
 
 use std::process::ExitCode;
 
 use check::engines::{Subject, subjects};
 use check::harness::World;
-use check::limit::{self, Limited};
-use check::{GracePeriods, Model, Mutant, Scenario, explore, scenarios};
+use check::hazard::Hazard;
+use check::limit::Limited;
+use check::rseq_read::Restart;
+use check::sequence::Sequence;
+use check::srcu::SrcuProtocol;
+use check::{GracePeriods, Verdict, scenarios};
 
 /// States, at most: some 20 GB.
 const LIMIT: usize = 60_000_000;
 
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let name = arguments.first().map(String::as_str);
-    let is_chosen = |candidate: &str| name.is_none_or(|name| name == candidate);
-    let mut chosen = scenarios::all();
-    chosen.retain(|scenario| is_chosen(&scenario.name));
-    let subjects: Vec<&Subject> = subjects().iter().filter(|one| is_chosen(one.name)).collect();
-    let limited = Limited::table().scenario.iter().chain(&Limited::table().big);
-    let limited: Vec<_> = limited.filter(|scenario| is_chosen(scenario.name)).collect();
-    if chosen.is_empty() && subjects.is_empty() && limited.is_empty() {
-        eprintln!("no such scenario or engine");
-        return ExitCode::from(2);
+    let mut arguments = std::env::args().skip(1);
+    let (name, without) = (arguments.next(), arguments.next());
+    let mut asked = Asked { name, without, has_run: false, are_safe: true };
+    asked.explore::<GracePeriods>(&scenarios::all());
+    subjects().iter().for_each(|subject| asked.explore_engine(subject));
+    asked.explore::<Limited>(&Limited::table().scenario);
+    asked.explore::<Limited>(&Limited::table().big);
+    // All of these are explored by the tests.
+    if asked.name.is_some() {
+        asked.explore::<SrcuProtocol>(&SrcuProtocol::table().scenario);
+        asked.explore::<Restart>(&Restart::table().scenario);
+        asked.explore::<Hazard>(&Hazard::table().scenario);
+        asked.explore::<Sequence>(&Sequence::table().scenario);
     }
-    let without = arguments.get(1).map(String::as_str);
-    let mut mutants = GracePeriods::table().fault.iter().map(|fault| fault.mutant);
-    let mutant =
-        mutants.find(|mutant| Some(GracePeriods::mutant_name(*mutant).as_str()) == without);
-    let is_step = |one: &&Subject| one.faults().any(|known| known.step == without);
-    let mut rules = Limited::table().fault.iter().map(|fault| fault.mutant);
-    let rule = rules.find(|rule| without == Some(format!("{rule:?}").as_str()));
-    let is_known = !limited.is_empty() && rule.is_some() || mutant.is_some();
-    if without.is_some() && !is_known && !subjects.iter().any(is_step) {
-        eprintln!("no such mutant, or step of that engine");
-        return ExitCode::from(2);
-    }
-    let are_safe = explore_all(&chosen, mutant);
-    let have_held: Vec<bool> = subjects.iter().map(|one| explore_engine(one, without)).collect();
-    let are_bounded = explore_limits(&limited, rule);
-    let are_safe = are_safe && are_bounded && !have_held.contains(&false);
-    if are_safe { ExitCode::SUCCESS } else { ExitCode::FAILURE }
-}
-
-fn explore_all(chosen: &[Scenario], mutant: Option<Mutant>) -> bool {
-    let mut are_safe = true;
-    for scenario in chosen {
-        for model in Model::ALL {
-            let begun = std::time::Instant::now();
-            let verdict = explore(scenario, model, mutant, LIMIT);
-            let seconds = begun.elapsed().as_secs_f32();
-            println!("{} under {model:?}: {verdict} ({seconds:.1} s)", scenario.name);
-            are_safe &= verdict.is_safe();
+    match (asked.has_run, asked.are_safe) {
+        (true, true) => ExitCode::SUCCESS,
+        (true, false) => ExitCode::FAILURE,
+        (false, _) => {
+            eprintln!("no such scenario or engine, or it has no such mutant or step");
+            ExitCode::from(2)
         }
     }
-    are_safe
 }
 
-fn explore_limits(chosen: &[&limit::Scenario], without: Option<limit::Mutant>) -> bool {
-    let mut are_safe = true;
-    for scenario in chosen {
-        let begun = std::time::Instant::now();
-        let verdict = Limited::explore(scenario, Model::Tso, without, LIMIT);
-        let seconds = begun.elapsed().as_secs_f32();
-        println!("limit, {}: {verdict} ({seconds:.1} s)", scenario.name);
-        are_safe &= verdict.is_safe();
-    }
-    are_safe
+/// What is asked for, and what came of it so far.
+struct Asked {
+    name: Option<String>,
+    without: Option<String>,
+    has_run: bool,
+    are_safe: bool,
 }
 
-/// On all CPUs; without a step, on those where its harm is to be found.
-fn explore_engine(subject: &Subject, without: Option<&str>) -> bool {
-    let known = subject.faults().find(|known| known.step.is_some() && known.step == without);
-    let all = match known {
-        Some(expected) => vec![expected.on.clone()],
-        None => [subject.quick.clone(), subject.exhaustive.clone()].concat(),
-    };
-    let mut is_safe = true;
-    for on in all {
-        let begun = std::time::Instant::now();
-        let verdict = subject.explore(&on, known.and_then(|expected| expected.step), LIMIT);
-        let seconds = begun.elapsed().as_secs_f32();
-        println!("{} on {on}: {verdict} ({seconds:.1} s)", subject.name);
-        is_safe &= verdict.is_safe();
+impl Asked {
+    fn is_for(&self, name: &str) -> bool {
+        self.name.as_deref().is_none_or(|asked| asked == name)
     }
-    is_safe
+
+    fn run(&mut self, what: &str, explore: impl FnOnce() -> Verdict) {
+        let begun = std::time::Instant::now();
+        let verdict = explore();
+        println!("{what}: {verdict} ({:.1} s)", begun.elapsed().as_secs_f32());
+        self.has_run = true;
+        self.are_safe &= verdict.is_safe();
+    }
+
+    fn explore<W: World>(&mut self, scenarios: &[W::Scenario]) {
+        let mut mutants = W::table().fault.iter().map(|fault| fault.mutant);
+        let mutant = mutants.find(|this| self.without == Some(W::mutant_name(*this)));
+        if self.without.is_some() && mutant.is_none() {
+            return;
+        }
+        for scenario in scenarios {
+            let name = W::scenario_name(scenario);
+            for model in W::MODELS.iter().filter(|_| self.is_for(name)).collect::<Vec<_>>() {
+                let explore = || W::explore(scenario, *model, mutant, LIMIT);
+                self.run(&format!("{name} under {model:?}"), explore);
+            }
+        }
+    }
+
+    /// On all CPUs; without a step, on those where its harm is to be found.
+    fn explore_engine(&mut self, subject: &Subject) {
+        let without = self.without.as_deref();
+        let known = subject.faults().find(|known| known.step.is_some() && known.step == without);
+        if !self.is_for(subject.name) || without.is_some() && known.is_none() {
+            return;
+        }
+        let all = match known {
+            Some(expected) => vec![expected.on.clone()],
+            None => [subject.quick.clone(), subject.exhaustive.clone()].concat(),
+        };
+        for on in all {
+            let explore = || subject.explore(&on, known.and_then(|expected| expected.step), LIMIT);
+            self.run(&format!("{} on {on}", subject.name), explore);
+        }
+    }
 }

@@ -9,6 +9,7 @@ use core::fmt::Debug;
 use std::string::String;
 
 use serde::Deserialize;
+use serde::de::value::{self, StrDeserializer};
 
 use crate::explore::{Model, Verdict};
 
@@ -257,6 +258,11 @@ pub fn harm_of_harmless_faults<W: World>(
         }
     }
     harm
+}
+
+/// What has this name, as a table writes it.
+pub(crate) fn variant<T: Deserialize<'static>>(name: &str) -> Option<T> {
+    T::deserialize(StrDeserializer::<value::Error>::new(name)).ok()
 }
 
 /// The name of a variant as the registry writes names: `NoFenceA` is `no-fence-a`.

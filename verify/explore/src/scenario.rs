@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use grace::policy::{Adaptive, AnyPolicy, Tick};
 use grace::{Number, Sequence, Start};
 use serde::Deserialize;
-use serde::de::value::{Error, StrDeserializer};
+
+use crate::harness;
 
 /// A few threads and what each of them does, once.
 #[derive(Clone, Debug, Deserialize)]
@@ -243,9 +244,6 @@ fn parsed(word: &str) -> Vec<Op> {
         "swap" => vec![Op::Swap(object)],
         "update" => vec![Op::Swap(object), Op::Request, Op::Wait, Op::Free],
         "overwrite" => vec![Op::Store(object), Op::Request, Op::Wait, Op::Free],
-        _ => {
-            let op = Op::deserialize(StrDeserializer::<Error>::new(name));
-            vec![op.unwrap_or_else(|_| panic!("{word} is no operation"))]
-        }
+        _ => vec![harness::variant(name).unwrap_or_else(|| panic!("{word} is no operation"))],
     }
 }

@@ -1,9 +1,8 @@
 //! Hazard pointers: what a guard protects is not freed, and what is retired is freed once no guard
 //! protects it.
 //!
-//! Transcribed from `quiescence/src/hazptr`: `reader` has the threads that hold guards, `world`
-//! those that reclaim. The grace period is two numbers here and one heavy fence; the machine that
-//! gives out cookies is explored in [`crate::explore`].
+//! The programs are `worlds/programs/hazard.txt`. The grace period is two numbers here and one
+//! heavy fence; the machine that gives out cookies is explored in [`crate::explore`].
 //!
 //! Two threads read; each has a *block* of one slot or two. A guard may end in another thread than
 //! the one that took it. One thread replaces the object and retires the old one, closes a batch of
@@ -11,9 +10,9 @@
 //! to the worker, which scans again, without a fence, until nothing is left. Either of the two, or
 //! a third thread, executes the fence.
 //!
-//! The headers of `compat` have one thread, the *runner* (`runner`), which takes all that was
-//! retired, executes the fence and scans. Each reader has one place. Scenarios that it is in are
-//! named `compat-...`.
+//! The headers of `compat` have one thread, the *runner*, which takes all that was retired,
+//! executes the fence and scans. Each reader has one place. Scenarios that it is in are named
+//! `compat-...`.
 //!
 //! # What it confirms
 //!
@@ -29,20 +28,16 @@
 //! before the copy and at the first one after its end ([`Mutant::CopiedProtection`]).
 
 mod fault;
-mod reader;
-mod runner;
-mod world;
 
 use serde::Deserialize;
 
-use crate::harness::{self, Table};
+use crate::harness::{self, Table, kebab, variant};
+use crate::machine::{Given, Line, Plan, Seat, assemble};
 use crate::program;
 
 pub use fault::Mutant;
 
-pub(crate) const READERS: usize = 2;
-/// Slots of a block, at most.
-pub(crate) const SLOTS: usize = 2;
+const READERS: usize = 2;
 
 /// What a reader does with one guard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -111,8 +106,52 @@ impl Default for Scenario {
 }
 
 impl Scenario {
-    fn is_compat(&self) -> bool {
-        self.driver == Driver::Runner
+    /// What a reader does, as lines of the text: with which slot, which other one, and from which
+    /// number on.
+    fn program(&self, reader: usize) -> Vec<Line> {
+        let (own, other) = (format!("slot[number+{}]", 2 * reader), 2 * reader + 1);
+        let base = (2 * reader).to_string();
+        let line = |op: &Op| vec![kebab(op), own.clone(), format!("slot[{other}]"), base.clone()];
+        let ops = &self.readers[reader];
+        let appears = self.is_late && !ops.starts_with(&[Op::Take]);
+        let appear = appears.then(|| vec!["appear".to_owned(), (1 << reader).to_string()]);
+        appear.into_iter().chain(ops.iter().map(line)).collect()
+    }
+
+    fn plan(&self, mutant: Option<Mutant>) -> Plan {
+        let counts = self.readers.iter().any(|ops| ops.contains(&Op::Clone));
+        let is = |name: &str| match name {
+            "portable" => Some(self.portable),
+            "two-slots" => Some(self.slots == 2),
+            "counts" => Some(counts),
+            "compat" => Some(self.driver == Driver::Runner),
+            "updater-drives" => Some(self.driver == Driver::Updater),
+            _ => variant(name).map(|this| mutant == Some(this)),
+        };
+        let threads = |role: &str| {
+            let seat = |cpu| vec![Seat { cpu, ..Seat::default() }];
+            match (role, self.driver) {
+                ("reader-0", _) if !self.readers[0].is_empty() => seat(0),
+                ("reader-1", _) if !self.readers[1].is_empty() => seat(1),
+                ("updater", _) => vec![Seat { rounds: self.updates, cpu: 2, ..Seat::default() }],
+                ("runner", Driver::Runner) => {
+                    vec![Seat { cpu: 3, serves: true, ..Seat::default() }]
+                }
+                ("worker", Driver::Updater | Driver::Worker | Driver::Third) => seat(3),
+                ("driver", Driver::Worker) => seat(3),
+                ("driver", Driver::Third) => seat(1),
+                _ => Vec::new(),
+            }
+        };
+        let constants = vec![
+            ("slots", self.slots.into()),
+            ("batch-size", self.batch.into()),
+            ("references", u64::from(self.driver != Driver::Runner)),
+            ("known-blocks", if self.is_late { 0 } else { 3 }),
+        ];
+        let bodies = vec![("program-0", self.program(0)), ("program-1", self.program(1))];
+        let given = Given { is: &is, constants, bodies, threads: &threads };
+        assemble(include_str!("../../worlds/programs/hazard.txt"), &given)
     }
 }
 
@@ -130,7 +169,7 @@ harness::world! {
     /// Hazard pointers, as a world.
     Hazard of "hazard" with with_portable;
     explore: |scenario, model, mutant, limit| {
-        program::explore(scenario.clone(), model, mutant, limit)
+        program::explore(scenario.plan(mutant), model, None, limit)
     };
 
     const PREFIX: &'static str = "hazard-";

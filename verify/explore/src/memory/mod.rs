@@ -52,6 +52,17 @@ impl Location {
             Self::Attention(slot) => 4 + VARIABLES + THREADS + usize::from(slot),
         }
     }
+
+    /// The one whose [`index`](Self::index) this is.
+    pub(crate) fn nth(index: usize) -> Self {
+        let known = [Self::Pointer, Self::GpCtr, Self::Completed, Self::Wake];
+        match index.checked_sub(known.len()) {
+            None => known[index],
+            Some(after) if after < VARIABLES => Self::Variable(after as u8),
+            Some(after) if after < VARIABLES + THREADS => Self::Word((after - VARIABLES) as u8),
+            Some(after) => Self::Attention((after - VARIABLES - THREADS) as u8),
+        }
+    }
 }
 
 impl core::fmt::Display for Location {

@@ -3,17 +3,19 @@
 //!
 //! Threads run on CPUs, are preempted at any instruction, go on on another CPU, and get signals; a
 //! *section* of a thread that is preempted, gets a signal, or is interrupted by
-//! `membarrier(PRIVATE_EXPEDITED_RSEQ)` is aborted (`world` says how exactly). The subjects:
+//! `membarrier(PRIVATE_EXPEDITED_RSEQ)` is aborted (`machine` says how exactly). The subjects:
 //!
-//! - [`Subject::Snapshot`] (`read`): the whole read is one section, and a writer frees what it has
-//!   replaced after one barrier;
-//! - [`Subject::Guard`] (`guard`): a read that falls back to a guard after some aborts;
-//! - [`Subject::Counts`], [`Subject::Growing`] (`count`, `grow`): increments without a locked
-//!   instruction, and counts that are small until used;
-//! - [`Subject::ExactCounter`], [`Subject::LocalGlobal`], [`Subject::BigRef`] (`exact`, `lock`,
-//!   `reference`): updaters that are stopped by a flag and a barrier;
-//! - [`Subject::FoldingCounter`], [`Subject::FoldingLock`] (`fold`): what the library has in place
-//!   of the first two: the words themselves are taken out of their place, and no thread is stopped.
+//! - [`Subject::Snapshot`]: the whole read is one section, and a writer frees what it has replaced
+//!   after one barrier;
+//! - [`Subject::Guard`]: a read that falls back to a guard after some aborts;
+//! - [`Subject::Counts`], [`Subject::Growing`]: increments without a locked instruction, and counts
+//!   that are small until used;
+//! - [`Subject::ExactCounter`], [`Subject::LocalGlobal`], [`Subject::BigRef`]: updaters that are
+//!   stopped by a flag and a barrier;
+//! - [`Subject::FoldingCounter`], [`Subject::FoldingLock`]: what the library has in place of the
+//!   first two: the words themselves are taken out of their place, and no thread is stopped.
+//!
+//! What the threads of each run is a text in `worlds/programs`.
 //!
 //! `worlds/rseq_read.toml` lists each step with what comes of leaving it out, and what comes of a
 //! kernel that does not abort.
@@ -73,21 +75,9 @@
 //! correctness, are out of scope. That a locked instruction is one that cannot be interrupted is
 //! x86's; elsewhere the commit must be a single instruction too.
 
-mod code;
-mod count;
-mod exact;
 mod explore;
 mod fault;
-mod fold;
-mod grow;
-mod guard;
-mod kernel;
-mod lock;
-mod read;
-mod reference;
 mod scenario;
-mod step;
-mod world;
 
 pub use explore::Restart;
 pub use fault::Mutant;

@@ -2,9 +2,6 @@
 
 use serde::Deserialize;
 
-use super::world::Plan;
-use super::{count, exact, fold, grow, guard, lock, read, reference};
-
 /// What is explored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -63,22 +60,6 @@ pub struct Scenario {
     pub aborts_max: u8,
     /// Without restartable sequences and membarrier.
     pub is_portable: bool,
-}
-
-impl Scenario {
-    pub(super) fn plan(&self, mutant: Option<super::Mutant>) -> Plan {
-        let plan = match self.subject {
-            Subject::Snapshot => read::plan(self, mutant),
-            Subject::Guard => guard::plan(self, mutant),
-            Subject::Counts | Subject::TwoStepCounts => count::plan(self, mutant),
-            Subject::Growing => grow::plan(self, mutant),
-            Subject::LocalGlobal => lock::plan(self, mutant),
-            Subject::ExactCounter => exact::plan(self, mutant),
-            Subject::FoldingCounter | Subject::FoldingLock => fold::plan(self, mutant),
-            Subject::BigRef => reference::plan(self, mutant),
-        };
-        Plan { shared_cpus: usize::from(self.cpus), faults: self.faults, ..plan }
-    }
 }
 
 /// One reader against one update, on two CPUs and a third.

@@ -6,8 +6,8 @@
 
 use grace::Urgency;
 use grace::srcu::{Action, AnyDelay, Cookie, Event, Phase, Sequence, SrcuMachine};
+use grace::steps::Without;
 
-use super::world::Omission;
 use crate::choice::Choice;
 use crate::explore::{self, Verdict};
 use crate::system::{By, Outcome, System};
@@ -39,7 +39,7 @@ const DRIVER: u16 = 2;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Alone {
-    machine: SrcuMachine<AnyDelay, Omission>,
+    machine: SrcuMachine<AnyDelay, Without>,
     queued: bool,
     requests: u8,
     ticks: u8,
@@ -55,7 +55,11 @@ impl System for Asked {
 
     fn first(&self) -> Alone {
         Alone {
-            machine: SrcuMachine::with_steps(self.delay, self.start, Omission(self.omitted)),
+            machine: SrcuMachine::with_steps(
+                self.delay,
+                self.start,
+                Without(self.omitted.unwrap_or_default()),
+            ),
             queued: false,
             requests: self.requests,
             ticks: self.ticks,

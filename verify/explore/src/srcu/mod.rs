@@ -36,9 +36,7 @@
 mod alone;
 mod explore;
 mod fault;
-mod reader;
 mod scenario;
-mod world;
 
 pub use alone::{Asked, explore_alone};
 pub use explore::SrcuProtocol;

@@ -3,6 +3,8 @@
 use grace::srcu::{AdaptiveDelay, AnyDelay, Published};
 use serde::Deserialize;
 
+use crate::machine::Seat;
+
 /// A reader: sections one after the other, each of which reads the published object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -13,6 +15,13 @@ pub struct Task {
     pub migrations: u8,
     /// The CPU it begins on: 0 or 1.
     pub cpu: u8,
+}
+
+impl Task {
+    pub(super) fn seat(self) -> Seat {
+        let Self { sections, migrations, cpu } = self;
+        Seat { rounds: sections, cpu, migrations, ..Seat::default() }
+    }
 }
 
 impl Default for Task {

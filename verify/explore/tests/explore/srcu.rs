@@ -57,9 +57,9 @@ fn a_trace_reads_step_by_step() {
         SrcuProtocol::explore(scenario, Model::Tso, Some(Mutant::Omitted("second-scan")), LIMIT);
     super::reads(
         verdict,
-        "object 0 is read after it was freed",
-        "reader 0 on cpu 0: looks up index 0",
-        "reader 0: reads object 0",
+        "object 0 is touched by a reader after it was freed",
+        "reader 0 on cpu 0: loads srcu-idx: 0",
+        "reader 0 on cpu 0: touches object 0",
     );
 }
 

@@ -1,16 +1,11 @@
 //! Sequence locks and latches: what is read is one value; and the lock among their writers.
 //!
-//! Transcribed from `quiescence/src/sync`: `seq_lock.rs` and `latch.rs` in `words`, `writers.rs`
-//! in `lock`. A value is two words, equal in each value; the words of a copy are variables. A
-//! reader tries once before it takes the lock, or pins. In `words` the lock among writers is one
-//! of the model's; in `lock` it is looked at for itself.
-
-mod lock;
-mod words;
+//! The programs are `worlds/programs/sequence.txt` and `writers.txt`.
 
 use serde::Deserialize;
 
-use crate::harness;
+use crate::harness::{self, variant};
+use crate::machine::{Given, Plan, Seat, assemble};
 use crate::program;
 
 /// What is looked at.
@@ -106,16 +101,31 @@ harness::world! {
     /// Sequence locks, latches and the lock among their writers, as a world.
     Sequence of "sequence";
     explore: |scenario, model, mutant, limit| {
-        let words = |kind, writes, reads| {
-            program::explore(words::Words { kind, writes, reads }, model, mutant, limit)
-        };
-        match scenario.what {
-            What::SeqLock(writes, reads) => words(words::Kind::SeqLock, writes, reads),
-            What::Latch(writes, reads) => words(words::Kind::Latch, writes, reads),
-            What::Writers(times) => {
-                let takers = lock::Takers { times, portable: scenario.portable };
-                program::explore(takers, model, mutant, limit)
-            }
-        }
+        program::explore(plan(scenario, mutant), model, None, limit)
     };
+}
+
+fn plan(scenario: &Scenario, mutant: Option<Mutant>) -> Plan {
+    let sequence = include_str!("../worlds/programs/sequence.txt");
+    let writers = include_str!("../worlds/programs/writers.txt");
+    let (name, text, [writes, reads]): (_, _, [&[u8]; 2]) = match &scenario.what {
+        What::SeqLock(writes, reads) => ("seq-lock", sequence, [writes, reads]),
+        What::Latch(writes, reads) => ("latch", sequence, [writes, reads]),
+        What::Writers(times) => ("writers", writers, [times, &[]]),
+    };
+    let is = |asked: &str| match asked {
+        "portable" => Some(scenario.portable),
+        "seq-lock" | "latch" => Some(asked == name),
+        _ => variant(asked).map(|this| mutant == Some(this)),
+    };
+    // Each thread on a CPU of its own.
+    let threads = |role: &str| {
+        let (first, times) = if role == "writer" { (0, writes) } else { (writes.len(), reads) };
+        let seats = times.iter().zip(first..).filter(|(rounds, _)| **rounds != 0);
+        seats
+            .map(|(rounds, cpu)| Seat { rounds: *rounds, cpu: cpu as u8, ..Seat::default() })
+            .collect()
+    };
+    let given = Given { is: &is, constants: Vec::new(), bodies: Vec::new(), threads: &threads };
+    assemble(text, &given)
 }

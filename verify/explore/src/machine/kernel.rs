@@ -3,11 +3,21 @@
 
 use core::sync::atomic::Ordering::Relaxed;
 
+use serde::Deserialize;
+
 use super::code::{Barrier, Op, Reg};
-use super::fault::Mutant;
 use super::world::{CPUS, Fault, Heavy, Plan, Thread, Turn, World};
-use crate::memory::{Lock, Memory};
+use crate::memory::{Location, Lock, Memory};
 use crate::system::Outcome;
+
+/// What a kernel, or an allocator, does not do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Broken {
+    NoAbortAtPreemption,
+    NoAbortBySignal,
+    UnmappedAtOnce,
+}
 
 impl<M: Memory> World<M> {
     /// What the kernel does to the section of a thread on its way back to it.
@@ -27,8 +37,8 @@ impl<M: Memory> World<M> {
     /// Whether the kernel may disturb a thread now: abort its section, or move it elsewhere.
     fn may_disturb(&mut self, thread: usize, plan: &Plan) -> bool {
         let is_needed = (0..self.threads.len()).any(|other| {
-            let Thread { cpu, is_asleep, .. } = self.threads[other];
-            cpu.is_none() && !is_asleep && !self.is_done(other, plan)
+            let Thread { cpu, sleeps_on, .. } = self.threads[other];
+            cpu.is_none() && sleeps_on.is_none() && !self.is_done(other, plan)
         });
         let me = &mut self.threads[thread];
         let Some(limit) = plan.disturbances_max else { return true };
@@ -63,7 +73,7 @@ impl<M: Memory> World<M> {
         let object = me.regs[Reg::Object as usize] as usize;
         let is_aborted = me.fault.take().is_some_and(|fault| fault.is_aborted);
         turn.tell(|| format!("page of object {object} is looked for"));
-        if self.freed[object] && turn.is(Mutant::UnmappedAtOnce) {
+        if self.freed[object] && turn.is(Broken::UnmappedAtOnce) {
             return Outcome::Violation(format!("object {object} is unmapped in a page fault"));
         }
         if is_aborted {
@@ -89,7 +99,7 @@ impl<M: Memory> World<M> {
         }
         let name = turn.scenario.programs[thread].name;
         turn.tell(|| format!("{name} {thread} is preempted on cpu {cpu}"));
-        if !turn.is(Mutant::NoAbortAtPreemption) {
+        if !turn.is(Broken::NoAbortAtPreemption) {
             self.abort(thread, turn);
         }
         self.switch_out(thread);
@@ -105,7 +115,11 @@ impl<M: Memory> World<M> {
     pub(super) fn resume(&mut self, thread: usize, cpu: u8, turn: &mut Turn<'_>) -> Outcome {
         let is_free = self.threads.iter().all(|other| other.cpu != Some(cpu));
         let me = &self.threads[thread];
-        if me.cpu.is_some() || me.is_asleep || !is_free || self.is_done(thread, turn.scenario) {
+        if me.cpu.is_some()
+            || me.sleeps_on.is_some()
+            || !is_free
+            || self.is_done(thread, turn.scenario)
+        {
             return Outcome::Blocked;
         }
         let name = turn.scenario.programs[thread].name;
@@ -113,6 +127,24 @@ impl<M: Memory> World<M> {
         self.memory.lock(usize::from(cpu), Self::lock_of(thread));
         self.memory.fence(usize::from(cpu));
         self.threads[thread].cpu = Some(cpu);
+        Outcome::Moved
+    }
+
+    /// Goes on on the other CPU, whatever runs there: a context switch here, and one there.
+    pub(super) fn migrate(&mut self, thread: usize, turn: &mut Turn<'_>) -> Outcome {
+        let Some(from) = self.threads[thread].cpu else { return Outcome::Blocked };
+        let program = &turn.scenario.programs[thread];
+        let migrations = self.threads[thread].migrations;
+        if migrations == program.seat.migrations || self.is_done(thread, turn.scenario) {
+            return Outcome::Blocked;
+        }
+        let to = 1 ^ from;
+        turn.tell(|| format!("{} {thread} migrates to cpu {to}", program.name));
+        self.memory.fence(usize::from(from));
+        self.memory.unlock(usize::from(from), Lock::Registry);
+        self.memory.lock(usize::from(to), Lock::Registry);
+        self.memory.fence(usize::from(to));
+        (self.threads[thread].cpu, self.threads[thread].migrations) = (Some(to), migrations + 1);
         Outcome::Moved
     }
 
@@ -138,13 +170,13 @@ impl<M: Memory> World<M> {
         }
         let name = turn.scenario.programs[thread].name;
         turn.tell(|| format!("{name} {thread} on cpu {cpu}: a signal"));
-        if !turn.is(Mutant::NoAbortBySignal) {
+        if !turn.is(Broken::NoAbortBySignal) {
             self.abort(thread, turn);
         }
-        if let Some((_, words)) = turn.scenario.handler {
+        if let Some(words) = turn.scenario.handler {
             self.handlers -= 1;
             turn.tell(|| "its handler adds 1".into());
-            self.add(cpu, words[usize::from(cpu)], 1, Relaxed, turn);
+            self.add(cpu, Location::nth(words + usize::from(cpu)), 1, Relaxed, turn);
         }
         Outcome::Moved
     }
@@ -158,7 +190,8 @@ impl<M: Memory> World<M> {
         turn: &mut Turn<'_>,
     ) -> Option<bool> {
         let me = usize::from(self.threads[thread].cpu?);
-        let all = (1u8 << turn.scenario.cpus()) - 1;
+        let cpus = if kind == Barrier::Readers { CPUS } else { turn.scenario.cpus() };
+        let all = (1u8 << cpus) - 1;
         match self.heavy {
             Some(heavy) if usize::from(heavy.thread) != thread => return None,
             Some(Heavy { waits_for, .. }) => {

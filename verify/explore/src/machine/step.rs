@@ -5,9 +5,9 @@ use core::sync::atomic::Ordering;
 use grace::Urgency;
 use grace::srcu::{Action, Event};
 
-use super::code::{At, Barrier, Code, How, Label, Op, Reg, Regs, Value};
+use super::code::{Barrier, Code, Fence, How, Label, Op, Reg, Regs, Value};
 use super::world::{Armed, Turn, World};
-use crate::memory::{Location, Memory};
+use crate::memory::{Location, Lock, Memory};
 use crate::system::Outcome;
 
 pub(super) fn value_of(value: Value, regs: &Regs) -> u64 {
@@ -26,7 +26,7 @@ impl<M: Memory> World<M> {
     /// The next instruction of a thread.
     pub(super) fn run(&mut self, thread: usize, turn: &mut Turn<'_>) -> Outcome {
         let me = &self.threads[thread];
-        let (Some(cpu), false) = (me.cpu, me.is_asleep) else { return Outcome::Blocked };
+        let (Some(cpu), None) = (me.cpu, me.sleeps_on) else { return Outcome::Blocked };
         let program = &turn.scenario.programs[thread];
         let Some(op) = program.code.at(me.pc) else { return Outcome::Blocked };
         let name = program.name;
@@ -34,12 +34,20 @@ impl<M: Memory> World<M> {
         if me.fault.is_some() {
             return self.fault_ends(thread, turn);
         }
-        let mut next = me.pc + 1;
-        let outcome = self.execute((thread, cpu), op, &mut next, turn);
-        if outcome == Outcome::Moved {
+        let (mut op, mut this_is_first) = (Some(op), true);
+        while let Some(this) = op.take() {
+            let mut next = self.threads[thread].pc + 1;
+            let outcome = self.execute((thread, cpu), this, &mut next, turn);
+            assert!(outcome != Outcome::Blocked || this_is_first, "what is joined does not wait");
+            if outcome != Outcome::Moved {
+                return outcome;
+            }
+            this_is_first = false;
             self.go_on(thread, next, turn.scenario);
+            let pc = self.threads[thread].pc;
+            op = program.code.at(pc).filter(|_| program.code.is_joined(pc));
         }
-        outcome
+        Outcome::Moved
     }
 
     /// One instruction, after which the thread goes on at `next`.
@@ -67,12 +75,16 @@ impl<M: Memory> World<M> {
             | Op::Store { .. }
             | Op::Add { .. }
             | Op::LockedAdd { .. }
-            | Op::LockedChange { .. }
             | Op::Swap { .. } => self.access(thread, cpu, op, turn),
             Op::New(_) | Op::NewAt(_) | Op::Touch(_) | Op::Free(_) => {
                 return self.handle(thread, cpu, op, turn);
             }
-            Op::Fence | Op::Barrier(Barrier::Own) => {
+            Op::ReadCopy(_) | Op::WriteCopy(_) | Op::IsValue { .. } => {
+                return self.copy(thread, cpu, op, turn);
+            }
+            Op::Fence(Fence::Acquire) => self.memory.acquire_fence(usize::from(cpu)),
+            Op::Fence(Fence::Release) => self.memory.release_fence(usize::from(cpu)),
+            Op::Fence(Fence::Full) => {
                 turn.tell(|| "full fence".into());
                 self.memory.fence(usize::from(cpu));
             }
@@ -81,23 +93,26 @@ impl<M: Memory> World<M> {
                 None => return Outcome::Blocked,
                 Some(is_over) => *next -= u8::from(!is_over),
             },
-            Op::Lock(_) | Op::Unlock(_) | Op::Sleep(..) | Op::Await(..) | Op::Wake => {
+            Op::Lock(_) | Op::Unlock(_) | Op::Sleep(..) | Op::Await(..) | Op::Wake(_) => {
                 return self.synchronise(thread, cpu, op, turn);
             }
-            Op::Request | Op::Drive { .. } | Op::Checked | Op::Flipped => {
-                self.drive(thread, op, next, turn);
+            Op::Rest | Op::RestAt(..) if self.is_done(thread, turn.scenario) => {
+                return Outcome::Blocked;
             }
-            Op::ReadOut(at) => {
-                let by = self.threads[thread].regs[Reg::Sum as usize];
-                let found = self
-                    .memory
-                    .update(usize::from(cpu), at, Ordering::AcqRel, |old| old.wrapping_add(by));
-                let (sum, counted) = (found.wrapping_add(by), u64::from(self.counted));
-                turn.tell(|| format!("reads out {sum}"));
-                if sum != counted {
-                    return Outcome::Violation(format!("{sum} is read out, and is {counted}"));
+            Op::Rest | Op::RestAt(..) => turn.tell(|| "has something to do".into()),
+            Op::Request { cookie, is_locked } => {
+                turn.tell(|| "asks for a grace period".into());
+                if is_locked {
+                    self.memory.lock(usize::from(cpu), Lock::Machine);
                 }
+                let given = self.machine.request(Urgency::Expedited).to_bits();
+                if is_locked {
+                    self.memory.unlock(usize::from(cpu), Lock::Machine);
+                }
+                cookie.into_iter().for_each(|cookie| self.set(thread, cookie, given));
             }
+            Op::Drive { .. } => return self.drive((thread, cpu), op, next, turn),
+            Op::Checked | Op::Flipped | Op::HandedOut => self.tell_machine(thread, op, turn),
             Op::IsExact(reg) => {
                 let (found, counted) = (self.threads[thread].regs[reg as usize], self.counted);
                 turn.tell(|| format!("reads out {found}"));
@@ -107,10 +122,12 @@ impl<M: Memory> World<M> {
             }
             Op::Counted
             | Op::Set(..)
-            | Op::Plus(..)
-            | Op::PlusReg(..)
+            | Op::Calculate(..)
             | Op::IfIs(..)
             | Op::IfNot(..)
+            | Op::IfLess(..)
+            | Op::IfEnded(..)
+            | Op::IfPast(..)
             | Op::IfBitless(..)
             | Op::Goto(_) => {
                 return Outcome::Violation("not an instruction of its own".into());
@@ -121,13 +138,6 @@ impl<M: Memory> World<M> {
 
     fn set(&mut self, thread: usize, reg: Reg, value: u64) {
         self.threads[thread].regs[reg as usize] = value;
-    }
-
-    fn find(&self, thread: usize, at: At, cpu: u8) -> Location {
-        match at {
-            At::Is(location) => location,
-            At::Of { pick, .. } => pick(&self.threads[thread].regs, cpu),
-        }
     }
 
     /// An addition that is whole for its own CPU only.
@@ -146,13 +156,13 @@ impl<M: Memory> World<M> {
 
     fn access(&mut self, thread: usize, cpu: u8, op: Op, turn: &mut Turn<'_>) {
         let me = usize::from(cpu);
-        let name = turn.scenario.name;
+        let plan = turn.scenario;
         let regs = self.threads[thread].regs;
         match op {
             Op::Load { to, how, at, order } => {
-                let at = self.find(thread, at, cpu);
+                let at = at.find(&regs, cpu);
                 let found = self.memory.load(me, at, order, turn.choice);
-                turn.tell(|| format!("loads {}: {}", name(at), signed(found)));
+                turn.tell(|| format!("loads {}: {}", plan.name(at), signed(found)));
                 let before = regs[to as usize];
                 let after = match how {
                     How::Take => found,
@@ -162,33 +172,28 @@ impl<M: Memory> World<M> {
                 self.set(thread, to, after);
             }
             Op::Store { at, value, order } => {
-                let (at, value) = (self.find(thread, at, cpu), value_of(value, &regs));
-                turn.tell(|| format!("{} = {}", name(at), signed(value)));
+                let (at, value) = (at.find(&regs, cpu), value_of(value, &regs));
+                turn.tell(|| format!("{} = {}", plan.name(at), signed(value)));
                 self.memory.store(me, at, value, order);
             }
             Op::Add { at, by, order } => {
-                let at = self.find(thread, at, cpu);
-                turn.tell(|| format!("{} += {}", name(at), signed(by)));
+                let at = at.find(&regs, cpu);
+                turn.tell(|| format!("{} += {}", plan.name(at), signed(by)));
                 self.add(cpu, at, by, order, turn);
             }
-            Op::LockedAdd { at, by, before, order } => {
-                let (at, by) = (self.find(thread, at, cpu), value_of(by, &regs));
-                turn.tell(|| format!("{} += {}, locked", name(at), signed(by)));
-                let found = self.memory.update(me, at, order, |old| old.wrapping_add(by));
-                self.set(thread, before, found);
-            }
-            Op::LockedChange { at, how, by, before, order } => {
+            Op::LockedAdd { at, by, unless, before, order } => {
                 // One that changes nothing is a load; as an update it is stronger under TSO only.
-                let at = self.find(thread, at, cpu);
-                let found = self.memory.update(me, at, order, |old| how(old, by));
-                let after = how(found, by);
-                turn.tell(|| format!("{} = {after}, which was {found}, locked", name(at)));
+                let (at, by) = (at.find(&regs, cpu), value_of(by, &regs));
+                let add = |old| if unless.holds(old) { old } else { old.wrapping_add(by) };
+                let found = self.memory.update(me, at, order, add);
+                let after = signed(add(found));
+                turn.tell(|| format!("{} = {after}, was {}", plan.name(at), signed(found)));
                 self.set(thread, before, found);
             }
             Op::Swap { at, value, before, order } => {
-                let (at, value) = (self.find(thread, at, cpu), value_of(value, &regs));
+                let (at, value) = (at.find(&regs, cpu), value_of(value, &regs));
                 let found = self.memory.update(me, at, order, |_| value);
-                turn.tell(|| format!("{} = {value}, which was {found}", name(at)));
+                turn.tell(|| format!("{} = {value}, which was {found}", plan.name(at)));
                 self.set(thread, before, found);
             }
             _ => {}
@@ -234,6 +239,40 @@ impl<M: Memory> World<M> {
         Outcome::Moved
     }
 
+    /// What is read and written in copies of two words, and looked at.
+    fn copy(&mut self, thread: usize, cpu: u8, op: Op, turn: &mut Turn<'_>) -> Outcome {
+        let me = usize::from(cpu);
+        let regs = self.threads[thread].regs;
+        match op {
+            Op::ReadCopy(of) => {
+                turn.tell(|| format!("is at copy {}", regs[of as usize]));
+                self.memory.read_object(me, regs[of as usize] as u8);
+            }
+            Op::WriteCopy(copy) => {
+                turn.tell(|| format!("begins to write copy {copy}"));
+                if let Some(reader) = self.memory.racing_reader(me, copy) {
+                    return Outcome::Violation(format!(
+                        "copy {copy} is written while cpu {reader} may still be reading it"
+                    ));
+                }
+            }
+            Op::IsValue { first, second, newest } => {
+                let [first, second, before] = [first, second, newest].map(|reg| regs[reg as usize]);
+                turn.tell(|| format!("has read {first}"));
+                if first != second {
+                    let what = format!("words of values {first} and {second} are read");
+                    return Outcome::Violation(what);
+                }
+                if first < before {
+                    return Outcome::Violation(format!("value {first} is read after {before}"));
+                }
+                self.set(thread, newest, first);
+            }
+            _ => {}
+        }
+        Outcome::Moved
+    }
+
     fn synchronise(&mut self, thread: usize, cpu: u8, op: Op, turn: &mut Turn<'_>) -> Outcome {
         let me = usize::from(cpu);
         match op {
@@ -253,8 +292,8 @@ impl<M: Memory> World<M> {
                 self.memory.system_call(me);
                 let is_same = self.memory.newest(at) == self.threads[thread].regs[reg as usize];
                 turn.tell(|| if is_same { "sleeps" } else { "need not sleep" }.into());
-                self.threads[thread].is_asleep = is_same;
-                if is_same && turn.scenario.programs[thread].moves {
+                self.threads[thread].sleeps_on = is_same.then_some(at);
+                if is_same && turn.scenario.programs[thread].seat.moves {
                     self.switch_out(thread);
                 }
             }
@@ -264,56 +303,70 @@ impl<M: Memory> World<M> {
                 }
                 turn.tell(|| "is told to go on".into());
             }
-            Op::Wake => {
+            Op::Wake(at) => {
                 turn.tell(|| "wakes who sleeps".into());
                 self.memory.system_call(me);
-                self.threads.iter_mut().for_each(|other| other.is_asleep = false);
+                let asleep = self.threads.iter_mut().filter(|other| other.sleeps_on == Some(at));
+                asleep.for_each(|other| other.sleeps_on = None);
             }
             _ => {}
         }
         Outcome::Moved
     }
 
-    /// The machine of the two indexes: what it wants that is no check and no flip takes no time
-    /// here.
-    fn drive(&mut self, thread: usize, op: Op, next: &mut u8, turn: &mut Turn<'_>) {
-        let code = &turn.scenario.programs[thread].code;
-        let is_drained = self.threads[thread].regs[Reg::Sum as usize] == 0;
+    /// The machine of the two indexes is told of something.
+    fn tell_machine(&mut self, thread: usize, op: Op, turn: &mut Turn<'_>) {
         let event = match op {
-            Op::Request => {
-                turn.tell(|| "asks for a grace period".into());
-                self.machine.request(Urgency::Expedited);
-                return;
-            }
             Op::Checked => {
-                turn.tell(|| if is_drained { "drained" } else { "not drained" }.into());
+                let drained = self.threads[thread].regs[Reg::Sum as usize] == 0;
                 self.set(thread, Reg::Sum, 0);
-                Event::Checked { drained: is_drained }
+                Event::Checked { drained }
             }
-            Op::Flipped => {
-                turn.tell(|| "has flipped".into());
-                Event::Flipped
-            }
-            Op::Drive { check, flip, idle } => {
-                let (index, label, what) = loop {
-                    let event = match self.machine.pending() {
-                        Action::Idle => break (0, idle, "the grace period has ended"),
-                        Action::Check { index } => break (index, check, "is to check"),
-                        Action::Flip { to } => break (to, flip, "is to flip"),
-                        Action::Queue(_) => Event::Queued,
-                        Action::Await => Event::Runs,
-                        Action::Spin { .. } => Event::Spun,
-                        Action::HandOut { .. } => Event::HandedOut,
-                    };
-                    self.machine.observe(event).expect("it answers the pending action");
-                };
-                turn.tell(|| format!("{what} {index}"));
-                self.set(thread, Reg::Index, u64::from(index));
-                *next = code.find(label);
-                return;
-            }
-            _ => return,
+            Op::Flipped => Event::Flipped,
+            _ => Event::HandedOut,
         };
+        turn.tell(|| format!("{event:?}"));
         self.machine.observe(event).expect("it answers the pending action");
+    }
+
+    fn drive(
+        &mut self,
+        (thread, cpu): (usize, u8),
+        op: Op,
+        next: &mut u8,
+        turn: &mut Turn<'_>,
+    ) -> Outcome {
+        let Op::Drive { check, flip, hand_out, idle, is_locked } = op else {
+            return Outcome::Blocked;
+        };
+        let (reg, value, label) = loop {
+            let action = self.machine.pending();
+            turn.tell(|| format!("{action:?}"));
+            let event = match action {
+                Action::Idle => break (Reg::Index, 0, idle),
+                Action::Check { index } => break (Reg::Index, u64::from(index), check),
+                Action::Flip { to } => break (Reg::Index, u64::from(to), flip),
+                Action::HandOut { sequence, .. } => match hand_out {
+                    Some(hand_out) => break (Reg::Sum, sequence.to_bits(), hand_out),
+                    None => Event::HandedOut,
+                },
+                Action::Await if !core::mem::take(&mut self.queued) => return Outcome::Blocked,
+                Action::Await => Event::Runs,
+                Action::Queue(_) => Event::Queued,
+                Action::Spin { .. } => Event::Spun,
+            };
+            self.queued |= event == Event::Queued;
+            if is_locked && event == Event::Runs {
+                self.memory.lock(usize::from(cpu), Lock::Machine);
+            }
+            self.machine.observe(event).expect("it answers the pending action");
+            if hand_out.is_some() {
+                *next -= 1;
+                return Outcome::Moved;
+            }
+        };
+        self.set(thread, reg, value);
+        *next = turn.scenario.programs[thread].code.find(label);
+        Outcome::Moved
     }
 }

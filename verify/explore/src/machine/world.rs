@@ -22,11 +22,11 @@
 //! waits until it comes back. By then the object may be freed; what matters is whether its memory
 //! is still mapped.
 
-use grace::srcu::{AnyDelay, Published, Sequence, SrcuMachine};
-use grace::steps::Steps;
+use grace::srcu::{Action, AnyDelay, Cookie, Sequence, SrcuMachine};
+use grace::steps::Without;
 
 use super::code::{Code, Op, REGS, Reg, Regs};
-use super::fault::Mutant;
+use super::kernel::Broken;
 use crate::memory::{LOCATIONS, Layout, Location, Memory, OBJECTS, THREADS};
 use crate::program;
 use crate::system::{By, Outcome, System};
@@ -39,115 +39,122 @@ pub(super) const CPUS: usize = 2;
 pub(super) struct Program {
     pub(super) name: &'static str,
     pub(super) code: Code,
-    /// Its registers at the start.
-    pub(super) regs: Regs,
+    pub(super) seat: Seat,
+}
+
+/// Where a thread is, and how often it does what it does.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Seat {
+    /// What [`Reg::Left`] is at the start.
+    pub(crate) rounds: u8,
     /// The CPU at the start.
-    pub(super) cpu: u8,
+    pub(crate) cpu: u8,
     /// Whether it is preempted and migrates.
-    pub(super) moves: bool,
+    pub(crate) moves: bool,
+    /// How often it migrates beside what else runs there, without being preempted.
+    pub(crate) migrations: u8,
+    /// It serves others, and while it sleeps all may be over.
+    pub(crate) serves: bool,
 }
 
-/// An end, all stores of which are seen.
-pub(super) struct End<'a> {
-    newest: &'a dyn Fn(Location) -> u64,
-    pub(super) freed: &'a [bool; OBJECTS],
-    /// How many signals were handled.
-    pub(super) handled: u64,
+/// Words of memory under the name that a subject has for them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    pub(super) name: &'static str,
+    /// The number of the first [`Location`], and how many there are.
+    pub(super) first: usize,
+    pub(super) count: usize,
+}
+
+/// What is right of an end, all stores of which are seen.
+#[derive(Clone, Debug)]
+pub(super) enum End {
+    Any,
+    /// The object is freed.
+    Released,
+    /// Of the objects that were made all are freed but the one that is found here, and those of a
+    /// set, if any.
+    AllButTheLast(Location, Option<Location>),
+    /// These have the same sum as those.
+    Equal([Vec<Term>; 2]),
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Term {
+    /// All words of a place.
+    At(Place),
+    Is(u64),
     /// What was counted.
-    pub(super) counted: u64,
+    Counted,
+    /// How many signals were handled.
+    Handled,
 }
-
-impl End<'_> {
-    pub(super) fn newest(&self, at: Location) -> u64 {
-        (self.newest)(at)
-    }
-
-    pub(super) fn sum(&self, of: &[Location]) -> u64 {
-        of.iter().fold(0, |sum, at| sum.wrapping_add(self.newest(*at)))
-    }
-}
-
-impl Program {
-    /// A thread that stays on a CPU of its own and does something so many times.
-    pub(super) fn staying(name: &'static str, code: Code, rounds: u8, cpu: u8) -> Self {
-        let mut regs = [0; REGS];
-        regs[Reg::Left as usize] = u64::from(rounds);
-        Self { name, code, regs, cpu, moves: false }
-    }
-}
-
-/// What is wrong with an end, if anything is.
-pub(super) type EndCheck = fn(&End<'_>) -> Option<String>;
 
 /// What does not change while something is explored.
 #[derive(Clone, Debug)]
-pub(super) struct Plan {
+pub(crate) struct Plan {
     /// Those who move come first, and are two at most: each has a lock that hands on its view.
     pub(super) programs: Vec<Program>,
     /// How many CPUs the movers share.
-    pub(super) shared_cpus: usize,
-    pub(super) initial: Vec<(Location, u64)>,
+    pub(crate) shared_cpus: usize,
+    pub(super) places: Vec<Place>,
+    pub(super) initial: [u64; LOCATIONS],
     /// Objects that there are from the start.
     pub(super) objects: u8,
-    /// Signals whose handler adds 1 to this word of its CPU; others only abort.
-    pub(super) handler: Option<(u8, [Location; CPUS])>,
+    /// One signal has a handler that adds 1 to the word of its CPU, the first of which is this;
+    /// others only abort.
+    pub(super) handler: Option<usize>,
     /// Page faults, at most, in touches of objects.
-    pub(super) faults: u8,
+    pub(crate) faults: u8,
     /// How often the kernel aborts a thread's section without anybody asking it to, at most; and
     /// how often it moves it elsewhere, though no other thread is to run.
-    pub(super) disturbances_max: Option<u8>,
-    pub(super) end: EndCheck,
-    /// The locations under the names that they have here.
-    pub(super) name: fn(Location) -> String,
+    pub(crate) disturbances_max: Option<u8>,
+    /// The delay function of SRCU's machine, and the step that it leaves out.
+    pub(crate) delay: AnyDelay,
+    pub(crate) omitted: &'static str,
+    pub(super) end: End,
 }
 
 impl Plan {
-    /// Programs that have one object, all of whose ends are right. What the scenario says of all
-    /// subjects alike is for [`Scenario::plan`](super::Scenario::plan) to fill in.
-    pub(super) fn new(programs: Vec<Program>, name: fn(Location) -> String) -> Self {
-        Self {
-            programs,
-            shared_cpus: 0,
-            initial: Vec::new(),
-            objects: 1,
-            handler: None,
-            faults: 0,
-            disturbances_max: None,
-            end: |_| None,
-            name,
+    /// What a location is called here.
+    pub(super) fn name(&self, at: Location) -> String {
+        let is_in = |place: &&Place| at.index() - place.first < place.count;
+        match self.places.iter().rev().filter(|place| place.first <= at.index()).find(is_in) {
+            Some(Place { name, count: 1, .. }) => (*name).to_owned(),
+            Some(Place { name, first, .. }) => format!("{name}[{}]", at.index() - first),
+            None => at.to_string(),
         }
     }
 
     /// How many CPUs there are.
     pub(super) fn cpus(&self) -> usize {
-        let last = self.programs.iter().map(|program| usize::from(program.cpu) + 1).max();
+        let last = self.programs.iter().map(|program| usize::from(program.seat.cpu) + 1).max();
         last.unwrap_or(0).max(self.shared_cpus)
     }
 
     pub(super) fn may_run(&self, thread: usize, cpu: usize) -> bool {
-        let program = &self.programs[thread];
-        if program.moves { cpu < self.shared_cpus } else { cpu == usize::from(program.cpu) }
+        let seat = &self.programs[thread].seat;
+        match seat.moves || seat.migrations != 0 {
+            true => cpu < self.shared_cpus,
+            false => cpu == usize::from(seat.cpu),
+        }
     }
 
     fn layout(&self) -> Layout {
-        let mut initial = [0; LOCATIONS];
-        for (at, value) in &self.initial {
-            initial[at.index()] = *value;
-        }
         let mut loaders = [0; LOCATIONS];
         for (thread, program) in self.programs.iter().enumerate() {
             let cpus = (0..THREADS).filter(|cpu| self.may_run(thread, *cpu));
             let cpus = cpus.fold(0, |set, cpu| set | 1 << cpu);
             for op in program.code.ops() {
                 if let Op::Load { at, .. } | Op::Add { at, .. } = op {
-                    at.among().iter().for_each(|at| loaders[at.index()] |= cpus);
+                    at.among().for_each(|at| loaders[at] |= cpus);
                 }
             }
         }
-        for at in self.handler.iter().flat_map(|(_, words)| words) {
-            loaders[at.index()] = (1 << CPUS) - 1;
+        if let Some(first) = self.handler {
+            loaders[first..first + CPUS].fill((1 << CPUS) - 1);
         }
-        Layout { threads: self.cpus(), initial, loaders }
+        Layout { threads: self.cpus(), initial: self.initial, loaders }
     }
 }
 
@@ -168,7 +175,8 @@ pub(super) struct Thread {
     /// Where it runs; `None` while it is off.
     pub(super) cpu: Option<u8>,
     pub(super) armed: Option<Armed>,
-    pub(super) is_asleep: bool,
+    /// The word that it sleeps on.
+    pub(super) sleeps_on: Option<Location>,
     /// It is in a page fault: in the kernel, on behalf of its next instruction.
     pub(super) fault: Option<Fault>,
     /// How often its section was aborted without anybody asking, if that has a limit.
@@ -184,16 +192,6 @@ pub(super) struct Fault {
     pub(super) is_aborted: bool,
 }
 
-/// The machine as it is: nothing is left out of it here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Whole;
-
-impl Steps for Whole {
-    fn omits(&self, _: &'static str) -> bool {
-        false
-    }
-}
-
 /// A heavy fence in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Heavy {
@@ -207,7 +205,9 @@ pub(crate) struct World<M> {
     pub(super) memory: M,
     pub(super) threads: Vec<Thread>,
     pub(super) heavy: Option<Heavy>,
-    pub(super) machine: SrcuMachine<AnyDelay, Whole>,
+    pub(super) machine: SrcuMachine<AnyDelay, Without>,
+    /// Whether the worker of the machine was queued.
+    pub(super) queued: bool,
     pub(super) objects: u8,
     pub(super) freed: [bool; OBJECTS],
     /// What has been counted, whatever memory says.
@@ -223,13 +223,21 @@ enum Move {
     Signal,
     Fault,
     Preempt,
+    Migrate,
     Resume(u8),
 }
 
 impl Move {
     /// What a thread may do, or have done to it.
-    const ALL: [Self; 4 + CPUS] =
-        [Self::Run, Self::Signal, Self::Fault, Self::Preempt, Self::Resume(0), Self::Resume(1)];
+    const ALL: [Self; 5 + CPUS] = [
+        Self::Run,
+        Self::Signal,
+        Self::Fault,
+        Self::Preempt,
+        Self::Migrate,
+        Self::Resume(0),
+        Self::Resume(1),
+    ];
 
     /// The thread and its move that have this number; a CPU, whose memory moves.
     fn numbered(step: u16, plan: &Plan) -> Result<(usize, Self), usize> {
@@ -241,9 +249,9 @@ impl Move {
     }
 }
 
-pub(super) type Turn<'a> = program::Turn<'a, Plan, Mutant>;
+pub(super) type Turn<'a> = program::Turn<'a, Plan, Broken>;
 
-impl<M: Memory> System for program::Program<M, Plan, Mutant> {
+impl<M: Memory> System for program::Program<M, Plan, Broken> {
     type State = World<M>;
 
     fn first(&self) -> World<M> {
@@ -257,11 +265,12 @@ impl<M: Memory> System for program::Program<M, Plan, Mutant> {
     fn can(&self, world: &World<M>, step: u16) -> bool {
         let plan = &self.scenario;
         let Ok((thread, step)) = Move::numbered(step, plan) else { return true };
-        let (cpu, moves) = (world.threads[thread].cpu, plan.programs[thread].moves);
+        let (cpu, moves) = (world.threads[thread].cpu, plan.programs[thread].seat.moves);
         match step {
             Move::Run | Move::Signal => cpu.is_some(),
             Move::Fault => cpu.is_some() && plan.faults > 0,
             Move::Preempt => cpu.is_some() && moves,
+            Move::Migrate => plan.programs[thread].seat.migrations != 0,
             Move::Resume(to) => {
                 let is_shared = moves && usize::from(to) < plan.shared_cpus;
                 cpu.is_none() && is_shared && !world.is_done(thread, plan)
@@ -275,14 +284,15 @@ impl<M: Memory> System for program::Program<M, Plan, Mutant> {
         let outcome = match Move::numbered(step, plan) {
             Ok((thread, Move::Run)) => world.run(thread, turn),
             Ok((thread, Move::Preempt)) => world.preempt(thread, turn),
+            Ok((thread, Move::Migrate)) => world.migrate(thread, turn),
             Ok((thread, Move::Resume(cpu))) => world.resume(thread, cpu, turn),
             Ok((thread, Move::Signal)) => world.signal(thread, turn),
             Ok((thread, Move::Fault)) => world.fault_begins(thread, turn),
             Err(cpu) => match world.memory.drain(cpu) {
                 None => Outcome::Blocked,
                 Some((at, value)) => {
-                    let name = plan.name;
-                    turn.tell(|| format!("cpu {cpu}: its store {} = {value} is seen", name(at)));
+                    let name = plan.name(at);
+                    turn.tell(|| format!("cpu {cpu}: its store {name} = {value} is seen"));
                     Outcome::Moved
                 }
             },
@@ -310,37 +320,55 @@ impl<M: Memory> System for program::Program<M, Plan, Mutant> {
 impl<M: Memory> World<M> {
     pub(super) fn new(plan: &Plan) -> Self {
         let mut free = [true; THREADS];
-        let threads = plan.programs.iter().map(|program| {
-            let cpu = core::mem::take(&mut free[usize::from(program.cpu)]).then_some(program.cpu);
+        let threads = plan.programs.iter().map(|Program { seat, .. }| {
+            let is_free = core::mem::take(&mut free[usize::from(seat.cpu)]);
+            let mut regs = [0; REGS];
+            regs[Reg::Left as usize] = seat.rounds.into();
             Thread {
                 pc: 0,
-                regs: program.regs,
-                cpu,
+                regs,
+                cpu: (is_free || !seat.moves).then_some(seat.cpu),
                 armed: None,
-                is_asleep: false,
+                sleeps_on: None,
                 fault: None,
                 aborts: 0,
                 migrations: 0,
             }
         });
-        let delay = AnyDelay::Published(Published::V5_18); // never waits
         let mut world = Self {
             memory: M::new(&plan.layout()),
             threads: threads.collect(),
             heavy: None,
-            machine: SrcuMachine::with_steps(delay, Sequence::after(0), Whole),
+            machine: SrcuMachine::with_steps(plan.delay, Sequence::after(0), Without(plan.omitted)),
+            queued: false,
             objects: plan.objects,
             freed: [false; OBJECTS],
             counted: 0,
             faults: plan.faults,
-            handlers: plan.handler.map_or(0, |(times, _)| times),
+            handlers: u8::from(plan.handler.is_some()),
         };
         (0..plan.programs.len()).for_each(|thread| world.go_on(thread, 0, plan));
         world
     }
 
+    /// The next instruction of a thread, if it has not ended.
+    fn op(&self, thread: usize, plan: &Plan) -> Option<Op> {
+        plan.programs[thread].code.at(self.threads[thread].pc)
+    }
+
+    /// Whether a thread need do nothing more: one that serves others may have to all the same.
     pub(super) fn is_done(&self, thread: usize, plan: &Plan) -> bool {
-        usize::from(self.threads[thread].pc) == plan.programs[thread].code.ops().len()
+        match self.op(thread, plan) {
+            None => true,
+            Some(Op::Rest) => self.machine.pending() == Action::Idle,
+            Some(Op::RestAt(at, value)) => {
+                let value = super::step::value_of(value, &self.threads[thread].regs);
+                self.memory.newest(at) == value
+            }
+            Some(_) => {
+                plan.programs[thread].seat.serves && self.threads[thread].sleeps_on.is_some()
+            }
+        }
     }
 
     /// Whether all is done and seen.
@@ -350,13 +378,45 @@ impl<M: Memory> World<M> {
 
     /// What is wrong with an end.
     pub(super) fn fault(&self, plan: &Plan) -> Option<String> {
-        let newest = |at| self.memory.newest(at);
-        let handled = plan.handler.map_or(0, |(times, _)| u64::from(times - self.handlers));
-        (plan.end)(&End {
-            newest: &newest,
-            freed: &self.freed,
-            handled,
-            counted: u64::from(self.counted),
+        match &plan.end {
+            End::Any => None,
+            End::Released => {
+                (!self.freed[0]).then(|| "nobody holds it, and it is never released".into())
+            }
+            End::AllButTheLast(last, left) => {
+                let left = left.map_or(0, |left| self.memory.newest(left));
+                self.kept(self.memory.newest(*last) as usize, left)
+            }
+            End::Equal(sides) => {
+                let [left, right] = sides.each_ref().map(|terms| self.sum(terms, plan));
+                (left != right).then(|| format!("in the end {left} should be {right}"))
+            }
+        }
+    }
+
+    fn sum(&self, terms: &[Term], plan: &Plan) -> u64 {
+        let newest = |at| self.memory.newest(Location::nth(at));
+        let value = |term: &Term| match term {
+            Term::At(Place { first, count, .. }) => {
+                (*first..first + count).map(newest).fold(0, u64::wrapping_add)
+            }
+            Term::Is(value) => *value,
+            Term::Counted => u64::from(self.counted),
+            Term::Handled => u64::from(u8::from(plan.handler.is_some()) - self.handlers),
+        };
+        terms.iter().map(value).fold(0, u64::wrapping_add)
+    }
+
+    /// What is wrong where all objects but the last should be freed. Objects are numbered in the
+    /// order in which they are made, so there are as many as were swapped.
+    fn kept(&self, last: usize, left: u64) -> Option<String> {
+        let freed = &self.freed;
+        let made = freed.iter().rposition(|freed| *freed).map_or(0, |object| object + 1);
+        let is_wrong =
+            |object: &usize| freed[*object] != (*object != last) && left & 1 << object == 0;
+        (0..made.max(last + 1)).find(is_wrong).map(|object| {
+            let what = if freed[object] { "freed though it is current" } else { "never freed" };
+            format!("object {object} is {what}")
         })
     }
 
@@ -364,7 +424,7 @@ impl<M: Memory> World<M> {
     fn active(&self, plan: &Plan) -> u8 {
         let busy = |cpu: &usize| {
             let mut threads = 0..self.threads.len();
-            threads.any(|thread| !self.is_done(thread, plan) && plan.may_run(thread, *cpu))
+            threads.any(|thread| self.op(thread, plan).is_some() && plan.may_run(thread, *cpu))
         };
         (0..plan.cpus()).filter(busy).fold(0, |set, cpu| set | 1 << cpu)
     }
@@ -384,18 +444,36 @@ impl<M: Memory> World<M> {
                     me.regs[to as usize] = super::step::value_of(value, &me.regs);
                     None
                 }
-                Op::Plus(to, by) => {
-                    me.regs[to as usize] = me.regs[to as usize].wrapping_add(by);
+                Op::Calculate(to, how, by) => {
+                    let by = super::step::value_of(by, &me.regs);
+                    me.regs[to as usize] = how(me.regs[to as usize], by);
                     None
                 }
-                Op::PlusReg(to, by) => {
-                    let by = me.regs[by as usize];
-                    me.regs[to as usize] = me.regs[to as usize].wrapping_add(by);
-                    None
+                Op::IfIs(reg, value, to) => {
+                    let value = super::step::value_of(value, &me.regs);
+                    (me.regs[reg as usize] == value).then_some(to)
                 }
-                Op::IfIs(reg, value, to) => (me.regs[reg as usize] == value).then_some(to),
-                Op::IfNot(reg, value, to) => (me.regs[reg as usize] != value).then_some(to),
+                Op::IfLess(reg, value, to) => {
+                    let value = super::step::value_of(value, &me.regs);
+                    (me.regs[reg as usize] < value).then_some(to)
+                }
+                Op::IfNot(reg, value, to) => {
+                    let value = super::step::value_of(value, &me.regs);
+                    (me.regs[reg as usize] != value).then_some(to)
+                }
                 Op::IfBitless(reg, bits, to) => (me.regs[reg as usize] & bits == 0).then_some(to),
+                Op::IfEnded(cookie, to) => {
+                    let cookie = Cookie::from_bits(me.regs[cookie as usize]);
+                    let machine = &self.machine;
+                    let is_out = !matches!(machine.pending(), Action::HandOut { .. });
+                    (cookie.to_bits() != 0 && is_out && machine.sequence().is_done(cookie))
+                        .then_some(to)
+                }
+                Op::IfPast(sequence, cookie, to) => {
+                    let cookie = Cookie::from_bits(me.regs[cookie as usize]);
+                    let sequence = Sequence::from_bits(me.regs[sequence as usize]);
+                    sequence.is_done(cookie).then_some(to)
+                }
                 Op::Goto(to) => Some(to),
                 _ => break,
             };

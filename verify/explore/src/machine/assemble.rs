@@ -1,0 +1,390 @@
+//! Reads programs from a text in `worlds/programs`, for a scenario and a mutant.
+//!
+//! A line that is not indented begins an item, of which the indented lines after it are the rest:
+//! - `const NAME NUMBER`; `register NAME REGISTER`, another name of a register;
+//! - `place NAME`, one word of memory or, with a number behind it, several, and what they are at
+//!   the start; `objects` and `handler`, fields of a [`Plan`]; `end`, what must hold in the end;
+//! - `def`, a name for some lines, with parameters;
+//! - `thread ROLE NAME`, the program of the threads of a role, and their name in traces.
+//!
+//! A program has an instruction a line, after labels, if any. One after `&` happens in one step
+//! with the one before it. In an address such as `lock[index*2+here]` the register `index` and the
+//! number of this CPU say which word it is. A line ends with conditions: `?a|b` holds if one of
+//! these is the mutant or true of the scenario, `!a|b` if none is. An order such as `acquire/a|b`
+//! is relaxed if one is. A label that begins with a dot is the own one of each use of a `def`.
+
+use core::sync::atomic::Ordering;
+use std::collections::HashMap;
+
+use grace::srcu::{AnyDelay, Published};
+
+use super::code::{At, Code, Fence, How, Op, Reg, Unless, Value};
+use super::world::{End, Place, Plan, Program, Seat, Term};
+use crate::harness::variant;
+use crate::memory::LOCATIONS;
+
+const COMMON: &str = include_str!("../../worlds/programs/common.txt");
+
+/// The words of a line.
+pub(crate) type Line = Vec<String>;
+
+/// What a text is read for.
+pub(crate) struct Given<'a> {
+    /// Whether something of this name is the mutant, or true of the scenario; `None` if nothing is
+    /// called so.
+    pub(crate) is: &'a dyn Fn(&str) -> Option<bool>,
+    pub(crate) constants: Vec<(&'static str, u64)>,
+    /// The bodies of definitions that differ from scenario to scenario.
+    pub(crate) bodies: Vec<(&'static str, Vec<Line>)>,
+    /// The threads of a role.
+    pub(crate) threads: &'a dyn Fn(&str) -> Vec<Seat>,
+}
+
+/// Lines with a name, and their parameters.
+#[derive(Clone, Debug)]
+struct Definition {
+    parameters: Line,
+    body: Vec<Line>,
+}
+
+struct Assembler<'a> {
+    given: &'a Given<'a>,
+    registers: HashMap<&'static str, Reg>,
+    constants: HashMap<&'static str, u64>,
+    definitions: HashMap<&'static str, Definition>,
+    /// How often one was used.
+    uses: usize,
+    plan: Plan,
+}
+
+/// What is to be explored, as a text has it: of memory without faults, and CPUs that no threads
+/// share.
+pub(crate) fn assemble(text: &'static str, given: &Given<'_>) -> Plan {
+    let mut assembler = Assembler {
+        given,
+        registers: HashMap::new(),
+        constants: given.constants.iter().copied().collect(),
+        definitions: HashMap::new(),
+        uses: 0,
+        plan: Plan {
+            programs: Vec::new(),
+            shared_cpus: 0,
+            places: Vec::new(),
+            initial: [0; LOCATIONS],
+            objects: 1,
+            handler: None,
+            faults: 0,
+            disturbances_max: None,
+            delay: AnyDelay::Published(Published::V5_18), // never waits
+            omitted: "",
+            end: End::Any,
+        },
+    };
+    for (name, body) in &given.bodies {
+        let definition = Definition { parameters: Line::new(), body: body.clone() };
+        assembler.definitions.insert(name, definition);
+    }
+    let mut items: Vec<(&str, Vec<Line>)> = Vec::new();
+    for line in COMMON.lines().chain(text.lines()) {
+        let line = line.split('#').next().unwrap_or_default().trim_end();
+        match items.last_mut() {
+            _ if line.trim().is_empty() => {}
+            Some((_, body)) if line.starts_with(' ') => {
+                body.push(line.split_whitespace().map(str::to_owned).collect());
+            }
+            _ => items.push((line, Vec::new())),
+        }
+    }
+    // What is defined may be used before it is.
+    items.sort_by_key(|(head, _)| !head.starts_with("def "));
+    items.into_iter().for_each(|(head, body)| assembler.item(head, body));
+    assembler.plan
+}
+
+impl Assembler<'_> {
+    fn item(&mut self, head: &'static str, body: Vec<Line>) {
+        let mut words: Vec<&'static str> = head.split_whitespace().collect();
+        if !self.holds(&mut words) {
+            return;
+        }
+        match *words {
+            ["const", name, number] => {
+                let number = self.number(number);
+                self.constants.insert(name, number);
+            }
+            ["register", name, reg] => {
+                self.registers.insert(name, self.reg(reg));
+            }
+            ["place", name] => self.place(name, 1, &[]),
+            ["place", name, "=", ref values @ ..] => self.place(name, 1, values),
+            ["place", name, count] => self.place(name, self.number(count) as usize, &[]),
+            ["place", name, count, "=", ref values @ ..] => {
+                self.place(name, self.number(count) as usize, values);
+            }
+            ["objects", count] => self.plan.objects = self.number(count) as u8,
+            ["handler", name] => self.plan.handler = Some(self.found(name).first),
+            ["end", "released"] => self.plan.end = End::Released,
+            ["end", "all-but-the-last", name, ref left @ ..] => {
+                let left = left.first().map(|left| self.at(left).fixed());
+                self.plan.end = End::AllButTheLast(self.at(name).fixed(), left);
+            }
+            ["end", ref words @ ..] => {
+                let mut sides = words.split(|word| *word == "=");
+                let mut side = || sides.next().into_iter().flatten().map(|term| self.term(term));
+                self.plan.end = End::Equal([side().collect(), side().collect()]);
+            }
+            ["def", name, ref parameters @ ..] => {
+                let parameters = parameters.iter().map(|one| (*one).to_owned()).collect();
+                self.definitions.insert(name, Definition { parameters, body });
+            }
+            ["thread", role, name] => self.thread(role, name, &body),
+            _ => panic!("not an item: {head}"),
+        }
+    }
+
+    /// Takes the conditions off a line. Whether they hold.
+    fn holds<W: AsRef<str>>(&self, words: &mut Vec<W>) -> bool {
+        let mut holds = true;
+        words.retain(|word| {
+            let word = word.as_ref();
+            let Some(names) = word.strip_prefix(['?', '!']) else { return true };
+            holds &= self.is_one(names) == word.starts_with('?');
+            false
+        });
+        holds
+    }
+
+    fn is_one(&self, names: &str) -> bool {
+        let is = |name: &&str| {
+            (self.given.is)(name).unwrap_or_else(|| panic!("no mutant is called {name}"))
+        };
+        names.split('|').filter(is).count() != 0
+    }
+
+    fn place(&mut self, name: &'static str, count: usize, values: &[&str]) {
+        let first = self.plan.places.last().map_or(0, |last| last.first + last.count);
+        self.plan.places.push(Place { name, first, count });
+        for (at, value) in (first..).zip(values) {
+            self.plan.initial[at] = self.number(value);
+        }
+    }
+
+    fn found(&self, name: &str) -> Place {
+        let found = self.plan.places.iter().find(|place| place.name == name);
+        *found.unwrap_or_else(|| panic!("no place is called {name}"))
+    }
+
+    fn thread(&mut self, role: &str, name: &'static str, body: &[Line]) {
+        let mut code = Code::default();
+        self.emit(&mut code, body);
+        let programs = (self.given.threads)(role).into_iter();
+        let programs = programs.map(|seat| Program { name, code: code.clone(), seat });
+        self.plan.programs.extend(programs);
+    }
+
+    /// Adds lines to a program.
+    fn emit(&mut self, code: &mut Code, body: &[Line]) {
+        for line in body {
+            let mut words: Vec<&str> = line.iter().map(String::as_str).collect();
+            if !self.holds(&mut words) {
+                continue;
+            }
+            while let Some(label) = words.first().and_then(|word| word.strip_suffix(':')) {
+                code.place(label);
+                words.remove(0);
+            }
+            if words.first() == Some(&"&") {
+                code.join();
+                words.remove(0);
+            }
+            let Some(name) = words.first() else { continue };
+            match self.definitions.get(*name).cloned() {
+                Some(definition) => self.expand(code, &definition, &words[1..]),
+                None => self.op(code, &words),
+            }
+        }
+    }
+
+    fn expand(&mut self, code: &mut Code, definition: &Definition, arguments: &[&str]) {
+        let Definition { parameters, body } = definition;
+        assert_eq!(parameters.len(), arguments.len(), "{parameters:?} are {arguments:?}");
+        self.uses += 1;
+        let given = |word: &String| match parameters.iter().position(|one| one == word) {
+            Some(index) => arguments[index].to_owned(),
+            None if word.starts_with('.') => format!("{}{word}", self.uses),
+            None => word.clone(),
+        };
+        let body: Vec<Line> = body.iter().map(|line| line.iter().map(given).collect()).collect();
+        self.emit(code, &body);
+    }
+
+    fn op(&self, code: &mut Code, words: &[&str]) {
+        let op = match *words {
+            ["arm", start, end, abort] => {
+                let [start, end, abort] = [start, end, abort].map(|name| code.label(name));
+                Op::Arm { start, end, abort }
+            }
+            ["number"] => Op::CpuNumber,
+            [how @ ("load" | "plus" | "minus"), to, ref places @ .., order] => {
+                let how = match how {
+                    "load" => How::Take,
+                    "plus" => How::Add,
+                    _ => How::Subtract,
+                };
+                let (to, order) = (self.reg(to), self.order(order));
+                let load = |at: &&str| code.op(Op::Load { to, how, at: self.at(at), order });
+                return places.iter().for_each(load);
+            }
+            ["store", at, value, order] => {
+                Op::Store { at: self.at(at), value: self.value(value), order: self.order(order) }
+            }
+            ["add", at, by, order] => {
+                Op::Add { at: self.at(at), by: self.number(by), order: self.order(order) }
+            }
+            ["locked-add", at, by, before, order] => {
+                self.locked_add((at, by), Unless::Never, before, order)
+            }
+            ["locked-add-unless-is", at, by, value, before, order] => {
+                self.locked_add((at, by), Unless::Is(self.number(value)), before, order)
+            }
+            ["locked-add-unless-bits", at, by, bits, before, order] => {
+                self.locked_add((at, by), Unless::Has(self.number(bits)), before, order)
+            }
+            ["swap", at, value, before, order] => {
+                let (at, value, order) = (self.at(at), self.value(value), self.order(order));
+                Op::Swap { at, value, before: self.reg(before), order }
+            }
+            ["fence"] | ["barrier", "own"] => Op::Fence(Fence::Full),
+            ["acquire-fence"] => Op::Fence(Fence::Acquire),
+            ["release-fence"] => Op::Fence(Fence::Release),
+            ["barrier", kind] => {
+                Op::Barrier(variant(kind).unwrap_or_else(|| panic!("no barrier is {kind}")))
+            }
+            ["new", to] => Op::New(self.reg(to)),
+            ["new-at", object] => Op::NewAt(self.number(object) as u8),
+            ["touch", object] => Op::Touch(self.reg(object)),
+            ["free", object] => Op::Free(self.reg(object)),
+            ["read-copy", copy] => Op::ReadCopy(self.reg(copy)),
+            ["write-copy", copy] => Op::WriteCopy(self.number(copy) as u8),
+            ["value", first, second, newest] => Op::IsValue {
+                first: self.reg(first),
+                second: self.reg(second),
+                newest: self.reg(newest),
+            },
+            ["lock", at] => Op::Lock(self.at(at).fixed()),
+            ["unlock", at] => Op::Unlock(self.at(at).fixed()),
+            ["sleep", at, seen] => Op::Sleep(self.at(at).fixed(), self.reg(seen)),
+            ["await", at, seen] => Op::Await(self.at(at).fixed(), self.reg(seen)),
+            ["wake", at] => Op::Wake(self.at(at).fixed()),
+            ["request"] => Op::Request { cookie: None, is_locked: false },
+            ["request", cookie, locked] => {
+                Op::Request { cookie: Some(self.reg(cookie)), is_locked: self.number(locked) != 0 }
+            }
+            ["if-ended", cookie, to] => Op::IfEnded(self.reg(cookie), code.label(to)),
+            ["if-past", of, cookie, to] => {
+                Op::IfPast(self.reg(of), self.reg(cookie), code.label(to))
+            }
+            ["rest"] => Op::Rest,
+            ["rest", at, value] => Op::RestAt(self.at(at).fixed(), self.value(value)),
+            ["drive", check, flip, idle] => {
+                let [check, flip, idle] = [check, flip, idle].map(|name| code.label(name));
+                Op::Drive { check, flip, hand_out: None, idle, is_locked: false }
+            }
+            ["drive", check, flip, hand_out, idle, locked] => {
+                let [check, flip, idle] = [check, flip, idle].map(|name| code.label(name));
+                let (hand_out, is_locked) = (Some(code.label(hand_out)), self.number(locked) != 0);
+                Op::Drive { check, flip, hand_out, idle, is_locked }
+            }
+            ["checked"] => Op::Checked,
+            ["flipped"] => Op::Flipped,
+            ["handed-out"] => Op::HandedOut,
+            ["exact", found] => Op::IsExact(self.reg(found)),
+            ["counted"] => Op::Counted,
+            ["set", to, value] => Op::Set(self.reg(to), self.value(value)),
+            ["clear", ref regs @ ..] => {
+                let clear = |of: &&str| code.op(Op::Set(self.reg(of), Value::Is(0)));
+                return regs.iter().for_each(clear);
+            }
+            ["raise", to, by] => Op::Calculate(self.reg(to), u64::wrapping_add, self.value(by)),
+            ["mask", to, by] => Op::Calculate(self.reg(to), |a, b| a & b, self.value(by)),
+            ["join", to, by] => Op::Calculate(self.reg(to), |a, b| a | b, self.value(by)),
+            ["part", to, by] => Op::Calculate(self.reg(to), |a, b| a ^ b, self.value(by)),
+            ["bit", to, by] => Op::Calculate(self.reg(to), |_, bit| 1 << bit, self.value(by)),
+            ["if-less", of, than, to] => Op::IfLess(self.reg(of), self.value(than), code.label(to)),
+            ["if-is", of, value, to] => Op::IfIs(self.reg(of), self.value(value), code.label(to)),
+            ["if-not", of, value, to] => Op::IfNot(self.reg(of), self.value(value), code.label(to)),
+            ["if-none", of, bits, to] => {
+                Op::IfBitless(self.reg(of), self.number(bits), code.label(to))
+            }
+            ["goto", to] => Op::Goto(code.label(to)),
+            _ => panic!("not an instruction: {words:?}"),
+        };
+        code.op(op);
+    }
+
+    fn locked_add(&self, (at, by): (&str, &str), unless: Unless, before: &str, order: &str) -> Op {
+        let (at, by, order) = (self.at(at), self.value(by), self.order(order));
+        Op::LockedAdd { at, by, unless, before: self.reg(before), order }
+    }
+
+    fn order(&self, text: &str) -> Ordering {
+        let (order, relaxed) = text.split_once('/').unwrap_or((text, ""));
+        match order {
+            _ if !relaxed.is_empty() && self.is_one(relaxed) => Ordering::Relaxed,
+            "relaxed" => Ordering::Relaxed,
+            "acquire" => Ordering::Acquire,
+            "release" => Ordering::Release,
+            "acq-rel" => Ordering::AcqRel,
+            _ => panic!("not an order: {text}"),
+        }
+    }
+
+    fn at(&self, text: &str) -> At {
+        let (name, index) = text.split_once('[').unwrap_or((text, "0]"));
+        let Place { first, count, .. } = self.found(name);
+        let mut at = At { first, count, offset: 0, by: None, is_own: false };
+        for term in index.trim_end_matches(']').split('+') {
+            let (factor, times) = term.split_once('*').unwrap_or((term, "1"));
+            match self.register(factor) {
+                Some(reg) => at.by = Some((reg, self.number(times) as usize)),
+                None if term == "here" => at.is_own = true,
+                None => at.offset += self.number(term) as usize,
+            }
+        }
+        at
+    }
+
+    fn value(&self, text: &str) -> Value {
+        self.register(text).map_or_else(|| Value::Is(self.number(text)), Value::In)
+    }
+
+    /// A sum of numbers and constants, of either sign.
+    fn number(&self, text: &str) -> u64 {
+        let term = |term: &str| {
+            let name = term.trim_start_matches('-');
+            let known = self.constants.get(name).copied().or_else(|| name.parse().ok());
+            let number: u64 = known.unwrap_or_else(|| panic!("not a number: {text}"));
+            if name == term { number } else { number.wrapping_neg() }
+        };
+        text.split('+').map(term).fold(0, u64::wrapping_add)
+    }
+
+    fn term(&self, text: &str) -> Term {
+        match text {
+            "counted" => Term::Counted,
+            "handled" => Term::Handled,
+            _ => match self.plan.places.iter().find(|place| place.name == text) {
+                Some(place) => Term::At(*place),
+                None => Term::Is(self.number(text)),
+            },
+        }
+    }
+
+    fn register(&self, name: &str) -> Option<Reg> {
+        self.registers.get(name).copied().or_else(|| variant(name))
+    }
+
+    fn reg(&self, name: &str) -> Reg {
+        self.register(name).unwrap_or_else(|| panic!("no register is called {name}"))
+    }
+}
