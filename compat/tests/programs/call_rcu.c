@@ -36,21 +36,6 @@ static void waits_for_the_callback(int *done)
 	idle_end();
 }
 
-READER_CASE(default_worker)
-{
-	long ran = 0;
-	int done = 0;
-	pthread_t on;
-	struct item item = { .ran = &ran, .on = &on, .done = &done };
-
-	call_rcu(&item.head, item_run);
-	/* By itself, without a barrier. */
-	waits_for_the_callback(&done);
-	CHECK_EQUAL(ran, 1);
-	CHECK(!pthread_equal(on, pthread_self()));
-	CHECK(pthread_equal(on, get_call_rcu_thread(get_default_call_rcu_data())));
-}
-
 CASE(after_the_section)
 {
 	long ran = 0;
@@ -225,6 +210,21 @@ READER_CASE(barriers_at_once)
 	idle_end();
 }
 
+/* By itself, without a barrier. */
+static void ran_on(struct call_rcu_data *worker)
+{
+	long ran = 0;
+	int done = 0;
+	pthread_t on;
+	struct item item = { .ran = &ran, .on = &on, .done = &done };
+
+	call_rcu(&item.head, item_run);
+	waits_for_the_callback(&done);
+	CHECK_EQUAL(ran, 1);
+	CHECK(!pthread_equal(on, pthread_self()));
+	CHECK(pthread_equal(on, get_call_rcu_thread(worker)));
+}
+
 READER_CASE(who_has_which_worker)
 {
 	struct call_rcu_data *standard, *own;
@@ -240,34 +240,11 @@ READER_CASE(who_has_which_worker)
 	CHECK(get_thread_call_rcu_data() == own);
 	CHECK(get_call_rcu_data() == own);
 	CHECK(get_default_call_rcu_data() == standard);
+	ran_on(own);
 	set_thread_call_rcu_data(NULL);
 	CHECK(get_thread_call_rcu_data() == NULL);
 	CHECK(get_call_rcu_data() == standard);
-	idle_begin();
-	call_rcu_data_free(own);
-	idle_end();
-}
-
-static void ran_on(struct call_rcu_data *worker)
-{
-	long ran = 0;
-	int done = 0;
-	pthread_t on;
-	struct item item = { .ran = &ran, .on = &on, .done = &done };
-
-	call_rcu(&item.head, item_run);
-	waits_for_the_callback(&done);
-	CHECK(pthread_equal(on, get_call_rcu_thread(worker)));
-}
-
-READER_CASE(a_threads_own_worker)
-{
-	struct call_rcu_data *own = create_call_rcu_data(0, -1);
-
-	set_thread_call_rcu_data(own);
-	ran_on(own);
-	set_thread_call_rcu_data(NULL);
-	ran_on(get_default_call_rcu_data());
+	ran_on(standard);
 	idle_begin();
 	call_rcu_data_free(own);
 	idle_end();
